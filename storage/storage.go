@@ -1,0 +1,132 @@
+// Package storage defines what a control plane asks of a store: bytes under
+// keys, one increasing revision sequence, and the order of commits. It knows
+// nothing of kinds, JSON or HTTP.
+//
+// A Backend is used by any number of goroutines at once. Package storagetest
+// holds the conformance kit that every backend, also one of your own, runs.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// Revision numbers the commits of one store: 1, 2, 3, ... It never decreases,
+// not across restarts and not after a crash. The resourceVersion of an object
+// is the revision of its last commit. Zero stands for "none" or "newest".
+type Revision int64
+
+// AnyRevision in Write.Expect skips the comparison.
+const AnyRevision Revision = -1
+
+// Record is one key at one revision. Value must not be modified.
+type Record struct {
+	Key      string
+	Value    []byte
+	Revision Revision // of the commit that wrote Value
+}
+
+// Write is one compare-and-swap. It commits only if the key's current record
+// has revision Expect; Expect 0 means that the key must not exist and
+// AnyRevision that it does not matter.
+type Write struct {
+	Key    string
+	Value  []byte // nil deletes the key
+	Expect Revision
+}
+
+// Event is one commit. Record.Value is nil if the commit deleted the key.
+// Prev is the record that the commit replaced; its zero value means that the
+// key did not exist.
+type Event struct {
+	Record
+	Prev Record
+}
+
+// Deleted reports whether the commit removed the key.
+func (e Event) Deleted() bool { return e.Value == nil }
+
+// Backend is a store. All methods are safe for concurrent use, return when the
+// context ends, and fail with ErrClosed after Close.
+type Backend interface {
+	// Get returns the record of key as of revision at, or the newest one if at
+	// is 0 (linearizable: every commit that was acknowledged before the call
+	// is seen). It fails with ErrNotFound if the key did not exist then, with
+	// ErrCompacted if at lies before the retained history and with ErrFuture
+	// if it lies after the newest commit.
+	Get(ctx context.Context, key string, at Revision) (Record, error)
+
+	// Scan returns the records whose key begins with prefix, in byte order of
+	// their keys, as of revision at (0: newest, linearizable), and the revision
+	// that they show. start, if not empty, skips keys before it. All records
+	// belong to that one revision, however long the caller takes; a scan whose
+	// revision is compacted meanwhile either completes or yields ErrCompacted.
+	// Errors are those of Get but ErrNotFound. The sequence can be used once.
+	Scan(ctx context.Context, prefix, start string, at Revision) (Revision, iter.Seq2[Record, error], error)
+
+	// Commit applies one write and returns its revision, which is larger than
+	// every revision returned or shown before. The write is durable, in the
+	// store's own sense, and visible to Get, Scan and Revision when Commit
+	// returns. If the comparison fails nothing is written and the error is a
+	// *ConflictError. Deleting a key that does not exist with AnyRevision is
+	// ErrNotFound. After any other error, also the context's, the write may or
+	// may not have happened.
+	Commit(ctx context.Context, w Write) (Revision, error)
+
+	// Watch yields every commit under prefix with a revision larger than after,
+	// each once, in revision order, without gaps, until the context ends or the
+	// consumer stops; then it ends without an error. If after lies before the
+	// retained history it yields ErrCompacted, and nothing else. An after in
+	// the future waits and then delivers only what is larger. A consumer that
+	// falls behind the retained history gets ErrCompacted and the end; it never
+	// delays Commit or other watches. A watch sees a commit only when it is as
+	// durable as Commit promises.
+	Watch(ctx context.Context, prefix string, after Revision) iter.Seq2[Event, error]
+
+	// Revision returns the newest committed revision. It is linearizable: at
+	// least that of every commit acknowledged before the call.
+	Revision(ctx context.Context) (Revision, error)
+
+	// Compact forgets the history before the given revision: reads and watches
+	// at or after it still work, older ones give ErrCompacted. Compacting at a
+	// revision that was compacted already is no error, in the future ErrFuture.
+	Compact(ctx context.Context, before Revision) error
+
+	// Close ends watches, waits for running calls and frees what the store
+	// holds. A second Close returns nil.
+	Close() error
+}
+
+// Stamper is implemented by stores that can keep a few bytes about themselves
+// outside the keys and the revision sequence, such as the naming profile they
+// were filled under.
+type Stamper interface {
+	// Stamp stores value under name if nothing is there and returns what is
+	// there now.
+	Stamp(ctx context.Context, name, value string) (string, error)
+}
+
+var (
+	// ErrNotFound says that the key does not exist at the asked revision.
+	ErrNotFound = errors.New("key not found")
+	// ErrCompacted says that the asked revision is older than the history.
+	ErrCompacted = errors.New("revision is compacted")
+	// ErrFuture says that the asked revision is newer than the newest commit.
+	ErrFuture = errors.New("revision is in the future")
+	// ErrClosed says that the store was closed.
+	ErrClosed = errors.New("storage is closed")
+)
+
+// ConflictError says that Write.Expect did not hold. Current is the record
+// found instead; its Revision is 0 if the key does not exist.
+type ConflictError struct {
+	Key     string
+	Expect  Revision
+	Current Record
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("commit %q: expected revision %d, found %d", e.Key, e.Expect, e.Current.Revision)
+}
