@@ -31,10 +31,23 @@ type Record struct {
 // Write is one compare-and-swap. It commits only if the key's current record
 // has revision Expect; Expect 0 means that the key must not exist and
 // AnyRevision that it does not matter.
+// The store keeps Value, so it must not be modified afterwards.
 type Write struct {
 	Key    string
 	Value  []byte // nil deletes the key
 	Expect Revision
+}
+
+// Check tells what Commit answers when current is the key's record; its zero
+// value means that the key does not exist. It is for implementations.
+func (w Write) Check(current Record) error {
+	if w.Expect != AnyRevision && w.Expect != current.Revision {
+		return &ConflictError{Key: w.Key, Expect: w.Expect, Current: current}
+	}
+	if w.Value == nil && current.Revision == 0 {
+		return ErrNotFound
+	}
+	return nil
 }
 
 // Event is one commit. Record.Value is nil if the commit deleted the key.

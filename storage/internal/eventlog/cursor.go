@@ -1,0 +1,96 @@
+package eventlog
+
+import (
+	"context"
+	"strings"
+
+	"orch.io/controlplane/storage"
+)
+
+// Cursor is one reader's position. It belongs to one goroutine.
+type Cursor struct {
+	Prefix string
+	After  storage.Revision // everything up to here was read
+}
+
+// waiter is a parked reader: it has read everything that matters to it up to
+// now, so it cannot fall behind while nothing under its prefix is committed.
+type waiter struct {
+	prefix string
+	after  storage.Revision
+	place  int
+	parked bool
+	woken  chan struct{}
+}
+
+// Next appends to buf the events that match the cursor, waits for the first
+// one, and moves the cursor on. It fails with storage.ErrCompacted if part of
+// them is forgotten, with storage.ErrClosed after Close and with the context's
+// error when that ends.
+func (l *Log) Next(ctx context.Context, c *Cursor, buf []storage.Event) ([]storage.Event, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return buf, err
+		}
+		run, w, err := l.poll(c)
+		if err != nil {
+			return buf, err
+		}
+		if w != nil {
+			select {
+			case <-w.woken:
+				c.After = w.after
+			case <-ctx.Done():
+				l.leave(w)
+			}
+			continue
+		}
+		c.After = run[len(run)-1].Revision
+		n := len(buf)
+		for _, e := range run {
+			if strings.HasPrefix(e.Key, c.Prefix) {
+				buf = append(buf, e)
+			}
+		}
+		if len(buf) > n {
+			return buf, nil
+		}
+	}
+}
+
+// poll returns the next run of events, or parks the reader if there is none.
+func (l *Log) poll(c *Cursor) ([]storage.Event, *waiter, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, nil, storage.ErrClosed
+	case c.After < l.floor:
+		return nil, nil, storage.ErrCompacted
+	case c.After < l.newest:
+		events := l.chunks[l.find(c.After)].events
+		return events[index(events, c.After):], nil, nil
+	}
+	w := &waiter{prefix: c.Prefix, after: c.After, woken: make(chan struct{})}
+	w.place, w.parked = len(l.waiters), true
+	l.waiters = append(l.waiters, w)
+	return nil, w, nil
+}
+
+func (l *Log) leave(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.parked {
+		l.unpark(w)
+	}
+}
+
+// unpark takes w off the list; the caller holds the lock.
+func (l *Log) unpark(w *waiter) {
+	last := len(l.waiters) - 1
+	moved := l.waiters[last]
+	l.waiters[w.place], moved.place = moved, w.place
+	l.waiters[last] = nil
+	l.waiters = l.waiters[:last]
+	w.parked = false
+}

@@ -1,0 +1,219 @@
+// Package eventlog keeps the newest commits of one store in memory, bounded by
+// age, count and bytes, for readers that each hold a position in it.
+//
+// Publishing costs the same however many readers there are behind; a reader
+// that falls off the old end is told so and delays nobody. The log has no
+// goroutine, and its readers wait on channels that they made themselves.
+package eventlog
+
+import (
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/storage"
+)
+
+// Limits bound what a Log keeps; a zero field means no bound.
+type Limits struct {
+	Age    time.Duration
+	Events int
+	Bytes  int
+}
+
+const (
+	chunkEvents   = 256
+	chunkBytes    = 256 << 10
+	eventOverhead = 96
+)
+
+// chunk is a run of events. Published elements are never written again, so a
+// reader may use the slice that it was given without the lock.
+type chunk struct {
+	events []storage.Event
+	bytes  int
+	opened time.Time
+	newest time.Time
+}
+
+func (c *chunk) last() storage.Revision { return c.events[len(c.events)-1].Revision }
+
+// Log is a bounded run of events in revision order.
+type Log struct {
+	limits Limits
+
+	mu      sync.Mutex
+	chunks  []*chunk
+	events  int
+	bytes   int
+	floor   storage.Revision // everything after it is here
+	newest  storage.Revision
+	waiters []*waiter
+	closed  bool
+}
+
+// New makes a log that holds nothing yet and continues after revision start.
+func New(start storage.Revision, limits Limits) *Log {
+	return &Log{limits: limits, floor: start, newest: start}
+}
+
+// Append publishes events, which must continue the revision order, and wakes
+// the readers whose prefix they match.
+func (l *Log) Append(now time.Time, events ...storage.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		l.add(now, e)
+	}
+	l.trim(now)
+	l.wake(events)
+}
+
+func (l *Log) add(now time.Time, e storage.Event) {
+	c := l.open(now)
+	size := eventOverhead + len(e.Key) + len(e.Value)
+	c.events = append(c.events, e)
+	c.bytes += size
+	c.newest = now
+	l.events++
+	l.bytes += size
+	l.newest = e.Revision
+}
+
+// open returns the chunk to append to. Chunks are closed early when they are
+// old or large, because history is forgotten a chunk at a time.
+func (l *Log) open(now time.Time) *chunk {
+	size := chunkEvents
+	if n := l.limits.Events; n > 0 {
+		size = max(1, min(size, n/8))
+	}
+	if n := len(l.chunks); n > 0 {
+		c := l.chunks[n-1]
+		young := l.limits.Age <= 0 || now.Sub(c.opened) <= l.limits.Age/8
+		if len(c.events) < size && c.bytes < chunkBytes && young {
+			return c
+		}
+	}
+	c := &chunk{opened: now}
+	l.chunks = append(l.chunks, c)
+	return c
+}
+
+func (l *Log) trim(now time.Time) {
+	over := func(c *chunk) bool {
+		return l.limits.Age > 0 && now.Sub(c.newest) > l.limits.Age ||
+			l.limits.Events > 0 && l.events > l.limits.Events ||
+			l.limits.Bytes > 0 && l.bytes > l.limits.Bytes
+	}
+	for len(l.chunks) > 1 && over(l.chunks[0]) {
+		l.drop()
+	}
+}
+
+func (l *Log) drop() {
+	c := l.chunks[0]
+	l.chunks[0] = nil
+	l.chunks = l.chunks[1:]
+	l.events -= len(c.events)
+	l.bytes -= c.bytes
+	l.floor = max(l.floor, c.last())
+}
+
+// Forget drops the history before the given revision: what comes after it
+// stays readable.
+func (l *Log) Forget(before storage.Revision) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.floor = max(l.floor, min(before, l.newest))
+	for len(l.chunks) > 0 && l.chunks[0].last() <= l.floor {
+		l.drop()
+	}
+}
+
+// Floor returns the revision after which every event is in the log.
+func (l *Log) Floor() storage.Revision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.floor
+}
+
+// Between returns the events after one revision up to and including another,
+// in runs. It reports false if part of them is forgotten.
+func (l *Log) Between(after, last storage.Revision) ([][]storage.Event, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if after < l.floor {
+		return nil, false
+	}
+	var runs [][]storage.Event
+	for _, c := range l.chunks[l.find(after):] {
+		run := c.events[index(c.events, after):]
+		if c.last() > last {
+			run = run[:index(run, last)]
+		}
+		if len(run) == 0 {
+			break
+		}
+		runs = append(runs, run)
+	}
+	return runs, true
+}
+
+// find returns the place of the first chunk that holds an event after the revision.
+func (l *Log) find(after storage.Revision) int {
+	return sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].last() > after })
+}
+
+// index returns the place of the first event after the revision.
+func index(events []storage.Event, after storage.Revision) int {
+	return sort.Search(len(events), func(i int) bool { return events[i].Revision > after })
+}
+
+// Fork returns a log with the same history that goes its own way. Readers of
+// the original are not readers of the fork.
+func (l *Log) Fork() *Log {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := &Log{limits: l.limits, events: l.events, bytes: l.bytes, floor: l.floor, newest: l.newest, closed: l.closed}
+	f.chunks = append(f.chunks, l.chunks...)
+	if n := len(f.chunks); n > 0 {
+		open := *f.chunks[n-1]
+		open.events = open.events[:len(open.events):len(open.events)]
+		f.chunks[n-1] = &open
+	}
+	return f
+}
+
+// Close ends every reader with storage.ErrClosed. The history stays readable
+// through Between.
+func (l *Log) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, w := range l.waiters {
+		w.parked = false
+		close(w.woken)
+	}
+	l.waiters = nil
+}
+
+func (l *Log) wake(events []storage.Event) {
+	for i := 0; i < len(l.waiters); {
+		w := l.waiters[i]
+		hit := -1
+		for j := range events {
+			if events[j].Revision > w.after && strings.HasPrefix(events[j].Key, w.prefix) {
+				hit = j
+				break
+			}
+		}
+		if hit < 0 {
+			i++
+			continue
+		}
+		w.after = max(w.after, events[hit].Revision-1)
+		l.unpark(w)
+		close(w.woken)
+	}
+}

@@ -1,0 +1,180 @@
+package memstore
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/internal/eventlog"
+)
+
+// Get implements storage.Backend.
+func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.Record{}, err
+	}
+	s.mu.RLock()
+	rec, ok, newest, closed := storage.Record{}, false, s.revision, s.closed
+	if !closed {
+		rec, ok = s.tree.Get(key)
+	}
+	s.mu.RUnlock()
+	switch {
+	case closed:
+		return storage.Record{}, storage.ErrClosed
+	case at > newest:
+		return storage.Record{}, storage.ErrFuture
+	case at != 0:
+		runs, kept := s.log.Between(at, newest)
+		if !kept {
+			return storage.Record{}, storage.ErrCompacted
+		}
+		if before, changed := firstChange(runs, key); changed {
+			rec, ok = before, before.Revision != 0
+		}
+	}
+	if !ok {
+		return storage.Record{}, storage.ErrNotFound
+	}
+	return rec, nil
+}
+
+// firstChange returns what the first event on key replaced.
+func firstChange(runs [][]storage.Event, key string) (storage.Record, bool) {
+	for _, run := range runs {
+		for i := range run {
+			if run[i].Key == key {
+				return run[i].Prev, true
+			}
+		}
+	}
+	return storage.Record{}, false
+}
+
+// Scan implements storage.Backend. It never yields ErrCompacted once it began.
+func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	r, err := s.rootAt(at)
+	if err != nil {
+		return 0, nil, err
+	}
+	return r.revision, func(yield func(storage.Record, error) bool) {
+		r.tree.Ascend(max(prefix, start), func(key string, rec storage.Record) bool {
+			if !strings.HasPrefix(key, prefix) {
+				return false
+			}
+			if err := ctx.Err(); err != nil {
+				yield(storage.Record{}, err)
+				return false
+			}
+			return yield(rec, nil)
+		})
+	}, nil
+}
+
+// rootAt returns the store as of a revision (0: newest).
+func (s *Store) rootAt(at storage.Revision) (root, error) {
+	r, runs, err := s.startOf(at)
+	if err != nil || len(runs) == 0 {
+		return r, err
+	}
+	for _, run := range slices.Backward(runs) {
+		for i := len(run) - 1; i >= 0; i-- {
+			if prev := run[i].Prev; prev.Revision != 0 {
+				r.tree.Set(prev.Key, prev)
+			} else {
+				r.tree.Delete(run[i].Key)
+			}
+		}
+	}
+	r.revision = at
+	s.keep(r)
+	return r, nil
+}
+
+// startOf returns the nearest root at or after a revision and the commits to
+// undo from there. If there are any, the root is the caller's own copy.
+func (s *Store) startOf(at storage.Revision) (root, [][]storage.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return root{}, nil, storage.ErrClosed
+	}
+	if at > s.revision {
+		return root{}, nil, storage.ErrFuture
+	}
+	if at == 0 || at == s.revision {
+		if s.newest == nil {
+			s.newest = &root{revision: s.revision, tree: s.tree.Copy()}
+		}
+		return *s.newest, nil, nil
+	}
+	if at < s.log.Floor() {
+		return root{}, nil, storage.ErrCompacted
+	}
+	near := root{revision: s.revision, tree: s.tree}
+	for i, r := range s.old {
+		if r.revision == at {
+			s.old = append(slices.Delete(s.old, i, i+1), r)
+			return r, nil, nil
+		}
+		if r.revision > at && r.revision < near.revision {
+			near = r
+		}
+	}
+	runs, ok := s.log.Between(at, near.revision)
+	if !ok {
+		return root{}, nil, storage.ErrCompacted
+	}
+	return root{revision: near.revision, tree: near.tree.Copy()}, runs, nil
+}
+
+// keep remembers an old root for the next page of the same revision.
+func (s *Store) keep(r root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.old = append(s.old, r)
+	s.forgetRoots()
+	if len(s.old) > maxRoots {
+		s.old = slices.Delete(s.old, 0, 1)
+	}
+}
+
+// forgetRoots drops the roots whose revision is compacted; the caller holds the lock.
+func (s *Store) forgetRoots() {
+	floor := s.log.Floor()
+	s.old = slices.DeleteFunc(s.old, func(r root) bool { return r.revision < floor })
+}
+
+// Watch implements storage.Backend. When the store is closed it yields
+// storage.ErrClosed and ends.
+func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		cursor := eventlog.Cursor{Prefix: prefix, After: after}
+		var buf []storage.Event
+		for {
+			events, err := s.log.Next(ctx, &cursor, buf[:0])
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(storage.Event{}, err)
+				return
+			}
+			for _, e := range events {
+				if ctx.Err() != nil || !yield(e, nil) {
+					return
+				}
+			}
+			clear(events)
+			buf = events
+		}
+	}
+}
