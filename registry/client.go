@@ -1,0 +1,64 @@
+package registry
+
+import (
+	"context"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+)
+
+// Client reads and writes the objects of a server from inside it, through the
+// same write function as requests, as the server itself: authentication and
+// authorization are left out, admission is not. Types are named by their wire
+// group and plural; any served version's objects are in the storage version.
+// Errors are *meta.Status.
+type Client interface {
+	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
+	// List returns the objects of one namespace ("" for all), newest state.
+	List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error)
+	// Create stores obj and returns it as stored.
+	Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error)
+	// Update reads the object, lets change alter a copy and writes it, again on
+	// a conflict. subresource is "" or one that updates. A change that alters
+	// nothing writes nothing; an error of change ends the call.
+	Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(obj *meta.Object) error) (*meta.Object, error)
+	Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o DeleteOptions) error
+	// Feed returns a cursor over all objects of a type: of the types given, or
+	// of every stored type if none is given.
+	Feed(r ...meta.GroupResource) Feed
+	// Types returns the resource types served now.
+	Types() []*Type
+}
+
+// DeleteOptions are the options of a delete from inside.
+type DeleteOptions struct {
+	UID          string // precondition, if not empty
+	Version      string // precondition on resourceVersion, if not empty
+	Propagation  string // Background, Foreground, Orphan or empty for the default
+	GraceSeconds *int64
+}
+
+// Feed is a cursor over the changes of some resource types. At first it holds
+// the current objects as changes without Old. A Feed is used by one goroutine
+// at a time.
+type Feed interface {
+	// Pull returns the changes since the last call that this server has seen;
+	// after a write was acknowledged by this server, it is seen. It never
+	// blocks. If history was lost, reset is true and the changes are the whole
+	// current state again.
+	Pull() (changes []Change, reset bool)
+	// Wait blocks until there is something to pull or the context ends.
+	Wait(ctx context.Context) error
+	// Revision is the revision up to which Pull has returned everything.
+	Revision() storage.Revision
+	Close()
+}
+
+// Change is one change of an object. Object is nil if it was removed, Old is nil
+// if it was new. Both are shared: they must not be modified.
+type Change struct {
+	Resource    meta.GroupResource
+	Key         meta.Key
+	Object, Old *meta.Object
+	Revision    storage.Revision
+}

@@ -1,0 +1,128 @@
+// Package registry says what a kind is and holds the catalog of the resource
+// types that a server serves.
+//
+// Built-in kinds, kinds from Go structs (Of) and kinds from custom resource
+// definitions (FromCRD) are all a Kind; compiled for a naming profile, a Type.
+package registry
+
+import (
+	"context"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// Kind is a kind as a program declares it, before a server is built: names are
+// spec names. Make one with Of or FromCRD.
+type Kind struct {
+	Group                            string
+	Kind, ListKind, Plural, Singular string
+	ShortNames, Categories           []string
+	Cluster                          bool // cluster scope; else objects live in namespaces
+	Versions                         []KindVersion
+	Behavior
+	err error // of the definition; Build reports it
+}
+
+// KindVersion is one version of a Kind.
+type KindVersion struct {
+	Name       string
+	Schema     func(p names.Profile) (*schema.Schema, error) // nil result: any object
+	Storage    bool                                          // the version that is stored; exactly one
+	Served     bool
+	Deprecated string // warning text for callers; empty: not deprecated
+	Columns    []Column
+}
+
+// Behavior is what a kind does beyond its schema. The zero value is a plain
+// stored object.
+type Behavior struct {
+	Status        bool   // the sub-resource status exists; spec and status are written apart
+	Scale         *Scale // the sub-resource scale, or nil
+	Subresources  []Subresource
+	NoGeneration  bool // metadata.generation is not kept
+	CreateOnPut   bool // PUT on a missing name creates
+	NeedsVersion  bool // PUT without a resourceVersion is refused
+	AnswersStatus bool // DELETE answers a Status, not the object
+	NoCollection  bool // no deletecollection
+	NoProtobuf    bool // no protobuf representation
+	NoUpdate      bool // neither PUT nor PATCH
+	Strategic     bool // strategic merge patch is offered
+	Fields        []SelectableField
+
+	// Name returns what is wrong with a name (or, with prefix, a
+	// generateName). nil: a DNS subdomain.
+	Name func(name string, prefix bool) []string
+
+	// Default fills in what the schema's defaults cannot say. It runs on every
+	// write and, unless DefaultsOnWriteOnly, on nothing else.
+	Default func(obj *meta.Object)
+
+	// Prepare fits an object to be written: clears what callers may not set,
+	// merges convenience fields. old is nil on create.
+	Prepare func(ctx context.Context, obj, old *meta.Object)
+
+	// Validate returns the faults of obj beyond the schema's; old is nil on create.
+	Validate func(ctx context.Context, obj, old *meta.Object) []meta.Cause
+
+	// Grace returns how a delete goes on: the grace period in seconds that the
+	// object gets. nil: none, deleted at once.
+	Grace func(obj *meta.Object, asked *int64) int64
+
+	// Act makes the type virtual: nothing is stored, a POST calls Act and
+	// answers what it returns.
+	Act func(ctx context.Context, call *Call) (*meta.Object, error)
+
+	// Warn returns warnings for the caller who wrote obj; old is nil on create.
+	Warn func(obj, old *meta.Object) []string
+}
+
+// SelectableField is a field that field selectors know beside metadata.name and
+// metadata.namespace. Path leads to a scalar; a missing one reads as Absent.
+type SelectableField struct {
+	Name   string
+	Path   []string // nil: Name split at dots
+	Absent string
+}
+
+// Subresource is an endpoint below an item. Update kinds (Merge) read and write
+// the item; acting ones (Act) answer a POST.
+type Subresource struct {
+	Name string
+	Kind meta.GroupVersionKind // of the body, spec names; zero: the item's own kind
+
+	// Merge takes what a caller may change through this endpoint from in into
+	// obj, a copy of the stored object. The result goes through the same
+	// write function as any update.
+	Merge func(obj, in *meta.Object)
+
+	// Act answers a POST (or, with Read, a GET).
+	Act  func(ctx context.Context, call *Call) (*meta.Object, error)
+	Read bool
+}
+
+// Scale is where a kind keeps what the sub-resource scale shows: paths such as
+// .spec.replicas.
+type Scale struct{ SpecReplicas, StatusReplicas, Selector string }
+
+// Column is one column of the Table representation.
+type Column struct {
+	Name, Type, Format, Doc string
+	Priority                int
+	JSONPath                string                     // simple path; or
+	Cell                    func(obj *meta.Object) any // a value of the column's type
+}
+
+// Call is a request to a virtual type or to an acting sub-resource.
+type Call struct {
+	Resource    meta.Resource
+	Subresource string
+	Key         meta.Key
+	User        *auth.User
+	Object      *meta.Object // the body
+	DryRun      bool
+	Names       names.Profile
+	Client      Client
+}

@@ -1,0 +1,76 @@
+package meta
+
+import "strings"
+
+// GroupVersion is an API group and a version of it; the core group is "".
+type GroupVersion struct{ Group, Version string }
+
+// ParseAPIVersion splits an apiVersion field.
+func ParseAPIVersion(s string) GroupVersion {
+	if g, v, ok := strings.Cut(s, "/"); ok {
+		return GroupVersion{g, v}
+	}
+	return GroupVersion{"", s}
+}
+
+// String returns the form of the apiVersion field.
+func (gv GroupVersion) String() string {
+	if gv.Group == "" {
+		return gv.Version
+	}
+	return gv.Group + "/" + gv.Version
+}
+
+// GroupKind names a kind in any version.
+type GroupKind struct{ Group, Kind string }
+
+// String returns "Kind.group", or "Kind" in the core group.
+func (gk GroupKind) String() string { return dotted(gk.Kind, gk.Group) }
+
+// GroupVersionKind names one version of a kind.
+type GroupVersionKind struct{ Group, Version, Kind string }
+
+// APIVersion returns the apiVersion field of objects of this kind.
+func (k GroupVersionKind) APIVersion() string { return GroupVersion{k.Group, k.Version}.String() }
+
+// GroupKind drops the version.
+func (k GroupVersionKind) GroupKind() GroupKind { return GroupKind{k.Group, k.Kind} }
+
+// String returns "group/version, Kind=kind".
+func (k GroupVersionKind) String() string { return k.APIVersion() + ", Kind=" + k.Kind }
+
+// GroupResource names a resource type in any version.
+type GroupResource struct{ Group, Resource string }
+
+// String returns "resource.group", or "resource" in the core group.
+func (r GroupResource) String() string { return dotted(r.Resource, r.Group) }
+
+// Resource names one version of a resource type: the path of a collection.
+type Resource struct{ Group, Version, Resource string }
+
+// GroupResource drops the version.
+func (r Resource) GroupResource() GroupResource { return GroupResource{r.Group, r.Resource} }
+
+// GroupVersion drops the resource.
+func (r Resource) GroupVersion() GroupVersion { return GroupVersion{r.Group, r.Version} }
+
+// String returns "group/version, Resource=resource".
+func (r Resource) String() string { return r.GroupVersion().String() + ", Resource=" + r.Resource }
+
+// Key names one object of a resource type. Namespace is "" for cluster scope.
+type Key struct{ Namespace, Name string }
+
+// String returns "namespace/name", or "name" for cluster scope.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+func dotted(name, group string) string {
+	if group == "" {
+		return name
+	}
+	return name + "." + group
+}

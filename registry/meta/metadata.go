@@ -1,0 +1,150 @@
+package meta
+
+import "time"
+
+// APIVersion returns the apiVersion field.
+func (o *Object) APIVersion() string { return o.String("apiVersion") }
+
+// Kind returns the kind field.
+func (o *Object) Kind() string { return o.String("kind") }
+
+// SetGVK sets apiVersion and kind.
+func (o *Object) SetGVK(k GroupVersionKind) {
+	o.Tree()["apiVersion"] = k.APIVersion()
+	o.tree["kind"] = k.Kind
+}
+
+// Metadata returns the metadata object, making it if needed.
+func (o *Object) Metadata() map[string]any {
+	m := o.Map("metadata")
+	if m == nil {
+		m = map[string]any{}
+		o.Tree()["metadata"] = m
+	}
+	return m
+}
+
+// Name returns metadata.name.
+func (o *Object) Name() string { return o.String("metadata", "name") }
+
+// SetName sets metadata.name.
+func (o *Object) SetName(s string) { o.setMeta("name", s) }
+
+// GenerateName returns metadata.generateName.
+func (o *Object) GenerateName() string { return o.String("metadata", "generateName") }
+
+// Namespace returns metadata.namespace, "" for cluster-scoped objects.
+func (o *Object) Namespace() string { return o.String("metadata", "namespace") }
+
+// SetNamespace sets metadata.namespace; "" removes it.
+func (o *Object) SetNamespace(s string) { o.setMeta("namespace", s) }
+
+// UID returns metadata.uid.
+func (o *Object) UID() string { return o.String("metadata", "uid") }
+
+// SetUID sets metadata.uid.
+func (o *Object) SetUID(s string) { o.setMeta("uid", s) }
+
+// ResourceVersion returns metadata.resourceVersion.
+func (o *Object) ResourceVersion() string { return o.String("metadata", "resourceVersion") }
+
+// SetResourceVersion sets metadata.resourceVersion; "" removes it.
+func (o *Object) SetResourceVersion(s string) { o.setMeta("resourceVersion", s) }
+
+// Generation returns metadata.generation.
+func (o *Object) Generation() int64 { return o.Int("metadata", "generation") }
+
+// SetGeneration sets metadata.generation; 0 removes it.
+func (o *Object) SetGeneration(n int64) {
+	if n == 0 {
+		o.Delete("metadata", "generation")
+		return
+	}
+	o.Metadata()["generation"] = n
+}
+
+// CreationTimestamp returns metadata.creationTimestamp, zero if unset.
+func (o *Object) CreationTimestamp() time.Time { return o.Time("metadata", "creationTimestamp") }
+
+// DeletionTimestamp returns metadata.deletionTimestamp, zero while the object
+// is live.
+func (o *Object) DeletionTimestamp() time.Time { return o.Time("metadata", "deletionTimestamp") }
+
+// Terminating reports whether the object has a deletionTimestamp.
+func (o *Object) Terminating() bool { return o.String("metadata", "deletionTimestamp") != "" }
+
+// Time returns the RFC 3339 time at path, zero if there is none.
+func (o *Object) Time(path ...string) time.Time {
+	t, _ := time.Parse(time.RFC3339, o.String(path...))
+	return t
+}
+
+// SetTime puts t at path as RFC 3339 in UTC with whole seconds.
+func (o *Object) SetTime(t time.Time, path ...string) { o.Set(FormatTime(t), path...) }
+
+// FormatTime returns t as the API writes times: RFC 3339, UTC, whole seconds.
+func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Labels returns metadata.labels as a new map.
+func (o *Object) Labels() map[string]string { return stringMap(o.Map("metadata", "labels")) }
+
+// Annotations returns metadata.annotations as a new map.
+func (o *Object) Annotations() map[string]string { return stringMap(o.Map("metadata", "annotations")) }
+
+// Annotation returns one annotation, or "".
+func (o *Object) Annotation(key string) string { return o.String("metadata", "annotations", key) }
+
+// Finalizers returns metadata.finalizers.
+func (o *Object) Finalizers() []string { return o.Strings("metadata", "finalizers") }
+
+// SetFinalizers sets metadata.finalizers; none removes the field.
+func (o *Object) SetFinalizers(names []string) {
+	if len(names) == 0 {
+		o.Delete("metadata", "finalizers")
+		return
+	}
+	list := make([]any, len(names))
+	for i, n := range names {
+		list[i] = n
+	}
+	o.Metadata()["finalizers"] = list
+}
+
+// OwnerReferences returns metadata.ownerReferences.
+func (o *Object) OwnerReferences() []OwnerReference {
+	var out []OwnerReference
+	for _, v := range o.List("metadata", "ownerReferences") {
+		m, _ := v.(map[string]any)
+		r := NewObject(m)
+		out = append(out, OwnerReference{
+			APIVersion: r.String("apiVersion"), Kind: r.String("kind"),
+			Name: r.String("name"), UID: r.String("uid"),
+			Controller: r.Bool("controller"), BlockOwnerDeletion: r.Bool("blockOwnerDeletion"),
+		})
+	}
+	return out
+}
+
+// OwnerReference names an object that this one belongs to.
+type OwnerReference struct {
+	APIVersion, Kind, Name, UID    string
+	Controller, BlockOwnerDeletion bool
+}
+
+func (o *Object) setMeta(field, s string) {
+	if s == "" {
+		o.Delete("metadata", field)
+		return
+	}
+	o.Metadata()[field] = s
+}
+
+func stringMap(m map[string]any) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		if s, ok := v.(string); ok {
+			out[k] = s
+		}
+	}
+	return out
+}

@@ -1,0 +1,163 @@
+// Package meta is the vocabulary of the API: objects and their metadata, names
+// of kinds and resources, selectors, versions and the Status error.
+package meta
+
+import (
+	"maps"
+	"slices"
+)
+
+// Object is one API object as a tree of JSON values: map[string]any, []any,
+// string, bool, int64, float64 and nil. The zero value is an empty object. An
+// Object is not safe for concurrent writes.
+type Object struct {
+	tree map[string]any
+}
+
+// NewObject returns an object around tree, which it takes over.
+func NewObject(tree map[string]any) *Object { return &Object{tree} }
+
+// Tree returns the tree itself, never nil. Changes show in the object.
+func (o *Object) Tree() map[string]any {
+	if o.tree == nil {
+		o.tree = map[string]any{}
+	}
+	return o.tree
+}
+
+// Clone returns a deep copy; a nil Object gives nil.
+func (o *Object) Clone() *Object {
+	if o == nil {
+		return nil
+	}
+	return &Object{Clone(o.Tree()).(map[string]any)}
+}
+
+// Clone returns a deep copy of a JSON value.
+func Clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k, e := range v {
+			m[k] = Clone(e)
+		}
+		return m
+	case []any:
+		l := make([]any, len(v))
+		for i, e := range v {
+			l[i] = Clone(e)
+		}
+		return l
+	}
+	return v
+}
+
+// Equal reports whether two JSON values are the same. Numbers compare by value,
+// a missing field and a null are different.
+func Equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, Equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, Equal)
+	case int64:
+		if f, ok := b.(float64); ok {
+			return float64(a) == f
+		}
+	case float64:
+		if i, ok := b.(int64); ok {
+			return a == float64(i)
+		}
+	}
+	return a == b
+}
+
+// Get returns the value at a path of field names, and whether it is there.
+func (o *Object) Get(path ...string) (any, bool) {
+	var v any = o.Tree()
+	for _, p := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if v, ok = m[p]; !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// String returns the string at path, or "".
+func (o *Object) String(path ...string) string {
+	v, _ := o.Get(path...)
+	s, _ := v.(string)
+	return s
+}
+
+// Int returns the integer at path, or 0.
+func (o *Object) Int(path ...string) int64 {
+	v, _ := o.Get(path...)
+	switch n := v.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return 0
+}
+
+// Bool returns the boolean at path, or false.
+func (o *Object) Bool(path ...string) bool {
+	v, _ := o.Get(path...)
+	b, _ := v.(bool)
+	return b
+}
+
+// Map returns the object at path, or nil.
+func (o *Object) Map(path ...string) map[string]any {
+	v, _ := o.Get(path...)
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// List returns the list at path, or nil.
+func (o *Object) List(path ...string) []any {
+	v, _ := o.Get(path...)
+	l, _ := v.([]any)
+	return l
+}
+
+// Strings returns the strings of the list at path.
+func (o *Object) Strings(path ...string) []string {
+	var out []string
+	for _, v := range o.List(path...) {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Set puts value at path, making the objects on the way; whatever stands in
+// the way is replaced.
+func (o *Object) Set(value any, path ...string) {
+	m := o.Tree()
+	for _, p := range path[:len(path)-1] {
+		next, ok := m[p].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[p] = next
+		}
+		m = next
+	}
+	m[path[len(path)-1]] = value
+}
+
+// Delete removes the field at path, if it is there.
+func (o *Object) Delete(path ...string) {
+	if m := o.Map(path[:len(path)-1]...); m != nil {
+		delete(m, path[len(path)-1])
+	}
+}

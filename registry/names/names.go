@@ -1,0 +1,116 @@
+// Package names is the naming table: every name that goes on the wire, under
+// the product's own names and under those that Kubernetes clients know.
+//
+// Code says what it means with the constants here, which are the product's own
+// (spec) names, and asks the Profile for the word to send: p.Wire(names.CreatedBy).
+// No such word stands anywhere else.
+package names
+
+import "strings"
+
+// Profile chooses one column of the naming table. The zero value is Orch.
+type Profile int
+
+const (
+	// Orch uses the product's own names: meta.orch.io, orch-system, ...
+	Orch Profile = iota
+	// Kubernetes uses the names that unmodified kubectl, client-go and helm
+	// know: meta.k8s.io, kube-system, ...
+	Kubernetes
+)
+
+// String returns the name of the profile as flags spell it.
+func (p Profile) String() string {
+	if p == Kubernetes {
+		return "kubernetes"
+	}
+	return "orch"
+}
+
+// Parse returns the profile that String names, and false for any other word.
+func Parse(s string) (Profile, bool) {
+	switch s {
+	case "orch":
+		return Orch, true
+	case "kubernetes":
+		return Kubernetes, true
+	}
+	return 0, false
+}
+
+// Wire returns the word to send for a spec name: whole names by the table, then
+// the prefix rules; a name that neither knows is returned as it is.
+func (p Profile) Wire(spec string) string {
+	if p == Orch {
+		return spec
+	}
+	if w, ok := whole[spec]; ok {
+		return w
+	}
+	for _, r := range prefixes {
+		if rest, ok := strings.CutPrefix(spec, r.spec); ok {
+			return r.wire + rest
+		}
+	}
+	return spec
+}
+
+// Group returns the wire name of an API group given by its spec name. Groups
+// without the product's suffix (core, apps, batch, ...) are the same in both.
+func (p Profile) Group(spec string) string {
+	if p == Orch {
+		return spec
+	}
+	if base, ok := strings.CutSuffix(spec, ".orch.io"); ok {
+		return base + ".k8s.io"
+	}
+	return spec
+}
+
+// Extension returns the wire name of a schema extension, such as
+// "list-type" for x-orch-list-type.
+func (p Profile) Extension(name string) string {
+	if p == Kubernetes {
+		return "x-kubernetes-" + name
+	}
+	return "x-orch-" + name
+}
+
+// Field returns the wire name of an object's field given by its spec name;
+// only some volume sources differ.
+func (p Profile) Field(spec string) string {
+	if p == Kubernetes {
+		if w, ok := fields[spec]; ok {
+			return w
+		}
+	}
+	return spec
+}
+
+// ProtobufType is the media type of the protobuf representation.
+func (p Profile) ProtobufType() string { return "application/vnd." + p.word() + ".protobuf" }
+
+// SystemNamespace returns the namespace of a given purpose: "system", "public"
+// or "node-lease".
+func (p Profile) SystemNamespace(purpose string) string {
+	if p == Kubernetes {
+		return "kube-" + purpose
+	}
+	return "orch-" + purpose
+}
+
+// DefinitionName returns the OpenAPI definition name of a built-in Go type.
+func (p Profile) DefinitionName(path ...string) string {
+	root := "io.orch."
+	if p == Kubernetes {
+		root = "io.k8s."
+	}
+	return root + strings.Join(path, ".")
+}
+
+func (p Profile) word() string {
+	if p == Kubernetes {
+		return "kubernetes"
+	}
+	return "orch"
+}

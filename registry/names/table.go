@@ -1,0 +1,103 @@
+package names
+
+// API groups by their spec names.
+const (
+	GroupMeta           = "meta.orch.io"
+	GroupRBAC           = "rbac.authorization.orch.io"
+	GroupAuthentication = "authentication.orch.io"
+	GroupAuthorization  = "authorization.orch.io"
+	GroupCertificates   = "certificates.orch.io"
+	GroupCoordination   = "coordination.orch.io"
+	GroupEvents         = "events.orch.io"
+	GroupStorage        = "storage.orch.io"
+	GroupExtensions     = "apiextensions.orch.io"
+	GroupAdmission      = "admission.orch.io"
+	GroupDiscovery      = "apidiscovery.orch.io"
+	GroupAudit          = "audit.orch.io"
+	GroupExec           = "client.authentication.orch.io"
+	GroupABAC           = "abac.authorization.orch.io"
+)
+
+// Labels, annotations, finalizers, types and other single names.
+const (
+	NamespaceNameLabel  = "orch.io/metadata.name"
+	NamespaceFinalizer  = "orch"
+	InitialEventsEnd    = "orch.io/initial-events-end"
+	Deprecated          = "orch.io/deprecated"
+	LastApplied         = "kubectl.orch.io/last-applied-configuration"
+	SecretOpaque        = "Opaque"
+	SecretServiceToken  = "orch.io/service-account-token"
+	SecretBasicAuth     = "orch.io/basic-auth"
+	SecretSSHAuth       = "orch.io/ssh-auth"
+	SecretTLS           = "orch.io/tls"
+	SecretDockercfg     = "orch.io/dockercfg"
+	SecretDockerConfig  = "orch.io/dockerconfigjson"
+	SecretBootstrap     = "bootstrap.orch.io/token"
+	ServiceAccountName  = "orch.io/service-account.name"
+	ServiceAccountUID   = "orch.io/service-account.uid"
+	Bootstrapping       = "orch.io/bootstrapping"
+	RBACAutoupdate      = "rbac.authorization.orch.io/autoupdate"
+	RBACAggregate       = "rbac.authorization.orch.io/aggregate-to-"
+	RootCAConfigMap     = "orch-root-ca.crt"
+	APIAccessVolume     = "orch-api-access-"
+	SignerClient        = "orch.io/apiserver-client"
+	SignerClientNode    = "orch.io/apiserver-client-nodeagent"
+	SignerNodeServing   = "orch.io/nodeagent-serving"
+	SignerLegacyUnknown = "orch.io/legacy-unknown"
+	ExecInfoEnv         = "ORCH_EXEC_INFO"
+	Service             = "orch"
+)
+
+// whole holds the names that no prefix rule gives.
+var whole = map[string]string{
+	NamespaceFinalizer:  "kubernetes",
+	InitialEventsEnd:    "k8s.io/initial-events-end",
+	Deprecated:          "k8s.io/deprecated",
+	RBACAutoupdate:      "rbac.authorization.kubernetes.io/autoupdate",
+	RootCAConfigMap:     "kube-root-ca.crt",
+	APIAccessVolume:     "kube-api-access-",
+	SignerClient:        "kubernetes.io/kube-apiserver-client",
+	SignerClientNode:    "kubernetes.io/kube-apiserver-client-kubelet",
+	SignerNodeServing:   "kubernetes.io/kubelet-serving",
+	SignerLegacyUnknown: "kubernetes.io/legacy-unknown",
+	ExecInfoEnv:         "KUBERNETES_EXEC_INFO",
+}
+
+type prefix struct{ spec, wire string }
+
+// prefixes are tried in order.
+var prefixes = []prefix{
+	{"rbac.authorization.orch.io/aggregate-to-", "rbac.authorization.k8s.io/aggregate-to-"},
+	{"orch.io/", "kubernetes.io/"},
+	{"kubectl.orch.io/", "kubectl.kubernetes.io/"},
+	{"ingressclass.orch.io/", "ingressclass.kubernetes.io/"},
+	{"bootstrap.orch.io/", "bootstrap.kubernetes.io/"},
+	{"node-restriction.orch.io/", "node-restriction.kubernetes.io/"},
+	{"kubelet.orch.io/", "kubelet.kubernetes.io/"},
+	{"node.orch.io/", "node.kubernetes.io/"},
+	{"scheduler.alpha.orch.io/", "scheduler.alpha.kubernetes.io/"},
+	{"mutation.webhook.admission.orch.io/", "mutation.webhook.admission.k8s.io/"},
+	{"patch.webhook.admission.orch.io/", "patch.webhook.admission.k8s.io/"},
+	{"authorization.orch.io/", "authorization.k8s.io/"},
+	{"csi.storage.orch.io/", "csi.storage.k8s.io/"},
+	{"/var/run/secrets/orch.io/", "/var/run/secrets/kubernetes.io/"},
+}
+
+// fields are the volume sources whose vendor words the spec replaces.
+var fields = map[string]string{
+	"cloudAElasticBlockStore": "awsElasticBlockStore",
+	"cloudBDisk":              "azureDisk",
+	"cloudBFile":              "azureFile",
+	"cloudCPersistentDisk":    "gcePersistentDisk",
+	"cloudDVolume":            "vsphereVolume",
+	"cloudEPersistentDisk":    "photonPersistentDisk",
+	"blockSvcVolume":          "cinder",
+	"storeAfs":                "cephfs",
+	"storeAblock":             "rbd",
+	"storeBfs":                "glusterfs",
+	"storeCVolume":            "portworxVolume",
+	"storeDfs":                "quobyte",
+	"storeEVolume":            "scaleIO",
+	"storeFVolume":            "storageos",
+	"storeGVolume":            "flocker",
+}

@@ -1,0 +1,126 @@
+// Package schema is one description of an object's shape, as data, and the
+// plain walks over it: conform, default, validate, and the typed view.
+//
+// A Schema comes from a Go struct (Go) or from the OpenAPI schema of a custom
+// resource definition (OpenAPI). Everything that must know a shape, strict
+// decoding, protobuf, field ownership, OpenAPI documents, reads this one tree.
+package schema
+
+import "reflect"
+
+// Type is a JSON type. The zero value allows any.
+type Type uint8
+
+// The JSON types.
+const (
+	Any Type = iota
+	Object
+	Array
+	String
+	Integer
+	Number
+	Boolean
+)
+
+// Schema describes one value. A Schema is not changed once it is built; values
+// that share a struct type share its Struct.
+type Schema struct {
+	Type   Type
+	Format string // int32, int64, double, byte, date-time, int-or-string, quantity, ...
+	Doc    string // field documentation, one paragraph
+	Title  string
+
+	Struct *Struct // Type Object: fields known by name
+	Values *Schema // Type Object: a map; what its values look like
+	Items  *Schema // Type Array
+
+	Default    any // nil: none
+	Nullable   bool
+	Immutable  bool // may be set once
+	Deprecated bool
+
+	Enum                         []any
+	Pattern                      string
+	MinLength, MaxLength         *int64
+	Minimum, Maximum             *float64
+	ExclusiveMin, ExclusiveMax   bool
+	MultipleOf                   *float64
+	MinItems, MaxItems           *int64
+	UniqueItems                  bool
+	MinProperties, MaxProperties *int64
+	AllOf, AnyOf, OneOf          []*Schema
+	Not                          *Schema
+
+	Preserve    bool // unknown fields are kept
+	IntOrString bool // an integer or a string
+	Embedded    bool // a whole object with apiVersion, kind and metadata
+
+	ListType string   // atomic, set or map; empty: by PatchStrategy, else atomic
+	ListKeys []string // the fields that identify an item of a map list
+	MapType  string   // atomic or granular, for maps and structs
+
+	PatchStrategy string // merge, replace, retainKeys, comma-separated
+	PatchMergeKey string
+
+	Wire Wire // how protobuf and JSON treat the value
+}
+
+// Wire is a value's form where the JSON type does not tell it.
+type Wire uint8
+
+// The forms. Plain is what the JSON type says.
+const (
+	Plain       Wire = iota
+	Time             // RFC 3339, whole seconds
+	MicroTime        // RFC 3339, microseconds
+	Quantity         // a canonical decimal or binary number with suffix
+	IntOrString      // an integer or a string
+	Bytes            // base64 in JSON
+	Raw              // any JSON value, kept as it is (protobuf: raw bytes = 1)
+	Fields           // FieldsV1 (protobuf: Raw = 1)
+	Duration         // "1h2m3s"
+)
+
+// Struct is the shared definition of an object type with named fields.
+type Struct struct {
+	Name   string // OpenAPI definition name; empty for inline types
+	Doc    string
+	Fields []*Field
+	Go     reflect.Type // the Go type it comes from, or nil
+
+	byName map[string]*Field
+}
+
+// Field is one field of a Struct.
+type Field struct {
+	Name      string // on the wire
+	Schema    *Schema
+	Required  bool
+	OmitEmpty bool  // Go leaves the empty value out
+	Pointer   bool  // Go keeps an explicit zero apart from an unset value
+	Number    int   // protobuf field number; 0: none
+	Index     []int // path to the Go field
+}
+
+// Field returns the field with a wire name, or nil.
+func (s *Struct) Field(name string) *Field {
+	if s == nil {
+		return nil
+	}
+	return s.byName[name]
+}
+
+// Add appends fields; a later one of the same name replaces the earlier.
+func (s *Struct) Add(fields ...*Field) {
+	if s.byName == nil {
+		s.byName = make(map[string]*Field, len(fields))
+	}
+	for _, f := range fields {
+		if old := s.byName[f.Name]; old != nil {
+			*old = *f
+			continue
+		}
+		s.Fields = append(s.Fields, f)
+		s.byName[f.Name] = f
+	}
+}

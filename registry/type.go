@@ -1,0 +1,94 @@
+package registry
+
+import (
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// Type is a Kind compiled for a naming profile: one resource type as it is
+// served. A Type never changes; a changed definition makes a new one.
+type Type struct {
+	Group, Kind, ListKind, Plural, Singular string // wire names
+	ShortNames, Categories                  []string
+	Namespaced                              bool
+	Versions                                []*Version // by priority, the most stable first
+	Storage                                 *Version
+	Behavior
+	Names  names.Profile
+	Custom bool // from a custom resource definition
+}
+
+// Version is one served version of a Type.
+type Version struct {
+	*Type
+	Name       string
+	Schema     *schema.Schema // nil: any object
+	Columns    []Column
+	Deprecated string
+	Served     bool
+}
+
+// GroupResource returns the wire name of the type.
+func (t *Type) GroupResource() meta.GroupResource {
+	return meta.GroupResource{Group: t.Group, Resource: t.Plural}
+}
+
+// GroupKind returns the wire name of the kind.
+func (t *Type) GroupKind() meta.GroupKind { return meta.GroupKind{Group: t.Group, Kind: t.Kind} }
+
+// Version returns the version of that name, or nil.
+func (t *Type) Version(name string) *Version {
+	i := slices.IndexFunc(t.Versions, func(v *Version) bool { return v.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return t.Versions[i]
+}
+
+// Virtual reports whether nothing of the type is stored.
+func (t *Type) Virtual() bool { return t.Act != nil }
+
+// Subresource returns the sub-resource of that name, or nil. Status and scale
+// are found here too.
+func (t *Type) Subresource(name string) *Subresource {
+	i := slices.IndexFunc(t.Subresources, func(s Subresource) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &t.Subresources[i]
+}
+
+// Prefix returns the part of storage keys that all objects of the type share.
+func (t *Type) Prefix() string { return t.GroupResource().String() + "/" }
+
+// StorageKey returns the storage key of one object.
+func (t *Type) StorageKey(k meta.Key) string { return t.Prefix() + k.Namespace + "/" + k.Name }
+
+// ParseStorageKey returns the parts of a storage key: "resource.group/namespace/name".
+func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {
+	parts := strings.SplitN(key, "/", 3)
+	if len(parts) != 3 {
+		return r, k, false
+	}
+	r.Resource, r.Group, _ = strings.Cut(parts[0], ".")
+	return r, meta.Key{Namespace: parts[1], Name: parts[2]}, true
+}
+
+// GVK returns the wire group, version and kind.
+func (v *Version) GVK() meta.GroupVersionKind {
+	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.Kind}
+}
+
+// ListGVK returns the group, version and kind of lists.
+func (v *Version) ListGVK() meta.GroupVersionKind {
+	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.ListKind}
+}
+
+// Resource returns the wire group, version and plural.
+func (v *Version) Resource() meta.Resource {
+	return meta.Resource{Group: v.Group, Version: v.Name, Resource: v.Plural}
+}
