@@ -20,11 +20,19 @@ type Kind struct {
 	Group                            string
 	Kind, ListKind, Plural, Singular string
 	ShortNames, Categories           []string
-	Cluster                          bool // cluster scope; else objects live in namespaces
 	Versions                         []KindVersion
 	Behavior
 	err error // of the definition; Build reports it
 }
+
+// Scope says where the objects of a kind live.
+type Scope int
+
+// The scopes.
+const (
+	Namespaced Scope = iota
+	Cluster
+)
 
 // KindVersion is one version of a Kind.
 type KindVersion struct {
@@ -57,7 +65,7 @@ type Behavior struct {
 	Name func(name string, prefix bool) []string
 
 	// Default fills in what the schema's defaults cannot say. It runs on every
-	// write and, unless DefaultsOnWriteOnly, on nothing else.
+	// write, after them.
 	Default func(obj *meta.Object)
 
 	// Prepare fits an object to be written: clears what callers may not set,
