@@ -20,6 +20,7 @@ type Kind struct {
 	Group                            string
 	Kind, ListKind, Plural, Singular string
 	ShortNames, Categories           []string
+	Scope                            Scope
 	Versions                         []KindVersion
 	Behavior
 	err error // of the definition; Build reports it
