@@ -1,0 +1,78 @@
+package meta
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Time is an instant in whole seconds: RFC 3339 in UTC, null when zero.
+type Time struct{ time.Time }
+
+// MicroTime is an instant in microseconds: RFC 3339 in UTC with six digits,
+// null when zero.
+type MicroTime struct{ time.Time }
+
+// microLayout is the form that MicroTime is written in.
+const microLayout = "2006-01-02T15:04:05.000000Z07:00"
+
+// NewTime returns t as an API time.
+func NewTime(t time.Time) Time { return Time{t.UTC().Truncate(time.Second)} }
+
+// NewMicroTime returns t as an API time in microseconds.
+func NewMicroTime(t time.Time) MicroTime { return MicroTime{t.UTC().Truncate(time.Microsecond)} }
+
+// APIForm tells package schema how the value is written.
+func (Time) APIForm() string { return "time" }
+
+// APIForm tells package schema how the value is written.
+func (MicroTime) APIForm() string { return "micro-time" }
+
+// MarshalJSON writes the API form.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(FormatTime(t.Time))
+}
+
+// UnmarshalJSON reads RFC 3339 or null.
+func (t *Time) UnmarshalJSON(b []byte) (err error) {
+	t.Time, err = parseTime(b)
+	t.Time = t.Truncate(time.Second)
+	return err
+}
+
+// MarshalJSON writes the API form.
+func (t MicroTime) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(FormatMicroTime(t.Time))
+}
+
+// UnmarshalJSON reads RFC 3339 with any number of fractional digits, or null.
+func (t *MicroTime) UnmarshalJSON(b []byte) (err error) {
+	t.Time, err = parseTime(b)
+	t.Time = t.Truncate(time.Microsecond)
+	return err
+}
+
+// FormatMicroTime returns t as the API writes times in microseconds.
+func FormatMicroTime(t time.Time) string { return t.UTC().Format(microLayout) }
+
+func parseTime(b []byte) (time.Time, error) {
+	if bytes.Equal(b, []byte("null")) {
+		return time.Time{}, nil
+	}
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return time.Time{}, fmt.Errorf("a time is a string: %w", err)
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("not an RFC 3339 time: %q", s)
+	}
+	return t.UTC(), nil
+}
