@@ -1,0 +1,318 @@
+package badgerstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"orch.io/controlplane/storage"
+)
+
+// Bounds of one batch, below those above which the database splits it.
+const (
+	batchWrites = 8 << 10
+	batchBytes  = 8 << 20
+)
+
+// request is one thing that waits for the committer: a write, or do.
+type request struct {
+	ctx    context.Context
+	write  storage.Write
+	seen   storage.Record // of the key when the request was made
+	do     func() error
+	result storage.Revision
+	err    error
+	done   chan struct{}
+}
+
+// committer is what only the committing goroutine touches.
+type committer struct {
+	broken  error  // why nothing can be written any more
+	marked  uint64 // newest version of stamps and the mark
+	history []moment
+}
+
+// moment says what was published when.
+type moment struct {
+	time     time.Time
+	revision storage.Revision
+}
+
+// Commit implements storage.Backend. The write is on the disk when it returns.
+func (s *Store) Commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if len(w.Key) > MaxKeyBytes || len(w.Value) > MaxValueBytes {
+		return 0, fmt.Errorf("commit %.80q with %d bytes: %w", w.Key, len(w.Value), ErrTooLarge)
+	}
+	r := &request{ctx: ctx, write: w, done: make(chan struct{})}
+	if err := s.prepare(r); err != nil {
+		return 0, err
+	}
+	if err := s.submit(r); err != nil {
+		return 0, err
+	}
+	return r.result, r.err
+}
+
+// prepare reads what the write replaces, so that the committer need not, and
+// answers at once if the comparison fails already.
+func (s *Store) prepare(r *request) error {
+	if !s.enter() {
+		return storage.ErrClosed
+	}
+	defer s.leave()
+	var err error
+	if r.seen, err = s.current(r.write.Key); err != nil {
+		return err
+	}
+	return r.write.Check(r.seen)
+}
+
+// submit waits until the committer has handled r.
+func (s *Store) submit(r *request) error {
+	s.queue.Lock()
+	if s.queue.closed {
+		s.queue.Unlock()
+		return storage.ErrClosed
+	}
+	s.queue.waiting = append(s.queue.waiting, r)
+	s.signal()
+	s.queue.Unlock()
+	select {
+	case <-r.done:
+		return nil
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}
+
+// signal tells the committer to look; the caller holds the queue.
+func (s *Store) signal() {
+	select {
+	case s.queue.ready <- struct{}{}:
+	default:
+	}
+}
+
+// run is the committer. It ends when the store is closed and the queue empty.
+func (s *Store) run() {
+	defer close(s.done)
+	var tick <-chan time.Time
+	if s.retain > 0 {
+		ticker := time.NewTicker(max(s.retain/10, 10*time.Millisecond))
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	s.committer.history = append(s.committer.history, moment{time.Now(), s.published()})
+	for {
+		select {
+		case now := <-tick:
+			s.expire(now)
+		case <-s.queue.ready:
+			if s.drain() {
+				return
+			}
+		}
+	}
+}
+
+// drain handles what waits and reports whether the store is closed.
+func (s *Store) drain() (closed bool) {
+	for {
+		s.queue.Lock()
+		waiting, closed := s.queue.waiting, s.queue.closed
+		s.queue.waiting = nil
+		s.queue.Unlock()
+		if len(waiting) == 0 {
+			return closed
+		}
+		for len(waiting) > 0 {
+			n := take(waiting)
+			if waiting[0].do != nil {
+				waiting[0].err = waiting[0].do()
+			} else {
+				s.commit(waiting[:n])
+			}
+			for _, r := range waiting[:n] {
+				close(r.done)
+			}
+			waiting = waiting[n:]
+		}
+	}
+}
+
+// take returns how many of the first requests make one batch.
+func take(waiting []*request) int {
+	size := 0
+	for i, r := range waiting {
+		size += len(r.write.Key) + len(r.write.Value) + 128
+		if i > 0 && (r.do != nil || waiting[0].do != nil || i == batchWrites || size > batchBytes) {
+			return i
+		}
+	}
+	return len(waiting)
+}
+
+// commit handles writes as one batch. Their answers, also that a comparison
+// failed, may rest on each other, so nobody is answered before the fsync.
+func (s *Store) commit(requests []*request) {
+	if s.committer.broken != nil {
+		refuse(requests, s.committer.broken)
+		return
+	}
+	batch := s.db.NewManagedWriteBatch()
+	defer batch.Cancel()
+	next := s.published() + 1
+	events := make([]storage.Event, 0, len(requests))
+	pending := make(map[string]storage.Record)
+	var err error
+	for _, r := range requests {
+		var e storage.Event
+		if e, r.err = s.decide(r, pending, next); r.err != nil {
+			continue
+		}
+		if err = put(batch, e); err != nil {
+			break
+		}
+		pending[e.Key] = e.Record
+		events = append(events, e)
+		r.result = next
+		next++
+	}
+	if len(events) == 0 && err == nil {
+		return
+	}
+	if err == nil {
+		err = batch.Flush()
+	}
+	if err != nil {
+		s.committer.broken = fmt.Errorf("%w in %s: %w", ErrStopped, s.dir, err)
+		s.logger.Error("storage takes no more writes", "dir", s.dir, "err", err)
+		refuse(requests, s.committer.broken)
+		return
+	}
+	s.stats.commits.Add(uint64(len(events)))
+	s.stats.batches.Add(1)
+	s.stats.fsyncs.Add(1)
+	s.publish(events)
+}
+
+func refuse(requests []*request, err error) {
+	for _, r := range requests {
+		r.result, r.err = 0, err
+	}
+}
+
+// decide returns the event that a write makes at the given revision.
+func (s *Store) decide(r *request, pending map[string]storage.Record, next storage.Revision) (storage.Event, error) {
+	if err := r.ctx.Err(); err != nil {
+		return storage.Event{}, err
+	}
+	key := r.write.Key
+	prev, ok := pending[key]
+	if !ok {
+		prev = r.seen
+		if _, of := s.newest(key); of != r.seen.Revision {
+			var err error
+			if prev, err = s.current(key); err != nil {
+				return storage.Event{}, err
+			}
+		}
+	} else if prev.Value == nil {
+		prev = storage.Record{}
+	}
+	if err := r.write.Check(prev); err != nil {
+		return storage.Event{}, err
+	}
+	rec := storage.Record{Key: key, Value: r.write.Value, Revision: next}
+	return storage.Event{Record: rec, Prev: prev}, nil
+}
+
+func put(batch *badger.WriteBatch, e storage.Event) error {
+	if e.Deleted() {
+		return batch.DeleteAt(recordKey(e.Key), uint64(e.Revision))
+	}
+	return batch.SetEntryAt(badger.NewEntry(recordKey(e.Key), e.Value), uint64(e.Revision))
+}
+
+// publish makes commits visible that are on the disk.
+func (s *Store) publish(events []storage.Event) {
+	s.state.Lock()
+	for _, e := range events {
+		if e.Deleted() {
+			delete(s.state.index, e.Key)
+		} else {
+			s.state.index[e.Key] = e.Revision
+		}
+	}
+	s.state.revision = events[len(events)-1].Revision
+	s.state.Unlock()
+	s.log.Append(time.Now(), events...)
+}
+
+// Stamp implements storage.Stamper.
+func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if len(name)+len(value) > MaxKeyBytes {
+		return "", fmt.Errorf("stamp %.80q: %w", name, ErrTooLarge)
+	}
+	have := ""
+	r := &request{ctx: ctx, done: make(chan struct{})}
+	r.do = func() (err error) {
+		have, err = s.stamp(name, value)
+		return err
+	}
+	if err := s.submit(r); err != nil {
+		return "", err
+	}
+	return have, r.err
+}
+
+func (s *Store) stamp(name, value string) (string, error) {
+	key := []byte(stampPrefix + name)
+	txn := s.db.NewTransactionAt(s.committer.marked+1, false)
+	defer txn.Discard()
+	item, err := txn.Get(key)
+	if err == nil {
+		have, err := item.ValueCopy(nil)
+		return string(have), err
+	}
+	if !errors.Is(err, badger.ErrKeyNotFound) {
+		return "", fmt.Errorf("read stamp %q: %w", name, err)
+	}
+	return value, s.note(key, []byte(value))
+}
+
+// note writes one entry that is no commit.
+func (s *Store) note(key, value []byte) error {
+	if s.committer.broken != nil {
+		return s.committer.broken
+	}
+	batch := s.db.NewManagedWriteBatch()
+	defer batch.Cancel()
+	err := batch.SetEntryAt(badger.NewEntry(key, value), s.committer.marked+1)
+	if err == nil {
+		err = batch.Flush()
+	}
+	if err != nil {
+		s.committer.broken = fmt.Errorf("%w in %s: %w", ErrStopped, s.dir, err)
+		return s.committer.broken
+	}
+	s.committer.marked++
+	s.stats.fsyncs.Add(1)
+	return nil
+}
+
+// mark is the value under markKey.
+func mark(floor, revision storage.Revision) []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, markBytes), uint64(floor))
+	return binary.BigEndian.AppendUint64(b, uint64(revision))
+}

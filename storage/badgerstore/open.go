@@ -1,0 +1,185 @@
+package badgerstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/internal/eventlog"
+)
+
+// Keys of the database: a letter and the rest. Records have their revision as
+// version. The versions of stamps and of the mark count on their own.
+const (
+	recordPrefix = "k"
+	stampPrefix  = "s"
+	markKey      = "mark"
+)
+
+// markBytes is the size of the mark: the start of the history and a revision
+// that the store had reached, both big-endian.
+const markBytes = 16
+
+// Bounds of the commits kept in memory for watches that are nearly up to date.
+const (
+	logEvents = 16 << 10
+	logBytes  = 16 << 20
+)
+
+// Open opens the store in o.Dir. It fails with ErrInUse if somebody has it
+// open already, and with an error that names the directory if what is there
+// is damaged or of another make.
+func Open(o Options) (*Store, error) {
+	if o.Dir == "" {
+		return nil, errors.New("open storage: no directory is given")
+	}
+	if o.Retain == 0 {
+		o.Retain = 5 * time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	db, err := openDatabase(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: o.Dir, retain: o.Retain, logger: o.Logger, db: db, done: make(chan struct{})}
+	s.queue.ready = make(chan struct{}, 1)
+	if err := s.load(); err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
+	}
+	limits := eventlog.Limits{Age: max(o.Retain, 0), Events: logEvents, Bytes: logBytes}
+	s.log = eventlog.New(s.state.revision, limits)
+	go s.run()
+	return s, nil
+}
+
+func settings(o Options) badger.Options {
+	b := badger.DefaultOptions(o.Dir)
+	b.SyncWrites = true
+	b.DetectConflicts = false
+	b.NumVersionsToKeep = 1
+	b.MetricsEnabled = false
+	b.NumCompactors = 2
+	b.NumGoroutines = 2
+	b.ValueThreshold = 1 << 20
+	b.ValueLogFileSize = 64 << 20
+	b.BlockCacheSize = 8 << 20
+	b.IndexCacheSize = 0
+	if o.memTable > 0 {
+		b.MemTableSize = o.memTable
+		b.ValueThreshold = min(b.ValueThreshold, o.memTable/10)
+	}
+	b.Logger = logger{o.Logger}
+	return b
+}
+
+// openDatabase turns what the database says, also in a panic over files that
+// it does not understand, into one error about the directory.
+func openDatabase(o Options) (db *badger.DB, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			db, err = nil, fmt.Errorf("open storage in %s: the files are damaged: %v", o.Dir, fault)
+		}
+	}()
+	db, err = badger.OpenManaged(settings(o))
+	switch {
+	case err == nil:
+		return db, nil
+	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
+		owner := ""
+		if pid, readErr := os.ReadFile(filepath.Join(o.Dir, "LOCK")); readErr == nil && len(pid) < 32 {
+			owner = " by process " + strings.TrimSpace(string(pid))
+		}
+		return nil, fmt.Errorf("open storage in %s: %w%s; a directory serves one process at a time", o.Dir, ErrInUse, owner)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
+	}
+	return nil, fmt.Errorf("open storage in %s: the files are damaged or not a store's: %w", o.Dir, err)
+}
+
+// load builds the index. The revision is the largest one found, or the one in
+// the mark if commits after the records found were deletions that are
+// discarded by now.
+func (s *Store) load() error {
+	txn := s.db.NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	if err := s.loadMark(txn); err != nil {
+		return err
+	}
+	s.state.index = make(map[string]storage.Revision)
+	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(recordPrefix)})
+	defer it.Close()
+	last, first := "", true
+	for it.Rewind(); it.Valid(); it.Next() {
+		item := it.Item()
+		version := storage.Revision(item.Version())
+		s.state.revision = max(s.state.revision, version)
+		if !first && string(item.Key()) == last {
+			continue
+		}
+		first, last = false, string(item.Key())
+		if !item.IsDeletedOrExpired() {
+			s.state.index[last[len(recordPrefix):]] = version
+		}
+	}
+	s.db.SetDiscardTs(uint64(s.compacted()))
+	return nil
+}
+
+func (s *Store) loadMark(txn *badger.Txn) error {
+	item, err := txn.Get([]byte(markKey))
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		s.committer.marked = 0
+		return s.loadStampVersion(txn)
+	}
+	if err != nil {
+		return err
+	}
+	mark, err := item.ValueCopy(nil)
+	if err != nil {
+		return err
+	}
+	if len(mark) != markBytes {
+		return fmt.Errorf("the high-water mark has %d bytes instead of %d", len(mark), markBytes)
+	}
+	floor, revision := binary.BigEndian.Uint64(mark), binary.BigEndian.Uint64(mark[8:])
+	if floor > revision || revision > math.MaxInt64 {
+		return fmt.Errorf("the high-water mark %d, %d is out of range", floor, revision)
+	}
+	s.floor.Store(int64(floor))
+	s.state.revision = storage.Revision(revision)
+	s.committer.marked = item.Version()
+	return s.loadStampVersion(txn)
+}
+
+func (s *Store) loadStampVersion(txn *badger.Txn) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(stampPrefix)})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		s.committer.marked = max(s.committer.marked, it.Item().Version())
+	}
+	return nil
+}
+
+// logger passes on what the database says, one level lower than it thinks.
+type logger struct{ to *slog.Logger }
+
+func (l logger) Errorf(format string, args ...any)   { l.to.Error(line(format, args)) }
+func (l logger) Warningf(format string, args ...any) { l.to.Warn(line(format, args)) }
+func (l logger) Infof(format string, args ...any)    { l.to.Debug(line(format, args)) }
+func (l logger) Debugf(string, ...any)               {}
+
+func line(format string, args []any) string {
+	return "badger: " + strings.TrimSpace(fmt.Sprintf(format, args...))
+}

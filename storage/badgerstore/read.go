@@ -1,0 +1,182 @@
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"orch.io/controlplane/storage"
+)
+
+// Get implements storage.Backend.
+func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.Record{}, err
+	}
+	if !s.enter() {
+		return storage.Record{}, storage.ErrClosed
+	}
+	defer s.leave()
+	if at == 0 {
+		rec, err := s.current(key)
+		if err == nil && rec.Revision == 0 {
+			err = storage.ErrNotFound
+		}
+		return rec, err
+	}
+	if err := s.readable(at, s.published()); err != nil {
+		return storage.Record{}, err
+	}
+	rec, err := s.read(key, at)
+	switch {
+	case err != nil:
+		return storage.Record{}, err
+	case at < s.compacted():
+		return storage.Record{}, storage.ErrCompacted
+	case rec.Revision == 0:
+		return storage.Record{}, storage.ErrNotFound
+	}
+	return rec, nil
+}
+
+func (s *Store) readable(at, newest storage.Revision) error {
+	switch {
+	case at > newest:
+		return storage.ErrFuture
+	case at < s.compacted():
+		return storage.ErrCompacted
+	}
+	return nil
+}
+
+// current returns the newest published record of a key, or its zero value if
+// the key does not exist. The caller has entered.
+func (s *Store) current(key string) (storage.Record, error) {
+	for {
+		newest, of := s.newest(key)
+		if of == 0 {
+			return storage.Record{}, nil
+		}
+		rec, err := s.read(key, newest)
+		if err != nil || newest >= s.compacted() {
+			return rec, err
+		}
+		// A compaction overtook the read; what it shows may be gone already.
+	}
+}
+
+// read returns the record of key as the database has it at a revision, or its
+// zero value. What it returns counts only if the revision is not below the
+// start of the history afterwards.
+func (s *Store) read(key string, at storage.Revision) (storage.Record, error) {
+	txn := s.db.NewTransactionAt(uint64(at), false)
+	defer txn.Discard()
+	item, err := txn.Get(recordKey(key))
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return storage.Record{}, nil
+	}
+	if err != nil {
+		return storage.Record{}, fmt.Errorf("read %q at revision %d: %w", key, at, err)
+	}
+	return record(key, item)
+}
+
+func recordKey(key string) []byte {
+	b := make([]byte, 0, len(recordPrefix)+len(key))
+	return append(append(b, recordPrefix...), key...)
+}
+
+func record(key string, item *badger.Item) (storage.Record, error) {
+	value := make([]byte, 0, item.ValueSize())
+	value, err := item.ValueCopy(value)
+	if err != nil {
+		return storage.Record{}, fmt.Errorf("read %q at revision %d: %w", key, item.Version(), err)
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	return storage.Record{Key: key, Value: value, Revision: storage.Revision(item.Version())}, nil
+}
+
+// Bounds of one page of a scan. Nothing of the database is held between pages.
+const (
+	pageRecords = 512
+	pageBytes   = 1 << 20
+)
+
+// Scan implements storage.Backend.
+func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	if !s.enter() {
+		return 0, nil, storage.ErrClosed
+	}
+	defer s.leave()
+	newest := s.published()
+	if at == 0 {
+		at = newest
+	}
+	if err := s.readable(at, newest); err != nil {
+		return 0, nil, err
+	}
+	return at, func(yield func(storage.Record, error) bool) {
+		from := max(prefix, start)
+		for {
+			page, more, err := s.page(ctx, prefix, from, at)
+			if err != nil {
+				yield(storage.Record{}, err)
+				return
+			}
+			for _, rec := range page {
+				if err := ctx.Err(); err != nil {
+					yield(storage.Record{}, err)
+					return
+				}
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+			from = page[len(page)-1].Key + "\x00"
+		}
+	}, nil
+}
+
+func (s *Store) page(ctx context.Context, prefix, from string, at storage.Revision) (page []storage.Record, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	if !s.enter() {
+		return nil, false, storage.ErrClosed
+	}
+	defer s.leave()
+	txn := s.db.NewTransactionAt(uint64(at), false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: recordKey(prefix)})
+	defer it.Close()
+	size := 0
+	for it.Seek(recordKey(from)); it.Valid(); it.Next() {
+		if len(page) == pageRecords || size > pageBytes {
+			more = true
+			break
+		}
+		item := it.Item()
+		rec, err := record(strings.TrimPrefix(string(item.Key()), recordPrefix), item)
+		if err != nil {
+			return nil, false, err
+		}
+		page = append(page, rec)
+		size += len(rec.Key) + len(rec.Value)
+	}
+	if at < s.compacted() {
+		return nil, false, storage.ErrCompacted
+	}
+	return page, more, nil
+}

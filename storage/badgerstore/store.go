@@ -1,0 +1,174 @@
+// Package badgerstore keeps a store in a local directory, in a Badger
+// database in managed mode.
+//
+// One goroutine commits: it takes the writes that wait, compares them against
+// an index of the newest revision of each key, writes them in one batch with
+// one fsync, and then publishes them. A revision is the version of the entry
+// that it wrote, so older revisions are read from the database itself, and
+// nothing above the published revision is ever read. Each write is exactly one
+// entry: after a crash the entries of an unacknowledged batch may be there in
+// part, and each of them alone is a whole commit.
+package badgerstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/internal/eventlog"
+)
+
+// Bounds of one write. Larger ones are refused before anything is written.
+const (
+	MaxKeyBytes   = 32 << 10
+	MaxValueBytes = 8 << 20
+)
+
+var (
+	// ErrInUse says that another store, in this process or in another one,
+	// has the directory open.
+	ErrInUse = errors.New("storage directory is in use")
+	// ErrTooLarge says that a key or value is beyond MaxKeyBytes or MaxValueBytes.
+	ErrTooLarge = errors.New("write is too large")
+	// ErrStopped says that a write to the disk failed, after which the store
+	// takes no more writes. What was acknowledged stays readable; opening the
+	// directory anew finds out what of the failed batch is there.
+	ErrStopped = errors.New("storage takes no more writes after a failure")
+)
+
+// Options say where a store lives and how much history it keeps.
+type Options struct {
+	// Dir is the directory. It is made, with mode 0700, if it does not exist.
+	Dir string
+	// Retain is how long replaced and deleted records stay readable; 0 means
+	// 5 minutes, less than 0 until Compact is called.
+	Retain time.Duration
+	// Logger gets what the database says; nil drops it.
+	Logger *slog.Logger
+
+	memTable int64 // bytes, for tests that want many tables
+}
+
+// Stats counts since Open, but Keys and the revisions, which are of now.
+type Stats struct {
+	Commits   uint64           // writes that were committed
+	Batches   uint64           // groups that they were committed in
+	Fsyncs    uint64           // waits for the disk, also those of compactions
+	Keys      int              // keys that exist
+	Revision  storage.Revision // newest commit
+	Compacted storage.Revision // start of the history
+}
+
+// Store is a storage.Backend in a directory. It also implements storage.Stamper.
+type Store struct {
+	dir    string
+	retain time.Duration
+	logger *slog.Logger
+	db     *badger.DB
+	log    *eventlog.Log
+	floor  atomic.Int64 // start of the history, set before it is discarded
+
+	state struct { // what is published, replaced as one
+		sync.RWMutex
+		revision storage.Revision
+		index    map[string]storage.Revision
+	}
+	queue struct { // writes that wait for the committer
+		sync.Mutex
+		waiting []*request
+		ready   chan struct{} // holds a token if waiting is not empty or closed is set
+		closed  bool
+	}
+	life struct { // held for reading around every use of db
+		sync.RWMutex
+		closed bool
+	}
+	committer committer
+	stats     struct{ commits, batches, fsyncs atomic.Uint64 }
+	closing   sync.Once
+	done      chan struct{} // closed when the committer ended
+}
+
+var (
+	_ storage.Backend = (*Store)(nil)
+	_ storage.Stamper = (*Store)(nil)
+)
+
+// Revision returns the newest revision.
+func (s *Store) Revision(ctx context.Context) (storage.Revision, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if !s.enter() {
+		return 0, storage.ErrClosed
+	}
+	defer s.leave()
+	return s.published(), nil
+}
+
+func (s *Store) published() storage.Revision {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	return s.state.revision
+}
+
+// newest returns the published revision and that of a key, 0 if it does not exist.
+func (s *Store) newest(key string) (revision, of storage.Revision) {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	return s.state.revision, s.state.index[key]
+}
+
+func (s *Store) compacted() storage.Revision { return storage.Revision(s.floor.Load()) }
+
+// Stats returns the store's counters.
+func (s *Store) Stats() Stats {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	return Stats{
+		Commits:   s.stats.commits.Load(),
+		Batches:   s.stats.batches.Load(),
+		Fsyncs:    s.stats.fsyncs.Load(),
+		Keys:      len(s.state.index),
+		Revision:  s.state.revision,
+		Compacted: s.compacted(),
+	}
+}
+
+// enter reports whether the database may be used, until leave.
+func (s *Store) enter() bool {
+	s.life.RLock()
+	if s.life.closed {
+		s.life.RUnlock()
+		return false
+	}
+	return true
+}
+
+func (s *Store) leave() { s.life.RUnlock() }
+
+// Close finishes the writes that wait, ends watches and closes the database.
+func (s *Store) Close() (err error) {
+	s.closing.Do(func() {
+		s.queue.Lock()
+		s.queue.closed = true
+		s.signal()
+		s.queue.Unlock()
+		<-s.done
+		s.log.Close()
+		s.life.Lock()
+		s.life.closed = true
+		s.life.Unlock()
+		if fault := s.db.Close(); fault != nil {
+			err = fmt.Errorf("close storage in %s: %w", s.dir, fault)
+		}
+	})
+	return err
+}

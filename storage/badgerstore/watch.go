@@ -1,0 +1,151 @@
+package badgerstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/internal/eventlog"
+)
+
+// Watch implements storage.Backend. What the memory does not have any more is
+// read from the disk. When the store is closed it yields storage.ErrClosed and
+// ends.
+func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		cursor := eventlog.Cursor{Prefix: prefix, After: after}
+		var buf []storage.Event
+		for {
+			events, err := s.log.Next(ctx, &cursor, buf[:0])
+			if errors.Is(err, storage.ErrCompacted) {
+				if !s.replay(ctx, &cursor, yield) {
+					return
+				}
+				continue
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(storage.Event{}, err)
+				return
+			}
+			for _, e := range events {
+				if ctx.Err() != nil || !yield(e, nil) {
+					return
+				}
+			}
+			clear(events)
+			buf = events
+		}
+	}
+}
+
+const (
+	replayWindow = 64 << 10 // revisions whose keys are held at once
+	replayEvents = 256      // events that are read at once
+)
+
+// commit is one commit as an iterator sees it.
+type commit struct {
+	key      string
+	revision storage.Revision
+	deleted  bool
+}
+
+// replay yields the next window of old commits and moves the cursor past it.
+// It reports false when the watch has ended.
+func (s *Store) replay(ctx context.Context, cursor *eventlog.Cursor, yield func(storage.Event, error) bool) bool {
+	commits, last, err := s.commits(cursor.Prefix, cursor.After)
+	for err == nil && len(commits) > 0 {
+		n := min(replayEvents, len(commits))
+		var events []storage.Event
+		if events, err = s.events(ctx, commits[:n]); err != nil {
+			break
+		}
+		for _, e := range events {
+			if ctx.Err() != nil || !yield(e, nil) {
+				return false
+			}
+		}
+		commits = commits[n:]
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		yield(storage.Event{}, err)
+		return false
+	}
+	cursor.After = last
+	return true
+}
+
+// commits returns the commits under prefix in the window after a revision, in
+// order, and the end of the window.
+func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storage.Revision, error) {
+	if !s.enter() {
+		return nil, 0, storage.ErrClosed
+	}
+	defer s.leave()
+	if after < s.compacted() {
+		return nil, 0, storage.ErrCompacted
+	}
+	last := min(s.published(), after+replayWindow)
+	txn := s.db.NewTransactionAt(uint64(last), false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{
+		AllVersions: true,
+		SinceTs:     uint64(after),
+		Prefix:      recordKey(prefix),
+	})
+	defer it.Close()
+	var commits []commit
+	for it.Rewind(); it.Valid(); it.Next() {
+		item := it.Item()
+		commits = append(commits, commit{
+			key:      string(item.Key()[len(recordPrefix):]),
+			revision: storage.Revision(item.Version()),
+			deleted:  item.IsDeletedOrExpired(),
+		})
+	}
+	if after < s.compacted() {
+		return nil, 0, storage.ErrCompacted
+	}
+	slices.SortFunc(commits, func(a, b commit) int { return cmp.Compare(a.revision, b.revision) })
+	return commits, last, nil
+}
+
+// events reads what the commits wrote and replaced.
+func (s *Store) events(ctx context.Context, commits []commit) ([]storage.Event, error) {
+	if !s.enter() {
+		return nil, storage.ErrClosed
+	}
+	defer s.leave()
+	events := make([]storage.Event, 0, len(commits))
+	for _, c := range commits {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e := storage.Event{Record: storage.Record{Key: c.key, Revision: c.revision}}
+		var err error
+		if !c.deleted {
+			if e.Record, err = s.read(c.key, c.revision); err != nil {
+				return nil, err
+			}
+		}
+		if e.Prev, err = s.read(c.key, c.revision-1); err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	if commits[0].revision-1 < s.compacted() {
+		return nil, storage.ErrCompacted
+	}
+	return events, nil
+}
