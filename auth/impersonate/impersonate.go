@@ -1,0 +1,177 @@
+// Package impersonate reads the Impersonate-* headers, with which a caller who
+// is allowed to acts as somebody else.
+package impersonate
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// The headers.
+const (
+	UserHeader  = "Impersonate-User"
+	GroupHeader = "Impersonate-Group"
+	UIDHeader   = "Impersonate-Uid"
+	ExtraPrefix = "Impersonate-Extra-"
+)
+
+// maxChecks bounds how many rights one request can ask for.
+const maxChecks = 500
+
+// serviceAccountPrefix begins the user name of every service account.
+const serviceAccountPrefix = "system:serviceaccount:"
+
+// Request is what the headers of a request ask for.
+type Request struct {
+	// User is whom to act as, with the groups that such a user always has.
+	User *auth.User
+	// Checks are the actions that the caller must be allowed to do, all of
+	// them. Their User is not set.
+	Checks []auth.Action
+}
+
+// Denied says which action was not allowed.
+type Denied struct {
+	Action auth.Action
+	Reason string // of the authorizer, may be empty
+	Err    error  // of the authorizer, or nil
+}
+
+// Error implements error.
+func (d *Denied) Error() string {
+	return "impersonation of " + d.Action.Resource + " " + d.Action.Name + " is not allowed"
+}
+
+// Unwrap returns the error of the authorizer.
+func (d *Denied) Unwrap() error { return d.Err }
+
+// As returns the user as whom a request goes on: the caller if no header asks
+// for anything else. The error is a *meta.Status for headers that make no
+// sense and a *Denied for a right that the caller does not have.
+func As(ctx context.Context, h http.Header, caller *auth.User, z auth.Authorizer, p names.Profile) (*auth.User, error) {
+	q, err := Parse(h, p)
+	if err != nil {
+		return nil, err
+	}
+	if q == nil {
+		return caller, nil
+	}
+	for _, a := range q.Checks {
+		a.User = caller
+		if d, reason, err := z.Authorize(ctx, a); d != auth.Allow {
+			return nil, &Denied{a, reason, err}
+		}
+	}
+	return q.User, nil
+}
+
+// Parse reads the headers; without any the result is nil. A group, uid or extra
+// without a user is a bad request.
+func Parse(h http.Header, p names.Profile) (*Request, error) {
+	extras := extraHeaders(h)
+	groups, uids, users := h[GroupHeader], h[UIDHeader], h[UserHeader]
+	if len(users) == 0 && len(groups) == 0 && len(uids) == 0 && len(extras) == 0 {
+		return nil, nil
+	}
+	switch {
+	case len(users) == 0 || users[0] == "":
+		return nil, meta.BadRequest("%s, %s and %s* need %s", GroupHeader, UIDHeader, ExtraPrefix, UserHeader)
+	case len(users) > 1 || len(uids) > 1:
+		return nil, meta.BadRequest("%s and %s can be given once", UserHeader, UIDHeader)
+	}
+	q := &Request{User: &auth.User{Name: users[0], Groups: slices.Clone(groups)}}
+	q.Checks = append(q.Checks, userCheck(users[0]))
+	for _, g := range groups {
+		q.check(auth.Action{Version: "v1", Resource: "groups", Name: g})
+	}
+	review := p.Group(names.GroupAuthentication)
+	for _, name := range extras {
+		key := extraKey(name)
+		if q.User.Extra == nil {
+			q.User.Extra = map[string][]string{}
+		}
+		for _, v := range h[name] {
+			q.User.Extra[key] = append(q.User.Extra[key], v)
+			q.check(auth.Action{Group: review, Version: "v1", Resource: "userextras", Subresource: key, Name: v})
+		}
+	}
+	if len(uids) == 1 && uids[0] != "" {
+		q.User.UID = uids[0]
+		q.check(auth.Action{Group: review, Version: "v1", Resource: "uids", Name: uids[0]})
+	}
+	if len(q.Checks) > maxChecks {
+		return nil, meta.BadRequest("more than %d things to impersonate", maxChecks)
+	}
+	q.complete(len(groups) > 0)
+	return q, nil
+}
+
+func userCheck(name string) auth.Action {
+	if ns, account, ok := ServiceAccount(name); ok {
+		return auth.Action{Verb: "impersonate", Version: "v1", Resource: "serviceaccounts", Namespace: ns, Name: account}
+	}
+	return auth.Action{Verb: "impersonate", Version: "v1", Resource: "users", Name: name}
+}
+
+// ServiceAccount splits the user name of a service account.
+func ServiceAccount(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
+}
+
+func (q *Request) check(a auth.Action) {
+	a.Verb = "impersonate"
+	q.Checks = append(q.Checks, a)
+}
+
+// complete adds the groups that come with the name.
+func (q *Request) complete(groupsGiven bool) {
+	u := q.User
+	if ns, _, ok := ServiceAccount(u.Name); ok && !groupsGiven {
+		u.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + ns}
+	}
+	switch {
+	case u.InGroup(auth.Unauthenticated):
+	case u.Name == auth.Anonymous:
+		u.Groups = append(u.Groups, auth.Unauthenticated)
+	case !u.InGroup(auth.Authenticated):
+		u.Groups = append(u.Groups, auth.Authenticated)
+	}
+}
+
+// extraHeaders returns the names of the headers that carry extras, sorted.
+func extraHeaders(h http.Header) []string {
+	var out []string
+	for name, values := range h {
+		if len(values) > 0 && hasPrefixFold(name, ExtraPrefix) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
+
+// extraKey is the extra's name in a header's name: in lower case, then
+// percent-decoded; what is no valid encoding stands for itself.
+func extraKey(header string) string {
+	key := strings.ToLower(header[len(ExtraPrefix):])
+	if decoded, err := url.PathUnescape(key); err == nil {
+		return decoded
+	}
+	return key
+}

@@ -1,0 +1,202 @@
+package impersonate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/impersonate"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+func header(kv ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(kv); i += 2 {
+		h.Add(kv[i], kv[i+1])
+	}
+	return h
+}
+
+func TestParse(t *testing.T) {
+	type check struct{ group, resource, sub, namespace, name string }
+	for _, c := range []struct {
+		name   string
+		h      http.Header
+		want   auth.User
+		checks []check
+	}{
+		{"user", header("Impersonate-User", "zoe"),
+			auth.User{Name: "zoe", Groups: []string{auth.Authenticated}},
+			[]check{{"", "users", "", "", "zoe"}}},
+		{"groups", header("Impersonate-User", "zoe", "Impersonate-Group", "g1", "impersonate-group", "g2"),
+			auth.User{Name: "zoe", Groups: []string{"g1", "g2", auth.Authenticated}},
+			[]check{{"", "users", "", "", "zoe"}, {"", "groups", "", "", "g1"}, {"", "groups", "", "", "g2"}}},
+		{"uid", header("Impersonate-User", "zoe", "Impersonate-Uid", "u 7"),
+			auth.User{Name: "zoe", UID: "u 7", Groups: []string{auth.Authenticated}},
+			[]check{{"", "users", "", "", "zoe"}, {"authentication.k8s.io", "uids", "", "", "u 7"}}},
+		{"extras", header("Impersonate-User", "zoe", "Impersonate-Extra-Scopes", "view", "Impersonate-Extra-Scopes", "edit", "Impersonate-Extra-Acme%2fTeam", "blue", "Impersonate-Extra-Bad%zz", "x"),
+			auth.User{Name: "zoe", Groups: []string{auth.Authenticated},
+				Extra: map[string][]string{"scopes": {"view", "edit"}, "acme/team": {"blue"}, "bad%zz": {"x"}}},
+			[]check{{"", "users", "", "", "zoe"},
+				{"authentication.k8s.io", "userextras", "acme/team", "", "blue"},
+				{"authentication.k8s.io", "userextras", "bad%zz", "", "x"},
+				{"authentication.k8s.io", "userextras", "scopes", "", "view"},
+				{"authentication.k8s.io", "userextras", "scopes", "", "edit"}}},
+		{"service account", header("Impersonate-User", "system:serviceaccount:ns:robot"),
+			auth.User{Name: "system:serviceaccount:ns:robot", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:ns", auth.Authenticated}},
+			[]check{{"", "serviceaccounts", "", "ns", "robot"}}},
+		{"service account with groups", header("Impersonate-User", "system:serviceaccount:ns:robot", "Impersonate-Group", "g"),
+			auth.User{Name: "system:serviceaccount:ns:robot", Groups: []string{"g", auth.Authenticated}},
+			[]check{{"", "serviceaccounts", "", "ns", "robot"}, {"", "groups", "", "", "g"}}},
+		{"no service account after all", header("Impersonate-User", "system:serviceaccount:robot"),
+			auth.User{Name: "system:serviceaccount:robot", Groups: []string{auth.Authenticated}},
+			[]check{{"", "users", "", "", "system:serviceaccount:robot"}}},
+		{"anonymous", header("Impersonate-User", auth.Anonymous),
+			auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}},
+			[]check{{"", "users", "", "", auth.Anonymous}}},
+		{"authenticated already", header("Impersonate-User", "zoe", "Impersonate-Group", auth.Authenticated),
+			auth.User{Name: "zoe", Groups: []string{auth.Authenticated}},
+			[]check{{"", "users", "", "", "zoe"}, {"", "groups", "", "", auth.Authenticated}}},
+		{"unauthenticated on request", header("Impersonate-User", "zoe", "Impersonate-Group", auth.Unauthenticated),
+			auth.User{Name: "zoe", Groups: []string{auth.Unauthenticated}},
+			[]check{{"", "users", "", "", "zoe"}, {"", "groups", "", "", auth.Unauthenticated}}},
+	} {
+		q, err := impersonate.Parse(c.h, names.Kubernetes)
+		require.NoError(t, err, c.name)
+		assert.Equal(t, &c.want, q.User, c.name)
+		var got []check
+		for _, a := range q.Checks {
+			assert.Equal(t, "impersonate", a.Verb, c.name)
+			assert.Nil(t, a.User)
+			got = append(got, check{a.Group, a.Resource, a.Subresource, a.Namespace, a.Name})
+		}
+		assert.Equal(t, c.checks, got, c.name)
+	}
+	q, err := impersonate.Parse(header("X-Remote-User", "zoe"), names.Orch)
+	assert.Nil(t, q)
+	assert.NoError(t, err)
+}
+
+func TestParseFaults(t *testing.T) {
+	many := header("Impersonate-User", "zoe")
+	for i := range 1000 {
+		many.Add("Impersonate-Group", fmt.Sprint(i))
+	}
+	for name, h := range map[string]http.Header{
+		"group alone":      header("Impersonate-Group", "g"),
+		"uid alone":        header("Impersonate-Uid", "7"),
+		"extra alone":      header("Impersonate-Extra-Scopes", "x"),
+		"raw extra alone":  {"impersonate-extra-scopes": {"x"}},
+		"empty user":       header("Impersonate-User", ""),
+		"empty user group": header("Impersonate-User", "", "Impersonate-Group", "g"),
+		"two users":        header("Impersonate-User", "zoe", "Impersonate-User", "admin"),
+		"two uids":         header("Impersonate-User", "zoe", "Impersonate-Uid", "1", "Impersonate-Uid", "2"),
+		"too many":         many,
+	} {
+		q, err := impersonate.Parse(h, names.Orch)
+		assert.Nil(t, q, name)
+		assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err), name)
+	}
+}
+
+// rights allows what it lists as "resource/name".
+type rights []string
+
+func (r rights) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+	what := a.Resource
+	if a.Subresource != "" {
+		what += "/" + a.Subresource
+	}
+	for _, ok := range r {
+		if ok == what+"="+a.Name && a.User.Name == "alice" {
+			return auth.Allow, "", nil
+		}
+	}
+	return auth.NoOpinion, "no rule", nil
+}
+
+func TestAs(t *testing.T) {
+	alice := &auth.User{Name: "alice"}
+	may := rights{"users=bob", "groups=devs", "uids=1", "userextras/team=blue", "serviceaccounts=robot"}
+	for _, c := range []struct {
+		h      http.Header
+		denied string
+	}{
+		{header(), ""},
+		{header("Impersonate-User", "bob"), ""},
+		{header("Impersonate-User", "bob", "Impersonate-Group", "devs", "Impersonate-Uid", "1", "Impersonate-Extra-Team", "blue"), ""},
+		{header("Impersonate-User", "system:serviceaccount:ns:robot"), ""},
+		{header("Impersonate-User", "carol"), "users carol"},
+		{header("Impersonate-User", "alice"), "users alice"},
+		{header("Impersonate-User", "bob", "Impersonate-Group", "devs", "Impersonate-Group", "ops"), "groups ops"},
+		{header("Impersonate-User", "bob", "Impersonate-Group", auth.Masters), "groups system:masters"},
+		{header("Impersonate-User", "bob", "Impersonate-Uid", "2"), "uids 2"},
+		{header("Impersonate-User", "bob", "Impersonate-Extra-Team", "red"), "userextras red"},
+		{header("Impersonate-User", "bob", "Impersonate-Extra-Other", "blue"), "userextras blue"},
+		{header("Impersonate-User", "system:serviceaccount:ns:other"), "serviceaccounts other"},
+	} {
+		u, err := impersonate.As(context.Background(), c.h, alice, may, names.Orch)
+		if c.denied == "" {
+			require.NoError(t, err)
+			require.NotNil(t, u)
+			continue
+		}
+		var d *impersonate.Denied
+		require.True(t, errors.As(err, &d), "%v", c.h)
+		assert.Nil(t, u)
+		assert.Equal(t, c.denied, d.Action.Resource+" "+d.Action.Name)
+		assert.Same(t, alice, d.Action.User)
+		assert.Contains(t, err.Error(), c.denied)
+	}
+	u, err := impersonate.As(context.Background(), header(), alice, auth.DenyAll, names.Orch)
+	assert.NoError(t, err)
+	assert.Same(t, alice, u)
+	_, err = impersonate.As(context.Background(), header("Impersonate-Group", "x"), alice, auth.AllowAll, names.Orch)
+	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("Impersonate-User", "zoe", "Impersonate-Extra-A%2fb", "c")
+	f.Add("Impersonate-User", "system:serviceaccount::", "Impersonate-Extra-", "")
+	f.Fuzz(func(t *testing.T, k1, v1, k2, v2 string) {
+		h := http.Header{k1: {v1}}
+		h[k2] = append(h[k2], v2)
+		q, err := impersonate.Parse(h, names.Kubernetes)
+		if err != nil {
+			assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
+			return
+		}
+		if q == nil {
+			for k := range h {
+				assert.False(t, strings.HasPrefix(k, "Impersonate-"+"User"))
+			}
+			return
+		}
+		assert.NotEmpty(t, q.User.Name)
+		assert.NotEmpty(t, q.Checks)
+		assert.NotEmpty(t, q.User.Groups)
+	})
+}
+
+func ExampleParse() {
+	h := http.Header{}
+	h.Set("Impersonate-User", "bob")
+	h.Set("Impersonate-Group", "devs")
+	q, _ := impersonate.Parse(h, names.Orch)
+	for _, a := range q.Checks {
+		fmt.Println(a.Verb, a.Resource, a.Name)
+	}
+	fmt.Println(q.User.Name, q.User.Groups)
+	// Output:
+	// impersonate users bob
+	// impersonate groups devs
+	// bob [devs system:authenticated]
+}
