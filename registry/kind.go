@@ -70,7 +70,8 @@ type Behavior struct {
 	Default func(obj *meta.Object)
 
 	// Prepare fits an object to be written: clears what callers may not set,
-	// merges convenience fields. old is nil on create.
+	// merges convenience fields. old is nil on create. It does not run for
+	// sub-resources, whose Merge takes only what callers may set.
 	Prepare func(ctx context.Context, obj, old *meta.Object)
 
 	// Validate returns the faults of obj beyond the schema's; old is nil on create.
@@ -79,6 +80,13 @@ type Behavior struct {
 	// Grace returns how a delete goes on: the grace period in seconds that the
 	// object gets. nil: none, deleted at once.
 	Grace func(obj *meta.Object, asked *int64) int64
+
+	// Terminate fits an object when its deletion begins and it stays for now.
+	Terminate func(obj *meta.Object)
+
+	// Held reports whether a deleted object stays even without finalizers in
+	// its metadata.
+	Held func(obj *meta.Object) bool
 
 	// Act makes the type virtual: nothing is stored, a POST calls Act and
 	// answers what it returns.
@@ -106,6 +114,10 @@ type Subresource struct {
 	// obj, a copy of the stored object. The result goes through the same
 	// write function as any update.
 	Merge func(obj, in *meta.Object)
+
+	// Validate returns the faults of a write through this endpoint, beyond those
+	// that the kind's own Validate finds.
+	Validate func(ctx context.Context, obj, old *meta.Object) []meta.Cause
 
 	// Act answers a POST (or, with Read, a GET).
 	Act  func(ctx context.Context, call *Call) (*meta.Object, error)

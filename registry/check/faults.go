@@ -1,0 +1,134 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// Faults is a growing list of causes. The zero value is empty and ready.
+type Faults []meta.Cause
+
+func (f *Faults) add(reason meta.CauseReason, at *Path, text string) {
+	*f = append(*f, meta.Cause{Reason: reason, Message: text, Field: at.String()})
+}
+
+// Required says that a field must have a value.
+func (f *Faults) Required(at *Path, why string) {
+	f.add(meta.CauseRequired, at, because("Required value", why))
+}
+
+// Invalid says that a value breaks a rule.
+func (f *Faults) Invalid(at *Path, value any, why string) {
+	f.add(meta.CauseInvalid, at, because("Invalid value: "+show(value), why))
+}
+
+// Forbidden says that a field may not be set, or not be changed.
+func (f *Faults) Forbidden(at *Path, why string) {
+	f.add(meta.CauseForbidden, at, because("Forbidden", why))
+}
+
+// Duplicate says that a value is there twice.
+func (f *Faults) Duplicate(at *Path, value any) {
+	f.add(meta.CauseDuplicate, at, "Duplicate value: "+show(value))
+}
+
+// NotFound says that a value names something that is not there.
+func (f *Faults) NotFound(at *Path, value any) {
+	f.add(meta.CauseNotFound, at, "Not found: "+show(value))
+}
+
+// NotSupported says that a value is none of the known ones.
+func (f *Faults) NotSupported(at *Path, value any, known ...string) {
+	words := make([]string, len(known))
+	for i, k := range known {
+		words[i] = show(k)
+	}
+	f.add(meta.CauseNotSupported, at, because("Unsupported value: "+show(value), "supported values: "+strings.Join(words, ", ")))
+}
+
+// TooLong says that a value has more than limit bytes.
+func (f *Faults) TooLong(at *Path, limit int) {
+	f.add(meta.CauseTooLong, at, fmt.Sprintf("Too long: may not be more than %d bytes", limit))
+}
+
+// TooMany says that a list or map has more than limit items.
+func (f *Faults) TooMany(at *Path, count, limit int) {
+	f.add(meta.CauseTooMany, at, fmt.Sprintf("Too many: %d: must have at most %d items", count, limit))
+}
+
+// Format adds an Invalid fault for each of the reasons that a format check
+// returned.
+func (f *Faults) Format(at *Path, value any, reasons []string) {
+	for _, why := range reasons {
+		f.Invalid(at, value, why)
+	}
+}
+
+// OneOf checks that value is one of the known words.
+func (f *Faults) OneOf(at *Path, value string, known ...string) {
+	if !slices.Contains(known, value) {
+		f.NotSupported(at, value, known...)
+	}
+}
+
+// RequiredOneOf is OneOf with its own fault for the empty value.
+func (f *Faults) RequiredOneOf(at *Path, value string, known ...string) {
+	if value == "" {
+		f.Required(at, "")
+		return
+	}
+	f.OneOf(at, value, known...)
+}
+
+// NotNegative checks that a number is zero or more.
+func (f *Faults) NotNegative(at *Path, n int64) {
+	if n < 0 {
+		f.Invalid(at, n, "must be greater than or equal to 0")
+	}
+}
+
+// Positive checks that a number is one or more.
+func (f *Faults) Positive(at *Path, n int64) {
+	if n <= 0 {
+		f.Invalid(at, n, "must be greater than 0")
+	}
+}
+
+// Range checks that a number lies between two bounds, both included.
+func (f *Faults) Range(at *Path, n, low, high int64) {
+	if n < low || n > high {
+		f.Invalid(at, n, fmt.Sprintf("must be between %d and %d, inclusive", low, high))
+	}
+}
+
+// Unchanged checks that two JSON-like values are the same.
+func (f *Faults) Unchanged(at *Path, now, before any) {
+	if !Same(now, before) {
+		f.Invalid(at, now, "field is immutable")
+	}
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+// show returns a value as messages quote it, cut to a length that is fit to
+// read.
+func show(v any) string {
+	const most = 256
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	if len(b) > most {
+		return strings.ToValidUTF8(string(b[:most]), "") + "..."
+	}
+	return string(b)
+}
