@@ -1,0 +1,448 @@
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// ErrNull says that a body is the value null, which is well-formed but no object.
+var ErrNull = errors.New("the body is null")
+
+// Limits bounds what a decoder takes. Zero fields mean the defaults.
+type Limits struct {
+	Bytes      int // size of the body; 0: the caller has bounded it
+	Depth      int // nested objects and lists; 0: DefaultDepth
+	Values     int // values that YAML aliases may expand to; 0: DefaultValues
+	Duplicates int // duplicate keys that are reported; 0: DefaultDuplicates
+}
+
+// The default bounds. A depth of 1000 is far above any kind and keeps every
+// recursive walk over a tree well inside a goroutine's stack.
+const (
+	DefaultDepth      = 1000
+	DefaultValues     = 1_000_000
+	DefaultDuplicates = 64
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.Depth == 0 {
+		l.Depth = DefaultDepth
+	}
+	if l.Values == 0 {
+		l.Values = DefaultValues
+	}
+	if l.Duplicates == 0 {
+		l.Duplicates = DefaultDuplicates
+	}
+	return l
+}
+
+// DecodeJSON reads one JSON object (RFC 8259). Integers that fit become int64,
+// all other numbers float64. Of a key that stands twice in an object the last
+// value wins; the paths of such keys (spec.containers[0].name) are returned.
+// Errors are 400 *meta.Status with the byte position, a body over l.Bytes is
+// 413; null is ErrNull.
+func DecodeJSON(data []byte, l Limits) (tree map[string]any, duplicates []string, err error) {
+	v, duplicates, err := DecodeValue(data, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return v, duplicates, nil
+	case nil:
+		return nil, nil, ErrNull
+	}
+	return nil, nil, notObject(v)
+}
+
+func notObject(v any) *meta.Status {
+	word := "a number"
+	switch v.(type) {
+	case []any:
+		word = "a list"
+	case string:
+		word = "a string"
+	case bool:
+		word = "a boolean"
+	}
+	return meta.BadRequest("the body must be an object, found %s", word)
+}
+
+// DecodeValue reads one JSON value of any type, under the rules of DecodeJSON.
+func DecodeValue(data []byte, l Limits) (value any, duplicates []string, err error) {
+	l = l.withDefaults()
+	if l.Bytes > 0 && len(data) > l.Bytes {
+		return nil, nil, tooLarge(l.Bytes)
+	}
+	p := parser{data: data, limits: l}
+	v, err := p.value(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.space(); p.pos < len(data) {
+		return nil, nil, p.fault("unexpected data after the value")
+	}
+	return v, p.duplicates, nil
+}
+
+func tooLarge(limit int) *meta.Status {
+	return meta.Failure(413, meta.ReasonRequestEntityTooLarge, "the body is larger than %d bytes", limit)
+}
+
+// step is one part of the path to the value being read; a key or an index.
+type step struct {
+	key   string
+	index int // -1: a key
+}
+
+type parser struct {
+	data       []byte
+	pos        int
+	limits     Limits
+	path       []step
+	duplicates []string
+}
+
+func (p *parser) fault(format string, args ...any) error {
+	return meta.BadRequest("the body is no valid JSON: %s at byte %d", fmt.Sprintf(format, args...), p.pos)
+}
+
+// unexpected faults the byte at the position.
+func (p *parser) unexpected(want string) error {
+	if p.pos >= len(p.data) {
+		return p.fault("unexpected end, expected %s", want)
+	}
+	return p.fault("unexpected %q, expected %s", rune(p.data[p.pos]), want)
+}
+
+func (p *parser) space() {
+	for p.pos < len(p.data) {
+		switch p.data[p.pos] {
+		case ' ', '\t', '\r', '\n':
+			p.pos++
+		default:
+			return
+		}
+	}
+}
+
+// peek skips space and returns the next byte, 0 at the end.
+func (p *parser) peek() byte {
+	p.space()
+	if p.pos < len(p.data) {
+		return p.data[p.pos]
+	}
+	return 0
+}
+
+func (p *parser) value(depth int) (any, error) {
+	switch c := p.peek(); {
+	case c == '{':
+		if depth >= p.limits.Depth {
+			return nil, p.fault("more than %d levels deep", p.limits.Depth)
+		}
+		return p.object(depth + 1)
+	case c == '[':
+		if depth >= p.limits.Depth {
+			return nil, p.fault("more than %d levels deep", p.limits.Depth)
+		}
+		return p.list(depth + 1)
+	case c == '"':
+		return p.str()
+	case c == '-' || c >= '0' && c <= '9':
+		return p.number()
+	case c == 't':
+		return true, p.literal("true")
+	case c == 'f':
+		return false, p.literal("false")
+	case c == 'n':
+		return nil, p.literal("null")
+	}
+	return nil, p.unexpected("a value")
+}
+
+func (p *parser) literal(word string) error {
+	if !bytes.HasPrefix(p.data[p.pos:], []byte(word)) {
+		return p.fault("unknown word, expected %s", word)
+	}
+	p.pos += len(word)
+	return nil
+}
+
+func (p *parser) object(depth int) (any, error) {
+	p.pos++
+	m := map[string]any{}
+	if p.peek() == '}' {
+		p.pos++
+		return m, nil
+	}
+	for {
+		if p.peek() != '"' {
+			return nil, p.unexpected("a key")
+		}
+		key, err := p.str()
+		if err != nil {
+			return nil, err
+		}
+		if p.peek() != ':' {
+			return nil, p.unexpected("':'")
+		}
+		p.pos++
+		p.path = append(p.path, step{key, -1})
+		before := len(m)
+		v, err := p.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		if m[key] = v; len(m) == before {
+			p.duplicate()
+		}
+		p.path = p.path[:len(p.path)-1]
+		switch p.peek() {
+		case ',':
+			p.pos++
+		case '}':
+			p.pos++
+			return m, nil
+		default:
+			return nil, p.unexpected("',' or '}'")
+		}
+	}
+}
+
+func (p *parser) list(depth int) (any, error) {
+	p.pos++
+	l := []any{}
+	if p.peek() == ']' {
+		p.pos++
+		return l, nil
+	}
+	p.path = append(p.path, step{index: 0})
+	at := len(p.path) - 1
+	for {
+		v, err := p.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		l = append(l, v)
+		switch p.peek() {
+		case ',':
+			p.pos++
+			p.path[at].index++
+		case ']':
+			p.pos++
+			p.path = p.path[:at]
+			return l, nil
+		default:
+			return nil, p.unexpected("',' or ']'")
+		}
+	}
+}
+
+// duplicate reports the key at the end of the path.
+func (p *parser) duplicate() {
+	if len(p.duplicates) >= p.limits.Duplicates {
+		return
+	}
+	d := pathString(p.path)
+	for _, have := range p.duplicates {
+		if have == d {
+			return
+		}
+	}
+	p.duplicates = append(p.duplicates, d)
+}
+
+func pathString(path []step) string {
+	var b []byte
+	for _, s := range path {
+		if s.index >= 0 {
+			b = append(strconv.AppendInt(append(b, '['), int64(s.index), 10), ']')
+			continue
+		}
+		if len(b) > 0 {
+			b = append(b, '.')
+		}
+		b = append(b, s.key...)
+	}
+	return string(b)
+}
+
+func (p *parser) number() (any, error) {
+	start := p.pos
+	if p.data[p.pos] == '-' {
+		p.pos++
+	}
+	switch n := p.digits(); {
+	case n == 0:
+		return nil, p.unexpected("a digit")
+	case n > 1 && p.data[p.pos-n] == '0':
+		p.pos -= n
+		return nil, p.fault("a number with a leading zero")
+	}
+	integer := true
+	if p.pos < len(p.data) && p.data[p.pos] == '.' {
+		integer = false
+		if p.pos++; p.digits() == 0 {
+			return nil, p.unexpected("a digit")
+		}
+	}
+	if p.pos < len(p.data) && (p.data[p.pos] == 'e' || p.data[p.pos] == 'E') {
+		integer = false
+		if p.pos++; p.pos < len(p.data) && (p.data[p.pos] == '+' || p.data[p.pos] == '-') {
+			p.pos++
+		}
+		if p.digits() == 0 {
+			return nil, p.unexpected("a digit")
+		}
+	}
+	text := p.data[start:p.pos]
+	if integer {
+		if n, ok := smallInt(text); ok {
+			return n, nil
+		}
+		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsInf(f, 0) {
+		p.pos = start
+		return nil, p.fault("a number out of range")
+	}
+	return f, nil
+}
+
+func (p *parser) digits() int {
+	start := p.pos
+	for p.pos < len(p.data) && p.data[p.pos] >= '0' && p.data[p.pos] <= '9' {
+		p.pos++
+	}
+	return p.pos - start
+}
+
+// smallInt parses integers of up to 18 characters, which cannot overflow.
+func smallInt(text []byte) (int64, bool) {
+	if len(text) > 18 {
+		return 0, false
+	}
+	digits, negative := text, text[0] == '-'
+	if negative {
+		digits = text[1:]
+	}
+	var n int64
+	for _, c := range digits {
+		n = n*10 + int64(c-'0')
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
+func (p *parser) str() (string, error) {
+	start := p.pos + 1
+	for i := start; i < len(p.data); i++ {
+		switch c := p.data[i]; {
+		case c == '"':
+			p.pos = i + 1
+			return string(p.data[start:i]), nil
+		case c == '\\' || c >= utf8.RuneSelf:
+			return p.slowString(start, i)
+		case c < ' ':
+			p.pos = i
+			return "", p.fault("a control character in a string")
+		}
+	}
+	p.pos = len(p.data)
+	return "", p.fault("unexpected end in a string")
+}
+
+// slowString reads on from i in a string with escapes or more than ASCII.
+// Invalid UTF-8 and lone surrogates become U+FFFD.
+func (p *parser) slowString(start, i int) (string, error) {
+	out := append(make([]byte, 0, i-start+32), p.data[start:i]...)
+	for i < len(p.data) {
+		switch c := p.data[i]; {
+		case c == '"':
+			p.pos = i + 1
+			return string(out), nil
+		case c == '\\':
+			n, err := p.escape(&out, i)
+			if err != nil {
+				return "", err
+			}
+			i += n
+		case c < ' ':
+			p.pos = i
+			return "", p.fault("a control character in a string")
+		case c < utf8.RuneSelf:
+			out = append(out, c)
+			i++
+		default:
+			r, n := utf8.DecodeRune(p.data[i:])
+			out = utf8.AppendRune(out, r)
+			i += n
+		}
+	}
+	p.pos = len(p.data)
+	return "", p.fault("unexpected end in a string")
+}
+
+// escape reads the escape at i and returns its length.
+func (p *parser) escape(out *[]byte, i int) (int, error) {
+	const plain, meaning = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+	p.pos = i
+	if i+1 >= len(p.data) {
+		p.pos = len(p.data)
+		return 0, p.fault("unexpected end in a string")
+	}
+	if at := bytes.IndexByte([]byte(plain), p.data[i+1]); at >= 0 {
+		*out = append(*out, meaning[at])
+		return 2, nil
+	}
+	r, ok := p.hex(i)
+	if !ok {
+		return 0, p.fault("an unknown escape in a string")
+	}
+	if utf16.IsSurrogate(r) {
+		low, ok := p.hex(i + 6)
+		if joined := utf16.DecodeRune(r, low); ok && joined != utf8.RuneError {
+			*out = utf8.AppendRune(*out, joined)
+			return 12, nil
+		}
+		r = utf8.RuneError
+	}
+	*out = utf8.AppendRune(*out, r)
+	return 6, nil
+}
+
+// hex reads \uXXXX at i.
+func (p *parser) hex(i int) (rune, bool) {
+	if i+6 > len(p.data) || p.data[i] != '\\' || p.data[i+1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range p.data[i+2 : i+6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}

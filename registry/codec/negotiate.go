@@ -1,0 +1,271 @@
+package codec
+
+import (
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Format is an encoding of objects.
+type Format uint8
+
+// The formats.
+const (
+	JSON Format = iota
+	YAML
+	Protobuf
+)
+
+// View is what of the objects is sent.
+type View uint8
+
+// The views. Aggregated is the discovery document of all groups.
+const (
+	Full View = iota
+	Table
+	Partial
+	PartialList
+	Aggregated
+)
+
+// Media is the form of an answer that a client and a server agreed on.
+type Media struct {
+	Format      Format
+	View        View
+	ViewVersion string // v1 or v1beta1 of a Table or Partial, v2 or v2beta1 of Aggregated; else empty
+	Stream      bool   // the client named ;stream=watch
+	Pretty      bool   // the client named ;pretty=1
+}
+
+// Offer is what an endpoint can send. The zero value offers JSON and YAML of
+// plain objects.
+type Offer struct {
+	Protobuf   bool // the kind has a protobuf form
+	NoYAML     bool
+	Views      bool // Table and Partial, of objects
+	List       bool // the answer is a list: PartialList in the place of Partial
+	Watch      bool // the answer is a stream of events: no YAML
+	Aggregated bool // aggregated discovery
+}
+
+// Bounds of an Accept header.
+const (
+	maxAcceptBytes   = 8 << 10
+	maxAcceptClauses = 64
+)
+
+type clause struct {
+	main, sub string
+	quality   float64
+	params    map[string]string
+}
+
+// Negotiate chooses the form of an answer from an Accept header: of the clauses
+// that the offer can satisfy the one of highest quality, the first of equals.
+// An empty header and */* mean JSON. Errors are 406 *meta.Status. (Spec:
+// conventions, content negotiation.)
+func Negotiate(accept string, p names.Profile, offer Offer) (Media, error) {
+	if accept == "" || accept == "*/*" || accept == "application/json" {
+		return Media{}, nil
+	}
+	if len(accept) > maxAcceptBytes {
+		return Media{}, notAcceptable(p, offer)
+	}
+	for _, c := range parseAccept(accept) {
+		if m, ok := c.media(p, offer); ok {
+			return m, nil
+		}
+	}
+	return Media{}, notAcceptable(p, offer)
+}
+
+// parseAccept returns the clauses by falling quality, otherwise in order.
+func parseAccept(accept string) []clause {
+	var list []clause
+	for part := range strings.SplitSeq(accept, ",") {
+		if len(list) == maxAcceptClauses {
+			break
+		}
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		c := clause{quality: 1, params: params}
+		c.main, c.sub, _ = strings.Cut(kind, "/")
+		if q, ok := params["q"]; ok {
+			if c.quality, err = strconv.ParseFloat(q, 64); err != nil || !(c.quality >= 0 && c.quality <= 1) {
+				c.quality = 1
+			}
+		}
+		if c.quality > 0 {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b clause) int {
+		switch {
+		case a.quality > b.quality:
+			return -1
+		case a.quality < b.quality:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// media returns what the clause asks for, if the offer has it.
+func (c clause) media(p names.Profile, offer Offer) (m Media, ok bool) {
+	switch kind := c.main + "/" + c.sub; {
+	case kind == "*/*", kind == "application/*", kind == "application/json":
+	case kind == "application/yaml" && !offer.NoYAML && !offer.Watch:
+		m.Format = YAML
+	case kind == p.ProtobufType() && offer.Protobuf:
+		m.Format = Protobuf
+	default:
+		return m, false
+	}
+	if s, has := c.params["stream"]; has {
+		if s != "watch" || !offer.Watch {
+			return m, false
+		}
+		m.Stream = true
+	}
+	m.Pretty = c.params["pretty"] == "1"
+	as, group, version := c.params["as"], c.params["g"], c.params["v"]
+	if as == "" && group == "" && version == "" {
+		return m, true
+	}
+	m.ViewVersion = version
+	switch {
+	case offer.Aggregated && as == "APIGroupDiscoveryList" && group == p.Group(names.GroupDiscovery):
+		m.View = Aggregated
+		return m, (version == "v2" || version == "v2beta1") && m.Format != YAML
+	case !offer.Views || group != p.Group(names.GroupMeta) || version != "v1" && version != "v1beta1":
+		return m, false
+	case as == "Table":
+		m.View = Table
+		return m, m.Format != Protobuf
+	case as == "PartialObjectMetadata":
+		m.View = Partial
+		return m, !offer.List || offer.Watch
+	case as == "PartialObjectMetadataList":
+		m.View = PartialList
+		return m, offer.List && !offer.Watch
+	}
+	return m, false
+}
+
+func notAcceptable(p names.Profile, offer Offer) *meta.Status {
+	have := []string{"application/json"}
+	if !offer.NoYAML && !offer.Watch {
+		have = append(have, "application/yaml")
+	}
+	if offer.Protobuf {
+		have = append(have, p.ProtobufType())
+	}
+	s := meta.Failure(http.StatusNotAcceptable, meta.ReasonNotAcceptable,
+		"only the following media types are accepted: %s", strings.Join(have, ", "))
+	s.Details = &meta.Details{}
+	return s
+}
+
+// ContentType returns the value of the Content-Type header of an answer in
+// this form; watch says that it is a stream of events.
+func (m Media) ContentType(p names.Profile, watch bool) string {
+	var s string
+	switch m.Format {
+	case YAML:
+		return "application/yaml"
+	case Protobuf:
+		if s = p.ProtobufType(); watch {
+			s += ";stream=watch"
+		}
+	default:
+		s = "application/json"
+	}
+	if m.View == Aggregated {
+		s += ";g=" + p.Group(names.GroupDiscovery) + ";v=" + m.ViewVersion + ";as=APIGroupDiscoveryList"
+	}
+	return s
+}
+
+// ContentType returns the format of a request body from its Content-Type
+// header; empty means JSON. Errors are 415 *meta.Status.
+func ContentType(header string, p names.Profile, protobuf bool) (Format, error) {
+	switch header {
+	case "", "application/json":
+		return JSON, nil
+	}
+	kind, ok := mediaType(header)
+	switch {
+	case ok && kind == "application/json":
+		return JSON, nil
+	case ok && kind == "application/yaml":
+		return YAML, nil
+	case ok && protobuf && kind == p.ProtobufType():
+		return Protobuf, nil
+	}
+	have := []string{"application/json", "application/yaml"}
+	if protobuf {
+		have = append(have, p.ProtobufType())
+	}
+	return 0, unsupported(have)
+}
+
+// PatchType is a way to describe a change.
+type PatchType uint8
+
+// The patch types.
+const (
+	JSONPatch PatchType = iota + 1
+	MergePatch
+	StrategicPatch
+	ApplyPatch // the body is YAML, of which JSON is a part
+)
+
+var patchTypes = [...]string{"application/json-patch+json", "application/merge-patch+json",
+	"application/strategic-merge-patch+json", "application/apply-patch+yaml"}
+
+// String returns the media type.
+func (t PatchType) String() string {
+	if t < JSONPatch || t > ApplyPatch {
+		return ""
+	}
+	return patchTypes[t-1]
+}
+
+// PatchContentType returns the patch type that a Content-Type header names;
+// strategic says that the kind offers strategic merge patches. Errors are 415
+// *meta.Status that list what is offered.
+func PatchContentType(header string, strategic bool) (PatchType, error) {
+	kind, ok := mediaType(header)
+	var have []string
+	for t := JSONPatch; t <= ApplyPatch; t++ {
+		if t == StrategicPatch && !strategic {
+			continue
+		}
+		if ok && kind == t.String() {
+			return t, nil
+		}
+		have = append(have, t.String())
+	}
+	return 0, unsupported(have)
+}
+
+func mediaType(header string) (string, bool) {
+	if len(header) > maxAcceptBytes {
+		return "", false
+	}
+	kind, _, err := mime.ParseMediaType(header)
+	return kind, err == nil
+}
+
+func unsupported(have []string) *meta.Status {
+	return meta.Failure(http.StatusUnsupportedMediaType, meta.ReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format - accepted media types include: %s", strings.Join(have, ", "))
+}

@@ -1,0 +1,468 @@
+package meta
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of selectors as text.
+const (
+	maxSelectorBytes = 64 << 10
+	maxRequirements  = 1000
+	maxSelectorSet   = 10000
+)
+
+// LabelOperator is the operator of one label requirement.
+type LabelOperator string
+
+// The label operators, as the text form spells them.
+const (
+	LabelEquals    LabelOperator = "="
+	LabelNotEquals LabelOperator = "!="
+	LabelIn        LabelOperator = "in"
+	LabelNotIn     LabelOperator = "notin"
+	LabelExists    LabelOperator = "exists"
+	LabelAbsent    LabelOperator = "!"
+	LabelGreater   LabelOperator = ">"
+	LabelLess      LabelOperator = "<"
+)
+
+// LabelRequirement is one condition on labels.
+type LabelRequirement struct {
+	Key    string
+	Op     LabelOperator
+	Values []string // sorted, without duplicates
+
+	bound int64 // of > and <
+}
+
+// LabelSelector selects objects by their labels: all requirements must hold.
+// The zero value selects everything.
+type LabelSelector struct {
+	reqs    []LabelRequirement // sorted by key
+	nothing bool
+}
+
+// Requirements returns the conditions, sorted by key. The result is shared and
+// must not be changed.
+func (s LabelSelector) Requirements() []LabelRequirement { return s.reqs }
+
+// Empty reports whether the selector selects everything.
+func (s LabelSelector) Empty() bool { return len(s.reqs) == 0 && !s.nothing }
+
+// Nothing reports whether the selector was made to select no object at all.
+func (s LabelSelector) Nothing() bool { return s.nothing }
+
+// Matches reports whether labels, given as a lookup, satisfy the selector.
+func (s LabelSelector) Matches(get func(key string) (string, bool)) bool {
+	if s.nothing {
+		return false
+	}
+	for i := range s.reqs {
+		v, ok := get(s.reqs[i].Key)
+		if !s.reqs[i].holds(v, ok) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *LabelRequirement) holds(v string, ok bool) bool {
+	switch r.Op {
+	case LabelEquals:
+		return ok && v == r.Values[0]
+	case LabelNotEquals:
+		return !ok || v != r.Values[0]
+	case LabelIn:
+		_, found := slices.BinarySearch(r.Values, v)
+		return ok && found
+	case LabelNotIn:
+		_, found := slices.BinarySearch(r.Values, v)
+		return !ok || !found
+	case LabelExists:
+		return ok
+	case LabelAbsent:
+		return !ok
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if !ok || err != nil {
+		return false
+	}
+	if r.Op == LabelGreater {
+		return n > r.bound
+	}
+	return n < r.bound
+}
+
+// String returns the selector in its text form, which parses to an equal one.
+func (s LabelSelector) String() string {
+	parts := make([]string, len(s.reqs))
+	for i, r := range s.reqs {
+		switch r.Op {
+		case LabelExists:
+			parts[i] = r.Key
+		case LabelAbsent:
+			parts[i] = "!" + r.Key
+		case LabelIn, LabelNotIn:
+			parts[i] = r.Key + " " + string(r.Op) + " (" + strings.Join(r.Values, ",") + ")"
+		default:
+			parts[i] = r.Key + string(r.Op) + r.Values[0]
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// ParseLabelSelector parses the text form: requirements joined by commas, each
+// key=v, key==v, key!=v, key in (a,b), key notin (a,b), key, !key, key>n or
+// key<n. Errors are 400 *Status. (Spec: conventions, label selectors.)
+func ParseLabelSelector(text string) (LabelSelector, error) {
+	if len(text) > maxSelectorBytes {
+		return LabelSelector{}, selectorError("label", "longer than %d bytes", maxSelectorBytes)
+	}
+	p := labelParser{text: text}
+	p.next()
+	if p.tok == "" {
+		return LabelSelector{}, nil
+	}
+	var s LabelSelector
+	for {
+		r, err := p.requirement()
+		if err != nil {
+			return LabelSelector{}, err
+		}
+		if s.reqs = append(s.reqs, r); len(s.reqs) > maxRequirements {
+			return LabelSelector{}, selectorError("label", "more than %d requirements", maxRequirements)
+		}
+		if p.tok == "" {
+			break
+		}
+		if p.tok != "," {
+			return LabelSelector{}, selectorError("label", "found %q, expected ',' or the end", clip(p.tok))
+		}
+		p.next()
+	}
+	s.sort()
+	return s, nil
+}
+
+func (s *LabelSelector) sort() {
+	slices.SortStableFunc(s.reqs, func(a, b LabelRequirement) int { return strings.Compare(a.Key, b.Key) })
+}
+
+// NewLabelRequirement returns a checked requirement.
+func NewLabelRequirement(key string, op LabelOperator, values ...string) (LabelRequirement, error) {
+	r := LabelRequirement{Key: key, Op: op, Values: slices.Clone(values)}
+	if faults := CheckQualifiedName(key); len(faults) > 0 {
+		return r, selectorError("label", "key %q: %s", clip(key), faults[0])
+	}
+	slices.Sort(r.Values)
+	r.Values = slices.Compact(r.Values)
+	switch op {
+	case LabelExists, LabelAbsent:
+		if len(values) > 0 {
+			return r, selectorError("label", "key %q: values are not allowed with %s", clip(key), op)
+		}
+	case LabelIn, LabelNotIn:
+		if len(values) == 0 {
+			return r, selectorError("label", "key %q: values are needed with %s", clip(key), op)
+		}
+	case LabelEquals, LabelNotEquals, LabelGreater, LabelLess:
+		if len(values) != 1 {
+			return r, selectorError("label", "key %q: one value is needed with %s", clip(key), op)
+		}
+	default:
+		return r, selectorError("label", "%q is not a valid operator", clip(string(op)))
+	}
+	if op == LabelGreater || op == LabelLess {
+		n, err := strconv.ParseInt(values[0], 10, 64)
+		if err != nil {
+			return r, selectorError("label", "key %q: %s needs an integer", clip(key), op)
+		}
+		r.bound = n
+	}
+	for _, v := range r.Values {
+		if faults := CheckLabelValue(v); len(faults) > 0 {
+			return r, selectorError("label", "value %q: %s", clip(v), faults[0])
+		}
+	}
+	return r, nil
+}
+
+// LabelSelectorFromObject makes a selector from the matchLabels and
+// matchExpressions of an object's selector field. A nil map selects nothing, an
+// empty one everything. Errors are 400 *Status.
+func LabelSelectorFromObject(m map[string]any) (LabelSelector, error) {
+	s := LabelSelector{nothing: m == nil}
+	o := NewObject(m)
+	for k, v := range o.Map("matchLabels") {
+		text, ok := v.(string)
+		if !ok {
+			return s, selectorError("label", "matchLabels[%s] is no string", clip(k))
+		}
+		if err := s.add(k, LabelEquals, text); err != nil {
+			return s, err
+		}
+	}
+	words := map[string]LabelOperator{"In": LabelIn, "NotIn": LabelNotIn, "Exists": LabelExists, "DoesNotExist": LabelAbsent}
+	for _, v := range o.List("matchExpressions") {
+		e, _ := v.(map[string]any)
+		x := NewObject(e)
+		op, ok := words[x.String("operator")]
+		if !ok {
+			return s, selectorError("label", "%q is not a valid operator", clip(x.String("operator")))
+		}
+		if err := s.add(x.String("key"), op, x.Strings("values")...); err != nil {
+			return s, err
+		}
+	}
+	s.sort()
+	return s, nil
+}
+
+func (s *LabelSelector) add(key string, op LabelOperator, values ...string) error {
+	r, err := NewLabelRequirement(key, op, values...)
+	if err == nil {
+		s.reqs = append(s.reqs, r)
+	}
+	return err
+}
+
+// labelParser reads tokens: operators, parentheses, commas and words; tok is
+// "" at the end.
+type labelParser struct {
+	text string
+	pos  int
+	tok  string
+}
+
+func special(c byte) bool { return strings.IndexByte("=!(),<>", c) >= 0 }
+func blank(c byte) bool   { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
+func (p *labelParser) next() {
+	for p.pos < len(p.text) && blank(p.text[p.pos]) {
+		p.pos++
+	}
+	start := p.pos
+	switch {
+	case p.pos == len(p.text):
+	case special(p.text[p.pos]):
+		p.pos++
+		if c := p.text[start]; (c == '=' || c == '!') && p.pos < len(p.text) && p.text[p.pos] == '=' {
+			p.pos++
+		}
+	default:
+		for p.pos < len(p.text) && !special(p.text[p.pos]) && !blank(p.text[p.pos]) {
+			p.pos++
+		}
+	}
+	p.tok = p.text[start:p.pos]
+}
+
+func (p *labelParser) word() bool { return p.tok != "" && !special(p.tok[0]) }
+
+func (p *labelParser) requirement() (LabelRequirement, error) {
+	absent := p.tok == "!"
+	if absent {
+		p.next()
+	}
+	if !p.word() {
+		return LabelRequirement{}, selectorError("label", "found %q, expected a key", clip(p.tok))
+	}
+	key := p.tok
+	p.next()
+	switch {
+	case absent:
+		return NewLabelRequirement(key, LabelAbsent)
+	case p.tok == "" || p.tok == ",":
+		return NewLabelRequirement(key, LabelExists)
+	}
+	op := LabelOperator(p.tok)
+	if op == "==" {
+		op = LabelEquals
+	}
+	p.next()
+	switch op {
+	case LabelIn, LabelNotIn:
+		values, err := p.set()
+		if err != nil {
+			return LabelRequirement{}, err
+		}
+		return NewLabelRequirement(key, op, values...)
+	case LabelEquals, LabelNotEquals, LabelGreater, LabelLess:
+		value := ""
+		if p.word() {
+			value = p.tok
+			p.next()
+		}
+		return NewLabelRequirement(key, op, value)
+	}
+	return LabelRequirement{}, selectorError("label", "found %q, expected an operator: in, notin, =, ==, !=, >, <", clip(string(op)))
+}
+
+// set reads "(a,b)"; an empty place is the empty value.
+func (p *labelParser) set() ([]string, error) {
+	if p.tok != "(" {
+		return nil, selectorError("label", "found %q, expected '('", clip(p.tok))
+	}
+	var values []string
+	for {
+		p.next()
+		value := ""
+		if p.word() {
+			value = p.tok
+			p.next()
+		}
+		if values = append(values, value); len(values) > maxSelectorSet {
+			return nil, selectorError("label", "more than %d values", maxSelectorSet)
+		}
+		switch p.tok {
+		case ")":
+			p.next()
+			return values, nil
+		case ",":
+		default:
+			return nil, selectorError("label", "found %q, expected ',' or ')'", clip(p.tok))
+		}
+	}
+}
+
+// FieldRequirement is one condition on a field: it has the value, or (Not) any
+// other.
+type FieldRequirement struct {
+	Field, Value string
+	Not          bool
+}
+
+// FieldSelector selects objects by the values of fields: all requirements must
+// hold. The zero value selects everything.
+type FieldSelector struct{ reqs []FieldRequirement }
+
+// ParseFieldSelector parses requirements joined by commas, each field=v,
+// field==v or field!=v; in values `\,` `\=` and `\\` stand for the plain
+// characters. Which fields exist is the kind's affair. Errors are 400 *Status.
+func ParseFieldSelector(text string) (FieldSelector, error) {
+	var s FieldSelector
+	if len(text) > maxSelectorBytes {
+		return s, selectorError("field", "longer than %d bytes", maxSelectorBytes)
+	}
+	for _, term := range splitTerms(text) {
+		if term == "" {
+			continue
+		}
+		r, err := parseFieldTerm(term)
+		if err != nil {
+			return FieldSelector{}, err
+		}
+		if s.reqs = append(s.reqs, r); len(s.reqs) > maxRequirements {
+			return FieldSelector{}, selectorError("field", "more than %d requirements", maxRequirements)
+		}
+	}
+	return s, nil
+}
+
+// Requirements returns the conditions in the order given. The result is shared
+// and must not be changed.
+func (s FieldSelector) Requirements() []FieldRequirement { return s.reqs }
+
+// Empty reports whether the selector selects everything.
+func (s FieldSelector) Empty() bool { return len(s.reqs) == 0 }
+
+// Value returns the value that the selector demands of field, if it demands one.
+func (s FieldSelector) Value(field string) (string, bool) {
+	for _, r := range s.reqs {
+		if r.Field == field && !r.Not {
+			return r.Value, true
+		}
+	}
+	return "", false
+}
+
+// Matches reports whether fields, given as a lookup, satisfy the selector.
+func (s FieldSelector) Matches(get func(field string) string) bool {
+	for _, r := range s.reqs {
+		if (get(r.Field) == r.Value) == r.Not {
+			return false
+		}
+	}
+	return true
+}
+
+// String returns the selector in its text form, which parses to an equal one.
+func (s FieldSelector) String() string {
+	escape := strings.NewReplacer(`\`, `\\`, `,`, `\,`, `=`, `\=`)
+	parts := make([]string, len(s.reqs))
+	for i, r := range s.reqs {
+		op := "="
+		if r.Not {
+			op = "!="
+		}
+		parts[i] = r.Field + op + escape.Replace(r.Value)
+	}
+	return strings.Join(parts, ",")
+}
+
+// splitTerms cuts at commas that no backslash escapes.
+func splitTerms(text string) []string {
+	var terms []string
+	start := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case ',':
+			terms = append(terms, text[start:i])
+			start = i + 1
+		}
+	}
+	return append(terms, text[start:])
+}
+
+func parseFieldTerm(term string) (FieldRequirement, error) {
+	i := strings.IndexAny(term, "=!")
+	for i >= 0 && term[i] == '!' && !strings.HasPrefix(term[i:], "!=") {
+		next := strings.IndexAny(term[i+1:], "=!")
+		if next < 0 {
+			i = -1
+			break
+		}
+		i += 1 + next
+	}
+	if i < 0 {
+		return FieldRequirement{}, selectorError("field", "%q has no operator", clip(term))
+	}
+	r := FieldRequirement{Field: term[:i], Not: term[i] == '!'}
+	rest := term[i+1:]
+	if r.Not || strings.HasPrefix(rest, "=") {
+		rest = rest[1:]
+	}
+	var b strings.Builder
+	for j := 0; j < len(rest); j++ {
+		switch c := rest[j]; c {
+		case '=':
+			return r, selectorError("field", "%q has an unescaped '='", clip(term))
+		case '\\':
+			if j++; j == len(rest) || strings.IndexByte(`\,=`, rest[j]) < 0 {
+				return r, selectorError("field", "%q has an unknown escape", clip(term))
+			}
+			b.WriteByte(rest[j])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	r.Value = b.String()
+	return r, nil
+}
+
+func selectorError(what, format string, args ...any) *Status {
+	return BadRequest("unable to parse the %s selector: %s", what, fmt.Sprintf(format, args...))
+}
+
+// clip keeps a caller's text in a message short.
+func clip(s string) string {
+	if len(s) > 128 {
+		return strings.ToValidUTF8(s[:128], "") + "…"
+	}
+	return s
+}
