@@ -1,0 +1,35 @@
+package faulty_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// The second commit happens, but its caller is told that it failed.
+func ExampleWrap() {
+	ctx := context.Background()
+	lost := errors.New("connection lost")
+	s := faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpCommit && c.N == 2 {
+			return faulty.Fault{Err: lost, Done: true}
+		}
+		return faulty.Fault{}
+	})
+	defer s.Close()
+
+	_, err := s.Commit(ctx, storage.Write{Key: "a", Value: []byte("1")})
+	fmt.Println(err)
+	_, err = s.Commit(ctx, storage.Write{Key: "b", Value: []byte("2")})
+	fmt.Println(err)
+	rec, err := s.Get(ctx, "b", 0)
+	fmt.Println(string(rec.Value), err)
+	// Output:
+	// <nil>
+	// connection lost
+	// 2 <nil>
+}

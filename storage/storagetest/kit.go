@@ -1,0 +1,247 @@
+// Package storagetest holds the conformance kit of storage.Backend: every
+// store of this project runs it, and so should your own.
+//
+// Run covers what one open store must do, RunDurable what must be there after
+// it was closed or its process died.
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+// patience is how long the kit waits for something that must happen. It is
+// far beyond what any store needs and never waited for in full by a good one.
+const patience = 30 * time.Second
+
+// rule is one case of the kit.
+type rule struct {
+	name string
+	says string // the rule, shown when the case fails
+	test func(s *store)
+}
+
+// Run checks a store against the contract of storage.Backend. open returns an
+// empty store that keeps its history until it is told otherwise; the kit
+// closes it.
+func Run(t *testing.T, open func(t testing.TB) storage.Backend) {
+	for _, group := range [][]rule{readRules(), writeRules(), watchRules(), compactRules(), lifeRules(), modelRules(), brokenRules()} {
+		for _, r := range group {
+			t.Run(r.name, func(t *testing.T) {
+				t.Cleanup(func() {
+					if t.Failed() {
+						t.Log("the rule: " + r.says)
+					}
+				})
+				r.test(newStore(t, open(t)))
+			})
+		}
+	}
+}
+
+// store is an open backend with the test that uses it.
+type store struct {
+	storage.Backend
+	t   *testing.T
+	ctx context.Context
+}
+
+func newStore(t *testing.T, b storage.Backend) *store {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, b.Close())
+	})
+	return &store{Backend: b, t: t, ctx: ctx}
+}
+
+// put writes whatever is there before.
+func (s *store) put(key, value string) storage.Revision {
+	s.t.Helper()
+	revision, err := s.Commit(s.ctx, storage.Write{Key: key, Value: []byte(value), Expect: storage.AnyRevision})
+	require.NoError(s.t, err)
+	return revision
+}
+
+func (s *store) del(key string) storage.Revision {
+	s.t.Helper()
+	revision, err := s.Commit(s.ctx, storage.Write{Key: key, Expect: storage.AnyRevision})
+	require.NoError(s.t, err)
+	return revision
+}
+
+func (s *store) newest() storage.Revision {
+	s.t.Helper()
+	revision, err := s.Revision(s.ctx)
+	require.NoError(s.t, err)
+	return revision
+}
+
+// get returns a record, or its zero value if there is none.
+func (s *store) get(key string, at storage.Revision) storage.Record {
+	s.t.Helper()
+	rec, err := s.Get(s.ctx, key, at)
+	if errors.Is(err, storage.ErrNotFound) {
+		return storage.Record{}
+	}
+	require.NoError(s.t, err)
+	return rec
+}
+
+// scan returns all records and the revision that they show.
+func (s *store) scan(prefix, start string, at storage.Revision) (storage.Revision, []storage.Record) {
+	s.t.Helper()
+	revision, records, err := s.Scan(s.ctx, prefix, start, at)
+	require.NoError(s.t, err)
+	var got []storage.Record
+	for rec, err := range records {
+		require.NoError(s.t, err)
+		got = append(got, rec)
+	}
+	return revision, got
+}
+
+func (s *store) keys(prefix, start string, at storage.Revision) []string {
+	s.t.Helper()
+	_, records := s.scan(prefix, start, at)
+	keys := []string{}
+	for _, rec := range records {
+		keys = append(keys, rec.Key)
+	}
+	return keys
+}
+
+// follow returns the next n events of a watch.
+func (s *store) follow(prefix string, after storage.Revision, n int) []storage.Event {
+	s.t.Helper()
+	events, err := collect(s.ctx, s.Backend, prefix, after, n)
+	require.NoError(s.t, err)
+	return events
+}
+
+// collect reads n events, or until the watch says why it ends.
+func collect(ctx context.Context, b storage.Backend, prefix string, after storage.Revision, n int) ([]storage.Event, error) {
+	var events []storage.Event
+	if n == 0 {
+		return nil, nil
+	}
+	for e, err := range b.Watch(ctx, prefix, after) {
+		if err != nil {
+			return events, err
+		}
+		events = append(events, e)
+		if len(events) == n {
+			return events, nil
+		}
+	}
+	return events, fmt.Errorf("the watch ended after %d of %d events: %w", len(events), n, ctx.Err())
+}
+
+// history is what the kit knows that a store holds.
+type history struct {
+	base   storage.Revision
+	events []storage.Event
+	now    map[string]storage.Record
+}
+
+func newHistory(base storage.Revision) *history {
+	return &history{base: base, now: make(map[string]storage.Record)}
+}
+
+// add notes a commit; a nil value deletes.
+func (h *history) add(key string, value []byte, revision storage.Revision) {
+	rec := storage.Record{Key: key, Value: value, Revision: revision}
+	h.events = append(h.events, storage.Event{Record: rec, Prev: h.now[key]})
+	if value == nil {
+		delete(h.now, key)
+	} else {
+		h.now[key] = rec
+	}
+}
+
+func (h *history) newest() storage.Revision {
+	if len(h.events) == 0 {
+		return h.base
+	}
+	return h.events[len(h.events)-1].Revision
+}
+
+// at returns the records under prefix from start on, as of a revision.
+func (h *history) at(revision storage.Revision, prefix, start string) []storage.Record {
+	state := make(map[string]storage.Record)
+	for _, e := range h.events {
+		if e.Revision > revision {
+			break
+		}
+		if e.Deleted() {
+			delete(state, e.Key)
+		} else {
+			state[e.Key] = e.Record
+		}
+	}
+	var records []storage.Record
+	for _, key := range slices.Sorted(maps.Keys(state)) {
+		if strings.HasPrefix(key, prefix) && key >= start {
+			records = append(records, state[key])
+		}
+	}
+	return records
+}
+
+// after returns the commits under prefix after a revision.
+func (h *history) after(revision storage.Revision, prefix string) []storage.Event {
+	var events []storage.Event
+	for _, e := range h.events {
+		if e.Revision > revision && strings.HasPrefix(e.Key, prefix) {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// verify compares everything that the store says, from a revision on, with the
+// history: every key and prefix at every revision, every watch from there.
+func (h *history) verify(s *store, from storage.Revision, keys, prefixes []string) {
+	s.t.Helper()
+	require.Equal(s.t, h.newest(), s.newest())
+	revisions := []storage.Revision{}
+	if from > 0 {
+		revisions = append(revisions, from)
+	}
+	for _, e := range h.events {
+		if e.Revision > from {
+			revisions = append(revisions, e.Revision)
+		}
+	}
+	for _, at := range revisions {
+		state := make(map[string]storage.Record)
+		for _, rec := range h.at(at, "", "") {
+			state[rec.Key] = rec
+		}
+		for _, key := range keys {
+			require.Equal(s.t, state[key], s.get(key, at), "get %q at %d", key, at)
+		}
+		for _, prefix := range prefixes {
+			shown, records := s.scan(prefix, "", at)
+			require.Equal(s.t, at, shown)
+			require.Equal(s.t, h.at(at, prefix, ""), records, "scan %q at %d", prefix, at)
+			want := h.after(at, prefix)
+			require.Equal(s.t, want, s.follow(prefix, at, len(want)), "watch %q after %d", prefix, at)
+		}
+	}
+	for _, prefix := range prefixes {
+		shown, records := s.scan(prefix, "", 0)
+		require.Equal(s.t, h.newest(), shown)
+		require.Equal(s.t, h.at(shown, prefix, ""), records, "newest scan %q", prefix)
+	}
+}

@@ -1,0 +1,206 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+func writeRules() []rule {
+	return []rule{
+		{"CommitCompares", "a write commits only if the key's revision is the expected one; a conflict shows the record found and changes nothing", commitCompares},
+		{"CommitDeletes", "deleting what does not exist is ErrNotFound; a deleted key can be created again", commitDeletes},
+		{"RevisionsIncrease", "every commit has a larger revision than everything shown before, a failed one has none", revisionsIncrease},
+		{"ConcurrentCreate", "of many creates of one key exactly one wins", concurrentCreate},
+		{"ConcurrentIncrement", "compare-and-swap loses no update", concurrentIncrement},
+		{"ConcurrentCommits", "concurrent commits have unique revisions, and each read at one shows its write", concurrentCommits},
+		{"StampKeepsFirst", "a stamp keeps its first value and touches neither keys nor revisions", stampKeepsFirst},
+	}
+}
+
+// write runs n writes on several goroutines and returns their revisions.
+func write(s *store, workers, n int, make func(i int) storage.Write) []storage.Revision {
+	s.t.Helper()
+	revisions := slices.Repeat([]storage.Revision{0}, n)
+	errs := slices.Repeat([]error{nil}, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < n && errs[w] == nil; i += workers {
+				revisions[i], errs[w] = s.Commit(s.ctx, make(i))
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(s.t, errors.Join(errs...))
+	return revisions
+}
+
+func conflict(s *store, w storage.Write, current storage.Record) {
+	s.t.Helper()
+	before := s.newest()
+	_, err := s.Commit(s.ctx, w)
+	var fault *storage.ConflictError
+	require.ErrorAs(s.t, err, &fault)
+	require.Equal(s.t, &storage.ConflictError{Key: w.Key, Expect: w.Expect, Current: current}, fault)
+	require.Equal(s.t, before, s.newest())
+	require.Equal(s.t, current, s.get(w.Key, 0))
+}
+
+func commitCompares(s *store) {
+	value := []byte("x")
+	conflict(s, storage.Write{Key: "a", Value: value, Expect: 1 << 40}, storage.Record{})
+	first, err := s.Commit(s.ctx, storage.Write{Key: "a", Value: value})
+	require.NoError(s.t, err)
+	conflict(s, storage.Write{Key: "a", Value: value}, storage.Record{Key: "a", Value: value, Revision: first})
+	conflict(s, storage.Write{Key: "a"}, storage.Record{Key: "a", Value: value, Revision: first})
+	second, err := s.Commit(s.ctx, storage.Write{Key: "a", Value: []byte("y"), Expect: first})
+	require.NoError(s.t, err)
+	current := storage.Record{Key: "a", Value: []byte("y"), Revision: second}
+	conflict(s, storage.Write{Key: "a", Value: value, Expect: first}, current)
+	conflict(s, storage.Write{Key: "a", Expect: first}, current)
+	conflict(s, storage.Write{Key: "a", Expect: second + 1}, current)
+	third, err := s.Commit(s.ctx, storage.Write{Key: "a", Expect: second})
+	require.NoError(s.t, err)
+	require.Greater(s.t, third, second)
+	conflict(s, storage.Write{Key: "a", Expect: second}, storage.Record{})
+	conflict(s, storage.Write{Key: "a", Value: value, Expect: third}, storage.Record{})
+}
+
+func commitDeletes(s *store) {
+	for _, expect := range []storage.Revision{0, storage.AnyRevision} {
+		_, err := s.Commit(s.ctx, storage.Write{Key: "a", Expect: expect})
+		require.ErrorIs(s.t, err, storage.ErrNotFound)
+	}
+	s.put("a", "1")
+	s.del("a")
+	_, err := s.Commit(s.ctx, storage.Write{Key: "a", Expect: storage.AnyRevision})
+	require.ErrorIs(s.t, err, storage.ErrNotFound)
+	again, err := s.Commit(s.ctx, storage.Write{Key: "a", Value: []byte("2")})
+	require.NoError(s.t, err)
+	require.Equal(s.t, storage.Record{Key: "a", Value: []byte("2"), Revision: again}, s.get("a", 0))
+}
+
+func revisionsIncrease(s *store) {
+	last := s.newest()
+	for i := range 50 {
+		revision := s.put(fmt.Sprint(i%7), "x")
+		require.Greater(s.t, revision, last)
+		require.Equal(s.t, revision, s.newest())
+		_, err := s.Commit(s.ctx, storage.Write{Key: fmt.Sprint(i % 7), Value: []byte("y")})
+		require.Error(s.t, err)
+		require.Equal(s.t, revision, s.newest())
+		last = revision
+	}
+}
+
+func concurrentCreate(s *store) {
+	const workers = 16
+	for round := range 10 {
+		key := fmt.Sprint("key", round)
+		var won [workers]storage.Revision
+		var errs [workers]error
+		var wg sync.WaitGroup
+		for i := range workers {
+			wg.Go(func() {
+				won[i], errs[i] = s.Commit(s.ctx, storage.Write{Key: key, Value: []byte(fmt.Sprint(i))})
+			})
+		}
+		wg.Wait()
+		winner := slices.Index(errs[:], nil)
+		require.GreaterOrEqual(s.t, winner, 0)
+		current := storage.Record{Key: key, Value: []byte(fmt.Sprint(winner)), Revision: won[winner]}
+		for i, err := range errs {
+			if i != winner {
+				require.Equal(s.t, &storage.ConflictError{Key: key, Current: current}, err)
+			}
+		}
+		require.Equal(s.t, current, s.get(key, 0))
+	}
+}
+
+func concurrentIncrement(s *store) {
+	const workers, each = 8, 25
+	s.put("n", "0")
+	errs := slices.Repeat([]error{nil}, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for range each {
+				if errs[w] = increment(s.ctx, s.Backend, "n"); errs[w] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(s.t, errors.Join(errs...))
+	require.Equal(s.t, fmt.Sprint(workers*each), string(s.get("n", 0).Value))
+}
+
+// increment adds one to the number under key, against any competition.
+func increment(ctx context.Context, b storage.Backend, key string) error {
+	for {
+		rec, err := b.Get(ctx, key, 0)
+		if err != nil {
+			return err
+		}
+		n, err := strconv.Atoi(string(rec.Value))
+		if err != nil {
+			return err
+		}
+		_, err = b.Commit(ctx, storage.Write{Key: key, Value: []byte(strconv.Itoa(n + 1)), Expect: rec.Revision})
+		var lost *storage.ConflictError
+		if !errors.As(err, &lost) {
+			return err
+		}
+	}
+}
+
+func concurrentCommits(s *store) {
+	base := s.newest()
+	const n = 400
+	make := func(i int) storage.Write {
+		return storage.Write{Key: fmt.Sprint("k", i%5), Value: []byte(fmt.Sprint(i)), Expect: storage.AnyRevision}
+	}
+	revisions := write(s, 16, n, make)
+	for i, revision := range revisions {
+		w := make(i)
+		require.Equal(s.t, storage.Record{Key: w.Key, Value: w.Value, Revision: revision}, s.get(w.Key, revision))
+	}
+	slices.Sort(revisions)
+	require.Len(s.t, slices.Compact(revisions), n)
+	require.Greater(s.t, revisions[0], base)
+	require.Equal(s.t, revisions[n-1], s.newest())
+	for i, e := range s.follow("", base, n) {
+		require.Equal(s.t, revisions[i], e.Revision)
+	}
+}
+
+func stampKeepsFirst(s *store) {
+	stamper, ok := s.Backend.(storage.Stamper)
+	if !ok {
+		return
+	}
+	s.put("a", "x")
+	before := s.newest()
+	for _, c := range []struct{ name, value, want string }{
+		{"names", "one", "one"}, {"names", "two", "one"}, {"other", "", ""}, {"other", "x", ""}, {"names", "one", "one"},
+	} {
+		have, err := stamper.Stamp(s.ctx, c.name, c.value)
+		require.NoError(s.t, err)
+		require.Equal(s.t, c.want, have)
+	}
+	require.Equal(s.t, before, s.newest())
+	require.Equal(s.t, []string{"a"}, s.keys("", "", 0))
+	s.put("b", "y")
+	events := s.follow("", before, 1)
+	require.Equal(s.t, "b", events[0].Key)
+}
