@@ -6,7 +6,10 @@
 // decoding, protobuf, field ownership, OpenAPI documents, reads this one tree.
 package schema
 
-import "reflect"
+import (
+	"reflect"
+	"regexp"
+)
 
 // Type is a JSON type. The zero value allows any.
 type Type uint8
@@ -63,6 +66,10 @@ type Schema struct {
 	PatchMergeKey string
 
 	Wire Wire // how protobuf and JSON treat the value
+
+	// Set by Seal.
+	re    *regexp.Regexp // Pattern
+	fills bool           // the value or something in it has a default
 }
 
 // Wire is a value's form where the JSON type does not tell it.
@@ -89,6 +96,12 @@ type Struct struct {
 	Go     reflect.Type // the Go type it comes from, or nil
 
 	byName map[string]*Field
+	always []*Field // of a Go struct: the fields that are written even if empty
+
+	// Set by Seal.
+	sealed bool
+	filled []*Field // the fields that have a default
+	deep   bool     // something below has a default
 }
 
 // Field is one field of a Struct.
@@ -96,10 +109,12 @@ type Field struct {
 	Name      string // on the wire
 	Schema    *Schema
 	Required  bool
-	OmitEmpty bool  // Go leaves the empty value out
-	Pointer   bool  // Go keeps an explicit zero apart from an unset value
-	Number    int   // protobuf field number; 0: none
-	Index     []int // path to the Go field
+	OmitEmpty bool   // Go leaves the empty value out (never true for struct values, as in encoding/json)
+	OmitZero  bool   // Go leaves the zero value out
+	Pointer   bool   // Go keeps an explicit zero apart from an unset value
+	Number    int    // protobuf field number; 0: none
+	Index     []int  // path to the Go field
+	GoName    string // of the Go field
 }
 
 // Field returns the field with a wire name, or nil.
@@ -109,6 +124,10 @@ func (s *Struct) Field(name string) *Field {
 	}
 	return s.byName[name]
 }
+
+// Canonical reports whether values have the form that the Go struct would be
+// written in. Values of custom kinds are kept as they come.
+func (s *Struct) Canonical() bool { return s != nil && s.Go != nil }
 
 // Add appends fields; a later one of the same name replaces the earlier.
 func (s *Struct) Add(fields ...*Field) {

@@ -1,0 +1,191 @@
+package schema
+
+import (
+	"encoding/base64"
+	"math"
+	"time"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// wire brings a value into the canonical text of its form.
+func (c *conformer) wire(v any, s *Schema) (any, bool) {
+	switch s.Wire {
+	case Time, MicroTime:
+		return c.time(v, s.Wire == MicroTime)
+	case Quantity:
+		return c.quantity(v)
+	case IntOrString:
+		c.intOrString(v)
+	case Bytes:
+		return c.bytes(v)
+	case Duration:
+		return c.duration(v)
+	case Fields:
+		if _, ok := v.(map[string]any); !ok {
+			c.mismatch(v, "an object")
+		}
+	}
+	return nil, false
+}
+
+func (c *conformer) time(v any, micro bool) (any, bool) {
+	text, ok := v.(string)
+	if !ok {
+		c.mismatch(v, "a time")
+		return nil, false
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		c.fault("%q is not an RFC 3339 time", clip(text))
+		return nil, false
+	}
+	canonical := meta.FormatTime
+	if micro {
+		canonical = meta.FormatMicroTime
+	}
+	if !micro && len(text) == len("2006-01-02T15:04:05Z") && text[len(text)-1] == 'Z' {
+		return nil, false
+	}
+	if n := canonical(t); n != text {
+		return n, true
+	}
+	return nil, false
+}
+
+func (c *conformer) intOrString(v any) {
+	switch v := v.(type) {
+	case string:
+	case int64:
+		if v < math.MinInt32 || v > math.MaxInt32 {
+			c.fault("%d does not fit int32", v)
+		}
+	default:
+		c.mismatch(v, "an integer or a string")
+	}
+}
+
+func (c *conformer) bytes(v any) (any, bool) {
+	text, ok := v.(string)
+	if !ok {
+		c.mismatch(v, "base64 text")
+		return nil, false
+	}
+	if canonicalBase64(text) {
+		return nil, false
+	}
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		c.fault("not base64: %v", err)
+		return nil, false
+	}
+	return base64.StdEncoding.EncodeToString(raw), true
+}
+
+func (c *conformer) duration(v any) (any, bool) {
+	text, ok := v.(string)
+	if !ok {
+		c.mismatch(v, "a duration")
+		return nil, false
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		c.fault("%q is not a duration", clip(text))
+		return nil, false
+	}
+	if n := d.String(); n != text {
+		return n, true
+	}
+	return nil, false
+}
+
+// canonicalBase64 reports whether s is what EncodeToString would return.
+func canonicalBase64(s string) bool {
+	if len(s)%4 != 0 {
+		return false
+	}
+	body := s
+	for range 2 {
+		if n := len(body); n > 0 && body[n-1] == '=' {
+			body = body[:n-1]
+		}
+	}
+	var last byte
+	for i := range len(body) {
+		c := body[i]
+		switch {
+		case c >= 'A' && c <= 'Z':
+			last = c - 'A'
+		case c >= 'a' && c <= 'z':
+			last = c - 'a' + 26
+		case c >= '0' && c <= '9':
+			last = c - '0' + 52
+		case c == '+':
+			last = 62
+		case c == '/':
+			last = 63
+		default:
+			return false
+		}
+	}
+	switch len(s) - len(body) {
+	case 1:
+		return last&3 == 0
+	case 2:
+		return last&15 == 0 && len(body)%4 == 2
+	}
+	return true
+}
+
+// integerRange returns what fits an integer format.
+func integerRange(format string) (lo, hi int64) {
+	switch format {
+	case "int32":
+		return math.MinInt32, math.MaxInt32
+	case "int16":
+		return math.MinInt16, math.MaxInt16
+	case "int8":
+		return math.MinInt8, math.MaxInt8
+	case "uint8":
+		return 0, math.MaxUint8
+	case "uint16":
+		return 0, math.MaxUint16
+	case "uint32":
+		return 0, math.MaxUint32
+	case "uint64":
+		return 0, math.MaxInt64
+	}
+	return math.MinInt64, math.MaxInt64
+}
+
+// typeOf returns the JSON type of a value in words.
+func typeOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case int64:
+		return "an integer"
+	case float64:
+		if v == math.Trunc(v) {
+			return "a number with a fraction or exponent"
+		}
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "an unknown value"
+}
+
+// clip shortens text for a message.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "..."
+	}
+	return s
+}

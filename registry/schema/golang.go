@@ -1,0 +1,340 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Go returns the schema of a Go struct: its json tags give names and shape, its
+// schema tags (see the type tag) the rules, its protobuf tags the field numbers
+// and its patchStrategy and patchMergeKey tags the merge rules. Field names are
+// spec names; p gives the words for the wire.
+//
+// The field "metadata" of t itself is always the standard object metadata (or
+// list metadata, for a struct type named ListMeta). The error joins every
+// fault, each a *FieldError.
+func Go(t reflect.Type, p names.Profile) (*Schema, error) {
+	if t == nil {
+		return nil, errors.New("no Go type given")
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || specialForm(t) != nil {
+		return nil, fmt.Errorf("Go type %s is no struct with fields", t)
+	}
+	b := newBuilder(p)
+	b.root = t
+	s := b.schemaOf(t, at{t: t})
+	if err := errors.Join(b.faults...); err != nil {
+		return nil, err
+	}
+	return s, s.Seal()
+}
+
+// FieldError is a fault of a Go type that shall become a schema.
+type FieldError struct {
+	Type  reflect.Type // the struct
+	Field string       // its Go field; empty for the type itself
+	Err   error
+}
+
+// Error names the type, the field and the fault.
+func (e *FieldError) Error() string {
+	if e.Field == "" {
+		return fmt.Sprintf("Go type %s: %v", e.Type, e.Err)
+	}
+	return fmt.Sprintf("Go type %s, field %s: %v", e.Type, e.Field, e.Err)
+}
+
+// Unwrap returns the fault.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+var (
+	orchMeta       = sync.OnceValue(func() *common { return newCommon(names.Orch) })
+	kubernetesMeta = sync.OnceValue(func() *common { return newCommon(names.Kubernetes) })
+)
+
+// common holds the structs that all schemas of a profile share.
+type common struct{ object, list *Schema }
+
+func newCommon(p names.Profile) *common {
+	b := &builder{names: p, structs: map[reflect.Type]*Struct{}}
+	c := &common{
+		object: b.schemaOf(reflect.TypeFor[meta.ObjectMeta](), at{}),
+		list:   b.schemaOf(reflect.TypeFor[meta.ListMeta](), at{}),
+	}
+	for _, st := range b.structs {
+		st.sealed = true // no patterns and no defaults here
+	}
+	return c
+}
+
+func commonOf(p names.Profile) *common {
+	if p == names.Kubernetes {
+		return kubernetesMeta()
+	}
+	return orchMeta()
+}
+
+// Metadata returns the schema of the metadata of objects, the same on every
+// call.
+func Metadata(p names.Profile) *Schema { return commonOf(p).object }
+
+// ListMetadata returns the schema of the metadata of lists.
+func ListMetadata(p names.Profile) *Schema { return commonOf(p).list }
+
+type builder struct {
+	names   names.Profile
+	shared  *common // nil while it is made itself
+	root    reflect.Type
+	structs map[reflect.Type]*Struct
+	faults  []error
+}
+
+// at is the place in the Go types that a schema is made for.
+type at struct {
+	t     reflect.Type // the struct
+	field string
+}
+
+func newBuilder(p names.Profile) *builder {
+	c := commonOf(p)
+	return &builder{names: p, shared: c, structs: map[reflect.Type]*Struct{
+		reflect.TypeFor[meta.ObjectMeta](): c.object.Struct,
+		reflect.TypeFor[meta.ListMeta]():   c.list.Struct,
+	}}
+}
+
+func (b *builder) fault(a at, format string, args ...any) {
+	b.faults = append(b.faults, &FieldError{a.t, a.field, fmt.Errorf(format, args...)})
+}
+
+// schemaOf returns a new schema for values of type t. Structs are shared, which
+// also ends the recursion of types that hold themselves.
+func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
+	if s := specialForm(t); s != nil {
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		s := b.schemaOf(t.Elem(), a)
+		s.Nullable = true
+		return s
+	case reflect.String:
+		return &Schema{Type: String}
+	case reflect.Bool:
+		return &Schema{Type: Boolean}
+	case reflect.Float32, reflect.Float64:
+		return &Schema{Type: Number, Format: "double"}
+	case reflect.Int32, reflect.Int64, reflect.Int8, reflect.Int16, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return &Schema{Type: Integer, Format: t.Kind().String()}
+	case reflect.Int:
+		return &Schema{Type: Integer, Format: "int64"}
+	case reflect.Uint:
+		return &Schema{Type: Integer, Format: "uint64"}
+	case reflect.Interface:
+		return &Schema{Type: Any, Wire: Raw}
+	case reflect.Slice, reflect.Array:
+		return &Schema{Type: Array, Items: b.schemaOf(t.Elem(), a)}
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			b.fault(a, "a map needs string keys, not %s", t.Key())
+		}
+		return &Schema{Type: Object, Values: b.schemaOf(t.Elem(), a)}
+	case reflect.Struct:
+		st := b.structOf(t)
+		return &Schema{Type: Object, Struct: st, MapType: structMapType(t)}
+	}
+	b.fault(a, "type %s has no form in JSON", t)
+	return &Schema{}
+}
+
+func (b *builder) structOf(t reflect.Type) *Struct {
+	if st := b.structs[t]; st != nil {
+		return st
+	}
+	st := &Struct{Name: b.definitionName(t), Go: t}
+	b.structs[t] = st
+	b.addFields(st, t, nil, false)
+	for _, f := range st.Fields {
+		if !f.OmitEmpty && !f.OmitZero {
+			st.always = append(st.always, f)
+		}
+	}
+	return st
+}
+
+// addFields adds the fields of t, those of inline structs in their place.
+// optional: below a pointer, nothing is always written.
+func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bool) {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if sf.Name == "_" || !sf.IsExported() && !sf.Anonymous {
+			continue
+		}
+		jsonName, opts := jsonTag(sf)
+		if jsonName == "-" && len(opts) == 0 {
+			continue
+		}
+		path := append(slices.Clone(index), i)
+		if inner, ok := inlined(sf, jsonName, opts); ok {
+			if inner.Kind() == reflect.Struct {
+				b.addFields(st, inner, path, optional || sf.Type.Kind() == reflect.Pointer)
+				continue
+			}
+			b.fault(at{t, sf.Name}, "only structs can be inline, not %s", inner)
+			continue
+		}
+		if !sf.IsExported() {
+			continue
+		}
+		if f := b.field(t, sf, jsonName, opts, path, optional); f != nil {
+			if old := st.byName[f.Name]; old != nil {
+				if len(old.Index) == len(f.Index) {
+					b.fault(at{t, sf.Name}, "the json name %q is taken by field %s", f.Name, old.GoName)
+				}
+				if len(old.Index) <= len(f.Index) {
+					continue // the outer field hides the inner, as in encoding/json
+				}
+			}
+			st.Add(f)
+		}
+	}
+}
+
+func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string, opts []string, path []int, optional bool) *Field {
+	a := at{t, sf.Name}
+	if jsonName == "" {
+		jsonName = sf.Name
+	}
+	f := &Field{Name: b.names.Field(jsonName), GoName: sf.Name, Index: path, Pointer: sf.Type.Kind() == reflect.Pointer}
+	if b.root == t && jsonName == "metadata" && b.shared != nil && indirect(sf.Type).Kind() == reflect.Struct {
+		f.Schema = b.metadata(sf.Type)
+	} else {
+		f.Schema = b.schemaOf(sf.Type, a)
+	}
+	if f.Pointer {
+		f.Schema.Nullable = false // a null is an unset field
+	}
+	f.OmitZero = slices.Contains(opts, "omitzero")
+	f.OmitEmpty = slices.Contains(opts, "omitempty") && emptiable(sf.Type) || optional
+	for _, o := range opts {
+		switch o {
+		case "omitempty", "omitzero", "inline", "":
+		case "string":
+			b.fault(a, "the json option string is not supported")
+		}
+	}
+	f.Schema.Doc = sf.Tag.Get("doc")
+	f.Schema.PatchStrategy = sf.Tag.Get("patchStrategy")
+	f.Schema.PatchMergeKey = sf.Tag.Get("patchMergeKey")
+	if pb := sf.Tag.Get("protobuf"); pb != "" && pb != "-" {
+		n, err := protobufNumber(pb)
+		if err != nil {
+			b.fault(a, "tag protobuf: %w", err)
+		}
+		f.Number = n
+	}
+	for _, err := range parseTag(sf.Tag.Get("schema")).apply(f) {
+		b.fault(a, "%w", err)
+	}
+	return f
+}
+
+// metadata returns a schema node of the shared metadata struct.
+func (b *builder) metadata(t reflect.Type) *Schema {
+	if indirect(t).Name() == "ListMeta" {
+		return &Schema{Type: Object, Struct: b.shared.list.Struct}
+	}
+	return &Schema{Type: Object, Struct: b.shared.object.Struct}
+}
+
+func jsonTag(sf reflect.StructField) (name string, opts []string) {
+	parts := strings.Split(sf.Tag.Get("json"), ",")
+	return parts[0], parts[1:]
+}
+
+// inlined returns the type whose fields take the place of this one.
+func inlined(sf reflect.StructField, jsonName string, opts []string) (reflect.Type, bool) {
+	t := indirect(sf.Type)
+	if jsonName != "" {
+		return nil, false
+	}
+	if slices.Contains(opts, "inline") || sf.Anonymous && t.Kind() == reflect.Struct && specialForm(t) == nil {
+		return t, true
+	}
+	return nil, false
+}
+
+func indirect(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// emptiable reports whether encoding/json knows an empty value of the type.
+func emptiable(t reflect.Type) bool {
+	return t.Kind() != reflect.Struct && (t.Kind() != reflect.Array || t.Len() == 0)
+}
+
+// protobufNumber returns the field number of a tag such as "bytes,1,opt,name=x".
+func protobufNumber(tag string) (int, error) {
+	parts := strings.Split(tag, ",")
+	if len(parts) < 2 {
+		return 0, fmt.Errorf("%q has no field number", tag)
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil || n < 1 || n > 1<<29-1 {
+		return 0, fmt.Errorf("%q is no field number", parts[1])
+	}
+	return n, nil
+}
+
+// structMapType returns the map type that a struct states for itself.
+func structMapType(t reflect.Type) string {
+	if sf, ok := t.FieldByName("_"); ok {
+		for _, e := range parseTag(sf.Tag.Get("schema")) {
+			if e.key == "mapType" {
+				return e.value
+			}
+		}
+	}
+	return ""
+}
+
+// definitionName returns the OpenAPI definition name of a type: our own types
+// by the naming table, others by their import path, domain reversed.
+func (b *builder) definitionName(t reflect.Type) string {
+	if t.Name() == "" {
+		return ""
+	}
+	name, _, _ := strings.Cut(t.Name(), "[")
+	own := reflect.TypeFor[meta.ObjectMeta]().PkgPath()
+	registry := strings.TrimSuffix(own, "meta")
+	if t.PkgPath() == own {
+		return b.names.DefinitionName("apimachinery", "pkg", "apis", "meta", "v1", name)
+	}
+	if group, ok := strings.CutPrefix(t.PkgPath(), registry); ok {
+		path := []string{"api", strings.ReplaceAll(group, "/", "."), "v1", name}
+		if i := strings.LastIndexByte(group, '/'); i > 0 && looksVersion(group[i+1:]) {
+			path = []string{"api", strings.ReplaceAll(group, "/", "."), name}
+		}
+		return b.names.DefinitionName(path...)
+	}
+	segments := strings.Split(t.PkgPath(), "/")
+	domain := strings.Split(segments[0], ".")
+	slices.Reverse(domain)
+	return strings.Join(append(append(domain, segments[1:]...), name), ".")
+}
+
+func looksVersion(s string) bool { return len(s) > 1 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9' }

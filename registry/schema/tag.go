@@ -1,0 +1,282 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A tag is what schema:"..." says about a Go field: words and key=value pairs
+// separated by commas. Lists in a value are separated by |. A backslash makes
+// a following comma or | part of the value; before anything else it stands for
+// itself, so that patterns read as usual (mind that Go quotes tag values: \d is
+// written \\d there).
+//
+//	required  immutable  nullable  deprecated  preserve  embedded  uniqueItems  intOrString
+//	default=  enum=a|b  format=  pattern=  title=
+//	min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
+//	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
+//	listType=atomic|set|map  listMapKeys=a|b  mapType=atomic|granular
+//	patchStrategy=  patchMergeKey=
+//
+// The prefixes items. and values. speak of the items of a list and of the
+// values of a map. On a field named _ of type struct{}, mapType speaks of the
+// struct itself, wherever it is used.
+type tag []entry
+
+type entry struct {
+	key, value string
+	hasValue   bool
+}
+
+// parseTag splits a tag; what the words mean is checked by apply.
+func parseTag(text string) tag {
+	var out tag
+	for _, part := range splitEscaped(text, ',') {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(part, "=")
+		out = append(out, entry{key, value, ok})
+	}
+	return out
+}
+
+// splitEscaped splits at sep, except after a backslash, which then goes.
+func splitEscaped(s string, sep byte) []string {
+	var out []string
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s) && s[i+1] == sep:
+			b.WriteByte(sep)
+			i++
+		case s[i] == sep:
+			out = append(out, b.String())
+			b.Reset()
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return append(out, b.String())
+}
+
+// has reports whether a word stands in the tag.
+func (t tag) has(key string) bool {
+	return slices.ContainsFunc(t, func(e entry) bool { return e.key == key })
+}
+
+// apply writes what the tag says into a field's schema; nil and every word
+// that is not understood otherwise.
+func (t tag) apply(f *Field) []error {
+	var errs []error
+	for _, e := range t {
+		if err := e.applyTo(f); err != nil {
+			errs = append(errs, fmt.Errorf("tag schema, %s: %w", e.key, err))
+		}
+	}
+	return errs
+}
+
+func (e entry) applyTo(f *Field) error {
+	if e.key == "required" {
+		f.Required = true
+		return e.noValue()
+	}
+	s := f.Schema
+	for {
+		prefix, rest, ok := strings.Cut(e.key, ".")
+		if !ok {
+			return e.applySchema(s)
+		}
+		switch {
+		case prefix == "items" && s.Items != nil:
+			s = s.Items
+		case prefix == "values" && s.Values != nil:
+			s = s.Values
+		default:
+			return fmt.Errorf("the value has no %s", prefix)
+		}
+		e.key = rest
+	}
+}
+
+func (e entry) noValue() error {
+	if e.hasValue {
+		return fmt.Errorf("takes no value")
+	}
+	return nil
+}
+
+func (e entry) applySchema(s *Schema) error {
+	if p := e.flag(s); p != nil {
+		*p = true
+		return e.noValue()
+	}
+	if !e.hasValue {
+		return fmt.Errorf("unknown word, or a value is missing")
+	}
+	if p := e.count(s); p != nil {
+		n, err := strconv.ParseInt(e.value, 10, 64)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is no count", e.value)
+		}
+		*p = &n
+		return nil
+	}
+	if p := e.number(s); p != nil {
+		n, err := strconv.ParseFloat(e.value, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no number", e.value)
+		}
+		*p = &n
+		return nil
+	}
+	return e.applyText(s)
+}
+
+func (e entry) flag(s *Schema) *bool {
+	switch e.key {
+	case "immutable":
+		return &s.Immutable
+	case "nullable":
+		return &s.Nullable
+	case "deprecated":
+		return &s.Deprecated
+	case "preserve":
+		return &s.Preserve
+	case "embedded":
+		return &s.Embedded
+	case "uniqueItems":
+		return &s.UniqueItems
+	case "intOrString":
+		return &s.IntOrString
+	}
+	return nil
+}
+
+func (e entry) count(s *Schema) **int64 {
+	switch e.key {
+	case "minLength":
+		return &s.MinLength
+	case "maxLength":
+		return &s.MaxLength
+	case "minItems":
+		return &s.MinItems
+	case "maxItems":
+		return &s.MaxItems
+	case "minProperties":
+		return &s.MinProperties
+	case "maxProperties":
+		return &s.MaxProperties
+	}
+	return nil
+}
+
+func (e entry) number(s *Schema) **float64 {
+	switch e.key {
+	case "min":
+		return &s.Minimum
+	case "max":
+		return &s.Maximum
+	case "exclusiveMin":
+		s.ExclusiveMin = true
+		return &s.Minimum
+	case "exclusiveMax":
+		s.ExclusiveMax = true
+		return &s.Maximum
+	case "multipleOf":
+		return &s.MultipleOf
+	}
+	return nil
+}
+
+func (e entry) applyText(s *Schema) (err error) {
+	switch e.key {
+	case "default":
+		s.Default, err = literal(s, e.value)
+	case "enum":
+		for _, word := range splitEscaped(e.value, '|') {
+			v, err := literal(s, word)
+			if err != nil {
+				return err
+			}
+			s.Enum = append(s.Enum, v)
+		}
+	case "pattern":
+		s.Pattern = e.value
+		_, err = regexp.Compile(e.value)
+	case "format":
+		s.Format = e.value
+	case "title":
+		s.Title = e.value
+	case "listType":
+		s.ListType = e.value
+		err = oneOf(e.value, "atomic", "set", "map")
+	case "listMapKeys":
+		s.ListKeys = splitEscaped(e.value, '|')
+	case "mapType":
+		s.MapType = e.value
+		err = oneOf(e.value, "atomic", "granular")
+	case "patchStrategy":
+		s.PatchStrategy = strings.ReplaceAll(e.value, "|", ",")
+	case "patchMergeKey":
+		s.PatchMergeKey = e.value
+	default:
+		err = fmt.Errorf("unknown word")
+	}
+	return err
+}
+
+func oneOf(v string, words ...string) error {
+	if slices.Contains(words, v) {
+		return nil
+	}
+	return fmt.Errorf("%q is none of %s", v, strings.Join(words, ", "))
+}
+
+// literal reads a value as a tag writes it: text for strings, JSON for all else.
+func literal(s *Schema, text string) (any, error) {
+	if s.Type == String && !s.IntOrString {
+		return text, nil
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil || d.More() {
+		if s.IntOrString || s.Type == Any {
+			return text, nil
+		}
+		return nil, fmt.Errorf("%q does not fit the type of the field", text)
+	}
+	return plainNumbers(v)
+}
+
+// plainNumbers turns json.Number into int64 or float64.
+func plainNumbers(v any) (any, error) {
+	var err error
+	switch x := v.(type) {
+	case json.Number:
+		if n, err := x.Int64(); err == nil {
+			return n, nil
+		}
+		return x.Float64()
+	case map[string]any:
+		for k, e := range x {
+			if x[k], err = plainNumbers(e); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i, e := range x {
+			if x[i], err = plainNumbers(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
