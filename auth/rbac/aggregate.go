@@ -1,0 +1,146 @@
+package rbac
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Aggregator fills the rules of every ClusterRole that has an aggregationRule
+// with the rules of the ClusterRoles whose labels match.
+type Aggregator struct {
+	client registry.Client
+	names  names.Profile
+}
+
+// NewAggregator returns an Aggregator over the roles of a server.
+func NewAggregator(client registry.Client, p names.Profile) *Aggregator {
+	return &Aggregator{client: client, names: p}
+}
+
+// Resource is the type that the Aggregator follows.
+func (g *Aggregator) Resource() meta.GroupResource {
+	return meta.GroupResource{Group: g.names.Group(names.GroupRBAC), Resource: clusterRoles}
+}
+
+// Reconcile fills all aggregated roles once. Roles that are made of others can
+// be parts of further ones, so it goes on until nothing changes, at most once
+// per role.
+func (g *Aggregator) Reconcile(ctx context.Context) error {
+	list, err := g.client.List(ctx, g.Resource(), "")
+	if err != nil {
+		return err
+	}
+	sortByName(list)
+	for range list {
+		changed := false
+		for i, o := range list {
+			if !aggregates(o) {
+				continue
+			}
+			rules := aggregated(o, list)
+			if sameRules(o, rules) {
+				continue
+			}
+			stored, err := g.client.Update(ctx, g.Resource(), meta.Key{Name: o.Name()}, "", func(live *meta.Object) error {
+				live.Tree()["rules"] = rules
+				return nil
+			})
+			if meta.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			list[i], changed = stored, true
+		}
+		if !changed {
+			break
+		}
+	}
+	return nil
+}
+
+// Run keeps aggregated roles filled until the context ends. A role that cannot
+// be written is tried again with the next change.
+func (g *Aggregator) Run(ctx context.Context) error {
+	feed := g.client.Feed(g.Resource())
+	defer feed.Close()
+	for {
+		if changes, reset := feed.Pull(); len(changes) > 0 || reset {
+			if err := g.Reconcile(ctx); err != nil && ctx.Err() == nil && !meta.IsConflict(err) && !meta.IsNotFound(err) {
+				return err
+			}
+		}
+		if err := feed.Wait(ctx); err != nil {
+			return nil
+		}
+	}
+}
+
+// aggregated returns the rules of all roles that one's selectors match, each
+// once, in the order of the roles' names.
+func aggregated(o *meta.Object, list []*meta.Object) []any {
+	var selectors []*meta.Object
+	for _, s := range o.List("aggregationRule", "clusterRoleSelectors") {
+		if m, ok := s.(map[string]any); ok {
+			selectors = append(selectors, meta.NewObject(m))
+		}
+	}
+	var rules []any
+	for _, part := range list {
+		if part.Name() == o.Name() {
+			continue
+		}
+		labels := part.Labels()
+		if slices.ContainsFunc(selectors, func(s *meta.Object) bool { return selects(s, labels) }) {
+			rules = union(rules, part.List("rules"))
+		}
+	}
+	return rules
+}
+
+func sameRules(o *meta.Object, rules []any) bool {
+	have := o.List("rules")
+	return len(have) == len(rules) && (len(rules) == 0 || meta.Equal(have, rules))
+}
+
+// selects evaluates a label selector; a malformed one selects nothing.
+func selects(s *meta.Object, labels map[string]string) bool {
+	for k, v := range s.Map("matchLabels") {
+		if have, ok := labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	for _, e := range s.List("matchExpressions") {
+		m, ok := e.(map[string]any)
+		if !ok || !holds(meta.NewObject(m), labels) {
+			return false
+		}
+	}
+	return true
+}
+
+func holds(e *meta.Object, labels map[string]string) bool {
+	have, ok := labels[e.String("key")]
+	in := ok && slices.Contains(e.Strings("values"), have)
+	switch e.String("operator") {
+	case "In":
+		return in
+	case "NotIn":
+		return !in
+	case "Exists":
+		return ok
+	case "DoesNotExist":
+		return !ok
+	}
+	return false
+}
+
+func sortByName(list []*meta.Object) {
+	slices.SortFunc(list, func(a, b *meta.Object) int { return strings.Compare(a.Name(), b.Name()) })
+}

@@ -1,0 +1,131 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxTuples bounds the single rights that one role may spell out by
+// combination, for a caller whose rules do not cover them as a whole.
+const maxTuples = 100_000
+
+// beyond returns the rules of want that own does not cover, split as far as
+// needed, and whether want was small enough to tell.
+func beyond(own, want []Rule) (missing []Rule, ok bool) {
+	left := maxTuples
+	for i := range want {
+		if slices.ContainsFunc(own, func(o Rule) bool { return o.covers(&want[i]) }) {
+			continue
+		}
+		parts, fits := split(&want[i], &left)
+		if !fits {
+			return nil, false
+		}
+		for j := range parts {
+			if !slices.ContainsFunc(own, func(o Rule) bool { return o.covers(&parts[j]) }) {
+				missing = append(missing, parts[j])
+			}
+		}
+	}
+	return missing, true
+}
+
+// covers reports whether everything that w allows is allowed by r.
+func (r *Rule) covers(w *Rule) bool {
+	if !hasAll(r.Verbs, w.Verbs) {
+		return false
+	}
+	for _, u := range w.URLs {
+		if !slices.ContainsFunc(r.URLs, func(own string) bool { return urlCovers(own, u) }) {
+			return false
+		}
+	}
+	if len(w.Resources) == 0 && len(w.Groups) == 0 {
+		return true
+	}
+	if !hasAll(r.Groups, w.Groups) || len(w.Groups) == 0 {
+		return false
+	}
+	for _, res := range w.Resources {
+		if !resourceCovered(r.Resources, res) {
+			return false
+		}
+	}
+	if len(r.Names) == 0 {
+		return true
+	}
+	return len(w.Names) > 0 && !slices.ContainsFunc(w.Names, func(n string) bool { return !slices.Contains(r.Names, n) })
+}
+
+// hasAll reports whether every word of want is in own; the word "*" is covered
+// by itself alone.
+func hasAll(own, want []string) bool {
+	if slices.Contains(own, all) {
+		return true
+	}
+	for _, w := range want {
+		if !slices.Contains(own, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func resourceCovered(own []string, want string) bool {
+	_, sub, isSub := strings.Cut(want, "/")
+	for _, o := range own {
+		if o == all || o == want || isSub && o == "*/"+sub {
+			return true
+		}
+	}
+	return false
+}
+
+func urlCovers(own, want string) bool {
+	if own == all || own == want {
+		return true
+	}
+	return strings.HasSuffix(own, all) && strings.HasPrefix(want, strings.TrimRight(own, all))
+}
+
+// split spells a rule out as rules of one verb and one resource, name or URL
+// each. left counts down; below zero split gives up.
+func split(r *Rule, left *int) ([]Rule, bool) {
+	verbs, groups := unique(r.Verbs), unique(r.Groups)
+	resources, named, urls := unique(r.Resources), unique(r.Names), unique(r.URLs)
+	n := len(verbs) * (len(groups)*len(resources)*max(1, len(named)) + len(urls))
+	if *left -= n; *left < 0 {
+		return nil, false
+	}
+	parts := make([]Rule, 0, n)
+	for _, v := range verbs {
+		for _, u := range urls {
+			parts = append(parts, Rule{Verbs: []string{v}, URLs: []string{u}})
+		}
+		for _, g := range groups {
+			for _, res := range resources {
+				one := Rule{Verbs: []string{v}, Groups: []string{g}, Resources: []string{res}}
+				if len(named) == 0 {
+					parts = append(parts, one)
+				}
+				for _, name := range named {
+					one.Names = []string{name}
+					parts = append(parts, one)
+				}
+			}
+		}
+	}
+	return parts, true
+}
+
+func unique(list []string) []string {
+	seen := make(map[string]bool, len(list))
+	var out []string
+	for _, s := range list {
+		if !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,217 @@
+package rbac
+
+import "orch.io/controlplane/registry/names"
+
+// userRoles are the roles that people get: cluster-admin, and admin, edit and
+// view, which are made of parts so that new kinds can add to them.
+func userRoles() []defaultRole {
+	return []defaultRole{
+		{name: "cluster-admin", rules: fullAuthority()},
+		{name: "admin", from: "admin"},
+		{name: "edit", from: "edit", to: []string{"admin"}},
+		{name: "view", from: "view", to: []string{"edit"}},
+		{name: "system:aggregate-to-admin", to: []string{"admin"}, rules: []Rule{
+			on("create", names.GroupAuthorization, "localsubjectaccessreviews"),
+			on(readWrite, names.GroupRBAC, roles, roleBindings),
+		}},
+		{name: "system:aggregate-to-edit", to: []string{"edit"}, rules: editRules()},
+		{name: "system:aggregate-to-view", to: []string{"view"}, rules: viewRules()},
+	}
+}
+
+func viewRules() []Rule {
+	return []Rule{
+		on(read, "", "pods", "replicationcontrollers", "replicationcontrollers/scale", "serviceaccounts", "services",
+			"services/status", "endpoints", "persistentvolumeclaims", "persistentvolumeclaims/status", "configmaps"),
+		on(read, "", "limitranges", "resourcequotas", "bindings", "events", "pods/status", "resourcequotas/status",
+			"namespaces/status", "replicationcontrollers/status", "pods/log"),
+		on(read, "", "namespaces"),
+		on(read, names.GroupEndpoints, "endpointslices"),
+		on(read, "apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale",
+			"daemonsets", "daemonsets/status", "deployments", "deployments/status", "deployments/scale",
+			"replicasets", "replicasets/status", "replicasets/scale"),
+		on(read, "autoscaling", "horizontalpodautoscalers", "horizontalpodautoscalers/status"),
+		on(read, "batch", "jobs", "cronjobs", "cronjobs/status", "jobs/status"),
+		on(read, "extensions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale",
+			"deployments/status", "ingresses", "ingresses/status", "replicasets", "replicasets/scale",
+			"replicasets/status", "replicationcontrollers/scale", "networkpolicies"),
+		on(read, "policy", "poddisruptionbudgets", "poddisruptionbudgets/status"),
+		on(read, names.GroupNetworking, "networkpolicies", "ingresses", "ingresses/status"),
+		on(read, names.GroupDevices, "resourceclaims", "resourceclaims/status", "resourceclaimtemplates"),
+	}
+}
+
+func editRules() []Rule {
+	return []Rule{
+		on(read, "", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "secrets", "services/proxy"),
+		on("impersonate", "", "serviceaccounts"),
+		on(write, "", "pods", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward"),
+		on("create", "", "pods/eviction"),
+		on(write, "", "replicationcontrollers", "replicationcontrollers/scale", "serviceaccounts", "services",
+			"services/proxy", "persistentvolumeclaims", "configmaps", "secrets", "events"),
+		on("create", "", "serviceaccounts/token"),
+		on(write, "apps", "statefulsets", "statefulsets/scale", "daemonsets", "deployments", "deployments/scale",
+			"deployments/rollback", "replicasets", "replicasets/scale"),
+		on(write, "autoscaling", "horizontalpodautoscalers"),
+		on(write, "batch", "jobs", "cronjobs"),
+		on(write, "extensions", "daemonsets", "deployments", "deployments/scale", "deployments/rollback", "ingresses",
+			"replicasets", "replicasets/scale", "replicationcontrollers/scale", "networkpolicies"),
+		on(write, "policy", "poddisruptionbudgets"),
+		on(write, names.GroupNetworking, "networkpolicies", "ingresses"),
+		on(readWrite, names.GroupCoordination, "leases"),
+		on(write, names.GroupDevices, "resourceclaims", "resourceclaimtemplates"),
+	}
+}
+
+// discoveryRoles are what callers of every kind need to find their way.
+func discoveryRoles() []defaultRole {
+	return []defaultRole{
+		{name: "system:basic-user", rules: []Rule{
+			on("create", names.GroupAuthorization, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+			on("create", names.GroupAuthentication, "selfsubjectreviews"),
+		}},
+		{name: "system:discovery", rules: []Rule{urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/",
+			"/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")}},
+		{name: "system:public-info-viewer", rules: []Rule{urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/")}},
+		{name: "system:monitoring", rules: []Rule{urls("get", "/metrics", "/metrics/slis",
+			"/livez", "/readyz", "/healthz", "/livez/*", "/readyz/*", "/healthz/*")}},
+		{name: "system:service-account-issuer-discovery", rules: []Rule{urls("get",
+			"/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/")}},
+	}
+}
+
+// componentRoles are for the programs that work beside a server.
+func componentRoles() []defaultRole {
+	delegation := []Rule{
+		on("create", names.GroupAuthentication, "tokenreviews"),
+		on("create", names.GroupAuthorization, "subjectaccessreviews"),
+	}
+	return []defaultRole{
+		{name: "system:heapster", rules: []Rule{on(read, "", "events", "pods", "nodes", "namespaces"), on(read, "extensions", "deployments")}},
+		{name: "system:node", rules: nodeRules()},
+		{name: "system:node-problem-detector", rules: []Rule{on("get", "", "nodes"), on("patch", "", "nodes/status"), events()}},
+		{name: "system:node-proxier", rules: []Rule{on("list,watch", "", "services", "endpoints"), on(read, "", "nodes"),
+			events(), on("list,watch", names.GroupEndpoints, "endpointslices"), on("list,watch", names.GroupNetworking, "servicecidrs")}},
+		{name: names.RoleNodeAPIAdmin, rules: []Rule{on(read, "", "nodes"), on("proxy", "", "nodes"),
+			on("*", "", "nodes/proxy", "nodes/metrics", "nodes/log", "nodes/stats", "nodes/spec")}},
+		{name: "system:node-bootstrapper", rules: []Rule{on("create,get,list,watch", names.GroupCertificates, "certificatesigningrequests")}},
+		{name: "system:auth-delegator", rules: delegation},
+		{name: names.RoleAggregator, rules: []Rule{on(read, "", "services", "endpoints"), on(read, names.GroupEndpoints, "endpointslices")}},
+		{name: names.UserControllerManager, rules: append(controllerManagerRules(), delegation...)},
+		{name: names.RoleDNS, rules: []Rule{on("list,watch", "", "endpoints", "services"), on("list,watch", names.GroupEndpoints, "endpointslices")}},
+		{name: "system:persistent-volume-provisioner", rules: []Rule{
+			on("get,list,watch,create,delete", "", "persistentvolumes"), on("get,list,watch,update", "", "persistentvolumeclaims"),
+			on(read, names.GroupStorage, "storageclasses"), on("watch", "", "events"), events()}},
+		{name: "system:volume-scheduler", rules: []Rule{on(readUpdate, "", "persistentvolumes"),
+			on(read, names.GroupStorage, "storageclasses"), on(readUpdate, "", "persistentvolumeclaims")}},
+		{name: names.UserScheduler, rules: append(schedulerRules(), delegation...)},
+	}
+}
+
+func controllerManagerRules() []Rule {
+	return []Rule{
+		events(),
+		on("create", names.GroupCoordination, "leases"),
+		named("get,update", names.GroupCoordination, "leases", names.LeaseControllers),
+		on("create", "", "secrets", "serviceaccounts"),
+		on("delete", "", "secrets"),
+		on("get", "", "configmaps", "namespaces", "secrets", "serviceaccounts"),
+		on("update", "", "secrets", "serviceaccounts"),
+		on("list,watch", "*", "*"),
+		on("create", "", "serviceaccounts/token"),
+	}
+}
+
+func schedulerRules() []Rule {
+	return []Rule{
+		events(),
+		on("create", names.GroupCoordination, "leases"),
+		named("get,update", names.GroupCoordination, "leases", names.LeaseScheduler),
+		on(read, "", "nodes"),
+		on("get,list,watch,delete", "", "pods"),
+		on("create", "", "bindings", "pods/binding"),
+		on("patch,update", "", "pods/status"),
+		on(read, "", "replicationcontrollers", "services", "namespaces"),
+		on(read, "apps", "replicasets", "statefulsets"),
+		on(read, "extensions", "replicasets"),
+		on(read, "policy", "poddisruptionbudgets"),
+		on(read, "", "persistentvolumeclaims", "persistentvolumes"),
+		on(read, names.GroupStorage, "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"),
+		on(read, names.GroupDevices, "deviceclasses", "resourceclaims", "resourceslices"),
+		on("update,patch", names.GroupDevices, "resourceclaims/status"),
+	}
+}
+
+// nodeRules is what node agents do without regard to which node they run on;
+// the node authorizer asks less of them.
+func nodeRules() []Rule {
+	return []Rule{
+		on("create", names.GroupAuthentication, "tokenreviews"),
+		on("create", names.GroupAuthorization, "subjectaccessreviews", "localsubjectaccessreviews"),
+		on(read, "", "services"),
+		on("create,get,list,watch", "", "nodes"),
+		on("update,patch", "", "nodes/status"),
+		on("update,patch", "", "nodes"),
+		on("create,update,patch", "", "events"),
+		on(read, "", "pods"),
+		on("create,delete", "", "pods"),
+		on("update,patch", "", "pods/status"),
+		on("create", "", "pods/eviction"),
+		on(read, "", "secrets", "configmaps"),
+		on("get", "", "persistentvolumeclaims", "persistentvolumes"),
+		on("get", "", "endpoints"),
+		on("create,get,list,watch", names.GroupCertificates, "certificatesigningrequests"),
+		on("get,create,update,patch,delete", names.GroupCoordination, "leases"),
+		on("get", names.GroupStorage, "volumeattachments"),
+		on("create", "", "serviceaccounts/token"),
+		on("get,update,patch", "", "persistentvolumeclaims/status"),
+		on(read, names.GroupStorage, "csidrivers"),
+		on("get,create,update,patch,delete", names.GroupStorage, "csinodes"),
+		on(read, names.GroupNode, "runtimeclasses"),
+		on("get", names.GroupDevices, "resourceclaims"),
+	}
+}
+
+// certificateRoles let their holders have certificates approved, or approve
+// them for one of the built-in signers.
+func certificateRoles(p names.Profile) []defaultRole {
+	g := p.Group(names.GroupCertificates)
+	prefix := "system:" + g + ":"
+	node := func(sub string) defaultRole {
+		return defaultRole{name: prefix + "certificatesigningrequests:" + sub,
+			rules: []Rule{on("create", names.GroupCertificates, "certificatesigningrequests/"+sub)}}
+	}
+	out := []defaultRole{node("nodeclient"), node("selfnodeclient")}
+	for _, s := range []string{names.SignerLegacyUnknown, names.SignerNodeServing, names.SignerClient, names.SignerClientNode} {
+		signer := p.Wire(s)
+		out = append(out, defaultRole{name: prefix + signerWord(signer) + "-approver",
+			rules: []Rule{named("approve", names.GroupCertificates, "signers", signer)}})
+	}
+	return out
+}
+
+func signerWord(signer string) string {
+	for i := range signer {
+		if signer[i] == '/' {
+			return signer[i+1:]
+		}
+	}
+	return signer
+}
+
+func namespacedRoles() []defaultRole {
+	leader := func(lease string) defaultRole {
+		return defaultRole{namespace: "system", name: "system::leader-locking-" + lease, rules: []Rule{
+			on("watch", "", "configmaps"), named("get,update", "", "configmaps", lease)}}
+	}
+	return []defaultRole{
+		{namespace: "public", name: controllerPrefix + "bootstrap-signer", rules: []Rule{
+			on(read, "", "configmaps"), named("update", "", "configmaps", names.ClusterInfo), events()}},
+		{namespace: "system", name: controllerPrefix + "bootstrap-signer", rules: []Rule{on(read, "", "secrets")}},
+		{namespace: "system", name: controllerPrefix + "cloud-provider", rules: []Rule{on("create,get,list,watch", "", "configmaps")}},
+		{namespace: "system", name: controllerPrefix + "token-cleaner", rules: []Rule{on("get,list,watch,delete", "", "secrets"), events()}},
+		{namespace: "system", name: names.ReaderRole, rules: []Rule{named(read, "", "configmaps", names.ReaderConfigMap)}},
+		leader(names.LeaseControllers),
+		leader(names.LeaseScheduler),
+	}
+}

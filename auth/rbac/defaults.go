@@ -1,0 +1,189 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Verbs that default roles combine.
+const (
+	read       = "get,list,watch"
+	write      = "create,update,patch,delete,deletecollection"
+	readWrite  = read + "," + write
+	readUpdate = read + ",update,patch"
+)
+
+// A defaultRole is a role as data. Groups are spec names; from is the word of
+// the aggregation label whose roles it is made of, to the words that it carries.
+type defaultRole struct {
+	namespace, name string
+	rules           []Rule
+	from            string
+	to              []string
+}
+
+// A defaultBinding binds the role of the same name, if role is empty.
+type defaultBinding struct {
+	namespace, name, role string
+	subjects              []defaultSubject
+}
+
+type defaultSubject struct{ kind, namespace, name string }
+
+// on is a rule for resources of one group. Lists are kept sorted, as they are
+// stored.
+func on(verbs, group string, resources ...string) Rule {
+	return Rule{Verbs: sorted(strings.Split(verbs, ",")), Groups: []string{group}, Resources: sorted(resources)}
+}
+
+// named is on for single objects.
+func named(verbs, group, resource string, objects ...string) Rule {
+	r := on(verbs, group, resource)
+	r.Names = sorted(objects)
+	return r
+}
+
+func urls(verbs string, paths ...string) Rule {
+	return Rule{Verbs: sorted(strings.Split(verbs, ",")), URLs: sorted(paths)}
+}
+
+// events is the rule that everything needs which reports what it does.
+func events() Rule {
+	r := on("create,update,patch", "", "events")
+	r.Groups = []string{"", names.GroupEvents}
+	return r
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}
+
+func group(name string) defaultSubject { return defaultSubject{kind: kindGroup, name: name} }
+func user(name string) defaultSubject  { return defaultSubject{kind: kindUser, name: name} }
+func account(name string) defaultSubject {
+	return defaultSubject{kind: kindAccount, namespace: "system", name: name}
+}
+
+// defaults returns all default roles and bindings.
+func defaults(p names.Profile) ([]defaultRole, []defaultBinding) {
+	list := slices.Concat(userRoles(), discoveryRoles(), componentRoles(), certificateRoles(p), namespacedRoles())
+	bindings := slices.Concat(clusterBindings(), namespacedBindings())
+	for _, c := range controllerRoles(p) {
+		bindings = append(bindings, defaultBinding{name: c.name,
+			subjects: []defaultSubject{account(strings.TrimPrefix(c.name, controllerPrefix))}})
+		list = append(list, c)
+	}
+	return list, bindings
+}
+
+func clusterBindings() []defaultBinding {
+	return []defaultBinding{
+		{name: "cluster-admin", subjects: []defaultSubject{group(auth.Masters)}},
+		{name: "system:monitoring", subjects: []defaultSubject{group("system:monitoring")}},
+		{name: "system:discovery", subjects: []defaultSubject{group(auth.Authenticated)}},
+		{name: "system:basic-user", subjects: []defaultSubject{group(auth.Authenticated)}},
+		{name: "system:public-info-viewer", subjects: []defaultSubject{group(auth.Authenticated), group(auth.Unauthenticated)}},
+		{name: "system:service-account-issuer-discovery", subjects: []defaultSubject{group("system:serviceaccounts")}},
+		{name: "system:node-proxier", subjects: []defaultSubject{user(names.UserProxy)}},
+		{name: names.UserControllerManager, subjects: []defaultSubject{user(names.UserControllerManager)}},
+		{name: names.RoleDNS, subjects: []defaultSubject{account(names.AccountDNS)}},
+		{name: names.UserScheduler, subjects: []defaultSubject{user(names.UserScheduler)}},
+		{name: "system:volume-scheduler", subjects: []defaultSubject{user(names.UserScheduler)}},
+		{name: "system:node"},
+	}
+}
+
+func namespacedBindings() []defaultBinding {
+	leader := "system::leader-locking-"
+	return []defaultBinding{
+		{namespace: "public", name: controllerPrefix + "bootstrap-signer", subjects: []defaultSubject{account("bootstrap-signer")}},
+		{namespace: "system", name: controllerPrefix + "bootstrap-signer", subjects: []defaultSubject{account("bootstrap-signer")}},
+		{namespace: "system", name: controllerPrefix + "cloud-provider", subjects: []defaultSubject{account("cloud-provider")}},
+		{namespace: "system", name: controllerPrefix + "token-cleaner", subjects: []defaultSubject{account("token-cleaner")}},
+		{namespace: "system", name: names.ReaderRole, subjects: []defaultSubject{
+			user(names.UserControllerManager), user(names.UserScheduler)}},
+		{namespace: "system", name: leader + names.LeaseControllers, subjects: []defaultSubject{
+			user(names.UserControllerManager), account(names.LeaseControllers)}},
+		{namespace: "system", name: leader + names.LeaseScheduler, subjects: []defaultSubject{
+			user(names.UserScheduler), account(names.LeaseScheduler)}},
+	}
+}
+
+// object returns the role as it is stored.
+func (d defaultRole) object(p names.Profile) *meta.Object {
+	o := bootstrapObject(p, d.namespace, d.name, kindRole)
+	for _, word := range d.to {
+		o.Set("true", "metadata", "labels", p.Wire(names.RBACAggregate+word))
+	}
+	if d.from != "" {
+		selector := map[string]any{"matchLabels": map[string]any{p.Wire(names.RBACAggregate + d.from): "true"}}
+		o.Set([]any{selector}, "aggregationRule", "clusterRoleSelectors")
+		o.Tree()["rules"] = nil
+		return o
+	}
+	rules := make([]Rule, len(d.rules))
+	for i, r := range d.rules {
+		r.Groups = slices.Clone(r.Groups)
+		for j := range r.Groups {
+			r.Groups[j] = p.Group(r.Groups[j])
+		}
+		rules[i] = r
+	}
+	o.Tree()["rules"] = rulesTree(rules)
+	return o
+}
+
+// object returns the binding as it is stored.
+func (d defaultBinding) object(p names.Profile) *meta.Object {
+	o := bootstrapObject(p, d.namespace, d.name, kindRole+"Binding")
+	g := p.Group(names.GroupRBAC)
+	kind := kindClusterRole
+	if d.namespace != "" {
+		kind = kindRole
+	}
+	role := d.role
+	if role == "" {
+		role = d.name
+	}
+	o.Tree()["roleRef"] = map[string]any{"apiGroup": g, "kind": kind, "name": role}
+	if len(d.subjects) == 0 {
+		return o
+	}
+	list := make([]any, len(d.subjects))
+	for i, s := range d.subjects {
+		t := map[string]any{"kind": s.kind, "name": s.name}
+		if s.kind == kindAccount {
+			t["namespace"] = p.SystemNamespace(s.namespace)
+		} else {
+			t["apiGroup"] = g
+		}
+		list[i] = t
+	}
+	o.Tree()["subjects"] = list
+	return o
+}
+
+// bootstrapObject is the part that all default objects have; kind is the
+// namespaced one.
+func bootstrapObject(p names.Profile, purpose, name, kind string) *meta.Object {
+	if purpose == "" {
+		kind = "Cluster" + kind
+	}
+	o := meta.NewObject(map[string]any{
+		"apiVersion": p.Group(names.GroupRBAC) + "/v1", "kind": kind,
+		"metadata": map[string]any{
+			"name":        name,
+			"labels":      map[string]any{p.Wire(names.Bootstrapping): names.RBACDefaults},
+			"annotations": map[string]any{p.Wire(names.RBACAutoupdate): "true"},
+		},
+	})
+	if purpose != "" {
+		o.SetNamespace(p.SystemNamespace(purpose))
+	}
+	return o
+}

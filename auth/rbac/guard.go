@@ -1,0 +1,186 @@
+package rbac
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Guard returns the plugin that refuses roles and bindings beyond the rights of
+// their writer. Writing a role takes all its rights at the same or a wider
+// scope, or the verb escalate on it; writing a binding takes all rights of its
+// role, or the verb bind on the role. A ClusterRole that is made of others takes
+// every right there is. Members of auth.Masters are not guarded.
+//
+// authorizer is the one of the server: it is asked for escalate and bind. The
+// plugin looks at the object of every create and update, however it was sent, in
+// both phases: it belongs after everything that changes objects.
+func (r *Authorizer) Guard(authorizer auth.Authorizer) admission.Plugin {
+	g := guard{rbac: r, authorizer: authorizer, group: r.names.Group(names.GroupRBAC)}
+	return admission.Plugin{
+		Name:     "RBACEscalation",
+		Match:    func(res meta.Resource, sub string) bool { return res.Group == g.group && sub == "" },
+		Mutate:   g.check,
+		Validate: g.check,
+	}
+}
+
+type guard struct {
+	rbac       *Authorizer
+	authorizer auth.Authorizer
+	group      string
+}
+
+func (g guard) check(ctx context.Context, q *admission.Request) error {
+	if q.Object == nil || q.Operation != admission.Create && q.Operation != admission.Update {
+		return nil
+	}
+	if q.User != nil && q.User.InGroup(auth.Masters) {
+		return nil
+	}
+	if q.Old != nil && sameGrant(q.Old, q.Object) {
+		return nil
+	}
+	switch q.Resource.Resource {
+	case roles, clusterRoles:
+		return g.role(ctx, q)
+	case roleBindings, clusterRoleBindings:
+		return g.binding(ctx, q)
+	}
+	return nil
+}
+
+func (g guard) role(ctx context.Context, q *admission.Request) error {
+	name := q.Name
+	if q.Options != nil && q.Options.Kind() == "CreateOptions" {
+		name = "" // escalate on a name covers a role that is there, or is written by name
+	}
+	if g.may(ctx, q.User, "escalate", q.Resource.Resource, meta.Key{Namespace: q.Namespace, Name: name}) {
+		return nil
+	}
+	want := rulesOf(q.Object)
+	if aggregates(q.Object) || q.Old != nil && aggregates(q.Old) {
+		want = append(want, fullAuthority()...)
+	}
+	return g.covered(q, want)
+}
+
+func (g guard) binding(ctx context.Context, q *admission.Request) error {
+	k, ok := roleOf(q.Object, q.Namespace)
+	if !ok {
+		return nil // not a valid binding; it goes no further than validation
+	}
+	resource := roles
+	if k.Namespace == "" {
+		resource = clusterRoles
+	}
+	if g.may(ctx, q.User, "bind", resource, meta.Key{Namespace: q.Namespace, Name: k.Name}) {
+		return nil
+	}
+	rules, ok := g.rbac.role(k)
+	if !ok {
+		s := meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "%s", g.rbac.noRole(k))
+		s.Details = &meta.Details{Group: g.group, Kind: q.Resource.Resource, Name: k.Name}
+		return s
+	}
+	return g.covered(q, rules)
+}
+
+func (g guard) covered(q *admission.Request, want []Rule) error {
+	own, _ := g.rbac.rulesFor(q.User, q.Namespace)
+	missing, ok := beyond(own, want)
+	switch {
+	case !ok:
+		return g.forbidden(q, "its rules combine to more rights than can be compared with yours")
+	case len(missing) > 0:
+		return g.forbidden(q, notHeld(q.User, missing))
+	}
+	return nil
+}
+
+func (g guard) forbidden(q *admission.Request, why string) error {
+	return meta.Forbidden(q.Resource.GroupResource(), q.Name, why)
+}
+
+func notHeld(u *auth.User, missing []Rule) string {
+	const most = 20
+	var b strings.Builder
+	if u != nil {
+		fmt.Fprintf(&b, "user %q (groups=%q) ", u.Name, u.Groups)
+	}
+	b.WriteString("is attempting to grant RBAC permissions not currently held:")
+	for i := range missing {
+		if i == most {
+			fmt.Fprintf(&b, "\nand %d more", len(missing)-most)
+			break
+		}
+		b.WriteString("\n" + missing[i].text())
+	}
+	return b.String()
+}
+
+func (r *Rule) text() string {
+	var parts []string
+	for _, f := range []struct {
+		name string
+		list []string
+	}{
+		{"APIGroups", r.Groups}, {"Resources", r.Resources}, {"ResourceNames", r.Names},
+		{"NonResourceURLs", r.URLs}, {"Verbs", r.Verbs},
+	} {
+		if len(f.list) > 0 {
+			parts = append(parts, fmt.Sprintf("%s:%q", f.name, f.list))
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func (g guard) may(ctx context.Context, u *auth.User, verb, resource string, k meta.Key) bool {
+	d, _, _ := g.authorizer.Authorize(ctx, auth.Action{
+		User: u, Verb: verb, Group: g.group, Version: all, Resource: resource, Namespace: k.Namespace, Name: k.Name,
+	})
+	return d == auth.Allow
+}
+
+func aggregates(o *meta.Object) bool {
+	return len(o.List("aggregationRule", "clusterRoleSelectors")) > 0
+}
+
+func fullAuthority() []Rule {
+	return []Rule{
+		{Verbs: []string{all}, Groups: []string{all}, Resources: []string{all}},
+		{Verbs: []string{all}, URLs: []string{all}},
+	}
+}
+
+// sameGrant reports whether an update touches nothing but what a server keeps
+// itself and what garbage collection must be able to change.
+func sameGrant(old, new *meta.Object) bool {
+	return meta.Equal(withoutUpkeep(old), withoutUpkeep(new))
+}
+
+func withoutUpkeep(o *meta.Object) any {
+	out := make(map[string]any, len(o.Tree()))
+	for k, v := range o.Tree() {
+		out[k] = v
+	}
+	metadata := map[string]any{}
+	for k, v := range o.Map("metadata") {
+		switch k {
+		case "ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation":
+		default:
+			metadata[k] = v
+		}
+	}
+	out["metadata"] = metadata
+	if list, ok := out["rules"]; ok && list == nil {
+		delete(out, "rules")
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Kinds of roles and subjects.
+const (
+	kindRole        = "Role"
+	kindClusterRole = "ClusterRole"
+	kindUser        = "User"
+	kindGroup       = "Group"
+	kindAccount     = "ServiceAccount"
+)
+
+const accountPrefix = "system:serviceaccount:"
+
+// identity is a name that a caller can have: a user or a group. A service
+// account is the user that its tokens carry.
+type identity struct {
+	group bool
+	name  string
+}
+
+// grant is a role that bindings of one namespace, or cluster-wide ones, give to
+// an identity. Bindings stand in the order of their names; the first is told as
+// the reason.
+type grant struct {
+	role     meta.Key // Namespace is empty for a ClusterRole
+	bindings []granted
+}
+
+type granted struct{ binding, subject string }
+
+// binding is what must be undone when a binding changes.
+type binding struct {
+	role     meta.Key
+	subjects []subject
+}
+
+type subject struct {
+	identity
+	text string
+}
+
+// index holds roles by name and grants by whom they are for. Binding and role
+// keys have an empty namespace for the cluster-wide kinds.
+type index struct {
+	group    string // wire name of the RBAC group
+	roles    map[meta.Key][]Rule
+	bindings map[meta.Key]binding
+	grants   map[string]map[identity][]grant // by namespace, "" cluster-wide
+}
+
+func newIndex(p names.Profile) *index {
+	return &index{
+		group: p.Group(names.GroupRBAC), roles: map[meta.Key][]Rule{},
+		bindings: map[meta.Key]binding{}, grants: map[string]map[identity][]grant{},
+	}
+}
+
+func (x *index) setRole(k meta.Key, o *meta.Object) {
+	if o == nil {
+		delete(x.roles, k)
+		return
+	}
+	x.roles[k] = rulesOf(o)
+}
+
+func (x *index) setBinding(k meta.Key, o *meta.Object) {
+	if old, ok := x.bindings[k]; ok {
+		x.ungrant(k, old)
+	}
+	b, ok := x.bindingOf(k, o)
+	if !ok {
+		return
+	}
+	x.bindings[k] = b
+	for _, s := range b.subjects {
+		x.grant(k, b.role, s)
+	}
+}
+
+// bindingOf reads a binding; one whose roleRef says nothing that exists grants
+// nothing.
+func (x *index) bindingOf(k meta.Key, o *meta.Object) (binding, bool) {
+	if o == nil || o.String("roleRef", "apiGroup") != x.group {
+		return binding{}, false
+	}
+	role, ok := roleOf(o, k.Namespace)
+	if !ok {
+		return binding{}, false
+	}
+	b := binding{role: role}
+	for _, item := range o.List("subjects") {
+		m, _ := item.(map[string]any)
+		if s, ok := subjectOf(meta.NewObject(m), x.group, k.Namespace); ok && !slices.Contains(b.subjects, s) {
+			b.subjects = append(b.subjects, s)
+		}
+	}
+	return b, true
+}
+
+// roleOf returns the role that a binding of a namespace refers to.
+func roleOf(o *meta.Object, namespace string) (meta.Key, bool) {
+	k := meta.Key{Name: o.String("roleRef", "name")}
+	switch kind := o.String("roleRef", "kind"); {
+	case kind == kindRole && namespace != "":
+		k.Namespace = namespace
+	case kind != kindClusterRole:
+		return k, false
+	}
+	return k, k.Name != ""
+}
+
+// subjectOf reads a subject. An account without a namespace is one of the
+// binding's own.
+func subjectOf(o *meta.Object, group, namespace string) (subject, bool) {
+	name := o.String("name")
+	if name == "" {
+		return subject{}, false
+	}
+	switch kind := o.String("kind"); kind {
+	case kindUser, kindGroup:
+		if o.String("apiGroup") != group {
+			return subject{}, false
+		}
+		return subject{identity{kind == kindGroup, name}, kind + ` "` + name + `"`}, true
+	case kindAccount:
+		if ns := o.String("namespace"); ns != "" {
+			namespace = ns
+		}
+		if namespace == "" || o.String("apiGroup") != "" {
+			return subject{}, false
+		}
+		text := kind + ` "` + name + "/" + namespace + `"`
+		return subject{identity{false, accountPrefix + namespace + ":" + name}, text}, true
+	}
+	return subject{}, false
+}
+
+func (x *index) grant(k, role meta.Key, s subject) {
+	in := x.grants[k.Namespace]
+	if in == nil {
+		in = map[identity][]grant{}
+		x.grants[k.Namespace] = in
+	}
+	list := in[s.identity]
+	i, found := findGrant(list, role)
+	if !found {
+		list = slices.Insert(list, i, grant{role: role})
+		in[s.identity] = list
+	}
+	g := granted{k.Name, s.text}
+	at, _ := slices.BinarySearchFunc(list[i].bindings, g, compareGranted)
+	list[i].bindings = slices.Insert(list[i].bindings, at, g)
+}
+
+func (x *index) ungrant(k meta.Key, b binding) {
+	delete(x.bindings, k)
+	in := x.grants[k.Namespace]
+	for _, s := range b.subjects {
+		list := in[s.identity]
+		i, found := findGrant(list, b.role)
+		if !found {
+			continue
+		}
+		left := slices.DeleteFunc(list[i].bindings, func(g granted) bool { return g == granted{k.Name, s.text} })
+		list[i].bindings = left
+		if len(left) == 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		if in[s.identity] = list; len(list) == 0 {
+			delete(in, s.identity)
+		}
+	}
+	if len(in) == 0 {
+		delete(x.grants, k.Namespace)
+	}
+}
+
+func findGrant(list []grant, role meta.Key) (int, bool) {
+	return slices.BinarySearchFunc(list, role, func(g grant, k meta.Key) int {
+		if c := strings.Compare(g.role.Namespace, k.Namespace); c != 0 {
+			return c
+		}
+		return strings.Compare(g.role.Name, k.Name)
+	})
+}
+
+func compareGranted(a, b granted) int {
+	if c := strings.Compare(a.binding, b.binding); c != 0 {
+		return c
+	}
+	return strings.Compare(a.subject, b.subject)
+}
+
+// visit calls f with every grant that a user has in a namespace and
+// cluster-wide, the latter first, until f returns false.
+func (x *index) visit(u *auth.User, namespace string, f func(namespace string, g *grant) bool) {
+	if u == nil {
+		return
+	}
+	for _, ns := range [...]string{"", namespace} {
+		if in := x.grants[ns]; in != nil {
+			if !visitIn(in, u, ns, f) {
+				return
+			}
+		}
+		if namespace == "" {
+			return
+		}
+	}
+}
+
+func visitIn(in map[identity][]grant, u *auth.User, ns string, f func(string, *grant) bool) bool {
+	for i := -1; i < len(u.Groups); i++ {
+		id := identity{name: u.Name}
+		if i >= 0 {
+			id = identity{true, u.Groups[i]}
+		}
+		list := in[id]
+		for j := range list {
+			if !f(ns, &list[j]) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,202 @@
+// Package rbac decides by roles and the bindings that give them to users,
+// groups and service accounts, as stored in a server.
+//
+// An Authorizer keeps an index of all roles and bindings that follows the store
+// with every question, so a check costs the grants of one caller, not all of
+// them, and a deleted binding stops working at once. Guard keeps callers from
+// granting what they do not have themselves; Reconcile makes the default roles
+// and bindings; Aggregator fills the roles that are made of others. Spec:
+// document 2, role-based access control kinds and authorization.
+package rbac
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Resource types of the package's group.
+const (
+	roles               = "roles"
+	clusterRoles        = "clusterroles"
+	roleBindings        = "rolebindings"
+	clusterRoleBindings = "clusterrolebindings"
+)
+
+// Authorizer allows what a role grants that is bound to the caller. It never
+// denies. It is an auth.RuleLister, too.
+type Authorizer struct {
+	client registry.Client
+	names  names.Profile
+
+	pull sync.Mutex // guards feed; taken before mu
+	feed registry.Feed
+
+	mu    sync.RWMutex // guards what index holds
+	index *index
+}
+
+// New returns an Authorizer over the roles and bindings of a server. It may be
+// made before the server is built; it must not be asked before.
+func New(client registry.Client, p names.Profile) *Authorizer {
+	return &Authorizer{client: client, names: p, index: newIndex(p)}
+}
+
+// Close ends following the store.
+func (r *Authorizer) Close() {
+	r.pull.Lock()
+	defer r.pull.Unlock()
+	if r.feed != nil {
+		r.feed.Close()
+		r.feed = nil
+	}
+}
+
+// Authorize allows the action if a rule bound to the caller covers it. The
+// reason names the binding, the role and the subject, or the roles that bindings
+// of the caller refer to and that do not exist.
+func (r *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+	r.follow()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	namespace := a.Namespace
+	if a.Resource == "" {
+		namespace = ""
+	}
+	reason, missing := "", []string(nil)
+	r.index.visit(a.User, namespace, func(ns string, g *grant) bool {
+		rules, ok := r.index.roles[g.role]
+		if !ok {
+			missing = append(missing, r.noRole(g.role))
+			return true
+		}
+		for i := range rules {
+			if rules[i].Allows(&a) {
+				reason = because(ns, g)
+				return false
+			}
+		}
+		return true
+	})
+	if reason != "" {
+		return auth.Allow, reason, nil
+	}
+	return auth.NoOpinion, faults(missing), nil
+}
+
+func because(ns string, g *grant) string {
+	kind, name := "ClusterRoleBinding", g.bindings[0].binding
+	if ns != "" {
+		kind, name = "RoleBinding", name+"/"+ns
+	}
+	return fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s", kind, name, roleKind(g.role), g.role.Name, g.bindings[0].subject)
+}
+
+func roleKind(k meta.Key) string {
+	if k.Namespace == "" {
+		return kindClusterRole
+	}
+	return kindRole
+}
+
+func (r *Authorizer) noRole(k meta.Key) string {
+	return fmt.Sprintf("%s.%s %q not found", strings.ToLower(roleKind(k)), r.names.Group(names.GroupRBAC), k.Name)
+}
+
+func faults(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	const most = 10
+	if len(list) > most {
+		list = append(list[:most:most], fmt.Sprintf("and %d more", len(list)-most))
+	}
+	return "RBAC: " + strings.Join(list, ", ")
+}
+
+// RulesFor returns the rules bound to a user in a namespace and cluster-wide.
+func (r *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string) auth.Rules {
+	rules, missing := r.rulesFor(u, namespace)
+	out := auth.Rules{Incomplete: len(missing) > 0, Fault: strings.TrimPrefix(faults(missing), "RBAC: ")}
+	for _, rule := range rules {
+		if len(rule.URLs) > 0 {
+			out.NonResource = append(out.NonResource, auth.NonResourceRule{Verbs: rule.Verbs, Paths: rule.URLs})
+		}
+		if len(rule.Resources) > 0 {
+			out.Resource = append(out.Resource, auth.ResourceRule{
+				Verbs: rule.Verbs, Groups: rule.Groups, Resources: rule.Resources, Names: rule.Names,
+			})
+		}
+	}
+	return out
+}
+
+func (r *Authorizer) rulesFor(u *auth.User, namespace string) (rules []Rule, missing []string) {
+	r.follow()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	seen := map[meta.Key]bool{}
+	r.index.visit(u, namespace, func(_ string, g *grant) bool {
+		if seen[g.role] {
+			return true
+		}
+		seen[g.role] = true
+		own, ok := r.index.roles[g.role]
+		if !ok {
+			missing = append(missing, r.noRole(g.role))
+		}
+		rules = append(rules, own...)
+		return true
+	})
+	return rules, missing
+}
+
+// role returns the rules of a role, and whether it exists.
+func (r *Authorizer) role(k meta.Key) ([]Rule, bool) {
+	r.follow()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	rules, ok := r.index.roles[k]
+	return rules, ok
+}
+
+// follow takes into the index what has changed in the store.
+func (r *Authorizer) follow() {
+	r.pull.Lock()
+	defer r.pull.Unlock()
+	if r.feed == nil {
+		r.feed = r.client.Feed(r.types()...)
+	}
+	changes, reset := r.feed.Pull()
+	if len(changes) == 0 && !reset {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if reset {
+		r.index = newIndex(r.names)
+	}
+	for _, c := range changes {
+		switch c.Resource.Resource {
+		case roles, clusterRoles:
+			r.index.setRole(c.Key, c.Object)
+		case roleBindings, clusterRoleBindings:
+			r.index.setBinding(c.Key, c.Object)
+		}
+	}
+}
+
+func (r *Authorizer) types() []meta.GroupResource {
+	g := r.names.Group(names.GroupRBAC)
+	return []meta.GroupResource{{Group: g, Resource: roles}, {Group: g, Resource: clusterRoles},
+		{Group: g, Resource: roleBindings}, {Group: g, Resource: clusterRoleBindings}}
+}

@@ -1,0 +1,137 @@
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Reconcile makes the default roles and bindings and restores the permissions
+// and subjects that they have lost; what was added to them stays. Objects whose
+// autoupdate annotation is "false" are left alone. It is run at every start. An
+// error tells every object that failed; the others are done.
+func Reconcile(ctx context.Context, client registry.Client, p names.Profile) error {
+	list, bindings := defaults(p)
+	group := p.Group(names.GroupRBAC)
+	var failed []error
+	for _, d := range list {
+		r := meta.GroupResource{Group: group, Resource: clusterRoles}
+		if d.namespace != "" {
+			r.Resource = roles
+		}
+		if err := restore(ctx, client, p, r, d.object(p), restoreRole); err != nil {
+			failed = append(failed, fmt.Errorf("default role %s: %w", d.name, err))
+		}
+	}
+	for _, d := range bindings {
+		r := meta.GroupResource{Group: group, Resource: clusterRoleBindings}
+		if d.namespace != "" {
+			r.Resource = roleBindings
+		}
+		if err := restoreBinding(ctx, client, p, r, d.object(p)); err != nil {
+			failed = append(failed, fmt.Errorf("default binding %s: %w", d.name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// restore creates want, or lets merge put what is missing into the object that
+// is there.
+func restore(ctx context.Context, c registry.Client, p names.Profile, r meta.GroupResource, want *meta.Object, merge func(have, want *meta.Object)) error {
+	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
+	_, err := c.Create(ctx, r, want.Clone())
+	if !meta.IsAlreadyExists(err) {
+		return err
+	}
+	_, err = c.Update(ctx, r, key, "", func(have *meta.Object) error {
+		if keepsOff(have, p) {
+			return nil
+		}
+		for _, field := range []string{"labels", "annotations"} {
+			for k, v := range want.Map("metadata", field) {
+				if _, ok := have.Get("metadata", field, k); !ok {
+					have.Set(v, "metadata", field, k)
+				}
+			}
+		}
+		merge(have, want)
+		return nil
+	})
+	return err
+}
+
+func keepsOff(o *meta.Object, p names.Profile) bool {
+	return o.Annotation(p.Wire(names.RBACAutoupdate)) == "false"
+}
+
+func restoreRole(have, want *meta.Object) {
+	if selectors := want.List("aggregationRule", "clusterRoleSelectors"); len(selectors) > 0 {
+		there := have.List("aggregationRule", "clusterRoleSelectors")
+		if all := union(there, selectors); len(all) > len(there) {
+			have.Set(all, "aggregationRule", "clusterRoleSelectors")
+		}
+		return
+	}
+	missing, _ := beyond(rulesOf(have), rulesOf(want))
+	if len(missing) > 0 {
+		have.Tree()["rules"] = append(have.List("rules"), rulesTree(compact(missing))...)
+	}
+}
+
+// compact joins single rights that differ in the verb alone.
+func compact(rules []Rule) []Rule {
+	var out []Rule
+	for _, r := range rules {
+		joined := false
+		for i := range out {
+			o := out[i]
+			o.Verbs = r.Verbs
+			if o.covers(&r) && r.covers(&o) {
+				out[i].Verbs = append(out[i].Verbs, r.Verbs...)
+				joined = true
+				break
+			}
+		}
+		if !joined {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// restoreBinding also replaces a binding that refers to another role: a roleRef
+// cannot change.
+func restoreBinding(ctx context.Context, c registry.Client, p names.Profile, r meta.GroupResource, want *meta.Object) error {
+	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
+	have, err := c.Get(ctx, r, key)
+	if err == nil && !keepsOff(have, p) && !meta.Equal(have.Map("roleRef"), want.Map("roleRef")) {
+		if err := c.Delete(ctx, r, key, registry.DeleteOptions{UID: have.UID()}); err != nil && !meta.IsNotFound(err) {
+			return err
+		}
+	}
+	return restore(ctx, c, p, r, want, func(have, want *meta.Object) {
+		there := have.List("subjects")
+		if all := union(there, want.List("subjects")); len(all) > len(there) {
+			have.Tree()["subjects"] = all
+		}
+	})
+}
+
+// union appends to a copy of a what of b it does not have.
+func union(a, b []any) []any {
+	out := append([]any(nil), a...)
+	for _, v := range b {
+		found := false
+		for _, have := range out {
+			found = found || meta.Equal(have, v)
+		}
+		if !found {
+			out = append(out, v)
+		}
+	}
+	return out
+}

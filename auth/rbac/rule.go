@@ -1,0 +1,120 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/meta"
+)
+
+// Rule is one rule of a role. "*" in Verbs, Groups and Resources stands for
+// all, "*/sub" in Resources for that sub-resource of everything, a "*" at the
+// end of a URL for every path that begins so. No Names: any name.
+type Rule struct {
+	Verbs, Groups, Resources, Names []string
+	URLs                            []string
+}
+
+const all = "*"
+
+// Allows reports whether the rule covers the action.
+func (r *Rule) Allows(a *auth.Action) bool {
+	if !has(r.Verbs, a.Verb) {
+		return false
+	}
+	if a.Resource == "" {
+		return slices.ContainsFunc(r.URLs, func(u string) bool { return urlMatches(u, a.Path) })
+	}
+	return has(r.Groups, a.Group) && r.resource(a.Resource, a.Subresource) &&
+		(len(r.Names) == 0 || slices.Contains(r.Names, a.Name))
+}
+
+func has(list []string, word string) bool {
+	for _, w := range list {
+		if w == all || w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// resource compares without joining resource and sub-resource.
+func (r *Rule) resource(resource, sub string) bool {
+	for _, w := range r.Resources {
+		if w == all {
+			return true
+		}
+		if sub == "" {
+			if w == resource {
+				return true
+			}
+			continue
+		}
+		head, tail, ok := strings.Cut(w, "/")
+		if ok && tail == sub && (head == all || head == resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// urlMatches takes any number of stars at the end as one.
+func urlMatches(rule, path string) bool {
+	if rule == all || rule == path {
+		return true
+	}
+	return strings.HasSuffix(rule, all) && strings.HasPrefix(path, strings.TrimRight(rule, all))
+}
+
+// rulesOf reads the field rules of a role; whatever is malformed grants nothing.
+func rulesOf(role *meta.Object) []Rule {
+	list := role.List("rules")
+	rules := make([]Rule, 0, len(list))
+	for _, item := range list {
+		m, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		rules = append(rules, ruleOf(meta.NewObject(m)))
+	}
+	return rules
+}
+
+func ruleOf(o *meta.Object) Rule {
+	return Rule{
+		Verbs:     o.Strings("verbs"),
+		Groups:    o.Strings("apiGroups"),
+		Resources: o.Strings("resources"),
+		Names:     o.Strings("resourceNames"),
+		URLs:      o.Strings("nonResourceURLs"),
+	}
+}
+
+func (r *Rule) tree() map[string]any {
+	t := map[string]any{"verbs": anyList(r.Verbs)}
+	for field, list := range map[string][]string{
+		"apiGroups": r.Groups, "resources": r.Resources, "resourceNames": r.Names, "nonResourceURLs": r.URLs,
+	} {
+		if len(list) > 0 {
+			t[field] = anyList(list)
+		}
+	}
+	return t
+}
+
+func rulesTree(rules []Rule) []any {
+	out := make([]any, len(rules))
+	for i := range rules {
+		out[i] = rules[i].tree()
+	}
+	return out
+}
+
+func anyList(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
+}

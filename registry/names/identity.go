@@ -1,0 +1,36 @@
+package names
+
+// Users, groups and roles of a control plane's parts. They are the same under
+// both profiles.
+const (
+	UserScheduler         = "system:kube-scheduler"
+	UserControllerManager = "system:kube-controller-manager"
+	UserProxy             = "system:kube-proxy"
+	RoleAggregator        = "system:kube-aggregator"
+	RoleDNS               = "system:kube-dns"
+	RoleNodeAPIAdmin      = "system:kubelet-api-admin"
+	AccountDNS            = "kube-dns"
+	LeaseScheduler        = "kube-scheduler"
+	LeaseControllers      = "kube-controller-manager"
+	ReaderRole            = "extension-apiserver-authentication-reader"
+	ReaderConfigMap       = "extension-apiserver-authentication"
+	RBACDefaults          = "rbac-defaults"
+)
+
+// Objects that a control plane keeps for itself.
+const (
+	ClusterInfo         = "cluster-info"
+	LegacyTokenTracking = "kube-apiserver-legacy-service-account-token-tracking"
+)
+
+// API groups that default roles name.
+const (
+	GroupEndpoints       = "discovery.orch.io"
+	GroupNetworking      = "networking.orch.io"
+	GroupNode            = "node.orch.io"
+	GroupDevices         = "resource.orch.io"
+	GroupRegistration    = "admissionregistration.orch.io"
+	GroupMetrics         = "metrics.orch.io"
+	GroupCustomMetrics   = "custom.metrics.orch.io"
+	GroupExternalMetrics = "external.metrics.orch.io"
+)
