@@ -15,6 +15,19 @@ const MaxToken = 64 << 10
 // ErrBadToken says that a request has a bearer token that no method knows.
 var ErrBadToken = errors.New("auth: the bearer token is not valid")
 
+// TokenError says what is wrong with a token, in words that may be shown to
+// whoever has the right to ask for token reviews; never to the caller.
+type TokenError struct{ Reason string }
+
+// Error returns the reason.
+func (e *TokenError) Error() string { return e.Reason }
+
+// Is makes a TokenError an ErrBadToken.
+func (e *TokenError) Is(target error) bool { return target == ErrBadToken }
+
+// BadToken returns a TokenError.
+func BadToken(format string, args ...any) error { return &TokenError{fmt.Sprintf(format, args...)} }
+
 // BearerToken returns the token of the Authorization header and whether there
 // is one: the scheme Bearer in any case, one space, the token up to the next
 // space. Anything else, such as two spaces or another scheme, is no token and

@@ -48,9 +48,29 @@ const (
 	Service             = "orch"
 )
 
+// Identities of service accounts: the private claim of their tokens, the
+// claims of tokens kept in secrets, and the extras of their users.
+const (
+	TokenClaim           = "orch.io"
+	LegacyTokenIssuer    = "orch/serviceaccount"
+	LegacyTokenNamespace = "orch.io/serviceaccount/namespace"
+	LegacyTokenName      = "orch.io/serviceaccount/service-account.name"
+	LegacyTokenUID       = "orch.io/serviceaccount/service-account.uid"
+	LegacyTokenSecret    = "orch.io/serviceaccount/secret.name"
+	TokenIssuer          = "https://orch.default.svc.cluster.local"
+	ExtraCredentialID    = "authentication.orch.io/credential-id"
+	ExtraPodName         = "authentication.orch.io/pod-name"
+	ExtraPodUID          = "authentication.orch.io/pod-uid"
+	ExtraNodeName        = "authentication.orch.io/node-name"
+	ExtraNodeUID         = "authentication.orch.io/node-uid"
+)
+
 // whole holds the names that no prefix rule gives.
 var whole = map[string]string{
 	NamespaceFinalizer:  "kubernetes",
+	TokenClaim:          "kubernetes.io",
+	LegacyTokenIssuer:   "kubernetes/serviceaccount",
+	TokenIssuer:         "https://kubernetes.default.svc.cluster.local",
 	InitialEventsEnd:    "k8s.io/initial-events-end",
 	Deprecated:          "k8s.io/deprecated",
 	RBACAutoupdate:      "rbac.authorization.kubernetes.io/autoupdate",
@@ -69,6 +89,7 @@ type prefix struct{ spec, wire string }
 var prefixes = []prefix{
 	{"rbac.authorization.orch.io/aggregate-to-", "rbac.authorization.k8s.io/aggregate-to-"},
 	{"orch.io/", "kubernetes.io/"},
+	{"authentication.orch.io/", "authentication.kubernetes.io/"},
 	{"kubectl.orch.io/", "kubectl.kubernetes.io/"},
 	{"ingressclass.orch.io/", "ingressclass.kubernetes.io/"},
 	{"bootstrap.orch.io/", "bootstrap.kubernetes.io/"},

@@ -1,0 +1,154 @@
+package serviceaccount
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// minRSA is the length in bits that an RSA key needs at least.
+const minRSA = 2048
+
+// Key is a key of an issuer of tokens: one that verifies, and signs too if it
+// is private.
+type Key struct {
+	ID      string // digest of the public key
+	public  crypto.PublicKey
+	private crypto.Signer // nil: verifies only
+	alg     jose.SignatureAlgorithm
+}
+
+// Private reports whether the key can sign.
+func (k Key) Private() bool { return k.private != nil }
+
+// GenerateKey returns a new private key.
+func GenerateKey() (Key, error) {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Key{}, fmt.Errorf("serviceaccount: %w", err)
+	}
+	return NewKey(k)
+}
+
+// NewKey returns the Key around a private or public RSA or ECDSA key.
+func NewKey(key any) (Key, error) {
+	k := Key{public: key}
+	if s, ok := key.(crypto.Signer); ok {
+		k.private, k.public = s, s.Public()
+	}
+	switch p := k.public.(type) {
+	case *rsa.PublicKey:
+		if p.N.BitLen() < minRSA {
+			return Key{}, fmt.Errorf("serviceaccount: an RSA key of %d bits, %d are needed", p.N.BitLen(), minRSA)
+		}
+		k.alg = jose.RS256
+	case *ecdsa.PublicKey:
+		switch p.Curve {
+		case elliptic.P256():
+			k.alg = jose.ES256
+		case elliptic.P384():
+			k.alg = jose.ES384
+		case elliptic.P521():
+			k.alg = jose.ES512
+		}
+	}
+	if k.alg == "" {
+		return Key{}, fmt.Errorf("serviceaccount: keys of type %T cannot sign tokens", key)
+	}
+	der, err := x509.MarshalPKIXPublicKey(k.public)
+	if err != nil {
+		return Key{}, fmt.Errorf("serviceaccount: %w", err)
+	}
+	sum := sha256.Sum256(der)
+	k.ID = base64.RawURLEncoding.EncodeToString(sum[:])
+	return k, nil
+}
+
+// LoadKeys returns the keys of PEM files; see ParseKeys.
+func LoadKeys(paths ...string) ([]Key, error) {
+	var keys []Key
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("serviceaccount: %w", err)
+		}
+		k, err := ParseKeys(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		keys = append(keys, k...)
+	}
+	return keys, nil
+}
+
+// ParseKeys returns the keys of PEM blocks: private keys, public keys and those
+// in certificates; one at least. Other blocks are skipped.
+func ParseKeys(data []byte) ([]Key, error) {
+	var keys []Key
+	for {
+		block, rest := pem.Decode(data)
+		if block == nil {
+			break
+		}
+		data = rest
+		raw, err := parseBlock(block)
+		if err != nil {
+			return nil, fmt.Errorf("serviceaccount: PEM block %q: %w", block.Type, err)
+		}
+		if raw == nil {
+			continue
+		}
+		k, err := NewKey(raw)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("serviceaccount: no key in the PEM data")
+	}
+	return keys, nil
+}
+
+func parseBlock(b *pem.Block) (any, error) {
+	switch b.Type {
+	case "PRIVATE KEY":
+		return x509.ParsePKCS8PrivateKey(b.Bytes)
+	case "RSA PRIVATE KEY":
+		return x509.ParsePKCS1PrivateKey(b.Bytes)
+	case "EC PRIVATE KEY":
+		return x509.ParseECPrivateKey(b.Bytes)
+	case "PUBLIC KEY":
+		return x509.ParsePKIXPublicKey(b.Bytes)
+	case "RSA PUBLIC KEY":
+		return x509.ParsePKCS1PublicKey(b.Bytes)
+	case "CERTIFICATE":
+		c, err := x509.ParseCertificate(b.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		return c.PublicKey, nil
+	}
+	return nil, nil
+}
+
+// signer returns what signs with k.
+func (k Key) signer() (jose.Signer, error) {
+	return jose.NewSigner(jose.SigningKey{Algorithm: k.alg, Key: jose.JSONWebKey{Key: k.private, KeyID: k.ID}}, nil)
+}
+
+// jwk returns the public half.
+func (k Key) jwk() jose.JSONWebKey {
+	return jose.JSONWebKey{Key: k.public, KeyID: k.ID, Algorithm: string(k.alg), Use: "sig"}
+}

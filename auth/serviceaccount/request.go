@@ -1,0 +1,192 @@
+package serviceaccount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// TokenRequest answers a POST to the sub-resource token of a service account:
+// the request with the token in its status. Errors are *meta.Status.
+func (t *Tokens) TokenRequest(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+	group := meta.GroupKind{Group: call.Names.Group(names.GroupAuthentication), Kind: "TokenRequest"}
+	req := call.Object.Clone()
+	if err := agrees(req, call.Key, group); err != nil {
+		return nil, err
+	}
+	accounts := meta.GroupResource{Resource: "serviceaccounts"}
+	account, err := call.Client.Get(ctx, accounts, call.Key)
+	if err != nil {
+		return nil, err
+	}
+	audiences, seconds, err := t.wanted(req, group)
+	if err != nil {
+		return nil, err
+	}
+	c := private{Namespace: call.Key.Namespace, Account: ref{account.Name(), account.UID()}}
+	if req.Map("spec", "boundObjectRef") != nil {
+		if err := bind(ctx, call, req, &c); err != nil {
+			return nil, err
+		}
+	}
+	now := t.config.Now()
+	end := now.Add(time.Duration(seconds) * time.Second)
+	token, err := t.issue(c, audiences, now, end)
+	if err != nil {
+		return nil, meta.Internal(err)
+	}
+	return answer(req, call.Key, audiences, seconds, now, end, token), nil
+}
+
+// agrees checks that the body is a TokenRequest for the account in the path.
+func agrees(req *meta.Object, key meta.Key, k meta.GroupKind) error {
+	gv := meta.ParseAPIVersion(req.APIVersion())
+	if req.Kind() != k.Kind || gv.Group != k.Group {
+		return meta.BadRequest("the body is no %s: %s, Kind=%s", k, req.APIVersion(), req.Kind())
+	}
+	if ns := req.Namespace(); ns != "" && ns != key.Namespace {
+		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	if n := req.Name(); n != "" && n != key.Name {
+		return meta.Invalid(k, key.Name, []meta.Cause{{Reason: meta.CauseInvalid, Field: "metadata.name",
+			Message: fmt.Sprintf("Invalid value: %q: must be the name of the service account", n)}})
+	}
+	return nil
+}
+
+// wanted returns the audiences and the lifetime in seconds that the token gets.
+func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind) ([]string, int64, error) {
+	audiences := req.Strings("spec", "audiences")
+	if len(audiences) != len(req.List("spec", "audiences")) {
+		return nil, 0, meta.BadRequest("spec.audiences must be strings")
+	}
+	if len(audiences) == 0 {
+		audiences = t.config.Audiences
+	}
+	var causes []meta.Cause
+	fault := func(field string, value any, why string) {
+		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %v: %s", value, why)})
+	}
+	for i, a := range audiences {
+		if a == "" {
+			fault(fmt.Sprintf("spec.audiences[%d]", i), `""`, "must not be empty")
+		}
+	}
+	seconds := int64(defaultExpiration)
+	if v, ok := req.Get("spec", "expirationSeconds"); ok && v != nil {
+		if seconds = req.Int("spec", "expirationSeconds"); !isNumber(v) {
+			return nil, 0, meta.BadRequest("spec.expirationSeconds must be a number")
+		}
+	}
+	switch {
+	case seconds < minExpiration:
+		fault("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+	case seconds > maxExpiration:
+		fault("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
+	}
+	if causes != nil {
+		return nil, 0, meta.Invalid(k, "", causes)
+	}
+	if longest := int64(t.config.MaxExpiration / time.Second); longest > 0 && seconds > longest {
+		seconds = longest
+	}
+	return audiences, seconds, nil
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int64, float64:
+		return true
+	}
+	return false
+}
+
+// bind adds the object that the token is to be bound to.
+func bind(ctx context.Context, call *registry.Call, req *meta.Object, c *private) error {
+	get := func(field string) string { return req.String("spec", "boundObjectRef", field) }
+	r := ref{Name: get("name")}
+	get1 := func(resource, namespace string) (*meta.Object, error) {
+		return call.Client.Get(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: namespace, Name: r.Name})
+	}
+	var o *meta.Object
+	var err error
+	gv := meta.ParseAPIVersion(get("apiVersion"))
+	switch kind := get("kind"); {
+	case gv.Group == "" && kind == "Pod":
+		if o, err = get1("pods", c.Namespace); err == nil {
+			c.Pod = &r
+			err = bindPod(ctx, call, o, c)
+		}
+	case gv.Group == "" && kind == "Secret":
+		o, err = get1("secrets", c.Namespace)
+		c.Secret = &r
+	case gv.Group == "" && kind == "Node":
+		o, err = get1("nodes", "")
+		c.Node = &r
+	default:
+		return meta.BadRequest("cannot bind a token to an object of type %s, Kind=%s", get("apiVersion"), kind)
+	}
+	if err != nil {
+		return err
+	}
+	r.UID = o.UID()
+	if asked := get("uid"); asked != "" && asked != r.UID {
+		return meta.Conflict(meta.GroupResource{Resource: get("kind")}, r.Name,
+			fmt.Sprintf("the uid in the bound object reference (%s) is not that of the object (%s); it may have been deleted and made again", asked, r.UID))
+	}
+	return nil
+}
+
+// bindPod checks that the pod runs as the account and adds its node.
+func bindPod(ctx context.Context, call *registry.Call, pod *meta.Object, c *private) error {
+	runsAs := pod.String("spec", "serviceAccountName")
+	if runsAs != c.Account.Name {
+		return meta.BadRequest("cannot bind a token of service account %q to a pod that runs as another", c.Account.Name)
+	}
+	name := pod.String("spec", "nodeName")
+	if name == "" {
+		return nil
+	}
+	c.Node = &ref{Name: name}
+	node, err := call.Client.Get(ctx, meta.GroupResource{Resource: "nodes"}, meta.Key{Name: name})
+	if err == nil {
+		c.Node.UID = node.UID()
+		return nil
+	}
+	// A server without nodes, or whose node is gone, still names it.
+	if meta.IsNotFound(err) {
+		return nil
+	}
+	var s *meta.Status
+	if errors.As(err, &s) {
+		return s
+	}
+	return meta.Internal(err)
+}
+
+// answer is the request, completed.
+func answer(req *meta.Object, key meta.Key, audiences []string, seconds int64, now, end time.Time, token string) *meta.Object {
+	req.SetName(key.Name)
+	req.SetNamespace(key.Namespace)
+	req.SetUID(uuid.NewString())
+	req.SetTime(now, "metadata", "creationTimestamp")
+	list := make([]any, 0, len(audiences))
+	for _, a := range slices.Clone(audiences) {
+		list = append(list, a)
+	}
+	req.Set(list, "spec", "audiences")
+	req.Set(seconds, "spec", "expirationSeconds")
+	if req.Map("spec", "boundObjectRef") == nil {
+		req.Set(nil, "spec", "boundObjectRef")
+	}
+	req.Set(map[string]any{"token": token, "expirationTimestamp": meta.FormatTime(end)}, "status")
+	return req
+}

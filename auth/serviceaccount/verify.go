@@ -1,0 +1,243 @@
+package serviceaccount
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// skew is how far the clocks of two servers may be apart, and for how long a
+// deleted object still counts.
+const skew = time.Minute
+
+// Authenticate implements auth.Authenticator.
+func (t *Tokens) Authenticate(r *http.Request) (*auth.User, error) {
+	return auth.AuthenticateBearer(t, r)
+}
+
+// AuthenticateToken implements auth.TokenAuthenticator. Tokens that name none
+// of the issuers are none of its business.
+func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences []string) (*auth.User, []string, error) {
+	c, err := t.verify(token)
+	if c == nil || err != nil {
+		return nil, nil, err
+	}
+	if len(audiences) == 0 {
+		audiences = t.config.Audiences
+	}
+	target := []string(c.Audience)
+	if c.legacy || len(target) == 0 {
+		target = t.config.Audiences
+	}
+	both := intersect(audiences, target)
+	if len(both) == 0 {
+		return nil, nil, auth.BadToken("token audiences %q is invalid for the target audiences %q", target, audiences)
+	}
+	if err := t.timely(c); err != nil {
+		return nil, nil, err
+	}
+	if !t.config.NoLookup {
+		if err := t.lookup(ctx, c, token); err != nil {
+			return nil, nil, err
+		}
+	}
+	return t.user(c), both, nil
+}
+
+// ours reports whether token is a JWT of one of the issuers, without trusting
+// anything in it.
+func (t *Tokens) ours(token string) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return false
+	}
+	var c struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(body, &c) != nil {
+		return false
+	}
+	return slices.Contains(t.config.Issuers, c.Issuer) || c.Issuer == t.config.Names.Wire(names.LegacyTokenIssuer)
+}
+
+// verify checks the signature and takes the claims apart. The result is nil for
+// a token that is not ours.
+func (t *Tokens) verify(token string) (*claims, error) {
+	digest := sha256.Sum256([]byte(token))
+	if c, ok := t.verified.Get(digest); ok {
+		return c, nil
+	}
+	if !t.ours(token) {
+		return nil, nil
+	}
+	parsed, err := jwt.ParseSigned(token, t.algs)
+	if err != nil || len(parsed.Headers) != 1 {
+		return nil, auth.BadToken("the token's header is not acceptable")
+	}
+	head := parsed.Headers[0]
+	candidates := t.config.Keys
+	if head.KeyID != "" {
+		k, ok := t.byID[head.KeyID]
+		if !ok {
+			return nil, auth.BadToken("no key of the token's key id")
+		}
+		candidates = []Key{k}
+	}
+	for _, k := range candidates {
+		if head.Algorithm != string(k.alg) {
+			continue
+		}
+		var raw map[string]json.RawMessage
+		c := &claims{}
+		if parsed.Claims(k.public, &c.Claims, &raw) != nil {
+			continue
+		}
+		if err := t.fill(c, raw); err != nil {
+			return nil, err
+		}
+		t.verified.Put(digest, c, time.Hour)
+		return c, nil
+	}
+	return nil, auth.BadToken("the token's signature is not valid")
+}
+
+// fill takes the private claims and checks that they agree with the subject.
+func (t *Tokens) fill(c *claims, raw map[string]json.RawMessage) error {
+	p := t.config.Names
+	c.legacy = c.Issuer == p.Wire(names.LegacyTokenIssuer) && !slices.Contains(t.config.Issuers, c.Issuer)
+	var err error
+	if c.legacy {
+		get := func(claim string) (s string) {
+			if v, ok := raw[p.Wire(claim)]; ok {
+				err = errors.Join(err, json.Unmarshal(v, &s))
+			}
+			return s
+		}
+		c.Namespace = get(names.LegacyTokenNamespace)
+		c.Account = ref{get(names.LegacyTokenName), get(names.LegacyTokenUID)}
+		c.Secret = &ref{Name: get(names.LegacyTokenSecret)}
+	} else if v, ok := raw[p.Wire(names.TokenClaim)]; ok {
+		err = json.Unmarshal(v, &c.private)
+	}
+	if err != nil || c.Namespace == "" || c.Account.Name == "" || c.Account.UID == "" ||
+		c.Subject != accountUser(c.Namespace, c.Account.Name) {
+		return auth.BadToken("the token's claims do not name a service account")
+	}
+	return nil
+}
+
+// timely checks the times.
+func (t *Tokens) timely(c *claims) error {
+	now := t.config.Now()
+	switch {
+	case c.Expiry == nil && !c.legacy:
+		return auth.BadToken("the token has no expiry")
+	case c.Expiry != nil && !now.Before(c.Expiry.Time()):
+		return auth.BadToken("the token has expired")
+	case c.NotBefore != nil && now.Add(skew).Before(c.NotBefore.Time()):
+		return auth.BadToken("the token is not valid yet")
+	}
+	return nil
+}
+
+// lookup checks that the account and what the token is bound to are still
+// there, the same objects.
+func (t *Tokens) lookup(ctx context.Context, c *claims, token string) error {
+	if _, err := t.alive(ctx, "serviceaccounts", c.Namespace, &c.Account); err != nil {
+		return err
+	}
+	secret, err := t.alive(ctx, "secrets", c.Namespace, c.Secret)
+	if err != nil {
+		return err
+	}
+	if c.legacy {
+		stored, err := base64.StdEncoding.DecodeString(secret.String("data", "token"))
+		if err != nil || subtle.ConstantTimeCompare(stored, []byte(token)) != 1 {
+			return auth.BadToken("the token is no longer in its secret")
+		}
+	}
+	if _, err := t.alive(ctx, "pods", c.Namespace, c.Pod); err != nil {
+		return err
+	}
+	if c.Pod != nil { // the node is then only where the pod ran
+		return nil
+	}
+	_, err = t.alive(ctx, "nodes", "", c.Node)
+	return err
+}
+
+// alive returns the object that r names if it is there, has the uid and was not
+// deleted some time ago. A nil r gives nil.
+func (t *Tokens) alive(ctx context.Context, resource, namespace string, r *ref) (*meta.Object, error) {
+	if r == nil {
+		return nil, nil
+	}
+	o, err := t.config.Client.Get(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: namespace, Name: r.Name})
+	switch {
+	case meta.IsNotFound(err):
+		return nil, auth.BadToken("%s %q not found", resource, r.Name)
+	case err != nil:
+		return nil, err
+	case r.UID != "" && o.UID() != r.UID:
+		return nil, auth.BadToken("%s %q is another object than the token's", resource, r.Name)
+	case o.Terminating() && t.config.Now().Add(-skew).After(o.DeletionTimestamp()):
+		return nil, auth.BadToken("%s %q has been deleted", resource, r.Name)
+	}
+	return o, nil
+}
+
+func (t *Tokens) user(c *claims) *auth.User {
+	u := &auth.User{
+		Name: accountUser(c.Namespace, c.Account.Name), UID: c.Account.UID,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace},
+	}
+	if c.legacy {
+		return u
+	}
+	u.Extra = map[string][]string{}
+	put := func(name, value string) {
+		if value != "" {
+			u.Extra[t.config.Names.Wire(name)] = []string{value}
+		}
+	}
+	if c.ID != "" {
+		put(names.ExtraCredentialID, "JTI="+c.ID)
+	}
+	if c.Pod != nil {
+		put(names.ExtraPodName, c.Pod.Name)
+		put(names.ExtraPodUID, c.Pod.UID)
+	}
+	if c.Node != nil {
+		put(names.ExtraNodeName, c.Node.Name)
+		put(names.ExtraNodeUID, c.Node.UID)
+	}
+	return u
+}
+
+// intersect returns the members of want that have holds, in order.
+func intersect(want, have []string) []string {
+	var both []string
+	for _, a := range want {
+		if slices.Contains(have, a) && !slices.Contains(both, a) {
+			both = append(both, a)
+		}
+	}
+	return both
+}
