@@ -1,0 +1,291 @@
+package meta
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// MaxAnnotations bounds the annotations of an object: bytes of all keys and values.
+const MaxAnnotations = 256 << 10
+
+const (
+	maxManager     = 128
+	maxSubresource = 256
+)
+
+// The finalizers that stand for a deletion policy; they need no domain.
+const (
+	FinalizerOrphan     = "orphan"
+	FinalizerForeground = "foregroundDeletion"
+)
+
+// MetadataRules says which rules for metadata hold for a kind.
+type MetadataRules struct {
+	Namespaced bool
+	Name       func(name string, prefix bool) []string // nil: a DNS subdomain
+	Finalizers []string                                // standard names beside orphan and foregroundDeletion
+	Custom     bool                                    // any qualified name may be a finalizer
+}
+
+// ValidateMetadata returns what is wrong with the metadata of obj, on create
+// (old is nil) or as an update of old. The server's own fields must already be
+// in place. A fault of an update is listed once for each of the passes that
+// clients know from the field's servers: the common rules, the rules for
+// updates twice, and the kind's rules. (Spec: conventions, metadata.)
+func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
+	if rules.Name == nil {
+		rules.Name = NameChecker(CheckDNSSubdomain)
+	}
+	f := metadataFaults{obj: obj, old: old, rules: rules}
+	if old == nil {
+		f.common(rules.Name)
+		f.kindFinalizers()
+		return f.causes
+	}
+	f.common(segment)
+	f.update()
+	f.update()
+	if !rules.Custom {
+		f.common(rules.Name)
+		f.kindFinalizers()
+	}
+	return f.causes
+}
+
+func segment(name string, prefix bool) []string {
+	if prefix {
+		return CheckPathSegmentPrefix(name)
+	}
+	return CheckPathSegment(name)
+}
+
+type metadataFaults struct {
+	obj, old *Object
+	rules    MetadataRules
+	causes   []Cause
+}
+
+func (f *metadataFaults) add(reason CauseReason, field, format string, args ...any) {
+	f.causes = append(f.causes, Cause{Reason: reason, Field: "metadata." + field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (f *metadataFaults) invalid(field, value, why string) {
+	f.add(CauseInvalid, field, "Invalid value: %q: %s", clip(value), why)
+}
+
+// common holds the rules for every object.
+func (f *metadataFaults) common(nameForm func(string, bool) []string) {
+	if prefix := f.obj.GenerateName(); prefix != "" {
+		for _, why := range nameForm(prefix, true) {
+			f.invalid("generateName", prefix, why)
+		}
+	}
+	name := f.obj.Name()
+	if name == "" {
+		f.add(CauseRequired, "name", "Required value: name or generateName is required")
+	} else {
+		for _, why := range nameForm(name, false) {
+			f.invalid("name", name, why)
+		}
+	}
+	f.namespace()
+	if n := f.obj.Generation(); n < 0 {
+		f.invalid("generation", fmt.Sprint(n), "must be greater than or equal to 0")
+	}
+	f.labels()
+	f.owners()
+	f.finalizers()
+	f.managers()
+}
+
+func (f *metadataFaults) namespace() {
+	switch ns := f.obj.Namespace(); {
+	case !f.rules.Namespaced && ns != "":
+		f.add(CauseForbidden, "namespace", "Forbidden: not allowed on this type")
+	case f.rules.Namespaced && ns == "":
+		f.add(CauseRequired, "namespace", "Required value")
+	case f.rules.Namespaced:
+		for _, why := range CheckDNSLabel(ns) {
+			f.invalid("namespace", ns, why)
+		}
+	}
+}
+
+func (f *metadataFaults) labels() {
+	labels := f.obj.Map("metadata", "labels")
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		for _, why := range CheckQualifiedName(k) {
+			f.invalid("labels", k, why)
+		}
+		v, _ := labels[k].(string)
+		for _, why := range CheckLabelValue(v) {
+			f.invalid("labels", v, why)
+		}
+	}
+	annotations, size := f.obj.Map("metadata", "annotations"), 0
+	for _, k := range slices.Sorted(maps.Keys(annotations)) {
+		for _, why := range CheckQualifiedName(strings.ToLower(k)) {
+			f.invalid("annotations", k, why)
+		}
+		v, _ := annotations[k].(string)
+		size += len(k) + len(v)
+	}
+	if size > MaxAnnotations {
+		f.add(CauseTooLong, "annotations", "Too long: may not be more than %d bytes", MaxAnnotations)
+	}
+}
+
+func (f *metadataFaults) owners() {
+	const field = "ownerReferences"
+	controller := ""
+	for _, o := range f.obj.OwnerReferences() {
+		gv := ParseAPIVersion(o.APIVersion)
+		switch {
+		case strings.Contains(gv.Version, "/"):
+			f.invalid(field+".apiVersion", o.APIVersion, "must be a version, or group/version")
+		case gv.Version == "":
+			f.invalid(field+".apiVersion", o.APIVersion, "version must not be empty")
+		}
+		for _, part := range [][2]string{{"kind", o.Kind}, {"name", o.Name}, {"uid", o.UID}} {
+			if part[1] == "" {
+				f.invalid(field+"."+part[0], "", "must not be empty")
+			}
+		}
+		if gv == (GroupVersion{"", "v1"}) && o.Kind == "Event" {
+			f.invalid(field, o.Kind, "an Event cannot be an owner")
+		}
+		if !o.Controller {
+			continue
+		}
+		if controller != "" {
+			f.invalid(field, o.Name, fmt.Sprintf("only one reference can have controller set to true, found also %q", clip(controller)))
+		}
+		controller = o.Name
+	}
+}
+
+func (f *metadataFaults) finalizers() {
+	list := f.obj.Finalizers()
+	for _, name := range list {
+		for _, why := range CheckQualifiedName(name) {
+			f.invalid("finalizers", name, why)
+		}
+	}
+	if slices.Contains(list, FinalizerOrphan) && slices.Contains(list, FinalizerForeground) {
+		f.invalid("finalizers", strings.Join(list, ","), fmt.Sprintf("%s and %s cannot both be set", FinalizerOrphan, FinalizerForeground))
+	}
+}
+
+// kindFinalizers demands a domain of all finalizers that are not standard.
+func (f *metadataFaults) kindFinalizers() {
+	if f.rules.Custom {
+		return
+	}
+	for i, name := range f.obj.Finalizers() {
+		standard := name == FinalizerOrphan || name == FinalizerForeground || slices.Contains(f.rules.Finalizers, name)
+		if !standard && !strings.Contains(name, "/") {
+			f.invalid(fmt.Sprintf("finalizers[%d]", i), name, "name is neither a standard finalizer name nor is it fully qualified")
+		}
+	}
+}
+
+func (f *metadataFaults) managers() {
+	for i, v := range f.obj.List("metadata", "managedFields") {
+		m, _ := v.(map[string]any)
+		entry, field := NewObject(m), fmt.Sprintf("managedFields[%d].", i)
+		if op := entry.String("operation"); op != "Apply" && op != "Update" {
+			f.invalid(field+"operation", op, "must be Apply or Update")
+		}
+		if t := entry.String("fieldsType"); t != "" && t != "FieldsV1" {
+			f.invalid(field+"fieldsType", t, "must be FieldsV1")
+		}
+		if CheckManager(entry.String("manager")) != nil {
+			f.invalid(field+"manager", entry.String("manager"), CheckManager(entry.String("manager"))[0])
+		}
+		if len(entry.String("subresource")) > maxSubresource {
+			f.add(CauseTooLong, field+"subresource", "Too long: may not be more than %d bytes", maxSubresource)
+		}
+	}
+}
+
+// CheckManager checks the name of a field manager: at most 128 printable
+// characters.
+func CheckManager(s string) []string {
+	if len(s) > maxManager {
+		return []string{tooLong(maxManager)}
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return []string{"should only contain printable characters"}
+	}
+	return nil
+}
+
+// update holds the rules for a changed object.
+func (f *metadataFaults) update() {
+	if f.old.Terminating() {
+		var added []string
+		for _, name := range f.obj.Finalizers() {
+			if !slices.Contains(f.old.Finalizers(), name) {
+				added = append(added, name)
+			}
+		}
+		if len(added) > 0 {
+			f.add(CauseForbidden, "finalizers", "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers %q", clip(strings.Join(added, ",")))
+		}
+	}
+	for _, field := range []string{"name", "namespace", "uid"} {
+		if now := f.obj.String("metadata", field); now != f.old.String("metadata", field) {
+			f.invalid(field, now, "field is immutable")
+		}
+	}
+	if now, before := f.obj.Generation(), f.old.Generation(); now < before {
+		f.invalid("generation", fmt.Sprint(now), "must not be decremented")
+	}
+	for _, field := range []string{"creationTimestamp", "deletionTimestamp"} {
+		if now := f.obj.String("metadata", field); now != "" && !sameTime(now, f.old.String("metadata", field)) {
+			f.invalid(field, now, "field is immutable")
+		}
+	}
+	now, set := f.obj.Get("metadata", "deletionGracePeriodSeconds")
+	before, _ := f.old.Get("metadata", "deletionGracePeriodSeconds")
+	if set && now != nil && !Equal(now, before) {
+		f.invalid("deletionGracePeriodSeconds", fmt.Sprint(now), "field is immutable")
+	}
+	f.labels()
+	f.owners()
+	f.managers()
+}
+
+func sameTime(a, b string) bool {
+	ta, errA := time.Parse(time.RFC3339, a)
+	tb, errB := time.Parse(time.RFC3339, b)
+	return a == b || errA == nil && errB == nil && ta.Equal(tb)
+}
+
+// MetadataWarnings returns what the writer of obj should know beyond faults: a
+// duplicate owner, a finalizer of a custom kind without a domain.
+func MetadataWarnings(obj, old *Object, rules MetadataRules) []string {
+	var out []string
+	seen := map[OwnerReference]bool{}
+	for i, o := range obj.OwnerReferences() {
+		if seen[o] {
+			out = append(out, fmt.Sprintf("metadata.ownerReferences[%d]: duplicate owner %s %q", i, clip(o.Kind), clip(o.Name)))
+		}
+		seen[o] = true
+	}
+	if !rules.Custom {
+		return out
+	}
+	for _, name := range obj.Finalizers() {
+		standard := name == FinalizerOrphan || name == FinalizerForeground || slices.Contains(rules.Finalizers, name)
+		known := old != nil && slices.Contains(old.Finalizers(), name)
+		if !standard && !known && !strings.Contains(name, "/") {
+			out = append(out, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", clip(name)))
+		}
+	}
+	return out
+}
