@@ -1,0 +1,128 @@
+package watch
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+)
+
+type tree = btree.Map[string, *Entry]
+
+// snapshot is all objects of a type at one revision. Its tree is never written.
+type snapshot struct {
+	tree *tree
+	made time.Time // when it was pinned
+}
+
+// Cache holds the objects of one resource type. All methods are safe for
+// concurrent use.
+type Cache struct {
+	hub      *Hub
+	resource meta.GroupResource
+	prefix   string // of storage keys
+
+	mu      sync.RWMutex
+	tree    *tree
+	current *snapshot        // of tree, if somebody asked for it
+	last    storage.Revision // of the newest change here
+	base    storage.Revision // when the cache was made
+	exact   storage.Revision // from here on the log knows every single state
+	log     eventLog
+	index   []registry.SelectableField
+	parked  map[interest]*group
+	pins    []pin // oldest first
+	ended   int   // counts the calls of Hub.Drop
+}
+
+func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision) *Cache {
+	return &Cache{
+		hub: h, resource: r, prefix: prefix,
+		tree: new(tree), last: rev, base: rev, exact: rev, log: eventLog{floor: rev},
+		parked: make(map[interest]*group),
+	}
+}
+
+// Resource returns the type that the cache holds.
+func (c *Cache) Resource() meta.GroupResource { return c.resource }
+
+// Len returns the number of objects.
+func (c *Cache) Len() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.tree.Len()
+}
+
+// Get returns the newest state of an object, or nil. To see a certain commit,
+// call Hub.Wait before.
+func (c *Cache) Get(key meta.Key) *Entry {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, _ := c.tree.Get(key.Namespace + "/" + key.Name)
+	return e
+}
+
+// revision returns the revision that the cache shows; the caller holds the lock.
+// The hub applies changes of all types in order, so a change that is here and
+// not counted by the hub yet comes right after those that are.
+func (c *Cache) revision() storage.Revision { return max(c.hub.Revision(), c.last) }
+
+// snapshotNow returns the current objects and the revision that they show.
+func (c *Cache) snapshotNow() (*snapshot, storage.Revision) {
+	c.mu.RLock()
+	s, rev := c.current, c.revision()
+	c.mu.RUnlock()
+	if s != nil {
+		return s, rev
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.snapshotLocked(), c.revision()
+}
+
+func (c *Cache) snapshotLocked() *snapshot {
+	if c.current == nil {
+		c.current = &snapshot{tree: c.tree.Copy()}
+	}
+	return c.current
+}
+
+// apply takes in one change: the object at key is now e, or gone if e is nil.
+func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, had := c.tree.Get(key)
+	if e == nil && !had || had && old.revision >= rev {
+		return
+	}
+	c.current = nil
+	if e == nil {
+		c.tree.Delete(key)
+	} else {
+		c.tree.Set(key, e)
+	}
+	c.last = max(c.last, rev)
+	c.publish(&record{revision: rev, old: old, new: e, when: now})
+	c.log.trim(now, &c.hub.options)
+	c.forgetPins(now)
+}
+
+// load puts in an object without an event; before anybody reads the cache.
+func (c *Cache) load(key string, e *Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = nil
+	c.tree.Set(key, e)
+}
+
+// sweep forgets what is too old.
+func (c *Cache) sweep(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log.trim(now, &c.hub.options)
+	c.forgetPins(now)
+}

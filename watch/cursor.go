@@ -1,0 +1,278 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"orch.io/controlplane/storage"
+)
+
+var (
+	// ErrGone says that the history from the asked revision on is forgotten.
+	ErrGone = errors.New("the history of this revision is gone")
+	// ErrEnded says that the watch ended because its type was dropped.
+	ErrEnded = errors.New("the watch ended: its type was removed")
+	// ErrClosed says that the hub was closed.
+	ErrClosed = errors.New("the watch cache is closed")
+)
+
+// maxBatch bounds the log records that one call of Next looks at while it has
+// something to deliver.
+const maxBatch = 1000
+
+// EventType says how an object changed, as seen through a query.
+type EventType uint8
+
+// The event types.
+const (
+	Added EventType = iota + 1
+	Modified
+	Deleted
+)
+
+// String returns the word of the watch protocol.
+func (t EventType) String() string {
+	switch t {
+	case Added:
+		return "ADDED"
+	case Modified:
+		return "MODIFIED"
+	case Deleted:
+		return "DELETED"
+	}
+	return "UNKNOWN"
+}
+
+// Event is one change. Entry is the object after it; for Deleted it is the last
+// state that matched the query, with the revision of the change.
+type Event struct {
+	Type     EventType
+	Entry    *Entry
+	Revision storage.Revision
+}
+
+// AddedEvent returns the event that tells a watcher about an object that is
+// there already.
+func AddedEvent(e *Entry) Event { return Event{Added, e, e.revision} }
+
+// Frame returns the event in a representation, framed for a stream: what make
+// returned for the first watcher that asked. The bytes are shared and must not
+// be modified.
+func (ev Event) Frame(key FormKey, make func() ([]byte, error)) ([]byte, error) {
+	return ev.Entry.form(formKey{FormKey: key, event: ev.Type}, make)
+}
+
+// Cursor is a watcher: a position in the log of a cache. It belongs to one
+// goroutine; only Revision and Close may be called by others.
+type Cursor struct {
+	cache    *Cache
+	match    matcher
+	interest interest
+	pos      uint64           // of the next record to read
+	skip     storage.Revision // records up to here are not delivered
+	history  storage.Revision // deliver what the backend has from skip to here first; 0: nothing
+	ended    int
+	revision atomic.Int64
+	closed   atomic.Bool
+}
+
+// Watch returns a cursor on the changes after a revision. Those that the log
+// does not hold any more, such as after a restart, are read from the backend by
+// the first Next. If that has forgotten them too, Watch or the first Next fails
+// with ErrGone. A revision in the future delivers nothing until it has passed.
+func (c *Cache) Watch(q Query, after storage.Revision) (*Cursor, error) {
+	cur := c.newCursor(q)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	cur.ended, cur.skip = c.ended, after
+	cur.revision.Store(int64(after))
+	if cur.pos = c.log.after(after); after < c.log.floor {
+		cur.history = c.log.floor
+	}
+	return cur, nil
+}
+
+// WatchFrom returns the current objects that the query selects and a cursor on
+// the changes after them: nothing is missed between and nothing comes twice.
+func (c *Cache) WatchFrom(q Query) ([]*Entry, *Cursor) {
+	cur := c.newCursor(q)
+	c.mu.Lock()
+	s, rev := c.snapshotLocked(), c.revision()
+	cur.pos, cur.skip, cur.ended = c.log.next, rev, c.ended
+	c.mu.Unlock()
+	cur.revision.Store(int64(rev))
+	return s.page(&cur.match, "", 0).Entries, cur
+}
+
+func (c *Cache) newCursor(q Query) *Cursor {
+	cur := &Cursor{cache: c, match: c.matcher(q)}
+	cur.interest = c.interest(&cur.match)
+	return cur
+}
+
+// Revision returns the revision up to which Next has delivered everything: what
+// a bookmark may tell.
+func (cur *Cursor) Revision() storage.Revision { return storage.Revision(cur.revision.Load()) }
+
+// Close ends the cursor: Next fails with ErrClosed from its next call on.
+func (cur *Cursor) Close() { cur.closed.Store(true) }
+
+// Next returns the next changes that the query selects, at least one, in
+// revision order. It blocks until there is one, the context ends (then the error
+// is the context's, and Revision tells how far the silence reaches), history was
+// lost (ErrGone), the type was dropped (ErrEnded) or the hub closed (ErrClosed).
+func (cur *Cursor) Next(ctx context.Context) ([]Event, error) {
+	if cur.history != 0 {
+		events, err := cur.readHistory(ctx)
+		if err != nil || len(events) > 0 {
+			return events, err
+		}
+	}
+	for {
+		if cur.closed.Load() {
+			return nil, ErrClosed
+		}
+		events, err := cur.drain()
+		if err != nil || len(events) > 0 {
+			return events, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		g, err := cur.park()
+		if err != nil {
+			return nil, err
+		}
+		if g == nil {
+			continue
+		}
+		select {
+		case <-g.woken:
+			// What came before did not concern this cursor.
+			cur.pos = max(cur.pos, g.pos)
+		case <-ctx.Done():
+			cur.unpark(g)
+		}
+	}
+}
+
+// drain returns the events that are there, a batch at most.
+func (cur *Cursor) drain() ([]Event, error) {
+	var events []Event
+	for seen := 0; seen < maxBatch || len(events) == 0; {
+		run, rev, err := cur.take()
+		if err != nil {
+			return nil, err
+		}
+		for i := range run {
+			r := run[i].Load()
+			if r == nil {
+				return nil, ErrGone
+			}
+			if ev, ok := cur.match.event(r); ok && r.revision > cur.skip {
+				events = append(events, ev)
+			}
+			cur.advance(r.revision)
+		}
+		cur.pos += uint64(len(run))
+		seen += len(run)
+		if len(run) == 0 {
+			cur.advance(rev)
+			break
+		}
+	}
+	return events, nil
+}
+
+// take returns the next run of records; if there is none, the revision up to
+// which that holds.
+func (cur *Cursor) take() ([]atomic.Pointer[record], storage.Revision, error) {
+	c := cur.cache
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if err := cur.fault(); err != nil {
+		return nil, 0, err
+	}
+	return c.log.run(cur.pos), c.revision(), nil
+}
+
+// fault tells why the cursor cannot go on; the caller holds the cache's lock.
+func (cur *Cursor) fault() error {
+	switch {
+	case cur.cache.hub.isClosed():
+		return ErrClosed
+	case cur.ended != cur.cache.ended:
+		return ErrEnded
+	case cur.pos < cur.cache.log.first:
+		return ErrGone
+	}
+	return nil
+}
+
+// park returns a group to wait in, or nil if there is something to read.
+func (cur *Cursor) park() (*group, error) {
+	c := cur.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := cur.fault(); err != nil {
+		return nil, err
+	}
+	if cur.pos < c.log.next {
+		return nil, nil
+	}
+	cur.advance(c.revision())
+	return c.park(cur.interest), nil
+}
+
+// unpark leaves the group. As long as that was not woken, nothing in the log
+// concerns the cursor.
+func (cur *Cursor) unpark(g *group) {
+	c := cur.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leave(cur.interest, g) {
+		cur.pos = c.log.next
+		cur.advance(c.revision())
+		return
+	}
+	cur.pos = max(cur.pos, g.pos)
+}
+
+func (cur *Cursor) advance(rev storage.Revision) {
+	if rev > cur.Revision() {
+		cur.revision.Store(int64(rev))
+	}
+}
+
+// event returns what a change is to one who sees only what the query selects.
+func (m *matcher) event(r *record) (Event, bool) {
+	was, is := m.matches(r.old), m.matches(r.new)
+	switch {
+	case was && is:
+		return Event{Modified, r.new, r.revision}, true
+	case is:
+		return Event{Added, r.new, r.revision}, true
+	case was:
+		return Event{Deleted, r.last(), r.revision}, true
+	}
+	return Event{}, false
+}
+
+// readHistory delivers what happened before the log begins.
+func (cur *Cursor) readHistory(ctx context.Context) ([]Event, error) {
+	records, err := cur.cache.hub.history(ctx, cur.cache, cur.skip, cur.history)
+	if err != nil {
+		return nil, err
+	}
+	var events []Event
+	for _, r := range records {
+		if ev, ok := cur.match.event(r); ok {
+			events = append(events, ev)
+		}
+	}
+	cur.advance(cur.history)
+	cur.skip, cur.history = cur.history, 0
+	return slices.Clip(events), nil
+}

@@ -1,0 +1,250 @@
+package watch
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+)
+
+// Entry is one object at one revision. It never changes; everything beyond its
+// bytes is made on demand. All methods are safe for concurrent use.
+type Entry struct {
+	key      string // "namespace/name"
+	revision storage.Revision
+	body     atomic.Pointer[body]
+	labels   atomic.Pointer[[]string] // key, value, key, value, ...
+	forms    atomic.Pointer[form]
+	object   atomic.Pointer[weak.Pointer[meta.Object]]
+}
+
+// body is the JSON text, with (spliced) or without its resourceVersion. Only one
+// of the two is kept.
+type body struct {
+	bytes   []byte
+	spliced bool
+}
+
+// FormKey names a representation of an object: whatever distinguishes the bytes
+// that callers may get. The zero FormKey is free for use too.
+type FormKey struct {
+	Version string // served version
+	Media   uint8  // media type
+	View    uint8  // full object, metadata only, table row, ...
+}
+
+type formKey struct {
+	FormKey
+	event EventType // 0: the object itself; else framed as such an event
+}
+
+// form is one kept representation; forms of an entry are a list.
+type form struct {
+	key   formKey
+	mu    sync.Mutex // held while the bytes are made
+	bytes atomic.Pointer[[]byte]
+	next  *form
+}
+
+// NewEntry returns an entry of an object outside of any cache, such as one that
+// is about to be written. stored is its JSON without resourceVersion, which the
+// entry keeps.
+func NewEntry(key meta.Key, revision storage.Revision, stored []byte) *Entry {
+	return newEntry(key.Namespace+"/"+key.Name, revision, stored)
+}
+
+func newEntry(key string, revision storage.Revision, stored []byte) *Entry {
+	e := &Entry{key: key, revision: revision}
+	e.body.Store(&body{bytes: stored})
+	return e
+}
+
+// at returns the same object with another resourceVersion.
+func (e *Entry) at(revision storage.Revision) *Entry { return newEntry(e.key, revision, e.Stored()) }
+
+// Key returns the namespace and name.
+func (e *Entry) Key() meta.Key {
+	namespace, name, _ := strings.Cut(e.key, "/")
+	return meta.Key{Namespace: namespace, Name: name}
+}
+
+// Revision returns the revision that is the object's resourceVersion.
+func (e *Entry) Revision() storage.Revision { return e.revision }
+
+// Size returns the length of the JSON text in bytes, about.
+func (e *Entry) Size() int { return len(e.body.Load().bytes) }
+
+// Stored returns the JSON text as it is stored, without resourceVersion. It is
+// shared and must not be modified.
+func (e *Entry) Stored() []byte {
+	b := e.body.Load()
+	if !b.spliced {
+		return b.bytes
+	}
+	head := []byte(`"metadata":{"resourceVersion":"` + strconv.FormatInt(int64(e.revision), 10) + `"`)
+	i := bytes.Index(b.bytes, head)
+	if i < 0 {
+		return b.bytes
+	}
+	end := i + len(head)
+	if end < len(b.bytes) && b.bytes[end] == ',' {
+		end++
+	}
+	return slices.Concat(b.bytes[:i+len(`"metadata":{`)], b.bytes[end:])
+}
+
+// JSON returns the JSON text with its resourceVersion. It is shared and must not
+// be modified.
+func (e *Entry) JSON() []byte {
+	b := e.body.Load()
+	if b.spliced || e.revision == 0 {
+		return b.bytes
+	}
+	spliced := codec.Splice(make([]byte, 0, len(b.bytes)+42), b.bytes, int64(e.revision))
+	e.body.Store(&body{bytes: spliced, spliced: true})
+	return spliced
+}
+
+// Object returns the decoded object with its resourceVersion. It is shared by
+// all callers and must not be modified: Clone it first. Bytes that are no JSON
+// object give one that has only its name.
+func (e *Entry) Object() *meta.Object {
+	kept := e.object.Load()
+	if kept != nil {
+		if o := kept.Value(); o != nil {
+			return o
+		}
+	}
+	o := e.Decode()
+	w := weak.Make(o)
+	if !e.object.CompareAndSwap(kept, &w) {
+		// Somebody else was faster: share theirs.
+		if now := e.object.Load(); now != nil {
+			if other := now.Value(); other != nil {
+				return other
+			}
+		}
+	}
+	return o
+}
+
+// Decode returns the decoded object, the caller's own.
+func (e *Entry) Decode() *meta.Object {
+	tree, _, err := codec.DecodeJSON(e.body.Load().bytes, codec.Limits{})
+	o := meta.NewObject(tree)
+	if err != nil {
+		k := e.Key()
+		o.SetName(k.Name)
+		o.SetNamespace(k.Namespace)
+	}
+	if e.revision != 0 {
+		o.SetResourceVersion(strconv.FormatInt(int64(e.revision), 10))
+	}
+	return o
+}
+
+// Label returns the value of a label, and whether it is there.
+func (e *Entry) Label(key string) (string, bool) {
+	pairs := e.labelPairs()
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i] == key {
+			return pairs[i+1], true
+		}
+	}
+	return "", false
+}
+
+// Labels returns the labels as a new map.
+func (e *Entry) Labels() map[string]string {
+	pairs := e.labelPairs()
+	m := make(map[string]string, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return m
+}
+
+func (e *Entry) labelPairs() []string {
+	if p := e.labels.Load(); p != nil {
+		return *p
+	}
+	var pairs []string
+	eachField(findField(e.body.Load().bytes, "metadata", "labels"), func(key, value []byte) bool {
+		if value[0] == '"' {
+			pairs = append(pairs, unquote(key), unquote(value))
+		}
+		return true
+	})
+	e.labels.Store(&pairs)
+	return pairs
+}
+
+// Field returns the string, number or boolean at a path as text; "" if there is
+// none.
+func (e *Entry) Field(path ...string) string {
+	return scalar(findField(e.body.Load().bytes, path...))
+}
+
+// Form returns another representation of the object: what make returned when
+// it was first asked for this key. make runs once, unless it fails or the form
+// was dropped meanwhile. The bytes are shared and must not be modified.
+func (e *Entry) Form(key FormKey, make func() ([]byte, error)) ([]byte, error) {
+	return e.form(formKey{FormKey: key}, make)
+}
+
+// DropForms forgets the kept representations.
+func (e *Entry) DropForms() { e.forms.Store(nil) }
+
+// dropFrames forgets the representations if some are framed as events.
+func (e *Entry) dropFrames() {
+	for f := e.forms.Load(); f != nil; f = f.next {
+		if f.key.event != 0 {
+			e.DropForms()
+			return
+		}
+	}
+}
+
+func (e *Entry) form(key formKey, make func() ([]byte, error)) ([]byte, error) {
+	f := e.findForm(key)
+	if b := f.bytes.Load(); b != nil {
+		return *b, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b := f.bytes.Load(); b != nil {
+		return *b, nil
+	}
+	b, err := make()
+	if err != nil {
+		return nil, err
+	}
+	f.bytes.Store(&b)
+	return b, nil
+}
+
+func (e *Entry) findForm(key formKey) *form {
+	var made *form
+	for {
+		head := e.forms.Load()
+		for f := head; f != nil; f = f.next {
+			if f.key == key {
+				return f
+			}
+		}
+		if made == nil {
+			made = &form{key: key}
+		}
+		made.next = head
+		if e.forms.CompareAndSwap(head, made) {
+			return made
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package watch
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+)
+
+// Feed is a cursor over the changes of several types, with decoded objects. It
+// implements registry.Feed and has no goroutine.
+type Feed struct {
+	hub      *Hub
+	types    []meta.GroupResource // none: all
+	parts    map[*Cache]*Cursor
+	held     []registry.Change // read already, newer than revision
+	revision storage.Revision
+}
+
+var _ registry.Feed = (*Feed)(nil)
+
+// feedWait is a feed that waits for a change of one of its caches (nil: of any).
+type feedWait struct {
+	caches []*Cache
+	woken  chan struct{}
+}
+
+// Feed returns a feed of the types given, or of all types, also those to come,
+// if none is given. Its first Pull returns the current objects.
+func (h *Hub) Feed(types ...meta.GroupResource) *Feed {
+	return &Feed{hub: h, types: types, parts: make(map[*Cache]*Cursor)}
+}
+
+// Pull implements registry.Feed. Changes are in revision order; the objects that
+// were there at first come before them, in the order of their types and keys.
+// After a type was dropped its changes continue.
+func (f *Feed) Pull() (changes []registry.Change, reset bool) {
+	upTo := f.hub.Revision()
+	changes, f.held = f.held, nil
+	for _, c := range f.caches() {
+		cur := f.parts[c]
+		if cur == nil {
+			changes = append(changes, f.begin(c)...)
+			continue
+		}
+		for {
+			records, err := cur.records()
+			if err != nil {
+				if f.hub.isClosed() {
+					return nil, false
+				}
+				return f.restart(), true
+			}
+			if len(records) == 0 {
+				break
+			}
+			for _, r := range records {
+				changes = append(changes, change(c, r))
+			}
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b registry.Change) int { return int(a.Revision - b.Revision) })
+	n := len(changes)
+	for n > 0 && changes[n-1].Revision > upTo {
+		n--
+	}
+	f.held = slices.Clone(changes[n:])
+	f.revision = max(f.revision, upTo)
+	return changes[:n:n], false
+}
+
+// begin returns the current objects of a type and sets the cursor after them.
+func (f *Feed) begin(c *Cache) []registry.Change {
+	entries, cur := c.WatchFrom(Query{})
+	f.parts[c] = cur
+	changes := make([]registry.Change, len(entries))
+	for i, e := range entries {
+		changes[i] = registry.Change{Resource: c.resource, Key: e.Key(), Object: e.Object(), Revision: e.revision}
+	}
+	return changes
+}
+
+// restart forgets all positions and returns the whole current state.
+func (f *Feed) restart() []registry.Change {
+	clear(f.parts)
+	f.held = nil
+	upTo := f.hub.Revision()
+	var changes []registry.Change
+	for _, c := range f.caches() {
+		changes = append(changes, f.begin(c)...)
+	}
+	f.revision = max(f.revision, upTo)
+	return changes
+}
+
+func change(c *Cache, r *record) registry.Change {
+	namespace, name, _ := strings.Cut(r.key(), "/")
+	ch := registry.Change{Resource: c.resource, Key: meta.Key{Namespace: namespace, Name: name}, Revision: r.revision}
+	if r.old != nil {
+		ch.Old = r.old.Object()
+	}
+	if r.new != nil {
+		ch.Object = r.new.Object()
+	}
+	return ch
+}
+
+// Wait implements registry.Feed. It fails with the context's error, or with
+// ErrClosed when the hub is closed.
+func (f *Feed) Wait(ctx context.Context) error {
+	w := f.hub.feedWait(f)
+	if w == nil {
+		if f.hub.isClosed() {
+			return ErrClosed
+		}
+		return nil
+	}
+	select {
+	case <-w.woken:
+		if f.hub.isClosed() {
+			return ErrClosed
+		}
+		return nil
+	case <-ctx.Done():
+		f.hub.leaveFeed(w)
+		return ctx.Err()
+	}
+}
+
+// Revision implements registry.Feed.
+func (f *Feed) Revision() storage.Revision { return f.revision }
+
+// Close implements registry.Feed.
+func (f *Feed) Close() { clear(f.parts) }
+
+func (f *Feed) caches() []*Cache {
+	if len(f.types) == 0 {
+		return f.hub.all()
+	}
+	caches := make([]*Cache, len(f.types))
+	for i, r := range f.types {
+		caches[i] = f.hub.Cache(r)
+	}
+	return caches
+}
+
+// ready reports whether Pull would return something.
+func (f *Feed) ready() bool {
+	if len(f.held) > 0 && f.held[0].Revision <= f.hub.Revision() {
+		return true
+	}
+	for _, c := range f.caches() {
+		cur := f.parts[c]
+		if cur == nil {
+			if c.Len() > 0 {
+				return true
+			}
+			continue
+		}
+		c.mu.RLock()
+		more := cur.pos < c.log.next
+		c.mu.RUnlock()
+		if more {
+			return true
+		}
+	}
+	return false
+}
+
+// feedWait registers a feed that waits, or returns nil if it need not.
+func (h *Hub) feedWait(f *Feed) *feedWait {
+	w := &feedWait{woken: make(chan struct{})}
+	if len(f.types) > 0 {
+		w.caches = f.caches()
+	}
+	h.waits.Lock()
+	defer h.waits.Unlock()
+	if h.isClosed() || f.ready() {
+		return nil
+	}
+	h.waits.feeds = append(h.waits.feeds, w)
+	return w
+}
+
+func (h *Hub) leaveFeed(w *feedWait) {
+	h.waits.Lock()
+	defer h.waits.Unlock()
+	if i := slices.Index(h.waits.feeds, w); i >= 0 {
+		h.waits.feeds = slices.Delete(h.waits.feeds, i, i+1)
+	}
+}
+
+// wakeFeeds wakes the feeds that wait for a cache; nil: all.
+func (h *Hub) wakeFeeds(c *Cache) {
+	h.waits.Lock()
+	defer h.waits.Unlock()
+	h.waits.feeds = slices.DeleteFunc(h.waits.feeds, func(w *feedWait) bool {
+		if c != nil && w.caches != nil && !slices.Contains(w.caches, c) {
+			return false
+		}
+		close(w.woken)
+		return true
+	})
+}
+
+// records returns the raw changes that are there, a run at most.
+func (cur *Cursor) records() ([]*record, error) {
+	c := cur.cache
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if cur.pos < c.log.first {
+		return nil, ErrGone
+	}
+	run := c.log.run(cur.pos)
+	records := make([]*record, len(run))
+	for i := range run {
+		records[i] = run[i].Load()
+	}
+	cur.pos += uint64(len(run))
+	return records, nil
+}

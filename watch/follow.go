@@ -1,0 +1,168 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"time"
+
+	"orch.io/controlplane/storage"
+)
+
+// Pauses after a watch of the backend was lost or a reload failed.
+const (
+	firstPause = 5 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// follow applies what the backend commits until the context ends or the backend
+// is closed. A lost watch is taken up again; if history was lost too, the
+// differences are found by reading everything.
+func (h *Hub) follow(ctx context.Context) {
+	defer close(h.done)
+	defer h.end()
+	pause := firstPause
+	for {
+		before := h.Revision()
+		err := h.watchBackend(ctx)
+		if errors.Is(err, storage.ErrCompacted) {
+			err = h.reload(ctx)
+		}
+		if ctx.Err() != nil || errors.Is(err, storage.ErrClosed) {
+			return
+		}
+		if h.Revision() > before {
+			pause = firstPause
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// end wakes everybody for good.
+func (h *Hub) end() {
+	h.closed.Store(true)
+	for _, c := range h.all() {
+		c.mu.Lock()
+		c.wakeAll()
+		c.mu.Unlock()
+	}
+	h.wakeFeeds(nil)
+}
+
+func (h *Hub) watchBackend(ctx context.Context) error {
+	for ev, err := range h.backend.Watch(ctx, "", h.Revision()) {
+		if err != nil {
+			return err
+		}
+		var e *Entry
+		c, key := h.cacheOf(ev.Key)
+		if c != nil && !ev.Deleted() {
+			e = newEntry(key, ev.Revision, ev.Value)
+		}
+		h.apply(c, key, ev.Revision, e)
+	}
+	return nil
+}
+
+// apply takes one change into its cache (nil: it concerns none) and counts it.
+func (h *Hub) apply(c *Cache, key string, rev storage.Revision, e *Entry) {
+	now := time.Now()
+	if c != nil {
+		c.apply(key, rev, e, now)
+	}
+	h.advance(rev)
+	if c != nil {
+		h.wakeFeeds(c)
+	}
+	if now.Sub(h.swept) > h.options.Retain/4 {
+		h.swept = now
+		for _, c := range h.all() {
+			c.sweep(now)
+		}
+	}
+}
+
+// difference is a change found by reload.
+type difference struct {
+	cache    *Cache
+	key      string
+	revision storage.Revision
+	entry    *Entry
+}
+
+// reload reads everything and applies the differences as changes.
+func (h *Hub) reload(ctx context.Context) error {
+	rev, records, err := h.backend.Scan(ctx, "", "", 0)
+	if err != nil {
+		return err
+	}
+	var found []difference
+	seen := make(map[*Cache]map[string]bool)
+	for rec, err := range records {
+		if err != nil {
+			return err
+		}
+		c, key := h.cacheOf(rec.Key)
+		if c == nil {
+			continue
+		}
+		if seen[c] == nil {
+			seen[c] = make(map[string]bool)
+		}
+		seen[c][key] = true
+		if old, ok := c.tree.Get(key); !ok || old.revision != rec.Revision {
+			found = append(found, difference{c, key, rec.Revision, newEntry(key, rec.Revision, rec.Value)})
+		}
+	}
+	found = append(found, h.deletions(rev, found, seen)...)
+	sort.SliceStable(found, func(i, j int) bool { return found[i].revision < found[j].revision })
+	for _, c := range h.all() {
+		c.mu.Lock()
+		c.exact = rev
+		c.mu.Unlock()
+	}
+	for _, d := range found {
+		h.apply(d.cache, d.key, d.revision, d.entry)
+	}
+	h.caches.Lock()
+	h.caches.base = rev
+	h.caches.Unlock()
+	h.advance(rev)
+	return nil
+}
+
+// deletions returns the objects that are gone. The revisions at which they went
+// are unknown; each gets one of its own, as late as possible, so that a watch can
+// be resumed between any two changes.
+func (h *Hub) deletions(rev storage.Revision, changed []difference, seen map[*Cache]map[string]bool) []difference {
+	taken := make(map[storage.Revision]bool, len(changed))
+	for _, d := range changed {
+		taken[d.revision] = true
+	}
+	var gone []difference
+	for _, c := range h.all() {
+		c.tree.Scan(func(key string, _ *Entry) bool {
+			if !seen[c][key] {
+				gone = append(gone, difference{cache: c, key: key})
+			}
+			return true
+		})
+	}
+	free := rev
+	for i := range slices.Backward(gone) {
+		for taken[free] && free > h.Revision()+1 {
+			free--
+		}
+		gone[i].revision = free
+		taken[free] = true
+	}
+	return gone
+}

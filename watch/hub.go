@@ -1,0 +1,286 @@
+package watch
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+)
+
+// Options bound what a Hub keeps beside the current objects. Zero fields mean
+// the defaults.
+type Options struct {
+	// Retain is how long changes and states for paging are kept; 5 minutes.
+	Retain time.Duration
+	// MaxEvents bounds the changes kept for each resource type; 65,536.
+	MaxEvents int
+	// MaxBytes bounds the bytes of the objects in those changes; 64 MiB.
+	MaxBytes int64
+	// MaxSnapshots bounds the old states kept for paging of each type; 64.
+	MaxSnapshots int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Retain <= 0 {
+		o.Retain = 5 * time.Minute
+	}
+	if o.MaxEvents <= 0 {
+		o.MaxEvents = 1 << 16
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 64 << 20
+	}
+	if o.MaxSnapshots <= 0 {
+		o.MaxSnapshots = 64
+	}
+	return o
+}
+
+// Hub follows one backend and keeps a Cache for each resource type, a key prefix
+// "resource.group/". All methods are safe for concurrent use.
+type Hub struct {
+	backend storage.Backend
+	options Options
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the goroutine has ended
+
+	revision atomic.Int64
+	closed   atomic.Bool
+
+	caches struct {
+		sync.RWMutex
+		base storage.Revision // an unknown type had no objects since then
+		by   map[string]*Cache
+		list []*Cache // in the order they were made
+	}
+	waits struct {
+		sync.Mutex
+		gates gateHeap
+		by    map[storage.Revision]*gate
+		feeds []*feedWait
+	}
+	swept time.Time // by the goroutine
+}
+
+// Open reads the current objects and then follows the backend until Close.
+func Open(ctx context.Context, b storage.Backend, o Options) (*Hub, error) {
+	h := &Hub{backend: b, options: o.withDefaults(), done: make(chan struct{})}
+	h.caches.by = make(map[string]*Cache)
+	h.waits.by = make(map[storage.Revision]*gate)
+	rev, records, err := b.Scan(ctx, "", "", 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading the current objects: %w", err)
+	}
+	h.caches.base = rev
+	for rec, err := range records {
+		if err != nil {
+			return nil, fmt.Errorf("reading the current objects: %w", err)
+		}
+		if c, key := h.cacheOf(rec.Key); c != nil {
+			c.load(key, newEntry(key, rec.Revision, rec.Value))
+		}
+	}
+	h.revision.Store(int64(rev))
+	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	h.cancel = cancel
+	go h.follow(follow)
+	return h, nil
+}
+
+// Close ends all cursors, feeds and waits with ErrClosed, and waits for the
+// hub's goroutine. The backend stays open.
+func (h *Hub) Close() error {
+	h.cancel()
+	<-h.done
+	return nil
+}
+
+// Revision returns the newest revision that all caches show.
+func (h *Hub) Revision() storage.Revision { return storage.Revision(h.revision.Load()) }
+
+// Cache returns the cache of a resource type, named as in storage keys. It is
+// the same one at every call.
+func (h *Hub) Cache(r meta.GroupResource) *Cache { return h.cache(r.String() + "/") }
+
+// Drop ends the watches of a type that is not served any more with ErrEnded and
+// forgets its declared fields. Objects that the backend still has stay known.
+func (h *Hub) Drop(r meta.GroupResource) {
+	c := h.Cache(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended++
+	c.index = nil
+	c.wakeAll()
+}
+
+// cacheOf returns the cache that a storage key belongs to and the key within it.
+func (h *Hub) cacheOf(key string) (*Cache, string) {
+	i := strings.IndexByte(key, '/')
+	if i < 0 || strings.IndexByte(key[i+1:], '/') < 0 {
+		return nil, ""
+	}
+	return h.cache(key[:i+1]), key[i+1:]
+}
+
+func (h *Hub) cache(prefix string) *Cache {
+	h.caches.RLock()
+	c := h.caches.by[prefix]
+	h.caches.RUnlock()
+	if c != nil {
+		return c
+	}
+	h.caches.Lock()
+	defer h.caches.Unlock()
+	if c = h.caches.by[prefix]; c == nil {
+		r, _, _ := registry.ParseStorageKey(prefix + "/")
+		c = newCache(h, r, strings.Clone(prefix), h.caches.base)
+		h.caches.by[c.prefix] = c
+		h.caches.list = append(h.caches.list, c)
+	}
+	return c
+}
+
+// all returns the caches there are; the result is not written any more.
+func (h *Hub) all() []*Cache {
+	h.caches.RLock()
+	defer h.caches.RUnlock()
+	return h.caches.list[:len(h.caches.list):len(h.caches.list)]
+}
+
+func (h *Hub) isClosed() bool { return h.closed.Load() }
+
+// gate is where all wait who want to see one revision.
+type gate struct {
+	revision storage.Revision
+	members  int
+	place    int // in the heap
+	open     chan struct{}
+}
+
+// Wait returns when all caches show a revision, or when the context ends or the
+// hub is closed, with that error.
+func (h *Hub) Wait(ctx context.Context, rev storage.Revision) error {
+	if h.Revision() >= rev {
+		return nil
+	}
+	g := h.enter(rev)
+	if g == nil {
+		return nil
+	}
+	select {
+	case <-g.open:
+		return nil
+	case <-h.done:
+		return ErrClosed
+	case <-ctx.Done():
+		h.leave(g)
+		return ctx.Err()
+	}
+}
+
+// enter returns the gate of a revision, or nil if that has come.
+func (h *Hub) enter(rev storage.Revision) *gate {
+	h.waits.Lock()
+	defer h.waits.Unlock()
+	if h.Revision() >= rev {
+		return nil
+	}
+	g := h.waits.by[rev]
+	if g == nil {
+		g = &gate{revision: rev, open: make(chan struct{})}
+		h.waits.by[rev] = g
+		heap.Push(&h.waits.gates, g)
+	}
+	g.members++
+	return g
+}
+
+func (h *Hub) leave(g *gate) {
+	h.waits.Lock()
+	defer h.waits.Unlock()
+	if g.members--; g.members == 0 && h.waits.by[g.revision] == g {
+		delete(h.waits.by, g.revision)
+		heap.Remove(&h.waits.gates, g.place)
+	}
+}
+
+// advance tells that all caches show a revision now.
+func (h *Hub) advance(rev storage.Revision) {
+	h.waits.Lock()
+	defer h.waits.Unlock()
+	h.revision.Store(max(h.revision.Load(), int64(rev)))
+	for len(h.waits.gates) > 0 && h.waits.gates[0].revision <= rev {
+		g := heap.Pop(&h.waits.gates).(*gate)
+		delete(h.waits.by, g.revision)
+		close(g.open)
+	}
+}
+
+type gateHeap []*gate
+
+func (q gateHeap) Len() int           { return len(q) }
+func (q gateHeap) Less(i, j int) bool { return q[i].revision < q[j].revision }
+func (q gateHeap) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+func (q *gateHeap) Push(x any) {
+	g := x.(*gate)
+	g.place = len(*q)
+	*q = append(*q, g)
+}
+
+func (q *gateHeap) Pop() any {
+	last := len(*q) - 1
+	g := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return g
+}
+
+// history returns the changes of one type after a revision up to and including
+// another, as the backend remembers them.
+func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revision) ([]*record, error) {
+	prefix := c.prefix
+	if last <= c.base {
+		prefix = "" // the change that ends the history may be another type's
+	}
+	var records []*record
+	for ev, err := range h.backend.Watch(ctx, prefix, after) {
+		if err != nil {
+			return nil, gone(err)
+		}
+		if ev.Revision <= last && strings.HasPrefix(ev.Key, c.prefix) {
+			if records = append(records, newRecord(ev, ev.Key[len(c.prefix):])); len(records) > h.options.MaxEvents {
+				return nil, ErrGone
+			}
+		}
+		if ev.Revision >= last {
+			return records, nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return nil, errors.New("the backend's watch ended")
+}
+
+func newRecord(ev storage.Event, key string) *record {
+	r := &record{revision: ev.Revision}
+	if ev.Prev.Revision != 0 {
+		r.old = newEntry(key, ev.Prev.Revision, ev.Prev.Value)
+	}
+	if !ev.Deleted() {
+		r.new = newEntry(key, ev.Revision, ev.Value)
+	}
+	return r
+}

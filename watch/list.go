@@ -1,0 +1,218 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"sync/atomic"
+	"time"
+
+	"orch.io/controlplane/storage"
+)
+
+// Page is a part of a list.
+type Page struct {
+	Entries  []*Entry
+	Revision storage.Revision // the one consistent state that all pages show
+	Next     string           // where the next page starts, "" after the last one
+	// Remaining is the number of objects after this page, in the namespace that
+	// was asked for. It disregards selectors, so it means nothing with them.
+	Remaining int64
+}
+
+// pin keeps an old state for the pages that follow.
+type pin struct {
+	revision storage.Revision
+	*snapshot
+}
+
+// List returns the newest objects that the query selects in the order of their
+// keys: those from start on (a Page's Next), limit at most (0: all). If there
+// are more, the state is kept for ListAt, for a time and a number of states that
+// Options bound.
+func (c *Cache) List(q Query, start string, limit int) Page {
+	m := c.matcher(q)
+	s, rev := c.snapshotNow()
+	p := s.page(&m, start, limit)
+	p.Revision = rev
+	if p.Next != "" {
+		c.pin(rev, s)
+	}
+	return p
+}
+
+// ListAt returns a page of the objects as they were at exactly a revision. It
+// fails with ErrGone if that is forgotten by cache and backend, and with
+// storage.ErrFuture if it has not come yet.
+func (c *Cache) ListAt(ctx context.Context, rev storage.Revision, q Query, start string, limit int) (Page, error) {
+	s, err := c.snapshotAt(ctx, rev)
+	if err != nil {
+		return Page{}, err
+	}
+	m := c.matcher(q)
+	p := s.page(&m, start, limit)
+	p.Revision = rev
+	if p.Next != "" {
+		c.pin(rev, s)
+	}
+	return p, nil
+}
+
+// snapshotAt returns the objects at a revision from the nearest source.
+func (c *Cache) snapshotAt(ctx context.Context, rev storage.Revision) (*snapshot, error) {
+	s, undo, err := c.nearest(rev)
+	if err != nil || s != nil && undo == nil {
+		return s, err
+	}
+	if s == nil {
+		return c.scanAt(ctx, rev)
+	}
+	s = &snapshot{tree: s.tree}
+	for _, run := range slices.Backward(undo) {
+		for i := len(run) - 1; i >= 0; i-- {
+			switch r := run[i].Load(); {
+			case r == nil: // forgotten meanwhile
+				return c.scanAt(ctx, rev)
+			case r.revision <= rev:
+				return s, nil
+			case r.old != nil:
+				s.tree.Set(r.old.key, r.old)
+			default:
+				s.tree.Delete(r.new.key)
+			}
+		}
+	}
+	return s, nil
+}
+
+type slots = []atomic.Pointer[record]
+
+// nearest returns a state in memory and the records to undo from there. If there
+// are any, the state is the caller's own copy. No state: it is not in memory.
+func (c *Cache) nearest(rev storage.Revision) (*snapshot, []slots, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if rev > c.revision() {
+		return nil, nil, storage.ErrFuture
+	}
+	for _, p := range c.pins {
+		if p.revision == rev {
+			return p.snapshot, nil, nil
+		}
+	}
+	if rev < c.exact || rev < c.log.floor {
+		return nil, nil, nil
+	}
+	if rev >= c.last {
+		return c.snapshotLocked(), nil, nil
+	}
+	var runs []slots
+	for pos := c.log.after(rev); pos < c.log.next; {
+		run := c.log.run(pos)
+		runs = append(runs, run)
+		pos += uint64(len(run))
+	}
+	return &snapshot{tree: c.tree.Copy()}, runs, nil
+}
+
+// scanAt reads a state from the backend. Objects that are in memory are shared.
+func (c *Cache) scanAt(ctx context.Context, rev storage.Revision) (*snapshot, error) {
+	_, records, err := c.hub.backend.Scan(ctx, c.prefix, "", rev)
+	if err != nil {
+		return nil, gone(err)
+	}
+	now, _ := c.snapshotNow()
+	s := &snapshot{tree: new(tree)}
+	for rec, err := range records {
+		if err != nil {
+			return nil, gone(err)
+		}
+		key := rec.Key[len(c.prefix):]
+		e, ok := now.tree.Get(key)
+		if !ok || e.revision != rec.Revision {
+			e = newEntry(key, rec.Revision, rec.Value)
+		}
+		s.tree.Set(key, e)
+	}
+	return s, nil
+}
+
+func gone(err error) error {
+	if errors.Is(err, storage.ErrCompacted) {
+		return ErrGone
+	}
+	return err
+}
+
+// pin keeps a state; the oldest ones make room.
+func (c *Cache) pin(rev storage.Revision, s *snapshot) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.pins, func(p pin) bool { return p.revision == rev }) {
+		return
+	}
+	c.forgetPins(now)
+	if len(c.pins) >= c.hub.options.MaxSnapshots {
+		c.pins = slices.Delete(c.pins, 0, 1)
+	}
+	c.pins = append(c.pins, pin{rev, &snapshot{tree: s.tree, made: now}})
+}
+
+// forgetPins drops the states that are too old; the caller holds the lock.
+func (c *Cache) forgetPins(now time.Time) {
+	n := 0
+	for n < len(c.pins) && now.Sub(c.pins[n].made) > c.hub.options.Retain {
+		n++
+	}
+	if n > 0 {
+		c.pins = slices.Delete(c.pins, 0, n)
+	}
+}
+
+// page returns the objects from start on that m selects, limit at most.
+func (s *snapshot) page(m *matcher, start string, limit int) Page {
+	p := Page{}
+	lo, hi := m.keyRange()
+	if m.none {
+		return p
+	}
+	if !m.Selective() && m.Name == "" && limit <= 0 {
+		p.Entries = make([]*Entry, 0, max(0, s.end(hi)-s.rank(max(lo, start))))
+	}
+	s.tree.Ascend(max(lo, start), func(key string, e *Entry) bool {
+		if hi != "" && key >= hi {
+			return false
+		}
+		if !m.matches(e) {
+			return true
+		}
+		if limit > 0 && len(p.Entries) == limit {
+			p.Next = key
+			return false
+		}
+		p.Entries = append(p.Entries, e)
+		return true
+	})
+	if p.Next != "" {
+		p.Remaining = int64(s.end(hi) - s.rank(p.Next))
+	}
+	return p
+}
+
+// end returns how many keys come before hi; "" stands for the end.
+func (s *snapshot) end(hi string) int {
+	if hi == "" {
+		return s.tree.Len()
+	}
+	return s.rank(hi)
+}
+
+// rank returns how many keys come before key.
+func (s *snapshot) rank(key string) int {
+	return sort.Search(s.tree.Len(), func(i int) bool {
+		k, _, _ := s.tree.GetAt(i)
+		return k >= key
+	})
+}

@@ -1,0 +1,112 @@
+package watch
+
+import (
+	"strings"
+)
+
+// interest is what a parked cursor waits for: changes of one object, of one
+// namespace, of objects with a field's value, or of any object. Everything that
+// the cursor's query can match is under its interest.
+type interest struct {
+	kind interestKind
+	a, b string
+}
+
+type interestKind uint8
+
+const (
+	anyObject   interestKind = iota
+	inNamespace              // a: namespace
+	withName                 // a: namespace ("" for any), b: name
+	withField                // a: field, b: value
+)
+
+// group is the parked cursors of one interest. They are woken together.
+type group struct {
+	woken   chan struct{}
+	members int
+	pos     uint64 // of the record that woke them; set before woken is closed
+}
+
+// interest returns the narrowest interest of a query.
+func (c *Cache) interest(m *matcher) interest {
+	if m.Name != "" {
+		return interest{withName, m.Namespace, m.Name}
+	}
+	if m.Query.Field == nil {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		for _, f := range c.index {
+			if v, ok := m.Fields.Value(f.Name); ok {
+				return interest{withField, f.Name, v}
+			}
+		}
+	}
+	if m.Namespace != "" {
+		return interest{kind: inNamespace, a: m.Namespace}
+	}
+	return interest{}
+}
+
+// park returns the group to wait in; the caller holds the lock.
+func (c *Cache) park(i interest) *group {
+	g := c.parked[i]
+	if g == nil {
+		g = &group{woken: make(chan struct{})}
+		c.parked[i] = g
+	}
+	g.members++
+	return g
+}
+
+// leave takes a cursor out of the group that it waited in and reports whether
+// the group was not woken; the caller holds the lock.
+func (c *Cache) leave(i interest, g *group) bool {
+	if c.parked[i] != g {
+		return false
+	}
+	if g.members--; g.members == 0 {
+		delete(c.parked, i)
+	}
+	return true
+}
+
+func (c *Cache) wake(i interest, pos uint64) {
+	if g := c.parked[i]; g != nil {
+		delete(c.parked, i)
+		g.pos = pos
+		close(g.woken)
+	}
+}
+
+func (c *Cache) wakeAll() {
+	for i := range c.parked {
+		c.wake(i, c.log.next)
+	}
+}
+
+// publish appends a record and wakes those whom it can interest; the caller
+// holds the lock.
+func (c *Cache) publish(r *record) {
+	pos := c.log.next
+	c.log.add(r)
+	if len(c.parked) == 0 {
+		return
+	}
+	namespace, name, _ := strings.Cut(r.key(), "/")
+	c.wake(interest{}, pos)
+	c.wake(interest{inNamespace, namespace, ""}, pos)
+	c.wake(interest{withName, namespace, name}, pos)
+	c.wake(interest{withName, "", name}, pos)
+	for i := range c.index {
+		if len(c.parked) == 0 {
+			return
+		}
+		f := &c.index[i]
+		for _, e := range [...]*Entry{r.old, r.new} {
+			if e != nil {
+				c.wake(interest{withField, f.Name, indexed(e, f)}, pos)
+			}
+		}
+	}
+}
