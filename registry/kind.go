@@ -59,6 +59,7 @@ type Behavior struct {
 	NoProtobuf    bool // no protobuf representation
 	NoUpdate      bool // neither PUT nor PATCH
 	Strategic     bool // strategic merge patch is offered
+	SelfChecked   bool // Validate says all; what the schema requires is documentation, not checked by itself
 	Fields        []SelectableField
 
 	// Name returns what is wrong with a name (or, with prefix, a

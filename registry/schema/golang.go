@@ -287,11 +287,12 @@ func emptiable(t reflect.Type) bool {
 	return t.Kind() != reflect.Struct && (t.Kind() != reflect.Array || t.Len() == 0)
 }
 
-// protobufNumber returns the field number of a tag such as "bytes,1,opt,name=x".
+// protobufNumber returns the field number of a tag such as "bytes,1,opt,name=x",
+// or of one that is the number alone.
 func protobufNumber(tag string) (int, error) {
 	parts := strings.Split(tag, ",")
-	if len(parts) < 2 {
-		return 0, fmt.Errorf("%q has no field number", tag)
+	if len(parts) == 1 {
+		parts = []string{"", tag}
 	}
 	n, err := strconv.Atoi(parts[1])
 	if err != nil || n < 1 || n > 1<<29-1 {

@@ -1,0 +1,75 @@
+package check
+
+import (
+	"maps"
+	"slices"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// Labels checks the keys and values of labels; all faults are at the map itself.
+func (f *Faults) Labels(at *Path, labels map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		f.Format(at, k, meta.CheckQualifiedName(k))
+		f.Format(at, labels[k], meta.CheckLabelValue(labels[k]))
+	}
+}
+
+// Selector checks a label selector; nil has no faults.
+func (f *Faults) Selector(at *Path, s *meta.Selector) {
+	if s == nil {
+		return
+	}
+	f.Labels(at.Field("matchLabels"), s.MatchLabels)
+	for i, e := range s.MatchExpressions {
+		f.expression(at.Field("matchExpressions").Index(i), e)
+	}
+}
+
+func (f *Faults) expression(at *Path, e meta.SelectorExpression) {
+	values := at.Field("values")
+	switch e.Operator {
+	case "In", "NotIn":
+		if len(e.Values) == 0 {
+			f.Required(values, "must be specified when `operator` is 'In' or 'NotIn'")
+		}
+	case "Exists", "DoesNotExist":
+		if len(e.Values) > 0 {
+			f.Forbidden(values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+		}
+	default:
+		f.Invalid(at.Field("operator"), e.Operator, "not a valid selector operator")
+	}
+	f.Format(at.Field("key"), e.Key, meta.CheckQualifiedName(e.Key))
+	for i, v := range e.Values {
+		f.Format(values.Index(i), v, meta.CheckLabelValue(v))
+	}
+}
+
+// Empty reports whether a selector is nil or matches everything.
+func Empty(s *meta.Selector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+}
+
+// Matches reports whether labels satisfy a selector. It is for selectors that
+// have no faults; nil matches nothing.
+func Matches(s *meta.Selector, labels map[string]string) bool {
+	if s == nil {
+		return false
+	}
+	for k, want := range s.MatchLabels {
+		if v, ok := labels[k]; !ok || v != want {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		v, ok := labels[e.Key]
+		in := ok && slices.Contains(e.Values, v)
+		switch {
+		case e.Operator == "In" && !in, e.Operator == "NotIn" && in,
+			e.Operator == "Exists" && !ok, e.Operator == "DoesNotExist" && ok:
+			return false
+		}
+	}
+	return true
+}
