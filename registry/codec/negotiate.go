@@ -76,12 +76,19 @@ func Negotiate(accept string, p names.Profile, offer Offer) (Media, error) {
 	if len(accept) > maxAcceptBytes {
 		return Media{}, notAcceptable(p, offer)
 	}
+	view := false // some view was asked for
 	for _, c := range parseAccept(accept) {
-		if m, ok := c.media(p, offer); ok {
+		m, ok := c.media(p, offer)
+		if ok {
 			return m, nil
 		}
+		view = view || m.ViewVersion != ""
 	}
-	return Media{}, notAcceptable(p, offer)
+	s := notAcceptable(p, offer)
+	if view {
+		s.Message, s.Details = "the requested view of the objects is not available here", nil
+	}
+	return Media{}, s
 }
 
 // parseAccept returns the clauses by falling quality, otherwise in order.

@@ -1,0 +1,148 @@
+package codec
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+	"sigs.k8s.io/yaml"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// DecodeYAML reads one object in YAML 1.1, of which JSON is a part, under the
+// rules of DecodeJSON. More than one document is an error; what aliases expand
+// to is bounded.
+func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string, err error) {
+	l = l.withDefaults()
+	if l.Bytes > 0 && len(data) > l.Bytes {
+		return nil, nil, tooLarge(l.Bytes)
+	}
+	text := bytes.TrimSpace(data)
+	if len(text) == 0 {
+		return nil, nil, badYAML("unexpected end, expected an object")
+	}
+	if text[0] == '{' { // most clients send JSON under the name of YAML
+		if tree, duplicates, err := DecodeJSON(data, l); err == nil {
+			return tree, duplicates, nil
+		}
+	}
+	if manyDocuments(data) {
+		return nil, nil, badYAML("more than one document")
+	}
+	asJSON, strictErr := yaml.YAMLToJSONStrict(data)
+	if strictErr != nil {
+		if asJSON, err = yaml.YAMLToJSON(data); err != nil {
+			return nil, nil, badYAML("%v", err)
+		}
+		if duplicates, err = yamlDuplicates(data, l); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(asJSON) > 64<<20 {
+		return nil, nil, badYAML("aliases expand to too much")
+	}
+	tree, _, err = DecodeJSON(asJSON, l)
+	return tree, duplicates, err
+}
+
+func badYAML(format string, args ...any) *meta.Status {
+	why := fmt.Sprintf(format, args...)
+	if len(why) > 256 {
+		why = strings.ToValidUTF8(why[:256], "") + "…"
+	}
+	return meta.BadRequest("the body is no valid YAML: %s", why)
+}
+
+// manyDocuments reports whether content follows a document marker that content
+// stands before. Markers begin a line, whatever is around them.
+func manyDocuments(data []byte) bool {
+	content, marked := false, false
+	for line := range bytes.Lines(data) {
+		trimmed := bytes.TrimSpace(line)
+		switch {
+		case len(trimmed) == 0 || trimmed[0] == '#' || line[0] == '%' && !content:
+		case bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || strings.IndexByte(" \t\r\n", line[3]) >= 0):
+			marked = marked || content
+			if rest := bytes.TrimSpace(line[3:]); len(rest) > 0 && rest[0] != '#' {
+				if marked {
+					return true
+				}
+				content = true
+			}
+		case bytes.HasPrefix(line, []byte("...")) && len(trimmed) == 3:
+			marked = marked || content
+		case marked:
+			return true
+		default:
+			content = true
+		}
+	}
+	return false
+}
+
+// yamlDuplicates returns the paths of keys that stand twice in a mapping.
+func yamlDuplicates(data []byte, l Limits) ([]string, error) {
+	var root yamlv2.MapSlice
+	if err := yamlv2.Unmarshal(data, &root); err != nil {
+		return nil, badYAML("%v", err)
+	}
+	w := yamlWalk{limits: l}
+	if err := w.value(root, 0); err != nil {
+		return nil, err
+	}
+	return w.found.duplicates, nil
+}
+
+type yamlWalk struct {
+	limits Limits
+	values int
+	found  parser // collects paths as the JSON reader does
+}
+
+func (w *yamlWalk) value(v any, depth int) error {
+	if w.values++; w.values > w.limits.Values {
+		return badYAML("more than %d values", w.limits.Values)
+	}
+	if depth > w.limits.Depth {
+		return badYAML("more than %d levels deep", w.limits.Depth)
+	}
+	w.found.limits = w.limits
+	path := &w.found.path
+	switch v := v.(type) {
+	case yamlv2.MapSlice:
+		seen := make(map[string]bool, len(v))
+		for _, item := range v {
+			key := fmt.Sprint(item.Key)
+			*path = append(*path, step{key, -1})
+			if seen[key] {
+				w.found.duplicate()
+			}
+			seen[key] = true
+			if err := w.value(item.Value, depth+1); err != nil {
+				return err
+			}
+			*path = (*path)[:len(*path)-1]
+		}
+	case []any:
+		for i, item := range v {
+			*path = append(*path, step{index: i})
+			if err := w.value(item, depth+1); err != nil {
+				return err
+			}
+			*path = (*path)[:len(*path)-1]
+		}
+	}
+	return nil
+}
+
+// EncodeYAML returns JSON as YAML with sorted keys, in the form that the
+// field's servers write.
+func EncodeYAML(data []byte) ([]byte, error) {
+	out, err := yaml.JSONToYAML(data)
+	if err != nil {
+		return nil, fmt.Errorf("codec: write YAML: %w", err)
+	}
+	return out, nil
+}

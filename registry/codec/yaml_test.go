@@ -1,0 +1,96 @@
+package codec_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+)
+
+func TestDecodeYAML(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		{"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  x: \"1\"\n  z: |\n    two\n    lines\n",
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","z":"two\nlines\n"}}`},
+		{"{apiVersion: v1, data: {x: 'yes'}}", `{"apiVersion":"v1","data":{"x":"yes"}}`},
+		{`{"a":1}`, `{"a":1}`},
+		{"name: y\nb: off\nc: 0x10\nd: 1_000\ne: 010\nf: 1e3\ng: ~\n", `{"b":false,"c":16,"d":1000,"e":8,"f":1000,"g":null,"name":true}`},
+		{"1: a\ntrue: b\n", `{"1":"a","true":"b"}`},
+		{"t: 2001-01-01T00:00:00Z\n", `{"t":"2001-01-01T00:00:00Z"}`},
+		{"k: 9223372036854775807\nm: 18446744073709551615", `{"k":9223372036854775807,"m":18446744073709552000}`},
+		{"a: &x {b: 1}\nc: *x\nd:\n  <<: *x\n  e: 2\n", `{"a":{"b":1},"c":{"b":1},"d":{"b":1,"e":2}}`},
+		{"# comment\n---\na: 1\n---\n# end\n", `{"a":1}`},
+		{"%YAML 1.1\n---\na: 1\n...\n", `{"a":1}`},
+		{"a: |\n  ---\n  b\n", `{"a":"---\nb\n"}`},
+	} {
+		tree, dup, err := codec.DecodeYAML([]byte(row.text), codec.Limits{})
+		require.NoError(t, err, row.text)
+		require.Empty(t, dup)
+		require.Equal(t, row.want, string(codec.EncodeJSON(nil, tree)), row.text)
+	}
+}
+
+func TestDecodeYAMLRefused(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'm'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 9), ","))
+	}
+	for _, text := range []string{
+		"", " \n", "a: [b", "a: 1\n---\nb: 2\n", "--- {a: 1}\n--- {b: 2}\n", "a: .nan", "a: *x", "\ta: 1", "- a", "word", "3", bomb,
+		strings.Repeat("[", 20000), "a: " + strings.Repeat("[", 1001) + strings.Repeat("]", 1001), "a: \"\\z\"", "a: 1\na: [b", "? [a, b]\n: c",
+	} {
+		_, _, err := codec.DecodeYAML([]byte(text), codec.Limits{})
+		require.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err), "%.60s: %v", text, err)
+		require.Less(t, len(err.Error()), 400)
+	}
+	_, _, err := codec.DecodeYAML([]byte("null"), codec.Limits{})
+	require.ErrorIs(t, err, codec.ErrNull)
+	_, _, err = codec.DecodeYAML([]byte("a: 1"), codec.Limits{Bytes: 2})
+	require.Equal(t, meta.ReasonRequestEntityTooLarge, meta.ReasonOf(err))
+}
+
+func TestDecodeYAMLDuplicates(t *testing.T) {
+	tree, dup, err := codec.DecodeYAML([]byte("metadata:\n  labels: {a: 1, a: 2}\nspec:\n- {k: 1}\n- {k: 1, k: 2}\nmetadata: {name: x}\n"), codec.Limits{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"metadata.labels.a", "spec[1].k", "metadata"}, dup)
+	require.Equal(t, `{"metadata":{"name":"x"},"spec":[{"k":1},{"k":2}]}`, string(codec.EncodeJSON(nil, tree)))
+}
+
+func TestEncodeYAML(t *testing.T) {
+	out, err := codec.EncodeYAML([]byte(`{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Success","details":{"name":"a","kind":"configmaps"},"items":[{"b":"true","a":"1","t":"2001-01-01T00:00:00Z","s":"two\nlines\n","big":9223372036854775807}]}`))
+	require.NoError(t, err)
+	require.Equal(t, `apiVersion: v1
+details:
+  kind: configmaps
+  name: a
+items:
+- a: "1"
+  b: "true"
+  big: 9223372036854775807
+  s: |
+    two
+    lines
+  t: "2001-01-01T00:00:00Z"
+kind: Status
+metadata: {}
+status: Success
+`, string(out))
+}
+
+func FuzzDecodeYAML(f *testing.F) {
+	for _, s := range []string{"a: 1\nb: [x, {y: z}]\n", "a: &x {b: 1}\nc: *x\n", "{a: b, a: c}", "--- a: 1\n", "a: |\n  x\n", "? a\n: b", "!!binary aGk=: 1"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tree, _, err := codec.DecodeYAML(data, codec.Limits{Bytes: 4096})
+		if err != nil {
+			return
+		}
+		if _, _, err := codec.DecodeJSON(codec.EncodeJSON(nil, tree), codec.Limits{}); err != nil {
+			t.Fatalf("%q: %v", data, err)
+		}
+	})
+}
