@@ -1,8 +1,12 @@
 package registry
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
+	"orch.io/controlplane/registry/jsonpath"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -12,4 +16,106 @@ func Age() Column {
 	return Column{Name: "Age", Type: "string", Doc: "How long ago the object was created.", Cell: func(o *meta.Object) any {
 		return meta.FormatAge(o.CreationTimestamp(), time.Now())
 	}}
+}
+
+// columns returns the columns of a table, each with its Cell: those given, with
+// the name before them unless one of them is called Name, or by default the
+// name and the time of creation.
+func (c *compiler) columns(given []Column) []Column {
+	name := Column{Name: "Name", Type: "string", Format: "name", Doc: "Name of the object, unique among its kind in its namespace.",
+		Cell: func(o *meta.Object) any { return o.Name() }}
+	if len(given) == 0 {
+		return []Column{name, {Name: "Created At", Type: "date", Doc: "When the object was created, by the server's clock.",
+			Cell: func(o *meta.Object) any { return o.String("metadata", "creationTimestamp") }}}
+	}
+	var out []Column
+	if !slices.ContainsFunc(given, func(g Column) bool { return g.Name == "Name" }) {
+		out = append(out, name)
+	}
+	for _, g := range given {
+		out = append(out, c.column(g))
+	}
+	return out
+}
+
+func (c *compiler) column(g Column) Column {
+	if g.Name == "" {
+		c.fault("a column has no name")
+	}
+	switch g.Type {
+	case "string", "integer", "number", "boolean", "date":
+	default:
+		c.fault("column %q: type %q is none of string, integer, number, boolean, date", g.Name, g.Type)
+	}
+	if g.Cell != nil {
+		return g
+	}
+	if g.JSONPath == "" {
+		c.fault("column %q has neither JSONPath nor Cell", g.Name)
+		return g
+	}
+	path, err := jsonpath.Parse(g.JSONPath)
+	if err != nil {
+		c.fault("column %q: %w", g.Name, err)
+		return g
+	}
+	kind := g.Type
+	g.Cell = func(o *meta.Object) any {
+		v, ok := path.First(o.Tree())
+		if !ok || v == nil {
+			return nil
+		}
+		return cell(v, kind, time.Now())
+	}
+	return g
+}
+
+// cell fits a value to the type of its column; what does not fit is nil. Dates
+// show as ages.
+func cell(v any, kind string, now time.Time) any {
+	switch kind {
+	case "string":
+		return cellText(v)
+	case "integer":
+		switch n := v.(type) {
+		case int64:
+			return n
+		case float64:
+			return int64(n)
+		}
+	case "number":
+		switch v.(type) {
+		case int64, float64:
+			return v
+		}
+	case "boolean":
+		if b, ok := v.(bool); ok {
+			return b
+		}
+	case "date":
+		s, ok := v.(string)
+		if !ok {
+			return nil
+		}
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return "<invalid>"
+		}
+		return meta.FormatAge(t, now)
+	}
+	return nil
+}
+
+func cellText(v any) any {
+	switch v := v.(type) {
+	case string:
+		return v
+	case map[string]any, []any:
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil
+		}
+		return string(b)
+	}
+	return fmt.Sprint(v)
 }

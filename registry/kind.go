@@ -7,6 +7,7 @@ package registry
 
 import (
 	"context"
+	"reflect"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/meta"
@@ -23,7 +24,13 @@ type Kind struct {
 	Scope                            Scope
 	Versions                         []KindVersion
 	Behavior
-	err error // of the definition; Build reports it
+	Docs *schema.Docs // the comments of its Go types, or nil
+
+	goType reflect.Type // of a kind from a Go struct, else nil
+	err    error        // of the definition; Compile reports it
+
+	// hooks adds the typed hooks to the behavior.
+	hooks func(b *Behavior, s *schema.Schema, p names.Profile) error
 }
 
 // Scope says where the objects of a kind live.
@@ -78,6 +85,10 @@ type Behavior struct {
 	// Validate returns the faults of obj beyond the schema's; old is nil on create.
 	Validate func(ctx context.Context, obj, old *meta.Object) []meta.Cause
 
+	// Changed reports whether a write raises metadata.generation. nil: anything
+	// but metadata and status changed.
+	Changed func(obj, old *meta.Object) bool
+
 	// Grace returns how a delete goes on: the grace period in seconds that the
 	// object gets. nil: none, deleted at once.
 	Grace func(obj *meta.Object, asked *int64) int64
@@ -120,14 +131,19 @@ type Subresource struct {
 	// that the kind's own Validate finds.
 	Validate func(ctx context.Context, obj, old *meta.Object) []meta.Cause
 
+	// Body is the version of the kind in the body, if that is not the item.
+	Body *Version
+
+	// WriteOnly leaves only PUT.
+	WriteOnly bool
+
+	// Show makes the body that callers see from the item; nil: the item itself.
+	Show func(obj *meta.Object) *meta.Object
+
 	// Act answers a POST (or, with Read, a GET).
 	Act  func(ctx context.Context, call *Call) (*meta.Object, error)
 	Read bool
 }
-
-// Scale is where a kind keeps what the sub-resource scale shows: paths such as
-// .spec.replicas.
-type Scale struct{ SpecReplicas, StatusReplicas, Selector string }
 
 // Column is one column of the Table representation.
 type Column struct {

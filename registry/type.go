@@ -19,7 +19,8 @@ type Type struct {
 	Storage                                 *Version
 	Behavior
 	Names  names.Profile
-	Custom bool // from a custom resource definition
+	Custom bool         // from a custom resource definition
+	Docs   *schema.Docs // field documentation that is not in the schemas, or nil
 }
 
 // Version is one served version of a Type.

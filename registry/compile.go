@@ -1,0 +1,273 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry/jsonpath"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// Compile turns a kind into the type that a server with these names serves. The
+// error joins everything that is wrong with the definition.
+func (k *Kind) Compile(p names.Profile) (*Type, error) {
+	c := &compiler{kind: k, names: p}
+	t := c.typeOf()
+	c.checkNames(t)
+	c.versions(t)
+	if len(c.faults) == 0 {
+		c.behavior(t)
+	}
+	if err := errors.Join(c.faults...); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+type compiler struct {
+	kind   *Kind
+	names  names.Profile
+	faults []error
+}
+
+func (c *compiler) fault(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Errorf("%s: %w", c.kind.describe(), fmt.Errorf(format, args...)))
+}
+
+// describe names a kind in a fault: by kind and group, and by its Go type.
+func (k *Kind) describe() string {
+	name := k.Kind
+	if name == "" {
+		name = "(no name)"
+	}
+	s := "kind " + meta.GroupKind{Group: k.Group, Kind: name}.String()
+	if k.goType != nil {
+		s += fmt.Sprintf(" (Go type %s)", k.goType)
+	}
+	return s
+}
+
+func (c *compiler) typeOf() *Type {
+	k := c.kind
+	t := &Type{
+		Group: c.names.Group(k.Group), Kind: k.Kind, ListKind: k.ListKind, Plural: k.Plural, Singular: k.Singular,
+		ShortNames: slices.Clone(k.ShortNames), Categories: slices.Clone(k.Categories),
+		Namespaced: k.Scope == Namespaced, Behavior: k.Behavior, Names: c.names, Docs: k.Docs,
+	}
+	t.Subresources = slices.Clone(k.Subresources)
+	t.Fields = slices.Clone(k.Fields)
+	lower := strings.ToLower(k.Kind)
+	if t.ListKind == "" {
+		t.ListKind = k.Kind + "List"
+	}
+	if t.Singular == "" {
+		t.Singular = lower
+	}
+	if t.Plural == "" {
+		t.Plural = lower + "s"
+	}
+	return t
+}
+
+func (c *compiler) checkNames(t *Type) {
+	k := c.kind
+	if k.err != nil {
+		c.fault("%w", k.err)
+	}
+	if k.Group == "" && k.goType != nil && !own(k.goType) {
+		c.fault("Group is empty; the core group is for built-in kinds")
+	}
+	if k.Group != "" {
+		c.form("Group", k.Group, meta.CheckDNSSubdomain)
+	}
+	if k.Kind == "" {
+		c.fault("Kind is empty")
+		return
+	}
+	if k.Kind[0] < 'A' || k.Kind[0] > 'Z' {
+		c.fault("Kind %q must begin with an upper-case letter", k.Kind)
+	}
+	c.form("Kind", strings.ToLower(k.Kind), meta.CheckDNS1035Label)
+	c.form("ListKind", strings.ToLower(t.ListKind), meta.CheckDNS1035Label)
+	c.form("Plural", t.Plural, meta.CheckDNS1035Label)
+	c.form("Singular", t.Singular, meta.CheckDNS1035Label)
+	if t.ListKind == t.Kind {
+		c.fault("ListKind is the same as Kind")
+	}
+	for _, s := range t.ShortNames {
+		c.form("ShortNames", s, meta.CheckDNS1035Label)
+	}
+	for _, s := range t.Categories {
+		c.form("Categories", s, meta.CheckDNS1035Label)
+	}
+}
+
+// own reports whether a type is of this module.
+func own(t reflect.Type) bool {
+	module := strings.TrimSuffix(reflect.TypeFor[Kind]().PkgPath(), "registry")
+	return strings.HasPrefix(t.PkgPath(), module)
+}
+
+func (c *compiler) form(what, word string, check func(string) []string) {
+	for _, why := range check(word) {
+		c.fault("%s %q %s", what, word, why)
+	}
+}
+
+func (c *compiler) versions(t *Type) {
+	storage := 0
+	for _, kv := range c.kind.Versions {
+		c.form("Version", kv.Name, meta.CheckDNS1035Label)
+		if t.Version(kv.Name) != nil {
+			c.fault("version %q is given twice", kv.Name)
+		}
+		v := &Version{Type: t, Name: kv.Name, Deprecated: kv.Deprecated, Served: kv.Served, Columns: c.columns(kv.Columns)}
+		v.Schema = c.schema(kv)
+		t.Versions = append(t.Versions, v)
+		if kv.Storage {
+			storage++
+			t.Storage = v
+		}
+	}
+	if storage != 1 {
+		c.fault("exactly one version must be the storage version, not %d", storage)
+	}
+	slices.SortStableFunc(t.Versions, func(a, b *Version) int { return CompareVersions(a.Name, b.Name) })
+}
+
+func (c *compiler) schema(kv KindVersion) *schema.Schema {
+	if kv.Schema == nil {
+		return nil
+	}
+	s, err := kv.Schema(c.names)
+	if err != nil {
+		c.fault("version %q: %w", kv.Name, err)
+		return nil
+	}
+	if s == nil {
+		return nil
+	}
+	if err := s.Seal(); err != nil {
+		c.fault("version %q: %w", kv.Name, err)
+	}
+	if !s.Struct.Canonical() {
+		return s
+	}
+	for _, f := range []string{"apiVersion", "kind"} {
+		if s.Struct.Field(f).Type() != schema.String {
+			c.fault("the field %s is missing: put meta.TypeMeta into the struct, inline", f)
+		}
+	}
+	if m := s.Struct.Field("metadata"); m == nil || m.Schema.Struct != schema.Metadata(c.names).Struct && c.kind.Act == nil {
+		c.fault("the field metadata is missing: add a meta.ObjectMeta with the json name metadata")
+	}
+	return s
+}
+
+func (c *compiler) behavior(t *Type) {
+	k := c.kind
+	if k.hooks != nil {
+		if err := k.hooks(&t.Behavior, t.Storage.Schema, c.names); err != nil {
+			c.fault("%w", err)
+		}
+	}
+	if t.Status && t.Subresource("status") == nil {
+		for _, v := range t.Versions {
+			if v.Schema != nil && v.Schema.Struct.Canonical() && v.Schema.Struct.Field("status") == nil {
+				c.fault("Status is set, but version %q has no field status", v.Name)
+			}
+		}
+		t.Subresources = append(t.Subresources, statusSubresource())
+	}
+	if t.Scale != nil && t.Subresource("scale") == nil {
+		c.scale(t)
+	}
+	c.subresources(t)
+	for i := range t.Fields {
+		c.selectable(t, &t.Fields[i])
+	}
+}
+
+func (c *compiler) subresources(t *Type) {
+	seen := map[string]bool{}
+	for _, s := range t.Subresources {
+		c.form("sub-resource", s.Name, meta.CheckDNSLabel)
+		switch {
+		case seen[s.Name]:
+			c.fault("sub-resource %q is given twice", s.Name)
+		case s.Merge == nil && s.Act == nil:
+			c.fault("sub-resource %q has neither Merge nor Act", s.Name)
+		}
+		seen[s.Name] = true
+	}
+}
+
+// selectable checks that a field leads to a scalar.
+func (c *compiler) selectable(t *Type, f *SelectableField) {
+	if f.Path == nil {
+		f.Path = strings.Split(f.Name, ".")
+	}
+	s, ok := t.Storage.Schema.At(f.Path...)
+	if !ok {
+		c.fault("selectable field %q leads nowhere", f.Name)
+		return
+	}
+	if s != nil && (s.Type == schema.Object || s.Type == schema.Array) {
+		c.fault("selectable field %q is no single value", f.Name)
+	}
+}
+
+// statusSubresource reads and writes the field status of the item.
+func statusSubresource() Subresource {
+	return Subresource{Name: "status", Merge: func(obj, in *meta.Object) {
+		if v, ok := in.Get("status"); ok {
+			obj.Set(v, "status")
+			return
+		}
+		obj.Delete("status")
+	}}
+}
+
+// plainPath reads a path that goes from field to field.
+func plainPath(text string) ([]string, error) {
+	p, err := jsonpath.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := p.Fields()
+	if !ok || len(fields) == 0 {
+		return nil, fmt.Errorf("JSON path %q must lead from field to field", text)
+	}
+	return fields, nil
+}
+
+// Clashes returns what names the types of one server share although they may
+// not: kind, list kind, plural, singular and short names within a group.
+func Clashes(types []*Type) error {
+	type word struct{ group, text string }
+	taken := map[word]*Type{}
+	var faults []error
+	for _, t := range types {
+		words := append([]string{t.Plural, t.Singular}, t.ShortNames...)
+		for _, w := range slices.Compact(words) {
+			other := taken[word{t.Group, w}]
+			if other != nil && other != t {
+				faults = append(faults, fmt.Errorf("kind %s and kind %s share the name %q", other.GroupKind(), t.GroupKind(), w))
+			}
+			taken[word{t.Group, w}] = t
+		}
+		for _, w := range []string{t.Kind, t.ListKind} {
+			other := taken[word{t.Group, w}]
+			if other != nil && other != t {
+				faults = append(faults, fmt.Errorf("%s and %s share the kind %q", other.GroupResource(), t.GroupResource(), w))
+			}
+			taken[word{t.Group, w}] = t
+		}
+	}
+	return errors.Join(faults...)
+}

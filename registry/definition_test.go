@@ -1,0 +1,175 @@
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Widget is a kind as a program would declare it.
+type Widget struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+
+	Spec   WidgetSpec   `json:"spec,omitempty"`
+	Status WidgetStatus `json:"status,omitempty"`
+}
+
+type WidgetSpec struct {
+	Replicas int32  `json:"replicas" schema:"default=1,min=1"`
+	Color    string `json:"color,omitempty" schema:"enum=red|blue"`
+	Shade    string `json:"shade,omitempty"`
+}
+
+type WidgetStatus struct {
+	Ready    int32  `json:"ready,omitempty"`
+	Selector string `json:"selector,omitempty"`
+}
+
+func widgets() registry.Definition[Widget] {
+	return registry.Definition[Widget]{
+		Group: "example.com", Version: "v1", Status: true, ShortNames: []string{"wd"},
+		Columns: []registry.Column{{Name: "Color", Type: "string", JSONPath: ".spec.color"}, registry.Age()},
+		Default: func(w *Widget) {
+			if w.Spec.Color == "red" && w.Spec.Shade == "" {
+				w.Spec.Shade = "ruby"
+			}
+		},
+		Validate: func(_ context.Context, old, new *Widget) (causes []meta.Cause) {
+			if old != nil && new.Spec.Replicas < old.Spec.Replicas {
+				causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "spec.replicas", Message: "may not shrink"})
+			}
+			return causes
+		},
+		Behavior: registry.Behavior{
+			Scale:  &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.ready", Selector: ".status.selector"},
+			Fields: []registry.SelectableField{{Name: "spec.color"}},
+		},
+	}
+}
+
+func ExampleOf() {
+	kind := registry.Of(registry.Definition[Widget]{
+		Group: "example.com", Version: "v1", Status: true,
+		Default: func(w *Widget) { w.Spec.Shade = "ruby" },
+	})
+	t, err := kind.Compile(names.Kubernetes)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "green", "size": int64(3)}})
+	unknown, _ := t.Storage.Schema.Conform(obj.Tree())
+	t.Storage.Schema.FillDefaults(obj.Tree())
+	t.Default(obj)
+	fmt.Println(t.Plural, t.ListKind, unknown)
+	fmt.Println(obj.Map("spec"))
+	for _, c := range t.Storage.Schema.Validate(obj.Tree(), nil) {
+		fmt.Println(c.Reason, c.Field, c.Message)
+	}
+	// Output:
+	// widgets WidgetList [spec.size]
+	// map[color:green replicas:1 shade:ruby]
+	// FieldValueNotSupported spec.color Unsupported value: "green": supported values: "red", "blue"
+}
+
+func compiled(t *testing.T) *registry.Type {
+	typ, err := registry.Of(widgets()).Compile(names.Kubernetes)
+	require.NoError(t, err)
+	return typ
+}
+
+func TestOfRunsTypedHooks(t *testing.T) {
+	typ := compiled(t)
+	obj := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"replicas": int64(2), "color": "red"}, "status": map[string]any{}})
+	typ.Default(obj)
+	assert.Equal(t, map[string]any{"replicas": int64(2), "color": "red", "shade": "ruby"}, obj.Map("spec"))
+	assert.Equal(t, "a", obj.Name())
+	smaller := obj.Clone()
+	smaller.Set(int64(1), "spec", "replicas")
+	assert.Len(t, typ.Validate(context.Background(), smaller, obj), 1)
+	assert.Empty(t, typ.Validate(context.Background(), smaller, nil))
+}
+
+func TestOfStatusAndScale(t *testing.T) {
+	typ := compiled(t)
+	obj := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "a", "namespace": "n", "labels": map[string]any{"l": "1"}},
+		"spec": map[string]any{"replicas": int64(2)}, "status": map[string]any{"ready": int64(1), "selector": "app=x"}})
+	typ.Subresource("status").Merge(obj, meta.NewObject(map[string]any{"status": map[string]any{"ready": int64(5), "selector": "app=x"}, "spec": map[string]any{}}))
+	assert.Equal(t, int64(5), obj.Int("status", "ready"))
+	assert.Equal(t, int64(2), obj.Int("spec", "replicas"))
+
+	scale := typ.Subresource("scale")
+	assert.Equal(t, meta.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}, scale.Kind)
+	body := scale.Show(obj)
+	assert.Equal(t, map[string]any{
+		"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": "a", "namespace": "n"},
+		"spec": map[string]any{"replicas": int64(2)}, "status": map[string]any{"replicas": int64(5), "selector": "app=x"},
+	}, body.Tree())
+	body.Set(int64(-1), "spec", "replicas")
+	scale.Merge(obj, body)
+	causes := scale.Validate(context.Background(), obj, nil)
+	require.Len(t, causes, 1)
+	assert.Equal(t, ".spec.replicas", causes[0].Field)
+}
+
+func TestCompileReportsEveryFault(t *testing.T) {
+	type noMeta struct {
+		Spec struct{} `json:"spec"`
+	}
+	cases := []struct {
+		name string
+		kind *registry.Kind
+		want []string
+	}{
+		{"names", registry.Of(registry.Definition[Widget]{Group: "Bad Group", Version: "V 1", Kind: "widget", Plural: "Wi", ShortNames: []string{"x y"}}),
+			[]string{"Group", "Version", "upper-case", "Plural", "ShortNames", "registry_test.Widget"}},
+		{"no group", registry.Of(registry.Definition[struct {
+			A chan int `json:"a"`
+		}]{Version: "v1", Kind: "X"}), []string{"Group is empty", "field A"}},
+		{"no metadata", registry.Of(registry.Definition[noMeta]{Group: "g.io", Version: "v1", Kind: "X"}), []string{"apiVersion", "metadata is missing"}},
+		{"no status", registry.Of(registry.Definition[struct {
+			meta.TypeMeta   `json:",inline"`
+			meta.ObjectMeta `json:"metadata"`
+		}]{Group: "g.io", Version: "v1", Kind: "X", Status: true}), []string{"no field status"}},
+		{"columns", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Columns: []registry.Column{{Name: "A", Type: "string", JSONPath: "x["}, {Name: "B", Type: "odd"}}}),
+			[]string{`column "A"`, `column "B": type`, "neither JSONPath nor Cell"}},
+		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Behavior: registry.Behavior{Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}}}}),
+			[]string{`"spec.nope" leads nowhere`, `"spec" is no single value`}},
+		{"scale", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Behavior: registry.Behavior{Scale: &registry.Scale{SpecReplicas: ".spec.x", StatusReplicas: ".spec.replicas"}}}),
+			[]string{`".spec.x" leads nowhere`, "must be under .status"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.kind.Compile(names.Orch)
+			require.Error(t, err)
+			for _, w := range c.want {
+				assert.ErrorContains(t, err, w)
+			}
+		})
+	}
+}
+
+func TestColumnCells(t *testing.T) {
+	typ := compiled(t)
+	cols := typ.Storage.Columns
+	require.Len(t, cols, 3)
+	assert.Equal(t, "name", cols[0].Format)
+	obj := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"color": "red"}})
+	assert.Equal(t, "a", cols[0].Cell(obj))
+	assert.Equal(t, "red", cols[1].Cell(obj))
+	assert.Nil(t, cols[1].Cell(meta.NewObject(nil)))
+}
+
+func TestClashes(t *testing.T) {
+	a, b := compiled(t), compiled(t)
+	assert.NoError(t, registry.Clashes([]*registry.Type{a}))
+	assert.ErrorContains(t, registry.Clashes([]*registry.Type{a, b}), `"wd"`)
+}

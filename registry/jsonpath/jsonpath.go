@@ -1,0 +1,206 @@
+// Package jsonpath evaluates the simple JSON paths of printer columns,
+// selectable fields and scale sub-resources.
+//
+//	.spec.replicas                                   fields
+//	.metadata.labels.app\.example\.com               a dot in a name, escaped
+//	.metadata.labels['app.example.com']              or quoted
+//	.spec.containers[0].name   .spec.list[-1]        items, from the end too
+//	.spec.containers[*].image                        every item or value
+//	.status.conditions[?(@.type=="Ready")].status    items by a test
+//
+// A path may stand in braces and may begin with $. Tests compare one path below
+// @ with a string, number, boolean or null by == or !=, numbers also by
+// <, <=, > and >=; a path alone tests that it is there.
+package jsonpath
+
+import (
+	"cmp"
+	"sort"
+	"strings"
+)
+
+// Path is a parsed path. The zero value leads to the root itself. It never
+// changes and may be shared.
+type Path struct {
+	steps []step
+	text  string
+}
+
+type step struct {
+	kind  stepKind
+	name  string // field
+	index int    // index
+	test  *test  // filter
+}
+
+type stepKind uint8
+
+const (
+	stepField stepKind = iota
+	stepIndex
+	stepAll
+	stepFilter
+)
+
+type test struct {
+	left  []step
+	op    string // empty: is there
+	right any
+}
+
+// String returns the path as it was written.
+func (p *Path) String() string { return p.text }
+
+// Fields returns the names of a path that only goes from field to field, and
+// whether it does.
+func (p *Path) Fields() ([]string, bool) {
+	out := make([]string, len(p.steps))
+	for i, s := range p.steps {
+		if s.kind != stepField {
+			return nil, false
+		}
+		out[i] = s.name
+	}
+	return out, true
+}
+
+// First returns the first value that the path leads to from v, a tree of JSON
+// values, and whether there is one. A null is a value.
+func (p *Path) First(v any) (found any, ok bool) {
+	walk(v, p.steps, func(x any) bool {
+		found, ok = x, true
+		return false
+	})
+	return found, ok
+}
+
+// All returns every value that the path leads to from v, in order; the values
+// of an object are in the order of their names.
+func (p *Path) All(v any) (found []any) {
+	walk(v, p.steps, func(x any) bool {
+		found = append(found, x)
+		return true
+	})
+	return found
+}
+
+// walk calls yield for every value at the end of steps until it returns false.
+func walk(v any, steps []step, yield func(any) bool) bool {
+	if len(steps) == 0 {
+		return yield(v)
+	}
+	s, rest := steps[0], steps[1:]
+	switch v := v.(type) {
+	case map[string]any:
+		return walkObject(v, s, rest, yield)
+	case []any:
+		return walkList(v, s, rest, yield)
+	}
+	return true
+}
+
+func walkObject(m map[string]any, s step, rest []step, yield func(any) bool) bool {
+	switch s.kind {
+	case stepField:
+		e, ok := m[s.name]
+		return !ok || walk(e, rest, yield)
+	case stepAll:
+		names := make([]string, 0, len(m))
+		for k := range m {
+			names = append(names, k)
+		}
+		sort.Strings(names)
+		for _, k := range names {
+			if !walk(m[k], rest, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func walkList(l []any, s step, rest []step, yield func(any) bool) bool {
+	switch s.kind {
+	case stepIndex:
+		i := s.index
+		if i < 0 {
+			i += len(l)
+		}
+		return i < 0 || i >= len(l) || walk(l[i], rest, yield)
+	case stepAll, stepFilter:
+		for _, e := range l {
+			if s.kind == stepFilter && !s.test.holds(e) {
+				continue
+			}
+			if !walk(e, rest, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (t *test) holds(v any) bool {
+	var left any
+	found := false
+	walk(v, t.left, func(x any) bool {
+		left, found = x, true
+		return false
+	})
+	switch {
+	case !found || t.op == "":
+		return found
+	case t.op == "==":
+		return equal(left, t.right)
+	case t.op == "!=":
+		return !equal(left, t.right)
+	}
+	c, ok := compare(left, t.right)
+	if !ok {
+		return false
+	}
+	switch t.op {
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	}
+	return c >= 0
+}
+
+func equal(a, b any) bool {
+	if c, ok := compare(a, b); ok {
+		return c == 0
+	}
+	switch a := a.(type) {
+	case nil:
+		return b == nil
+	case bool:
+		b, ok := b.(bool)
+		return ok && a == b
+	}
+	return false
+}
+
+// compare orders two strings or two numbers.
+func compare(a, b any) (int, bool) {
+	if x, ok := a.(string); ok {
+		y, ok := b.(string)
+		return strings.Compare(x, y), ok
+	}
+	x, ok := number(a)
+	y, both := number(b)
+	return cmp.Compare(x, y), ok && both
+}
+
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}

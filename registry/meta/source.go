@@ -1,0 +1,13 @@
+package meta
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed objectmeta.go time.go
+var source embed.FS
+
+// Source returns the Go files whose comments document the types that kinds are
+// made of.
+func Source() fs.FS { return source }
