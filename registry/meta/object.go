@@ -8,7 +8,7 @@ import (
 )
 
 // Object is one API object as a tree of JSON values: map[string]any, []any,
-// string, bool, int64, float64 and nil. The zero value is an empty object. An
+// string, bool, int64, float64 and nil; fieldsV1 values may be RawJSON. The zero value is an empty object. An
 // Object is not safe for concurrent writes.
 type Object struct {
 	tree map[string]any
@@ -55,7 +55,12 @@ func Clone(v any) any {
 // Equal reports whether two JSON values are the same. Numbers compare by value,
 // a missing field and a null are different.
 func Equal(a, b any) bool {
+	if raw, ok := b.(RawJSON); ok && a != b {
+		b = raw.Value()
+	}
 	switch a := a.(type) {
+	case RawJSON:
+		return a == b || Equal(a.Value(), b)
 	case map[string]any:
 		b, ok := b.(map[string]any)
 		return ok && maps.EqualFunc(a, b, Equal)

@@ -1,0 +1,493 @@
+package apply
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// Limits bounds what one patch may cost. Zero fields take the defaults.
+type Limits struct {
+	Operations int // operations of a JSON patch; 0: 10,000
+	Copied     int // bytes that its copy operations may make, roughly; 0: 3 MiB
+	Depth      int // nesting of the result; 0: 500
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Operations == 0 {
+		l.Operations = 10_000
+	}
+	if l.Copied == 0 {
+		l.Copied = 3 << 20
+	}
+	if l.Depth == 0 {
+		l.Depth = 500
+	}
+	return l
+}
+
+// JSONPatch returns obj changed by a JSON patch (RFC 6902); obj itself stays as
+// it is. An index below zero counts from the end of a list.
+//
+// A patch that is no list of operations is a BadRequest (400), an operation that
+// is unknown or does not fit the object is Invalid (422), and one beyond the
+// limits is RequestEntityTooLarge (413).
+func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any, error) {
+	limits = limits.withDefaults()
+	ops, err := decodeOperations(patch, limits)
+	if err != nil {
+		return nil, err
+	}
+	if len(ops) == 0 {
+		return obj, nil
+	}
+	run := patchRun{root: meta.Clone(obj), budget: limits.Copied}
+	if reachesInto(ops) {
+		run.root = expand(run.root)
+	}
+	for i, op := range ops {
+		err := run.do(op)
+		if errors.Is(err, errTooMuch) {
+			return nil, meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the copy operations of the patch make more than %d bytes", limits.Copied)
+		}
+		if err != nil {
+			return nil, invalidPatch("operation %d (%s %s): %v", i, op.Op, op.Path, err)
+		}
+	}
+	out, ok := run.root.(map[string]any)
+	if !ok {
+		return nil, invalidPatch("the patch leaves something that is no object")
+	}
+	if tooDeep(out, limits.Depth) {
+		return nil, invalidPatch("the patch leaves an object nested deeper than %d", limits.Depth)
+	}
+	return out, nil
+}
+
+// invalidPatch says that a patch is one, but cannot be carried out.
+func invalidPatch(format string, args ...any) *meta.Status {
+	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, format, args...)
+	s.Details = &meta.Details{}
+	return s
+}
+
+// operation is one step of a JSON patch.
+type operation struct {
+	Op         string
+	Path, From string
+	Value      any
+	hasValue   bool
+}
+
+func decodeOperations(patch []byte, limits Limits) ([]operation, error) {
+	var raw []map[string]json.RawMessage
+	if err := json.Unmarshal(patch, &raw); err != nil {
+		return nil, meta.BadRequest("the body is no JSON patch: %v", err)
+	}
+	if raw == nil {
+		return nil, meta.BadRequest("the body is no JSON patch: it must be a list of operations")
+	}
+	if len(raw) > limits.Operations {
+		return nil, meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the patch has %d operations, the limit is %d", len(raw), limits.Operations)
+	}
+	ops := make([]operation, len(raw))
+	for i, r := range raw {
+		op, err := decodeOperation(r)
+		if err != nil {
+			return nil, invalidPatch("operation %d: %v", i, err)
+		}
+		ops[i] = op
+	}
+	return ops, nil
+}
+
+func decodeOperation(raw map[string]json.RawMessage) (op operation, err error) {
+	text := func(field string, to *string) error {
+		v, ok := raw[field]
+		if !ok || string(v) == "null" {
+			return fmt.Errorf("%s is missing", field)
+		}
+		if json.Unmarshal(v, to) != nil {
+			return fmt.Errorf("%s must be a string", field)
+		}
+		return nil
+	}
+	if err := text("op", &op.Op); err != nil {
+		return op, err
+	}
+	if err := text("path", &op.Path); err != nil {
+		return op, err
+	}
+	if v, ok := raw["value"]; ok {
+		op.hasValue = true
+		if op.Value, err = decodeValue(v); err != nil {
+			return op, err
+		}
+	}
+	switch op.Op {
+	case "add", "replace":
+		if !op.hasValue {
+			return op, errors.New("value is missing")
+		}
+	case "move", "copy":
+		return op, text("from", &op.From)
+	case "remove", "test":
+	default:
+		return op, fmt.Errorf("%q is no operation", op.Op)
+	}
+	return op, nil
+}
+
+// decodeValue reads one JSON value with integers as int64.
+func decodeValue(b []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if d.More() {
+		return nil, errors.New("text after the JSON value")
+	}
+	return numbers(v)
+}
+
+// numbers turns every json.Number in v, in place, into an int64 or a float64.
+func numbers(v any) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if v[k], err = numbers(e); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if v[i], err = numbers(e); err != nil {
+				return nil, err
+			}
+		}
+	case json.Number:
+		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return i, nil
+		}
+		f, err := strconv.ParseFloat(string(v), 64)
+		if err != nil {
+			return nil, fmt.Errorf("the number %s is out of range", v)
+		}
+		return f, nil
+	}
+	return v, nil
+}
+
+var (
+	errMissing = errors.New("there is nothing at the path")
+	errTooMuch = errors.New("too much is copied")
+)
+
+// patchRun is a JSON patch under way.
+type patchRun struct {
+	root   any
+	budget int // bytes that may still be copied
+}
+
+func (r *patchRun) do(op operation) error {
+	switch op.Op {
+	case "add":
+		return r.add(op.Path, op.Value)
+	case "remove":
+		_, err := r.remove(op.Path)
+		return err
+	case "replace":
+		return r.replace(op.Path, op.Value)
+	case "move":
+		return r.move(op.From, op.Path)
+	case "copy":
+		v, err := r.get(op.From)
+		if err != nil {
+			return err
+		}
+		if r.budget -= size(v, r.budget); r.budget < 0 {
+			return errTooMuch
+		}
+		return r.add(op.Path, meta.Clone(v))
+	}
+	return r.test(op.Path, op.Value)
+}
+
+func (r *patchRun) move(from, to string) error {
+	if from == to {
+		_, err := r.get(from)
+		return err
+	}
+	if strings.HasPrefix(to, from+"/") {
+		return errors.New("a value cannot be moved into itself")
+	}
+	v, err := r.remove(from)
+	if err != nil {
+		return err
+	}
+	return r.add(to, v)
+}
+
+// test compares; a null to compare with also fits a missing member.
+func (r *patchRun) test(path string, want any) error {
+	got, err := r.get(path)
+	if errors.Is(err, errMissing) && want == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !meta.Equal(got, want) {
+		return errors.New("the value is another")
+	}
+	return nil
+}
+
+// reachesInto reports whether a patch names something inside a field set.
+func reachesInto(ops []operation) bool {
+	for _, op := range ops {
+		if strings.Contains(op.Path, "/fieldsV1/") || strings.Contains(op.From, "/fieldsV1/") {
+			return true
+		}
+	}
+	return false
+}
+
+// expand returns v with every RawJSON as a tree.
+func expand(v any) any {
+	switch v := v.(type) {
+	case meta.RawJSON:
+		return v.Value()
+	case map[string]any:
+		for k, e := range v {
+			v[k] = expand(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = expand(e)
+		}
+	}
+	return v
+}
+
+// pointer splits a JSON pointer (RFC 6901).
+func pointer(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if path[0] != '/' {
+		return nil, errors.New("a path starts with a slash")
+	}
+	parts := strings.Split(path[1:], "/")
+	if strings.Contains(path, "~") {
+		unescape := strings.NewReplacer("~1", "/", "~0", "~")
+		for i := range parts {
+			parts[i] = unescape.Replace(parts[i])
+		}
+	}
+	return parts, nil
+}
+
+// index returns the position that a path element means in a list of n.
+func index(part string, n int) (int, error) {
+	i, err := strconv.Atoi(part)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no index", part)
+	}
+	if i < 0 {
+		i += n
+	}
+	if i < 0 || i >= n {
+		return 0, errMissing
+	}
+	return i, nil
+}
+
+func step(v any, part string) (any, error) {
+	switch v := v.(type) {
+	case map[string]any:
+		if e, ok := v[part]; ok {
+			return e, nil
+		}
+	case []any:
+		i, err := index(part, len(v))
+		if err != nil {
+			return nil, err
+		}
+		return v[i], nil
+	}
+	return nil, errMissing
+}
+
+func (r *patchRun) get(path string) (any, error) {
+	parts, err := pointer(path)
+	v := r.root
+	for _, p := range parts {
+		if err == nil {
+			v, err = step(v, p)
+		}
+	}
+	return v, err
+}
+
+// edit calls f with the value that holds the last element of path, and that
+// element; f returns what shall stand in the holder's place.
+func (r *patchRun) edit(path string, f func(holder any, last string) (any, error)) error {
+	parts, err := pointer(path)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 0 {
+		return errors.New("the whole object cannot be taken away")
+	}
+	r.root, err = editAt(r.root, parts, f)
+	return err
+}
+
+func editAt(v any, parts []string, f func(any, string) (any, error)) (any, error) {
+	if len(parts) == 1 {
+		return f(v, parts[0])
+	}
+	child, err := step(v, parts[0])
+	if err != nil {
+		return v, err
+	}
+	child, err = editAt(child, parts[1:], f)
+	if err != nil {
+		return v, err
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		v[parts[0]] = child
+	case []any:
+		i, _ := index(parts[0], len(v))
+		v[i] = child
+	}
+	return v, nil
+}
+
+func (r *patchRun) add(path string, value any) error {
+	if path == "" {
+		r.root = value
+		return nil
+	}
+	return r.edit(path, func(holder any, last string) (any, error) {
+		switch h := holder.(type) {
+		case map[string]any:
+			h[last] = value
+			return h, nil
+		case []any:
+			return insert(h, last, value)
+		}
+		return holder, errMissing
+	})
+}
+
+func insert(list []any, at string, value any) (any, error) {
+	if at == "-" {
+		return append(list, value), nil
+	}
+	i, err := index(at, len(list)+1)
+	if err != nil {
+		return list, err
+	}
+	list = append(list, nil)
+	copy(list[i+1:], list[i:])
+	list[i] = value
+	return list, nil
+}
+
+func (r *patchRun) replace(path string, value any) error {
+	if path == "" {
+		r.root = value
+		return nil
+	}
+	return r.edit(path, func(holder any, last string) (any, error) {
+		if _, err := step(holder, last); err != nil {
+			return holder, err
+		}
+		switch h := holder.(type) {
+		case map[string]any:
+			h[last] = value
+		case []any:
+			i, _ := index(last, len(h))
+			h[i] = value
+		}
+		return holder, nil
+	})
+}
+
+func (r *patchRun) remove(path string) (removed any, err error) {
+	err = r.edit(path, func(holder any, last string) (any, error) {
+		var err error
+		if removed, err = step(holder, last); err != nil {
+			return holder, err
+		}
+		switch h := holder.(type) {
+		case map[string]any:
+			delete(h, last)
+		case []any:
+			i, _ := index(last, len(h))
+			return append(h[:i], h[i+1:]...), nil
+		}
+		return holder, nil
+	})
+	return removed, err
+}
+
+// size estimates the bytes of a JSON value and stops counting above limit.
+func size(v any, limit int) int {
+	n := 8
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case meta.RawJSON:
+		n += len(v)
+	case map[string]any:
+		for k, e := range v {
+			if n += len(k) + 8; n > limit {
+				return n
+			}
+			n += size(e, limit-n)
+		}
+	case []any:
+		for _, e := range v {
+			if n > limit {
+				return n
+			}
+			n += size(e, limit-n)
+		}
+	}
+	return n
+}
+
+// tooDeep reports whether v nests deeper than limit.
+func tooDeep(v any, limit int) bool {
+	if limit < 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if tooDeep(e, limit-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if tooDeep(e, limit-1) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,364 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// kubectl is the one manager whose applies follow on client-side apply.
+const kubectl = "kubectl"
+
+// Apply merges patch, the fields that the writer wants to own, into live and
+// returns the result with its managedFields; live is nil if the object does not
+// exist yet. Neither input is changed, and the result shares nothing with them
+// but managedFields entries.
+//
+// Fields that the writer applied before and leaves out now go, unless somebody
+// else owns them. A value that differs from another owner's is a Conflict (409)
+// with one cause for each field and owner, unless w.Force. An object that does
+// not fit the schema is Invalid (422), one of another kind or version, or with
+// managedFields, a BadRequest (400).
+func (t *Tracker) Apply(live, patch *meta.Object, w Write) (*meta.Object, error) {
+	v, err := t.checkPatch(patch, w)
+	if err != nil {
+		return nil, err
+	}
+	if live == nil {
+		live = emptyLike(patch)
+	}
+	run := &applyRun{t: t, w: w, typing: v, live: plain(live), patch: patch.Tree()}
+	if run.owners, err = t.read(live.List("metadata", "managedFields")); err != nil {
+		run.owners = nil
+	}
+	out, es, err := run.apply(w.Force)
+	var conflict *conflicts
+	if errors.As(err, &conflict) {
+		out, es, err = run.afterClientSide(conflict)
+	}
+	if err != nil {
+		return nil, err
+	}
+	obj := meta.NewObject(out)
+	if w.Manager == kubectl && t.config.LastApplied != "" && obj.Annotation(t.config.LastApplied) != "" {
+		obj.Set(t.lastApplied(patch), "metadata", "annotations", t.config.LastApplied)
+	}
+	return obj, t.store(obj, es)
+}
+
+func (t *Tracker) checkPatch(patch *meta.Object, w Write) (*typing, error) {
+	v, err := t.typing(w.APIVersion)
+	if err != nil {
+		return nil, err
+	}
+	if got := patch.APIVersion(); got != w.APIVersion {
+		return nil, meta.BadRequest("the apiVersion of an applied object must be %q, not %q", w.APIVersion, got)
+	}
+	if got := patch.Kind(); got == "" || t.config.Kind != "" && got != t.config.Kind {
+		return nil, meta.BadRequest("the kind of an applied object must be %q, not %q", t.config.Kind, got)
+	}
+	if list, ok := patch.Get("metadata", "managedFields"); ok && list != nil {
+		return nil, meta.BadRequest("metadata.managedFields must be nil")
+	}
+	if tooDeep(patch.Tree(), maxDepth) {
+		return nil, meta.BadRequest("the object is nested too deep")
+	}
+	if err := v.check(patch.Tree()); err != nil {
+		return nil, typingFault(err)
+	}
+	return v, nil
+}
+
+// applyRun is one apply under way. Its inputs are not changed, so that it can
+// be run again with force.
+type applyRun struct {
+	t           *Tracker
+	w           Write
+	typing      *typing
+	live, patch map[string]any
+	owners      entries
+}
+
+func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
+	es, err := r.startingOwners()
+	if err != nil {
+		return nil, nil, err
+	}
+	config := r.typing.value(r.patch)
+	set, err := config.ToFieldSet()
+	if err != nil {
+		return nil, nil, typingFault(err)
+	}
+	set = r.t.filter(set, r.w.Subresource)
+	merged, err := r.typing.value(r.live).Merge(config)
+	if err != nil {
+		return nil, nil, typingFault(err)
+	}
+	self := r.w.entry(opApply)
+	var last *entry
+	if e := es.find(self); e != nil {
+		before := *e
+		self, last = e, &before
+	} else {
+		es = append(es, self)
+	}
+	self.apiVersion = r.w.APIVersion
+	own := set.Difference(r.t.nobodys)
+	if last == nil || last.apiVersion != self.apiVersion || !own.Equals(self.set) {
+		self.own(own)
+	}
+	out, err := r.prune(merged, append(es, &entry{apiVersion: self.apiVersion, set: set}), last)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &changes{t: r.t, old: r.live, new: out, subresource: r.w.Subresource}
+	es, conflicting, err := r.t.take(es, self, c, force)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(conflicting) > 0 {
+		return nil, nil, &conflicts{conflicting}
+	}
+	if !meta.Equal(r.live, out) {
+		self.touch(r.w.Now)
+	}
+	return meta.Clone(out).(map[string]any), es.withoutEmpty(), nil
+}
+
+// startingOwners returns a copy of the owners. Where an object has none, what it
+// has is owned by whoever was before the first apply.
+func (r *applyRun) startingOwners() (entries, error) {
+	if len(r.owners) == 0 {
+		w := r.w
+		w.Manager = unnamedOwner
+		return r.t.record(nil, map[string]any{"apiVersion": r.live["apiVersion"], "kind": r.live["kind"]}, r.live, w)
+	}
+	es := make(entries, len(r.owners))
+	for i, e := range r.owners {
+		c := *e
+		es[i] = &c
+	}
+	return es, nil
+}
+
+// prune takes from merged what the manager applied last and not now, unless
+// somebody owns it; the last of es is what it applies now.
+func (r *applyRun) prune(merged *typed.TypedValue, es entries, last *entry) (map[string]any, error) {
+	tree, _ := merged.AsValue().Unstructured().(map[string]any)
+	if tree == nil {
+		tree = map[string]any{}
+	}
+	if last == nil {
+		return tree, nil
+	}
+	if now := es[len(es)-1]; now.apiVersion == last.apiVersion && last.set.Difference(now.set).Empty() {
+		return tree, nil
+	}
+	v := r.t.versions[last.apiVersion]
+	if v == nil {
+		return tree, nil
+	}
+	from, _, err := r.t.convert(tree, last.apiVersion)
+	if err != nil {
+		return nil, err
+	}
+	pruned, err := r.t.pruneAt(v, v.value(from), es, last)
+	if err != nil {
+		return nil, typingFault(err)
+	}
+	back, ok, err := r.t.convert(pruned, r.w.APIVersion)
+	if err == nil && !ok {
+		err = meta.BadRequest("no version %q", r.w.APIVersion)
+	}
+	return back, err
+}
+
+// pruneAt removes the items of last from merged, in the version of last. What
+// goes with them although somebody owns it is brought back first, then what
+// nobody owned at all.
+func (t *Tracker) pruneAt(v *typing, merged *typed.TypedValue, es entries, last *entry) (map[string]any, error) {
+	sc, tr := merged.Schema(), merged.TypeRef()
+	lastSet := last.set.EnsureNamedFieldsAreMembers(sc, tr)
+	mergedSet, err := merged.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	all := mergedSet.EnsureNamedFieldsAreMembers(sc, tr)
+	pruned := merged.RemoveItems(lastSet)
+	for _, owned := range ownedByVersion(es, last.apiVersion) {
+		at, from, err := t.valuesAt(owned.apiVersion, merged, pruned)
+		if err != nil {
+			return nil, err
+		}
+		if at == nil {
+			continue
+		}
+		if pruned, err = withOwned(at, from, owned.set); err != nil {
+			return nil, err
+		}
+	}
+	if pruned, _, err = t.valuesAt(last.apiVersion, pruned, pruned); err != nil {
+		return nil, err
+	}
+	prunedSet, err := pruned.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	gone := all.Difference(prunedSet.EnsureNamedFieldsAreMembers(sc, tr)).Intersection(lastSet)
+	tree, _ := merged.RemoveItems(gone).AsValue().Unstructured().(map[string]any)
+	return tree, nil
+}
+
+// ownedByVersion returns all fields that somebody owns, by version, first first.
+func ownedByVersion(es entries, first string) []*entry {
+	all := []*entry{{apiVersion: first, set: fieldpath.NewSet()}}
+	for _, e := range es {
+		at := all[0]
+		for _, o := range all {
+			if o.apiVersion == e.apiVersion {
+				at = o
+			}
+		}
+		if at.apiVersion != e.apiVersion {
+			at = &entry{apiVersion: e.apiVersion, set: fieldpath.NewSet()}
+			all = append(all, at)
+		}
+		at.set = at.set.Union(e.set)
+	}
+	return all
+}
+
+// valuesAt returns two values in a version, nil where it is not known.
+func (t *Tracker) valuesAt(apiVersion string, a, b *typed.TypedValue) (x, y *typed.TypedValue, err error) {
+	v := t.versions[apiVersion]
+	if v == nil {
+		return nil, nil, nil
+	}
+	one := func(from *typed.TypedValue) *typed.TypedValue {
+		tree, _ := from.AsValue().Unstructured().(map[string]any)
+		tree, _, cerr := t.convert(tree, apiVersion)
+		if cerr != nil {
+			err = cerr
+		}
+		return v.value(tree)
+	}
+	return one(a), one(b), err
+}
+
+// withOwned returns merged without what pruned lacks and owned has not.
+func withOwned(merged, pruned *typed.TypedValue, owned *fieldpath.Set) (*typed.TypedValue, error) {
+	sc, tr := merged.Schema(), merged.TypeRef()
+	all, err := merged.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	left, err := pruned.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	keep := left.EnsureNamedFieldsAreMembers(sc, tr).Union(owned.EnsureNamedFieldsAreMembers(sc, tr))
+	return merged.RemoveItems(all.EnsureNamedFieldsAreMembers(sc, tr).Difference(keep)), nil
+}
+
+// conflicts is the error of an apply that would change what others own.
+type conflicts struct{ list []conflict }
+
+func (c *conflicts) Error() string { return c.status().Message }
+
+// status returns the conflicts as clients print them.
+func (c *conflicts) status() *meta.Status {
+	var causes []meta.Cause
+	var lines []string
+	for _, x := range c.list {
+		owner := x.owner.describe()
+		lines = append(lines, "conflicts with "+owner+":")
+		x.fields.Iterate(func(p fieldpath.Path) {
+			causes = append(causes, meta.Cause{Reason: meta.CauseFieldManager, Message: "conflict with " + owner, Field: p.String()})
+			lines = append(lines, "- "+p.String())
+		})
+	}
+	text := fmt.Sprintf("Apply failed with %d conflicts: %s", len(causes), strings.Join(lines, "\n"))
+	if len(causes) == 1 {
+		text = fmt.Sprintf("Apply failed with 1 conflict: %s: %s", causes[0].Message, causes[0].Field)
+	}
+	s := meta.Failure(http.StatusConflict, meta.ReasonConflict, "%s", text)
+	s.Details = &meta.Details{Causes: causes}
+	return s
+}
+
+// describe names an owner in a conflict.
+func (e *entry) describe() string {
+	s := fmt.Sprintf("%q", e.manager)
+	if e.subresource != "" {
+		s += fmt.Sprintf(" with subresource %q", e.subresource)
+	}
+	if e.operation == opUpdate {
+		s += " using " + e.apiVersion
+	}
+	return s
+}
+
+// afterClientSide settles the conflicts of an apply that follows on client-side
+// apply: what the last-applied annotation says and live still has was this
+// manager's all along (spec 000, server-side apply, rule 12).
+func (r *applyRun) afterClientSide(c *conflicts) (map[string]any, entries, error) {
+	if r.w.Manager != kubectl {
+		return nil, nil, c.status()
+	}
+	allowed := r.lastAppliedFields()
+	if allowed == nil {
+		return nil, nil, c.status()
+	}
+	var rest []conflict
+	for _, x := range c.list {
+		if x.fields = x.fields.Difference(allowed); !x.fields.Empty() {
+			rest = append(rest, x)
+		}
+	}
+	if len(rest) > 0 {
+		return nil, nil, (&conflicts{rest}).status()
+	}
+	return r.apply(true)
+}
+
+// lastAppliedFields returns the fields of the last-applied annotation that live
+// has with the same value, nil if there is no such annotation for the version.
+func (r *applyRun) lastAppliedFields() *fieldpath.Set {
+	text := meta.NewObject(r.live).Annotation(r.t.config.LastApplied)
+	if r.t.config.LastApplied == "" || text == "" {
+		return nil
+	}
+	v, err := decodeValue([]byte(text))
+	last, ok := v.(map[string]any)
+	if err != nil || !ok || tooDeep(last, maxDepth) || last["apiVersion"] != r.w.APIVersion {
+		return nil
+	}
+	value := r.typing.value(last)
+	set, err := value.ToFieldSet()
+	if err != nil {
+		return nil
+	}
+	diff, err := value.Compare(r.typing.value(r.live))
+	if err != nil {
+		return nil
+	}
+	return set.Difference(diff.Modified).Difference(diff.Added).Difference(diff.Removed)
+}
+
+// lastApplied returns patch as client-side apply would keep it.
+func (t *Tracker) lastApplied(patch *meta.Object) string {
+	p := patch.Clone()
+	p.Delete("metadata", "annotations", t.config.LastApplied)
+	b, err := json.Marshal(p.Tree())
+	if err != nil {
+		return ""
+	}
+	return string(b) + "\n"
+}

@@ -1,0 +1,396 @@
+package apply
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/schema"
+)
+
+// Version is one version of a kind.
+type Version struct {
+	APIVersion string         // as in objects: group/version
+	Schema     *schema.Schema // nil: any object
+	Replicas   []string       // where the sub-resource scale finds spec.replicas; nil: no scale
+}
+
+// Config says what a Tracker must know of a kind.
+type Config struct {
+	Kind     string // empty: not checked
+	Versions []Version
+
+	// Convert returns obj, which it must not change, in another of the
+	// Versions. nil: versions differ in nothing but apiVersion.
+	Convert func(obj map[string]any, apiVersion string) (map[string]any, error)
+
+	// Status: the sub-resource status exists. Its writers own status and
+	// nothing else, those of the object everything but status.
+	Status bool
+
+	// LastApplied is the annotation of client-side apply on the wire; empty: none.
+	LastApplied string
+
+	CacheBytes int // field set text kept parsed; 0: 2 MiB
+}
+
+// Tracker keeps account of who owns which field of the objects of one kind. It
+// is safe for concurrent use.
+type Tracker struct {
+	config   Config
+	versions map[string]*typing
+	nobodys  *fieldpath.Set // the fields that nobody owns
+	sets     setCache
+}
+
+// NewTracker compiles the schemas of a kind.
+func NewTracker(c Config) *Tracker {
+	t := &Tracker{config: c, versions: make(map[string]*typing, len(c.Versions)), nobodys: nobodys()}
+	for _, v := range c.Versions {
+		t.versions[v.APIVersion] = compileTyping(v.Schema)
+	}
+	t.sets.max = c.CacheBytes / 2
+	if c.CacheBytes == 0 {
+		t.sets.max = 1 << 20
+	}
+	return t
+}
+
+// Write says who writes, and how.
+type Write struct {
+	Manager     string // the field manager; see ManagerName
+	APIVersion  string // the version that the objects of the call are in
+	Subresource string // "" for the object itself
+	Now         time.Time
+	Force       bool // Apply only: take fields from their owners
+}
+
+func (w Write) entry(operation string) *entry {
+	manager := w.Manager
+	if manager == "" {
+		manager = "unknown"
+	}
+	return &entry{manager: manager, operation: operation, apiVersion: w.APIVersion, subresource: w.Subresource}
+}
+
+const (
+	unnamedOwner = "before-first-apply" // of what was there when tracking began
+	oldOwners    = "ancient-changes"    // of the updates beyond maxUpdaters
+	maxUpdaters  = 10                   // Update entries of one object
+	maxManager   = 128                  // bytes of a manager's name
+)
+
+// ManagerName returns the field manager of a request: the one it names, else
+// what its User-Agent header says before the first slash, else "unknown".
+func ManagerName(named, userAgent string) string {
+	if named != "" {
+		return named
+	}
+	product, _, _ := strings.Cut(userAgent, "/")
+	var b strings.Builder
+	for _, r := range product {
+		if unicode.IsPrint(r) {
+			if b.Len()+utf8.RuneLen(r) > maxManager {
+				break
+			}
+			b.WriteRune(r)
+		}
+	}
+	if b.Len() == 0 {
+		return "unknown"
+	}
+	return b.String()
+}
+
+// CheckManager returns what is wrong with the fieldManager option of a request;
+// apply needs one.
+func CheckManager(name string, apply bool) []meta.Cause {
+	return checkName(name, "fieldManager", apply)
+}
+
+func checkName(name, field string, required bool) []meta.Cause {
+	switch {
+	case name == "" && required:
+		return []meta.Cause{{Reason: meta.CauseRequired, Field: field, Message: "Required value: is required for apply patch"}}
+	case len(name) > maxManager:
+		return []meta.Cause{{Reason: meta.CauseTooLong, Field: field, Message: fmt.Sprintf("Too long: may not be more than %d bytes", maxManager)}}
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return []meta.Cause{{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %q: should only contain printable characters", name)}}
+	}
+	return nil
+}
+
+// nobodys are the fields that nobody owns.
+func nobodys() *fieldpath.Set {
+	set := fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata"))
+	for _, name := range []string{"name", "namespace", "uid", "resourceVersion", "generation", "selfLink", "managedFields",
+		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "clusterName"} {
+		set.Insert(fieldpath.MakePathOrDie("metadata", name))
+	}
+	return set
+}
+
+// filter returns what of set may be owned through an endpoint. Of another
+// entry's fields, too, nothing else changes through it.
+func (t *Tracker) filter(set *fieldpath.Set, subresource string) *fieldpath.Set {
+	if !t.config.Status {
+		return set
+	}
+	switch subresource {
+	case "":
+		return set.RecursiveDifference(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
+	case "status":
+		return fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status")).Filter(set)
+	}
+	return set
+}
+
+// plain returns obj without managedFields, as the trees that are compared.
+func plain(obj *meta.Object) map[string]any {
+	tree := obj.Tree()
+	m, _ := tree["metadata"].(map[string]any)
+	if _, ok := m["managedFields"]; !ok {
+		return tree
+	}
+	out := make(map[string]any, len(tree))
+	for k, v := range tree {
+		out[k] = v
+	}
+	rest := make(map[string]any, len(m))
+	for k, v := range m {
+		if k != "managedFields" {
+			rest[k] = v
+		}
+	}
+	out["metadata"] = rest
+	return out
+}
+
+// convert returns an object in another version, and false where that is not
+// known.
+func (t *Tracker) convert(obj map[string]any, apiVersion string) (map[string]any, bool, error) {
+	if obj["apiVersion"] == apiVersion {
+		return obj, true, nil
+	}
+	if t.versions[apiVersion] == nil {
+		return nil, false, nil
+	}
+	if t.config.Convert != nil {
+		out, err := t.config.Convert(obj, apiVersion)
+		return out, err == nil, err
+	}
+	out := make(map[string]any, len(obj))
+	for k, v := range obj {
+		out[k] = v
+	}
+	out["apiVersion"] = apiVersion
+	return out, true, nil
+}
+
+// change is what differs between two objects, in one version.
+type change struct {
+	removed, set *fieldpath.Set // set: modified or added
+}
+
+// changes compares two objects, in every version that is asked for.
+type changes struct {
+	t           *Tracker
+	old, new    map[string]any
+	subresource string
+	done        map[string]*change // nil value: the version is not known
+}
+
+// at returns what changed, with paths of a version; nil if it is not known.
+func (c *changes) at(apiVersion string) (*change, error) {
+	if d, ok := c.done[apiVersion]; ok {
+		return d, nil
+	}
+	if c.done == nil {
+		c.done = map[string]*change{}
+	}
+	d, err := c.compare(apiVersion)
+	c.done[apiVersion] = d
+	return d, err
+}
+
+func (c *changes) compare(apiVersion string) (*change, error) {
+	oldTree, ok, err := c.t.convert(c.old, apiVersion)
+	if !ok {
+		return nil, err
+	}
+	newTree, ok, err := c.t.convert(c.new, apiVersion)
+	if !ok {
+		return nil, err
+	}
+	v := c.t.versions[apiVersion]
+	if v == nil {
+		return nil, nil
+	}
+	a, b, same := reduce(oldTree, newTree)
+	if same {
+		return &change{fieldpath.NewSet(), fieldpath.NewSet()}, nil
+	}
+	diff, err := v.value(a).Compare(v.value(b))
+	if err != nil {
+		return nil, untracked(err)
+	}
+	return &change{
+		removed: c.t.filter(diff.Removed, c.subresource),
+		set:     c.t.filter(diff.Modified.Union(diff.Added), c.subresource),
+	}, nil
+}
+
+// reduce returns a and b without the members of objects in which they are the
+// same, since comparing them is cheaper here. Where that would leave an object
+// empty that was not, one member stays: an empty object is owned differently.
+func reduce(a, b map[string]any) (ra, rb map[string]any, same bool) {
+	ra, rb = map[string]any{}, map[string]any{}
+	var keep string
+	kept, differ := false, len(a) != len(b)
+	for k, x := range a {
+		y, both := b[k]
+		if !both {
+			ra[k], differ = x, true
+			continue
+		}
+		if xm, ok := x.(map[string]any); ok {
+			if ym, ok := y.(map[string]any); ok && len(xm) > 0 && len(ym) > 0 {
+				if xr, yr, eq := reduce(xm, ym); !eq {
+					ra[k], rb[k], differ = xr, yr, true
+					continue
+				}
+				keep, kept = k, true
+				continue
+			}
+		}
+		if !meta.Equal(x, y) {
+			ra[k], rb[k], differ = x, y, true
+			continue
+		}
+		keep, kept = k, true
+	}
+	if !differ {
+		return nil, nil, true
+	}
+	for k, y := range b {
+		if _, both := a[k]; !both {
+			rb[k] = y
+		}
+	}
+	if kept && (len(ra) == 0 || len(rb) == 0) {
+		ra[keep], rb[keep] = a[keep], b[keep]
+	}
+	return ra, rb, false
+}
+
+// untracked says that an object cannot be read by its schema.
+func untracked(err error) error {
+	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, "the object does not fit its schema: %v", err)
+	s.Details = &meta.Details{}
+	return s
+}
+
+// conflict is what a change would take from an owner.
+type conflict struct {
+	owner  *entry
+	fields *fieldpath.Set
+}
+
+// take lets every entry but self lose the fields that changed. Without force it
+// takes nothing as long as that conflicts with an owner, and returns how.
+func (t *Tracker) take(es entries, self *entry, c *changes, force bool) (entries, []conflict, error) {
+	type loss struct {
+		e    *entry
+		keep *fieldpath.Set
+	}
+	var losses []loss
+	var conflicts []conflict
+	var known entries
+	for _, e := range es {
+		if e == self {
+			known = append(known, e)
+			continue
+		}
+		d, err := c.at(e.apiVersion)
+		if err != nil {
+			return nil, nil, err
+		}
+		if d == nil {
+			continue // the version is gone, and what was owned in it
+		}
+		known = append(known, e)
+		lost := e.set.Intersection(d.set)
+		if !lost.Empty() {
+			conflicts = append(conflicts, conflict{e, lost})
+		}
+		gone := e.set.Intersection(d.removed)
+		if lost.Empty() && gone.Empty() {
+			continue
+		}
+		losses = append(losses, loss{e, e.set.Difference(lost).Difference(gone)})
+	}
+	if !force && len(conflicts) > 0 {
+		return nil, conflicts, nil
+	}
+	for _, l := range losses {
+		l.e.own(l.keep)
+	}
+	return known.withoutEmpty(), nil, nil
+}
+
+// capUpdaters merges the oldest Update entries of a version into one, while
+// there are more than maxUpdaters.
+func capUpdaters(es entries) entries {
+	var updaters entries
+	for _, e := range es {
+		if e.operation == opUpdate {
+			updaters = append(updaters, e)
+		}
+	}
+	over := len(updaters) - maxUpdaters
+	if over <= 0 {
+		return es
+	}
+	slices.SortFunc(updaters, compareEntries)
+	first := map[string]*entry{}
+	gone := map[*entry]bool{}
+	for _, e := range updaters {
+		if over == 0 {
+			break
+		}
+		oldest := first[e.apiVersion]
+		if oldest == nil {
+			first[e.apiVersion] = e
+			continue
+		}
+		bucket := es.find(&entry{manager: oldOwners, operation: opUpdate, apiVersion: e.apiVersion})
+		if bucket == nil {
+			bucket = oldest
+			bucket.manager, bucket.subresource = oldOwners, ""
+		}
+		if bucket == e {
+			continue
+		}
+		bucket.own(bucket.set.Union(e.set))
+		bucket.touch(e.time)
+		gone[e] = true
+		over--
+	}
+	return slices.DeleteFunc(es, func(e *entry) bool { return gone[e] })
+}
+
+// typing returns the schema of the version that a write speaks.
+func (t *Tracker) typing(apiVersion string) (*typing, error) {
+	v := t.versions[apiVersion]
+	if v == nil {
+		return nil, meta.BadRequest("no version %q", apiVersion)
+	}
+	return v, nil
+}

@@ -1,0 +1,253 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/schema"
+)
+
+// typing is one version's schema as structured-merge-diff reads it, twice: the
+// strict form refuses fields that the schema does not know and checks what a
+// caller applies; the other takes them as they come, since stored objects may
+// be older than the schema.
+type typing struct {
+	strict, lenient typed.ParseableType
+}
+
+func compileTyping(s *schema.Schema) *typing {
+	return &typing{strict: compileType(s, true), lenient: compileType(s, false)}
+}
+
+// check returns what is wrong with an object that is to be applied.
+func (t *typing) check(tree map[string]any) error {
+	_, err := t.strict.FromUnstructured(tree)
+	return err
+}
+
+// value returns tree as a typed value, unchecked.
+func (t *typing) value(tree map[string]any) *typed.TypedValue {
+	return typed.AsTypedUnvalidated(value.NewValueInterface(tree), t.lenient.Schema, t.lenient.TypeRef)
+}
+
+// The names of the types that every compiled schema has.
+const (
+	typeRoot    = "root"
+	typeMeta    = "metadata"
+	typeDeduced = "__untyped_deduced_" // a name that structured-merge-diff looks for
+	typeAtomic  = "__untyped_atomic_"
+)
+
+// structKey tells the uses of a Struct apart that need a type of their own.
+type structKey struct {
+	s        *schema.Struct
+	values   *schema.Schema
+	embedded bool
+	preserve bool
+}
+
+type compiler struct {
+	strict bool
+	types  []smd.TypeDef
+	named  map[structKey]string
+}
+
+func compileType(s *schema.Schema, strict bool) typed.ParseableType {
+	c := &compiler{strict: strict, named: map[structKey]string{}}
+	c.basics()
+	root := c.mapOf(s, true)
+	root.ElementRelationship = smd.Separable
+	c.types = append(c.types, smd.TypeDef{Name: typeRoot, Atom: smd.Atom{Map: root}})
+	p := typed.Parser{Schema: smd.Schema{Types: c.types}}
+	return p.Type(typeRoot)
+}
+
+func named(name string) smd.TypeRef { return smd.TypeRef{NamedType: &name} }
+
+func scalarRef(s smd.Scalar) smd.TypeRef { return smd.TypeRef{Inlined: smd.Atom{Scalar: &s}} }
+
+func field(name string, t smd.TypeRef) smd.StructField { return smd.StructField{Name: name, Type: t} }
+
+// anything is a value whose type shows itself: maps by key, lists whole.
+func anything(name string, inMaps string, rel smd.ElementRelationship) smd.TypeDef {
+	untyped := smd.Untyped
+	return smd.TypeDef{Name: name, Atom: smd.Atom{
+		Scalar: &untyped,
+		List:   &smd.List{ElementType: named(typeAtomic), ElementRelationship: smd.Atomic},
+		Map:    &smd.Map{ElementType: named(inMaps), ElementRelationship: rel},
+	}}
+}
+
+func (c *compiler) basics() {
+	text, number, boolean, untyped := scalarRef(smd.String), scalarRef(smd.Numeric), scalarRef(smd.Boolean), scalarRef(smd.Untyped)
+	texts := smd.TypeRef{Inlined: smd.Atom{Map: &smd.Map{ElementType: text, ElementRelationship: smd.Separable}}}
+	set := smd.TypeRef{Inlined: smd.Atom{List: &smd.List{ElementType: text, ElementRelationship: smd.Associative}}}
+	owner := smd.TypeRef{Inlined: smd.Atom{Map: &smd.Map{ElementRelationship: smd.Atomic, Fields: []smd.StructField{
+		field("apiVersion", text), field("kind", text), field("name", text), {Name: "uid", Type: text, Default: ""},
+		field("controller", boolean), field("blockOwnerDeletion", boolean),
+	}}}}
+	owners := smd.TypeRef{Inlined: smd.Atom{List: &smd.List{ElementType: owner, ElementRelationship: smd.Associative, Keys: []string{"uid"}}}}
+	metadata := &smd.Map{ElementRelationship: smd.Separable, ElementType: c.others(false), Fields: []smd.StructField{
+		field("name", text), field("generateName", text), field("namespace", text), field("uid", text), field("selfLink", text),
+		field("resourceVersion", text), field("generation", number), field("creationTimestamp", untyped),
+		field("deletionTimestamp", untyped), field("deletionGracePeriodSeconds", number),
+		field("labels", texts), field("annotations", texts), field("finalizers", set), field("ownerReferences", owners),
+		field("managedFields", named(typeAtomic)),
+	}}
+	c.types = append(c.types,
+		anything(typeAtomic, typeAtomic, smd.Atomic),
+		anything(typeDeduced, typeDeduced, smd.Separable),
+		smd.TypeDef{Name: typeMeta, Atom: smd.Atom{Map: metadata}})
+}
+
+// others is the type of the fields that a struct does not declare.
+func (c *compiler) others(preserve bool) smd.TypeRef {
+	if preserve || !c.strict {
+		return named(typeDeduced)
+	}
+	return smd.TypeRef{}
+}
+
+// ref returns the type of the values that s describes.
+func (c *compiler) ref(s *schema.Schema) smd.TypeRef {
+	switch {
+	case s == nil:
+		return named(typeDeduced)
+	case s.IntOrString, s.Wire == schema.IntOrString, s.Wire == schema.Quantity, s.Wire == schema.Time, s.Wire == schema.MicroTime, s.Wire == schema.Duration:
+		return scalarRef(smd.Untyped)
+	case s.Wire == schema.Raw, s.Wire == schema.Fields:
+		return named(typeAtomic)
+	case s.Type == schema.Object, s.Struct != nil, s.Values != nil:
+		return c.object(s)
+	case s.Type == schema.Array:
+		return c.list(s)
+	case s.Type == schema.String:
+		return scalarRef(smd.String)
+	case s.Type == schema.Integer, s.Type == schema.Number:
+		return scalarRef(smd.Numeric)
+	case s.Type == schema.Boolean:
+		return scalarRef(smd.Boolean)
+	}
+	return named(typeDeduced)
+}
+
+// object returns the type of a map or struct. A Struct becomes one named type,
+// so that it may hold itself; whether it is atomic is said where it is used.
+func (c *compiler) object(s *schema.Schema) smd.TypeRef {
+	if s.Struct == nil && s.Values == nil && s.Preserve && !s.Embedded && s.MapType != "atomic" {
+		return named(typeDeduced)
+	}
+	key := structKey{s.Struct, s.Values, s.Embedded, s.Preserve}
+	name, done := c.named[key]
+	if !done {
+		name = fmt.Sprintf("type%d", len(c.named))
+		c.named[key] = name
+		m := c.mapOf(s, s.Embedded)
+		m.ElementRelationship = smd.Separable
+		c.types = append(c.types, smd.TypeDef{Name: name, Atom: smd.Atom{Map: m}})
+	}
+	ref := named(name)
+	if s.MapType == "atomic" {
+		atomic := smd.Atomic
+		ref.ElementRelationship = &atomic
+	}
+	return ref
+}
+
+// mapOf returns the fields of an object; whole adds what every API object has.
+func (c *compiler) mapOf(s *schema.Schema, whole bool) *smd.Map {
+	if s == nil {
+		s = &schema.Schema{Preserve: true}
+	}
+	m := &smd.Map{}
+	if s.Values != nil {
+		m.ElementType = c.ref(s.Values)
+	} else {
+		m.ElementType = c.others(s.Preserve)
+	}
+	if whole {
+		m.Fields = append(m.Fields, field("apiVersion", scalarRef(smd.String)), field("kind", scalarRef(smd.String)), field("metadata", named(typeMeta)))
+	}
+	if s.Struct == nil {
+		return m
+	}
+	for _, f := range s.Struct.Fields {
+		if whole && (f.Name == "apiVersion" || f.Name == "kind" || f.Name == "metadata") {
+			continue
+		}
+		m.Fields = append(m.Fields, smd.StructField{Name: f.Name, Type: c.ref(f.Schema), Default: keyDefault(f)})
+	}
+	return m
+}
+
+// keyDefault is what a field counts as where it is a key of a list and left out:
+// its default, or the zero that a Go struct has there.
+func keyDefault(f *schema.Field) any {
+	if f.Schema == nil {
+		return nil
+	}
+	switch d := f.Schema.Default.(type) {
+	case string, bool, int64, float64:
+		return d
+	}
+	if len(f.Index) == 0 || f.Pointer || f.OmitEmpty {
+		return nil
+	}
+	switch f.Schema.Type {
+	case schema.String:
+		return ""
+	case schema.Integer:
+		return int64(0)
+	}
+	return nil
+}
+
+func (c *compiler) list(s *schema.Schema) smd.TypeRef {
+	l := &smd.List{ElementType: c.ref(s.Items), ElementRelationship: smd.Atomic}
+	switch listType(s) {
+	case "set":
+		l.ElementRelationship = smd.Associative
+	case "map":
+		l.ElementRelationship = smd.Associative
+		if l.Keys = s.ListKeys; len(l.Keys) == 0 {
+			l.Keys = []string{s.PatchMergeKey}
+		}
+	}
+	return smd.TypeRef{Inlined: smd.Atom{List: l}}
+}
+
+// listType returns the list type that s declares, or that its patch strategy
+// means (spec 000, server-side apply, rule 7).
+func listType(s *schema.Schema) string {
+	if s.ListType != "" {
+		return s.ListType
+	}
+	if !hasStrategy(s, "merge") {
+		return "atomic"
+	}
+	if s.PatchMergeKey != "" {
+		return "map"
+	}
+	return "set"
+}
+
+// typingFault turns what structured-merge-diff says about an applied object
+// into causes.
+func typingFault(err error) error {
+	var causes []meta.Cause
+	if list, ok := err.(typed.ValidationErrors); ok {
+		for _, e := range list {
+			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Message: e.ErrorMessage, Field: strings.TrimPrefix(e.Path, ".")})
+		}
+	} else {
+		causes = []meta.Cause{{Reason: meta.CauseInvalid, Message: err.Error()}}
+	}
+	s := invalidPatch("the applied object does not fit its schema: %v", err)
+	s.Details.Causes = causes
+	return s
+}
