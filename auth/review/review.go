@@ -1,0 +1,133 @@
+// Package review answers the kinds that ask who somebody is: TokenReview and
+// SelfSubjectReview.
+package review
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+const badToken = "invalid bearer token"
+
+// Token returns the function that answers a TokenReview: it asks t whose the
+// token is. audiences are those of the API, which tokens without audiences are
+// for.
+func Token(t auth.TokenAuthenticator, audiences []string) func(context.Context, *registry.Call) (*meta.Object, error) {
+	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+		token := call.Object.String("spec", "token")
+		if token == "" {
+			return nil, meta.BadRequest("token is required for TokenReview in authentication")
+		}
+		asked := call.Object.Strings("spec", "audiences")
+		if len(asked) == 0 {
+			asked = audiences
+		}
+		u, good, err := t.AuthenticateToken(ctx, token, asked)
+		if u != nil && good == nil {
+			good = intersect(asked, audiences)
+			if len(good) == 0 && len(asked) > 0 {
+				u = nil
+			}
+		}
+		answer := call.Object.Clone()
+		answer.Delete("status")
+		if u == nil {
+			answer.Set(map[string]any{"user": map[string]any{}, "error": explain(err)}, "status")
+			return answer, nil
+		}
+		status := map[string]any{"authenticated": true, "user": UserInfo(u)}
+		if len(good) > 0 {
+			status["audiences"] = list(good)
+		}
+		answer.Set(status, "status")
+		return answer, nil
+	}
+}
+
+// explain says why a token is not good, as far as the asker may know.
+func explain(err error) string {
+	var why []string
+	var walk func(error)
+	walk = func(err error) {
+		var bad *auth.TokenError
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, e := range many.Unwrap() {
+				walk(e)
+			}
+		} else if errors.As(err, &bad) {
+			why = append(why, bad.Reason)
+		}
+	}
+	walk(err)
+	if why == nil {
+		return badToken
+	}
+	text := "[" + badToken
+	for _, w := range why {
+		text += ", " + w
+	}
+	return text + "]"
+}
+
+// SelfSubject returns the function that answers a SelfSubjectReview: the caller.
+// now is the clock; nil is time.Now.
+func SelfSubject(now func() time.Time) func(context.Context, *registry.Call) (*meta.Object, error) {
+	if now == nil {
+		now = time.Now
+	}
+	return func(_ context.Context, call *registry.Call) (*meta.Object, error) {
+		if call.User == nil {
+			return nil, meta.BadRequest("nobody is asking")
+		}
+		answer := call.Object.Clone()
+		answer.SetTime(now(), "metadata", "creationTimestamp")
+		answer.Set(map[string]any{"userInfo": UserInfo(call.User)}, "status")
+		return answer, nil
+	}
+}
+
+// UserInfo returns the JSON tree of a user as the API writes it.
+func UserInfo(u *auth.User) map[string]any {
+	tree := map[string]any{}
+	if u.Name != "" {
+		tree["username"] = u.Name
+	}
+	if u.UID != "" {
+		tree["uid"] = u.UID
+	}
+	if len(u.Groups) > 0 {
+		tree["groups"] = list(u.Groups)
+	}
+	if len(u.Extra) > 0 {
+		extra := map[string]any{}
+		for k, v := range u.Extra {
+			extra[k] = list(v)
+		}
+		tree["extra"] = extra
+	}
+	return tree
+}
+
+func list(s []string) []any {
+	out := make([]any, len(s))
+	for i, v := range s {
+		out[i] = v
+	}
+	return out
+}
+
+func intersect(want, have []string) []string {
+	var both []string
+	for _, a := range want {
+		if slices.Contains(have, a) {
+			both = append(both, a)
+		}
+	}
+	return both
+}

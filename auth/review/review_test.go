@@ -1,0 +1,81 @@
+package review_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/review"
+	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+// strict knows one token, for the audience vault.
+type strict struct{ auth.Authenticator }
+
+func (strict) AuthenticateToken(_ context.Context, token string, audiences []string) (*auth.User, []string, error) {
+	switch {
+	case token == "broken":
+		return nil, nil, errors.New("secret detail")
+	case token != "v":
+		return nil, nil, nil
+	case !strings.Contains(strings.Join(audiences, ","), "vault"):
+		return nil, nil, auth.BadToken("not for %v", audiences)
+	}
+	return &auth.User{Name: "robot", Extra: map[string][]string{"k": {"v"}}}, []string{"vault"}, nil
+}
+
+func TestToken(t *testing.T) {
+	file, err := tokenfile.Parse(strings.NewReader("a,alice,1,devs\n"))
+	require.NoError(t, err)
+	answer := review.Token(auth.Union(file, strict{}), []string{"api"})
+	for _, c := range []struct{ spec, status string }{
+		{`{"token":"a"}`, `{"authenticated":true,"user":{"username":"alice","uid":"1","groups":["devs","system:authenticated"]},"audiences":["api"]}`},
+		{`{"token":"a","audiences":["x","api"]}`, `{"authenticated":true,"user":{"username":"alice","uid":"1","groups":["devs","system:authenticated"]},"audiences":["api"]}`},
+		{`{"token":"a","audiences":["elsewhere"]}`, `{"user":{},"error":"invalid bearer token"}`},
+		{`{"token":"wrong"}`, `{"user":{},"error":"invalid bearer token"}`},
+		{`{"token":"broken"}`, `{"user":{},"error":"invalid bearer token"}`},
+		{`{"token":"v"}`, `{"user":{},"error":"[invalid bearer token, not for [api]]"}`},
+		{`{"token":"v","audiences":["vault","x"]}`, `{"authenticated":true,"user":{"username":"robot","groups":["system:authenticated"],"extra":{"k":["v"]}},"audiences":["vault"]}`},
+	} {
+		var tree map[string]any
+		require.NoError(t, json.Unmarshal([]byte(`{"spec":`+c.spec+`,"status":{"authenticated":true,"user":{"username":"admin"}}}`), &tree))
+		o, err := answer(context.Background(), &registry.Call{Object: meta.NewObject(tree)})
+		require.NoError(t, err)
+		got, err := json.Marshal(o.Map("status"))
+		require.NoError(t, err)
+		assert.JSONEq(t, c.status, string(got), c.spec)
+	}
+	_, err = answer(context.Background(), &registry.Call{Object: meta.NewObject(nil)})
+	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
+}
+
+func TestSelfSubject(t *testing.T) {
+	answer := review.SelfSubject(func() time.Time { return time.Unix(0, 0) })
+	o, err := answer(context.Background(), &registry.Call{Object: meta.NewObject(map[string]any{"kind": "SelfSubjectReview"}),
+		User: &auth.User{Name: "alice", UID: "1", Groups: []string{"g"}}})
+	require.NoError(t, err)
+	got, err := json.Marshal(o.Tree())
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"kind":"SelfSubjectReview","metadata":{"creationTimestamp":"1970-01-01T00:00:00Z"},
+		"status":{"userInfo":{"username":"alice","uid":"1","groups":["g"]}}}`, string(got))
+	_, err = review.SelfSubject(nil)(context.Background(), &registry.Call{Object: meta.NewObject(nil)})
+	assert.Error(t, err)
+}
+
+func ExampleToken() {
+	file, _ := tokenfile.Parse(strings.NewReader("secret,alice,1\n"))
+	answer := review.Token(auth.Union(file), []string{"api"})
+	o, _ := answer(context.Background(), &registry.Call{Object: meta.NewObject(map[string]any{"spec": map[string]any{"token": "secret"}})})
+	fmt.Println(o.Bool("status", "authenticated"), o.String("status", "user", "username"), o.Strings("status", "audiences"))
+	// Output: true alice [api]
+}
