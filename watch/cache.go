@@ -91,13 +91,14 @@ func (c *Cache) snapshotLocked() *snapshot {
 	return c.current
 }
 
-// apply takes in one change: the object at key is now e, or gone if e is nil.
-func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time) {
+// apply takes in one change: the object at key is now e, or gone if e is nil. It
+// returns the parked cursors to release.
+func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time) groups {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old, had := c.tree.Get(key)
 	if e == nil && !had || had && old.revision >= rev {
-		return
+		return nil
 	}
 	c.current = nil
 	if e == nil {
@@ -106,9 +107,10 @@ func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time)
 		c.tree.Set(key, e)
 	}
 	c.last = max(c.last, rev)
-	c.publish(&record{revision: rev, old: old, new: e, when: now})
+	woken := c.publish(&record{revision: rev, old: old, new: e, when: now})
 	c.log.trim(now, &c.hub.options)
 	c.forgetPins(now)
+	return woken
 }
 
 // load puts in an object without an event; before anybody reads the cache.

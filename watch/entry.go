@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"weak"
 
@@ -22,6 +21,7 @@ type Entry struct {
 	body     atomic.Pointer[body]
 	labels   atomic.Pointer[[]string] // key, value, key, value, ...
 	forms    atomic.Pointer[form]
+	budget   *formBudget // nil: the entry is in no cache
 	object   atomic.Pointer[weak.Pointer[meta.Object]]
 }
 
@@ -32,42 +32,23 @@ type body struct {
 	spliced bool
 }
 
-// FormKey names a representation of an object: whatever distinguishes the bytes
-// that callers may get. The zero FormKey is free for use too.
-type FormKey struct {
-	Version string // served version
-	Media   uint8  // media type
-	View    uint8  // full object, metadata only, table row, ...
-}
-
-type formKey struct {
-	FormKey
-	event EventType // 0: the object itself; else framed as such an event
-}
-
-// form is one kept representation; forms of an entry are a list.
-type form struct {
-	key   formKey
-	mu    sync.Mutex // held while the bytes are made
-	bytes atomic.Pointer[[]byte]
-	next  *form
-}
-
 // NewEntry returns an entry of an object outside of any cache, such as one that
 // is about to be written. stored is its JSON without resourceVersion, which the
 // entry keeps.
 func NewEntry(key meta.Key, revision storage.Revision, stored []byte) *Entry {
-	return newEntry(key.Namespace+"/"+key.Name, revision, stored)
+	return newEntry(nil, key.Namespace+"/"+key.Name, revision, stored)
 }
 
-func newEntry(key string, revision storage.Revision, stored []byte) *Entry {
-	e := &Entry{key: key, revision: revision}
+func newEntry(forms *formBudget, key string, revision storage.Revision, stored []byte) *Entry {
+	e := &Entry{key: key, revision: revision, budget: forms}
 	e.body.Store(&body{bytes: stored})
 	return e
 }
 
 // at returns the same object with another resourceVersion.
-func (e *Entry) at(revision storage.Revision) *Entry { return newEntry(e.key, revision, e.Stored()) }
+func (e *Entry) at(revision storage.Revision) *Entry {
+	return newEntry(e.budget, e.key, revision, e.Stored())
+}
 
 // Key returns the namespace and name.
 func (e *Entry) Key() meta.Key {
@@ -190,61 +171,4 @@ func (e *Entry) labelPairs() []string {
 // none.
 func (e *Entry) Field(path ...string) string {
 	return scalar(findField(e.body.Load().bytes, path...))
-}
-
-// Form returns another representation of the object: what make returned when
-// it was first asked for this key. make runs once, unless it fails or the form
-// was dropped meanwhile. The bytes are shared and must not be modified.
-func (e *Entry) Form(key FormKey, make func() ([]byte, error)) ([]byte, error) {
-	return e.form(formKey{FormKey: key}, make)
-}
-
-// DropForms forgets the kept representations.
-func (e *Entry) DropForms() { e.forms.Store(nil) }
-
-// dropFrames forgets the representations if some are framed as events.
-func (e *Entry) dropFrames() {
-	for f := e.forms.Load(); f != nil; f = f.next {
-		if f.key.event != 0 {
-			e.DropForms()
-			return
-		}
-	}
-}
-
-func (e *Entry) form(key formKey, make func() ([]byte, error)) ([]byte, error) {
-	f := e.findForm(key)
-	if b := f.bytes.Load(); b != nil {
-		return *b, nil
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b := f.bytes.Load(); b != nil {
-		return *b, nil
-	}
-	b, err := make()
-	if err != nil {
-		return nil, err
-	}
-	f.bytes.Store(&b)
-	return b, nil
-}
-
-func (e *Entry) findForm(key formKey) *form {
-	var made *form
-	for {
-		head := e.forms.Load()
-		for f := head; f != nil; f = f.next {
-			if f.key == key {
-				return f
-			}
-		}
-		if made == nil {
-			made = &form{key: key}
-		}
-		made.next = head
-		if e.forms.CompareAndSwap(head, made) {
-			return made
-		}
-	}
 }

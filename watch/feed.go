@@ -34,9 +34,8 @@ func (h *Hub) Feed(types ...meta.GroupResource) *Feed {
 	return &Feed{hub: h, types: types, parts: make(map[*Cache]*Cursor)}
 }
 
-// Pull implements registry.Feed. Changes are in revision order; the objects that
-// were there at first come before them, in the order of their types and keys.
-// After a type was dropped its changes continue.
+// Pull implements registry.Feed. Changes are in revision order, after a reset in
+// that of types and keys. They go on after Hub.Drop.
 func (f *Feed) Pull() (changes []registry.Change, reset bool) {
 	upTo := f.hub.Revision()
 	changes, f.held = f.held, nil

@@ -50,9 +50,7 @@ func (h *Hub) follow(ctx context.Context) {
 func (h *Hub) end() {
 	h.closed.Store(true)
 	for _, c := range h.all() {
-		c.mu.Lock()
-		c.wakeAll()
-		c.mu.Unlock()
+		c.endWatches()
 	}
 	h.wakeFeeds(nil)
 }
@@ -65,7 +63,7 @@ func (h *Hub) watchBackend(ctx context.Context) error {
 		var e *Entry
 		c, key := h.cacheOf(ev.Key)
 		if c != nil && !ev.Deleted() {
-			e = newEntry(key, ev.Revision, ev.Value)
+			e = newEntry(h.forms, key, ev.Revision, ev.Value)
 		}
 		h.apply(c, key, ev.Revision, e)
 	}
@@ -75,11 +73,12 @@ func (h *Hub) watchBackend(ctx context.Context) error {
 // apply takes one change into its cache (nil: it concerns none) and counts it.
 func (h *Hub) apply(c *Cache, key string, rev storage.Revision, e *Entry) {
 	now := time.Now()
-	if c != nil {
-		c.apply(key, rev, e, now)
-	}
-	h.advance(rev)
-	if c != nil {
+	if c == nil {
+		h.advance(rev)
+	} else {
+		woken := c.apply(key, rev, e, now)
+		h.advance(rev) // writers first
+		woken.release()
 		h.wakeFeeds(c)
 	}
 	if now.Sub(h.swept) > h.options.Retain/4 {
@@ -119,7 +118,7 @@ func (h *Hub) reload(ctx context.Context) error {
 		}
 		seen[c][key] = true
 		if old, ok := c.tree.Get(key); !ok || old.revision != rec.Revision {
-			found = append(found, difference{c, key, rec.Revision, newEntry(key, rec.Revision, rec.Value)})
+			found = append(found, difference{c, key, rec.Revision, newEntry(h.forms, key, rec.Revision, rec.Value)})
 		}
 	}
 	found = append(found, h.deletions(rev, found, seen)...)

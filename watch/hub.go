@@ -26,6 +26,9 @@ type Options struct {
 	MaxBytes int64
 	// MaxSnapshots bounds the old states kept for paging of each type; 64.
 	MaxSnapshots int
+	// MaxFormBytes bounds the bytes of the representations beside JSON that
+	// all entries keep (Entry.Form, Event.Frame); 64 MiB.
+	MaxFormBytes int64
 }
 
 func (o Options) withDefaults() Options {
@@ -41,6 +44,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxSnapshots <= 0 {
 		o.MaxSnapshots = 64
 	}
+	if o.MaxFormBytes <= 0 {
+		o.MaxFormBytes = 64 << 20
+	}
 	return o
 }
 
@@ -49,6 +55,7 @@ func (o Options) withDefaults() Options {
 type Hub struct {
 	backend storage.Backend
 	options Options
+	forms   *formBudget
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the goroutine has ended
 
@@ -73,6 +80,7 @@ type Hub struct {
 // Open reads the current objects and then follows the backend until Close.
 func Open(ctx context.Context, b storage.Backend, o Options) (*Hub, error) {
 	h := &Hub{backend: b, options: o.withDefaults(), done: make(chan struct{})}
+	h.forms = &formBudget{max: h.options.MaxFormBytes}
 	h.caches.by = make(map[string]*Cache)
 	h.waits.by = make(map[storage.Revision]*gate)
 	rev, records, err := b.Scan(ctx, "", "", 0)
@@ -85,7 +93,7 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Hub, error) {
 			return nil, fmt.Errorf("reading the current objects: %w", err)
 		}
 		if c, key := h.cacheOf(rec.Key); c != nil {
-			c.load(key, newEntry(key, rec.Revision, rec.Value))
+			c.load(key, newEntry(h.forms, key, rec.Revision, rec.Value))
 		}
 	}
 	h.revision.Store(int64(rev))
@@ -114,11 +122,8 @@ func (h *Hub) Cache(r meta.GroupResource) *Cache { return h.cache(r.String() + "
 // forgets its declared fields. Objects that the backend still has stay known.
 func (h *Hub) Drop(r meta.GroupResource) {
 	c := h.Cache(r)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended++
-	c.index = nil
-	c.wakeAll()
+	c.Index()
+	c.endWatches()
 }
 
 // cacheOf returns the cache that a storage key belongs to and the key within it.
@@ -260,7 +265,7 @@ func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revisio
 			return nil, gone(err)
 		}
 		if ev.Revision <= last && strings.HasPrefix(ev.Key, c.prefix) {
-			if records = append(records, newRecord(ev, ev.Key[len(c.prefix):])); len(records) > h.options.MaxEvents {
+			if records = append(records, h.record(ev, ev.Key[len(c.prefix):])); len(records) > h.options.MaxEvents {
 				return nil, ErrGone
 			}
 		}
@@ -274,13 +279,13 @@ func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revisio
 	return nil, errors.New("the backend's watch ended")
 }
 
-func newRecord(ev storage.Event, key string) *record {
+func (h *Hub) record(ev storage.Event, key string) *record {
 	r := &record{revision: ev.Revision}
 	if ev.Prev.Revision != 0 {
-		r.old = newEntry(key, ev.Prev.Revision, ev.Prev.Value)
+		r.old = newEntry(h.forms, key, ev.Prev.Revision, ev.Prev.Value)
 	}
 	if !ev.Deleted() {
-		r.new = newEntry(key, ev.Revision, ev.Value)
+		r.new = newEntry(h.forms, key, ev.Revision, ev.Value)
 	}
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sort"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -131,7 +132,7 @@ func (c *Cache) scanAt(ctx context.Context, rev storage.Revision) (*snapshot, er
 		key := rec.Key[len(c.prefix):]
 		e, ok := now.tree.Get(key)
 		if !ok || e.revision != rec.Revision {
-			e = newEntry(key, rec.Revision, rec.Value)
+			e = newEntry(c.hub.forms, key, rec.Revision, rec.Value)
 		}
 		s.tree.Set(key, e)
 	}
@@ -174,10 +175,10 @@ func (c *Cache) forgetPins(now time.Time) {
 // page returns the objects from start on that m selects, limit at most.
 func (s *snapshot) page(m *matcher, start string, limit int) Page {
 	p := Page{}
-	lo, hi := m.keyRange()
 	if m.none {
 		return p
 	}
+	lo, hi := s.keyRange(m)
 	if !m.Selective() && m.Name == "" && limit <= 0 {
 		p.Entries = make([]*Entry, 0, max(0, s.end(hi)-s.rank(max(lo, start))))
 	}
@@ -199,6 +200,20 @@ func (s *snapshot) page(m *matcher, start string, limit int) Page {
 		p.Remaining = int64(s.end(hi) - s.rank(p.Next))
 	}
 	return p
+}
+
+// keyRange returns the keys that can match: from lo up to, not including, hi; hi
+// "" means no end.
+func (s *snapshot) keyRange(m *matcher) (lo, hi string) {
+	first, _, _ := s.tree.Min()
+	switch {
+	case m.Name != "" && (m.Namespace != "" || strings.HasPrefix(first, "/")):
+		lo = m.Namespace + "/" + m.Name
+		return lo, lo + "\x00"
+	case m.Namespace != "":
+		return m.Namespace + "/", m.Namespace + "0" // '0' follows '/'
+	}
+	return "", ""
 }
 
 // end returns how many keys come before hi; "" stands for the end.

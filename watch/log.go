@@ -97,9 +97,6 @@ func (l *eventLog) drop(r *record) {
 		l.chunks = l.chunks[1:]
 	}
 	l.first++
-	if r.new != nil {
-		r.new.dropFrames()
-	}
 }
 
 // run returns the slots from pos on that lie in one chunk; none at the end.

@@ -80,19 +80,6 @@ func (m *matcher) matches(e *Entry) bool {
 	})
 }
 
-// keyRange returns the keys that can match: from lo up to, not including, hi.
-// hi "" means no end.
-func (m *matcher) keyRange() (lo, hi string) {
-	switch {
-	case m.Namespace != "" && m.Name != "":
-		lo = m.Namespace + "/" + m.Name
-		return lo, lo + "\x00"
-	case m.Namespace != "":
-		return m.Namespace + "/", m.Namespace + "0" // '0' follows '/'
-	}
-	return "", ""
-}
-
 // Index declares the selectable fields of the type, replacing earlier ones:
 // selectors read them, and a watcher that demands one value of one of them is
 // woken only by objects that have or had it.

@@ -92,16 +92,16 @@ func skipSpace(data []byte, i int) int {
 
 // skipString returns the place after the string that begins at i.
 func skipString(data []byte, i int) int {
-	for i++; i < len(data); i++ {
-		n := bytes.IndexAny(data[i:min(i+16, len(data))], `"\`)
-		switch {
-		case n < 0:
-			i = min(i+16, len(data)) - 1
-		case data[i+n] == '"':
-			return i + n + 1
-		default:
-			i += n + 1
+	for i++; i < len(data); {
+		quote := bytes.IndexByte(data[i:], '"')
+		if quote < 0 {
+			break
 		}
+		escape := bytes.IndexByte(data[i:i+quote], '\\')
+		if escape < 0 {
+			return i + quote + 1
+		}
+		i += escape + 2
 	}
 	return len(data)
 }

@@ -1,8 +1,6 @@
 package watch
 
-import (
-	"strings"
-)
+import "strings"
 
 // interest is what a parked cursor waits for: changes of one object, of one
 // namespace, of objects with a field's value, or of any object. Everything that
@@ -71,42 +69,59 @@ func (c *Cache) leave(i interest, g *group) bool {
 	return true
 }
 
-func (c *Cache) wake(i interest, pos uint64) {
-	if g := c.parked[i]; g != nil {
-		delete(c.parked, i)
-		g.pos = pos
+// groups are woken groups that are to be released.
+type groups []*group
+
+func (gs groups) release() {
+	for _, g := range gs {
 		close(g.woken)
 	}
 }
 
-func (c *Cache) wakeAll() {
-	for i := range c.parked {
-		c.wake(i, c.log.next)
+// wake takes the group of an interest, if there is one, for release; the caller
+// holds the lock.
+func (c *Cache) wake(woken groups, i interest, pos uint64) groups {
+	g := c.parked[i]
+	if g == nil {
+		return woken
 	}
+	delete(c.parked, i)
+	g.pos = pos
+	return append(woken, g)
 }
 
-// publish appends a record and wakes those whom it can interest; the caller
-// holds the lock.
-func (c *Cache) publish(r *record) {
+// endWatches ends all cursors that there are.
+func (c *Cache) endWatches() {
+	c.mu.Lock()
+	c.ended++
+	var woken groups
+	for i := range c.parked {
+		woken = c.wake(woken, i, c.log.next)
+	}
+	c.mu.Unlock()
+	woken.release()
+}
+
+// publish appends a record and takes those whom it can interest out of the
+// parked ones; the caller holds the lock.
+func (c *Cache) publish(r *record) (woken groups) {
 	pos := c.log.next
 	c.log.add(r)
 	if len(c.parked) == 0 {
-		return
+		return nil
 	}
 	namespace, name, _ := strings.Cut(r.key(), "/")
-	c.wake(interest{}, pos)
-	c.wake(interest{inNamespace, namespace, ""}, pos)
-	c.wake(interest{withName, namespace, name}, pos)
-	c.wake(interest{withName, "", name}, pos)
+	woken = c.wake(woken, interest{}, pos)
+	woken = c.wake(woken, interest{inNamespace, namespace, ""}, pos)
+	woken = c.wake(woken, interest{withName, namespace, name}, pos)
+	woken = c.wake(woken, interest{withName, "", name}, pos)
 	for i := range c.index {
-		if len(c.parked) == 0 {
-			return
-		}
 		f := &c.index[i]
 		for _, e := range [...]*Entry{r.old, r.new} {
-			if e != nil {
-				c.wake(interest{withField, f.Name, indexed(e, f)}, pos)
+			if e != nil && len(c.parked) > 0 {
+				woken = c.wake(woken, interest{withField, f.Name, indexed(e, f)}, pos)
 			}
 		}
 	}
+	return woken
 }

@@ -1,0 +1,118 @@
+package watch
+
+import (
+	"sync"
+	"sync/atomic"
+	"weak"
+)
+
+// FormKey names a representation of an object: whatever distinguishes the bytes
+// that callers may get. The zero FormKey is free for use too.
+type FormKey struct {
+	Version string // served version
+	Media   uint8  // media type
+	View    uint8  // full object, metadata only, table row, ...
+}
+
+type formKey struct {
+	FormKey
+	event EventType // 0: the object itself; else framed as such an event
+}
+
+// form is one kept representation; the forms of an entry are a list.
+type form struct {
+	key   formKey
+	mu    sync.Mutex // held while the bytes are made
+	bytes atomic.Pointer[[]byte]
+	next  *form
+}
+
+// Form returns another representation of the object: what make returned when
+// it was first asked for this key. make runs once, unless it fails or the form
+// was dropped meanwhile to make room for newer ones. The bytes are shared and
+// must not be modified.
+func (e *Entry) Form(key FormKey, make func() ([]byte, error)) ([]byte, error) {
+	return e.form(formKey{FormKey: key}, make)
+}
+
+// DropForms forgets the kept representations.
+func (e *Entry) DropForms() { e.forms.Store(nil) }
+
+func (e *Entry) form(key formKey, make func() ([]byte, error)) ([]byte, error) {
+	f := e.findForm(key)
+	if b := f.bytes.Load(); b != nil {
+		return *b, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b := f.bytes.Load(); b != nil {
+		return *b, nil
+	}
+	b, err := make()
+	if err != nil {
+		return nil, err
+	}
+	f.bytes.Store(&b)
+	if e.budget != nil {
+		e.budget.spend(e, len(b))
+	}
+	return b, nil
+}
+
+func (e *Entry) findForm(key formKey) *form {
+	var made *form
+	for {
+		head := e.forms.Load()
+		for f := head; f != nil; f = f.next {
+			if f.key == key {
+				return f
+			}
+		}
+		if made == nil {
+			made = &form{key: key}
+		}
+		made.next = head
+		if e.forms.CompareAndSwap(head, made) {
+			return made
+		}
+	}
+}
+
+// formBudget bounds the bytes of kept forms: the entries whose forms are the
+// oldest lose theirs. It keeps no entry alive.
+type formBudget struct {
+	max int64
+
+	mu    sync.Mutex
+	total int64
+	queue []spent // from first on
+	first int
+}
+
+type spent struct {
+	entry weak.Pointer[Entry]
+	bytes int64
+}
+
+// formOverhead is what a form costs beside its bytes, about.
+const formOverhead = 128
+
+func (b *formBudget) spend(e *Entry, bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := int64(bytes) + formOverhead
+	b.total += n
+	b.queue = append(b.queue, spent{weak.Make(e), n})
+	for b.total > b.max && b.first < len(b.queue) {
+		oldest := b.queue[b.first]
+		b.first++
+		b.total -= oldest.bytes
+		if e := oldest.entry.Value(); e != nil {
+			e.DropForms()
+		}
+	}
+	if b.first > len(b.queue)/2 {
+		b.queue = append(b.queue[:0], b.queue[b.first:]...)
+		b.first = 0
+	}
+}

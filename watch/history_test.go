@@ -1,0 +1,333 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/badgerstore"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// model is what the objects of one type were at each revision: key to
+// "key@revision value".
+type model []map[string]string
+
+// churn writes n random changes of two types and returns the model of things;
+// its first element is the state at the revision before.
+func (w *world) churn(rng *rand.Rand, n int) model {
+	state := make(map[string]string)
+	for _, e := range w.hub.Cache(things).List(Query{}, "", 0).Entries {
+		state[e.key] = showOne(e)
+	}
+	m := model{maps.Clone(state)}
+	for i := range n {
+		key := fmt.Sprintf("%s/o%d", []string{"a", "a-b", "b"}[rng.IntN(3)], rng.IntN(5))
+		switch _, there := state[key]; {
+		case rng.IntN(4) == 0:
+			w.put(others, key, "", "other")
+		case there && rng.IntN(3) == 0:
+			w.delete(things, key)
+			delete(state, key)
+		default:
+			value := fmt.Sprint(i)
+			rev := w.put(things, key, fmt.Sprintf("s=%d", rng.IntN(2)), value)
+			state[key] = fmt.Sprintf("%s@%d %s", key, rev, value)
+		}
+		m = append(m, maps.Clone(state))
+	}
+	return m
+}
+
+func (m model) at(i int, namespace string) []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(m[i])) {
+		if namespace == "" || strings.HasPrefix(key, namespace+"/") {
+			out = append(out, m[i][key])
+		}
+	}
+	return out
+}
+
+// events returns what a watch after state i delivers.
+func (m model) events(i int, base storage.Revision) []string {
+	var out []string
+	for ; i+1 < len(m); i++ {
+		rev := base + storage.Revision(i+1)
+		for key, now := range m[i+1] {
+			if before, ok := m[i][key]; !ok {
+				out = append(out, "ADDED "+now)
+			} else if before != now {
+				out = append(out, "MODIFIED "+now)
+			}
+		}
+		for key, before := range m[i] {
+			if _, ok := m[i+1][key]; !ok {
+				_, value, _ := strings.Cut(before, " ")
+				out = append(out, fmt.Sprintf("DELETED %s@%d %s", key, rev, value))
+			}
+		}
+	}
+	return out
+}
+
+func (w *world) checkEveryResume(m model, base storage.Revision) {
+	w.t.Helper()
+	for i := range m {
+		cur, err := w.hub.Cache(things).Watch(Query{}, base+storage.Revision(i))
+		require.NoError(w.t, err)
+		require.Equal(w.t, m.events(i, base), drainAll(w.t, cur), "after revision %d", int(base)+i)
+		require.Equal(w.t, w.hub.Revision(), cur.Revision())
+	}
+}
+
+func (w *world) checkEveryList(m model, base storage.Revision) {
+	w.t.Helper()
+	c := w.hub.Cache(things)
+	for i := range m {
+		rev := base + storage.Revision(i)
+		for _, namespace := range []string{"", "a", "b", "none"} {
+			for _, limit := range []int{0, 1, 3} {
+				if rev == 0 {
+					continue
+				}
+				var got []string
+				for start, first := "", true; first || start != ""; first = false {
+					p, err := c.ListAt(w.t.Context(), rev, Query{Namespace: namespace}, start, limit)
+					require.NoError(w.t, err, "at %d", rev)
+					require.Equal(w.t, rev, p.Revision)
+					got = append(got, show(p.Entries)...)
+					require.Len(w.t, m.at(i, namespace), len(got)+int(p.Remaining))
+					require.Equal(w.t, p.Next == "", p.Remaining == 0)
+					start = p.Next
+				}
+				require.Equal(w.t, m.at(i, namespace), got, "namespace %q at %d", namespace, rev)
+			}
+		}
+	}
+}
+
+func TestEveryRevisionFromTheLog(t *testing.T) {
+	w := newWorld(t, Options{})
+	m := w.churn(rand.New(rand.NewPCG(1, 2)), 200)
+	w.checkEveryResume(m, 0)
+	w.checkEveryList(m, 0)
+}
+
+func TestEveryRevisionFromTheBackend(t *testing.T) {
+	stores := map[string]func(t *testing.T) storage.Backend{
+		"memstore": func(t *testing.T) storage.Backend { return memstore.New(memstore.Options{}) },
+		"badgerstore": func(t *testing.T) storage.Backend {
+			s, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
+			require.NoError(t, err)
+			return s
+		},
+	}
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Run("short log", func(t *testing.T) {
+				w := openWorld(t, open(t), Options{MaxEvents: 5})
+				m := w.churn(rand.New(rand.NewPCG(3, 4)), 60)
+				// With 5 changes in the log, the earlier ones come from the store.
+				require.ErrorIs(t, resume(w, 0), ErrGone, "more history than MaxEvents")
+				w.checkEveryList(m, 0)
+			})
+			t.Run("after a restart", func(t *testing.T) {
+				first := openWorld(t, open(t), Options{})
+				m := first.churn(rand.New(rand.NewPCG(5, 6)), 60)
+				h, err := Open(t.Context(), first.store, Options{})
+				require.NoError(t, err)
+				defer h.Close()
+				w := &world{t, first.store, h}
+				w.checkEveryResume(m, 0)
+				w.checkEveryList(m, 0)
+				more := w.churn(rand.New(rand.NewPCG(7, 8)), 30)
+				w.checkEveryResume(append(m, more[1:]...), 0)
+			})
+		})
+	}
+}
+
+// resume watches from a revision until there is nothing more.
+func resume(w *world, after storage.Revision) error {
+	cur, err := w.hub.Cache(things).Watch(Query{}, after)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	_, err = cur.Next(ctx)
+	return err
+}
+
+func TestForgottenHistoryIsGone(t *testing.T) {
+	w := newWorld(t, Options{MaxEvents: 3})
+	c := w.hub.Cache(things)
+	for i := range 10 {
+		w.put(things, "a/x", "", fmt.Sprint(i))
+	}
+	require.NoError(t, w.store.Compact(t.Context(), 5))
+	require.ErrorIs(t, resume(w, 4), ErrGone)
+	require.NoError(t, resume(w, 5+2))
+	_, err := c.ListAt(t.Context(), 4, Query{}, "", 0)
+	require.ErrorIs(t, err, ErrGone)
+	p, err := c.ListAt(t.Context(), 5, Query{}, "", 0)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a/x@5 4"}, show(p.Entries))
+	_, err = c.ListAt(t.Context(), 11, Query{}, "", 0)
+	require.ErrorIs(t, err, storage.ErrFuture)
+}
+
+func TestSlowWatcherIsGoneAndDelaysNobody(t *testing.T) {
+	w := newWorld(t, Options{MaxEvents: 10})
+	c := w.hub.Cache(things)
+	_, slow := c.WatchFrom(Query{})
+	_, quick := c.WatchFrom(Query{})
+	_, elsewhere := c.WatchFrom(Query{Namespace: "b"})
+	drainAll(t, elsewhere)
+	parked := make(chan []string)
+	go func() {
+		events, _ := elsewhere.Next(t.Context())
+		parked <- showEvents(events)
+	}()
+	awaitParked(c, 1)
+	for i := range 25 {
+		w.put(things, "a/x", "", fmt.Sprint(i))
+		require.Len(t, drainAll(t, quick), 1)
+	}
+	_, err := slow.Next(t.Context())
+	require.ErrorIs(t, err, ErrGone)
+	// One who waits for something else has not fallen behind.
+	w.put(things, "b/x", "", "last")
+	assert.Equal(t, []string{"ADDED b/x@26 last"}, <-parked)
+}
+
+// awaitParked returns when n groups of cursors wait.
+func awaitParked(c *Cache, n int) {
+	for parked := -1; parked != n; {
+		c.mu.Lock()
+		parked = len(c.parked)
+		c.mu.Unlock()
+	}
+}
+
+// cutStore loses the watches of a store: each ends after a few events, some with
+// an error, and while hidden is set they say that history is compacted.
+type cutStore struct {
+	storage.Backend
+	every   int
+	compact bool
+}
+
+func (s *cutStore) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		n := 0
+		for ev, err := range s.Backend.Watch(ctx, prefix, after) {
+			if n++; n > s.every {
+				switch {
+				case s.compact:
+					yield(storage.Event{}, storage.ErrCompacted)
+				case ev.Revision%2 == 0:
+					yield(storage.Event{}, fmt.Errorf("connection lost"))
+				}
+				return
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestLostWatchesLeaveNoGap(t *testing.T) {
+	inner := memstore.New(memstore.Options{})
+	w := openWorld(t, &cutStore{Backend: inner, every: 2}, Options{})
+	m := w.churn(rand.New(rand.NewPCG(9, 10)), 12)
+	w.checkEveryResume(m, 0)
+	w.checkEveryList(m, 0)
+}
+
+func TestLostHistoryShowsAsDifferences(t *testing.T) {
+	inner := memstore.New(memstore.Options{})
+	commit := func(key, value string) storage.Revision {
+		write := storage.Write{Key: storageKey(things, key), Expect: storage.AnyRevision}
+		if value != "" {
+			write.Value = object(key, "", value)
+		}
+		rev, err := inner.Commit(t.Context(), write)
+		require.NoError(t, err)
+		return rev
+	}
+	for _, key := range []string{"a/changes", "a/goes", "a/goes2", "a/stays"} {
+		commit(key, "1")
+	}
+	gate := &gatedStore{Backend: inner, open: make(chan struct{})}
+	w := openWorld(t, gate, Options{})
+	c := w.hub.Cache(things)
+	_, cur := c.WatchFrom(Query{})
+	commit("a/goes", "")         // 5
+	commit("a/new", "1")         // 6
+	commit("a/changes", "2")     // 7
+	commit("a/goes2", "")        // 8
+	commit("a/changes", "3")     // 9
+	commit("a/brief", "1")       // 10
+	rev := commit("a/brief", "") // 11
+	close(gate.open)             // now the hub learns that history is lost
+	require.NoError(t, w.hub.Wait(t.Context(), rev))
+
+	assert.Equal(t, []string{
+		"ADDED a/new@6 1", "MODIFIED a/changes@9 3", "DELETED a/goes@10 1", "DELETED a/goes2@11 1",
+	}, drainAll(t, cur))
+	assert.Equal(t, rev, cur.Revision())
+	assert.Equal(t, []string{"a/changes@9 3", "a/new@6 1", "a/stays@4 1"}, show(c.List(Query{}, "", 0).Entries))
+	// A list within the lost time must not be guessed from the differences.
+	p, err := c.ListAt(t.Context(), 7, Query{}, "", 0)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a/changes@7 2", "a/goes2@3 1", "a/new@6 1", "a/stays@4 1"}, show(p.Entries))
+	// The watch goes on.
+	w.put(things, "a/more", "", "1")
+	assert.Equal(t, []string{"ADDED a/more@12 1"}, drainAll(t, cur))
+}
+
+// gatedStore holds the first watch until open is closed and then says that its
+// history is compacted.
+type gatedStore struct {
+	storage.Backend
+	open chan struct{}
+	lost bool
+}
+
+func (s *gatedStore) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
+	if s.lost {
+		return s.Backend.Watch(ctx, prefix, after)
+	}
+	s.lost = true
+	return func(yield func(storage.Event, error) bool) {
+		select {
+		case <-s.open:
+			yield(storage.Event{}, storage.ErrCompacted)
+		case <-ctx.Done():
+		}
+	}
+}
+
+func TestBackendClosedEndsEverything(t *testing.T) {
+	w := newWorld(t, Options{})
+	c := w.hub.Cache(things)
+	_, cur := c.WatchFrom(Query{})
+	require.NoError(t, w.store.Close())
+	_, err := cur.Next(t.Context())
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, w.hub.Wait(t.Context(), 1), ErrClosed)
+	f := w.hub.Feed()
+	require.ErrorIs(t, f.Wait(t.Context()), ErrClosed)
+}
