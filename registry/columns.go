@@ -119,3 +119,8 @@ func cellText(v any) any {
 	}
 	return fmt.Sprint(v)
 }
+
+// Text returns a column that shows the text at a path, empty if there is none.
+func Text(name, doc string, path ...string) Column {
+	return Column{Name: name, Type: "string", Doc: doc, Cell: func(o *meta.Object) any { return o.String(path...) }}
+}

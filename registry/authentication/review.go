@@ -1,0 +1,74 @@
+// Package authentication holds the kinds that ask who someone is, and that ask
+// for a service account's token. Nothing of them is stored: a POST is answered
+// with the filled-in object.
+package authentication
+
+import (
+	"context"
+	"reflect"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+const version = "v1"
+
+// Act answers a review: it returns the object of the call with its status.
+type Act func(ctx context.Context, call *registry.Call) (*meta.Object, error)
+
+// Answers are the functions that answer reviews. A kind without a function is
+// not there.
+type Answers struct{ Token, SelfSubject Act }
+
+// Kinds returns the kinds of the group that a knows to answer. TokenRequest is
+// none of them: it is the body of a sub-resource.
+func Kinds(a Answers) []*registry.Kind {
+	var kinds []*registry.Kind
+	if a.Token != nil {
+		kinds = append(kinds, kind[TokenReview](tokenGiven(a.Token)))
+	}
+	if a.SelfSubject != nil {
+		kinds = append(kinds, kind[SelfSubjectReview](a.SelfSubject))
+	}
+	return kinds
+}
+
+func kind[T any](act Act) *registry.Kind {
+	return registry.Of(registry.Definition[T]{
+		Group: names.GroupAuthentication, Version: version, Source: source, Kind: reflect.TypeFor[T]().Name(), Scope: registry.Cluster,
+		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, Act: act},
+	})
+}
+
+// tokenGiven refuses a review without a token.
+func tokenGiven(act Act) Act {
+	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+		if call.Object.String("spec", "token") == "" {
+			return nil, meta.BadRequest("token is required for %s in authentication", call.Object.Kind())
+		}
+		return act(ctx, call)
+	}
+}
+
+// The bounds of the lifetime that a TokenRequest may ask for, in seconds.
+const (
+	MinTokenSeconds = 10 * 60
+	MaxTokenSeconds = 1 << 32
+)
+
+// TokenRequestFaults returns what is wrong with a request for a token.
+func TokenRequestFaults(r *meta.Object) []meta.Cause {
+	var f check.Faults
+	n, ok := r.Get("spec", "expirationSeconds")
+	at := check.At("spec", "expirationSeconds")
+	switch seconds := r.Int("spec", "expirationSeconds"); {
+	case !ok || n == nil:
+	case seconds < MinTokenSeconds:
+		f.Invalid(at, seconds, "may not specify a duration less than 10 minutes")
+	case seconds > MaxTokenSeconds:
+		f.Invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
+	}
+	return f
+}

@@ -1,0 +1,190 @@
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// minSeconds is the shortest validity that can be asked for.
+const minSeconds = 600
+
+// Usages returns the key usages that a request may name.
+func Usages() []string {
+	return []string{
+		"any", "cert sign", "client auth", "code signing", "content commitment", "crl sign",
+		"data encipherment", "decipher only", "digital signature", "email protection", "encipher only",
+		"ipsec end system", "ipsec tunnel", "ipsec user", "key agreement", "key encipherment",
+		"microsoft sgc", "netscape sgc", "ocsp signing", "s/mime", "server auth", "signing", "timestamping",
+	}
+}
+
+// ParseRequest returns the PKCS#10 request of a PEM block CERTIFICATE REQUEST.
+func ParseRequest(data []byte) (*x509.CertificateRequest, error) {
+	block, rest := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("PEM block type must be CERTIFICATE REQUEST")
+	}
+	if len(bytes.TrimSpace(rest)) > 0 {
+		return nil, errors.New("there is data after the PEM block")
+	}
+	r, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.CheckSignature()
+}
+
+func validateRequest(p names.Profile) func(context.Context, *CertificateSigningRequest, *CertificateSigningRequest) []meta.Cause {
+	return func(_ context.Context, old, new *CertificateSigningRequest) []meta.Cause {
+		var f check.Faults
+		if old == nil {
+			new.Spec.validate(&f, p)
+		}
+		new.Status.validate(&f)
+		return f
+	}
+}
+
+func (s *CertificateSigningRequestSpec) validate(f *check.Faults, p names.Profile) {
+	at := check.At("spec")
+	if _, err := ParseRequest(s.Request); err != nil {
+		f.Invalid(at.Field("request"), s.Request, err.Error())
+	}
+	if len(s.Usages) == 0 {
+		f.Required(at.Field("usages"), "usages must contain at least one value")
+	}
+	for i, u := range s.Usages {
+		f.OneOf(at.Field("usages").Index(i), u, Usages()...)
+		if slices.Contains(s.Usages[:i], u) {
+			f.Duplicate(at.Field("usages").Index(i), u)
+		}
+	}
+	if s.SignerName == p.Wire(names.SignerLegacyUnknown) {
+		f.Invalid(at.Field("signerName"), s.SignerName, "this signer cannot be asked through this version")
+	} else {
+		signerName(f, at.Field("signerName"), s.SignerName)
+	}
+	if e := s.ExpirationSeconds; e != nil && *e < minSeconds {
+		f.Invalid(at.Field("expirationSeconds"), *e, "may not specify a duration less than 600 seconds (10 minutes)")
+	}
+}
+
+// signerName checks that a name has the form domain/name.
+func signerName(f *check.Faults, at *check.Path, name string) {
+	if name == "" {
+		f.Required(at, "")
+		return
+	}
+	domain, path, ok := strings.Cut(name, "/")
+	if !ok || strings.Contains(path, "/") {
+		f.Invalid(at, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
+		return
+	}
+	f.Format(at, domain, meta.CheckDNSSubdomain(domain))
+	if !strings.Contains(domain, ".") {
+		f.Invalid(at, name, "should be a domain with at least two segments separated by dots")
+	}
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") != "" || path == "" {
+		f.Invalid(at, name, "the part after '/' consists of letters, digits, '-' and '.'")
+	}
+}
+
+func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
+	at := check.At("status", "conditions")
+	seen := map[string]bool{}
+	for i, c := range s.Conditions {
+		if c.Type == "" {
+			f.Required(at.Index(i).Field("type"), "must specify a condition type")
+		} else if seen[c.Type] {
+			f.Duplicate(at.Index(i).Field("type"), c.Type)
+		}
+		seen[c.Type] = true
+		known := []string{"True", "False", "Unknown"}
+		if c.Type == Approved || c.Type == Denied || c.Type == Failed {
+			known = known[:1]
+		}
+		f.RequiredOneOf(at.Index(i).Field("status"), c.Status, known...)
+	}
+	if seen[Approved] && seen[Denied] {
+		f.Invalid(at, Denied, "Approved and Denied conditions are mutually exclusive")
+	}
+	if err := checkCertificate(s.Certificate); err != nil {
+		f.Invalid(check.At("status", "certificate"), "<certificate data>", err.Error())
+	}
+}
+
+// checkCertificate checks that data is nothing, or one or more PEM blocks
+// CERTIFICATE that hold certificates.
+func checkCertificate(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	found := false
+	for len(data) > 0 {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return errors.New("only CERTIFICATE PEM blocks are allowed")
+		}
+		if len(block.Headers) > 0 {
+			return errors.New("no PEM block headers are permitted")
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return err
+		}
+		found = true
+	}
+	if !found {
+		return errors.New("must contain at least one CERTIFICATE PEM block")
+	}
+	return nil
+}
+
+// validateApproval lets decisions come, but not go.
+func validateApproval(_ context.Context, obj, old *meta.Object) []meta.Cause {
+	var f check.Faults
+	keepDecisions(&f, obj, old)
+	return f
+}
+
+// validateStatus lets decisions neither come nor go, and no certificate be
+// replaced.
+func validateStatus(_ context.Context, obj, old *meta.Object) []meta.Cause {
+	var f check.Faults
+	keepDecisions(&f, obj, old)
+	for _, t := range []string{Approved, Denied} {
+		if has(obj, t) && !has(old, t) {
+			f.Forbidden(check.At("status", "conditions"), "updates may not add a condition of type "+t)
+		}
+	}
+	if before := old.String("status", "certificate"); before != "" && obj.String("status", "certificate") != before {
+		f.Forbidden(check.At("status", "certificate"), "updates may not change existing certificate content")
+	}
+	return f
+}
+
+func keepDecisions(f *check.Faults, obj, old *meta.Object) {
+	for _, t := range []string{Approved, Denied, Failed} {
+		if has(old, t) && !has(obj, t) {
+			f.Forbidden(check.At("status", "conditions"), "updates may not remove a condition of type "+t)
+		}
+	}
+}
+
+func has(o *meta.Object, condition string) bool {
+	return slices.ContainsFunc(o.List("status", "conditions"), func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["type"] == condition
+	})
+}

@@ -1,0 +1,91 @@
+// Package coordination holds the kinds of the coordination group: Lease.
+package coordination
+
+import (
+	"context"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Kinds returns the kinds of the coordination group.
+func Kinds() []*registry.Kind { return []*registry.Kind{leases()} }
+
+// Lease says who holds something, and until when the others must respect it.
+// Leader election and node heartbeats use it.
+type Lease struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec says who holds the lease and how long.
+	Spec LeaseSpec `json:"spec,omitempty" protobuf:"2"`
+}
+
+// LeaseSpec is the state of a lease.
+type LeaseSpec struct {
+	// HolderIdentity names the holder; empty while nobody holds the lease.
+	HolderIdentity *string `json:"holderIdentity,omitempty" protobuf:"1"`
+
+	// LeaseDurationSeconds is how long others wait after renewTime before they
+	// may take the lease.
+	LeaseDurationSeconds *int32 `json:"leaseDurationSeconds,omitempty" protobuf:"2"`
+
+	// AcquireTime is when the holder took the lease.
+	AcquireTime *meta.MicroTime `json:"acquireTime,omitempty" protobuf:"3"`
+
+	// RenewTime is when the holder last renewed it.
+	RenewTime *meta.MicroTime `json:"renewTime,omitempty" protobuf:"4"`
+
+	// LeaseTransitions counts the changes of holder.
+	LeaseTransitions *int32 `json:"leaseTransitions,omitempty" protobuf:"5"`
+
+	// Strategy names how a holder is chosen among candidates.
+	Strategy *string `json:"strategy,omitempty" protobuf:"6"`
+
+	// PreferredHolder names whom the holder should give the lease to; it needs
+	// a strategy.
+	PreferredHolder *string `json:"preferredHolder,omitempty" protobuf:"7"`
+}
+
+func leases() *registry.Kind {
+	return registry.Of(registry.Definition[Lease]{
+		Group:   names.GroupCoordination,
+		Version: "v1",
+		Source:  source,
+		Kind:    "Lease",
+		Columns: []registry.Column{
+			registry.Text("Holder", "Who holds the lease.", "spec", "holderIdentity"),
+			registry.Age(),
+		},
+		Validate: validateLease,
+		Behavior: registry.Behavior{
+			NoGeneration:  true,
+			SelfChecked:   true,
+			AnswersStatus: true,
+			CreateOnPut:   true,
+			NeedsVersion:  true,
+		},
+	})
+}
+
+func validateLease(_ context.Context, _, new *Lease) []meta.Cause {
+	var f check.Faults
+	spec, at := &new.Spec, check.At("spec")
+	if d := spec.LeaseDurationSeconds; d != nil {
+		f.Positive(at.Field("leaseDurationSeconds"), int64(*d))
+	}
+	if n := spec.LeaseTransitions; n != nil {
+		f.NotNegative(at.Field("leaseTransitions"), int64(*n))
+	}
+	if s := spec.Strategy; s != nil {
+		f.Format(at.Field("strategy"), *s, meta.CheckQualifiedName(*s))
+	}
+	if p := spec.PreferredHolder; p != nil && *p != "" && (spec.Strategy == nil || *spec.Strategy == "") {
+		f.Forbidden(at.Field("preferredHolder"), "needs a strategy")
+	}
+	return f
+}

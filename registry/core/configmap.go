@@ -1,0 +1,92 @@
+package core
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+)
+
+// maxData is the number of bytes that the data of a ConfigMap or a Secret may
+// have together.
+const maxData = 1 << 20
+
+// ConfigMap holds configuration that is not confidential, for pods to read as
+// files or variables.
+type ConfigMap struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Data is the configuration as text. Keys consist of letters, digits, '-',
+	// '_' and '.'. Values that are no UTF-8 text belong into binaryData.
+	Data map[string]string `json:"data,omitempty" protobuf:"2"`
+
+	// BinaryData is configuration in any bytes. The rules for keys are those of
+	// data, and no key may be in both.
+	BinaryData map[string][]byte `json:"binaryData,omitempty" protobuf:"3"`
+
+	// Immutable, once true, fixes data, binaryData and itself; only metadata
+	// can change then.
+	Immutable *bool `json:"immutable,omitempty" protobuf:"4"`
+}
+
+func configMaps() *registry.Kind {
+	return registry.Of(registry.Definition[ConfigMap]{
+		Version:    version,
+		Source:     source,
+		Kind:       "ConfigMap",
+		ShortNames: []string{"cm"},
+		Columns: []registry.Column{
+			{Name: "Data", Type: "string", Doc: "How many keys there are.", Cell: func(o *meta.Object) any {
+				return int64(len(o.Map("data")) + len(o.Map("binaryData")))
+			}},
+			registry.Age(),
+		},
+		Validate: validateConfigMap,
+		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, AnswersStatus: true},
+	})
+}
+
+func validateConfigMap(_ context.Context, old, new *ConfigMap) []meta.Cause {
+	var f check.Faults
+	size := 0
+	for _, k := range slices.Sorted(maps.Keys(new.Data)) {
+		at := check.At("data").Key(k)
+		f.Format(at, k, check.ConfigKey(k))
+		if _, both := new.BinaryData[k]; both {
+			f.Invalid(at, k, "duplicate of key present in binaryData")
+		}
+		size += len(new.Data[k])
+	}
+	for _, k := range slices.Sorted(maps.Keys(new.BinaryData)) {
+		f.Format(check.At("binaryData").Key(k), k, check.ConfigKey(k))
+		size += len(new.BinaryData[k])
+	}
+	if size > maxData {
+		f.TooLong(check.At("").Key(""), maxData)
+	}
+	if old != nil && old.Immutable != nil && *old.Immutable {
+		fixed(&f, new.Immutable)
+		if !check.Same(new.Data, old.Data) {
+			f.Forbidden(check.At("data"), whyFixed)
+		}
+		if !check.Same(new.BinaryData, old.BinaryData) {
+			f.Forbidden(check.At("binaryData"), whyFixed)
+		}
+	}
+	return f
+}
+
+const whyFixed = "field is immutable when `immutable` is set"
+
+// fixed checks that an object that was immutable still is.
+func fixed(f *check.Faults, immutable *bool) {
+	if immutable == nil || !*immutable {
+		f.Forbidden(check.At("immutable"), whyFixed)
+	}
+}

@@ -1,0 +1,145 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// The phases of a namespace.
+const (
+	NamespaceActive      = "Active"
+	NamespaceTerminating = "Terminating"
+)
+
+// Namespace is a scope for the names of other objects. Its deletion removes
+// everything in it first.
+type Namespace struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec is what the namespace is meant to be.
+	Spec NamespaceSpec `json:"spec,omitempty" protobuf:"2"`
+
+	// Status is what the namespace is.
+	Status NamespaceStatus `json:"status,omitempty" protobuf:"3"`
+}
+
+// NamespaceSpec says what must happen before a namespace goes.
+type NamespaceSpec struct {
+	// Finalizers keep a deleted namespace until its content is gone. They are
+	// set on create and removed through the sub-resource finalize.
+	Finalizers []string `json:"finalizers,omitempty" protobuf:"1" schema:"listType=atomic"`
+}
+
+// NamespaceStatus is the state of a namespace.
+type NamespaceStatus struct {
+	// Phase is Active, or Terminating once deletion began.
+	Phase string `json:"phase,omitempty" protobuf:"1"`
+
+	// Conditions tell what holds up the deletion.
+	Conditions []NamespaceCondition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+}
+
+// NamespaceCondition is one aspect of a namespace's deletion.
+type NamespaceCondition struct {
+	// Type names the aspect.
+	Type string `json:"type" protobuf:"1" schema:"required"`
+
+	// Status is True, False or Unknown.
+	Status string `json:"status" protobuf:"2" schema:"required"`
+
+	// LastTransitionTime is when the status last changed.
+	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"4"`
+
+	// Reason is a word for programs.
+	Reason string `json:"reason,omitempty" protobuf:"5"`
+
+	// Message is a text for people.
+	Message string `json:"message,omitempty" protobuf:"6"`
+}
+
+func namespaces(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[Namespace]{
+		Version:    version,
+		Source:     source,
+		Kind:       "Namespace",
+		ShortNames: []string{"ns"},
+		Scope:      registry.Cluster,
+		Status:     true,
+		Columns: []registry.Column{
+			registry.Text("Status", "Active or Terminating.", "status", "phase"),
+			registry.Age(),
+		},
+		Default:  func(n *Namespace) { labelName(p, n) },
+		Validate: validateNamespace(p),
+		Behavior: registry.Behavior{
+			NoGeneration: true,
+			SelfChecked:  true,
+			NoCollection: true,
+
+			Name:   meta.NameChecker(meta.CheckDNSLabel),
+			Fields: []registry.SelectableField{{Name: "status.phase", Path: []string{"status", "phase"}}},
+			Prepare: func(_ context.Context, obj, old *meta.Object) {
+				prepareNamespace(p, obj, old)
+			},
+			Terminate:    func(obj *meta.Object) { obj.Set(NamespaceTerminating, "status", "phase") },
+			Held:         func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
+			Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers}},
+		},
+	})
+}
+
+// labelName gives a namespace the label that selects it by name.
+func labelName(p names.Profile, n *Namespace) {
+	if n.Name == "" {
+		return
+	}
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[p.Wire(names.NamespaceNameLabel)] = n.Name
+}
+
+// prepareNamespace makes a new namespace Active and held by the product's
+// finalizer; afterwards only the sub-resource finalize changes the spec.
+func prepareNamespace(p names.Profile, obj, old *meta.Object) {
+	if old != nil {
+		mergeFinalizers(obj, old)
+		return
+	}
+	obj.Set(map[string]any{"phase": NamespaceActive}, "status")
+	mine := p.Wire(names.NamespaceFinalizer)
+	if held := obj.List("spec", "finalizers"); !slices.Contains(held, any(mine)) {
+		obj.Set(append(held, mine), "spec", "finalizers")
+	}
+}
+
+// mergeFinalizers takes the finalizers of in.
+func mergeFinalizers(obj, in *meta.Object) {
+	obj.Delete("spec", "finalizers")
+	if list := in.List("spec", "finalizers"); len(list) > 0 {
+		obj.Set(meta.Clone(list), "spec", "finalizers")
+	}
+}
+
+func validateNamespace(p names.Profile) func(context.Context, *Namespace, *Namespace) []meta.Cause {
+	return func(_ context.Context, _, new *Namespace) []meta.Cause {
+		var f check.Faults
+		for i, name := range new.Spec.Finalizers {
+			at := check.At("spec", "finalizers").Index(i)
+			f.Format(at, name, meta.CheckQualifiedName(name))
+			if name != p.Wire(names.NamespaceFinalizer) && !strings.Contains(name, "/") {
+				f.Invalid(at, name, "name is neither a standard finalizer nor fully qualified")
+			}
+		}
+		return f
+	}
+}

@@ -1,0 +1,151 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Secret holds confidential data, for pods and for the server's own programs.
+type Secret struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Data is the secret, base64 in JSON. Keys consist of letters, digits, '-',
+	// '_' and '.'; all values together have at most 1 MiB.
+	Data map[string][]byte `json:"data,omitempty" protobuf:"2"`
+
+	// Type says what the secret is for. Some types ask for certain keys. It
+	// cannot change; unset it becomes Opaque.
+	Type string `json:"type,omitempty" protobuf:"3"`
+
+	// StringData is data as text, for convenience on writes: it is merged into
+	// data, where it wins, and never returned.
+	StringData map[string]string `json:"stringData,omitempty" protobuf:"4"`
+
+	// Immutable, once true, fixes data, type and itself; only metadata can
+	// change then.
+	Immutable *bool `json:"immutable,omitempty" protobuf:"5"`
+}
+
+func secrets(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[Secret]{
+		Version: version,
+		Source:  source,
+		Kind:    "Secret",
+		Columns: []registry.Column{
+			registry.Text("Type", "What the secret is for.", "type"),
+			{Name: "Data", Type: "string", Doc: "How many keys there are.", Cell: func(o *meta.Object) any {
+				return int64(len(o.Map("data")))
+			}},
+			registry.Age(),
+		},
+		Default:  defaultSecret,
+		Validate: validateSecret(p),
+		Behavior: registry.Behavior{
+			NoGeneration:  true,
+			SelfChecked:   true,
+			AnswersStatus: true,
+
+			Prepare: mergeStringData,
+			Fields:  []registry.SelectableField{{Name: "type"}},
+		},
+	})
+}
+
+func defaultSecret(s *Secret) {
+	if s.Type == "" {
+		s.Type = names.SecretOpaque
+	}
+}
+
+// mergeStringData moves stringData into data.
+func mergeStringData(_ context.Context, obj, _ *meta.Object) {
+	for k, v := range obj.Map("stringData") {
+		text, _ := v.(string)
+		obj.Set(base64.StdEncoding.EncodeToString([]byte(text)), "data", k)
+	}
+	obj.Delete("stringData")
+}
+
+func validateSecret(p names.Profile) func(context.Context, *Secret, *Secret) []meta.Cause {
+	return func(_ context.Context, old, new *Secret) []meta.Cause {
+		var f check.Faults
+		if old != nil {
+			f.Unchanged(check.At("type"), new.Type, old.Type)
+			if old.Immutable != nil && *old.Immutable {
+				fixed(&f, new.Immutable)
+				if !maps.EqualFunc(new.Data, old.Data, bytes.Equal) {
+					f.Forbidden(check.At("data"), whyFixed)
+				}
+			}
+		}
+		size := 0
+		for _, k := range slices.Sorted(maps.Keys(new.Data)) {
+			f.Format(check.At("data").Key(k), k, check.ConfigKey(k))
+			size += len(new.Data[k])
+		}
+		if size > maxData {
+			f.TooLong(check.At("data"), maxData)
+		}
+		new.needs(&f, p)
+		return f
+	}
+}
+
+// needs checks what the known types ask for.
+func (s *Secret) needs(f *check.Faults, p names.Profile) {
+	switch s.Type {
+	case p.Wire(names.SecretServiceToken):
+		account := p.Wire(names.ServiceAccountName)
+		if s.Annotations[account] == "" {
+			f.Required(check.At("metadata", "annotations").Key(account), "names the account of the token")
+		}
+	case p.Wire(names.SecretDockercfg):
+		s.needsJSON(f, ".dockercfg")
+	case p.Wire(names.SecretDockerConfig):
+		s.needsJSON(f, ".dockerconfigjson")
+	case p.Wire(names.SecretBasicAuth):
+		if !s.has("username") && !s.has("password") {
+			f.Required(check.At("data").Key("username"), "")
+			f.Required(check.At("data").Key("password"), "")
+		}
+	case p.Wire(names.SecretSSHAuth):
+		if len(s.Data["ssh-privatekey"]) == 0 {
+			f.Required(check.At("data").Key("ssh-privatekey"), "")
+		}
+	case p.Wire(names.SecretTLS):
+		for _, k := range []string{"tls.crt", "tls.key"} {
+			if !s.has(k) {
+				f.Required(check.At("data").Key(k), "")
+			}
+		}
+	}
+}
+
+func (s *Secret) has(key string) bool {
+	_, ok := s.Data[key]
+	return ok
+}
+
+func (s *Secret) needsJSON(f *check.Faults, key string) {
+	at := check.At("data").Key(key)
+	value, ok := s.Data[key]
+	var any map[string]any
+	switch {
+	case !ok:
+		f.Required(at, "")
+	case json.Unmarshal(value, &any) != nil:
+		f.Invalid(at, "<secret contents redacted>", "must be a JSON object")
+	}
+}

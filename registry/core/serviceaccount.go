@@ -1,0 +1,41 @@
+package core
+
+import (
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+// ServiceAccount is an identity for programs, as pods run under it.
+type ServiceAccount struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Secrets names the secrets that pods of this account may use.
+	Secrets []ObjectReference `json:"secrets,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+
+	// ImagePullSecrets names the secrets that pods of this account pull images
+	// with, unless they name their own.
+	ImagePullSecrets []LocalObjectReference `json:"imagePullSecrets,omitempty" protobuf:"3" schema:"listType=atomic"`
+
+	// AutomountServiceAccountToken says whether pods of this account get a
+	// token mounted; a pod can say otherwise. Unset: they do.
+	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty" protobuf:"4"`
+}
+
+func serviceAccounts() *registry.Kind {
+	return registry.Of(registry.Definition[ServiceAccount]{
+		Version:    version,
+		Source:     source,
+		Kind:       "ServiceAccount",
+		ShortNames: []string{"sa"},
+		Columns: []registry.Column{
+			{Name: "Secrets", Type: "string", Doc: "How many secrets are named.", Cell: func(o *meta.Object) any {
+				return int64(len(o.List("secrets")))
+			}},
+			registry.Age(),
+		},
+		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true},
+	})
+}
