@@ -1,6 +1,8 @@
 package badgerstore_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,11 +14,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		fmt.Fprintln(os.Stderr, runChild(dir))
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 
 func open(t testing.TB, dir string) storage.Backend {
-	s, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+	s, err := badgerstore.Open(badgerstore.Options{Dir: dir, Retain: -1})
 	require.NoError(t, err)
 	return s
 }
@@ -24,3 +30,5 @@ func open(t testing.TB, dir string) storage.Backend {
 func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(t testing.TB) storage.Backend { return open(t, t.TempDir()) })
 }
+
+func TestDurability(t *testing.T) { storagetest.RunDurable(t, open) }

@@ -1,0 +1,258 @@
+package storagetest
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+// OpenDir opens the store in a directory, which is empty at first. The store
+// keeps its history until it is told otherwise.
+type OpenDir func(t testing.TB, dir string) storage.Backend
+
+// RunDurable checks what a store in a local directory has to keep. A crash is
+// played by copying the directory under the open store, which is what the
+// system keeps of it when the process is killed.
+func RunDurable(t *testing.T, open OpenDir) {
+	for _, r := range []struct {
+		name, says string
+		test       func(d *durable)
+	}{
+		{"Reopen", "after Close and a new start everything is as it was: keys, history, watches, revision", reopen},
+		{"Crash", "after a crash every acknowledged write is there", crash},
+		{"CrashWhileWriting", "after a crash beside writers every acknowledged write is there and a watch has no gap", crashWhileWriting},
+		{"RevisionAfterCompactedDeletes", "the revision does not decrease when the newest commits were deletes and are compacted", revisionAfterDeletes},
+		{"CompactionIsKept", "what was compacted stays so after a new start", compactionIsKept},
+		{"StampsAreKept", "a stamp survives a new start", stampsAreKept},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Log("the rule: " + r.says)
+				}
+			})
+			d := &durable{t: t, open: open, dir: t.TempDir()}
+			d.store = newStore(t, open(t, d.dir))
+			r.test(d)
+		})
+	}
+}
+
+// durable is a store that can be stopped and started again.
+type durable struct {
+	t     *testing.T
+	open  OpenDir
+	dir   string
+	store *store
+}
+
+// restart closes the store and opens it again.
+func (d *durable) restart() {
+	d.t.Helper()
+	require.NoError(d.t, d.store.Close())
+	d.store = newStore(d.t, d.open(d.t, d.dir))
+}
+
+// crash opens what would be left if the process died now.
+func (d *durable) crash() {
+	d.t.Helper()
+	left := d.t.TempDir()
+	require.NoError(d.t, copyTree(left, d.dir))
+	require.NoError(d.t, d.store.Close())
+	d.dir = left
+	d.store = newStore(d.t, d.open(d.t, left))
+}
+
+// copyTree copies the files of a directory and leaves out zeros, because files
+// that are mapped into memory are mostly empty.
+func copyTree(to, from string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		}
+		return copyFile(filepath.Join(to, rel), path)
+	})
+}
+
+func copyFile(to, from string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if fault := out.Close(); err == nil {
+			err = fault
+		}
+	}()
+	buf := make([]byte, 1<<20)
+	zeros := make([]byte, len(buf))
+	for at := int64(0); ; {
+		n, err := io.ReadFull(in, buf)
+		if string(buf[:n]) != string(zeros[:n]) {
+			if _, err := out.WriteAt(buf[:n], at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return out.Truncate(at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (d *durable) history() (*history, []string) {
+	h := newHistory(d.store.newest())
+	keys := []string{}
+	for i := range 9 {
+		keys = append(keys, fmt.Sprintf("k/%d", i))
+	}
+	return h, keys
+}
+
+func reopen(d *durable) {
+	h, keys := d.history()
+	for range 3 {
+		h.fill(d.store, 30)
+		d.restart()
+		h.verify(d.store, h.base, keys, []string{"", "k/4"})
+	}
+	require.NoError(d.t, d.store.Close())
+}
+
+func crash(d *durable) {
+	h, keys := d.history()
+	for range 3 {
+		h.fill(d.store, 20)
+		d.crash()
+		h.verify(d.store, h.base, keys, []string{"", "k/4"})
+	}
+}
+
+func crashWhileWriting(d *durable) {
+	base := d.store.newest()
+	const workers, atLeast = 8, 60
+	acknowledged := make([][]storage.Record, workers)
+	var mu sync.Mutex
+	enough := make(chan struct{})
+	total := 0
+	var wg sync.WaitGroup
+	s := d.store
+	for w := range workers {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				write := storage.Write{Key: fmt.Sprint("k", w, i%5), Value: fmt.Appendf(nil, "%d", i), Expect: storage.AnyRevision}
+				revision, err := s.Commit(s.ctx, write)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				acknowledged[w] = append(acknowledged[w], storage.Record{Key: write.Key, Value: write.Value, Revision: revision})
+				if total++; total == atLeast {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-enough
+	mu.Lock()
+	var want []storage.Record
+	for _, records := range acknowledged {
+		want = append(want, records...)
+	}
+	mu.Unlock()
+	d.crash()
+	wg.Wait()
+	newest := d.store.newest()
+	seen := map[storage.Revision]storage.Record{}
+	last := base
+	for e, err := range d.store.Watch(d.store.ctx, "", base) {
+		require.NoError(d.t, err)
+		require.Greater(d.t, e.Revision, last)
+		last = e.Revision
+		if seen[last] = e.Record; last == newest {
+			break
+		}
+	}
+	for _, rec := range want {
+		require.Equal(d.t, rec, seen[rec.Revision])
+		require.Equal(d.t, rec, d.store.get(rec.Key, rec.Revision))
+	}
+}
+
+func revisionAfterDeletes(d *durable) {
+	d.store.put("kept", "x")
+	for i := range 3 {
+		d.store.put("a", fmt.Sprint(i))
+		last := d.store.del("a")
+		require.NoError(d.t, d.store.Compact(d.store.ctx, last))
+		if i == 1 {
+			d.crash()
+		} else {
+			d.restart()
+		}
+		require.Equal(d.t, last, d.store.newest())
+		require.Greater(d.t, d.store.put("b", "x"), last)
+	}
+}
+
+func compactionIsKept(d *durable) {
+	h, keys := d.history()
+	for i := range 3 {
+		h.fill(d.store, 30)
+		at := h.events[len(h.events)-10].Revision
+		before := h.events[len(h.events)-11].Revision
+		require.NoError(d.t, d.store.Compact(d.store.ctx, at))
+		if i == 1 {
+			d.crash()
+		} else {
+			d.restart()
+		}
+		_, err := d.store.Get(d.store.ctx, keys[0], before)
+		require.ErrorIs(d.t, err, storage.ErrCompacted)
+		require.NoError(d.t, compactedWatch(d.store, "", before))
+		h.verify(d.store, at, keys, []string{"", "k/4"})
+	}
+}
+
+func stampsAreKept(d *durable) {
+	if _, ok := d.store.Backend.(storage.Stamper); !ok {
+		return
+	}
+	for i := range 4 {
+		have, err := d.store.Backend.(storage.Stamper).Stamp(d.store.ctx, "names", fmt.Sprint("value", i))
+		require.NoError(d.t, err)
+		require.Equal(d.t, "value0", have)
+		before := d.store.newest()
+		if i%2 == 0 {
+			d.restart()
+		} else {
+			d.crash()
+		}
+		require.Equal(d.t, before, d.store.newest())
+		require.NoError(d.t, d.store.Compact(d.store.ctx, d.store.put("a", "x")))
+	}
+}
