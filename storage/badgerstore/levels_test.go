@@ -1,0 +1,161 @@
+package badgerstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+// churn is a store with tiny tables, so that its history is spread over the
+// levels of the database and compacted there, beside what it must hold.
+type churn struct {
+	t      *testing.T
+	s      *Store
+	dir    string
+	events []storage.Event
+	now    map[string]storage.Record
+}
+
+func (c *churn) open() {
+	var err error
+	c.s, err = Open(Options{Dir: c.dir, Retain: -1, memTable: 256 << 10})
+	require.NoError(c.t, err)
+}
+
+func (c *churn) write(r *rand.Rand, n int) {
+	for range n {
+		w := storage.Write{Key: fmt.Sprintf("k/%d", r.IntN(40)), Expect: storage.AnyRevision}
+		if c.now[w.Key].Revision == 0 || r.IntN(4) > 0 {
+			w.Value = make([]byte, r.IntN(3000))
+			for i := range w.Value {
+				w.Value[i] = byte(r.Uint32())
+			}
+		}
+		revision, err := c.s.Commit(context.Background(), w)
+		require.NoError(c.t, err)
+		rec := storage.Record{Key: w.Key, Value: w.Value, Revision: revision}
+		c.events = append(c.events, storage.Event{Record: rec, Prev: c.now[w.Key]})
+		if c.now[w.Key] = rec; w.Value == nil {
+			delete(c.now, w.Key)
+		}
+	}
+}
+
+// check reads everything after a revision back.
+func (c *churn) check(floor storage.Revision) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	i, _ := slices.BinarySearchFunc(c.events, floor+1, func(e storage.Event, at storage.Revision) int {
+		return int(e.Revision - at)
+	})
+	for e, err := range c.s.Watch(ctx, "", floor) {
+		require.NoError(c.t, err)
+		require.Less(c.t, i, len(c.events))
+		require.Equal(c.t, c.events[i], e)
+		if e.Deleted() {
+			_, err := c.s.Get(ctx, e.Key, e.Revision)
+			require.ErrorIs(c.t, err, storage.ErrNotFound)
+		} else {
+			rec, err := c.s.Get(ctx, e.Key, e.Revision)
+			require.NoError(c.t, err)
+			require.Equal(c.t, e.Record, rec)
+		}
+		if i++; i == len(c.events) {
+			break
+		}
+	}
+	require.Equal(c.t, len(c.events), i)
+	_, records, err := c.s.Scan(ctx, "", "", 0)
+	require.NoError(c.t, err)
+	n := 0
+	for rec, err := range records {
+		require.NoError(c.t, err)
+		require.Equal(c.t, c.now[rec.Key], rec)
+		n++
+	}
+	require.Len(c.t, c.now, n)
+	require.Equal(c.t, n, c.s.Stats().Keys)
+}
+
+func TestHistoryInLevels(t *testing.T) {
+	c := &churn{t: t, dir: t.TempDir(), now: map[string]storage.Record{}}
+	r := rand.New(rand.NewPCG(1, 2))
+	floor := storage.Revision(0)
+	for round := range 4 {
+		c.open()
+		if round > 0 {
+			c.check(floor)
+		}
+		c.write(r, 700)
+		c.check(floor)
+		floor = c.events[len(c.events)-300].Revision
+		if round == 3 {
+			for key := range c.now {
+				_, err := c.s.Commit(context.Background(), storage.Write{Key: key, Expect: storage.AnyRevision})
+				require.NoError(t, err)
+			}
+			clear(c.now)
+			floor = c.s.published()
+			c.events = nil
+		}
+		require.NoError(t, c.s.Compact(context.Background(), floor))
+		require.NoError(t, c.s.db.Flatten(2))
+		if round < 3 {
+			c.check(floor)
+		}
+		require.NoError(t, c.s.Close())
+	}
+	c.open()
+	require.Equal(t, floor, c.s.published())
+	require.Zero(t, c.s.Stats().Keys)
+	require.NoError(t, c.s.Close())
+}
+
+// TestExpire drives the committer's clock by hand: history is forgotten when
+// it was replaced more than an hour ago, and not before.
+func TestExpire(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir(), Retain: time.Hour})
+	require.NoError(t, err)
+	defer s.Close()
+	ctx := context.Background()
+	start := time.Now()
+	tick := func(minutes int) storage.Revision {
+		r := &request{ctx: ctx, done: make(chan struct{})}
+		r.do = func() error {
+			s.expire(start.Add(time.Duration(minutes) * time.Minute))
+			return nil
+		}
+		require.NoError(t, s.submit(r))
+		return s.Stats().Compacted
+	}
+	put := func() storage.Revision {
+		revision, err := s.Commit(ctx, storage.Write{Key: "a", Value: []byte("x"), Expect: storage.AnyRevision})
+		require.NoError(t, err)
+		return revision
+	}
+	first := put()
+	require.Zero(t, tick(6))
+	second := put()
+	require.Zero(t, tick(12))
+	require.Zero(t, tick(65))
+	require.Equal(t, first, tick(67))
+	_, err = s.Get(ctx, "a", first)
+	require.NoError(t, err)
+	require.Equal(t, second, tick(73))
+	_, err = s.Get(ctx, "a", first)
+	require.ErrorIs(t, err, storage.ErrCompacted)
+	require.Equal(t, second, tick(500))
+	third := put()
+	require.Equal(t, second, tick(501))
+	require.Equal(t, third, tick(562))
+	fsyncs := s.Stats().Fsyncs
+	require.Equal(t, third, tick(1000))
+	require.Equal(t, fsyncs, s.Stats().Fsyncs)
+}
