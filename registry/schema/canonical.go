@@ -22,7 +22,9 @@ func (c *conformer) wire(v any, s *Schema) (any, bool) {
 	case Duration:
 		return c.duration(v)
 	case Fields:
-		if _, ok := v.(map[string]any); !ok {
+		switch v.(type) {
+		case map[string]any, meta.RawJSON:
+		default:
 			c.mismatch(v, "an object")
 		}
 	}

@@ -123,7 +123,7 @@ func (v *validator) hasType(x any, s *Schema) bool {
 		return ok
 	case Object:
 		_, ok := x.(map[string]any)
-		return ok || s.Wire == Raw
+		return ok || s.Wire == Raw || s.Wire == Fields
 	}
 	return true
 }
