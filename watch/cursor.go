@@ -124,45 +124,51 @@ func (cur *Cursor) Close() { cur.closed.Store(true) }
 // is the context's, and Revision tells how far the silence reaches), history was
 // lost (ErrGone), the type was dropped (ErrEnded) or the hub closed (ErrClosed).
 func (cur *Cursor) Next(ctx context.Context) ([]Event, error) {
+	if cur.closed.Load() {
+		return nil, ErrClosed
+	}
 	if cur.history != 0 {
-		events, err := cur.readHistory(ctx)
-		if err != nil || len(events) > 0 {
+		if events, err := cur.readHistory(ctx); err != nil || len(events) > 0 {
 			return events, err
 		}
 	}
 	for {
+		if err := cur.wait(ctx); err != nil {
+			return nil, err
+		}
+		if events, err := cur.drain(); err != nil || len(events) > 0 {
+			return events, err
+		}
 		if cur.closed.Load() {
 			return nil, ErrClosed
 		}
-		events, err := cur.drain()
-		if err != nil || len(events) > 0 {
-			return events, err
+	}
+}
+
+// wait returns when there is something to read.
+func (cur *Cursor) wait(ctx context.Context) error {
+	g, err := cur.park()
+	if g == nil {
+		return err
+	}
+	select {
+	case <-g.woken:
+		// What came before did not concern this cursor.
+		cur.pos = max(cur.pos, g.pos)
+		return nil
+	case <-ctx.Done():
+		if cur.unpark(g) {
+			return nil
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		g, err := cur.park()
-		if err != nil {
-			return nil, err
-		}
-		if g == nil {
-			continue
-		}
-		select {
-		case <-g.woken:
-			// What came before did not concern this cursor.
-			cur.pos = max(cur.pos, g.pos)
-		case <-ctx.Done():
-			cur.unpark(g)
-		}
+		return ctx.Err()
 	}
 }
 
 // drain returns the events that are there, a batch at most.
 func (cur *Cursor) drain() ([]Event, error) {
 	var events []Event
-	for seen := 0; seen < maxBatch || len(events) == 0; {
-		run, rev, err := cur.take()
+	for seen, last := 0, false; !last && (seen < maxBatch || len(events) == 0); {
+		run, upTo, err := cur.take()
 		if err != nil {
 			return nil, err
 		}
@@ -178,16 +184,15 @@ func (cur *Cursor) drain() ([]Event, error) {
 		}
 		cur.pos += uint64(len(run))
 		seen += len(run)
-		if len(run) == 0 {
-			cur.advance(rev)
-			break
+		if last = upTo >= 0; last {
+			cur.advance(upTo)
 		}
 	}
 	return events, nil
 }
 
-// take returns the next run of records; if there is none, the revision up to
-// which that holds.
+// take returns the next run of records and the revision up to which there is no
+// more after it, -1 if there is.
 func (cur *Cursor) take() ([]atomic.Pointer[record], storage.Revision, error) {
 	c := cur.cache
 	c.mu.RLock()
@@ -195,7 +200,11 @@ func (cur *Cursor) take() ([]atomic.Pointer[record], storage.Revision, error) {
 	if err := cur.fault(); err != nil {
 		return nil, 0, err
 	}
-	return c.log.run(cur.pos), c.revision(), nil
+	run := c.log.run(cur.pos)
+	if cur.pos+uint64(len(run)) < c.log.next {
+		return run, -1, nil
+	}
+	return run, c.revision(), nil
 }
 
 // fault tells why the cursor cannot go on; the caller holds the cache's lock.
@@ -226,18 +235,19 @@ func (cur *Cursor) park() (*group, error) {
 	return c.park(cur.interest), nil
 }
 
-// unpark leaves the group. As long as that was not woken, nothing in the log
-// concerns the cursor.
-func (cur *Cursor) unpark(g *group) {
+// unpark leaves the group and reports whether that was woken at the last moment.
+// As long as it was not, nothing in the log concerns the cursor.
+func (cur *Cursor) unpark(g *group) bool {
 	c := cur.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leave(cur.interest, g) {
 		cur.pos = c.log.next
 		cur.advance(c.revision())
-		return
+		return false
 	}
 	cur.pos = max(cur.pos, g.pos)
+	return true
 }
 
 func (cur *Cursor) advance(rev storage.Revision) {

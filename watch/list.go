@@ -139,9 +139,13 @@ func (c *Cache) scanAt(ctx context.Context, rev storage.Revision) (*snapshot, er
 	return s, nil
 }
 
+// gone returns the error of this package that an error of the backend means.
 func gone(err error) error {
-	if errors.Is(err, storage.ErrCompacted) {
+	switch {
+	case errors.Is(err, storage.ErrCompacted):
 		return ErrGone
+	case errors.Is(err, storage.ErrClosed):
+		return ErrClosed
 	}
 	return err
 }
