@@ -1,0 +1,245 @@
+package codec
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"orch.io/controlplane/registry/schema"
+)
+
+// Proto is the protobuf form of one kind, compiled once from its schema. Field
+// numbers come from the protobuf tags of the Go structs alone. A Proto never
+// changes.
+//
+// The rules are those of the field's clients: apiVersion and kind stand in the
+// envelope; fields that are no pointers in Go are always written, zeros too;
+// maps are sorted by key; a struct that JSON inlines is a message of its own
+// where its tag gives it a number.
+type Proto struct{ root *protoMessage }
+
+type protoMessage struct {
+	fields []*protoField // by number
+	byNum  map[protowire.Number]*protoField
+}
+
+// protoField is one field of a message. Inline fields have no name: their
+// message's fields stand in the same JSON object.
+type protoField struct {
+	name    string
+	number  protowire.Number
+	many    protoMany
+	pointer bool // unset differs from zero
+	omit    bool // JSON leaves the zero out
+	value   protoValue
+}
+
+type protoMany uint8
+
+const (
+	one protoMany = iota
+	list
+	mapping // string keys
+)
+
+// protoValue is a single value on the wire.
+type protoValue struct {
+	kind    protoKind
+	message *protoMessage // kind message
+	items   *protoField   // kind wrapped: the field 1 of the message around a list
+}
+
+type protoKind uint8
+
+const (
+	kindString protoKind = iota
+	kindInt
+	kindBool
+	kindDouble
+	kindFloat
+	kindBytes
+	kindMessage
+	kindWrapped
+	kindTime
+	kindMicroTime
+	kindQuantity
+	kindIntOrString
+	kindRaw // RawExtension, FieldsV1, JSON: any JSON value in the bytes of field 1
+	kindDuration
+)
+
+// NewProto compiles the protobuf form of objects with the schema s. It fails
+// for schemas that are not from Go structs and for fields without a number:
+// such kinds have no protobuf form.
+func NewProto(s *schema.Schema) (*Proto, error) {
+	if s == nil || s.Struct == nil || s.Struct.Go == nil {
+		return nil, fmt.Errorf("codec: a protobuf form needs a schema from a Go struct")
+	}
+	c := protoCompiler{done: map[*schema.Struct]*protoMessage{}}
+	m, err := c.message(s.Struct)
+	if err != nil {
+		return nil, fmt.Errorf("codec: protobuf form of %s: %w", s.Struct.Go, err)
+	}
+	return &Proto{m}, nil
+}
+
+type protoCompiler struct {
+	done map[*schema.Struct]*protoMessage
+}
+
+func (c *protoCompiler) message(st *schema.Struct) (*protoMessage, error) {
+	if m := c.done[st]; m != nil {
+		return m, nil
+	}
+	if st.Go == nil {
+		return nil, fmt.Errorf("%s is from no Go struct", st.Name)
+	}
+	m := &protoMessage{}
+	c.done[st] = m
+	return m, c.fill(m, st, st.Go, nil)
+}
+
+// fill adds the fields of st that lie below the index path at to m; t is the
+// Go struct there. Structs inlined further below become messages of their own.
+func (c *protoCompiler) fill(m *protoMessage, st *schema.Struct, t reflect.Type, at []int) error {
+	inline := map[int]bool{}
+	for _, f := range st.Fields {
+		if len(f.Index) <= len(at) || !slices.Equal(f.Index[:len(at)], at) {
+			continue
+		}
+		i := f.Index[len(at)]
+		sf := t.Field(i)
+		if len(f.Index) == len(at)+1 {
+			pf, err := c.field(f, sf)
+			if err != nil {
+				return fmt.Errorf("field %s: %w", f.Name, err)
+			}
+			m.fields = append(m.fields, pf)
+			continue
+		}
+		inner := bare(sf.Type)
+		number := tagNumber(sf)
+		if inline[i] || number == 0 && inner.Name() == "TypeMeta" {
+			continue
+		}
+		inline[i] = true
+		below := append(slices.Clone(at), i)
+		if number == 0 { // the fields are this message's own
+			if err := c.fill(m, st, inner, below); err != nil {
+				return err
+			}
+			continue
+		}
+		group := &protoMessage{}
+		if err := c.fill(group, st, inner, below); err != nil {
+			return err
+		}
+		m.fields = append(m.fields, &protoField{number: number, pointer: sf.Type.Kind() == reflect.Pointer, value: protoValue{kind: kindMessage, message: group}})
+	}
+	return m.seal()
+}
+
+// seal sorts the fields and refuses a number that stands twice.
+func (m *protoMessage) seal() error {
+	slices.SortFunc(m.fields, func(a, b *protoField) int { return cmp.Compare(a.number, b.number) })
+	m.byNum = make(map[protowire.Number]*protoField, len(m.fields))
+	for _, f := range m.fields {
+		if m.byNum[f.number] != nil {
+			return fmt.Errorf("the number %d stands twice", f.number)
+		}
+		m.byNum[f.number] = f
+	}
+	return nil
+}
+
+func (c *protoCompiler) field(f *schema.Field, sf reflect.StructField) (*protoField, error) {
+	if f.Number == 0 {
+		return nil, fmt.Errorf("no protobuf number")
+	}
+	pf := &protoField{name: f.Name, number: protowire.Number(f.Number), pointer: f.Pointer, omit: f.OmitEmpty}
+	s, t := f.Schema, bare(sf.Type)
+	switch {
+	case s.Wire != schema.Plain:
+	case s.Type == schema.Array && t.Name() == "":
+		pf.many, s, t = list, s.Items, t.Elem()
+	case s.Type == schema.Object && s.Values != nil && t.Kind() == reflect.Map:
+		pf.many, s, t = mapping, s.Values, t.Elem()
+	}
+	var err error
+	pf.value, err = c.value(s, bare(t))
+	return pf, err
+}
+
+func (c *protoCompiler) value(s *schema.Schema, t reflect.Type) (v protoValue, err error) {
+	switch s.Wire {
+	case schema.Time:
+		return protoValue{kind: kindTime}, nil
+	case schema.MicroTime:
+		return protoValue{kind: kindMicroTime}, nil
+	case schema.Quantity:
+		return protoValue{kind: kindQuantity}, nil
+	case schema.IntOrString:
+		return protoValue{kind: kindIntOrString}, nil
+	case schema.Bytes:
+		return protoValue{kind: kindBytes}, nil
+	case schema.Raw, schema.Fields:
+		if t.Kind() != reflect.Interface {
+			return protoValue{kind: kindRaw}, nil
+		}
+	case schema.Duration:
+		return protoValue{kind: kindDuration}, nil
+	case schema.Plain:
+		return c.plain(s, t)
+	}
+	return v, fmt.Errorf("type %s has no protobuf form", t)
+}
+
+func (c *protoCompiler) plain(s *schema.Schema, t reflect.Type) (v protoValue, err error) {
+	switch {
+	case s.Type == schema.String:
+		return protoValue{kind: kindString}, nil
+	case s.Type == schema.Boolean:
+		return protoValue{kind: kindBool}, nil
+	case s.Type == schema.Integer:
+		return protoValue{kind: kindInt}, nil
+	case s.Type == schema.Number && t.Kind() == reflect.Float32:
+		return protoValue{kind: kindFloat}, nil
+	case s.Type == schema.Number && t.Kind() == reflect.Float64:
+		return protoValue{kind: kindDouble}, nil
+	case s.Type == schema.Object && s.Struct != nil:
+		v.kind = kindMessage
+		v.message, err = c.message(s.Struct)
+		return v, err
+	case s.Type == schema.Array && t.Kind() == reflect.Slice && t.Name() != "":
+		v.kind = kindWrapped // a named list type is a message with the list in field 1
+		v.items = &protoField{number: 1, many: list}
+		v.items.value, err = c.value(s.Items, bare(t.Elem()))
+		return v, err
+	}
+	return v, fmt.Errorf("type %s has no protobuf form", t)
+}
+
+func bare(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// tagNumber returns the number in a protobuf tag, 0 without one.
+func tagNumber(sf reflect.StructField) protowire.Number {
+	parts := strings.Split(sf.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil || n < 1 || n > 1<<29-1 {
+		return 0
+	}
+	return protowire.Number(n)
+}
