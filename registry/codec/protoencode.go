@@ -79,7 +79,7 @@ func (f *protoField) appendMap(dst []byte, m map[string]any, keys []string) []by
 		dst = protowire.AppendTag(dst, f.number, protowire.BytesType)
 		at := len(dst)
 		dst = protowire.AppendString(append(dst, 0, 1<<3|byte(protowire.BytesType)), keys[i])
-		if v := m[keys[i]]; v != nil || f.value.kind != kindBytes && f.value.kind != kindWrapped {
+		if v := m[keys[i]]; v != nil || f.value.kind != kindBytes {
 			dst = f.value.append(protowire.AppendTag(dst, 2, f.value.wire()), v, keys)
 		}
 		dst = closeLength(dst, at)

@@ -1,0 +1,91 @@
+package codec
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// MetaProtos are the protobuf forms of what goes on the wire beside the kinds.
+type MetaProtos struct {
+	Status, DeleteOptions *Proto
+}
+
+// Metas returns the forms; they are the same in every profile.
+func Metas() MetaProtos { return metas() }
+
+var metas = sync.OnceValue(func() MetaProtos {
+	return MetaProtos{Status: mustProto[status](), DeleteOptions: mustProto[deleteOptions]()}
+})
+
+func mustProto[T any]() *Proto {
+	s, err := schema.Go(reflect.TypeFor[T](), names.Orch)
+	if err != nil {
+		return &Proto{&protoMessage{}} // a test keeps this from happening
+	}
+	p, err := NewProto(s)
+	if err != nil {
+		return &Proto{&protoMessage{}}
+	}
+	return p
+}
+
+type status struct {
+	meta.TypeMeta `json:",inline"`
+	meta.ListMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
+	Status        string         `json:"status,omitempty" protobuf:"bytes,2,opt,name=status"`
+	Message       string         `json:"message,omitempty" protobuf:"bytes,3,opt,name=message"`
+	Reason        string         `json:"reason,omitempty" protobuf:"bytes,4,opt,name=reason"`
+	Details       *statusDetails `json:"details,omitempty" protobuf:"bytes,5,opt,name=details"`
+	Code          int32          `json:"code,omitempty" protobuf:"varint,6,opt,name=code"`
+}
+
+type statusDetails struct {
+	Name              string        `json:"name,omitempty" protobuf:"bytes,1,opt,name=name"`
+	Group             string        `json:"group,omitempty" protobuf:"bytes,2,opt,name=group"`
+	Kind              string        `json:"kind,omitempty" protobuf:"bytes,3,opt,name=kind"`
+	Causes            []statusCause `json:"causes,omitempty" protobuf:"bytes,4,rep,name=causes"`
+	RetryAfterSeconds int32         `json:"retryAfterSeconds,omitempty" protobuf:"varint,5,opt,name=retryAfterSeconds"`
+	UID               string        `json:"uid,omitempty" protobuf:"bytes,6,opt,name=uid"`
+}
+
+type statusCause struct {
+	Reason  string `json:"reason,omitempty" protobuf:"bytes,1,opt,name=reason"`
+	Message string `json:"message,omitempty" protobuf:"bytes,2,opt,name=message"`
+	Field   string `json:"field,omitempty" protobuf:"bytes,3,opt,name=field"`
+}
+
+type deleteOptions struct {
+	meta.TypeMeta      `json:",inline"`
+	GracePeriodSeconds *int64         `json:"gracePeriodSeconds,omitempty" protobuf:"varint,1,opt,name=gracePeriodSeconds"`
+	Preconditions      *preconditions `json:"preconditions,omitempty" protobuf:"bytes,2,opt,name=preconditions"`
+	OrphanDependents   *bool          `json:"orphanDependents,omitempty" protobuf:"varint,3,opt,name=orphanDependents"`
+	PropagationPolicy  *string        `json:"propagationPolicy,omitempty" protobuf:"bytes,4,opt,name=propagationPolicy"`
+	DryRun             []string       `json:"dryRun,omitempty" protobuf:"bytes,5,rep,name=dryRun"`
+}
+
+type preconditions struct {
+	UID             *string `json:"uid,omitempty" protobuf:"bytes,1,opt,name=uid"`
+	ResourceVersion *string `json:"resourceVersion,omitempty" protobuf:"bytes,2,opt,name=resourceVersion"`
+}
+
+// EncodeStatus appends a Status in the given format; protobuf comes in its
+// envelope, YAML and JSON end in a line break.
+func EncodeStatus(dst []byte, s *meta.Status, f Format) ([]byte, error) {
+	tree := s.Object().Tree()
+	switch f {
+	case Protobuf:
+		return Envelope(dst, "v1", "Status", Metas().Status.Append(nil, tree)), nil
+	case YAML:
+		y, err := EncodeYAML(EncodeJSON(nil, tree))
+		if err != nil {
+			return nil, fmt.Errorf("codec: a status: %w", err)
+		}
+		return append(dst, y...), nil
+	}
+	return append(EncodeJSON(dst, tree), '\n'), nil
+}
