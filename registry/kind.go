@@ -163,4 +163,5 @@ type Call struct {
 	DryRun      bool
 	Names       names.Profile
 	Client      Client
+	Warn        func(text string) // sends a warning to the caller
 }

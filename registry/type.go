@@ -21,6 +21,8 @@ type Type struct {
 	Names  names.Profile
 	Custom bool         // from a custom resource definition
 	Docs   *schema.Docs // field documentation that is not in the schemas, or nil
+
+	tracker tracker
 }
 
 // Version is one served version of a Type.

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"math"
+	"orch.io/controlplane/registry/meta"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -108,6 +109,8 @@ func appendValue(dst []byte, v any, keys []string) []byte {
 			dst = appendValue(dst, item, keys)
 		}
 		return append(dst, ']')
+	case meta.RawJSON:
+		return append(dst, v...)
 	case int64:
 		return strconv.AppendInt(dst, v, 10)
 	case bool:

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"time"
 
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -95,7 +94,6 @@ const (
 	planMap
 	planStruct
 	planTime // time.Time
-	planFields
 	planJSON // by its own MarshalJSON and UnmarshalJSON
 	planText // by its own MarshalText and UnmarshalText
 )
@@ -131,8 +129,6 @@ func planKindOf(t reflect.Type) planKind {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return planTime
-	case t == reflect.TypeFor[meta.Fields]():
-		return planFields
 	case t.Kind() == reflect.Pointer:
 		return planPointer
 	case t.Kind() == reflect.Interface:

@@ -153,14 +153,16 @@ func (p *plan) decodeList(v any, dst reflect.Value) error {
 func (p *plan) decodeForm(v any, dst reflect.Value) error {
 	s, isText := v.(string)
 	switch p.kind {
-	case planFields:
-		raw, ok := v.(meta.RawJSON)
-		if !ok {
-			return decodeJSON(v, dst)
-		}
-		dst.Set(reflect.ValueOf(meta.Fields{Raw: json.RawMessage(raw)}))
 	case planJSON:
-		return decodeJSON(v, dst)
+		b, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		u, ok := dst.Addr().Interface().(json.Unmarshaler)
+		if !ok {
+			return json.Unmarshal(b, dst.Addr().Interface())
+		}
+		return u.UnmarshalJSON(b)
 	case planTime:
 		t, err := time.Parse(time.RFC3339, s)
 		if err != nil || !isText {
@@ -181,16 +183,4 @@ func (p *plan) decodeForm(v any, dst reflect.Value) error {
 		dst.SetBytes(b)
 	}
 	return nil
-}
-
-func decodeJSON(v any, dst reflect.Value) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	u, ok := dst.Addr().Interface().(json.Unmarshaler)
-	if !ok {
-		return json.Unmarshal(b, dst.Addr().Interface())
-	}
-	return u.UnmarshalJSON(b)
 }

@@ -1,0 +1,105 @@
+// Command apiserver is a complete API server over a directory: what a program
+// that imports the library can do in a few screens, and a server in its own
+// right.
+//
+//	go run ./examples/apiserver
+//
+// When it is ready it prints "serving on https://HOST:PORT" and two commands to
+// try. SIGTERM ends it: /readyz fails, requests in flight finish, watches end.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/badgerstore"
+	"orch.io/controlplane/storage/memstore"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "apiserver:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until the context ends.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	f, err := parseFlags(args)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	store, err := openStore(f, log)
+	if err != nil {
+		return err
+	}
+	id, err := f.identity()
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Authorizer: auth.AllowAll}
+	if b.Authenticators, err = f.authenticators(id); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	b.Register(builtin.Kinds(f.names)...)
+	s, err := b.Build(ctx)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	return serve(ctx, s, f, id, log, out)
+}
+
+func openStore(f *flags, log *slog.Logger) (storage.Backend, error) {
+	if f.dataDir == "" {
+		return memstore.New(memstore.Options{}), nil
+	}
+	return badgerstore.Open(badgerstore.Options{Dir: f.dataDir, Logger: log})
+}
+
+// serve listens, tells that it is ready, and ends in order.
+func serve(ctx context.Context, s *server.Server, f *flags, id *identity, log *slog.Logger, out io.Writer) error {
+	l, err := net.Listen("tcp", net.JoinHostPort(f.bindAddress, fmt.Sprint(f.securePort)))
+	if err != nil {
+		return errors.Join(err, s.Shutdown(context.Background()))
+	}
+	address := l.Addr().String()
+	kubeconfig, err := id.writeKubeconfig(f, "https://"+address)
+	if err != nil {
+		return errors.Join(err, l.Close(), s.Shutdown(context.Background()))
+	}
+	web := &http.Server{
+		Handler: s, TLSConfig: id.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 2)
+	go func() { failed <- web.ServeTLS(l, "", "") }()
+	go func() { failed <- s.Run(context.Background()) }()
+	fmt.Fprintf(out, "serving on https://%s\n", address)
+	fmt.Fprintf(out, "try: kubectl --kubeconfig %s get namespaces\n", kubeconfig)
+	fmt.Fprintf(out, "     kubectl --kubeconfig %s create configmap hello --from-literal=greeting=world\n", kubeconfig)
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	s.Drain()
+	time.Sleep(f.shutdownDelay)
+	end, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return errors.Join(err, s.Shutdown(end), web.Shutdown(end))
+}

@@ -1,0 +1,17 @@
+// Package builtin lists the kinds that a server has unless it is told
+// otherwise.
+package builtin
+
+import (
+	"slices"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/coordination"
+	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/names"
+)
+
+// Kinds returns the built-in kinds.
+func Kinds(p names.Profile) []*registry.Kind {
+	return slices.Concat(core.Kinds(p), coordination.Kinds())
+}

@@ -1,0 +1,32 @@
+package registry
+
+import (
+	"context"
+	"time"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// Loop is a background loop: it sees every change of some types, picks keys
+// that need attention, and makes things right for one key at a time. Keys are
+// the loop's own words. A server runs it (server.Server.Run), at most one call
+// for a key at a time.
+type Loop struct {
+	Name string
+
+	// Types are the types whose changes the loop sees; nil: all stored types.
+	Types []meta.GroupResource
+
+	// Observe returns the keys that a change makes due. At start it sees every
+	// object as new; reset says that the whole state comes again. It is never
+	// called together with itself or with Reconcile.
+	Observe func(c Change) []string
+
+	// Forget drops what Observe remembers, before the whole state comes again.
+	Forget func()
+
+	// Reconcile makes things right for a key and says when to look again (0:
+	// when the next change asks for it). After an error it is called again,
+	// with growing pauses. Calls for different keys may run at the same time.
+	Reconcile func(ctx context.Context, client Client, key string) (again time.Duration, err error)
+}

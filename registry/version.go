@@ -1,0 +1,208 @@
+package registry
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"orch.io/controlplane/apply"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Verbs returns what can be done with the type, as discovery lists it.
+func (t *Type) Verbs() []string {
+	if t.Virtual() {
+		return []string{"create"}
+	}
+	verbs := []string{"create", "delete"}
+	if !t.NoCollection {
+		verbs = append(verbs, "deletecollection")
+	}
+	verbs = append(verbs, "get", "list")
+	if !t.NoUpdate {
+		verbs = append(verbs, "patch", "update")
+	}
+	verbs = append(verbs, "watch")
+	return verbs
+}
+
+// Verbs returns what can be done with the sub-resource.
+func (s *Subresource) Verbs() []string {
+	switch {
+	case s.Act != nil && s.Read:
+		return []string{"create", "get"}
+	case s.Act != nil:
+		return []string{"create"}
+	case s.WriteOnly:
+		return []string{"update"}
+	}
+	return []string{"get", "patch", "update"}
+}
+
+// WireKind returns the wire name of the kind in the sub-resource's body.
+func (s *Subresource) WireKind(v *Version) meta.GroupVersionKind {
+	if s.Kind == (meta.GroupVersionKind{}) {
+		return v.GVK()
+	}
+	k := s.Kind
+	k.Group = v.Names.Group(k.Group)
+	return k
+}
+
+// SelectableField returns the declared field of that name, or nil.
+func (t *Type) SelectableField(name string) *SelectableField {
+	i := slices.IndexFunc(t.Fields, func(f SelectableField) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &t.Fields[i]
+}
+
+// FromStorage makes an object of the storage version one of this version: what
+// the version's schema does not know is dropped and its defaults filled in,
+// where a definition may have changed since the object was written.
+func (v *Version) FromStorage(obj *meta.Object) {
+	obj.Tree()["apiVersion"] = v.GVK().APIVersion()
+	if v.Custom && v.Schema != nil {
+		v.Schema.Conform(obj.Tree())
+		v.Schema.FillDefaults(obj.Tree())
+	}
+}
+
+// AsStored reports whether stored objects are served as they are.
+func (v *Version) AsStored() bool { return v == v.Storage && !v.Custom }
+
+// Conform fits a decoded object to the version, see schema.Schema.Conform.
+func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
+	return v.Schema.Conform(obj.Tree())
+}
+
+// Misfit is the error for an object whose values do not have their fields' types.
+func (v *Version) Misfit(faults []meta.Cause) error {
+	var texts []string
+	for _, f := range faults {
+		texts = append(texts, f.Field+": "+f.Message)
+	}
+	return meta.BadRequest("%s in version %q cannot be handled as a %s: %s", v.Kind, v.Name, v.Kind, strings.Join(texts, ", "))
+}
+
+// Defaults fills in what the schema and the kind say.
+func (v *Version) Defaults(obj *meta.Object) {
+	if v.Schema != nil {
+		v.Schema.FillDefaults(obj.Tree())
+	}
+	if v.Default != nil {
+		v.Default(obj)
+	}
+}
+
+// Fit runs the kind's Prepare, and counts the generation: up by one when
+// anything but metadata and status changed.
+func (v *Version) Fit(ctx context.Context, obj, old *meta.Object, sub *Subresource) {
+	if v.Prepare != nil && sub == nil {
+		v.Prepare(ctx, obj, old)
+	}
+	if old == nil || v.NoGeneration {
+		return
+	}
+	if v.changed(obj, old) {
+		obj.SetGeneration(old.Generation() + 1)
+	}
+}
+
+func (v *Version) changed(obj, old *meta.Object) bool {
+	if v.Changed != nil {
+		return v.Changed(obj, old)
+	}
+	a, b := obj.Tree(), old.Tree()
+	for _, side := range []map[string]any{a, b} {
+		for field := range side {
+			if field == "metadata" || field == "status" && v.Status || field == "apiVersion" {
+				continue
+			}
+			if !meta.Equal(a[field], b[field]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Faults returns everything that is wrong with an object that is to be
+// written: its metadata, what its schema says, what its kind says.
+func (v *Version) Faults(ctx context.Context, obj, old *meta.Object, sub *Subresource) []meta.Cause {
+	causes := meta.ValidateMetadata(obj, old, v.metadataRules())
+	if v.Schema != nil && !v.SelfChecked {
+		var oldTree map[string]any
+		if old != nil {
+			oldTree = old.Tree()
+		}
+		causes = append(causes, v.Schema.Validate(obj.Tree(), oldTree)...)
+	}
+	if v.Validate != nil {
+		causes = append(causes, v.Validate(ctx, obj, old)...)
+	}
+	if sub != nil && sub.Validate != nil {
+		causes = append(causes, sub.Validate(ctx, obj, old)...)
+	}
+	return causes
+}
+
+func (v *Version) metadataRules() meta.MetadataRules {
+	return meta.MetadataRules{
+		Namespaced: v.Namespaced, Name: v.Type.Name, Custom: v.Custom,
+		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer)},
+	}
+}
+
+// Warnings returns what the writer of an object should know.
+func (v *Version) Warnings(obj, old *meta.Object) []string {
+	texts := meta.MetadataWarnings(obj, old, v.metadataRules())
+	if v.Warn != nil {
+		texts = append(texts, v.Warn(obj, old)...)
+	}
+	return texts
+}
+
+// Tracker keeps account of who owns the fields of the type's objects.
+func (t *Type) Tracker() *apply.Tracker {
+	t.tracker.once.Do(func() {
+		c := apply.Config{Kind: t.Kind, Status: t.Status, LastApplied: t.Names.Wire(names.LastApplied)}
+		for _, v := range t.Versions {
+			av := apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema}
+			if t.Scale != nil {
+				av.Replicas = strings.Split(strings.TrimPrefix(t.Scale.SpecReplicas, "."), ".")
+			}
+			c.Versions = append(c.Versions, av)
+		}
+		t.tracker.value = apply.NewTracker(c)
+	})
+	return t.tracker.value
+}
+
+// tracker is made when first needed: many types are never written.
+type tracker struct {
+	once  sync.Once
+	value *apply.Tracker
+}
+
+// HasProtobuf reports whether objects of this version have a protobuf form.
+func (v *Version) HasProtobuf() bool { return false }
+
+// EncodeProtobuf encodes an object with its envelope.
+func (v *Version) EncodeProtobuf(obj *meta.Object, m codec.Media) ([]byte, error) {
+	return nil, errNoProtobuf
+}
+
+// DecodeProtobuf decodes an object from its envelope.
+func (v *Version) DecodeProtobuf(data []byte, l codec.Limits) (map[string]any, error) {
+	return nil, errNoProtobuf
+}
+
+var errNoProtobuf = meta.Failure(415, meta.ReasonUnsupportedMediaType, "no protobuf")
+
+// FormName names the version among the forms of an entry that are kept.
+func (v *Version) FormName() string { return v.Name }

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+)
+
+// readBody reads a request body within the limit.
+func (s *Server) readBody(r *request) ([]byte, error) {
+	h := r.http
+	if h.ContentLength > s.limits.Body {
+		return nil, &http.MaxBytesError{Limit: s.limits.Body}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, h.Body, s.limits.Body))
+	if err != nil {
+		if _, ok := err.(*http.MaxBytesError); ok {
+			return nil, err
+		}
+		return nil, meta.BadRequest("reading the body: %v", err)
+	}
+	return body, nil
+}
+
+// bodyVersion is the version whose objects the body of the request holds: the
+// item's own, or that of a sub-resource with a kind of its own.
+func (r *request) bodyVersion() *registry.Version {
+	if r.sub != nil && r.sub.Body != nil {
+		return r.sub.Body
+	}
+	return r.version
+}
+
+// readObject reads the object in the body: decoded, of the right kind, fitted
+// to the schema. Unknown and duplicate fields are ignored, warned about or
+// refused, as fieldValidation asks.
+func (s *Server) readObject(r *request, validation string) (*meta.Object, error) {
+	v := r.bodyVersion()
+	format, err := codec.ContentType(r.http.Header.Get("Content-Type"), s.names, v.HasProtobuf())
+	if err != nil {
+		return nil, err
+	}
+	body, err := s.readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	obj, duplicates, err := s.decode(v, format, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKind(obj, v); err != nil {
+		return nil, err
+	}
+	unknown, faults := v.Conform(obj)
+	if len(faults) > 0 {
+		return nil, v.Misfit(faults)
+	}
+	return obj, s.judgeFields(r, validation, unknown, duplicates, func(all []string) error {
+		return meta.BadRequest("strict decoding error: %s", strings.Join(all, ", "))
+	})
+}
+
+func (s *Server) decode(v *registry.Version, format codec.Format, body []byte) (*meta.Object, []string, error) {
+	limits := codec.Limits{Depth: s.limits.Depth}
+	switch format {
+	case codec.Protobuf:
+		tree, err := v.DecodeProtobuf(body, limits)
+		return meta.NewObject(tree), nil, err
+	case codec.YAML:
+		tree, duplicates, err := codec.DecodeYAML(body, limits)
+		return meta.NewObject(tree), duplicates, err
+	}
+	tree, duplicates, err := codec.DecodeJSON(body, limits)
+	return meta.NewObject(tree), duplicates, err
+}
+
+// judgeFields does with unknown and duplicate fields what the mode says
+// (conventions, field validation).
+func (s *Server) judgeFields(r *request, mode string, unknown, duplicates []string, refuse func([]string) error) error {
+	if mode == "Ignore" || len(unknown)+len(duplicates) == 0 {
+		return nil
+	}
+	var all []string
+	for _, f := range duplicates {
+		all = append(all, fmt.Sprintf("duplicate field %s", strconv.Quote(f)))
+	}
+	for _, f := range unknown {
+		all = append(all, fmt.Sprintf("unknown field %s", strconv.Quote(f)))
+	}
+	if mode == "Strict" {
+		return refuse(all)
+	}
+	for _, text := range all {
+		r.notes.warn(text)
+	}
+	return nil
+}
+
+// checkKind checks apiVersion and kind of a body against what the path takes,
+// and fills them in where they are missing.
+func checkKind(obj *meta.Object, v *registry.Version) error {
+	want := v.GVK()
+	version, kind := obj.APIVersion(), obj.Kind()
+	if version != "" && version != want.APIVersion() {
+		return meta.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, want.APIVersion())
+	}
+	if kind != "" && kind != want.Kind {
+		return meta.BadRequest("%s in version %q cannot be handled as a %s: the kind does not match", kind, want.Version, want.Kind)
+	}
+	obj.SetGVK(want)
+	return nil
+}
+
+// readOptions reads a body that holds options of a kind, or nothing.
+func (s *Server) readOptions(r *request, kind string) (map[string]any, error) {
+	body, err := s.readBody(r)
+	if err != nil || len(body) == 0 {
+		return nil, err
+	}
+	format, err := codec.ContentType(r.http.Header.Get("Content-Type"), s.names, true)
+	if err != nil {
+		return nil, err
+	}
+	limits := codec.Limits{Depth: s.limits.Depth}
+	var tree map[string]any
+	switch format {
+	case codec.Protobuf:
+		tree, err = s.decodeOptions(body, limits)
+	case codec.YAML:
+		tree, _, err = codec.DecodeYAML(body, limits)
+	default:
+		tree, _, err = codec.DecodeJSON(body, limits)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if k := meta.NewObject(tree).Kind(); k != "" && k != kind {
+		return nil, meta.BadRequest("the body holds a %s, not %s", k, kind)
+	}
+	return tree, nil
+}

@@ -1,0 +1,239 @@
+// Package server is the API server: it takes a request apart, asks who and
+// whether, and reads, writes or watches objects of the registered kinds.
+//
+// The way of a GET: ServeHTTP (serve.go) → parse (request.go) → get or list
+// (read.go) → bytes of a cache entry (respond.go). The way of a POST: the same
+// door, then create (create.go) → write (write.go), the one function behind
+// every verb that changes something.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+	"orch.io/controlplane/watch"
+)
+
+// Builder says what a server is made of. Fill in its fields, Register kinds and
+// Build. A Builder is used once.
+type Builder struct {
+	// Names chooses the words on the wire; zero is the product's own.
+	Names names.Profile
+
+	// Storage keeps the objects; nil is a new memory store. Build takes it
+	// over: Shutdown closes it.
+	Storage storage.Backend
+
+	// Authenticators find out who calls; the first that knows decides, and a
+	// caller whom none knows is refused with 401. auth.AnonymousAccess among
+	// them lets callers without credentials in as system:anonymous. None at all
+	// means that everybody is anonymous.
+	Authenticators []auth.Authenticator
+
+	// Authorizer decides what callers may do. There is no default: nil fails
+	// Build. auth.AllowAll is the explicit choice of no access control.
+	Authorizer auth.Authorizer
+
+	// Admission changes or refuses writes, in order, after the server's own
+	// rules on namespaces.
+	Admission []admission.Plugin
+
+	// Loops run beside the built-in background loops while Run runs.
+	Loops []Loop
+
+	// Handlers serve further paths, such as issuer discovery, behind
+	// authentication and authorization. Keys are exact paths, or prefixes if
+	// they end in a slash.
+	Handlers map[string]Handler
+
+	// Checks are health checks beside the server's own, by name.
+	Checks map[string]func(context.Context) error
+
+	// Audit receives what happens; nil records nothing.
+	Audit Auditor
+
+	// Logger receives what an operator should know; nil discards.
+	Logger *slog.Logger
+
+	// Metrics is where metrics are registered; nil is a private registry.
+	// Either way /metrics shows them.
+	Metrics *prometheus.Registry
+
+	// Limits bounds what callers can cost; zero fields have defaults.
+	Limits Limits
+
+	// Version is what /version tells as gitVersion; empty is the module's own.
+	Version string
+
+	// LivezGrace is how long after the start /livez ignores failing checks
+	// other than ping. Zero: not at all.
+	LivezGrace time.Duration
+
+	// DisabledVersions are group/versions that are not served, such as
+	// "apps/v1" or "v1" for the core group.
+	DisabledVersions []string
+
+	kinds  []*registry.Kind
+	client lateClient
+}
+
+// Limits bounds requests. A zero field means the default that its comment gives.
+type Limits struct {
+	Body           int64         // bytes of a request body: 3 MiB
+	Depth          int           // nesting of JSON and YAML: 1000
+	InFlight       int           // requests at a time, watches not counted: 600
+	Watches        int           // watches at a time: 100,000
+	RequestTime    time.Duration // of one request that is no watch: 60 s
+	WatchTime      time.Duration // of one watch without timeoutSeconds: 30 to 60 minutes at random
+	FutureWait     time.Duration // for a resourceVersion from the future: 3 s
+	PatchOps       int           // operations of a JSON patch: 10,000
+	History        time.Duration // of watches, exact lists and continue tokens: 5 minutes
+	ConflictTries  int           // attempts of a write whose caller did not name a version: 5
+	CollectionPage int           // objects that one deletecollection removes at most: 100,000
+}
+
+func (l Limits) withDefaults() Limits {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	span := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if l.Body == 0 {
+		l.Body = 3 << 20
+	}
+	def(&l.Depth, 1000)
+	def(&l.InFlight, 600)
+	def(&l.Watches, 100_000)
+	def(&l.PatchOps, 10_000)
+	def(&l.ConflictTries, 5)
+	def(&l.CollectionPage, 100_000)
+	span(&l.RequestTime, time.Minute)
+	span(&l.WatchTime, 0)
+	span(&l.FutureWait, 3*time.Second)
+	span(&l.History, 5*time.Minute)
+	return l
+}
+
+// Register adds kinds. What is wrong with them is reported by Build.
+func (b *Builder) Register(kinds ...*registry.Kind) { b.kinds = append(b.kinds, kinds...) }
+
+// Client returns a client that works once the server is built, for parts that
+// the server is built from, such as an authorizer that reads roles. Until then
+// its methods fail with 503.
+func (b *Builder) Client() registry.Client { return &b.client }
+
+// Build makes the server and loads what the store holds. It reports every
+// fault of the configuration and of the kinds at once, joined. The server
+// answers requests as soon as Build returns; its background loops start with
+// Run.
+func (b *Builder) Build(ctx context.Context) (*Server, error) {
+	var faults []error
+	if b.Authorizer == nil {
+		faults = append(faults, errors.New("no Authorizer: choose one, or auth.AllowAll for a server without access control"))
+	}
+	types, err := b.compile()
+	if err != nil {
+		faults = append(faults, err)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	s := &Server{
+		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: b.Logger,
+		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
+		handlers: b.Handlers, audit: b.Audit, version: b.Version, started: time.Now(), livezGrace: b.LivezGrace,
+		checks: b.Checks,
+	}
+	if len(b.Authenticators) == 0 {
+		s.authenticator = auth.Union(auth.AnonymousAccess)
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	if s.backend == nil {
+		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	s.inFlight = make(chan struct{}, s.limits.InFlight)
+	s.metrics = newMetrics(b.Metrics)
+	s.catalog.Put(types...)
+	if err := s.stamp(ctx); err != nil {
+		return nil, err
+	}
+	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{Retain: s.limits.History}); err != nil {
+		return nil, fmt.Errorf("loading the store: %w", err)
+	}
+	s.admission = append(admission.Chain{s.namespaceLifecycle()}, b.Admission...)
+	s.client = &client{s}
+	b.client.server.Store(s)
+	s.loops = append(s.builtinLoops(), b.Loops...)
+	if err := s.bootstrap(ctx); err != nil {
+		return nil, errors.Join(err, s.Shutdown(ctx))
+	}
+	return s, nil
+}
+
+// compile makes the types of the registered kinds, the built-in Namespace among
+// them if the program did not bring its own.
+func (b *Builder) compile() ([]*registry.Type, error) {
+	var types []*registry.Type
+	var faults []error
+	seen := map[meta.GroupResource]bool{}
+	seenKind := map[meta.GroupKind]bool{}
+	for _, k := range b.kinds {
+		t, err := k.Compile(b.Names)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		if seen[t.GroupResource()] || seenKind[t.GroupKind()] {
+			faults = append(faults, fmt.Errorf("kind %s (%s) is registered twice", t.GroupKind(), t.GroupResource()))
+			continue
+		}
+		seen[t.GroupResource()], seenKind[t.GroupKind()] = true, true
+		for _, v := range t.Versions {
+			for _, off := range b.DisabledVersions {
+				if v.GVK().APIVersion() == off {
+					v.Served = false
+				}
+			}
+		}
+		types = append(types, t)
+	}
+	return types, errors.Join(faults...)
+}
+
+// stamp marks the store with the naming profile, or refuses a store that was
+// filled under another.
+func (s *Server) stamp(ctx context.Context) error {
+	st, ok := s.backend.(storage.Stamper)
+	if !ok {
+		return nil
+	}
+	found, err := st.Stamp(ctx, "names", s.names.String())
+	if err != nil {
+		return fmt.Errorf("stamping the store: %w", err)
+	}
+	if found != s.names.String() {
+		return fmt.Errorf("the store was filled with %q names, this server uses %q", found, s.names)
+	}
+	return nil
+}

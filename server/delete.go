@@ -1,0 +1,306 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// The finalizers behind the propagation policies.
+const (
+	orphanFinalizer     = "orphan"
+	foregroundFinalizer = "foregroundDeletion"
+)
+
+// deleteOptions are the options of delete and deletecollection, from the body
+// or, without one, from the query.
+type deleteOptions struct {
+	uid, version string // preconditions
+	propagation  string // Background, Foreground, Orphan, or empty
+	orphan       *bool  // orphanDependents, the old form
+	grace        *int64
+	dryRun       bool
+	object       *meta.Object
+}
+
+// delete answers DELETE on an item.
+func (s *Server) delete(ctx context.Context, w *response, r *request) error {
+	o, err := s.parseDeleteOptions(r)
+	if err != nil {
+		return err
+	}
+	res, err := s.remove(ctx, s.newRemoval(r, r.key(), o))
+	if err != nil {
+		return err
+	}
+	if !res.deleted || !r.version.AnswersStatus {
+		code := http.StatusOK
+		if !res.deleted && o.orphan != nil && !*o.orphan {
+			code = http.StatusAccepted
+		}
+		return s.respondEntry(w, r, code, res.entry)
+	}
+	return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: &meta.Details{
+		Name: r.name, Group: r.version.Group, Kind: r.version.Plural, UID: res.entry.Object().UID(),
+	}})
+}
+
+// removal is one delete on its way through the server.
+type removal struct {
+	*write
+	deleteOptions *deleteOptions
+}
+
+func (s *Server) newRemoval(r *request, key meta.Key, o *deleteOptions) *removal {
+	return &removal{deleteOptions: o, write: &write{
+		version: r.version, key: key, user: r.user, notes: r.notes, dryRun: o.dryRun, options: o.object,
+	}}
+}
+
+// remove starts the deletion of an object, or ends it if nothing holds it: an
+// object with finalizers gets a deletionTimestamp and stays; removing the last
+// finalizer, by whatever verb, ends it.
+func (s *Server) remove(ctx context.Context, w *removal) (*result, error) {
+	for attempt := 1; ; attempt++ {
+		res, err := s.tryRemove(ctx, w)
+		var conflict *storage.ConflictError
+		if !errors.As(err, &conflict) {
+			return res, err
+		}
+		if attempt >= s.limits.ConflictTries {
+			return nil, modified(w.version.Type, w.key.Name)
+		}
+	}
+}
+
+func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
+	t := w.version.Type
+	entry, err := s.live(ctx, t, w.key)
+	if err != nil {
+		return nil, err
+	}
+	if entry == nil {
+		return nil, meta.NotFound(t.GroupResource(), w.key.Name)
+	}
+	live, err := s.object(entry, t.Storage)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.deleteOptions.check(t, live); err != nil {
+		return nil, err
+	}
+	if err := s.admitDelete(ctx, w, live); err != nil {
+		return nil, err
+	}
+	obj := live.Clone()
+	w.deleteOptions.begin(t, obj)
+	switch {
+	case finished(t, obj):
+		return s.erase(ctx, w, entry)
+	case meta.Equal(obj.Tree(), live.Tree()):
+		return &result{entry: entry, same: true}, nil
+	}
+	return s.store(ctx, w.write, obj, entry)
+}
+
+// erase removes the record. The answer and the watch show the object as it was.
+func (s *Server) erase(ctx context.Context, w *removal, entry *watch.Entry) (*result, error) {
+	res := &result{entry: entry, deleted: true}
+	if w.dryRun {
+		return res, nil
+	}
+	_, err := s.commit(ctx, storage.Write{Key: w.version.StorageKey(w.key), Expect: entry.Revision()})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+func (s *Server) admitDelete(ctx context.Context, w *removal, live *meta.Object) error {
+	r := s.admissionRequest(w.write, nil, live)
+	r.Operation = admission.Delete
+	if err := s.admission.Mutate(ctx, r); err != nil {
+		return denied(r, err)
+	}
+	if err := s.admission.Validate(ctx, r); err != nil {
+		return denied(r, err)
+	}
+	return nil
+}
+
+// check holds the preconditions against the live object.
+func (o *deleteOptions) check(t *registry.Type, live *meta.Object) error {
+	kind := meta.GroupResource{Group: t.Group, Resource: t.Kind}
+	if o.uid != "" && o.uid != live.UID() {
+		return meta.Conflict(kind, live.Name(), "Precondition failed: UID in precondition: "+o.uid+", UID in object meta: "+live.UID())
+	}
+	if o.version != "" && o.version != live.ResourceVersion() {
+		return meta.Conflict(kind, live.Name(), "Precondition failed: ResourceVersion in precondition: "+o.version+", ResourceVersion in object meta: "+live.ResourceVersion())
+	}
+	return nil
+}
+
+// begin marks obj as being deleted, with the finalizers of the propagation
+// policy. The latest policy wins; own finalizers stay.
+func (o *deleteOptions) begin(t *registry.Type, obj *meta.Object) {
+	if own := o.policy(); own != "" {
+		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == orphanFinalizer || f == foregroundFinalizer })
+		switch own {
+		case "Orphan":
+			finalizers = append(finalizers, orphanFinalizer)
+		case "Foreground":
+			finalizers = append(finalizers, foregroundFinalizer)
+		}
+		obj.SetFinalizers(finalizers)
+	}
+	var grace int64
+	if t.Grace != nil {
+		grace = t.Grace(obj, o.grace)
+	}
+	if obj.Terminating() {
+		if left := obj.Int("metadata", "deletionGracePeriodSeconds"); grace < left {
+			obj.SetTime(time.Now().Add(time.Duration(grace)*time.Second), "metadata", "deletionTimestamp")
+			obj.Metadata()["deletionGracePeriodSeconds"] = grace
+		}
+		return
+	}
+	obj.SetTime(time.Now().Add(time.Duration(grace)*time.Second), "metadata", "deletionTimestamp")
+	obj.Metadata()["deletionGracePeriodSeconds"] = grace
+	if obj.Generation() > 0 && !t.NoGeneration {
+		obj.SetGeneration(obj.Generation() + 1)
+	}
+	if t.Terminate != nil {
+		t.Terminate(obj)
+	}
+}
+
+func (o *deleteOptions) policy() string {
+	if o.orphan != nil {
+		if *o.orphan {
+			return "Orphan"
+		}
+		return "Background"
+	}
+	return o.propagation
+}
+
+// deleteCollection answers DELETE on a collection: what a list with the same
+// parameters shows is deleted one by one. The answer is a Status
+// (configuration and storage, Operation template).
+func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) error {
+	o, err := s.parseDeleteOptions(r)
+	if err != nil {
+		return err
+	}
+	list, err := parseListOptions(r.query, r.version.Type, false)
+	if err != nil {
+		return err
+	}
+	page, err := s.page(ctx, r, list)
+	if err != nil {
+		return err
+	}
+	if len(page.Entries) > s.limits.CollectionPage {
+		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
+			"%d objects are too many for one request: set a limit", len(page.Entries))
+	}
+	for _, e := range page.Entries {
+		if _, err := s.remove(ctx, s.newRemoval(r, e.Key(), o)); err != nil && !meta.IsNotFound(err) {
+			return err
+		}
+	}
+	return s.respondStatus(w, r, &meta.Status{Status: "Success", Code: http.StatusOK, Details: &meta.Details{
+		Group: r.version.Group, Kind: r.version.Plural,
+	}})
+}
+
+// parseDeleteOptions reads the options of a delete.
+func (s *Server) parseDeleteOptions(r *request) (*deleteOptions, error) {
+	tree, err := s.readDeleteOptions(r)
+	if err != nil {
+		return nil, err
+	}
+	o := &deleteOptions{object: meta.NewObject(tree)}
+	group := s.names.Group(names.GroupMeta)
+	o.object.SetGVK(meta.GroupVersionKind{Group: group, Version: "v1", Kind: "DeleteOptions"})
+	o.uid = o.object.String("preconditions", "uid")
+	o.version = o.object.String("preconditions", "resourceVersion")
+	o.propagation = o.object.String("propagationPolicy")
+	if b, ok := tree["orphanDependents"].(bool); ok {
+		o.orphan = &b
+	}
+	if g, ok := tree["gracePeriodSeconds"].(int64); ok {
+		o.grace = &g
+	}
+	var causes []meta.Cause
+	if o.dryRun, err = parseDryRun(o.object.Strings("dryRun")); err != nil {
+		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "dryRun", Message: err.Error()})
+	}
+	switch o.propagation {
+	case "", "Background", "Foreground", "Orphan":
+		if o.propagation != "" && o.orphan != nil {
+			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "propagationPolicy",
+				Message: "Invalid value: " + strconv.Quote(o.propagation) + ": orphanDependents and propagationPolicy cannot both be set"})
+		}
+	default:
+		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "propagationPolicy",
+			Message: "Unsupported value: " + strconv.Quote(o.propagation) + `: supported values: "Foreground", "Background", "Orphan"`})
+	}
+	if len(causes) > 0 {
+		return nil, meta.Invalid(meta.GroupKind{Group: group, Kind: "DeleteOptions"}, "", causes)
+	}
+	return o, nil
+}
+
+// readDeleteOptions returns the options in the body, or those in the query if
+// there is no body.
+func (s *Server) readDeleteOptions(r *request) (map[string]any, error) {
+	tree, err := s.readOptions(r, "DeleteOptions")
+	if err != nil || tree != nil {
+		return tree, err
+	}
+	tree = map[string]any{}
+	for _, f := range []string{"propagationPolicy"} {
+		if v := r.query.Get(f); v != "" {
+			tree[f] = v
+		}
+	}
+	if _, ok := r.query["orphanDependents"]; ok {
+		tree["orphanDependents"] = truthy(r.query, "orphanDependents")
+	}
+	if r.query.Get("gracePeriodSeconds") != "" {
+		g, err := integer(r.query, "gracePeriodSeconds")
+		if err != nil {
+			return nil, err
+		}
+		tree["gracePeriodSeconds"] = g
+	}
+	if dry := r.query["dryRun"]; len(dry) > 0 {
+		list := make([]any, len(dry))
+		for i, d := range dry {
+			list[i] = d
+		}
+		tree["dryRun"] = list
+	}
+	pre := map[string]any{}
+	if uid := r.query.Get("uid"); uid != "" {
+		pre["uid"] = uid
+	}
+	if v := r.query.Get("resourceVersion"); v != "" {
+		pre["resourceVersion"] = v
+	}
+	if len(pre) > 0 {
+		tree["preconditions"] = pre
+	}
+	return tree, nil
+}

@@ -1,0 +1,324 @@
+package server
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// group is an API group as discovery shows it: its versions, best first, and
+// what each serves.
+type group struct {
+	name     string
+	versions []groupVersion
+}
+
+type groupVersion struct {
+	name  string
+	types []*registry.Version
+}
+
+// groups sorts the catalog for discovery: the core group first, then by name.
+func (s *Server) groups() []group {
+	byName := map[string]map[string][]*registry.Version{}
+	for _, t := range s.catalog.Now().Types() {
+		for _, v := range t.Versions {
+			if !v.Served {
+				continue
+			}
+			if byName[t.Group] == nil {
+				byName[t.Group] = map[string][]*registry.Version{}
+			}
+			byName[t.Group][v.Name] = append(byName[t.Group][v.Name], v)
+		}
+	}
+	var list []group
+	for name, versions := range byName {
+		g := group{name: name}
+		for v, types := range versions {
+			g.versions = append(g.versions, groupVersion{v, types})
+		}
+		slices.SortFunc(g.versions, func(a, b groupVersion) int { return registry.CompareVersions(a.name, b.name) })
+		list = append(list, g)
+	}
+	slices.SortFunc(list, func(a, b group) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// serveDiscovery answers /api, /apis and below, and /version.
+func (s *Server) serveDiscovery(w *response, r *request, path string) bool {
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	switch {
+	case path == "/version":
+		s.discover(w, r, s.versionDocument())
+	case path == "/api" || path == "/apis":
+		s.discoverRoot(w, r, path)
+	case parts[0] == "api" && len(parts) == 2:
+		s.discoverVersion(w, r, "", parts[1])
+	case parts[0] == "apis" && len(parts) == 2:
+		return s.discoverGroup(w, r, parts[1])
+	case parts[0] == "apis" && len(parts) == 3:
+		return s.discoverVersion(w, r, parts[1], parts[2])
+	case path == "":
+		s.discoverPaths(w, r)
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *Server) discover(w *response, r *request, doc map[string]any) {
+	if r.http.Method != http.MethodGet {
+		s.fail(w, r, methodNotAllowed())
+		return
+	}
+	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	m.View, m.Pretty = codec.Full, m.Pretty || pretty(r)
+	body := codec.EncodeJSON(nil, doc)
+	if m.Format == codec.YAML {
+		if body, err = codec.EncodeYAML(body); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+	}
+	s.send(w, r, m, http.StatusOK, append(body, '\n'))
+}
+
+// discoverRoot answers /api and /apis in the legacy or in the aggregated form.
+func (s *Server) discoverRoot(w *response, r *request, path string) {
+	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Aggregated: true})
+	if err == nil && m.View == codec.Aggregated {
+		s.discoverAggregated(w, r, m, path == "/api")
+		return
+	}
+	if path == "/api" {
+		versions := []any{}
+		for _, g := range s.groups() {
+			if g.name == "" {
+				for _, v := range g.versions {
+					versions = append(versions, v.name)
+				}
+			}
+		}
+		s.discover(w, r, map[string]any{"kind": "APIVersions", "versions": versions,
+			"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": r.http.Host}}})
+		return
+	}
+	list := []any{}
+	for _, g := range s.groups() {
+		if g.name != "" {
+			list = append(list, g.document())
+		}
+	}
+	s.discover(w, r, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": list})
+}
+
+func (g group) document() map[string]any {
+	var versions []any
+	for _, v := range g.versions {
+		versions = append(versions, map[string]any{"groupVersion": g.name + "/" + v.name, "version": v.name})
+	}
+	return map[string]any{"name": g.name, "versions": versions, "preferredVersion": versions[0]}
+}
+
+func (s *Server) discoverGroup(w *response, r *request, name string) bool {
+	for _, g := range s.groups() {
+		if g.name == name {
+			doc := g.document()
+			doc["kind"], doc["apiVersion"] = "APIGroup", "v1"
+			s.discover(w, r, doc)
+			return true
+		}
+	}
+	return false
+}
+
+// discoverVersion answers /api/VERSION and /apis/GROUP/VERSION. An unknown
+// version of a known group is a Status, an unknown group no API path at all.
+func (s *Server) discoverVersion(w *response, r *request, groupName, version string) bool {
+	groups := s.groups()
+	i := slices.IndexFunc(groups, func(g group) bool { return g.name == groupName })
+	if i < 0 {
+		return false
+	}
+	j := slices.IndexFunc(groups[i].versions, func(v groupVersion) bool { return v.name == version })
+	if j < 0 {
+		s.fail(w, r, meta.NoSuchResource())
+		return true
+	}
+	var list []any
+	for _, v := range groups[i].versions[j].types {
+		list = append(list, resourceDocuments(v)...)
+	}
+	s.discover(w, r, map[string]any{"kind": "APIResourceList", "apiVersion": "v1",
+		"groupVersion": meta.GroupVersion{Group: groupName, Version: version}.String(), "resources": list})
+	return true
+}
+
+// resourceDocuments describes a resource and its sub-resources.
+func resourceDocuments(v *registry.Version) []any {
+	doc := map[string]any{
+		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": v.Kind, "verbs": anyList(v.Verbs()),
+	}
+	if len(v.ShortNames) > 0 {
+		doc["shortNames"] = anyList(v.ShortNames)
+	}
+	if len(v.Categories) > 0 {
+		doc["categories"] = anyList(v.Categories)
+	}
+	if !v.Virtual() {
+		doc["storageVersionHash"] = storageHash(v.Type)
+	}
+	list := []any{doc}
+	for i := range v.Subresources {
+		sub := &v.Subresources[i]
+		d := map[string]any{
+			"name": v.Plural + "/" + sub.Name, "singularName": "", "namespaced": v.Namespaced,
+			"kind": v.Kind, "verbs": anyList(sub.Verbs()),
+		}
+		if k := sub.WireKind(v); k != v.GVK() {
+			d["group"], d["version"], d["kind"] = k.Group, k.Version, k.Kind
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// storageHash changes when a type is stored in another version.
+func storageHash(t *registry.Type) string {
+	sum := sha256.Sum256([]byte(t.Group + "/" + t.Storage.Name + "/" + t.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
+}
+
+// discoverAggregated answers with everything at once, so that a client needs
+// two requests instead of one for each group version.
+func (s *Server) discoverAggregated(w *response, r *request, m codec.Media, core bool) {
+	var items []any
+	for _, g := range s.groups() {
+		if (g.name == "") == core {
+			items = append(items, g.aggregated())
+		}
+	}
+	doc := map[string]any{
+		"kind": "APIGroupDiscoveryList", "apiVersion": s.names.Group(names.GroupDiscovery) + "/" + m.ViewVersion,
+		"metadata": map[string]any{}, "items": items,
+	}
+	body := append(codec.EncodeJSON(nil, doc), '\n')
+	sum := sha256.Sum256(body)
+	etag := strconv.Quote(strings.ToUpper(base64.RawURLEncoding.EncodeToString(sum[:])))
+	w.Header().Set("ETag", etag)
+	w.Header().Set("Vary", "Accept")
+	if r.http.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	s.send(w, r, m, http.StatusOK, body)
+}
+
+func (g group) aggregated() map[string]any {
+	var versions []any
+	for _, v := range g.versions {
+		var resources []any
+		for _, t := range v.types {
+			resources = append(resources, aggregatedResource(t))
+		}
+		versions = append(versions, map[string]any{"version": v.name, "freshness": "Current", "resources": resources})
+	}
+	metadata := map[string]any{"creationTimestamp": nil}
+	if g.name != "" {
+		metadata["name"] = g.name
+	}
+	return map[string]any{"metadata": metadata, "versions": versions}
+}
+
+func aggregatedResource(v *registry.Version) map[string]any {
+	scope := "Cluster"
+	if v.Namespaced {
+		scope = "Namespaced"
+	}
+	doc := map[string]any{
+		"resource": v.Plural, "scope": scope, "singularResource": v.Singular, "verbs": anyList(v.Verbs()),
+		"responseKind": kindDocument(v.GVK()),
+	}
+	if len(v.ShortNames) > 0 {
+		doc["shortNames"] = anyList(v.ShortNames)
+	}
+	if len(v.Categories) > 0 {
+		doc["categories"] = anyList(v.Categories)
+	}
+	var subs []any
+	for i := range v.Subresources {
+		sub := &v.Subresources[i]
+		subs = append(subs, map[string]any{
+			"subresource": sub.Name, "verbs": anyList(sub.Verbs()), "responseKind": kindDocument(sub.WireKind(v)),
+		})
+	}
+	if subs != nil {
+		doc["subresources"] = subs
+	}
+	return doc
+}
+
+func kindDocument(k meta.GroupVersionKind) map[string]any {
+	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
+}
+
+// discoverPaths answers / with the paths that there are.
+func (s *Server) discoverPaths(w *response, r *request) {
+	paths := []string{"/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
+	for _, g := range s.groups() {
+		for _, v := range g.versions {
+			if g.name == "" {
+				paths = append(paths, "/api/"+v.name)
+				continue
+			}
+			paths = append(paths, "/apis/"+g.name, "/apis/"+g.name+"/"+v.name)
+		}
+	}
+	for p := range s.handlers {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	s.discover(w, r, map[string]any{"paths": anyList(slices.Compact(paths))})
+}
+
+func (s *Server) versionDocument() map[string]any {
+	v := s.version
+	if v == "" {
+		v = defaultVersion
+	}
+	major, rest, _ := strings.Cut(strings.TrimPrefix(v, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return map[string]any{
+		"major": major, "minor": minor, "gitVersion": v, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+		"goVersion": runtime.Version(), "compiler": runtime.Compiler, "platform": runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
+
+// defaultVersion is what /version tells: clients compare it with their own and
+// warn when it is more than one minor version away.
+const defaultVersion = "v1.32.0"
+
+func anyList(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
+}
+
+func contains(list []string, s string) bool { return slices.Contains(list, s) }

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// check is one line of a health endpoint.
+type check struct {
+	name string
+	run  func(context.Context) error
+}
+
+// checksOf returns the checks behind a health endpoint, in the order of their
+// lines.
+func (s *Server) checksOf(endpoint string) []check {
+	list := []check{
+		{"ping", func(context.Context) error { return nil }},
+		{"log", func(context.Context) error { return nil }},
+		{"storage", s.checkStorage},
+	}
+	for _, l := range s.loops {
+		list = append(list, check{"poststarthook/" + l.Name, func(context.Context) error { return nil }})
+	}
+	names := make([]string, 0, len(s.checks))
+	for name := range s.checks {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		list = append(list, check{name, s.checks[name]})
+	}
+	if endpoint == "readyz" {
+		list = append(list, check{"shutdown", s.checkShutdown})
+	}
+	return list
+}
+
+func (s *Server) checkStorage(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := s.backend.Revision(ctx)
+	return err
+}
+
+func (s *Server) checkShutdown(context.Context) error {
+	if s.notReady.Load() {
+		return errors.New("the server is shutting down")
+	}
+	return nil
+}
+
+// serveHealth answers /livez, /readyz and /healthz and single checks below them
+// (conventions, Health endpoints).
+func (s *Server) serveHealth(w *response, r *request, path string) bool {
+	endpoint, name, single := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if endpoint != "livez" && endpoint != "readyz" && endpoint != "healthz" {
+		return false
+	}
+	if r.http.Method != http.MethodGet && r.http.Method != http.MethodHead {
+		s.fail(w, r, methodNotAllowed())
+		return true
+	}
+	checks := s.checksOf(endpoint)
+	if single {
+		i := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
+		if i < 0 {
+			http.NotFound(w, r.http)
+			return true
+		}
+		checks = checks[i : i+1]
+	}
+	s.runChecks(w, r, endpoint, checks, single)
+	return true
+}
+
+func (s *Server) runChecks(w *response, r *request, endpoint string, checks []check, single bool) {
+	var lines strings.Builder
+	excluded := r.query["exclude"]
+	graceful := endpoint == "livez" && time.Since(s.started) < s.livezGrace
+	failed := false
+	for _, c := range checks {
+		if slices.Contains(excluded, c.name) {
+			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.name)
+			continue
+		}
+		err := c.run(r.http.Context())
+		switch {
+		case err == nil:
+			fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
+		case graceful:
+			fmt.Fprintf(&lines, "[+]%s not yet: ok\n", c.name)
+		default:
+			// What failed is in the log; the endpoint is open to everybody.
+			s.log.Error("health check failed", "endpoint", endpoint, "check", c.name, "error", err)
+			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.name)
+			failed = true
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, verbose := r.query["verbose"]
+	switch {
+	case failed:
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, "%s%s check failed\n", lines.String(), endpoint)
+	case verbose && !single:
+		fmt.Fprintf(w, "%s%s check passed\n", lines.String(), endpoint)
+	default:
+		_, _ = w.Write([]byte("ok"))
+	}
+}

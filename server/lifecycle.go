@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry/meta"
+)
+
+var namespacesResource = meta.GroupResource{Resource: "namespaces"}
+
+// bootstrap makes the namespaces that exist from the start.
+func (s *Server) bootstrap(ctx context.Context) error {
+	if s.catalog.Now().Type(namespacesResource) == nil {
+		return nil
+	}
+	for _, name := range s.systemNamespaces() {
+		obj := &meta.Object{}
+		obj.SetGVK(meta.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+		obj.SetName(name)
+		if _, err := s.client.Create(ctx, namespacesResource, obj); err != nil && !meta.IsAlreadyExists(err) {
+			return fmt.Errorf("creating namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// systemNamespaces are made at start; all but the last cannot be deleted.
+func (s *Server) systemNamespaces() []string {
+	return []string{"default", s.names.SystemNamespace("system"), s.names.SystemNamespace("public"), s.names.SystemNamespace("node-lease")}
+}
+
+// namespaceLifecycle keeps objects out of namespaces that are missing or going,
+// and the namespaces that every server has from being deleted (access control,
+// NamespaceLifecycle).
+func (s *Server) namespaceLifecycle() admission.Plugin {
+	return admission.Plugin{Name: "NamespaceLifecycle", Mutate: func(ctx context.Context, r *admission.Request) error {
+		t := s.catalog.Now().Type(namespacesResource)
+		if t == nil {
+			return nil
+		}
+		if r.Operation == admission.Delete && r.Resource.GroupResource() == namespacesResource {
+			if fixed := s.systemNamespaces()[:3]; contains(fixed, r.Name) {
+				return meta.Forbidden(namespacesResource, r.Name, "this namespace may not be deleted")
+			}
+			return nil
+		}
+		if r.Operation != admission.Create || r.Namespace == "" || r.Subresource != "" && r.Old != nil {
+			return nil
+		}
+		return s.openNamespace(ctx, r)
+	}}
+}
+
+// openNamespace checks that the namespace of a new object exists and stays.
+func (s *Server) openNamespace(ctx context.Context, r *admission.Request) error {
+	entry := s.hub.Cache(namespacesResource).Get(meta.Key{Name: r.Namespace})
+	if entry == nil {
+		return meta.NotFound(namespacesResource, r.Namespace)
+	}
+	if !entry.Object().Terminating() {
+		return nil
+	}
+	name := r.Name
+	if name == "" && r.Object != nil {
+		name = r.Object.Name()
+	}
+	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)
+	st := meta.Forbidden(r.Resource.GroupResource(), name, why)
+	st.Details.Causes = []meta.Cause{{
+		Reason: meta.CauseNSTerminating, Field: "metadata.namespace", Message: fmt.Sprintf("namespace %s is being terminated", r.Namespace),
+	}}
+	return st
+}
+
+// Shutdown ends the server: new requests are refused, watches end, requests in
+// flight finish, loops stop, the store is closed. It returns when nothing of
+// the server runs any more, or with the context's error if that takes too long
+// (what is left then ends by itself). A second call returns nil.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closing = true
+	s.end()
+	s.mu.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		s.requests.Wait()
+		s.loopsRun.Wait()
+		close(idle)
+	}()
+	var err error
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		err = fmt.Errorf("requests still run: %w", ctx.Err())
+	}
+	err = errors.Join(err, s.hub.Close(), s.backend.Close())
+	<-idle
+	return err
+}
+
+// Drain makes /readyz fail while everything else goes on, so that load
+// balancers look elsewhere before Shutdown.
+func (s *Server) Drain() { s.notReady.Store(true) }
+
+// countWatch takes one of the places for watches.
+func (s *Server) countWatch() (release func(), err error) {
+	if s.watches.Add(1) > int64(s.limits.Watches) {
+		s.watches.Add(-1)
+		return nil, tooMany("too many watches at a time")
+	}
+	return func() { s.watches.Add(-1) }, nil
+}

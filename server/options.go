@@ -1,0 +1,171 @@
+package server
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"orch.io/controlplane/apply"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/storage"
+)
+
+// listOptions are the query parameters of list, watch and deletecollection
+// (conventions, Common query parameters).
+type listOptions struct {
+	labels        meta.LabelSelector
+	fields        meta.FieldSelector
+	version       string // resourceVersion as sent
+	revision      storage.Revision
+	match         string // resourceVersionMatch
+	limit         int64
+	token         string // continue
+	timeout       time.Duration
+	bookmarks     bool
+	initialEvents bool
+	sendInitial   bool // sendInitialEvents was given
+}
+
+// parseListOptions reads and checks the parameters. Selectors and numbers that
+// cannot be read are 400, combinations that make no sense 422 ListOptions.
+func parseListOptions(q url.Values, t *registry.Type, watch bool) (*listOptions, error) {
+	o := &listOptions{
+		version: q.Get("resourceVersion"), match: q.Get("resourceVersionMatch"), token: q.Get("continue"),
+		bookmarks: truthy(q, "allowWatchBookmarks"), initialEvents: truthy(q, "sendInitialEvents"),
+	}
+	_, o.sendInitial = q["sendInitialEvents"]
+	var err error
+	if o.labels, err = meta.ParseLabelSelector(q.Get("labelSelector")); err != nil {
+		return nil, err
+	}
+	if o.fields, err = meta.ParseFieldSelector(q.Get("fieldSelector")); err != nil {
+		return nil, err
+	}
+	if err := checkFields(o.fields, t); err != nil {
+		return nil, err
+	}
+	if o.limit, err = integer(q, "limit"); err != nil {
+		return nil, err
+	}
+	seconds, err := integer(q, "timeoutSeconds")
+	if err != nil {
+		return nil, err
+	}
+	o.timeout = time.Duration(max(0, min(seconds, 1<<31))) * time.Second
+	if causes := o.faults(watch); len(causes) > 0 {
+		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(names.GroupMeta), Kind: "ListOptions"}, "", causes)
+	}
+	if o.revision, err = parseRevision(o.version); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// faults checks the list table: which of resourceVersionMatch, resourceVersion,
+// continue and sendInitialEvents may stand together.
+func (o *listOptions) faults(watch bool) []meta.Cause {
+	var causes []meta.Cause
+	forbid := func(field, why string) {
+		causes = append(causes, meta.Cause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why})
+	}
+	if watch && o.sendInitial && o.match == "" {
+		forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+	}
+	if !watch && o.sendInitial {
+		forbid("sendInitialEvents", "sendInitialEvents is forbidden for list")
+	}
+	if o.match == "" {
+		return causes
+	}
+	if watch {
+		if !o.sendInitial {
+			forbid("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+		}
+		if o.match != "NotOlderThan" {
+			forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+		}
+		return causes
+	}
+	if o.version == "" {
+		forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")
+	}
+	if o.token != "" {
+		forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
+	}
+	switch {
+	case o.match != "Exact" && o.match != "NotOlderThan":
+		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "resourceVersionMatch",
+			Message: "Unsupported value: " + strconv.Quote(o.match) + `: supported values: "Exact", "NotOlderThan"`})
+	case o.match == "Exact" && o.version == "0":
+		forbid("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`)
+	}
+	return causes
+}
+
+func checkFields(s meta.FieldSelector, t *registry.Type) error {
+	for _, r := range s.Requirements() {
+		if r.Field == "metadata.name" || r.Field == "metadata.namespace" && t.Namespaced || t.SelectableField(r.Field) != nil {
+			continue
+		}
+		return meta.BadRequest("field label not supported: %s", r.Field)
+	}
+	return nil
+}
+
+func integer(q url.Values, name string) (int64, error) {
+	s := q.Get(name)
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, meta.BadRequest("%s: %q is not an integer", name, s)
+	}
+	return n, nil
+}
+
+// parseRevision reads a resourceVersion; empty gives 0.
+func parseRevision(s string) (storage.Revision, error) {
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil {
+		return 0, meta.BadRequest("Invalid value: %q: resourceVersion must be an unsigned integer", s)
+	}
+	return storage.Revision(n), nil
+}
+
+// writeOptions are the query parameters of create, update and patch.
+type writeOptions struct {
+	dryRun     bool
+	manager    string
+	validation string // Ignore, Warn or Strict
+	force      bool
+	forceSet   bool
+}
+
+func parseWriteOptions(q url.Values, p names.Profile, kind string) (*writeOptions, error) {
+	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), force: truthy(q, "force")}
+	_, o.forceSet = q["force"]
+	var causes []meta.Cause
+	var err error
+	if o.dryRun, err = parseDryRun(q["dryRun"]); err != nil {
+		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "dryRun", Message: err.Error()})
+	}
+	causes = append(causes, apply.CheckManager(o.manager, false)...)
+	switch o.validation {
+	case "":
+		o.validation = "Warn"
+	case "Ignore", "Warn", "Strict":
+	default:
+		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "fieldValidation",
+			Message: "Unsupported value: " + strconv.Quote(o.validation) + `: supported values: "Ignore", "Strict", "Warn"`})
+	}
+	if len(causes) > 0 {
+		return nil, meta.Invalid(meta.GroupKind{Group: p.Group(names.GroupMeta), Kind: kind}, "", causes)
+	}
+	return o, nil
+}

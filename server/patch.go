@@ -1,0 +1,229 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/apply"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// patch answers PATCH on an item or on a sub-resource, in four languages.
+func (s *Server) patch(ctx context.Context, w *response, r *request) error {
+	kind, err := codec.PatchContentType(r.http.Header.Get("Content-Type"), r.version.Strategic)
+	if err != nil {
+		return err
+	}
+	o, err := s.parsePatchOptions(r, kind)
+	if err != nil {
+		return err
+	}
+	body, err := s.readBody(r)
+	if err != nil {
+		return err
+	}
+	wr := s.newWrite(r, o, "PatchOptions")
+	wr.again = true
+	if kind == codec.ApplyPatch {
+		err = s.applyPatch(ctx, r, o, body, wr)
+	} else {
+		err = s.plainPatch(r, o, kind, body, wr)
+	}
+	if err != nil {
+		return err
+	}
+	res, err := s.write(ctx, wr)
+	if err != nil {
+		return err
+	}
+	return s.respondEntry(w, r, res.code(), res.entry)
+}
+
+func (s *Server) parsePatchOptions(r *request, kind codec.PatchType) (*writeOptions, error) {
+	o, err := parseWriteOptions(r.query, s.names, "PatchOptions")
+	if err != nil {
+		return nil, err
+	}
+	var causes []meta.Cause
+	if kind == codec.ApplyPatch {
+		causes = apply.CheckManager(o.manager, true)
+	} else if o.forceSet {
+		causes = append(causes, meta.Cause{Reason: meta.CauseForbidden, Field: "force", Message: "Forbidden: may not be specified for non-apply patch"})
+	}
+	if len(causes) > 0 {
+		return nil, meta.Invalid(meta.GroupKind{Group: s.names.Group(names.GroupMeta), Kind: "PatchOptions"}, "", causes)
+	}
+	return o, nil
+}
+
+// change makes a tree from the live one; the input is not modified.
+type change func(live map[string]any) (map[string]any, error)
+
+// plainPatch prepares a write by JSON patch, merge patch or strategic merge
+// patch.
+func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, body []byte, w *write) error {
+	alter, duplicates, err := s.parsePatch(r, kind, body)
+	if err != nil {
+		return err
+	}
+	if err := s.judgeFields(r, o.validation, nil, duplicates, strictPatch); err != nil {
+		return err
+	}
+	w.mutate = func(live *meta.Object) (*meta.Object, error) {
+		shown := live
+		if r.sub != nil && r.sub.Show != nil {
+			shown = r.sub.Show(live)
+		}
+		tree, err := alter(shown.Tree())
+		if err != nil {
+			return nil, err
+		}
+		in := meta.NewObject(tree)
+		if err := s.checkPatched(r, o, in, shown); err != nil {
+			return nil, err
+		}
+		return s.merge(r, in, live), nil
+	}
+	return nil
+}
+
+// parsePatch reads the body once, for however many attempts.
+func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (change, []string, error) {
+	limits := codec.Limits{Depth: s.limits.Depth}
+	if kind == codec.JSONPatch {
+		_, duplicates, err := codec.DecodeValue(body, limits)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(live map[string]any) (map[string]any, error) {
+			return apply.JSONPatch(live, body, apply.Limits{Operations: s.limits.PatchOps})
+		}, duplicates, nil
+	}
+	patch, duplicates, err := codec.DecodeJSON(body, limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(live map[string]any) (map[string]any, error) {
+		if kind == codec.StrategicPatch {
+			return apply.StrategicMerge(live, patch, r.bodyVersion().Schema)
+		}
+		return apply.MergePatch(live, patch), nil
+	}, duplicates, nil
+}
+
+// checkPatched checks what a patch made of an object: still the same object,
+// still of its schema, and the preconditions that the patch put into it.
+func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object) error {
+	v := r.bodyVersion()
+	if err := checkKind(in, v); err != nil {
+		return err
+	}
+	if err := sameIdentity(r, in); err != nil {
+		return err
+	}
+	if uid := in.UID(); uid != "" && uid != live.UID() {
+		return meta.Invalid(r.version.GroupKind(), r.name, []meta.Cause{{
+			Reason: meta.CauseInvalid, Field: "metadata.uid", Message: "Invalid value: " + uid + ": field is immutable",
+		}})
+	}
+	if version := in.ResourceVersion(); version != "" && version != live.ResourceVersion() {
+		if _, err := parseRevision(version); err != nil {
+			return err
+		}
+		return modified(r.version.Type, r.name)
+	}
+	unknown, faults := v.Conform(in)
+	if len(faults) > 0 {
+		return v.Misfit(faults)
+	}
+	return s.judgeFields(r, o.validation, unknown, nil, strictPatch)
+}
+
+// strictPatch is the error for a patch whose result is not strictly valid.
+func strictPatch(all []string) error {
+	st := meta.Invalid(meta.GroupKind{}, "", []meta.Cause{{
+		Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: strict decoding error: " + strings.Join(all, ", "),
+	}})
+	return st
+}
+
+func sameIdentity(r *request, in *meta.Object) error {
+	if name := in.Name(); name != "" && name != r.name {
+		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, r.name)
+	}
+	if err := placeInNamespace(r, in); err != nil {
+		return err
+	}
+	in.SetName(r.name)
+	return nil
+}
+
+// applyPatch prepares a write by server-side apply (conventions, Server-side
+// apply and field ownership).
+func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *write) error {
+	v := r.bodyVersion()
+	tree, duplicates, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
+	if err != nil {
+		return err
+	}
+	patch := meta.NewObject(tree)
+	if err := s.checkApplied(r, patch); err != nil {
+		return err
+	}
+	if err := s.judgeFields(r, o.validation, nil, duplicates, strictPatch); err != nil {
+		return err
+	}
+	w.create = r.sub == nil
+	w.own = nil
+	opts := apply.Write{Manager: o.manager, APIVersion: v.GVK().APIVersion(), Subresource: r.subresource, Now: time.Now(), Force: o.force}
+	w.mutate = func(live *meta.Object) (*meta.Object, error) {
+		if live == nil {
+			if patch.UID() != "" {
+				return nil, modified(r.version.Type, r.name)
+			}
+			if err := s.allowCreate(ctx, r); err != nil {
+				return nil, err
+			}
+		}
+		obj, err := r.version.Tracker().Apply(live, patch, opts)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			return obj, s.conformApplied(r, obj)
+		}
+		if err := s.checkPatched(r, &writeOptions{validation: "Strict"}, obj, live); err != nil {
+			return nil, err
+		}
+		return obj, nil
+	}
+	return nil
+}
+
+// checkApplied checks what can be known of an apply body before the live object.
+func (s *Server) checkApplied(r *request, patch *meta.Object) error {
+	if patch.APIVersion() == "" || patch.Kind() == "" {
+		return meta.BadRequest("an applied object must name its apiVersion and kind")
+	}
+	if err := checkKind(patch, r.bodyVersion()); err != nil {
+		return err
+	}
+	if patch.Name() == "" && patch.GenerateName() != "" {
+		return meta.BadRequest("metadata.generateName cannot be used with apply")
+	}
+	return sameIdentity(r, patch)
+}
+
+func (s *Server) conformApplied(r *request, obj *meta.Object) error {
+	unknown, faults := r.version.Conform(obj)
+	if len(faults) > 0 {
+		return r.version.Misfit(faults)
+	}
+	if len(unknown) > 0 {
+		return meta.BadRequest("strict decoding error: unknown fields %s", strings.Join(unknown, ", "))
+	}
+	return nil
+}

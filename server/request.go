@@ -1,0 +1,141 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+// request is one HTTP request on its way through the server: what its path and
+// method ask for, and, as they become known, who asks and which version of
+// which type it is about.
+type request struct {
+	http  *http.Request
+	query url.Values
+	user  *auth.User
+	notes *notes // warnings and audit annotations
+
+	impersonator *auth.User // who acts as user, nil if user itself
+
+	verb        string // get, list, watch, create, ...; the HTTP method in lower case where no API verb fits
+	path        string
+	isResource  bool // the path has the shape of a resource; the rest is set then
+	group       string
+	apiVersion  string // the version segment
+	resource    string
+	namespace   string
+	name        string
+	subresource string
+
+	version *registry.Version     // what resource names, nil if nothing
+	sub     *registry.Subresource // what subresource names, nil if none
+}
+
+// key is the object that the path names.
+func (r *request) key() meta.Key { return meta.Key{Namespace: r.namespace, Name: r.name} }
+
+// action is what authorizers are asked about.
+func (r *request) action() auth.Action {
+	if !r.isResource {
+		return auth.Action{User: r.user, Verb: r.verb, Path: r.path}
+	}
+	return auth.Action{
+		User: r.user, Verb: r.verb, Path: r.path,
+		Group: r.group, Version: r.apiVersion, Resource: r.resource, Subresource: r.subresource,
+		Namespace: r.namespace, Name: r.name,
+	}
+}
+
+// parse finds out what a request asks for, from its method, path and query
+// alone. Paths that do not have the shape of a resource stay non-resource
+// requests; routing uses the same fields as authorization, so that no spelling
+// of a path can be one thing to the one and another to the other.
+func parse(h *http.Request) *request {
+	r := &request{http: h, query: h.URL.Query(), path: h.URL.Path, verb: strings.ToLower(h.Method)}
+	parts := strings.Split(strings.Trim(r.path, "/"), "/")
+	for _, p := range parts {
+		if p == "" || p == "." || p == ".." {
+			return r
+		}
+	}
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		r.apiVersion, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		r.group, r.apiVersion, parts = parts[1], parts[2], parts[3:]
+	default:
+		return r
+	}
+	streaming := false
+	if parts[0] == "watch" && len(parts) > 1 {
+		streaming, parts = true, parts[1:]
+	}
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		r.namespace = parts[1]
+		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+			parts = parts[2:]
+		}
+	}
+	r.resource = parts[0]
+	if len(parts) > 1 {
+		r.name = parts[1]
+	}
+	if len(parts) > 2 {
+		r.subresource = strings.Join(parts[2:], "/")
+	}
+	r.isResource = true
+	r.verb = resourceVerb(h.Method, r.name != "", streaming || truthy(r.query, "watch"), streaming)
+	if name, ok := singleName(r); ok {
+		r.name = name
+	}
+	return r
+}
+
+func resourceVerb(method string, item, watch, oldForm bool) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case oldForm, watch && !item:
+			return "watch"
+		case item:
+			return "get"
+		}
+		return "list"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if item {
+			return "delete"
+		}
+		return "deletecollection"
+	}
+	return strings.ToLower(method)
+}
+
+// singleName gives a list or watch that is narrowed to one name by its field
+// selector that name, so that a grant for the name covers it.
+func singleName(r *request) (string, bool) {
+	if r.name != "" || (r.verb != "list" && r.verb != "watch") {
+		return "", false
+	}
+	fields, err := meta.ParseFieldSelector(r.query.Get("fieldSelector"))
+	if err != nil {
+		return "", false
+	}
+	return fields.Value("metadata.name")
+}
+
+// truthy reads a boolean query parameter as the API does: everything but 0 and
+// false is true.
+func truthy(q url.Values, name string) bool {
+	v, ok := q[name]
+	return ok && len(v) > 0 && v[0] != "0" && !strings.EqualFold(v[0], "false")
+}

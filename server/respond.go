@@ -1,0 +1,213 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// response remembers what was answered.
+type response struct {
+	http.ResponseWriter
+	code  int
+	bytes int64
+}
+
+func (w *response) WriteHeader(code int) {
+	if w.code == 0 {
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *response) Write(b []byte) (int, error) {
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// notes are what a request gathers besides its answer.
+type notes struct {
+	mu          sync.Mutex // admission may warn from several goroutines
+	warnings    []string
+	annotations map[string]string
+}
+
+// maxWarnings bounds the Warning headers of one answer.
+const maxWarnings = 100
+
+func (n *notes) warn(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.warnings) < maxWarnings {
+		n.warnings = append(n.warnings, text)
+	}
+}
+
+func (n *notes) annotate(key, value string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.annotations == nil {
+		n.annotations = map[string]string{}
+	}
+	n.annotations[key] = value
+}
+
+// header writes the warnings as Warning headers, code 299 (RFC 7234, 5.5).
+func (n *notes) header(h http.Header) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, text := range n.warnings {
+		h.Add("Warning", `299 - `+quote(text))
+	}
+}
+
+// quote makes text a quoted string of HTTP: no control characters, quotes and
+// backslashes escaped, at most 1 KiB.
+func quote(text string) string {
+	if len(text) > 1024 {
+		text = strings.ToValidUTF8(text[:1024], "") + "..."
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// media agrees with the client on the form of the answer.
+func (s *Server) media(r *request, list bool) (codec.Media, error) {
+	offer := codec.Offer{Views: true, List: list, Protobuf: r.version.HasProtobuf()}
+	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
+	if pretty(r) {
+		m.Pretty = true
+	}
+	return m, err
+}
+
+// pretty reports whether people will read the answer.
+func pretty(r *request) bool {
+	if v, ok := r.query["pretty"]; ok {
+		return len(v) == 0 || v[0] == "" || truthy(r.query, "pretty")
+	}
+	agent := r.http.UserAgent()
+	return strings.HasPrefix(agent, "curl/") || strings.HasPrefix(agent, "Mozilla/") || strings.HasPrefix(agent, "Wget/")
+}
+
+// send writes an answer whose bytes are ready.
+func (s *Server) send(w *response, r *request, m codec.Media, code int, body []byte) {
+	if m.Pretty && m.Format == codec.JSON {
+		body = codec.Indent(nil, body)
+	}
+	s.header(w, r, m, len(body))
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // a caller who went away needs no answer
+}
+
+func (s *Server) header(w *response, r *request, m codec.Media, length int) {
+	h := w.Header()
+	h.Set("Content-Type", m.ContentType(s.names, false))
+	h.Set("Cache-Control", "no-cache, private")
+	h.Set("Content-Length", strconv.Itoa(length))
+	r.notes.header(h)
+}
+
+// respondStatus answers with a Status that is no error.
+func (s *Server) respondStatus(w *response, r *request, st *meta.Status) error {
+	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true, Protobuf: true})
+	if err != nil {
+		return err
+	}
+	m.View, m.Pretty = codec.Full, m.Pretty || pretty(r)
+	s.sendStatus(w, r, m, http.StatusOK, st)
+	return nil
+}
+
+func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st *meta.Status) {
+	body, err := s.statusBytes(st, m)
+	if err != nil {
+		m, body = codec.Media{}, codec.EncodeJSON(nil, st.Object().Tree())
+	}
+	s.send(w, r, m, code, append(body, '\n'))
+}
+
+// fail answers with an error: the one place where errors become HTTP.
+func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
+	st := s.status(r, err)
+	out, ok := w.(*response)
+	if !ok {
+		out = &response{ResponseWriter: w}
+	}
+	if out.code != 0 {
+		return // too late: the answer has begun
+	}
+	if r.notes == nil {
+		r.notes = &notes{}
+	}
+	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
+		out.Header().Set("Retry-After", strconv.Itoa(st.Details.RetryAfterSeconds))
+	}
+	if st.Code == http.StatusUnauthorized {
+		out.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	m, nerr := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true, Protobuf: true, List: true})
+	if nerr != nil {
+		m = codec.Media{}
+	}
+	m.View, m.Stream = codec.Full, false
+	m.Pretty = m.Pretty || pretty(r)
+	s.sendStatus(out, r, m, st.Code, st)
+}
+
+// status maps an error to the Status that the caller sees.
+func (s *Server) status(r *request, err error) *meta.Status {
+	var st *meta.Status
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &st):
+		return st
+	case errors.As(err, &tooLong):
+		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
+			"Request entity too large: limit is %d", tooLong.Limit)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		st := meta.Failure(http.StatusGatewayTimeout, meta.ReasonTimeout, "Timeout: request did not complete within the allotted time")
+		st.Details = &meta.Details{}
+		return st
+	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
+		return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
+	}
+	s.log.Error("request failed", "method", r.http.Method, "path", r.path, "error", err)
+	return meta.Internal(errors.New("the store failed"))
+}
+
+// object decodes an entry for a version of its type.
+func (s *Server) object(e *watch.Entry, v *registry.Version) (*meta.Object, error) {
+	obj := e.Object()
+	v.FromStorage(obj)
+	return obj, nil
+}

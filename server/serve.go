@@ -1,0 +1,307 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// Server is a running API server. It is an http.Handler and may be mounted on
+// any mux, also below a prefix with http.StripPrefix.
+type Server struct {
+	names         names.Profile
+	backend       storage.Backend
+	catalog       registry.Catalog
+	hub           *watch.Hub
+	limits        Limits
+	log           *slog.Logger
+	authenticator auth.Authenticator
+	authorizer    auth.Authorizer
+	admission     admission.Chain
+	handlers      map[string]Handler
+	audit         Auditor
+	metrics       *metrics
+	client        *client
+	loops         []Loop
+	checks        map[string]func(context.Context) error
+	version       string
+	started       time.Time
+	livezGrace    time.Duration
+
+	inFlight chan struct{} // a place for each request but watches
+	watches  atomic.Int64
+	notReady atomic.Bool
+	openapi  openapiCache
+
+	life     context.Context // ends with the server; watches and loops end with it
+	end      context.CancelFunc
+	requests sync.WaitGroup
+	loopsRun sync.WaitGroup
+	mu       sync.Mutex // guards the rest, so that nothing is added to the groups after closing
+	closing  bool
+	runners  []*runner
+}
+
+// Handler serves a path that is no resource. The caller passed authentication
+// and authorization; auth.UserFrom(r.Context()) is who it is.
+type Handler = http.Handler
+
+// ServeHTTP answers one request: who, whether, what.
+func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
+	if !s.enter() {
+		s.fail(w, parse(h), meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down"))
+		return
+	}
+	defer s.requests.Done()
+	r := parse(h)
+	r.notes = &notes{}
+	out := &response{ResponseWriter: w}
+	done := s.observe(r, out)
+	defer done()
+	defer func() {
+		if p := recover(); p != nil {
+			s.recovered(out, r, p)
+		}
+	}()
+	if err := s.identify(r); err != nil {
+		s.fail(out, r, err)
+		return
+	}
+	if err := s.authorize(r.http.Context(), r); err != nil {
+		s.fail(out, r, err)
+		return
+	}
+	s.route(out, r)
+}
+
+// enter counts a request in, unless the server is closing.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.requests.Add(1)
+	return true
+}
+
+func (s *Server) recovered(w *response, r *request, p any) {
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	s.log.Error("request panicked", "method", r.http.Method, "path", r.path, "panic", p, "stack", string(debug.Stack()))
+	if w.code == 0 {
+		s.fail(w, r, meta.Internal(errors.New("the server failed on this request")))
+	}
+}
+
+// identify sets the caller. Whom no authenticator knows is 401; who may be
+// anonymous is for auth.AnonymousAccess to say.
+func (s *Server) identify(r *request) error {
+	user, err := s.authenticator.Authenticate(r.http)
+	if err != nil || user == nil {
+		s.log.Debug("authentication failed", "path", r.path, "error", err)
+		return unauthorized()
+	}
+	r.user = user
+	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
+	return s.impersonate(r)
+}
+
+func unauthorized() *meta.Status {
+	return meta.Failure(http.StatusUnauthorized, meta.ReasonUnauthorized, "Unauthorized")
+}
+
+// authorize asks whether the caller may do what the request asks for.
+func (s *Server) authorize(ctx context.Context, r *request) error {
+	return s.allow(ctx, r.action())
+}
+
+// allow turns anything but Allow into 403.
+func (s *Server) allow(ctx context.Context, a auth.Action) error {
+	decision, reason, err := s.authorizer.Authorize(ctx, a)
+	if decision == auth.Allow {
+		return nil
+	}
+	if err != nil {
+		s.log.Warn("authorization failed", "user", a.User.Name, "error", err)
+	}
+	return forbidden(a, reason)
+}
+
+// forbidden is the 403 that clients show: who cannot do what, and where.
+func forbidden(a auth.Action, reason string) *meta.Status {
+	if a.Resource == "" {
+		why := fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
+		return meta.Forbidden(meta.GroupResource{}, "", join(why, reason))
+	}
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	scope := "at the cluster scope"
+	if a.Namespace != "" {
+		scope = fmt.Sprintf("in the namespace %q", a.Namespace)
+	}
+	why := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", a.User.Name, a.Verb, resource, a.Group, scope)
+	return meta.Forbidden(meta.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, join(why, reason))
+}
+
+func join(why, reason string) string {
+	if reason == "" {
+		return why
+	}
+	return why + ": " + reason
+}
+
+// route hands the request to what its path names.
+func (s *Server) route(w *response, r *request) {
+	if !r.isResource {
+		s.serveOther(w, r)
+		return
+	}
+	if r.verb == "watch" {
+		s.serveWatch(w, r)
+		return
+	}
+	select {
+	case s.inFlight <- struct{}{}:
+		defer func() { <-s.inFlight }()
+	default:
+		s.fail(w, r, tooMany("too many requests at a time"))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.http.Context(), s.limits.RequestTime)
+	defer cancel()
+	if err := s.serveResource(ctx, w, r); err != nil {
+		s.fail(w, r, err)
+	}
+}
+
+func tooMany(why string) *meta.Status {
+	st := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "%s, please try again later", why)
+	st.Details = &meta.Details{RetryAfterSeconds: 1}
+	return st
+}
+
+// resolve finds the version and sub-resource that the path names.
+func (s *Server) resolve(r *request) error {
+	r.version = s.catalog.Now().Version(meta.Resource{Group: r.group, Version: r.apiVersion, Resource: r.resource})
+	if r.version == nil {
+		return meta.NoSuchResource()
+	}
+	if r.version.Namespaced != (r.namespace != "") && (r.name != "" || !r.version.Namespaced) && !r.isNamespace() {
+		return meta.NoSuchResource()
+	}
+	if r.isNamespace() {
+		r.namespace = ""
+	}
+	if r.subresource == "" {
+		return nil
+	}
+	if r.sub = r.version.Subresource(r.subresource); r.sub == nil {
+		return meta.NoSuchResource()
+	}
+	return nil
+}
+
+// isNamespace reports whether the request is for a Namespace object, whose
+// name stands where other paths have their namespace.
+func (r *request) isNamespace() bool { return r.group == "" && r.resource == "namespaces" }
+
+// serveResource answers a request to a resource that is no watch.
+func (s *Server) serveResource(ctx context.Context, w *response, r *request) error {
+	if err := s.resolve(r); err != nil {
+		return err
+	}
+	if r.version.Deprecated != "" {
+		r.notes.warn(r.version.Deprecated)
+		r.notes.annotate(s.names.Wire(names.Deprecated), "true")
+	}
+	if !allowed(r) {
+		return methodNotAllowed()
+	}
+	switch r.verb {
+	case "get":
+		return s.get(ctx, w, r)
+	case "list":
+		return s.list(ctx, w, r)
+	case "create":
+		return s.create(ctx, w, r)
+	case "update":
+		return s.update(ctx, w, r)
+	case "patch":
+		return s.patch(ctx, w, r)
+	case "delete":
+		return s.delete(ctx, w, r)
+	case "deletecollection":
+		return s.deleteCollection(ctx, w, r)
+	}
+	return methodNotAllowed()
+}
+
+// allowed reports whether the resource, or sub-resource, has the verb there.
+func allowed(r *request) bool {
+	if r.http.Method == http.MethodHead {
+		return false
+	}
+	if r.version.Namespaced && r.namespace == "" && r.verb != "list" {
+		return false // the path across namespaces only reads
+	}
+	if r.sub != nil {
+		return contains(r.sub.Verbs(), r.verb)
+	}
+	if r.verb == "create" && r.name != "" {
+		return false
+	}
+	if r.name == "" && (r.verb == "update" || r.verb == "patch") {
+		return false
+	}
+	return contains(r.version.Verbs(), r.verb)
+}
+
+func methodNotAllowed() *meta.Status {
+	st := meta.Failure(http.StatusMethodNotAllowed, meta.ReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
+	st.Details = &meta.Details{}
+	return st
+}
+
+// serveOther answers paths that are no resources.
+func (s *Server) serveOther(w *response, r *request) {
+	path := strings.TrimSuffix(r.path, "/")
+	for _, serve := range []func(*response, *request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
+		if serve(w, r, path) {
+			return
+		}
+	}
+	http.NotFound(w, r.http)
+}
+
+func (s *Server) serveExtra(w *response, r *request, path string) bool {
+	if h, ok := s.handlers[path]; ok {
+		h.ServeHTTP(w, r.http)
+		return true
+	}
+	for prefix, h := range s.handlers {
+		if strings.HasSuffix(prefix, "/") && strings.HasPrefix(r.path, prefix) {
+			h.ServeHTTP(w, r.http)
+			return true
+		}
+	}
+	return false
+}

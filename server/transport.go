@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// Transport returns an in-process way to the server for any HTTP client: no
+// socket, no encoding of HTTP, answers stream as they are written. The host of
+// a request's URL does not matter. Requests made through it carry the server's
+// context rules: when their context ends, so does the request.
+func (s *Server) Transport() http.RoundTripper { return transport{s} }
+
+type transport struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	in := r.Clone(ctx)
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	in.RequestURI = in.URL.RequestURI()
+	in.RemoteAddr = "in-process"
+	if in.Host == "" {
+		in.Host = in.URL.Host
+	}
+	w := &pipeWriter{header: http.Header{}, headed: make(chan struct{})}
+	w.body.more = sync.NewCond(&w.body.mu)
+	stop := context.AfterFunc(ctx, func() { w.body.close(ctx.Err()) })
+	go func() {
+		defer cancel()
+		defer stop()
+		defer in.Body.Close()
+		defer w.finish(nil)
+		defer func() {
+			if p := recover(); p != nil {
+				w.finish(http.ErrAbortHandler)
+			}
+		}()
+		t.handler.ServeHTTP(w, in)
+	}()
+	select {
+	case <-w.headed:
+	case <-r.Context().Done():
+		cancel()
+		return nil, r.Context().Err()
+	}
+	return &http.Response{
+		Status: http.StatusText(w.code), StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.sent, Body: &pipeReader{&w.body, cancel}, ContentLength: -1, Request: r,
+	}, nil
+}
+
+// pipeWriter is the server's side of an in-process answer. What is written is
+// buffered until it is read, so that the server never waits for the reader;
+// a reader who falls behind by maxPipe makes it wait.
+type pipeWriter struct {
+	header, sent http.Header
+	code         int
+	headed       chan struct{} // closed when code and sent are set
+	once         sync.Once
+	body         pipe
+}
+
+func (w *pipeWriter) Header() http.Header { return w.header }
+
+func (w *pipeWriter) WriteHeader(code int) {
+	w.once.Do(func() {
+		w.code, w.sent = code, w.header.Clone()
+		close(w.headed)
+	})
+}
+
+func (w *pipeWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.write(b)
+}
+
+// Flush implements http.Flusher: the head goes out, the body always does.
+func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+func (w *pipeWriter) finish(err error) {
+	w.WriteHeader(http.StatusOK)
+	if err == nil {
+		err = io.EOF
+	}
+	w.body.close(err)
+}
+
+// maxPipe is how far a reader may fall behind, in bytes.
+const maxPipe = 1 << 20
+
+// pipe is a bounded buffer between one writer and one reader.
+type pipe struct {
+	mu   sync.Mutex
+	more *sync.Cond // signals any change of the fields below
+	data []byte
+	err  error // set when nothing follows data
+}
+
+func (p *pipe) write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.err == nil && len(p.data) > maxPipe {
+		p.more.Wait()
+	}
+	if p.err != nil {
+		return 0, p.err
+	}
+	p.data = append(p.data, b...)
+	p.more.Broadcast()
+	return len(b), nil
+}
+
+func (p *pipe) read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.err == nil && len(p.data) == 0 {
+		p.more.Wait()
+	}
+	if len(p.data) == 0 {
+		return 0, p.err
+	}
+	n := copy(b, p.data)
+	if p.data = p.data[n:]; len(p.data) == 0 {
+		p.data = nil
+	}
+	p.more.Broadcast()
+	return n, nil
+}
+
+func (p *pipe) close(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+	p.more.Broadcast()
+}
+
+// pipeReader is the body that the client reads.
+type pipeReader struct {
+	pipe   *pipe
+	cancel context.CancelFunc
+}
+
+func (r *pipeReader) Read(b []byte) (int, error) { return r.pipe.read(b) }
+
+// Close ends the request.
+func (r *pipeReader) Close() error {
+	r.cancel()
+	r.pipe.close(http.ErrBodyReadAfterClose)
+	return nil
+}

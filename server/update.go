@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// update answers PUT on an item or on a sub-resource.
+func (s *Server) update(ctx context.Context, w *response, r *request) error {
+	o, err := parseWriteOptions(r.query, s.names, "UpdateOptions")
+	if err != nil {
+		return err
+	}
+	in, err := s.readObject(r, o.validation)
+	if err != nil {
+		return err
+	}
+	if err := placeInNamespace(r, in); err != nil {
+		return err
+	}
+	switch in.Name() {
+	case r.name:
+	case "":
+		return meta.BadRequest("name must be provided")
+	default:
+		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", in.Name(), r.name)
+	}
+	if r.version.NeedsVersion && r.sub == nil && in.ResourceVersion() == "" {
+		return s.putWithoutVersion(ctx, w, r, o, in)
+	}
+	res, err := s.put(ctx, r, o, in)
+	if err != nil {
+		return err
+	}
+	return s.respondEntry(w, r, res.code(), res.entry)
+}
+
+// put replaces the object, or its part behind a sub-resource, by in.
+func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.Object) (*result, error) {
+	wr := s.newWrite(r, o, "UpdateOptions")
+	wr.create = r.version.CreateOnPut && r.sub == nil
+	wr.again = in.ResourceVersion() == ""
+	wr.mutate = func(live *meta.Object) (*meta.Object, error) {
+		if live == nil {
+			if in.ResourceVersion() != "" || in.UID() != "" {
+				return nil, meta.NotFound(r.version.GroupResource(), r.name)
+			}
+			if err := s.allowCreate(ctx, r); err != nil {
+				return nil, err
+			}
+			return in.Clone(), nil
+		}
+		if err := preconditions(r, in, live); err != nil {
+			return nil, err
+		}
+		return s.merge(r, in.Clone(), live), nil
+	}
+	return s.write(ctx, wr)
+}
+
+// preconditions checks the resourceVersion and uid that a caller put into an
+// object against the live one.
+func preconditions(r *request, in, live *meta.Object) error {
+	t := r.version.Type
+	if uid := in.UID(); uid != "" && uid != live.UID() {
+		return meta.Conflict(t.GroupResource(), r.name, "Precondition failed: UID in precondition: "+uid+", UID in object meta: "+live.UID())
+	}
+	if v := in.ResourceVersion(); v != "" && v != live.ResourceVersion() {
+		if _, err := parseRevision(v); err != nil {
+			return err
+		}
+		return modified(t, r.name)
+	}
+	return nil
+}
+
+// merge makes the new object of a request from what was sent and the live one:
+// the object itself, or the live one with what the sub-resource may change.
+func (s *Server) merge(r *request, in, live *meta.Object) *meta.Object {
+	if r.sub == nil {
+		return in
+	}
+	obj := live.Clone()
+	r.sub.Merge(obj, in)
+	return obj
+}
+
+// putWithoutVersion answers a PUT that lacks the resourceVersion its kind asks
+// for: 422 if the object exists, a create where PUT creates.
+func (s *Server) putWithoutVersion(ctx context.Context, w *response, r *request, o *writeOptions, in *meta.Object) error {
+	live, err := s.live(ctx, r.version.Type, r.key())
+	if err != nil {
+		return err
+	}
+	if live != nil {
+		return meta.Invalid(r.version.GroupKind(), r.name, []meta.Cause{{
+			Reason: meta.CauseInvalid, Field: "metadata.resourceVersion", Message: "Invalid value: 0: must be specified for an update",
+		}})
+	}
+	res, err := s.put(ctx, r, o, in)
+	if err != nil {
+		return err
+	}
+	return s.respondEntry(w, r, res.code(), res.entry)
+}
+
+// allowCreate asks for the right to create, for the verbs that create where
+// nothing is.
+func (s *Server) allowCreate(ctx context.Context, r *request) error {
+	a := r.action()
+	a.Verb = "create"
+	return s.allow(ctx, a)
+}

@@ -1,0 +1,276 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+func formatRevision(rev storage.Revision) string { return strconv.FormatInt(int64(rev), 10) }
+
+// plain reports whether an entry's own bytes are the answer.
+func plain(v *registry.Version, m codec.Media) bool {
+	return v.AsStored() && m.Format == codec.JSON && m.View == codec.Full
+}
+
+// formKey names what distinguishes the kept forms of one entry from each other.
+func formKey(v *registry.Version, m codec.Media) watch.FormKey {
+	view := uint8(m.View) << 1
+	if m.ViewVersion == "v1beta1" {
+		view |= 1
+	}
+	return watch.FormKey{Version: v.FormName(), Media: uint8(m.Format), View: view}
+}
+
+// entryBytes returns an entry in the form that a caller gets, made once. Tables
+// are not made here.
+func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) ([]byte, error) {
+	if plain(v, m) {
+		return e.JSON(), nil
+	}
+	return e.Form(formKey(v, m), func() ([]byte, error) {
+		if v.AsStored() && m.Format == codec.JSON {
+			return codec.AppendPartial(nil, e.JSON(), s.names, m.ViewVersion), nil
+		}
+		obj, err := s.object(e, v)
+		if err != nil {
+			return nil, err
+		}
+		return s.objectBytes(obj, v, m)
+	})
+}
+
+// objectBytes encodes an object.
+func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m codec.Media) ([]byte, error) {
+	if m.Format == codec.Protobuf {
+		return v.EncodeProtobuf(obj, m)
+	}
+	body := codec.EncodeJSON(nil, obj.Tree())
+	if m.View == codec.Partial {
+		body = codec.AppendPartial(nil, body, s.names, m.ViewVersion)
+	}
+	if m.Format == codec.YAML {
+		return codec.EncodeYAML(body)
+	}
+	return body, nil
+}
+
+// respondEntry answers with one object.
+func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry) error {
+	m, err := s.media(r, false)
+	if err != nil {
+		return err
+	}
+	if r.sub != nil && r.sub.Show != nil {
+		obj, err := s.object(e, r.version)
+		if err != nil {
+			return err
+		}
+		return s.sendObject(w, r, m, code, r.sub.Show(obj))
+	}
+	var body []byte
+	if m.View == codec.Table {
+		t, err := s.table(r, m)
+		if err != nil {
+			return err
+		}
+		body, err = t.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: formatRevision(e.Revision())}, false)
+		if err != nil {
+			return err
+		}
+	} else if body, err = s.entryBytes(e, r.version, m); err != nil {
+		return err
+	}
+	s.send(w, r, m, code, body)
+	return nil
+}
+
+// respondObject answers with an object that is not stored.
+func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Object) error {
+	m, err := s.media(r, false)
+	if err != nil {
+		return err
+	}
+	return s.sendObject(w, r, m, code, obj)
+}
+
+func (s *Server) sendObject(w *response, r *request, m codec.Media, code int, obj *meta.Object) error {
+	if m.View == codec.Table {
+		t, err := s.table(r, m)
+		if err != nil {
+			return err
+		}
+		s.send(w, r, m, code, t.ofObject(obj))
+		return nil
+	}
+	body, err := s.objectBytes(obj, r.bodyVersion(), m)
+	if err != nil {
+		return err
+	}
+	s.send(w, r, m, code, body)
+	return nil
+}
+
+// respondList answers with a page.
+func (s *Server) respondList(w *response, r *request, p *listPage) error {
+	m, err := s.media(r, true)
+	if err != nil {
+		return err
+	}
+	lm := codec.ListMeta{ResourceVersion: formatRevision(p.Revision), Continue: p.token, KeepContinue: r.version.Custom}
+	if p.remaining >= 0 {
+		lm.Remaining = &p.remaining
+	}
+	if m.Format == codec.JSON && m.View != codec.Table && !m.Pretty {
+		return s.streamList(w, r, p.Entries, m, lm)
+	}
+	var body []byte
+	switch {
+	case m.View == codec.Table:
+		t, terr := s.table(r, m)
+		if terr != nil {
+			return terr
+		}
+		body, err = t.ofEntries(p.Entries, lm, false)
+	case m.Format == codec.Protobuf:
+		body, err = s.protobufList(p.Entries, r.version, m, lm)
+	default:
+		body, err = s.wholeList(p.Entries, r.version, m, lm)
+	}
+	if err != nil {
+		return err
+	}
+	s.send(w, r, m, http.StatusOK, body)
+	return nil
+}
+
+// listHead is everything of a JSON list before its items.
+func (s *Server) listHead(v *registry.Version, m codec.Media, lm codec.ListMeta) []byte {
+	if m.View == codec.PartialList {
+		return codec.PartialListHead(nil, s.names, m.ViewVersion, lm)
+	}
+	return codec.ListHead(nil, v.ListGVK().APIVersion(), v.ListKind, lm)
+}
+
+// itemMedia is the form of the items of a JSON list.
+func itemMedia(m codec.Media) codec.Media {
+	if m.View == codec.PartialList {
+		m.View = codec.Partial
+	}
+	m.Format = codec.JSON
+	return m
+}
+
+// items returns the bytes of a list's items.
+func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Media) (parts [][]byte, size int, err error) {
+	item := itemMedia(m)
+	parts = make([][]byte, len(entries))
+	for i, e := range entries {
+		if parts[i], err = s.entryBytes(e, v, item); err != nil {
+			return nil, 0, err
+		}
+		size += len(parts[i]) + 1
+	}
+	return parts, max(0, size-1), nil
+}
+
+// streamList writes a list, head, items joined by commas, tail, without putting
+// it together first.
+func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, m codec.Media, lm codec.ListMeta) error {
+	parts, size, err := s.items(entries, r.version, m)
+	if err != nil {
+		return err
+	}
+	head := s.listHead(r.version, m, lm)
+	s.header(w, r, m, len(head)+size+len(codec.ListTail)+1)
+	w.WriteHeader(http.StatusOK)
+	writeJoined(w, head, parts, codec.ListTail+"\n")
+	return nil
+}
+
+// chunk is how much of a list goes out in one Write, in bytes.
+const chunk = 128 << 10
+
+// writeJoined writes head, parts joined by commas, and tail. A caller who went
+// away ends it early.
+func writeJoined(w http.ResponseWriter, head []byte, parts [][]byte, tail string) {
+	buf := append(make([]byte, 0, chunk), head...)
+	for i, p := range parts {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		if len(buf)+len(p) > chunk {
+			if _, err := w.Write(buf); err != nil {
+				return
+			}
+			buf = buf[:0]
+		}
+		buf = append(buf, p...)
+	}
+	_, _ = w.Write(append(buf, tail...))
+}
+
+// wholeList puts a list together for the forms that need the whole: YAML, and
+// JSON for people.
+func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
+	parts, _, err := s.items(entries, v, m)
+	if err != nil {
+		return nil, err
+	}
+	body := s.listHead(v, m, lm)
+	for i, p := range parts {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, p...)
+	}
+	body = append(body, codec.ListTail...)
+	if m.Format == codec.YAML {
+		return codec.EncodeYAML(body)
+	}
+	return body, nil
+}
+
+// frame returns one watch event as bytes, made once for all watchers of the
+// same form. Tables are made for each, since the first of a stream carries the
+// columns.
+func (st *stream) frame(kind watch.EventType, e *watch.Entry) ([]byte, error) {
+	s, v, m := st.server, st.request.version, st.media
+	if st.table != nil {
+		body, err := st.table.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: formatRevision(e.Revision())}, st.headed)
+		st.headed = true
+		return s.frameBytes(m, kind.String(), body), err
+	}
+	return watch.Event{Type: kind, Entry: e}.Frame(formKey(v, m), func() ([]byte, error) {
+		body, err := s.entryBytes(e, v, m)
+		if err != nil {
+			return nil, err
+		}
+		return s.frameBytes(m, kind.String(), body), nil
+	})
+}
+
+// frameBytes frames an object as a watch event.
+func (s *Server) frameBytes(m codec.Media, kind string, object []byte) []byte {
+	if m.Format == codec.Protobuf {
+		return pendFrameProtobuf(kind, object)
+	}
+	return codec.Frame(nil, kind, object)
+}
+
+// statusBytes encodes a Status.
+func (s *Server) statusBytes(st *meta.Status, m codec.Media) ([]byte, error) {
+	if m.Format == codec.Protobuf {
+		return pendEncodeStatus(st)
+	}
+	body := codec.EncodeJSON(nil, st.Object().Tree())
+	if m.Format == codec.YAML {
+		return codec.EncodeYAML(body)
+	}
+	return body, nil
+}

@@ -1,0 +1,303 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/apply"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// write is one write on its way through the server. Every verb that changes an
+// object fills in one and calls Server.commit with it; they differ in mutate.
+type write struct {
+	version *registry.Version // the caller's; mutate sees and makes objects of it
+	key     meta.Key
+	sub     *registry.Subresource // nil: the object itself
+	user    *auth.User
+	notes   *notes
+	dryRun  bool
+	options *meta.Object // as admission sees them
+
+	// mutate makes the new object from the live one, which is nil if there is
+	// none; it owns neither. A nil result means that there is nothing to do.
+	mutate func(live *meta.Object) (*meta.Object, error)
+
+	// own records who owns the fields of obj; nil records nothing.
+	own func(live, obj *meta.Object) error
+
+	create     bool // a missing object may be created
+	mustCreate bool // an existing object is AlreadyExists
+	again      bool // on a conflict, start over with the newer object
+	resolved   func(live *meta.Object) error
+}
+
+// result is what a write did.
+type result struct {
+	entry   *watch.Entry // the object as it is now, or as it last was
+	created bool
+	deleted bool // the object is gone
+	same    bool // nothing changed
+}
+
+// apply runs the write: load live → mutate → default → track field ownership →
+// admission mutate → default → prepare → validate → admission validate → commit
+// → wait for the cache. It starts over if the object changed meanwhile and the
+// write allows it, a bounded number of times.
+func (s *Server) write(ctx context.Context, w *write) (*result, error) {
+	for attempt := 1; ; attempt++ {
+		res, err := s.try(ctx, w)
+		var conflict *storage.ConflictError
+		if !errors.As(err, &conflict) {
+			return res, err
+		}
+		if w.mustCreate {
+			return nil, meta.AlreadyExists(w.version.GroupResource(), w.key.Name)
+		}
+		if !w.again || attempt >= s.limits.ConflictTries {
+			return nil, modified(w.version.Type, w.key.Name)
+		}
+	}
+}
+
+func modified(t *registry.Type, name string) *meta.Status {
+	return meta.Conflict(t.GroupResource(), name,
+		"the object has been modified; please apply your changes to the latest version and try again")
+}
+
+func (s *Server) try(ctx context.Context, w *write) (*result, error) {
+	entry, err := s.live(ctx, w.version.Type, w.key)
+	if err != nil {
+		return nil, err
+	}
+	var live *meta.Object
+	if entry != nil {
+		if w.mustCreate {
+			return nil, meta.AlreadyExists(w.version.GroupResource(), w.key.Name)
+		}
+		if live, err = s.object(entry, w.version); err != nil {
+			return nil, err
+		}
+	} else if !w.create {
+		return nil, meta.NotFound(w.version.GroupResource(), w.key.Name)
+	}
+	obj, err := w.mutate(live)
+	if err != nil {
+		return nil, err
+	}
+	if obj == nil {
+		return &result{entry: entry, same: true}, nil
+	}
+	if live == nil {
+		s.initialize(w, obj)
+	} else {
+		inherit(obj, live)
+	}
+	if err := s.admit(ctx, w, obj, live); err != nil {
+		return nil, err
+	}
+	if apply.Unchanged(live, obj) && !finished(w.version.Type, obj) {
+		return &result{entry: entry, same: true}, nil
+	}
+	return s.store(ctx, w, obj, entry)
+}
+
+// live returns the newest entry of an object, or nil.
+func (s *Server) live(ctx context.Context, t *registry.Type, key meta.Key) (*watch.Entry, error) {
+	if err := s.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	return s.hub.Cache(t.GroupResource()).Get(key), nil
+}
+
+// catchUp waits until the caches show every commit acknowledged so far.
+func (s *Server) catchUp(ctx context.Context) error {
+	rev, err := s.backend.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	return s.hub.Wait(ctx, rev)
+}
+
+// admit takes an object through everything between mutate and commit: what
+// defaults, admission and the kind make of it and say to it.
+func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) error {
+	v := w.version
+	v.Defaults(obj)
+	if w.own != nil {
+		if err := w.own(live, obj); err != nil {
+			return err
+		}
+	}
+	request := s.admissionRequest(w, obj, live)
+	if err := s.admission.Mutate(ctx, request); err != nil {
+		return denied(request, err)
+	}
+	if unknown, faults := v.Conform(obj); len(unknown) > 0 || len(faults) > 0 {
+		return meta.Internal(fmt.Errorf("admission made fields that %s does not have: %v %v", v.Kind, unknown, faults))
+	}
+	v.Defaults(obj)
+	v.Fit(ctx, obj, live, w.sub)
+	if causes := v.Faults(ctx, obj, live, w.sub); len(causes) > 0 {
+		return meta.Invalid(v.GroupKind(), obj.Name(), causes)
+	}
+	for _, text := range v.Warnings(obj, live) {
+		w.notes.warn(text)
+	}
+	if err := s.admission.Validate(ctx, request); err != nil {
+		return denied(request, err)
+	}
+	return nil
+}
+
+func (s *Server) admissionRequest(w *write, obj, live *meta.Object) *admission.Request {
+	op := admission.Update
+	if live == nil {
+		op = admission.Create
+	}
+	r := &admission.Request{
+		Operation: op, Kind: w.version.GVK(), Resource: w.version.Resource(),
+		Namespace: w.key.Namespace, Name: w.key.Name, User: w.user, Object: obj, Old: live,
+		Options: w.options, DryRun: w.dryRun, Warn: w.notes.warn, Annotate: w.notes.annotate,
+	}
+	if w.sub != nil {
+		r.Subresource = w.sub.Name
+	}
+	return r
+}
+
+// denied makes an admission error a Status.
+func denied(r *admission.Request, err error) error {
+	var st *meta.Status
+	if errors.As(err, &st) {
+		return st
+	}
+	return meta.Forbidden(r.Resource.GroupResource(), r.Name, err.Error())
+}
+
+// initialize gives a new object what only the server gives.
+func (s *Server) initialize(w *write, obj *meta.Object) {
+	m := obj.Metadata()
+	for _, f := range []string{"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		delete(m, f)
+	}
+	obj.SetUID(newUID())
+	obj.SetTime(time.Now(), "metadata", "creationTimestamp")
+	if w.key.Namespace != "" {
+		obj.SetNamespace(w.key.Namespace)
+	}
+	if !w.version.NoGeneration {
+		obj.SetGeneration(1)
+	}
+}
+
+// inherit gives a changed object the metadata that writes cannot change.
+func inherit(obj, live *meta.Object) {
+	m, old := obj.Metadata(), live.Metadata()
+	for _, f := range []string{"uid", "creationTimestamp", "generation", "generateName", "namespace"} {
+		keep(m, old, f)
+	}
+	for _, f := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
+		if _, sent := m[f]; !sent {
+			keep(m, old, f)
+		}
+	}
+	delete(m, "selfLink")
+	keep(m, old, "resourceVersion")
+}
+
+func keep(m, old map[string]any, field string) {
+	if v, ok := old[field]; ok {
+		m[field] = v
+		return
+	}
+	delete(m, field)
+}
+
+// finished reports whether an object that is being deleted has nothing left to
+// wait for.
+func finished(t *registry.Type, obj *meta.Object) bool {
+	return obj.Terminating() && len(obj.Finalizers()) == 0 &&
+		obj.Int("metadata", "deletionGracePeriodSeconds") == 0 && !(t.Held != nil && t.Held(obj))
+}
+
+// store commits obj, or its removal if its deletion is finished, and waits
+// until the cache shows it.
+func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *watch.Entry) (*result, error) {
+	t := w.version.Type
+	expect := storage.Revision(0)
+	if entry != nil {
+		expect = entry.Revision()
+	}
+	stored := encodeStored(t, obj)
+	res := &result{created: entry == nil, deleted: entry != nil && finished(t, obj)}
+	if w.dryRun {
+		res.entry = watch.NewEntry(w.key, expect, stored)
+		return res, nil
+	}
+	change := storage.Write{Key: t.StorageKey(w.key), Value: stored, Expect: expect}
+	if res.deleted {
+		change.Value = nil
+	}
+	rev, err := s.commit(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	res.entry = watch.NewEntry(w.key, rev, stored)
+	return res, nil
+}
+
+// commit is the only call of Backend.Commit for objects.
+func (s *Server) commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
+	// The write must not be torn from its answer by a caller who goes away.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.RequestTime)
+	defer cancel()
+	rev, err := s.backend.Commit(ctx, w)
+	if err != nil {
+		return 0, err
+	}
+	return rev, s.hub.Wait(ctx, rev)
+}
+
+// encodeStored gives the bytes that are stored: JSON in the storage version,
+// without the resourceVersion.
+func encodeStored(t *registry.Type, obj *meta.Object) []byte {
+	tree := obj.Tree()
+	sent := tree["apiVersion"]
+	tree["apiVersion"] = t.Storage.GVK().APIVersion()
+	version := obj.ResourceVersion()
+	obj.SetResourceVersion("")
+	stored := codec.EncodeJSON(nil, tree)
+	obj.SetResourceVersion(version)
+	tree["apiVersion"] = sent
+	return stored
+}
+
+// owner returns how a write that is no apply records who owns its fields.
+func owner(w *write, manager string) func(live, obj *meta.Object) error {
+	by := apply.Write{Manager: manager, APIVersion: w.version.GVK().APIVersion()}
+	if w.sub != nil {
+		by.Subresource = w.sub.Name
+	}
+	return func(live, obj *meta.Object) error {
+		by.Now = time.Now()
+		return w.version.Tracker().Update(live, obj, by)
+	}
+}
+
+// code is the HTTP status of a write that succeeded.
+func (r *result) code() int {
+	if r.created {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
