@@ -72,6 +72,7 @@ func (m *matcher) matches(e *Entry) bool {
 		return false
 	}
 	return m.Fields.Empty() || m.Fields.Matches(func(field string) string {
+		namespace, name, _ := strings.Cut(e.key, "/")
 		switch field {
 		case fieldName:
 			return name
