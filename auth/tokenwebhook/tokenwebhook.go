@@ -1,0 +1,213 @@
+// Package tokenwebhook authenticates callers by asking a remote server whose a
+// bearer token is.
+package tokenwebhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/registry/names"
+)
+
+// The bounds of the cache and of an answer.
+const (
+	maxCached  = 4096
+	maxStrings = 4096 // groups and extra values of one user
+)
+
+// Config says whom to ask and for how long an answer is good.
+type Config struct {
+	// Remote is the server to ask. Required.
+	Remote *clientconfig.Remote
+	// Version of TokenReview: v1 or v1beta1; empty is v1.
+	Version string
+	// Keep is for how long an answer is kept; zero is two minutes, less than
+	// zero keeps none. Refusals are kept for a tenth of it, at most ten
+	// seconds; failures of the call are not.
+	Keep time.Duration
+	// Timeout is for one call; zero is ten seconds.
+	Timeout time.Duration
+	// Audiences are the names of this API as an audience.
+	Audiences []string
+
+	Names names.Profile
+	Now   func() time.Time // nil: time.Now
+}
+
+// Authenticator asks a remote server.
+type Authenticator struct {
+	config Config
+	api    string // apiVersion of the reviews
+	caller *clientconfig.Caller
+	cached *cache.Cache[[32]byte, answer]
+}
+
+// answer is what the remote server said.
+type answer struct {
+	user      *auth.User // nil: not authenticated
+	audiences []string
+	err       error
+}
+
+// New checks c.
+func New(c Config) (*Authenticator, error) {
+	if c.Remote == nil || c.Remote.URL == nil {
+		return nil, errors.New("tokenwebhook: no remote server")
+	}
+	if c.Version == "" {
+		c.Version = "v1"
+	}
+	if c.Version != "v1" && c.Version != "v1beta1" {
+		return nil, fmt.Errorf("tokenwebhook: unknown version %q of TokenReview", c.Version)
+	}
+	if c.Keep == 0 {
+		c.Keep = 2 * time.Minute
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	a := &Authenticator{config: c, api: c.Names.Group(names.GroupAuthentication) + "/" + c.Version,
+		caller: c.Remote.Caller(), cached: cache.New[[32]byte, answer](maxCached, c.Now)}
+	a.caller.Timeout = c.Timeout
+	return a, nil
+}
+
+// Close closes the connections.
+func (a *Authenticator) Close() { a.caller.Close() }
+
+// Authenticate implements auth.Authenticator.
+func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
+	return auth.AuthenticateBearer(a, r)
+}
+
+// AuthenticateToken implements auth.TokenAuthenticator.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*auth.User, []string, error) {
+	if len(audiences) == 0 {
+		audiences = a.config.Audiences
+	}
+	key := sha256.Sum256([]byte(fmt.Sprintf("%q %s", audiences, token)))
+	if got, ok := a.cached.Get(key); ok {
+		return got.user, got.audiences, got.err
+	}
+	got, keep := a.ask(ctx, token, audiences)
+	if keep {
+		a.cached.Put(key, got, a.keepFor(got))
+	}
+	return got.user, got.audiences, got.err
+}
+
+func (a *Authenticator) keepFor(got answer) time.Duration {
+	if got.user != nil {
+		return a.config.Keep
+	}
+	return min(a.config.Keep/10, 10*time.Second)
+}
+
+// review is the wire form of a TokenReview.
+type review struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   struct{} `json:"metadata"`
+	Spec       struct {
+		Token     string   `json:"token,omitempty"`
+		Audiences []string `json:"audiences,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		Authenticated bool     `json:"authenticated,omitempty"`
+		User          user     `json:"user"`
+		Audiences     []string `json:"audiences,omitempty"`
+		Error         string   `json:"error,omitempty"`
+	} `json:"status"`
+}
+
+type user struct {
+	Username string              `json:"username,omitempty"`
+	UID      string              `json:"uid,omitempty"`
+	Groups   []string            `json:"groups,omitempty"`
+	Extra    map[string][]string `json:"extra,omitempty"`
+}
+
+// ask makes one call; keep is false if it failed.
+func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (got answer, keep bool) {
+	var q, r review
+	q.APIVersion, q.Kind = a.api, "TokenReview"
+	q.Spec.Token, q.Spec.Audiences = token, audiences
+	body, err := json.Marshal(q)
+	if err != nil {
+		return answer{err: fmt.Errorf("tokenwebhook: %w", err)}, false
+	}
+	data, err := a.caller.Post(ctx, body)
+	if err != nil {
+		return answer{err: fmt.Errorf("tokenwebhook: %w", err)}, false
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return answer{err: errors.New("tokenwebhook: the answer is no TokenReview")}, false
+	}
+	switch {
+	case r.APIVersion != a.api || r.Kind != "TokenReview":
+		return answer{err: fmt.Errorf("tokenwebhook: asked %s, answered %q, Kind=%q", a.api, r.APIVersion, r.Kind)}, false
+	case !r.Status.Authenticated:
+		return answer{err: refusal(r.Status.Error)}, true
+	case r.Status.User.Username == "":
+		return answer{err: errors.New("tokenwebhook: the answer names no user")}, false
+	case tooMany(r.Status.User):
+		return answer{err: fmt.Errorf("tokenwebhook: a user of more than %d groups and extras", maxStrings)}, false
+	}
+	good, err := goodFor(r.Status.Audiences, audiences, a.config.Audiences)
+	if err != nil {
+		return answer{err: err}, true
+	}
+	u := r.Status.User
+	return answer{user: &auth.User{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: u.Extra}, audiences: good}, true
+}
+
+// refusal is nil if the remote server does not say why: the token may then be
+// another method's.
+func refusal(why string) error {
+	if why == "" {
+		return nil
+	}
+	if len(why) > 1024 {
+		why = why[:1024]
+	}
+	return auth.BadToken("%s", strings.ToValidUTF8(why, "?"))
+}
+
+func tooMany(u user) bool {
+	n := len(u.Groups)
+	for _, v := range u.Extra {
+		n += 1 + len(v)
+	}
+	return n > maxStrings
+}
+
+// goodFor returns the asked audiences that a token is for. A server that does
+// not answer audiences knows nothing of them: its tokens are for this API.
+func goodFor(answered, asked, own []string) ([]string, error) {
+	if len(answered) == 0 {
+		answered = own
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	var good []string
+	for _, a := range asked {
+		if slices.Contains(answered, a) {
+			good = append(good, a)
+		}
+	}
+	if good == nil {
+		return nil, auth.BadToken("token audiences %q is invalid for the target audiences %q", answered, asked)
+	}
+	return good, nil
+}

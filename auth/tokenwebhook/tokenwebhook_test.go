@@ -1,0 +1,229 @@
+package tokenwebhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/auth/tokenwebhook"
+	"orch.io/controlplane/registry/names"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hook answers with a status, by token.
+type hook struct {
+	calls   atomic.Int32
+	body    atomic.Value // of the last request
+	version string       // answered instead of the asked one
+	status  map[string]string
+}
+
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.calls.Add(1)
+	data, _ := io.ReadAll(r.Body)
+	h.body.Store(string(data))
+	var q struct {
+		APIVersion string
+		Spec       struct{ Token string }
+	}
+	if json.Unmarshal(data, &q) != nil {
+		w.WriteHeader(400)
+		return
+	}
+	if h.version != "" {
+		q.APIVersion = h.version
+	}
+	status, ok := h.status[q.Spec.Token]
+	if !ok {
+		w.WriteHeader(500)
+		return
+	}
+	fmt.Fprintf(w, `{"apiVersion":%q,"kind":"TokenReview","status":%s}`, q.APIVersion, status)
+}
+
+func open(t testing.TB, h http.Handler, change func(*tokenwebhook.Config)) *tokenwebhook.Authenticator {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	f, err := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
+	require.NoError(t, err)
+	r, err := f.Current()
+	require.NoError(t, err)
+	c := tokenwebhook.Config{Remote: r, Names: names.Kubernetes}
+	if change != nil {
+		change(&c)
+	}
+	a, err := tokenwebhook.New(c)
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func TestAnswers(t *testing.T) {
+	ctx := context.Background()
+	h := &hook{status: map[string]string{
+		"good":     `{"authenticated":true,"user":{"username":"alice","uid":"1","groups":["devs"],"extra":{"k":["v"]}}}`,
+		"no":       `{"authenticated":false}`,
+		"why":      `{"authenticated":false,"error":"it is stolen","user":{"username":"admin"}}`,
+		"nobody":   `{"authenticated":true,"user":{"groups":["system:masters"]}}`,
+		"error":    `{"authenticated":true,"error":"ignored","user":{"username":"bob"}}`,
+		"vault":    `{"authenticated":true,"user":{"username":"carol"},"audiences":["vault"]}`,
+		"many":     `{"authenticated":true,"user":{"username":"dave","groups":[` + strings.Repeat(`"g",`, 5000) + `"g"]}}`,
+		"bad type": `{"authenticated":"true"}`,
+	}}
+	a := open(t, h, func(c *tokenwebhook.Config) { c.Audiences = []string{"api"} })
+	for _, c := range []struct {
+		token     string
+		audiences []string
+		want      string
+		good      []string
+		err       string
+	}{
+		{"good", nil, "alice", []string{"api"}, ""},
+		{"good", []string{"api", "x"}, "alice", []string{"api"}, ""},
+		{"good", []string{"x"}, "", nil, "token audiences"},
+		{"no", nil, "", nil, ""},
+		{"why", nil, "", nil, "it is stolen"},
+		{"nobody", nil, "", nil, "names no user"},
+		{"error", nil, "bob", []string{"api"}, ""},
+		{"vault", []string{"vault"}, "carol", []string{"vault"}, ""},
+		{"vault", nil, "", nil, "token audiences"},
+		{"many", nil, "", nil, "more than"},
+		{"bad type", nil, "", nil, "no TokenReview"},
+		{"unknown", nil, "", nil, "answered 500"},
+	} {
+		u, good, err := a.AuthenticateToken(ctx, c.token, c.audiences)
+		if c.err == "" {
+			assert.NoError(t, err, c.token)
+		} else {
+			assert.ErrorContains(t, err, c.err, c.token)
+		}
+		assert.Equal(t, c.good, good, c.token)
+		if c.want == "" {
+			assert.Nil(t, u, c.token)
+			continue
+		}
+		require.NotNil(t, u, c.token)
+		assert.Equal(t, c.want, u.Name)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Authorization", "Bearer good")
+	u, err := a.Authenticate(r)
+	require.NoError(t, err)
+	assert.Equal(t, &auth.User{Name: "alice", UID: "1", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}}, u)
+}
+
+func TestVersions(t *testing.T) {
+	good := map[string]string{"t": `{"authenticated":true,"user":{"username":"alice"}}`}
+	for _, c := range []struct {
+		asked, answered string
+		fine            bool
+	}{
+		{"", "", true},
+		{"v1", "authentication.k8s.io/v1", true},
+		{"v1beta1", "authentication.k8s.io/v1beta1", true},
+		{"v1", "authentication.k8s.io/v1beta1", false},
+		{"v1beta1", "authentication.k8s.io/v1", false},
+		{"v1", "authentication.orch.io/v1", false},
+	} {
+		h := &hook{status: good, version: c.answered}
+		a := open(t, h, func(cfg *tokenwebhook.Config) { cfg.Version = c.asked })
+		u, _, err := a.AuthenticateToken(context.Background(), "t", []string{"x"})
+		_ = u
+		if c.fine {
+			assert.ErrorContains(t, err, "audiences", "the server knows nothing of x")
+		} else {
+			assert.ErrorContains(t, err, "asked authentication.k8s.io/"+c.asked)
+		}
+		version := c.asked
+		if version == "" {
+			version = "v1"
+		}
+		assert.JSONEq(t, `{"apiVersion":"authentication.k8s.io/`+version+`","kind":"TokenReview","metadata":{},
+			"spec":{"token":"t","audiences":["x"]},"status":{"user":{}}}`, h.body.Load().(string))
+	}
+	_, err := tokenwebhook.New(tokenwebhook.Config{})
+	assert.Error(t, err)
+	u := &clientconfig.Remote{}
+	_, err = tokenwebhook.New(tokenwebhook.Config{Remote: u, Version: "v2"})
+	assert.Error(t, err)
+}
+
+func TestCache(t *testing.T) {
+	now := time.Unix(0, 0)
+	ctx := context.Background()
+	h := &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`, "no": `{}`}}
+	a := open(t, h, func(c *tokenwebhook.Config) { c.Now = func() time.Time { return now } })
+	ask := func(token string, audiences ...string) int32 {
+		before := h.calls.Load()
+		a.AuthenticateToken(ctx, token, audiences)
+		return h.calls.Load() - before
+	}
+	assert.Equal(t, int32(1), ask("good"))
+	assert.Equal(t, int32(0), ask("good"))
+	assert.Equal(t, int32(1), ask("good", "x"), "another question")
+	now = now.Add(2*time.Minute - 1)
+	assert.Equal(t, int32(0), ask("good"))
+	now = now.Add(1)
+	assert.Equal(t, int32(1), ask("good"), "two minutes are over")
+	assert.Equal(t, int32(1), ask("no"))
+	assert.Equal(t, int32(0), ask("no"))
+	now = now.Add(10 * time.Second)
+	assert.Equal(t, int32(1), ask("no"), "a refusal is kept briefly")
+	assert.Equal(t, int32(1), ask("failing"))
+	assert.Equal(t, int32(1), ask("failing"), "a failure is not kept")
+	h.status["failing"] = `{"authenticated":true,"user":{"username":"bob"}}`
+	u, _, err := a.AuthenticateToken(ctx, "failing", nil)
+	require.NoError(t, err)
+	assert.Equal(t, "bob", u.Name)
+
+	never := open(t, h, func(c *tokenwebhook.Config) { c.Keep = -1 })
+	before := h.calls.Load()
+	never.AuthenticateToken(ctx, "good", nil)
+	never.AuthenticateToken(ctx, "good", nil)
+	assert.Equal(t, before+2, h.calls.Load())
+}
+
+func TestTimeout(t *testing.T) {
+	release := make(chan struct{})
+	a := open(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-release }),
+		func(c *tokenwebhook.Config) { c.Timeout = 20 * time.Millisecond })
+	_, _, err := a.AuthenticateToken(context.Background(), "t", nil)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	close(release)
+}
+
+func BenchmarkAuthenticateToken(b *testing.B) {
+	a := open(b, &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`}}, nil)
+	for b.Loop() {
+		a.AuthenticateToken(context.Background(), "good", nil)
+	}
+}
+
+func ExampleNew() {
+	s := httptest.NewServer(&hook{status: map[string]string{"secret": `{"authenticated":true,"user":{"username":"alice"}}`}})
+	defer s.Close()
+	f, _ := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
+	remote, _ := f.Current()
+	a, err := tokenwebhook.New(tokenwebhook.Config{Remote: remote})
+	if err != nil {
+		panic(err)
+	}
+	defer a.Close()
+	u, _, err := a.AuthenticateToken(context.Background(), "secret", nil)
+	fmt.Println(u.Name, err)
+	// Output: alice <nil>
+}
