@@ -46,7 +46,8 @@ func (l Limits) withDefaults() Limits {
 
 // DecodeJSON reads one JSON object (RFC 8259). Integers that fit become int64,
 // all other numbers float64. Of a key that stands twice in an object the last
-// value wins; the paths of such keys (spec.containers[0].name) are returned.
+// value wins; the paths of such keys (spec.containers[0].name) are returned. The
+// field sets in metadata.managedFields become meta.RawJSON.
 // Errors are 400 *meta.Status with the byte position, a body over l.Bytes is
 // 413; null is ErrNull.
 func DecodeJSON(data []byte, l Limits) (tree map[string]any, duplicates []string, err error) {
@@ -198,7 +199,7 @@ func (p *parser) object(depth int) (any, error) {
 		p.pos++
 		p.path = append(p.path, step{key, -1})
 		before := len(m)
-		v, err := p.value(depth)
+		v, err := p.member(key, depth)
 		if err != nil {
 			return nil, err
 		}
