@@ -62,11 +62,9 @@ func (m *matcher) matches(e *Entry) bool {
 	if e == nil || m.none {
 		return false
 	}
-	if m.Namespace != "" || m.Name != "" {
-		namespace, name, _ := strings.Cut(e.key, "/")
-		if m.Namespace != "" && m.Namespace != namespace || m.Name != "" && m.Name != name {
-			return false
-		}
+	namespace, name, _ := strings.Cut(e.key, "/")
+	if m.Namespace != "" && m.Namespace != namespace || m.Name != "" && m.Name != name {
+		return false
 	}
 	if !m.Labels.Empty() && !m.Labels.Matches(e.Label) {
 		return false
