@@ -34,6 +34,7 @@ type committer struct {
 	broken  error  // why nothing can be written any more
 	marked  uint64 // newest version of stamps and the mark
 	history []moment
+	reached storage.Revision // noted beside the database
 }
 
 // moment says what was published when.
@@ -103,6 +104,7 @@ func (s *Store) signal() {
 // run is the committer. It ends when the store is closed and the queue empty.
 func (s *Store) run() {
 	defer close(s.done)
+	defer func() { s.noteReached(s.published()) }()
 	var tick <-chan time.Time
 	if s.retain > 0 {
 		ticker := time.NewTicker(max(s.retain/10, 10*time.Millisecond))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
 
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/internal/eventlog"
@@ -80,6 +81,8 @@ func settings(o Options) badger.Options {
 		b.MemTableSize = o.memTable
 		b.ValueThreshold = min(b.ValueThreshold, o.memTable/10)
 	}
+	b.VerifyValueChecksum = true
+	b.ChecksumVerificationMode = options.OnBlockRead
 	b.Logger = logger{o.Logger}
 	return b
 }
@@ -92,7 +95,11 @@ func openDatabase(o Options) (db *badger.DB, err error) {
 			db, err = nil, fmt.Errorf("open storage in %s: the files are damaged: %v", o.Dir, fault)
 		}
 	}()
-	db, err = badger.OpenManaged(settings(o))
+	set := settings(o)
+	if err := inspect(set); err != nil {
+		return nil, fmt.Errorf("open storage in %s: the files are damaged: %w", o.Dir, err)
+	}
+	db, err = badger.OpenManaged(set)
 	switch {
 	case err == nil:
 		return db, nil
@@ -134,7 +141,7 @@ func (s *Store) load() error {
 		}
 	}
 	s.db.SetDiscardTs(uint64(s.compacted()))
-	return nil
+	return s.checkReached()
 }
 
 func (s *Store) loadMark(txn *badger.Txn) error {

@@ -18,6 +18,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, runChild(dir))
 		os.Exit(1)
 	}
+	if dir := os.Getenv(openChild); dir != "" {
+		if err := runOpen(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 
