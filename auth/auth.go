@@ -50,6 +50,7 @@ type Action struct {
 	// Of a resource request; Resource is empty for any other.
 	Group, Version, Resource, Subresource string
 	Namespace, Name                       string
+	Fields                                string // the field selector of a list, watch or deletecollection, as sent
 
 	// Path is the path of a request that is not for a resource.
 	Path string
@@ -81,9 +82,7 @@ func (f AuthorizerFunc) Authorize(ctx context.Context, a Action) (Decision, stri
 
 // AllowAll allows every action. It is the explicit choice of a server without
 // access control.
-var AllowAll Authorizer = AuthorizerFunc(func(context.Context, Action) (Decision, string, error) {
-	return Allow, "", nil
-})
+var AllowAll Authorizer = allowAll{}
 
 // DenyAll denies every action.
 var DenyAll Authorizer = AuthorizerFunc(func(context.Context, Action) (Decision, string, error) {

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -43,14 +45,24 @@ func (c chain) RulesFor(ctx context.Context, u *User, namespace string) Rules {
 			continue
 		}
 		r := l.RulesFor(ctx, u, namespace)
-		all.Resource = append(all.Resource, r.Resource...)
-		all.NonResource = append(all.NonResource, r.NonResource...)
+		all.Resource = addNew(all.Resource, r.Resource)
+		all.NonResource = addNew(all.NonResource, r.NonResource)
 		all.Incomplete = all.Incomplete || r.Incomplete
 		if r.Fault != "" {
 			faults = append(faults, r.Fault)
 		}
 	}
 	all.Fault = strings.Join(faults, "; ")
+	return all
+}
+
+// addNew appends the rules that are not there yet.
+func addNew[T any](all, more []T) []T {
+	for _, r := range more {
+		if !slices.ContainsFunc(all, func(have T) bool { return reflect.DeepEqual(have, r) }) {
+			all = append(all, r)
+		}
+	}
 	return all
 }
 
@@ -96,4 +108,16 @@ type NonResourceRule struct{ Verbs, Paths []string }
 // namespace.
 type RuleLister interface {
 	RulesFor(ctx context.Context, u *User, namespace string) Rules
+}
+
+// allowAll is AllowAll.
+type allowAll struct{}
+
+func (allowAll) Authorize(context.Context, Action) (Decision, string, error) { return Allow, "", nil }
+
+func (allowAll) RulesFor(context.Context, *User, string) Rules {
+	return Rules{
+		Resource:    []ResourceRule{{Verbs: []string{"*"}, Groups: []string{"*"}, Resources: []string{"*"}}},
+		NonResource: []NonResourceRule{{Verbs: []string{"*"}, Paths: []string{"*"}}},
+	}
 }

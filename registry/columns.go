@@ -1,11 +1,12 @@
 package registry
 
 import (
-	"encoding/json"
-	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
+	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/jsonpath"
 	"orch.io/controlplane/registry/meta"
 )
@@ -65,6 +66,9 @@ func (c *compiler) column(g Column) Column {
 		if !ok || v == nil {
 			return nil
 		}
+		if kind == "string" {
+			return cellText(path.All(o.Tree()))
+		}
 		return cell(v, kind, time.Now())
 	}
 	return g
@@ -74,14 +78,14 @@ func (c *compiler) column(g Column) Column {
 // show as ages.
 func cell(v any, kind string, now time.Time) any {
 	switch kind {
-	case "string":
-		return cellText(v)
 	case "integer":
 		switch n := v.(type) {
 		case int64:
 			return n
 		case float64:
-			return int64(n)
+			if math.Abs(n) < 1<<63 {
+				return int64(n)
+			}
 		}
 	case "number":
 		switch v.(type) {
@@ -106,18 +110,17 @@ func cell(v any, kind string, now time.Time) any {
 	return nil
 }
 
-func cellText(v any) any {
-	switch v := v.(type) {
-	case string:
-		return v
-	case map[string]any, []any:
-		b, err := json.Marshal(v)
-		if err != nil {
-			return nil
+// cellText joins the texts of all values with spaces.
+func cellText(values []any) any {
+	words := make([]string, len(values))
+	for i, v := range values {
+		if text, ok := v.(string); ok {
+			words[i] = text
+			continue
 		}
-		return string(b)
+		words[i] = string(codec.EncodeValue(nil, v))
 	}
-	return fmt.Sprint(v)
+	return strings.Join(words, " ")
 }
 
 // Text returns a column that shows the text at a path, empty if there is none.

@@ -108,7 +108,7 @@ func (c *Cache) WatchFrom(q Query) ([]*Entry, *Cursor) {
 
 func (c *Cache) newCursor(q Query) *Cursor {
 	cur := &Cursor{cache: c, match: c.matcher(q)}
-	cur.interest = c.interest(&cur.match)
+	cur.interest = cur.match.interest()
 	return cur
 }
 

@@ -14,9 +14,9 @@ type Query struct {
 	Labels    meta.LabelSelector
 	Fields    meta.FieldSelector
 
-	// Field returns a field's value for Fields. nil: the fields declared by
-	// Cache.Index, and others by their path. It is never asked for
-	// metadata.name and metadata.namespace.
+	// Field returns the value of a field in Fields that Cache.Index does not
+	// declare; nil: what is at its path. It is never asked for metadata.name
+	// and metadata.namespace.
 	Field func(e *Entry, field string) string
 }
 
@@ -31,14 +31,17 @@ func (q *Query) Selective() bool { return !q.Labels.Empty() || !q.Fields.Empty()
 // matcher is a Query made ready for one cache.
 type matcher struct {
 	Query
-	none bool // contradicts itself: selects nothing
+	index []registry.SelectableField
+	none  bool // contradicts itself: selects nothing
 }
 
 // matcher takes the demands on name and namespace out of the field selector.
 func (c *Cache) matcher(q Query) matcher {
 	m := matcher{Query: q}
-	if m.Field == nil && !q.Fields.Empty() {
-		m.Field = c.fieldValue()
+	if !q.Fields.Empty() {
+		c.mu.RLock()
+		m.index = c.index
+		c.mu.RUnlock()
 	}
 	m.none = !narrow(&m.Name, &q, fieldName)
 	m.none = !narrow(&m.Namespace, &q, fieldNamespace) || m.none
@@ -69,16 +72,25 @@ func (m *matcher) matches(e *Entry) bool {
 	if !m.Labels.Empty() && !m.Labels.Matches(e.Label) {
 		return false
 	}
-	return m.Fields.Empty() || m.Fields.Matches(func(field string) string {
-		namespace, name, _ := strings.Cut(e.key, "/")
-		switch field {
-		case fieldName:
-			return name
-		case fieldNamespace:
-			return namespace
+	return m.Fields.Empty() || m.Fields.Matches(func(field string) string { return m.value(e, field) })
+}
+
+func (m *matcher) value(e *Entry, field string) string {
+	switch field {
+	case fieldName:
+		return e.Key().Name
+	case fieldNamespace:
+		return e.Key().Namespace
+	}
+	for i := range m.index {
+		if m.index[i].Name == field {
+			return indexed(e, &m.index[i])
 		}
+	}
+	if m.Field != nil {
 		return m.Field(e, field)
-	})
+	}
+	return e.Field(strings.Split(field, ".")...)
 }
 
 // Index declares the selectable fields of the type, replacing earlier ones:
@@ -97,21 +109,7 @@ func (c *Cache) Index(fields ...registry.SelectableField) {
 	c.index = index
 }
 
-// fieldValue returns the lookup of the declared fields.
-func (c *Cache) fieldValue() func(e *Entry, field string) string {
-	c.mu.RLock()
-	index := c.index
-	c.mu.RUnlock()
-	return func(e *Entry, field string) string {
-		for i := range index {
-			if index[i].Name == field {
-				return indexed(e, &index[i])
-			}
-		}
-		return e.Field(strings.Split(field, ".")...)
-	}
-}
-
+// indexed returns the value of a declared field.
 func indexed(e *Entry, f *registry.SelectableField) string {
 	if v := e.Field(f.Path...); v != "" {
 		return v

@@ -27,17 +27,13 @@ type group struct {
 }
 
 // interest returns the narrowest interest of a query.
-func (c *Cache) interest(m *matcher) interest {
+func (m *matcher) interest() interest {
 	if m.Name != "" {
 		return interest{withName, m.Namespace, m.Name}
 	}
-	if m.Query.Field == nil {
-		c.mu.RLock()
-		defer c.mu.RUnlock()
-		for _, f := range c.index {
-			if v, ok := m.Fields.Value(f.Name); ok {
-				return interest{withField, f.Name, v}
-			}
+	for _, f := range m.index {
+		if v, ok := m.Fields.Value(f.Name); ok {
+			return interest{withField, f.Name, v}
 		}
 	}
 	if m.Namespace != "" {

@@ -235,8 +235,7 @@ func TestAggregatorFollows(t *testing.T) {
 	a := rbac.New(s, p)
 	get := auth.Action{User: &auth.User{Name: "boss"}, Verb: "get", Group: "mine.example", Resource: "things", Namespace: "ns"}
 	feed := s.Feed(res("clusterroles"))
-	for !can(t, a, get) { // view is part of edit, edit of admin
-		feed.Pull()
+	for feed.Pull(); !can(t, a, get); feed.Pull() { // view is part of edit, edit of admin
 		require.NoError(t, feed.Wait(ctx))
 	}
 	stop()

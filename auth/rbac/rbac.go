@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/follow"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -33,11 +34,8 @@ const (
 // Authorizer allows what a role grants that is bound to the caller. It never
 // denies. It is an auth.RuleLister, too.
 type Authorizer struct {
-	client registry.Client
 	names  names.Profile
-
-	pull sync.Mutex // guards feed; taken before mu
-	feed registry.Feed
+	source follow.Follower
 
 	mu    sync.RWMutex // guards what index holds
 	index *index
@@ -46,18 +44,11 @@ type Authorizer struct {
 // New returns an Authorizer over the roles and bindings of a server. It may be
 // made before the server is built; it must not be asked before.
 func New(client registry.Client, p names.Profile) *Authorizer {
-	return &Authorizer{client: client, names: p, index: newIndex(p)}
+	return &Authorizer{names: p, index: newIndex(p), source: follow.Follower{Client: client, Types: types(p)}}
 }
 
 // Close ends following the store.
-func (r *Authorizer) Close() {
-	r.pull.Lock()
-	defer r.pull.Unlock()
-	if r.feed != nil {
-		r.feed.Close()
-		r.feed = nil
-	}
-}
+func (r *Authorizer) Close() { r.source.Close() }
 
 // Authorize allows the action if a rule bound to the caller covers it. The
 // reason names the binding, the role and the subject, or the roles that bindings
@@ -170,16 +161,9 @@ func (r *Authorizer) role(k meta.Key) ([]Rule, bool) {
 }
 
 // follow takes into the index what has changed in the store.
-func (r *Authorizer) follow() {
-	r.pull.Lock()
-	defer r.pull.Unlock()
-	if r.feed == nil {
-		r.feed = r.client.Feed(r.types()...)
-	}
-	changes, reset := r.feed.Pull()
-	if len(changes) == 0 && !reset {
-		return
-	}
+func (r *Authorizer) follow() { r.source.Sync(r.apply) }
+
+func (r *Authorizer) apply(changes []registry.Change, reset bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if reset {
@@ -195,8 +179,8 @@ func (r *Authorizer) follow() {
 	}
 }
 
-func (r *Authorizer) types() []meta.GroupResource {
-	g := r.names.Group(names.GroupRBAC)
+func types(p names.Profile) []meta.GroupResource {
+	g := p.Group(names.GroupRBAC)
 	return []meta.GroupResource{{Group: g, Resource: roles}, {Group: g, Resource: clusterRoles},
 		{Group: g, Resource: roleBindings}, {Group: g, Resource: clusterRoleBindings}}
 }

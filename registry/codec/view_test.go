@@ -2,9 +2,7 @@ package codec_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,61 +62,6 @@ func TestTable(t *testing.T) {
 	}
 	_, err = codec.ParseInclude("Everything")
 	require.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
-}
-
-func TestJSONPathCells(t *testing.T) {
-	tree, _, err := codec.DecodeJSON([]byte(`{"metadata":{"creationTimestamp":"`+meta.FormatTime(time.Now().Add(-26*time.Hour))+`","labels":{"a.b/c":"x"}},
-		"spec":{"replicas":3,"ratio":0.5,"on":true,"list":["a","b",1],"o":{"k":1}},
-		"status":{"conditions":[{"type":"Ready","status":"True","n":1},{"type":"Other","status":"False","n":2}]}}`), codec.Limits{})
-	require.NoError(t, err)
-	for _, row := range []struct {
-		path, kind string
-		want       any
-	}{
-		{".spec.replicas", "integer", int64(3)},
-		{".spec.ratio", "integer", int64(0)},
-		{".spec.ratio", "number", 0.5},
-		{".spec.on", "boolean", true},
-		{".spec.on", "integer", nil},
-		{".spec.replicas", "string", "3"},
-		{".spec.missing", "string", nil},
-		{"{.spec.replicas}", "integer", int64(3)},
-		{"spec.replicas", "integer", int64(3)},
-		{`.status.conditions[?(@.type=="Ready")].status`, "string", "True"},
-		{`.status.conditions[?(@.type == 'Other')].status`, "string", "False"},
-		{`.status.conditions[?(@.n==2)].type`, "string", "Other"},
-		{`.status.conditions[?(@.type=="x")].status`, "string", nil},
-		{".status.conditions[*].type", "string", "Ready Other"},
-		{".spec.list[-1]", "integer", int64(1)},
-		{".spec.list[0]", "string", "a"},
-		{".spec.list[7]", "string", nil},
-		{".spec.o", "string", `{"k":1}`},
-		{`.metadata.labels['a.b/c']`, "string", "x"},
-		{`.metadata.labels.a\.b/c`, "string", "x"},
-		{".metadata.creationTimestamp", "date", "26h"},
-		{".spec.list[0]", "date", "<invalid>"},
-		{".spec.replicas", "date", nil},
-	} {
-		p, err := codec.ParseJSONPath(row.path)
-		require.NoError(t, err, row.path)
-		require.Equal(t, row.want, p.Cell(row.kind)(meta.NewObject(tree)), row.path)
-	}
-	for _, path := range []string{".a[", ".a[x]", ".a..b", ".a[?(@.b)]", ".a[?(b==1)]", ".a[?(@.b==c)]", ".a[0]b[", strings.Repeat(".a", 100), strings.Repeat("a", 5000)} {
-		_, err := codec.ParseJSONPath(path)
-		require.Error(t, err, "%.30s", path)
-	}
-}
-
-func FuzzJSONPath(f *testing.F) {
-	for _, s := range []string{".a.b[0]", `.c[?(@.t=="R")].s`, "{$.a['x'][*]}"} {
-		f.Add(s)
-	}
-	tree := map[string]any{"a": []any{map[string]any{"t": "R", "s": int64(1)}, []any{"x"}}, "b": map[string]any{"c": nil}}
-	f.Fuzz(func(t *testing.T, text string) {
-		if p, err := codec.ParseJSONPath(text); err == nil {
-			p.Cell("string")(meta.NewObject(tree))
-		}
-	})
 }
 
 func ExampleSplice() {

@@ -34,3 +34,6 @@ const (
 	GroupCustomMetrics   = "custom.metrics.orch.io"
 	GroupExternalMetrics = "external.metrics.orch.io"
 )
+
+// MirrorPod marks a pod that a node started by itself.
+const MirrorPod = "orch.io/config.mirror"

@@ -1,6 +1,10 @@
 package schema
 
-import "strconv"
+import (
+	"strconv"
+
+	"orch.io/controlplane/registry/meta"
+)
 
 // quantity brings a quantity into canonical form; a JSON number counts as its text.
 func (c *conformer) quantity(v any) (any, bool) {
@@ -11,13 +15,18 @@ func (c *conformer) quantity(v any) (any, bool) {
 	case int64:
 		text = strconv.FormatInt(v, 10)
 	case float64:
-		text = strconv.FormatFloat(v, 'f', -1, 64)
+		text = strconv.FormatFloat(v, 'g', -1, 64)
 	default:
 		c.mismatch(v, "a quantity")
 		return nil, false
 	}
-	if _, isText := v.(string); isText {
+	canonical, err := meta.CanonicalQuantity(text)
+	if err != nil {
+		c.fault("%v", err)
 		return nil, false
 	}
-	return text, true
+	if old, ok := v.(string); ok && old == canonical {
+		return nil, false
+	}
+	return canonical, true
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -94,6 +95,7 @@ const (
 	planMap
 	planStruct
 	planTime // time.Time
+	planFields
 	planJSON // by its own MarshalJSON and UnmarshalJSON
 	planText // by its own MarshalText and UnmarshalText
 )
@@ -129,6 +131,8 @@ func planKindOf(t reflect.Type) planKind {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return planTime
+	case t == reflect.TypeFor[meta.Fields]():
+		return planFields
 	case t.Kind() == reflect.Pointer:
 		return planPointer
 	case t.Kind() == reflect.Interface:

@@ -153,16 +153,14 @@ func (p *plan) decodeList(v any, dst reflect.Value) error {
 func (p *plan) decodeForm(v any, dst reflect.Value) error {
 	s, isText := v.(string)
 	switch p.kind {
-	case planJSON:
-		b, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		u, ok := dst.Addr().Interface().(json.Unmarshaler)
+	case planFields:
+		raw, ok := v.(meta.RawJSON)
 		if !ok {
-			return json.Unmarshal(b, dst.Addr().Interface())
+			return decodeJSON(v, dst)
 		}
-		return u.UnmarshalJSON(b)
+		dst.Set(reflect.ValueOf(meta.Fields{Raw: json.RawMessage(raw)}))
+	case planJSON:
+		return decodeJSON(v, dst)
 	case planTime:
 		t, err := time.Parse(time.RFC3339, s)
 		if err != nil || !isText {
@@ -183,4 +181,16 @@ func (p *plan) decodeForm(v any, dst reflect.Value) error {
 		dst.SetBytes(b)
 	}
 	return nil
+}
+
+func decodeJSON(v any, dst reflect.Value) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	u, ok := dst.Addr().Interface().(json.Unmarshaler)
+	if !ok {
+		return json.Unmarshal(b, dst.Addr().Interface())
+	}
+	return u.UnmarshalJSON(b)
 }

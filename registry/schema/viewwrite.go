@@ -148,6 +148,11 @@ func (p *plan) encodeForm(src reflect.Value) (any, error) {
 			return nil, nil
 		}
 		return meta.FormatMicroTime(t), nil
+	case planFields:
+		if raw, ok := meta.CompactJSON(src.Interface().(meta.Fields).Raw); ok {
+			return raw, nil
+		}
+		return nil, nil
 	case planBytes:
 		if src.IsNil() {
 			return nil, nil

@@ -1,0 +1,115 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+func configMapTracker() *Tracker {
+	return NewTracker(Config{Kind: "ConfigMap", Versions: []Version{{APIVersion: "v1", Schema: configMapSchema()}}, LastApplied: lastAppliedName})
+}
+
+func deploymentTracker() *Tracker {
+	return NewTracker(Config{Kind: "Deployment", Status: true, Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema()}}})
+}
+
+func configMapBody(n int) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","labels":{"app":"x"}},"data":{"a":"%d","b":"2","c":"3","d":"some more text"}}`, n)
+}
+
+// deploymentBody has three containers with ten variables each.
+func deploymentBody(n int) string {
+	var containers []string
+	for c := range 3 {
+		var env []string
+		for e := range 10 {
+			env = append(env, fmt.Sprintf(`{"name":"VAR_%d","value":"value-%d"}`, e, e))
+		}
+		containers = append(containers, fmt.Sprintf(`{"name":"c%d","image":"img:%d","ports":[{"containerPort":%d,"protocol":"TCP"}],"env":[%s],"resources":{"limits":{"cpu":"1","memory":"1Gi"}}}`, c, n, 80+c, strings.Join(env, ",")))
+	}
+	return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"n","labels":{"app":"x"}},"spec":{"replicas":3,"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[` + strings.Join(containers, ",") + `]}}}}`
+}
+
+// applied is an object that a manager applied, with the defaults of a server.
+func applied(b *testing.B, t *Tracker, body, version string) *meta.Object {
+	obj, err := t.Apply(nil, meta.NewObject(tree(b, body)), Write{Manager: "m", APIVersion: version, Now: start})
+	require.NoError(b, err)
+	obj.SetUID("0b9f9b4e-0000-4000-8000-000000000000")
+	obj.SetResourceVersion("12")
+	obj.SetTime(start, "metadata", "creationTimestamp")
+	if obj.Kind() == "Deployment" {
+		obj.Set(tree(b, `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}}`), "spec", "strategy")
+		obj.Set(int64(10), "spec", "revisionHistoryLimit")
+		for _, c := range obj.List("spec", "template", "spec", "containers") {
+			c.(map[string]any)["imagePullPolicy"] = "IfNotPresent"
+			c.(map[string]any)["terminationMessagePath"] = "/dev/termination-log"
+			c.(map[string]any)["terminationMessagePolicy"] = "File"
+		}
+		obj.Set("Always", "spec", "template", "spec", "restartPolicy")
+		obj.Set(tree(b, `{"replicas":3}`), "status")
+		withStatus := obj.Clone()
+		withStatus.Set(int64(3), "status", "replicas")
+	}
+	return obj
+}
+
+func benchmarkApply(b *testing.B, t *Tracker, body func(int) string, version string) {
+	live := applied(b, t, body(1), version)
+	now := start
+	b.Run("same", func(b *testing.B) {
+		patch := meta.NewObject(tree(b, body(1)))
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := t.Apply(live, patch, Write{Manager: "m", APIVersion: version, Now: now})
+			require.NoError(b, err)
+		}
+	})
+	b.Run("changed", func(b *testing.B) {
+		patch := meta.NewObject(tree(b, body(2)))
+		b.ReportAllocs()
+		for b.Loop() {
+			now = now.Add(time.Second)
+			_, err := t.Apply(live, patch, Write{Manager: "m", APIVersion: version, Now: now})
+			require.NoError(b, err)
+		}
+	})
+	b.Run("create", func(b *testing.B) {
+		patch := meta.NewObject(tree(b, body(2)))
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := t.Apply(nil, patch, Write{Manager: "m", APIVersion: version, Now: now})
+			require.NoError(b, err)
+		}
+	})
+	b.Run("second manager", func(b *testing.B) {
+		patch := meta.NewObject(tree(b, body(2)))
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := t.Apply(live, patch, Write{Manager: "n", APIVersion: version, Now: now, Force: true})
+			require.NoError(b, err)
+		}
+	})
+	b.Run("update", func(b *testing.B) {
+		next := meta.NewObject(MergePatch(live.Tree(), tree(b, body(2))))
+		b.ReportAllocs()
+		for b.Loop() {
+			obj := meta.NewObject(next.Tree())
+			obj.Metadata()["managedFields"] = live.List("metadata", "managedFields")
+			require.NoError(b, t.Update(live, obj, Write{Manager: "u", APIVersion: version, Now: now}))
+		}
+	})
+}
+
+func BenchmarkApplyConfigMap(b *testing.B) {
+	benchmarkApply(b, configMapTracker(), configMapBody, "v1")
+}
+
+func BenchmarkApplyDeployment(b *testing.B) {
+	benchmarkApply(b, deploymentTracker(), deploymentBody, "apps/v1")
+}

@@ -1,0 +1,147 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// FileOptions say when a log file gives way to a new one. Zero values keep one
+// file for ever.
+type FileOptions struct {
+	MaxSize    int64         // in bytes, of one file
+	MaxBackups int           // how many old files stay; zero keeps all
+	MaxAge     time.Duration // how old an old file may be; zero keeps all
+	Now        func() time.Time
+}
+
+// File is a Sink that appends lines to a file.
+type File struct {
+	path    string
+	options FileOptions
+	file    *os.File
+	size    int64
+}
+
+// OpenFile opens or creates a log file, readable by its owner alone.
+func OpenFile(path string, o FileOptions) (*File, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	f := &File{path: path, options: o}
+	return f, f.open()
+}
+
+func (f *File) open() error {
+	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return fmt.Errorf("audit: %w", err)
+	}
+	f.file, f.size = file, info.Size()
+	return nil
+}
+
+// Write implements Sink.
+func (f *File) Write(_ context.Context, events [][]byte) error {
+	var b bytes.Buffer
+	for _, e := range events {
+		b.Write(e)
+		b.WriteByte('\n')
+	}
+	if f.options.MaxSize > 0 && f.size > 0 && f.size+int64(b.Len()) > f.options.MaxSize {
+		if err := f.rotate(); err != nil {
+			return err
+		}
+	}
+	if f.file == nil {
+		if err := f.open(); err != nil {
+			return err
+		}
+	}
+	n, err := f.file.Write(b.Bytes())
+	f.size += int64(n)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
+// rotate renames the file after the time and removes what is too old.
+func (f *File) rotate() error {
+	if f.file != nil {
+		f.file.Close()
+		f.file = nil
+	}
+	ext := filepath.Ext(f.path)
+	base := strings.TrimSuffix(f.path, ext)
+	stamp := f.options.Now().UTC().Format("2006-01-02T15-04-05.000000000")
+	if err := os.Rename(f.path, base+"-"+stamp+ext); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if err := f.open(); err != nil {
+		return err
+	}
+	return f.prune(base+"-", ext)
+}
+
+func (f *File) prune(prefix, ext string) error {
+	old, err := filepath.Glob(escape(prefix) + "[0-9]*" + escape(ext))
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	slices.Sort(old)
+	for i, path := range old {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		many := f.options.MaxBackups > 0 && i < len(old)-f.options.MaxBackups
+		aged := f.options.MaxAge > 0 && f.options.Now().Sub(info.ModTime()) > f.options.MaxAge
+		if many || aged {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("audit: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func escape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+}
+
+// Close implements Sink.
+func (f *File) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}
+
+// Writer is a Sink that writes lines to W, such as the standard output. Close
+// leaves W open.
+type Writer struct{ W io.Writer }
+
+// Write implements Sink.
+func (w Writer) Write(_ context.Context, events [][]byte) error {
+	for _, e := range events {
+		if _, err := w.W.Write(append(slices.Clip(e), '\n')); err != nil {
+			return fmt.Errorf("audit: %w", err)
+		}
+	}
+	return nil
+}
+
+// Close implements Sink.
+func (Writer) Close() error { return nil }

@@ -1,0 +1,122 @@
+package audit_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/audit"
+	"orch.io/controlplane/registry/names"
+)
+
+const head = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
+
+func policy(t testing.TB, rules string) *audit.Policy {
+	p, err := audit.ParsePolicy([]byte(head+rules), names.Kubernetes)
+	require.NoError(t, err, rules)
+	return p
+}
+
+func TestRules(t *testing.T) {
+	alice := &auth.User{Name: "alice", Groups: []string{"devs"}}
+	pods := auth.Action{User: alice, Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
+	logs, deploy, node, health := pods, pods, pods, auth.Action{User: alice, Verb: "get", Path: "/healthz/ping"}
+	logs.Subresource = "log"
+	deploy.Group, deploy.Resource = "apps", "deployments"
+	node.Resource, node.Namespace = "nodes", ""
+	nobody := pods
+	nobody.User = nil
+	for _, c := range []struct {
+		rule string
+		fits []auth.Action
+		not  []auth.Action
+	}{
+		{"{level: Metadata}", []auth.Action{pods, health, nobody}, nil},
+		{"{level: Metadata, users: [alice]}", []auth.Action{pods}, []auth.Action{nobody}},
+		{"{level: Metadata, users: [bob]}", nil, []auth.Action{pods}},
+		{"{level: Metadata, userGroups: [x, devs]}", []auth.Action{pods}, []auth.Action{nobody}},
+		{"{level: Metadata, userGroups: [ops]}", nil, []auth.Action{pods}},
+		{"{level: Metadata, verbs: [list, get]}", []auth.Action{pods}, nil},
+		{"{level: Metadata, verbs: [watch]}", nil, []auth.Action{pods}},
+		{"{level: Metadata, resources: [{group: ''}]}", []auth.Action{pods, logs, node}, []auth.Action{deploy, health}},
+		{"{level: Metadata, resources: [{group: '', resources: [pods]}]}", []auth.Action{pods}, []auth.Action{logs, node, deploy}},
+		{"{level: Metadata, resources: [{group: '', resources: [pods/log]}]}", []auth.Action{logs}, []auth.Action{pods}},
+		{"{level: Metadata, resources: [{group: '', resources: ['pods/*']}]}", []auth.Action{logs, pods}, []auth.Action{node}},
+		{"{level: Metadata, resources: [{group: '', resources: ['*/log']}]}", []auth.Action{logs}, []auth.Action{pods}},
+		{"{level: Metadata, resources: [{group: '', resources: ['*']}]}", []auth.Action{logs, pods, node}, []auth.Action{deploy}},
+		{"{level: Metadata, resources: [{group: apps}, {group: '', resources: [pods], resourceNames: [p]}]}", []auth.Action{pods, deploy}, []auth.Action{node}},
+		{"{level: Metadata, resources: [{group: '', resources: [pods], resourceNames: [q]}]}", nil, []auth.Action{pods}},
+		{"{level: Metadata, namespaces: [ns]}", []auth.Action{pods, deploy}, []auth.Action{node, health}},
+		{"{level: Metadata, namespaces: ['']}", []auth.Action{node}, []auth.Action{pods, health}},
+		{"{level: Metadata, namespaces: [other], resources: [{group: ''}]}", nil, []auth.Action{pods}},
+		{"{level: Metadata, nonResourceURLs: ['/healthz*']}", []auth.Action{health}, []auth.Action{pods}},
+		{"{level: Metadata, nonResourceURLs: ['/healthz', '/metrics']}", nil, []auth.Action{health}},
+		{"{level: Metadata, nonResourceURLs: ['*']}", []auth.Action{health}, []auth.Action{pods}},
+	} {
+		p := policy(t, "rules: ["+c.rule+"]")
+		for _, a := range c.fits {
+			assert.Equal(t, audit.Metadata, p.Level(a), "%s %+v", c.rule, a)
+		}
+		for _, a := range c.not {
+			assert.Equal(t, audit.None, p.Level(a), "%s %+v", c.rule, a)
+		}
+	}
+	first := policy(t, "rules: [{level: None, users: [alice]}, {level: RequestResponse}]")
+	assert.Equal(t, audit.None, first.Level(pods))
+	assert.Equal(t, audit.RequestResponse, first.Level(nobody))
+}
+
+func TestPolicyFaults(t *testing.T) {
+	for in, want := range map[string]string{
+		head:               "no rules",
+		head + "rules: []": "no rules",
+		"kind: Policy\napiVersion: v1\nrules: [{level: None}]":               "Kind=Policy is no",
+		"kind: Config\napiVersion: audit.k8s.io/v1\nrules: [{level: None}]":  "Kind=Config is no",
+		"kind: Policy\napiVersion: audit.orch.io/v1\nrules: [{level: None}]": "is no audit.k8s.io/v1",
+		head + "rules: [{}]":                                                            "rules[0]: no level",
+		head + "rules: [{level: Everything}]":                                           `unknown level "Everything"`,
+		head + "rules: [{level: None, user: [a]}]":                                      "user",
+		head + "omitStages: [Later]\nrules: [{level: None}]":                            `unknown stage "Later"`,
+		head + "rules: [{level: None, omitStages: [x]}]":                                `unknown stage "x"`,
+		head + "rules: [{level: None, nonResourceURLs: [healthz]}]":                     "does not begin",
+		head + "rules: [{level: None, nonResourceURLs: ['/a*b']}]":                      "not at its end",
+		head + "rules: [{level: None, nonResourceURLs: ['/a'], namespaces: [a]}]":       "fits nothing",
+		head + "rules: [{level: None, resources: [{group: apps/v1}]}]":                  "has a version",
+		head + "rules: [{level: None, resources: [{group: apps, resourceNames: [a]}]}]": "without resources",
+		"rules: [": "policy",
+	} {
+		_, err := audit.ParsePolicy([]byte(in), names.Kubernetes)
+		assert.ErrorContains(t, err, want, in)
+	}
+	_, err := audit.ParsePolicy(make([]byte, 5<<20), names.Kubernetes)
+	assert.Error(t, err)
+}
+
+func TestLoadPolicy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	_, err := audit.LoadPolicy(path, names.Kubernetes)
+	assert.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(path, []byte(head), 0o600))
+	_, err = audit.LoadPolicy(path, names.Kubernetes)
+	assert.ErrorContains(t, err, path)
+	require.NoError(t, os.WriteFile(path, []byte(head+"rules: [{level: Metadata}]"), 0o600))
+	_, err = audit.LoadPolicy(path, names.Kubernetes)
+	assert.NoError(t, err)
+}
+
+func FuzzParsePolicy(f *testing.F) {
+	f.Add([]byte(head + "rules: [{level: Metadata, resources: [{group: '', resources: ['*/x']}]}]"))
+	f.Add([]byte(head + "rules: [{level: None, nonResourceURLs: ['*']}]"))
+	f.Add([]byte("a: &a [*a, *a]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := audit.ParsePolicy(data, names.Kubernetes)
+		if err == nil {
+			p.Level(auth.Action{Verb: "get", Resource: "pods", Subresource: "x"})
+			p.Level(auth.Action{Verb: "get", Path: "/x"})
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package node
+
+import (
+	"strings"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// object names what a node may read because of something else.
+type object struct {
+	resource string
+	key      meta.Key
+}
+
+// graph holds who needs what: nodes need what their pods refer to; through
+// claims, volumes and what these refer to.
+type graph struct {
+	pods        map[meta.Key]podNeeds
+	needs       map[string]map[object]int // by node, how many of its pods refer to the object
+	volumes     map[string]volumeNeeds    // by name of the volume
+	bySecret    map[meta.Key]map[string]bool
+	attachments map[string]string // volume attachment to node
+}
+
+type podNeeds struct {
+	node    string
+	objects []object
+}
+
+type volumeNeeds struct {
+	claim   meta.Key
+	secrets []meta.Key
+}
+
+func newGraph() *graph {
+	return &graph{
+		pods: map[meta.Key]podNeeds{}, needs: map[string]map[object]int{}, volumes: map[string]volumeNeeds{},
+		bySecret: map[meta.Key]map[string]bool{}, attachments: map[string]string{},
+	}
+}
+
+// has reports whether a node needs an object.
+func (g *graph) has(node string, o object) bool {
+	needs := g.needs[node]
+	if needs[o] > 0 {
+		return true
+	}
+	switch o.resource {
+	case volumes:
+		v, ok := g.volumes[o.key.Name]
+		return ok && needs[object{claims, v.claim}] > 0
+	case attachments:
+		n, ok := g.attachments[o.key.Name]
+		return ok && n == node
+	case secrets:
+		for name := range g.bySecret[o.key] {
+			if needs[object{claims, g.volumes[name].claim}] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (g *graph) setPod(k meta.Key, o *meta.Object, mirror string) {
+	if old, ok := g.pods[k]; ok {
+		delete(g.pods, k)
+		for _, x := range old.objects {
+			if g.needs[old.node][x]--; g.needs[old.node][x] == 0 {
+				delete(g.needs[old.node], x)
+			}
+		}
+		if len(g.needs[old.node]) == 0 {
+			delete(g.needs, old.node)
+		}
+	}
+	if o == nil || o.String("spec", "nodeName") == "" {
+		return
+	}
+	p := podNeeds{node: o.String("spec", "nodeName"), objects: []object{{pods, k}}}
+	// A mirror of a pod that a node started by itself must not open anything.
+	if o.Annotation(mirror) == "" {
+		p.objects = append(p.objects, podObjects(k, o)...)
+	}
+	g.pods[k] = p
+	if g.needs[p.node] == nil {
+		g.needs[p.node] = map[object]int{}
+	}
+	for _, x := range p.objects {
+		g.needs[p.node][x]++
+	}
+}
+
+func podObjects(k meta.Key, o *meta.Object) []object {
+	var out []object
+	add := func(resource, name string) {
+		if name != "" {
+			out = append(out, object{resource, meta.Key{Namespace: k.Namespace, Name: name}})
+		}
+	}
+	add(accounts, o.String("spec", "serviceAccountName"))
+	each(o.List("spec", "imagePullSecrets"), func(r *meta.Object) { add(secrets, r.String("name")) })
+	for _, kind := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		each(o.List("spec", kind), func(c *meta.Object) {
+			each(c.List("env"), func(e *meta.Object) {
+				add(secrets, e.String("valueFrom", "secretKeyRef", "name"))
+				add(configMaps, e.String("valueFrom", "configMapKeyRef", "name"))
+			})
+			each(c.List("envFrom"), func(e *meta.Object) {
+				add(secrets, e.String("secretRef", "name"))
+				add(configMaps, e.String("configMapRef", "name"))
+			})
+		})
+	}
+	each(o.List("spec", "volumes"), func(v *meta.Object) { volumeObjects(k, v, add) })
+	each(o.List("spec", "resourceClaims"), func(c *meta.Object) { add(resourceClaims, c.String("resourceClaimName")) })
+	each(o.List("status", "resourceClaimStatuses"), func(c *meta.Object) { add(resourceClaims, c.String("resourceClaimName")) })
+	return out
+}
+
+// volumeObjects knows sources by their shape: all name secrets in the same few
+// ways.
+func volumeObjects(k meta.Key, v *meta.Object, add func(resource, name string)) {
+	if v.Map("ephemeral") != nil {
+		add(claims, k.Name+"-"+v.String("name"))
+	}
+	add(claims, v.String("persistentVolumeClaim", "claimName"))
+	add(configMaps, v.String("configMap", "name"))
+	each(v.List("projected", "sources"), func(s *meta.Object) {
+		add(secrets, s.String("secret", "name"))
+		add(configMaps, s.String("configMap", "name"))
+	})
+	for _, source := range v.Tree() {
+		if m, ok := source.(map[string]any); ok {
+			s := meta.NewObject(m)
+			add(secrets, s.String("secretName"))
+			add(secrets, s.String("secretRef", "name"))
+			add(secrets, s.String("nodePublishSecretRef", "name"))
+		}
+	}
+}
+
+func (g *graph) setVolume(name string, o *meta.Object) {
+	for _, s := range g.volumes[name].secrets {
+		if delete(g.bySecret[s], name); len(g.bySecret[s]) == 0 {
+			delete(g.bySecret, s)
+		}
+	}
+	delete(g.volumes, name)
+	if o == nil || o.String("spec", "claimRef", "name") == "" {
+		return
+	}
+	v := volumeNeeds{claim: meta.Key{Namespace: o.String("spec", "claimRef", "namespace"), Name: o.String("spec", "claimRef", "name")}}
+	for _, source := range o.Map("spec") {
+		if m, ok := source.(map[string]any); ok {
+			v.secrets = append(v.secrets, volumeSecrets(meta.NewObject(m), v.claim.Namespace)...)
+		}
+	}
+	g.volumes[name] = v
+	for _, s := range v.secrets {
+		if g.bySecret[s] == nil {
+			g.bySecret[s] = map[string]bool{}
+		}
+		g.bySecret[s][name] = true
+	}
+}
+
+// volumeSecrets returns the secrets that a node needs to use a volume; those
+// that only controllers need are left out.
+func volumeSecrets(source *meta.Object, namespace string) []meta.Key {
+	var out []meta.Key
+	add := func(ns, name string) {
+		if ns == "" {
+			ns = namespace
+		}
+		if name != "" {
+			out = append(out, meta.Key{Namespace: ns, Name: name})
+		}
+	}
+	add(source.String("secretNamespace"), source.String("secretName"))
+	for field := range source.Tree() {
+		if strings.HasSuffix(strings.ToLower(field), "secretref") && !strings.HasPrefix(field, "controller") {
+			add(source.String(field, "namespace"), source.String(field, "name"))
+		}
+	}
+	return out
+}
+
+func (g *graph) setAttachment(name string, o *meta.Object) {
+	if o == nil {
+		delete(g.attachments, name)
+		return
+	}
+	g.attachments[name] = o.String("spec", "nodeName")
+}
+
+func each(list []any, f func(*meta.Object)) {
+	for _, v := range list {
+		if m, ok := v.(map[string]any); ok {
+			f(meta.NewObject(m))
+		}
+	}
+}

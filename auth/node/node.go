@@ -1,0 +1,271 @@
+// Package node decides what node agents may do: users system:node:NAME in the
+// group system:nodes.
+//
+// A node reads a secret, a config map, a claim, a volume, an attachment or gets
+// a token of a service account only while a pod that is bound to it refers to
+// it; it keeps its own lease, Node and CSINode. What it may write of those, the
+// NodeRestriction admission plugin narrows further. The graph of references
+// follows the store with every question.
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/follow"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Resource types that the graph is made of or leads to.
+const (
+	pods           = "pods"
+	secrets        = "secrets"
+	configMaps     = "configmaps"
+	accounts       = "serviceaccounts"
+	claims         = "persistentvolumeclaims"
+	volumes        = "persistentvolumes"
+	attachments    = "volumeattachments"
+	resourceClaims = "resourceclaims"
+)
+
+// Names of node agents.
+const (
+	UserPrefix = "system:node:"
+	Group      = "system:nodes"
+)
+
+// Authorizer allows node agents what their pods need. It has no opinion on
+// anybody else, and never denies.
+type Authorizer struct {
+	names  names.Profile
+	source follow.Follower
+
+	mu    sync.RWMutex // guards what graph holds
+	graph *graph
+}
+
+// New returns an Authorizer over the objects of a server. Kinds that the server
+// does not have are left out of the graph.
+func New(client registry.Client, p names.Profile) *Authorizer {
+	storage := p.Group(names.GroupStorage)
+	return &Authorizer{names: p, graph: newGraph(), source: follow.Follower{Client: client, Types: []meta.GroupResource{
+		{Resource: pods}, {Resource: volumes}, {Group: storage, Resource: attachments},
+	}}}
+}
+
+// Close ends following the store.
+func (n *Authorizer) Close() { n.source.Close() }
+
+// Name returns the node that a user is the agent of.
+func Name(u *auth.User) (string, bool) {
+	if u == nil || !u.InGroup(Group) {
+		return "", false
+	}
+	return strings.CutPrefix(u.Name, UserPrefix)
+}
+
+// Authorize allows what the node of the caller needs.
+func (n *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+	name, ok := Name(a.User)
+	switch {
+	case !ok:
+		return auth.NoOpinion, "", nil
+	case name == "":
+		return auth.NoOpinion, fmt.Sprintf("unknown node for user %q", a.User.Name), nil
+	case a.Resource == "":
+		return auth.NoOpinion, "", nil
+	}
+	if why := n.refuses(name, &a); why != "" {
+		return auth.NoOpinion, why, nil
+	}
+	return auth.Allow, "", nil
+}
+
+// RulesFor cannot tell the rules of nodes: they depend on single objects.
+func (n *Authorizer) RulesFor(context.Context, *auth.User, string) auth.Rules {
+	return auth.Rules{Incomplete: true, Fault: "node authorizer does not support user rule resolution"}
+}
+
+// refuses returns why a node may not do something, or "".
+func (n *Authorizer) refuses(node string, a *auth.Action) string {
+	storage := n.names.Group(names.GroupStorage)
+	switch (meta.GroupResource{Group: a.Group, Resource: a.Resource}) {
+	case meta.GroupResource{Resource: secrets}, meta.GroupResource{Resource: configMaps}:
+		return n.needed(node, a, "get", "list", "watch")
+	case meta.GroupResource{Resource: claims}:
+		if a.Subresource == "status" {
+			return n.neededSub(node, a, "get", "update", "patch")
+		}
+		return n.needed(node, a, "get")
+	case meta.GroupResource{Resource: volumes}, meta.GroupResource{Group: storage, Resource: attachments},
+		meta.GroupResource{Group: n.names.Group(names.GroupDevices), Resource: resourceClaims}:
+		return n.needed(node, a, "get")
+	case meta.GroupResource{Resource: accounts}:
+		if a.Subresource != "token" {
+			return "only tokens of service accounts can be asked for"
+		}
+		return n.neededSub(node, a, "create")
+	case meta.GroupResource{Group: n.names.Group(names.GroupCoordination), Resource: "leases"}:
+		if a.Namespace != n.names.SystemNamespace("node-lease") {
+			return "leases can only be accessed in the namespace " + n.names.SystemNamespace("node-lease")
+		}
+		return own(node, a)
+	case meta.GroupResource{Group: storage, Resource: "csinodes"}:
+		return own(node, a)
+	case meta.GroupResource{Resource: "nodes"}:
+		return nodes(node, a)
+	case meta.GroupResource{Resource: pods}:
+		return n.pods(node, a)
+	}
+	if n.rest(a) {
+		return ""
+	}
+	return "nodes have no such right"
+}
+
+// needed allows verbs on an object that a pod of the node leads to.
+func (n *Authorizer) needed(node string, a *auth.Action, verbs ...string) string {
+	if a.Subresource != "" {
+		return "sub-resources of this type cannot be accessed"
+	}
+	return n.neededSub(node, a, verbs...)
+}
+
+func (n *Authorizer) neededSub(node string, a *auth.Action, verbs ...string) string {
+	if !among(a.Verb, verbs) {
+		return "can only " + strings.Join(verbs, ", ") + " resources of this type"
+	}
+	if a.Name == "" {
+		return "only single objects of this type can be accessed"
+	}
+	o := object{a.Resource, meta.Key{Namespace: a.Namespace, Name: a.Name}}
+	if n.has(node, o) {
+		return ""
+	}
+	return fmt.Sprintf("no relationship found between node '%s' and this object", node)
+}
+
+func (n *Authorizer) has(node string, o object) bool {
+	n.source.Sync(n.apply)
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.graph.has(node, o)
+}
+
+func (n *Authorizer) apply(changes []registry.Change, reset bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if reset {
+		n.graph = newGraph()
+	}
+	mirror := n.names.Wire(names.MirrorPod)
+	for _, c := range changes {
+		switch c.Resource.Resource {
+		case pods:
+			n.graph.setPod(c.Key, c.Object, mirror)
+		case volumes:
+			n.graph.setVolume(c.Key.Name, c.Object)
+		case attachments:
+			n.graph.setAttachment(c.Key.Name, c.Object)
+		}
+	}
+}
+
+// own allows a node the object of its name. The name of a new object is not
+// known yet; admission checks it.
+func own(node string, a *auth.Action) string {
+	switch {
+	case a.Subresource != "":
+		return "sub-resources of this type cannot be accessed"
+	case !among(a.Verb, []string{"get", "create", "update", "patch", "delete"}):
+		return "can only get, create, update, patch, or delete an object of this type"
+	case a.Verb != "create" && a.Name != node:
+		return "can only access the object with the same name as the requesting node"
+	}
+	return ""
+}
+
+// nodes allows a node its own Node, and writes that admission narrows to it.
+func nodes(node string, a *auth.Action) string {
+	switch {
+	case a.Subresource == "" && among(a.Verb, []string{"create", "update", "patch"}),
+		a.Subresource == "status" && among(a.Verb, []string{"update", "patch"}):
+		return ""
+	case a.Subresource == "" && among(a.Verb, []string{"get", "list", "watch"}):
+		if a.Name == node {
+			return ""
+		}
+		return fmt.Sprintf("node '%s' can only read its own Node object", node)
+	}
+	return "nodes have no such right"
+}
+
+// pods allows a node the pods bound to it, and writes that admission narrows to
+// them.
+func (n *Authorizer) pods(node string, a *auth.Action) string {
+	switch a.Subresource {
+	case "":
+		switch a.Verb {
+		case "create", "delete":
+			return ""
+		case "list", "watch":
+			if a.Name == "" && selectsNode(a.Fields, node) {
+				return ""
+			}
+		}
+		return n.needed(node, a, "get", "list", "watch")
+	case "status":
+		if a.Verb == "update" || a.Verb == "patch" {
+			return ""
+		}
+	case "eviction":
+		if a.Verb == "create" {
+			return ""
+		}
+	}
+	return "nodes have no such right"
+}
+
+// selectsNode reports whether a field selector narrows to pods of the node.
+func selectsNode(fields, node string) bool {
+	for _, term := range strings.Split(fields, ",") {
+		term = strings.Replace(term, "==", "=", 1)
+		if term == "spec.nodeName="+node {
+			return true
+		}
+	}
+	return false
+}
+
+// rest allows what all nodes may do, whatever runs on them.
+func (n *Authorizer) rest(a *auth.Action) bool {
+	allowed := func(group, verbs string, resources ...string) bool {
+		resource := a.Resource
+		if a.Subresource != "" {
+			resource += "/" + a.Subresource
+		}
+		return a.Group == n.names.Group(group) && among(resource, resources) && among(a.Verb, strings.Split(verbs, ","))
+	}
+	return allowed(names.GroupAuthentication, "create", "tokenreviews") ||
+		allowed(names.GroupAuthorization, "create", "subjectaccessreviews", "localsubjectaccessreviews") ||
+		allowed("", "get,list,watch", "services") ||
+		allowed("", "create,update,patch", "events") ||
+		allowed(names.GroupEvents, "create,update,patch", "events") ||
+		allowed(names.GroupCertificates, "create,get,list,watch", "certificatesigningrequests") ||
+		allowed(names.GroupStorage, "get,list,watch", "csidrivers") ||
+		allowed(names.GroupNode, "get,list,watch", "runtimeclasses")
+}
+
+func among(word string, list []string) bool {
+	for _, w := range list {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}

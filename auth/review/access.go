@@ -1,0 +1,120 @@
+package review
+
+import (
+	"context"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+// Reviewer answers reviews. Its methods are the Act functions of their kinds;
+// they expect objects whose spec was checked.
+type Reviewer struct{ authorizer auth.Authorizer }
+
+// New returns a Reviewer that asks a.
+func New(a auth.Authorizer) *Reviewer { return &Reviewer{a} }
+
+// Subject answers a SubjectAccessReview. The user has the groups that the spec
+// names and no others.
+func (r *Reviewer) Subject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+	u := &auth.User{
+		Name:   call.Object.String("spec", "user"),
+		UID:    call.Object.String("spec", "uid"),
+		Groups: call.Object.Strings("spec", "groups"),
+	}
+	for k := range call.Object.Map("spec", "extra") {
+		if u.Extra == nil {
+			u.Extra = map[string][]string{}
+		}
+		u.Extra[k] = call.Object.Strings("spec", "extra", k)
+	}
+	return r.answer(ctx, call, u), nil
+}
+
+// LocalSubject answers a LocalSubjectAccessReview.
+func (r *Reviewer) LocalSubject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+	return r.Subject(ctx, call)
+}
+
+// SelfSubject answers a SelfSubjectAccessReview about the caller.
+func (r *Reviewer) SelfSubject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+	if call.User == nil {
+		return nil, meta.BadRequest("no user present on request")
+	}
+	return r.answer(ctx, call, call.User), nil
+}
+
+func (r *Reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User) *meta.Object {
+	d, reason, err := r.authorizer.Authorize(ctx, action(call.Object, u))
+	status := map[string]any{"allowed": d == auth.Allow}
+	if d == auth.Deny {
+		status["denied"] = true
+	}
+	if reason != "" {
+		status["reason"] = reason
+	}
+	if err != nil {
+		status["evaluationError"] = err.Error()
+	}
+	out := call.Object.Clone()
+	out.Tree()["status"] = status
+	return out
+}
+
+// action is what a review asks about.
+func action(o *meta.Object, u *auth.User) auth.Action {
+	if o.Map("spec", "nonResourceAttributes") != nil {
+		at := func(field string) string { return o.String("spec", "nonResourceAttributes", field) }
+		return auth.Action{User: u, Verb: at("verb"), Path: at("path")}
+	}
+	at := func(field string) string { return o.String("spec", "resourceAttributes", field) }
+	return auth.Action{
+		User: u, Verb: at("verb"), Group: at("group"), Version: at("version"), Resource: at("resource"),
+		Subresource: at("subresource"), Namespace: at("namespace"), Name: at("name"),
+	}
+}
+
+// SelfSubjectRules answers a SelfSubjectRulesReview: what the caller may do in a
+// namespace, as far as the authorizer can list it.
+func (r *Reviewer) SelfSubjectRules(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+	if call.User == nil {
+		return nil, meta.BadRequest("no user present on request")
+	}
+	rules := auth.Rules{Incomplete: true, Fault: "the authorizer cannot list rules"}
+	if l, ok := r.authorizer.(auth.RuleLister); ok {
+		rules = l.RulesFor(ctx, call.User, call.Object.String("spec", "namespace"))
+	}
+	resources, paths := make([]any, 0, len(rules.Resource)), make([]any, 0, len(rules.NonResource))
+	for _, x := range rules.Resource {
+		resources = append(resources, fields("verbs", x.Verbs, "apiGroups", x.Groups, "resources", x.Resources, "resourceNames", x.Names))
+	}
+	for _, x := range rules.NonResource {
+		paths = append(paths, fields("verbs", x.Verbs, "nonResourceURLs", x.Paths))
+	}
+	status := map[string]any{"resourceRules": resources, "nonResourceRules": paths, "incomplete": rules.Incomplete}
+	if rules.Fault != "" {
+		status["evaluationError"] = rules.Fault
+	}
+	out := call.Object.Clone()
+	out.Tree()["status"] = status
+	return out, nil
+}
+
+// fields makes an object of pairs of a name and a list; empty lists but the
+// first are left out.
+func fields(pairs ...any) map[string]any {
+	m := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		list := pairs[i+1].([]string)
+		if len(list) == 0 && i > 0 {
+			continue
+		}
+		out := make([]any, len(list))
+		for j, s := range list {
+			out[j] = s
+		}
+		m[pairs[i].(string)] = out
+	}
+	return m
+}

@@ -1,0 +1,294 @@
+package meta
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Quantity is a fixed-point number with a suffix: binary (Ki, Mi, Gi, Ti, Pi,
+// Ei), decimal (n, u, m, k, M, G, T, P, E) or an exponent (e3). It holds nanos
+// exactly; what is finer is rounded away from zero, what is beyond ±(2^63-1) is
+// cut off there. The zero value is 0. A Quantity never changes.
+type Quantity struct {
+	nanos  *big.Int // nil: 0
+	format quantityFormat
+}
+
+type quantityFormat uint8
+
+const (
+	decimalSI quantityFormat = iota
+	binarySI
+	decimalExponent
+)
+
+// maxQuantityText bounds the text of a quantity.
+const maxQuantityText = 256
+
+// decimalSuffixes by exponent, from -9 in steps of 3.
+var decimalSuffixes = [...]string{"n", "u", "m", "", "k", "M", "G", "T", "P", "E"}
+
+// binarySuffixes by power of 1024.
+var binarySuffixes = [...]string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
+
+// NewQuantity returns a whole number as a quantity.
+func NewQuantity(n int64) Quantity {
+	return Quantity{nanos: new(big.Int).Mul(big.NewInt(n), nano())}
+}
+
+// NewMilliQuantity returns thousandths as a quantity.
+func NewMilliQuantity(n int64) Quantity {
+	return Quantity{nanos: new(big.Int).Mul(big.NewInt(n), big.NewInt(1e6))}
+}
+
+func nano() *big.Int { return big.NewInt(1e9) }
+
+// ParseQuantity reads a quantity.
+func ParseQuantity(s string) (Quantity, error) {
+	bad := func() (Quantity, error) {
+		return Quantity{}, fmt.Errorf("%.64q is not a quantity: a number with an optional suffix such as m, k, M, Ki, Mi or e3", s)
+	}
+	if len(s) > maxQuantityText {
+		return bad()
+	}
+	number, suffix := splitQuantity(s)
+	digits, point, ok := quantityDigits(number)
+	if !ok {
+		return bad()
+	}
+	format, exponent, ok := quantitySuffix(suffix)
+	if !ok {
+		return bad()
+	}
+	m, ok := new(big.Int).SetString(digits, 10)
+	if !ok {
+		return bad()
+	}
+	if format == binarySI {
+		m.Lsh(m, uint(exponent))
+		exponent = 0
+	}
+	n := scaleToNanos(m, exponent-point+9)
+	if strings.HasPrefix(number, "-") {
+		n.Neg(n)
+	}
+	return Quantity{limitNanos(n), format}, nil
+}
+
+// splitQuantity splits off the suffix.
+func splitQuantity(s string) (number, suffix string) {
+	i := 0
+	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.' || i == 0 && (s[i] == '+' || s[i] == '-')) {
+		i++
+	}
+	return s[:i], s[i:]
+}
+
+// quantityDigits returns the digits without sign and point, and how many stand
+// after the point.
+func quantityDigits(number string) (digits string, point int, ok bool) {
+	number = strings.TrimLeft(number, "+-")
+	whole, fraction, _ := strings.Cut(number, ".")
+	if strings.Contains(fraction, ".") || whole+fraction == "" {
+		return "", 0, false
+	}
+	return whole + fraction, len(fraction), true
+}
+
+func quantitySuffix(s string) (f quantityFormat, exponent int, ok bool) {
+	for i, w := range binarySuffixes {
+		if s == w && i > 0 {
+			return binarySI, 10 * i, true
+		}
+	}
+	for i, w := range decimalSuffixes {
+		if s == w {
+			return decimalSI, 3*i - 9, true
+		}
+	}
+	if len(s) < 2 || s[0] != 'e' && s[0] != 'E' {
+		return 0, 0, false
+	}
+	n, err := strconv.ParseInt(s[1:], 10, 32)
+	if err != nil {
+		return 0, 0, false
+	}
+	return decimalExponent, int(n), true
+}
+
+// scaleToNanos returns m times ten to the exponent, rounded up; results far
+// beyond the limits are only large.
+func scaleToNanos(m *big.Int, exponent int) *big.Int {
+	if m.Sign() == 0 {
+		return m
+	}
+	if exponent >= 0 {
+		return m.Mul(m, pow10(min(exponent, 40)))
+	}
+	rest := new(big.Int)
+	m.QuoRem(m, pow10(min(-exponent, 2*maxQuantityText)), rest)
+	if rest.Sign() != 0 {
+		m.Add(m, big.NewInt(1))
+	}
+	return m
+}
+
+func pow10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
+
+func limitNanos(n *big.Int) *big.Int {
+	most := new(big.Int).Mul(big.NewInt(1<<63-1), nano())
+	if n.CmpAbs(most) <= 0 {
+		return n
+	}
+	if n.Sign() < 0 {
+		return most.Neg(most)
+	}
+	return most
+}
+
+// String returns the canonical form: a whole number with the largest suffix.
+func (q Quantity) String() string {
+	if q.Sign() == 0 {
+		return "0"
+	}
+	if q.format == binarySI && q.nanos.CmpAbs(new(big.Int).Mul(big.NewInt(1024), nano())) >= 0 {
+		m, power := strip(roundUp(q.nanos), 1024, len(binarySuffixes)-1)
+		return m.String() + binarySuffixes[power]
+	}
+	m, power := strip(new(big.Int).Set(q.nanos), 1000, len(decimalSuffixes)-1)
+	if exponent := 3*power - 9; q.format == decimalExponent && exponent != 0 {
+		return m.String() + "e" + strconv.Itoa(exponent)
+	}
+	return m.String() + decimalSuffixes[power]
+}
+
+// strip divides n by base as often as it goes without a rest, at most most times.
+func strip(n *big.Int, base int64, most int) (*big.Int, int) {
+	b, next, rest := big.NewInt(base), new(big.Int), new(big.Int)
+	for power := range most {
+		if next.QuoRem(n, b, rest); rest.Sign() != 0 {
+			return n, power
+		}
+		n.Set(next)
+	}
+	return n, most
+}
+
+// roundUp returns whole units, away from zero.
+func roundUp(nanos *big.Int) *big.Int {
+	whole, rest := new(big.Int).QuoRem(nanos, nano(), new(big.Int))
+	return whole.Add(whole, big.NewInt(int64(rest.Sign())))
+}
+
+// Sign returns -1, 0 or 1.
+func (q Quantity) Sign() int { return q.amount().Sign() }
+
+// Cmp compares two quantities: -1, 0 or 1.
+func (q Quantity) Cmp(other Quantity) int { return q.amount().Cmp(other.amount()) }
+
+// Add returns the sum, written in the form of q.
+func (q Quantity) Add(other Quantity) Quantity {
+	return Quantity{limitNanos(new(big.Int).Add(q.amount(), other.amount())), q.form(other)}
+}
+
+// Sub returns the difference, written in the form of q.
+func (q Quantity) Sub(other Quantity) Quantity {
+	return Quantity{limitNanos(new(big.Int).Sub(q.amount(), other.amount())), q.form(other)}
+}
+
+// form returns the format of a result: of q, unless q is 0.
+func (q Quantity) form(other Quantity) quantityFormat {
+	if q.Sign() == 0 {
+		return other.format
+	}
+	return q.format
+}
+
+// Value returns the number of whole units, rounded away from zero.
+func (q Quantity) Value() int64 { return roundUp(q.amount()).Int64() }
+
+// MilliValue returns the number of thousandths, rounded away from zero; it is
+// cut off at the limits of int64.
+func (q Quantity) MilliValue() int64 {
+	m, rest := new(big.Int).QuoRem(q.amount(), big.NewInt(1e6), new(big.Int))
+	m.Add(m, big.NewInt(int64(rest.Sign())))
+	switch {
+	case m.IsInt64():
+		return m.Int64()
+	case m.Sign() < 0:
+		return -1 << 63
+	}
+	return 1<<63 - 1
+}
+
+// Whole reports whether the quantity is a whole number.
+func (q Quantity) Whole() bool { return new(big.Int).Rem(q.amount(), nano()).Sign() == 0 }
+
+// IsZero reports whether the quantity is 0.
+func (q Quantity) IsZero() bool { return q.Sign() == 0 }
+
+func (q Quantity) amount() *big.Int {
+	if q.nanos == nil {
+		return new(big.Int)
+	}
+	return q.nanos
+}
+
+// APIForm tells package schema how the value is written.
+func (Quantity) APIForm() string { return "quantity" }
+
+// MarshalJSON writes the canonical form.
+func (q Quantity) MarshalJSON() ([]byte, error) { return json.Marshal(q.String()) }
+
+// UnmarshalJSON reads text, a number or null.
+func (q *Quantity) UnmarshalJSON(b []byte) (err error) {
+	text := string(b)
+	if text == "null" {
+		*q = Quantity{}
+		return nil
+	}
+	if strings.HasPrefix(text, `"`) {
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+	}
+	*q, err = ParseQuantity(text)
+	return err
+}
+
+// CanonicalQuantity returns the canonical form of a quantity's text.
+func CanonicalQuantity(s string) (string, error) {
+	if isCanonicalQuantity(s) {
+		return s, nil
+	}
+	q, err := ParseQuantity(s)
+	if err != nil {
+		return "", err
+	}
+	return q.String(), nil
+}
+
+// isCanonicalQuantity is true for most quantities that are in canonical form,
+// and for no other.
+func isCanonicalQuantity(s string) bool {
+	number, suffix := splitQuantity(s)
+	if len(number) == 0 || len(number) > 15 || number[0] < '1' || number[0] > '9' {
+		return s == "0"
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return false
+	}
+	switch suffix {
+	case "Ki", "Mi", "Gi", "Ti":
+		return n%1024 != 0 && n < 1<<20
+	case "n", "u", "m", "", "k":
+		return n%1000 != 0
+	case "M", "G", "T":
+		return n%1000 != 0 && n < 1e6
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+package meta
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// IntOrString is an integer or a text, such as a port number or its name, a
+// count or a percentage. The zero value is the integer 0.
+type IntOrString struct {
+	IsString bool
+	Int      int32
+	Text     string
+}
+
+// FromInt returns an integer as IntOrString.
+func FromInt(n int32) IntOrString { return IntOrString{Int: n} }
+
+// FromString returns a text as IntOrString.
+func FromString(s string) IntOrString { return IntOrString{IsString: true, Text: s} }
+
+// String returns the text, or the digits of the integer.
+func (v IntOrString) String() string {
+	if v.IsString {
+		return v.Text
+	}
+	return strconv.Itoa(int(v.Int))
+}
+
+// APIForm tells package schema how the value is written.
+func (IntOrString) APIForm() string { return "int-or-string" }
+
+// MarshalJSON writes a number or a string.
+func (v IntOrString) MarshalJSON() ([]byte, error) {
+	if v.IsString {
+		return json.Marshal(v.Text)
+	}
+	return json.Marshal(v.Int)
+}
+
+// UnmarshalJSON reads a number, a string or null.
+func (v *IntOrString) UnmarshalJSON(b []byte) error {
+	*v = IntOrString{}
+	if len(b) > 0 && b[0] == '"' {
+		v.IsString = true
+		return json.Unmarshal(b, &v.Text)
+	}
+	return json.Unmarshal(b, &v.Int)
+}
+
+// RawExtension is any object, kept as it is.
+type RawExtension struct{ Raw json.RawMessage }
+
+// APIForm tells package schema how the value is written.
+func (RawExtension) APIForm() string { return "raw" }
+
+// MarshalJSON writes the object as it is.
+func (r RawExtension) MarshalJSON() ([]byte, error) {
+	if r.Raw == nil {
+		return []byte("null"), nil
+	}
+	return r.Raw, nil
+}
+
+// UnmarshalJSON keeps the object as it is.
+func (r *RawExtension) UnmarshalJSON(b []byte) error {
+	r.Raw = nil
+	if string(b) != "null" {
+		r.Raw = append(r.Raw, b...)
+	}
+	return nil
+}
+
+// Duration is a length of time, written as "1h2m3s".
+type Duration struct{ time.Duration }
+
+// APIForm tells package schema how the value is written.
+func (Duration) APIForm() string { return "duration" }
+
+// MarshalJSON writes the text.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// UnmarshalJSON reads the text or null.
+func (d *Duration) UnmarshalJSON(b []byte) (err error) {
+	d.Duration = 0
+	if string(b) == "null" {
+		return nil
+	}
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("a duration is a string: %w", err)
+	}
+	d.Duration, err = time.ParseDuration(s)
+	return err
+}

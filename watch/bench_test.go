@@ -1,0 +1,145 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+)
+
+func benchWorld(b *testing.B, objects int) *world {
+	store := memstore.New(memstore.Options{})
+	for i := range objects {
+		key := fmt.Sprintf("ns%d/o%d", i%10, i)
+		_, err := store.Commit(b.Context(), storage.Write{Key: storageKey(things, key), Value: object(key, "app=a", "1")})
+		require.NoError(b, err)
+	}
+	return openWorld(b, store, Options{})
+}
+
+// idle parks n cursors on another namespace and returns what waits for their end.
+func (w *world) idle(n int) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	c := w.hub.Cache(things)
+	for range n {
+		_, cur := c.WatchFrom(Query{Namespace: "idle"})
+		wg.Go(func() { _, _ = cur.Next(ctx) })
+	}
+	for parked := 0; parked < n; {
+		c.mu.Lock()
+		if g := c.parked[interest{kind: inNamespace, a: "idle"}]; g != nil {
+			parked = g.members
+		}
+		c.mu.Unlock()
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+func BenchmarkPublish(b *testing.B) {
+	for _, n := range []int{0, 1000} {
+		b.Run(fmt.Sprintf("%d idle watchers", n), func(b *testing.B) {
+			w := benchWorld(b, 1000)
+			defer w.idle(n)()
+			c := w.hub.Cache(things)
+			value := object("ns0/o0", "app=a", "1")
+			rev := w.hub.Revision()
+			b.ReportAllocs()
+			for b.Loop() {
+				rev++
+				w.hub.apply(c, "ns0/o0", rev, newEntry(w.hub.forms, "ns0/o0", rev, value))
+			}
+		})
+	}
+}
+
+func BenchmarkList10k(b *testing.B) {
+	w := benchWorld(b, 10_000)
+	c := w.hub.Cache(things)
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(c.List(Query{}, "", 0).Entries) != 10_000 {
+			b.Fatal("incomplete")
+		}
+	}
+}
+
+func BenchmarkPage500(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		for _, namespace := range []string{"", "ns5"} {
+			b.Run(fmt.Sprintf("of %d in namespace %q", n, namespace), func(b *testing.B) {
+				w := benchWorld(b, n)
+				c := w.hub.Cache(things)
+				start := namespace
+				if start == "" {
+					start = "ns4"
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					if len(c.List(Query{Namespace: namespace}, start, 500).Entries) == 0 {
+						b.Fatal("empty")
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkIdleCursorBytes measures a cursor itself; a goroutine that waits in
+// Next has its stack beside that.
+func BenchmarkIdleCursorBytes(b *testing.B) {
+	w := benchWorld(b, 10)
+	c := w.hub.Cache(things)
+	q := Query{Namespace: "ns1", Labels: labelQuery(b, "app=a").Labels}
+	cursors := make([]*Cursor, 10_000)
+	var before, after runtime.MemStats
+	for b.Loop() {
+		clear(cursors)
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for i := range cursors {
+			cur, err := c.Watch(q, w.hub.Revision())
+			require.NoError(b, err)
+			cursors[i] = cur
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+	}
+	b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/float64(len(cursors)), "B/cursor")
+	runtime.KeepAlive(cursors)
+}
+
+// BenchmarkFanout commits one change and waits until 1000 watchers have it.
+func BenchmarkFanout1000(b *testing.B) {
+	const watchers = 1000
+	w := benchWorld(b, 10)
+	c := w.hub.Cache(things)
+	ctx, cancel := context.WithCancel(context.Background())
+	var readers, seen sync.WaitGroup
+	for range watchers {
+		_, cur := c.WatchFrom(Query{})
+		readers.Go(func() {
+			for {
+				events, err := cur.Next(ctx)
+				if err != nil {
+					return
+				}
+				seen.Add(-len(events))
+			}
+		})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		seen.Add(watchers)
+		w.put(things, "ns0/o0", "", "1")
+		seen.Wait()
+	}
+	cancel()
+	readers.Wait()
+}
