@@ -65,9 +65,11 @@ func (m *matcher) matches(e *Entry) bool {
 	if e == nil || m.none {
 		return false
 	}
-	namespace, name, _ := strings.Cut(e.key, "/")
-	if m.Namespace != "" && m.Namespace != namespace || m.Name != "" && m.Name != name {
-		return false
+	if m.Namespace != "" || m.Name != "" {
+		namespace, name, _ := strings.Cut(e.key, "/")
+		if m.Namespace != "" && m.Namespace != namespace || m.Name != "" && m.Name != name {
+			return false
+		}
 	}
 	if !m.Labels.Empty() && !m.Labels.Matches(e.Label) {
 		return false
