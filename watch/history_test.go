@@ -2,19 +2,23 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
+	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -157,6 +161,42 @@ func TestEveryRevisionFromTheBackend(t *testing.T) {
 	}
 }
 
+func TestHistoryEndsWithAChangeOfAnotherType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newWorld(t, Options{})
+		first.put(things, "a/x", "", "1")
+		first.put(things, "a/x", "", "2")
+		first.put(others, "a/x", "", "1")
+		h, err := Open(t.Context(), first.store, Options{})
+		require.NoError(t, err)
+		defer h.Close()
+		cur, err := h.Cache(things).Watch(Query{}, 1)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		events, err := cur.Next(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"MODIFIED a/x@2 2"}, showEvents(events))
+		assert.Equal(t, storage.Revision(3), cur.Revision())
+	})
+}
+
+// TestRevisionBetweenCacheAndHub looks at a cache that has a change which the
+// hub has not counted yet: what is shown must be called by its revision.
+func TestRevisionBetweenCacheAndHub(t *testing.T) {
+	w := newWorld(t, Options{})
+	c := w.hub.Cache(things)
+	w.put(things, "a/x", "", "1")
+	c.apply("a/x", 2, NewEntry(meta.Key{Namespace: "a", Name: "x"}, 2, object("a/x", "", "2")), time.Now())
+	assert.Equal(t, storage.Revision(1), w.hub.Revision())
+	assert.Equal(t, storage.Revision(2), c.List(Query{}, "", 0).Revision)
+	entries, cur := c.WatchFrom(Query{})
+	assert.Equal(t, []string{"a/x@2 2"}, show(entries))
+	assert.Equal(t, storage.Revision(2), cur.Revision())
+	_, err := c.ListAt(t.Context(), 2, Query{}, "", 0)
+	assert.NoError(t, err)
+}
+
 // resume watches from a revision until there is nothing more.
 func resume(w *world, after storage.Revision) error {
 	cur, err := w.hub.Cache(things).Watch(Query{}, after)
@@ -193,6 +233,7 @@ func TestSlowWatcherIsGoneAndDelaysNobody(t *testing.T) {
 	_, slow := c.WatchFrom(Query{})
 	_, quick := c.WatchFrom(Query{})
 	_, elsewhere := c.WatchFrom(Query{Namespace: "b"})
+	_, bookmarked := c.WatchFrom(Query{Namespace: "b"})
 	drainAll(t, elsewhere)
 	parked := make(chan []string)
 	go func() {
@@ -203,10 +244,13 @@ func TestSlowWatcherIsGoneAndDelaysNobody(t *testing.T) {
 	for i := range 25 {
 		w.put(things, "a/x", "", fmt.Sprint(i))
 		require.Len(t, drainAll(t, quick), 1)
+		// A watcher that wakes up now and then to find nothing has not fallen behind.
+		require.Empty(t, drainAll(t, bookmarked))
+		require.Equal(t, storage.Revision(i+1), bookmarked.Revision())
 	}
 	_, err := slow.Next(t.Context())
 	require.ErrorIs(t, err, ErrGone)
-	// One who waits for something else has not fallen behind.
+	// Nor has one who waits for something else.
 	w.put(things, "b/x", "", "last")
 	assert.Equal(t, []string{"ADDED b/x@26 last"}, <-parked)
 }
@@ -220,38 +264,20 @@ func awaitParked(c *Cache, n int) {
 	}
 }
 
-// cutStore loses the watches of a store: each ends after a few events, some with
-// an error, and while hidden is set they say that history is compacted.
-type cutStore struct {
-	storage.Backend
-	every   int
-	compact bool
-}
-
-func (s *cutStore) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
-	return func(yield func(storage.Event, error) bool) {
-		n := 0
-		for ev, err := range s.Backend.Watch(ctx, prefix, after) {
-			if n++; n > s.every {
-				switch {
-				case s.compact:
-					yield(storage.Event{}, storage.ErrCompacted)
-				case ev.Revision%2 == 0:
-					yield(storage.Event{}, fmt.Errorf("connection lost"))
-				}
-				return
-			}
-			if !yield(ev, err) {
-				return
-			}
-		}
-	}
-}
-
 func TestLostWatchesLeaveNoGap(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
-	w := openWorld(t, &cutStore{Backend: inner, every: 2}, Options{})
-	m := w.churn(rand.New(rand.NewPCG(9, 10)), 12)
+	w := openWorld(t, faulty.Wrap(inner, func(c faulty.Call) faulty.Fault {
+		switch {
+		case c.Op == faulty.OpEvent && c.N%3 == 0:
+			return faulty.Fault{Err: errors.New("connection lost")}
+		case c.Op == faulty.OpEvent && c.N%5 == 0:
+			return faulty.Fault{End: true}
+		case c.Op == faulty.OpWatch && c.N%4 == 0:
+			return faulty.Fault{Err: errors.New("no connection")}
+		}
+		return faulty.Fault{}
+	}), Options{})
+	m := w.churn(rand.New(rand.NewPCG(9, 10)), 40)
 	w.checkEveryResume(m, 0)
 	w.checkEveryList(m, 0)
 }
@@ -270,8 +296,14 @@ func TestLostHistoryShowsAsDifferences(t *testing.T) {
 	for _, key := range []string{"a/changes", "a/goes", "a/goes2", "a/stays"} {
 		commit(key, "1")
 	}
-	gate := &gatedStore{Backend: inner, open: make(chan struct{})}
-	w := openWorld(t, gate, Options{})
+	lost := make(chan struct{})
+	store := faulty.Wrap(inner, func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpWatch && c.N == 1 {
+			return faulty.Fault{Wait: lost, Err: storage.ErrCompacted}
+		}
+		return faulty.Fault{}
+	})
+	w := openWorld(t, store, Options{})
 	c := w.hub.Cache(things)
 	_, cur := c.WatchFrom(Query{})
 	commit("a/goes", "")         // 5
@@ -281,7 +313,7 @@ func TestLostHistoryShowsAsDifferences(t *testing.T) {
 	commit("a/changes", "3")     // 9
 	commit("a/brief", "1")       // 10
 	rev := commit("a/brief", "") // 11
-	close(gate.open)             // now the hub learns that history is lost
+	close(lost)
 	require.NoError(t, w.hub.Wait(t.Context(), rev))
 
 	assert.Equal(t, []string{
@@ -296,28 +328,6 @@ func TestLostHistoryShowsAsDifferences(t *testing.T) {
 	// The watch goes on.
 	w.put(things, "a/more", "", "1")
 	assert.Equal(t, []string{"ADDED a/more@12 1"}, drainAll(t, cur))
-}
-
-// gatedStore holds the first watch until open is closed and then says that its
-// history is compacted.
-type gatedStore struct {
-	storage.Backend
-	open chan struct{}
-	lost bool
-}
-
-func (s *gatedStore) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
-	if s.lost {
-		return s.Backend.Watch(ctx, prefix, after)
-	}
-	s.lost = true
-	return func(yield func(storage.Event, error) bool) {
-		select {
-		case <-s.open:
-			yield(storage.Event{}, storage.ErrCompacted)
-		case <-ctx.Done():
-		}
-	}
 }
 
 func TestBackendClosedEndsEverything(t *testing.T) {
