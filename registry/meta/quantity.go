@@ -189,6 +189,9 @@ func (q Quantity) Sign() int { return q.amount().Sign() }
 // Cmp compares two quantities: -1, 0 or 1.
 func (q Quantity) Cmp(other Quantity) int { return q.amount().Cmp(other.amount()) }
 
+// Equal reports whether two quantities have the same value.
+func (q Quantity) Equal(other Quantity) bool { return q.Cmp(other) == 0 }
+
 // Add returns the sum, written in the form of q.
 func (q Quantity) Add(other Quantity) Quantity {
 	return Quantity{limitNanos(new(big.Int).Add(q.amount(), other.amount())), q.form(other)}

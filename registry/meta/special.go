@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -27,6 +28,16 @@ func (v IntOrString) String() string {
 		return v.Text
 	}
 	return strconv.Itoa(int(v.Int))
+}
+
+// Percent returns the number of a text such as "25%", and whether it is one.
+func (v IntOrString) Percent() (int, bool) {
+	digits, ok := strings.CutSuffix(v.Text, "%")
+	if !v.IsString || !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(digits)
+	return n, err == nil
 }
 
 // APIForm tells package schema how the value is written.

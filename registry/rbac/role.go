@@ -108,6 +108,13 @@ func behavior() registry.Behavior {
 	}
 }
 
+// unsetRules shows no rules as null, the form that clients know.
+func unsetRules(obj *meta.Object) {
+	if rules, ok := obj.Get("rules"); ok && len(obj.List("rules")) == 0 && rules != nil {
+		obj.Set(nil, "rules")
+	}
+}
+
 func createdAt() registry.Column {
 	return registry.Text("Created At", "When it was created.", "metadata", "creationTimestamp")
 }
