@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,8 +14,9 @@ import (
 // and what changed although it is immutable. old is the object before, nil on
 // create. Causes stand in the order of their fields; at most 100 are returned.
 //
-// In structs that come from Go a value that is left out counts as unset, and
-// required means not the zero value (for a pointer: not nil).
+// Metadata is left out: meta.ValidateMetadata knows its rules. In structs that
+// come from Go a value that is left out counts as unset, and required means not
+// the zero value (for a pointer: not nil).
 func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 	if s == nil {
 		return nil
@@ -30,6 +32,9 @@ func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 	slices.SortStableFunc(v.causes, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
 	return v.causes
 }
+
+// objectMeta is the Go type of the standard metadata.
+var objectMeta = reflect.TypeFor[meta.ObjectMeta]()
 
 type validator struct {
 	path    path
@@ -185,8 +190,8 @@ func (v *validator) structure(m, before map[string]any, s *Schema, canonical boo
 			}
 			continue
 		}
-		if s.Embedded && f.Name == "metadata" && f.Schema.Struct.Canonical() {
-			continue
+		if st := f.Schema.Struct; st != nil && st.Go == objectMeta {
+			continue // meta.ValidateMetadata has rules of its own
 		}
 		v.path.field(f.Name)
 		v.value(e, before[f.Name], f.Schema, canonical)
