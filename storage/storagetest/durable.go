@@ -34,6 +34,7 @@ func RunDurable(t *testing.T, open OpenDir) {
 		{"StampsAreKept", "a stamp survives a new start", stampsAreKept},
 	} {
 		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
 			t.Cleanup(func() {
 				if t.Failed() {
 					t.Log("the rule: " + r.says)

@@ -33,11 +33,12 @@ type rule struct {
 
 // Run checks a store against the contract of storage.Backend. open returns an
 // empty store that keeps its history until it is told otherwise; the kit
-// closes it.
+// closes it. The cases run in parallel, each with a store of its own.
 func Run(t *testing.T, open func(t testing.TB) storage.Backend) {
 	for _, group := range [][]rule{readRules(), writeRules(), watchRules(), compactRules(), lifeRules(), modelRules(), brokenRules()} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
 				t.Cleanup(func() {
 					if t.Failed() {
 						t.Log("the rule: " + r.says)
