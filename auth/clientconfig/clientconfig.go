@@ -11,8 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"orch.io/controlplane/auth/exec"
 )
 
 // maxFile bounds what is read, in bytes.
@@ -78,6 +81,9 @@ type User struct {
 	TokenFile             string `json:"tokenFile"`
 	Username              string `json:"username"`
 	Password              string `json:"password"`
+
+	// Exec gets the credentials from a program, instead of the others.
+	Exec *exec.Config `json:"exec"`
 }
 
 // Load reads a file; relative paths in it start at its directory.
@@ -173,7 +179,26 @@ func (c *Config) Remote(cluster Cluster, u User) (*Remote, error) {
 		}
 	}
 	r := &Remote{URL: address, TLS: t, authority: ca}
+	if u.Exec != nil {
+		return r, c.program(r, *u.Exec, cluster)
+	}
 	return r, c.credentials(r, u)
+}
+
+// program makes the credentials come from a program.
+func (c *Config) program(r *Remote, e exec.Config, cluster Cluster) error {
+	e.Dir = c.dir
+	e.Cluster = &exec.Cluster{Server: cluster.Server, TLSServerName: cluster.TLSServerName,
+		InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify, CertificateAuthorityData: r.authority}
+	group, _, _ := strings.Cut(e.APIVersion, "/")
+	for _, x := range cluster.Extensions {
+		if x.Name == group+"/exec" {
+			e.Cluster.Config = x.Extension
+		}
+	}
+	var err error
+	r.program, err = exec.New(e)
+	return err
 }
 
 // Credentials loads what u names; nothing of it is for a server of its own.

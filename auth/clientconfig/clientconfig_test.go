@@ -180,6 +180,42 @@ func TestUser(t *testing.T) {
 	assert.False(t, ok)
 }
 
+func TestExec(t *testing.T) {
+	s, ca := remote(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) })
+	dir := t.TempDir()
+	script := `printf '%s' "$KUBERNETES_EXEC_INFO" > info; echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"abc"}}'`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "plugin.sh"), []byte("cd "+dir+"; "+script), 0o600))
+	parse := func(api string) (*clientconfig.Remote, error) {
+		c, err := clientconfig.Parse([]byte(`
+clusters:
+- name: c
+  cluster:
+    server: `+s.URL+`
+    certificate-authority-data: `+base64.StdEncoding.EncodeToString(ca.PEM())+`
+    extensions: [{name: client.authentication.k8s.io/exec, extension: {a: 1}}]
+users:
+- name: u
+  user:
+    exec: {apiVersion: client.authentication.k8s.io/`+api+`, command: /bin/sh, args: [`+dir+`/plugin.sh], interactiveMode: Never, provideClusterInfo: true}
+`), dir)
+		require.NoError(t, err)
+		return c.Current()
+	}
+	r, err := parse("v1")
+	require.NoError(t, err)
+	caller := r.Caller()
+	defer caller.Close()
+	got, err := caller.Post(context.Background(), nil)
+	require.NoError(t, err)
+	assert.Equal(t, "Bearer abc", string(got))
+	info, err := os.ReadFile(filepath.Join(dir, "info"))
+	require.NoError(t, err)
+	assert.Contains(t, string(info), `"config":{"a":1}`)
+	assert.Contains(t, string(info), `"server":"`+s.URL+`"`)
+	_, err = parse("v9")
+	assert.Error(t, err)
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("clusters: [{name: c, cluster: {server: 'https://a'}}]\nusers: [{name: u, user: {token: a}}]"))
 	f.Add([]byte("a: &a [*a]"))

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"orch.io/controlplane/auth/exec"
 )
 
 // Remote is a server with the credentials for it.
@@ -22,6 +24,7 @@ type Remote struct {
 	authority     []byte
 	authorization string // header value
 	tokenFile     string // instead: read on every request
+	program       *exec.Source
 }
 
 // Authority returns the PEM bundle of the server's authorities, nil for the
@@ -32,11 +35,15 @@ func (r *Remote) Authority() []byte { return r.authority }
 // connections with CloseIdleConnections of an http.Client around it.
 func (r *Remote) Transport() http.RoundTripper {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &transport{r, &http.Transport{
+	base := &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: r.TLS.Clone(), TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
 		MaxResponseHeaderBytes: 1 << 20,
-	}}
+	}
+	if r.program != nil {
+		return r.program.Transport(base)
+	}
+	return &transport{r, base}
 }
 
 type transport struct {
