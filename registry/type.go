@@ -33,6 +33,8 @@ type Version struct {
 	Columns    []Column
 	Deprecated string
 	Served     bool
+
+	proto proto
 }
 
 // GroupResource returns the wire name of the type.

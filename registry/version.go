@@ -189,20 +189,23 @@ type tracker struct {
 	value *apply.Tracker
 }
 
-// HasProtobuf reports whether objects of this version have a protobuf form.
-func (v *Version) HasProtobuf() bool { return false }
-
-// EncodeProtobuf encodes an object with its envelope.
-func (v *Version) EncodeProtobuf(obj *meta.Object, m codec.Media) ([]byte, error) {
-	return nil, errNoProtobuf
+// Proto is the protobuf form of the version's objects, nil if they have none.
+func (v *Version) Proto() *codec.Proto {
+	v.proto.once.Do(func() {
+		if v.NoProtobuf || v.Custom {
+			return
+		}
+		// A kind whose struct has no field numbers is one without the form.
+		v.proto.value, _ = codec.NewProto(v.Schema)
+	})
+	return v.proto.value
 }
 
-// DecodeProtobuf decodes an object from its envelope.
-func (v *Version) DecodeProtobuf(data []byte, l codec.Limits) (map[string]any, error) {
-	return nil, errNoProtobuf
+// proto is made when first needed.
+type proto struct {
+	once  sync.Once
+	value *codec.Proto
 }
-
-var errNoProtobuf = meta.Failure(415, meta.ReasonUnsupportedMediaType, "no protobuf")
 
 // FormName names the version among the forms of an entry that are kept.
 func (v *Version) FormName() string { return v.Name }

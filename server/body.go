@@ -42,7 +42,7 @@ func (r *request) bodyVersion() *registry.Version {
 // refused, as fieldValidation asks.
 func (s *Server) readObject(r *request, validation string) (*meta.Object, error) {
 	v := r.bodyVersion()
-	format, err := codec.ContentType(r.http.Header.Get("Content-Type"), s.names, v.HasProtobuf())
+	format, err := codec.ContentType(r.http.Header.Get("Content-Type"), s.names, v.Proto() != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +70,28 @@ func (s *Server) decode(v *registry.Version, format codec.Format, body []byte) (
 	limits := codec.Limits{Depth: s.limits.Depth}
 	switch format {
 	case codec.Protobuf:
-		tree, err := v.DecodeProtobuf(body, limits)
-		return meta.NewObject(tree), nil, err
+		obj, err := decodeEnvelope(v.Proto(), body, limits)
+		return obj, nil, err
 	case codec.YAML:
 		tree, duplicates, err := codec.DecodeYAML(body, limits)
 		return meta.NewObject(tree), duplicates, err
 	}
 	tree, duplicates, err := codec.DecodeJSON(body, limits)
 	return meta.NewObject(tree), duplicates, err
+}
+
+// decodeEnvelope decodes a protobuf object and the type around it.
+func decodeEnvelope(p *codec.Proto, data []byte, l codec.Limits) (*meta.Object, error) {
+	apiVersion, kind, message, err := codec.OpenEnvelope(data)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := p.Decode(message, l)
+	if err != nil {
+		return nil, err
+	}
+	tree["apiVersion"], tree["kind"] = apiVersion, kind
+	return meta.NewObject(tree), nil
 }
 
 // judgeFields does with unknown and duplicate fields what the mode says
@@ -131,7 +145,11 @@ func (s *Server) readOptions(r *request, kind string) (map[string]any, error) {
 	var tree map[string]any
 	switch format {
 	case codec.Protobuf:
-		tree, err = s.decodeOptions(body, limits)
+		obj, perr := decodeEnvelope(codec.Metas().DeleteOptions, body, limits)
+		if perr != nil {
+			return nil, perr
+		}
+		tree = obj.Tree()
 	case codec.YAML:
 		tree, _, err = codec.DecodeYAML(body, limits)
 	default:

@@ -102,7 +102,7 @@ func quote(text string) string {
 
 // media agrees with the client on the form of the answer.
 func (s *Server) media(r *request, list bool) (codec.Media, error) {
-	offer := codec.Offer{Views: true, List: list, Protobuf: r.version.HasProtobuf()}
+	offer := codec.Offer{Views: true, List: list, Protobuf: r.bodyVersion().Proto() != nil}
 	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	if pretty(r) {
 		m.Pretty = true
@@ -149,11 +149,12 @@ func (s *Server) respondStatus(w *response, r *request, st *meta.Status) error {
 }
 
 func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st *meta.Status) {
-	body, err := s.statusBytes(st, m)
+	body, err := codec.EncodeStatus(nil, st, m.Format)
 	if err != nil {
-		m, body = codec.Media{}, codec.EncodeJSON(nil, st.Object().Tree())
+		m.Format = codec.JSON
+		body, _ = codec.EncodeStatus(nil, st, m.Format) // JSON cannot fail
 	}
-	s.send(w, r, m, code, append(body, '\n'))
+	s.send(w, r, m, code, body)
 }
 
 // fail answers with an error: the one place where errors become HTTP.

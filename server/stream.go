@@ -48,7 +48,7 @@ func (s *Server) prepareWatch(r *request) (*listOptions, codec.Media, error) {
 	if !allowed(&request{http: r.http, version: r.version, sub: r.sub, namespace: r.namespace, verb: "list"}) {
 		return nil, codec.Media{}, methodNotAllowed()
 	}
-	offer := codec.Offer{Views: true, Watch: true, Protobuf: r.version.HasProtobuf()}
+	offer := codec.Offer{Views: true, Watch: true, Protobuf: r.bodyVersion().Proto() != nil}
 	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	if err != nil {
 		return nil, m, err
@@ -212,7 +212,7 @@ func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 
 // fail ends the stream with an ERROR event that carries a Status.
 func (st *stream) fail(status *meta.Status) {
-	body, err := st.server.statusBytes(status, codec.Media{Format: st.media.Format})
+	body, err := codec.EncodeStatus(nil, status, st.media.Format)
 	if err == nil {
 		_, _ = st.out.Write(st.server.frameBytes(st.media, "ERROR", body))
 	}

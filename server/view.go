@@ -2,11 +2,13 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
 )
@@ -33,6 +35,10 @@ func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) 
 	if plain(v, m) {
 		return e.JSON(), nil
 	}
+	if m.Format == codec.Protobuf {
+		message, err := s.message(e, v)
+		return s.envelope(message, v, m), err
+	}
 	return e.Form(formKey(v, m), func() ([]byte, error) {
 		if v.AsStored() && m.Format == codec.JSON {
 			return codec.AppendPartial(nil, e.JSON(), s.names, m.ViewVersion), nil
@@ -45,10 +51,29 @@ func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) 
 	})
 }
 
+// message returns an entry's protobuf message, without envelope, made once.
+func (s *Server) message(e *watch.Entry, v *registry.Version) ([]byte, error) {
+	return e.Form(watch.FormKey{Version: v.FormName(), Media: uint8(codec.Protobuf)}, func() ([]byte, error) {
+		obj, err := s.object(e, v)
+		if err != nil {
+			return nil, err
+		}
+		return v.Proto().Append(nil, obj.Tree()), nil
+	})
+}
+
+// envelope puts what a caller gets of a message around it.
+func (s *Server) envelope(message []byte, v *registry.Version, m codec.Media) []byte {
+	if m.View == codec.Partial {
+		return codec.Envelope(nil, s.names.Group(names.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadata", codec.ProtoPartial(message))
+	}
+	return codec.Envelope(nil, v.GVK().APIVersion(), v.Kind, message)
+}
+
 // objectBytes encodes an object.
 func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m codec.Media) ([]byte, error) {
 	if m.Format == codec.Protobuf {
-		return v.EncodeProtobuf(obj, m)
+		return s.envelope(v.Proto().Append(nil, obj.Tree()), v, m), nil
 	}
 	body := codec.EncodeJSON(nil, obj.Tree())
 	if m.View == codec.Partial {
@@ -58,6 +83,25 @@ func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m codec.Medi
 		return codec.EncodeYAML(body)
 	}
 	return body, nil
+}
+
+// protobufList puts a list of messages together.
+func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
+	messages := make([][]byte, len(entries))
+	for i, e := range entries {
+		message, err := s.message(e, v)
+		if err != nil {
+			return nil, err
+		}
+		if m.View == codec.PartialList {
+			message = codec.ProtoPartial(message)
+		}
+		messages[i] = message
+	}
+	if m.View == codec.PartialList {
+		return codec.ProtoList(nil, s.names.Group(names.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadataList", lm, slices.Values(messages)), nil
+	}
+	return codec.ProtoList(nil, v.ListGVK().APIVersion(), v.ListKind, lm, slices.Values(messages)), nil
 }
 
 // respondEntry answers with one object.
@@ -258,19 +302,7 @@ func (st *stream) frame(kind watch.EventType, e *watch.Entry) ([]byte, error) {
 // frameBytes frames an object as a watch event.
 func (s *Server) frameBytes(m codec.Media, kind string, object []byte) []byte {
 	if m.Format == codec.Protobuf {
-		return pendFrameProtobuf(kind, object)
+		return codec.ProtoFrame(nil, kind, object)
 	}
 	return codec.Frame(nil, kind, object)
-}
-
-// statusBytes encodes a Status.
-func (s *Server) statusBytes(st *meta.Status, m codec.Media) ([]byte, error) {
-	if m.Format == codec.Protobuf {
-		return pendEncodeStatus(st)
-	}
-	body := codec.EncodeJSON(nil, st.Object().Tree())
-	if m.Format == codec.YAML {
-		return codec.EncodeYAML(body)
-	}
-	return body, nil
 }
