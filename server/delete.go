@@ -219,7 +219,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 			return err
 		}
 	}
-	return s.respondStatus(w, r, &meta.Status{Status: "Success", Code: http.StatusOK, Details: &meta.Details{
+	return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: &meta.Details{
 		Group: r.version.Group, Kind: r.version.Plural,
 	}})
 }

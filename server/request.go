@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -30,7 +31,9 @@ type request struct {
 	namespace   string
 	name        string
 	subresource string
+	selected    string // the one name that a list or watch is narrowed to by its field selector
 
+	media   codec.Media           // the form of the answer
 	version *registry.Version     // what resource names, nil if nothing
 	sub     *registry.Subresource // what subresource names, nil if none
 }
@@ -46,7 +49,7 @@ func (r *request) action() auth.Action {
 	return auth.Action{
 		User: r.user, Verb: r.verb, Path: r.path,
 		Group: r.group, Version: r.apiVersion, Resource: r.resource, Subresource: r.subresource,
-		Namespace: r.namespace, Name: r.name,
+		Namespace: r.namespace, Name: r.name + r.selected, // one of them is empty
 	}
 }
 
@@ -89,9 +92,7 @@ func parse(h *http.Request) *request {
 	}
 	r.isResource = true
 	r.verb = resourceVerb(h.Method, r.name != "", streaming || truthy(r.query, "watch"), streaming)
-	if name, ok := singleName(r); ok {
-		r.name = name
-	}
+	r.selected = selectedName(r)
 	return r
 }
 
@@ -120,17 +121,18 @@ func resourceVerb(method string, item, watch, oldForm bool) string {
 	return strings.ToLower(method)
 }
 
-// singleName gives a list or watch that is narrowed to one name by its field
-// selector that name, so that a grant for the name covers it.
-func singleName(r *request) (string, bool) {
-	if r.name != "" || (r.verb != "list" && r.verb != "watch") {
-		return "", false
+// selectedName is the name that a list or watch is narrowed to by its field
+// selector, so that a grant for the name covers it.
+func selectedName(r *request) string {
+	if r.name != "" || (r.verb != "list" && r.verb != "watch") || !r.query.Has("fieldSelector") {
+		return ""
 	}
 	fields, err := meta.ParseFieldSelector(r.query.Get("fieldSelector"))
 	if err != nil {
-		return "", false
+		return ""
 	}
-	return fields.Value("metadata.name")
+	name, _ := fields.Value("metadata.name")
+	return name
 }
 
 // truthy reads a boolean query parameter as the API does: everything but 0 and

@@ -100,14 +100,12 @@ func quote(text string) string {
 	return b.String()
 }
 
-// media agrees with the client on the form of the answer.
-func (s *Server) media(r *request, list bool) (codec.Media, error) {
-	offer := codec.Offer{Views: true, List: list, Protobuf: r.bodyVersion().Proto() != nil}
-	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
-	if pretty(r) {
-		m.Pretty = true
-	}
-	return m, err
+// negotiate agrees with the client on the form of the answer.
+func (s *Server) negotiate(r *request) (err error) {
+	offer := codec.Offer{Views: true, List: r.verb == "list", Protobuf: r.bodyVersion().Proto() != nil}
+	r.media, err = codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
+	r.media.Pretty = r.media.Pretty || pretty(r)
+	return err
 }
 
 // pretty reports whether people will read the answer.
@@ -139,11 +137,8 @@ func (s *Server) header(w *response, r *request, m codec.Media, length int) {
 
 // respondStatus answers with a Status that is no error.
 func (s *Server) respondStatus(w *response, r *request, st *meta.Status) error {
-	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true, Protobuf: true})
-	if err != nil {
-		return err
-	}
-	m.View, m.Pretty = codec.Full, m.Pretty || pretty(r)
+	m := r.media
+	m.View = codec.Full
 	s.sendStatus(w, r, m, http.StatusOK, st)
 	return nil
 }

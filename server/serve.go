@@ -236,6 +236,9 @@ func (s *Server) serveResource(ctx context.Context, w *response, r *request) err
 	if !allowed(r) {
 		return methodNotAllowed()
 	}
+	if err := s.negotiate(r); err != nil {
+		return err
+	}
 	switch r.verb {
 	case "get":
 		return s.get(ctx, w, r)

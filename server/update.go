@@ -94,7 +94,7 @@ func (s *Server) putWithoutVersion(ctx context.Context, w *response, r *request,
 		return err
 	}
 	if live != nil {
-		return meta.Invalid(r.version.GroupKind(), r.name, []meta.Cause{{
+		return meta.Invalid(meta.GroupKind{Group: r.group, Kind: r.resource}, r.name, []meta.Cause{{
 			Reason: meta.CauseInvalid, Field: "metadata.resourceVersion", Message: "Invalid value: 0: must be specified for an update",
 		}})
 	}

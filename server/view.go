@@ -106,10 +106,7 @@ func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m cod
 
 // respondEntry answers with one object.
 func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry) error {
-	m, err := s.media(r, false)
-	if err != nil {
-		return err
-	}
+	m := r.media
 	if r.sub != nil && r.sub.Show != nil {
 		obj, err := s.object(e, r.version)
 		if err != nil {
@@ -117,29 +114,28 @@ func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry)
 		}
 		return s.sendObject(w, r, m, code, r.sub.Show(obj))
 	}
-	var body []byte
-	if m.View == codec.Table {
-		t, err := s.table(r, m)
-		if err != nil {
-			return err
-		}
-		body, err = t.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: formatRevision(e.Revision())}, false)
-		if err != nil {
-			return err
-		}
-	} else if body, err = s.entryBytes(e, r.version, m); err != nil {
+	body, err := s.entryAnswer(r, e)
+	if err != nil {
 		return err
 	}
 	s.send(w, r, m, code, body)
 	return nil
 }
 
+func (s *Server) entryAnswer(r *request, e *watch.Entry) ([]byte, error) {
+	if r.media.View != codec.Table {
+		return s.entryBytes(e, r.version, r.media)
+	}
+	t, err := s.table(r, r.media)
+	if err != nil {
+		return nil, err
+	}
+	return t.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: formatRevision(e.Revision())}, false)
+}
+
 // respondObject answers with an object that is not stored.
 func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Object) error {
-	m, err := s.media(r, false)
-	if err != nil {
-		return err
-	}
+	m := r.media
 	return s.sendObject(w, r, m, code, obj)
 }
 
@@ -162,10 +158,7 @@ func (s *Server) sendObject(w *response, r *request, m codec.Media, code int, ob
 
 // respondList answers with a page.
 func (s *Server) respondList(w *response, r *request, p *listPage) error {
-	m, err := s.media(r, true)
-	if err != nil {
-		return err
-	}
+	m := r.media
 	lm := codec.ListMeta{ResourceVersion: formatRevision(p.Revision), Continue: p.token, KeepContinue: r.version.Custom}
 	if p.remaining >= 0 {
 		lm.Remaining = &p.remaining
@@ -174,6 +167,7 @@ func (s *Server) respondList(w *response, r *request, p *listPage) error {
 		return s.streamList(w, r, p.Entries, m, lm)
 	}
 	var body []byte
+	var err error
 	switch {
 	case m.View == codec.Table:
 		t, terr := s.table(r, m)

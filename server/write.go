@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"orch.io/controlplane/admission"
@@ -133,6 +134,10 @@ func (s *Server) catchUp(ctx context.Context) error {
 func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) error {
 	v := w.version
 	v.Defaults(obj)
+	for _, text := range v.Warnings(obj, live) {
+		w.notes.warn(text)
+	}
+	dropRepeatedOwners(obj)
 	if w.own != nil {
 		if err := w.own(live, obj); err != nil {
 			return err
@@ -142,16 +147,13 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 	if err := s.admission.Mutate(ctx, request); err != nil {
 		return denied(request, err)
 	}
+	v.Fit(ctx, obj, live, w.sub)
 	if unknown, faults := v.Conform(obj); len(unknown) > 0 || len(faults) > 0 {
 		return meta.Internal(fmt.Errorf("admission made fields that %s does not have: %v %v", v.Kind, unknown, faults))
 	}
 	v.Defaults(obj)
-	v.Fit(ctx, obj, live, w.sub)
 	if causes := v.Faults(ctx, obj, live, w.sub); len(causes) > 0 {
 		return meta.Invalid(v.GroupKind(), obj.Name(), causes)
-	}
-	for _, text := range v.Warnings(obj, live) {
-		w.notes.warn(text)
 	}
 	if err := s.admission.Validate(ctx, request); err != nil {
 		return denied(request, err)
@@ -203,7 +205,7 @@ func (s *Server) initialize(w *write, obj *meta.Object) {
 // inherit gives a changed object the metadata that writes cannot change.
 func inherit(obj, live *meta.Object) {
 	m, old := obj.Metadata(), live.Metadata()
-	for _, f := range []string{"uid", "creationTimestamp", "generation", "generateName", "namespace"} {
+	for _, f := range []string{"uid", "creationTimestamp", "generation", "namespace"} {
 		keep(m, old, f)
 	}
 	for _, f := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
@@ -213,6 +215,20 @@ func inherit(obj, live *meta.Object) {
 	}
 	delete(m, "selfLink")
 	keep(m, old, "resourceVersion")
+}
+
+// dropRepeatedOwners leaves each owner in metadata.ownerReferences once; the
+// caller is warned about the others.
+func dropRepeatedOwners(obj *meta.Object) {
+	list := obj.List("metadata", "ownerReferences")
+	for i := 0; i < len(list); i++ {
+		for j := len(list) - 1; j > i; j-- {
+			if meta.Equal(list[i], list[j]) {
+				list = slices.Delete(slices.Clone(list), j, j+1)
+				obj.Metadata()["ownerReferences"] = list
+			}
+		}
+	}
 }
 
 func keep(m, old map[string]any, field string) {

@@ -90,7 +90,10 @@ func namespaces(p names.Profile) *registry.Kind {
 			Prepare: func(_ context.Context, obj, old *meta.Object) {
 				prepareNamespace(p, obj, old)
 			},
-			Terminate:    func(obj *meta.Object) { obj.Set(NamespaceTerminating, "status", "phase") },
+			Terminate: func(obj *meta.Object) {
+				obj.Set(NamespaceTerminating, "status", "phase")
+				obj.Delete("metadata", "deletionGracePeriodSeconds")
+			},
 			Held:         func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
 			Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers}},
 		},
