@@ -280,12 +280,16 @@ func (d *protoDecoder) special(kind protoKind, data []byte) (any, error) {
 // The years that RFC 3339 can say.
 const minSecond, maxSecond = -62167219200, 253402300799
 
+// wireTime returns a time as JSON writes it; the epoch itself is no time.
 func wireTime(kind protoKind, seconds, nanos int64) (any, error) {
-	if seconds == 0 && nanos == 0 {
-		return nil, nil
-	}
 	if seconds < minSecond || seconds > maxSecond || nanos < 0 || nanos > 999_999_999 {
 		return nil, badProto("a time out of range")
+	}
+	if nanos -= nanos % 1000; kind == kindTime {
+		nanos = 0
+	}
+	if seconds == 0 && nanos == 0 {
+		return nil, nil
 	}
 	t := time.Unix(seconds, nanos)
 	if kind == kindMicroTime {
