@@ -231,13 +231,11 @@ func bare(t reflect.Type) reflect.Type {
 	return t
 }
 
-// tagNumber returns the number in a protobuf tag, 0 without one.
+// tagNumber returns the number in a protobuf tag, "bytes,1,opt,name=x" or the
+// number alone; 0 without one.
 func tagNumber(sf reflect.StructField) protowire.Number {
 	parts := strings.Split(sf.Tag.Get("protobuf"), ",")
-	if len(parts) < 2 {
-		return 0
-	}
-	n, err := strconv.Atoi(parts[1])
+	n, err := strconv.Atoi(parts[min(1, len(parts)-1)])
 	if err != nil || n < 1 || n > 1<<29-1 {
 		return 0
 	}
