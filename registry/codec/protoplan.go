@@ -215,8 +215,10 @@ func (c *protoCompiler) plain(s *schema.Schema, t reflect.Type) (v protoValue, e
 		v.kind = kindMessage
 		v.message, err = c.message(s.Struct)
 		return v, err
-	case s.Type == schema.Array && t.Kind() == reflect.Slice && t.Name() != "":
-		v.kind = kindWrapped // a named list type is a message with the list in field 1
+	case s.Type == schema.Array && t.Kind() == reflect.Slice:
+		// A list in a map, in a list or of a named type is a message with the
+		// list in field 1.
+		v.kind = kindWrapped
 		v.items = &protoField{number: 1, many: list}
 		v.items.value, err = c.value(s.Items, bare(t.Elem()))
 		return v, err
