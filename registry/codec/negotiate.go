@@ -70,11 +70,14 @@ type clause struct {
 // An empty header and */* mean JSON. Errors are 406 *meta.Status. (Spec:
 // conventions, content negotiation.)
 func Negotiate(accept string, p names.Profile, offer Offer) (Media, error) {
-	if accept == "" || accept == "*/*" || accept == "application/json" {
-		return Media{}, nil
-	}
 	if len(accept) > maxAcceptBytes {
 		return Media{}, notAcceptable(p, offer)
+	}
+	switch first, _, _ := strings.Cut(accept, ","); { // of full quality
+	case accept == "", first == "*/*", first == "application/json":
+		return Media{}, nil
+	case offer.Protobuf && first == p.ProtobufType():
+		return Media{Format: Protobuf}, nil
 	}
 	view := false // some view was asked for
 	for _, c := range parseAccept(accept) {

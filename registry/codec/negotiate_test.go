@@ -24,6 +24,9 @@ func TestNegotiate(t *testing.T) {
 	}{
 		{"", item, codec.Media{}},
 		{"*/*", item, codec.Media{}},
+		{"application/json, */*", item, codec.Media{}},
+		{"application/json,application/yaml", item, codec.Media{}},
+		{"*/*;q=0.1,application/yaml;q=0.2", item, codec.Media{Format: codec.YAML}},
 		{"application/*", item, codec.Media{}},
 		{"text/html, application/json;q=0.5", item, codec.Media{}},
 		{"text/html, */*;q=0.1", item, codec.Media{}},

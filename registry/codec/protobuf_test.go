@@ -108,6 +108,28 @@ func TestProtobufRefused(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestProtobufFieldSets(t *testing.T) {
+	p := sampleProto(t)
+	entry := func(set string) []byte {
+		tree := map[string]any{"metadata": map[string]any{"managedFields": []any{map[string]any{"manager": "m", "fieldsV1": meta.RawJSON(set)}}}}
+		return p.Append(nil, tree)
+	}
+	for sent, want := range map[string]any{
+		`{"f:a":{}}`:     meta.RawJSON(`{"f:a":{}}`),
+		` {"f:a" : {}} `: meta.RawJSON(`{"f:a":{}}`),
+		`[1]`:            []any{int64(1)},
+	} {
+		tree, err := p.Decode(entry(sent), codec.Limits{})
+		require.NoError(t, err, sent)
+		managed := meta.NewObject(tree).List("metadata", "managedFields")
+		require.Equal(t, want, managed[0].(map[string]any)["fieldsV1"], sent)
+	}
+	for _, bad := range []string{`{`, `{} x`, ``, `{"a":"\x"}`} {
+		_, err := p.Decode(entry(bad), codec.Limits{})
+		require.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err), bad)
+	}
+}
+
 func TestEnvelope(t *testing.T) {
 	// The body that the golden transcripts send.
 	const golden = "k8s\x00\n\x0f\n\x02v1\x12\tConfigMap\x12\x0e\n\x04\n\x02pb\x12\x06\n\x01a\x12\x011\x1a\x00\"\x00"

@@ -270,8 +270,11 @@ func (d *protoDecoder) special(kind protoKind, data []byte) (any, error) {
 	case kindDuration:
 		return time.Duration(nums[1]).String(), nil
 	}
-	if texts[1] == nil {
+	switch {
+	case texts[1] == nil:
 		return nil, nil
+	case kind == kindFields:
+		return decodeFields(texts[1], Limits{Depth: d.limits.Depth})
 	}
 	v, _, err := DecodeValue(texts[1], Limits{Depth: d.limits.Depth})
 	return v, err

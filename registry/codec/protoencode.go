@@ -171,7 +171,7 @@ func (v *protoValue) appendMessage(dst []byte, x any, keys []string) []byte {
 		return protowire.AppendString(append(dst, 0x0a), s)
 	case kindIntOrString:
 		return appendIntOrString(dst, x)
-	case kindRaw:
+	case kindRaw, kindFields:
 		if x != nil {
 			at := len(dst) + 1
 			return closeLength(EncodeValue(append(dst, 0x0a, 0), x), at)

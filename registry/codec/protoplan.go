@@ -69,7 +69,8 @@ const (
 	kindMicroTime
 	kindQuantity
 	kindIntOrString
-	kindRaw // RawExtension, FieldsV1, JSON: any JSON value in the bytes of field 1
+	kindRaw    // RawExtension, JSON: any JSON value in the bytes of field 1
+	kindFields // FieldsV1: the same, kept as text
 	kindDuration
 )
 
@@ -187,7 +188,9 @@ func (c *protoCompiler) value(s *schema.Schema, t reflect.Type) (v protoValue, e
 		return protoValue{kind: kindIntOrString}, nil
 	case schema.Bytes:
 		return protoValue{kind: kindBytes}, nil
-	case schema.Raw, schema.Fields:
+	case schema.Fields:
+		return protoValue{kind: kindFields}, nil
+	case schema.Raw:
 		if t.Kind() != reflect.Interface {
 			return protoValue{kind: kindRaw}, nil
 		}

@@ -154,7 +154,7 @@ func (q Quantity) String() string {
 	if q.Sign() == 0 {
 		return "0"
 	}
-	if q.format == binarySI && q.nanos.CmpAbs(new(big.Int).Mul(big.NewInt(1024), nano())) >= 0 {
+	if q.format == binarySI && q.Whole() && q.nanos.CmpAbs(new(big.Int).Mul(big.NewInt(1024), nano())) >= 0 {
 		m, power := strip(roundUp(q.nanos), 1024, len(binarySuffixes)-1)
 		return m.String() + binarySuffixes[power]
 	}
