@@ -254,7 +254,7 @@ func Clashes(types []*Type) error {
 	var faults []error
 	for _, t := range types {
 		words := append([]string{t.Plural, t.Singular}, t.ShortNames...)
-		for _, w := range slices.Compact(words) {
+		for _, w := range words {
 			other := taken[word{t.Group, w}]
 			if other != nil && other != t {
 				faults = append(faults, fmt.Errorf("kind %s and kind %s share the name %q", other.GroupKind(), t.GroupKind(), w))

@@ -218,6 +218,9 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 		}
 		types = append(types, t)
 	}
+	if err := registry.Clashes(types); err != nil {
+		faults = append(faults, err)
+	}
 	return types, errors.Join(faults...)
 }
 

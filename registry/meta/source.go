@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-//go:embed objectmeta.go time.go quantity.go special.go labelselector.go condition.go
+//go:embed *.go
 var source embed.FS
 
 // Source returns the Go files whose comments document the types that kinds are

@@ -273,3 +273,10 @@ func TestImmutable(t *testing.T) {
 	first := tree(t, `{"spec":{}}`)
 	assert.Empty(t, causesOf(s, tree(t, `{"spec":{"a":"late"}}`), first), "an unset value may be set once")
 }
+
+func TestUpdateKeepsWhatTheSchemaDoesNotKnow(t *testing.T) {
+	s := with(object(nil, "a", str(), "o", with(object(nil, "b", str(), "c", str()), func(s *Schema) { s.Preserve = true })), func(s *Schema) { s.Preserve = true })
+	dst := tree(t, `{"a":"1","x":"free","o":{"b":"1","c":"2","y":"free"}}`)
+	s.Update(dst, tree(t, `{"o":{"b":"changed"}}`))
+	assert.JSONEq(t, `{"x":"free","o":{"b":"changed","y":"free"}}`, text(t, dst))
+}

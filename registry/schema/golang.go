@@ -187,6 +187,10 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 		}
 		path := append(slices.Clone(index), i)
 		if inner, ok := inlined(sf, jsonName, opts); ok {
+			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
+				b.fault(at{t, sf.Name}, "a pointer to an unexported struct cannot be inline")
+				continue
+			}
 			if inner.Kind() == reflect.Struct {
 				b.addFields(st, inner, path, optional || sf.Type.Kind() == reflect.Pointer)
 				continue

@@ -177,6 +177,10 @@ func (c *planner) addFields(p *plan, t reflect.Type, index []int, optional bool)
 		}
 		path := append(append([]int(nil), index...), i)
 		if inner, ok := inlined(sf, jsonName, opts); ok {
+			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer || inner.Kind() != reflect.Struct {
+				c.faults = append(c.faults, &FieldError{t, sf.Name, errors.New("cannot be inline")})
+				continue
+			}
 			c.addFields(p, inner, path, optional || sf.Type.Kind() == reflect.Pointer)
 			continue
 		}
