@@ -57,6 +57,7 @@ func (s *Server) readObject(r *request, validation string) (*meta.Object, error)
 	if err := checkKind(obj, v); err != nil {
 		return nil, err
 	}
+	r.record.sent(objectJSON(obj))
 	unknown, faults := v.Conform(obj)
 	if len(faults) > 0 {
 		return nil, v.Misfit(faults)
@@ -161,5 +162,6 @@ func (s *Server) readOptions(r *request, kind string) (map[string]any, error) {
 	if k := meta.NewObject(tree).Kind(); k != "" && k != kind {
 		return nil, meta.BadRequest("the body holds a %s, not %s", k, kind)
 	}
+	r.record.sent(objectJSON(meta.NewObject(tree)))
 	return tree, nil
 }

@@ -63,7 +63,7 @@ type Builder struct {
 	Checks map[string]func(context.Context) error
 
 	// Audit receives what happens; nil records nothing.
-	Audit Auditor
+	Audit auth.Auditor
 
 	// Logger receives what an operator should know; nil discards.
 	Logger *slog.Logger

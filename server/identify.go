@@ -26,6 +26,9 @@ func (s *Server) impersonate(r *request) error {
 		return nil
 	}
 	r.impersonator, r.user = r.user, user
+	if r.record.trail != nil {
+		r.record.trail.Impersonate(user)
+	}
 	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
 	return nil
 }

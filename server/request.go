@@ -20,6 +20,8 @@ type request struct {
 	user  *auth.User
 	notes *notes // warnings and audit annotations
 
+	record record
+
 	impersonator *auth.User // who acts as user, nil if user itself
 
 	verb        string // get, list, watch, create, ...; the HTTP method in lower case where no API verb fits

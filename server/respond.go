@@ -144,6 +144,7 @@ func (s *Server) respondStatus(w *response, r *request, st *meta.Status) error {
 }
 
 func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st *meta.Status) {
+	r.record.answered(objectJSON(st.Object()))
 	body, err := codec.EncodeStatus(nil, st, m.Format)
 	if err != nil {
 		m.Format = codec.JSON
@@ -155,6 +156,7 @@ func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st
 // fail answers with an error: the one place where errors become HTTP.
 func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 	st := s.status(r, err)
+	r.record.outcome.Err = st
 	out, ok := w.(*response)
 	if !ok {
 		out = &response{ResponseWriter: w}

@@ -34,7 +34,7 @@ type Server struct {
 	authorizer    auth.Authorizer
 	admission     admission.Chain
 	handlers      map[string]Handler
-	audit         Auditor
+	audit         auth.Auditor
 	metrics       *metrics
 	client        *client
 	loops         []Loop
@@ -73,20 +73,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	out := &response{ResponseWriter: w}
 	done := s.observe(r, out)
 	defer done()
+	defer s.endRecord(out, r)
 	defer func() {
 		if p := recover(); p != nil {
+			r.record.outcome.Panicked = true
 			s.recovered(out, r, p)
 		}
 	}()
-	if err := s.identify(r); err != nil {
-		s.fail(out, r, err)
-		return
-	}
-	if err := s.authorize(r.http.Context(), r); err != nil {
+	if err := s.vet(out, r); err != nil {
 		s.fail(out, r, err)
 		return
 	}
 	s.route(out, r)
+}
+
+// vet finds out who calls, as whom, and whether that is allowed.
+func (s *Server) vet(w *response, r *request) error {
+	err := s.identify(r)
+	s.beginRecord(w, r)
+	if err != nil {
+		return err
+	}
+	if err := s.impersonate(r); err != nil {
+		return err
+	}
+	return s.authorize(r.http.Context(), r)
 }
 
 // enter counts a request in, unless the server is closing.
@@ -120,7 +131,7 @@ func (s *Server) identify(r *request) error {
 	}
 	r.user = user
 	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
-	return s.impersonate(r)
+	return nil
 }
 
 func unauthorized() *meta.Status {
@@ -129,12 +140,19 @@ func unauthorized() *meta.Status {
 
 // authorize asks whether the caller may do what the request asks for.
 func (s *Server) authorize(ctx context.Context, r *request) error {
-	return s.allow(ctx, r.action())
+	a := r.action()
+	decision, reason, err := s.authorizer.Authorize(ctx, a)
+	r.record.decided(s.names, decision == auth.Allow, reason)
+	return s.judge(a, decision, reason, err)
 }
 
 // allow turns anything but Allow into 403.
 func (s *Server) allow(ctx context.Context, a auth.Action) error {
 	decision, reason, err := s.authorizer.Authorize(ctx, a)
+	return s.judge(a, decision, reason, err)
+}
+
+func (s *Server) judge(a auth.Action, decision auth.Decision, reason string, err error) error {
 	if decision == auth.Allow {
 		return nil
 	}

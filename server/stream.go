@@ -143,6 +143,7 @@ func (st *stream) start() {
 	h.Set("Cache-Control", "no-cache, private")
 	st.request.notes.header(h)
 	st.out.WriteHeader(http.StatusOK)
+	st.request.record.started(http.StatusOK)
 }
 
 // follow sends changes until the watch ends: a batch, then one flush.

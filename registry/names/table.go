@@ -45,6 +45,8 @@ const (
 	SignerNodeServing   = "orch.io/nodeagent-serving"
 	SignerLegacyUnknown = "orch.io/legacy-unknown"
 	ExecInfoEnv         = "ORCH_EXEC_INFO"
+	AuditDecision       = "authorization.orch.io/decision"
+	AuditReason         = "authorization.orch.io/reason"
 	Service             = "orch"
 )
 

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"maps"
+	"net/http"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// auditIDHeader names a request in the audit's records.
+const auditIDHeader = "Audit-Id"
+
+// record is what a request leaves for the audit: nothing in a server without
+// one, whose trail is nil.
+type record struct {
+	trail   auth.Trail
+	outcome auth.Outcome
+}
+
+// beginRecord starts the record of a request whose caller, or that it has none,
+// is known.
+func (s *Server) beginRecord(w http.ResponseWriter, r *request) {
+	if s.audit == nil {
+		return
+	}
+	r.record.trail = s.audit.Begin(r.http, r.action())
+	w.Header().Set(auditIDHeader, r.record.trail.ID())
+}
+
+// endRecord completes the record with how the request ended.
+func (s *Server) endRecord(w *response, r *request) {
+	t := r.record.trail
+	if t == nil {
+		return
+	}
+	r.notes.mu.Lock()
+	annotations := maps.Clone(r.notes.annotations)
+	r.notes.mu.Unlock()
+	for key, value := range annotations {
+		t.Annotate(key, value)
+	}
+	r.record.outcome.Code = w.code
+	t.Complete(r.record.outcome)
+}
+
+// decided records what the authorizer said.
+func (c *record) decided(p names.Profile, allowed bool, reason string) {
+	if c.trail == nil {
+		return
+	}
+	decision := "forbid"
+	if allowed {
+		decision = "allow"
+	}
+	c.trail.Annotate(p.Wire(names.AuditDecision), decision)
+	c.trail.Annotate(p.Wire(names.AuditReason), reason)
+}
+
+// sent records the object of the request; body gives its JSON.
+func (c *record) sent(body func() []byte) {
+	if c.trail != nil {
+		c.trail.Request(body)
+	}
+}
+
+// answered keeps how to get the JSON of the answer.
+func (c *record) answered(body func() []byte) {
+	if c.trail != nil {
+		c.outcome.Response = body
+	}
+}
+
+// started records that a watch has begun.
+func (c *record) started(code int) {
+	if c.trail != nil {
+		c.trail.Started(code)
+	}
+}
+
+// objectJSON returns what gives the JSON of an object as it is now.
+func objectJSON(obj *meta.Object) func() []byte {
+	return func() []byte { return codec.EncodeJSON(nil, obj.Tree()) }
+}
