@@ -93,7 +93,7 @@ func TestHistoryInLevels(t *testing.T) {
 		if round > 0 {
 			c.check(floor)
 		}
-		c.write(r, 700)
+		c.write(r, 400)
 		c.check(floor)
 		floor = c.events[len(c.events)-300].Revision
 		if round == 3 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -212,6 +213,7 @@ func watchFuture(s *store) {
 		events, err := collect(ctx, s.Backend, "a", after, 3)
 		got <- answer{events, err}
 	}()
+	time.Sleep(20 * time.Millisecond) // most likely the watch waits by now
 	h := newHistory(first)
 	h.add("a", []byte("0"), first)
 	for h.newest() < after+3 {

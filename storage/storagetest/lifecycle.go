@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -133,6 +134,7 @@ func closeWhileBusy(s *store) {
 				if errs[i] = busy(s, i); errs[i] != nil {
 					return
 				}
+				runtime.Gosched() // readers that never wait would starve the writers
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -156,6 +157,7 @@ func increment(ctx context.Context, b storage.Backend, key string) error {
 		if err != nil {
 			return err
 		}
+		runtime.Gosched() // so that others come in between
 		_, err = b.Commit(ctx, storage.Write{Key: key, Value: []byte(strconv.Itoa(n + 1)), Expect: rec.Revision})
 		var lost *storage.ConflictError
 		if !errors.As(err, &lost) {
