@@ -44,9 +44,6 @@ func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any,
 	if err != nil {
 		return nil, err
 	}
-	if len(ops) == 0 {
-		return obj, nil
-	}
 	run := patchRun{root: meta.Clone(obj), budget: limits.Copied}
 	if reachesInto(ops) {
 		run.root = expand(run.root)

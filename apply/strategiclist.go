@@ -53,15 +53,22 @@ func (m *strategic) list(orig, patch []any, s *schema.Schema) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	orig, patch, err = m.special(orig, patch, key)
+	merged, rest, order, err := m.join(orig, patch, key, s.Items)
 	if err != nil {
 		return nil, err
 	}
-	merged, order, err := m.mergeItems(orig, patch, key, s.Items)
+	return arrange(merged, order, rest, key), nil
+}
+
+// join merges the items of patch into orig: rest is what is left of orig, the
+// head of merged, and order lists the keys of the patch.
+func (m *strategic) join(orig, patch []any, key string, items *schema.Schema) (merged, rest, order []any, err error) {
+	rest, patch, err = m.special(orig, patch, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	return arrange(merged, order, orig, key), nil
+	merged, order, err = m.mergeItems(rest, patch, key, items)
+	return merged, rest, order, err
 }
 
 // mergeKey returns the merge key of a list of objects, "" for one of scalars.
@@ -250,9 +257,12 @@ func (m *strategic) orderedList(orig, patch map[string]any, name string, order [
 	case isList && !wasList:
 		merged = clean(items).([]any)
 	case isList && mergeable:
-		if merged, err = m.list(slices.Clone(before), items, s); err != nil {
+		if merged, _, _, err = m.join(slices.Clone(before), items, key, s.Items); err != nil {
 			return err
 		}
+		// Where items went, the clients' own merge takes the first new ones
+		// for old: they stand behind the others then.
+		before = merged[:min(len(before), len(merged))]
 	case isList:
 		merged = clean(items).([]any)
 	}
