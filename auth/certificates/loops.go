@@ -1,0 +1,268 @@
+package certificates
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"time"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/certificates"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Times of requests.
+const (
+	// DefaultDuration is the longest validity if a Signer names none.
+	DefaultDuration = 365 * 24 * time.Hour
+	minDuration     = 10 * time.Minute
+	decidedLife     = time.Hour
+	pendingLife     = 24 * time.Hour
+	askAgain        = 30 * time.Second
+)
+
+func requests(p names.Profile) meta.GroupResource {
+	return meta.GroupResource{Group: p.Group(names.GroupCertificates), Resource: resource}
+}
+
+// loop is a loop over requests, by name.
+func loop(p names.Profile, name string, reconcile func(ctx context.Context, c registry.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error)) registry.Loop {
+	r := requests(p)
+	return registry.Loop{
+		Name:  name,
+		Types: []meta.GroupResource{r},
+		Observe: func(c registry.Change) []string {
+			if c.Object == nil {
+				return nil
+			}
+			return []string{c.Key.Name}
+		},
+		Reconcile: func(ctx context.Context, c registry.Client, name string) (time.Duration, error) {
+			o, err := c.Get(ctx, r, meta.Key{Name: name})
+			if err == nil {
+				var again time.Duration
+				if again, err = reconcile(ctx, c, r, o); err == nil {
+					return again, nil
+				}
+			}
+			if meta.IsNotFound(err) || meta.IsConflict(err) {
+				return 0, nil // gone, or changed: then the loop sees it again
+			}
+			return 0, err
+		},
+	}
+}
+
+// parse returns what a request asks for.
+func parse(o *meta.Object) (*x509.CertificateRequest, error) {
+	data, err := base64.StdEncoding.DecodeString(o.String("spec", "request"))
+	if err != nil {
+		return nil, err
+	}
+	return certificates.ParseRequest(data)
+}
+
+func condition(o *meta.Object, kind string) bool {
+	found := false
+	conditions(o, func(c *meta.Object) { found = found || c.String("type") == kind })
+	return found
+}
+
+func conditions(o *meta.Object, f func(c *meta.Object)) {
+	for _, v := range o.List("status", "conditions") {
+		if m, ok := v.(map[string]any); ok {
+			f(meta.NewObject(m))
+		}
+	}
+}
+
+// decide returns a change that adds a condition; it fails if the request was
+// decided meanwhile.
+func decide(kind, reason, message string) func(*meta.Object) error {
+	return func(o *meta.Object) error {
+		for _, k := range []string{certificates.Denied, certificates.Failed, kind} {
+			if condition(o, k) {
+				return errDecided
+			}
+		}
+		c := map[string]any{"type": kind, "status": "True", "reason": reason, "message": message}
+		o.Set(append(o.List("status", "conditions"), c), "status", "conditions")
+		return nil
+	}
+}
+
+var errDecided = errors.New("decided meanwhile")
+
+// Approver returns the loop that approves requests of node agents for client
+// certificates, if the authorizer lets who asked create
+// certificatesigningrequests/nodeclient, or /selfnodeclient for a certificate of
+// its own name.
+func Approver(a auth.Authorizer, p names.Profile) registry.Loop {
+	return loop(p, "certificate-approver", func(ctx context.Context, c registry.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+		if condition(o, certificates.Approved) || condition(o, certificates.Denied) || o.String("status", "certificate") != "" ||
+			o.String("spec", "signerName") != p.Wire(names.SignerClientNode) {
+			return 0, nil
+		}
+		req, err := parse(o)
+		if err != nil || Check(names.SignerClientNode, req, o.Strings("spec", "usages")) != nil {
+			return 0, nil
+		}
+		message := ""
+		switch {
+		case req.Subject.CommonName == o.String("spec", "username") && mayCreate(ctx, a, r, o, "selfnodeclient"):
+			message = "Auto approving self node agent client certificate after SubjectAccessReview."
+		case mayCreate(ctx, a, r, o, "nodeclient"):
+			message = "Auto approving node agent client certificate after SubjectAccessReview."
+		default:
+			return askAgain, nil // the right may come later
+		}
+		_, err = c.Update(ctx, r, meta.Key{Name: o.Name()}, "approval", decide(certificates.Approved, "AutoApproved", message))
+		if errors.Is(err, errDecided) {
+			return 0, nil
+		}
+		return 0, err
+	})
+}
+
+func mayCreate(ctx context.Context, a auth.Authorizer, r meta.GroupResource, o *meta.Object, sub string) bool {
+	u := &auth.User{Name: o.String("spec", "username"), UID: o.String("spec", "uid"), Groups: o.Strings("spec", "groups")}
+	for k := range o.Map("spec", "extra") {
+		if u.Extra == nil {
+			u.Extra = map[string][]string{}
+		}
+		u.Extra[k] = o.Strings("spec", "extra", k)
+	}
+	d, _, _ := a.Authorize(ctx, auth.Action{User: u, Verb: "create", Group: r.Group, Version: "*", Resource: r.Resource, Subresource: sub})
+	return d == auth.Allow
+}
+
+// Signer signs approved requests for the built-in signers.
+type Signer struct {
+	// Authority signs for all built-in signers but those in Authorities.
+	Authority *Authority
+	// Authorities by the spec name of a signer (names.SignerClient, ...); nil
+	// for a signer that signs nothing.
+	Authorities map[string]*Authority
+	// MaxDuration bounds the validity; zero is DefaultDuration.
+	MaxDuration time.Duration
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Loop returns the loop that signs. A request that breaks the rules of its
+// signer gets the condition Failed.
+func (s Signer) Loop(p names.Profile) registry.Loop {
+	return loop(p, "certificate-signer", func(ctx context.Context, c registry.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+		if !condition(o, certificates.Approved) || condition(o, certificates.Denied) || condition(o, certificates.Failed) ||
+			o.String("status", "certificate") != "" {
+			return 0, nil
+		}
+		signer, a := s.find(o.String("spec", "signerName"), p)
+		if a == nil {
+			return 0, nil
+		}
+		key, usages := meta.Key{Name: o.Name()}, o.Strings("spec", "usages")
+		req, err := parse(o)
+		if err == nil {
+			err = Check(signer, req, usages)
+		}
+		if err != nil {
+			_, err = c.Update(ctx, r, key, "status", decide(certificates.Failed, "SignerValidationFailure", err.Error()))
+			if errors.Is(err, errDecided) {
+				return 0, nil
+			}
+			return 0, err
+		}
+		cert, err := a.Sign(req, usages, s.duration(o), s.now())
+		if err != nil {
+			return 0, err
+		}
+		_, err = c.Update(ctx, r, key, "status", func(o *meta.Object) error {
+			if o.String("status", "certificate") == "" {
+				o.Set(base64.StdEncoding.EncodeToString(cert), "status", "certificate")
+			}
+			return nil
+		})
+		return 0, err
+	})
+}
+
+func (s Signer) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// find returns the spec name of a signer and its authority, nil if it is none
+// of ours.
+func (s Signer) find(wire string, p names.Profile) (string, *Authority) {
+	for _, n := range []string{names.SignerClient, names.SignerClientNode, names.SignerNodeServing, names.SignerLegacyUnknown} {
+		if p.Wire(n) != wire {
+			continue
+		}
+		if a, ok := s.Authorities[n]; ok {
+			return n, a
+		}
+		return n, s.Authority
+	}
+	return "", nil
+}
+
+// duration is the smaller of the limit and what is asked for.
+func (s Signer) duration(o *meta.Object) time.Duration {
+	most := s.MaxDuration
+	if most <= 0 {
+		most = DefaultDuration
+	}
+	if asked := o.Int("spec", "expirationSeconds"); asked > 0 && asked < int64(most/time.Second) {
+		most = max(time.Duration(asked)*time.Second, minDuration)
+	}
+	return most
+}
+
+// Cleaner returns the loop that removes requests: decided ones an hour after
+// their last change of state, pending ones after a day, and any whose
+// certificate has ended. now is the clock, nil is time.Now.
+func Cleaner(p names.Profile, now func() time.Time) registry.Loop {
+	if now == nil {
+		now = time.Now
+	}
+	return loop(p, "certificate-cleaner", func(ctx context.Context, c registry.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+		if left := endOf(o).Sub(now()); left > 0 {
+			return left, nil
+		}
+		return 0, c.Delete(ctx, r, meta.Key{Name: o.Name()}, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+	})
+}
+
+// endOf is when a request is of no more use.
+func endOf(o *meta.Object) time.Time {
+	end := o.CreationTimestamp().Add(pendingLife)
+	var changed time.Time
+	conditions(o, func(c *meta.Object) {
+		switch c.String("type") {
+		case certificates.Approved, certificates.Denied, certificates.Failed:
+			for _, field := range []string{"lastUpdateTime", "lastTransitionTime"} {
+				if t := c.Time(field); t.After(changed) {
+					changed = t
+				}
+			}
+		}
+	})
+	if !changed.IsZero() {
+		end = changed.Add(decidedLife)
+	}
+	if data, err := base64.StdEncoding.DecodeString(o.String("status", "certificate")); err == nil {
+		if block, _ := pem.Decode(data); block != nil {
+			if cert, err := x509.ParseCertificate(block.Bytes); err == nil && cert.NotAfter.Before(end) {
+				end = cert.NotAfter
+			}
+		}
+	}
+	return end
+}
