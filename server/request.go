@@ -52,7 +52,17 @@ func (r *request) action() auth.Action {
 		User: r.user, Verb: r.verb, Path: r.path,
 		Group: r.group, Version: r.apiVersion, Resource: r.resource, Subresource: r.subresource,
 		Namespace: r.namespace, Name: r.name + r.selected, // one of them is empty
+		Fields: r.fields(),
 	}
+}
+
+// fields is the field selector of a request for several objects, as sent.
+func (r *request) fields() string {
+	switch r.verb {
+	case "list", "watch", "deletecollection":
+		return r.query.Get("fieldSelector")
+	}
+	return ""
 }
 
 // parse finds out what a request asks for, from its method, path and query

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/certificates"
 	"orch.io/controlplane/registry/coordination"
 	"orch.io/controlplane/registry/core"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/rbac"
 )
 
 // Kinds returns the built-in kinds.
 func Kinds(p names.Profile) []*registry.Kind {
-	return slices.Concat(core.Kinds(p), coordination.Kinds())
+	return slices.Concat(core.Kinds(p), coordination.Kinds(), rbac.Kinds(p), certificates.Kinds(p))
 }

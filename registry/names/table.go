@@ -69,6 +69,7 @@ const (
 
 // whole holds the names that no prefix rule gives.
 var whole = map[string]string{
+	GroupABAC:           "abac.authorization.kubernetes.io",
 	NamespaceFinalizer:  "kubernetes",
 	TokenClaim:          "kubernetes.io",
 	LegacyTokenIssuer:   "kubernetes/serviceaccount",

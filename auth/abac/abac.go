@@ -1,0 +1,171 @@
+// Package abac decides by a policy file: one JSON object per line, of kind
+// Policy in version v1beta1 of the group abac.authorization.
+//
+// A policy allows its user or the members of its group what it names; there are
+// no denials. Empty lines and lines that begin with # are left out.
+package abac
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/names"
+)
+
+// Bounds of a policy file.
+const (
+	maxLine  = 64 << 10
+	maxLines = 100_000
+)
+
+const all = "*"
+
+// Policy is one line. "*" in any field but Readonly stands for all; at the end
+// of NonResourcePath for everything that begins so. An empty field matches
+// nothing but the empty value.
+type Policy struct {
+	User            string `json:"user"`
+	Group           string `json:"group"`
+	Readonly        bool   `json:"readonly"` // get, list and watch only
+	APIGroup        string `json:"apiGroup"`
+	Resource        string `json:"resource"`
+	Namespace       string `json:"namespace"`
+	NonResourcePath string `json:"nonResourcePath"`
+}
+
+// Authorizer allows what one of its policies matches. It never denies.
+type Authorizer struct{ policies []Policy }
+
+// New returns an Authorizer over policies.
+func New(policies ...Policy) *Authorizer { return &Authorizer{policies} }
+
+// Load reads a policy file.
+func Load(path string, p names.Profile) (*Authorizer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("abac: %w", err)
+	}
+	defer f.Close()
+	a, err := Parse(f, p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return a, nil
+}
+
+// Parse reads policies, one per line. Unknown fields, which would silently
+// widen a policy, are errors.
+func Parse(r io.Reader, p names.Profile) (*Authorizer, error) {
+	a := &Authorizer{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 4096), maxLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		policy, err := parseLine(line, p.Wire(names.GroupABAC)+"/v1beta1")
+		if err != nil {
+			return nil, fmt.Errorf("abac: line %d: %w", n, err)
+		}
+		if len(a.policies) == maxLines {
+			return nil, fmt.Errorf("abac: more than %d policies", maxLines)
+		}
+		a.policies = append(a.policies, policy)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("abac: line %d: %w", n+1, err)
+	}
+	return a, nil
+}
+
+func parseLine(line []byte, version string) (Policy, error) {
+	var doc struct {
+		APIVersion string         `json:"apiVersion"`
+		Kind       string         `json:"kind"`
+		Metadata   map[string]any `json:"metadata"`
+		Spec       *Policy        `json:"spec"`
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&doc); err != nil {
+		return Policy{}, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Policy{}, errors.New("there is something after the object")
+	}
+	switch {
+	case doc.APIVersion != version || doc.Kind != "Policy":
+		return Policy{}, fmt.Errorf("apiVersion and kind are %q and %q, not %q and %q", doc.APIVersion, doc.Kind, version, "Policy")
+	case doc.Spec == nil:
+		return Policy{}, errors.New("there is no spec")
+	}
+	return *doc.Spec, nil
+}
+
+// Authorize implements auth.Authorizer.
+func (a *Authorizer) Authorize(_ context.Context, x auth.Action) (auth.Decision, string, error) {
+	for i := range a.policies {
+		if a.policies[i].allows(&x) {
+			return auth.Allow, "", nil
+		}
+	}
+	return auth.NoOpinion, "No policy matched.", nil
+}
+
+// RulesFor implements auth.RuleLister.
+func (a *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string) auth.Rules {
+	var out auth.Rules
+	for i := range a.policies {
+		p := &a.policies[i]
+		if !p.isFor(u) {
+			continue
+		}
+		verbs := []string{all}
+		if p.Readonly {
+			verbs = []string{"get", "list", "watch"}
+		}
+		if p.Resource != "" && matches(p.Namespace, namespace) {
+			out.Resource = append(out.Resource, auth.ResourceRule{Verbs: verbs, Groups: []string{p.APIGroup}, Resources: []string{p.Resource}})
+		}
+		if p.NonResourcePath != "" {
+			out.NonResource = append(out.NonResource, auth.NonResourceRule{Verbs: verbs, Paths: []string{p.NonResourcePath}})
+		}
+	}
+	return out
+}
+
+func (p *Policy) allows(x *auth.Action) bool {
+	if !p.isFor(x.User) {
+		return false
+	}
+	if p.Readonly && x.Verb != "get" && x.Verb != "list" && x.Verb != "watch" {
+		return false
+	}
+	if x.Resource == "" {
+		path := p.NonResourcePath
+		return path != "" && (matches(path, x.Path) || strings.HasSuffix(path, all) && strings.HasPrefix(x.Path, strings.TrimRight(path, all)))
+	}
+	return matches(p.Namespace, x.Namespace) && matches(p.Resource, x.Resource) && matches(p.APIGroup, x.Group)
+}
+
+// isFor reports whether the policy is for a user: both its user and its group
+// must match if both are set.
+func (p *Policy) isFor(u *auth.User) bool {
+	if u == nil || p.User == "" && p.Group == "" {
+		return false
+	}
+	return (p.User == "" || matches(p.User, u.Name)) && (p.Group == "" || p.Group == all || u.InGroup(p.Group))
+}
+
+func matches(have, want string) bool { return have == all || have == want }
