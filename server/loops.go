@@ -87,8 +87,9 @@ type runner struct {
 	due      map[string]time.Time
 	retry    map[string]time.Duration // the last pause of keys that failed
 	busy     bool
-	seen     int64         // the feed's revision
-	progress chan struct{} // closed and replaced when any of these change
+	wake     context.CancelFunc // ends the current rest
+	seen     int64              // the feed's revision
+	progress chan struct{}      // closed and replaced when any of these change
 }
 
 func newRunner(s *Server, l Loop) *runner {
@@ -161,11 +162,17 @@ func (r *runner) take() (keys []string, next time.Time) {
 
 // rest waits for a change or for the next key.
 func (r *runner) rest(ctx context.Context, next time.Time) {
+	ctx, wake := context.WithCancel(ctx)
+	defer wake()
 	if !next.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, next)
 		defer cancel()
 	}
+	r.mu.Lock()
+	r.wake = wake
+	r.changed()
+	r.mu.Unlock()
 	_ = r.feed.Wait(ctx) // the deadline is as good a reason to go on as a change
 }
 
@@ -202,6 +209,9 @@ func (r *runner) settle(ctx context.Context, rev storage.Revision) error {
 		limit := time.Now().Add(soon)
 		for _, at := range r.due {
 			idle = idle && at.After(limit)
+		}
+		if r.seen < int64(rev) && r.wake != nil {
+			r.wake() // commits of other types do not
 		}
 		progress := r.progress
 		r.mu.Unlock()
