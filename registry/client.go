@@ -11,7 +11,8 @@ import (
 // same write function as requests, as the server itself: authentication and
 // authorization are left out, admission is not. Types are named by their wire
 // group and plural; any served version's objects are in the storage version.
-// Errors are *meta.Status.
+// Errors are *meta.Status. Objects that Get and List return may be shared: they
+// must not be modified.
 type Client interface {
 	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
 	// List returns the objects of one namespace ("" for all), newest state.

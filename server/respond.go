@@ -203,9 +203,14 @@ func (s *Server) status(r *request, err error) *meta.Status {
 	return meta.Internal(errors.New("the store failed"))
 }
 
-// object decodes an entry for a version of its type.
+// object decodes an entry for a version of its type. The object may be shared:
+// it must not be modified.
 func (s *Server) object(e *watch.Entry, v *registry.Version) (*meta.Object, error) {
 	obj := e.Object()
+	if v.AsStored() {
+		return obj, nil
+	}
+	obj = obj.Clone()
 	v.FromStorage(obj)
 	return obj, nil
 }
