@@ -83,7 +83,7 @@ func DecodeValue(data []byte, l Limits) (value any, duplicates []string, err err
 	if l.Bytes > 0 && len(data) > l.Bytes {
 		return nil, nil, tooLarge(l.Bytes)
 	}
-	p := parser{data: data, limits: l}
+	p := parser{data: data, text: string(data), limits: l}
 	v, err := p.value(0)
 	if err != nil {
 		return nil, nil, err
@@ -104,12 +104,16 @@ type step struct {
 	index int // -1: a key
 }
 
+// parser reads a text. The strings of a tree are parts of one copy of it: a
+// tree keeps its text alive, and costs one allocation for all its strings.
 type parser struct {
 	data       []byte
+	text       string // the same
 	pos        int
 	limits     Limits
 	path       []step
 	duplicates []string
+	repeats    int // how often duplicate was called: paths are made for few
 }
 
 func (p *parser) fault(format string, args ...any) error {
@@ -250,7 +254,7 @@ func (p *parser) list(depth int) (any, error) {
 
 // duplicate reports the key at the end of the path.
 func (p *parser) duplicate() {
-	if len(p.duplicates) >= p.limits.Duplicates {
+	if p.repeats++; len(p.duplicates) >= p.limits.Duplicates || p.repeats > 16*p.limits.Duplicates {
 		return
 	}
 	d := pathString(p.path)
@@ -355,7 +359,7 @@ func (p *parser) str() (string, error) {
 		switch c := p.data[i]; {
 		case c == '"':
 			p.pos = i + 1
-			return string(p.data[start:i]), nil
+			return p.text[start:i], nil
 		case c == '\\' || c >= utf8.RuneSelf:
 			return p.slowString(start, i)
 		case c < ' ':

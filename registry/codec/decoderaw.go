@@ -21,19 +21,19 @@ func (p *parser) member(key string, depth int) (any, error) {
 		raw, _ := meta.CompactJSON(text)
 		return raw, nil
 	}
-	return meta.RawJSON(p.data[start:p.pos]), nil
+	return meta.RawJSON(p.text[start:p.pos]), nil
 }
 
 // decodeFields reads a field set that stands alone.
 func decodeFields(data []byte, l Limits) (any, error) {
-	p := parser{data: data, limits: l.withDefaults()}
+	p := parser{data: data, text: string(data), limits: l.withDefaults()}
 	s := scanner{p: &p}
 	if s.peek() == '{' && s.value(0) && s.peek() == 0 && p.pos == len(data) && utf8.Valid(data) {
 		if s.space {
 			raw, _ := meta.CompactJSON(data)
 			return raw, nil
 		}
-		return meta.RawJSON(data), nil
+		return meta.RawJSON(p.text), nil
 	}
 	v, _, err := DecodeValue(data, l)
 	return v, err

@@ -31,17 +31,19 @@ func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string
 	if manyDocuments(data) {
 		return nil, nil, badYAML("more than one document")
 	}
+	if bytes.IndexByte(data, '&') >= 0 && bytes.IndexByte(data, '*') >= 0 {
+		if _, err := walkYAML(data, l); err != nil {
+			return nil, nil, err
+		}
+	}
 	asJSON, strictErr := yaml.YAMLToJSONStrict(data)
 	if strictErr != nil {
 		if asJSON, err = yaml.YAMLToJSON(data); err != nil {
 			return nil, nil, badYAML("%v", err)
 		}
-		if duplicates, err = yamlDuplicates(data, l); err != nil {
+		if duplicates, err = walkYAML(data, l); err != nil {
 			return nil, nil, err
 		}
-	}
-	if len(asJSON) > 64<<20 {
-		return nil, nil, badYAML("aliases expand to too much")
 	}
 	tree, _, err = DecodeJSON(asJSON, l)
 	return tree, duplicates, err
@@ -82,8 +84,12 @@ func manyDocuments(data []byte) bool {
 	return false
 }
 
-// yamlDuplicates returns the paths of keys that stand twice in a mapping.
-func yamlDuplicates(data []byte, l Limits) ([]string, error) {
+// maxExpanded bounds the bytes of text that aliases may expand to.
+const maxExpanded = 32 << 20
+
+// walkYAML bounds what aliases expand to and returns the paths of keys that
+// stand twice in a mapping.
+func walkYAML(data []byte, l Limits) ([]string, error) {
 	var root yamlv2.MapSlice
 	if err := yamlv2.Unmarshal(data, &root); err != nil {
 		return nil, badYAML("%v", err)
@@ -98,6 +104,7 @@ func yamlDuplicates(data []byte, l Limits) ([]string, error) {
 type yamlWalk struct {
 	limits Limits
 	values int
+	bytes  int
 	found  parser // collects paths as the JSON reader does
 }
 
@@ -108,13 +115,19 @@ func (w *yamlWalk) value(v any, depth int) error {
 	if depth > w.limits.Depth {
 		return badYAML("more than %d levels deep", w.limits.Depth)
 	}
+	if w.bytes > maxExpanded {
+		return badYAML("more than %d bytes of text", maxExpanded)
+	}
 	w.found.limits = w.limits
 	path := &w.found.path
 	switch v := v.(type) {
+	case string:
+		w.bytes += len(v)
 	case yamlv2.MapSlice:
 		seen := make(map[string]bool, len(v))
 		for _, item := range v {
 			key := fmt.Sprint(item.Key)
+			w.bytes += len(key)
 			*path = append(*path, step{key, -1})
 			if seen[key] {
 				w.found.duplicate()

@@ -38,8 +38,9 @@ func TestDecodeYAMLRefused(t *testing.T) {
 	for c := 'b'; c < 'm'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 9), ","))
 	}
+	long := "a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.TrimSuffix(strings.Repeat("*a,", 1000), ",") + "]\n"
 	for _, text := range []string{
-		"", " \n", "a: [b", "a: 1\n---\nb: 2\n", "--- {a: 1}\n--- {b: 2}\n", "a: .nan", "a: *x", "\ta: 1", "- a", "word", "3", bomb,
+		long, "", " \n", "a: [b", "a: 1\n---\nb: 2\n", "--- {a: 1}\n--- {b: 2}\n", "a: .nan", "a: *x", "\ta: 1", "- a", "word", "3", bomb,
 		strings.Repeat("[", 20000), "a: " + strings.Repeat("[", 1001) + strings.Repeat("]", 1001), "a: \"\\z\"", "a: 1\na: [b", "? [a, b]\n: c",
 	} {
 		_, _, err := codec.DecodeYAML([]byte(text), codec.Limits{})
