@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -172,4 +173,22 @@ func TestClashes(t *testing.T) {
 	a, b := compiled(t), compiled(t)
 	assert.NoError(t, registry.Clashes([]*registry.Type{a}))
 	assert.ErrorContains(t, registry.Clashes([]*registry.Type{a, b}), `"wd"`)
+}
+
+func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			typ, err := registry.Of(widgets()).Compile(names.Profile(i % 2))
+			if !assert.NoError(t, err) {
+				return
+			}
+			obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "red"}})
+			typ.Storage.Conform(obj)
+			typ.Storage.Defaults(obj)
+			assert.Empty(t, typ.Storage.Schema.Validate(obj.Tree(), nil))
+			assert.Equal(t, "ruby", obj.String("spec", "shade"))
+		})
+	}
+	wg.Wait()
 }

@@ -25,19 +25,30 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 	if t == nil {
 		return nil, errors.New("no Go type given")
 	}
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+	t = indirect(t)
 	if t.Kind() != reflect.Struct || specialForm(t) != nil {
 		return nil, fmt.Errorf("Go type %s is no struct with fields", t)
 	}
-	b := newBuilder(p)
+	c := commonOf(p)
+	if s, ok := c.roots.Load(t); ok {
+		return s.(*Schema), nil
+	}
+	b := newBuilder(p, c)
 	b.root = t
 	s := b.schemaOf(t, at{t: t})
 	if err := errors.Join(b.faults...); err != nil {
 		return nil, err
 	}
-	return s, s.Seal()
+	if err := s.Seal(); err != nil {
+		return nil, err
+	}
+	for t, st := range b.structs {
+		if t != b.root {
+			c.structs.LoadOrStore(t, st)
+		}
+	}
+	first, _ := c.roots.LoadOrStore(t, s)
+	return first.(*Schema), nil
 }
 
 // FieldError is a fault of a Go type that shall become a schema.
@@ -58,13 +69,21 @@ func (e *FieldError) Error() string {
 // Unwrap returns the fault.
 func (e *FieldError) Unwrap() error { return e.Err }
 
+// What a Go type looks like depends on nothing but the type and the profile, so
+// it is worked out once per process, whatever the number of servers.
 var (
-	orchMeta       = sync.OnceValue(func() *common { return newCommon(names.Orch) })
-	kubernetesMeta = sync.OnceValue(func() *common { return newCommon(names.Kubernetes) })
+	orchTypes       = sync.OnceValue(func() *common { return newCommon(names.Orch) })
+	kubernetesTypes = sync.OnceValue(func() *common { return newCommon(names.Kubernetes) })
 )
 
-// common holds the structs that all schemas of a profile share.
-type common struct{ object, list *Schema }
+// common holds what all schemas of a profile share. What is in the maps is
+// finished and never changes.
+type common struct {
+	object, list *Schema
+	structs      sync.Map // reflect.Type to *Struct, of types inside objects
+	roots        sync.Map // reflect.Type to *Schema, of whole objects
+	plans        sync.Map // reflect.Type to *plan
+}
 
 func newCommon(p names.Profile) *common {
 	b := &builder{names: p, structs: map[reflect.Type]*Struct{}}
@@ -72,17 +91,18 @@ func newCommon(p names.Profile) *common {
 		object: b.schemaOf(reflect.TypeFor[meta.ObjectMeta](), at{}),
 		list:   b.schemaOf(reflect.TypeFor[meta.ListMeta](), at{}),
 	}
-	for _, st := range b.structs {
+	for t, st := range b.structs {
 		st.sealed = true // no patterns and no defaults here
+		c.structs.Store(t, st)
 	}
 	return c
 }
 
 func commonOf(p names.Profile) *common {
 	if p == names.Kubernetes {
-		return kubernetesMeta()
+		return kubernetesTypes()
 	}
-	return orchMeta()
+	return orchTypes()
 }
 
 // Metadata returns the schema of the metadata of objects, the same on every
@@ -106,12 +126,8 @@ type at struct {
 	field string
 }
 
-func newBuilder(p names.Profile) *builder {
-	c := commonOf(p)
-	return &builder{names: p, shared: c, structs: map[reflect.Type]*Struct{
-		reflect.TypeFor[meta.ObjectMeta](): c.object.Struct,
-		reflect.TypeFor[meta.ListMeta]():   c.list.Struct,
-	}}
+func newBuilder(p names.Profile, c *common) *builder {
+	return &builder{names: p, shared: c, structs: map[reflect.Type]*Struct{}}
 }
 
 func (b *builder) fault(a at, format string, args ...any) {
@@ -152,7 +168,7 @@ func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
 		return &Schema{Type: Object, Values: b.schemaOf(t.Elem(), a)}
 	case reflect.Struct:
 		st := b.structOf(t)
-		return &Schema{Type: Object, Struct: st, MapType: structMapType(t)}
+		return &Schema{Type: Object, Struct: st, MapType: st.mapType}
 	}
 	b.fault(a, "type %s has no form in JSON", t)
 	return &Schema{}
@@ -162,7 +178,12 @@ func (b *builder) structOf(t reflect.Type) *Struct {
 	if st := b.structs[t]; st != nil {
 		return st
 	}
-	st := &Struct{Name: b.definitionName(t), Go: t}
+	if b.shared != nil && t != b.root {
+		if st, ok := b.shared.structs.Load(t); ok {
+			return st.(*Struct)
+		}
+	}
+	st := &Struct{Name: b.definitionName(t), Go: t, mapType: structMapType(t)}
 	b.structs[t] = st
 	b.addFields(st, t, nil, false)
 	for _, f := range st.Fields {
@@ -307,10 +328,12 @@ func protobufNumber(tag string) (int, error) {
 
 // structMapType returns the map type that a struct states for itself.
 func structMapType(t reflect.Type) string {
-	if sf, ok := t.FieldByName("_"); ok {
-		for _, e := range parseTag(sf.Tag.Get("schema")) {
-			if e.key == "mapType" {
-				return e.value
+	for i := range t.NumField() {
+		if sf := t.Field(i); sf.Name == "_" {
+			for _, e := range parseTag(sf.Tag.Get("schema")) {
+				if e.key == "mapType" {
+					return e.value
+				}
 			}
 		}
 	}

@@ -70,6 +70,7 @@ type Schema struct {
 	// Set by Seal.
 	re    *regexp.Regexp // Pattern
 	fills bool           // the value or something in it has a default
+	fixed bool           // the value or something in it is immutable
 }
 
 // Wire is a value's form where the JSON type does not tell it.
@@ -95,13 +96,14 @@ type Struct struct {
 	Fields []*Field
 	Go     reflect.Type // the Go type it comes from, or nil
 
-	byName map[string]*Field
-	always []*Field // of a Go struct: the fields that are written even if empty
+	byName  map[string]*Field
+	mapType string   // of the Go type
+	always  []*Field // of a Go struct: the fields that are written even if empty
 
 	// Set by Seal.
 	sealed bool
 	filled []*Field // the fields that have a default
-	deep   bool     // something below has a default
+	below
 }
 
 // Field is one field of a Struct.

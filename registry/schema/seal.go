@@ -11,15 +11,20 @@ import (
 // hand calls Seal once, before anything else sees it. The error joins every
 // fault.
 func (s *Schema) Seal() error {
-	w := &sealer{deep: map[*Struct]bool{}}
+	w := &sealer{known: map[*Struct]below{}}
 	w.schema(s, "", s != nil && s.Struct.Canonical())
 	return errors.Join(w.faults...)
 }
 
 type sealer struct {
-	deep   map[*Struct]bool // whether defaults stand below; true while not known
+	known  map[*Struct]below // both true while a struct is on the way
 	faults []error
 }
+
+// below is what stands in a value or somewhere inside it.
+type below struct{ fills, fixed bool }
+
+func (b below) or(c below) below { return below{b.fills || c.fills, b.fixed || c.fixed} }
 
 func (w *sealer) fault(path string, err error) {
 	if path == "" {
@@ -28,10 +33,11 @@ func (w *sealer) fault(path string, err error) {
 	w.faults = append(w.faults, fmt.Errorf("%s: %w", path, err))
 }
 
-// schema seals s and what is below it, and reports whether it fills anything in.
-func (w *sealer) schema(s *Schema, path string, canonical bool) bool {
+// schema seals s and what is below it. What is sealed already is not written
+// again: others may be reading it.
+func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 	if s == nil {
-		return false
+		return below{}
 	}
 	if s.Pattern != "" && s.re == nil {
 		re, err := regexp.Compile(s.Pattern)
@@ -43,52 +49,56 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) bool {
 	if s.Struct != nil {
 		canonical = s.Struct.Canonical()
 	}
-	deep := w.structure(s.Struct, path, canonical)
-	deep = w.schema(s.Values, path+"[*]", canonical) || deep
-	deep = w.schema(s.Items, path+"[]", canonical) || deep
+	b := w.structure(s.Struct, path, canonical)
+	b = b.or(w.schema(s.Values, path+"[*]", canonical))
+	b = b.or(w.schema(s.Items, path+"[]", canonical))
 	for _, list := range [][]*Schema{s.AllOf, s.AnyOf, s.OneOf, {s.Not}} {
 		for _, e := range list {
 			w.schema(e, path, canonical)
 		}
 	}
+	b = b.or(below{s.Default != nil, s.Immutable})
 	if s.Default != nil && canonical {
-		c := conformer{}
-		if v, changed := c.value(s.Default, s, true); changed {
-			s.Default = v
-		}
-		for _, f := range append(c.faults, (&validator{}).check(s.Default, s)...) {
-			w.fault(join(path, f.Field), fmt.Errorf("default: %s", f.Message))
-		}
+		w.defaultOf(s, path)
 	}
-	if !s.fills {
-		s.fills = deep || s.Default != nil
+	if s.fills != b.fills || s.fixed != b.fixed {
+		s.fills, s.fixed = b.fills, b.fixed
 	}
-	return s.fills
+	return b
 }
 
-func (w *sealer) structure(st *Struct, path string, canonical bool) bool {
-	if st == nil {
-		return false
+// defaultOf brings the default of a Go field into canonical form.
+func (w *sealer) defaultOf(s *Schema, path string) {
+	c := conformer{}
+	if v, changed := c.value(s.Default, s, true); changed {
+		s.Default = v
 	}
-	if deep, seen := w.deep[st]; seen {
-		return deep
+	for _, f := range append(c.faults, (&validator{}).check(s.Default, s)...) {
+		w.fault(join(path, f.Field), fmt.Errorf("default: %s", f.Message))
+	}
+}
+
+func (w *sealer) structure(st *Struct, path string, canonical bool) below {
+	if st == nil {
+		return below{}
+	}
+	if b, seen := w.known[st]; seen {
+		return b
 	}
 	if st.sealed {
-		return st.deep
+		return st.below
 	}
-	w.deep[st] = true
-	deep := false
+	w.known[st] = below{true, true}
+	var all below
 	for _, f := range st.Fields {
-		if w.schema(f.Schema, join(path, f.Name), canonical) {
-			deep = true
-			if f.Schema.Default != nil {
-				st.filled = append(st.filled, f)
-			}
+		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical))
+		if f.Schema.Default != nil {
+			st.filled = append(st.filled, f)
 		}
 	}
-	w.deep[st] = deep
-	st.deep, st.sealed = deep, true
-	return deep
+	w.known[st] = all
+	st.below, st.sealed = all, true
+	return all
 }
 
 func join(path, name string) string {

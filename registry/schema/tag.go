@@ -209,7 +209,7 @@ func (e entry) applyText(s *Schema) (err error) {
 		}
 	case "pattern":
 		s.Pattern = e.value
-		_, err = regexp.Compile(e.value)
+		s.re, err = regexp.Compile(e.value)
 	case "format":
 		s.Format = e.value
 	case "title":

@@ -1,9 +1,12 @@
 package schema
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"orch.io/controlplane/registry/meta"
@@ -223,17 +226,22 @@ func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 	}
 	before := oldItems(old, s)
 	for i, e := range l {
+		var was any
+		if before != nil {
+			was = before[itemKey(e, s)]
+		}
 		v.path.item(i)
-		v.value(e, before[itemKey(e, s)], s.Items, canonical)
+		v.value(e, was, s.Items, canonical)
 		v.path.pop()
 	}
 }
 
-// oldItems finds the items of a map list by their keys; other lists have no
-// items that could be told apart.
+// oldItems finds the items of a map list by their keys, where something in them
+// is compared with what was before; other lists have no items that could be
+// told apart.
 func oldItems(old any, s *Schema) map[string]any {
 	l, _ := old.([]any)
-	if len(l) == 0 || !s.isMapList() {
+	if len(l) == 0 || !s.isMapList() || !s.Items.fixed {
 		return nil
 	}
 	m := make(map[string]any, len(l))
@@ -247,15 +255,35 @@ func (s *Schema) isMapList() bool { return s.ListType == "map" && len(s.ListKeys
 
 // itemKey returns the identity of an item of a map list.
 func itemKey(e any, s *Schema) string {
-	if !s.isMapList() {
-		return ""
-	}
 	m, _ := e.(map[string]any)
+	if len(s.ListKeys) == 1 {
+		return identity(m[s.ListKeys[0]])
+	}
 	var b strings.Builder
 	for _, k := range s.ListKeys {
-		fmt.Fprintf(&b, "%q=%v,", k, show(m[k]))
+		b.WriteString(identity(m[k]))
+		b.WriteByte(0)
 	}
 	return b.String()
+}
+
+// identity returns a text that is the same for equal values only.
+func identity(x any) string {
+	switch v := x.(type) {
+	case string:
+		return v
+	case int64:
+		return "\x01" + strconv.FormatInt(v, 10)
+	case float64:
+		if isInteger(v) && math.Abs(v) < 1<<53 {
+			return "\x01" + strconv.FormatInt(int64(v), 10)
+		}
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		return ""
+	}
+	return "\x02" + string(b)
 }
 
 func (v *validator) duplicates(l []any, s *Schema) {
@@ -265,12 +293,13 @@ func (v *validator) duplicates(l []any, s *Schema) {
 	}
 	seen := make(map[string]bool, len(l))
 	for i, e := range l {
-		key := ""
-		if set {
+		var key string
+		switch _, item := e.(map[string]any); {
+		case set:
 			key = identity(e)
-		} else if m, ok := e.(map[string]any); ok {
-			key = itemKey(m, s)
-		} else {
+		case item:
+			key = itemKey(e, s)
+		default:
 			continue
 		}
 		if seen[key] {

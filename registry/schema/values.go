@@ -71,15 +71,3 @@ func show(x any) string {
 	}
 	return clip(string(b))
 }
-
-// identity returns a text that is the same for equal values only.
-func identity(x any) string {
-	if f, ok := x.(float64); ok && isInteger(f) && math.Abs(f) < 1<<53 {
-		x = int64(f)
-	}
-	b, err := json.Marshal(x)
-	if err != nil {
-		return ""
-	}
-	return string(b)
-}

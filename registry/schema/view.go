@@ -26,10 +26,13 @@ func NewView(t reflect.Type, p names.Profile) (*View, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("Go type %s is no struct", t)
 	}
-	c := &planner{names: p, plans: map[reflect.Type]*plan{}}
+	c := &planner{names: p, shared: commonOf(p), plans: map[reflect.Type]*plan{}}
 	root := c.planOf(t)
 	if err := errors.Join(c.faults...); err != nil {
 		return nil, err
+	}
+	for t, p := range c.plans {
+		c.shared.plans.LoadOrStore(t, p)
 	}
 	return &View{t, root}, nil
 }
@@ -102,6 +105,7 @@ const (
 
 type planner struct {
 	names  names.Profile
+	shared *common
 	plans  map[reflect.Type]*plan
 	faults []error
 }
@@ -109,6 +113,9 @@ type planner struct {
 func (c *planner) planOf(t reflect.Type) *plan {
 	if p := c.plans[t]; p != nil {
 		return p
+	}
+	if p, ok := c.shared.plans.Load(t); ok {
+		return p.(*plan)
 	}
 	p := &plan{}
 	c.plans[t] = p
