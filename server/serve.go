@@ -314,6 +314,10 @@ func (s *Server) serveOther(w *response, r *request) {
 }
 
 func (s *Server) serveExtra(w *response, r *request, path string) bool {
+	if path == "/metrics" {
+		s.metrics.handler.ServeHTTP(w, r.http)
+		return true
+	}
 	if h, ok := s.handlers[path]; ok {
 		h.ServeHTTP(w, r.http)
 		return true
