@@ -1,0 +1,49 @@
+// Package controlplane is the map of the project; it holds no code.
+//
+// The project is a Kubernetes-style API server as a library: a program imports
+// it, registers its kinds, picks a store, and gets an http.Handler that real
+// clients work with.
+//
+//	b := &server.Builder{Authorizer: auth.AllowAll}
+//	b.Register(registry.Of(registry.Definition[Widget]{Group: "example.com", Version: "v1", Kind: "Widget"}))
+//	s, err := b.Build(ctx)
+//	http.ListenAndServe("127.0.0.1:8080", s)
+//
+// # Where things are
+//
+//   - [orch.io/controlplane/server]: the Builder, and the way of every request:
+//     who, whether, what. Below it servertest, a server for a test.
+//   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
+//     catalog of those served. Below it the vocabulary: names (the naming
+//     table), meta (objects, Status), schema (shapes as data), codec (bytes to
+//     objects and back), and the built-in kinds, one package for each API group.
+//   - [orch.io/controlplane/watch]: the cache that every read is served from:
+//     current entries, one event log for each type, exact lists.
+//   - [orch.io/controlplane/apply]: patches, and who owns which field.
+//   - [orch.io/controlplane/storage]: the contract of a store: bytes and
+//     revisions. Below it badgerstore (a directory), memstore, and storagetest,
+//     the kit that proves a store.
+//   - [orch.io/controlplane/auth] and [orch.io/controlplane/admission]: the
+//     questions asked of every request, and below them the usual answers.
+//   - examples: apiserver (a complete server), quickstart, harness, and real
+//     clients in modules of their own.
+//
+// # How imports run
+//
+// One way only: server → watch → registry → (codec, apply) → (schema,
+// admission) → (meta, names, storage, auth). Packages below storage, auth and
+// admission implement what their parent defines; the core imports none of them
+// but memstore. A test keeps this true, and that no name that goes on the wire
+// stands outside registry/names.
+//
+// # The way of a request
+//
+// A GET: server.(*Server).ServeHTTP (serve.go) finds out who calls and asks
+// whether it may; get (read.go) waits until the cache has seen the newest
+// commit and answers with the bytes of the entry (view.go). Nothing is decoded.
+//
+// A POST: the same door, then create (create.go) decodes the body (body.go)
+// and calls write (write.go): load live → mutate → default → own → admit →
+// fit → validate → commit → wait for the cache. PUT, PATCH, apply and DELETE
+// differ only in how they make the new object from the live one.
+package controlplane

@@ -1,0 +1,216 @@
+package controlplane_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "orch.io/controlplane"
+
+// source is one Go file of the root module.
+type source struct {
+	path string // slash-separated, from the root
+	file *ast.File
+	set  *token.FileSet
+}
+
+func (s source) dir() string { return path.Dir(s.path) }
+func (s source) test() bool  { return strings.HasSuffix(s.path, "_test.go") }
+func (s source) where(p token.Pos) string {
+	at := s.set.Position(p)
+	return s.path + ":" + strconv.Itoa(at.Line)
+}
+
+// sources parses every Go file of the root module, not those of nested modules.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var list []source
+	require.NoError(t, filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil && p != "." || strings.HasPrefix(d.Name(), ".") && p != "." || d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, p, nil, parser.ParseComments)
+		list = append(list, source{filepath.ToSlash(p), f, set})
+		return err
+	}))
+	require.Greater(t, len(list), 100)
+	return list
+}
+
+// layer is how far from the bottom a package stands; imports may only go down.
+// Packages below storage, auth and admission, and the built-in kinds, implement
+// what others define: nobody above imports them but programs and tests.
+var layers = []struct {
+	prefix string
+	level  int
+}{
+	{"server/servertest", 9}, {"server", 7},
+	{"watch", 6},
+	{"registry/names", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/schema", 2}, {"registry/codec", 4}, {"registry/check", 4},
+	{"registry", 5},
+	{"apply", 3},
+	{"storage", 1}, {"auth", 1}, {"admission", 2},
+}
+
+// implementations may import anything below the server, and be imported by
+// programs, tests and each other.
+var implementations = regexp.MustCompile(`^(storage|auth|admission)/|^registry/(core|apps|coordination|rbac|authentication|authorization|certificates|extensions|builtin)$`)
+
+// exceptions are imports of implementations by the core that the design wants.
+var exceptions = map[string]string{
+	"server storage/memstore": "the store of a server that names none",
+	"server auth/impersonate": "part of finding out who calls",
+	"server/servertest":       "a server with everything in it",
+	"server auth/audit":       "the vocabulary of audit",
+	"server registry/core":    "namespaces are part of every path",
+}
+
+func level(pkg string) int {
+	for _, l := range layers {
+		if pkg == l.prefix || strings.HasPrefix(pkg, l.prefix+"/") {
+			return l.level
+		}
+	}
+	return -1
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() || strings.HasPrefix(s.path, "examples/") || !strings.Contains(s.path, "/") || strings.Contains(s.path, "/internal/") {
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			name, _ := strconv.Unquote(imp.Path.Value)
+			if strings.HasPrefix(name, "k8s.io/") {
+				t.Errorf("%s imports %s", s.where(imp.Pos()), name)
+			}
+			to, ok := strings.CutPrefix(name, module+"/")
+			if !ok {
+				continue
+			}
+			checkImport(t, s, imp.Pos(), to)
+		}
+	}
+}
+
+func checkImport(t *testing.T, s source, at token.Pos, to string) {
+	from := s.dir()
+	_, excused := exceptions[from+" "+to]
+	_, free := exceptions[from]
+	switch {
+	case excused || free:
+	case implementations.MatchString(from):
+		if to == "server" || strings.HasPrefix(to, "server/") {
+			t.Errorf("%s: an implementation imports %s", s.where(at), to)
+		}
+	case implementations.MatchString(to):
+		t.Errorf("%s: %s imports the implementation %s", s.where(at), from, to)
+	case level(from) < 0 || level(to) < 0:
+		t.Errorf("%s: %s or %s has no place in the layers", s.where(at), from, to)
+	case level(to) >= level(from) && !strings.HasPrefix(from, to+"/"):
+		t.Errorf("%s: %s imports %s, which is not below it", s.where(at), from, to)
+	}
+}
+
+var wireName = regexp.MustCompile(`orch\.io|k8s\.io|kubernetes\.io|x-kubernetes|x-orch|vnd\.kubernetes|vnd\.orch|^kube-|^orch-|KUBERNETES_|ORCH_`)
+
+func TestWireNamesStandInOnePlace(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() || s.dir() == "registry/names" || strings.HasPrefix(s.path, "examples/") {
+			continue
+		}
+		imports := map[ast.Node]bool{}
+		for _, i := range s.file.Imports {
+			imports[i.Path] = true
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING || imports[lit] {
+				return true
+			}
+			text, _ := strconv.Unquote(lit.Value)
+			if wireName.MatchString(strings.ReplaceAll(text, module, "")) {
+				t.Errorf("%s: %s belongs into registry/names", s.where(lit.Pos()), lit.Value)
+			}
+			return true
+		})
+	}
+}
+
+func TestEveryPackageIsDocumented(t *testing.T) {
+	documented := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		documented[s.dir()] = documented[s.dir()] || s.file.Doc != nil && strings.TrimSpace(s.file.Doc.Text()) != ""
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no documentation", dir)
+		}
+	}
+}
+
+// TestLibraryHasNoHiddenState keeps init functions, panics and reads of the
+// environment out of the library.
+func TestLibraryHasNoHiddenState(t *testing.T) {
+	forbidden := []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.Exit", "log.Fatal", "panic"}
+	allowed := map[string][]string{
+		"auth/exec": {"os.Environ"}, // the plugin runs in the program's environment
+		"server":    {"panic"},      // http.ErrAbortHandler goes on to net/http
+	}
+	for _, s := range sources(t) {
+		if s.test() || strings.HasPrefix(s.path, "examples/") || strings.HasPrefix(s.path, "storage/storagetest") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if f, ok := n.(*ast.FuncDecl); ok && f.Name.Name == "init" && f.Recv == nil {
+				t.Errorf("%s: an init function", s.where(f.Pos()))
+			}
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			name := called(call)
+			if slices.Contains(forbidden, name) && !slices.Contains(allowed[s.dir()], name) {
+				t.Errorf("%s: the library calls %s", s.where(call.Pos()), name)
+			}
+			return true
+		})
+	}
+}
+
+func called(c *ast.CallExpr) string {
+	switch f := c.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		if x, ok := f.X.(*ast.Ident); ok {
+			return x.Name + "." + f.Sel.Name
+		}
+	}
+	return ""
+}
