@@ -236,18 +236,20 @@ func listType(s *schema.Schema) string {
 	return "set"
 }
 
+const maxCauses = 100 // of one applied object
+
 // typingFault turns what structured-merge-diff says about an applied object
 // into causes.
 func typingFault(err error) error {
 	var causes []meta.Cause
 	if list, ok := err.(typed.ValidationErrors); ok {
-		for _, e := range list {
+		for _, e := range list[:min(len(list), maxCauses)] {
 			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Message: e.ErrorMessage, Field: strings.TrimPrefix(e.Path, ".")})
 		}
 	} else {
 		causes = []meta.Cause{{Reason: meta.CauseInvalid, Message: err.Error()}}
 	}
-	s := invalidPatch("the applied object does not fit its schema: %v", err)
+	s := invalidPatch("the applied object does not fit its schema: %s: %s", causes[0].Field, causes[0].Message)
 	s.Details.Causes = causes
 	return s
 }
