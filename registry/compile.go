@@ -182,7 +182,7 @@ func (c *compiler) behavior(t *Type) {
 				c.fault("Status is set, but version %q has no field status", v.Name)
 			}
 		}
-		t.Subresources = append(t.Subresources, statusSubresource())
+		t.Subresources = append(t.Subresources, statusSubresource(k.SelfChecked))
 	}
 	if t.Scale != nil && t.Subresource("scale") == nil {
 		c.scale(t)
@@ -222,15 +222,32 @@ func (c *compiler) selectable(t *Type, f *SelectableField) {
 	}
 }
 
-// statusSubresource reads and writes the field status of the item.
-func statusSubresource() Subresource {
+// statusSubresource reads and writes the field status of the item; for built-in
+// kinds, as their clients know it, labels, annotations and finalizers too.
+func statusSubresource(metadata bool) Subresource {
 	return Subresource{Name: "status", Merge: func(obj, in *meta.Object) {
-		if v, ok := in.Get("status"); ok {
-			obj.Set(v, "status")
-			return
-		}
-		obj.Delete("status")
+		MergeStatus(obj, in, metadata)
 	}}
+}
+
+// MergeStatus takes the status of in into obj and, with metadata, its labels,
+// annotations and finalizers.
+func MergeStatus(obj, in *meta.Object, metadata bool) {
+	take(obj, in, "status")
+	if !metadata {
+		return
+	}
+	for _, field := range []string{"labels", "annotations", "finalizers"} {
+		take(obj, in, "metadata", field)
+	}
+}
+
+func take(obj, in *meta.Object, path ...string) {
+	if v, ok := in.Get(path...); ok {
+		obj.Set(v, path...)
+		return
+	}
+	obj.Delete(path...)
 }
 
 // plainPath reads a path that goes from field to field.

@@ -114,6 +114,9 @@ func keepStatus(obj, old *meta.Object) {
 // anything but metadata and status changed.
 func (v *Version) Fit(ctx context.Context, obj, old *meta.Object, sub *Subresource) {
 	if v.Status && sub == nil {
+		v.keepStatus(obj, old)
+	}
+	if v.Status && sub == nil {
 		keepStatus(obj, old)
 	}
 	if v.Prepare != nil && sub == nil {
@@ -125,6 +128,23 @@ func (v *Version) Fit(ctx context.Context, obj, old *meta.Object, sub *Subresour
 	if v.changed(obj, old) {
 		obj.SetGeneration(old.Generation() + 1)
 	}
+}
+
+// keepStatus leaves the status to its sub-resource: a new object has an empty
+// one, an update keeps the old.
+func (v *Version) keepStatus(obj, old *meta.Object) {
+	from := old
+	if old == nil {
+		from = meta.NewObject(nil)
+		if v.Schema != nil && v.Schema.Struct.Canonical() {
+			v.Schema.Conform(from.Tree())
+		}
+	}
+	if status, ok := from.Get("status"); ok {
+		obj.Set(meta.Clone(status), "status")
+		return
+	}
+	obj.Delete("status")
 }
 
 func (v *Version) changed(obj, old *meta.Object) bool {
@@ -157,12 +177,24 @@ func (v *Version) Faults(ctx context.Context, obj, old *meta.Object, sub *Subres
 		causes = append(causes, v.Schema.Validate(obj.Tree(), oldTree)...)
 	}
 	if v.Validate != nil {
+		if sub != nil {
+			ctx = context.WithValue(ctx, endpoint{}, sub.Name)
+		}
 		causes = append(causes, v.Validate(ctx, obj, old)...)
 	}
 	if sub != nil && sub.Validate != nil {
 		causes = append(causes, sub.Validate(ctx, obj, old)...)
 	}
 	return causes
+}
+
+type endpoint struct{}
+
+// Endpoint returns the name of the sub-resource that a write under validation
+// came through, "" for the object itself.
+func Endpoint(ctx context.Context) string {
+	name, _ := ctx.Value(endpoint{}).(string)
+	return name
 }
 
 func (v *Version) metadataRules() meta.MetadataRules {

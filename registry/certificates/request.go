@@ -193,7 +193,7 @@ func list(words []string) []any {
 
 func mergeStatus(obj, in *meta.Object) {
 	old := obj.Clone()
-	obj.Set(meta.Clone(in.Map("status")), "status")
+	registry.MergeStatus(obj, in, true)
 	stamp(obj, old)
 }
 

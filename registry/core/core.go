@@ -22,5 +22,8 @@ func Kinds(p names.Profile) []*registry.Kind {
 		secrets(p),
 		serviceAccounts(),
 		events(),
+		pods(p),
+		podTemplates(p),
+		services(),
 	}
 }

@@ -30,3 +30,33 @@ type LocalObjectReference struct {
 	// Name of the object.
 	Name string `json:"name,omitempty" protobuf:"1"`
 }
+
+// TypedLocalObjectReference points at an object of any kind in the same
+// namespace.
+type TypedLocalObjectReference struct {
+	_ struct{} `schema:"mapType=atomic"`
+
+	// APIGroup of the object; unset: the core group.
+	APIGroup *string `json:"apiGroup" protobuf:"1"`
+
+	// Kind of the object.
+	Kind string `json:"kind" protobuf:"2" schema:"required"`
+
+	// Name of the object.
+	Name string `json:"name" protobuf:"3" schema:"required"`
+}
+
+// TypedObjectReference points at an object of any kind.
+type TypedObjectReference struct {
+	// APIGroup of the object; unset: the core group.
+	APIGroup *string `json:"apiGroup" protobuf:"1"`
+
+	// Kind of the object.
+	Kind string `json:"kind" protobuf:"2" schema:"required"`
+
+	// Name of the object.
+	Name string `json:"name" protobuf:"3" schema:"required"`
+
+	// Namespace of the object; unset: the same.
+	Namespace *string `json:"namespace,omitempty" protobuf:"4"`
+}

@@ -2,6 +2,7 @@ package names
 
 // API groups by their spec names.
 const (
+	GroupApps           = "apps"
 	GroupMeta           = "meta.orch.io"
 	GroupRBAC           = "rbac.authorization.orch.io"
 	GroupAuthentication = "authentication.orch.io"

@@ -1,0 +1,110 @@
+package core
+
+import (
+	"strconv"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+)
+
+func (r *podRules) affinity(at *check.Path, a *Affinity) {
+	if a == nil {
+		return
+	}
+	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+	if n := a.NodeAffinity; n != nil {
+		p := at.Field("nodeAffinity")
+		r.nodeSelector(p.Field(required), n.RequiredDuringSchedulingIgnoredDuringExecution)
+		for i, t := range n.PreferredDuringSchedulingIgnoredDuringExecution {
+			r.weight(p.Field(preferred).Index(i).Field("weight"), t.Weight)
+			r.nodeTerm(p.Field(preferred).Index(i).Field("preference"), &t.Preference)
+		}
+	}
+	pods := func(p *check.Path, must []PodAffinityTerm, wishes []WeightedPodAffinityTerm) {
+		for i := range must {
+			r.podTerm(p.Field(required).Index(i), &must[i])
+		}
+		for i := range wishes {
+			r.weight(p.Field(preferred).Index(i).Field("weight"), wishes[i].Weight)
+			r.podTerm(p.Field(preferred).Index(i).Field("podAffinityTerm"), &wishes[i].PodAffinityTerm)
+		}
+	}
+	if n := a.PodAffinity; n != nil {
+		pods(at.Field("podAffinity"), n.RequiredDuringSchedulingIgnoredDuringExecution, n.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if n := a.PodAntiAffinity; n != nil {
+		pods(at.Field("podAntiAffinity"), n.RequiredDuringSchedulingIgnoredDuringExecution, n.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+}
+
+func (r *podRules) weight(at *check.Path, n int32) {
+	if n < 1 || n > 100 {
+		r.Invalid(at, n, "must be in the range 1-100")
+	}
+}
+
+func (r *podRules) nodeSelector(at *check.Path, s *NodeSelector) {
+	if s == nil {
+		return
+	}
+	if len(s.NodeSelectorTerms) == 0 {
+		r.Required(at.Field("nodeSelectorTerms"), "must have at least one node selector term")
+	}
+	for i := range s.NodeSelectorTerms {
+		r.nodeTerm(at.Field("nodeSelectorTerms").Index(i), &s.NodeSelectorTerms[i])
+	}
+}
+
+func (r *podRules) nodeTerm(at *check.Path, t *NodeSelectorTerm) {
+	for i, e := range t.MatchExpressions {
+		p := at.Field("matchExpressions").Index(i)
+		r.nodeRequirement(p, e)
+		r.Format(p.Field("key"), e.Key, meta.CheckQualifiedName(e.Key))
+	}
+	for i, e := range t.MatchFields {
+		p := at.Field("matchFields").Index(i)
+		if e.Operator != "In" && e.Operator != "NotIn" {
+			r.Invalid(p.Field("operator"), e.Operator, "not a valid selector operator")
+		} else if len(e.Values) != 1 {
+			r.Required(p.Field("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
+		}
+		if e.Key != "metadata.name" {
+			r.Invalid(p.Field("key"), e.Key, "not a valid field selector key")
+		}
+	}
+}
+
+func (r *podRules) nodeRequirement(at *check.Path, e NodeSelectorRequirement) {
+	values := at.Field("values")
+	switch e.Operator {
+	case "In", "NotIn":
+		if len(e.Values) == 0 {
+			r.Required(values, "must be specified when `operator` is 'In' or 'NotIn'")
+		}
+	case "Exists", "DoesNotExist":
+		if len(e.Values) > 0 {
+			r.Forbidden(values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+		}
+	case "Gt", "Lt":
+		if len(e.Values) != 1 {
+			r.Required(values, "must be specified single value when `operator` is 'Lt' or 'Gt'")
+		} else if _, err := strconv.ParseInt(e.Values[0], 10, 64); err != nil {
+			r.Invalid(values.Index(0), e.Values[0], "for 'Gt', 'Lt' operators, the value must be an integer")
+		}
+	default:
+		r.Invalid(at.Field("operator"), e.Operator, "not a valid selector operator")
+	}
+}
+
+func (r *podRules) podTerm(at *check.Path, t *PodAffinityTerm) {
+	r.Selector(at.Field("labelSelector"), t.LabelSelector)
+	r.Selector(at.Field("namespaceSelector"), t.NamespaceSelector)
+	for i, ns := range t.Namespaces {
+		r.Format(at.Field("namespaces").Index(i), ns, meta.CheckDNSLabel(ns))
+	}
+	if t.TopologyKey == "" {
+		r.Required(at.Field("topologyKey"), "can not be empty")
+		return
+	}
+	r.Format(at.Field("topologyKey"), t.TopologyKey, meta.CheckQualifiedName(t.TopologyKey))
+}

@@ -1,0 +1,109 @@
+package core
+
+import (
+	"context"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Pod is a group of containers that run together on one node.
+type Pod struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec is what shall run, and how.
+	Spec PodSpec `json:"spec,omitempty" protobuf:"2"`
+
+	// Status is what the node and the scheduler last reported.
+	Status PodStatus `json:"status,omitempty" protobuf:"3"`
+}
+
+func pods(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[Pod]{
+		Version:    version,
+		Source:     source,
+		Kind:       "Pod",
+		ShortNames: []string{"po"},
+		Categories: []string{"all"},
+		Status:     true,
+		Columns:    podColumns(),
+		Validate:   func(ctx context.Context, old, new *Pod) []meta.Cause { return validatePod(ctx, p, old, new) },
+		Behavior: registry.Behavior{
+			SelfChecked: true,
+			Default:     defaultPod,
+			Prepare:     preparePod,
+			Grace:       podGrace,
+			Fields: []registry.SelectableField{
+				{Name: "spec.nodeName"},
+				{Name: "spec.restartPolicy"},
+				{Name: "spec.schedulerName"},
+				{Name: "spec.serviceAccountName"},
+				{Name: "spec.hostNetwork", Absent: "false"},
+				{Name: "status.phase"},
+				{Name: "status.podIP"},
+				{Name: "status.nominatedNodeName"},
+			},
+			Subresources: []registry.Subresource{
+				{Name: "ephemeralcontainers", Merge: mergeEphemeral, Validate: validateEphemeral},
+			},
+		},
+	})
+}
+
+// preparePod gives a new pod its first status.
+func preparePod(_ context.Context, obj, old *meta.Object) {
+	if old == nil {
+		obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(obj.Map("spec"))}, "status")
+	}
+}
+
+// podGrace returns the seconds that a pod gets to end: none unless it may run
+// on a node.
+func podGrace(obj *meta.Object, asked *int64) int64 {
+	if obj.String("spec", "nodeName") == "" {
+		return 0
+	}
+	if phase := obj.String("status", "phase"); phase == "Succeeded" || phase == "Failed" {
+		return 0
+	}
+	grace := obj.Int("spec", "terminationGracePeriodSeconds")
+	if asked != nil {
+		grace = *asked
+	}
+	if grace < 0 {
+		return 1
+	}
+	return grace
+}
+
+// qosClass returns the class that requests and limits of cpu and memory give.
+func qosClass(spec map[string]any) string {
+	some, guaranteed := false, true
+	for _, m := range containersOf(spec, "containers", "initContainers") {
+		c := meta.NewObject(m)
+		for _, name := range []string{"cpu", "memory"} {
+			request, limit := c.String("resources", "requests", name), c.String("resources", "limits", name)
+			some = some || request != "" && request != "0" || limit != "" && limit != "0"
+			guaranteed = guaranteed && limit != "" && request == limit
+		}
+	}
+	switch {
+	case !some:
+		return "BestEffort"
+	case guaranteed:
+		return "Guaranteed"
+	}
+	return "Burstable"
+}
+
+// mergeEphemeral takes the ephemeral containers of in.
+func mergeEphemeral(obj, in *meta.Object) {
+	obj.Delete("spec", "ephemeralContainers")
+	if list := in.List("spec", "ephemeralContainers"); len(list) > 0 {
+		obj.Set(meta.Clone(list), "spec", "ephemeralContainers")
+	}
+}

@@ -1,0 +1,154 @@
+package core
+
+import "orch.io/controlplane/registry/meta"
+
+// PodStatus is the state of a pod.
+type PodStatus struct {
+	// ObservedGeneration is the pod's generation that the node has seen.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"17"`
+
+	// Phase is Pending, Running, Succeeded, Failed or Unknown.
+	Phase string `json:"phase,omitempty" protobuf:"1"`
+
+	// Conditions are aspects of the state, such as Ready and PodScheduled.
+	Conditions []PodCondition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+
+	// Message says for people why the pod is in this state.
+	Message string `json:"message,omitempty" protobuf:"3"`
+
+	// Reason says in a word why the pod is in this state, such as Evicted.
+	Reason string `json:"reason,omitempty" protobuf:"4"`
+
+	// NominatedNodeName is a node that the pod may get once others have made
+	// room.
+	NominatedNodeName string `json:"nominatedNodeName,omitempty" protobuf:"11"`
+
+	// HostIP is the address of the node.
+	HostIP string `json:"hostIP,omitempty" protobuf:"5"`
+
+	// HostIPs are all addresses of the node; the first equals hostIP.
+	HostIPs []HostIP `json:"hostIPs,omitempty" protobuf:"16" patchStrategy:"merge" patchMergeKey:"ip" schema:"listType=atomic"`
+
+	// PodIP is the address of the pod.
+	PodIP string `json:"podIP,omitempty" protobuf:"6"`
+
+	// PodIPs are all addresses of the pod; the first equals podIP.
+	PodIPs []PodIP `json:"podIPs,omitempty" protobuf:"12" patchStrategy:"merge" patchMergeKey:"ip" schema:"listType=map,listMapKeys=ip"`
+
+	// StartTime is when the node first saw the pod.
+	StartTime *meta.Time `json:"startTime,omitempty" protobuf:"7"`
+
+	// InitContainerStatuses are the states of the init containers.
+	InitContainerStatuses []ContainerStatus `json:"initContainerStatuses,omitempty" protobuf:"10" schema:"listType=atomic"`
+
+	// ContainerStatuses are the states of the containers.
+	ContainerStatuses []ContainerStatus `json:"containerStatuses,omitempty" protobuf:"8" schema:"listType=atomic"`
+
+	// QOSClass is Guaranteed, Burstable or BestEffort, by requests and limits.
+	QOSClass string `json:"qosClass,omitempty" protobuf:"9"`
+
+	// EphemeralContainerStatuses are the states of the ephemeral containers.
+	EphemeralContainerStatuses []ContainerStatus `json:"ephemeralContainerStatuses,omitempty" protobuf:"13" schema:"listType=atomic"`
+
+	// Resize is the state of a change of resources. Deprecated: see the
+	// conditions.
+	Resize string `json:"resize,omitempty" protobuf:"14"`
+
+	// ResourceClaimStatuses are the claims that were made for the pod.
+	ResourceClaimStatuses []PodResourceClaimStatus `json:"resourceClaimStatuses,omitempty" protobuf:"15" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+
+	// ExtendedResourceClaimStatus is the claim that stands for extended
+	// resources.
+	ExtendedResourceClaimStatus *PodExtendedResourceClaimStatus `json:"extendedResourceClaimStatus,omitempty" protobuf:"18"`
+
+	// AllocatedResources are what the node has set aside for the pod.
+	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"19"`
+
+	// Resources that are in effect for the pod as a whole.
+	Resources *ResourceRequirements `json:"resources,omitempty" protobuf:"20"`
+
+	// NodeAllocatableResourceClaimStatuses are the claims that count against the
+	// node's resources.
+	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" schema:"listType=atomic"`
+}
+
+// PodCondition is one aspect of a pod's state.
+type PodCondition struct {
+	// Type names the aspect that the condition is about.
+	Type string `json:"type" protobuf:"1" schema:"required"`
+
+	// ObservedGeneration is the generation of the object that this tells about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"7"`
+
+	// Status is True, False or Unknown.
+	Status string `json:"status" protobuf:"2" schema:"required"`
+
+	// LastProbeTime is when the condition was last looked at.
+	LastProbeTime meta.Time `json:"lastProbeTime,omitempty" protobuf:"3"`
+
+	// LastTransitionTime is when the status last changed.
+	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"4"`
+
+	// Reason is a word for programs that says why.
+	Reason string `json:"reason,omitempty" protobuf:"5"`
+
+	// Message is a text for people.
+	Message string `json:"message,omitempty" protobuf:"6"`
+}
+
+// HostIP is an address of a node.
+type HostIP struct {
+	// IP is the address.
+	IP string `json:"ip" protobuf:"1" schema:"required"`
+}
+
+// PodIP is an address of a pod.
+type PodIP struct {
+	// IP is the address.
+	IP string `json:"ip" protobuf:"1" schema:"required"`
+}
+
+// PodResourceClaimStatus is a claim that was made for a pod.
+type PodResourceClaimStatus struct {
+	// Name of the claim in the pod.
+	Name string `json:"name" protobuf:"1" schema:"required"`
+
+	// ResourceClaimName is the claim's own name; unset: none was needed.
+	ResourceClaimName *string `json:"resourceClaimName,omitempty" protobuf:"2"`
+}
+
+// PodExtendedResourceClaimStatus is the claim that stands for extended
+// resources.
+type PodExtendedResourceClaimStatus struct {
+	// RequestMappings say which request stands for which resource.
+	RequestMappings []ContainerExtendedResourceRequest `json:"requestMappings" protobuf:"1" schema:"required,listType=atomic"`
+
+	// ResourceClaimName is the claim.
+	ResourceClaimName string `json:"resourceClaimName" protobuf:"2" schema:"required"`
+}
+
+// ContainerExtendedResourceRequest says which request stands for a container's
+// resource.
+type ContainerExtendedResourceRequest struct {
+	// ContainerName is the container.
+	ContainerName string `json:"containerName" protobuf:"1" schema:"required"`
+
+	// ResourceName is the extended resource.
+	ResourceName string `json:"resourceName" protobuf:"2" schema:"required"`
+
+	// RequestName is the request in the claim.
+	RequestName string `json:"requestName" protobuf:"3" schema:"required"`
+}
+
+// NodeAllocatableResourceClaimStatus is a claim that counts against a node's
+// resources.
+type NodeAllocatableResourceClaimStatus struct {
+	// ResourceClaimName is the claim.
+	ResourceClaimName string `json:"resourceClaimName" protobuf:"1" schema:"required"`
+
+	// Containers that use the claim.
+	Containers []string `json:"containers,omitempty" protobuf:"2" schema:"listType=set"`
+
+	// Resources that the claim takes.
+	Resources map[string]meta.Quantity `json:"resources" protobuf:"3" schema:"required"`
+}

@@ -1,0 +1,89 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// PodTemplate is a pod to be made later, kept as an object.
+type PodTemplate struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Template of the pods.
+	Template PodTemplateSpec `json:"template,omitempty" protobuf:"2"`
+}
+
+// PodTemplateSpec is a pod to be made.
+type PodTemplateSpec struct {
+	// Metadata that the pods get.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec of the pods.
+	Spec PodSpec `json:"spec,omitempty" protobuf:"2"`
+}
+
+func podTemplates(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[PodTemplate]{
+		Version: version,
+		Source:  source,
+		Kind:    "PodTemplate",
+		Columns: []registry.Column{
+			{Name: "Containers", Type: "string", Doc: "The names of the containers.", Cell: func(o *meta.Object) any {
+				names, _ := ContainerNames(o.Map("template", "spec"))
+				return names
+			}},
+			{Name: "Images", Type: "string", Doc: "The images of the containers.", Cell: func(o *meta.Object) any {
+				_, images := ContainerNames(o.Map("template", "spec"))
+				return images
+			}},
+			{Name: "Pod Labels", Type: "string", Doc: "The labels of the pods.", Cell: func(o *meta.Object) any {
+				return labelText(o.Map("template", "metadata", "labels"))
+			}},
+		},
+		Validate: func(_ context.Context, _, new *PodTemplate) []meta.Cause {
+			return CheckPodTemplate(p, check.At("template"), &new.Template)
+		},
+		Behavior: registry.Behavior{
+			SelfChecked: true,
+			Default: func(obj *meta.Object) {
+				if spec := obj.Map("template", "spec"); spec != nil {
+					DefaultPodSpec(spec)
+				}
+			},
+		},
+	})
+}
+
+// CheckPodTemplate returns the faults of a template at a path.
+func CheckPodTemplate(p names.Profile, at *check.Path, t *PodTemplateSpec) []meta.Cause {
+	var f check.Faults
+	f.Labels(at.Field("metadata").Field("labels"), t.Labels)
+	f = append(f, CheckPodSpec(p, at.Field("spec"), &t.Spec)...)
+	if len(t.Spec.EphemeralContainers) > 0 {
+		f.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
+	}
+	return f
+}
+
+// labelText writes labels as a selector does.
+func labelText(labels map[string]any) string {
+	if len(labels) == 0 {
+		return "<none>"
+	}
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, fmt.Sprintf("%s=%v", k, labels[k]))
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"strings"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+)
+
+// running checks what only containers have that keep running: probes and
+// lifecycle.
+func (r *podRules) running(at *check.Path, c *Container) {
+	if l := c.Lifecycle; l != nil {
+		r.lifecycle(at.Field("lifecycle").Field("postStart"), l.PostStart)
+		r.lifecycle(at.Field("lifecycle").Field("preStop"), l.PreStop)
+		if l.StopSignal != nil && r.spec.OS == nil {
+			r.Forbidden(at.Field("lifecycle").Field("stopSignal"), "may not be set for containers with empty `spec.os.name`")
+		}
+	}
+	r.probe(at.Field("livenessProbe"), c.LivenessProbe, true)
+	r.probe(at.Field("readinessProbe"), c.ReadinessProbe, false)
+	r.probe(at.Field("startupProbe"), c.StartupProbe, true)
+}
+
+// probe checks a probe; with once, one success must be enough.
+func (r *podRules) probe(at *check.Path, p *Probe, once bool) {
+	if p == nil {
+		return
+	}
+	r.handler(at, handler{p.Exec, p.HTTPGet, p.TCPSocket, p.GRPC, nil})
+	for _, n := range []struct {
+		field string
+		value int32
+	}{
+		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds}, {"periodSeconds", p.PeriodSeconds},
+		{"successThreshold", p.SuccessThreshold}, {"failureThreshold", p.FailureThreshold},
+	} {
+		r.NotNegative(at.Field(n.field), int64(n.value))
+	}
+	if g := p.TerminationGracePeriodSeconds; g != nil {
+		if *g <= 0 {
+			r.Invalid(at.Field("terminationGracePeriodSeconds"), *g, "must be greater than 0")
+		}
+		if !once {
+			r.Invalid(at.Field("terminationGracePeriodSeconds"), *g, "must not be set for readinessProbes")
+		}
+	}
+	if once && p.SuccessThreshold != 1 {
+		r.Invalid(at.Field("successThreshold"), p.SuccessThreshold, "must be 1")
+	}
+}
+
+func (r *podRules) lifecycle(at *check.Path, l *LifecycleHandler) {
+	if l != nil {
+		r.handler(at, handler{l.Exec, l.HTTPGet, l.TCPSocket, nil, l.Sleep})
+	}
+}
+
+// handler is what probes and lifecycle actions can do.
+type handler struct {
+	exec  *ExecAction
+	http  *HTTPGetAction
+	tcp   *TCPSocketAction
+	grpc  *GRPCAction
+	sleep *SleepAction
+}
+
+func (r *podRules) handler(at *check.Path, h handler) {
+	n := 0
+	// first says whether this is the first action; a second one is refused.
+	first := func(field string) bool {
+		if n++; n > 1 {
+			r.Forbidden(at.Field(field), "may not specify more than 1 handler type")
+		}
+		return n == 1
+	}
+	if h.exec != nil && first("exec") && len(h.exec.Command) == 0 {
+		r.Required(at.Field("exec").Field("command"), "")
+	}
+	if h.http != nil && first("httpGet") {
+		r.httpGet(at.Field("httpGet"), h.http)
+	}
+	if h.tcp != nil && first("tcpSocket") {
+		r.port(at.Field("tcpSocket").Field("port"), h.tcp.Port)
+	}
+	if h.grpc != nil && first("grpc") {
+		r.portNumber(at.Field("grpc").Field("port"), int64(h.grpc.Port))
+	}
+	if h.sleep != nil && first("sleep") {
+		most := int64(0)
+		if g := r.spec.TerminationGracePeriodSeconds; g != nil {
+			most = *g
+		}
+		if s := h.sleep.Seconds; s < 0 || s > most {
+			r.Invalid(at.Field("sleep"), s, "must be non-negative and not above terminationGracePeriodSeconds")
+		}
+	}
+	if n == 0 {
+		r.Required(at, "must specify a handler type")
+	}
+}
+
+func (r *podRules) httpGet(at *check.Path, h *HTTPGetAction) {
+	if h.Path == "" {
+		r.Required(at.Field("path"), "")
+	}
+	r.port(at.Field("port"), h.Port)
+	r.OneOf(at.Field("scheme"), h.Scheme, "HTTP", "HTTPS")
+	for _, header := range h.HTTPHeaders {
+		if header.Name == "" || strings.ContainsFunc(header.Name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }) {
+			r.Invalid(at.Field("httpHeaders"), header.Name, "a valid HTTP header must consist of token characters")
+		}
+	}
+}
+
+// port checks a port that is given by number or by name.
+func (r *podRules) port(at *check.Path, v meta.IntOrString) {
+	if v.IsString {
+		r.Format(at, v.Text, check.PortName(v.Text))
+		return
+	}
+	r.portNumber(at, int64(v.Int))
+}

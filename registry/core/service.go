@@ -1,0 +1,339 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+// Service is a name and an address for a set of pods.
+type Service struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec is which pods, and how they are reached.
+	Spec ServiceSpec `json:"spec,omitempty" protobuf:"2"`
+
+	// Status is what a load balancer was given.
+	Status ServiceStatus `json:"status,omitempty" protobuf:"3"`
+}
+
+// ServiceSpec says which pods a service leads to, and how.
+type ServiceSpec struct {
+	// Ports of the service.
+	Ports []ServicePort `json:"ports,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"port" schema:"listType=map,listMapKeys=port|protocol"`
+
+	// Selector is the labels of the pods; none: somebody else keeps the
+	// endpoints.
+	Selector map[string]string `json:"selector,omitempty" protobuf:"2" schema:"mapType=atomic"`
+
+	// ClusterIP is the address in the cluster; None makes the service headless.
+	// It is allocated if left out and cannot change.
+	ClusterIP string `json:"clusterIP,omitempty" protobuf:"3"`
+
+	// ClusterIPs are the addresses by family; the first equals clusterIP.
+	ClusterIPs []string `json:"clusterIPs,omitempty" protobuf:"18" schema:"listType=atomic"`
+
+	// Type is ClusterIP (the default), NodePort, LoadBalancer or ExternalName.
+	Type string `json:"type,omitempty" protobuf:"4" schema:"default=ClusterIP"`
+
+	// ExternalIPs are addresses that nodes also accept traffic for.
+	ExternalIPs []string `json:"externalIPs,omitempty" protobuf:"5" schema:"listType=atomic"`
+
+	// SessionAffinity is None (the default) or ClientIP.
+	SessionAffinity string `json:"sessionAffinity,omitempty" protobuf:"7" schema:"default=None"`
+
+	// LoadBalancerIP asks for an address. Deprecated: providers differ in it.
+	LoadBalancerIP string `json:"loadBalancerIP,omitempty" protobuf:"8"`
+
+	// LoadBalancerSourceRanges are the client networks that a load balancer lets
+	// in.
+	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty" protobuf:"9" schema:"listType=atomic"`
+
+	// ExternalName is the DNS name that an ExternalName service stands for.
+	ExternalName string `json:"externalName,omitempty" protobuf:"10"`
+
+	// ExternalTrafficPolicy is Cluster or Local: where traffic from outside goes
+	// on.
+	ExternalTrafficPolicy string `json:"externalTrafficPolicy,omitempty" protobuf:"11"`
+
+	// HealthCheckNodePort is the node's port for the load balancer's health
+	// check.
+	HealthCheckNodePort int32 `json:"healthCheckNodePort,omitempty" protobuf:"12"`
+
+	// PublishNotReadyAddresses also leads to pods that are not ready.
+	PublishNotReadyAddresses bool `json:"publishNotReadyAddresses,omitempty" protobuf:"13"`
+
+	// SessionAffinityConfig holds the settings of sessionAffinity.
+	SessionAffinityConfig *SessionAffinityConfig `json:"sessionAffinityConfig,omitempty" protobuf:"14"`
+
+	// IPFamilies are IPv4, IPv6 or both, in order.
+	IPFamilies []string `json:"ipFamilies,omitempty" protobuf:"19" schema:"listType=atomic"`
+
+	// IPFamilyPolicy is SingleStack, PreferDualStack or RequireDualStack.
+	IPFamilyPolicy *string `json:"ipFamilyPolicy,omitempty" protobuf:"17"`
+
+	// AllocateLoadBalancerNodePorts says whether a load balancer needs node
+	// ports; true by default.
+	AllocateLoadBalancerNodePorts *bool `json:"allocateLoadBalancerNodePorts,omitempty" protobuf:"20"`
+
+	// LoadBalancerClass names the implementation of the load balancer. It cannot
+	// change.
+	LoadBalancerClass *string `json:"loadBalancerClass,omitempty" protobuf:"21"`
+
+	// InternalTrafficPolicy is Cluster (the default) or Local: where traffic
+	// from inside goes on.
+	InternalTrafficPolicy *string `json:"internalTrafficPolicy,omitempty" protobuf:"22"`
+
+	// TrafficDistribution is a wish about which endpoints are preferred.
+	TrafficDistribution *string `json:"trafficDistribution,omitempty" protobuf:"23"`
+}
+
+// ServicePort is a port of a service.
+type ServicePort struct {
+	// Name of the port, a DNS label; needed and unique if there are several.
+	Name string `json:"name,omitempty" protobuf:"1"`
+
+	// Protocol is TCP (the default), UDP or SCTP.
+	Protocol string `json:"protocol,omitempty" protobuf:"2" schema:"default=TCP"`
+
+	// AppProtocol names the protocol on top, for those who look into the
+	// traffic.
+	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"6"`
+
+	// Port number.
+	Port int32 `json:"port" protobuf:"3" schema:"required"`
+
+	// TargetPort is the port of the pods, by number or name; port by default.
+	TargetPort meta.IntOrString `json:"targetPort,omitempty" protobuf:"4"`
+
+	// NodePort is the port of the nodes, for types that have one.
+	NodePort int32 `json:"nodePort,omitempty" protobuf:"5"`
+}
+
+// SessionAffinityConfig holds the settings of session affinity.
+type SessionAffinityConfig struct {
+	// ClientIP is about affinity by the client's address.
+	ClientIP *ClientIPConfig `json:"clientIP,omitempty" protobuf:"1"`
+}
+
+// ClientIPConfig is about affinity by the client's address.
+type ClientIPConfig struct {
+	// TimeoutSeconds is how long it lasts, up to 86400; 10800 by default.
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"1"`
+}
+
+// ServiceStatus is the state of a service.
+type ServiceStatus struct {
+	// LoadBalancer is what a load balancer was given.
+	LoadBalancer LoadBalancerStatus `json:"loadBalancer,omitempty" protobuf:"1"`
+
+	// Conditions are aspects of the state.
+	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+}
+
+// LoadBalancerStatus is where a load balancer is reached.
+type LoadBalancerStatus struct {
+	// Ingress are its entries.
+	Ingress []LoadBalancerIngress `json:"ingress,omitempty" protobuf:"1" schema:"listType=atomic"`
+}
+
+// LoadBalancerIngress is an entry of a load balancer.
+type LoadBalancerIngress struct {
+	// IP is its address.
+	IP string `json:"ip,omitempty" protobuf:"1"`
+
+	// Hostname is its DNS name.
+	Hostname string `json:"hostname,omitempty" protobuf:"2"`
+
+	// IPMode is VIP or Proxy: how traffic arrives.
+	IPMode *string `json:"ipMode,omitempty" protobuf:"3"`
+
+	// Ports are the states of its ports.
+	Ports []PortStatus `json:"ports,omitempty" protobuf:"4" schema:"listType=atomic"`
+}
+
+// PortStatus is the state of a port.
+type PortStatus struct {
+	// Port number.
+	Port int32 `json:"port" protobuf:"1" schema:"required"`
+
+	// Protocol of the port.
+	Protocol string `json:"protocol" protobuf:"2" schema:"required"`
+
+	// Error is what is wrong with it.
+	Error *string `json:"error,omitempty" protobuf:"3"`
+}
+
+// The types of services, and the address of a headless one.
+const (
+	ClusterIPType    = "ClusterIP"
+	NodePortType     = "NodePort"
+	LoadBalancerType = "LoadBalancer"
+	ExternalNameType = "ExternalName"
+	noAddress        = "None"
+)
+
+func services() *registry.Kind {
+	return registry.Of(registry.Definition[Service]{
+		Version:    version,
+		Source:     source,
+		Kind:       "Service",
+		ShortNames: []string{"svc"},
+		Categories: []string{"all"},
+		Status:     true,
+		Columns:    serviceColumns(),
+		Validate:   validateService,
+		Behavior: registry.Behavior{
+			NoGeneration: true,
+			SelfChecked:  true,
+			Name:         meta.NameChecker(meta.CheckDNS1035Label),
+			Default:      defaultService,
+			Prepare:      prepareService,
+			Fields:       []registry.SelectableField{{Name: "spec.clusterIP"}, {Name: "spec.type"}},
+		},
+	})
+}
+
+func serviceColumns() []registry.Column {
+	return []registry.Column{
+		registry.Text("Type", "How the service is reached.", "spec", "type"),
+		{Name: "Cluster-IP", Type: "string", Doc: "The address in the cluster.", Cell: func(o *meta.Object) any {
+			if ip := o.String("spec", "clusterIP"); ip != "" {
+				return ip
+			}
+			return "<none>"
+		}},
+		{Name: "External-IP", Type: "string", Doc: "Where the service is reached from outside.", Cell: externalAddress},
+		{Name: "Port(s)", Type: "string", Doc: "The ports of the service.", Cell: servicePorts},
+		registry.Age(),
+		{Name: "Selector", Type: "string", Doc: "The labels of the pods.", Priority: 1, Cell: func(o *meta.Object) any {
+			return labelText(o.Map("spec", "selector"))
+		}},
+	}
+}
+
+func externalAddress(o *meta.Object) any {
+	out := o.Strings("spec", "externalIPs")
+	switch o.String("spec", "type") {
+	case ExternalNameType:
+		return o.String("spec", "externalName")
+	case LoadBalancerType:
+		for _, v := range o.List("status", "loadBalancer", "ingress") {
+			m, _ := v.(map[string]any)
+			for _, field := range []string{"ip", "hostname"} {
+				if s, _ := m[field].(string); s != "" {
+					out = append(out, s)
+					break
+				}
+			}
+		}
+		if len(out) == 0 {
+			return "<pending>"
+		}
+	}
+	if len(out) == 0 {
+		return "<none>"
+	}
+	return strings.Join(out, ",")
+}
+
+func servicePorts(o *meta.Object) any {
+	var out []string
+	for _, v := range o.List("spec", "ports") {
+		m, _ := v.(map[string]any)
+		p := meta.NewObject(m)
+		text := strconv.FormatInt(p.Int("port"), 10)
+		if n := p.Int("nodePort"); n > 0 {
+			text += ":" + strconv.FormatInt(n, 10)
+		}
+		out = append(out, text+"/"+p.String("protocol"))
+	}
+	if len(out) == 0 {
+		return "<none>"
+	}
+	return strings.Join(out, ",")
+}
+
+// defaultService fills in what the schema's defaults cannot say.
+func defaultService(obj *meta.Object) {
+	kind := obj.String("spec", "type")
+	if obj.String("spec", "sessionAffinity") == "ClientIP" && obj.Int("spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds") == 0 {
+		obj.Set(int64(10800), "spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds")
+	}
+	for _, v := range obj.List("spec", "ports") {
+		if p, ok := v.(map[string]any); ok && unsetPort(p["targetPort"]) {
+			p["targetPort"] = meta.NewObject(p).Int("port")
+		}
+	}
+	external := kind == NodePortType || kind == LoadBalancerType || kind == ClusterIPType && len(obj.List("spec", "externalIPs")) > 0
+	if external {
+		fill(obj, "Cluster", "spec", "externalTrafficPolicy")
+	}
+	if external || kind == ClusterIPType {
+		fill(obj, "Cluster", "spec", "internalTrafficPolicy")
+	}
+	if kind == LoadBalancerType {
+		fill(obj, true, "spec", "allocateLoadBalancerNodePorts")
+	}
+}
+
+func unsetPort(v any) bool { return v == nil || v == "" || meta.Equal(v, int64(0)) }
+
+// fill sets a field that has no value.
+func fill(obj *meta.Object, value any, path ...string) {
+	if v, ok := obj.Get(path...); !ok || v == "" {
+		obj.Set(value, path...)
+	}
+}
+
+// prepareService keeps the two forms of the address in step and says of which
+// family it is.
+func prepareService(_ context.Context, obj, old *meta.Object) {
+	ip, ips := obj.String("spec", "clusterIP"), obj.Strings("spec", "clusterIPs")
+	if old != nil {
+		before, list := old.String("spec", "clusterIP"), old.Strings("spec", "clusterIPs")
+		kept := obj.String("spec", "type") != ExternalNameType && old.String("spec", "type") != ExternalNameType
+		switch {
+		case kept && ip == "" && len(ips) == 0:
+			ip, ips = before, list
+		case ip != before && slices.Equal(ips, list):
+			ips = nil
+		}
+	}
+	switch {
+	case ip == "" && len(ips) > 0:
+		ip = ips[0]
+	case ip != "" && len(ips) == 0:
+		ips = []string{ip}
+	}
+	if ip == "" {
+		return
+	}
+	obj.Set(ip, "spec", "clusterIP")
+	list := make([]any, len(ips))
+	for i, s := range ips {
+		list[i] = s
+	}
+	obj.Set(list, "spec", "clusterIPs")
+	if obj.String("spec", "type") == ExternalNameType {
+		return
+	}
+	fill(obj, "SingleStack", "spec", "ipFamilyPolicy")
+	if len(obj.List("spec", "ipFamilies")) == 0 {
+		obj.Set([]any{family(ip)}, "spec", "ipFamilies")
+	}
+}
+
+func family(ip string) string {
+	if strings.Contains(ip, ":") {
+		return "IPv6"
+	}
+	return "IPv4"
+}

@@ -1,0 +1,120 @@
+package core
+
+import "orch.io/controlplane/registry/meta"
+
+// HostPathVolumeSource is a file or directory of the node.
+type HostPathVolumeSource struct {
+	// Path on the node; it may not go up by "..".
+	Path string `json:"path" protobuf:"1" schema:"required"`
+
+	// Type is what must be there, or what is made: empty (no check),
+	// DirectoryOrCreate, Directory, FileOrCreate, File, Socket, CharDevice or
+	// BlockDevice.
+	Type *string `json:"type,omitempty" protobuf:"2" schema:"default="`
+}
+
+// EmptyDirVolumeSource is a directory that lives as long as the pod.
+type EmptyDirVolumeSource struct {
+	// Medium is where it is kept: empty (the node's default), Memory, or huge
+	// pages.
+	Medium string `json:"medium,omitempty" protobuf:"1"`
+
+	// SizeLimit is how much it may hold; in memory also the containers' limits
+	// count.
+	SizeLimit *meta.Quantity `json:"sizeLimit,omitempty" protobuf:"2"`
+}
+
+// GitRepoVolumeSource is a checkout of a repository.
+type GitRepoVolumeSource struct {
+	// Repository is its URL.
+	Repository string `json:"repository" protobuf:"1" schema:"required"`
+
+	// Revision is the commit to check out.
+	Revision string `json:"revision,omitempty" protobuf:"2"`
+
+	// Directory to clone into; "." is the volume itself; no ".." in it.
+	Directory string `json:"directory,omitempty" protobuf:"3"`
+}
+
+// ImageVolumeSource is the content of an OCI image or artifact.
+type ImageVolumeSource struct {
+	// Reference of the image.
+	Reference string `json:"reference,omitempty" protobuf:"1"`
+
+	// PullPolicy is Always, IfNotPresent or Never.
+	PullPolicy string `json:"pullPolicy,omitempty" protobuf:"2"`
+}
+
+// SecretVolumeSource is a directory with the entries of a secret.
+type SecretVolumeSource struct {
+	// SecretName is the secret, in the pod's namespace.
+	SecretName string `json:"secretName,omitempty" protobuf:"1"`
+
+	// Items choose entries and say where they go; unset: every key becomes a
+	// file of its name.
+	Items []KeyToPath `json:"items,omitempty" protobuf:"2" schema:"listType=atomic"`
+
+	// DefaultMode is the permission of files that say nothing else, 0 to 511
+	// (octal 0777); 0644 by default.
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420"`
+
+	// Optional says that the pod may start without it.
+	Optional *bool `json:"optional,omitempty" protobuf:"4"`
+}
+
+// ConfigMapVolumeSource is a directory with the entries of a ConfigMap.
+type ConfigMapVolumeSource struct {
+	// LocalObjectReference names it.
+	LocalObjectReference `json:",inline" protobuf:"1"`
+
+	// Items choose entries and say where they go; unset: every key becomes a
+	// file of its name.
+	Items []KeyToPath `json:"items,omitempty" protobuf:"2" schema:"listType=atomic"`
+
+	// DefaultMode is the permission of files that say nothing else, 0 to 511
+	// (octal 0777); 0644 by default.
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420"`
+
+	// Optional says that the pod may start without it.
+	Optional *bool `json:"optional,omitempty" protobuf:"4"`
+}
+
+// KeyToPath says where an entry goes.
+type KeyToPath struct {
+	// Key of the entry.
+	Key string `json:"key" protobuf:"1" schema:"required"`
+
+	// Path of the file, relative to the volume and without "..".
+	Path string `json:"path" protobuf:"2" schema:"required"`
+
+	// Mode is the permission of the file, 0 to 511 (octal 0777); the volume's
+	// default by default.
+	Mode *int32 `json:"mode,omitempty" protobuf:"3"`
+}
+
+// DownwardAPIVolumeSource is files with fields of the pod.
+type DownwardAPIVolumeSource struct {
+	// Items are the files.
+	Items []DownwardAPIVolumeFile `json:"items,omitempty" protobuf:"1" schema:"listType=atomic"`
+
+	// DefaultMode is the permission of files that say nothing else, 0 to 511
+	// (octal 0777); 0644 by default.
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420"`
+}
+
+// DownwardAPIVolumeFile is a file with a field of the pod.
+type DownwardAPIVolumeFile struct {
+	// Path of the file, relative to the volume and without "..".
+	Path string `json:"path" protobuf:"1" schema:"required"`
+
+	// FieldRef is a field of the pod: annotations, labels, name, namespace or
+	// uid.
+	FieldRef *ObjectFieldSelector `json:"fieldRef,omitempty" protobuf:"2"`
+
+	// ResourceFieldRef is a limit or request of a container.
+	ResourceFieldRef *ResourceFieldSelector `json:"resourceFieldRef,omitempty" protobuf:"3"`
+
+	// Mode is the permission of the file, 0 to 511 (octal 0777); the volume's
+	// default by default.
+	Mode *int32 `json:"mode,omitempty" protobuf:"4"`
+}
