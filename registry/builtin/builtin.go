@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/apps"
 	"orch.io/controlplane/registry/certificates"
 	"orch.io/controlplane/registry/coordination"
 	"orch.io/controlplane/registry/core"
@@ -15,5 +16,5 @@ import (
 
 // Kinds returns the built-in kinds.
 func Kinds(p names.Profile) []*registry.Kind {
-	return slices.Concat(core.Kinds(p), coordination.Kinds(), rbac.Kinds(p), certificates.Kinds(p))
+	return slices.Concat(core.Kinds(p), apps.Kinds(p), coordination.Kinds(), rbac.Kinds(p), certificates.Kinds(p))
 }
