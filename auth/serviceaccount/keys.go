@@ -34,11 +34,22 @@ func (k Key) Private() bool { return k.private != nil }
 
 // GenerateKey returns a new private key.
 func GenerateKey() (Key, error) {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	k, _, err := NewKeyPEM()
+	return k, err
+}
+
+// NewKeyPEM returns a new private key, also as a PEM block to keep.
+func NewKeyPEM() (Key, []byte, error) {
+	raw, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Key{}, fmt.Errorf("serviceaccount: %w", err)
+		return Key{}, nil, fmt.Errorf("serviceaccount: %w", err)
 	}
-	return NewKey(k)
+	der, err := x509.MarshalPKCS8PrivateKey(raw)
+	if err != nil {
+		return Key{}, nil, fmt.Errorf("serviceaccount: %w", err)
+	}
+	k, err := NewKey(raw)
+	return k, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }
 
 // NewKey returns the Key around a private or public RSA or ECDSA key.

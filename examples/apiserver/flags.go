@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -19,12 +16,12 @@ type flags struct {
 	dataDir       string
 	names         names.Profile
 	kubeconfig    string
-	tokenAuthFile string
-	clientCAFile  string
 	tlsCert       string
 	tlsKey        string
 	livezGrace    time.Duration
 	shutdownDelay time.Duration
+	authn         authnFlags
+	audit         auditFlags
 }
 
 func parseFlags(args []string) (*flags, error) {
@@ -36,12 +33,12 @@ func parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.dataDir, "data-dir", "./controlplane-data", "directory of the data; empty means memory")
 	set.StringVar(&profile, "names", "orch", "names on the wire: orch, or kubernetes for kubectl and client-go")
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "where the admin's client configuration is written, mode 0600 (default: admin.kubeconfig in the data directory)")
-	set.StringVar(&f.tokenAuthFile, "token-auth-file", "", "CSV file of bearer tokens: token, user, uid, groups")
-	set.StringVar(&f.clientCAFile, "client-ca-file", "", "authorities of client certificates, PEM")
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
+	f.authn.define(set)
+	f.audit.define(set)
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
@@ -59,18 +56,4 @@ func parseFlags(args []string) (*flags, error) {
 		f.kubeconfig = filepath.Join(f.dataDir, "admin.kubeconfig")
 	}
 	return f, nil
-}
-
-// authenticators are the methods that the flags switch on, and the admin's own
-// certificate.
-func (f *flags) authenticators(id *identity) ([]auth.Authenticator, error) {
-	list := []auth.Authenticator{clientcert.New(id.clients)}
-	if f.tokenAuthFile != "" {
-		tokens, err := tokenfile.Load(f.tokenAuthFile)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, tokens)
-	}
-	return append(list, auth.AnonymousAccess), nil
 }

@@ -44,13 +44,13 @@ func (f *flags) identity() (*identity, error) {
 	}
 	id := &identity{ca: ca, clients: x509.NewCertPool(), caPEM: ca.pem}
 	id.clients.AddCert(ca.cert)
-	if f.clientCAFile != "" {
-		bundle, err := os.ReadFile(f.clientCAFile)
+	if f.authn.clientCAFile != "" {
+		bundle, err := os.ReadFile(f.authn.clientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 		if !id.clients.AppendCertsFromPEM(bundle) {
-			return nil, fmt.Errorf("--client-ca-file: %s holds no certificate", f.clientCAFile)
+			return nil, fmt.Errorf("--client-ca-file: %s holds no certificate", f.authn.clientCAFile)
 		}
 	}
 	cert, err := f.serving(ca)

@@ -54,15 +54,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Authorizer: auth.AllowAll}
-	if b.Authenticators, err = f.authenticators(id); err != nil {
-		return errors.Join(err, store.Close())
-	}
-	b.Register(builtin.Kinds(f.names)...)
-	s, err := b.Build(ctx)
+	kinds := builtin.Kinds(f.names)
+	hangUp, err := f.access(b, id, kinds)
+	defer hangUp()
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	return serve(ctx, s, f, id, log, out)
+	flushAudit, err := f.record(b)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	b.Register(kinds...)
+	s, err := b.Build(ctx)
+	if err != nil {
+		return errors.Join(err, store.Close(), flushAudit())
+	}
+	return errors.Join(serve(ctx, s, f, id, log, out), flushAudit())
 }
 
 func openStore(f *flags, log *slog.Logger) (storage.Backend, error) {

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/bootstraptoken"
+	"orch.io/controlplane/auth/clientcert"
+	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/auth/oidc"
+	"orch.io/controlplane/auth/proxyheader"
+	"orch.io/controlplane/auth/review"
+	"orch.io/controlplane/auth/serviceaccount"
+	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/auth/tokenwebhook"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/authentication"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+)
+
+// authnFlags say how callers prove who they are.
+type authnFlags struct {
+	tokenAuthFile string
+	clientCAFile  string
+	anonymous     bool
+	bootstrap     bool
+	audiences     list
+
+	accounts struct {
+		keyFiles      list
+		signingFile   string
+		issuers       list
+		lookup        bool
+		jwksURI       string
+		maxExpiration time.Duration
+	}
+	oidc struct {
+		oidc.Config
+		caFile   string
+		required pairs
+		algs     list
+	}
+	webhook struct {
+		file, version string
+		ttl           time.Duration
+	}
+	proxy struct {
+		caFile                               string
+		users, uids, groups, extras, allowed list
+	}
+}
+
+func (f *authnFlags) define(set *flag.FlagSet) {
+	set.StringVar(&f.tokenAuthFile, "token-auth-file", "", "CSV file of bearer tokens: token, user, uid, groups")
+	set.StringVar(&f.clientCAFile, "client-ca-file", "", "authorities of client certificates, PEM")
+	set.BoolVar(&f.anonymous, "anonymous-auth", true, "let callers without credentials in as system:anonymous")
+	set.BoolVar(&f.bootstrap, "enable-bootstrap-token-auth", false, "accept the tokens of bootstrap secrets")
+	set.Var(&f.audiences, "api-audiences", "names of this API as an audience of tokens (default: the issuers)")
+
+	a := &f.accounts
+	set.Var(&a.keyFiles, "service-account-key-file", "keys that verify tokens of service accounts, PEM; repeatable (default: the server's key)")
+	set.StringVar(&a.signingFile, "service-account-signing-key-file", "", "key that signs tokens of service accounts, PEM (default: the first private key of --service-account-key-file)")
+	set.StringVar(&a.signingFile, "service-account-private-key-file", "", "the same as --service-account-signing-key-file")
+	set.Var(&a.issuers, "service-account-issuer", "name of the issuer of tokens; repeatable, the first issues")
+	set.BoolVar(&a.lookup, "service-account-lookup", true, "look up that the account, secret and pod of a token are still there")
+	set.StringVar(&a.jwksURI, "service-account-jwks-uri", "", "address of the keys in the issuer's discovery document")
+	set.DurationVar(&a.maxExpiration, "service-account-max-token-expiration", 0, "longest life of a token; 0 is as asked")
+
+	o := &f.oidc
+	set.StringVar(&o.IssuerURL, "oidc-issuer-url", "", "https address of the OpenID Connect issuer")
+	set.StringVar(&o.ClientID, "oidc-client-id", "", "audience that id tokens must be for")
+	set.StringVar(&o.UsernameClaim, "oidc-username-claim", "sub", "claim that is the user name")
+	set.StringVar(&o.UsernamePrefix, "oidc-username-prefix", "", "prefix of user names; - is none (default: the issuer and #, none for email)")
+	set.StringVar(&o.GroupsClaim, "oidc-groups-claim", "", "claim that is the groups")
+	set.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", "", "prefix of groups")
+	set.Var(&o.required, "oidc-required-claim", "key=value that must be in the token; repeatable")
+	set.Var(&o.algs, "oidc-signing-algs", "algorithms that may sign (default: RS256)")
+	set.StringVar(&o.caFile, "oidc-ca-file", "", "authorities of the issuer's web certificate, PEM (default: the host's)")
+
+	set.StringVar(&f.webhook.file, "authentication-token-webhook-config-file", "", "client configuration of the server that reviews tokens")
+	set.StringVar(&f.webhook.version, "authentication-token-webhook-version", "v1", "version of TokenReview to send: v1 or v1beta1")
+	set.DurationVar(&f.webhook.ttl, "authentication-token-webhook-cache-ttl", 2*time.Minute, "how long its answers are kept")
+
+	p := &f.proxy
+	set.StringVar(&p.caFile, "requestheader-client-ca-file", "", "authorities of the authenticating proxy's certificate, PEM")
+	set.Var(&p.allowed, "requestheader-allowed-names", "common names that the proxy may have (default: any)")
+	set.Var(&p.users, "requestheader-username-headers", "headers with the user name, the first with a value counts")
+	set.Var(&p.uids, "requestheader-uid-headers", "headers with the user's uid")
+	set.Var(&p.groups, "requestheader-group-headers", "headers with groups")
+	set.Var(&p.extras, "requestheader-extra-headers-prefix", "prefixes of headers with extras")
+}
+
+// access puts authentication into a server: the methods that the flags switch
+// on and the kinds that answer with it. kinds are the built-in ones. close ends
+// what was opened.
+func (f *flags) access(b *server.Builder, id *identity, kinds []*registry.Kind) (close func(), err error) {
+	var closers []func()
+	close = func() {
+		for _, c := range closers {
+			c()
+		}
+	}
+	a := &f.authn
+	tokens, err := f.serviceAccounts(b, kinds)
+	if err != nil {
+		return close, err
+	}
+	methods := []auth.Authenticator{clientcert.New(id.clients), tokens}
+	if a.tokenAuthFile != "" {
+		m, err := tokenfile.Load(a.tokenAuthFile)
+		if err != nil {
+			return close, fmt.Errorf("--token-auth-file: %w", err)
+		}
+		methods = append(methods, m)
+	}
+	if a.bootstrap {
+		methods = append(methods, bootstraptoken.New(b.Client(), f.names, nil))
+	}
+	if a.proxy.caFile != "" {
+		m, err := a.proxyMethod()
+		if err != nil {
+			return close, err
+		}
+		methods = append([]auth.Authenticator{m}, methods...)
+	}
+	if a.oidc.IssuerURL != "" {
+		m, err := a.oidcMethod()
+		if err != nil {
+			return close, err
+		}
+		methods, closers = append(methods, m), append(closers, m.Close)
+	}
+	if a.webhook.file != "" {
+		m, err := a.webhookMethod(f.names, tokens.Audiences())
+		if err != nil {
+			return close, err
+		}
+		methods, closers = append(methods, m), append(closers, m.Close)
+	}
+	if a.anonymous {
+		methods = append(methods, auth.AnonymousAccess)
+	}
+	all := auth.Union(methods...)
+	b.Authenticators = []auth.Authenticator{all}
+	b.Register(authentication.Kinds(authentication.Answers{
+		Token: review.Token(all, tokens.Audiences()), SelfSubject: review.SelfSubject(nil),
+	})...)
+	return close, nil
+}
+
+// serviceAccounts sets up tokens of service accounts, their sub-resource and the
+// discovery of their keys.
+func (f *flags) serviceAccounts(b *server.Builder, kinds []*registry.Kind) (*serviceaccount.Tokens, error) {
+	a := &f.authn.accounts
+	keys, err := f.accountKeys()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := serviceaccount.New(serviceaccount.Config{
+		Issuers: a.issuers, Audiences: f.authn.audiences, Keys: keys, Client: b.Client(), NoLookup: !a.lookup,
+		JWKSURL: a.jwksURI, MaxExpiration: a.maxExpiration, Names: f.names,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := tokens.Serve(kinds); err != nil {
+		return nil, err
+	}
+	docs, err := tokens.Discovery()
+	if err != nil {
+		return tokens, nil // an issuer that is no address has no documents
+	}
+	if b.Handlers == nil {
+		b.Handlers = map[string]http.Handler{}
+	}
+	for path, h := range docs {
+		b.Handlers[path] = h
+	}
+	return tokens, nil
+}
+
+// accountKeys returns the keys of the files, the signing one first; without
+// files the server's own or one that is kept in the data directory.
+func (f *flags) accountKeys() ([]serviceaccount.Key, error) {
+	a := &f.authn.accounts
+	var files []string
+	if a.signingFile != "" {
+		files = append(files, a.signingFile)
+	}
+	files = append(files, a.keyFiles...)
+	if len(files) == 0 && f.tlsKey != "" {
+		files = []string{f.tlsKey}
+	}
+	if len(files) > 0 {
+		return serviceaccount.LoadKeys(files...)
+	}
+	key, pem, err := serviceaccount.NewKeyPEM()
+	if err != nil || f.dataDir == "" {
+		return []serviceaccount.Key{key}, err
+	}
+	path := filepath.Join(f.dataDir, "service-account.pem")
+	if keys, err := serviceaccount.LoadKeys(path); !errors.Is(err, fs.ErrNotExist) {
+		return keys, err
+	}
+	return []serviceaccount.Key{key}, writePrivate(path, pem)
+}
+
+func (f *authnFlags) proxyMethod() (auth.Authenticator, error) {
+	roots, err := loadPool("--requestheader-client-ca-file", f.proxy.caFile)
+	if err != nil {
+		return nil, err
+	}
+	p := &f.proxy
+	return proxyheader.New(proxyheader.Config{Roots: roots, AllowedNames: p.allowed, UserHeaders: p.users,
+		UIDHeaders: p.uids, GroupHeaders: p.groups, ExtraPrefixes: p.extras})
+}
+
+func (f *authnFlags) oidcMethod() (*oidc.Authenticator, error) {
+	c := f.oidc.Config
+	c.RequiredClaims, c.Algorithms = f.oidc.required, f.oidc.algs
+	if f.oidc.caFile != "" {
+		var err error
+		if c.Roots, err = loadPool("--oidc-ca-file", f.oidc.caFile); err != nil {
+			return nil, err
+		}
+	}
+	return oidc.New(c)
+}
+
+func (f *authnFlags) webhookMethod(p names.Profile, audiences []string) (*tokenwebhook.Authenticator, error) {
+	c, err := clientconfig.Load(f.webhook.file)
+	if err != nil {
+		return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
+	}
+	remote, err := c.Current()
+	if err != nil {
+		return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
+	}
+	ttl := f.webhook.ttl
+	if ttl == 0 {
+		ttl = -1
+	}
+	return tokenwebhook.New(tokenwebhook.Config{Remote: remote, Version: f.webhook.version, Keep: ttl, Audiences: audiences, Names: p})
+}
+
+func loadPool(name, path string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	pool, err := clientcert.ParseBundle(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", name, path, err)
+	}
+	return pool, nil
+}
+
+// list is a flag that may be repeated or hold several values with commas.
+type list []string
+
+// String implements flag.Value.
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set implements flag.Value.
+func (l *list) Set(s string) error {
+	for v := range strings.SplitSeq(s, ",") {
+		if v = strings.TrimSpace(v); v != "" {
+			*l = append(*l, v)
+		}
+	}
+	return nil
+}
+
+// pairs is a flag of key=value that may be repeated.
+type pairs map[string]string
+
+// String implements flag.Value.
+func (p *pairs) String() string { return fmt.Sprint(map[string]string(*p)) }
+
+// Set implements flag.Value.
+func (p *pairs) Set(s string) error {
+	k, v, ok := strings.Cut(s, "=")
+	if !ok || k == "" {
+		return fmt.Errorf("%q is not key=value", s)
+	}
+	if *p == nil {
+		*p = pairs{}
+	}
+	(*p)[k] = v
+	return nil
+}
+
+// flush closes an audit log with some patience.
+func flush(close func(context.Context) error) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		return close(ctx)
+	}
+}
