@@ -44,8 +44,8 @@ func OpenEnvelope(data []byte) (apiVersion, kind string, body []byte, err error)
 	if err != nil {
 		return "", "", nil, err
 	}
-	if len(parts[3]) > 0 || len(parts[4]) > 0 {
-		return "", "", nil, badProto("an encoded or foreign object in the envelope")
+	if len(parts[3]) > 0 || len(parts[4]) > 0 && !bytes.HasSuffix(parts[4], []byte(".protobuf")) {
+		return "", "", nil, badProto("an encoded object, or one that is no protobuf, in the envelope")
 	}
 	return text(typ[1]), text(typ[2]), parts[2], nil
 }

@@ -141,6 +141,9 @@ func TestEnvelope(t *testing.T) {
 		_, _, _, err := codec.OpenEnvelope([]byte(bad))
 		require.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err), "%q", bad)
 	}
+	_, _, body, err = codec.OpenEnvelope([]byte("k8s\x00\x12\x01x\x22\x1dapplication/vnd.orch.protobuf"))
+	require.NoError(t, err)
+	require.Equal(t, "x", string(body))
 	n := int64(5)
 	got := codec.ProtoList(nil, "v1", "L", codec.ListMeta{ResourceVersion: "7", Continue: "c", Remaining: &n}, slices.Values([][]byte{[]byte("ab"), nil}))
 	require.Equal(t, "k8s\x00\n\x07\n\x02v1\x12\x01L\x12\x12\n\x0a\n\x00\x12\x017\x1a\x01c\x20\x05\x12\x02ab\x12\x00\x1a\x00\"\x00", string(got))
