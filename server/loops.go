@@ -27,9 +27,13 @@ const (
 // down, and returns when they have ended. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
-	if s.closing || s.runners != nil {
+	if s.closing { // shut down before it began: nothing to run
 		s.mu.Unlock()
-		return errors.New("the loops were started already, or the server is shut down")
+		return nil
+	}
+	if s.runners != nil {
+		s.mu.Unlock()
+		return errors.New("the loops were started already")
 	}
 	s.loopsRun.Add(1)
 	for _, l := range s.loops {
