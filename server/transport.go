@@ -27,7 +27,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if in.Host == "" {
 		in.Host = in.URL.Host
 	}
-	w := &pipeWriter{header: http.Header{}, headed: make(chan struct{})}
+	w := &pipeWriter{header: http.Header{}, headed: make(chan struct{}), bodiless: in.Method == http.MethodHead}
 	w.body.more = sync.NewCond(&w.body.mu)
 	stop := context.AfterFunc(ctx, func() { w.body.close(ctx.Err()) })
 	go func() {
@@ -62,6 +62,7 @@ type pipeWriter struct {
 	code         int
 	headed       chan struct{} // closed when code and sent are set
 	once         sync.Once
+	bodiless     bool // the answer to a HEAD: what is written is dropped
 	body         pipe
 }
 
@@ -76,6 +77,9 @@ func (w *pipeWriter) WriteHeader(code int) {
 
 func (w *pipeWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
+	if w.bodiless {
+		return len(b), nil
+	}
 	return w.body.write(b)
 }
 
