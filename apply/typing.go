@@ -17,11 +17,22 @@ import (
 // caller applies; the other takes them as they come, since stored objects may
 // be older than the schema.
 type typing struct {
+	schema          *schema.Schema
 	strict, lenient typed.ParseableType
 }
 
 func compileTyping(s *schema.Schema) *typing {
-	return &typing{strict: compileType(s, true), lenient: compileType(s, false)}
+	return &typing{schema: s, strict: compileType(s, true), lenient: compileType(s, false)}
+}
+
+// empty returns an object with nothing but obj's kind, in the form that its
+// schema writes: what a Go struct always writes belongs to nobody.
+func (t *typing) empty(obj *meta.Object) *meta.Object {
+	live := emptyLike(obj)
+	if t.schema != nil && t.schema.Struct.Canonical() {
+		t.schema.Conform(live.Tree())
+	}
+	return live
 }
 
 // check returns what is wrong with an object that is to be applied.

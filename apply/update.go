@@ -17,7 +17,8 @@ import (
 // and nobody anything else. Owners of an object that has none are not recorded
 // again before the next Apply. A sub-resource cannot set managedFields.
 func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
-	if _, err := t.typing(w.APIVersion); err != nil {
+	typing, err := t.typing(w.APIVersion)
+	if err != nil {
 		return err
 	}
 	es, reset, err := t.owners(live, obj, w)
@@ -29,7 +30,7 @@ func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
 		return nil
 	}
 	if live == nil {
-		live = emptyLike(obj)
+		live = typing.empty(obj)
 	}
 	es, err = t.record(es, plain(live), plain(obj), w)
 	if err != nil {
