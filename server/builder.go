@@ -157,7 +157,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 		return nil, errors.Join(faults...)
 	}
 	s := &Server{
-		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: b.Logger,
+		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: b.Logger, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, audit: b.Audit, version: b.Version, started: time.Now(), livezGrace: b.LivezGrace,
 		checks: b.Checks,

@@ -40,6 +40,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.runners = append(s.runners, newRunner(s, l))
 	}
 	runners := s.runners
+	close(s.begun)
 	s.mu.Unlock()
 	defer s.loopsRun.Done()
 
@@ -56,9 +57,14 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // Settle waits until the background loops have seen every commit and have
-// nothing to do: no key waits, and none is due again within five seconds. Run
-// must be running.
+// nothing to do: no key waits, and none is due again within five seconds. It
+// waits for Run to begin.
 func (s *Server) Settle(ctx context.Context) error {
+	select {
+	case <-s.begun:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	for {
 		rev, err := s.backend.Revision(ctx)
 		if err != nil {

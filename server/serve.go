@@ -52,7 +52,8 @@ type Server struct {
 	end      context.CancelFunc
 	requests sync.WaitGroup
 	loopsRun sync.WaitGroup
-	mu       sync.Mutex // guards the rest, so that nothing is added to the groups after closing
+	begun    chan struct{} // closed when Run begins
+	mu       sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
 	closing  bool
 	runners  []*runner
 }

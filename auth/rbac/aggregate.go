@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
@@ -65,20 +66,19 @@ func (g *Aggregator) Reconcile(ctx context.Context) error {
 	return nil
 }
 
-// Run keeps aggregated roles filled until the context ends. A role that cannot
-// be written is tried again with the next change.
-func (g *Aggregator) Run(ctx context.Context) error {
-	feed := g.client.Feed(g.Resource())
-	defer feed.Close()
-	for {
-		if changes, reset := feed.Pull(); len(changes) > 0 || reset {
-			if err := g.Reconcile(ctx); err != nil && ctx.Err() == nil && !meta.IsConflict(err) && !meta.IsNotFound(err) {
-				return err
+// Loop returns the loop that keeps aggregated roles filled.
+func (g *Aggregator) Loop() registry.Loop {
+	return registry.Loop{
+		Name:    "clusterrole-aggregation",
+		Types:   []meta.GroupResource{g.Resource()},
+		Observe: func(registry.Change) []string { return []string{"all"} },
+		Reconcile: func(ctx context.Context, _ registry.Client, _ string) (time.Duration, error) {
+			err := g.Reconcile(ctx)
+			if meta.IsNotFound(err) || meta.IsConflict(err) {
+				return 0, nil
 			}
-		}
-		if err := feed.Wait(ctx); err != nil {
-			return nil
-		}
+			return 0, err
+		},
 	}
 }
 

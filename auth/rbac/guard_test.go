@@ -11,8 +11,11 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
 )
 
 func roleObject(rules ...any) *meta.Object {
@@ -220,24 +223,28 @@ func defaultRoles(t *testing.T, p names.Profile) {
 }
 
 func TestAggregatorFollows(t *testing.T) {
-	s := newStore(t)
-	p := names.Kubernetes
-	require.NoError(t, rbac.Reconcile(context.Background(), s, p))
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- rbac.NewAggregator(s, p).Run(ctx) }()
-	part := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "mine",
+	var a *rbac.Authorizer
+	w := servertest.New(t, func(b *server.Builder) {
+		a = rbac.New(b.Client(), b.Names)
+		b.Loops = append(b.Loops, rbac.NewAggregator(b.Client(), b.Names).Loop())
+	})
+	ctx := context.Background()
+	require.NoError(t, rbac.Reconcile(ctx, w.Objects(), names.Kubernetes))
+	part := meta.NewObject(map[string]any{"apiVersion": group + "/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "mine",
 		"labels": map[string]any{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
 		"rules": []any{rule(words("get"), words("mine.example"), words("things"))}})
-	_, err := s.Create(ctx, res("clusterroles"), part)
+	_, err := w.Objects().Create(ctx, res("clusterroles"), part)
 	require.NoError(t, err)
-	s.bind("ns", "admin", "ClusterRole", "admin", user("boss"))
-	a := rbac.New(s, p)
-	get := auth.Action{User: &auth.User{Name: "boss"}, Verb: "get", Group: "mine.example", Resource: "things", Namespace: "ns"}
-	feed := s.Feed(res("clusterroles"))
-	for feed.Pull(); !can(t, a, get); feed.Pull() { // view is part of edit, edit of admin
-		require.NoError(t, feed.Wait(ctx))
-	}
-	stop()
-	require.NoError(t, <-done)
+	binding := bindingObject("ClusterRole", "admin") // view is part of edit, edit of admin
+	binding.SetGVK(meta.GroupVersionKind{Group: group, Version: "v1", Kind: "RoleBinding"})
+	binding.SetNamespace("default")
+	binding.Tree()["subjects"] = []any{user("boss")}
+	_, err = w.Objects().Create(ctx, res("rolebindings"), binding)
+	require.NoError(t, err)
+	w.Settle()
+	get := auth.Action{User: &auth.User{Name: "boss"}, Verb: "get", Group: "mine.example", Resource: "things", Namespace: "default"}
+	assert.True(t, can(t, a, get))
+	require.NoError(t, w.Objects().Delete(ctx, res("clusterroles"), meta.Key{Name: "mine"}, registry.DeleteOptions{}))
+	w.Settle()
+	assert.False(t, can(t, a, get), "what a deleted role gave is gone")
 }

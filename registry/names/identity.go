@@ -37,3 +37,6 @@ const (
 
 // MirrorPod marks a pod that a node started by itself.
 const MirrorPod = "orch.io/config.mirror"
+
+// Description is the annotation that tells people what an object is for.
+const Description = "orch.io/description"

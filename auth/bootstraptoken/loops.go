@@ -1,0 +1,178 @@
+package bootstraptoken
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+const signaturePrefix = "jws-kubeconfig-"
+
+var (
+	secretType    = meta.GroupResource{Resource: "secrets"}
+	configMapType = meta.GroupResource{Resource: "configmaps"}
+)
+
+// Sign returns the detached JWS of a document under a token: HS256 with the
+// whole token as the shared secret, its id as the key id, the payload left out
+// between two dots.
+//
+// It is made by hand: the JOSE library refuses secrets as short as tokens are.
+func Sign(document []byte, t Token) string {
+	id, _ := json.Marshal(t.ID)
+	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":` + string(id) + `}`))
+	return header + ".." + base64.RawURLEncoding.EncodeToString(mac(header, document, t))
+}
+
+func mac(header string, document []byte, t Token) []byte {
+	h := hmac.New(sha256.New, []byte(t.String()))
+	h.Write([]byte(header + "." + base64.RawURLEncoding.EncodeToString(document)))
+	return h.Sum(nil)
+}
+
+// Verify reports whether signature is one of a document under a token.
+func Verify(document []byte, signature string, t Token) bool {
+	header, rest, ok := strings.Cut(signature, ".")
+	sum, empty := strings.CutPrefix(rest, ".")
+	if !ok || !empty {
+		return false
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(header)
+	if err != nil {
+		return false
+	}
+	var fields struct {
+		Alg string `json:"alg"`
+		Kid string `json:"kid"`
+	}
+	if json.Unmarshal(plain, &fields) != nil || fields.Alg != "HS256" || fields.Kid != t.ID {
+		return false
+	}
+	got, err := base64.RawURLEncoding.DecodeString(sum)
+	return err == nil && hmac.Equal(got, mac(header, document, t))
+}
+
+// Signer returns the loop that signs the client configuration in the ConfigMap
+// cluster-info with every token that is for signing and not expired. now is the
+// clock, nil is time.Now.
+func Signer(p names.Profile, now func() time.Time) registry.Loop {
+	if now == nil {
+		now = time.Now
+	}
+	info := meta.Key{Namespace: p.SystemNamespace("public"), Name: names.ClusterInfo}
+	return registry.Loop{
+		Name:  "bootstrap-signer",
+		Types: []meta.GroupResource{secretType, configMapType},
+		Observe: func(c registry.Change) []string {
+			if c.Resource == configMapType && c.Key == info || c.Resource == secretType && (isToken(c.Old, p) || isToken(c.Object, p)) {
+				return []string{info.Name}
+			}
+			return nil
+		},
+		Reconcile: func(ctx context.Context, c registry.Client, _ string) (time.Duration, error) {
+			o, err := c.Get(ctx, configMapType, info)
+			if meta.IsNotFound(err) {
+				return 0, nil
+			}
+			if err != nil {
+				return 0, err
+			}
+			want, again, err := signatures(ctx, c, p, o.String("data", "kubeconfig"), now())
+			if err != nil {
+				return 0, err
+			}
+			_, err = c.Update(ctx, configMapType, info, "", func(o *meta.Object) error { return replaceSignatures(o, want) })
+			if meta.IsNotFound(err) {
+				return 0, nil
+			}
+			return again, err
+		},
+	}
+}
+
+func isToken(o *meta.Object, p names.Profile) bool {
+	return o != nil && o.String("type") == p.Wire(names.SecretBootstrap) && o.Namespace() == p.SystemNamespace("system")
+}
+
+// signatures returns the entries of all signing tokens, and when the next of
+// them ends.
+func signatures(ctx context.Context, c registry.Client, p names.Profile, document string, now time.Time) (map[string]string, time.Duration, error) {
+	out := map[string]string{}
+	var again time.Duration
+	list, err := c.List(ctx, secretType, p.SystemNamespace("system"))
+	if err != nil || document == "" {
+		return out, 0, err
+	}
+	for _, s := range list {
+		t, ok := Read(s, p)
+		if !ok || !t.Signing || t.Expired(now) || s.Name() != NamePrefix+t.ID {
+			continue
+		}
+		out[signaturePrefix+t.ID] = Sign([]byte(document), t)
+		if end, err := time.Parse(time.RFC3339, t.Expiration); err == nil && (again == 0 || end.Sub(now) < again) {
+			again = end.Sub(now)
+		}
+	}
+	return out, again, nil
+}
+
+func replaceSignatures(o *meta.Object, want map[string]string) error {
+	for k := range o.Map("data") {
+		if _, ok := want[k]; !ok && strings.HasPrefix(k, signaturePrefix) {
+			o.Delete("data", k)
+		}
+	}
+	for k, v := range want {
+		o.Set(v, "data", k)
+	}
+	return nil
+}
+
+// Cleaner returns the loop that removes expired bootstrap tokens. now is the
+// clock, nil is time.Now.
+func Cleaner(p names.Profile, now func() time.Time) registry.Loop {
+	if now == nil {
+		now = time.Now
+	}
+	return registry.Loop{
+		Name:  "bootstrap-token-cleaner",
+		Types: []meta.GroupResource{secretType},
+		Observe: func(c registry.Change) []string {
+			if !isToken(c.Object, p) {
+				return nil
+			}
+			return []string{c.Key.Name}
+		},
+		Reconcile: func(ctx context.Context, c registry.Client, name string) (time.Duration, error) {
+			k := meta.Key{Namespace: p.SystemNamespace("system"), Name: name}
+			o, err := c.Get(ctx, secretType, k)
+			if meta.IsNotFound(err) {
+				return 0, nil
+			}
+			if err != nil {
+				return 0, err
+			}
+			t, ok := Read(o, p)
+			if !ok || t.Expiration == "" {
+				return 0, nil
+			}
+			if !t.Expired(now()) {
+				end, err := time.Parse(time.RFC3339, t.Expiration)
+				return end.Sub(now()), err
+			}
+			err = c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+			if meta.IsNotFound(err) || meta.IsConflict(err) {
+				return 0, nil
+			}
+			return 0, err
+		},
+	}
+}

@@ -1,0 +1,233 @@
+package serviceaccount
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Types that the loops follow.
+var (
+	namespaceType = meta.GroupResource{Resource: "namespaces"}
+	accountType   = meta.GroupResource{Resource: "serviceaccounts"}
+	secretType    = meta.GroupResource{Resource: "secrets"}
+	configMapType = meta.GroupResource{Resource: "configmaps"}
+)
+
+// DefaultAccount is the account that every active namespace has.
+const DefaultAccount = "default"
+
+// DefaultAccounts returns the loop that gives every active namespace its account
+// named default.
+func DefaultAccounts() registry.Loop {
+	return perNamespace("default-service-accounts", accountType, DefaultAccount, func(ctx context.Context, c registry.Client, namespace string) error {
+		obj := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
+			"metadata": map[string]any{"name": DefaultAccount, "namespace": namespace}})
+		_, err := c.Create(ctx, accountType, obj)
+		return err
+	})
+}
+
+// RootCA returns the loop that keeps a ConfigMap with the authorities of the
+// server, in PEM, in every active namespace.
+func RootCA(p names.Profile, authorities []byte) registry.Loop {
+	name := p.Wire(names.RootCAConfigMap)
+	return perNamespace("root-ca-publisher", configMapType, name, func(ctx context.Context, c registry.Client, namespace string) error {
+		data := map[string]any{"ca.crt": string(authorities)}
+		_, err := c.Create(ctx, configMapType, meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": name, "namespace": namespace, "annotations": map[string]any{
+				p.Wire(names.Description): "The authorities that a client of this server's own addresses verifies it with.",
+			}}, "data": data}))
+		if !meta.IsAlreadyExists(err) {
+			return err
+		}
+		_, err = c.Update(ctx, configMapType, meta.Key{Namespace: namespace, Name: name}, "", func(o *meta.Object) error {
+			o.Tree()["data"] = data
+			return nil
+		})
+		return err
+	})
+}
+
+// perNamespace is a loop that keeps one object in every active namespace. Its
+// keys are namespaces.
+func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ctx context.Context, c registry.Client, namespace string) error) registry.Loop {
+	return registry.Loop{
+		Name:  loop,
+		Types: []meta.GroupResource{namespaceType, r},
+		Observe: func(c registry.Change) []string {
+			switch {
+			case c.Resource == namespaceType && c.Object != nil:
+				return []string{c.Key.Name}
+			case c.Resource == r && c.Key.Name == name:
+				return []string{c.Key.Namespace}
+			}
+			return nil
+		},
+		Reconcile: func(ctx context.Context, c registry.Client, namespace string) (time.Duration, error) {
+			ns, err := c.Get(ctx, namespaceType, meta.Key{Name: namespace})
+			if meta.IsNotFound(err) || err == nil && ns.Terminating() {
+				return 0, nil
+			}
+			if err == nil {
+				err = ensure(ctx, c, namespace)
+			}
+			if meta.IsAlreadyExists(err) || meta.IsNotFound(err) || ended(err) {
+				return 0, nil // another change tells of what comes next
+			}
+			return 0, err
+		},
+	}
+}
+
+// ended reports whether a write failed because its namespace is going.
+func ended(err error) bool {
+	var s *meta.Status
+	return errors.As(err, &s) && s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c meta.Cause) bool {
+		return c.Reason == meta.CauseNSTerminating
+	})
+}
+
+// Secrets returns the loop that fills the Secrets of the token type with a
+// token, the namespace and the authorities of the server, and removes them with
+// their account. A Secret whose account does not exist yet waits for it.
+func (t *Tokens) Secrets(authorities []byte) registry.Loop {
+	s := &secrets{tokens: t, authorities: base64.StdEncoding.EncodeToString(authorities), wire: t.config.Names.Wire}
+	s.forget()
+	return registry.Loop{
+		Name:    "service-account-tokens",
+		Types:   []meta.GroupResource{secretType, accountType},
+		Observe: s.observe, Forget: s.forget, Reconcile: s.reconcile,
+	}
+}
+
+// secrets is the state of the loop; of is used by observe and forget alone.
+type secrets struct {
+	tokens      *Tokens
+	authorities string // base64
+	wire        func(string) string
+	of          map[meta.Key]map[string]bool // account to the names of its secrets
+}
+
+func (s *secrets) forget() { s.of = map[meta.Key]map[string]bool{} }
+
+// observe returns keys "namespace/secret", and "namespace/secret/account" for a
+// secret that is gone from an account.
+func (s *secrets) observe(c registry.Change) []string {
+	ns := c.Key.Namespace + "/"
+	if c.Resource == accountType {
+		var keys []string
+		for name := range maps.Keys(s.of[c.Key]) {
+			keys = append(keys, ns+name)
+		}
+		return keys
+	}
+	was, is := s.account(c.Old), s.account(c.Object)
+	if was != "" && was != is {
+		delete(s.of[meta.Key{Namespace: c.Key.Namespace, Name: was}], c.Key.Name)
+	}
+	var keys []string
+	if is != "" {
+		k := meta.Key{Namespace: c.Key.Namespace, Name: is}
+		if s.of[k] == nil {
+			s.of[k] = map[string]bool{}
+		}
+		s.of[k][c.Key.Name] = true
+		keys = append(keys, ns+c.Key.Name)
+	}
+	if c.Object == nil && was != "" {
+		keys = append(keys, ns+c.Key.Name+"/"+was)
+	}
+	return keys
+}
+
+// account returns the account that a secret is a token of, or "".
+func (s *secrets) account(o *meta.Object) string {
+	if o == nil || o.String("type") != s.wire(names.SecretServiceToken) {
+		return ""
+	}
+	return o.Annotation(s.wire(names.ServiceAccountName))
+}
+
+func (s *secrets) reconcile(ctx context.Context, c registry.Client, key string) (time.Duration, error) {
+	parts := strings.Split(key, "/")
+	k := meta.Key{Namespace: parts[0], Name: parts[1]}
+	var err error
+	if len(parts) == 3 {
+		err = s.unlink(ctx, c, meta.Key{Namespace: parts[0], Name: parts[2]}, k.Name)
+	} else {
+		err = s.fill(ctx, c, k)
+	}
+	if meta.IsNotFound(err) || meta.IsConflict(err) {
+		return 0, nil
+	}
+	return 0, err
+}
+
+// fill puts into a secret what it lacks, or removes it if its account is gone.
+func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) error {
+	o, err := c.Get(ctx, secretType, k)
+	if err != nil {
+		return err
+	}
+	name := s.account(o)
+	if name == "" || o.Terminating() {
+		return nil
+	}
+	uid := o.Annotation(s.wire(names.ServiceAccountUID))
+	account, err := c.Get(ctx, accountType, meta.Key{Namespace: k.Namespace, Name: name})
+	if meta.IsNotFound(err) && uid == "" {
+		return nil
+	}
+	if meta.IsNotFound(err) || err == nil && uid != "" && uid != account.UID() {
+		return c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.Update(ctx, secretType, k, "", func(o *meta.Object) error {
+		o.Set(account.UID(), "metadata", "annotations", s.wire(names.ServiceAccountUID))
+		o.Set(s.authorities, "data", "ca.crt")
+		o.Set(base64.StdEncoding.EncodeToString([]byte(k.Namespace)), "data", "namespace")
+		if o.String("data", "token") != "" {
+			return nil
+		}
+		token, err := s.tokens.SecretToken(k.Namespace, name, account.UID(), k.Name)
+		if err == nil {
+			o.Set(base64.StdEncoding.EncodeToString([]byte(token)), "data", "token")
+		}
+		return err
+	})
+	return err
+}
+
+// unlink takes a secret that is gone out of the list of its account.
+func (s *secrets) unlink(ctx context.Context, c registry.Client, account meta.Key, secret string) error {
+	if _, err := c.Get(ctx, secretType, meta.Key{Namespace: account.Namespace, Name: secret}); err == nil {
+		return nil // there again
+	}
+	_, err := c.Update(ctx, accountType, account, "", func(o *meta.Object) error {
+		var left []any
+		for _, v := range o.List("secrets") {
+			if m, ok := v.(map[string]any); ok && m["name"] == secret {
+				continue
+			}
+			left = append(left, v)
+		}
+		if left == nil {
+			o.Delete("secrets")
+			return nil
+		}
+		o.Tree()["secrets"] = left
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,85 @@
+package serviceaccount_test
+
+import (
+	"context"
+	"encoding/base64"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth/serviceaccount"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+)
+
+func TestLoops(t *testing.T) {
+	ctx := context.Background()
+	key, err := serviceaccount.GenerateKey()
+	require.NoError(t, err)
+	var tokens *serviceaccount.Tokens
+	w := servertest.New(t, func(b *server.Builder) {
+		tokens, err = serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: b.Client(), Names: b.Names})
+		require.NoError(t, err)
+		b.Loops = []server.Loop{serviceaccount.DefaultAccounts(), serviceaccount.RootCA(names.Kubernetes, []byte("CA")), tokens.Secrets([]byte("CA"))}
+	})
+	c := w.Objects()
+	put := func(resource string, tree map[string]any) {
+		tree["apiVersion"] = "v1"
+		_, err := c.Create(ctx, meta.GroupResource{Resource: resource}, meta.NewObject(tree))
+		require.NoError(t, err)
+	}
+	get := func(resource, name string) (*meta.Object, error) {
+		w.Settle()
+		return c.Get(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name})
+	}
+	drop := func(resource, name string) {
+		require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name}, registry.DeleteOptions{}))
+	}
+	put("namespaces", map[string]any{"kind": "Namespace", "metadata": map[string]any{"name": "ns"}})
+	for range 2 { // made, and made again
+		_, err = get("serviceaccounts", "default")
+		require.NoError(t, err)
+		ca, err := get("configmaps", "kube-root-ca.crt")
+		require.NoError(t, err)
+		assert.Equal(t, "CA", ca.String("data", "ca.crt"))
+		drop("serviceaccounts", "default")
+		drop("configmaps", "kube-root-ca.crt")
+	}
+	put("secrets", map[string]any{"kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": map[string]any{
+		"name": "t", "namespace": "ns", "annotations": map[string]any{"kubernetes.io/service-account.name": "robot"}}})
+	secret, err := get("secrets", "t")
+	require.NoError(t, err, "waits for its account")
+	assert.Empty(t, secret.Map("data"))
+	put("serviceaccounts", map[string]any{"kind": "ServiceAccount", "metadata": map[string]any{"name": "robot", "namespace": "ns"}, "secrets": []any{map[string]any{"name": "t"}}})
+	secret, err = get("secrets", "t")
+	require.NoError(t, err)
+	token, err := base64.StdEncoding.DecodeString(secret.String("data", "token"))
+	require.NoError(t, err)
+	u, _, err := tokens.AuthenticateToken(ctx, string(token), nil)
+	require.NoError(t, err)
+	assert.Equal(t, "system:serviceaccount:ns:robot", u.Name)
+	assert.Equal(t, "Q0E=", secret.String("data", "ca.crt"))
+	assert.Equal(t, "bnM=", secret.String("data", "namespace"))
+	drop("secrets", "t")
+	account, err := get("serviceaccounts", "robot")
+	require.NoError(t, err)
+	assert.Empty(t, account.List("secrets"), "the reference goes with the secret")
+	_, _, err = tokens.AuthenticateToken(ctx, string(token), nil)
+	require.Error(t, err, "a token ends with its secret")
+
+	put("secrets", map[string]any{"kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": map[string]any{
+		"name": "t2", "namespace": "ns", "annotations": map[string]any{"kubernetes.io/service-account.name": "robot"}}})
+	_, err = get("secrets", "t2")
+	require.NoError(t, err)
+	drop("serviceaccounts", "robot")
+	_, err = get("secrets", "t2")
+	assert.True(t, meta.IsNotFound(err), "a secret goes with its account")
+	require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"}, registry.DeleteOptions{}))
+	w.Settle()
+	_, err = c.Get(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"})
+	assert.True(t, meta.IsNotFound(err), "nothing is made in a namespace that goes")
+}
