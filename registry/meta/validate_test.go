@@ -1,6 +1,7 @@
 package meta_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -121,14 +122,11 @@ func TestValidateMetadataAsTheReference(t *testing.T) {
 			Body json.RawMessage
 			Want struct {
 				Code int
-				Body struct {
-					Metadata json.RawMessage
-					Details  struct{ Causes []meta.Cause }
-				}
+				Body json.RawMessage
 			}
 		}
 	}
-	require.NoError(t, json.Unmarshal(text, &scenarios))
+	require.NoError(t, json.Unmarshal(bytes.ReplaceAll(text, []byte("$id"), []byte("id0")), &scenarios))
 	wanted := "names-configmaps names-serviceaccounts names-namespaces generate-name label-and-annotation-forms finalizer-forms owner-references update-immutable-metadata delete-with-finalizers"
 	checked := 0
 	for _, s := range scenarios {
@@ -150,7 +148,9 @@ func TestValidateMetadataAsTheReference(t *testing.T) {
 			prepareAsServer(obj, old, &rules)
 			var want []string
 			if step.Want.Code == 422 {
-				want = fields(step.Want.Body.Details.Causes)
+				var status struct{ Details struct{ Causes []meta.Cause } }
+				require.NoError(t, json.Unmarshal(step.Want.Body, &status))
+				want = fields(status.Details.Causes)
 			} else if step.Want.Code >= 300 {
 				continue
 			}
@@ -179,6 +179,9 @@ func prepareAsServer(obj, old *meta.Object, rules *meta.MetadataRules) {
 	obj.SetUID("u")
 	if old == nil {
 		return
+	}
+	if v := old.String("metadata", "deletionTimestamp"); v != "" {
+		obj.Set(v, "metadata", "deletionTimestamp")
 	}
 	for _, field := range []string{"creationTimestamp", "generation"} {
 		obj.Delete("metadata", field)
