@@ -27,14 +27,14 @@ const kubectl = "kubectl"
 // not fit the schema is Invalid (422), one of another kind or version, or with
 // managedFields, a BadRequest (400).
 func (t *Tracker) Apply(live, patch *meta.Object, w Write) (*meta.Object, error) {
-	v, err := t.checkPatch(patch, w)
+	v, set, err := t.checkPatch(patch, w)
 	if err != nil {
 		return nil, err
 	}
 	if live == nil {
 		live = emptyLike(patch)
 	}
-	run := &applyRun{t: t, w: w, typing: v, live: plain(live), patch: patch.Tree()}
+	run := &applyRun{t: t, w: w, typing: v, live: plain(live), patch: patch.Tree(), fields: t.filter(set, w.Subresource)}
 	if run.owners, err = t.read(live.List("metadata", "managedFields")); err != nil {
 		run.owners = nil
 	}
@@ -53,27 +53,26 @@ func (t *Tracker) Apply(live, patch *meta.Object, w Write) (*meta.Object, error)
 	return obj, t.store(obj, es)
 }
 
-func (t *Tracker) checkPatch(patch *meta.Object, w Write) (*typing, error) {
+// checkPatch returns the schema of an applied object and the fields in it.
+func (t *Tracker) checkPatch(patch *meta.Object, w Write) (*typing, *fieldpath.Set, error) {
 	v, err := t.typing(w.APIVersion)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if got := patch.APIVersion(); got != w.APIVersion {
-		return nil, meta.BadRequest("the apiVersion of an applied object must be %q, not %q", w.APIVersion, got)
+		return nil, nil, meta.BadRequest("the apiVersion of an applied object must be %q, not %q", w.APIVersion, got)
 	}
 	if got := patch.Kind(); got == "" || t.config.Kind != "" && got != t.config.Kind {
-		return nil, meta.BadRequest("the kind of an applied object must be %q, not %q", t.config.Kind, got)
+		return nil, nil, meta.BadRequest("the kind of an applied object must be %q, not %q", t.config.Kind, got)
 	}
 	if list, ok := patch.Get("metadata", "managedFields"); ok && list != nil {
-		return nil, meta.BadRequest("metadata.managedFields must be nil")
+		return nil, nil, meta.BadRequest("metadata.managedFields must be nil")
 	}
 	if tooDeep(patch.Tree(), maxDepth) {
-		return nil, meta.BadRequest("the object is nested too deep")
+		return nil, nil, meta.BadRequest("the object is nested too deep")
 	}
-	if err := v.check(patch.Tree()); err != nil {
-		return nil, typingFault(err)
-	}
-	return v, nil
+	set, err := v.fieldsOf(patch.Tree())
+	return v, set, err
 }
 
 // applyRun is one apply under way. Its inputs are not changed, so that it can
@@ -83,6 +82,7 @@ type applyRun struct {
 	w           Write
 	typing      *typing
 	live, patch map[string]any
+	fields      *fieldpath.Set // of patch, those that the endpoint writes
 	owners      entries
 }
 
@@ -91,15 +91,9 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	config := r.typing.value(r.patch)
-	set, err := config.ToFieldSet()
+	merged, err := r.typing.merge(r.live, r.patch)
 	if err != nil {
-		return nil, nil, typingFault(err)
-	}
-	set = r.t.filter(set, r.w.Subresource)
-	merged, err := r.typing.value(r.live).Merge(config)
-	if err != nil {
-		return nil, nil, typingFault(err)
+		return nil, nil, err
 	}
 	self := r.w.entry(opApply)
 	var last *entry
@@ -110,11 +104,11 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 		es = append(es, self)
 	}
 	self.apiVersion = r.w.APIVersion
-	own := set.Difference(r.t.nobodys)
+	own := r.fields.Difference(r.t.nobodys)
 	if last == nil || last.apiVersion != self.apiVersion || !own.Equals(self.set) {
 		self.own(own)
 	}
-	out, err := r.prune(merged, append(es, &entry{apiVersion: self.apiVersion, set: set}), last)
+	out, err := r.prune(merged, append(es, &entry{apiVersion: self.apiVersion, set: r.fields}), last)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,11 +144,7 @@ func (r *applyRun) startingOwners() (entries, error) {
 
 // prune takes from merged what the manager applied last and not now, unless
 // somebody owns it; the last of es is what it applies now.
-func (r *applyRun) prune(merged *typed.TypedValue, es entries, last *entry) (map[string]any, error) {
-	tree, _ := merged.AsValue().Unstructured().(map[string]any)
-	if tree == nil {
-		tree = map[string]any{}
-	}
+func (r *applyRun) prune(tree map[string]any, es entries, last *entry) (map[string]any, error) {
 	if last == nil {
 		return tree, nil
 	}

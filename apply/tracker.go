@@ -233,7 +233,7 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	if v == nil {
 		return nil, nil
 	}
-	a, b, same := reduce(oldTree, newTree)
+	a, b, same := v.plan.reduce(oldTree, newTree)
 	if same {
 		return &change{fieldpath.NewSet(), fieldpath.NewSet()}, nil
 	}
@@ -245,49 +245,6 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 		removed: c.t.filter(diff.Removed, c.subresource),
 		set:     c.t.filter(diff.Modified.Union(diff.Added), c.subresource),
 	}, nil
-}
-
-// reduce returns a and b without the members of objects in which they are the
-// same, since comparing them is cheaper here. Where that would leave an object
-// empty that was not, one member stays: an empty object is owned differently.
-func reduce(a, b map[string]any) (ra, rb map[string]any, same bool) {
-	ra, rb = map[string]any{}, map[string]any{}
-	var keep string
-	kept, differ := false, len(a) != len(b)
-	for k, x := range a {
-		y, both := b[k]
-		if !both {
-			ra[k], differ = x, true
-			continue
-		}
-		if xm, ok := x.(map[string]any); ok {
-			if ym, ok := y.(map[string]any); ok && len(xm) > 0 && len(ym) > 0 {
-				if xr, yr, eq := reduce(xm, ym); !eq {
-					ra[k], rb[k], differ = xr, yr, true
-					continue
-				}
-				keep, kept = k, true
-				continue
-			}
-		}
-		if !meta.Equal(x, y) {
-			ra[k], rb[k], differ = x, y, true
-			continue
-		}
-		keep, kept = k, true
-	}
-	if !differ {
-		return nil, nil, true
-	}
-	for k, y := range b {
-		if _, both := a[k]; !both {
-			rb[k] = y
-		}
-	}
-	if kept && (len(ra) == 0 || len(rb) == 0) {
-		ra[keep], rb[keep] = a[keep], b[keep]
-	}
-	return ra, rb, false
 }
 
 // untracked says that an object cannot be read by its schema.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -19,10 +20,13 @@ import (
 type typing struct {
 	schema          *schema.Schema
 	strict, lenient typed.ParseableType
+	plan            *plan // strict, for the walks of this package
 }
 
 func compileTyping(s *schema.Schema) *typing {
-	return &typing{schema: s, strict: compileType(s, true), lenient: compileType(s, false)}
+	t := &typing{schema: s, strict: compileType(s, true), lenient: compileType(s, false)}
+	t.plan = layOut(t.strict.Schema, t.strict.TypeRef)
+	return t
 }
 
 // empty returns an object with nothing but obj's kind, in the form that its
@@ -35,10 +39,34 @@ func (t *typing) empty(obj *meta.Object) *meta.Object {
 	return live
 }
 
-// check returns what is wrong with an object that is to be applied.
-func (t *typing) check(tree map[string]any) error {
-	_, err := t.strict.FromUnstructured(tree)
-	return err
+// fieldsOf returns the fields of an object that is to be applied, or what is
+// wrong with it.
+func (t *typing) fieldsOf(tree map[string]any) (*fieldpath.Set, error) {
+	if set, ok := t.plan.checkedSet(tree); ok {
+		return set, nil
+	}
+	v, err := t.strict.FromUnstructured(tree)
+	if err != nil {
+		return nil, typingFault(err)
+	}
+	set, err := v.ToFieldSet()
+	if err != nil {
+		return nil, typingFault(err)
+	}
+	return set, nil
+}
+
+// merge returns live with what patch says, sharing values with both.
+func (t *typing) merge(live, patch map[string]any) (map[string]any, error) {
+	if out, ok := t.plan.merge(live, patch); ok {
+		return out.(map[string]any), nil
+	}
+	merged, err := t.value(live).Merge(t.value(patch))
+	if err != nil {
+		return nil, typingFault(err)
+	}
+	tree, _ := merged.AsValue().Unstructured().(map[string]any)
+	return tree, nil
 }
 
 // value returns tree as a typed value, unchecked.

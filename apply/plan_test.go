@@ -1,0 +1,96 @@
+package apply
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/schema"
+)
+
+// FuzzPlan compares the walks of this package with structured-merge-diff's.
+func FuzzPlan(f *testing.F) {
+	item := object(false, fields{"k": text(), "p": withDefault(text(), "x"), "v": number()})
+	loose := &schema.Schema{Type: schema.Object, Preserve: true}
+	s := object(false, fields{"spec": object(false, fields{
+		"set": {Type: schema.Array, Items: text(), ListType: "set"}, "any": loose,
+		"map":    {Type: schema.Array, Items: item, ListType: "map", ListKeys: []string{"k", "p"}},
+		"list":   listOf(item),
+		"atomic": atomic(object(false, fields{"a": mapOf(text())})), "gran": mapOf(mapOf(number())),
+		"int": {IntOrString: true},
+	})})
+	for _, seed := range [][2]string{
+		{`{"spec":{"set":["a","b","c"],"map":[{"k":"1"},{"k":"2","v":1}]}}`, `{"spec":{"set":["d","c","a"],"map":[{"k":"3"},{"k":"2","p":"x","v":2},{"k":"1","p":"y"}]}}`},
+		{`{"spec":{"any":{"a":{"b":1},"l":[1]},"gran":{"x":{"y":1}}}}`, `{"spec":{"any":{"a":null,"l":{},"n":1.5},"gran":{"x":{},"z":null}}}`},
+		{`{"spec":{"atomic":{"a":{"x":"1"}},"list":[{"k":"1"}]},"metadata":{"labels":{"a":"b"},"finalizers":["x"]}}`, `{"spec":{"atomic":{"a":{}},"list":[],"set":null,"map":null},"metadata":{"labels":null,"finalizers":["y","x"]}}`},
+		{`{"spec":{"map":[{"k":"1"},{"k":"1"}],"int":"5"}}`, `{"spec":{"map":[{"k":"1","v":2}],"int":5},"unknown":1}`},
+		{`{"spec":{"map":[{"k":"1","v":1},{"k":"2","v":2}]}}`, `{"spec":{"map":[{"k":"1","v":1},{"k":"2","v":3}]}}`},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	v := compileTyping(s)
+	f.Fuzz(func(t *testing.T, one, two string) {
+		x, err1 := decodeValue([]byte(one))
+		y, err2 := decodeValue([]byte(two))
+		live, ok1 := x.(map[string]any)
+		patch, ok2 := y.(map[string]any)
+		if err1 != nil || err2 != nil || !ok1 || !ok2 {
+			return
+		}
+		v.sameFields(t, patch)
+		v.sameMerge(t, live, patch)
+		v.sameChange(t, live, patch)
+	})
+}
+
+func (v *typing) sameFields(t *testing.T, patch map[string]any) {
+	set, ok := v.plan.checkedSet(patch)
+	theirs, err := v.strict.FromUnstructured(patch)
+	if !ok {
+		return
+	}
+	require.NoError(t, err)
+	want, err := theirs.ToFieldSet()
+	require.NoError(t, err)
+	require.True(t, want.Equals(set), "%s\nwant %s", set, want)
+}
+
+func (v *typing) sameMerge(t *testing.T, live, patch map[string]any) {
+	if _, ok := v.plan.checkedSet(patch); !ok {
+		return
+	}
+	got, ok := v.plan.merge(live, patch)
+	if !ok {
+		return
+	}
+	theirs, err := v.value(live).Merge(v.value(patch))
+	if err != nil {
+		return
+	}
+	want := theirs.AsValue().Unstructured()
+	if len(live)+len(patch) == 0 {
+		want = map[string]any{}
+	}
+	if !meta.Equal(want, got) {
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(want)
+		t.Errorf("got  %s\nwant %s", a, b)
+	}
+}
+
+func (v *typing) sameChange(t *testing.T, old, new map[string]any) {
+	want, err := v.value(old).Compare(v.value(new))
+	if err != nil {
+		return
+	}
+	a, b, same := v.plan.reduce(old, new)
+	if same {
+		require.True(t, want.Added.Empty() && want.Modified.Empty() && want.Removed.Empty(), "%v", want)
+		return
+	}
+	got, err := v.value(a).Compare(v.value(b))
+	require.NoError(t, err)
+	require.Equal(t, want.String(), got.String())
+}
