@@ -2,6 +2,8 @@ package core
 
 // ObjectReference points at any object, or at a part of one.
 type ObjectReference struct {
+	_ struct{} `schema:"mapType=atomic"`
+
 	// Kind of the object.
 	Kind string `json:"kind,omitempty" protobuf:"1"`
 
@@ -27,6 +29,8 @@ type ObjectReference struct {
 
 // LocalObjectReference points at an object in the same namespace.
 type LocalObjectReference struct {
+	_ struct{} `schema:"mapType=atomic"`
+
 	// Name of the object.
 	Name string `json:"name,omitempty" protobuf:"1"`
 }

@@ -88,6 +88,8 @@ type ObjectMeta struct {
 
 // ObjectOwner is one of the objects that another belongs to.
 type ObjectOwner struct {
+	_ struct{} `schema:"mapType=atomic"`
+
 	// Kind of the owner.
 	Kind string `json:"kind" protobuf:"bytes,1,opt,name=kind" schema:"required"`
 
