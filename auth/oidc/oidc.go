@@ -7,6 +7,7 @@ package oidc
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -23,8 +24,10 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/cache"
 )
 
 // Config is the flags of the table in the spec (Authentication, OpenID Connect
@@ -62,6 +65,7 @@ const (
 	maxAnswer = 4 << 20
 	timeout   = 15 * time.Second
 	maxGroups = 4096
+	maxKnown  = 4096 // tokens whose signature need not be checked again
 )
 
 // algorithms that tokens may be signed with: with keys that the issuer alone has.
@@ -71,11 +75,20 @@ var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.E
 type Authenticator struct {
 	config Config
 	client *http.Client
+	known  *cache.Cache[[32]byte, verified]
 
 	mu       sync.Mutex // guards the rest
 	verifier *oidc.IDTokenVerifier
+	keys     *keySet
 	failed   error     // of the last try
 	tried    time.Time // when that was
+}
+
+// verified is what a token said whose signature was checked with keys.
+type verified struct {
+	user *auth.User
+	ends time.Time
+	keys *[]jose.JSONWebKey
 }
 
 // New checks c; every fault is reported at once. It does not ask the issuer.
@@ -115,7 +128,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Authenticator{config: c, client: newClient(c.Roots)}, nil
+	return &Authenticator{config: c, client: newClient(c.Roots), known: cache.New[[32]byte, verified](maxKnown, c.Now)}, nil
 }
 
 func newClient(roots *x509.CertPool) *http.Client {
@@ -164,9 +177,13 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	if issuerOf(token) != a.config.IssuerURL {
 		return nil, nil, nil
 	}
-	v, err := a.discovered(ctx)
+	v, keys, err := a.discovered(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	digest, set := sha256.Sum256([]byte(token)), keys.keys.Load()
+	if k, ok := a.known.Get(digest); ok && k.keys == set && !k.ends.Before(a.config.Now()) {
+		return k.user, nil, nil
 	}
 	id, err := v.Verify(ctx, token)
 	if err != nil {
@@ -181,7 +198,11 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 		return nil, nil, auth.BadToken("oidc: the claims are no object")
 	}
 	u, err := a.user(claims)
-	return u, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	a.known.Put(digest, verified{u, id.Expiry, set}, id.Expiry.Sub(a.config.Now()))
+	return u, nil, nil
 }
 
 // issuerOf reads the issuer of a JWT, without trusting anything in it.
@@ -205,14 +226,14 @@ func issuerOf(token string) string {
 
 // discovered returns the verifier, after asking the issuer for its configuration
 // if nobody has done so yet.
-func (a *Authenticator) discovered(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+func (a *Authenticator) discovered(ctx context.Context) (*oidc.IDTokenVerifier, *keySet, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.verifier != nil {
-		return a.verifier, nil
+		return a.verifier, a.keys, nil
 	}
 	if a.failed != nil && a.config.Now().Sub(a.tried) < retry {
-		return nil, a.failed
+		return nil, nil, a.failed
 	}
 	// The answer is for all who come, so it does not end with this caller.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
@@ -229,11 +250,12 @@ func (a *Authenticator) discovered(ctx context.Context) (*oidc.IDTokenVerifier, 
 	}
 	if err != nil {
 		a.failed, a.tried = fmt.Errorf("oidc: the issuer's configuration: %w", err), a.config.Now()
-		return nil, a.failed
+		return nil, nil, a.failed
 	}
-	a.verifier = oidc.NewVerifier(a.config.IssuerURL, newKeySet(a, doc.Keys),
+	a.keys = newKeySet(a, doc.Keys)
+	a.verifier = oidc.NewVerifier(a.config.IssuerURL, a.keys,
 		&oidc.Config{ClientID: a.config.ClientID, SupportedSigningAlgs: a.config.Algorithms, Now: a.config.Now})
-	return a.verifier, nil
+	return a.verifier, a.keys, nil
 }
 
 // user makes a user of the claims.
