@@ -132,7 +132,7 @@ func (r *applyRun) startingOwners() (entries, error) {
 	if len(r.owners) == 0 {
 		w := r.w
 		w.Manager = unnamedOwner
-		return r.t.record(nil, map[string]any{"apiVersion": r.live["apiVersion"], "kind": r.live["kind"]}, r.live, w)
+		return r.t.record(nil, r.typing.empty(r.live), r.live, w)
 	}
 	es := make(entries, len(r.owners))
 	for i, e := range r.owners {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -18,25 +19,26 @@ import (
 // caller applies; the other takes them as they come, since stored objects may
 // be older than the schema.
 type typing struct {
-	schema          *schema.Schema
+	zero            map[string]any // an object with nothing set
 	strict, lenient typed.ParseableType
 	plan            *plan // strict, for the walks of this package
 }
 
 func compileTyping(s *schema.Schema) *typing {
-	t := &typing{schema: s, strict: compileType(s, true), lenient: compileType(s, false)}
+	t := &typing{zero: map[string]any{}, strict: compileType(s, true), lenient: compileType(s, false)}
+	if s != nil && s.Struct.Canonical() {
+		s.Conform(t.zero)
+	}
 	t.plan = layOut(t.strict.Schema, t.strict.TypeRef)
 	return t
 }
 
 // empty returns an object with nothing but obj's kind, in the form that its
 // schema writes: what a Go struct always writes belongs to nobody.
-func (t *typing) empty(obj *meta.Object) *meta.Object {
-	live := emptyLike(obj)
-	if t.schema != nil && t.schema.Struct.Canonical() {
-		t.schema.Conform(live.Tree())
-	}
-	return live
+func (t *typing) empty(obj map[string]any) map[string]any {
+	out := maps.Clone(t.zero)
+	out["apiVersion"], out["kind"] = obj["apiVersion"], obj["kind"]
+	return out
 }
 
 // fieldsOf returns the fields of an object that is to be applied, or what is

@@ -29,10 +29,11 @@ func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
 		obj.Delete("metadata", "managedFields")
 		return nil
 	}
-	if live == nil {
-		live = typing.empty(obj)
+	old := typing.empty(obj.Tree())
+	if live != nil {
+		old = plain(live)
 	}
-	es, err = t.record(es, plain(live), plain(obj), w)
+	es, err = t.record(es, old, plain(obj), w)
 	if err != nil {
 		return err
 	}
