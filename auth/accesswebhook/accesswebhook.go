@@ -1,0 +1,229 @@
+// Package accesswebhook decides by asking a remote server with a
+// SubjectAccessReview.
+package accesswebhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/registry/names"
+)
+
+// Bounds of the cache and of the calls.
+const (
+	maxCached = 8192
+	maxKey    = 10_000 // bytes of a question that is cached
+	tries     = 3
+	firstWait = 100 * time.Millisecond
+)
+
+// Config says whom to ask and for how long an answer is good.
+type Config struct {
+	// Remote is the server to ask. Required.
+	Remote *clientconfig.Remote
+	// Version of SubjectAccessReview: v1 or v1beta1; empty is v1.
+	Version string
+	// KeepAllowed is for how long an allowed answer is kept: zero is five
+	// minutes, less than zero keeps none.
+	KeepAllowed time.Duration
+	// KeepDenied is the same for any other answer: zero is 30 seconds. Failures
+	// of the call are never kept.
+	KeepDenied time.Duration
+	// OnFailure decides if the remote server does not answer: NoOpinion, the
+	// zero value, or Deny.
+	OnFailure auth.Decision
+	// Timeout is for one call; zero is ten seconds. A call that failed is tried
+	// again, three times in all.
+	Timeout time.Duration
+
+	Names names.Profile
+	Now   func() time.Time // nil: time.Now
+}
+
+// Authorizer asks a remote server.
+type Authorizer struct {
+	config Config
+	api    string // apiVersion of the reviews
+	caller *clientconfig.Caller
+	cached *cache.Cache[[32]byte, status]
+}
+
+// New checks c.
+func New(c Config) (*Authorizer, error) {
+	if c.Remote == nil || c.Remote.URL == nil {
+		return nil, errors.New("accesswebhook: no remote server")
+	}
+	if c.Version == "" {
+		c.Version = "v1"
+	}
+	if c.Version != "v1" && c.Version != "v1beta1" {
+		return nil, fmt.Errorf("accesswebhook: unknown version %q of SubjectAccessReview", c.Version)
+	}
+	if c.OnFailure == auth.Allow {
+		return nil, errors.New("accesswebhook: a failure cannot allow")
+	}
+	if c.KeepAllowed == 0 {
+		c.KeepAllowed = 5 * time.Minute
+	}
+	if c.KeepDenied == 0 {
+		c.KeepDenied = 30 * time.Second
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	a := &Authorizer{config: c, api: c.Names.Group(names.GroupAuthorization) + "/" + c.Version,
+		caller: c.Remote.Caller(), cached: cache.New[[32]byte, status](maxCached, c.Now)}
+	a.caller.Timeout = c.Timeout
+	return a, nil
+}
+
+// Close closes the connections.
+func (a *Authorizer) Close() { a.caller.Close() }
+
+type review struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   map[string]any `json:"metadata"`
+	Spec       spec           `json:"spec"`
+	Status     status         `json:"status"`
+}
+
+type spec struct {
+	Resource    *resource           `json:"resourceAttributes,omitempty"`
+	NonResource *path               `json:"nonResourceAttributes,omitempty"`
+	User        string              `json:"user,omitempty"`
+	Groups      []string            `json:"groups,omitempty"` // of v1
+	Group       []string            `json:"group,omitempty"`  // of v1beta1
+	Extra       map[string][]string `json:"extra,omitempty"`
+	UID         string              `json:"uid,omitempty"`
+}
+
+type resource struct {
+	Namespace   string `json:"namespace,omitempty"`
+	Verb        string `json:"verb,omitempty"`
+	Group       string `json:"group,omitempty"`
+	Version     string `json:"version,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Name        string `json:"name,omitempty"`
+}
+
+type path struct {
+	Path string `json:"path,omitempty"`
+	Verb string `json:"verb,omitempty"`
+}
+
+type status struct {
+	Allowed bool   `json:"allowed"`
+	Denied  bool   `json:"denied,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Fault   string `json:"evaluationError,omitempty"`
+}
+
+// Authorize implements auth.Authorizer.
+func (a *Authorizer) Authorize(ctx context.Context, x auth.Action) (auth.Decision, string, error) {
+	q := review{APIVersion: a.api, Kind: "SubjectAccessReview", Metadata: map[string]any{}, Spec: a.spec(&x)}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a.config.OnFailure, "", fmt.Errorf("accesswebhook: %w", err)
+	}
+	key := sha256.Sum256(body)
+	if s, ok := a.cached.Get(key); ok {
+		return s.decision()
+	}
+	s, err := a.ask(ctx, body)
+	if err != nil {
+		return a.config.OnFailure, "", fmt.Errorf("accesswebhook: %w", err)
+	}
+	keep := a.config.KeepDenied
+	if s.Allowed && !s.Denied {
+		keep = a.config.KeepAllowed
+	}
+	if len(body) <= maxKey {
+		a.cached.Put(key, s, keep)
+	}
+	return s.decision()
+}
+
+// RulesFor cannot tell what the remote server allows.
+func (a *Authorizer) RulesFor(context.Context, *auth.User, string) auth.Rules {
+	return auth.Rules{Incomplete: true, Fault: "webhook authorizer does not support user rule resolution"}
+}
+
+func (a *Authorizer) spec(x *auth.Action) spec {
+	var s spec
+	if u := x.User; u != nil {
+		s.User, s.UID, s.Extra = u.Name, u.UID, u.Extra
+		if a.config.Version == "v1" {
+			s.Groups = u.Groups
+		} else {
+			s.Group = u.Groups
+		}
+	}
+	if x.Resource == "" {
+		s.NonResource = &path{Path: x.Path, Verb: x.Verb}
+		return s
+	}
+	s.Resource = &resource{Namespace: x.Namespace, Verb: x.Verb, Group: x.Group, Version: x.Version,
+		Resource: x.Resource, Subresource: x.Subresource, Name: x.Name}
+	return s
+}
+
+// ask posts a review, again if there was no answer.
+func (a *Authorizer) ask(ctx context.Context, body []byte) (status, error) {
+	wait := firstWait
+	for try := 1; ; try++ {
+		s, err := a.once(ctx, body)
+		var code *clientconfig.CodeError
+		if err == nil || try == tries || ctx.Err() != nil || errors.As(err, &code) && code.Code < 500 {
+			return s, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return s, ctx.Err()
+		}
+		wait *= 4
+	}
+}
+
+func (a *Authorizer) once(ctx context.Context, body []byte) (status, error) {
+	data, err := a.caller.Post(ctx, body)
+	if err != nil {
+		return status{}, err
+	}
+	var answer review
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return status{}, fmt.Errorf("the answer is no review: %w", err)
+	}
+	if answer.APIVersion != a.api || answer.Kind != "SubjectAccessReview" {
+		return status{}, fmt.Errorf("the answer is a %q of %q, not a SubjectAccessReview of %q", answer.Kind, answer.APIVersion, a.api)
+	}
+	if answer.Status.Allowed && answer.Status.Denied {
+		return status{}, errors.New("the answer both allows and denies")
+	}
+	return answer.Status, nil
+}
+
+func (s status) decision() (auth.Decision, string, error) {
+	var err error
+	if s.Fault != "" {
+		err = errors.New(s.Fault)
+	}
+	switch {
+	case s.Denied:
+		return auth.Deny, s.Reason, err
+	case s.Allowed:
+		return auth.Allow, s.Reason, nil
+	}
+	return auth.NoOpinion, s.Reason, err
+}
