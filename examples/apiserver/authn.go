@@ -104,7 +104,7 @@ func (f *authnFlags) define(set *flag.FlagSet) {
 // access puts authentication into a server: the methods that the flags switch
 // on and the kinds that answer with it. kinds are the built-in ones. close ends
 // what was opened.
-func (f *flags) access(b *server.Builder, id *identity, kinds []*registry.Kind) (close func(), err error) {
+func (f *flags) access(b *server.Builder, id *identity, kinds []*registry.Kind) (tokens *serviceaccount.Tokens, close func(), err error) {
 	var closers []func()
 	close = func() {
 		for _, c := range closers {
@@ -112,15 +112,15 @@ func (f *flags) access(b *server.Builder, id *identity, kinds []*registry.Kind) 
 		}
 	}
 	a := &f.authn
-	tokens, err := f.serviceAccounts(b, kinds)
+	tokens, err = f.serviceAccounts(b, kinds)
 	if err != nil {
-		return close, err
+		return nil, close, err
 	}
 	methods := []auth.Authenticator{clientcert.New(id.clients), tokens}
 	if a.tokenAuthFile != "" {
 		m, err := tokenfile.Load(a.tokenAuthFile)
 		if err != nil {
-			return close, fmt.Errorf("--token-auth-file: %w", err)
+			return nil, close, fmt.Errorf("--token-auth-file: %w", err)
 		}
 		methods = append(methods, m)
 	}
@@ -130,21 +130,21 @@ func (f *flags) access(b *server.Builder, id *identity, kinds []*registry.Kind) 
 	if a.proxy.caFile != "" {
 		m, err := a.proxyMethod()
 		if err != nil {
-			return close, err
+			return nil, close, err
 		}
 		methods = append([]auth.Authenticator{m}, methods...)
 	}
 	if a.oidc.IssuerURL != "" {
 		m, err := a.oidcMethod()
 		if err != nil {
-			return close, err
+			return nil, close, err
 		}
 		methods, closers = append(methods, m), append(closers, m.Close)
 	}
 	if a.webhook.file != "" {
 		m, err := a.webhookMethod(f.names, tokens.Audiences())
 		if err != nil {
-			return close, err
+			return nil, close, err
 		}
 		methods, closers = append(methods, m), append(closers, m.Close)
 	}
@@ -156,7 +156,7 @@ func (f *flags) access(b *server.Builder, id *identity, kinds []*registry.Kind) 
 	b.Register(authentication.Kinds(authentication.Answers{
 		Token: review.Token(all, tokens.Audiences()), SelfSubject: review.SelfSubject(nil),
 	})...)
-	return close, nil
+	return tokens, close, nil
 }
 
 // serviceAccounts sets up tokens of service accounts, their sub-resource and the

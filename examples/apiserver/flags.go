@@ -21,6 +21,7 @@ type flags struct {
 	livezGrace    time.Duration
 	shutdownDelay time.Duration
 	authn         authnFlags
+	authz         authzFlags
 	audit         auditFlags
 }
 
@@ -38,6 +39,7 @@ func parseFlags(args []string) (*flags, error) {
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
 	f.authn.define(set)
+	f.authz.define(set)
 	f.audit.define(set)
 	if err := set.Parse(args); err != nil {
 		return nil, err
@@ -45,6 +47,7 @@ func parseFlags(args []string) (*flags, error) {
 	if set.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	}
+	f.authz.defaults(set, &f.authn)
 	var ok bool
 	if f.names, ok = names.Parse(profile); !ok {
 		return nil, fmt.Errorf("--names is orch or kubernetes, not %q", profile)

@@ -21,7 +21,6 @@ import (
 	"syscall"
 	"time"
 
-	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/storage"
@@ -53,10 +52,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Authorizer: auth.AllowAll}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace}
 	kinds := builtin.Kinds(f.names)
-	hangUp, err := f.access(b, id, kinds)
+	tokens, hangUp, err := f.access(b, id, kinds)
 	defer hangUp()
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	ready, hangUpToo, err := f.authorize(b, id, tokens)
+	defer hangUpToo()
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -68,6 +72,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	s, err := b.Build(ctx)
 	if err != nil {
 		return errors.Join(err, store.Close(), flushAudit())
+	}
+	if err := ready(ctx, s); err != nil {
+		return errors.Join(err, s.Shutdown(ctx), flushAudit())
 	}
 	return errors.Join(serve(ctx, s, f, id, log, out), flushAudit())
 }
