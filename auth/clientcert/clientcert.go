@@ -7,6 +7,7 @@
 package clientcert
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -15,17 +16,15 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/cache"
 )
 
 // Authenticator accepts the client certificates of some authorities.
-type Authenticator struct {
-	roots *x509.CertPool
-	now   func() time.Time
-}
+type Authenticator struct{ verifier *Verifier }
 
 // New returns a method that accepts certificates for client authentication
 // that lead to one of roots.
-func New(roots *x509.CertPool) *Authenticator { return &Authenticator{roots, time.Now} }
+func New(roots *x509.CertPool) *Authenticator { return &Authenticator{NewVerifier(roots, nil)} }
 
 // ParseBundle returns the authorities of a PEM bundle; one at least.
 func ParseBundle(pem []byte) (*x509.CertPool, error) {
@@ -39,30 +38,73 @@ func ParseBundle(pem []byte) (*x509.CertPool, error) {
 // Authenticate implements auth.Authenticator. A connection without a
 // certificate, or a valid one without a common name, is none of its business.
 func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
-	leaf, err := Verify(r, a.roots, a.now())
+	leaf, err := a.verifier.Verify(r)
 	if leaf == nil || err != nil || leaf.Subject.CommonName == "" {
 		return nil, err
 	}
 	return &auth.User{Name: leaf.Subject.CommonName, Groups: slices.Clone(leaf.Subject.Organization)}, nil
 }
 
-// Verify returns the client certificate of a request if it leads to one of
+// The bounds of what a Verifier remembers.
+const (
+	maxKnown  = 4096
+	knownTime = 10 * time.Minute
+)
+
+// Verifier checks the client certificates of requests. A certificate that it
+// found good it checks again after some minutes, not on every request of a
+// connection.
+type Verifier struct {
+	roots *x509.CertPool
+	now   func() time.Time
+	known *cache.Cache[[32]byte, struct{}]
+}
+
+// NewVerifier returns a Verifier for the authorities in roots. now is the clock;
+// nil is time.Now.
+func NewVerifier(roots *x509.CertPool, now func() time.Time) *Verifier {
+	if now == nil {
+		now = time.Now
+	}
+	return &Verifier{roots, now, cache.New[[32]byte, struct{}](maxKnown, now)}
+}
+
+// Verify returns the client certificate of a request if it leads to one of the
 // roots and may be used for client authentication, nil if there is none.
-func Verify(r *http.Request, roots *x509.CertPool, now time.Time) (*x509.Certificate, error) {
+func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, nil
 	}
 	leaf := r.TLS.PeerCertificates[0]
+	key := digest(r.TLS.PeerCertificates)
+	if _, ok := v.known.Get(key); ok {
+		return leaf, nil
+	}
 	between := x509.NewCertPool()
 	for _, c := range r.TLS.PeerCertificates[1:] {
 		between.AddCert(c)
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, CurrentTime: now,
+	now := v.now()
+	chains, err := leaf.Verify(x509.VerifyOptions{
+		Roots: v.roots, Intermediates: between, CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("clientcert: certificate %q: %w", leaf.Subject.CommonName, err)
 	}
+	keep := knownTime
+	for _, c := range chains[0] {
+		keep = min(keep, c.NotAfter.Sub(now))
+	}
+	v.known.Put(key, struct{}{}, keep)
 	return leaf, nil
+}
+
+// digest is of everything that a verdict depends on.
+func digest(certs []*x509.Certificate) [32]byte {
+	h := sha256.New()
+	for _, c := range certs {
+		h.Write(c.Raw) // DER tells its own length
+	}
+	return [32]byte(h.Sum(nil))
 }

@@ -54,6 +54,37 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
+func TestVerifierRemembers(t *testing.T) {
+	ca, other := testcerts.New(t, "ca", nil), testcerts.New(t, "ca", nil)
+	now := time.Now()
+	v := clientcert.NewVerifier(ca.Pool(), func() time.Time { return now })
+	leaf := ca.Issue(t, pkix.Name{CommonName: "alice"}, x509.ExtKeyUsageClientAuth, 5*time.Minute).Leaf
+	forged := other.Issue(t, pkix.Name{CommonName: "alice"}, x509.ExtKeyUsageClientAuth, 5*time.Minute).Leaf
+	for range 3 {
+		got, err := v.Verify(over(leaf))
+		require.NoError(t, err)
+		assert.Same(t, leaf, got)
+		_, err = v.Verify(over(forged))
+		assert.Error(t, err, "a refusal is not remembered as anything else")
+		_, err = v.Verify(over(forged, leaf))
+		assert.Error(t, err)
+	}
+	now = now.Add(5 * time.Minute)
+	_, err := v.Verify(over(leaf))
+	assert.Error(t, err, "not longer than it is valid")
+}
+
+func BenchmarkAuthenticate(b *testing.B) {
+	ca := testcerts.New(b, "ca", nil)
+	a := clientcert.New(ca.Pool())
+	r := over(ca.Issue(b, pkix.Name{CommonName: "alice"}, x509.ExtKeyUsageClientAuth, time.Hour).Leaf)
+	for b.Loop() {
+		if _, err := a.Authenticate(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestParseBundle(t *testing.T) {
 	ca := testcerts.New(t, "ca", nil)
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Cert.Raw})

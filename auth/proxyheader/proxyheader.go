@@ -40,7 +40,10 @@ type Config struct {
 }
 
 // Authenticator reads the headers of a proxy.
-type Authenticator struct{ config Config }
+type Authenticator struct {
+	config Config
+	proxy  *clientcert.Verifier
+}
 
 // New checks c.
 func New(c Config) (*Authenticator, error) {
@@ -59,10 +62,7 @@ func New(c Config) (*Authenticator, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	return &Authenticator{c}, nil
+	return &Authenticator{c, clientcert.NewVerifier(c.Roots, c.Now)}, nil
 }
 
 func trim(list []string) []string {
@@ -77,7 +77,7 @@ func trim(list []string) []string {
 // or of the proxy for nobody, is none of its business.
 func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	c := &a.config
-	leaf, err := clientcert.Verify(r, c.Roots, c.Now())
+	leaf, err := a.proxy.Verify(r)
 	if leaf == nil || err != nil {
 		return nil, err
 	}

@@ -114,7 +114,12 @@ func bind(ctx context.Context, call *registry.Call, req *meta.Object, c *private
 	get := func(field string) string { return req.String("spec", "boundObjectRef", field) }
 	r := ref{Name: get("name")}
 	get1 := func(resource, namespace string) (*meta.Object, error) {
-		return call.Client.Get(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: namespace, Name: r.Name})
+		gr := meta.GroupResource{Resource: resource}
+		o, err := call.Client.Get(ctx, gr, meta.Key{Namespace: namespace, Name: r.Name})
+		if meta.IsNotFound(err) {
+			err = meta.NotFound(gr, r.Name) // also on a server without that kind
+		}
+		return o, err
 	}
 	var o *meta.Object
 	var err error
