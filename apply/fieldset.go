@@ -112,7 +112,7 @@ func (p *plan) collectList(l []any, set *fieldpath.Set) bool {
 		}
 		return true
 	}
-	if _, _, ok := p.ids(l); !ok {
+	if _, ok := p.index(l); !ok {
 		return false
 	}
 	for _, item := range l {
@@ -131,7 +131,7 @@ func (p *plan) collectList(l []any, set *fieldpath.Set) bool {
 	return true
 }
 
-// element returns the path element of an item that ids took.
+// element returns the path element of an item that index took.
 func (p *plan) element(item any) fieldpath.PathElement {
 	if p.shape == shapeSet {
 		v := value.NewValueInterface(item)

@@ -1,41 +1,38 @@
 package apply
 
-// merge returns live with what patch says, sharing values with both; false if
-// something is unusual: then structured-merge-diff is to be asked. patch has
-// passed checkedSet.
+import "orch.io/controlplane/registry/meta"
+
+// merge returns live with what patch says, a copy; false if something is
+// unusual: then structured-merge-diff is to be asked. patch has passed
+// checkedSet.
 func (p *plan) merge(live, patch any) (any, bool) {
 	switch p.shape {
 	case shapeMap, shapeAny:
-		if p.atomic {
-			return patch, true
+		if !p.atomic {
+			return p.mergeMap(live, patch)
 		}
-		return p.mergeMap(live, patch)
 	case shapeSet, shapeKeyed:
 		return p.mergeList(live, patch)
 	}
-	return patch, true
+	return meta.Clone(patch), true
 }
 
 func (p *plan) mergeMap(live, patch any) (any, bool) {
 	old, _ := live.(map[string]any)
 	new, isMap := patch.(map[string]any)
-	if patch != nil && !isMap {
-		return patch, true
+	if patch != nil && !isMap || len(old) == 0 {
+		return meta.Clone(patch), true
 	}
-	if len(old) == 0 {
-		return patch, true
-	}
-	if len(new) == 0 {
-		return live, true // what goes is settled by pruning
-	}
-	out := make(map[string]any, len(old)+len(new))
+	out := make(map[string]any, max(len(old), len(new)))
 	for k, v := range old {
-		out[k] = v
+		if _, both := new[k]; !both { // what goes is settled by pruning
+			out[k] = meta.Clone(v)
+		}
 	}
 	for k, v := range new {
 		was, both := old[k]
 		if !both {
-			out[k] = v
+			out[k] = meta.Clone(v)
 			continue
 		}
 		f, _ := p.field(k)
@@ -57,60 +54,59 @@ func (p *plan) mergeList(live, patch any) (any, bool) {
 	old, wasList := live.([]any)
 	new, _ := patch.([]any)
 	if live != nil && !wasList || len(old) == 0 {
-		return patch, live == nil || wasList
+		return meta.Clone(patch), live == nil || wasList
 	}
-	if len(new) == 0 {
-		return live, true
-	}
-	oldIDs, inOld, ok := p.ids(old)
+	was, ok := p.index(old)
 	if !ok {
 		return nil, false
 	}
-	newIDs, inNew, ok := p.ids(new)
+	now, ok := p.index(new)
 	if !ok {
 		return nil, false
 	}
 	var shared []itemID
-	for _, id := range newIDs {
-		if _, both := inOld[id]; both {
+	for _, id := range now.ids {
+		if was.find(id) >= 0 {
 			shared = append(shared, id)
 		}
 	}
+	done := 0 // items of new that are in out
 	out := make([]any, 0, len(old)+len(new)-len(shared))
-	done := make(map[itemID]bool, len(new))
 	take := func(r int) bool {
-		id, item := newIDs[r], new[r]
-		if l, both := inOld[id]; both {
+		id, item := now.ids[r], new[r]
+		if l := was.find(id); l >= 0 {
 			if item, ok = p.items.merge(old[l], item); !ok {
 				return false
 			}
+		} else {
+			item = meta.Clone(item)
 		}
 		if len(shared) > 0 && shared[0] == id {
 			shared = shared[1:]
 		}
-		done[id] = true
+		done = r + 1
 		out = append(out, item)
 		return true
 	}
 	for l, r := 0, 0; l < len(old) || r < len(new); {
 		if l < len(old) {
-			id := oldIDs[l]
-			_, both := inNew[id]
+			id := was.ids[l]
+			at := now.find(id)
 			switch {
-			case r < len(new) && id == newIDs[r]:
+			case r < len(new) && at == r:
 				if !take(r) {
 					return nil, false
 				}
 				l, r = l+1, r+1
 				continue
-			case r < len(new) && both && len(shared) > 0 && shared[0] != id:
+			case r < len(new) && at >= 0 && len(shared) > 0 && shared[0] != id:
 				l++ // its turn comes with the patch
 				continue
-			case !both:
-				out = append(out, old[l])
+			case at < 0:
+				out = append(out, meta.Clone(old[l]))
 				l++
 				continue
-			case done[id]:
+			case at < done:
 				l++
 			}
 		}

@@ -162,19 +162,41 @@ func (p *plan) id(item any) (itemID, bool) {
 	return id, true
 }
 
-// ids returns the identities of all items; false if one is not plain or they
-// are not unique.
-func (p *plan) ids(list []any) (ids []itemID, at map[itemID]int, ok bool) {
-	ids, at = make([]itemID, len(list)), make(map[itemID]int, len(list))
+// itemIndex finds the items of a list by what tells them apart.
+type itemIndex struct {
+	ids []itemID
+	at  map[itemID]int // nil for a short list, which is searched
+}
+
+const shortList = 12
+
+// find returns the position of an item, -1 if there is none.
+func (x *itemIndex) find(id itemID) int {
+	if x.at == nil {
+		return slices.Index(x.ids, id)
+	}
+	if i, ok := x.at[id]; ok {
+		return i
+	}
+	return -1
+}
+
+// index returns the items of a list of the plan; false if what tells them apart
+// is not plain, or they are not unique.
+func (p *plan) index(list []any) (x itemIndex, ok bool) {
+	x.ids = make([]itemID, 0, len(list))
+	if len(list) > shortList {
+		x.at = make(map[itemID]int, len(list))
+	}
 	for i, item := range list {
 		id, ok := p.id(item)
-		if !ok {
-			return nil, nil, false
+		if !ok || x.find(id) >= 0 {
+			return x, false
 		}
-		if _, twice := at[id]; twice {
-			return nil, nil, false
+		x.ids = append(x.ids, id)
+		if x.at != nil {
+			x.at[id] = i
 		}
-		ids[i], at[id] = id, i
 	}
-	return ids, at, true
+	return x, true
 }

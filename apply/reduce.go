@@ -65,12 +65,12 @@ func (p *plan) reduceValue(x, y any) (any, any, bool) {
 // reduceList leaves out the items that both lists have at the same place with
 // the same content; of the others, their keys stay.
 func (p *plan) reduceList(x, y []any) (any, any, bool) {
-	ids, _, ok := p.ids(x)
+	had, ok := p.index(x)
 	if !ok {
 		return x, y, meta.Equal(x, y)
 	}
 	for i, item := range y {
-		if id, ok := p.id(item); !ok || id != ids[i] {
+		if id, ok := p.id(item); !ok || id != had.ids[i] {
 			return x, y, false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -105,12 +106,13 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 	}
 	self.apiVersion = r.w.APIVersion
 	own := r.fields.Difference(r.t.nobodys)
+	out := merged
 	if last == nil || last.apiVersion != self.apiVersion || !own.Equals(self.set) {
 		self.own(own)
-	}
-	out, err := r.prune(merged, append(es, &entry{apiVersion: self.apiVersion, set: r.fields}), last)
-	if err != nil {
-		return nil, nil, err
+		now := &entry{apiVersion: self.apiVersion, set: r.fields}
+		if out, err = r.prune(merged, append(slices.Clone(es), now), last); err != nil {
+			return nil, nil, err
+		}
 	}
 	c := &changes{t: r.t, old: r.live, new: out, subresource: r.w.Subresource}
 	es, conflicting, err := r.t.take(es, self, c, force)
@@ -123,7 +125,7 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 	if !meta.Equal(r.live, out) {
 		self.touch(r.w.Now)
 	}
-	return meta.Clone(out).(map[string]any), es.withoutEmpty(), nil
+	return out, es.withoutEmpty(), nil
 }
 
 // startingOwners returns a copy of the owners. Where an object has none, what it

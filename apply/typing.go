@@ -58,7 +58,7 @@ func (t *typing) fieldsOf(tree map[string]any) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// merge returns live with what patch says, sharing values with both.
+// merge returns live with what patch says, a copy.
 func (t *typing) merge(live, patch map[string]any) (map[string]any, error) {
 	if out, ok := t.plan.merge(live, patch); ok {
 		return out.(map[string]any), nil
@@ -67,7 +67,7 @@ func (t *typing) merge(live, patch map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, typingFault(err)
 	}
-	tree, _ := merged.AsValue().Unstructured().(map[string]any)
+	tree, _ := meta.Clone(merged.AsValue().Unstructured()).(map[string]any)
 	return tree, nil
 }
 
