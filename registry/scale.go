@@ -38,6 +38,9 @@ type scalePaths struct {
 
 func (c *compiler) scale(t *Type) {
 	p := scalePaths{field: t.Scale.SpecReplicas}
+	if c.kind.SelfChecked {
+		p.field = strings.TrimPrefix(p.field, ".") // as clients know it of built-in kinds
+	}
 	for _, path := range []struct {
 		to    *[]string
 		text  string

@@ -105,7 +105,7 @@ func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
 	obj := live.Clone()
 	w.deleteOptions.begin(t, obj)
 	switch {
-	case finished(t, obj):
+	case finished(t, obj) && t.Grace == nil:
 		return s.erase(ctx, w, entry)
 	case meta.Equal(obj.Tree(), live.Tree()):
 		return &result{entry: entry, same: true}, nil
@@ -113,7 +113,8 @@ func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
 	return s.store(ctx, w.write, obj, entry)
 }
 
-// erase removes the record. The answer and the watch show the object as it was.
+// erase removes the record. The answer and the watch show the object as it was;
+// one of a kind that ends gracefully shows its end, see store.
 func (s *Server) erase(ctx context.Context, w *removal, entry *watch.Entry) (*result, error) {
 	res := &result{entry: entry, deleted: true}
 	if w.dryRun {

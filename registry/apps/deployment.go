@@ -147,8 +147,11 @@ func deployments(p names.Profile) *registry.Kind {
 		Status:     true,
 		Columns:    deploymentColumns(),
 		Validate: func(ctx context.Context, old, new *Deployment) []meta.Cause {
-			if registry.Endpoint(ctx) == "status" {
+			switch registry.Endpoint(ctx) {
+			case "status":
 				return new.Status.faults()
+			case "scale":
+				return nil // which checks the one field that it changes
 			}
 			return validateDeployment(p, old, new)
 		},
@@ -157,6 +160,7 @@ func deployments(p names.Profile) *registry.Kind {
 			AnswersStatus: true,
 			Scale:         &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
 			Default:       defaultDeployment,
+			Warn:          core.WarnOfVolumes(p, "spec", "template", "spec"),
 			Changed: func(obj, old *meta.Object) bool {
 				return !meta.Equal(obj.Map("spec"), old.Map("spec")) || !maps.Equal(obj.Annotations(), old.Annotations())
 			},

@@ -35,8 +35,9 @@ func pods(p names.Profile) *registry.Kind {
 		Behavior: registry.Behavior{
 			SelfChecked: true,
 			Default:     defaultPod,
-			Prepare:     preparePod,
+			Prepare:     preparePod(p),
 			Grace:       podGrace,
+			Warn:        WarnOfVolumes(p, "spec"),
 			Fields: []registry.SelectableField{
 				{Name: "spec.nodeName"},
 				{Name: "spec.restartPolicy"},
@@ -54,11 +55,46 @@ func pods(p names.Profile) *registry.Kind {
 	})
 }
 
-// preparePod gives a new pod its first status.
-func preparePod(_ context.Context, obj, old *meta.Object) {
-	if old == nil {
+// preparePod gives a new pod its first status, and what nodes and schedulers
+// count on: an account, a priority, and how long it stays on a node in trouble.
+func preparePod(p names.Profile) func(context.Context, *meta.Object, *meta.Object) {
+	return func(_ context.Context, obj, old *meta.Object) {
+		for _, taint := range []string{names.TaintNotReady, names.TaintUnreachable} {
+			tolerate(obj, p.Wire(taint))
+		}
+		if old != nil {
+			return
+		}
 		obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(obj.Map("spec"))}, "status")
+		fill(obj, defaultAccount, "spec", "serviceAccountName")
+		obj.Set(obj.String("spec", "serviceAccountName"), "spec", "serviceAccount")
+		if obj.String("spec", "priorityClassName") == "" {
+			fill(obj, int64(0), "spec", "priority")
+		}
+		fill(obj, "PreemptLowerPriority", "spec", "preemptionPolicy")
 	}
+}
+
+const (
+	defaultAccount = "default"
+	tolerated      = 300 // seconds
+)
+
+// tolerate lets a pod stay for a while on a node that got a taint, unless the
+// pod says itself what it tolerates.
+func tolerate(obj *meta.Object, taint string) {
+	list := obj.List("spec", "tolerations")
+	for _, v := range list {
+		t, _ := v.(map[string]any)
+		effect, _ := t["effect"].(string)
+		key, _ := t["key"].(string)
+		if (key == taint || key == "" && t["operator"] == "Exists") && (effect == "NoExecute" || effect == "") {
+			return
+		}
+	}
+	obj.Set(append(list, map[string]any{
+		"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(tolerated),
+	}), "spec", "tolerations")
 }
 
 // podGrace returns the seconds that a pod gets to end: none unless it may run

@@ -48,6 +48,8 @@ const (
 	ExecInfoEnv         = "ORCH_EXEC_INFO"
 	AuditDecision       = "authorization.orch.io/decision"
 	AuditReason         = "authorization.orch.io/reason"
+	TaintNotReady       = "node.orch.io/not-ready"
+	TaintUnreachable    = "node.orch.io/unreachable"
 	Service             = "orch"
 )
 
