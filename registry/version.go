@@ -204,13 +204,10 @@ func (v *Version) metadataRules() meta.MetadataRules {
 	}
 }
 
-// Warnings returns what the writer of an object should know.
+// Warnings returns what the writer of an object should know about its metadata;
+// Warn speaks of the rest, once the object is found to be valid.
 func (v *Version) Warnings(obj, old *meta.Object) []string {
-	texts := meta.MetadataWarnings(obj, old, v.metadataRules())
-	if v.Warn != nil {
-		texts = append(texts, v.Warn(obj, old)...)
-	}
-	return texts
+	return meta.MetadataWarnings(obj, old, v.metadataRules())
 }
 
 // Tracker keeps account of who owns the fields of the type's objects.

@@ -155,6 +155,11 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 	if causes := v.Faults(ctx, obj, live, w.sub); len(causes) > 0 {
 		return meta.Invalid(v.GroupKind(), obj.Name(), causes)
 	}
+	if v.Warn != nil {
+		for _, text := range v.Warn(obj, live) {
+			w.notes.warn(text)
+		}
+	}
 	if err := s.admission.Validate(ctx, request); err != nil {
 		return denied(request, err)
 	}
