@@ -66,11 +66,11 @@ var layers = []struct {
 	prefix string
 	level  int
 }{
-	{"server/servertest", 9}, {"server", 7},
-	{"watch", 6},
-	{"registry/names", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/schema", 2}, {"registry/codec", 4}, {"registry/check", 4},
-	{"registry", 5},
-	{"apply", 3},
+	{"server/servertest", 10}, {"server", 8},
+	{"watch", 7},
+	{"registry/names", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/check", 2}, {"registry/schema", 3}, {"registry/codec", 5},
+	{"registry", 6},
+	{"apply", 4},
 	{"storage", 1}, {"auth", 1}, {"admission", 2},
 }
 

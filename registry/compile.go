@@ -59,6 +59,9 @@ func (c *compiler) typeOf() *Type {
 		ShortNames: slices.Clone(k.ShortNames), Categories: slices.Clone(k.Categories),
 		Namespaced: k.Scope == Namespaced, Behavior: k.Behavior, Names: c.names, Docs: k.Docs,
 	}
+	if t.Custom = k.custom; t.Custom {
+		t.Group = k.Group
+	}
 	t.Subresources = slices.Clone(k.Subresources)
 	t.Fields = slices.Clone(k.Fields)
 	lower := strings.ToLower(k.Kind)

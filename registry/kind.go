@@ -26,6 +26,7 @@ type Kind struct {
 	Behavior
 	Docs *schema.Docs // the comments of its Go types, or nil
 
+	custom bool         // from a CustomResourceDefinition: its group is a wire name
 	goType reflect.Type // of a kind from a Go struct, else nil
 	err    error        // of the definition; Compile reports it
 

@@ -19,8 +19,13 @@ type Type struct {
 	Storage                                 *Version
 	Behavior
 	Names  names.Profile
-	Custom bool         // from a custom resource definition
-	Docs   *schema.Docs // field documentation that is not in the schemas, or nil
+	Custom bool // from a custom resource definition
+	Closed bool // no objects may be created any more: the definition is being deleted
+
+	// Edition tells the types that follow each other under one name apart, such
+	// as those of a changed definition.
+	Edition string
+	Docs    *schema.Docs // field documentation that is not in the schemas, or nil
 
 	tracker tracker
 }

@@ -251,4 +251,9 @@ type proto struct {
 }
 
 // FormName names the version among the forms of an entry that are kept.
-func (v *Version) FormName() string { return v.Name }
+func (v *Version) FormName() string {
+	if v.Edition == "" {
+		return v.Name
+	}
+	return v.Name + "@" + v.Edition
+}

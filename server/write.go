@@ -259,7 +259,7 @@ func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *w
 	if entry != nil {
 		expect = entry.Revision()
 	}
-	stored := encodeStored(t, obj)
+	stored := encodeStored(w.version, obj)
 	res := &result{created: entry == nil, deleted: entry != nil && finished(t, obj)}
 	if w.dryRun {
 		res.entry = watch.NewEntry(w.key, expect, stored)
@@ -291,15 +291,15 @@ func (s *Server) commit(ctx context.Context, w storage.Write) (storage.Revision,
 
 // encodeStored gives the bytes that are stored: JSON in the storage version,
 // without the resourceVersion.
-func encodeStored(t *registry.Type, obj *meta.Object) []byte {
-	tree := obj.Tree()
-	sent := tree["apiVersion"]
-	tree["apiVersion"] = t.Storage.GVK().APIVersion()
+func encodeStored(v *registry.Version, obj *meta.Object) []byte {
+	if v != v.Storage {
+		obj = obj.Clone()
+		v.Storage.FromStorage(obj)
+	}
 	version := obj.ResourceVersion()
 	obj.SetResourceVersion("")
-	stored := codec.EncodeJSON(nil, tree)
+	stored := codec.EncodeJSON(nil, obj.Tree())
 	obj.SetResourceVersion(version)
-	tree["apiVersion"] = sent
 	return stored
 }
 

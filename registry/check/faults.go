@@ -26,6 +26,11 @@ func (f *Faults) Invalid(at *Path, value any, why string) {
 	f.add(meta.CauseInvalid, at, because("Invalid value: "+show(value), why))
 }
 
+// WrongType says that a value has another JSON type than its field.
+func (f *Faults) WrongType(at *Path, value any, want string) {
+	f.add(meta.CauseTypeInvalid, at, because("Invalid value: "+show(value), "must be "+want))
+}
+
 // Forbidden says that a field may not be set, or not be changed.
 func (f *Faults) Forbidden(at *Path, why string) {
 	f.add(meta.CauseForbidden, at, because("Forbidden", why))

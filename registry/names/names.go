@@ -78,7 +78,12 @@ func (p Profile) Extension(name string) string {
 
 // Field returns the wire name of an object's field given by its spec name;
 // only some volume sources differ.
+//
+// A name such as "extension:list-type" is that of a schema extension.
 func (p Profile) Field(spec string) string {
+	if name, ok := strings.CutPrefix(spec, "extension:"); ok {
+		return p.Extension(name)
+	}
 	if p == Kubernetes {
 		if w, ok := fields[spec]; ok {
 			return w

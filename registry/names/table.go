@@ -50,6 +50,9 @@ const (
 	AuditReason         = "authorization.orch.io/reason"
 	TaintNotReady       = "node.orch.io/not-ready"
 	TaintUnreachable    = "node.orch.io/unreachable"
+	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"
+	DefinitionApproval  = "api-approved.orch.io"
+	ServerManager       = "orch-apiserver"
 	Service             = "orch"
 )
 
@@ -87,6 +90,9 @@ var whole = map[string]string{
 	SignerNodeServing:   "kubernetes.io/kubelet-serving",
 	SignerLegacyUnknown: "kubernetes.io/legacy-unknown",
 	ExecInfoEnv:         "KUBERNETES_EXEC_INFO",
+	DefinitionFinalizer: "customresourcecleanup.apiextensions.k8s.io",
+	DefinitionApproval:  "api-approved.kubernetes.io",
+	ServerManager:       "kube-apiserver",
 }
 
 type prefix struct{ spec, wire string }

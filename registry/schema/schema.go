@@ -25,6 +25,11 @@ const (
 	Boolean
 )
 
+// String returns the word of JSON schema, empty for Any.
+func (t Type) String() string {
+	return [...]string{"", "object", "array", "string", "integer", "number", "boolean"}[t]
+}
+
 // Schema describes one value. A Schema is not changed once it is built; values
 // that share a struct type share its Struct.
 type Schema struct {
@@ -53,6 +58,10 @@ type Schema struct {
 	MinProperties, MaxProperties *int64
 	AllOf, AnyOf, OneOf          []*Schema
 	Not                          *Schema
+
+	// Required are fields that must be there though the schema does not describe
+	// them, as in branches of AnyOf.
+	Required []string
 
 	Preserve    bool // unknown fields are kept
 	IntOrString bool // an integer or a string

@@ -167,6 +167,11 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 	if s.Struct != nil {
 		v.structure(m, before, s, canonical)
 	}
+	for _, name := range s.Required {
+		if _, ok := m[name]; !ok {
+			v.causeAt(v.path.to(name), meta.CauseRequired, "Required value")
+		}
+	}
 	if s.Values == nil {
 		return
 	}

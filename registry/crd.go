@@ -1,0 +1,218 @@
+package registry
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// definitionKind is the kind of the documents that FromCRD reads.
+const definitionKind = "CustomResourceDefinition"
+
+// FromCRD makes a kind from a CustomResourceDefinition v1 in YAML or JSON. Its
+// group and the extensions in its schemas are wire names. What is wrong with it
+// is kept for Compile, and so for the Build of the server.
+func FromCRD(doc []byte) *Kind {
+	tree, _, err := codec.DecodeYAML(doc, codec.Limits{})
+	if err != nil {
+		return &Kind{Kind: definitionKind, err: err}
+	}
+	return FromDefinition(meta.NewObject(tree))
+}
+
+// FromCRDDir makes a kind from each CustomResourceDefinition in the files of a
+// directory and below it that end in .yaml, .yml or .json; a file may hold
+// several documents, and documents of other kinds are passed over. The error
+// tells of files that cannot be read.
+func FromCRDDir(files fs.FS) ([]*Kind, error) {
+	docs, err := CRDFiles(files)
+	kinds := make([]*Kind, len(docs))
+	for i, d := range docs {
+		kinds[i] = FromDefinition(d)
+	}
+	return kinds, err
+}
+
+// CRDFiles returns the CustomResourceDefinition objects in the files of a
+// directory, as FromCRDDir finds them: for programs that create them as objects.
+func CRDFiles(files fs.FS) ([]*meta.Object, error) {
+	var found []*meta.Object
+	var faults []error
+	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			return nil
+		}
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		objects, err := definitionsIn(data)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", name, err))
+		}
+		found = append(found, objects...)
+		return nil
+	})
+	return found, errors.Join(append(faults, err)...)
+}
+
+func definitionsIn(data []byte) (found []*meta.Object, err error) {
+	for i, doc := range splitDocuments(data) {
+		tree, _, err := codec.DecodeYAML(doc, codec.Limits{})
+		if err != nil {
+			return found, fmt.Errorf("document %d: %w", i+1, err)
+		}
+		if tree["kind"] == definitionKind {
+			found = append(found, meta.NewObject(tree))
+		}
+	}
+	return found, nil
+}
+
+// splitDocuments splits YAML at the lines that separate documents; those that
+// hold nothing but comments are left out.
+func splitDocuments(data []byte) (docs [][]byte) {
+	var doc []byte
+	filled := false
+	end := func() {
+		if filled {
+			docs = append(docs, doc)
+		}
+		doc, filled = nil, false
+	}
+	for line := range bytes.Lines(data) {
+		text := bytes.TrimRight(line, " \t\r\n")
+		if bytes.Equal(text, []byte("---")) || bytes.HasPrefix(text, []byte("--- ")) {
+			end()
+			continue
+		}
+		text = bytes.TrimSpace(text)
+		filled = filled || len(text) > 0 && text[0] != '#'
+		doc = append(doc, line...)
+	}
+	end()
+	return docs
+}
+
+// FromDefinition makes a kind from a CustomResourceDefinition object, which is
+// shared afterwards. See FromCRD.
+func FromDefinition(crd *meta.Object) *Kind {
+	names := []string{"spec", "names"}
+	text := func(field string) string { return crd.String(append(names, field)...) }
+	k := &Kind{
+		Group: crd.String("spec", "group"), Kind: text("kind"), ListKind: text("listKind"),
+		Plural: text("plural"), Singular: text("singular"),
+		ShortNames: crd.Strings("spec", "names", "shortNames"), Categories: crd.Strings("spec", "names", "categories"),
+		custom: true,
+	}
+	k.NeedsVersion, k.NoProtobuf, k.AnswersStatus = true, true, true
+	if crd.String("kind") != definitionKind || !strings.HasSuffix(crd.String("apiVersion"), "/v1") {
+		k.fault("the document is %s %q, not a %s of version v1", crd.String("apiVersion"), crd.String("kind"), definitionKind)
+		return k
+	}
+	switch scope := crd.String("spec", "scope"); scope {
+	case "Namespaced":
+	case "Cluster":
+		k.Scope = Cluster
+	default:
+		k.fault("spec.scope %q is neither Namespaced nor Cluster", scope)
+	}
+	if s := crd.String("spec", "conversion", "strategy"); s != "" && s != "None" {
+		k.fault("spec.conversion.strategy %q is not supported, only None", s)
+	}
+	if crd.Bool("spec", "preserveUnknownFields") {
+		k.fault("spec.preserveUnknownFields is not supported: use the schema extension")
+	}
+	for i, v := range crd.List("spec", "versions") {
+		m, ok := v.(map[string]any)
+		if !ok {
+			k.fault("spec.versions[%d] is no object", i)
+			continue
+		}
+		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m))
+	}
+	return k
+}
+
+func (k *Kind) fault(format string, args ...any) {
+	k.err = errors.Join(k.err, fmt.Errorf(format, args...))
+}
+
+// addVersion adds a version as a definition gives it. Sub-resources and
+// selectable fields of one version are there in all.
+func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object) {
+	kv := KindVersion{Name: v.String("name"), Served: v.Bool("served"), Storage: v.Bool("storage")}
+	if v.Bool("deprecated") {
+		if kv.Deprecated = v.String("deprecationWarning"); kv.Deprecated == "" {
+			kv.Deprecated = fmt.Sprintf("%s/%s %s is deprecated", k.Group, kv.Name, k.Kind)
+		}
+	}
+	doc := v.Map("schema", "openAPIV3Schema")
+	kv.Schema = func(p names.Profile) (*schema.Schema, error) {
+		if want := p.Group(names.GroupExtensions) + "/v1"; apiVersion != want {
+			return nil, fmt.Errorf("the definition is of %s, this server knows %s", apiVersion, want)
+		}
+		if doc == nil {
+			return nil, fmt.Errorf("spec.versions[%d].schema.openAPIV3Schema is missing", i)
+		}
+		s, causes := schema.OpenAPI(doc, p, check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema"))
+		var faults []error
+		for _, c := range causes {
+			faults = append(faults, fmt.Errorf("%s: %s", c.Field, c.Message))
+		}
+		return s, errors.Join(faults...)
+	}
+	kv.Columns = definedColumns(v.List("additionalPrinterColumns"))
+	k.Versions = append(k.Versions, kv)
+	if v.Map("subresources", "status") != nil {
+		k.Status = true
+	}
+	if scale := v.Map("subresources", "scale"); scale != nil && k.Scale == nil {
+		o := meta.NewObject(scale)
+		k.Scale = &Scale{SpecReplicas: o.String("specReplicasPath"), StatusReplicas: o.String("statusReplicasPath"), Selector: o.String("labelSelectorPath")}
+	}
+	for _, f := range v.List("selectableFields") {
+		m, _ := f.(map[string]any)
+		text, _ := m["jsonPath"].(string)
+		path, err := plainPath(text)
+		if err != nil {
+			k.fault("spec.versions[%d].selectableFields: %w", i, err)
+			continue
+		}
+		name := strings.Join(path, ".")
+		if !slices.ContainsFunc(k.Fields, func(f SelectableField) bool { return f.Name == name }) {
+			k.Fields = append(k.Fields, SelectableField{Name: name, Path: path})
+		}
+	}
+}
+
+// definedColumns returns the columns of a definition, by default the age.
+func definedColumns(list []any) []Column {
+	if len(list) == 0 {
+		return []Column{{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp",
+			Doc: "When the object was created, by the server's clock."}}
+	}
+	var out []Column
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		o := meta.NewObject(m)
+		out = append(out, Column{
+			Name: o.String("name"), Type: o.String("type"), Format: o.String("format"), Doc: o.String("description"),
+			Priority: int(o.Int("priority")), JSONPath: o.String("jsonPath"),
+		})
+	}
+	return out
+}
