@@ -161,7 +161,7 @@ func (c *compiler) ref(s *schema.Schema) smd.TypeRef {
 		return named(typeDeduced)
 	case s.IntOrString, s.Wire == schema.IntOrString, s.Wire == schema.Quantity, s.Wire == schema.Time, s.Wire == schema.MicroTime, s.Wire == schema.Duration:
 		return scalarRef(smd.Untyped)
-	case s.Wire == schema.Raw, s.Wire == schema.Fields:
+	case s.Wire == schema.Raw, s.Wire == schema.Fields, s.Wire == schema.OrBoolean, s.Wire == schema.OrList:
 		return named(typeAtomic)
 	case s.Type == schema.Object, s.Struct != nil, s.Values != nil:
 		return c.object(s)

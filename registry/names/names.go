@@ -76,6 +76,20 @@ func (p Profile) Extension(name string) string {
 	return "x-orch-" + name
 }
 
+// Reserved reports whether an API group belongs to the product itself.
+func (p Profile) Reserved(group string) bool {
+	own := []string{"orch.io"}
+	if p == Kubernetes {
+		own = []string{"k8s.io", "kubernetes.io"}
+	}
+	for _, domain := range own {
+		if group == domain || strings.HasSuffix(group, "."+domain) {
+			return true
+		}
+	}
+	return false
+}
+
 // Field returns the wire name of an object's field given by its spec name;
 // only some volume sources differ.
 //

@@ -21,6 +21,16 @@ func (c *conformer) wire(v any, s *Schema) (any, bool) {
 		return c.bytes(v)
 	case Duration:
 		return c.duration(v)
+	case OrBoolean:
+		if _, ok := v.(bool); !ok {
+			c.object(v, s)
+		}
+	case OrList:
+		if _, ok := v.([]any); ok {
+			c.list(v, &Schema{Type: Array, Items: &Schema{Type: Object, Struct: s.Struct}})
+			break
+		}
+		c.object(v, s)
 	case Fields:
 		switch v.(type) {
 		case map[string]any, meta.RawJSON:

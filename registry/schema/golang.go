@@ -138,6 +138,7 @@ func (b *builder) fault(a at, format string, args ...any) {
 // also ends the recursion of types that hold themselves.
 func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
 	if s := specialForm(t); s != nil {
+		b.alternative(s, t, a)
 		return s
 	}
 	switch t.Kind() {
@@ -172,6 +173,20 @@ func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
 	}
 	b.fault(a, "type %s has no form in JSON", t)
 	return &Schema{}
+}
+
+// alternative gives s, of a type that stands for an object or something else,
+// the struct of the object: what its field Schema points to.
+func (b *builder) alternative(s *Schema, t reflect.Type, a at) {
+	if s.Wire != OrBoolean && s.Wire != OrList {
+		return
+	}
+	f, ok := t.FieldByName("Schema")
+	if !ok || f.Type.Kind() != reflect.Pointer || f.Type.Elem().Kind() != reflect.Struct {
+		b.fault(a, "type %s needs a field Schema that points to a struct", t)
+		return
+	}
+	s.Struct = b.structOf(f.Type.Elem())
 }
 
 func (b *builder) structOf(t reflect.Type) *Struct {

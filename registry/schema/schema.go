@@ -96,6 +96,8 @@ const (
 	Raw              // any JSON value, kept as it is (protobuf: raw bytes = 1)
 	Fields           // FieldsV1 (protobuf: Raw = 1)
 	Duration         // "1h2m3s"
+	OrBoolean        // an object as Struct says, or a boolean
+	OrList           // an object as Struct says, or a list of them
 )
 
 // Struct is the shared definition of an object type with named fields.

@@ -35,6 +35,10 @@ func formSchema(form string) *Schema {
 		return &Schema{Type: String, Wire: Duration}
 	case "json":
 		return &Schema{Type: Any, Wire: Raw, Preserve: true}
+	case "or-boolean":
+		return &Schema{Type: Any, Wire: OrBoolean}
+	case "or-list":
+		return &Schema{Type: Any, Wire: OrList}
 	}
 	return nil
 }

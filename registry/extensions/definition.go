@@ -1,0 +1,286 @@
+// Package extensions holds the kind that defines kinds at run time.
+//
+// A server that has the kind serves what its objects define: definitions are
+// checked here, their schemas by package schema; accepting their names, serving
+// them and removing their objects is the server's part.
+package extensions
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Kinds returns the kinds of the group under the names of p.
+func Kinds(p names.Profile) []*registry.Kind {
+	return []*registry.Kind{definitions(p)}
+}
+
+// CustomResourceDefinition defines a resource type that the server serves from
+// then on.
+type CustomResourceDefinition struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata. The name is that of the resource type and its
+	// group: widgets.example.com.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec is the definition.
+	Spec CustomResourceDefinitionSpec `json:"spec" protobuf:"2"`
+
+	// Status tells how far the server is with serving it.
+	Status CustomResourceDefinitionStatus `json:"status,omitempty" protobuf:"3"`
+}
+
+// CustomResourceDefinitionSpec is what a definition says.
+type CustomResourceDefinitionSpec struct {
+	// Group is the API group, with a dot in it. It cannot be changed.
+	Group string `json:"group" protobuf:"1"`
+
+	// Names are the names of the resource type and its kind.
+	Names CustomResourceDefinitionNames `json:"names" protobuf:"3"`
+
+	// Scope is Namespaced or Cluster. It cannot be changed.
+	Scope string `json:"scope" protobuf:"4"`
+
+	// Versions are the versions of the type; exactly one of them is stored.
+	Versions []CustomResourceDefinitionVersion `json:"versions" protobuf:"7" schema:"listType=atomic"`
+
+	// Conversion says how versions become each other.
+	Conversion *CustomResourceConversion `json:"conversion,omitempty" protobuf:"9"`
+
+	// PreserveUnknownFields may not be true; schemas have an extension for it.
+	PreserveUnknownFields bool `json:"preserveUnknownFields,omitempty" protobuf:"10"`
+}
+
+// CustomResourceDefinitionNames are the names of a resource type and its kind.
+type CustomResourceDefinitionNames struct {
+	// Plural is the name in paths, in lower case.
+	Plural string `json:"plural" protobuf:"1"`
+
+	// Singular is the name that people may use; by default the kind in lower case.
+	Singular string `json:"singular,omitempty" protobuf:"2"`
+
+	// ShortNames are further names for people.
+	ShortNames []string `json:"shortNames,omitempty" protobuf:"3" schema:"listType=atomic"`
+
+	// Kind is the kind of the objects.
+	Kind string `json:"kind" protobuf:"4"`
+
+	// ListKind is the kind of lists; by default the kind and List.
+	ListKind string `json:"listKind,omitempty" protobuf:"5"`
+
+	// Categories are groups of resource types that people list together.
+	Categories []string `json:"categories,omitempty" protobuf:"6" schema:"listType=atomic"`
+}
+
+// CustomResourceDefinitionVersion is one version of a resource type.
+type CustomResourceDefinitionVersion struct {
+	// Name is the version, such as v1 or v2beta1.
+	Name string `json:"name" protobuf:"1"`
+
+	// Served tells whether requests may use the version.
+	Served bool `json:"served" protobuf:"2"`
+
+	// Storage tells whether objects are stored in this version.
+	Storage bool `json:"storage" protobuf:"3"`
+
+	// Schema describes the objects.
+	Schema *CustomResourceValidation `json:"schema,omitempty" protobuf:"4"`
+
+	// Subresources are the sub-resources that objects have.
+	Subresources *CustomResourceSubresources `json:"subresources,omitempty" protobuf:"5"`
+
+	// AdditionalPrinterColumns are the columns of tables beside the name; by
+	// default the age.
+	AdditionalPrinterColumns []CustomResourceColumnDefinition `json:"additionalPrinterColumns,omitempty" protobuf:"6" schema:"listType=atomic"`
+
+	// Deprecated warns the callers of this version.
+	Deprecated bool `json:"deprecated,omitempty" protobuf:"7"`
+
+	// DeprecationWarning is the text of that warning, if the usual one will not do.
+	DeprecationWarning *string `json:"deprecationWarning,omitempty" protobuf:"8"`
+
+	// SelectableFields are the fields that field selectors may name.
+	SelectableFields []SelectableField `json:"selectableFields,omitempty" protobuf:"9" schema:"listType=atomic"`
+}
+
+// SelectableField is a field that field selectors may name.
+type SelectableField struct {
+	// JSONPath leads to a string, integer or boolean: .spec.color.
+	JSONPath string `json:"jsonPath" protobuf:"1"`
+}
+
+// CustomResourceValidation holds the schema of a version.
+type CustomResourceValidation struct {
+	// OpenAPIV3Schema is the schema, which must be structural.
+	OpenAPIV3Schema *JSONSchemaProps `json:"openAPIV3Schema,omitempty" protobuf:"1"`
+}
+
+// CustomResourceColumnDefinition is a column of tables.
+type CustomResourceColumnDefinition struct {
+	// Name is the head of the column.
+	Name string `json:"name" protobuf:"1"`
+
+	// Type is integer, number, string, boolean or date.
+	Type string `json:"type" protobuf:"2"`
+
+	// Format says more about the type.
+	Format string `json:"format,omitempty" protobuf:"3"`
+
+	// Description documents the column.
+	Description string `json:"description,omitempty" protobuf:"4"`
+
+	// Priority is 0 for columns that always show.
+	Priority int32 `json:"priority,omitempty" protobuf:"5"`
+
+	// JSONPath leads to the value.
+	JSONPath string `json:"jsonPath" protobuf:"6"`
+}
+
+// CustomResourceSubresources are the sub-resources of objects.
+type CustomResourceSubresources struct {
+	// Status, if there, has the status written apart from the rest.
+	Status *CustomResourceSubresourceStatus `json:"status,omitempty" protobuf:"1"`
+
+	// Scale, if there, lets the size be read and written in a common form.
+	Scale *CustomResourceSubresourceScale `json:"scale,omitempty" protobuf:"2"`
+}
+
+// CustomResourceSubresourceStatus says no more than that it is there.
+type CustomResourceSubresourceStatus struct{}
+
+// CustomResourceSubresourceScale says where the size is.
+type CustomResourceSubresourceScale struct {
+	// SpecReplicasPath leads to the wanted size, under .spec.
+	SpecReplicasPath string `json:"specReplicasPath" protobuf:"1"`
+
+	// StatusReplicasPath leads to the actual size, under .status.
+	StatusReplicasPath string `json:"statusReplicasPath" protobuf:"2"`
+
+	// LabelSelectorPath leads to the selector of the instances as text.
+	LabelSelectorPath *string `json:"labelSelectorPath,omitempty" protobuf:"3"`
+}
+
+// CustomResourceConversion says how versions become each other.
+type CustomResourceConversion struct {
+	// Strategy is None: only apiVersion changes.
+	Strategy string `json:"strategy" protobuf:"1"`
+
+	// Webhook is not supported.
+	Webhook *JSON `json:"webhook,omitempty" protobuf:"2"`
+}
+
+// CustomResourceDefinitionStatus tells how far the server is.
+type CustomResourceDefinitionStatus struct {
+	// Conditions are NamesAccepted, Established and Terminating.
+	Conditions []CustomResourceDefinitionCondition `json:"conditions" protobuf:"1" schema:"listType=map,listMapKeys=type"`
+
+	// AcceptedNames are the names that are served.
+	AcceptedNames CustomResourceDefinitionNames `json:"acceptedNames" protobuf:"2"`
+
+	// StoredVersions are the versions in which objects may be stored.
+	StoredVersions []string `json:"storedVersions" protobuf:"3" schema:"listType=atomic"`
+}
+
+// CustomResourceDefinitionCondition is one aspect of how far the server is.
+type CustomResourceDefinitionCondition struct {
+	// Type names the aspect.
+	Type string `json:"type" protobuf:"1" schema:"required"`
+
+	// Status is True, False or Unknown.
+	Status string `json:"status" protobuf:"2" schema:"required"`
+
+	// LastTransitionTime is when the status last changed.
+	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"3"`
+
+	// Reason is a word for programs.
+	Reason string `json:"reason,omitempty" protobuf:"4"`
+
+	// Message is a text for people.
+	Message string `json:"message,omitempty" protobuf:"5"`
+}
+
+func definitions(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[CustomResourceDefinition]{
+		Group:      names.GroupExtensions,
+		Version:    "v1",
+		Source:     source,
+		ShortNames: []string{"crd", "crds"},
+		Categories: []string{"api-extensions"},
+		Scope:      registry.Cluster,
+		Status:     true,
+		Behavior: registry.Behavior{
+			NeedsVersion: true,
+			NoProtobuf:   true,
+			SelfChecked:  true,
+			Default:      setDefaults,
+			Prepare:      prepare,
+			Validate:     validator(p),
+			Terminate:    func(obj *meta.Object) { terminate(p, obj) },
+		},
+	})
+}
+
+// setDefaults derives the names that the kind gives, and the conversion.
+func setDefaults(obj *meta.Object) {
+	if kind := obj.String("spec", "names", "kind"); kind != "" {
+		if obj.String("spec", "names", "singular") == "" {
+			obj.Set(strings.ToLower(kind), "spec", "names", "singular")
+		}
+		if obj.String("spec", "names", "listKind") == "" {
+			obj.Set(kind+"List", "spec", "names", "listKind")
+		}
+	}
+	if obj.Map("spec", "conversion") == nil {
+		obj.Set(map[string]any{"strategy": "None"}, "spec", "conversion")
+	}
+}
+
+// prepare begins the status of a new definition, and notes every version that
+// objects may be stored in from now on.
+func prepare(_ context.Context, obj, old *meta.Object) {
+	if old == nil {
+		obj.Set(map[string]any{}, "status")
+	}
+	stored := obj.Strings("status", "storedVersions")
+	for _, v := range obj.List("spec", "versions") {
+		m, _ := v.(map[string]any)
+		name, _ := m["name"].(string)
+		if m["storage"] == true {
+			if !slices.Contains(stored, name) {
+				stored = append(stored, name)
+			}
+			break
+		}
+	}
+	list := make([]any, len(stored))
+	for i, s := range stored {
+		list[i] = s
+	}
+	obj.Set(list, "status", "storedVersions")
+}
+
+// terminate holds a definition that is being deleted until its objects are gone.
+// That is no change of its spec.
+func terminate(p names.Profile, obj *meta.Object) {
+	obj.SetGeneration(obj.Generation() - 1)
+	obj.Delete("metadata", "deletionGracePeriodSeconds")
+	mine := p.Wire(names.DefinitionFinalizer)
+	if held := obj.Finalizers(); !slices.Contains(held, mine) {
+		obj.SetFinalizers(append(held, mine))
+	}
+	conditions := slices.DeleteFunc(slices.Clone(obj.List("status", "conditions")), func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["type"] == "Terminating"
+	})
+	obj.Set(append(conditions, map[string]any{
+		"type": "Terminating", "status": "True", "reason": "InstanceDeletionPending",
+		"message": "the objects of this kind will be deleted", "lastTransitionTime": meta.FormatTime(time.Now()),
+	}), "status", "conditions")
+}

@@ -1,0 +1,366 @@
+package extensions
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/jsonpath"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+func validator(p names.Profile) func(context.Context, *meta.Object, *meta.Object) []meta.Cause {
+	return func(_ context.Context, obj, old *meta.Object) []meta.Cause {
+		d := definition{Object: obj, names: p}
+		if old == nil {
+			d.name()
+		} else {
+			d.unchanged(old)
+		}
+		if before, now := mapOf(old), obj.Map("spec"); old == nil || !meta.Equal(before, now) {
+			d.spec()
+		}
+		d.stored()
+		return d.faults
+	}
+}
+
+func mapOf(o *meta.Object) map[string]any {
+	if o == nil {
+		return nil
+	}
+	return o.Map("spec")
+}
+
+// definition is a definition being checked.
+type definition struct {
+	*meta.Object
+	names  names.Profile
+	faults check.Faults
+}
+
+// versions returns the versions as objects of their own.
+func (d *definition) versions() []*meta.Object {
+	var list []*meta.Object
+	for _, v := range d.List("spec", "versions") {
+		m, _ := v.(map[string]any)
+		list = append(list, meta.NewObject(m))
+	}
+	return list
+}
+
+func (d *definition) name() {
+	if want := d.String("spec", "names", "plural") + "." + d.String("spec", "group"); d.Name() != want {
+		d.faults.Invalid(check.At("metadata", "name"), d.Name(), "must be spec.names.plural+\".\"+spec.group")
+	}
+}
+
+// unchanged checks what may not change once a definition is served.
+func (d *definition) unchanged(old *meta.Object) {
+	if !established(old) {
+		return
+	}
+	for _, path := range [][]string{{"spec", "group"}, {"spec", "scope"}, {"spec", "names", "kind"}, {"spec", "names", "plural"}} {
+		if now := d.String(path...); now != old.String(path...) {
+			d.faults.Invalid(check.At(path...), now, "field is immutable")
+		}
+	}
+}
+
+func established(o *meta.Object) bool {
+	return slices.ContainsFunc(o.List("status", "conditions"), func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["type"] == "Established" && m["status"] == "True"
+	})
+}
+
+func (d *definition) spec() {
+	d.group()
+	d.faults.RequiredOneOf(check.At("spec", "scope"), d.String("spec", "scope"), "Cluster", "Namespaced")
+	d.versionNames()
+	d.words()
+	if d.Bool("spec", "preserveUnknownFields") {
+		d.faults.Invalid(check.At("spec", "preserveUnknownFields"), true,
+			"must be false in order to use defaults in the schema; use the schema extension instead")
+	}
+	d.faults.OneOf(check.At("spec", "conversion", "strategy"), d.String("spec", "conversion", "strategy"), "None")
+	d.parts()
+}
+
+func (d *definition) group() {
+	at, group := check.At("spec", "group"), d.String("spec", "group")
+	if group == "" {
+		d.faults.Required(at, "")
+		return
+	}
+	d.faults.Format(at, group, meta.CheckDNSSubdomain(group))
+	if !strings.Contains(group, ".") {
+		d.faults.Invalid(at, group, "should be a domain with at least one dot")
+	}
+	approval := d.names.Wire(names.DefinitionApproval)
+	if d.names.Reserved(group) && d.String("metadata", "annotations", approval) == "" {
+		d.faults.Required(check.At("metadata", "annotations").Key(approval), "protected groups must have an approval annotation")
+	}
+}
+
+// versionNames checks the names and which version is stored.
+func (d *definition) versionNames() {
+	at := check.At("spec", "versions")
+	seen := map[string]bool{}
+	storage, unique := 0, true
+	for i, v := range d.versions() {
+		name := v.String("name")
+		d.faults.Format(at.Index(i).Field("name"), name, meta.CheckDNS1035Label(name))
+		unique = unique && !seen[name]
+		seen[name] = true
+		if v.Bool("storage") {
+			storage++
+		}
+		d.warning(at.Index(i), v)
+	}
+	if !unique {
+		d.faults.Invalid(at, len(seen), "must contain unique version names")
+	}
+	if storage != 1 {
+		d.faults.Invalid(at, storage, "must have exactly one version marked as storage version")
+	}
+	if list := d.versions(); len(list) > 0 {
+		name := list[0].String("name")
+		d.faults.Format(check.At("spec", "version"), name, meta.CheckDNS1035Label(name))
+	}
+}
+
+// warning checks the text that callers of a deprecated version get.
+func (d *definition) warning(at *check.Path, v *meta.Object) {
+	text, given := v.Get("deprecationWarning")
+	if !given {
+		return
+	}
+	word, _ := text.(string)
+	path := at.Field("deprecationWarning")
+	switch {
+	case !v.Bool("deprecated"):
+		d.faults.Invalid(path, word, "can only be set for deprecated versions")
+	case word == "":
+		d.faults.Invalid(path, word, "must be nonempty if specified")
+	case len(word) > 256:
+		d.faults.TooLong(path, 256)
+	case strings.ContainsFunc(word, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		d.faults.Invalid(path, word, "must only contain printable characters")
+	}
+}
+
+// words checks the names of the type and its kind.
+func (d *definition) words() {
+	at := check.At("spec", "names")
+	word := func(field string) string { return d.String("spec", "names", field) }
+	for _, field := range []string{"plural", "singular", "kind", "listKind"} {
+		w := word(field)
+		if w == "" {
+			d.faults.Required(at.Field(field), "")
+			continue
+		}
+		if field == "kind" || field == "listKind" {
+			w = strings.ToLower(w)
+		}
+		d.faults.Format(at.Field(field), word(field), meta.CheckDNS1035Label(w))
+	}
+	if k := word("kind"); k != "" && k == word("listKind") {
+		d.faults.Invalid(at.Field("listKind"), k, "kind and listKind may not be the same")
+	}
+	for _, field := range []string{"shortNames", "categories"} {
+		for i, w := range d.Strings("spec", "names", field) {
+			d.faults.Format(at.Field(field).Index(i), w, meta.CheckDNS1035Label(w))
+		}
+	}
+}
+
+// parts checks schema, sub-resources, columns and selectable fields of each
+// version. What all versions share is checked once, and found at the place where
+// older definitions had it.
+func (d *definition) parts() {
+	versions := d.versions()
+	for i, v := range versions {
+		if v.Map("schema", "openAPIV3Schema") == nil {
+			d.faults.Required(check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema"), "schemas are required")
+		}
+	}
+	for _, part := range []struct {
+		field, shared string
+		check         func(at *check.Path, v *meta.Object)
+	}{
+		{"schema", "validation", d.schema}, {"subresources", "subresources", d.subresources},
+		{"additionalPrinterColumns", "additionalPrinterColumns", d.columns}, {"selectableFields", "selectableFields", d.selectable},
+	} {
+		if same(versions, part.field) {
+			part.check(check.At("spec", part.shared), versions[0])
+			continue
+		}
+		for i, v := range versions {
+			part.check(check.At("spec", "versions").Index(i).Field(part.field), v)
+		}
+	}
+}
+
+// same reports whether all versions, one at least, have the same in a field.
+func same(versions []*meta.Object, field string) bool {
+	for _, v := range versions {
+		if !meta.Equal(v.Tree()[field], versions[0].Tree()[field]) {
+			return false
+		}
+	}
+	return len(versions) > 0
+}
+
+func (d *definition) schema(at *check.Path, v *meta.Object) {
+	doc := v.Map("schema", "openAPIV3Schema")
+	if doc == nil {
+		return
+	}
+	_, causes := schema.OpenAPI(doc, d.names, at.Field("openAPIV3Schema"))
+	d.faults = append(d.faults, causes...)
+}
+
+func (d *definition) subresources(at *check.Path, v *meta.Object) {
+	scale := v.Map("subresources", "scale")
+	if scale == nil {
+		return
+	}
+	at = at.Field("scale")
+	for _, p := range []struct {
+		field    string
+		under    []string
+		optional bool
+	}{{"specReplicasPath", []string{".spec."}, false}, {"statusReplicasPath", []string{".status."}, false}, {"labelSelectorPath", []string{".spec.", ".status."}, true}} {
+		text, _ := scale[p.field].(string)
+		switch {
+		case text == "" && !p.optional:
+			d.faults.Required(at.Field(p.field), "")
+		case text == "":
+		case !fieldPath(text):
+			d.faults.Invalid(at.Field(p.field), text, "must be a simple json path of field names")
+		case !slices.ContainsFunc(p.under, func(prefix string) bool { return strings.HasPrefix(text, prefix) }):
+			d.faults.Invalid(at.Field(p.field), text, "should be a json path under "+strings.Join(p.under, " or "))
+		}
+	}
+}
+
+// fieldPath reports whether a path only goes from field to field.
+func fieldPath(text string) bool {
+	p, err := jsonpath.Parse(text)
+	if err != nil {
+		return false
+	}
+	fields, ok := p.Fields()
+	return ok && len(fields) > 0
+}
+
+func (d *definition) columns(at *check.Path, v *meta.Object) {
+	types := []string{"integer", "number", "string", "boolean", "date"}
+	formats := []string{"int32", "int64", "float", "double", "byte", "date", "date-time", "password"}
+	for i, e := range v.List("additionalPrinterColumns") {
+		m, _ := e.(map[string]any)
+		c, at := meta.NewObject(m), at.Index(i)
+		if c.String("name") == "" {
+			d.faults.Required(at.Field("name"), "")
+		}
+		if t := c.String("type"); t == "" {
+			d.faults.Required(at.Field("type"), "must be one of "+strings.Join(types, ","))
+		} else if !slices.Contains(types, t) {
+			d.faults.Invalid(at.Field("type"), t, "must be one of "+strings.Join(types, ","))
+		}
+		if f := c.String("format"); f != "" && !slices.Contains(formats, f) {
+			d.faults.Invalid(at.Field("format"), f, "must be one of "+strings.Join(formats, ","))
+		}
+		if text := c.String("jsonPath"); text == "" {
+			d.faults.Required(at.Field("jsonPath"), "")
+		} else if _, err := jsonpath.Parse(text); err != nil {
+			d.faults.Invalid(at.Field("jsonPath"), text, err.Error())
+		}
+	}
+}
+
+// maxSelectable bounds the selectable fields of a version.
+const maxSelectable = 8
+
+func (d *definition) selectable(at *check.Path, v *meta.Object) {
+	list := v.List("selectableFields")
+	if len(list) > maxSelectable {
+		d.faults.TooMany(at, len(list), maxSelectable)
+		return
+	}
+	doc := v.Map("schema", "openAPIV3Schema")
+	root, _ := schema.OpenAPI(doc, d.names, nil)
+	seen := map[string]bool{}
+	for i, e := range list {
+		m, _ := e.(map[string]any)
+		text, _ := m["jsonPath"].(string)
+		at := at.Index(i).Field("jsonPath")
+		switch why := selects(root, text); {
+		case text == "":
+			d.faults.Required(at, "")
+		case why != "":
+			d.faults.Invalid(at, text, why)
+		case seen[text]:
+			d.faults.Duplicate(at, text)
+		}
+		seen[text] = true
+	}
+}
+
+// selects returns what is wrong with the path of a selectable field; a schema
+// with faults of its own (nil) allows any.
+func selects(root *schema.Schema, text string) string {
+	if !fieldPath(text) {
+		return "must be a simple json path of field names"
+	}
+	if root == nil {
+		return ""
+	}
+	p, err := jsonpath.Parse(text)
+	if err != nil {
+		return err.Error()
+	}
+	fields, _ := p.Fields()
+	if fields[0] == "metadata" {
+		return "must not point to fields in metadata"
+	}
+	s := root
+	for _, name := range fields {
+		f := s.Struct.Field(name)
+		if f == nil {
+			return "must point to a field that the schema declares"
+		}
+		s = f.Schema
+	}
+	switch s.Type {
+	case schema.String, schema.Integer, schema.Boolean:
+		return ""
+	}
+	return "must point to a field of type string, boolean or integer"
+}
+
+// stored checks that every version that objects may be stored in is there.
+func (d *definition) stored() {
+	at := check.At("status", "storedVersions")
+	list := d.Strings("status", "storedVersions")
+	if len(list) == 0 {
+		d.faults.Invalid(at, list, "must have at least one stored version")
+		return
+	}
+	known := map[string]bool{}
+	for _, v := range d.versions() {
+		known[v.String("name")] = true
+		if v.Bool("storage") && !slices.Contains(list, v.String("name")) {
+			d.faults.Invalid(at, list, "must have the storage version "+v.String("name"))
+		}
+	}
+	for i, name := range list {
+		if !known[name] {
+			d.faults.Invalid(at.Index(i), name, "must appear in spec.versions")
+		}
+	}
+}
