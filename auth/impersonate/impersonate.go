@@ -72,16 +72,17 @@ func As(ctx context.Context, h http.Header, caller *auth.User, z auth.Authorizer
 	return q.User, nil
 }
 
-// Parse reads the headers; without any the result is nil. A group, uid or extra
+// Parse reads the headers; without any the result is nil, and an empty user or
+// uid is as good as none. A group, uid or extra
 // without a user is a bad request.
 func Parse(h http.Header, p names.Profile) (*Request, error) {
 	extras := extraHeaders(h)
-	groups, uids, users := h[GroupHeader], h[UIDHeader], h[UserHeader]
+	groups, uids, users := h[GroupHeader], given(h[UIDHeader]), given(h[UserHeader])
 	if len(users) == 0 && len(groups) == 0 && len(uids) == 0 && len(extras) == 0 {
 		return nil, nil
 	}
 	switch {
-	case len(users) == 0 || users[0] == "":
+	case len(users) == 0:
 		return nil, meta.BadRequest("%s, %s and %s* need %s", GroupHeader, UIDHeader, ExtraPrefix, UserHeader)
 	case len(users) > 1 || len(uids) > 1:
 		return nil, meta.BadRequest("%s and %s can be given once", UserHeader, UIDHeader)
@@ -102,7 +103,7 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 			q.check(auth.Action{Group: review, Version: "v1", Resource: "userextras", Subresource: key, Name: v})
 		}
 	}
-	if len(uids) == 1 && uids[0] != "" {
+	if len(uids) == 1 {
 		q.User.UID = uids[0]
 		q.check(auth.Action{Group: review, Version: "v1", Resource: "uids", Name: uids[0]})
 	}
@@ -111,6 +112,11 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 	}
 	q.complete(len(groups) > 0)
 	return q, nil
+}
+
+// given returns values without the empty ones.
+func given(values []string) []string {
+	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
 func userCheck(name string) auth.Action {
