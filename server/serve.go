@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/openapi"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
 )
@@ -46,7 +47,7 @@ type Server struct {
 	inFlight chan struct{} // a place for each request but watches
 	watches  atomic.Int64
 	notReady atomic.Bool
-	openapi  openapiCache
+	openapi  openapi.Cache
 
 	life     context.Context // ends with the server; watches and loops end with it
 	end      context.CancelFunc

@@ -106,6 +106,14 @@ func (p Profile) Field(spec string) string {
 	return spec
 }
 
+// ProductName is the name of the product for people.
+func (p Profile) ProductName() string {
+	if p == Kubernetes {
+		return "Kubernetes"
+	}
+	return "Orch"
+}
+
 // ProtobufType is the media type of the protobuf representation.
 func (p Profile) ProtobufType() string { return "application/vnd." + p.word() + ".protobuf" }
 

@@ -161,3 +161,20 @@ func paragraph(c *ast.CommentGroup) string {
 	}
 	return strings.Join(parts, "\n")
 }
+
+// JoinDocs returns what any of the docs knows; of two that know a package, the
+// first tells.
+func JoinDocs(docs ...*Docs) *Docs {
+	all := &Docs{packages: map[string]func() map[string]typeDoc{}}
+	for _, d := range docs {
+		if d == nil {
+			continue
+		}
+		for path, load := range d.packages {
+			if all.packages[path] == nil {
+				all.packages[path] = load
+			}
+		}
+	}
+	return all
+}

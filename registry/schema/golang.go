@@ -341,6 +341,10 @@ func protobufNumber(tag string) (int, error) {
 	return n, nil
 }
 
+// MapType returns the map type that the struct states for itself, wherever it
+// is used; empty for none.
+func (s *Struct) MapType() string { return s.mapType }
+
 // structMapType returns the map type that a struct states for itself.
 func structMapType(t reflect.Type) string {
 	for i := range t.NumField() {
@@ -362,22 +366,12 @@ func (b *builder) definitionName(t reflect.Type) string {
 		return ""
 	}
 	name, _, _ := strings.Cut(t.Name(), "[")
-	own := reflect.TypeFor[meta.ObjectMeta]().PkgPath()
-	registry := strings.TrimSuffix(own, "meta")
-	if t.PkgPath() == own {
-		return b.names.DefinitionName("apimachinery", "pkg", "apis", "meta", "v1", name)
-	}
-	if group, ok := strings.CutPrefix(t.PkgPath(), registry); ok {
-		path := []string{"api", strings.ReplaceAll(group, "/", "."), "v1", name}
-		if i := strings.LastIndexByte(group, '/'); i > 0 && looksVersion(group[i+1:]) {
-			path = []string{"api", strings.ReplaceAll(group, "/", "."), name}
-		}
-		return b.names.DefinitionName(path...)
+	registry := strings.TrimSuffix(reflect.TypeFor[meta.ObjectMeta]().PkgPath(), "/meta")
+	if pkg, ok := strings.CutPrefix(t.PkgPath(), registry); ok && (pkg == "" || pkg[0] == '/') {
+		return b.names.Definition(strings.TrimPrefix(pkg, "/"), name)
 	}
 	segments := strings.Split(t.PkgPath(), "/")
 	domain := strings.Split(segments[0], ".")
 	slices.Reverse(domain)
 	return strings.Join(append(append(domain, segments[1:]...), name), ".")
 }
-
-func looksVersion(s string) bool { return len(s) > 1 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9' }

@@ -1,0 +1,139 @@
+// Package openapi makes OpenAPI documents, version 2 and 3, from the types of a
+// catalog.
+//
+// The way of a document: V3 or V2 collects paths (operations.go) and
+// definitions (schemas.go) as one tree; the tree is encoded as JSON, and, when a
+// client asks for that, from JSON as protobuf (protobuf.go). Cache keeps the
+// documents of a server and makes them when they are first asked for.
+package openapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// Info is what documents say about the server.
+type Info struct {
+	Title, Version string
+	Names          names.Profile
+	Docs           *schema.Docs // of the Go types; nil: fields have no text but that of their tags
+}
+
+// Document is one document, encoded. It never changes and is safe for
+// concurrent use.
+type Document struct {
+	json     []byte
+	hash     string
+	protobuf func() []byte
+}
+
+func newDocument(tree map[string]any, form messages) *Document {
+	d := &Document{json: append(codec.EncodeJSON(nil, tree), '\n')}
+	sum := sha256.Sum256(d.json)
+	d.hash = hex.EncodeToString(sum[:])
+	d.protobuf = sync.OnceValue(func() []byte { return form.document(d.json) })
+	return d
+}
+
+// JSON returns the document as JSON. The caller must not change it.
+func (d *Document) JSON() []byte { return d.json }
+
+// Hash returns a word that is the same for the same document, on every server.
+func (d *Document) Hash() string { return d.hash }
+
+// Protobuf returns the document as a gnostic Document message, made on the
+// first call. The caller must not change it.
+func (d *Document) Protobuf() []byte { return d.protobuf() }
+
+// V3 returns the OpenAPI 3.0 document of one group version, whose served types
+// are given.
+func V3(gv meta.GroupVersion, versions []*registry.Version, info Info) *Document {
+	b := newBuilder(info, v3)
+	for _, v := range versions {
+		b.version(v)
+	}
+	b.group(gv)
+	return newDocument(map[string]any{
+		"openapi": "3.0.0",
+		"info":    map[string]any{"title": info.Title, "version": info.Version},
+		"paths":   b.paths,
+		"components": map[string]any{
+			"schemas": b.definitions,
+			"securitySchemes": map[string]any{"BearerToken": map[string]any{
+				"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
+		},
+	}, v3Messages())
+}
+
+// V2 returns the OpenAPI 2.0 document of all served versions of the types.
+func V2(types []*registry.Type, info Info) *Document {
+	b := newBuilder(info, v2)
+	seen := map[meta.GroupVersion]bool{}
+	for _, t := range types {
+		for _, v := range t.Versions {
+			if !v.Served {
+				continue
+			}
+			b.version(v)
+			if gv := groupVersion(v); !seen[gv] {
+				seen[gv] = true
+				b.group(gv)
+			}
+		}
+	}
+	return newDocument(map[string]any{
+		"swagger": "2.0",
+		"info":    map[string]any{"title": info.Title, "version": info.Version},
+		"paths":   b.paths, "definitions": b.definitions,
+		"security": []any{map[string]any{"BearerToken": []any{}}},
+		"securityDefinitions": map[string]any{"BearerToken": map[string]any{
+			"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
+	}, v2Messages())
+}
+
+func groupVersion(v *registry.Version) meta.GroupVersion {
+	return meta.GroupVersion{Group: v.Group, Version: v.Name}
+}
+
+// builder gathers what goes into one document.
+type builder struct {
+	names       names.Profile
+	dialect     dialect
+	docs        *schema.Docs
+	paths       map[string]any
+	definitions map[string]any
+	defined     map[*schema.Struct]string // names of those in definitions
+	canonical   bool                      // the schemas at hand come from Go
+}
+
+// dialect is the version of OpenAPI.
+type dialect int
+
+const (
+	v2 dialect = 2
+	v3 dialect = 3
+)
+
+func newBuilder(info Info, d dialect) *builder {
+	return &builder{
+		names: info.Names, dialect: d, docs: schema.JoinDocs(info.Docs, ownDocs()),
+		paths: map[string]any{}, definitions: map[string]any{}, defined: map[*schema.Struct]string{},
+	}
+}
+
+// version adds the paths and the definitions of a type in one version.
+func (b *builder) version(v *registry.Version) {
+	b.operations(v, b.kind(v))
+}
+
+// kindTree is how documents write a kind.
+func kindTree(k meta.GroupVersionKind) map[string]any {
+	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
+}

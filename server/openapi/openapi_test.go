@@ -1,0 +1,238 @@
+package openapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// catalog compiles kinds for the Kubernetes names.
+func catalog(t testing.TB, kinds ...*registry.Kind) *registry.State {
+	t.Helper()
+	var c registry.Catalog
+	for _, k := range kinds {
+		compiled, err := k.Compile(names.Kubernetes)
+		require.NoError(t, err)
+		c.Put(compiled)
+	}
+	return c.Now()
+}
+
+func info(s *registry.State) Info {
+	return Info{Title: "Kubernetes", Version: "v1.32.0", Names: names.Kubernetes, Docs: docsOf(s.Types())}
+}
+
+// parse reads a document back as any client would.
+func parse(t testing.TB, d *Document) map[string]any {
+	t.Helper()
+	var tree map[string]any
+	require.NoError(t, json.Unmarshal(d.JSON(), &tree))
+	return tree
+}
+
+func at(tree any, path ...string) any {
+	for _, p := range path {
+		m, _ := tree.(map[string]any)
+		tree = m[p]
+	}
+	return tree
+}
+
+// walk visits every value of a document.
+func walk(v any, visit func(map[string]any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		visit(v)
+		for _, e := range v {
+			walk(e, visit)
+		}
+	case []any:
+		for _, e := range v {
+			walk(e, visit)
+		}
+	}
+}
+
+// every is each document of the built-in kinds.
+func every(t testing.TB) map[string]*Document {
+	s := catalog(t, builtin.Kinds(names.Kubernetes)...)
+	docs := map[string]*Document{"v2": V2(s.Types(), info(s))}
+	for gv, versions := range served(s.Types()) {
+		docs["v3 "+gv.String()] = V3(gv, versions, info(s))
+	}
+	return docs
+}
+
+func TestReferencesResolve(t *testing.T) {
+	for name, d := range every(t) {
+		tree := parse(t, d)
+		count := 0
+		walk(tree, func(m map[string]any) {
+			ref, ok := m["$ref"].(string)
+			if !ok {
+				return
+			}
+			count++
+			assert.NotNil(t, at(tree, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), "%s: %s", name, ref)
+			if !strings.HasPrefix(name, "v2") {
+				assert.Len(t, m, 1, "%s: version 3 allows nothing beside %s", name, ref)
+			}
+		})
+		assert.Greater(t, count, 10, name)
+	}
+}
+
+func TestOperationsAreComplete(t *testing.T) {
+	ids := map[string]string{}
+	for path, item := range parse(t, every(t)["v2"])["paths"].(map[string]any) {
+		for method, op := range item.(map[string]any) {
+			if method == "parameters" {
+				continue
+			}
+			id, _ := at(op, "operationId").(string)
+			require.NotEmpty(t, id, "%s %s", method, path)
+			assert.Empty(t, ids[id], "%s of %s %s is also that of another", id, method, path)
+			ids[id] = path
+			assert.NotEmpty(t, at(op, "responses"), id)
+			if !strings.HasSuffix(path, "/") {
+				assert.NotEmpty(t, at(op, "x-kubernetes-action"), id)
+				assert.NotEmpty(t, at(op, "x-kubernetes-group-version-kind", "kind"), id)
+			}
+		}
+	}
+	for id, path := range map[string]string{
+		"listCoreV1ConfigMapForAllNamespaces":         "/api/v1/configmaps",
+		"listCoreV1NamespacedConfigMap":               "/api/v1/namespaces/{namespace}/configmaps",
+		"deleteCoreV1CollectionNamespacedConfigMap":   "/api/v1/namespaces/{namespace}/configmaps",
+		"readCoreV1NamespacedConfigMap":               "/api/v1/namespaces/{namespace}/configmaps/{name}",
+		"patchCoreV1NamespaceStatus":                  "/api/v1/namespaces/{name}/status",
+		"replaceRbacAuthorizationV1ClusterRole":       "/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}",
+		"createCoordinationV1NamespacedLease":         "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
+		"getRbacAuthorizationV1APIResources":          "/apis/rbac.authorization.k8s.io/v1/",
+		"readCertificatesV1CertificateSigningRequest": "/apis/certificates.k8s.io/v1/certificatesigningrequests/{name}",
+	} {
+		assert.Equal(t, path, ids[id], id)
+	}
+}
+
+// TestEverythingIsDocumented keeps built-in kinds and fields from being without
+// a word for kubectl explain.
+func TestEverythingIsDocumented(t *testing.T) {
+	for name, def := range parse(t, every(t)["v2"])["definitions"].(map[string]any) {
+		assert.NotEmpty(t, at(def, "description"), name)
+		fields, _ := at(def, "properties").(map[string]any)
+		for f, p := range fields {
+			assert.NotEmpty(t, at(p, "description"), "%s.%s", name, f)
+		}
+	}
+}
+
+func TestConfigMap(t *testing.T) {
+	docs := every(t)
+	v2, v3 := parse(t, docs["v2"]), parse(t, docs["v3 v1"])
+	gvk := []any{map[string]any{"group": "", "version": "v1", "kind": "ConfigMap"}}
+	for _, def := range []any{
+		at(v2, "definitions", "io.k8s.api.core.v1.ConfigMap"), at(v3, "components", "schemas", "io.k8s.api.core.v1.ConfigMap"),
+	} {
+		assert.Equal(t, "object", at(def, "type"))
+		assert.Equal(t, gvk, at(def, "x-kubernetes-group-version-kind"))
+		assert.Equal(t, "byte", at(def, "properties", "binaryData", "additionalProperties", "format"))
+	}
+	metaName := "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+	assert.Equal(t, "#/definitions/"+metaName, at(v2, "definitions", "io.k8s.api.core.v1.ConfigMap", "properties", "metadata", "$ref"))
+	assert.Equal(t, []any{map[string]any{"$ref": "#/components/schemas/" + metaName}},
+		at(v3, "components", "schemas", "io.k8s.api.core.v1.ConfigMap", "properties", "metadata", "allOf"))
+	owners := at(v3, "components", "schemas", metaName, "properties", "ownerReferences")
+	assert.Equal(t, "map", at(owners, "x-kubernetes-list-type"))
+	assert.Equal(t, []any{"uid"}, at(owners, "x-kubernetes-list-map-keys"))
+	assert.Equal(t, "merge", at(owners, "x-kubernetes-patch-strategy"))
+	assert.Equal(t, "uid", at(owners, "x-kubernetes-patch-merge-key"))
+	patch := at(v3, "paths", "/api/v1/namespaces/{namespace}/configmaps/{name}", "patch")
+	assert.Contains(t, at(patch, "requestBody", "content"), "application/strategic-merge-patch+json")
+	assert.Contains(t, at(patch, "responses", "200", "content"), "application/vnd.kubernetes.protobuf")
+	var params []any
+	for _, p := range at(patch, "parameters").([]any) {
+		params = append(params, at(p, "name"))
+	}
+	assert.Equal(t, []any{"dryRun", "fieldManager", "fieldValidation", "force"}, params)
+}
+
+// TestOwnTypes makes sure that the types of this package have a schema.
+func TestOwnTypes(t *testing.T) {
+	for _, of := range []any{object{}, list{}, Status{}, DeleteOptions{}, WatchEvent{}, Patch{}, APIResourceList{}} {
+		for _, p := range []names.Profile{names.Orch, names.Kubernetes} {
+			_, err := schema.Go(reflect.TypeOf(of), p)
+			assert.NoError(t, err)
+		}
+	}
+}
+
+func TestHashIsStable(t *testing.T) {
+	a, b := every(t), every(t)
+	require.NotEmpty(t, a)
+	seen := map[string]string{}
+	for name, d := range a {
+		assert.Equal(t, d.Hash(), b[name].Hash(), name)
+		assert.Empty(t, seen[d.Hash()], name)
+		seen[d.Hash()] = name
+	}
+}
+
+type gadget struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+
+	Size int32 `json:"size" schema:"required,min=1,max=9,default=3" doc:"How big it is."`
+}
+
+func TestCacheForgetsWhatChanged(t *testing.T) {
+	var c registry.Catalog
+	add := func(group string) {
+		k, err := registry.Of(registry.Definition[gadget]{Group: group, Version: "v1", Kind: "Gadget"}).Compile(names.Kubernetes)
+		require.NoError(t, err)
+		c.Put(k)
+	}
+	add("a.example.com")
+	add("b.example.com")
+	var cache Cache
+	in := Info{Names: names.Kubernetes}
+	a := meta.GroupVersion{Group: "a.example.com", Version: "v1"}
+	b := meta.GroupVersion{Group: "b.example.com", Version: "v1"}
+	old := c.Now()
+	first, index, all := cache.V3(old, a, in), cache.Index(old, in), cache.V2(old, in)
+	other := cache.V3(old, b, in)
+	require.NotNil(t, first)
+	assert.Same(t, first, cache.V3(c.Now(), a, in))
+	assert.Nil(t, cache.V3(old, meta.GroupVersion{Group: "none"}, in))
+
+	c.Remove(meta.GroupResource{Group: "b.example.com", Resource: "gadgets"})
+	assert.Same(t, first, cache.V3(c.Now(), a, in), "nothing changed in this group")
+	assert.Nil(t, cache.V3(c.Now(), b, in))
+	assert.NotEqual(t, index.Hash(), cache.Index(c.Now(), in).Hash())
+	assert.NotEqual(t, all.Hash(), cache.V2(c.Now(), in).Hash())
+
+	add("b.example.com")
+	again := cache.V3(c.Now(), b, in)
+	assert.NotSame(t, other, again)
+	assert.Equal(t, other.Hash(), again.Hash())
+	assert.Equal(t, index.Hash(), cache.Index(c.Now(), in).Hash())
+	assert.Same(t, again, cache.V3(old, b, in), "a state of before changes nothing back")
+}
+
+func TestRules(t *testing.T) {
+	s := catalog(t, registry.Of(registry.Definition[gadget]{Group: "example.com", Version: "v1", Kind: "Gadget"}))
+	def := at(parse(t, V2(s.Types(), info(s))), "definitions", names.Kubernetes.DefinitionName(names.MetaDefinitions, "gadget"))
+	assert.Equal(t, map[string]any{"type": "integer", "format": "int32", "minimum": 1.0, "maximum": 9.0, "default": 3.0, "description": "How big it is."},
+		at(def, "properties", "size"))
+	assert.Equal(t, []any{"size"}, at(def, "required"))
+}

@@ -1,0 +1,131 @@
+package openapi
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"orch.io/controlplane/registry/codec"
+)
+
+// form is how a value of a document becomes a protobuf field.
+type form uint8
+
+const (
+	text    form = iota
+	texts        // repeated string
+	flag         // bool
+	integer      // int64
+	double       //
+	yaml         // Any: a message with the value as YAML = 2, of which JSON is a part
+	yamls        // repeated Any
+	one          // a message
+	many         // repeated messages
+)
+
+// member is a field of a message by its name in JSON.
+type member struct {
+	number  protowire.Number
+	form    form
+	message string // of one and many
+}
+
+// message is how an object of a document becomes a protobuf message.
+type message struct {
+	members    map[string]member
+	extensions protowire.Number // of the repeated NamedAny that x- keys go to
+
+	// entries is the field that all other keys go to: repeated messages of name
+	// = 1 and value = 2, which is the message entry (or a string list).
+	entries protowire.Number
+	entry   string
+
+	// wrap makes the message one with a single field that holds the value.
+	wrap func(v any) member
+}
+
+// messages are the messages of one version of OpenAPI by name: the numbers of
+// github.com/google/gnostic-models.
+type messages map[string]message
+
+// document returns a JSON document as a message Document.
+func (m messages) document(json []byte) []byte {
+	tree, _, err := codec.DecodeJSON(json, codec.Limits{Bytes: math.MaxInt, Depth: 10_000, Values: math.MaxInt})
+	if err != nil {
+		return nil // it is our own encoding
+	}
+	return m.encode(nil, "Document", tree)
+}
+
+// encode appends the body of a message.
+func (m messages) encode(dst []byte, name string, v any) []byte {
+	msg := m[name]
+	if msg.wrap != nil {
+		return m.member(dst, msg.wrap(v), v)
+	}
+	tree, _ := v.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		f, known := msg.members[key]
+		switch {
+		case known:
+			dst = m.member(dst, f, tree[key])
+		case msg.extensions != 0 && strings.HasPrefix(key, "x-"):
+			dst = m.entry(dst, msg.extensions, key, member{2, yaml, ""}, tree[key])
+		case msg.entries != 0:
+			dst = m.entry(dst, msg.entries, key, member{2, one, msg.entry}, tree[key])
+		}
+	}
+	return dst
+}
+
+// entry appends one entry of a map.
+func (m messages) entry(dst []byte, number protowire.Number, key string, value member, v any) []byte {
+	body := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), key)
+	return appendBytes(dst, number, m.member(body, value, v))
+}
+
+func (m messages) member(dst []byte, f member, v any) []byte {
+	switch f.form {
+	case text:
+		s, _ := v.(string)
+		return appendBytes(dst, f.number, []byte(s))
+	case flag:
+		on, _ := v.(bool)
+		return protowire.AppendVarint(protowire.AppendTag(dst, f.number, protowire.VarintType), protowire.EncodeBool(on))
+	case integer:
+		n, _ := v.(int64)
+		return protowire.AppendVarint(protowire.AppendTag(dst, f.number, protowire.VarintType), uint64(n))
+	case double:
+		return protowire.AppendFixed64(protowire.AppendTag(dst, f.number, protowire.Fixed64Type), math.Float64bits(float(v)))
+	case yaml:
+		return appendBytes(dst, f.number, appendBytes(nil, 2, append(codec.EncodeValue(nil, v), '\n')))
+	case one:
+		return appendBytes(dst, f.number, m.encode(nil, f.message, v))
+	}
+	list, _ := v.([]any)
+	single := member{f.number, map[form]form{texts: text, yamls: yaml, many: one}[f.form], f.message}
+	for _, e := range list {
+		dst = m.member(dst, single, e)
+	}
+	return dst
+}
+
+func appendBytes(dst []byte, number protowire.Number, b []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), b)
+}
+
+func float(v any) float64 {
+	switch v := v.(type) {
+	case int64:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return 0
+}
+
+// named is a map with keys of any name.
+func named(entry string) message { return message{entries: 1, entry: entry} }

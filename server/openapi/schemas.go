@@ -1,0 +1,405 @@
+package openapi
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// kind defines the objects of a version and returns the name of the definition.
+func (b *builder) kind(v *registry.Version) string {
+	b.canonical = v.Schema != nil && v.Schema.Struct.Canonical()
+	name := ""
+	if b.canonical {
+		name = b.nameOf(v.Schema.Struct)
+	}
+	if name == "" {
+		name = b.customName(v)
+		b.custom(v, name)
+	}
+	b.ofKind(b.definitions[name].(map[string]any), v.GVK())
+	return name
+}
+
+// customName returns the definition name of objects that have no Go type.
+func (b *builder) customName(v *registry.Version) string {
+	domain := strings.Split(v.Group, ".")
+	slices.Reverse(domain)
+	return strings.Join(append(domain, v.Name, v.Kind), ".")
+}
+
+// custom defines the objects of a version that have no Go type.
+func (b *builder) custom(v *registry.Version, name string) {
+	if b.definitions[name] != nil {
+		return
+	}
+	def := map[string]any{"type": "object", b.names.Extension("preserve-unknown-fields"): true}
+	if v.Schema != nil {
+		def = b.inline(v.Schema)
+	}
+	b.definitions[name] = b.head(def)
+}
+
+// list defines the lists of a version and returns the name of the definition.
+func (b *builder) list(v *registry.Version, item string) string {
+	name := listName(item, v)
+	def, known := b.definitions[name].(map[string]any)
+	if !known {
+		b.canonical = true
+		def = b.structure(schemaOf[list](b.names).Struct)
+		def["properties"].(map[string]any)["items"] = map[string]any{
+			"type": "array", "items": b.refer(item), "description": "Items are the objects of the list."}
+		def["required"] = []any{"items"}
+		def["description"] = v.ListKind + " is a list of " + v.Kind + "."
+		b.definitions[name] = def
+	}
+	b.ofKind(def, v.ListGVK())
+	return name
+}
+
+// listName returns the definition name of a version's lists.
+func listName(name string, v *registry.Version) string {
+	return name[:strings.LastIndexByte(name, '.')+1] + v.ListKind
+}
+
+// head adds the fields of every object to those that a custom kind declares.
+func (b *builder) head(def map[string]any) map[string]any {
+	properties, ok := def["properties"].(map[string]any)
+	if !ok {
+		properties = map[string]any{}
+		def["properties"] = properties
+	}
+	was := b.canonical
+	b.canonical = true
+	for field, p := range b.structure(schemaOf[object](b.names).Struct)["properties"].(map[string]any) {
+		properties[field] = p
+	}
+	b.canonical = was
+	return def
+}
+
+// ofKind says that a definition is of a kind, beside those that it has already.
+func (b *builder) ofKind(def map[string]any, k meta.GroupVersionKind) {
+	key := b.names.Extension("group-version-kind")
+	kinds, _ := def[key].([]any)
+	tree := kindTree(k)
+	if !slices.ContainsFunc(kinds, func(e any) bool { return meta.Equal(e, tree) }) {
+		def[key] = append(kinds, tree)
+	}
+}
+
+// schemaOf returns the schema of one of the types in common.go. It cannot fail,
+// as a test makes sure.
+func schemaOf[T any](p names.Profile) *schema.Schema {
+	s, err := schema.Go(reflect.TypeFor[T](), p)
+	if err != nil {
+		return &schema.Schema{Struct: &schema.Struct{}}
+	}
+	return s
+}
+
+// common defines one of the types in common.go and returns its name.
+func common[T any](b *builder) string {
+	s := schemaOf[T](b.names)
+	was := b.canonical
+	b.canonical = true
+	defer func() { b.canonical = was }()
+	return b.nameOf(s.Struct)
+}
+
+// nameOf returns the definition name of a struct, defined if it was not yet. It
+// is empty for a struct without a name.
+func (b *builder) nameOf(st *schema.Struct) string {
+	if name, ok := b.defined[st]; ok {
+		return name
+	}
+	name := st.Name
+	if st.Go != nil && st.Go.PkgPath() == reflect.TypeFor[Status]().PkgPath() {
+		name = b.names.DefinitionName(names.MetaDefinitions, st.Go.Name())
+	}
+	if name == "" {
+		return ""
+	}
+	for i := 2; b.definitions[name] != nil; i++ {
+		name = strings.TrimSuffix(name, "_"+strconv.Itoa(i-1)) + "_" + strconv.Itoa(i)
+	}
+	b.defined[st] = name
+	b.define(name, st)
+	return name
+}
+
+func (b *builder) define(name string, st *schema.Struct) {
+	b.definitions[name] = map[string]any{} // a place for a struct that holds itself
+	def := b.structure(st)
+	if text := b.docs.Struct(st); text != "" {
+		def["description"] = text
+	}
+	b.definitions[name] = def
+}
+
+// structure describes a struct with its fields.
+func (b *builder) structure(st *schema.Struct) map[string]any {
+	def := map[string]any{"type": "object"}
+	properties := map[string]any{}
+	var required []any
+	for _, f := range st.Fields {
+		properties[f.Name] = b.value(f.Schema, b.docs.Field(st, f))
+		if f.Required {
+			required = append(required, f.Name)
+		}
+	}
+	if len(properties) > 0 {
+		def["properties"] = properties
+	}
+	if required != nil {
+		def["required"] = required
+	}
+	if m := st.MapType(); m != "" {
+		def[b.names.Extension("map-type")] = m
+	}
+	return def
+}
+
+// value describes a value where it stands: by a reference if its type has a
+// name, else in place.
+func (b *builder) value(s *schema.Schema, doc string) map[string]any {
+	if s == nil {
+		return map[string]any{}
+	}
+	name := b.form(s)
+	if name == "" && s.Struct != nil && s.Struct.Canonical() {
+		name = b.nameOf(s.Struct)
+	}
+	var def map[string]any
+	if name == "" {
+		def = b.inline(s)
+	} else {
+		def = map[string]any{}
+		b.extensions(def, s)
+		if s.Default != nil {
+			def["default"] = s.Default
+		}
+	}
+	if doc != "" {
+		def["description"] = doc
+	}
+	if name == "" {
+		return def
+	}
+	return b.beside(name, def)
+}
+
+func (b *builder) pointer(name string) string {
+	if b.dialect == v2 {
+		return "#/definitions/" + name
+	}
+	return "#/components/schemas/" + name
+}
+
+func (b *builder) refer(name string) map[string]any {
+	return map[string]any{"$ref": b.pointer(name)}
+}
+
+// beside adds a reference to what is said beside it. Version 3 allows nothing
+// there, so that the reference goes one level down.
+func (b *builder) beside(name string, def map[string]any) map[string]any {
+	if b.dialect == v2 || len(def) == 0 {
+		def["$ref"] = b.pointer(name)
+		return def
+	}
+	def["allOf"] = []any{b.refer(name)}
+	return def
+}
+
+// form returns the definition name of a form that is no struct, such as a
+// quantity, for schemas from Go; else it is empty.
+func (b *builder) form(s *schema.Schema) string {
+	if !b.canonical {
+		return ""
+	}
+	var name string
+	var def map[string]any
+	switch s.Wire {
+	case schema.Time:
+		name, def = names.MetaDefinitions+".Time", map[string]any{"type": "string", "format": "date-time",
+			"description": "Time is a moment in RFC 3339, in whole seconds."}
+	case schema.MicroTime:
+		name, def = names.MetaDefinitions+".MicroTime", map[string]any{"type": "string", "format": "date-time",
+			"description": "MicroTime is a moment in RFC 3339, in microseconds."}
+	case schema.Duration:
+		name, def = names.MetaDefinitions+".Duration", map[string]any{"type": "string",
+			"description": "Duration is a span of time such as 1h2m3s."}
+	case schema.Fields:
+		name, def = names.MetaDefinitions+".FieldsV1", map[string]any{"type": "object",
+			"description": "FieldsV1 is a set of fields: keys begin with f: for a field, k: or v: for an item of a list; \".\" is the value itself."}
+	case schema.Quantity:
+		name, def = names.QuantityForm, b.either("number", map[string]any{
+			"description": "Quantity is a number with a suffix: m, k, M, G, T, P, E, or Ki, Mi, Gi, Ti, Pi, Ei, or a decimal exponent."})
+	case schema.IntOrString:
+		name, def = names.IntOrStringForm, b.either("integer", map[string]any{"format": "int-or-string",
+			"description": "IntOrString is an integer or a string."})
+	case schema.Raw:
+		if s.Type != schema.Object {
+			return ""
+		}
+		name, def = names.RawExtensionForm, map[string]any{"type": "object", "description": "RawExtension is any object."}
+	default:
+		return ""
+	}
+	name = b.names.DefinitionName(name)
+	b.definitions[name] = def
+	return name
+}
+
+// either describes a string that may also be written as another type.
+func (b *builder) either(other string, def map[string]any) map[string]any {
+	if b.dialect == v2 {
+		def["type"] = "string"
+		return def
+	}
+	def["oneOf"] = []any{map[string]any{"type": other}, map[string]any{"type": "string"}}
+	return def
+}
+
+var typeNames = [...]string{schema.Any: "", schema.Object: "object", schema.Array: "array", schema.String: "string",
+	schema.Integer: "integer", schema.Number: "number", schema.Boolean: "boolean"}
+
+// inline describes a value in place.
+func (b *builder) inline(s *schema.Schema) map[string]any {
+	def := map[string]any{}
+	if s.Struct != nil {
+		def = b.structure(s.Struct)
+	}
+	if t := typeNames[s.Type]; t != "" {
+		def["type"] = t
+	}
+	if s.Format != "" {
+		def["format"] = s.Format
+	}
+	if s.Values != nil {
+		def["additionalProperties"] = b.value(s.Values, s.Values.Doc)
+	}
+	if s.Items != nil {
+		def["items"] = b.value(s.Items, s.Items.Doc)
+	}
+	for key, text := range map[string]string{"description": s.Doc, "title": s.Title, "pattern": s.Pattern} {
+		if text != "" {
+			def[key] = text
+		}
+	}
+	if s.Default != nil {
+		def["default"] = s.Default
+	}
+	if s.Enum != nil {
+		def["enum"] = s.Enum
+	}
+	b.bounds(def, s)
+	b.extensions(def, s)
+	if b.dialect == v2 {
+		b.simplify(def, s)
+		return def
+	}
+	b.combined(def, s)
+	return def
+}
+
+func (b *builder) bounds(def map[string]any, s *schema.Schema) {
+	for key, n := range map[string]*int64{"minLength": s.MinLength, "maxLength": s.MaxLength, "minItems": s.MinItems,
+		"maxItems": s.MaxItems, "minProperties": s.MinProperties, "maxProperties": s.MaxProperties} {
+		if n != nil {
+			def[key] = *n
+		}
+	}
+	for key, n := range map[string]*float64{"minimum": s.Minimum, "maximum": s.Maximum, "multipleOf": s.MultipleOf} {
+		if n != nil {
+			def[key] = *n
+		}
+	}
+	for key, is := range map[string]bool{"exclusiveMinimum": s.ExclusiveMin, "exclusiveMaximum": s.ExclusiveMax, "uniqueItems": s.UniqueItems} {
+		if is {
+			def[key] = true
+		}
+	}
+}
+
+// extensions adds what clients read beyond OpenAPI.
+func (b *builder) extensions(def map[string]any, s *schema.Schema) {
+	mapType := s.MapType
+	if s.Struct != nil && mapType == s.Struct.MapType() {
+		mapType = "" // the struct says it
+	}
+	for key, text := range map[string]string{"list-type": s.ListType, "map-type": mapType,
+		"patch-strategy": s.PatchStrategy, "patch-merge-key": s.PatchMergeKey} {
+		if text != "" {
+			def[b.names.Extension(key)] = text
+		}
+	}
+	if s.ListKeys != nil {
+		def[b.names.Extension("list-map-keys")] = anyList(s.ListKeys)
+	}
+	for key, is := range map[string]bool{
+		"preserve-unknown-fields": s.Preserve && (s.Wire == schema.Plain || s.Type == schema.Any),
+		"int-or-string":           s.IntOrString && !b.canonical, "embedded-resource": s.Embedded,
+	} {
+		if is {
+			def[b.names.Extension(key)] = true
+		}
+	}
+	if s.Nullable && b.dialect == v3 {
+		def["nullable"] = true
+	}
+	if s.Embedded && s.Struct != nil && !s.Struct.Canonical() {
+		b.head(def)
+	}
+}
+
+// combined adds the parts that only version 3 knows.
+func (b *builder) combined(def map[string]any, s *schema.Schema) {
+	for key, list := range map[string][]*schema.Schema{"allOf": s.AllOf, "anyOf": s.AnyOf, "oneOf": s.OneOf} {
+		var all []any
+		for _, e := range list {
+			all = append(all, b.inline(e))
+		}
+		if all != nil {
+			def[key] = all
+		}
+	}
+	if s.Not != nil {
+		def["not"] = b.inline(s.Not)
+	}
+	if s.Deprecated {
+		def["deprecated"] = true
+	}
+}
+
+// simplify leaves out of a custom kind what clients of version 2 would take for
+// stricter than it is: a value that may be null, of any type, or with unknown
+// fields is described by nothing but its documentation.
+func (b *builder) simplify(def map[string]any, s *schema.Schema) {
+	if b.canonical {
+		return
+	}
+	if s.Nullable || s.IntOrString || s.Preserve {
+		for _, key := range []string{"type", "items", "properties", "additionalProperties", "required", "format", "enum", "pattern"} {
+			delete(def, key)
+		}
+		if s.Preserve && !s.Nullable && s.Type == schema.Object {
+			def["type"] = "object"
+		}
+	}
+	delete(def, "default")
+}
+
+func anyList(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
+}
