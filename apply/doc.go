@@ -18,6 +18,9 @@
 //     managedFields alone.
 //  4. Unchanged(live, obj): nothing is stored and live is the answer.
 //
+// A write through the sub-resource scale is an apply or update of the object
+// with nothing but its replica count, with Write.Subresource scale.
+//
 // A field that an endpoint does not write (status on the object itself, all else
 // on status) is never owned through it, but Apply merges it: the server puts
 // such fields back.

@@ -176,30 +176,22 @@ func TestNullsAndEmptyMaps(t *testing.T) {
 }
 
 func TestScale(t *testing.T) {
-	scales := NewScaleTracker()
 	a := deployments(t)
-	a.apply("m", `{"spec":{"selector":{"matchLabels":{"app":"x"}}}}`)
+	const selector = `"selector":{"matchLabels":{"app":"x"}}`
+	a.apply("m", `{"spec":{`+selector+`}}`)
 	a.live.Set(int64(1), "spec", "replicas")
 	scale := func(force bool, n int) error {
-		s := meta.NewObject(tree(t, `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":1}}`))
-		s.Set(a.live.Int("spec", "replicas"), "spec", "replicas")
-		s.Metadata()["managedFields"] = a.tracker.ScaleOwners(a.live)
 		w := a.write("sc")
-		w.APIVersion, w.Subresource, w.Force = ScaleVersion, "scale", force
-		out, err := scales.Apply(s, meta.NewObject(tree(t, fmt.Sprintf(`{"apiVersion":"autoscaling/v1","kind":"Scale","spec":{"replicas":%d}}`, n))), w)
-		if err != nil {
-			return err
-		}
-		a.live.Set(out.Int("spec", "replicas"), "spec", "replicas")
-		return a.tracker.TakeScaleOwners(a.live, out, "apps/v1")
+		w.Subresource, w.Force = "scale", force
+		return a.tryApply(w, fmt.Sprintf(`{"spec":{"replicas":%d}}`, n))
 	}
 	require.NoError(t, scale(true, 4))
 	m := `m Apply apps/v1 {"f:spec":{"f:selector":{}}}`
 	sc := `sc Apply apps/v1/scale {"f:spec":{"f:replicas":{}}}`
 	a.want("spec.replicas", `4`, m, sc)
-	assert.NotContains(t, a.live.List("metadata", "managedFields")[0].(map[string]any), "time")
-	assert.Equal(t, []string{`.spec.replicas: conflict with "sc" with subresource "scale"`}, a.conflict("m", `{"spec":{"replicas":2,"selector":{"matchLabels":{"app":"x"}}}}`))
-	a.apply("m", `{"spec":{"replicas":4,"selector":{"matchLabels":{"app":"x"}}}}`)
+	assert.NotContains(t, a.live.List("metadata", "managedFields")[0], "time")
+	assert.Equal(t, []string{`.spec.replicas: conflict with "sc" with subresource "scale"`}, a.conflict("m", `{"spec":{"replicas":2,`+selector+`}}`))
+	a.apply("m", `{"spec":{"replicas":4,`+selector+`}}`)
 	a.want("spec.replicas", `4`, `m Apply apps/v1 {"f:spec":{"f:replicas":{},"f:selector":{}}}`, sc)
 	assert.Equal(t, []meta.Cause{{Reason: meta.CauseFieldManager, Field: ".spec.replicas", Message: `conflict with "m"`}}, statusOf(t, scale(false, 6)).Details.Causes)
 	require.NoError(t, scale(true, 6))

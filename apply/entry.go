@@ -49,6 +49,13 @@ func (e *entry) touch(now time.Time) {
 	e.time, e.tree = now, nil
 }
 
+// wrote sets the time of a write, which clients do not expect of scaling.
+func (e *entry) wrote(w Write) {
+	if w.Subresource != "scale" {
+		e.touch(w.Now)
+	}
+}
+
 // entries are the owners of an object, in no order.
 type entries []*entry
 

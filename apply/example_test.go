@@ -55,14 +55,6 @@ func ExampleTracker_Update() {
 	// Output: alice Update {"f:data":{".":{},"f:color":{}}} <nil>
 }
 
-func ExampleNewScaleTracker() {
-	scales := apply.NewScaleTracker()
-	patch := meta.NewObject(map[string]any{"apiVersion": apply.ScaleVersion, "kind": "Scale", "spec": map[string]any{"replicas": int64(3)}})
-	out, err := scales.Apply(nil, patch, apply.Write{Manager: "autoscaler", APIVersion: apply.ScaleVersion, Subresource: "scale"})
-	fmt.Println(out.Int("spec", "replicas"), err)
-	// Output: 3 <nil>
-}
-
 func ExampleJSONPatch() {
 	obj := map[string]any{"data": map[string]any{"a": "1"}}
 	out, err := apply.JSONPatch(obj, []byte(`[{"op":"test","path":"/data/a","value":"1"},{"op":"add","path":"/data/b","value":"2"}]`), apply.Limits{})

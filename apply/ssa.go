@@ -123,7 +123,7 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 		return nil, nil, &conflicts{conflicting}
 	}
 	if !meta.Equal(r.live, out) {
-		self.touch(r.w.Now)
+		self.wrote(r.w)
 	}
 	return out, es.withoutEmpty(), nil
 }

@@ -19,7 +19,6 @@ import (
 type Version struct {
 	APIVersion string         // as in objects: group/version
 	Schema     *schema.Schema // nil: any object
-	Replicas   []string       // where the sub-resource scale finds spec.replicas; nil: no scale
 }
 
 // Config says what a Tracker must know of a kind.
@@ -67,7 +66,7 @@ func NewTracker(c Config) *Tracker {
 type Write struct {
 	Manager     string // the field manager; see ManagerName
 	APIVersion  string // the version that the objects of the call are in
-	Subresource string // "" for the object itself
+	Subresource string // "" for the object itself; writes through "scale" leave times alone
 	Now         time.Time
 	Force       bool // Apply only: take fields from their owners
 }

@@ -37,7 +37,7 @@ func configMaps(t *testing.T) *actor {
 
 func deployments(t *testing.T) *actor {
 	return newActor(t, Config{Kind: "Deployment", Status: true, LastApplied: lastAppliedName,
-		Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema(), Replicas: []string{"spec", "replicas"}}}})
+		Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema()}}})
 }
 
 func (a *actor) write(manager string) Write {

@@ -68,7 +68,7 @@ func (t *Tracker) record(es entries, old, new map[string]any, w Write) (entries,
 	if self.set == nil || !set.Equals(self.set) {
 		self.own(set)
 	}
-	self.touch(w.Now)
+	self.wrote(w)
 	return capUpdaters(es), nil
 }
 

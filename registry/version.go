@@ -215,11 +215,7 @@ func (t *Type) Tracker() *apply.Tracker {
 	t.tracker.once.Do(func() {
 		c := apply.Config{Kind: t.Kind, Status: t.Status, LastApplied: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
-			av := apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema}
-			if t.Scale != nil {
-				av.Replicas = strings.Split(strings.TrimPrefix(t.Scale.SpecReplicas, "."), ".")
-			}
-			c.Versions = append(c.Versions, av)
+			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema})
 		}
 		t.tracker.value = apply.NewTracker(c)
 	})

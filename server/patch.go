@@ -215,10 +215,13 @@ func (s *Server) checkApplied(r *request, patch *meta.Object) error {
 	if patch.Name() == "" && patch.GenerateName() != "" {
 		return meta.BadRequest("metadata.generateName cannot be used with apply")
 	}
-	return sameIdentity(r, patch)
+	return sameIdentity(r, patch.Clone()) // the body stays as it is: the last-applied annotation may quote it
 }
 
 func (s *Server) conformApplied(r *request, obj *meta.Object) error {
+	if err := sameIdentity(r, obj); err != nil {
+		return err
+	}
 	unknown, faults := r.version.Conform(obj)
 	if len(faults) > 0 {
 		return r.version.Misfit(faults)
