@@ -34,6 +34,10 @@ type Config struct {
 	// nothing else, those of the object everything but status.
 	Status bool
 
+	// Unowned are the fields at the root that nobody owns, because no write
+	// through any endpoint changes them freely.
+	Unowned []string
+
 	// LastApplied is the annotation of client-side apply on the wire; empty: none.
 	LastApplied string
 
@@ -46,6 +50,7 @@ type Tracker struct {
 	config   Config
 	versions map[string]*typing
 	nobodys  *fieldpath.Set // the fields that nobody owns
+	unowned  *fieldpath.Set // those of the kind, with all below; nil: none
 	sets     setCache
 }
 
@@ -54,6 +59,12 @@ func NewTracker(c Config) *Tracker {
 	t := &Tracker{config: c, versions: make(map[string]*typing, len(c.Versions)), nobodys: nobodys()}
 	for _, v := range c.Versions {
 		t.versions[v.APIVersion] = compileTyping(v.Schema)
+	}
+	for _, name := range c.Unowned {
+		if t.unowned == nil {
+			t.unowned = fieldpath.NewSet()
+		}
+		t.unowned.Insert(fieldpath.MakePathOrDie(name))
 	}
 	t.sets.max = c.CacheBytes / 2
 	if c.CacheBytes == 0 {
@@ -139,6 +150,9 @@ func nobodys() *fieldpath.Set {
 // filter returns what of set may be owned through an endpoint. Of another
 // entry's fields, too, nothing else changes through it.
 func (t *Tracker) filter(set *fieldpath.Set, subresource string) *fieldpath.Set {
+	if t.unowned != nil {
+		set = set.RecursiveDifference(t.unowned)
+	}
 	if !t.config.Status {
 		return set
 	}

@@ -59,15 +59,16 @@ type Behavior struct {
 	Status        bool   // the sub-resource status exists; spec and status are written apart
 	Scale         *Scale // the sub-resource scale, or nil
 	Subresources  []Subresource
-	NoGeneration  bool // metadata.generation is not kept
-	CreateOnPut   bool // PUT on a missing name creates
-	NeedsVersion  bool // PUT without a resourceVersion is refused
-	AnswersStatus bool // DELETE answers a Status, not the object
-	NoCollection  bool // no deletecollection
-	NoProtobuf    bool // no protobuf representation
-	NoUpdate      bool // neither PUT nor PATCH
-	Strategic     bool // strategic merge patch is offered
-	SelfChecked   bool // Validate says all; what the schema requires is documentation, not checked by itself
+	NoGeneration  bool     // metadata.generation is not kept
+	CreateOnPut   bool     // PUT on a missing name creates
+	NeedsVersion  bool     // PUT without a resourceVersion is refused
+	AnswersStatus bool     // DELETE answers a Status, not the object
+	NoCollection  bool     // no deletecollection
+	NoProtobuf    bool     // no protobuf representation
+	NoUpdate      bool     // neither PUT nor PATCH
+	Strategic     bool     // strategic merge patch is offered
+	Unowned       []string // fields at the root whose owners are not recorded
+	SelfChecked   bool     // Validate says all; what the schema requires is documentation, not checked by itself
 	Fields        []SelectableField
 
 	// Name returns what is wrong with a name (or, with prefix, a

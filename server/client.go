@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
 )
 
 // client is the server's own way to its objects: the functions behind the
@@ -85,7 +86,7 @@ func (c *client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	if _, faults := req.version.Conform(obj); len(faults) > 0 {
 		return nil, req.version.Misfit(faults)
 	}
-	res, err := c.createObject(ctx, req, &writeOptions{manager: auth.ServerUser, validation: "Ignore"}, obj)
+	res, err := c.createObject(ctx, req, &writeOptions{manager: c.names.Wire(names.ServerManager), validation: "Ignore"}, obj)
 	if err != nil {
 		return nil, c.status(req, err)
 	}
@@ -104,7 +105,7 @@ func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 			return nil, meta.NoSuchResource()
 		}
 	}
-	w := c.newWrite(req, &writeOptions{manager: auth.ServerUser, validation: "Ignore"}, "UpdateOptions")
+	w := c.newWrite(req, &writeOptions{manager: c.names.Wire(names.ServerManager), validation: "Ignore"}, "UpdateOptions")
 	w.again = true
 	w.mutate = func(live *meta.Object) (*meta.Object, error) {
 		in := live.Clone()

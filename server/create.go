@@ -118,6 +118,11 @@ func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *met
 	if err := s.admission.Validate(ctx, request); err != nil {
 		return nil, denied(request, err)
 	}
+	if r.sub == nil {
+		if err := owner(w, o.managerFor(r.http))(nil, obj); err != nil {
+			return nil, err
+		}
+	}
 	return act(ctx, call)
 }
 

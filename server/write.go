@@ -81,10 +81,11 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 		return nil, err
 	}
 	var live *meta.Object
+	taken := entry != nil && w.mustCreate
+	if taken {
+		entry = nil // what is wrong with the object is told before that its name is taken
+	}
 	if entry != nil {
-		if w.mustCreate {
-			return nil, meta.AlreadyExists(w.version.GroupResource(), w.key.Name)
-		}
 		if live, err = s.object(entry, w.version); err != nil {
 			return nil, err
 		}
@@ -105,6 +106,9 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 	}
 	if err := s.admit(ctx, w, obj, live); err != nil {
 		return nil, err
+	}
+	if taken {
+		return nil, meta.AlreadyExists(w.version.GroupResource(), w.key.Name)
 	}
 	if apply.Unchanged(live, obj) && !finished(w.version.Type, obj) {
 		return &result{entry: entry, same: true}, nil

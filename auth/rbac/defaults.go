@@ -123,7 +123,6 @@ func (d defaultRole) object(p names.Profile) *meta.Object {
 	if d.from != "" {
 		selector := map[string]any{"matchLabels": map[string]any{p.Wire(names.RBACAggregate + d.from): "true"}}
 		o.Set([]any{selector}, "aggregationRule", "clusterRoleSelectors")
-		o.Tree()["rules"] = nil
 		return o
 	}
 	rules := make([]Rule, len(d.rules))

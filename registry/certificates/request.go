@@ -110,6 +110,7 @@ func Kinds(p names.Profile) []*registry.Kind {
 		Validate:   validateRequest(p),
 		Behavior: registry.Behavior{
 			NoGeneration:  true,
+			Unowned:       []string{"spec", "status"},
 			SelfChecked:   true,
 			AnswersStatus: true,
 

@@ -75,6 +75,7 @@ const (
 
 // whole holds the names that no prefix rule gives.
 var whole = map[string]string{
+	ServerManager:       "kube-apiserver",
 	GroupABAC:           "abac.authorization.kubernetes.io",
 	NamespaceFinalizer:  "kubernetes",
 	TokenClaim:          "kubernetes.io",
@@ -92,7 +93,6 @@ var whole = map[string]string{
 	ExecInfoEnv:         "KUBERNETES_EXEC_INFO",
 	DefinitionFinalizer: "customresourcecleanup.apiextensions.k8s.io",
 	DefinitionApproval:  "api-approved.kubernetes.io",
-	ServerManager:       "kube-apiserver",
 }
 
 type prefix struct{ spec, wire string }

@@ -79,7 +79,7 @@ func roles() *registry.Kind {
 		Kind:     "Role",
 		Columns:  []registry.Column{createdAt()},
 		Validate: validateRole,
-		Behavior: behavior(),
+		Behavior: roleBehavior(),
 	})
 }
 
@@ -92,7 +92,7 @@ func clusterRoles() *registry.Kind {
 		Scope:    registry.Cluster,
 		Columns:  []registry.Column{createdAt()},
 		Validate: validateClusterRole,
-		Behavior: behavior(),
+		Behavior: roleBehavior(),
 	})
 }
 
@@ -106,6 +106,12 @@ func behavior() registry.Behavior {
 
 		Name: meta.NameChecker(meta.CheckPathSegment),
 	}
+}
+
+func roleBehavior() registry.Behavior {
+	b := behavior()
+	b.Prepare = func(_ context.Context, obj, _ *meta.Object) { unsetRules(obj) }
+	return b
 }
 
 // unsetRules shows no rules as null, the form that clients know.
