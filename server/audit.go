@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/watch"
 )
 
 // auditIDHeader names a request in the audit's records.
@@ -59,17 +60,51 @@ func (c *record) decided(p names.Profile, allowed bool, reason string) {
 	c.trail.Annotate(p.Wire(names.AuditReason), reason)
 }
 
-// sent records the object of the request; body gives its JSON.
-func (c *record) sent(body func() []byte) {
+// sent records the object of the request.
+func (c *record) sent(obj *meta.Object) {
 	if c.trail != nil {
-		c.trail.Request(body)
+		c.trail.Request(objectJSON(obj))
 	}
 }
 
-// answered keeps how to get the JSON of the answer.
-func (c *record) answered(body func() []byte) {
+// sentBytes records a body that is no object, such as a patch.
+func (c *record) sentBytes(body []byte) {
 	if c.trail != nil {
-		c.outcome.Response = body
+		c.trail.Request(func() []byte { return body })
+	}
+}
+
+// answered keeps the object of the answer.
+func (c *record) answered(obj *meta.Object) {
+	if c.trail != nil {
+		c.outcome.Response = objectJSON(obj)
+	}
+}
+
+// answeredStatus keeps the Status of the answer.
+func (c *record) answeredStatus(st *meta.Status) {
+	if c.trail != nil {
+		c.outcome.Response = objectJSON(st.Object())
+	}
+}
+
+// answeredEntry keeps the entry of the answer.
+func (s *Server) answeredEntry(r *request, e *watch.Entry) {
+	if r.record.trail != nil {
+		r.record.outcome.Response = func() []byte {
+			body, _ := s.entryBytes(e, r.version, codec.Media{})
+			return body
+		}
+	}
+}
+
+// answeredList keeps the list of the answer.
+func (s *Server) answeredList(r *request, entries []*watch.Entry, lm codec.ListMeta) {
+	if r.record.trail != nil {
+		r.record.outcome.Response = func() []byte {
+			body, _ := s.wholeList(entries, r.version, codec.Media{}, lm)
+			return body
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func (s *Server) readObject(r *request, validation string) (*meta.Object, error)
 	if err := checkKind(obj, v); err != nil {
 		return nil, err
 	}
-	r.record.sent(objectJSON(obj))
+	r.record.sent(obj)
 	unknown, faults := v.Conform(obj)
 	if len(faults) > 0 {
 		return nil, v.Misfit(faults)
@@ -162,6 +162,6 @@ func (s *Server) readOptions(r *request, kind string) (map[string]any, error) {
 	if k := meta.NewObject(tree).Kind(); k != "" && k != kind {
 		return nil, meta.BadRequest("the body holds a %s, not %s", k, kind)
 	}
-	r.record.sent(objectJSON(meta.NewObject(tree)))
+	r.record.sent(meta.NewObject(tree))
 	return tree, nil
 }

@@ -25,7 +25,7 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	r.record.sent(func() []byte { return body })
+	r.record.sentBytes(body)
 	wr := s.newWrite(r, o, "PatchOptions")
 	wr.again = true
 	if kind == codec.ApplyPatch {

@@ -144,7 +144,7 @@ func (s *Server) respondStatus(w *response, r *request, st *meta.Status) error {
 }
 
 func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st *meta.Status) {
-	r.record.answered(objectJSON(st.Object()))
+	r.record.answeredStatus(st)
 	body, err := codec.EncodeStatus(nil, st, m.Format)
 	if err != nil {
 		m.Format = codec.JSON

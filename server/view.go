@@ -107,10 +107,7 @@ func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m cod
 // respondEntry answers with one object.
 func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry) error {
 	m := r.media
-	r.record.answered(func() []byte {
-		body, _ := s.entryBytes(e, r.version, codec.Media{})
-		return body
-	})
+	s.answeredEntry(r, e)
 	if r.sub != nil && r.sub.Show != nil {
 		obj, err := s.object(e, r.version)
 		if err != nil {
@@ -144,7 +141,7 @@ func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Obje
 }
 
 func (s *Server) sendObject(w *response, r *request, m codec.Media, code int, obj *meta.Object) error {
-	r.record.answered(objectJSON(obj))
+	r.record.answered(obj)
 	if m.View == codec.Table {
 		t, err := s.table(r, m)
 		if err != nil {
@@ -168,10 +165,7 @@ func (s *Server) respondList(w *response, r *request, p *listPage) error {
 	if p.remaining >= 0 {
 		lm.Remaining = &p.remaining
 	}
-	r.record.answered(func() []byte {
-		body, _ := s.wholeList(p.Entries, r.version, codec.Media{}, lm)
-		return body
-	})
+	s.answeredList(r, p.Entries, lm)
 	if m.Format == codec.JSON && m.View != codec.Table && !m.Pretty {
 		return s.streamList(w, r, p.Entries, m, lm)
 	}
