@@ -1,0 +1,105 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Path shapes and verbs of the conventions, row by row, and the odd spellings
+// that must not slip past authorization.
+func TestParse(t *testing.T) {
+	type want struct {
+		verb, group, version, resource, namespace, name, sub string
+	}
+	for _, c := range []struct {
+		method, path string
+		want         want // zero: no resource
+	}{
+		{"GET", "/api/v1/configmaps", want{"list", "", "v1", "configmaps", "", "", ""}},
+		{"GET", "/api/v1/namespaces/ns/configmaps", want{"list", "", "v1", "configmaps", "ns", "", ""}},
+		{"GET", "/api/v1/namespaces/ns/configmaps/a", want{"get", "", "v1", "configmaps", "ns", "a", ""}},
+		{"GET", "/api/v1/namespaces/ns/configmaps?watch=true", want{"watch", "", "v1", "configmaps", "ns", "", ""}},
+		{"GET", "/api/v1/namespaces/ns/configmaps?watch", want{"watch", "", "v1", "configmaps", "ns", "", ""}},
+		{"GET", "/api/v1/namespaces/ns/configmaps?watch=0", want{"list", "", "v1", "configmaps", "ns", "", ""}},
+		{"GET", "/api/v1/namespaces/ns/configmaps/a?watch=true", want{"get", "", "v1", "configmaps", "ns", "a", ""}},
+		{"GET", "/api/v1/watch/namespaces/ns/configmaps", want{"watch", "", "v1", "configmaps", "ns", "", ""}},
+		{"GET", "/api/v1/watch/namespaces/ns/configmaps/a", want{"watch", "", "v1", "configmaps", "ns", "a", ""}},
+		{"HEAD", "/api/v1/namespaces/ns/configmaps/a", want{"get", "", "v1", "configmaps", "ns", "a", ""}},
+		{"HEAD", "/api/v1/configmaps", want{"list", "", "v1", "configmaps", "", "", ""}},
+		{"POST", "/api/v1/namespaces/ns/configmaps", want{"create", "", "v1", "configmaps", "ns", "", ""}},
+		{"PUT", "/api/v1/namespaces/ns/configmaps/a", want{"update", "", "v1", "configmaps", "ns", "a", ""}},
+		{"PATCH", "/api/v1/namespaces/ns/configmaps/a", want{"patch", "", "v1", "configmaps", "ns", "a", ""}},
+		{"DELETE", "/api/v1/namespaces/ns/configmaps/a", want{"delete", "", "v1", "configmaps", "ns", "a", ""}},
+		{"DELETE", "/api/v1/namespaces/ns/configmaps", want{"deletecollection", "", "v1", "configmaps", "ns", "", ""}},
+		{"OPTIONS", "/api/v1/namespaces/ns/configmaps", want{"options", "", "v1", "configmaps", "ns", "", ""}},
+		{"GET", "/api/v1/namespaces", want{"list", "", "v1", "namespaces", "", "", ""}},
+		{"GET", "/api/v1/namespaces/ns", want{"get", "", "v1", "namespaces", "ns", "ns", ""}},
+		{"PUT", "/api/v1/namespaces/ns/finalize", want{"update", "", "v1", "namespaces", "ns", "ns", "finalize"}},
+		{"GET", "/api/v1/namespaces/ns/status", want{"get", "", "v1", "namespaces", "ns", "ns", "status"}},
+		{"GET", "/apis/apps/v1/namespaces/ns/deployments/d/scale", want{"get", "apps", "v1", "deployments", "ns", "d", "scale"}},
+		{"GET", "/apis/example.com/v1/widgets", want{"list", "example.com", "v1", "widgets", "", "", ""}},
+		{"GET", "/apis/example.com/v1/widgets/", want{"list", "example.com", "v1", "widgets", "", "", ""}},
+		{"GET", "/api/v1/namespaces/ns/configmaps/a/b/c", want{"get", "", "v1", "configmaps", "ns", "a", "b/c"}},
+		{"GET", "/api", want{}},
+		{"GET", "/api/v1", want{}},
+		{"GET", "/apis/apps/v1", want{}},
+		{"GET", "/api//v1/namespaces/ns/secrets", want{}},
+		{"GET", "/api/v1/namespaces//secrets/x", want{}},
+		{"GET", "/api/v1/namespaces/ns/../other/secrets", want{}},
+		{"GET", "/api/v1/namespaces/./secrets", want{}},
+		{"GET", "/API/v1/configmaps", want{}},
+		{"GET", "/healthz", want{}},
+	} {
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			r := parse(httptest.NewRequest(c.method, c.path, nil))
+			got := want{r.verb, r.group, r.apiVersion, r.resource, r.namespace, r.name, r.subresource}
+			if c.want == (want{}) {
+				require.False(t, r.isResource, "%+v", got)
+				require.Empty(t, r.action().Resource)
+				return
+			}
+			require.True(t, r.isResource)
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+// An encoded slash is a slash: what authorization sees is what is served.
+func TestParseDecodesOnce(t *testing.T) {
+	r := parse(httptest.NewRequest("GET", "/api/v1/namespaces/ns%2Fsecrets%2Fx/configmaps", nil))
+	require.Equal(t, "secrets", r.resource)
+	require.Equal(t, "secrets", r.action().Resource)
+	require.Equal(t, "configmaps", r.action().Subresource)
+}
+
+// A selector on one name is a question about that name.
+func TestParseSelectedName(t *testing.T) {
+	for query, name := range map[string]string{
+		"fieldSelector=metadata.name%3Da":                         "a",
+		"fieldSelector=metadata.name%3Da,metadata.namespace%3Dns": "a",
+		"fieldSelector=metadata.name!%3Da":                        "",
+		"labelSelector=x":                                         "",
+	} {
+		r := parse(httptest.NewRequest("GET", "/api/v1/namespaces/ns/secrets?"+query, nil))
+		require.Equal(t, name, r.action().Name, query)
+		r = parse(httptest.NewRequest("DELETE", "/api/v1/namespaces/ns/secrets?"+query, nil))
+		require.Empty(t, r.action().Name, "deletecollection is never about one name")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, p := range []string{"/api/v1/configmaps", "/apis/a/b/namespaces/c/d/e/f", "//", "/api/v1/watch/x", "/apis/a/v1/namespaces/n"} {
+		f.Add("GET", p, "watch=1&fieldSelector=metadata.name=x")
+	}
+	f.Fuzz(func(t *testing.T, method, path, query string) {
+		r := parse(&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}})
+		a := r.action()
+		if r.isResource != (a.Resource != "") {
+			t.Fatalf("%q: resource %v, action %+v", path, r.isResource, a)
+		}
+	})
+}
