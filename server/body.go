@@ -62,9 +62,12 @@ func (s *Server) readObject(r *request, validation string) (*meta.Object, error)
 	if len(faults) > 0 {
 		return nil, v.Misfit(faults)
 	}
-	return obj, s.judgeFields(r, validation, unknown, duplicates, func(all []string) error {
-		return meta.BadRequest("strict decoding error: %s", strings.Join(all, ", "))
-	})
+	return obj, s.judgeFields(r, validation, unknown, duplicates, strictBody)
+}
+
+// strictBody is the error for a body that is not strictly valid.
+func strictBody(all []string) error {
+	return meta.BadRequest("strict decoding error: %s", strings.Join(all, ", "))
 }
 
 func (s *Server) decode(v *registry.Version, format codec.Format, body []byte) (*meta.Object, []string, error) {

@@ -125,10 +125,22 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	if err := sameIdentity(r, in); err != nil {
 		return err
 	}
+	if err := conditions(r, in, live); err != nil {
+		return err
+	}
+	unknown, faults := v.Conform(in)
+	if len(faults) > 0 {
+		return badPatch(v.Misfit(faults).Error())
+	}
+	return s.judgeFields(r, o.validation, unknown, nil, strictPatch)
+}
+
+// conditions holds the uid and resourceVersion that a patch sets against the
+// live object.
+func conditions(r *request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return meta.Invalid(r.version.GroupKind(), r.name, []meta.Cause{{
-			Reason: meta.CauseInvalid, Field: "metadata.uid", Message: "Invalid value: " + uid + ": field is immutable",
-		}})
+		fixed := meta.Cause{Reason: meta.CauseInvalid, Field: "metadata.uid", Message: "Invalid value: " + uid + ": field is immutable"}
+		return meta.Invalid(r.version.GroupKind(), r.name, []meta.Cause{fixed, fixed}) // twice, as clients know it
 	}
 	if version := in.ResourceVersion(); version != "" && version != live.ResourceVersion() {
 		if _, err := parseRevision(version); err != nil {
@@ -136,19 +148,18 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 		}
 		return modified(r.version.Type, r.name)
 	}
-	unknown, faults := v.Conform(in)
-	if len(faults) > 0 {
-		return v.Misfit(faults)
-	}
-	return s.judgeFields(r, o.validation, unknown, nil, strictPatch)
+	return nil
 }
 
 // strictPatch is the error for a patch whose result is not strictly valid.
 func strictPatch(all []string) error {
-	st := meta.Invalid(meta.GroupKind{}, "", []meta.Cause{{
-		Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: strict decoding error: " + strings.Join(all, ", "),
-	}})
-	return st
+	return badPatch("strict decoding error: " + strings.Join(all, ", "))
+}
+
+// badPatch is the error for a patch that makes something else than an object of
+// the kind.
+func badPatch(why string) error {
+	return meta.Invalid(meta.GroupKind{}, "", []meta.Cause{{Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: " + why}})
 }
 
 func sameIdentity(r *request, in *meta.Object) error {
@@ -165,7 +176,6 @@ func sameIdentity(r *request, in *meta.Object) error {
 // applyPatch prepares a write by server-side apply (conventions, Server-side
 // apply and field ownership).
 func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *write) error {
-	v := r.bodyVersion()
 	tree, duplicates, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
 	if err != nil {
 		return err
@@ -174,12 +184,15 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	if err := s.checkApplied(r, patch); err != nil {
 		return err
 	}
-	if err := s.judgeFields(r, o.validation, nil, duplicates, strictPatch); err != nil {
+	if err := s.judgeFields(r, o.validation, nil, duplicates, strictBody); err != nil {
+		return err
+	}
+	if patch, err = s.applyToItem(r, patch); err != nil {
 		return err
 	}
 	w.create = r.sub == nil
 	w.own = nil
-	opts := apply.Write{Manager: o.manager, APIVersion: v.GVK().APIVersion(), Subresource: r.subresource, Now: time.Now(), Force: o.force}
+	opts := apply.Write{Manager: o.manager, APIVersion: r.version.GVK().APIVersion(), Subresource: r.subresource, Now: time.Now(), Force: o.force}
 	w.mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if patch.UID() != "" {
@@ -188,20 +201,47 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 			if err := s.allowCreate(ctx, r); err != nil {
 				return nil, err
 			}
+		} else if err := conditions(r, patch, live); err != nil {
+			return nil, err
 		}
 		obj, err := r.version.Tracker().Apply(live, patch, opts)
 		if err != nil {
 			return nil, err
 		}
-		if live == nil {
-			return obj, s.conformApplied(r, obj)
+		if err := s.conformApplied(r, obj); err != nil || live == nil || r.sub == nil {
+			return obj, err
 		}
-		if err := s.checkPatched(r, &writeOptions{validation: "Strict"}, obj, live); err != nil {
-			return nil, err
-		}
-		return obj, nil
+		return s.mergeApplied(r, obj, live), nil
 	}
 	return nil
+}
+
+// applyToItem makes what was applied to a sub-resource with a kind of its own
+// a patch of the item.
+func (s *Server) applyToItem(r *request, body *meta.Object) (*meta.Object, error) {
+	if r.sub == nil || r.sub.Body == nil {
+		return body, nil
+	}
+	if _, faults := r.sub.Body.Conform(body); len(faults) > 0 {
+		return nil, r.sub.Body.Misfit(faults)
+	}
+	patch := meta.NewObject(map[string]any{"metadata": meta.Clone(body.Metadata())})
+	patch.SetGVK(r.version.GVK())
+	r.sub.Merge(patch, body)
+	return patch, nil
+}
+
+// mergeApplied takes what the sub-resource may change from an applied object
+// into the live one, and the new owners.
+func (s *Server) mergeApplied(r *request, applied, live *meta.Object) *meta.Object {
+	obj := live.Clone()
+	in := applied
+	if r.sub.Show != nil {
+		in = r.sub.Show(applied)
+	}
+	r.sub.Merge(obj, in)
+	keep(obj.Metadata(), applied.Metadata(), "managedFields")
+	return obj
 }
 
 // checkApplied checks what can be known of an apply body before the live object.

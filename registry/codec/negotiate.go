@@ -224,7 +224,9 @@ func ContentType(header string, p names.Profile, protobuf bool) (Format, error) 
 	if protobuf {
 		have = append(have, p.ProtobufType())
 	}
-	return 0, unsupported(have)
+	st := unsupported(have)
+	st.Details = &meta.Details{}
+	return 0, st
 }
 
 // PatchType is a way to describe a change.
