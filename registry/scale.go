@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"embed"
 	"strings"
 
 	"orch.io/controlplane/registry/meta"
@@ -21,14 +22,21 @@ type scaleBody struct {
 	Status scaleStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status" doc:"The current size."`
 }
 
+// scaleSpec is the wanted size.
 type scaleSpec struct {
 	Replicas int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas" doc:"How many instances are wanted."`
 }
 
+// scaleStatus is the current size, as the owner of the object reports it.
 type scaleStatus struct {
 	Replicas int32  `json:"replicas" protobuf:"varint,1,opt,name=replicas" doc:"How many instances there are."`
 	Selector string `json:"selector,omitempty" protobuf:"bytes,2,opt,name=selector" doc:"The label selector of the instances, as text."`
 }
+
+// scaleSource holds this file, whose comments document the sub-resource.
+//
+//go:embed scale.go
+var scaleSource embed.FS
 
 // scalePaths are the paths of a Scale, parsed.
 type scalePaths struct {
@@ -63,7 +71,7 @@ func (c *compiler) scale(t *Type) {
 		*path.to = fields
 	}
 	body, err := Of(Definition[scaleBody]{
-		Group: "autoscaling", Version: "v1", Kind: "Scale",
+		Group: "autoscaling", Version: "v1", Kind: "Scale", Source: scaleSource,
 		Columns: []Column{
 			{Name: "Name", Type: "string", Doc: "Name of the object.", JSONPath: ".metadata.name"},
 			{Name: "Desired", Type: "integer", Doc: "How many instances are wanted.", JSONPath: ".spec.replicas"},

@@ -14,6 +14,26 @@ var definitions = map[string]string{
 	".scaleStatus":            "api.autoscaling.v1.ScaleStatus",
 }
 
+// volumeDefinitions are the names under Kubernetes of the volume sources whose
+// vendor words the spec replaces.
+var volumeDefinitions = map[string]string{
+	"CloudAElasticBlockStoreVolumeSource": "AWSElasticBlockStoreVolumeSource",
+	"CloudBDiskVolumeSource":              "AzureDiskVolumeSource",
+	"CloudBFileVolumeSource":              "AzureFileVolumeSource",
+	"CloudCPersistentDiskVolumeSource":    "GCEPersistentDiskVolumeSource",
+	"CloudDVolumeSource":                  "VsphereVirtualDiskVolumeSource",
+	"CloudEPersistentDiskVolumeSource":    "PhotonPersistentDiskVolumeSource",
+	"BlockSvcVolumeSource":                "CinderVolumeSource",
+	"StoreAfsVolumeSource":                "CephFSVolumeSource",
+	"StoreAblockVolumeSource":             "RBDVolumeSource",
+	"StoreBfsVolumeSource":                "GlusterfsVolumeSource",
+	"StoreCVolumeSource":                  "PortworxVolumeSource",
+	"StoreDfsVolumeSource":                "QuobyteVolumeSource",
+	"StoreEVolumeSource":                  "ScaleIOVolumeSource",
+	"StoreFVolumeSource":                  "StorageOSVolumeSource",
+	"StoreGVolumeSource":                  "FlockerVolumeSource",
+}
+
 // definitionPackages are the places of Go packages below registry whose types
 // are not below api.
 var definitionPackages = map[string]string{
@@ -26,6 +46,9 @@ var definitionPackages = map[string]string{
 func (p Profile) Definition(pkg, name string) string {
 	if w, ok := definitions[pkg+"."+name]; ok {
 		return p.DefinitionName(w)
+	}
+	if w, ok := volumeDefinitions[name]; ok && p == Kubernetes && pkg == "core" {
+		name = w
 	}
 	if place, ok := definitionPackages[pkg]; ok {
 		return p.DefinitionName(place, name)

@@ -96,6 +96,11 @@ func docsOf(types []*registry.Type) *schema.Docs {
 	var docs []*schema.Docs
 	for _, t := range types {
 		docs = append(docs, t.Docs)
+		for _, sub := range t.Subresources {
+			if sub.Body != nil {
+				docs = append(docs, sub.Body.Docs)
+			}
+		}
 	}
 	return schema.JoinDocs(docs...)
 }

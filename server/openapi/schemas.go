@@ -138,9 +138,21 @@ func (b *builder) define(name string, st *schema.Struct) {
 	b.definitions[name] = map[string]any{} // a place for a struct that holds itself
 	def := b.structure(st)
 	if text := b.docs.Struct(st); text != "" {
-		def["description"] = text
+		def["description"] = rename(text, st, name)
 	}
 	b.definitions[name] = def
+}
+
+// rename makes a comment that begins with the name of the Go type begin with
+// the name that clients know.
+func rename(text string, st *schema.Struct, name string) string {
+	if st.Go == nil {
+		return text
+	}
+	if rest, ok := strings.CutPrefix(text, st.Go.Name()+" "); ok {
+		return name[strings.LastIndexByte(name, '.')+1:] + " " + rest
+	}
+	return text
 }
 
 // structure describes a struct with its fields.
