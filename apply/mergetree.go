@@ -56,66 +56,76 @@ func (p *plan) mergeList(live, patch any) (any, bool) {
 	if live != nil && !wasList || len(old) == 0 {
 		return meta.Clone(patch), live == nil || wasList
 	}
-	was, ok := p.index(old)
-	if !ok {
+	m := listMerge{items: p.items, old: old, new: new}
+	var ok bool
+	if m.was, ok = p.index(old); !ok {
 		return nil, false
 	}
-	now, ok := p.index(new)
-	if !ok {
+	if m.now, ok = p.index(new); !ok {
 		return nil, false
 	}
-	var shared []itemID
-	for _, id := range now.ids {
-		if was.find(id) >= 0 {
-			shared = append(shared, id)
+	for _, id := range m.now.ids {
+		if m.was.find(id) >= 0 {
+			m.shared = append(m.shared, id)
 		}
 	}
-	done := 0 // items of new that are in out
-	out := make([]any, 0, len(old)+len(new)-len(shared))
-	take := func(r int) bool {
-		id, item := now.ids[r], new[r]
-		if l := was.find(id); l >= 0 {
-			if item, ok = p.items.merge(old[l], item); !ok {
-				return false
-			}
-		} else {
-			item = meta.Clone(item)
-		}
-		if len(shared) > 0 && shared[0] == id {
-			shared = shared[1:]
-		}
-		done = r + 1
-		out = append(out, item)
-		return true
+	m.out = make([]any, 0, len(old)+len(new)-len(m.shared))
+	if !m.run() {
+		return nil, false
 	}
-	for l, r := 0, 0; l < len(old) || r < len(new); {
-		if l < len(old) {
-			id := was.ids[l]
-			at := now.find(id)
+	return m.out, true
+}
+
+// listMerge is the merge of two lists under way.
+type listMerge struct {
+	items    *plan
+	old, new []any
+	was, now itemIndex
+	shared   []itemID // of both lists, in the order of new, not yet in out
+	done     int      // items of new that are in out
+	out      []any
+}
+
+func (m *listMerge) run() bool {
+	for l := 0; l < len(m.old) || m.done < len(m.new); {
+		if l < len(m.old) {
+			at, more := m.now.find(m.was.ids[l]), m.done < len(m.new)
 			switch {
-			case r < len(new) && at == r:
-				if !take(r) {
-					return nil, false
-				}
-				l, r = l+1, r+1
+			case at < 0:
+				m.out = append(m.out, meta.Clone(m.old[l]))
+				l++
 				continue
-			case r < len(new) && at >= 0 && len(shared) > 0 && shared[0] != id:
+			case more && at == m.done:
+				l++
+			case more && len(m.shared) > 0 && m.shared[0] != m.was.ids[l]:
 				l++ // its turn comes with the patch
 				continue
-			case at < 0:
-				out = append(out, meta.Clone(old[l]))
-				l++
-				continue
-			case at < done:
+			case at < m.done:
 				l++
 			}
 		}
-		if r < len(new) {
-			if !take(r) {
-				return nil, false
-			}
-			r++
+		if m.done < len(m.new) && !m.take() {
+			return false
 		}
 	}
-	return out, true
+	return true
+}
+
+// take puts the next item of new into out, merged with that of old.
+func (m *listMerge) take() bool {
+	id, item := m.now.ids[m.done], m.new[m.done]
+	if l := m.was.find(id); l >= 0 {
+		var ok bool
+		if item, ok = m.items.merge(m.old[l], item); !ok {
+			return false
+		}
+	} else {
+		item = meta.Clone(item)
+	}
+	if len(m.shared) > 0 && m.shared[0] == id {
+		m.shared = m.shared[1:]
+	}
+	m.done++
+	m.out = append(m.out, item)
+	return true
 }
