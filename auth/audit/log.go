@@ -28,8 +28,9 @@ import (
 // The bounds of one event.
 const (
 	maxObject      = 1 << 20 // bytes of a recorded object
-	maxText        = 4 << 10 // bytes of the path, the user agent or an annotation
+	maxText        = 4 << 10 // bytes of the path, the user agent or an annotation's key
 	maxAnnotations = 128
+	maxAnnotated   = 256 << 10 // bytes of all annotations of an event
 	maxSources     = 16
 	maxID          = 64
 )
@@ -148,9 +149,10 @@ type trail struct {
 	id  string
 	decision
 
-	mu    sync.Mutex // guards event
-	event event
-	done  bool
+	mu        sync.Mutex // guards the rest
+	event     event
+	annotated int // bytes of annotations
+	done      bool
 }
 
 // ID implements auth.Trail.
@@ -176,11 +178,17 @@ func (t *trail) Annotate(key, value string) {
 
 // annotate is called with mu held.
 func (t *trail) annotate(key, value string) {
+	if t.level < Request && strings.HasPrefix(key, t.log.config.Names.Wire(names.AuditPatch)) {
+		return // what webhooks changed is part of the object
+	}
 	if t.event.Annotations == nil {
 		t.event.Annotations = map[string]string{}
 	}
-	if _, taken := t.event.Annotations[key]; !taken && len(t.event.Annotations) < maxAnnotations && len(key) <= maxText {
-		t.event.Annotations[key] = cut(value)
+	size := len(key) + len(value)
+	_, taken := t.event.Annotations[key]
+	if !taken && len(t.event.Annotations) < maxAnnotations && len(key) <= maxText && t.annotated+size <= maxAnnotated {
+		t.event.Annotations[key] = value
+		t.annotated += size
 	}
 }
 

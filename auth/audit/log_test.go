@@ -152,6 +152,18 @@ func TestStages(t *testing.T) {
 	assert.Equal(t, "InternalError", events[1]["responseStatus"].(map[string]any)["reason"])
 }
 
+func TestPatchAnnotation(t *testing.T) {
+	for level, want := range map[string]int{"Metadata": 1, "Request": 2} {
+		events := record(t, "omitStages: [RequestReceived]\nrules: [{level: "+level+"}]", func(l *audit.Log) {
+			trail := l.Begin(httptest.NewRequest("POST", "/", nil), auth.Action{Verb: "create", Resource: "pods"})
+			trail.Annotate("mutation.webhook.admission.k8s.io/round_0_index_0", "{}")
+			trail.Annotate("patch.webhook.admission.k8s.io/round_0_index_0", "{}")
+			trail.Complete(auth.Outcome{Code: 201})
+		})
+		assert.Len(t, events[0]["annotations"], want, level)
+	}
+}
+
 func TestFailure(t *testing.T) {
 	events := record(t, "rules: [{level: Metadata}]", func(l *audit.Log) {
 		trail := l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "get", Resource: "pods"})

@@ -48,6 +48,7 @@ const (
 	ExecInfoEnv         = "ORCH_EXEC_INFO"
 	AuditDecision       = "authorization.orch.io/decision"
 	AuditReason         = "authorization.orch.io/reason"
+	AuditPatch          = "patch.webhook.admission.orch.io/"
 	TaintNotReady       = "node.orch.io/not-ready"
 	TaintUnreachable    = "node.orch.io/unreachable"
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"
