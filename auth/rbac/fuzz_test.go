@@ -1,0 +1,46 @@
+package rbac
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/fake"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Whatever role somebody without rights may write grants nothing.
+func FuzzGuard(f *testing.F) {
+	f.Add(`[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]`)
+	f.Add(`[{"verbs":["get"],"nonResourceURLs":["/x*"]},{"verbs":["get"],"resources":["secrets"]},{"apiGroups":[""]}]`)
+	f.Add(`{"verbs":1}`)
+	a := New(&fake.Client{}, names.Kubernetes)
+	p := a.Guard(a)
+	f.Fuzz(func(t *testing.T, text string) {
+		var rules any
+		if json.Unmarshal([]byte(text), &rules) != nil {
+			return
+		}
+		o := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "x"}, "rules": rules})
+		err := p.Validate(context.Background(), &admission.Request{Operation: admission.Create, User: &auth.User{Name: "u"}, Object: o,
+			Resource: meta.Resource{Group: a.names.Group(names.GroupRBAC), Version: "v1", Resource: clusterRoles}})
+		if err != nil {
+			return
+		}
+		for _, r := range rulesOf(o) {
+			for _, verb := range r.Verbs {
+				for _, u := range r.URLs {
+					assert.False(t, r.Allows(&auth.Action{Verb: verb, Path: u}), text)
+				}
+				for _, g := range r.Groups {
+					assert.False(t, r.Allows(&auth.Action{Verb: verb, Group: g, Resource: "secrets"}), text)
+				}
+			}
+		}
+	})
+}
