@@ -69,7 +69,7 @@ type PodStatus struct {
 
 	// NodeAllocatableResourceClaimStatuses are the claims that count against the
 	// node's resources.
-	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" schema:"listType=atomic"`
+	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"resourceClaimName" schema:"listType=map,listMapKeys=resourceClaimName"`
 }
 
 // PodCondition is one aspect of a pod's state.
