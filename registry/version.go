@@ -99,25 +99,11 @@ func (v *Version) Defaults(obj *meta.Object) {
 	}
 }
 
-// keepStatus leaves the status to its own endpoint.
-func keepStatus(obj, old *meta.Object) {
-	if old != nil {
-		if status, ok := old.Get("status"); ok {
-			obj.Set(meta.Clone(status), "status")
-			return
-		}
-	}
-	obj.Delete("status")
-}
-
-// Fit leaves out what callers may not set, runs the kind's Prepare, and counts the generation: up by one when
-// anything but metadata and status changed.
+// Fit leaves out what callers may not set, runs the kind's Prepare, and counts
+// the generation: up by one when anything but metadata and status changed.
 func (v *Version) Fit(ctx context.Context, obj, old *meta.Object, sub *Subresource) {
 	if v.Status && sub == nil {
 		v.keepStatus(obj, old)
-	}
-	if v.Status && sub == nil {
-		keepStatus(obj, old)
 	}
 	if v.Prepare != nil && sub == nil {
 		v.Prepare(ctx, obj, old)

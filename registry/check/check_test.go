@@ -1,0 +1,145 @@
+package check_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+)
+
+func ExampleFaults() {
+	var f check.Faults
+	containers := check.At("spec", "containers")
+	f.Required(containers.Index(0).Field("name"), "")
+	f.OneOf(containers.Index(1).Field("env").Key("a.b"), "x", "y", "z")
+	for _, c := range f {
+		fmt.Printf("%s %s: %s\n", c.Reason, c.Field, c.Message)
+	}
+	// Output:
+	// FieldValueRequired spec.containers[0].name: Required value
+	// FieldValueNotSupported spec.containers[1].env[a.b]: Unsupported value: "x": supported values: "y", "z"
+}
+
+func TestPaths(t *testing.T) {
+	var root *check.Path
+	for want, p := range map[string]*check.Path{
+		"": root, "a": check.At("a"), "a.b[3].c": check.At("a", "b").Index(3).Field("c"),
+		"data[k.x]": check.At("data").Key("k.x"), "[]": check.At("").Key(""),
+	} {
+		require.Equal(t, want, p.String())
+	}
+}
+
+func TestSame(t *testing.T) {
+	type inner struct {
+		List []string
+		At   meta.Time
+		Q    map[string]meta.Quantity
+	}
+	type outer struct {
+		P *inner
+		N *int
+	}
+	q := func(s string) meta.Quantity { v, err := meta.ParseQuantity(s); require.NoError(t, err); return v }
+	one, uno := 1, 1
+	for _, c := range []struct {
+		a, b any
+		same bool
+	}{
+		{inner{}, inner{List: []string{}}, true},
+		{inner{Q: map[string]meta.Quantity{"m": q("1Gi")}}, inner{Q: map[string]meta.Quantity{"m": q("1024Mi")}}, true},
+		{inner{Q: map[string]meta.Quantity{"m": q("1Gi")}}, inner{Q: map[string]meta.Quantity{"m": q("1G")}}, false},
+		{inner{Q: map[string]meta.Quantity{"m": q("1")}}, inner{Q: map[string]meta.Quantity{"n": q("1")}}, false},
+		{inner{List: []string{"a"}}, inner{List: []string{"b"}}, false},
+		{outer{P: &inner{}}, outer{}, false},
+		{outer{N: &one}, outer{N: &uno}, true},
+		{"a", 1, false},
+		{nil, nil, true},
+		{nil, "a", false},
+	} {
+		require.Equal(t, c.same, check.Same(c.a, c.b), "%+v %+v", c.a, c.b)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	long := strings.Repeat("k", 254)
+	for _, c := range []struct {
+		check func(string) []string
+		good  []string
+		bad   []string
+	}{
+		{check.ConfigKey, []string{"a", "A-_.9", "...x"[3:], strings.Repeat("k", 253)}, []string{"", ".", "..", "..a", "a/b", "é", long}},
+		{check.PortName, []string{"http", "a1", "8a"}, []string{"", "80", "Http", "a--b", "-a", "a-", "abcdefghijklmnop", "a_b"}},
+		{check.EnvName, []string{"A", "a.b", "with space"}, []string{"", "a=b", "é", "a\n"}},
+	} {
+		for _, s := range c.good {
+			require.Empty(t, c.check(s), s)
+		}
+		for _, s := range c.bad {
+			require.NotEmpty(t, c.check(s), s)
+		}
+	}
+}
+
+func TestSelectors(t *testing.T) {
+	s := &meta.Selector{MatchLabels: map[string]string{"a b": "x", "ok": "no good"}, MatchExpressions: []meta.SelectorExpression{
+		{Key: "k", Operator: "In"}, {Key: "k", Operator: "Exists", Values: []string{"v"}}, {Key: "k", Operator: "Like"}, {Key: "", Operator: "Exists"},
+	}}
+	var f check.Faults
+	f.Selector(check.At("s"), s)
+	var got []string
+	for _, c := range f {
+		got = append(got, strings.TrimPrefix(string(c.Reason), "FieldValue")+":"+c.Field)
+	}
+	require.Contains(t, got, "Invalid:s.matchLabels")
+	require.Contains(t, got, "Required:s.matchExpressions[0].values")
+	require.Contains(t, got, "Forbidden:s.matchExpressions[1].values")
+	require.Contains(t, got, "Invalid:s.matchExpressions[2].operator")
+	require.Contains(t, got, "Invalid:s.matchExpressions[3].key")
+	labels := map[string]string{"a": "1", "b": "2"}
+	for _, c := range []struct {
+		s    *meta.Selector
+		want bool
+	}{
+		{nil, false},
+		{&meta.Selector{}, true},
+		{&meta.Selector{MatchLabels: map[string]string{"a": "1"}}, true},
+		{&meta.Selector{MatchLabels: map[string]string{"a": "2"}}, false},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "a", Operator: "In", Values: []string{"1", "3"}}}}, true},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "a", Operator: "NotIn", Values: []string{"1"}}}}, false},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "NotIn", Values: []string{"1"}}}}, true},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "Exists"}}}, false},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "DoesNotExist"}}}, true},
+	} {
+		require.Equal(t, c.want, check.Matches(c.s, labels), "%+v", c.s)
+	}
+	require.True(t, check.Empty(nil))
+	require.False(t, check.Empty(s))
+}
+
+func TestNumbersAndWords(t *testing.T) {
+	var f check.Faults
+	at := check.At("n")
+	f.NotNegative(at, 0)
+	f.Positive(at, 1)
+	f.Range(at, 5, 1, 5)
+	f.OneOf(at, "a", "a")
+	f.RequiredOneOf(at, "a", "a")
+	f.Unchanged(at, "x", "x")
+	require.Empty(t, f)
+	f.NotNegative(at, -1)
+	f.Positive(at, 0)
+	f.Range(at, 6, 1, 5)
+	f.RequiredOneOf(at, "", "a")
+	f.Unchanged(at, "x", "y")
+	f.TooMany(at, 3, 2)
+	f.TooLong(at, 2)
+	f.NotFound(at, "v")
+	f.Duplicate(at, strings.Repeat("é", 500))
+	require.Len(t, f, 9)
+	require.Less(t, len(f[8].Message), 300, "messages stay short")
+}

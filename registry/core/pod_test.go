@@ -1,0 +1,227 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/internal/kindtest"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+const box = `{"name":"c","image":"example.com/app:1"}`
+
+// withContainer, withVolume and withSpec are bodies of a pod that is right but
+// for what they add.
+func withContainer(fields string) string {
+	return `{"spec":{"containers":[{"name":"c","image":"example.com/app:1",` + fields + `}],"volumes":[{"name":"v","emptyDir":{}}]}}`
+}
+
+func withVolume(source string) string {
+	return `{"spec":{"containers":[` + box + `],"volumes":[{"name":"v",` + source + `}]}}`
+}
+
+func withSpec(fields string) string { return `{"spec":{"containers":[` + box + `],` + fields + `}}` }
+
+func TestPodDefaults(t *testing.T) {
+	k := kind(t, "Pod")
+	obj, faults := k.Create(t, `{"spec":{"hostNetwork":true,"containers":[{"name":"c","image":"app","ports":[{"containerPort":80}],
+		"livenessProbe":{"httpGet":{"port":80}},"resources":{"limits":{"cpu":"0.5","memory":"1024Mi"}}},{"name":"d","image":"app:1"}]}}`)
+	require.Empty(t, faults)
+	c := meta.NewObject(obj.List("spec", "containers")[0].(map[string]any))
+	require.Equal(t, "Always", c.String("imagePullPolicy"))
+	require.Equal(t, []any{map[string]any{"containerPort": int64(80), "hostPort": int64(80), "protocol": "TCP"}}, c.List("ports"))
+	require.Equal(t, map[string]any{"cpu": "500m", "memory": "1Gi"}, c.Map("resources", "requests"), "limits are requested, canonically")
+	require.Equal(t, "/", c.String("livenessProbe", "httpGet", "path"))
+	require.Equal(t, int64(3), c.Int("livenessProbe", "failureThreshold"))
+	require.Equal(t, "/dev/termination-log", c.String("terminationMessagePath"))
+	d := meta.NewObject(obj.List("spec", "containers")[1].(map[string]any))
+	require.Equal(t, "IfNotPresent", d.String("imagePullPolicy"))
+	require.Equal(t, map[string]any{}, d.Map("resources"))
+	for field, want := range map[string]any{
+		"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "enableServiceLinks": true,
+		"terminationGracePeriodSeconds": int64(30), "securityContext": map[string]any{}, "serviceAccountName": "default",
+		"serviceAccount": "default", "priority": int64(0), "preemptionPolicy": "PreemptLowerPriority",
+	} {
+		require.Equal(t, want, obj.Map("spec")[field], field)
+	}
+	require.Len(t, obj.List("spec", "tolerations"), 2)
+	require.Equal(t, "Pending", obj.String("status", "phase"))
+	require.Equal(t, "Burstable", obj.String("status", "qosClass"))
+}
+
+func TestPodFaults(t *testing.T) {
+	creates(t, kind(t, "Pod"), map[string][]string{
+		`{"spec":{"containers":[]}}`:                                                                             {"Required:spec.containers"},
+		`{"spec":{"containers":[{"name":"Bad_Name","image":"a"}]}}`:                                              {"Invalid:spec.containers[0].name"},
+		`{"spec":{"containers":[{"name":"c"}]}}`:                                                                 {"Required:spec.containers[0].image"},
+		`{"spec":{"containers":[` + box + `,` + box + `]}}`:                                                      {"Duplicate:spec.containers[1].name"},
+		withSpec(`"restartPolicy":"Sometimes"`):                                                                  {"NotSupported:spec.restartPolicy"},
+		withSpec(`"dnsPolicy":"None"`):                                                                           {"Required:spec.dnsConfig.nameservers"},
+		withSpec(`"nodeSelector":{"a b":"c"}`):                                                                   {"Invalid:spec.nodeSelector"},
+		withSpec(`"activeDeadlineSeconds":0`):                                                                    {"Invalid:spec.activeDeadlineSeconds"},
+		withSpec(`"hostname":"a.b"`):                                                                             {"Invalid:spec.hostname"},
+		withSpec(`"tolerations":[{"operator":"Equal","value":"x"}]`):                                             {"Invalid:spec.tolerations[0].operator"},
+		withSpec(`"tolerations":[{"key":"k","effect":"Never"}]`):                                                 {"NotSupported:spec.tolerations[0].effect"},
+		withSpec(`"topologySpreadConstraints":[{"maxSkew":0,"topologyKey":"","whenUnsatisfiable":"X"}]`):         {"Invalid:spec.topologySpreadConstraints[0].maxSkew", "Required:spec.topologySpreadConstraints[0].topologyKey", "NotSupported:spec.topologySpreadConstraints[0].whenUnsatisfiable"},
+		withSpec(`"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{}]}}`):           {"Required:spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
+		withSpec(`"ephemeralContainers":[{"name":"e","image":"x"}]`):                                             {"Forbidden:spec.ephemeralContainers"},
+		withSpec(`"securityContext":{"runAsUser":-1}`):                                                           {"Invalid:spec.securityContext.runAsUser"},
+		withContainer(`"imagePullPolicy":"Maybe"`):                                                               {"NotSupported:spec.containers[0].imagePullPolicy"},
+		withContainer(`"ports":[{"containerPort":0}]`):                                                           {"Required:spec.containers[0].ports[0].containerPort"},
+		withContainer(`"ports":[{"containerPort":70000,"protocol":"ICMP"}]`):                                     {"Invalid:spec.containers[0].ports[0].containerPort", "NotSupported:spec.containers[0].ports[0].protocol"},
+		withContainer(`"resources":{"requests":{"cpu":"2"},"limits":{"cpu":"1"}}`):                               {"Invalid:spec.containers[0].resources.requests"},
+		withContainer(`"resources":{"limits":{"gold":"1"}}`):                                                     {"Invalid:spec.containers[0].resources.limits[gold]", "Invalid:spec.containers[0].resources.requests[gold]"},
+		withContainer(`"env":[{"name":"A","value":"x","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]`): {"Invalid:spec.containers[0].env[0].valueFrom"},
+		withContainer(`"env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"spec.x"}}}]`):                    {"NotSupported:spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		withContainer(`"livenessProbe":{}`):                                                                      {"Required:spec.containers[0].livenessProbe"},
+		withContainer(`"livenessProbe":{"tcpSocket":{"port":1},"successThreshold":2}`):                           {"Invalid:spec.containers[0].livenessProbe.successThreshold"},
+		withContainer(`"volumeMounts":[{"name":"none","mountPath":"/x"}]`):                                       {"NotFound:spec.containers[0].volumeMounts[0].name"},
+		withContainer(`"volumeMounts":[{"name":"v","mountPath":""}]`):                                            {"Required:spec.containers[0].volumeMounts[0].mountPath"},
+		withContainer(`"volumeMounts":[{"name":"v","mountPath":"/a"},{"name":"v","mountPath":"/a"}]`):            {"Invalid:spec.containers[0].volumeMounts[1].mountPath"},
+		withContainer(`"volumeMounts":[{"name":"v","mountPath":"/a","subPath":"../x"}]`):                         {"Invalid:spec.containers[0].volumeMounts.subPath"},
+		withContainer(`"volumeMounts":[{"name":"v","mountPath":"/a","subPath":"x","subPathExpr":"$(A)"}]`):       {"Invalid:spec.containers[0].volumeMounts[0].subPathExpr"},
+		withContainer(`"securityContext":{"privileged":true,"allowPrivilegeEscalation":false}`):                  {"Invalid:spec.containers[0].securityContext"},
+	})
+}
+
+// Every volume source of the specification: what it asks for, under the wire's
+// name for it.
+func TestVolumeSources(t *testing.T) {
+	const at = ":spec.volumes[0]."
+	creates(t, kind(t, "Pod"), map[string][]string{
+		withVolume(`"persistentVolumeClaim":{}`):                                                                                                                     {"Required" + at + "persistentVolumeClaim.claimName"},
+		withVolume(`"configMap":{}`):                                                                                                                                 {"Required" + at + "configMap.name"},
+		withVolume(`"configMap":{"name":"a","defaultMode":512}`):                                                                                                     {"Invalid" + at + "configMap.defaultMode"},
+		withVolume(`"configMap":{"name":"a","items":[{"key":"k","path":"../p"}]}`):                                                                                   {"Invalid" + at + "configMap.items[0].path"},
+		withVolume(`"configMap":{"name":"a","items":[{"key":"k","path":"/abs"}]}`):                                                                                   {"Invalid" + at + "configMap.items[0].path"},
+		withVolume(`"secret":{"secretName":"a","items":[{"key":"","path":"p"}]}`):                                                                                    {"Required" + at + "secret.items[0].key"},
+		withVolume(`"secret":{"secretName":"a","items":[{"key":"k","path":"p","mode":1000}]}`):                                                                       {"Invalid" + at + "secret.items[0].mode"},
+		withVolume(`"downwardAPI":{"items":[{"path":"p","fieldRef":{"fieldPath":"spec.nodeName"}}]}`):                                                                {"NotSupported" + at + "downwardAPI.fieldRef.fieldPath"},
+		withVolume(`"projected":{"sources":[{"serviceAccountToken":{"path":"t","expirationSeconds":599}}]}`):                                                         {"Invalid" + at + "projected.sources[0].serviceAccountToken.expirationSeconds"},
+		withVolume(`"projected":{"sources":[{"serviceAccountToken":{"path":""}}]}`):                                                                                  {"Required" + at + "projected.path"},
+		withVolume(`"projected":{"sources":[{"configMap":{"name":"a","items":[{"key":"k","path":"p"}]}},{"secret":{"name":"b","items":[{"key":"k","path":"p"}]}}]}`): {"Invalid" + at + "projected"},
+		withVolume(`"emptyDir":{"sizeLimit":"-1"}`):                                                                                                                  {"Forbidden" + at + "emptyDir.sizeLimit"},
+		withVolume(`"hostPath":{"path":""}`):                                                                                                                         {"Required" + at + "hostPath.path"},
+		withVolume(`"ephemeral":{}`):                                                                                                                                 {"Required" + at + "ephemeral.volumeClaimTemplate"},
+		withVolume(`"ephemeral":{"volumeClaimTemplate":{"metadata":{"name":"x"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}}`): {"Forbidden" + at + "ephemeral.volumeClaimTemplate.metadata.name"},
+		withVolume(`"csi":{}`):                                 {"Required" + at + "csi.driver"},
+		withVolume(`"awsElasticBlockStore":{"partition":300}`): {"Required" + at + "awsElasticBlockStore.volumeID", "Invalid" + at + "awsElasticBlockStore.partition"},
+		withVolume(`"azureDisk":{"kind":"X"}`):                 {"Required" + at + "azureDisk.diskName", "Required" + at + "azureDisk.diskURI", "NotSupported" + at + "azureDisk.kind"},
+		withVolume(`"azureFile":{}`):                           {"Required" + at + "azureFile.secretName", "Required" + at + "azureFile.shareName"},
+		withVolume(`"gcePersistentDisk":{}`):                   {"Required" + at + "gcePersistentDisk.pdName"},
+		withVolume(`"vsphereVolume":{}`):                       {"Required" + at + "vsphereVolume.volumePath"},
+		withVolume(`"photonPersistentDisk":{}`):                {"Required" + at + "photonPersistentDisk.pdID"},
+		withVolume(`"cinder":{}`):                              {"Required" + at + "cinder.volumeID"},
+		withVolume(`"cephfs":{}`):                              {"Required" + at + "cephfs.monitors"},
+		withVolume(`"rbd":{}`):                                 {"Required" + at + "rbd.monitors", "Required" + at + "rbd.image"},
+		withVolume(`"glusterfs":{}`):                           {"Required" + at + "glusterfs.endpoints", "Required" + at + "glusterfs.path"},
+		withVolume(`"portworxVolume":{}`):                      {"Required" + at + "portworxVolume.volumeID"},
+		withVolume(`"quobyte":{}`):                             {"Required" + at + "quobyte.registry", "Required" + at + "quobyte.volume"},
+		withVolume(`"scaleIO":{}`):                             {"Required" + at + "scaleIO.gateway", "Required" + at + "scaleIO.system", "Required" + at + "scaleIO.volumeName"},
+		withVolume(`"storageos":{}`):                           {"Required" + at + "storageos.volumeName"},
+		withVolume(`"flocker":{}`):                             {"Required" + at + "flocker"},
+		withVolume(`"fc":{}`):                                  {"Required" + at + "fc.targetWWNs"},
+		withVolume(`"flexVolume":{}`):                          {"Required" + at + "flexVolume.driver"},
+		withVolume(`"iscsi":{}`):                               {"Required" + at + "iscsi.targetPortal", "Required" + at + "iscsi.iqn"},
+		withVolume(`"nfs":{"server":"s","path":"p"}`):          {"Invalid" + at + "nfs.path"},
+		withVolume(`"gitRepo":{}`):                             {"Required" + at + "gitRepo.repository"},
+		withVolume(`"emptyDir":{},"hostPath":{"path":"/a"}`):   {"Forbidden" + at + "hostPath"},
+	})
+}
+
+func TestVolumeFieldsHaveTheProfilesNames(t *testing.T) {
+	orch := kindtest.Of(t, names.Orch, core.Kinds(names.Orch), "Pod")
+	_, got := orch.Create(t, withVolume(`"storeAblock":{"monitors":["m"]}`))
+	require.Equal(t, []string{"Required:spec.volumes[0].storeAblock.image"}, got)
+	obj, got := orch.Create(t, withVolume(`"storeAblock":{"monitors":["m"],"image":"i"}`))
+	require.Empty(t, got)
+	require.Len(t, orch.Warn(obj, nil), 1)
+}
+
+func TestPodUpdates(t *testing.T) {
+	k := kind(t, "Pod")
+	old, _ := k.Create(t, withSpec(`"activeDeadlineSeconds":100`))
+	for patch, want := range map[string][]string{
+		`{"spec":{"containers":[{"name":"c","image":"example.com/app:2"}]}}`:                 {},
+		`{"metadata":{"labels":{"a":"b"}},"status":{"phase":"Running"}}`:                     {},
+		`{"spec":{"activeDeadlineSeconds":50}}`:                                              {},
+		`{"spec":{"activeDeadlineSeconds":200}}`:                                             {"Invalid:spec.activeDeadlineSeconds"},
+		`{"spec":{"activeDeadlineSeconds":null}}`:                                            {"Invalid:spec.activeDeadlineSeconds"},
+		`{"spec":{"nodeName":"n1"}}`:                                                         {"Forbidden:spec"},
+		`{"spec":{"containers":[{"name":"c","image":"example.com/app:1","command":["x"]}]}}`: {"Forbidden:spec"},
+		`{"spec":{"containers":[` + box + `,{"name":"d","image":"d"}]}}`:                     {"Forbidden:spec.containers"},
+		`{"spec":{"terminationGracePeriodSeconds":1}}`:                                       {"Forbidden:spec"},
+		`{"spec":{"ephemeralContainers":[{"name":"e","image":"x"}]}}`:                        {"Forbidden:spec"},
+	} {
+		obj, got := k.Update(t, old, patch, "")
+		require.Equal(t, want, got, patch)
+		require.Equal(t, "Pending", obj.String("status", "phase"), "the status has its own endpoint")
+	}
+	more, faults := k.Update(t, old, `{"spec":{"tolerations":[{"key":"k","operator":"Exists"}]}}`, "")
+	require.Empty(t, faults)
+	_, faults = k.Update(t, more, `{"spec":{"tolerations":[]}}`, "")
+	require.Equal(t, []string{"Forbidden:spec.tolerations"}, faults)
+}
+
+func TestEphemeralContainers(t *testing.T) {
+	k := kind(t, "Pod")
+	old, _ := k.Create(t, withSpec(`"hostNetwork":false`))
+	const sub = "ephemeralcontainers"
+	obj, faults := k.Update(t, old, `{"spec":{"nodeName":"n","ephemeralContainers":[{"name":"debug","image":"busybox","targetContainerName":"c"}]}}`, sub)
+	require.Empty(t, faults)
+	require.Empty(t, obj.String("spec", "nodeName"))
+	for patch, want := range map[string][]string{
+		`{"spec":{"ephemeralContainers":[{"name":"debug","image":"other"}]}}`:                                {"Forbidden:spec.ephemeralContainers"},
+		`{"spec":{"ephemeralContainers":[]}}`:                                                                {"Forbidden:spec.ephemeralContainers"},
+		`{"spec":{"ephemeralContainers":[{"name":"debug","image":"busybox","targetContainerName":"none"}]}}`: {"NotFound:spec.ephemeralContainers[0].targetContainerName", "Forbidden:spec.ephemeralContainers"},
+	} {
+		_, got := k.Update(t, obj, patch, sub)
+		require.Equal(t, want, got, patch)
+	}
+}
+
+func TestPodGrace(t *testing.T) {
+	k := kind(t, "Pod")
+	five, minus := int64(5), int64(-1)
+	for _, c := range []struct {
+		node, phase string
+		asked       *int64
+		want        int64
+	}{
+		{"", "Pending", &five, 0}, {"n", "Pending", nil, 30}, {"n", "Running", &five, 5}, {"n", "Failed", &five, 0}, {"n", "Running", &minus, 1},
+	} {
+		obj := meta.NewObject(map[string]any{})
+		obj.Set(c.node, "spec", "nodeName")
+		obj.Set(int64(30), "spec", "terminationGracePeriodSeconds")
+		obj.Set(c.phase, "status", "phase")
+		require.Equal(t, c.want, k.Grace(obj, c.asked), "%+v", c)
+	}
+}
+
+func TestPodColumns(t *testing.T) {
+	k := kind(t, "Pod")
+	cell := func(obj *meta.Object, name string) any {
+		for _, c := range k.Columns {
+			if c.Name == name {
+				return c.Cell(obj)
+			}
+		}
+		return fmt.Sprintf("no column %s", name)
+	}
+	obj, _ := k.Create(t, withSpec(`"initContainers":[{"name":"i","image":"i"}]`))
+	require.Equal(t, "0/1", cell(obj, "Ready"))
+	require.Equal(t, "Pending", cell(obj, "Status"))
+	require.Equal(t, "0", cell(obj, "Restarts"))
+	require.Equal(t, "<none>", cell(obj, "Node"))
+	obj.Set([]any{map[string]any{"name": "c", "restartCount": int64(2), "state": map[string]any{"waiting": map[string]any{"reason": "CrashLoopBackOff"}}}}, "status", "containerStatuses")
+	require.Equal(t, "CrashLoopBackOff", cell(obj, "Status"))
+	require.Equal(t, "2", cell(obj, "Restarts"))
+	obj.Set([]any{map[string]any{"name": "i", "state": map[string]any{"terminated": map[string]any{"exitCode": int64(3)}}}}, "status", "initContainerStatuses")
+	require.Equal(t, "Init:ExitCode:3", cell(obj, "Status"))
+	obj.Set("2024-01-01T00:00:00Z", "metadata", "deletionTimestamp")
+	require.Equal(t, "Terminating", cell(obj, "Status"))
+}
