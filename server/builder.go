@@ -181,6 +181,10 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{Retain: s.limits.History}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
+	for _, t := range types {
+		s.hub.Cache(t.GroupResource()).Index(t.Fields...)
+	}
+	s.openDefinitions()
 	s.admission = append(admission.Chain{s.namespaceLifecycle()}, b.Admission...)
 	s.client = &client{s}
 	b.client.server.Store(s)

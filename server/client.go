@@ -27,7 +27,7 @@ func (c *lateClient) client() (*client, error) {
 }
 
 func (c *client) request(r meta.GroupResource, key meta.Key) (*request, error) {
-	t := c.catalog.Now().Type(r)
+	t := c.types().Type(r)
 	if t == nil {
 		return nil, meta.NoSuchResource()
 	}
@@ -143,7 +143,7 @@ func (c *client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 func (c *client) Feed(r ...meta.GroupResource) registry.Feed { return c.hub.Feed(r...) }
 
 // Types implements registry.Client.
-func (c *client) Types() []*registry.Type { return c.catalog.Now().Types() }
+func (c *client) Types() []*registry.Type { return c.types().Types() }
 
 // Get implements registry.Client.
 func (c *lateClient) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {

@@ -31,7 +31,7 @@ type groupVersion struct {
 // groups sorts the catalog for discovery: the core group first, then by name.
 func (s *Server) groups() []group {
 	byName := map[string]map[string][]*registry.Version{}
-	for _, t := range s.catalog.Now().Types() {
+	for _, t := range s.types().Types() {
 		for _, v := range t.Versions {
 			if !v.Served {
 				continue

@@ -13,7 +13,7 @@ var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
 // bootstrap makes the namespaces that exist from the start.
 func (s *Server) bootstrap(ctx context.Context) error {
-	if s.catalog.Now().Type(namespacesResource) == nil {
+	if s.types().Type(namespacesResource) == nil {
 		return nil
 	}
 	for _, name := range s.systemNamespaces() {
@@ -37,7 +37,7 @@ func (s *Server) systemNamespaces() []string {
 // NamespaceLifecycle).
 func (s *Server) namespaceLifecycle() admission.Plugin {
 	return admission.Plugin{Name: "NamespaceLifecycle", Mutate: func(ctx context.Context, r *admission.Request) error {
-		t := s.catalog.Now().Type(namespacesResource)
+		t := s.types().Type(namespacesResource)
 		if t == nil {
 			return nil
 		}

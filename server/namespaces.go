@@ -13,7 +13,11 @@ import (
 
 // builtinLoops are the background loops that every server has.
 func (s *Server) builtinLoops() []Loop {
-	return []Loop{s.namespaceLoop(), garbageLoop(), expiryLoop()}
+	loops := []Loop{s.namespaceLoop(), garbageLoop(), expiryLoop()}
+	if s.definitions.cache != nil {
+		loops = append(loops, s.definitionLoop())
+	}
+	return loops
 }
 
 // namespaceLoop empties namespaces that are being deleted, and lets them go
@@ -96,7 +100,7 @@ func deleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namesp
 	}
 	for _, o := range objects {
 		if !o.Terminating() {
-			err := cl.Delete(ctx, t.GroupResource(), meta.Key{Namespace: namespace, Name: o.Name()}, registry.DeleteOptions{Propagation: "Background"})
+			err := cl.Delete(ctx, t.GroupResource(), meta.Key{Namespace: o.Namespace(), Name: o.Name()}, registry.DeleteOptions{Propagation: "Background"})
 			if err != nil && !meta.IsNotFound(err) {
 				return left, err
 			}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ type Server struct {
 	backend       storage.Backend
 	catalog       registry.Catalog
 	hub           *watch.Hub
+	definitions   definitions
 	limits        Limits
 	log           *slog.Logger
 	authenticator auth.Authenticator
@@ -219,10 +221,23 @@ func tooMany(why string) *meta.Status {
 	return st
 }
 
+// errNoPath says that a path is none of the API's: it is answered with a plain
+// 404, as any other path that is not there.
+var errNoPath = errors.New("404 page not found")
+
+// hasBuiltin reports whether a registered kind has the group; groups that only
+// definitions made are not there beyond what these define.
+func (s *Server) hasBuiltin(group string) bool {
+	return slices.ContainsFunc(s.types().Types(), func(t *registry.Type) bool { return t.Group == group && t.Edition == "" })
+}
+
 // resolve finds the version and sub-resource that the path names.
 func (s *Server) resolve(r *request) error {
-	r.version = s.catalog.Now().Version(meta.Resource{Group: r.group, Version: r.apiVersion, Resource: r.resource})
+	r.version = s.types().Version(meta.Resource{Group: r.group, Version: r.apiVersion, Resource: r.resource})
 	if r.version == nil {
+		if !s.hasBuiltin(r.group) {
+			return errNoPath
+		}
 		return meta.NoSuchResource()
 	}
 	if r.version.Namespaced != (r.namespace != "") && (r.name != "" || !r.version.Namespaced) && !r.isNamespace() {

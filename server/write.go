@@ -70,6 +70,14 @@ func (s *Server) write(ctx context.Context, w *write) (*result, error) {
 	}
 }
 
+// closed refuses new objects of a kind whose definition is being deleted.
+func closed(r meta.GroupResource, name string) *meta.Status {
+	st := meta.Failure(http.StatusMethodNotAllowed, meta.ReasonMethodNotAllowed,
+		"create is not supported on resources of kind %q: their definition is being deleted", r)
+	st.Details = &meta.Details{Name: name, Group: r.Group, Kind: r.Resource}
+	return st
+}
+
 func modified(t *registry.Type, name string) *meta.Status {
 	return meta.Conflict(t.GroupResource(), name,
 		"the object has been modified; please apply your changes to the latest version and try again")
@@ -91,6 +99,8 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 		}
 	} else if !w.create {
 		return nil, meta.NotFound(w.version.GroupResource(), w.key.Name)
+	} else if w.version.Closed {
+		return nil, closed(w.version.GroupResource(), w.key.Name)
 	}
 	obj, err := w.mutate(live)
 	if err != nil {

@@ -57,6 +57,13 @@ func (c *Cache) Len() int {
 	return c.tree.Len()
 }
 
+// Changed returns the revision of the newest change of the type.
+func (c *Cache) Changed() storage.Revision {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.last
+}
+
 // Get returns the newest state of an object, or nil. To see a certain commit,
 // call Hub.Wait before.
 func (c *Cache) Get(key meta.Key) *Entry {

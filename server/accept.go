@@ -1,0 +1,255 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// removeAgain is when a definition that waits for the finalizers of its objects
+// is looked at again.
+const removeAgain = 250 * time.Millisecond
+
+// The keys of the definition loop: a group whose names are to be given out, or a
+// definition that is being deleted.
+const (
+	acceptKey = "accept "
+	removeKey = "remove "
+)
+
+// definitionLoop gives out the names in each group, first come, first served,
+// and removes the objects of definitions that are being deleted.
+func (s *Server) definitionLoop() Loop {
+	return Loop{
+		Name:  "definitions",
+		Types: []meta.GroupResource{s.definitions.resource},
+		Observe: func(c registry.Change) []string {
+			s.types()
+			if c.Object == nil {
+				return []string{acceptKey + c.Old.String("spec", "group")}
+			}
+			keys := []string{acceptKey + c.Object.String("spec", "group")}
+			if c.Object.Terminating() {
+				keys = append(keys, removeKey+c.Key.Name)
+			}
+			return keys
+		},
+		Reconcile: func(ctx context.Context, cl registry.Client, key string) (time.Duration, error) {
+			if name, ok := strings.CutPrefix(key, removeKey); ok {
+				return s.removeDefined(ctx, cl, name)
+			}
+			return 0, s.acceptNames(ctx, cl, strings.TrimPrefix(key, acceptKey))
+		},
+	}
+}
+
+// acceptNames decides which names each definition of a group gets. It runs for
+// one group at a time, so that two definitions never get the same.
+func (s *Server) acceptNames(ctx context.Context, cl registry.Client, group string) error {
+	all, err := cl.List(ctx, s.definitions.resource, "")
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(o *meta.Object) bool { return o.String("spec", "group") != group })
+	slices.SortStableFunc(all, func(a, b *meta.Object) int {
+		return cmp.Or(a.CreationTimestamp().Compare(b.CreationTimestamp()), strings.Compare(a.Name(), b.Name()))
+	})
+	accepted := map[string]*meta.Object{}
+	for _, o := range all {
+		accepted[o.Name()] = meta.NewObject(o.Map("status", "acceptedNames"))
+	}
+	for _, o := range all {
+		if o.Terminating() {
+			continue
+		}
+		taken := s.takenNames(group)
+		for name, words := range accepted {
+			if name != o.Name() {
+				taken.add(words)
+			}
+		}
+		updated, err := cl.Update(ctx, s.definitions.resource, meta.Key{Name: o.Name()}, "status", func(o *meta.Object) error {
+			accept(o, taken)
+			return nil
+		})
+		if meta.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		accepted[o.Name()] = meta.NewObject(updated.Map("status", "acceptedNames"))
+	}
+	return nil
+}
+
+// takenNames are the names in a group that others have.
+type takenNames struct{ resources, kinds map[string]bool }
+
+// takenNames returns those of the built-in kinds.
+func (s *Server) takenNames(group string) takenNames {
+	n := takenNames{map[string]bool{}, map[string]bool{}}
+	for _, t := range s.types().Types() {
+		if t.Group != group || t.Edition != "" {
+			continue
+		}
+		for _, w := range append([]string{t.Plural, t.Singular}, t.ShortNames...) {
+			n.resources[w] = true
+		}
+		n.kinds[t.Kind], n.kinds[t.ListKind] = true, true
+	}
+	return n
+}
+
+// add adds the accepted names of a definition.
+func (n takenNames) add(words *meta.Object) {
+	for _, w := range append(words.Strings("shortNames"), words.String("plural"), words.String("singular")) {
+		if w != "" {
+			n.resources[w] = true
+		}
+	}
+	for _, f := range []string{"kind", "listKind"} {
+		if w := words.String(f); w != "" {
+			n.kinds[w] = true
+		}
+	}
+}
+
+// accept gives a definition the names that are free, and says in its conditions
+// whether it got all of them. One that was established once stays so.
+func accept(crd *meta.Object, taken takenNames) {
+	given := meta.NewObject(map[string]any{})
+	if old := crd.Map("status", "acceptedNames"); old != nil {
+		given = meta.NewObject(old).Clone()
+	}
+	reason, message := "NoConflicts", "no conflicts found"
+	for _, f := range []struct {
+		field, reason string
+		taken         map[string]bool
+	}{
+		{"plural", "PluralConflict", taken.resources}, {"singular", "SingularConflict", taken.resources},
+		{"shortNames", "ShortNamesConflict", taken.resources},
+		{"kind", "KindConflict", taken.kinds}, {"listKind", "ListKindConflict", taken.kinds},
+	} {
+		want, ok := crd.Get("spec", "names", f.field)
+		if word := clash(want, f.taken); word != "" {
+			reason, message = f.reason, fmt.Sprintf("%q is already in use", word)
+			continue
+		}
+		take(given, f.field, want, ok)
+	}
+	categories, ok := crd.Get("spec", "names", "categories")
+	take(given, "categories", categories, ok)
+	crd.Set(given.Tree(), "status", "acceptedNames")
+	if reason != "NoConflicts" {
+		putCondition(crd, "NamesAccepted", "False", reason, message)
+		if !hasCondition(crd, "Established") {
+			putCondition(crd, "Established", "False", "NotAccepted", "not all names are accepted")
+		}
+		return
+	}
+	putCondition(crd, "NamesAccepted", "True", reason, message)
+	if !hasCondition(crd, "Established") {
+		putCondition(crd, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+	}
+}
+
+// clash returns the first of the words, one or a list, that is taken.
+func clash(want any, taken map[string]bool) string {
+	list, ok := want.([]any)
+	if !ok {
+		list = []any{want}
+	}
+	for _, w := range list {
+		if text, _ := w.(string); taken[text] {
+			return text
+		}
+	}
+	return ""
+}
+
+func take(given *meta.Object, field string, want any, ok bool) {
+	if ok {
+		given.Set(meta.Clone(want), field)
+		return
+	}
+	given.Delete(field)
+}
+
+// putCondition sets a condition; its time moves only with its status.
+func putCondition(o *meta.Object, kind, status, reason, message string) {
+	list := slices.Clone(o.List("status", "conditions"))
+	c := map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": meta.FormatTime(time.Now())}
+	i := slices.IndexFunc(list, func(v any) bool { m, _ := v.(map[string]any); return m["type"] == kind })
+	if i < 0 {
+		o.Set(append(list, c), "status", "conditions")
+		return
+	}
+	if old, _ := list[i].(map[string]any); old["status"] == status {
+		c["lastTransitionTime"] = old["lastTransitionTime"]
+	}
+	list[i] = c
+	o.Set(list, "status", "conditions")
+}
+
+// removeDefined deletes the objects of a definition that is being deleted, and
+// lets it go when they are gone.
+func (s *Server) removeDefined(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
+	key := meta.Key{Name: name}
+	crd, err := cl.Get(ctx, s.definitions.resource, key)
+	if meta.IsNotFound(err) || err == nil && !crd.Terminating() {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	mine := s.names.Wire(names.DefinitionFinalizer)
+	if !slices.Contains(crd.Finalizers(), mine) {
+		return 0, nil
+	}
+	if t := s.defined(name); t != nil {
+		left, err := deleteAll(ctx, cl, t, "")
+		if err != nil {
+			return 0, fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
+		}
+		if left.objects > 0 {
+			return removeAgain, s.tellRemoval(ctx, cl, key, left)
+		}
+	}
+	_, err = cl.Update(ctx, s.definitions.resource, key, "", func(o *meta.Object) error {
+		o.SetFinalizers(slices.DeleteFunc(o.Finalizers(), func(f string) bool { return f == mine }))
+		return nil
+	})
+	if meta.IsNotFound(err) {
+		return 0, nil
+	}
+	return 0, err
+}
+
+// tellRemoval writes into a definition's status what it waits for.
+func (s *Server) tellRemoval(ctx context.Context, cl registry.Client, key meta.Key, left remaining) error {
+	_, err := cl.Update(ctx, s.definitions.resource, key, "status", func(o *meta.Object) error {
+		putCondition(o, "Terminating", "True", "InstanceDeletionInProgress", fmt.Sprintf("%d objects of this kind are left", left.objects))
+		return nil
+	})
+	if meta.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// defined returns the type that a definition is served as, or nil.
+func (s *Server) defined(name string) *registry.Type {
+	s.types()
+	d := &s.definitions
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.served[name].typ
+}

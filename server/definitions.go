@@ -1,0 +1,159 @@
+package server
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// definitions keeps the catalog in step with the CustomResourceDefinition
+// objects: what is established is served. The cache of the definitions is
+// compared with the catalog whenever somebody asks for types, so a request that
+// follows a definition's change finds the type changed; other servers over the
+// same store follow in the same way.
+type definitions struct {
+	resource meta.GroupResource
+	cache    *watch.Cache // nil: the server has no such kind
+	synced   atomic.Int64 // the revision of the cache that the catalog shows
+
+	mu     sync.Mutex // guards served, and the order of changes of the catalog
+	served map[string]defined
+}
+
+// defined is what the server made of a definition.
+type defined struct {
+	revision storage.Revision
+	typ      *registry.Type // nil: it is not served
+}
+
+// openDefinitions begins to serve what the store has definitions of, if the kind
+// of definitions is among the registered ones.
+func (s *Server) openDefinitions() {
+	d := &s.definitions
+	d.resource = meta.GroupResource{Group: s.names.Group(names.GroupExtensions), Resource: "customresourcedefinitions"}
+	d.served = map[string]defined{}
+	d.synced.Store(-1)
+	if s.catalog.Now().Type(d.resource) != nil {
+		d.cache = s.hub.Cache(d.resource)
+	}
+	s.types()
+}
+
+// types returns the types that are served now.
+func (s *Server) types() *registry.State {
+	d := &s.definitions
+	if d.cache != nil && int64(d.cache.Changed()) != d.synced.Load() {
+		s.followDefinitions()
+	}
+	return s.catalog.Now()
+}
+
+// followDefinitions brings the catalog up to what the definitions say.
+func (s *Server) followDefinitions() {
+	d := &s.definitions
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	upTo := d.cache.Changed()
+	if int64(upTo) == d.synced.Load() {
+		return
+	}
+	entries := d.cache.List(watch.Query{}, "", 0).Entries
+	there := make(map[string]bool, len(entries))
+	var put, gone []*registry.Type
+	var changed []*registry.Type // with other objects than before
+	for _, e := range entries {
+		name := e.Key().Name
+		there[name] = true
+		old := d.served[name]
+		if old.revision == e.Revision() {
+			continue
+		}
+		next := defined{e.Revision(), s.define(e.Object(), old.typ)}
+		d.served[name] = next
+		switch {
+		case next.typ == old.typ:
+		case next.typ == nil:
+			gone = append(gone, old.typ)
+		default:
+			put = append(put, next.typ)
+			if old.typ == nil || old.typ.Edition != next.typ.Edition {
+				changed = append(changed, next.typ)
+			}
+		}
+	}
+	for name, old := range d.served {
+		if !there[name] {
+			delete(d.served, name)
+			if old.typ != nil {
+				gone = append(gone, old.typ)
+			}
+		}
+	}
+	s.replaceTypes(put, gone, changed)
+	d.synced.Store(int64(upTo))
+}
+
+// replaceTypes changes the catalog. Watches of types that went or changed end:
+// what they would show next has another schema.
+func (s *Server) replaceTypes(put, gone, changed []*registry.Type) {
+	for _, t := range gone {
+		s.catalog.Remove(t.GroupResource())
+	}
+	if len(put) > 0 {
+		s.catalog.Put(put...)
+	}
+	for _, t := range slices.Concat(gone, changed) {
+		s.hub.Drop(t.GroupResource())
+	}
+	for _, t := range put {
+		s.hub.Cache(t.GroupResource()).Index(t.Fields...)
+	}
+}
+
+// define returns the type that a definition makes, nil if it is not established.
+// As long as nothing that counts has changed, that is the old one.
+func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
+	if !hasCondition(crd, "Established") {
+		return nil
+	}
+	edition := crd.UID() + "/" + formatRevision(storage.Revision(crd.Generation()))
+	if old != nil && old.Edition == edition && old.Closed == crd.Terminating() {
+		return old
+	}
+	t, err := registry.FromDefinition(crd).Compile(s.names)
+	if err == nil && s.builtin(t) {
+		err = errors.New("its names belong to a built-in kind")
+	}
+	if err != nil {
+		s.log.Error("a definition cannot be served", "definition", crd.Name(), "error", err)
+		return nil
+	}
+	t.Edition, t.Closed = edition, crd.Terminating()
+	return t
+}
+
+// builtin reports whether a type that was registered has the names of t.
+func (s *Server) builtin(t *registry.Type) bool {
+	now := s.catalog.Now()
+	for _, other := range []*registry.Type{now.Type(t.GroupResource()), now.Kind(t.GroupKind())} {
+		if other != nil && other.Edition == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// hasCondition reports whether a condition of an object is True.
+func hasCondition(o *meta.Object, kind string) bool {
+	return slices.ContainsFunc(o.List("status", "conditions"), func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["type"] == kind && m["status"] == "True"
+	})
+}
