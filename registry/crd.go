@@ -209,10 +209,14 @@ func definedColumns(list []any) []Column {
 	for _, e := range list {
 		m, _ := e.(map[string]any)
 		o := meta.NewObject(m)
-		out = append(out, Column{
+		c := Column{
 			Name: o.String("name"), Type: o.String("type"), Format: o.String("format"), Doc: o.String("description"),
 			Priority: int(o.Int("priority")), JSONPath: o.String("jsonPath"),
-		})
+		}
+		if c.Doc == "" {
+			c.Doc = "What " + c.JSONPath + " leads to in the object."
+		}
+		out = append(out, c)
 	}
 	return out
 }

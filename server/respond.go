@@ -157,6 +157,10 @@ func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st
 func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 	st := s.status(r, err)
 	r.record.outcome.Err = st
+	if err == errNoPath {
+		http.NotFound(w, r.http)
+		return
+	}
 	out, ok := w.(*response)
 	if !ok {
 		out = &response{ResponseWriter: w}

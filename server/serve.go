@@ -223,7 +223,7 @@ func tooMany(why string) *meta.Status {
 
 // errNoPath says that a path is none of the API's: it is answered with a plain
 // 404, as any other path that is not there.
-var errNoPath = errors.New("404 page not found")
+var errNoPath error = meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "404 page not found")
 
 // hasBuiltin reports whether a registered kind has the group; groups that only
 // definitions made are not there beyond what these define.
@@ -241,6 +241,9 @@ func (s *Server) resolve(r *request) error {
 		return meta.NoSuchResource()
 	}
 	if r.version.Namespaced != (r.namespace != "") && (r.name != "" || !r.version.Namespaced) && !r.isNamespace() {
+		if r.version.Custom {
+			return errNoPath
+		}
 		return meta.NoSuchResource()
 	}
 	if r.isNamespace() {
@@ -250,6 +253,9 @@ func (s *Server) resolve(r *request) error {
 		return nil
 	}
 	if r.sub = r.version.Subresource(r.subresource); r.sub == nil {
+		if r.version.Custom {
+			return meta.NotFound(r.version.GroupResource(), r.name)
+		}
 		return meta.NoSuchResource()
 	}
 	return nil

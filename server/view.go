@@ -161,7 +161,7 @@ func (s *Server) sendObject(w *response, r *request, m codec.Media, code int, ob
 // respondList answers with a page.
 func (s *Server) respondList(w *response, r *request, p *listPage) error {
 	m := r.media
-	lm := codec.ListMeta{ResourceVersion: formatRevision(p.Revision), Continue: p.token, KeepContinue: r.version.Custom}
+	lm := codec.ListMeta{ResourceVersion: formatRevision(p.Revision), Continue: p.token, KeepContinue: r.version.Custom && m.View == codec.Full}
 	if p.remaining >= 0 {
 		lm.Remaining = &p.remaining
 	}
