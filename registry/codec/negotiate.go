@@ -224,9 +224,7 @@ func ContentType(header string, p names.Profile, protobuf bool) (Format, error) 
 	if protobuf {
 		have = append(have, p.ProtobufType())
 	}
-	st := unsupported(have)
-	st.Details = &meta.Details{}
-	return 0, st
+	return 0, unsupported(have)
 }
 
 // PatchType is a way to describe a change.
@@ -266,7 +264,9 @@ func PatchContentType(header string, strategic bool) (PatchType, error) {
 		}
 		have = append(have, t.String())
 	}
-	return 0, unsupported(have)
+	st := unsupported(have)
+	st.Details = &meta.Details{}
+	return 0, st
 }
 
 func mediaType(header string) (string, bool) {

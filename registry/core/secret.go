@@ -57,7 +57,7 @@ func secrets(p names.Profile) *registry.Kind {
 			SelfChecked:   true,
 			AnswersStatus: true,
 
-			Prepare: mergeStringData,
+			Default: mergeStringData,
 			Fields:  []registry.SelectableField{{Name: "type"}},
 		},
 	})
@@ -69,8 +69,9 @@ func defaultSecret(s *Secret) {
 	}
 }
 
-// mergeStringData moves stringData into data.
-func mergeStringData(_ context.Context, obj, _ *meta.Object) {
+// mergeStringData moves stringData into data, before the fields get their
+// owners.
+func mergeStringData(obj *meta.Object) {
 	for k, v := range obj.Map("stringData") {
 		text, _ := v.(string)
 		obj.Set(base64.StdEncoding.EncodeToString([]byte(text)), "data", k)
