@@ -1,0 +1,39 @@
+package rbac_test
+
+import (
+	"context"
+	"fmt"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+)
+
+// A server whose roles and bindings decide, with the defaults that people and
+// programs expect.
+func Example() {
+	ctx := context.Background()
+	b := &server.Builder{Names: names.Kubernetes}
+	roles := rbac.New(b.Client(), b.Names)
+	decide := auth.Chain(auth.Superuser(auth.Masters), roles)
+	b.Authorizer = decide
+	b.Admission = []admission.Plugin{roles.Guard(decide)}
+	b.Loops = []server.Loop{rbac.NewAggregator(b.Client(), b.Names).Loop()}
+	b.Register(builtin.Kinds(b.Names)...)
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Shutdown(ctx)
+	if err := rbac.Reconcile(ctx, s.Objects(), b.Names); err != nil {
+		fmt.Println(err)
+	}
+	anybody := &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
+	_, reason, _ := decide.Authorize(ctx, auth.Action{User: anybody, Verb: "get", Path: "/healthz"})
+	fmt.Println(reason)
+	// Output: RBAC: allowed by ClusterRoleBinding "system:public-info-viewer" of ClusterRole "system:public-info-viewer" to Group "system:unauthenticated"
+}
