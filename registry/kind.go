@@ -163,6 +163,7 @@ type Call struct {
 	User        *auth.User
 	Object      *meta.Object // the body
 	DryRun      bool
+	Manager     string // the field manager of the caller
 	Names       names.Profile
 	Client      Client
 	Warn        func(text string) // sends a warning to the caller

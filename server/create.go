@@ -105,6 +105,7 @@ func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *met
 	call := &registry.Call{
 		Resource: r.version.Resource(), Subresource: r.subresource, Key: r.key(), User: r.user,
 		Object: obj, DryRun: o.dryRun, Names: s.names, Client: s.client, Warn: r.notes.warn,
+		Manager: o.managerFor(r.http),
 	}
 	act := r.version.Act
 	if r.sub != nil {

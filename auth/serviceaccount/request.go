@@ -43,7 +43,29 @@ func (t *Tokens) TokenRequest(ctx context.Context, call *registry.Call) (*meta.O
 	if err != nil {
 		return nil, meta.Internal(err)
 	}
-	return answer(req, call.Key, audiences, seconds, now, end, token), nil
+	out := answer(req, call.Key, audiences, seconds, now, end, token)
+	if call.Manager != "" {
+		out.Metadata()["managedFields"] = []any{owned(call, now)}
+	}
+	return out, nil
+}
+
+// owned is the entry of the fields that the caller set, and of the lifetime,
+// which has a default.
+func owned(call *registry.Call, now time.Time) map[string]any {
+	fields := map[string]any{"f:expirationSeconds": map[string]any{}}
+	if given, _ := call.Object.Get("spec", "audiences"); given != nil {
+		fields["f:audiences"] = map[string]any{}
+	}
+	if bound := call.Object.Map("spec", "boundObjectRef"); bound != nil {
+		parts := map[string]any{".": map[string]any{}}
+		for name := range bound {
+			parts["f:"+name] = map[string]any{}
+		}
+		fields["f:boundObjectRef"] = parts
+	}
+	return map[string]any{"manager": call.Manager, "operation": "Update", "apiVersion": call.Object.APIVersion(),
+		"time": meta.FormatTime(now), "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": fields}, "subresource": call.Subresource}
 }
 
 // agrees checks that the body is a TokenRequest for the account in the path.
