@@ -1,0 +1,60 @@
+package builtin_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/authentication"
+	"orch.io/controlplane/registry/authorization"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+func echo(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
+
+func everyKind(p names.Profile) []*registry.Kind {
+	return slices.Concat(builtin.Kinds(p),
+		authorization.Kinds(authorization.Answers{Subject: echo, SelfSubject: echo, LocalSubject: echo, SelfSubjectRules: echo}),
+		authentication.Kinds(authentication.Answers{Token: echo, SelfSubject: echo}))
+}
+
+// Every field of every built-in kind has a text for kubectl explain and a
+// protobuf number.
+func TestFieldsAreDocumentedAndNumbered(t *testing.T) {
+	for _, k := range everyKind(names.Kubernetes) {
+		compiled, err := k.Compile(names.Kubernetes)
+		require.NoError(t, err, k.Kind)
+		s := compiled.Storage.Schema
+		require.NotEmpty(t, compiled.Docs.Struct(s.Struct), "%s has no doc comment", k.Kind)
+		seen := map[*schema.Struct]bool{schema.Metadata(names.Kubernetes).Struct: true}
+		walk(s, seen, func(st *schema.Struct, f *schema.Field) {
+			if st == s.Struct && (f.Name == "apiVersion" || f.Name == "kind") {
+				return
+			}
+			require.NotEmpty(t, compiled.Docs.Field(st, f), "%s: %s.%s has no doc comment", k.Kind, st.Name, f.Name)
+			require.NotZero(t, f.Number, "%s: %s.%s has no protobuf number", k.Kind, st.Name, f.Name)
+		})
+	}
+}
+
+func walk(s *schema.Schema, seen map[*schema.Struct]bool, visit func(*schema.Struct, *schema.Field)) {
+	if s == nil {
+		return
+	}
+	walk(s.Items, seen, visit)
+	walk(s.Values, seen, visit)
+	if s.Struct == nil || seen[s.Struct] {
+		return
+	}
+	seen[s.Struct] = true
+	for _, f := range s.Struct.Fields {
+		visit(s.Struct, f)
+		walk(f.Schema, seen, visit)
+	}
+}
