@@ -73,7 +73,9 @@ func (t *typing) merge(live, patch map[string]any) (map[string]any, error) {
 
 // value returns tree as a typed value, unchecked.
 func (t *typing) value(tree map[string]any) *typed.TypedValue {
-	return typed.AsTypedUnvalidated(value.NewValueInterface(tree), t.lenient.Schema, t.lenient.TypeRef)
+	// Trees were fitted to the schema before; what was not is checked by the
+	// caller, and checking here again costs more than the merge.
+	return typed.AsTypedUnvalidated(value.NewValueInterface(tree), t.lenient.Schema, t.lenient.TypeRef) //lint:ignore SA1019 see above
 }
 
 // The names of the types that every compiled schema has.

@@ -244,9 +244,7 @@ func (s *Server) parseDeleteOptions(r *request) (*deleteOptions, error) {
 		o.grace = &g
 	}
 	var causes []meta.Cause
-	if o.dryRun, err = parseDryRun(o.object.Strings("dryRun")); err != nil {
-		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "dryRun", Message: err.Error()})
-	}
+	o.dryRun, causes = parseDryRun(o.object.Strings("dryRun"))
 	switch o.propagation {
 	case "", "Background", "Foreground", "Orphan":
 		if o.propagation != "" && o.orphan != nil {
@@ -254,8 +252,7 @@ func (s *Server) parseDeleteOptions(r *request) (*deleteOptions, error) {
 				Message: "Invalid value: " + strconv.Quote(o.propagation) + ": orphanDependents and propagationPolicy cannot both be set"})
 		}
 	default:
-		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "propagationPolicy",
-			Message: "Unsupported value: " + strconv.Quote(o.propagation) + `: supported values: "Foreground", "Background", "Orphan"`})
+		causes = append(causes, unsupported("propagationPolicy", o.propagation, "Foreground", "Background", "Orphan"))
 	}
 	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: group, Kind: "DeleteOptions"}, "", causes)

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"orch.io/controlplane/apply"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/impersonate"
+	"orch.io/controlplane/registry/meta"
 )
 
 // impersonate makes the request one of the user that its Impersonate headers
@@ -34,17 +36,26 @@ func (s *Server) impersonate(r *request) error {
 }
 
 // parseDryRun reads the dryRun parameter: unset or bare means a normal request,
-// All a dry run; anything else is an error.
-func parseDryRun(values []string) (bool, error) {
+// All a dry run; anything else is a fault.
+func parseDryRun(values []string) (dry bool, faults []meta.Cause) {
 	if len(values) == 0 || slices.Equal(values, []string{""}) {
 		return false, nil
 	}
 	for _, v := range values {
 		if v != "All" {
-			return false, fmt.Errorf("Unsupported value: %s: supported values: \"All\"", strconv.Quote(v))
+			return false, []meta.Cause{unsupported("dryRun", v, "All")}
 		}
 	}
 	return true, nil
+}
+
+// unsupported is the fault of a parameter that takes certain words only.
+func unsupported(field, value string, supported ...string) meta.Cause {
+	for i, word := range supported {
+		supported[i] = strconv.Quote(word)
+	}
+	return meta.Cause{Reason: meta.CauseNotSupported, Field: field,
+		Message: fmt.Sprintf("Unsupported value: %q: supported values: %s", value, strings.Join(supported, ", "))}
 }
 
 // managerFor is the field manager of a write: the one that was named, else the

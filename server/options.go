@@ -96,8 +96,7 @@ func (o *listOptions) faults(watch bool) []meta.Cause {
 	}
 	switch {
 	case o.match != "Exact" && o.match != "NotOlderThan":
-		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "resourceVersionMatch",
-			Message: "Unsupported value: " + strconv.Quote(o.match) + `: supported values: "Exact", "NotOlderThan"`})
+		causes = append(causes, unsupported("resourceVersionMatch", o.match, "Exact", "NotOlderThan"))
 	case o.match == "Exact" && o.version == "0":
 		forbid("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`)
 	}
@@ -151,18 +150,14 @@ func parseWriteOptions(q url.Values, p names.Profile, kind string) (*writeOption
 	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), force: truthy(q, "force")}
 	_, o.forceSet = q["force"]
 	var causes []meta.Cause
-	var err error
-	if o.dryRun, err = parseDryRun(q["dryRun"]); err != nil {
-		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "dryRun", Message: err.Error()})
-	}
+	o.dryRun, causes = parseDryRun(q["dryRun"])
 	causes = append(causes, apply.CheckManager(o.manager, false)...)
 	switch o.validation {
 	case "":
 		o.validation = "Warn"
 	case "Ignore", "Warn", "Strict":
 	default:
-		causes = append(causes, meta.Cause{Reason: meta.CauseNotSupported, Field: "fieldValidation",
-			Message: "Unsupported value: " + strconv.Quote(o.validation) + `: supported values: "Ignore", "Strict", "Warn"`})
+		causes = append(causes, unsupported("fieldValidation", o.validation, "Ignore", "Strict", "Warn"))
 	}
 	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: p.Group(names.GroupMeta), Kind: kind}, "", causes)

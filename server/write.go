@@ -39,7 +39,6 @@ type write struct {
 	create     bool // a missing object may be created
 	mustCreate bool // an existing object is AlreadyExists
 	again      bool // on a conflict, start over with the newer object
-	resolved   func(live *meta.Object) error
 }
 
 // result is what a write did.

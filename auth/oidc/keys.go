@@ -47,7 +47,7 @@ func newKeySet(a *Authenticator, address string) *keySet {
 
 // VerifySignature implements oidc.KeySet.
 func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
-	parsed, err := jose.ParseSigned(token, k.algs)
+	parsed, err := jose.ParseSignedCompact(token, k.algs)
 	if err != nil || len(parsed.Signatures) != 1 {
 		return nil, errors.New("the token's header is not acceptable")
 	}

@@ -65,11 +65,6 @@ func splitEscaped(s string, sep byte) []string {
 	return append(out, b.String())
 }
 
-// has reports whether a word stands in the tag.
-func (t tag) has(key string) bool {
-	return slices.ContainsFunc(t, func(e entry) bool { return e.key == key })
-}
-
 // apply writes what the tag says into a field's schema; nil and every word
 // that is not understood otherwise.
 func (t tag) apply(f *Field) []error {
