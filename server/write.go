@@ -49,9 +49,9 @@ type result struct {
 	same    bool // nothing changed
 }
 
-// apply runs the write: load live → mutate → default → track field ownership →
-// admission mutate → default → prepare → validate → admission validate → commit
-// → wait for the cache. It starts over if the object changed meanwhile and the
+// write runs the write: load live → mutate → default → track field ownership →
+// admission mutate → fit → default → validate → admission validate → commit →
+// wait for the cache. It starts over if the object changed meanwhile and the
 // write allows it, a bounded number of times.
 func (s *Server) write(ctx context.Context, w *write) (*result, error) {
 	for attempt := 1; ; attempt++ {
@@ -307,7 +307,7 @@ func (s *Server) commit(ctx context.Context, w storage.Write) (storage.Revision,
 func encodeStored(v *registry.Version, obj *meta.Object) []byte {
 	if v != v.Storage {
 		obj = obj.Clone()
-		v.Storage.FromStorage(obj)
+		v.Storage.FromStorage(obj) // what the storage version does not know cannot be kept
 	}
 	version := obj.ResourceVersion()
 	obj.SetResourceVersion("")
