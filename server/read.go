@@ -1,12 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"orch.io/controlplane/registry"
@@ -118,15 +119,16 @@ func (s *Server) page(ctx context.Context, r *request, o *listOptions) (*listPag
 		if err != nil {
 			return nil, err
 		}
+		if err := s.atLeast(ctx, "", token.Revision); err != nil {
+			return nil, err // of a server that is ahead of this one, or made up
+		}
 		p, err = cache.ListAt(ctx, token.Revision, q, token.Start, int(max(o.limit, 0)))
 		if err != nil {
 			return nil, s.goneToken(err)
 		}
 	case o.match == "Exact", o.match == "" && o.limit > 0 && o.revision > 0:
-		if o.revision > s.hub.Revision() {
-			if err := s.awaitFuture(ctx, o.revision); err != nil {
-				return nil, err
-			}
+		if err := s.atLeast(ctx, "", o.revision); err != nil {
+			return nil, err
 		}
 		if p, err = cache.ListAt(ctx, o.revision, q, "", int(max(o.limit, 0))); err != nil {
 			return nil, s.expired(err, o.revision)
@@ -178,14 +180,22 @@ func parseToken(s string) (continueToken, error) {
 	var t continueToken
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err == nil {
-		d := json.NewDecoder(strings.NewReader(string(b)))
+		d := json.NewDecoder(bytes.NewReader(b))
 		d.DisallowUnknownFields()
-		err = d.Decode(&t)
+		err = errors.Join(d.Decode(&t), trailing(d))
 	}
 	if err != nil || t.Revision <= 0 || t.Start == "" {
 		return t, meta.BadRequest("continue key is not valid")
 	}
 	return t, nil
+}
+
+// trailing is an error unless the decoder is at its end.
+func trailing(d *json.Decoder) error {
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows")
+	}
+	return nil
 }
 
 // goneToken is the 410 for a page whose history is gone.

@@ -1,0 +1,315 @@
+package server_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+)
+
+// quick makes a server that does not wait long for versions from the future.
+func quick(b *server.Builder) { b.Limits.FutureWait = 20 * time.Millisecond }
+
+// history is a collection with a past: a, b, c at before; a changed, b deleted
+// and d created at now.
+type history struct {
+	*api
+	before, now, future string
+	token               string // of the list at before, after its first object
+}
+
+func newHistory(t *testing.T, store storage.Backend) *history {
+	h := &history{api: inProcess(t, servertest.New(t, over(store), quick))}
+	for _, n := range []string{"a", "b", "c"} {
+		h.must(201, "POST", configMaps, newConfigMap(n, "v", "1"))
+	}
+	first := h.must(200, "GET", configMaps+"?limit=1", nil)
+	h.before, h.token = first.version(), text(first.body, "metadata", "continue")
+	h.must(200, "PUT", configMaps+"/a", newConfigMap("a", "v", "2"))
+	h.must(200, "DELETE", configMaps+"/b", nil)
+	h.must(201, "POST", configMaps, newConfigMap("d", "v", "1"))
+	h.now = h.must(200, "GET", configMaps, nil).version()
+	h.future = strconv.Itoa(number(t, h.now) + 1000)
+	return h
+}
+
+func number(t testing.TB, version string) int {
+	n, err := strconv.Atoi(version)
+	require.NoError(t, err)
+	return n
+}
+
+// fill puts the versions of a history into a query.
+func (h *history) fill(query string) string {
+	return strings.NewReplacer("BEFORE", h.before, "NOW", h.now, "FUTURE", h.future, "TOKEN", url.QueryEscape(h.token)).Replace(query)
+}
+
+// TestGetVersions is the get table of the spec.
+func TestGetVersions(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		h := newHistory(t, store)
+		for _, c := range []struct {
+			query  string
+			code   int
+			reason string
+		}{
+			{"", 200, ""},
+			{"?resourceVersion=", 200, ""},
+			{"?resourceVersion=0", 200, ""},
+			{"?resourceVersion=BEFORE", 200, ""},
+			{"?resourceVersion=NOW", 200, ""},
+			{"?resourceVersion=FUTURE", 504, "Timeout"},
+			{"?resourceVersion=9223372036854775807", 504, "Timeout"},
+			{"?resourceVersion=-1", 400, "BadRequest"},
+			{"?resourceVersion=x", 400, "BadRequest"},
+			{"?resourceVersion=99999999999999999999", 400, "BadRequest"},
+		} {
+			got := h.must(c.code, "GET", configMaps+"/a"+h.fill(c.query), nil)
+			if c.code == 200 {
+				assert.Equal(t, "2", text(got.body, "data", "v"), c.query)
+				continue
+			}
+			assert.Equal(t, c.reason, got.body["reason"], c.query)
+			if c.code == 504 {
+				h.wantTooLarge(got)
+			}
+		}
+		h.must(404, "GET", configMaps+"/b", nil)
+		h.must(404, "GET", configMaps+"/b?resourceVersion="+h.before, nil)
+	})
+}
+
+func (h *history) wantTooLarge(got answer) {
+	assert.Equal(h.t, []string{"ResourceVersionTooLarge"}, got.causes())
+	assert.Contains(h.t, got.body["message"], "Too large resource version")
+	assert.NotEmpty(h.t, got.header.Get("Retry-After"))
+	assert.EqualValues(h.t, 1, at(got.body, "details", "retryAfterSeconds"))
+}
+
+// TestListVersions is the list table of the spec: every cell, and what each
+// shows.
+func TestListVersions(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		h := newHistory(t, store)
+		for _, c := range []struct {
+			query string
+			code  int
+			names string
+			data  string // of a
+			at    string // the version of the list
+		}{
+			// resourceVersionMatch unset
+			{"", 200, "a c d", "2", "NOW"},
+			{"?resourceVersion=0", 200, "a c d", "2", "NOW"},
+			{"?resourceVersion=BEFORE", 200, "a c d", "2", "NOW"},
+			{"?resourceVersion=FUTURE", 504, "", "", ""},
+			{"?limit=2", 200, "a c", "2", "NOW"},
+			{"?limit=2&resourceVersion=0", 200, "a c", "2", "NOW"},
+			{"?limit=2&resourceVersion=BEFORE", 200, "a b", "1", "BEFORE"},
+			{"?limit=2&resourceVersion=NOW", 200, "a c", "2", "NOW"},
+			{"?limit=2&resourceVersion=FUTURE", 504, "", "", ""},
+			{"?limit=1&continue=TOKEN", 200, "b", "", "BEFORE"},
+			{"?limit=9&continue=TOKEN", 200, "b c", "", "BEFORE"},
+			{"?continue=TOKEN", 200, "b c", "", "BEFORE"},
+			{"?limit=1&continue=TOKEN&resourceVersion=0", 200, "b", "", "BEFORE"},
+			{"?limit=1&continue=TOKEN&resourceVersion=BEFORE", 400, "", "", ""},
+			{"?limit=1&continue=TOKEN&resourceVersion=FUTURE", 400, "", "", ""},
+			// Exact
+			{"?resourceVersionMatch=Exact", 422, "", "", ""},
+			{"?resourceVersionMatch=Exact&resourceVersion=0", 422, "", "", ""},
+			{"?resourceVersionMatch=Exact&resourceVersion=BEFORE", 200, "a b c", "1", "BEFORE"},
+			{"?resourceVersionMatch=Exact&resourceVersion=NOW", 200, "a c d", "2", "NOW"},
+			{"?resourceVersionMatch=Exact&resourceVersion=FUTURE", 504, "", "", ""},
+			{"?resourceVersionMatch=Exact&limit=2", 422, "", "", ""},
+			{"?resourceVersionMatch=Exact&limit=2&resourceVersion=0", 422, "", "", ""},
+			{"?resourceVersionMatch=Exact&limit=2&resourceVersion=BEFORE", 200, "a b", "1", "BEFORE"},
+			{"?resourceVersionMatch=Exact&limit=2&continue=TOKEN&resourceVersion=BEFORE", 422, "", "", ""},
+			// NotOlderThan
+			{"?resourceVersionMatch=NotOlderThan", 422, "", "", ""},
+			{"?resourceVersionMatch=NotOlderThan&resourceVersion=0", 200, "a c d", "2", "NOW"},
+			{"?resourceVersionMatch=NotOlderThan&resourceVersion=BEFORE", 200, "a c d", "2", "NOW"},
+			{"?resourceVersionMatch=NotOlderThan&resourceVersion=FUTURE", 504, "", "", ""},
+			{"?resourceVersionMatch=NotOlderThan&limit=2", 422, "", "", ""},
+			{"?resourceVersionMatch=NotOlderThan&limit=2&resourceVersion=0", 200, "a c", "2", "NOW"},
+			{"?resourceVersionMatch=NotOlderThan&limit=2&resourceVersion=BEFORE", 200, "a c", "2", "NOW"},
+			{"?resourceVersionMatch=NotOlderThan&limit=2&continue=TOKEN&resourceVersion=0", 422, "", "", ""},
+			// neither
+			{"?resourceVersionMatch=Nearly&resourceVersion=BEFORE", 422, "", "", ""},
+			{"?resourceVersionMatch=exact&resourceVersion=BEFORE", 422, "", "", ""},
+			{"?resourceVersion=BEFORE&sendInitialEvents=true", 422, "", "", ""},
+			{"?resourceVersion=x", 400, "", "", ""},
+			{"?resourceVersion=-1", 400, "", "", ""},
+			{"?limit=x", 400, "", "", ""},
+			{"?limit=-1", 200, "a c d", "2", "NOW"},
+			{"?timeoutSeconds=x", 400, "", "", ""},
+		} {
+			got := h.must(c.code, "GET", configMaps+h.fill(c.query), nil)
+			switch c.code {
+			case 200:
+				assert.Equal(t, c.names, strings.Join(got.names(), " "), c.query)
+				assert.Equal(t, h.fill(c.at), got.version(), c.query)
+				for _, it := range got.body["items"].([]any) {
+					if text(it, "metadata", "name") == "a" {
+						assert.Equal(t, c.data, text(it, "data", "v"), c.query)
+					}
+				}
+			case 504:
+				h.wantTooLarge(got)
+			case 422:
+				assert.Equal(t, "Invalid", got.body["reason"], c.query)
+				assert.NotEmpty(t, got.causes(), c.query)
+			}
+		}
+	})
+}
+
+// TestContinueTokens sends tokens that no list gave.
+func TestContinueTokens(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		h := newHistory(t, store)
+		encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+		for _, token := range []string{
+			"x", "%00", encode("x"), encode("{}"), encode(`{"rv":1}`), encode(`{"rv":0,"start":"a"}`), encode(`{"rv":-5,"start":"default/a"}`),
+			encode(`{"rv":99999999999999999999,"start":"default/a"}`), encode(`{"rv":1,"start":"default/a","more":1}`),
+			encode(`{"rv":1,"start":"default/a"} trailing`), strings.Repeat("a", 10000), encode(strings.Repeat("[", 10000)),
+		} {
+			h.must(400, "GET", configMaps+"?continue="+token, nil)
+		}
+		// Well made, but for a version that has not been, and for places elsewhere.
+		future := encode(`{"rv":` + h.future + `,"start":"default/a"}`)
+		got := h.do("GET", configMaps+"?continue="+future, nil)
+		assert.Contains(t, []int{400, 410, 504}, got.code)
+		got.wantStatus(t)
+		h.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "other"}})
+		h.must(201, "POST", "/api/v1/namespaces/other/configmaps", newConfigMap("secret"))
+		for _, start := range []string{"", "a", "other/", "zzz", "default", "default/", "\x00", "default/\x00", "../other/secret"} {
+			now := h.must(200, "GET", configMaps, nil).version()
+			token := encode(fmt.Sprintf(`{"rv":%s,"start":%q}`, now, start))
+			got := h.do("GET", configMaps+"?continue="+token, nil)
+			assert.Contains(t, []int{200, 400}, got.code, "%q", start)
+			assert.NotContains(t, got.names(), "secret", "%q", start)
+		}
+	})
+}
+
+// TestPagesAreOneSnapshot reads a list in pages while others write.
+func TestPagesAreOneSnapshot(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		a := inProcess(t, servertest.New(t, over(store)))
+		var want []string
+		for i := range 30 {
+			name := fmt.Sprintf("cm-%03d", i)
+			a.must(201, "POST", configMaps, newConfigMap(name, "v", "old", "k", strconv.Itoa(i)))
+			want = append(want, name)
+		}
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				a.do("PUT", configMaps+"/"+want[i%30], newConfigMap(want[i%30], "v", strconv.Itoa(i)))
+				a.do("DELETE", configMaps+"/"+want[(i*7)%30], nil)
+				a.do("POST", configMaps, newConfigMap(want[(i*7)%30]+"-x"))
+			}
+		}()
+		defer func() { close(stop); <-done }()
+		for range 5 {
+			first := a.must(200, "GET", configMaps, nil)
+			whole, version := first.names(), first.version()
+			var got []string
+			page := a.must(200, "GET", configMaps+"?limit=4&resourceVersionMatch=Exact&resourceVersion="+version, nil)
+			for {
+				got = append(got, page.names()...)
+				require.Equal(t, version, page.version())
+				token := text(page.body, "metadata", "continue")
+				left := at(page.body, "metadata", "remainingItemCount")
+				if token == "" {
+					assert.Nil(t, left)
+					break
+				}
+				assert.EqualValues(t, len(whole)-len(got), left)
+				page = a.must(200, "GET", configMaps+"?limit=4&continue="+url.QueryEscape(token), nil)
+			}
+			assert.Equal(t, whole, got)
+		}
+	})
+}
+
+// TestRemainingItemCount holds the rules of the collection envelope.
+func TestRemainingItemCount(t *testing.T) {
+	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
+		a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))
+		for i := range 5 {
+			cm := newConfigMap(fmt.Sprint("c", i))
+			at(cm, "metadata").(map[string]any)["labels"] = map[string]any{"l": "1"}
+			a.must(201, "POST", configMaps, cm)
+		}
+		for _, c := range []struct {
+			query   string
+			items   int
+			token   bool
+			remains any
+		}{
+			{"", 5, false, nil},
+			{"?limit=5", 5, false, nil},
+			{"?limit=6", 5, false, nil},
+			{"?limit=4", 4, true, 1.0},
+			{"?limit=1", 1, true, 4.0},
+			{"?limit=1&labelSelector=l%3D1", 1, true, nil},
+			{"?limit=1&fieldSelector=metadata.name!%3Dc0", 1, true, nil},
+			{"?limit=9&labelSelector=l%3D2", 0, false, nil},
+		} {
+			got := a.must(200, "GET", configMaps+c.query, nil)
+			assert.Equal(t, "ConfigMapList", got.body["kind"])
+			assert.Equal(t, "v1", got.body["apiVersion"])
+			assert.NotNil(t, got.body["items"], c.query)
+			assert.Len(t, got.names(), c.items, c.query)
+			assert.Equal(t, c.token, text(got.body, "metadata", "continue") != "", c.query)
+			assert.Equal(t, c.remains, at(got.body, "metadata", "remainingItemCount"), c.query)
+		}
+	}
+}
+
+// TestHistoryEnds waits until tokens, exact versions and watches are too old.
+func TestHistoryEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHistory(t, nil)
+		tick := func(d time.Duration) {
+			time.Sleep(d)
+			h.must(200, "PUT", configMaps+"/a", newConfigMap("a", "v", time.Now().String()))
+			synctest.Wait()
+		}
+		tick(4 * time.Minute)
+		h.must(200, "GET", h.fill(configMaps+"?continue=TOKEN"), nil)
+		h.must(200, "GET", h.fill(configMaps+"?resourceVersionMatch=Exact&resourceVersion=BEFORE"), nil)
+		h.watch(h.fill(configMaps + "?watch=1&resourceVersion=BEFORE")).next()
+		tick(4 * time.Minute)
+		tick(4 * time.Minute)
+		for _, query := range []string{"?continue=TOKEN", "?resourceVersionMatch=Exact&resourceVersion=BEFORE", "?limit=1&resourceVersion=BEFORE"} {
+			got := h.must(410, "GET", h.fill(configMaps+query), nil)
+			assert.Equal(t, "Expired", got.body["reason"], query)
+		}
+		w := h.watch(h.fill(configMaps + "?watch=1&resourceVersion=BEFORE"))
+		e := w.next()
+		assert.Equal(t, "ERROR", e.Type)
+		assert.EqualValues(t, 410, e.Object["code"])
+		assert.Equal(t, "Expired", e.Object["reason"])
+		assert.Empty(t, w.ended())
+	})
+}
