@@ -1,11 +1,14 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
@@ -18,13 +21,21 @@ func (s *Server) readBody(r *request) ([]byte, error) {
 	if h.ContentLength > s.limits.Body {
 		return nil, &http.MaxBytesError{Limit: s.limits.Body}
 	}
+	if h.ContentLength == 0 {
+		return nil, nil
+	}
+	_ = r.patience.control.SetReadDeadline(time.Now().Add(s.limits.RequestTime))
 	body, err := io.ReadAll(http.MaxBytesReader(nil, h.Body, s.limits.Body))
-	if err != nil {
-		if _, ok := err.(*http.MaxBytesError); ok {
-			return nil, err
-		}
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		return nil, err
+	case errors.Is(err, os.ErrDeadlineExceeded): // the deadline stays: nobody waits for the rest
+		return nil, meta.Failure(http.StatusRequestTimeout, meta.ReasonTimeout, "Timeout: the body did not arrive in time")
+	case err != nil:
 		return nil, meta.BadRequest("reading the body: %v", err)
 	}
+	_ = r.patience.control.SetReadDeadline(time.Time{})
 	return body, nil
 }
 
@@ -135,8 +146,9 @@ func checkKind(obj *meta.Object, v *registry.Version) error {
 	return nil
 }
 
-// readOptions reads a body that holds options of a kind, or nothing.
-func (s *Server) readOptions(r *request, kind string) (map[string]any, error) {
+// readDeleteBody reads the options of a delete in the body, or nothing.
+func (s *Server) readDeleteBody(r *request) (map[string]any, error) {
+	const kind = "DeleteOptions"
 	body, err := s.readBody(r)
 	if err != nil || len(body) == 0 {
 		return nil, err
@@ -164,6 +176,11 @@ func (s *Server) readOptions(r *request, kind string) (map[string]any, error) {
 	}
 	if k := meta.NewObject(tree).Kind(); k != "" && k != kind {
 		return nil, meta.BadRequest("the body holds a %s, not %s", k, kind)
+	}
+	// An option that is not understood must not be left out: it might be what
+	// keeps the object.
+	if _, faults := codec.Metas().DeleteOptionsSchema.Conform(tree); len(faults) > 0 {
+		return nil, meta.BadRequest("%s cannot be read: %s: %s", kind, faults[0].Field, faults[0].Message)
 	}
 	r.record.sent(meta.NewObject(tree))
 	return tree, nil

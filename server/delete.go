@@ -22,6 +22,9 @@ const (
 	foregroundFinalizer = "foregroundDeletion"
 )
 
+// longestGrace bounds a grace period, in seconds; more of them overflow times.
+const longestGrace = 1<<31 - 1
+
 // deleteOptions are the options of delete and deletecollection, from the body
 // or, without one, from the query.
 type deleteOptions struct {
@@ -241,6 +244,7 @@ func (s *Server) parseDeleteOptions(r *request) (*deleteOptions, error) {
 		o.orphan = &b
 	}
 	if g, ok := tree["gracePeriodSeconds"].(int64); ok {
+		g = max(-longestGrace, min(g, longestGrace))
 		o.grace = &g
 	}
 	var causes []meta.Cause
@@ -263,7 +267,7 @@ func (s *Server) parseDeleteOptions(r *request) (*deleteOptions, error) {
 // readDeleteOptions returns the options in the body, or those in the query if
 // there is no body.
 func (s *Server) readDeleteOptions(r *request) (map[string]any, error) {
-	tree, err := s.readOptions(r, "DeleteOptions")
+	tree, err := s.readDeleteBody(r)
 	if err != nil || tree != nil {
 		return tree, err
 	}

@@ -20,6 +20,8 @@ type request struct {
 	user  *auth.User
 	notes *notes // warnings and audit annotations
 
+	patience *patience // nil for the server's own requests
+
 	record record
 
 	impersonator *auth.User // who acts as user, nil if user itself

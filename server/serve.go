@@ -75,6 +75,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	r := parse(h)
 	r.notes = &notes{}
 	out := &response{ResponseWriter: w}
+	r.patience = newPatience(w, s.limits.RequestTime)
+	r.patience.renew()
+	defer r.patience.release()
 	done := s.observe(r, out)
 	defer done()
 	defer s.endRecord(out, r)
@@ -120,9 +123,10 @@ func (s *Server) recovered(w *response, r *request, p any) {
 		panic(p)
 	}
 	s.log.Error("request panicked", "method", r.http.Method, "path", r.path, "panic", p, "stack", string(debug.Stack()))
-	if w.code == 0 {
-		s.fail(w, r, meta.Internal(errors.New("the server failed on this request")))
+	if w.code != 0 {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
+	s.fail(w, r, meta.Internal(errors.New("the server failed on this request")))
 }
 
 // identify sets the caller. Whom no authenticator knows is 401; who may be

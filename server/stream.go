@@ -35,6 +35,7 @@ func (s *Server) serveWatch(w *response, r *request) {
 	defer cancel()
 	stop := context.AfterFunc(s.life, cancel)
 	defer stop()
+	defer context.AfterFunc(ctx, r.patience.cut)()
 	if err := s.watch(ctx, w, r, o, m); err != nil {
 		s.fail(w, r, err)
 	}
@@ -159,6 +160,7 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, context.DeadlineExceeded):
+			st.request.patience.renew()
 			st.bookmark(cursor.Revision(), false)
 		case errors.Is(err, watch.ErrGone):
 			st.fail(goneStatus(""))
@@ -167,6 +169,7 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		case err != nil:
 			return
 		}
+		st.request.patience.renew()
 		for i := range events {
 			if st.send(events[i].Type, events[i].Entry) != nil {
 				return

@@ -4,7 +4,10 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"strconv"
 	"sync"
+	"time"
 )
 
 // Transport returns an in-process way to the server for any HTTP client: no
@@ -19,21 +22,28 @@ type transport struct{ handler http.Handler }
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	in := r.Clone(ctx)
-	if in.Body == nil {
+	switch {
+	case in.Body == nil:
 		in.Body = http.NoBody
+	case in.Body != http.NoBody && in.ContentLength == 0:
+		in.ContentLength = -1 // not known, as a client says it
 	}
 	in.RequestURI = in.URL.RequestURI()
 	in.RemoteAddr = "in-process"
 	if in.Host == "" {
 		in.Host = in.URL.Host
 	}
-	w := &pipeWriter{header: http.Header{}, headed: make(chan struct{}), bodiless: in.Method == http.MethodHead}
+	w := &pipeWriter{header: http.Header{}, headed: make(chan struct{}), bodiless: in.Method == http.MethodHead, sending: in.Body}
 	w.body.more = sync.NewCond(&w.body.mu)
-	stop := context.AfterFunc(ctx, func() { w.body.close(ctx.Err()) })
+	stop := context.AfterFunc(ctx, func() {
+		w.body.close(ctx.Err())
+		_ = in.Body.Close()
+	})
 	go func() {
 		defer cancel()
 		defer stop()
 		defer in.Body.Close()
+		defer func() { _ = w.SetReadDeadline(time.Time{}) }()
 		defer w.finish(nil)
 		defer func() {
 			if p := recover(); p != nil {
@@ -49,7 +59,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	return &http.Response{
-		Status: http.StatusText(w.code), StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Status: strconv.Itoa(w.code) + " " + http.StatusText(w.code), StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.sent, Body: &pipeReader{&w.body, cancel}, ContentLength: -1, Request: r,
 	}, nil
 }
@@ -64,6 +74,30 @@ type pipeWriter struct {
 	once         sync.Once
 	bodiless     bool // the answer to a HEAD: what is written is dropped
 	body         pipe
+	sending      io.Closer   // what the client sends
+	late         *time.Timer // ends that, for the handler's goroutine
+}
+
+// SetReadDeadline ends what the client sends, for http.ResponseController.
+func (w *pipeWriter) SetReadDeadline(at time.Time) error {
+	if w.late != nil {
+		w.late.Stop()
+		w.late = nil
+	}
+	if !at.IsZero() {
+		w.late = time.AfterFunc(time.Until(at), func() { _ = w.sending.Close() })
+	}
+	return nil
+}
+
+// SetWriteDeadline bounds how long a write waits for the reader, for
+// http.ResponseController.
+func (w *pipeWriter) SetWriteDeadline(at time.Time) error {
+	w.body.mu.Lock()
+	defer w.body.mu.Unlock()
+	w.body.deadline = at
+	w.body.more.Broadcast()
+	return nil
 }
 
 func (w *pipeWriter) Header() http.Header { return w.header }
@@ -103,13 +137,15 @@ type pipe struct {
 	more *sync.Cond // signals any change of the fields below
 	data []byte
 	err  error // set when nothing follows data
+
+	deadline time.Time // for a write that waits
 }
 
 func (p *pipe) write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.err == nil && len(p.data) > maxPipe {
-		p.more.Wait()
+		p.wait()
 	}
 	if p.err != nil {
 		return 0, p.err
@@ -117,6 +153,27 @@ func (p *pipe) write(b []byte) (int, error) {
 	p.data = append(p.data, b...)
 	p.more.Broadcast()
 	return len(b), nil
+}
+
+// wait waits for the reader, or gives it up at the deadline. The lock is held.
+func (p *pipe) wait() {
+	if p.deadline.IsZero() {
+		p.more.Wait()
+		return
+	}
+	left := time.Until(p.deadline)
+	if left <= 0 {
+		p.err = os.ErrDeadlineExceeded
+		p.more.Broadcast()
+		return
+	}
+	wake := time.AfterFunc(left, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.more.Broadcast()
+	})
+	defer wake.Stop()
+	p.more.Wait()
 }
 
 func (p *pipe) read(b []byte) (int, error) {

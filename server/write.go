@@ -235,17 +235,22 @@ func inherit(obj, live *meta.Object) {
 	keep(m, old, "resourceVersion")
 }
 
-// dropRepeatedOwners leaves each owner in metadata.ownerReferences once; the
-// caller is warned about the others.
+// dropRepeatedOwners leaves each owner in metadata.ownerReferences once.
 func dropRepeatedOwners(obj *meta.Object) {
 	list := obj.List("metadata", "ownerReferences")
-	for i := 0; i < len(list); i++ {
-		for j := len(list) - 1; j > i; j-- {
-			if meta.Equal(list[i], list[j]) {
-				list = slices.Delete(slices.Clone(list), j, j+1)
-				obj.Metadata()["ownerReferences"] = list
-			}
-		}
+	if len(list) < 2 {
+		return
+	}
+	seen := make(map[string]bool, len(list))
+	rest := slices.DeleteFunc(slices.Clone(list), func(owner any) bool {
+		tree, _ := owner.(map[string]any)
+		text := string(codec.EncodeJSON(nil, tree))
+		again := seen[text]
+		seen[text] = true
+		return again
+	})
+	if len(rest) < len(list) {
+		obj.Metadata()["ownerReferences"] = rest
 	}
 }
 

@@ -10,28 +10,33 @@ import (
 	"orch.io/controlplane/registry/schema"
 )
 
-// MetaProtos are the protobuf forms of what goes on the wire beside the kinds.
+// MetaProtos are the protobuf forms of what goes on the wire beside the kinds,
+// and the shape of what comes in.
 type MetaProtos struct {
 	Status, DeleteOptions *Proto
+
+	DeleteOptionsSchema *schema.Schema
 }
 
 // Metas returns the forms; they are the same in every profile.
 func Metas() MetaProtos { return metas() }
 
 var metas = sync.OnceValue(func() MetaProtos {
-	return MetaProtos{Status: mustProto[status](), DeleteOptions: mustProto[deleteOptions]()}
+	status, _ := mustProto[status]()
+	options, shape := mustProto[deleteOptions]()
+	return MetaProtos{Status: status, DeleteOptions: options, DeleteOptionsSchema: shape}
 })
 
-func mustProto[T any]() *Proto {
+func mustProto[T any]() (*Proto, *schema.Schema) {
 	s, err := schema.Go(reflect.TypeFor[T](), names.Orch)
 	if err != nil {
-		return &Proto{&protoMessage{}} // a test keeps this from happening
+		return &Proto{&protoMessage{}}, &schema.Schema{} // a test keeps this from happening
 	}
 	p, err := NewProto(s)
 	if err != nil {
-		return &Proto{&protoMessage{}}
+		return &Proto{&protoMessage{}}, s
 	}
-	return p
+	return p, s
 }
 
 type status struct {
