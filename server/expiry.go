@@ -48,11 +48,12 @@ func expire(ctx context.Context, cl registry.Client, name string) (time.Duration
 	return 0, err
 }
 
-// lastWritten is the newest time that an event tells of itself.
+// lastWritten is the newest time that an event tells of itself, up to now: an
+// event from the future does not live longer.
 func lastWritten(o *meta.Object) time.Time {
-	newest := o.CreationTimestamp()
+	now, newest := time.Now(), o.CreationTimestamp()
 	for _, path := range [][]string{{"lastTimestamp"}, {"eventTime"}, {"series", "lastObservedTime"}} {
-		if t := o.Time(path...); t.After(newest) {
+		if t := o.Time(path...); t.After(newest) && !t.After(now) {
 			newest = t
 		}
 	}

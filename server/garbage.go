@@ -58,6 +58,7 @@ func (g *graph) forget() {
 	defer g.mu.Unlock()
 	clear(g.nodes)
 	clear(g.dependents)
+	clear(g.gone)
 }
 
 // observe records a change and returns whom it concerns.
@@ -75,6 +76,9 @@ func (g *graph) observe(c registry.Change) []string {
 	if old := g.nodes[n.uid]; old != nil {
 		n.first = old.first
 		g.unlink(old)
+		for _, o := range old.owners {
+			due = append(due, o.UID) // it need not wait for this one any more
+		}
 	}
 	g.nodes[n.uid] = n
 	for _, o := range n.owners {
@@ -162,18 +166,17 @@ func (g *graph) orphanAll(ctx context.Context, cl registry.Client, n *node) erro
 	return dropFinalizer(ctx, cl, n, orphanFinalizer)
 }
 
-// foreground deletes n's dependents, and lets n go when none is left that
-// blocks it.
+// foreground deletes n's dependents, but those that others own too, and lets n
+// go when none is left that blocks it. Objects that wait for each other go
+// together.
 func (g *graph) foreground(ctx context.Context, cl registry.Client, n *node) error {
 	blocked := false
 	for _, d := range g.dependentsOf(n.uid) {
-		for _, o := range d.owners {
-			blocked = blocked || o.UID == n.uid && o.BlockOwnerDeletion
-		}
+		blocked = blocked || d.blocks(n.uid) && !g.waitsFor(d, n.uid)
 		if d.terminating {
 			continue
 		}
-		if err := deleteNode(ctx, cl, d, "Foreground"); err != nil {
+		if _, err := g.collect(ctx, cl, d); err != nil {
 			return err
 		}
 	}
@@ -183,33 +186,83 @@ func (g *graph) foreground(ctx context.Context, cl registry.Client, n *node) err
 	return dropFinalizer(ctx, cl, n, foregroundFinalizer)
 }
 
-// collect deletes n if all of its owners are gone, and drops those that are
-// gone if some are left.
-func (g *graph) collect(ctx context.Context, cl registry.Client, n *node) (time.Duration, error) {
-	owners := n.owners
-	var absent []string
-	waiting := false
-	for _, o := range owners {
-		switch owner := g.get(o.UID); {
-		case owner == nil && g.wasSeen(o.UID), owner == nil && time.Since(n.first) >= danglingGrace:
-			absent = append(absent, o.UID)
-		case owner == nil:
-			waiting = true
-		case owner.key.Namespace != "" && owner.key.Namespace != n.key.Namespace:
-			absent = append(absent, o.UID) // an owner in another namespace is none
-		case owner.foreground:
-			waiting = true
+// blocks reports whether n keeps its owner from going.
+func (n *node) blocks(owner string) bool {
+	return slices.ContainsFunc(n.owners, func(o meta.OwnerReference) bool { return o.UID == owner && o.BlockOwnerDeletion })
+}
+
+// waitsFor reports whether n, itself deleted in the foreground, waits for an
+// object with that uid, directly or by way of others.
+func (g *graph) waitsFor(n *node, uid string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	seen := map[string]bool{}
+	next := []*node{n}
+	for len(next) > 0 {
+		n, next = next[len(next)-1], next[:len(next)-1]
+		if !n.foreground || seen[n.uid] {
+			continue
+		}
+		seen[n.uid] = true
+		for d := range g.dependents[n.uid] {
+			dependent := g.nodes[d]
+			switch {
+			case dependent == nil || !dependent.blocks(n.uid):
+			case d == uid:
+				return true
+			default:
+				next = append(next, dependent)
+			}
 		}
 	}
-	switch {
-	case len(owners) > 0 && len(absent) == len(owners):
-		return 0, deleteNode(ctx, cl, n, "")
-	case waiting:
-		return danglingGrace, nil
-	case len(absent) > 0:
-		return 0, dropOwners(ctx, cl, n, absent)
+	return false
+}
+
+// owners sorts the owners of an object by what they mean for it.
+type owners struct {
+	solid  int      // that keep it
+	open   int      // that may still come
+	absent []string // that are gone
+	going  []string // that wait for their dependents to go
+}
+
+func (g *graph) sort(n *node) owners {
+	var s owners
+	for _, o := range n.owners {
+		switch owner := g.get(o.UID); {
+		case owner == nil && (g.wasSeen(o.UID) || time.Since(n.first) >= danglingGrace):
+			s.absent = append(s.absent, o.UID)
+		case owner == nil:
+			s.open++
+		case owner.key.Namespace != "" && n.key.Namespace == "":
+			s.solid++ // an object of no namespace cannot name one in a namespace: nobody can tell
+		case owner.key.Namespace != "" && owner.key.Namespace != n.key.Namespace:
+			s.absent = append(s.absent, o.UID) // an owner in another namespace is none
+		case owner.foreground:
+			s.going = append(s.going, o.UID)
+		default:
+			s.solid++
+		}
 	}
-	return 0, nil
+	return s
+}
+
+// collect deletes n if none of its owners keeps it, and drops those that do not
+// if others do.
+func (g *graph) collect(ctx context.Context, cl registry.Client, n *node) (time.Duration, error) {
+	s := g.sort(n)
+	without := append(s.absent, s.going...)
+	switch {
+	case s.solid > 0 && len(without) > 0:
+		return 0, dropOwners(ctx, cl, n, without)
+	case s.open > 0:
+		return danglingGrace, nil
+	case s.solid > 0 || len(n.owners) == 0:
+		return 0, nil
+	case len(s.going) > 0 && len(g.dependentsOf(n.uid)) > 0:
+		return 0, deleteNode(ctx, cl, n, "Foreground")
+	}
+	return 0, deleteNode(ctx, cl, n, "")
 }
 
 func (g *graph) wasSeen(uid string) bool {

@@ -100,9 +100,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("requests still run: %w", ctx.Err())
 	}
-	err = errors.Join(err, s.hub.Close(), s.backend.Close())
-	<-idle
-	return err
+	return errors.Join(err, s.hub.Close(), s.backend.Close())
 }
 
 // Drain makes /readyz fail while everything else goes on, so that load

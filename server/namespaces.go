@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,55 +22,76 @@ func (s *Server) builtinLoops() []Loop {
 }
 
 // namespaceLoop empties namespaces that are being deleted, and lets them go
-// when nothing is left (conventions, Scope and naming rules, 2).
+// when nothing is left (conventions, Scope and naming rules, 2). An object that
+// was admitted before the deletion began may come after its namespace went:
+// that is deleted too.
 func (s *Server) namespaceLoop() Loop {
-	terminating := map[string]bool{}
+	m := &mortality{terminating: map[string]bool{}, gone: map[string]time.Time{}}
 	finalizer := s.names.Wire(names.NamespaceFinalizer)
 	return Loop{
-		Name:   "namespace",
-		Forget: func() { clear(terminating) },
-		Observe: func(c registry.Change) []string {
-			if c.Resource != namespacesResource {
-				if c.Object == nil && terminating[c.Key.Namespace] {
-					return []string{c.Key.Namespace}
-				}
-				return nil
-			}
-			if c.Object == nil || !c.Object.Terminating() {
-				delete(terminating, c.Key.Name)
-				return nil
-			}
-			terminating[c.Key.Name] = true
-			return []string{c.Key.Name}
-		},
+		Name: "namespace", Forget: m.forget, Observe: m.observe,
 		Reconcile: func(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
+			ns, err := cl.Get(ctx, namespacesResource, meta.Key{Name: name})
+			switch _, gone := m.gone[name]; {
+			case meta.IsNotFound(err) && gone:
+				_, err = deleteContent(ctx, cl, name)
+				return 0, err
+			case meta.IsNotFound(err), err == nil && !ns.Terminating():
+				return 0, nil
+			case err != nil:
+				return 0, err
+			}
 			return 0, emptyNamespace(ctx, cl, name, finalizer)
 		},
 	}
 }
 
-// emptyNamespace deletes what is in a namespace. Objects whose finalizers hold
-// them bring the loop back when they go.
-func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer string) error {
-	ns, err := cl.Get(ctx, namespacesResource, meta.Key{Name: name})
-	if meta.IsNotFound(err) || err == nil && !ns.Terminating() {
+// mortality is what the loop knows of namespaces. It changes while nothing is
+// reconciled.
+type mortality struct {
+	terminating map[string]bool
+	gone        map[string]time.Time // that went a short time ago
+}
+
+// straggle is longer than a write can be on its way.
+const straggle = 10 * time.Minute
+
+func (m *mortality) forget() {
+	clear(m.terminating)
+	clear(m.gone)
+}
+
+func (m *mortality) observe(c registry.Change) []string {
+	if c.Resource != namespacesResource {
+		_, gone := m.gone[c.Key.Namespace]
+		if m.terminating[c.Key.Namespace] || gone && c.Old == nil {
+			return []string{c.Key.Namespace}
+		}
 		return nil
 	}
+	name := c.Key.Name
+	delete(m.terminating, name)
+	switch {
+	case c.Object == nil:
+		now := time.Now()
+		maps.DeleteFunc(m.gone, func(_ string, at time.Time) bool { return now.Sub(at) > straggle })
+		m.gone[name] = now
+		return []string{name}
+	case c.Object.Terminating():
+		m.terminating[name] = true
+		return []string{name}
+	}
+	delete(m.gone, name)
+	return nil
+}
+
+// emptyNamespace deletes what is in a namespace, and lets the namespace go if
+// nothing is left. Objects whose finalizers hold them bring the loop back when
+// they go.
+func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer string) error {
+	left, err := deleteContent(ctx, cl, name)
 	if err != nil {
 		return err
-	}
-	var left []remaining
-	for _, t := range cl.Types() {
-		if !t.Namespaced || t.Virtual() {
-			continue
-		}
-		n, err := deleteAll(ctx, cl, t, name)
-		if err != nil {
-			return fmt.Errorf("deleting %s in %s: %w", t.GroupResource(), name, err)
-		}
-		if n.objects > 0 {
-			left = append(left, n)
-		}
 	}
 	if len(left) > 0 {
 		return tellRemaining(ctx, cl, name, left)
@@ -83,6 +105,23 @@ func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer str
 		return nil
 	}
 	return err
+}
+
+// deleteContent deletes the objects in a namespace and returns what stays.
+func deleteContent(ctx context.Context, cl registry.Client, name string) (left []remaining, err error) {
+	for _, t := range cl.Types() {
+		if !t.Namespaced || t.Virtual() {
+			continue
+		}
+		n, err := deleteAll(ctx, cl, t, name)
+		if err != nil {
+			return nil, fmt.Errorf("deleting %s in %s: %w", t.GroupResource(), name, err)
+		}
+		if n.objects > 0 {
+			left = append(left, n)
+		}
+	}
+	return left, nil
 }
 
 // remaining is what of one type waits for its finalizers.

@@ -155,7 +155,7 @@ func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st
 
 // fail answers with an error: the one place where errors become HTTP.
 func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
-	st := s.status(r, err)
+	st := bounded(s.status(r, err))
 	r.record.outcome.Err = st
 	if err == errNoPath {
 		http.NotFound(w, r.http)
@@ -184,6 +184,30 @@ func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 	m.View, m.Stream = codec.Full, false
 	m.Pretty = m.Pretty || pretty(r)
 	s.sendStatus(out, r, m, st.Code, st)
+}
+
+// Bounds of what a Status tells: who sends thousands of faults need not be told
+// of each.
+const (
+	maxCauses  = 1000
+	maxMessage = 64 << 10
+)
+
+// bounded leaves out of a Status what is too much.
+func bounded(st *meta.Status) *meta.Status {
+	if len(st.Message) <= maxMessage && (st.Details == nil || len(st.Details.Causes) <= maxCauses) {
+		return st
+	}
+	short := *st
+	if len(st.Message) > maxMessage {
+		short.Message = strings.ToValidUTF8(st.Message[:maxMessage], "") + "..."
+	}
+	if st.Details != nil {
+		details := *st.Details
+		details.Causes = details.Causes[:min(len(details.Causes), maxCauses)]
+		short.Details = &details
+	}
+	return &short
 }
 
 // status maps an error to the Status that the caller sees.
