@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -90,7 +91,11 @@ func parsePackage(files fs.FS) map[string]typeDoc {
 		if err != nil {
 			continue
 		}
-		file, _ := parser.ParseFile(token.NewFileSet(), path, src, parser.ParseComments|parser.SkipObjectResolution)
+		const mode = parser.ParseComments | parser.SkipObjectResolution
+		file, err := parser.ParseFile(token.NewFileSet(), path, withoutFunctions(src), mode)
+		if err != nil {
+			file, _ = parser.ParseFile(token.NewFileSet(), path, src, mode)
+		}
 		if file == nil {
 			continue
 		}
@@ -101,6 +106,27 @@ func parsePackage(files fs.FS) map[string]typeDoc {
 		}
 	}
 	return out
+}
+
+// withoutFunctions leaves out the functions of a formatted file: they are most
+// of it, and nothing in them is asked for.
+func withoutFunctions(src []byte) []byte {
+	out := make([]byte, 0, len(src))
+	for {
+		before, rest, found := bytes.Cut(src, []byte("\nfunc "))
+		out = append(append(out, before...), '\n')
+		if !found {
+			return out
+		}
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		end := len(line)
+		if !bytes.HasSuffix(line, []byte("}")) {
+			if _, after, ok := bytes.Cut(rest, []byte("\n}\n")); ok {
+				end = len(rest) - len(after) - 1
+			}
+		}
+		src = rest[end:]
+	}
 }
 
 func readTypes(g *ast.GenDecl, out map[string]typeDoc) {

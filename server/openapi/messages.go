@@ -9,9 +9,9 @@ func withBounds(m map[string]member, multipleOf int) map[string]member {
 		name string
 		form form
 	}{
-		{"multipleOf", double}, {"maximum", double}, {"exclusiveMaximum", flag}, {"minimum", double}, {"exclusiveMinimum", flag},
+		{"multipleOf", double}, {"maximum", double}, {"exclusiveMaximum", boolean}, {"minimum", double}, {"exclusiveMinimum", boolean},
 		{"maxLength", integer}, {"minLength", integer}, {"pattern", text}, {"maxItems", integer}, {"minItems", integer},
-		{"uniqueItems", flag}, {"maxProperties", integer}, {"minProperties", integer}, {"required", texts}, {"enum", yamls},
+		{"uniqueItems", boolean}, {"maxProperties", integer}, {"minProperties", integer}, {"required", texts}, {"enum", yamls},
 	} {
 		m[f.name] = member{protowire.Number(multipleOf + i), f.form, ""}
 	}
@@ -38,7 +38,7 @@ func v2Messages() messages {
 		"Operation": {extensions: 13, members: map[string]member{
 			"tags": {1, texts, ""}, "summary": {2, text, ""}, "description": {3, text, ""}, "operationId": {5, text, ""},
 			"produces": {6, texts, ""}, "consumes": {7, texts, ""}, "parameters": {8, many, "ParametersItem"},
-			"responses": {9, one, "Responses"}, "schemes": {10, texts, ""}, "deprecated": {11, flag, ""},
+			"responses": {9, one, "Responses"}, "schemes": {10, texts, ""}, "deprecated": {11, boolean, ""},
 		}},
 		"ParametersItem":   {wrap: referenceOr("Parameter", "JsonReference")},
 		"ResponseValue":    {wrap: referenceOr("Response", "JsonReference")},
@@ -46,15 +46,15 @@ func v2Messages() messages {
 		"Parameter":        {wrap: parameterForm},
 		"NonBodyParameter": {wrap: parameterPlace},
 		"BodyParameter": {extensions: 6, members: map[string]member{
-			"description": {1, text, ""}, "name": {2, text, ""}, "in": {3, text, ""}, "required": {4, flag, ""}, "schema": {5, one, "Schema"},
+			"description": {1, text, ""}, "name": {2, text, ""}, "in": {3, text, ""}, "required": {4, boolean, ""}, "schema": {5, one, "Schema"},
 		}},
 		"QueryParameter": {extensions: 23, members: map[string]member{
-			"required": {1, flag, ""}, "in": {2, text, ""}, "description": {3, text, ""}, "name": {4, text, ""},
-			"allowEmptyValue": {5, flag, ""}, "type": {6, text, ""}, "format": {7, text, ""}, "uniqueItems": {20, flag, ""}, "enum": {21, yamls, ""},
+			"required": {1, boolean, ""}, "in": {2, text, ""}, "description": {3, text, ""}, "name": {4, text, ""},
+			"allowEmptyValue": {5, boolean, ""}, "type": {6, text, ""}, "format": {7, text, ""}, "uniqueItems": {20, boolean, ""}, "enum": {21, yamls, ""},
 		}},
 		"PathParameter": {extensions: 22, members: map[string]member{
-			"required": {1, flag, ""}, "in": {2, text, ""}, "description": {3, text, ""}, "name": {4, text, ""},
-			"type": {5, text, ""}, "format": {6, text, ""}, "uniqueItems": {19, flag, ""}, "enum": {20, yamls, ""},
+			"required": {1, boolean, ""}, "in": {2, text, ""}, "description": {3, text, ""}, "name": {4, text, ""},
+			"type": {5, text, ""}, "format": {6, text, ""}, "uniqueItems": {19, boolean, ""}, "enum": {20, yamls, ""},
 		}},
 		"Responses":  {extensions: 2, entries: 1, entry: "ResponseValue"},
 		"Response":   {extensions: 5, members: map[string]member{"description": {1, text, ""}, "schema": {2, one, "SchemaItem"}}},
@@ -62,7 +62,7 @@ func v2Messages() messages {
 		"Schema": {extensions: 31, members: withBounds(map[string]member{
 			"$ref": {1, text, ""}, "format": {2, text, ""}, "title": {3, text, ""}, "description": {4, text, ""}, "default": {5, yaml, ""},
 			"additionalProperties": {21, one, "AdditionalProperties"}, "type": {22, one, "TypeItem"}, "items": {23, one, "ItemsItem"},
-			"allOf": {24, many, "Schema"}, "properties": {25, one, "Properties"}, "readOnly": {27, flag, ""}, "example": {30, yaml, ""},
+			"allOf": {24, many, "Schema"}, "properties": {25, one, "Properties"}, "readOnly": {27, boolean, ""}, "example": {30, yaml, ""},
 		}, 6)},
 		"AdditionalProperties":    {wrap: schemaOrFlag("Schema")},
 		"TypeItem":                {wrap: func(any) member { return member{1, text, ""} }},
@@ -107,16 +107,16 @@ func v3Messages() messages {
 		"Operation": {extensions: 13, members: map[string]member{
 			"tags": {1, texts, ""}, "summary": {2, text, ""}, "description": {3, text, ""}, "operationId": {5, text, ""},
 			"parameters": {6, many, "ParameterOrReference"}, "requestBody": {7, one, "RequestBodyOrReference"},
-			"responses": {8, one, "Responses"}, "deprecated": {10, flag, ""},
+			"responses": {8, one, "Responses"}, "deprecated": {10, boolean, ""},
 		}},
 		"ParameterOrReference": {wrap: referenceOr("Parameter", "Reference")},
 		"Parameter": {extensions: 14, members: map[string]member{
-			"name": {1, text, ""}, "in": {2, text, ""}, "description": {3, text, ""}, "required": {4, flag, ""}, "deprecated": {5, flag, ""},
+			"name": {1, text, ""}, "in": {2, text, ""}, "description": {3, text, ""}, "required": {4, boolean, ""}, "deprecated": {5, boolean, ""},
 			"schema": {10, one, schema},
 		}},
 		"RequestBodyOrReference": {wrap: referenceOr("RequestBody", "Reference")},
 		"RequestBody": {extensions: 4, members: map[string]member{
-			"description": {1, text, ""}, "content": {2, one, "MediaTypes"}, "required": {3, flag, ""},
+			"description": {1, text, ""}, "content": {2, one, "MediaTypes"}, "required": {3, boolean, ""},
 		}},
 		"MediaTypes":          named("MediaType"),
 		"MediaType":           {extensions: 5, members: map[string]member{"schema": {1, one, schema}}},
@@ -126,8 +126,8 @@ func v3Messages() messages {
 		"Reference":           {members: map[string]member{"$ref": {1, text, ""}, "summary": {2, text, ""}, "description": {3, text, ""}}},
 		schema:                {wrap: referenceOr("Schema", "Reference")},
 		"Schema": {extensions: 36, members: withBounds(map[string]member{
-			"nullable": {1, flag, ""}, "readOnly": {3, flag, ""}, "writeOnly": {4, flag, ""}, "example": {7, yaml, ""},
-			"deprecated": {8, flag, ""}, "title": {9, text, ""}, "type": {25, text, ""}, "allOf": {26, many, schema},
+			"nullable": {1, boolean, ""}, "readOnly": {3, boolean, ""}, "writeOnly": {4, boolean, ""}, "example": {7, yaml, ""},
+			"deprecated": {8, boolean, ""}, "title": {9, text, ""}, "type": {25, text, ""}, "allOf": {26, many, schema},
 			"oneOf": {27, many, schema}, "anyOf": {28, many, schema}, "not": {29, one, "Schema"}, "items": {30, one, "ItemsItem"},
 			"properties": {31, one, "Properties"}, "additionalProperties": {32, one, "AdditionalProperties"}, "default": {33, one, "Default"},
 			"description": {34, text, ""}, "format": {35, text, ""},
@@ -152,7 +152,7 @@ func referenceOr(message, reference string) func(any) member {
 func schemaOrFlag(schema string) func(any) member {
 	return func(v any) member {
 		if _, is := v.(bool); is {
-			return member{2, flag, ""}
+			return member{2, boolean, ""}
 		}
 		return member{1, one, schema}
 	}
@@ -165,7 +165,7 @@ func scalar(v any) member {
 	case int64, float64:
 		return member{1, double, ""}
 	case bool:
-		return member{2, flag, ""}
+		return member{2, boolean, ""}
 	case string:
 		return member{3, text, ""}
 	}

@@ -110,6 +110,7 @@ type builder struct {
 	paths       map[string]any
 	definitions map[string]any
 	defined     map[*schema.Struct]string // names of those in definitions
+	lists       map[string]string         // names of lists, by item and kind
 	canonical   bool                      // the schemas at hand come from Go
 }
 
@@ -124,7 +125,7 @@ const (
 func newBuilder(info Info, d dialect) *builder {
 	return &builder{
 		names: info.Names, dialect: d, docs: schema.JoinDocs(info.Docs, ownDocs()),
-		paths: map[string]any{}, definitions: map[string]any{}, defined: map[*schema.Struct]string{},
+		paths: map[string]any{}, definitions: map[string]any{}, defined: map[*schema.Struct]string{}, lists: map[string]string{},
 	}
 }
 

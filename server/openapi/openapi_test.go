@@ -188,7 +188,8 @@ func TestHashIsStable(t *testing.T) {
 	}
 }
 
-type gadget struct {
+// Gadget is a kind of the tests.
+type Gadget struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
 
@@ -198,7 +199,7 @@ type gadget struct {
 func TestCacheForgetsWhatChanged(t *testing.T) {
 	var c registry.Catalog
 	add := func(group string) {
-		k, err := registry.Of(registry.Definition[gadget]{Group: group, Version: "v1", Kind: "Gadget"}).Compile(names.Kubernetes)
+		k, err := registry.Of(registry.Definition[Gadget]{Group: group, Version: "v1", Kind: "Gadget"}).Compile(names.Kubernetes)
 		require.NoError(t, err)
 		c.Put(k)
 	}
@@ -230,8 +231,8 @@ func TestCacheForgetsWhatChanged(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	s := catalog(t, registry.Of(registry.Definition[gadget]{Group: "example.com", Version: "v1", Kind: "Gadget"}))
-	def := at(parse(t, V2(s.Types(), info(s))), "definitions", names.Kubernetes.DefinitionName(names.MetaDefinitions, "gadget"))
+	s := catalog(t, registry.Of(registry.Definition[Gadget]{Group: "example.com", Version: "v1", Kind: "Gadget"}))
+	def := at(parse(t, V2(s.Types(), info(s))), "definitions", names.Kubernetes.DefinitionName(names.MetaDefinitions, "Gadget"))
 	assert.Equal(t, map[string]any{"type": "integer", "format": "int32", "minimum": 1.0, "maximum": 9.0, "default": 3.0, "description": "How big it is."},
 		at(def, "properties", "size"))
 	assert.Equal(t, []any{"size"}, at(def, "required"))

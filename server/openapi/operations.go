@@ -12,10 +12,11 @@ import (
 type operation struct {
 	method, action, id, doc string
 	kind                    meta.GroupVersionKind // that it works on
-	body                    string                // definition of the request's body, empty for none
-	takes                   []string              // media types of the body; nil: any
-	answer                  string                // definition of the answer
-	gives                   []string              // media types of the answer
+	deprecated              bool
+	body                    string   // definition of the request's body, empty for none
+	takes                   []string // media types of the body; nil: any
+	answer                  string   // definition of the answer
+	gives                   []string // media types of the answer
 	codes                   []int
 }
 
@@ -115,7 +116,7 @@ func (b *builder) path(at place, item map[string]any) {
 
 // operation describes what a verb does at a place.
 func (b *builder) operation(at place, verb string) operation {
-	op := operation{kind: at.GVK(), answer: at.item, gives: b.media(at.protobuf), codes: []int{200}}
+	op := operation{kind: at.GVK(), deprecated: at.Deprecated != "", answer: at.item, gives: b.media(at.protobuf), codes: []int{200}}
 	gv := b.idPart(groupVersion(at.Version))
 	id := func(word string) { op.id = word + gv + at.id }
 	switch verb {
@@ -187,6 +188,9 @@ func (b *builder) render(op operation, tag string) map[string]any {
 	}
 	if op.kind.Kind != "" {
 		tree[b.names.Extension("group-version-kind")] = kindTree(op.kind)
+	}
+	if op.deprecated {
+		tree["deprecated"] = true
 	}
 	params := b.parameters(query(op.action))
 	if b.dialect == v2 {

@@ -17,7 +17,7 @@ type form uint8
 const (
 	text    form = iota
 	texts        // repeated string
-	flag         // bool
+	boolean      // bool
 	integer      // int64
 	double       //
 	yaml         // Any: a message with the value as YAML = 2, of which JSON is a part
@@ -92,7 +92,7 @@ func (m messages) member(dst []byte, f member, v any) []byte {
 	case text:
 		s, _ := v.(string)
 		return appendBytes(dst, f.number, []byte(s))
-	case flag:
+	case boolean:
 		on, _ := v.(bool)
 		return protowire.AppendVarint(protowire.AppendTag(dst, f.number, protowire.VarintType), protowire.EncodeBool(on))
 	case integer:

@@ -20,7 +20,7 @@ func (b *builder) kind(v *registry.Version) string {
 		name = b.nameOf(v.Schema.Struct)
 	}
 	if name == "" {
-		name = b.customName(v)
+		name = b.unique(b.customName(v))
 		b.custom(v, name)
 	}
 	b.ofKind(b.definitions[name].(map[string]any), v.GVK())
@@ -36,9 +36,6 @@ func (b *builder) customName(v *registry.Version) string {
 
 // custom defines the objects of a version that have no Go type.
 func (b *builder) custom(v *registry.Version, name string) {
-	if b.definitions[name] != nil {
-		return
-	}
 	def := map[string]any{"type": "object", b.names.Extension("preserve-unknown-fields"): true}
 	if v.Schema != nil {
 		def = b.inline(v.Schema)
@@ -48,9 +45,11 @@ func (b *builder) custom(v *registry.Version, name string) {
 
 // list defines the lists of a version and returns the name of the definition.
 func (b *builder) list(v *registry.Version, item string) string {
-	name := listName(item, v)
-	def, known := b.definitions[name].(map[string]any)
+	name, known := b.lists[item+" "+v.ListKind]
+	def := b.tree(name)
 	if !known {
+		name = b.unique(listName(item, v))
+		b.lists[item+" "+v.ListKind] = name
 		b.canonical = true
 		def = b.structure(schemaOf[list](b.names).Struct)
 		def["properties"].(map[string]any)["items"] = map[string]any{
@@ -126,11 +125,19 @@ func (b *builder) nameOf(st *schema.Struct) string {
 	if name == "" {
 		return ""
 	}
-	for i := 2; b.definitions[name] != nil; i++ {
-		name = strings.TrimSuffix(name, "_"+strconv.Itoa(i-1)) + "_" + strconv.Itoa(i)
-	}
+	name = b.unique(name)
 	b.defined[st] = name
 	b.define(name, st)
+	return name
+}
+
+// unique returns a definition name that is not taken: the one that is wanted, or
+// that with a number.
+func (b *builder) unique(want string) string {
+	name := want
+	for i := 2; b.definitions[name] != nil; i++ {
+		name = want + "_" + strconv.Itoa(i)
+	}
 	return name
 }
 

@@ -1,0 +1,34 @@
+package openapi
+
+import (
+	"testing"
+
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/names"
+)
+
+// BenchmarkDocuments makes every document of the built-in kinds, as the first
+// client of a server has it made.
+func BenchmarkDocuments(b *testing.B) {
+	for _, version := range []string{"V2", "V2Protobuf", "V3"} {
+		b.Run(version, func(b *testing.B) {
+			b.ReportAllocs()
+			var size int64
+			for b.Loop() {
+				s := catalog(b, builtin.Kinds(names.Kubernetes)...)
+				size = 0
+				switch version {
+				case "V2":
+					size = int64(len(V2(s.Types(), info(s)).JSON()))
+				case "V2Protobuf":
+					size = int64(len(V2(s.Types(), info(s)).Protobuf()))
+				default:
+					for gv, versions := range served(s.Types()) {
+						size += int64(len(V3(gv, versions, info(s)).JSON()))
+					}
+				}
+			}
+			b.SetBytes(size)
+		})
+	}
+}
