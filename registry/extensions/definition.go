@@ -222,6 +222,7 @@ func definitions(p names.Profile) *registry.Kind {
 			Default:      setDefaults,
 			Prepare:      prepare,
 			Validate:     validator(p),
+			Warn:         func(obj, _ *meta.Object) []string { return warnings(p, obj) },
 			Terminate:    func(obj *meta.Object) { terminate(p, obj) },
 		},
 	})

@@ -364,3 +364,33 @@ func (d *definition) stored() {
 		}
 	}
 }
+
+// warnings tells what a definition says in vain.
+func warnings(p names.Profile, obj *meta.Object) []string {
+	if word := p.Extension("validations"); holds(obj.Map("spec"), word) {
+		return []string{"the expressions in " + word + " are kept, but not evaluated"}
+	}
+	return nil
+}
+
+// holds reports whether a field of that name stands anywhere in a tree.
+func holds(v any, name string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, ok := v[name]; ok {
+			return true
+		}
+		for _, e := range v {
+			if holds(e, name) {
+				return true
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if holds(e, name) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -167,6 +167,9 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 	if s.Struct != nil {
 		v.structure(m, before, s, canonical)
 	}
+	if s.Embedded {
+		v.embedded(m)
+	}
 	for _, name := range s.Required {
 		if _, ok := m[name]; !ok {
 			v.causeAt(v.path.to(name), meta.CauseRequired, "Required value")
@@ -182,6 +185,15 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 		v.path.field(k)
 		v.value(e, before[k], s.Values, canonical)
 		v.path.pop()
+	}
+}
+
+// embedded checks that a value that is a whole object says what it is.
+func (v *validator) embedded(m map[string]any) {
+	for _, name := range []string{"apiVersion", "kind"} {
+		if text, ok := m[name].(string); m[name] == nil || ok && text == "" {
+			v.causeAt(v.path.to(name), meta.CauseRequired, "Required value: must not be empty")
+		}
 	}
 }
 

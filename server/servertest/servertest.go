@@ -11,14 +11,19 @@ package servertest
 
 import (
 	"context"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/storage/memstore"
@@ -103,6 +108,34 @@ func (s *Server) Settle() {
 	defer cancel()
 	if err := s.Server.Settle(ctx); err != nil {
 		s.t.Fatalf("waiting for the background loops: %v", err)
+	}
+}
+
+// InstallCRDs creates the CustomResourceDefinitions in the files of a directory,
+// such as those that a code generator wrote (registry.CRDFiles), and waits until
+// they are served. Faults end the test. Where definitions need not be objects,
+// registering the kinds of registry.FromCRDDir is simpler.
+func (s *Server) InstallCRDs(files fs.FS) {
+	s.t.Helper()
+	crds, err := registry.CRDFiles(files)
+	if err != nil {
+		s.t.Fatalf("reading definitions: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, crd := range crds {
+		group, _, _ := strings.Cut(crd.APIVersion(), "/")
+		r := meta.GroupResource{Group: group, Resource: "customresourcedefinitions"}
+		if _, err := s.Objects().Create(ctx, r, crd); err != nil {
+			s.t.Fatalf("creating definition %s: %v", crd.Name(), err)
+		}
+	}
+	s.Settle()
+	for _, crd := range crds {
+		r := meta.GroupResource{Group: crd.String("spec", "group"), Resource: crd.String("spec", "names", "plural")}
+		if !slices.ContainsFunc(s.Objects().Types(), func(t *registry.Type) bool { return t.GroupResource() == r }) {
+			s.t.Fatalf("definition %s is not served: its names are taken", crd.Name())
+		}
 	}
 }
 
