@@ -186,7 +186,7 @@ func Endpoint(ctx context.Context) string {
 func (v *Version) metadataRules() meta.MetadataRules {
 	return meta.MetadataRules{
 		Namespaced: v.Namespaced, Name: v.Type.Name, Custom: v.Custom,
-		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer)},
+		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer), v.Names.Wire(names.DefinitionFinalizer)},
 	}
 }
 

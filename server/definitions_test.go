@@ -1,0 +1,230 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+)
+
+const (
+	crdPath    = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	widgetCRD  = crdPath + "/widgets.example.com"
+	widgetPath = "/apis/example.com/v1/namespaces/default/widgets"
+)
+
+// widgetDefinition defines widgets with a spec of the given properties.
+func widgetDefinition(properties string) string {
+	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
+	"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
+	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":` +
+		properties + `}}}},"selectableFields":[{"jsonPath":".spec.a"}]}]}}`
+}
+
+func widget(name, spec string) string {
+	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":%q},"spec":%s}`, name, spec)
+}
+
+func call(t testing.TB, s *servertest.Server, method, path, body string) (int, *meta.Object) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.Host()+path, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", map[string]string{"PATCH": "application/merge-patch+json"}[method])
+	if method != "PATCH" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := s.Client().Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	var b bytes.Buffer
+	_, err = b.ReadFrom(answer.Body)
+	require.NoError(t, err)
+	var tree map[string]any
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") {
+		require.NoError(t, json.Unmarshal(b.Bytes(), &tree))
+	}
+	return answer.StatusCode, meta.NewObject(tree)
+}
+
+func must(t testing.TB, s *servertest.Server, code int, method, path, body string) *meta.Object {
+	t.Helper()
+	got, o := call(t, s, method, path, body)
+	require.Equal(t, code, got, "%s %s: %v", method, path, o.Tree())
+	return o
+}
+
+// watchLines opens a watch; the channel closes when it ends.
+func watchLines(t testing.TB, s *servertest.Server, path string) <-chan string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.Host()+path+"?watch=true", nil)
+	require.NoError(t, err)
+	answer, err := s.Client().Do(r)
+	require.NoError(t, err)
+	require.Equal(t, 200, answer.StatusCode)
+	out := make(chan string, 100)
+	go func() {
+		defer close(out)
+		defer answer.Body.Close()
+		for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+			out <- lines.Text()
+		}
+	}()
+	return out
+}
+
+func conditionsOf(o *meta.Object) (words []string) {
+	for _, c := range o.List("status", "conditions") {
+		m := c.(map[string]any)
+		words = append(words, fmt.Sprint(m["type"], "=", m["status"], " ", m["reason"]))
+	}
+	return words
+}
+
+func TestADefinitionIsServedWhileTheServerRuns(t *testing.T) {
+	s := servertest.New(t)
+	other := watchLines(t, s, "/api/v1/namespaces/default/configmaps")
+	code, _ := call(t, s, "GET", widgetPath, "")
+	require.Equal(t, 404, code)
+	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	assert.Equal(t, []string{"NamesAccepted=True NoConflicts", "Established=True InitialNamesAccepted"},
+		conditionsOf(must(t, s, 200, "GET", widgetCRD, "")))
+	watch := watchLines(t, s, widgetPath)
+	must(t, s, 201, "POST", widgetPath, widget("w", `{"a":"1"}`))
+	must(t, s, 201, "POST", widgetPath, widget("v", `{"a":"2"}`))
+	assert.Contains(t, <-watch, `"name":"w"`)
+	found := must(t, s, 200, "GET", widgetPath+"?fieldSelector=spec.a%3D2", "")
+	assert.Len(t, found.List("items"), 1)
+	must(t, s, 400, "GET", widgetPath+"?fieldSelector=spec.b%3D2", "")
+	assert.Equal(t, "example.com", must(t, s, 200, "GET", "/apis/example.com", "").String("name"))
+
+	must(t, s, 201, "POST", "/api/v1/namespaces/default/configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)
+	assert.Contains(t, <-other, `"name":"c"`, "watches of other kinds go on")
+}
+
+func TestAChangedDefinitionShowsAtOnce(t *testing.T) {
+	s := servertest.New(t)
+	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"},"b":{"type":"string"}}`))
+	s.Settle()
+	must(t, s, 201, "POST", widgetPath, widget("w", `{"b":"kept"}`))
+	assert.Equal(t, "kept", must(t, s, 200, "GET", widgetPath+"/w", "").String("spec", "b"))
+	watch := watchLines(t, s, widgetPath)
+	assert.Contains(t, <-watch, "kept")
+
+	crd := must(t, s, 200, "GET", widgetCRD, "")
+	var next map[string]any
+	require.NoError(t, json.Unmarshal([]byte(widgetDefinition(`{"a":{"type":"string","default":"x"},"n":{"type":"integer"}}`)), &next))
+	meta.NewObject(next).SetResourceVersion(crd.ResourceVersion())
+	body, err := json.Marshal(next)
+	require.NoError(t, err)
+	must(t, s, 200, "PUT", widgetCRD, string(body))
+	_, open := <-watch
+	assert.False(t, open, "a watch that would show the old schema ends")
+	assert.Equal(t, map[string]any{"a": "x"}, must(t, s, 200, "GET", widgetPath+"/w", "").Map("spec"), "no form made under the old schema is shown")
+	must(t, s, 201, "POST", widgetPath+"?fieldValidation=Strict", widget("n", `{"n":1}`))
+
+	must(t, s, 200, "PATCH", widgetCRD, `{"metadata":{"labels":{"l":"1"}}}`)
+	watch = watchLines(t, s, widgetPath)
+	<-watch
+	<-watch
+	must(t, s, 200, "PATCH", widgetCRD, `{"metadata":{"labels":{"l":"2"}}}`)
+	must(t, s, 201, "POST", widgetPath, widget("m", `{}`))
+	assert.Contains(t, <-watch, `"name":"m"`, "what does not touch the schema ends no watch")
+}
+
+func TestADeletedDefinitionTakesItsObjectsAlong(t *testing.T) {
+	s := servertest.New(t)
+	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	must(t, s, 201, "POST", widgetPath, widget("free", `{}`))
+	must(t, s, 201, "POST", widgetPath, strings.Replace(widget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
+	watch := watchLines(t, s, widgetPath)
+	must(t, s, 200, "DELETE", widgetCRD, "")
+	must(t, s, 405, "POST", widgetPath, widget("late", `{}`))
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		_, o := call(t, s, "GET", widgetCRD, "")
+		assert.Contains(c, conditionsOf(o), "Terminating=True InstanceDeletionInProgress")
+	}, 10*time.Second, 10*time.Millisecond)
+	code, _ := call(t, s, "GET", widgetPath+"/free", "")
+	assert.Equal(t, 404, code)
+	must(t, s, 200, "PATCH", widgetPath+"/held", `{"metadata":{"finalizers":null}}`)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		code, _ := call(t, s, "GET", widgetCRD, "")
+		assert.Equal(c, 404, code)
+	}, 10*time.Second, 10*time.Millisecond)
+	code, _ = call(t, s, "GET", widgetPath, "")
+	assert.Equal(t, 404, code)
+	for range watch { // ends
+	}
+	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	assert.Empty(t, must(t, s, 200, "GET", widgetPath, "").List("items"), "nothing came back")
+}
+
+func TestNamesAreGivenOnce(t *testing.T) {
+	s := servertest.New(t)
+	role := strings.NewReplacer("widgets", "roles", "Widget", "Job2", "example.com", "rbac.authorization.k8s.io",
+		`"metadata":{`, `"metadata":{"annotations":{"api-approved.kubernetes.io":"unapproved"},`).Replace(widgetDefinition(`{"a":{"type":"string"}}`))
+	must(t, s, 201, "POST", crdPath, role)
+	s.Settle()
+	assert.Equal(t, []string{"NamesAccepted=False PluralConflict", "Established=False NotAccepted"},
+		conditionsOf(must(t, s, 200, "GET", crdPath+"/roles.rbac.authorization.k8s.io", "")))
+	list := must(t, s, 200, "GET", "/apis/rbac.authorization.k8s.io/v1/roles", "")
+	assert.Equal(t, "RoleList", list.Kind())
+}
+
+// shared is a store that several servers use: none of them closes it.
+type shared struct{ storage.Backend }
+
+func (shared) Close() error { return nil }
+
+func TestServersOverOneStoreFollowEachOther(t *testing.T) {
+	store := shared{memstore.New(memstore.Options{})}
+	over := func(b *server.Builder) { b.Storage = store }
+	one, two := servertest.New(t, over), servertest.New(t, over)
+	must(t, one, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	one.Settle()
+	must(t, one, 201, "POST", widgetPath, widget("w", `{"a":"1"}`))
+	two.Settle()
+	assert.Equal(t, "1", must(t, two, 200, "GET", widgetPath+"/w", "").String("spec", "a"))
+
+	three := servertest.New(t, over)
+	assert.Equal(t, "1", must(t, three, 200, "GET", widgetPath+"/w", "").String("spec", "a"), "served from the start")
+	must(t, three, 200, "DELETE", widgetCRD, "")
+	three.Settle()
+	one.Settle()
+	code, _ := call(t, one, "GET", widgetPath, "")
+	assert.Equal(t, 404, code)
+}
+
+func TestDefinitionsFromFiles(t *testing.T) {
+	files := fstest.MapFS{"crds/widgets.json": {Data: []byte(widgetDefinition(`{"a":{"type":"string"}}`))}}
+	s := servertest.New(t)
+	s.InstallCRDs(files)
+	must(t, s, 201, "POST", widgetPath, widget("w", `{}`))
+	must(t, s, 200, "GET", widgetCRD, "")
+
+	static := servertest.New(t, func(b *server.Builder) {
+		kinds, err := registry.FromCRDDir(files)
+		require.NoError(t, err)
+		b.Register(kinds...)
+	})
+	must(t, static, 201, "POST", widgetPath, widget("w", `{}`))
+	code, _ := call(t, static, "GET", widgetCRD, "")
+	assert.Equal(t, 404, code, "a registered kind needs no definition")
+}
