@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	crdPath    = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	widgetCRD  = crdPath + "/widgets.example.com"
-	widgetPath = "/apis/example.com/v1/namespaces/default/widgets"
+	crdPath     = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	definedCRD  = crdPath + "/widgets.example.com"
+	definedPath = "/apis/example.com/v1/namespaces/default/widgets"
 )
 
 // widgetDefinition defines widgets with a spec of the given properties.
@@ -36,7 +36,7 @@ func widgetDefinition(properties string) string {
 		properties + `}}}},"selectableFields":[{"jsonPath":".spec.a"}]}]}}`
 }
 
-func widget(name, spec string) string {
+func definedWidget(name, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":%q},"spec":%s}`, name, spec)
 }
 
@@ -98,19 +98,19 @@ func conditionsOf(o *meta.Object) (words []string) {
 func TestADefinitionIsServedWhileTheServerRuns(t *testing.T) {
 	s := servertest.New(t)
 	other := watchLines(t, s, "/api/v1/namespaces/default/configmaps")
-	code, _ := call(t, s, "GET", widgetPath, "")
+	code, _ := call(t, s, "GET", definedPath, "")
 	require.Equal(t, 404, code)
 	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
 	assert.Equal(t, []string{"NamesAccepted=True NoConflicts", "Established=True InitialNamesAccepted"},
-		conditionsOf(must(t, s, 200, "GET", widgetCRD, "")))
-	watch := watchLines(t, s, widgetPath)
-	must(t, s, 201, "POST", widgetPath, widget("w", `{"a":"1"}`))
-	must(t, s, 201, "POST", widgetPath, widget("v", `{"a":"2"}`))
+		conditionsOf(must(t, s, 200, "GET", definedCRD, "")))
+	watch := watchLines(t, s, definedPath)
+	must(t, s, 201, "POST", definedPath, definedWidget("w", `{"a":"1"}`))
+	must(t, s, 201, "POST", definedPath, definedWidget("v", `{"a":"2"}`))
 	assert.Contains(t, <-watch, `"name":"w"`)
-	found := must(t, s, 200, "GET", widgetPath+"?fieldSelector=spec.a%3D2", "")
+	found := must(t, s, 200, "GET", definedPath+"?fieldSelector=spec.a%3D2", "")
 	assert.Len(t, found.List("items"), 1)
-	must(t, s, 400, "GET", widgetPath+"?fieldSelector=spec.b%3D2", "")
+	must(t, s, 400, "GET", definedPath+"?fieldSelector=spec.b%3D2", "")
 	assert.Equal(t, "example.com", must(t, s, 200, "GET", "/apis/example.com", "").String("name"))
 
 	must(t, s, 201, "POST", "/api/v1/namespaces/default/configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)
@@ -121,29 +121,29 @@ func TestAChangedDefinitionShowsAtOnce(t *testing.T) {
 	s := servertest.New(t)
 	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"},"b":{"type":"string"}}`))
 	s.Settle()
-	must(t, s, 201, "POST", widgetPath, widget("w", `{"b":"kept"}`))
-	assert.Equal(t, "kept", must(t, s, 200, "GET", widgetPath+"/w", "").String("spec", "b"))
-	watch := watchLines(t, s, widgetPath)
+	must(t, s, 201, "POST", definedPath, definedWidget("w", `{"b":"kept"}`))
+	assert.Equal(t, "kept", must(t, s, 200, "GET", definedPath+"/w", "").String("spec", "b"))
+	watch := watchLines(t, s, definedPath)
 	assert.Contains(t, <-watch, "kept")
 
-	crd := must(t, s, 200, "GET", widgetCRD, "")
+	crd := must(t, s, 200, "GET", definedCRD, "")
 	var next map[string]any
 	require.NoError(t, json.Unmarshal([]byte(widgetDefinition(`{"a":{"type":"string","default":"x"},"n":{"type":"integer"}}`)), &next))
 	meta.NewObject(next).SetResourceVersion(crd.ResourceVersion())
 	body, err := json.Marshal(next)
 	require.NoError(t, err)
-	must(t, s, 200, "PUT", widgetCRD, string(body))
+	must(t, s, 200, "PUT", definedCRD, string(body))
 	_, open := <-watch
 	assert.False(t, open, "a watch that would show the old schema ends")
-	assert.Equal(t, map[string]any{"a": "x"}, must(t, s, 200, "GET", widgetPath+"/w", "").Map("spec"), "no form made under the old schema is shown")
-	must(t, s, 201, "POST", widgetPath+"?fieldValidation=Strict", widget("n", `{"n":1}`))
+	assert.Equal(t, map[string]any{"a": "x"}, must(t, s, 200, "GET", definedPath+"/w", "").Map("spec"), "no form made under the old schema is shown")
+	must(t, s, 201, "POST", definedPath+"?fieldValidation=Strict", definedWidget("n", `{"n":1}`))
 
-	must(t, s, 200, "PATCH", widgetCRD, `{"metadata":{"labels":{"l":"1"}}}`)
-	watch = watchLines(t, s, widgetPath)
+	must(t, s, 200, "PATCH", definedCRD, `{"metadata":{"labels":{"l":"1"}}}`)
+	watch = watchLines(t, s, definedPath)
 	<-watch
 	<-watch
-	must(t, s, 200, "PATCH", widgetCRD, `{"metadata":{"labels":{"l":"2"}}}`)
-	must(t, s, 201, "POST", widgetPath, widget("m", `{}`))
+	must(t, s, 200, "PATCH", definedCRD, `{"metadata":{"labels":{"l":"2"}}}`)
+	must(t, s, 201, "POST", definedPath, definedWidget("m", `{}`))
 	assert.Contains(t, <-watch, `"name":"m"`, "what does not touch the schema ends no watch")
 }
 
@@ -151,29 +151,29 @@ func TestADeletedDefinitionTakesItsObjectsAlong(t *testing.T) {
 	s := servertest.New(t)
 	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
-	must(t, s, 201, "POST", widgetPath, widget("free", `{}`))
-	must(t, s, 201, "POST", widgetPath, strings.Replace(widget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
-	watch := watchLines(t, s, widgetPath)
-	must(t, s, 200, "DELETE", widgetCRD, "")
-	must(t, s, 405, "POST", widgetPath, widget("late", `{}`))
+	must(t, s, 201, "POST", definedPath, definedWidget("free", `{}`))
+	must(t, s, 201, "POST", definedPath, strings.Replace(definedWidget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
+	watch := watchLines(t, s, definedPath)
+	must(t, s, 200, "DELETE", definedCRD, "")
+	must(t, s, 405, "POST", definedPath, definedWidget("late", `{}`))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		_, o := call(t, s, "GET", widgetCRD, "")
+		_, o := call(t, s, "GET", definedCRD, "")
 		assert.Contains(c, conditionsOf(o), "Terminating=True InstanceDeletionInProgress")
 	}, 10*time.Second, 10*time.Millisecond)
-	code, _ := call(t, s, "GET", widgetPath+"/free", "")
+	code, _ := call(t, s, "GET", definedPath+"/free", "")
 	assert.Equal(t, 404, code)
-	must(t, s, 200, "PATCH", widgetPath+"/held", `{"metadata":{"finalizers":null}}`)
+	must(t, s, 200, "PATCH", definedPath+"/held", `{"metadata":{"finalizers":null}}`)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		code, _ := call(t, s, "GET", widgetCRD, "")
+		code, _ := call(t, s, "GET", definedCRD, "")
 		assert.Equal(c, 404, code)
 	}, 10*time.Second, 10*time.Millisecond)
-	code, _ = call(t, s, "GET", widgetPath, "")
+	code, _ = call(t, s, "GET", definedPath, "")
 	assert.Equal(t, 404, code)
 	for range watch { // ends
 	}
 	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
-	assert.Empty(t, must(t, s, 200, "GET", widgetPath, "").List("items"), "nothing came back")
+	assert.Empty(t, must(t, s, 200, "GET", definedPath, "").List("items"), "nothing came back")
 }
 
 func TestNamesAreGivenOnce(t *testing.T) {
@@ -199,16 +199,16 @@ func TestServersOverOneStoreFollowEachOther(t *testing.T) {
 	one, two := servertest.New(t, over), servertest.New(t, over)
 	must(t, one, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 	one.Settle()
-	must(t, one, 201, "POST", widgetPath, widget("w", `{"a":"1"}`))
+	must(t, one, 201, "POST", definedPath, definedWidget("w", `{"a":"1"}`))
 	two.Settle()
-	assert.Equal(t, "1", must(t, two, 200, "GET", widgetPath+"/w", "").String("spec", "a"))
+	assert.Equal(t, "1", must(t, two, 200, "GET", definedPath+"/w", "").String("spec", "a"))
 
 	three := servertest.New(t, over)
-	assert.Equal(t, "1", must(t, three, 200, "GET", widgetPath+"/w", "").String("spec", "a"), "served from the start")
-	must(t, three, 200, "DELETE", widgetCRD, "")
+	assert.Equal(t, "1", must(t, three, 200, "GET", definedPath+"/w", "").String("spec", "a"), "served from the start")
+	must(t, three, 200, "DELETE", definedCRD, "")
 	three.Settle()
 	one.Settle()
-	code, _ := call(t, one, "GET", widgetPath, "")
+	code, _ := call(t, one, "GET", definedPath, "")
 	assert.Equal(t, 404, code)
 }
 
@@ -216,15 +216,15 @@ func TestDefinitionsFromFiles(t *testing.T) {
 	files := fstest.MapFS{"crds/widgets.json": {Data: []byte(widgetDefinition(`{"a":{"type":"string"}}`))}}
 	s := servertest.New(t)
 	s.InstallCRDs(files)
-	must(t, s, 201, "POST", widgetPath, widget("w", `{}`))
-	must(t, s, 200, "GET", widgetCRD, "")
+	must(t, s, 201, "POST", definedPath, definedWidget("w", `{}`))
+	must(t, s, 200, "GET", definedCRD, "")
 
 	static := servertest.New(t, func(b *server.Builder) {
 		kinds, err := registry.FromCRDDir(files)
 		require.NoError(t, err)
 		b.Register(kinds...)
 	})
-	must(t, static, 201, "POST", widgetPath, widget("w", `{}`))
-	code, _ := call(t, static, "GET", widgetCRD, "")
+	must(t, static, 201, "POST", definedPath, definedWidget("w", `{}`))
+	code, _ := call(t, static, "GET", definedCRD, "")
 	assert.Equal(t, 404, code, "a registered kind needs no definition")
 }
