@@ -117,6 +117,23 @@ func TestKubectlExplain(t *testing.T) {
 	k.fails("", "explain configmap.nothing", `field "nothing" does not exist`)
 }
 
+// A kind that is made while the server runs is known at once, and gone with its
+// definition.
+func TestKubectlCustomKind(t *testing.T) {
+	k := newKubectl(t)
+	k.fails(widget, "apply -f -", "no matches for kind")
+	k.ok(widgetCRD, "apply -f -", "widgets.example.com created")
+	k.ok("", "wait --for=condition=Established crd/widgets.example.com", "condition met")
+	k.ok("", "explain widgets.spec", "Size says how big it is.")
+	k.ok(widget, "apply -f -", "widget.example.com/w created")
+	k.fails(strings.Replace(widget, "size", "colour: red, size", 1), "apply --validate=strict -f -", `unknown field "spec.colour"`)
+	next := strings.Replace(widgetCRD, "Size says how big it is.", "Size is told anew.", 1)
+	k.ok(next, "apply -f -", "widgets.example.com configured")
+	k.ok("", "explain widgets.spec", "Size is told anew.")
+	k.ok("", "delete crd widgets.example.com", "deleted")
+	k.fails("", "explain widgets")
+}
+
 const widget = `
 apiVersion: example.com/v1
 kind: Widget

@@ -169,7 +169,7 @@ func scalar(v any) member {
 	case string:
 		return member{3, text, ""}
 	}
-	return member{0, texts, ""}
+	return member{form: none}
 }
 
 func parameterForm(v any) member {

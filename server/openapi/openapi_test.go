@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -236,4 +237,33 @@ func TestRules(t *testing.T) {
 	assert.Equal(t, map[string]any{"type": "integer", "format": "int32", "minimum": 1.0, "maximum": 9.0, "default": 3.0, "description": "How big it is."},
 		at(def, "properties", "size"))
 	assert.Equal(t, []any{"size"}, at(def, "required"))
+}
+
+// Requests of one time and another may meet while types come and go.
+func TestCacheIsShared(t *testing.T) {
+	var c registry.Catalog
+	k, err := registry.Of(registry.Definition[Gadget]{Group: "a.example.com", Version: "v1"}).Compile(names.Kubernetes)
+	require.NoError(t, err)
+	c.Put(k)
+	var cache Cache
+	var all sync.WaitGroup
+	gv := meta.GroupVersion{Group: "a.example.com", Version: "v1"}
+	for range 8 {
+		all.Go(func() {
+			for range 20 {
+				state := c.Now()
+				assert.NotNil(t, cache.V3(state, gv, Info{Names: names.Kubernetes}))
+				assert.NotEmpty(t, cache.Index(state, Info{Names: names.Kubernetes}).JSON())
+				assert.NotEmpty(t, cache.V2(state, Info{Names: names.Kubernetes}).Protobuf())
+			}
+		})
+	}
+	for i := range 20 {
+		other, err := registry.Of(registry.Definition[Gadget]{Group: "b.example.com", Version: "v1"}).Compile(names.Kubernetes)
+		require.NoError(t, err)
+		if c.Put(other); i%2 == 1 {
+			c.Remove(other.GroupResource())
+		}
+	}
+	all.Wait()
 }

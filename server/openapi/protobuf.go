@@ -24,6 +24,7 @@ const (
 	yamls        // repeated Any
 	one          // a message
 	many         // repeated messages
+	none         // nothing
 )
 
 // member is a field of a message by its name in JSON.
@@ -104,6 +105,8 @@ func (m messages) member(dst []byte, f member, v any) []byte {
 		return appendBytes(dst, f.number, appendBytes(nil, 2, append(codec.EncodeValue(nil, v), '\n')))
 	case one:
 		return appendBytes(dst, f.number, m.encode(nil, f.message, v))
+	case none:
+		return dst
 	}
 	list, _ := v.([]any)
 	single := member{f.number, map[form]form{texts: text, yamls: yaml, many: one}[f.form], f.message}

@@ -55,7 +55,10 @@ spec:
               port: {x-kubernetes-int-or-string: true}
               free: {type: object, x-kubernetes-preserve-unknown-fields: true}
               inner: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
-              tags: {type: array, items: {type: string}, x-kubernetes-list-type: set}
+              tags: {type: array, items: {type: string}, x-kubernetes-list-type: set, default: [a, b]}
+              options: {type: object, properties: {on: {type: boolean, default: true}, ratio: {type: number, default: 0.5}}, default: {on: false}}
+              mode: {type: string, enum: [a, null], nullable: true, default: a}
+              levels: {type: array, items: {type: integer, enum: [1, 2]}, default: [1]}
               parts:
                 type: array
                 x-kubernetes-list-type: map
