@@ -14,7 +14,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/bootstraptoken"
-	"orch.io/controlplane/auth/internal/fakeclient"
+	"orch.io/controlplane/auth/internal/fake"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -68,7 +68,7 @@ func TestAuthenticateToken(t *testing.T) {
 		}, nil},
 		"data is no base64": {func(m map[string]any, _ map[string]string) { m["data"] = map[string]any{"token-id": "%"} }, nil},
 	} {
-		client := fakeclient.New()
+		client := &fake.Client{}
 		client.Put("secrets", secret(c.change))
 		a := bootstraptoken.New(client, names.Kubernetes, func() time.Time { return now })
 		u, _, err := a.AuthenticateToken(context.Background(), "abcdef.0123456789abcdef", nil)
@@ -82,7 +82,7 @@ func TestAuthenticateToken(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	client := fakeclient.New()
+	client := &fake.Client{}
 	a := bootstraptoken.New(client, names.Kubernetes, nil)
 	for _, token := range []string{"", "abcdef", "abcdef.", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcde", "abcdef.0123456789abcdef0",
 		"abcdef.0123456789abcdef\n", "../../.0123456789abcdef", "a.b.c"} {
@@ -98,7 +98,7 @@ func TestForms(t *testing.T) {
 }
 
 func FuzzAuthenticateToken(f *testing.F) {
-	client := fakeclient.New()
+	client := &fake.Client{}
 	client.Put("secrets", secret(nil))
 	a := bootstraptoken.New(client, names.Kubernetes, nil)
 	f.Add("abcdef.0123456789abcdef")
@@ -110,7 +110,7 @@ func FuzzAuthenticateToken(f *testing.F) {
 }
 
 func ExampleNew() {
-	client := fakeclient.New()
+	client := &fake.Client{}
 	client.Put("secrets", secret(nil))
 	a := bootstraptoken.New(client, names.Kubernetes, nil)
 	r := httptest.NewRequest("GET", "/", nil)

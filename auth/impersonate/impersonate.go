@@ -5,11 +5,10 @@ package impersonate
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/extras"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -24,9 +23,6 @@ const (
 
 // maxChecks bounds how many rights one request can ask for.
 const maxChecks = 500
-
-// serviceAccountPrefix begins the user name of every service account.
-const serviceAccountPrefix = "system:serviceaccount:"
 
 // Request is what the headers of a request ask for.
 type Request struct {
@@ -73,12 +69,11 @@ func As(ctx context.Context, h http.Header, caller *auth.User, z auth.Authorizer
 }
 
 // Parse reads the headers; without any the result is nil, and an empty user or
-// uid is as good as none. A group, uid or extra
-// without a user is a bad request.
+// uid is as good as none. A group, uid or extra without a user is a bad request.
 func Parse(h http.Header, p names.Profile) (*Request, error) {
-	extras := extraHeaders(h)
+	more := extras.Headers(h, ExtraPrefix)
 	groups, uids, users := h[GroupHeader], given(h[UIDHeader]), given(h[UserHeader])
-	if len(users) == 0 && len(groups) == 0 && len(uids) == 0 && len(extras) == 0 {
+	if len(users) == 0 && len(groups) == 0 && len(uids) == 0 && len(more) == 0 {
 		return nil, nil
 	}
 	switch {
@@ -93,14 +88,13 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 		q.check(auth.Action{Version: "v1", Resource: "groups", Name: g})
 	}
 	review := p.Group(names.GroupAuthentication)
-	for _, name := range extras {
-		key := extraKey(name)
+	for _, e := range more {
 		if q.User.Extra == nil {
 			q.User.Extra = map[string][]string{}
 		}
-		for _, v := range h[name] {
-			q.User.Extra[key] = append(q.User.Extra[key], v)
-			q.check(auth.Action{Group: review, Version: "v1", Resource: "userextras", Subresource: key, Name: v})
+		for _, v := range e.Values {
+			q.User.Extra[e.Key] = append(q.User.Extra[e.Key], v)
+			q.check(auth.Action{Group: review, Version: "v1", Resource: "userextras", Subresource: e.Key, Name: v})
 		}
 	}
 	if len(uids) == 1 {
@@ -120,20 +114,10 @@ func given(values []string) []string {
 }
 
 func userCheck(name string) auth.Action {
-	if ns, account, ok := ServiceAccount(name); ok {
+	if ns, account, ok := auth.SplitServiceAccount(name); ok {
 		return auth.Action{Verb: "impersonate", Version: "v1", Resource: "serviceaccounts", Namespace: ns, Name: account}
 	}
 	return auth.Action{Verb: "impersonate", Version: "v1", Resource: "users", Name: name}
-}
-
-// ServiceAccount splits the user name of a service account.
-func ServiceAccount(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
-	if !ok {
-		return "", "", false
-	}
-	namespace, name, ok = strings.Cut(rest, ":")
-	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
 }
 
 func (q *Request) check(a auth.Action) {
@@ -144,8 +128,8 @@ func (q *Request) check(a auth.Action) {
 // complete adds the groups that come with the name.
 func (q *Request) complete(groupsGiven bool) {
 	u := q.User
-	if ns, _, ok := ServiceAccount(u.Name); ok && !groupsGiven {
-		u.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + ns}
+	if ns, _, ok := auth.SplitServiceAccount(u.Name); ok && !groupsGiven {
+		u.Groups = auth.ServiceAccountGroups(ns)
 	}
 	switch {
 	case u.InGroup(auth.Unauthenticated):
@@ -154,30 +138,4 @@ func (q *Request) complete(groupsGiven bool) {
 	case !u.InGroup(auth.Authenticated):
 		u.Groups = append(u.Groups, auth.Authenticated)
 	}
-}
-
-// extraHeaders returns the names of the headers that carry extras, sorted.
-func extraHeaders(h http.Header) []string {
-	var out []string
-	for name, values := range h {
-		if len(values) > 0 && hasPrefixFold(name, ExtraPrefix) {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-func hasPrefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
-}
-
-// extraKey is the extra's name in a header's name: in lower case, then
-// percent-decoded; what is no valid encoding stands for itself.
-func extraKey(header string) string {
-	key := strings.ToLower(header[len(ExtraPrefix):])
-	if decoded, err := url.PathUnescape(key); err == nil {
-		return decoded
-	}
-	return key
 }

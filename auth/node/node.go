@@ -11,6 +11,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -137,7 +138,7 @@ func (n *Authorizer) needed(node string, a *auth.Action, verbs ...string) string
 }
 
 func (n *Authorizer) neededSub(node string, a *auth.Action, verbs ...string) string {
-	if !among(a.Verb, verbs) {
+	if !slices.Contains(verbs, a.Verb) {
 		return "can only " + strings.Join(verbs, ", ") + " resources of this type"
 	}
 	if a.Name == "" {
@@ -182,7 +183,7 @@ func own(node string, a *auth.Action) string {
 	switch {
 	case a.Subresource != "":
 		return "sub-resources of this type cannot be accessed"
-	case !among(a.Verb, []string{"get", "create", "update", "patch", "delete"}):
+	case !slices.Contains([]string{"get", "create", "update", "patch", "delete"}, a.Verb):
 		return "can only get, create, update, patch, or delete an object of this type"
 	case a.Verb != "create" && a.Name != node:
 		return "can only access the object with the same name as the requesting node"
@@ -193,10 +194,10 @@ func own(node string, a *auth.Action) string {
 // nodes allows a node its own Node, and writes that admission narrows to it.
 func nodes(node string, a *auth.Action) string {
 	switch {
-	case a.Subresource == "" && among(a.Verb, []string{"create", "update", "patch"}),
-		a.Subresource == "status" && among(a.Verb, []string{"update", "patch"}):
+	case a.Subresource == "" && slices.Contains([]string{"create", "update", "patch"}, a.Verb),
+		a.Subresource == "status" && slices.Contains([]string{"update", "patch"}, a.Verb):
 		return ""
-	case a.Subresource == "" && among(a.Verb, []string{"get", "list", "watch"}):
+	case a.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, a.Verb):
 		if a.Name == node {
 			return ""
 		}
@@ -249,7 +250,7 @@ func (n *Authorizer) rest(a *auth.Action) bool {
 		if a.Subresource != "" {
 			resource += "/" + a.Subresource
 		}
-		return a.Group == n.names.Group(group) && among(resource, resources) && among(a.Verb, strings.Split(verbs, ","))
+		return a.Group == n.names.Group(group) && slices.Contains(resources, resource) && slices.Contains(strings.Split(verbs, ","), a.Verb)
 	}
 	return allowed(names.GroupAuthentication, "create", "tokenreviews") ||
 		allowed(names.GroupAuthorization, "create", "subjectaccessreviews", "localsubjectaccessreviews") ||
@@ -259,13 +260,4 @@ func (n *Authorizer) rest(a *auth.Action) bool {
 		allowed(names.GroupCertificates, "create,get,list,watch", "certificatesigningrequests") ||
 		allowed(names.GroupStorage, "get,list,watch", "csidrivers") ||
 		allowed(names.GroupNode, "get,list,watch", "runtimeclasses")
-}
-
-func among(word string, list []string) bool {
-	for _, w := range list {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }

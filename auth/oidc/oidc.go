@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/bearer"
 	"orch.io/controlplane/auth/internal/cache"
 )
 
@@ -174,7 +174,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 // AuthenticateToken implements auth.TokenAuthenticator. Tokens of another issuer
 // are none of its business.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ []string) (*auth.User, []string, error) {
-	if issuerOf(token) != a.config.IssuerURL {
+	if bearer.Issuer(token) != a.config.IssuerURL {
 		return nil, nil, nil
 	}
 	v, keys, err := a.discovered(ctx)
@@ -203,25 +203,6 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	}
 	a.known.Put(digest, verified{u, id.Expiry, set}, id.Expiry.Sub(a.config.Now()))
 	return u, nil, nil
-}
-
-// issuerOf reads the issuer of a JWT, without trusting anything in it.
-func issuerOf(token string) string {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return ""
-	}
-	body, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return ""
-	}
-	var c struct {
-		Issuer string `json:"iss"`
-	}
-	if json.Unmarshal(body, &c) != nil {
-		return ""
-	}
-	return c.Issuer
 }
 
 // discovered returns the verifier, after asking the issuer for its configuration

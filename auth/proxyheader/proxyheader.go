@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
+	"orch.io/controlplane/auth/internal/extras"
 )
 
 // maxValues bounds how many groups, or values of extras, one request has.
@@ -91,7 +91,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	for _, h := range c.GroupHeaders {
 		u.Groups = append(u.Groups, r.Header.Values(h)...)
 	}
-	n := a.extras(r.Header, u)
+	n := a.addExtras(r.Header, u)
 	if n+len(u.Groups) > maxValues {
 		return nil, fmt.Errorf("proxyheader: more than %d groups and extras", maxValues)
 	}
@@ -107,23 +107,16 @@ func first(h http.Header, headers []string) string {
 	return ""
 }
 
-// extras fills u.Extra and returns how many values there are.
-func (a *Authenticator) extras(h http.Header, u *auth.User) int {
+// addExtras fills u.Extra and returns how many values there are.
+func (a *Authenticator) addExtras(h http.Header, u *auth.User) int {
 	n := 0
 	for _, prefix := range a.config.ExtraPrefixes {
-		for name, values := range h {
-			if len(name) < len(prefix) || !strings.EqualFold(name[:len(prefix)], prefix) {
-				continue
-			}
-			key := strings.ToLower(name[len(prefix):])
-			if decoded, err := url.PathUnescape(key); err == nil {
-				key = decoded
-			}
+		for _, e := range extras.Headers(h, prefix) {
 			if u.Extra == nil {
 				u.Extra = map[string][]string{}
 			}
-			u.Extra[key] = append(u.Extra[key], values...)
-			n += len(values)
+			u.Extra[e.Key] = append(u.Extra[e.Key], e.Values...)
+			n += len(e.Values)
 		}
 	}
 	return n
@@ -136,11 +129,9 @@ func (a *Authenticator) Strip(h http.Header) {
 	for _, name := range slices.Concat(c.UserHeaders, c.UIDHeaders, c.GroupHeaders) {
 		h.Del(name)
 	}
-	for name := range h {
-		for _, prefix := range c.ExtraPrefixes {
-			if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
-				delete(h, name)
-			}
+	for _, prefix := range c.ExtraPrefixes {
+		for _, e := range extras.Headers(h, prefix) {
+			delete(h, e.Name)
 		}
 	}
 }

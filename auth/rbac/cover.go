@@ -36,7 +36,7 @@ func (r *Rule) covers(w *Rule) bool {
 		return false
 	}
 	for _, u := range w.URLs {
-		if !slices.ContainsFunc(r.URLs, func(own string) bool { return urlCovers(own, u) }) {
+		if !slices.ContainsFunc(r.URLs, func(own string) bool { return urlMatches(own, u) }) {
 			return false
 		}
 	}
@@ -79,13 +79,6 @@ func resourceCovered(own []string, want string) bool {
 		}
 	}
 	return false
-}
-
-func urlCovers(own, want string) bool {
-	if own == all || own == want {
-		return true
-	}
-	return strings.HasSuffix(own, all) && strings.HasPrefix(want, strings.TrimRight(own, all))
 }
 
 // split spells a rule out as rules of one verb and one resource, name or URL

@@ -88,7 +88,7 @@ func clusterBindings() []defaultBinding {
 		{name: "system:discovery", subjects: []defaultSubject{group(auth.Authenticated)}},
 		{name: "system:basic-user", subjects: []defaultSubject{group(auth.Authenticated)}},
 		{name: "system:public-info-viewer", subjects: []defaultSubject{group(auth.Authenticated), group(auth.Unauthenticated)}},
-		{name: "system:service-account-issuer-discovery", subjects: []defaultSubject{group("system:serviceaccounts")}},
+		{name: "system:service-account-issuer-discovery", subjects: []defaultSubject{group(auth.ServiceAccounts)}},
 		{name: "system:node-proxier", subjects: []defaultSubject{user(names.UserProxy)}},
 		{name: names.UserControllerManager, subjects: []defaultSubject{user(names.UserControllerManager)}},
 		{name: names.RoleDNS, subjects: []defaultSubject{account(names.AccountDNS)}},

@@ -3,6 +3,7 @@ package rbac
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -166,17 +167,9 @@ func sameGrant(old, new *meta.Object) bool {
 }
 
 func withoutUpkeep(o *meta.Object) any {
-	out := make(map[string]any, len(o.Tree()))
-	for k, v := range o.Tree() {
-		out[k] = v
-	}
-	metadata := map[string]any{}
-	for k, v := range o.Map("metadata") {
-		switch k {
-		case "ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation":
-		default:
-			metadata[k] = v
-		}
+	out, metadata := maps.Clone(o.Tree()), maps.Clone(o.Map("metadata"))
+	for _, field := range []string{"ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation"} {
+		delete(metadata, field)
 	}
 	out["metadata"] = metadata
 	if list, ok := out["rules"]; ok && list == nil {

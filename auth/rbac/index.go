@@ -18,8 +18,6 @@ const (
 	kindAccount     = "ServiceAccount"
 )
 
-const accountPrefix = "system:serviceaccount:"
-
 // identity is a name that a caller can have: a user or a group. A service
 // account is the user that its tokens carry.
 type identity struct {
@@ -139,7 +137,7 @@ func subjectOf(o *meta.Object, group, namespace string) (subject, bool) {
 			return subject{}, false
 		}
 		text := kind + ` "` + name + "/" + namespace + `"`
-		return subject{identity{false, accountPrefix + namespace + ":" + name}, text}, true
+		return subject{identity{false, auth.ServiceAccountUser(namespace, name)}, text}, true
 	}
 	return subject{}, false
 }

@@ -59,7 +59,8 @@ func (r *Rule) resource(resource, sub string) bool {
 	return false
 }
 
-// urlMatches takes any number of stars at the end as one.
+// urlMatches reports whether the URL of a rule covers a path, or the URL of
+// another rule. Any number of stars at its end are as good as one.
 func urlMatches(rule, path string) bool {
 	if rule == all || rule == path {
 		return true

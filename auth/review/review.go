@@ -5,10 +5,10 @@ package review
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/bearer"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
@@ -30,7 +30,7 @@ func Token(t auth.TokenAuthenticator, audiences []string) func(context.Context, 
 		}
 		u, good, err := t.AuthenticateToken(ctx, token, asked)
 		if u != nil && good == nil {
-			good = intersect(asked, audiences)
+			good = bearer.Audiences(asked, audiences)
 			if len(good) == 0 && len(asked) > 0 {
 				u = nil
 			}
@@ -120,14 +120,4 @@ func list(s []string) []any {
 		out[i] = v
 	}
 	return out
-}
-
-func intersect(want, have []string) []string {
-	var both []string
-	for _, a := range want {
-		if slices.Contains(have, a) {
-			both = append(both, a)
-		}
-	}
-	return both
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/uuid"
 
+	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/cache"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/names"
@@ -128,18 +129,13 @@ type claims struct {
 	legacy bool
 }
 
-// accountUser is the user name of an account.
-func accountUser(namespace, name string) string {
-	return "system:serviceaccount:" + namespace + ":" + name
-}
-
 // issue signs a token that is bound to what c says.
 func (t *Tokens) issue(c private, audiences []string, begin, end time.Time) (string, error) {
 	if t.signer == nil {
 		return "", errors.New("serviceaccount: no private key")
 	}
 	public := jwt.Claims{
-		Issuer: t.config.Issuers[0], Subject: accountUser(c.Namespace, c.Account.Name), Audience: audiences,
+		Issuer: t.config.Issuers[0], Subject: auth.ServiceAccountUser(c.Namespace, c.Account.Name), Audience: audiences,
 		Expiry: jwt.NewNumericDate(end), NotBefore: jwt.NewNumericDate(begin), IssuedAt: jwt.NewNumericDate(begin),
 		ID: uuid.NewString(),
 	}
@@ -156,7 +152,7 @@ func (t *Tokens) SecretToken(namespace, account, accountUID, secret string) (str
 	p := t.config.Names
 	return jwt.Signed(t.signer).Claims(map[string]any{
 		"iss":                              p.Wire(names.LegacyTokenIssuer),
-		"sub":                              accountUser(namespace, account),
+		"sub":                              auth.ServiceAccountUser(namespace, account),
 		p.Wire(names.LegacyTokenNamespace): namespace,
 		p.Wire(names.LegacyTokenName):      account,
 		p.Wire(names.LegacyTokenUID):       accountUID,

@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/fakeclient"
+	"orch.io/controlplane/auth/internal/fake"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
@@ -35,7 +35,7 @@ const issuer = "https://kubernetes.default.svc.cluster.local"
 
 type world struct {
 	*testing.T
-	client *fakeclient.Client
+	client *fake.Client
 	raw    *ecdsa.PrivateKey
 	key    serviceaccount.Key
 	now    time.Time
@@ -43,7 +43,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, change ...func(*serviceaccount.Config)) *world {
-	w := &world{T: t, client: fakeclient.New(), now: time.Unix(1_700_000_000, 0)}
+	w := &world{T: t, client: &fake.Client{}, now: time.Unix(1_700_000_000, 0)}
 	raw, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	w.raw = raw
@@ -76,8 +76,7 @@ func (w *world) terminate(resource, ns, name string, at time.Time) {
 	o, err := w.client.Get(context.Background(), r, k)
 	require.NoError(w, err)
 	o.SetTime(at, "metadata", "deletionTimestamp")
-	_, err = w.client.Create(context.Background(), r, o)
-	require.NoError(w, err)
+	w.client.Put(resource, o.Tree())
 }
 
 func (w *world) remove(resource, ns, name string) {
@@ -515,7 +514,7 @@ func FuzzParseKeys(f *testing.F) {
 func BenchmarkAuthenticateToken(b *testing.B) {
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(b, err)
-	client := fakeclient.New()
+	client := &fake.Client{}
 	client.Put("serviceaccounts", map[string]any{"metadata": map[string]any{"name": "robot", "namespace": "ns", "uid": "1"}})
 	tokens, err := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: client})
 	require.NoError(b, err)
@@ -532,7 +531,7 @@ func BenchmarkAuthenticateToken(b *testing.B) {
 
 func ExampleNew() {
 	key, _ := serviceaccount.GenerateKey()
-	client := fakeclient.New()
+	client := &fake.Client{}
 	client.Put("serviceaccounts", map[string]any{"metadata": map[string]any{"name": "robot", "namespace": "ns", "uid": "1"}})
 	tokens, err := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: client})
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/bearer"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -42,7 +42,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	if c.legacy || len(target) == 0 {
 		target = t.config.Audiences
 	}
-	both := intersect(audiences, target)
+	both := bearer.Audiences(audiences, target)
 	if len(both) == 0 {
 		return nil, nil, auth.BadToken("token audiences %q is invalid for the target audiences %q", target, audiences)
 	}
@@ -57,24 +57,10 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	return t.user(c), both, nil
 }
 
-// ours reports whether token is a JWT of one of the issuers, without trusting
-// anything in it.
+// ours reports whether a token names one of the issuers.
 func (t *Tokens) ours(token string) bool {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return false
-	}
-	body, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return false
-	}
-	var c struct {
-		Issuer string `json:"iss"`
-	}
-	if json.Unmarshal(body, &c) != nil {
-		return false
-	}
-	return slices.Contains(t.config.Issuers, c.Issuer) || c.Issuer == t.config.Names.Wire(names.LegacyTokenIssuer)
+	issuer := bearer.Issuer(token)
+	return slices.Contains(t.config.Issuers, issuer) || issuer == t.config.Names.Wire(names.LegacyTokenIssuer)
 }
 
 // verify checks the signature and takes the claims apart. The result is nil for
@@ -137,7 +123,7 @@ func (t *Tokens) fill(c *claims, raw map[string]json.RawMessage) error {
 		err = json.Unmarshal(v, &c.private)
 	}
 	if err != nil || c.Namespace == "" || c.Account.Name == "" || c.Account.UID == "" ||
-		c.Subject != accountUser(c.Namespace, c.Account.Name) {
+		c.Subject != auth.ServiceAccountUser(c.Namespace, c.Account.Name) {
 		return auth.BadToken("the token's claims do not name a service account")
 	}
 	return nil
@@ -205,8 +191,8 @@ func (t *Tokens) alive(ctx context.Context, resource, namespace string, r *ref) 
 
 func (t *Tokens) user(c *claims) *auth.User {
 	u := &auth.User{
-		Name: accountUser(c.Namespace, c.Account.Name), UID: c.Account.UID,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace},
+		Name: auth.ServiceAccountUser(c.Namespace, c.Account.Name), UID: c.Account.UID,
+		Groups: auth.ServiceAccountGroups(c.Namespace),
 	}
 	if c.legacy {
 		return u
@@ -229,15 +215,4 @@ func (t *Tokens) user(c *claims) *auth.User {
 		put(names.ExtraNodeUID, c.Node.UID)
 	}
 	return u
-}
-
-// intersect returns the members of want that have holds, in order.
-func intersect(want, have []string) []string {
-	var both []string
-	for _, a := range want {
-		if slices.Contains(have, a) && !slices.Contains(both, a) {
-			both = append(both, a)
-		}
-	}
-	return both
 }

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/auth/internal/bearer"
 	"orch.io/controlplane/auth/internal/cache"
 	"orch.io/controlplane/registry/names"
 )
@@ -200,12 +200,7 @@ func goodFor(answered, asked, own []string) ([]string, error) {
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	var good []string
-	for _, a := range asked {
-		if slices.Contains(answered, a) {
-			good = append(good, a)
-		}
-	}
+	good := bearer.Audiences(asked, answered)
 	if good == nil {
 		return nil, auth.BadToken("token audiences %q is invalid for the target audiences %q", answered, asked)
 	}

@@ -22,6 +22,7 @@ type Client struct {
 	log     []registry.Change
 	wake    chan struct{}
 	writes  int
+	err     error // of every read
 }
 
 var _ registry.Client = (*Client)(nil)
@@ -33,10 +34,29 @@ func (c *Client) Writes() int {
 	return c.writes
 }
 
+// Fail makes every read fail with err; nil ends that.
+func (c *Client) Fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+// Put stores an object of the core group with the uid that it has, or replaces
+// it.
+func (c *Client) Put(resource string, tree map[string]any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	obj := meta.NewObject(tree).Clone()
+	c.put(meta.GroupResource{Resource: resource}, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, obj)
+}
+
 // Get returns a copy of an object.
 func (c *Client) Get(_ context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
 	o := c.objects[r][key]
 	if o == nil {
 		return nil, meta.NotFound(r, key.Name)
@@ -48,6 +68,9 @@ func (c *Client) Get(_ context.Context, r meta.GroupResource, key meta.Key) (*me
 func (c *Client) List(_ context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
 	var out []*meta.Object
 	for k, o := range c.objects[r] {
 		if namespace == "" || k.Namespace == namespace {
