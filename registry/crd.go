@@ -110,14 +110,8 @@ func splitDocuments(data []byte) (docs [][]byte) {
 // FromDefinition makes a kind from a CustomResourceDefinition object, which is
 // shared afterwards. See FromCRD.
 func FromDefinition(crd *meta.Object) *Kind {
-	names := []string{"spec", "names"}
-	text := func(field string) string { return crd.String(append(names, field)...) }
-	k := &Kind{
-		Group: crd.String("spec", "group"), Kind: text("kind"), ListKind: text("listKind"),
-		Plural: text("plural"), Singular: text("singular"),
-		ShortNames: crd.Strings("spec", "names", "shortNames"), Categories: crd.Strings("spec", "names", "categories"),
-		custom: true,
-	}
+	k := &Kind{Group: crd.String("spec", "group"), custom: true}
+	k.Names(meta.NewObject(crd.Map("spec", "names")))
 	k.NeedsVersion, k.NoProtobuf, k.AnswersStatus = true, true, true
 	if crd.String("kind") != definitionKind || !strings.HasSuffix(crd.String("apiVersion"), "/v1") {
 		k.fault("the document is %s %q, not a %s of version v1", crd.String("apiVersion"), crd.String("kind"), definitionKind)
@@ -145,6 +139,14 @@ func FromDefinition(crd *meta.Object) *Kind {
 		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m))
 	}
 	return k
+}
+
+// Names sets the names of a kind to those of a definition: of its spec, or those
+// that it was given.
+func (k *Kind) Names(words *meta.Object) {
+	k.Kind, k.ListKind = words.String("kind"), words.String("listKind")
+	k.Plural, k.Singular = words.String("plural"), words.String("singular")
+	k.ShortNames, k.Categories = words.Strings("shortNames"), words.Strings("categories")
 }
 
 func (k *Kind) fault(format string, args ...any) {

@@ -117,17 +117,21 @@ func (s *Server) replaceTypes(put, gone, changed []*registry.Type) {
 	}
 }
 
-// define returns the type that a definition makes, nil if it is not established.
-// As long as nothing that counts has changed, that is the old one.
+// define returns the type that a definition makes under the names that it was
+// given, nil if it is not established. As long as nothing that counts has
+// changed, that is the old one.
 func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
 	if !hasCondition(crd, "Established") {
 		return nil
 	}
 	edition := crd.UID() + "/" + formatRevision(storage.Revision(crd.Generation()))
-	if old != nil && old.Edition == edition && old.Closed == crd.Terminating() {
+	kind := registry.FromDefinition(crd)
+	given := crd.Map("status", "acceptedNames")
+	kind.Names(meta.NewObject(given))
+	if old != nil && old.Edition == edition && old.Closed == crd.Terminating() && named(old, kind) {
 		return old
 	}
-	t, err := registry.FromDefinition(crd).Compile(s.names)
+	t, err := kind.Compile(s.names)
 	if err == nil && s.builtin(t) {
 		err = errors.New("its names belong to a built-in kind")
 	}
@@ -137,6 +141,12 @@ func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
 	}
 	t.Edition, t.Closed = edition, crd.Terminating()
 	return t
+}
+
+// named reports whether a type has the names that a kind would give it.
+func named(t *registry.Type, k *registry.Kind) bool {
+	return t.Kind == k.Kind && t.ListKind == k.ListKind && t.Plural == k.Plural && t.Singular == k.Singular &&
+		slices.Equal(t.ShortNames, k.ShortNames) && slices.Equal(t.Categories, k.Categories)
 }
 
 // builtin reports whether a type that was registered has the names of t.

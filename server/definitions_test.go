@@ -188,6 +188,31 @@ func TestNamesAreGivenOnce(t *testing.T) {
 	assert.Equal(t, "RoleList", list.Kind())
 }
 
+func TestNamesThatAreTakenLaterAreNotServed(t *testing.T) {
+	s := servertest.New(t)
+	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	must(t, s, 201, "POST", crdPath, strings.NewReplacer("widgets", "gadgets", `"kind":"Widget"`, `"kind":"Gadget","shortNames":["g"]`).Replace(widgetDefinition(`{"a":{"type":"string"}}`)))
+	s.Settle()
+	for _, c := range []struct {
+		short  string
+		reason string
+		served []any
+	}{
+		{`["w"]`, "NamesAccepted=True NoConflicts", []any{"w"}},
+		{`["g"]`, "NamesAccepted=False ShortNamesConflict", []any{"w"}},
+		{`null`, "NamesAccepted=True NoConflicts", nil},
+	} {
+		must(t, s, 200, "PATCH", definedCRD, `{"spec":{"names":{"shortNames":`+c.short+`}}}`)
+		s.Settle()
+		assert.Equal(t, []string{c.reason, "Established=True InitialNamesAccepted"}, conditionsOf(must(t, s, 200, "GET", definedCRD, "")))
+		for _, r := range must(t, s, 200, "GET", "/apis/example.com/v1", "").List("resources") {
+			if m := r.(map[string]any); m["name"] == "widgets" {
+				assert.Equal(t, c.served, meta.NewObject(m).List("shortNames"))
+			}
+		}
+	}
+}
+
 // shared is a store that several servers use: none of them closes it.
 type shared struct{ storage.Backend }
 
