@@ -111,7 +111,8 @@ type builder struct {
 	definitions map[string]any
 	defined     map[*schema.Struct]string // names of those in definitions
 	lists       map[string]string         // names of lists, by item and kind
-	canonical   bool                      // the schemas at hand come from Go
+	described   map[parameter]map[string]any
+	canonical   bool // the schemas at hand come from Go
 }
 
 // dialect is the version of OpenAPI.
@@ -126,6 +127,7 @@ func newBuilder(info Info, d dialect) *builder {
 	return &builder{
 		names: info.Names, dialect: d, docs: schema.JoinDocs(info.Docs, ownDocs()),
 		paths: map[string]any{}, definitions: map[string]any{}, defined: map[*schema.Struct]string{}, lists: map[string]string{},
+		described: map[parameter]map[string]any{},
 	}
 }
 

@@ -54,7 +54,17 @@ func query(action string) []parameter {
 	return nil
 }
 
+// parameter describes a parameter; the description is the same wherever it stands.
 func (b *builder) parameter(p parameter) map[string]any {
+	if tree, ok := b.described[p]; ok {
+		return tree
+	}
+	tree := b.describe(p)
+	b.described[p] = tree
+	return tree
+}
+
+func (b *builder) describe(p parameter) map[string]any {
 	tree := map[string]any{"name": p.name, "in": p.in, "description": p.doc, "uniqueItems": true}
 	if p.in == "path" {
 		tree["required"] = true

@@ -58,7 +58,7 @@ func (m messages) document(json []byte) []byte {
 	if err != nil {
 		return nil // it is our own encoding
 	}
-	return m.encode(nil, "Document", tree)
+	return m.encode(make([]byte, 0, len(json)), "Document", tree)
 }
 
 // encode appends the body of a message.
@@ -84,15 +84,16 @@ func (m messages) encode(dst []byte, name string, v any) []byte {
 
 // entry appends one entry of a map.
 func (m messages) entry(dst []byte, number protowire.Number, key string, value member, v any) []byte {
-	body := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), key)
-	return appendBytes(dst, number, m.member(body, value, v))
+	dst, start := begin(dst, number)
+	dst = protowire.AppendString(protowire.AppendTag(dst, 1, protowire.BytesType), key)
+	return end(m.member(dst, value, v), start)
 }
 
 func (m messages) member(dst []byte, f member, v any) []byte {
 	switch f.form {
 	case text:
 		s, _ := v.(string)
-		return appendBytes(dst, f.number, []byte(s))
+		return protowire.AppendString(protowire.AppendTag(dst, f.number, protowire.BytesType), s)
 	case boolean:
 		on, _ := v.(bool)
 		return protowire.AppendVarint(protowire.AppendTag(dst, f.number, protowire.VarintType), protowire.EncodeBool(on))
@@ -102,9 +103,12 @@ func (m messages) member(dst []byte, f member, v any) []byte {
 	case double:
 		return protowire.AppendFixed64(protowire.AppendTag(dst, f.number, protowire.Fixed64Type), math.Float64bits(float(v)))
 	case yaml:
-		return appendBytes(dst, f.number, appendBytes(nil, 2, append(codec.EncodeValue(nil, v), '\n')))
+		dst, outer := begin(dst, f.number)
+		dst, inner := begin(dst, 2)
+		return end(end(append(codec.EncodeValue(dst, v), '\n'), inner), outer)
 	case one:
-		return appendBytes(dst, f.number, m.encode(nil, f.message, v))
+		dst, start := begin(dst, f.number)
+		return end(m.encode(dst, f.message, v), start)
 	case none:
 		return dst
 	}
@@ -116,8 +120,22 @@ func (m messages) member(dst []byte, f member, v any) []byte {
 	return dst
 }
 
-func appendBytes(dst []byte, number protowire.Number, b []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), b)
+// begin appends the tag of a field whose length is not known yet, with a place
+// for a length of one byte; end fills it in, and moves what follows if the
+// length takes more.
+func begin(dst []byte, number protowire.Number) ([]byte, int) {
+	dst = protowire.AppendTag(dst, number, protowire.BytesType)
+	return append(dst, 0), len(dst)
+}
+
+func end(dst []byte, start int) []byte {
+	length := len(dst) - start - 1
+	if size := protowire.SizeVarint(uint64(length)); size > 1 {
+		dst = append(dst, make([]byte, size-1)...)
+		copy(dst[start+size:], dst[start+1:start+1+length])
+	}
+	protowire.AppendVarint(dst[:start], uint64(length))
+	return dst
 }
 
 func float(v any) float64 {
