@@ -15,10 +15,10 @@ import (
 // FileOptions say when a log file gives way to a new one. Zero values keep one
 // file for ever.
 type FileOptions struct {
-	MaxSize    int64         // in bytes, of one file
-	MaxBackups int           // how many old files stay; zero keeps all
-	MaxAge     time.Duration // how old an old file may be; zero keeps all
-	Now        func() time.Time
+	MaxSize    int64            // in bytes, of one file
+	MaxBackups int              // how many old files stay; zero keeps all
+	MaxAge     time.Duration    // how old an old file may be; zero keeps all
+	Now        func() time.Time // nil: time.Now
 }
 
 // File is a Sink that appends lines to a file.
@@ -35,7 +35,10 @@ func OpenFile(path string, o FileOptions) (*File, error) {
 		o.Now = time.Now
 	}
 	f := &File{path: path, options: o}
-	return f, f.open()
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *File) open() error {

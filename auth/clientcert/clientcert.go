@@ -23,7 +23,7 @@ import (
 type Authenticator struct{ verifier *Verifier }
 
 // New returns a method that accepts certificates for client authentication
-// that lead to one of roots.
+// that lead to one of roots; nil accepts none.
 func New(roots *x509.CertPool) *Authenticator { return &Authenticator{NewVerifier(roots, nil)} }
 
 // ParseBundle returns the authorities of a PEM bundle; one at least.
@@ -60,9 +60,12 @@ type Verifier struct {
 	known *cache.Cache[[32]byte, struct{}]
 }
 
-// NewVerifier returns a Verifier for the authorities in roots. now is the clock;
-// nil is time.Now.
+// NewVerifier returns a Verifier for the authorities in roots; nil has none. now
+// is the clock; nil is time.Now.
 func NewVerifier(roots *x509.CertPool, now func() time.Time) *Verifier {
+	if roots == nil {
+		roots = x509.NewCertPool() // nil would stand for the authorities of the host
+	}
 	if now == nil {
 		now = time.Now
 	}

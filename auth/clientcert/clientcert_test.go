@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -51,6 +53,20 @@ func TestAuthenticate(t *testing.T) {
 		u, err := clientcert.New(ca.Pool()).Authenticate(c.r)
 		assert.Equal(t, c.want, u, c.name)
 		assert.Equal(t, c.fails, err != nil, "%s: %v", c.name, err)
+	}
+}
+
+// Without authorities nobody is known, not even whom those of the host know.
+func TestNoAuthority(t *testing.T) {
+	ca := testcerts.New(t, "ca", nil)
+	host := filepath.Join(t.TempDir(), "host.pem")
+	require.NoError(t, os.WriteFile(host, ca.PEM(), 0o600))
+	t.Setenv("SSL_CERT_FILE", host)
+	leaf := ca.Issue(t, pkix.Name{CommonName: "alice"}, x509.ExtKeyUsageClientAuth, time.Hour).Leaf
+	for _, roots := range []*x509.CertPool{nil, x509.NewCertPool()} {
+		u, err := clientcert.New(roots).Authenticate(over(leaf))
+		assert.Nil(t, u)
+		assert.Error(t, err)
 	}
 }
 

@@ -168,6 +168,36 @@ func TestPostBounds(t *testing.T) {
 	}
 }
 
+// Credentials do not follow a redirect, whether they are of the file or of a
+// program.
+func TestCredentialsStayWithTheirServer(t *testing.T) {
+	sent := make(chan string, 2)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		sent <- r.Header.Get("Authorization")
+	}))
+	defer elsewhere.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent <- r.Header.Get("Authorization")
+		http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+	}))
+	defer s.Close()
+	program := `{apiVersion: client.authentication.k8s.io/v1, command: echo, interactiveMode: Never,
+		args: ['{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"abc"}}']}`
+	for _, user := range []string{"{token: abc}", "{exec: " + program + "}"} {
+		c, err := clientconfig.Parse([]byte(`{clusters: [{name: c, cluster: {server: "`+s.URL+`"}}], users: [{name: u, user: `+user+`}]}`), "")
+		require.NoError(t, err)
+		r, err := c.Current()
+		require.NoError(t, err)
+		client := &http.Client{Transport: r.Transport()}
+		resp, err := client.Get(s.URL)
+		require.NoError(t, err)
+		resp.Body.Close()
+		client.CloseIdleConnections()
+		assert.Equal(t, "Bearer abc", <-sent)
+		assert.Empty(t, <-sent)
+	}
+}
+
 func TestUser(t *testing.T) {
 	c, err := clientconfig.Parse([]byte(`users: [{name: "*.example.com", user: {token: abc}}]`), "")
 	require.NoError(t, err)

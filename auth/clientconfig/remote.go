@@ -31,8 +31,10 @@ type Remote struct {
 // host's.
 func (r *Remote) Authority() []byte { return r.authority }
 
-// Transport returns a new transport that sends the credentials. Close its idle
-// connections with CloseIdleConnections of an http.Client around it.
+// Transport returns a new transport that sends the credentials, to the address
+// of the Remote alone if it has one: a redirect does not carry them elsewhere.
+// Close its idle connections with CloseIdleConnections of an http.Client around
+// it.
 func (r *Remote) Transport() http.RoundTripper {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	base := &http.Transport{
@@ -40,19 +42,27 @@ func (r *Remote) Transport() http.RoundTripper {
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
 		MaxResponseHeaderBytes: 1 << 20,
 	}
+	t := &transport{remote: r, base: base}
 	if r.program != nil {
-		return r.program.Transport(base)
+		t.program = r.program.Transport(base)
 	}
-	return &transport{r, base}
+	return t
 }
 
 type transport struct {
-	remote *Remote
-	base   *http.Transport
+	remote  *Remote
+	base    *http.Transport
+	program http.RoundTripper // around base, with credentials of a program; or nil
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if own := t.remote.URL; own != nil && (req.URL.Scheme != own.Scheme || !strings.EqualFold(req.URL.Host, own.Host)) {
+		return t.base.RoundTrip(req)
+	}
+	if t.program != nil {
+		return t.program.RoundTrip(req)
+	}
 	value := t.remote.authorization
 	if t.remote.tokenFile != "" {
 		token, err := os.ReadFile(t.remote.tokenFile)
@@ -69,7 +79,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections closes connections that nobody uses.
-func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
+func (t *transport) CloseIdleConnections() {
+	t.base.CloseIdleConnections()
+	if c, ok := t.program.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
 
 // Caller posts JSON to a Remote.
 type Caller struct {
