@@ -75,7 +75,8 @@ func ExampleCache() {
 	var cache openapi.Cache
 	state, info := robots(), openapi.Info{Title: "Robots", Version: "v1.0.0", Names: names.Kubernetes}
 	gv := meta.GroupVersion{Group: "example.com", Version: "v1"}
-	fmt.Println(cache.V3(state, gv, info) == cache.V3(state, gv, info))
+	first := cache.V3(state, gv, info)
+	fmt.Println(first == cache.V3(state, gv, info))
 	fmt.Println(cache.V3(state, meta.GroupVersion{Version: "v9"}, info) == nil)
 	fmt.Println(len(cache.Index(state, info).Hash()))
 	// Output:

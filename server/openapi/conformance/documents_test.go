@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -175,6 +177,23 @@ func TestProtobufV3(t *testing.T) {
 		require.NoError(t, proto.Unmarshal(data, got), path)
 		same(t, want, got)
 	}
+}
+
+// A server below a prefix answers with addresses that clients find.
+func TestBelowPrefix(t *testing.T) {
+	s, _ := newServer(t)
+	h := httptest.NewServer(http.StripPrefix("/below/here", s.Server))
+	defer h.Close()
+	c, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: h.URL + "/below/here"})
+	require.NoError(t, err)
+	paths, err := c.OpenAPIV3().Paths()
+	require.NoError(t, err)
+	body, err := paths["api/v1"].Schema(runtime.ContentTypeJSON)
+	require.NoError(t, err)
+	assert.Contains(t, string(body), "io.k8s.api.core.v1.ConfigMap")
+	old, err := c.RESTClient().Get().AbsPath("/openapi/v3/api/v1").Param("hash", "old").Do(t.Context()).Raw()
+	require.NoError(t, err, "an address of before leads to that of now")
+	assert.Equal(t, body, old)
 }
 
 // Models of both versions find every definition and what it refers to.
