@@ -66,7 +66,7 @@ var layers = []struct {
 	prefix string
 	level  int
 }{
-	{"server/servertest", 10}, {"server/openapi", 7}, {"server", 8},
+	{"server/servertest", 10}, {"server/access", 9}, {"server/openapi", 7}, {"server", 8},
 	{"watch", 7},
 	{"registry/names", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/check", 2}, {"registry/schema", 3}, {"registry/codec", 5},
 	{"registry", 6},
@@ -82,6 +82,7 @@ var implementations = regexp.MustCompile(`^(storage|auth|admission)/|^registry/(
 var exceptions = map[string]string{
 	"server storage/memstore": "the store of a server that names none",
 	"server auth/impersonate": "part of finding out who calls",
+	"server/access":           "puts the implementations together",
 	"server/servertest":       "a server with everything in it",
 	"server auth/audit":       "the vocabulary of audit",
 	"server registry/core":    "namespaces are part of every path",

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,6 +59,14 @@ type Builder struct {
 	// authentication and authorization. Keys are exact paths, or prefixes if
 	// they end in a slash.
 	Handlers map[string]Handler
+
+	// Subresources are further sub-resources of registered kinds. It is a fault
+	// if the kind is not registered.
+	Subresources map[meta.GroupKind][]registry.Subresource
+
+	// Prepare runs at the end of Build, before any request is answered: for
+	// objects that have to be there from the start. An error fails Build.
+	Prepare []func(context.Context, registry.Client) error
 
 	// Checks are health checks beside the server's own, by name.
 	Checks map[string]func(context.Context) error
@@ -189,7 +198,13 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	s.client = &client{s}
 	b.client.server.Store(s)
 	s.loops = append(s.builtinLoops(), b.Loops...)
-	if err := s.bootstrap(ctx); err != nil {
+	err = s.bootstrap(ctx)
+	for _, prepare := range b.Prepare {
+		if err == nil {
+			err = prepare(ctx, s.client)
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
 	return s, nil
@@ -203,6 +218,11 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 	seen := map[meta.GroupResource]bool{}
 	seenKind := map[meta.GroupKind]bool{}
 	for _, k := range b.kinds {
+		if more := b.Subresources[meta.GroupKind{Group: k.Group, Kind: k.Kind}]; len(more) > 0 {
+			copied := *k
+			copied.Subresources = slices.Concat(k.Subresources, more)
+			k = &copied
+		}
 		t, err := k.Compile(b.Names)
 		if err != nil {
 			faults = append(faults, err)
@@ -221,6 +241,11 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 			}
 		}
 		types = append(types, t)
+	}
+	for kind := range b.Subresources {
+		if !slices.ContainsFunc(b.kinds, func(k *registry.Kind) bool { return k.Group == kind.Group && k.Kind == kind.Kind }) {
+			faults = append(faults, fmt.Errorf("sub-resources for the kind %s, which is not registered", kind))
+		}
 	}
 	if err := registry.Clashes(types); err != nil {
 		faults = append(faults, err)

@@ -72,6 +72,7 @@ func TestGoldenTranscripts(t *testing.T) {
 		managed      bool    // managedFields count
 	}{
 		{"rest.json", 0.97, 0.90, false},
+		{"access.json", 0.97, 0.93, true},
 		{"write.json", 0.97, 0.90, true},
 	} {
 		t.Run(file.name, func(t *testing.T) {

@@ -10,25 +10,31 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
+// Subresource is the sub-resource token of the kind ServiceAccount.
+func (t *Tokens) Subresource() (registry.Subresource, error) {
+	kind := meta.GroupVersionKind{Group: names.GroupAuthentication, Version: "v1", Kind: "TokenRequest"}
+	body, err := registry.Of(registry.Definition[authentication.TokenRequest]{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
+		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true},
+	}).Compile(t.config.Names)
+	if err != nil {
+		return registry.Subresource{}, fmt.Errorf("serviceaccount: %w", err)
+	}
+	return registry.Subresource{Name: "token", Kind: kind, Body: body.Storage, Act: t.TokenRequest}, nil
+}
+
 // Serve gives the kind ServiceAccount, which must be among kinds, the
 // sub-resource token. Call it before the kinds are registered.
 func (t *Tokens) Serve(kinds []*registry.Kind) error {
+	sub, err := t.Subresource()
+	if err != nil {
+		return err
+	}
 	for _, k := range kinds {
-		if k.Group != "" || k.Kind != "ServiceAccount" {
-			continue
+		if k.Group == "" && k.Kind == "ServiceAccount" {
+			k.Subresources = append(k.Subresources, sub)
+			return nil
 		}
-		body, err := registry.Of(registry.Definition[authentication.TokenRequest]{
-			Group: names.GroupAuthentication, Version: "v1", Kind: "TokenRequest",
-			Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true},
-		}).Compile(t.config.Names)
-		if err != nil {
-			return fmt.Errorf("serviceaccount: %w", err)
-		}
-		k.Subresources = append(k.Subresources, registry.Subresource{
-			Name: "token", Kind: meta.GroupVersionKind{Group: names.GroupAuthentication, Version: "v1", Kind: "TokenRequest"},
-			Body: body.Storage, Act: t.TokenRequest,
-		})
-		return nil
 	}
 	return errors.New("serviceaccount: the kind ServiceAccount is not registered")
 }

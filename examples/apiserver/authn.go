@@ -7,26 +7,22 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/bootstraptoken"
 	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/auth/clientconfig"
 	"orch.io/controlplane/auth/oidc"
 	"orch.io/controlplane/auth/proxyheader"
-	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/auth/tokenwebhook"
-	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/authentication"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
 )
 
 // authnFlags say how callers prove who they are.
@@ -101,10 +97,9 @@ func (f *authnFlags) define(set *flag.FlagSet) {
 	set.Var(&p.extras, "requestheader-extra-headers-prefix", "prefixes of headers with extras")
 }
 
-// access puts authentication into a server: the methods that the flags switch
-// on and the kinds that answer with it. kinds are the built-in ones. close ends
-// what was opened.
-func (f *flags) access(b *server.Builder, id *identity, kinds []*registry.Kind) (tokens *serviceaccount.Tokens, close func(), err error) {
+// authenticate fills in how callers prove who they are. close ends what was
+// opened.
+func (f *flags) authenticate(b *server.Builder, id *identity, c *access.Config) (close func(), err error) {
 	var closers []func()
 	close = func() {
 		for _, c := range closers {
@@ -112,82 +107,50 @@ func (f *flags) access(b *server.Builder, id *identity, kinds []*registry.Kind) 
 		}
 	}
 	a := &f.authn
-	tokens, err = f.serviceAccounts(b, kinds)
-	if err != nil {
-		return nil, close, err
+	if c.Tokens, err = f.serviceAccounts(b); err != nil {
+		return close, err
 	}
-	methods := []auth.Authenticator{clientcert.New(id.clients), tokens}
+	c.ClientCAs, c.BootstrapTokens, c.NoAnonymous = id.clients, a.bootstrap, !a.anonymous
 	if a.tokenAuthFile != "" {
 		m, err := tokenfile.Load(a.tokenAuthFile)
 		if err != nil {
-			return nil, close, fmt.Errorf("--token-auth-file: %w", err)
+			return close, fmt.Errorf("--token-auth-file: %w", err)
 		}
-		methods = append(methods, m)
-	}
-	if a.bootstrap {
-		methods = append(methods, bootstraptoken.New(b.Client(), f.names, nil))
+		c.Methods = append(c.Methods, m)
 	}
 	if a.proxy.caFile != "" {
-		m, err := a.proxyMethod()
-		if err != nil {
-			return nil, close, err
+		if c.Proxy, err = a.proxyMethod(); err != nil {
+			return close, err
 		}
-		methods = append([]auth.Authenticator{m}, methods...)
 	}
 	if a.oidc.IssuerURL != "" {
 		m, err := a.oidcMethod()
 		if err != nil {
-			return nil, close, err
+			return close, err
 		}
-		methods, closers = append(methods, m), append(closers, m.Close)
+		c.Methods, closers = append(c.Methods, m), append(closers, m.Close)
 	}
 	if a.webhook.file != "" {
-		m, err := a.webhookMethod(f.names, tokens.Audiences())
+		m, err := a.webhookMethod(f.names, c.Tokens.Audiences())
 		if err != nil {
-			return nil, close, err
+			return close, err
 		}
-		methods, closers = append(methods, m), append(closers, m.Close)
+		c.Methods, closers = append(c.Methods, m), append(closers, m.Close)
 	}
-	if a.anonymous {
-		methods = append(methods, auth.AnonymousAccess)
-	}
-	all := auth.Union(methods...)
-	b.Authenticators = []auth.Authenticator{all}
-	b.Register(authentication.Kinds(authentication.Answers{
-		Token: review.Token(all, tokens.Audiences()), SelfSubject: review.SelfSubject(nil),
-	})...)
-	return tokens, close, nil
+	return close, nil
 }
 
-// serviceAccounts sets up tokens of service accounts, their sub-resource and the
-// discovery of their keys.
-func (f *flags) serviceAccounts(b *server.Builder, kinds []*registry.Kind) (*serviceaccount.Tokens, error) {
+// serviceAccounts sets up the tokens of service accounts.
+func (f *flags) serviceAccounts(b *server.Builder) (*serviceaccount.Tokens, error) {
 	a := &f.authn.accounts
 	keys, err := f.accountKeys()
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := serviceaccount.New(serviceaccount.Config{
+	return serviceaccount.New(serviceaccount.Config{
 		Issuers: a.issuers, Audiences: f.authn.audiences, Keys: keys, Client: b.Client(), NoLookup: !a.lookup,
 		JWKSURL: a.jwksURI, MaxExpiration: a.maxExpiration, Names: f.names,
 	})
-	if err != nil {
-		return nil, err
-	}
-	if err := tokens.Serve(kinds); err != nil {
-		return nil, err
-	}
-	docs, err := tokens.Discovery()
-	if err != nil {
-		return tokens, nil // an issuer that is no address has no documents
-	}
-	if b.Handlers == nil {
-		b.Handlers = map[string]http.Handler{}
-	}
-	for path, h := range docs {
-		b.Handlers[path] = h
-	}
-	return tokens, nil
 }
 
 // accountKeys returns the keys of the files, the signing one first; without

@@ -1,28 +1,19 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/abac"
 	"orch.io/controlplane/auth/accesswebhook"
-	"orch.io/controlplane/auth/bootstraptoken"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/clientconfig"
-	"orch.io/controlplane/auth/node"
-	"orch.io/controlplane/auth/rbac"
-	"orch.io/controlplane/auth/review"
-	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/registry/authorization"
-	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
 )
 
 // authzFlags say what callers may do, and which controllers run for that.
@@ -61,9 +52,6 @@ func (f *authzFlags) defaults(set *flag.FlagSet, authn *authnFlags) {
 	if len(f.modes) == 0 {
 		f.modes = list{"Node", "RBAC"}
 	}
-	if len(f.controllers) == 0 {
-		f.controllers = list{"*"}
-	}
 	asked := false
 	set.Visit(func(x *flag.Flag) { asked = asked || x.Name == "anonymous-auth" })
 	if !asked && slices.Contains(f.modes, "AlwaysAllow") {
@@ -71,55 +59,50 @@ func (f *authzFlags) defaults(set *flag.FlagSet, authn *authnFlags) {
 	}
 }
 
-// authorize puts authorization into a server: who decides, the kinds that ask,
-// what guards roles and certificates, and the loops that belong to it. ready is
-// to be called when the server is built.
-func (f *flags) authorize(b *server.Builder, id *identity, tokens *serviceaccount.Tokens) (ready func(context.Context, *server.Server) error, close func(), err error) {
+// authorize fills in who decides and which controllers run. close ends what was
+// opened.
+func (f *flags) authorize(id *identity, c *access.Config) (close func(), err error) {
 	var hooks []*accesswebhook.Authorizer
 	close = func() {
 		for _, h := range hooks {
 			h.Close()
 		}
 	}
-	roles := rbac.New(b.Client(), f.names)
-	chain := []auth.Authorizer{auth.Superuser(auth.Masters)}
+	others := map[string]auth.Authorizer{}
 	for _, mode := range f.authz.modes {
-		a, err := f.mode(b, mode, roles)
+		a, err := f.mode(mode)
 		if err != nil {
-			return nil, close, err
+			return close, err
 		}
 		if h, ok := a.(*accesswebhook.Authorizer); ok {
 			hooks = append(hooks, h)
 		}
-		chain = append(chain, a)
+		others[mode] = a
 	}
-	all := auth.Chain(chain...)
-	b.Authorizer = all
-	answers := review.New(all)
-	b.Register(authorization.Kinds(authorization.Answers{
-		Subject: answers.Subject, SelfSubject: answers.SelfSubject, LocalSubject: answers.LocalSubject, SelfSubjectRules: answers.SelfSubjectRules,
-	})...)
-	b.Admission = append(b.Admission, []admission.Plugin{
-		certificates.Approval(all, f.names), certificates.Signing(all, f.names), certificates.SubjectRestriction(f.names), roles.Guard(all),
-	}...)
-	if err := f.addLoops(b, id, tokens, all); err != nil {
-		return nil, close, err
-	}
-	return func(ctx context.Context, s *server.Server) error {
-		if !slices.Contains(f.authz.modes, "RBAC") {
-			return nil
+	c.Authorizers = func(own access.Builtin) []auth.Authorizer {
+		others["Node"], others["RBAC"] = own.Node, own.RBAC
+		var all []auth.Authorizer
+		for _, mode := range f.authz.modes {
+			all = append(all, others[mode])
 		}
-		return rbac.Reconcile(ctx, s.Objects(), f.names)
-	}, close, nil
+		return all
+	}
+	c.RootCA, c.PublishRootCA, c.Controllers = id.caPEM, f.authz.rootCAFile != "", f.authz.controllers
+	if f.authz.rootCAFile != "" {
+		if c.RootCA, err = os.ReadFile(f.authz.rootCAFile); err != nil {
+			return close, fmt.Errorf("--root-ca-file: %w", err)
+		}
+	}
+	c.Signer, err = f.signer(id)
+	return close, err
 }
 
-// mode returns the authorizer of a word of --authorization-mode.
-func (f *flags) mode(b *server.Builder, word string, roles *rbac.Authorizer) (auth.Authorizer, error) {
+// mode returns the authorizer of a word of --authorization-mode, nil for those
+// that the server brings.
+func (f *flags) mode(word string) (auth.Authorizer, error) {
 	switch word {
-	case "Node":
-		return node.New(b.Client(), f.names), nil
-	case "RBAC":
-		return roles, nil
+	case "Node", "RBAC":
+		return nil, nil
 	case "AlwaysAllow":
 		return auth.AllowAll, nil
 	case "AlwaysDeny":
@@ -156,62 +139,6 @@ func (f *flags) accessWebhook() (auth.Authorizer, error) {
 	}
 	return accesswebhook.New(accesswebhook.Config{Remote: remote, Version: w.version, Names: f.names,
 		KeepAllowed: none(w.allowed), KeepDenied: none(w.denied)})
-}
-
-// addLoops adds the background loops that --controllers chooses. The names are
-// those of the field's controllers.
-func (f *flags) addLoops(b *server.Builder, id *identity, tokens *serviceaccount.Tokens, all auth.Authorizer) error {
-	signer, err := f.signer(id)
-	if err != nil {
-		return err
-	}
-	authorities := id.caPEM
-	if f.authz.rootCAFile != "" {
-		if authorities, err = os.ReadFile(f.authz.rootCAFile); err != nil {
-			return fmt.Errorf("--root-ca-file: %w", err)
-		}
-	}
-	known := []choice{
-		{"clusterrole-aggregation", true, rbac.NewAggregator(b.Client(), f.names).Loop()},
-		{"csrapproving", true, certificates.Approver(all, f.names)},
-		{"csrsigning", true, signer.Loop(f.names)},
-		{"csrcleaner", true, certificates.Cleaner(f.names, nil)},
-		{"serviceaccount", true, serviceaccount.DefaultAccounts()},
-		{"serviceaccount-token", true, tokens.Secrets(authorities)},
-		{"root-ca-cert-publisher", f.authz.rootCAFile != "", serviceaccount.RootCA(f.names, authorities)},
-		{"bootstrapsigner", false, bootstraptoken.Signer(f.names, nil)},
-		{"tokencleaner", false, bootstraptoken.Cleaner(f.names, nil)},
-	}
-	for _, word := range f.authz.controllers {
-		name := strings.TrimPrefix(word, "-")
-		if word != "*" && !slices.ContainsFunc(known, func(c choice) bool { return c.name == name }) {
-			return fmt.Errorf("--controllers does not know %q", name)
-		}
-	}
-	for _, l := range known {
-		if f.authz.runs(l.name, l.on) {
-			b.Loops = append(b.Loops, l.loop)
-		}
-	}
-	return nil
-}
-
-// choice is a loop that --controllers knows, and whether * is enough for it.
-type choice struct {
-	name string
-	on   bool
-	loop server.Loop
-}
-
-// runs tells whether a loop is chosen.
-func (f *authzFlags) runs(name string, on bool) bool {
-	switch {
-	case slices.Contains(f.controllers, "-"+name):
-		return false
-	case slices.Contains(f.controllers, name):
-		return true
-	}
-	return on && slices.Contains(f.controllers, "*")
 }
 
 func (f *flags) signer(id *identity) (certificates.Signer, error) {

@@ -23,6 +23,7 @@ import (
 
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
 	"orch.io/controlplane/storage/memstore"
@@ -53,14 +54,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace}
-	kinds := builtin.Kinds(f.names)
-	tokens, hangUp, err := f.access(b, id, kinds)
+	hangUp, err := f.access(b, id)
 	defer hangUp()
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	ready, hangUpToo, err := f.authorize(b, id, tokens)
-	defer hangUpToo()
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -68,15 +63,28 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b.Register(kinds...)
+	b.Register(builtin.Kinds(f.names)...)
 	s, err := b.Build(ctx)
 	if err != nil {
 		return errors.Join(err, store.Close(), flushAudit())
 	}
-	if err := ready(ctx, s); err != nil {
-		return errors.Join(err, s.Shutdown(ctx), flushAudit())
-	}
 	return errors.Join(serve(ctx, s, f, id, log, out), flushAudit())
+}
+
+// access puts the access control that the flags describe into a server. close
+// ends what was opened.
+func (f *flags) access(b *server.Builder, id *identity) (close func(), err error) {
+	var c access.Config
+	hangUp, err := f.authenticate(b, id, &c)
+	if err != nil {
+		return hangUp, err
+	}
+	hangUpToo, err := f.authorize(id, &c)
+	close = func() { hangUp(); hangUpToo() }
+	if err != nil {
+		return close, err
+	}
+	return close, access.Setup(b, c)
 }
 
 func openStore(f *flags, log *slog.Logger) (storage.Backend, error) {

@@ -1,0 +1,179 @@
+// Package access puts the usual access control of a cluster into a server in
+// one call: who calls, what they may do, the reviews that tell them, and the
+// loops that keep accounts, roles and certificates.
+//
+//	b := &server.Builder{Names: names.Kubernetes}
+//	err := access.Setup(b, access.Config{Methods: []auth.Authenticator{tokens}})
+//
+// What is here is put together from the packages below auth; a program that
+// wants less of it uses those.
+package access
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/bootstraptoken"
+	"orch.io/controlplane/auth/certificates"
+	"orch.io/controlplane/auth/clientcert"
+	"orch.io/controlplane/auth/node"
+	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/auth/review"
+	"orch.io/controlplane/auth/serviceaccount"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/authentication"
+	"orch.io/controlplane/registry/authorization"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+)
+
+// Config says how a server's access control differs from the usual. The zero
+// Config has service accounts, anonymous callers, and the authorizers Node and
+// RBAC, whose default roles are restored at every start.
+type Config struct {
+	// ClientCAs are the authorities of client certificates; nil: certificates
+	// say nothing about callers.
+	ClientCAs *x509.CertPool
+	// Proxy finds the users of an authenticating proxy, before anybody else.
+	Proxy auth.Authenticator
+	// Tokens issues and verifies the tokens of service accounts; nil: with a
+	// key of its own, which ends with the process.
+	Tokens *serviceaccount.Tokens
+	// BootstrapTokens accepts the tokens of bootstrap secrets.
+	BootstrapTokens bool
+	// Methods are further ways to find out who calls, asked last.
+	Methods []auth.Authenticator
+	// NoAnonymous refuses callers without credentials with 401.
+	NoAnonymous bool
+
+	// Authorizers returns who decides, in order; nil: Node, then RBAC. The group
+	// system:masters is allowed everything before anybody is asked.
+	Authorizers func(Builtin) []auth.Authorizer
+
+	// Signer signs certificate requests; without an authority nobody does.
+	Signer certificates.Signer
+	// RootCA is what clients verify the server with, PEM. It goes into token
+	// secrets.
+	RootCA []byte
+	// PublishRootCA keeps RootCA in a ConfigMap of every namespace.
+	PublishRootCA bool
+	// Controllers chooses the background loops by name: "*" stands for those
+	// that run by default, "-NAME" leaves one out. None is "*".
+	Controllers []string
+}
+
+// Builtin are the authorizers that read the server's own objects.
+type Builtin struct{ Node, RBAC auth.Authorizer }
+
+// Setup adds the access control that c describes to b, which must not have an
+// Authorizer yet. The kinds of package builtin must be registered before Build.
+// It sets Authorizer and adds to Authenticators, Admission, Handlers, Loops,
+// Subresources, Prepare and the kinds.
+func Setup(b *server.Builder, c Config) error {
+	if b.Authorizer != nil {
+		return fmt.Errorf("access: the server has an authorizer already")
+	}
+	if err := c.checkControllers(); err != nil {
+		return err
+	}
+	if c.Tokens == nil {
+		key, err := serviceaccount.GenerateKey()
+		if err != nil {
+			return fmt.Errorf("access: %w", err)
+		}
+		c.Tokens, err = serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: b.Client(), Names: b.Names})
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.serveAccounts(b); err != nil {
+		return err
+	}
+	c.authenticate(b)
+	c.authorize(b)
+	return nil
+}
+
+// authenticate sets up who callers are, and the reviews that tell them.
+func (c Config) authenticate(b *server.Builder) {
+	var methods []auth.Authenticator
+	if c.Proxy != nil {
+		methods = append(methods, c.Proxy)
+	}
+	if c.ClientCAs != nil {
+		methods = append(methods, clientcert.New(c.ClientCAs))
+	}
+	methods = append(methods, c.Tokens)
+	if c.BootstrapTokens {
+		methods = append(methods, bootstraptoken.New(b.Client(), b.Names, nil))
+	}
+	methods = append(methods, c.Methods...)
+	if !c.NoAnonymous {
+		methods = append(methods, auth.AnonymousAccess)
+	}
+	all := auth.Union(methods...)
+	b.Authenticators = append(b.Authenticators, all)
+	b.Register(authentication.Kinds(authentication.Answers{
+		Token: review.Token(all, c.Tokens.Audiences()), SelfSubject: review.SelfSubject(nil),
+	})...)
+}
+
+// serveAccounts sets up the sub-resource that issues tokens and the discovery
+// of the keys that verify them.
+func (c Config) serveAccounts(b *server.Builder) error {
+	sub, err := c.Tokens.Subresource()
+	if err != nil {
+		return err
+	}
+	kind := meta.GroupKind{Kind: "ServiceAccount"}
+	b.Subresources = maps.Clone(b.Subresources)
+	if b.Subresources == nil {
+		b.Subresources = map[meta.GroupKind][]registry.Subresource{}
+	}
+	b.Subresources[kind] = append(slices.Clone(b.Subresources[kind]), sub)
+	docs, err := c.Tokens.Discovery()
+	if err != nil {
+		return nil // an issuer that is no address has no documents
+	}
+	b.Handlers = maps.Clone(b.Handlers)
+	if b.Handlers == nil {
+		b.Handlers = map[string]http.Handler{}
+	}
+	maps.Copy(b.Handlers, docs)
+	return nil
+}
+
+// authorize sets up who decides, the reviews that ask, what guards roles and
+// certificates, and the loops.
+func (c Config) authorize(b *server.Builder) {
+	roles := rbac.New(b.Client(), b.Names)
+	deciders := []auth.Authorizer{auth.Superuser(auth.Masters)}
+	if own := (Builtin{Node: node.New(b.Client(), b.Names), RBAC: roles}); c.Authorizers != nil {
+		deciders = append(deciders, c.Authorizers(own)...)
+	} else {
+		deciders = append(deciders, own.Node, own.RBAC)
+	}
+	all := auth.Chain(deciders...)
+	b.Authorizer = all
+	answers := review.New(all)
+	b.Register(authorization.Kinds(authorization.Answers{
+		Subject: answers.Subject, SelfSubject: answers.SelfSubject, LocalSubject: answers.LocalSubject, SelfSubjectRules: answers.SelfSubjectRules,
+	})...)
+	b.Admission = append(slices.Clone(b.Admission),
+		certificates.Approval(all, b.Names), certificates.Signing(all, b.Names), certificates.SubjectRestriction(b.Names), roles.Guard(all))
+	if slices.Contains(deciders, auth.Authorizer(roles)) {
+		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client registry.Client) error {
+			return rbac.Reconcile(ctx, client, b.Names)
+		})
+	}
+	for _, l := range c.loops(b, all) {
+		if c.runs(l.name, l.usual) {
+			b.Loops = append(b.Loops, l.make())
+		}
+	}
+}
