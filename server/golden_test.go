@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -211,9 +212,11 @@ func (p *player) call(t *testing.T, st step) map[string]any {
 		r.Header.Set("Accept", st.Accept)
 	}
 	r.Header.Set("User-Agent", "")
-	for k, v := range st.Headers {
-		r.Header.Set(k, p.fill(v))
+	sent := http.Header{} // two spellings of one header are two values of it
+	for _, k := range slices.Sorted(maps.Keys(st.Headers)) {
+		sent.Add(k, p.fill(st.Headers[k]))
 	}
+	maps.Copy(r.Header, sent)
 	who := "admin"
 	if st.As != nil {
 		who = *st.As
