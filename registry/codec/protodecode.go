@@ -218,7 +218,27 @@ func (d *protoDecoder) value(v *protoValue, before any, data []byte, depth int) 
 		}
 		return l, err
 	}
+	if v.kind == kindOrBoolean || v.kind == kindOrList {
+		return d.alternative(v, data, depth)
+	}
 	return d.special(v.kind, data)
+}
+
+// alternative reads a schema, or what may stand in its place.
+func (d *protoDecoder) alternative(v *protoValue, data []byte, depth int) (any, error) {
+	single, other := &protoField{name: "schema", number: 2, value: protoValue{kind: kindMessage, message: v.message}}, &protoField{name: "other", number: 1, value: protoValue{kind: kindBool}}
+	if v.kind == kindOrList {
+		single.number, other = 1, &protoField{name: "other", number: 2, many: list, value: single.value}
+	}
+	m := &protoMessage{byNum: map[protowire.Number]*protoField{single.number: single, other.number: other}}
+	tree := map[string]any{}
+	if err := d.message(m, tree, data, depth+1); err != nil {
+		return nil, err
+	}
+	if s := tree["schema"]; s != nil {
+		return s, nil
+	}
+	return tree["other"], nil
 }
 
 func (f *protoField) named(name string) *protoField {

@@ -176,12 +176,34 @@ func (v *protoValue) appendMessage(dst []byte, x any, keys []string) []byte {
 			at := len(dst) + 1
 			return closeLength(EncodeValue(append(dst, 0x0a, 0), x), at)
 		}
+	case kindOrBoolean:
+		m, isMessage := x.(map[string]any)
+		dst = append(dst, 0x08, byte(protowire.EncodeBool(isMessage || x == true)))
+		if isMessage {
+			return v.appendAlternative(dst, 2, m, keys)
+		}
+	case kindOrList:
+		if m, ok := x.(map[string]any); ok {
+			return v.appendAlternative(dst, 1, m, keys)
+		}
+		l, _ := x.([]any)
+		for _, item := range l {
+			m, _ := item.(map[string]any)
+			dst = v.appendAlternative(dst, 2, m, keys)
+		}
 	case kindDuration:
 		s, _ := x.(string)
 		d, _ := time.ParseDuration(s)
 		return protowire.AppendVarint(append(dst, 0x08), uint64(d))
 	}
 	return dst
+}
+
+// appendAlternative writes one of the messages of a value that may be others.
+func (v *protoValue) appendAlternative(dst []byte, number protowire.Number, m map[string]any, keys []string) []byte {
+	dst = protowire.AppendTag(dst, number, protowire.BytesType)
+	at := len(dst)
+	return closeLength(v.message.append(append(dst, 0), m, keys), at)
 }
 
 func appendTime(dst []byte, seconds, nanos int64) []byte {

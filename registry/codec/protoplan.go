@@ -50,7 +50,7 @@ const (
 // protoValue is a single value on the wire.
 type protoValue struct {
 	kind    protoKind
-	message *protoMessage // kind message
+	message *protoMessage // kind message, and the kinds that stand for one or something else
 	items   *protoField   // kind wrapped: the field 1 of the message around a list
 }
 
@@ -72,6 +72,8 @@ const (
 	kindRaw    // RawExtension, JSON: any JSON value in the bytes of field 1
 	kindFields // FieldsV1: the same, kept as text
 	kindDuration
+	kindOrBoolean // a schema, or a boolean: fields 2 and 1
+	kindOrList    // a schema, or a list of them: fields 1 and 2
 )
 
 // NewProto compiles the protobuf form of objects with the schema s. It fails
@@ -196,6 +198,13 @@ func (c *protoCompiler) value(s *schema.Schema, t reflect.Type) (v protoValue, e
 		}
 	case schema.Duration:
 		return protoValue{kind: kindDuration}, nil
+	case schema.OrBoolean, schema.OrList:
+		v.kind = kindOrBoolean
+		if s.Wire == schema.OrList {
+			v.kind = kindOrList
+		}
+		v.message, err = c.message(s.Struct)
+		return v, err
 	case schema.Plain:
 		return c.plain(s, t)
 	}

@@ -217,7 +217,6 @@ func definitions(p names.Profile) *registry.Kind {
 		Status:     true,
 		Behavior: registry.Behavior{
 			NeedsVersion: true,
-			NoProtobuf:   true,
 			SelfChecked:  true,
 			Default:      setDefaults,
 			Prepare:      prepare,
