@@ -186,6 +186,9 @@ type CustomResourceDefinitionStatus struct {
 
 	// StoredVersions are the versions in which objects may be stored.
 	StoredVersions []string `json:"storedVersions" protobuf:"3" schema:"listType=atomic"`
+
+	// ObservedGeneration is the generation that the status tells about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"4"`
 }
 
 // CustomResourceDefinitionCondition is one aspect of how far the server is.
@@ -204,6 +207,9 @@ type CustomResourceDefinitionCondition struct {
 
 	// Message is a text for people.
 	Message string `json:"message,omitempty" protobuf:"5"`
+
+	// ObservedGeneration is the generation that the condition tells about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"6"`
 }
 
 func definitions(p names.Profile) *registry.Kind {

@@ -86,6 +86,12 @@ func checkConformed(t *testing.T, s *schema.Schema, p *codec.Proto, typ reflect.
 	t.Helper()
 	filled := reflect.New(typ)
 	f.fill(filled.Elem(), 0)
+	checkGiven(t, s, p, typ, filled)
+}
+
+// checkGiven checks one value of the clients' type.
+func checkGiven(t *testing.T, s *schema.Schema, p *codec.Proto, typ reflect.Type, filled reflect.Value) {
+	t.Helper()
 	sent, err := json.Marshal(filled.Interface())
 	if err != nil {
 		t.Fatal(err)
