@@ -5,7 +5,6 @@ package accesswebhook
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientconfig"
 	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/auth/internal/remote"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -50,21 +50,14 @@ type Config struct {
 // Authorizer asks a remote server.
 type Authorizer struct {
 	config Config
-	api    string // apiVersion of the reviews
-	caller *clientconfig.Caller
+	remote *remote.Reviewer
 	cached *cache.Cache[[32]byte, status]
 }
 
 // New checks c.
 func New(c Config) (*Authorizer, error) {
-	if c.Remote == nil || c.Remote.URL == nil {
-		return nil, errors.New("accesswebhook: no remote server")
-	}
 	if c.Version == "" {
 		c.Version = "v1"
-	}
-	if c.Version != "v1" && c.Version != "v1beta1" {
-		return nil, fmt.Errorf("accesswebhook: unknown version %q of SubjectAccessReview", c.Version)
 	}
 	if c.OnFailure == auth.Allow {
 		return nil, errors.New("accesswebhook: a failure cannot allow")
@@ -78,22 +71,15 @@ func New(c Config) (*Authorizer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	a := &Authorizer{config: c, api: c.Names.Group(names.GroupAuthorization) + "/" + c.Version,
-		caller: c.Remote.Caller(), cached: cache.New[[32]byte, status](maxCached, c.Now)}
-	a.caller.Timeout = c.Timeout
-	return a, nil
+	r, err := remote.New(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, "SubjectAccessReview", c.Timeout)
+	if err != nil {
+		return nil, fmt.Errorf("accesswebhook: %w", err)
+	}
+	return &Authorizer{config: c, remote: r, cached: cache.New[[32]byte, status](maxCached, c.Now)}, nil
 }
 
 // Close closes the connections.
-func (a *Authorizer) Close() { a.caller.Close() }
-
-type review struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Metadata   map[string]any `json:"metadata"`
-	Spec       spec           `json:"spec"`
-	Status     status         `json:"status"`
-}
+func (a *Authorizer) Close() { a.remote.Close() }
 
 type spec struct {
 	Resource    *resource           `json:"resourceAttributes,omitempty"`
@@ -129,8 +115,7 @@ type status struct {
 
 // Authorize implements auth.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, x auth.Action) (auth.Decision, string, error) {
-	q := review{APIVersion: a.api, Kind: "SubjectAccessReview", Metadata: map[string]any{}, Spec: a.spec(&x)}
-	body, err := json.Marshal(q)
+	body, err := a.remote.Body(a.spec(&x), status{})
 	if err != nil {
 		return a.config.OnFailure, "", fmt.Errorf("accesswebhook: %w", err)
 	}
@@ -197,21 +182,15 @@ func (a *Authorizer) ask(ctx context.Context, body []byte) (status, error) {
 }
 
 func (a *Authorizer) once(ctx context.Context, body []byte) (status, error) {
-	data, err := a.caller.Post(ctx, body)
-	if err != nil {
+	var s status
+	if err := a.remote.Ask(ctx, body, &s); err != nil {
 		return status{}, err
 	}
-	var answer review
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return status{}, fmt.Errorf("the answer is no review: %w", err)
-	}
-	if answer.APIVersion != a.api || answer.Kind != "SubjectAccessReview" {
-		return status{}, fmt.Errorf("the answer is a %q of %q, not a SubjectAccessReview of %q", answer.Kind, answer.APIVersion, a.api)
-	}
-	if answer.Status.Allowed && answer.Status.Denied {
+	if s.Allowed && s.Denied {
 		return status{}, errors.New("the answer both allows and denies")
 	}
-	return answer.Status, nil
+	s.Reason, s.Fault = remote.Text(s.Reason), remote.Text(s.Fault)
+	return s, nil
 }
 
 func (s status) decision() (auth.Decision, string, error) {

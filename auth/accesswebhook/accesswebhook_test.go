@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,6 +75,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{200, answer("v1", `{"allowed":true,"reason":"r"}`), auth.Allow, "r", false, 1},
 		{200, answer("v1", `{"allowed":false,"reason":"r"}`), auth.NoOpinion, "r", false, 1},
+		{200, answer("v1", `{"allowed":true,"reason":"`+strings.Repeat("r", 5000)+`"}`), auth.Allow, strings.Repeat("r", 1024), false, 1},
 		{200, answer("v1", `{"denied":true}`), auth.Deny, "", false, 1},
 		{200, answer("v1", `{"evaluationError":"e"}`), auth.NoOpinion, "", true, 1},
 		{200, answer("v1", `{"allowed":true,"denied":true}`), auth.NoOpinion, "", true, 3},

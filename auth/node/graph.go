@@ -3,6 +3,7 @@ package node
 import (
 	"strings"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -15,6 +16,7 @@ type object struct {
 // graph holds who needs what: nodes need what their pods refer to; through
 // claims, volumes and what these refer to.
 type graph struct {
+	mirror      string // wire name of the annotation of mirror pods
 	pods        map[meta.Key]podNeeds
 	needs       map[string]map[object]int // by node, how many of its pods refer to the object
 	volumes     map[string]volumeNeeds    // by name of the volume
@@ -32,10 +34,22 @@ type volumeNeeds struct {
 	secrets []meta.Key
 }
 
-func newGraph() *graph {
+func newGraph(mirror string) *graph {
 	return &graph{
-		pods: map[meta.Key]podNeeds{}, needs: map[string]map[object]int{}, volumes: map[string]volumeNeeds{},
+		mirror: mirror,
+		pods:   map[meta.Key]podNeeds{}, needs: map[string]map[object]int{}, volumes: map[string]volumeNeeds{},
 		bySecret: map[meta.Key]map[string]bool{}, attachments: map[string]string{},
+	}
+}
+
+func (g *graph) apply(c registry.Change) {
+	switch c.Resource.Resource {
+	case pods:
+		g.setPod(c.Key, c.Object)
+	case volumes:
+		g.setVolume(c.Key.Name, c.Object)
+	case attachments:
+		g.setAttachment(c.Key.Name, c.Object)
 	}
 }
 
@@ -62,7 +76,7 @@ func (g *graph) has(node string, o object) bool {
 	return false
 }
 
-func (g *graph) setPod(k meta.Key, o *meta.Object, mirror string) {
+func (g *graph) setPod(k meta.Key, o *meta.Object) {
 	if old, ok := g.pods[k]; ok {
 		delete(g.pods, k)
 		for _, x := range old.objects {
@@ -79,7 +93,7 @@ func (g *graph) setPod(k meta.Key, o *meta.Object, mirror string) {
 	}
 	p := podNeeds{node: o.String("spec", "nodeName"), objects: []object{{pods, k}}}
 	// A mirror of a pod that a node started by itself must not open anything.
-	if o.Annotation(mirror) == "" {
+	if o.Annotation(g.mirror) == "" {
 		p.objects = append(p.objects, podObjects(k, o)...)
 	}
 	g.pods[k] = p

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/follow"
@@ -43,24 +42,20 @@ const (
 // Authorizer allows node agents what their pods need. It has no opinion on
 // anybody else, and never denies.
 type Authorizer struct {
-	names  names.Profile
-	source follow.Follower
-
-	mu    sync.RWMutex // guards what graph holds
-	graph *graph
+	names names.Profile
+	graph *follow.Index[*graph]
 }
 
 // New returns an Authorizer over the objects of a server. Kinds that the server
 // does not have are left out of the graph.
 func New(client registry.Client, p names.Profile) *Authorizer {
-	storage := p.Group(names.GroupStorage)
-	return &Authorizer{names: p, graph: newGraph(), source: follow.Follower{Client: client, Types: []meta.GroupResource{
-		{Resource: pods}, {Resource: volumes}, {Group: storage, Resource: attachments},
-	}}}
+	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(names.GroupStorage), Resource: attachments}}
+	mirror := p.Wire(names.MirrorPod)
+	return &Authorizer{p, follow.New(client, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}
 }
 
 // Close ends following the store.
-func (n *Authorizer) Close() { n.source.Close() }
+func (n *Authorizer) Close() { n.graph.Close() }
 
 // Name returns the node that a user is the agent of.
 func Name(u *auth.User) (string, bool) {
@@ -145,36 +140,12 @@ func (n *Authorizer) neededSub(node string, a *auth.Action, verbs ...string) str
 		return "only single objects of this type can be accessed"
 	}
 	o := object{a.Resource, meta.Key{Namespace: a.Namespace, Name: a.Name}}
-	if n.has(node, o) {
+	needed := false
+	n.graph.Read(func(g *graph) { needed = g.has(node, o) })
+	if needed {
 		return ""
 	}
 	return fmt.Sprintf("no relationship found between node '%s' and this object", node)
-}
-
-func (n *Authorizer) has(node string, o object) bool {
-	n.source.Sync(n.apply)
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	return n.graph.has(node, o)
-}
-
-func (n *Authorizer) apply(changes []registry.Change, reset bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if reset {
-		n.graph = newGraph()
-	}
-	mirror := n.names.Wire(names.MirrorPod)
-	for _, c := range changes {
-		switch c.Resource.Resource {
-		case pods:
-			n.graph.setPod(c.Key, c.Object, mirror)
-		case volumes:
-			n.graph.setVolume(c.Key.Name, c.Object)
-		case attachments:
-			n.graph.setAttachment(c.Key.Name, c.Object)
-		}
-	}
 }
 
 // own allows a node the object of its name. The name of a new object is not

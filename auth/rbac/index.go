@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -59,6 +60,15 @@ func newIndex(p names.Profile) *index {
 	return &index{
 		group: p.Group(names.GroupRBAC), roles: map[meta.Key][]Rule{},
 		bindings: map[meta.Key]binding{}, grants: map[string]map[identity][]grant{},
+	}
+}
+
+func (x *index) apply(c registry.Change) {
+	switch c.Resource.Resource {
+	case roles, clusterRoles:
+		x.setRole(c.Key, c.Object)
+	case roleBindings, clusterRoleBindings:
+		x.setBinding(c.Key, c.Object)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/follow"
@@ -34,52 +33,51 @@ const (
 // Authorizer allows what a role grants that is bound to the caller. It never
 // denies. It is an auth.RuleLister, too.
 type Authorizer struct {
-	names  names.Profile
-	source follow.Follower
-
-	mu    sync.RWMutex // guards what index holds
-	index *index
+	names names.Profile
+	index *follow.Index[*index]
 }
 
 // New returns an Authorizer over the roles and bindings of a server. It may be
 // made before the server is built; it must not be asked before.
 func New(client registry.Client, p names.Profile) *Authorizer {
-	return &Authorizer{names: p, index: newIndex(p), source: follow.Follower{Client: client, Types: types(p)}}
+	return &Authorizer{p, follow.New(client, types(p), func() *index { return newIndex(p) }, (*index).apply)}
 }
 
 // Close ends following the store.
-func (r *Authorizer) Close() { r.source.Close() }
+func (r *Authorizer) Close() { r.index.Close() }
 
 // Authorize allows the action if a rule bound to the caller covers it. The
 // reason names the binding, the role and the subject, or the roles that bindings
 // of the caller refer to and that do not exist.
 func (r *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
-	r.follow()
-	r.mu.RLock()
-	defer r.mu.RUnlock()
 	namespace := a.Namespace
 	if a.Resource == "" {
 		namespace = ""
 	}
 	reason, missing := "", []string(nil)
-	r.index.visit(a.User, namespace, func(ns string, g *grant) bool {
-		rules, ok := r.index.roles[g.role]
-		if !ok {
-			missing = append(missing, r.noRole(g.role))
-			return true
-		}
-		for i := range rules {
-			if rules[i].Allows(&a) {
-				reason = because(ns, g)
-				return false
+	r.index.Read(func(x *index) {
+		x.visit(a.User, namespace, func(ns string, g *grant) bool {
+			rules, ok := x.roles[g.role]
+			if !ok {
+				missing = append(missing, r.noRole(g.role))
+				return true
 			}
-		}
-		return true
+			for i := range rules {
+				if rules[i].Allows(&a) {
+					reason = because(ns, g)
+					return false
+				}
+			}
+			return true
+		})
 	})
 	if reason != "" {
 		return auth.Allow, reason, nil
 	}
-	return auth.NoOpinion, faults(missing), nil
+	if len(missing) > 0 {
+		return auth.NoOpinion, "RBAC: " + faults(missing), nil
+	}
+	return auth.NoOpinion, "", nil
 }
 
 func because(ns string, g *grant) string {
@@ -101,23 +99,21 @@ func (r *Authorizer) noRole(k meta.Key) string {
 	return fmt.Sprintf("%s.%s %q not found", strings.ToLower(roleKind(k)), r.names.Group(names.GroupRBAC), k.Name)
 }
 
+// faults says what is missing, each once and not all of many.
 func faults(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
 	slices.Sort(list)
 	list = slices.Compact(list)
 	const most = 10
 	if len(list) > most {
 		list = append(list[:most:most], fmt.Sprintf("and %d more", len(list)-most))
 	}
-	return "RBAC: " + strings.Join(list, ", ")
+	return strings.Join(list, ", ")
 }
 
 // RulesFor returns the rules bound to a user in a namespace and cluster-wide.
 func (r *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string) auth.Rules {
 	rules, missing := r.rulesFor(u, namespace)
-	out := auth.Rules{Incomplete: len(missing) > 0, Fault: strings.TrimPrefix(faults(missing), "RBAC: ")}
+	out := auth.Rules{Incomplete: len(missing) > 0, Fault: faults(missing)}
 	for _, rule := range rules {
 		if len(rule.URLs) > 0 {
 			out.NonResource = append(out.NonResource, auth.NonResourceRule{Verbs: rule.Verbs, Paths: rule.URLs})
@@ -132,51 +128,28 @@ func (r *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string)
 }
 
 func (r *Authorizer) rulesFor(u *auth.User, namespace string) (rules []Rule, missing []string) {
-	r.follow()
-	r.mu.RLock()
-	defer r.mu.RUnlock()
 	seen := map[meta.Key]bool{}
-	r.index.visit(u, namespace, func(_ string, g *grant) bool {
-		if seen[g.role] {
+	r.index.Read(func(x *index) {
+		x.visit(u, namespace, func(_ string, g *grant) bool {
+			if seen[g.role] {
+				return true
+			}
+			seen[g.role] = true
+			own, ok := x.roles[g.role]
+			if !ok {
+				missing = append(missing, r.noRole(g.role))
+			}
+			rules = append(rules, own...)
 			return true
-		}
-		seen[g.role] = true
-		own, ok := r.index.roles[g.role]
-		if !ok {
-			missing = append(missing, r.noRole(g.role))
-		}
-		rules = append(rules, own...)
-		return true
+		})
 	})
 	return rules, missing
 }
 
 // role returns the rules of a role, and whether it exists.
-func (r *Authorizer) role(k meta.Key) ([]Rule, bool) {
-	r.follow()
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	rules, ok := r.index.roles[k]
+func (r *Authorizer) role(k meta.Key) (rules []Rule, ok bool) {
+	r.index.Read(func(x *index) { rules, ok = x.roles[k] })
 	return rules, ok
-}
-
-// follow takes into the index what has changed in the store.
-func (r *Authorizer) follow() { r.source.Sync(r.apply) }
-
-func (r *Authorizer) apply(changes []registry.Change, reset bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if reset {
-		r.index = newIndex(r.names)
-	}
-	for _, c := range changes {
-		switch c.Resource.Resource {
-		case roles, clusterRoles:
-			r.index.setRole(c.Key, c.Object)
-		case roleBindings, clusterRoleBindings:
-			r.index.setBinding(c.Key, c.Object)
-		}
-	}
 }
 
 func types(p names.Profile) []meta.GroupResource {

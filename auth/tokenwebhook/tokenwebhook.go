@@ -5,17 +5,16 @@ package tokenwebhook
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientconfig"
 	"orch.io/controlplane/auth/internal/bearer"
 	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/auth/internal/remote"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -47,8 +46,7 @@ type Config struct {
 // Authenticator asks a remote server.
 type Authenticator struct {
 	config Config
-	api    string // apiVersion of the reviews
-	caller *clientconfig.Caller
+	remote *remote.Reviewer
 	cached *cache.Cache[[32]byte, answer]
 }
 
@@ -61,14 +59,8 @@ type answer struct {
 
 // New checks c.
 func New(c Config) (*Authenticator, error) {
-	if c.Remote == nil || c.Remote.URL == nil {
-		return nil, errors.New("tokenwebhook: no remote server")
-	}
 	if c.Version == "" {
 		c.Version = "v1"
-	}
-	if c.Version != "v1" && c.Version != "v1beta1" {
-		return nil, fmt.Errorf("tokenwebhook: unknown version %q of TokenReview", c.Version)
 	}
 	if c.Keep == 0 {
 		c.Keep = 2 * time.Minute
@@ -76,14 +68,15 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	a := &Authenticator{config: c, api: c.Names.Group(names.GroupAuthentication) + "/" + c.Version,
-		caller: c.Remote.Caller(), cached: cache.New[[32]byte, answer](maxCached, c.Now)}
-	a.caller.Timeout = c.Timeout
-	return a, nil
+	r, err := remote.New(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, "TokenReview", c.Timeout)
+	if err != nil {
+		return nil, fmt.Errorf("tokenwebhook: %w", err)
+	}
+	return &Authenticator{config: c, remote: r, cached: cache.New[[32]byte, answer](maxCached, c.Now)}, nil
 }
 
 // Close closes the connections.
-func (a *Authenticator) Close() { a.caller.Close() }
+func (a *Authenticator) Close() { a.remote.Close() }
 
 // Authenticate implements auth.Authenticator.
 func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
@@ -113,21 +106,17 @@ func (a *Authenticator) keepFor(got answer) time.Duration {
 	return min(a.config.Keep/10, 10*time.Second)
 }
 
-// review is the wire form of a TokenReview.
-type review struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   struct{} `json:"metadata"`
-	Spec       struct {
-		Token     string   `json:"token,omitempty"`
-		Audiences []string `json:"audiences,omitempty"`
-	} `json:"spec"`
-	Status struct {
-		Authenticated bool     `json:"authenticated,omitempty"`
-		User          user     `json:"user"`
-		Audiences     []string `json:"audiences,omitempty"`
-		Error         string   `json:"error,omitempty"`
-	} `json:"status"`
+// spec and status are those of a TokenReview.
+type spec struct {
+	Token     string   `json:"token,omitempty"`
+	Audiences []string `json:"audiences,omitempty"`
+}
+
+type status struct {
+	Authenticated bool     `json:"authenticated,omitempty"`
+	User          user     `json:"user"`
+	Audiences     []string `json:"audiences,omitempty"`
+	Error         string   `json:"error,omitempty"`
 }
 
 type user struct {
@@ -139,35 +128,27 @@ type user struct {
 
 // ask makes one call; keep is false if it failed.
 func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (got answer, keep bool) {
-	var q, r review
-	q.APIVersion, q.Kind = a.api, "TokenReview"
-	q.Spec.Token, q.Spec.Audiences = token, audiences
-	body, err := json.Marshal(q)
+	body, err := a.remote.Body(spec{token, audiences}, status{})
 	if err != nil {
 		return answer{err: fmt.Errorf("tokenwebhook: %w", err)}, false
 	}
-	data, err := a.caller.Post(ctx, body)
-	if err != nil {
+	var s status
+	if err := a.remote.Ask(ctx, body, &s); err != nil {
 		return answer{err: fmt.Errorf("tokenwebhook: %w", err)}, false
 	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return answer{err: errors.New("tokenwebhook: the answer is no TokenReview")}, false
-	}
+	u := s.User
 	switch {
-	case r.APIVersion != a.api || r.Kind != "TokenReview":
-		return answer{err: fmt.Errorf("tokenwebhook: asked %s, answered %q, Kind=%q", a.api, r.APIVersion, r.Kind)}, false
-	case !r.Status.Authenticated:
-		return answer{err: refusal(r.Status.Error)}, true
-	case r.Status.User.Username == "":
+	case !s.Authenticated:
+		return answer{err: refusal(s.Error)}, true
+	case u.Username == "":
 		return answer{err: errors.New("tokenwebhook: the answer names no user")}, false
-	case tooMany(r.Status.User):
+	case tooMany(u):
 		return answer{err: fmt.Errorf("tokenwebhook: a user of more than %d groups and extras", maxStrings)}, false
 	}
-	good, err := goodFor(r.Status.Audiences, audiences, a.config.Audiences)
+	good, err := goodFor(s.Audiences, audiences, a.config.Audiences)
 	if err != nil {
 		return answer{err: err}, true
 	}
-	u := r.Status.User
 	return answer{user: &auth.User{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: u.Extra}, audiences: good}, true
 }
 
@@ -177,10 +158,7 @@ func refusal(why string) error {
 	if why == "" {
 		return nil
 	}
-	if len(why) > 1024 {
-		why = why[:1024]
-	}
-	return auth.BadToken("%s", strings.ToValidUTF8(why, "?"))
+	return auth.BadToken("%s", remote.Text(why))
 }
 
 func tooMany(u user) bool {

@@ -1,5 +1,5 @@
-// Package follow keeps an index current by pulling a feed when the index is
-// about to be read.
+// Package follow keeps an index of stored objects current by pulling a feed
+// whenever the index is read.
 package follow
 
 import (
@@ -9,36 +9,65 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// Follower is a feed that is opened at the first use.
-type Follower struct {
-	Client registry.Client
-	Types  []meta.GroupResource // those that the server does not have are left out
+// Index is a value of type T made of the objects of some types. Its feed is
+// opened at the first use.
+type Index[T any] struct {
+	client registry.Client
+	types  []meta.GroupResource
+	empty  func() T
+	apply  func(T, registry.Change)
 
-	mu   sync.Mutex // guards feed, and orders the calls of apply
-	feed registry.Feed
+	pulling sync.Mutex // guards feed, and orders what is applied
+	feed    registry.Feed
+
+	mu    sync.RWMutex // guards what value holds
+	value T
 }
 
-// Sync hands what has changed since the last call to apply, if anything has. It
-// returns when all that was acknowledged before the call is applied.
-func (f *Follower) Sync(apply func(changes []registry.Change, reset bool)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.feed == nil {
-		f.feed = f.Client.Feed(f.known()...)
+// New returns an Index. Types that the server does not have are left out; empty
+// makes the value before any change, and apply puts a change into it.
+func New[T any](client registry.Client, types []meta.GroupResource, empty func() T, apply func(T, registry.Change)) *Index[T] {
+	return &Index[T]{client: client, types: types, empty: empty, apply: apply, value: empty()}
+}
+
+// Read hands over a value that holds all that was acknowledged before the call.
+// read must not change it nor keep it.
+func (x *Index[T]) Read(read func(T)) {
+	x.pull()
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	read(x.value)
+}
+
+func (x *Index[T]) pull() {
+	x.pulling.Lock()
+	defer x.pulling.Unlock()
+	if x.feed == nil {
+		x.feed = x.client.Feed(x.served()...)
 	}
-	if changes, reset := f.feed.Pull(); len(changes) > 0 || reset {
-		apply(changes, reset)
+	changes, reset := x.feed.Pull()
+	if len(changes) == 0 && !reset {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if reset {
+		x.value = x.empty()
+	}
+	for _, c := range changes {
+		x.apply(x.value, c)
 	}
 }
 
-func (f *Follower) known() []meta.GroupResource {
-	served := f.Client.Types()
-	if len(served) == 0 {
-		return f.Types
+// served returns the types that the server has.
+func (x *Index[T]) served() []meta.GroupResource {
+	all := x.client.Types()
+	if len(all) == 0 {
+		return x.types
 	}
 	var out []meta.GroupResource
-	for _, r := range f.Types {
-		for _, t := range served {
+	for _, r := range x.types {
+		for _, t := range all {
 			if t.GroupResource() == r {
 				out = append(out, r)
 			}
@@ -48,11 +77,11 @@ func (f *Follower) known() []meta.GroupResource {
 }
 
 // Close ends following.
-func (f *Follower) Close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.feed != nil {
-		f.feed.Close()
-		f.feed = nil
+func (x *Index[T]) Close() {
+	x.pulling.Lock()
+	defer x.pulling.Unlock()
+	if x.feed != nil {
+		x.feed.Close()
+		x.feed = nil
 	}
 }
