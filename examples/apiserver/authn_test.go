@@ -29,12 +29,19 @@ import (
 // running starts the server with flags and returns its address. It ends with
 // the test.
 func running(t *testing.T, args ...string) string {
+	address, _ := started(t, args...)
+	return address
+}
+
+// started is running that also returns the path of the admin's configuration.
+func started(t *testing.T, args ...string) (address, kubeconfig string) {
+	kubeconfig = filepath.Join(t.TempDir(), "admin")
 	ctx, cancel := context.WithCancel(context.Background())
 	read, write := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
 		done <- run(ctx, append(args, "--names", "kubernetes", "--data-dir", "", "--secure-port", "0",
-			"--kubeconfig", filepath.Join(t.TempDir(), "admin")), write)
+			"--kubeconfig", kubeconfig), write)
 		write.Close()
 	}()
 	t.Cleanup(func() {
@@ -43,12 +50,12 @@ func running(t *testing.T, args ...string) string {
 	})
 	lines := bufio.NewScanner(read)
 	require.True(t, lines.Scan(), "the server did not start")
-	address := strings.TrimPrefix(lines.Text(), "serving on ")
+	address = strings.TrimPrefix(lines.Text(), "serving on ")
 	go func() {
 		for lines.Scan() { // the rest is for people
 		}
 	}()
-	return address
+	return address, kubeconfig
 }
 
 // files writes files for flags.
