@@ -24,6 +24,9 @@ func (s *Server) readBody(r *request) ([]byte, error) {
 	if h.ContentLength == 0 {
 		return nil, nil
 	}
+	if e := h.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return nil, meta.Failure(http.StatusUnsupportedMediaType, meta.ReasonUnsupportedMediaType, "bodies encoded as %q are not read", e)
+	}
 	_ = r.patience.control.SetReadDeadline(time.Now().Add(s.limits.RequestTime))
 	body, err := io.ReadAll(http.MaxBytesReader(nil, h.Body, s.limits.Body))
 	var tooLong *http.MaxBytesError
@@ -65,6 +68,9 @@ func (s *Server) readObject(r *request, validation string) (*meta.Object, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkWidth(body, obj.Tree()); err != nil {
+		return nil, err
+	}
 	if err := checkKind(obj, v); err != nil {
 		return nil, err
 	}
@@ -93,6 +99,35 @@ func (s *Server) decode(v *registry.Version, format codec.Format, body []byte) (
 	}
 	tree, duplicates, err := codec.DecodeJSON(body, limits)
 	return meta.NewObject(tree), duplicates, err
+}
+
+// checkWidth refuses a body with too many entries in one place: recording who
+// owns them costs the square of their number.
+func (s *Server) checkWidth(body []byte, tree map[string]any) error {
+	if len(body) < 2*s.limits.Entries || width(tree) <= s.limits.Entries {
+		return nil
+	}
+	return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
+		"Request entity too large: limit is %d entries of one object or list", s.limits.Entries)
+}
+
+// width is the largest number of entries that an object or list has. The depth
+// was checked.
+func width(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, child := range v {
+			n = max(n, width(child))
+		}
+	case []any:
+		n = len(v)
+		for _, child := range v {
+			n = max(n, width(child))
+		}
+	}
+	return n
 }
 
 // decodeEnvelope decodes a protobuf object and the type around it.

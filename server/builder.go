@@ -103,6 +103,7 @@ type Builder struct {
 type Limits struct {
 	Body           int64         // bytes of a request body: 3 MiB
 	Depth          int           // nesting of JSON and YAML: 1000
+	Entries        int           // of one object or list in a body: 20,000
 	InFlight       int           // requests at a time, watches not counted: 600
 	Watches        int           // watches at a time: 100,000
 	RequestTime    time.Duration // of one request that is no watch: 60 s
@@ -129,6 +130,7 @@ func (l Limits) withDefaults() Limits {
 		l.Body = 3 << 20
 	}
 	def(&l.Depth, 1000)
+	def(&l.Entries, 20_000)
 	def(&l.InFlight, 600)
 	def(&l.Watches, 100_000)
 	def(&l.PatchOps, 10_000)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -258,4 +259,15 @@ func (w *watching) ended() []watched {
 		require.NoError(w.t, err)
 		list = append(list, e)
 	}
+}
+
+// rawURL is a URL whose path and query are taken as they are, escapes undone as
+// a listener would.
+func rawURL(path string) *url.URL {
+	u, err := url.ParseRequestURI(path)
+	if err != nil {
+		u = &url.URL{Path: path}
+	}
+	u.Scheme, u.Host = "http", "in-process"
+	return u
 }

@@ -95,8 +95,11 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, b
 func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (change, []string, error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
 	if kind == codec.JSONPatch {
-		_, duplicates, err := codec.DecodeValue(body, limits)
+		value, duplicates, err := codec.DecodeValue(body, limits)
 		if err != nil {
+			return nil, nil, err
+		}
+		if err := s.checkWidth(body, map[string]any{"": value}); err != nil {
 			return nil, nil, err
 		}
 		return func(live map[string]any) (map[string]any, error) {
@@ -105,6 +108,9 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (chan
 	}
 	patch, duplicates, err := codec.DecodeJSON(body, limits)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.checkWidth(body, patch); err != nil {
 		return nil, nil, err
 	}
 	return func(live map[string]any) (map[string]any, error) {
@@ -119,6 +125,10 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (chan
 // still of its schema, and the preconditions that the patch put into it.
 func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object) error {
 	v := r.bodyVersion()
+	unknown, faults := v.Conform(in)
+	if len(faults) > 0 {
+		return badPatch(v.Misfit(faults).Error())
+	}
 	if err := checkKind(in, v); err != nil {
 		return err
 	}
@@ -127,10 +137,6 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	}
 	if err := conditions(r, in, live); err != nil {
 		return err
-	}
-	unknown, faults := v.Conform(in)
-	if len(faults) > 0 {
-		return badPatch(v.Misfit(faults).Error())
 	}
 	return s.judgeFields(r, o.validation, unknown, nil, strictPatch)
 }
@@ -178,6 +184,9 @@ func sameIdentity(r *request, in *meta.Object) error {
 func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *write) error {
 	tree, duplicates, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
 	if err != nil {
+		return err
+	}
+	if err := s.checkWidth(body, tree); err != nil {
 		return err
 	}
 	patch := meta.NewObject(tree)

@@ -1,0 +1,95 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// TestHealth asks every endpoint in every form, of a server whose store and
+// whose own check fail at will.
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		var sick atomic.Bool
+		s := servertest.New(t, func(b *server.Builder) {
+			b.Storage = store
+			b.LivezGrace = time.Minute
+			b.Checks = map[string]func(context.Context) error{"mine": func(context.Context) error {
+				if sick.Load() {
+					return errors.New("secret reason")
+				}
+				return nil
+			}}
+		})
+		a := inProcess(t, s)
+		get := func(code int, path string) []string {
+			t.Helper()
+			got := a.do("GET", path, nil)
+			assert.Equal(t, code, got.code, "%s: %s", path, got.raw)
+			assert.NotContains(t, string(got.raw), "secret")
+			return strings.Split(strings.TrimSpace(string(got.raw)), "\n")
+		}
+		for _, e := range []string{"/livez", "/readyz", "/healthz"} {
+			assert.Equal(t, []string{"ok"}, get(200, e))
+			assert.Equal(t, []string{"ok"}, get(200, e+"/ping"))
+			assert.Equal(t, []string{"ok"}, get(200, e+"/storage"))
+			get(404, e+"/none")
+			lines := get(200, e+"?verbose")
+			for _, check := range []string{"ping", "log", "storage", "mine", "poststarthook/namespace"} {
+				assert.Contains(t, lines, "[+]"+check+" ok")
+			}
+			assert.Equal(t, e[1:]+" check passed", lines[len(lines)-1])
+			assert.Contains(t, get(200, e+"?verbose&exclude=storage&exclude=mine"), "[+]storage excluded: ok")
+			got := a.do("POST", e, nil)
+			assert.Equal(t, 405, got.code)
+		}
+
+		store.SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpRevision {
+				return faulty.Fault{Err: errors.New("secret reason")}
+			}
+			return faulty.Fault{}
+		})
+		assert.Equal(t, []string{"ok"}, get(200, "/livez"), "within the grace period")
+		assert.Contains(t, get(500, "/readyz"), "[-]storage failed: reason withheld")
+		assert.Contains(t, get(500, "/readyz/storage"), "[-]storage failed: reason withheld")
+		assert.Equal(t, []string{"ok"}, get(200, "/readyz/ping"))
+		assert.Equal(t, []string{"ok"}, get(200, "/readyz?exclude=storage"))
+		time.Sleep(time.Minute)
+		assert.Contains(t, get(500, "/livez"), "[-]storage failed: reason withheld")
+		get(500, "/livez/storage")
+
+		// A store that does not answer is a failed check, not a hanging one.
+		store.SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpRevision {
+				return faulty.Fault{Delay: time.Hour}
+			}
+			return faulty.Fault{}
+		})
+		begun := time.Now()
+		get(500, "/readyz")
+		assert.Less(t, time.Since(begun), 10*time.Second)
+
+		store.SetPlan(nil)
+		sick.Store(true)
+		assert.Contains(t, get(500, "/healthz?verbose"), "[-]mine failed: reason withheld")
+		get(500, "/livez/mine")
+		sick.Store(false)
+		s.Drain()
+		assert.Contains(t, get(500, "/readyz"), "[-]shutdown failed: reason withheld")
+		get(200, "/livez")
+		get(200, configMaps)
+	})
+}

@@ -1,0 +1,400 @@
+package server_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+)
+
+// quiet is a log handler that keeps what no request may cause: errors.
+type quiet struct {
+	mu     sync.Mutex
+	errors []string
+}
+
+func (q *quiet) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+func (q *quiet) WithAttrs([]slog.Attr) slog.Handler           { return q }
+func (q *quiet) WithGroup(string) slog.Handler                { return q }
+func (q *quiet) Handle(_ context.Context, r slog.Record) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool { text += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
+	q.errors = append(q.errors, text)
+	return nil
+}
+
+// take returns the errors since it was last asked.
+func (q *quiet) take() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := q.errors
+	q.errors = nil
+	return list
+}
+
+// newTough is a server whose log must stay free of errors.
+func newTough(t testing.TB, configure ...func(*server.Builder)) (*servertest.Server, *quiet) {
+	log := &quiet{}
+	s := servertest.New(t, append(configure, func(b *server.Builder) { b.Logger = slog.New(log) })...)
+	t.Cleanup(func() { assert.Empty(t, log.take(), "errors were logged") })
+	return s, log
+}
+
+// refused checks an answer to what is wrong: a 4xx Status.
+func refused(t testing.TB, got answer, what ...any) {
+	t.Helper()
+	about := fmt.Sprint(what...)
+	if len(about) > 200 {
+		about = about[:200]
+	}
+	assert.True(t, got.code >= 400 && got.code < 500, "%s: %d %.300s", about, got.code, got.raw)
+	if got.body == nil {
+		assert.Fail(t, "no Status", "%s: %d %.300q", about, got.code, got.raw)
+		return
+	}
+	assert.Equal(t, "Status", got.body["kind"], about)
+	assert.EqualValues(t, got.code, got.body["code"], about)
+	assert.Less(t, len(got.raw), 4<<20, about)
+}
+
+// rubbish are bodies that no verb takes.
+func rubbish() map[string]string {
+	deep := func(open, end string, n int) string {
+		return `{"metadata":{"name":"x"},"data":` + strings.Repeat(open, n) + "1" + strings.Repeat(end, n) + "}"
+	}
+	return map[string]string{
+		"cut":               `{"metadata":{"name":"x"`,
+		"trailing":          `{"metadata":{"name":"x"}} {}`,
+		"array":             `[1]`,
+		"number":            `7`,
+		"string":            `"x"`,
+		"true":              `true`,
+		"comma":             `{"a":1,}`,
+		"comment":           `{"a":1 /* no */}`,
+		"single quotes":     `{'a':1}`,
+		"NaN":               `{"data":{"a":NaN}}`,
+		"NUL":               "\x00\x00\x00",
+		"NUL in text":       "{\"metadata\":{\"name\":\"x\x00y\"}}",
+		"control character": "{\"metadata\":{\"name\":\"x\ny\"}}",
+		"bad escape":        `{"metadata":{"name":"\x41"}}`,
+		"not UTF-8":         "\xff\xfe{\"a\":1}",
+		"UTF-16":            "\xff\xfe{\x00}\x00",
+		"deep arrays":       deep("[", "]", 100_000),
+		"deep objects":      deep(`{"a":`, "}", 100_000),
+		"unclosed":          strings.Repeat("[", 1_000_000),
+		"unclosed objects":  strings.Repeat(`{"a":`, 300_000),
+		"wrong type":        `{"metadata":{"name":"x"},"data":[1,2]}`,
+		"wrong metadata":    `{"metadata":"x"}`,
+		"wrong name":        `{"metadata":{"name":{"a":1}}}`,
+		"wrong labels":      `{"metadata":{"name":"x","labels":{"a":{}}}}`,
+		"wrong kind":        `{"kind":"Secret","metadata":{"name":"x"}}`,
+		"wrong version":     `{"apiVersion":"v9","metadata":{"name":"x"}}`,
+		"kind of no string": `{"kind":7,"metadata":{"name":"x"}}`,
+		"huge number":       `{"metadata":{"name":"x","generation":1e999999}}`,
+		"YAML bomb":         "a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f]\nh: [*g,*g,*g,*g,*g,*g,*g,*g]\n",
+		"YAML cycle":        "a: &a\n  b: *a\n",
+		"YAML tag":          "a: !!python/object:os.system x\n",
+		"YAML tabs":         "a:\n\t- b\n",
+		"YAML keys":         "? [a, b]\n: c\n",
+		"YAML documents":    "a: b\n---\nc: d\n",
+		"protobuf garbage":  "k8s\x00" + strings.Repeat("\xff", 1000),
+		"protobuf length":   "k8s\x00\x12\xff\xff\xff\xff\x0f",
+		"protobuf groups":   "k8s\x00\x12\xd0\x0f" + strings.Repeat("\x0b", 2000),
+		"protobuf cut":      "k8s",
+		"protobuf encoding": "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x00\x1a\x04gzip",
+		"owners of numbers": `{"metadata":{"name":"x","ownerReferences":[1,2,3]}}`,
+		"many bad labels":   `{"metadata":{"name":"x","labels":{` + many(50_000, `"%d!":"!"`) + `}}}`,
+		"many items":        `{"metadata":{"name":"x"},"data":{` + many(50_000, `"k%d":""`) + `}}`,
+		"many owners":       `{"metadata":{"name":"x","ownerReferences":[` + many(4_000, `{"uid":"%d"}`) + `]}}`,
+		"many finalizers":   `{"metadata":{"name":"x","finalizers":[` + many(50_000, `"%d"`) + `]}}`,
+		"many entries":      `{"metadata":{"name":"x","managedFields":[` + many(5_000, `{"manager":"m%d"}`) + `]}}`,
+		"wild entries":      `{"metadata":{"name":"x","managedFields":[{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:a":` + strings.Repeat(`{"f:a":`, 900) + "{}" + strings.Repeat("}", 900) + `}}]}}`,
+	}
+}
+
+func many(n int, item string) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, item, i)
+	}
+	return b.String()
+}
+
+// TestHostileBodies sends every kind of rubbish to every verb as every media
+// type. Nothing is stored, nothing breaks.
+func TestHostileBodies(t *testing.T) {
+	s, _ := newTough(t)
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("x", "v", "1"))
+	version := a.must(200, "GET", configMaps+"/x", nil).version()
+	types := []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
+	patches := []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
+	for name, body := range rubbish() {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range []struct {
+				method, path string
+				types        []string
+			}{
+				{"POST", configMaps, types}, {"PUT", configMaps + "/x", types},
+				{"PATCH", configMaps + "/x?fieldManager=m", patches},
+				{"POST", "/apis/apps/v1/namespaces/default/deployments", types},
+				{"POST", "/api/v1/namespaces", types},
+			} {
+				for _, typ := range r.types {
+					got := a.do(r.method, r.path, body, "Content-Type", typ)
+					if got.code < 300 {
+						continue // some of it is fine in another language
+					}
+					refused(t, got, name, r.method, r.path, typ)
+				}
+			}
+			got := a.do("DELETE", configMaps+"/none", body)
+			refused(t, got, name, "DELETE")
+		})
+	}
+	for _, n := range a.must(200, "GET", configMaps, nil).names() {
+		assert.Equal(t, "x", n)
+	}
+	assert.GreaterOrEqual(t, number(t, a.must(200, "GET", configMaps+"/x", nil).version()), number(t, version))
+}
+
+// TestHostilePatches: patches that would grow or loop.
+func TestHostilePatches(t *testing.T) {
+	s, _ := newTough(t)
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("x", "v", "1"))
+	item := configMaps + "/x"
+	for _, c := range []struct{ typ, body string }{
+		{"application/json-patch+json", "[" + many(20_000, `{"op":"test","path":"/data/%d","value":1}`) + "]"},
+		{"application/json-patch+json", "[" + strings.TrimSuffix(strings.Repeat(`{"op":"copy","from":"/data","path":"/data/v"},`, 60), ",") + "]"},
+		{"application/json-patch+json", `[{"op":"add","path":"/data/v/-1","value":1}]`},
+		{"application/json-patch+json", `[{"op":"add","path":"` + strings.Repeat("/a", 10_000) + `","value":1}]`},
+		{"application/json-patch+json", `[{"op":"move","from":"/metadata","path":"/metadata/labels"}]`},
+		{"application/json-patch+json", `[{"op":"remove","path":""}]`},
+		{"application/json-patch+json", `[{"op":"replace","path":"","value":7}]`},
+		{"application/json-patch+json", `[{"op":"replace","path":"/metadata","value":7}]`},
+		{"application/json-patch+json", `[{"op":"remove","path":"/metadata"},{"op":"remove","path":"/kind"},{"op":"add","path":"/kind","value":[]}]`},
+		{"application/json-patch+json", `[{"op":"add","path":"/metadata/ownerReferences","value":[{}]},{"op":"add","path":"/metadata/ownerReferences/99999999999999999999","value":1}]`},
+		{"application/json-patch+json", `[{"op":"jump"}]`},
+		{"application/json-patch+json", `{}`},
+		{"application/json-patch+json", `[null]`},
+		{"application/merge-patch+json", `{"metadata":{"name":"y"}}`},
+		{"application/merge-patch+json", `{"metadata":{"namespace":"y"}}`},
+		{"application/merge-patch+json", `{"metadata":null,"kind":"Secret"}`},
+		{"application/merge-patch+json", `{"metadata":{"resourceVersion":7}}`},
+		{"application/merge-patch+json", `{"metadata":{"uid":"00000000-0000-0000-0000-000000000000"}}`},
+		{"application/strategic-merge-patch+json", `{"$patch":"explode"}`},
+		{"application/json-patch+json", `[{"op":"replace","path":"/metadata/name","value":7}]`},
+		{"application/strategic-merge-patch+json", `{"metadata":{"$retainKeys":"x","$deleteFromPrimitiveList/finalizers":7}}`},
+		{"application/apply-patch+yaml", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{}]}}`},
+		{"application/apply-patch+yaml", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"finalizers":["a/b","a/b"]}}`},
+		{"application/apply-patch+yaml", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"ownerReferences":[{},{}]}}`},
+		{"application/apply-patch+yaml", `{}`},
+		{"application/apply-patch+yaml", ``},
+		{"application/whatever", `{}`},
+		{"", `{}`},
+		{"application/merge-patch+json;charset=\"", `{}`},
+	} {
+		refused(t, a.do("PATCH", item+"?fieldManager=m", c.body, "Content-Type", c.typ), c.typ, c.body)
+	}
+	assert.Equal(t, "1", text(a.must(200, "GET", item, nil).body, "data", "v"))
+}
+
+// TestHostileSizes: what is over the limit is 413, and at the limit is not.
+func TestHostileSizes(t *testing.T) {
+	s, _ := newTough(t, func(b *server.Builder) { b.Limits.Body = 1 << 20 })
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("x"))
+	big := `{"metadata":{"name":"x"},"data":{"v":"` + strings.Repeat("x", 2<<20) + `"}}`
+	for _, r := range [][2]string{{"POST", configMaps}, {"PUT", configMaps + "/x"}, {"PATCH", configMaps + "/x"}, {"DELETE", configMaps + "/x"}} {
+		a.must(413, r[0], r[1], big)
+		a.must(413, r[0], r[1], io.MultiReader(strings.NewReader(big)))            // no length told
+		a.must(413, r[0], r[1], io.MultiReader(strings.NewReader("{"), endless{})) // nor an end
+	}
+	fits := `{"metadata":{"name":"y"}}`
+	a.must(201, "POST", configMaps, fits+strings.Repeat(" ", 1<<20-len(fits)))
+	a.must(413, "POST", configMaps, fits+strings.Repeat(" ", 1<<20-len(fits)+1))
+}
+
+// endless is a body without an end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
+}
+
+// TestHostileEncodings: compressed bodies are not understood and not unpacked.
+func TestHostileEncodings(t *testing.T) {
+	s, _ := newTough(t)
+	a := inProcess(t, s)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write([]byte(`{"metadata":{"name":"x"}}`))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	refused(t, a.do("POST", configMaps, packed.Bytes(), "Content-Encoding", "gzip"), "gzip")
+	refused(t, a.do("POST", configMaps, packed.Bytes(), "Content-Encoding", "br"), "br")
+	refused(t, a.do("POST", configMaps, `{"metadata":{"name":"x"}}`, "Content-Encoding", "gzip"), "gzip of nothing")
+	assert.Empty(t, a.must(200, "GET", configMaps, nil).names())
+}
+
+// TestHostileNames: names that paths, keys or files could take for something
+// else.
+func TestHostileNames(t *testing.T) {
+	s, _ := newTough(t)
+	a := inProcess(t, s)
+	for _, n := range []string{
+		"", ".", "..", "a/b", "../x", "a\x00b", "\x00", "A", "a b", "a%2fb", "é", "\u202e", "-a", "a-", strings.Repeat("a", 254),
+		strings.Repeat("a", 1<<20), "a\nb", "\xff", "a/", "/a", "a:b", "*", "a\\b", "~", "{}",
+	} {
+		for _, kind := range []string{"configmaps", "secrets", "serviceaccounts", "events"} {
+			refused(t, a.do("POST", "/api/v1/namespaces/default/"+kind, map[string]any{"metadata": map[string]any{"name": n}}), n)
+		}
+		refused(t, a.do("POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": n}}), n)
+		refused(t, a.do("POST", configMaps, map[string]any{"metadata": map[string]any{"name": "x", "namespace": n + "!"}}), n)
+		if n != "" && n != "a-" && len(n) < 200 && n != "~" {
+			got := a.do("POST", configMaps, map[string]any{"metadata": map[string]any{"generateName": n}})
+			if got.code != 201 {
+				refused(t, got, "generateName", n)
+			}
+		}
+	}
+	got := a.must(201, "POST", configMaps, map[string]any{"metadata": map[string]any{"generateName": strings.Repeat("a", 250)}})
+	assert.Len(t, text(got.body, "metadata", "name"), 63)
+}
+
+// TestHostilePaths: every odd path has an answer, and none of them a wrong one.
+func TestHostilePaths(t *testing.T) {
+	s, _ := newTough(t)
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("x"))
+	for _, path := range []string{
+		"//api/v1/namespaces", "/api//v1/namespaces", "/api/v1//namespaces", "/api/v1/./namespaces", "/api/v1/../v1/namespaces",
+		"/api/v1/namespaces/default/../default/configmaps", "/api/v1/namespaces/default/configmaps/%2e%2e", "/api/v1/namespaces/default/configmaps/x%00",
+		"/api/v1/namespaces/default/configmaps/x%2fy", "/api/v1/namespaces/default%2fnones", "/api/v1/namespaces/default/configmaps/%ff%fe",
+		"/api/v1/namespaces/%00/configmaps/x", "/api/v1/namespaces/default/configmaps/x/status", "/api/v1/namespaces/default/configmaps/x/y/z",
+		"/api/v1/namespaces/default/configmaps/" + strings.Repeat("a", 100_000), "/api/v1/" + strings.Repeat("a/", 10_000),
+		"/api/v1/namespaces/default/CONFIGMAPS", "/API/v1/namespaces", "/api/v1/configmap", "/api/v2/configmaps", "/apis/v1/configmaps",
+		"/apis//v1/configmaps", "/apis/apps/v1/", "/apis/apps", "/apis/none", "/apis/none/v1", "/apis/none/v1/things", "/api/v1/watch", "/api/v1/watch/",
+		"/api/v1/proxy/namespaces/default", "/api/v1/namespaces/default/namespaces/default", "/;/etc/passwd", "/openapi/v2/..", "/openapi/v3/apis/../../..",
+		"/livez/../readyz", "/livez/ping/", "/metrics/", "/version/", "/%", "/api/v1/namespaces/default/configmaps/y?%", "/debug/pprof",
+	} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "SPLICE"} {
+			r := &http.Request{Method: method, URL: rawURL(path), Header: http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}}}
+			if method != "GET" && method != "HEAD" {
+				r.Body = io.NopCloser(strings.NewReader("{}"))
+			}
+			res, err := a.client.Transport.RoundTrip(r)
+			require.NoError(t, err)
+			raw, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			assert.Less(t, res.StatusCode, 500, "%s %.100s: %.200s", method, path, raw)
+		}
+	}
+	assert.Equal(t, []string{"x"}, a.must(200, "GET", configMaps, nil).names())
+}
+
+// TestHostileQueries: parameters in masses and of any shape.
+func TestHostileQueries(t *testing.T) {
+	s, _ := newTough(t, quick)
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("x"))
+	for query, code := range map[string]int{
+		strings.Repeat("a=b&", 50_000):                                200,
+		strings.Repeat("limit=1&", 10_000):                            200,
+		"limit=9223372036854775807":                                   200,
+		"limit=9223372036854775808":                                   400,
+		"limit=-9223372036854775808":                                  200,
+		"limit=%00":                                                   400,
+		"limit=1e3":                                                   400,
+		"timeoutSeconds=9223372036854775807":                          200,
+		"timeoutSeconds=-1":                                           200,
+		"resourceVersion=%00":                                         400,
+		"resourceVersion=1%20":                                        400,
+		"resourceVersion=%2B1":                                        400,
+		"resourceVersion=0x1":                                         400,
+		"resourceVersion=1_0":                                         400,
+		"resourceVersion=00":                                          200,
+		"continue=" + strings.Repeat("A", 500_000):                    400,
+		"labelSelector=" + strings.Repeat("a,", 100_000):              400,
+		"labelSelector=" + strings.Repeat("a=b,", 50_000) + "c":       200,
+		"labelSelector=" + strings.Repeat("(", 100_000):               400,
+		"labelSelector=a+in+(" + strings.Repeat("b,", 100_000) + "c)": 200,
+		"labelSelector=%00":                                           400,
+		"labelSelector=%ff":                                           400,
+		"labelSelector=!":                                             400,
+		"labelSelector=a%3D%3D%3Db":                                   400,
+		"labelSelector=" + strings.Repeat("a", 400):                   400,
+		"fieldSelector=" + strings.Repeat("metadata.name=a,", 50_000): 400,
+		"fieldSelector=%00":                                           400,
+		"fieldSelector==":                                             400,
+		"fieldSelector=metadata.name":                                 400,
+		"fieldSelector=data.v%3D1":                                    400,
+		"pretty=%00":                                                  200,
+		"watch=false":                                                 200,
+		"resourceVersionMatch=%00&resourceVersion=1":                  422,
+		"%zz=1": 200,
+		"a;b":   200,
+	} {
+		got := a.do("GET", configMaps+"?"+query, nil)
+		if strings.HasPrefix(query, "labelSelector=a+in") || strings.Contains(query, "metadata.name=a,") || strings.HasPrefix(query, "labelSelector=a=b,") {
+			if got.code != 200 {
+				refused(t, got, query)
+			}
+			continue
+		}
+		assert.Equal(t, code, got.code, "%.80s: %.200s", query, got.raw)
+		if code >= 400 {
+			refused(t, got, query)
+		}
+	}
+	for _, q := range []string{"fieldManager=" + strings.Repeat("m", 129), "fieldManager=%00", "fieldManager=%ff", "fieldValidation=Never", "dryRun=none", "dryRun=All&dryRun=x"} {
+		refused(t, a.do("POST", configMaps+"?"+q, newConfigMap("y")), q)
+	}
+	refused(t, a.do("PATCH", configMaps+"/x?force=true", `{}`), "force")
+}
+
+// TestHostileHeaders: what negotiation, authentication and impersonation read.
+func TestHostileHeaders(t *testing.T) {
+	s, _ := newTough(t)
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("x"))
+	for _, h := range [][2]string{
+		{"Accept", strings.Repeat("application/json,", 50_000)}, {"Accept", strings.Repeat("text/html;q=0.1,", 50_000) + "application/json"},
+		{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io;" + strings.Repeat("a=b;", 50_000)}, {"Accept", "\x00"}, {"Accept", "*/*;q=\x7f"},
+		{"Accept", ";;;"}, {"Accept", "application/json;as=Nothing"}, {"Accept", "application/json;q=2"}, {"Accept", "image/png"}, {"Accept", ","},
+		{"User-Agent", strings.Repeat("u", 500_000)}, {"User-Agent", "\x00\xff/1"}, {"Impersonate-User", "\x00"}, {"Impersonate-Group", "x"},
+		{"Authorization", strings.Repeat("Bearer ", 10_000)}, {"Content-Length", "-1"}, {"If-None-Match", strings.Repeat(`"x",`, 10_000)}, {"Host", "\x00"},
+		{"X-Forwarded-For", strings.Repeat("1.1.1.1,", 10_000)}, {"Accept-Encoding", "gzip;q=nan,*;q=-1"}, {"Traceparent", "zz"},
+	} {
+		for _, path := range []string{configMaps, configMaps + "/x", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/version", "/metrics"} {
+			got := a.do("GET", path, nil, h[0], h[1])
+			assert.Less(t, got.code, 500, "%s %s: %.100q: %.200s", path, h[0], h[1], got.raw)
+		}
+		got := a.do("PATCH", configMaps+"/x", `{"data":{"a":"b"}}`, h[0], h[1])
+		assert.Less(t, got.code, 500, "%s: %.100q: %.200s", h[0], h[1], got.raw)
+	}
+	a.must(406, "GET", configMaps, nil, "Accept", "image/png")
+	a.must(415, "POST", configMaps, newConfigMap("y"), "Content-Type", "image/png")
+}
