@@ -17,6 +17,11 @@ type Loop struct {
 	// Types are the types whose changes the loop sees; nil: all stored types.
 	Types []meta.GroupResource
 
+	// Identity says that Observe asks only who objects are and whether they may
+	// go, which costs less: they have name, namespace, resourceVersion, uid,
+	// ownerReferences, finalizers and deletionTimestamp, and nothing else.
+	Identity bool
+
 	// Observe returns the keys that a change makes due. At start it sees every
 	// object as new; reset says that the whole state comes again. It is never
 	// called together with itself or with Reconcile.

@@ -412,6 +412,30 @@ func BenchmarkApplyConfigMap(b *testing.B) {
 	}
 }
 
+// deploymentBody has three containers with ten variables each; n is in one.
+func deploymentBody(n int) string {
+	var containers []string
+	for c := range 3 {
+		var env []string
+		for e := range 10 {
+			env = append(env, fmt.Sprintf(`{"name":"VAR_%d","value":"%d"}`, e, n*(1-min(1, c+e))))
+		}
+		containers = append(containers, fmt.Sprintf(`{"name":"c%d","image":"example.com/image:%d","ports":[{"containerPort":80%d}],`+
+			`"resources":{"requests":{"cpu":"100m","memory":"64Mi"}},"env":[%s]}`, c, c, c, strings.Join(env, ",")))
+	}
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":3,"selector":{"matchLabels":{"app":"a"}},`+
+		`"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[%s]}}}}`, strings.Join(containers, ","))
+}
+
+func BenchmarkApplyDeployment(b *testing.B) {
+	s := servertest.New(b)
+	n := 0
+	for b.Loop() {
+		n++
+		applyOne(b, s, "/apis/apps/v1/namespaces/default/deployments/a", deploymentBody(n))
+	}
+}
+
 func applyOne(b testing.TB, s *servertest.Server, path, body string) {
 	b.Helper()
 	r, _ := http.NewRequest(http.MethodPatch, s.Host()+path+"?fieldManager=bench", bytes.NewReader([]byte(body)))

@@ -17,8 +17,9 @@ var eventsResource = meta.GroupResource{Resource: "events"}
 // "namespace/name".
 func expiryLoop() Loop {
 	return Loop{
-		Name:  "event-expiry",
-		Types: []meta.GroupResource{eventsResource},
+		Name:     "event-expiry",
+		Types:    []meta.GroupResource{eventsResource},
+		Identity: true,
 		Observe: func(c registry.Change) []string {
 			if c.Object == nil {
 				return nil

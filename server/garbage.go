@@ -18,7 +18,7 @@ const danglingGrace = 3 * time.Second
 // propagation policies Foreground and Orphan. Its keys are uids.
 func garbageLoop() Loop {
 	g := &graph{nodes: map[string]*node{}, dependents: map[string]map[string]bool{}, gone: map[string]bool{}}
-	return Loop{Name: "garbage-collector", Forget: g.forget, Observe: g.observe, Reconcile: g.reconcile}
+	return Loop{Name: "garbage-collector", Identity: true, Forget: g.forget, Observe: g.observe, Reconcile: g.reconcile}
 }
 
 // graph knows who owns whom, by uid.

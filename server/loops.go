@@ -10,6 +10,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
 )
 
 // Loop is a background loop, see registry.Loop.
@@ -91,7 +92,7 @@ func (s *Server) Settle(ctx context.Context) error {
 type runner struct {
 	server *Server
 	loop   Loop
-	feed   registry.Feed
+	feed   *watch.Feed
 
 	mu       sync.Mutex // guards the rest
 	due      map[string]time.Time
@@ -103,8 +104,12 @@ type runner struct {
 }
 
 func newRunner(s *Server, l Loop) *runner {
+	feed := s.hub.Feed
+	if l.Identity {
+		feed = s.hub.IdentityFeed
+	}
 	return &runner{
-		server: s, loop: l, feed: s.hub.Feed(l.Types...), busy: true,
+		server: s, loop: l, feed: feed(l.Types...), busy: true,
 		due: map[string]time.Time{}, retry: map[string]time.Duration{}, progress: make(chan struct{}),
 	}
 }
@@ -128,14 +133,14 @@ func (r *runner) run(ctx context.Context) {
 
 // pull lets the loop see what changed.
 func (r *runner) pull() {
-	changes, reset := r.feed.Pull()
+	changes, reset := r.feed.Changes()
 	if reset && r.loop.Forget != nil {
 		r.loop.Forget()
 	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range changes {
+	for c := range changes {
 		for _, k := range r.loop.Observe(c) {
 			r.due[k] = now
 			delete(r.retry, k)

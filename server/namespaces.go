@@ -29,7 +29,7 @@ func (s *Server) namespaceLoop() Loop {
 	m := &mortality{terminating: map[string]bool{}, gone: map[string]time.Time{}}
 	finalizer := s.names.Wire(names.NamespaceFinalizer)
 	return Loop{
-		Name: "namespace", Forget: m.forget, Observe: m.observe,
+		Name: "namespace", Identity: true, Forget: m.forget, Observe: m.observe,
 		Reconcile: func(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
 			ns, err := cl.Get(ctx, namespacesResource, meta.Key{Name: name})
 			switch _, gone := m.gone[name]; {

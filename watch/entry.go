@@ -23,6 +23,7 @@ type Entry struct {
 	forms    atomic.Pointer[form]
 	budget   *formBudget // nil: the entry is in no cache
 	object   atomic.Pointer[weak.Pointer[meta.Object]]
+	slim     atomic.Pointer[weak.Pointer[meta.Object]] // see identity
 }
 
 // body is the JSON text, with (spliced) or without its resourceVersion. Only one
@@ -129,6 +130,44 @@ func (e *Entry) Decode() *meta.Object {
 		o.SetResourceVersion(strconv.FormatInt(int64(e.revision), 10))
 	}
 	return o
+}
+
+// identity returns an object with what isIdentity names and nothing else. It is
+// for those who look at every object: the rest is skipped, not decoded. It is
+// shared like Object.
+func (e *Entry) identity() *meta.Object {
+	kept := e.slim.Load()
+	if kept != nil {
+		if o := kept.Value(); o != nil {
+			return o
+		}
+	}
+	k := e.Key()
+	m := map[string]any{"name": k.Name}
+	if k.Namespace != "" {
+		m["namespace"] = k.Namespace
+	}
+	eachField(findField(e.body.Load().bytes, "metadata"), func(key, value []byte) bool {
+		if isIdentity(key) {
+			if v, _, err := codec.DecodeValue(value, codec.Limits{}); err == nil {
+				m[unquote(key)] = v
+			}
+		}
+		return true
+	})
+	if e.revision != 0 {
+		m["resourceVersion"] = strconv.FormatInt(int64(e.revision), 10)
+	}
+	o := meta.NewObject(map[string]any{"metadata": m})
+	w := weak.Make(o)
+	e.slim.CompareAndSwap(kept, &w)
+	return o
+}
+
+// isIdentity says which fields of metadata make out who an object is and whether
+// it may go, beside its name, namespace and resourceVersion.
+func isIdentity(key []byte) bool {
+	return keyIs(key, "uid") || keyIs(key, "ownerReferences") || keyIs(key, "finalizers") || keyIs(key, "deletionTimestamp")
 }
 
 // Label returns the value of a label, and whether it is there.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,9 +16,18 @@ import (
 type Feed struct {
 	hub      *Hub
 	types    []meta.GroupResource // none: all
+	identity bool
 	parts    map[*Cache]*Cursor
-	held     []registry.Change // read already, newer than revision
+	held     []found // read already, newer than revision
 	revision storage.Revision
+}
+
+// found is a change whose objects are not decoded yet.
+type found struct {
+	cache    *Cache
+	key      string
+	revision storage.Revision
+	old, new *Entry // nil: not there
 }
 
 var _ registry.Feed = (*Feed)(nil)
@@ -34,15 +44,44 @@ func (h *Hub) Feed(types ...meta.GroupResource) *Feed {
 	return &Feed{hub: h, types: types, parts: make(map[*Cache]*Cursor)}
 }
 
+// IdentityFeed is Feed for a reader that asks who objects are and whether they may
+// go: they have name, namespace, resourceVersion, uid, ownerReferences, finalizers
+// and deletionTimestamp, and nothing else.
+func (h *Hub) IdentityFeed(types ...meta.GroupResource) *Feed {
+	f := h.Feed(types...)
+	f.identity = true
+	return f
+}
+
 // Pull implements registry.Feed. Changes are in revision order, after a reset in
 // that of types and keys. They go on after Hub.Drop.
 func (f *Feed) Pull() (changes []registry.Change, reset bool) {
+	all, reset := f.Changes()
+	return slices.Collect(all), reset
+}
+
+// Changes is Pull for a reader that looks at one change at a time: no more than
+// that one is decoded. The sequence can be read once.
+func (f *Feed) Changes() (changes iter.Seq[registry.Change], reset bool) {
+	list, reset := f.collect()
+	return func(yield func(registry.Change) bool) {
+		for i := range list {
+			c := f.change(list[i])
+			list[i] = found{}
+			if !yield(c) {
+				return
+			}
+		}
+	}, reset
+}
+
+func (f *Feed) collect() (list []found, reset bool) {
 	upTo := f.hub.Revision()
-	changes, f.held = f.held, nil
+	list, f.held = f.held, nil
 	for _, c := range f.caches() {
 		cur := f.parts[c]
 		if cur == nil {
-			changes = append(changes, f.begin(c)...)
+			list = append(list, f.begin(c)...)
 			continue
 		}
 		for {
@@ -57,52 +96,56 @@ func (f *Feed) Pull() (changes []registry.Change, reset bool) {
 				break
 			}
 			for _, r := range records {
-				changes = append(changes, change(c, r))
+				list = append(list, found{c, r.key(), r.revision, r.old, r.new})
 			}
 		}
 	}
-	slices.SortStableFunc(changes, func(a, b registry.Change) int { return int(a.Revision - b.Revision) })
-	n := len(changes)
-	for n > 0 && changes[n-1].Revision > upTo {
+	slices.SortStableFunc(list, func(a, b found) int { return int(a.revision - b.revision) })
+	n := len(list)
+	for n > 0 && list[n-1].revision > upTo {
 		n--
 	}
-	f.held = slices.Clone(changes[n:])
+	f.held = slices.Clone(list[n:])
 	f.revision = max(f.revision, upTo)
-	return changes[:n:n], false
+	return list[:n:n], false
 }
 
 // begin returns the current objects of a type and sets the cursor after them.
-func (f *Feed) begin(c *Cache) []registry.Change {
+func (f *Feed) begin(c *Cache) []found {
 	entries, cur := c.WatchFrom(Query{})
 	f.parts[c] = cur
-	changes := make([]registry.Change, len(entries))
+	list := make([]found, len(entries))
 	for i, e := range entries {
-		changes[i] = registry.Change{Resource: c.resource, Key: e.Key(), Object: e.Object(), Revision: e.revision}
+		list[i] = found{cache: c, key: e.key, revision: e.revision, new: e}
 	}
-	return changes
+	return list
 }
 
 // restart forgets all positions and returns the whole current state.
-func (f *Feed) restart() []registry.Change {
+func (f *Feed) restart() []found {
 	clear(f.parts)
 	f.held = nil
 	upTo := f.hub.Revision()
-	var changes []registry.Change
+	var list []found
 	for _, c := range f.caches() {
-		changes = append(changes, f.begin(c)...)
+		list = append(list, f.begin(c)...)
 	}
 	f.revision = max(f.revision, upTo)
-	return changes
+	return list
 }
 
-func change(c *Cache, r *record) registry.Change {
-	namespace, name, _ := strings.Cut(r.key(), "/")
-	ch := registry.Change{Resource: c.resource, Key: meta.Key{Namespace: namespace, Name: name}, Revision: r.revision}
-	if r.old != nil {
-		ch.Old = r.old.Object()
+func (f *Feed) change(c found) registry.Change {
+	namespace, name, _ := strings.Cut(c.key, "/")
+	ch := registry.Change{Resource: c.cache.resource, Key: meta.Key{Namespace: namespace, Name: name}, Revision: c.revision}
+	decode := (*Entry).Object
+	if f.identity {
+		decode = (*Entry).identity
 	}
-	if r.new != nil {
-		ch.Object = r.new.Object()
+	if c.old != nil {
+		ch.Old = decode(c.old)
+	}
+	if c.new != nil {
+		ch.Object = decode(c.new)
 	}
 	return ch
 }
@@ -148,7 +191,7 @@ func (f *Feed) caches() []*Cache {
 
 // ready reports whether Pull would return something.
 func (f *Feed) ready() bool {
-	if len(f.held) > 0 && f.held[0].Revision <= f.hub.Revision() {
+	if len(f.held) > 0 && f.held[0].revision <= f.hub.Revision() {
 		return true
 	}
 	for _, c := range f.caches() {

@@ -123,3 +123,33 @@ func TestFeedWaitInABubble(t *testing.T) {
 		require.NoError(t, store.Close())
 	})
 }
+
+func TestIdentityFeed(t *testing.T) {
+	w := newWorld(t, Options{})
+	f := w.hub.IdentityFeed(things)
+	defer f.Close()
+	key := things.String() + "/a/x"
+	stored := `{"kind":"Thing","metadata":{"name":"x","namespace":"a","uid":"u","finalizers":["f"],"labels":{"a":"b"},"deletionTimestamp":"2024-01-02T03:04:05Z","ownerReferences":[{"uid":"o","blockOwnerDeletion":true}]},"spec":{"value":"1"}}`
+	rev, err := w.store.Commit(t.Context(), storage.Write{Key: key, Value: []byte(stored), Expect: 0})
+	require.NoError(t, err)
+	require.NoError(t, w.hub.Wait(t.Context(), rev))
+	changes, reset := f.Changes()
+	assert.False(t, reset)
+	var seen []registry.Change
+	for c := range changes {
+		seen = append(seen, c)
+	}
+	require.Len(t, seen, 1)
+	assert.Equal(t, map[string]any{"metadata": map[string]any{
+		"name": "x", "namespace": "a", "uid": "u", "resourceVersion": fmt.Sprint(rev), "finalizers": []any{"f"},
+		"deletionTimestamp": "2024-01-02T03:04:05Z",
+		"ownerReferences":   []any{map[string]any{"uid": "o", "blockOwnerDeletion": true}},
+	}}, seen[0].Object.Tree())
+	assert.Nil(t, seen[0].Old)
+
+	w.delete(things, "a/x")
+	gone, _ := f.Pull()
+	require.Len(t, gone, 1)
+	assert.Nil(t, gone[0].Object)
+	assert.Equal(t, "u", gone[0].Old.UID())
+}

@@ -69,10 +69,12 @@ func Signer(p names.Profile, now func() time.Time) registry.Loop {
 	}
 	info := meta.Key{Namespace: p.SystemNamespace("public"), Name: names.ClusterInfo}
 	return registry.Loop{
-		Name:  "bootstrap-signer",
-		Types: []meta.GroupResource{secretType, configMapType},
+		Name:     "bootstrap-signer",
+		Types:    []meta.GroupResource{secretType, configMapType},
+		Identity: true,
 		Observe: func(c registry.Change) []string {
-			if c.Resource == configMapType && c.Key == info || c.Resource == secretType && (isToken(c.Old, p) || isToken(c.Object, p)) {
+			token := c.Key.Namespace == p.SystemNamespace("system") && strings.HasPrefix(c.Key.Name, NamePrefix)
+			if c.Resource == configMapType && c.Key == info || c.Resource == secretType && token {
 				return []string{info.Name}
 			}
 			return nil

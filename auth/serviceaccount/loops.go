@@ -61,8 +61,9 @@ func RootCA(p names.Profile, authorities []byte) registry.Loop {
 // keys are namespaces.
 func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ctx context.Context, c registry.Client, namespace string) error) registry.Loop {
 	return registry.Loop{
-		Name:  loop,
-		Types: []meta.GroupResource{namespaceType, r},
+		Name:     loop,
+		Types:    []meta.GroupResource{namespaceType, r},
+		Identity: true,
 		Observe: func(c registry.Change) []string {
 			switch {
 			case c.Resource == namespaceType && c.Object != nil:

@@ -37,6 +37,13 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return json.Marshal(FormatTime(t.Time))
 }
 
+// UnmarshalText reads RFC 3339.
+func (t *Time) UnmarshalText(b []byte) error {
+	v, err := parseText(string(b))
+	t.Time = v.Truncate(time.Second)
+	return err
+}
+
 // UnmarshalJSON reads RFC 3339 or null.
 func (t *Time) UnmarshalJSON(b []byte) (err error) {
 	t.Time, err = parseTime(b)
@@ -50,6 +57,13 @@ func (t MicroTime) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(FormatMicroTime(t.Time))
+}
+
+// UnmarshalText reads RFC 3339 with any number of fractional digits.
+func (t *MicroTime) UnmarshalText(b []byte) error {
+	v, err := parseText(string(b))
+	t.Time = v.Truncate(time.Microsecond)
+	return err
 }
 
 // UnmarshalJSON reads RFC 3339 with any number of fractional digits, or null.
@@ -70,6 +84,10 @@ func parseTime(b []byte) (time.Time, error) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return time.Time{}, fmt.Errorf("a time is a string: %w", err)
 	}
+	return parseText(s)
+}
+
+func parseText(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("not an RFC 3339 time: %q", s)

@@ -160,6 +160,9 @@ func (p *plan) decodeForm(v any, dst reflect.Value) error {
 		}
 		dst.Set(reflect.ValueOf(meta.Fields{Raw: json.RawMessage(raw)}))
 	case planJSON:
+		if readKnown(v, dst.Addr().Interface()) {
+			return nil
+		}
 		return decodeJSON(v, dst)
 	case planTime:
 		t, err := time.Parse(time.RFC3339, s)

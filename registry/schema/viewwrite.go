@@ -173,7 +173,11 @@ func (p *plan) encodeForm(src reflect.Value) (any, error) {
 			return v, nil
 		}
 	}
-	return viaJSON(methods(src))
+	v := methods(src)
+	if known, ok := writeKnown(v); ok {
+		return known, nil
+	}
+	return viaJSON(v)
 }
 
 // methods returns the value with all its methods, also those of its pointer.

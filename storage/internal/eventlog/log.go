@@ -160,6 +160,19 @@ func (l *Log) Between(after, last storage.Revision) ([][]storage.Event, bool) {
 	return runs, true
 }
 
+// At returns the event of a revision, if it is not forgotten.
+func (l *Log) At(rev storage.Revision) (storage.Event, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := l.find(rev - 1); i < len(l.chunks) {
+		events := l.chunks[i].events
+		if j := index(events, rev-1); events[j].Revision == rev {
+			return events[j], true
+		}
+	}
+	return storage.Event{}, false
+}
+
 // find returns the place of the first chunk that holds an event after the revision.
 func (l *Log) find(after storage.Revision) int {
 	return sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].last() > after })

@@ -112,3 +112,17 @@ func TestNextWaits(t *testing.T) {
 		require.ErrorIs(t, (<-closed).err, storage.ErrClosed)
 	})
 }
+
+func TestAt(t *testing.T) {
+	l := New(10, Limits{Events: 40})
+	for i := range storage.Revision(100) {
+		l.Append(time.Now(), event(11+i*3))
+	}
+	for revision := range storage.Revision(320) {
+		e, ok := l.At(revision)
+		require.Equal(t, revision > l.Floor() && revision <= 308 && (revision-11)%3 == 0, ok, revision)
+		if ok {
+			require.Equal(t, event(revision), e)
+		}
+	}
+}
