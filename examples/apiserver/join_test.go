@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestJoin is a machine that knows an address and a token, and ends with a
+// certificate of its own: it reads cluster-info from a server that it does not
+// trust yet, verifies it by the token, trusts the authority in it, asks for a
+// node's certificate and connects with that.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	f := files{t, t.TempDir()}
+	ca, caKey, err := newAuthority()
+	require.NoError(t, err)
+	serving, servingKey, err := ca.issue(loopback())
+	require.NoError(t, err)
+	server := running(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
+		"--tls-cert-file", f.put("tls.pem", string(serving)), "--tls-private-key-file", f.put("tls.key", string(servingKey)),
+		"--client-ca-file", f.put("ca.pem", string(ca.pem)), "--root-ca-file", f.put("root.pem", string(ca.pem)),
+		"--cluster-signing-cert-file", f.put("sign.pem", string(ca.pem)), "--cluster-signing-key-file", f.put("sign.key", string(caKey)),
+		"--enable-bootstrap-token-auth", "--controllers", "*,bootstrapsigner,tokencleaner")
+	const id, secret = "abcdef", "0123456789abcdef"
+	prepareJoin(t, server, ca.pem, id, secret)
+
+	trusted := verifiedAuthority(t, server, id, secret)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(trusted))
+	node := joining{t, server, pool}
+	key, csr := request(t, pkix.Name{CommonName: "system:node:n1", Organization: []string{"system:nodes"}})
+	requests := "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+	body := fmt.Sprintf(`{"metadata":{"name":"n1"},"spec":{"request":%q,"signerName":"kubernetes.io/kube-apiserver-client-kubelet",
+		"usages":["key encipherment","digital signature","client auth"]}}`, base64.StdEncoding.EncodeToString(csr))
+	code, answer := node.ask(nil, "POST", requests, id+"."+secret, body)
+	require.Equal(t, 201, code, answer)
+	var issued []byte
+	require.Eventually(t, func() bool { // nobody approves by hand: the loops do
+		_, answer = node.ask(nil, "GET", requests+"/n1", id+"."+secret, "")
+		status, _ := answer["status"].(map[string]any)
+		text, _ := status["certificate"].(string)
+		issued, err = base64.StdEncoding.DecodeString(text)
+		return err == nil && len(issued) > 0
+	}, 20*time.Second, 20*time.Millisecond, "%v", answer)
+	pair, err := tls.X509KeyPair(issued, key)
+	require.NoError(t, err)
+	code, answer = node.ask(&pair, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "", "{}")
+	require.Equal(t, 201, code, answer)
+	assert.Equal(t, "system:node:n1", answer["status"].(map[string]any)["userInfo"].(map[string]any)["username"])
+	code, _ = node.ask(&pair, "GET", "/api/v1/namespaces/kube-system/secrets/bootstrap-token-"+id, "", "")
+	assert.Equal(t, 403, code, "a node sees the secrets of its pods alone")
+	code, _ = node.ask(&pair, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1", "", "")
+	assert.Equal(t, 200, code)
+
+	// A token past its time opens nothing and is cleaned away.
+	code, answer = ask(t, nil, "PATCH", server+"/api/v1/namespaces/kube-system/secrets/bootstrap-token-"+id, "admin-token",
+		`{"stringData":{"expiration":"2001-01-01T00:00:00Z"}}`, "Content-Type", "application/merge-patch+json")
+	require.Equal(t, 200, code, answer)
+	code, _ = node.ask(nil, "GET", requests+"/n1", id+"."+secret, "")
+	assert.Equal(t, 401, code)
+	require.Eventually(t, func() bool {
+		code, _ := ask(t, nil, "GET", server+"/api/v1/namespaces/kube-system/secrets/bootstrap-token-"+id, "admin-token", "")
+		_, info := ask(t, nil, "GET", server+"/api/v1/namespaces/kube-public/configmaps/cluster-info", "", "")
+		data, _ := info["data"].(map[string]any)
+		return code == 404 && data["kubeconfig"] != nil && data["jws-kubeconfig-"+id] == nil
+	}, 20*time.Second, 20*time.Millisecond)
+}
+
+func loopback() *x509.Certificate {
+	return &x509.Certificate{Subject: pkix.Name{CommonName: "apiserver"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+}
+
+// prepareJoin does what an administrator does once: the token, the document,
+// and who may read and ask for what.
+func prepareJoin(t *testing.T, server string, ca []byte, id, secret string) {
+	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
+		server, base64.StdEncoding.EncodeToString(ca))
+	text, err := json.Marshal(config)
+	require.NoError(t, err)
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+	for _, step := range [][2]string{
+		{"/api/v1/namespaces/kube-system/secrets", `{"type":"bootstrap.kubernetes.io/token","metadata":{"name":"bootstrap-token-` + id + `"},"stringData":{
+			"token-id":"` + id + `","token-secret":"` + secret + `","usage-bootstrap-authentication":"true","usage-bootstrap-signing":"true",
+			"auth-extra-groups":"system:bootstrappers:joining"}}`},
+		{"/api/v1/namespaces/kube-public/configmaps", `{"metadata":{"name":"cluster-info"},"data":{"kubeconfig":` + string(text) + `}}`},
+		{rbac + "namespaces/kube-public/roles", `{"metadata":{"name":"info"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["cluster-info"],"verbs":["get"]}]}`},
+		{rbac + "namespaces/kube-public/rolebindings", `{"metadata":{"name":"info"},"roleRef":{"kind":"Role","name":"info","apiGroup":"rbac.authorization.k8s.io"},
+			"subjects":[{"kind":"Group","name":"system:unauthenticated","apiGroup":"rbac.authorization.k8s.io"}]}`},
+		{rbac + "clusterrolebindings", `{"metadata":{"name":"ask"},"roleRef":{"kind":"ClusterRole","name":"system:node-bootstrapper","apiGroup":"rbac.authorization.k8s.io"},
+			"subjects":[{"kind":"Group","name":"system:bootstrappers:joining","apiGroup":"rbac.authorization.k8s.io"}]}`},
+		{rbac + "clusterrolebindings", `{"metadata":{"name":"approve"},"roleRef":{"kind":"ClusterRole","name":"system:certificates.k8s.io:certificatesigningrequests:nodeclient","apiGroup":"rbac.authorization.k8s.io"},
+			"subjects":[{"kind":"Group","name":"system:bootstrappers:joining","apiGroup":"rbac.authorization.k8s.io"}]}`},
+	} {
+		code, answer := ask(t, nil, "POST", server+step[0], "admin-token", step[1])
+		require.Equal(t, 201, code, answer)
+	}
+}
+
+// verifiedAuthority reads cluster-info as anybody and returns the authority in
+// it once its signature is right. It computes the signature by itself.
+func verifiedAuthority(t *testing.T, server, id, secret string) []byte {
+	var document, signature string
+	require.Eventually(t, func() bool {
+		code, answer := ask(t, nil, "GET", server+"/api/v1/namespaces/kube-public/configmaps/cluster-info", "", "")
+		data, _ := answer["data"].(map[string]any)
+		document, _ = data["kubeconfig"].(string)
+		signature, _ = data["jws-kubeconfig-"+id].(string)
+		return code == 200 && signature != ""
+	}, 20*time.Second, 20*time.Millisecond)
+	parts := strings.Split(signature, ".")
+	require.Len(t, parts, 3)
+	require.Empty(t, parts[1], "the payload is left out")
+	header, err := base64.RawURLEncoding.DecodeString(parts[0])
+	require.NoError(t, err)
+	require.JSONEq(t, `{"alg":"HS256","kid":"`+id+`"}`, string(header))
+	sum := hmac.New(sha256.New, []byte(id+"."+secret))
+	io.WriteString(sum, parts[0]+"."+base64.RawURLEncoding.EncodeToString([]byte(document)))
+	require.Equal(t, base64.RawURLEncoding.EncodeToString(sum.Sum(nil)), parts[2])
+	_, rest, found := strings.Cut(document, "certificate-authority-data: ")
+	require.True(t, found)
+	ca, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
+	require.NoError(t, err)
+	return ca
+}
+
+// joining is a machine that trusts the authority that it found.
+type joining struct {
+	*testing.T
+	server string
+	trusts *x509.CertPool
+}
+
+func (j joining) ask(cert *tls.Certificate, method, path, token, body string) (int, map[string]any) {
+	config := &tls.Config{RootCAs: j.trusts}
+	if cert != nil {
+		config.Certificates = []tls.Certificate{*cert}
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequest(method, j.server+path, bytes.NewReader([]byte(body)))
+	require.NoError(j, err)
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := client.Do(r)
+	require.NoError(j, err)
+	defer resp.Body.Close()
+	answer := map[string]any{}
+	require.NoError(j, json.NewDecoder(resp.Body).Decode(&answer))
+	return resp.StatusCode, answer
+}
