@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/badgerstore"
 )
@@ -113,7 +115,12 @@ func fill(b testing.TB, s *servertest.Server, n int) {
 
 func fetch(b testing.TB, s *servertest.Server, path string) []byte {
 	b.Helper()
-	res, err := s.Client().Get(s.Host() + path)
+	return fetchAs(b, s.Client(), s, path)
+}
+
+func fetchAs(b testing.TB, c *http.Client, s *servertest.Server, path string) []byte {
+	b.Helper()
+	res, err := c.Get(s.Host() + path)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -159,6 +166,49 @@ func BenchmarkGet(b *testing.B) {
 	fill(b, s, 1)
 	const path = "/api/v1/namespaces/default/configmaps/c000000"
 	newPair(b, s, echo(fetch(b, s, path))).compare(b, path)
+}
+
+// BenchmarkGetFullChain is a GET through the usual access control: a user of
+// the token file, whom one of 1000 bindings of RBAC allows it.
+func BenchmarkGetFullChain(b *testing.B) {
+	users, err := tokenfile.Parse(strings.NewReader("alice,alice,1,devs\nroot,root,2,system:masters\n"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := servertest.New(b, func(sb *server.Builder) {
+		sb.Authorizer = nil
+		if err := access.Setup(sb, access.Config{Methods: []auth.Authenticator{users}}); err != nil {
+			b.Fatal(err)
+		}
+	})
+	root := &http.Client{Transport: bearer{s.Transport(), "root"}}
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+	post(b, root, s.Host()+rbac+"clusterroles", `{"metadata":{"name":"reader"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"]}]}`)
+	for i := range 1000 {
+		user := fmt.Sprintf("user%d", i)
+		if i == 500 {
+			user = "alice"
+		}
+		post(b, root, s.Host()+rbac+"namespaces/default/rolebindings", fmt.Sprintf(`{"metadata":{"name":"b%d"},
+			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},
+			"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":%q}]}`, i, user))
+	}
+	post(b, root, s.Host()+"/api/v1/namespaces/default/configmaps", configMap("c000000", 1024))
+	p := newPair(b, s, echo(fetchAs(b, root, s, "/api/v1/namespaces/default/configmaps/c000000")))
+	p.client.Transport = bearer{p.client.Transport, "alice"}
+	p.compare(b, "/api/v1/namespaces/default/configmaps/c000000")
+}
+
+// bearer adds a token to every request.
+type bearer struct {
+	next  http.RoundTripper
+	token string
+}
+
+func (t bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+t.token)
+	return t.next.RoundTrip(r)
 }
 
 func BenchmarkList10k(b *testing.B) {
