@@ -23,8 +23,8 @@ type Loop struct {
 	Identity bool
 
 	// Observe returns the keys that a change makes due. At start it sees every
-	// object as new; reset says that the whole state comes again. It is never
-	// called together with itself or with Reconcile.
+	// object as new, and again after Forget. It is never called together with
+	// itself or with Reconcile.
 	Observe func(c Change) []string
 
 	// Forget drops what Observe remembers, before the whole state comes again.

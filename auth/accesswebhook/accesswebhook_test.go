@@ -143,3 +143,18 @@ func TestFailurePolicy(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+func ExampleNew() {
+	s := httptest.NewServer(&remote{text: answer("v1", `{"allowed":true,"reason":"alice is on call"}`)})
+	defer s.Close()
+	f, _ := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
+	r, _ := f.Current()
+	a, err := accesswebhook.New(accesswebhook.Config{Remote: r, Names: names.Kubernetes, OnFailure: auth.Deny})
+	if err != nil {
+		panic(err)
+	}
+	defer a.Close()
+	d, reason, err := a.Authorize(context.Background(), auth.Action{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods", Version: "v1"})
+	fmt.Println(d == auth.Allow, reason, err)
+	// Output: true alice is on call <nil>
+}

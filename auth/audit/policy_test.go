@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -119,4 +120,26 @@ func FuzzParsePolicy(f *testing.F) {
 			p.Level(auth.Action{Verb: "get", Path: "/x"})
 		}
 	})
+}
+
+func ExampleParsePolicy() {
+	p, err := audit.ParsePolicy([]byte(`
+apiVersion: audit.k8s.io/v1
+kind: Policy
+rules:
+- level: Metadata # never the content
+  resources: [{resources: [secrets, configmaps]}]
+- level: Request
+  verbs: [create, update, patch, delete]
+`), names.Kubernetes)
+	if err != nil {
+		panic(err)
+	}
+	for _, a := range []auth.Action{{Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "pods"}, {Verb: "get", Resource: "pods"}} {
+		fmt.Println(a.Verb, a.Resource, p.Level(a))
+	}
+	// Output:
+	// create secrets Metadata
+	// create pods Request
+	// get pods None
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/authentication"
+	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -93,13 +95,10 @@ func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind) ([]string, int64, er
 	if len(audiences) == 0 {
 		audiences = t.config.Audiences
 	}
-	var causes []meta.Cause
-	fault := func(field string, value any, why string) {
-		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %v: %s", value, why)})
-	}
+	var faults check.Faults
 	for i, a := range audiences {
 		if a == "" {
-			fault(fmt.Sprintf("spec.audiences[%d]", i), `""`, "must not be empty")
+			faults.Invalid(check.At("spec", "audiences").Index(i), a, "must not be empty")
 		}
 	}
 	seconds := int64(defaultExpiration)
@@ -108,14 +107,8 @@ func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind) ([]string, int64, er
 			return nil, 0, meta.BadRequest("spec.expirationSeconds must be a number")
 		}
 	}
-	switch {
-	case seconds < minExpiration:
-		fault("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
-	case seconds > maxExpiration:
-		fault("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
-	}
-	if causes != nil {
-		return nil, 0, meta.Invalid(k, "", causes)
+	if faults = append(faults, authentication.TokenRequestFaults(req)...); len(faults) > 0 {
+		return nil, 0, meta.Invalid(k, "", faults)
 	}
 	if longest := int64(t.config.MaxExpiration / time.Second); longest > 0 && seconds > longest {
 		seconds = longest

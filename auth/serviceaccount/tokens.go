@@ -22,12 +22,9 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-// The bounds of what a caller can ask for, in seconds.
-const (
-	minExpiration     = 600
-	defaultExpiration = 3600
-	maxExpiration     = 1 << 32
-)
+// defaultExpiration is the lifetime of a token whose request asks for none, in
+// seconds.
+const defaultExpiration = 3600
 
 // Config says who issues tokens and how they are verified.
 type Config struct {

@@ -131,12 +131,12 @@ func TestProtobufFieldSets(t *testing.T) {
 }
 
 func TestEnvelope(t *testing.T) {
-	// The body that the golden transcripts send.
-	const golden = "k8s\x00\n\x0f\n\x02v1\x12\tConfigMap\x12\x0e\n\x04\n\x02pb\x12\x06\n\x01a\x12\x011\x1a\x00\"\x00"
-	apiVersion, kind, body, err := codec.OpenEnvelope([]byte(golden))
+	// A body that clients send.
+	const sent = "k8s\x00\n\x0f\n\x02v1\x12\tConfigMap\x12\x0e\n\x04\n\x02pb\x12\x06\n\x01a\x12\x011\x1a\x00\"\x00"
+	apiVersion, kind, body, err := codec.OpenEnvelope([]byte(sent))
 	require.NoError(t, err)
 	require.Equal(t, []string{"v1", "ConfigMap"}, []string{apiVersion, kind})
-	require.Equal(t, golden, string(codec.Envelope(nil, apiVersion, kind, body)))
+	require.Equal(t, sent, string(codec.Envelope(nil, apiVersion, kind, body)))
 	for _, bad := range []string{"", "not protobuf", "k8s\x00\x0a", "k8s\x00\x0a\x02\x0a\x05", "k8s\x00\x22\x01x", "k8s\x00\x1a\x01x"} {
 		_, _, _, err := codec.OpenEnvelope([]byte(bad))
 		require.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err), "%q", bad)

@@ -1,7 +1,9 @@
 package meta_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"orch.io/controlplane/registry/meta"
 )
@@ -50,4 +52,22 @@ func ExampleQuantity() {
 	b, _ := meta.ParseQuantity("512Mi")
 	fmt.Println(a, a.Add(b), a.Cmp(b), a.Value())
 	// Output: 1536Mi 2Gi 1 1610612736
+}
+
+func ExampleIntOrString() {
+	for _, v := range []meta.IntOrString{meta.FromInt(8080), meta.FromString("http")} {
+		text, _ := json.Marshal(v)
+		fmt.Println(string(text))
+	}
+	// Output:
+	// 8080
+	// "http"
+}
+
+func ExampleTime() {
+	at := time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC)
+	seconds, _ := json.Marshal(meta.NewTime(at))
+	micros, _ := json.Marshal(meta.NewMicroTime(at))
+	fmt.Println(string(seconds), string(micros))
+	// Output: "2026-05-04T03:02:01Z" "2026-05-04T03:02:01.123456Z"
 }

@@ -108,85 +108,30 @@ func TestValidateMetadataOnUpdate(t *testing.T) {
 	require.Len(t, meta.ValidateMetadata(bad, object(t, `{"metadata":{`+base+`}}`), meta.MetadataRules{Namespaced: true, Custom: true}), 3)
 }
 
-// The causes that the reference gave for the bodies of the golden scenarios
-// about metadata.
-func TestValidateMetadataAsTheReference(t *testing.T) {
-	text, err := os.ReadFile("../../../shared/golden/rest.json")
-	if err != nil {
-		t.Skip("the golden transcripts are not beside the repository")
-	}
-	var scenarios []struct {
-		Name  string
-		Steps []struct {
-			Do   string
-			Body json.RawMessage
-			Want struct {
-				Code int
-				Body json.RawMessage
-			}
-		}
-	}
-	require.NoError(t, json.Unmarshal(bytes.ReplaceAll(text, []byte("$id"), []byte("id0")), &scenarios))
-	wanted := "names-configmaps names-serviceaccounts names-namespaces generate-name label-and-annotation-forms finalizer-forms owner-references update-immutable-metadata delete-with-finalizers"
+// The causes that clients know for changes of metadata: the object as it is
+// checked, the stored one before it, and the fields at fault with the reasons.
+func TestValidateMetadataAsClientsKnowIt(t *testing.T) {
+	text, err := os.ReadFile("testdata/metadata.jsonl")
+	require.NoError(t, err)
 	checked := 0
-	for _, s := range scenarios {
-		if !strings.Contains(" "+wanted+" ", " "+s.Name+" ") {
-			continue
+	for line := range bytes.Lines(text) {
+		var c struct {
+			Name        string
+			Namespaced  bool
+			Object, Old map[string]any
+			Want        []string
 		}
-		stored := map[string]*meta.Object{}
-		for _, step := range s.Steps {
-			verb, path, _ := strings.Cut(step.Do, " ")
-			var tree map[string]any
-			if json.Unmarshal(step.Body, &tree) != nil || verb != "POST" && verb != "PUT" {
-				if verb == "DELETE" && stored[path] != nil && len(stored[path].Finalizers()) > 0 {
-					stored[path].Set("2001-01-01T00:00:00Z", "metadata", "deletionTimestamp")
-				}
-				continue
-			}
-			obj, old := meta.NewObject(tree), stored[path]
-			rules := meta.MetadataRules{Namespaced: strings.Contains(path, "/$ns/")}
-			prepareAsServer(obj, old, &rules)
-			var want []string
-			if step.Want.Code == 422 {
-				var status struct{ Details struct{ Causes []meta.Cause } }
-				require.NoError(t, json.Unmarshal(step.Want.Body, &status))
-				want = fields(status.Details.Causes)
-			} else if step.Want.Code >= 300 {
-				continue
-			}
-			got := fields(meta.ValidateMetadata(obj, old, rules))
-			require.ElementsMatch(t, want, got, "%s: %s %s", s.Name, step.Do, step.Body)
-			checked++
-			if len(got) == 0 {
-				stored[strings.TrimSuffix(path, "/"+obj.Name())+"/"+obj.Name()] = obj
-			}
+		require.NoError(t, json.Unmarshal(line, &c))
+		rules := meta.MetadataRules{Namespaced: c.Namespaced}
+		if !c.Namespaced {
+			rules.Name = meta.NameChecker(meta.CheckDNSLabel)
 		}
+		var old *meta.Object
+		if c.Old != nil {
+			old = meta.NewObject(c.Old)
+		}
+		require.ElementsMatch(t, c.Want, fields(meta.ValidateMetadata(meta.NewObject(c.Object), old, rules)), "%s", line)
+		checked++
 	}
 	require.Greater(t, checked, 40)
-}
-
-// prepareAsServer does what the server does to metadata before it is checked.
-func prepareAsServer(obj, old *meta.Object, rules *meta.MetadataRules) {
-	if rules.Namespaced {
-		obj.SetNamespace("ns")
-	} else {
-		rules.Name = meta.NameChecker(meta.CheckDNSLabel)
-		obj.Set(obj.Name(), "metadata", "labels", "kubernetes.io/metadata.name")
-	}
-	if prefix := obj.GenerateName(); obj.Name() == "" && prefix != "" {
-		obj.SetName(prefix + "xxxxx")
-	}
-	obj.SetUID("u")
-	if old == nil {
-		return
-	}
-	if v := old.String("metadata", "deletionTimestamp"); v != "" {
-		obj.Set(v, "metadata", "deletionTimestamp")
-	}
-	for _, field := range []string{"creationTimestamp", "generation"} {
-		obj.Delete("metadata", field)
-		if v, ok := old.Get("metadata", field); ok {
-			obj.Set(v, "metadata", field)
-		}
-	}
 }

@@ -109,9 +109,6 @@ func commonOf(p names.Profile) *common {
 // call.
 func Metadata(p names.Profile) *Schema { return commonOf(p).object }
 
-// ListMetadata returns the schema of the metadata of lists.
-func ListMetadata(p names.Profile) *Schema { return commonOf(p).list }
-
 type builder struct {
 	names   names.Profile
 	shared  *common // nil while it is made itself
