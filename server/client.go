@@ -107,10 +107,11 @@ func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	}
 	w := c.newWrite(req, &writeOptions{manager: c.names.Wire(names.ServerManager), validation: "Ignore"}, "UpdateOptions")
 	w.again = true
+	var refused error // the caller's own word
 	w.mutate = func(live *meta.Object) (*meta.Object, error) {
 		in := live.Clone()
-		if err := change(in); err != nil {
-			return nil, err
+		if refused = change(in); refused != nil {
+			return nil, refused
 		}
 		if _, faults := req.version.Conform(in); len(faults) > 0 {
 			return nil, req.version.Misfit(faults)
@@ -118,7 +119,10 @@ func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 		return c.merge(req, in, live), nil
 	}
 	res, err := c.write(ctx, w)
-	if err != nil {
+	switch {
+	case refused != nil:
+		return nil, refused
+	case err != nil:
 		return nil, c.status(req, err)
 	}
 	return c.object(res.entry, req.version)

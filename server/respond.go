@@ -227,7 +227,7 @@ func (s *Server) status(r *request, err error) *meta.Status {
 	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
 		return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
 	}
-	s.log.Error("request failed", "method", r.http.Method, "path", r.path, "error", err)
+	s.log.Error("request failed", "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name, "error", err)
 	return meta.Internal(errors.New("the store failed"))
 }
 

@@ -1,0 +1,284 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// TestNoLostUpdate counts up the same objects from many writers, with the
+// version that they read, in every language.
+func TestNoLostUpdate(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		a := inProcess(t, servertest.New(t, over(store)))
+		a.must(201, "POST", configMaps, newConfigMap("n", "v", "0"))
+		const writers, each = 6, 20
+		var all sync.WaitGroup
+		for w := range writers {
+			all.Go(func() {
+				for done := 0; done < each; {
+					cur := a.do("GET", configMaps+"/n", nil)
+					v, _ := strconv.Atoi(text(cur.body, "data", "v"))
+					var got answer
+					switch w % 3 {
+					case 0:
+						cur.body["data"] = map[string]any{"v": itoa(v + 1)}
+						got = a.do("PUT", configMaps+"/n", cur.body)
+					case 1:
+						got = a.do("PATCH", configMaps+"/n", fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"data":{"v":"%d"}}`, cur.version(), v+1))
+					default:
+						got = a.do("PATCH", configMaps+"/n", fmt.Sprintf(`[{"op":"test","path":"/data/v","value":"%d"},{"op":"replace","path":"/data/v","value":"%d"}]`, v, v+1),
+							"Content-Type", "application/json-patch+json")
+					}
+					switch got.code {
+					case 200:
+						done++
+					case 409, 422:
+					default:
+						assert.Fail(t, "unexpected", "%d %s", got.code, got.raw)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		assert.Equal(t, itoa(writers*each), text(a.must(200, "GET", configMaps+"/n", nil).body, "data", "v"))
+	})
+}
+
+// TestGeneratedNames are the caller's own, however many ask at once.
+func TestGeneratedNames(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		a := inProcess(t, servertest.New(t, over(store)))
+		var all sync.WaitGroup
+		var names sync.Map
+		for range 8 {
+			all.Go(func() {
+				for range 40 {
+					got := a.do("POST", configMaps, map[string]any{"metadata": map[string]any{"generateName": "g-"}})
+					assert.Equal(t, 201, got.code)
+					_, taken := names.LoadOrStore(text(got.body, "metadata", "name"), true)
+					assert.False(t, taken)
+				}
+			})
+		}
+		all.Wait()
+		assert.Len(t, a.must(200, "GET", configMaps, nil).names(), 320)
+	})
+}
+
+// TestRecreate creates, deletes and recreates one name from many sides: exactly
+// one wins each time, and a watch tells the story without a gap.
+func TestRecreate(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		a := inProcess(t, servertest.New(t, over(store)))
+		w := a.watch(configMaps + "?watch=1")
+		var all sync.WaitGroup
+		var created, deleted atomic.Int64
+		for range 6 {
+			all.Go(func() {
+				for i := range 40 {
+					if i%2 == 0 {
+						got := a.do("POST", configMaps, newConfigMap("r"))
+						assert.Contains(t, []int{201, 409}, got.code)
+						if got.code == 201 {
+							created.Add(1)
+						}
+						continue
+					}
+					got := a.do("DELETE", configMaps+"/r", nil)
+					assert.Contains(t, []int{200, 404, 409}, got.code)
+					if got.code == 200 {
+						deleted.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		a.do("DELETE", configMaps+"/r", nil)
+		a.must(201, "POST", configMaps, newConfigMap("end"))
+		there, version := false, 0
+		var adds, dels int64
+		for e := w.next(); e.name() != "end"; e = w.next() {
+			require.Greater(t, number(t, e.version()), version)
+			version = number(t, e.version())
+			switch e.Type {
+			case "ADDED":
+				require.False(t, there)
+				there, adds = true, adds+1
+			case "DELETED":
+				require.True(t, there)
+				there, dels = false, dels+1
+			}
+		}
+		assert.Equal(t, created.Load(), adds)
+		assert.GreaterOrEqual(t, dels, deleted.Load())
+		assert.Equal(t, adds, dels)
+	})
+}
+
+// TestFinalizerRace: many remove a finalizer each; the object goes once.
+func TestFinalizerRace(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		a := inProcess(t, servertest.New(t, over(store)))
+		for round := range 5 {
+			cm := newConfigMap("f")
+			var list []any
+			for i := range 6 {
+				list = append(list, fmt.Sprint("x.io/", i))
+			}
+			at(cm, "metadata").(map[string]any)["finalizers"] = list
+			a.must(201, "POST", configMaps, cm)
+			a.must(200, "DELETE", configMaps+"/f", nil)
+			var all sync.WaitGroup
+			for i := range 6 {
+				all.Go(func() {
+					for {
+						got := a.do("PATCH", configMaps+"/f", fmt.Sprintf(`{"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/%d"]}}`, i),
+							"Content-Type", "application/strategic-merge-patch+json")
+						if got.code == 200 {
+							return
+						}
+						if !assert.Equal(t, 409, got.code, "%s", got.raw) {
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			a.must(404, "GET", configMaps+"/f", nil)
+			require.Empty(t, a.must(200, "GET", configMaps, nil).names(), "round %d", round)
+		}
+	})
+}
+
+// TestFaultyStore: errors, commits that happen although they failed, watches
+// that are lost. What was acknowledged stays, and watchers see all of it.
+func TestFaultyStore(t *testing.T) {
+	for name, open := range map[string]func() storage.Backend{
+		"memory": func() storage.Backend { return memstore.New(memstore.Options{}) },
+		"badger": func() storage.Backend { return openBadger(t, t.TempDir()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := faulty.Wrap(open(), nil)
+			s := servertest.New(t, over(store))
+			a := inProcess(t, s)
+			w := a.watch(configMaps + "?watch=1")
+			broken := errors.New("disk on fire")
+			store.SetPlan(func(c faulty.Call) faulty.Fault {
+				switch {
+				case c.Op == faulty.OpCommit && c.N%5 == 0:
+					return faulty.Fault{Err: broken}
+				case c.Op == faulty.OpCommit && c.N%7 == 0:
+					return faulty.Fault{Err: broken, Done: true}
+				case c.Op == faulty.OpEvent && c.N%23 == 0:
+					return faulty.Fault{Err: broken}
+				case c.Op == faulty.OpEvent && c.N%31 == 0:
+					return faulty.Fault{End: true}
+				}
+				return faulty.Fault{}
+			})
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			acknowledged := map[string]string{} // name → version
+			for k := range 4 {
+				all.Go(func() {
+					for i := range 30 {
+						n := fmt.Sprintf("c%d-%d", k, i)
+						got := a.do("POST", configMaps, newConfigMap(n))
+						switch got.code {
+						case 201:
+							mu.Lock()
+							acknowledged[n] = got.version()
+							mu.Unlock()
+						case 500:
+							got.wantStatus(t)
+							assert.NotContains(t, string(got.raw), "fire")
+						default:
+							assert.Fail(t, "unexpected", "%d %s", got.code, got.raw)
+						}
+					}
+				})
+			}
+			all.Wait()
+			store.SetPlan(nil)
+			store.EndWatches(broken)
+			a.must(201, "POST", configMaps, newConfigMap("end"))
+			seen, last := map[string]string{}, 0
+			for e := w.next(); e.name() != "end"; e = w.next() {
+				require.Equal(t, "ADDED", e.Type)
+				require.Greater(t, number(t, e.version()), last)
+				last = number(t, e.version())
+				seen[e.name()] = e.version()
+			}
+			listed := map[string]bool{}
+			for _, n := range a.must(200, "GET", configMaps, nil).names() {
+				listed[n] = true
+			}
+			for n, v := range acknowledged {
+				assert.Equal(t, v, seen[n], "the watch missed %s", n)
+				assert.True(t, listed[n], "the list misses %s", n)
+			}
+			assert.Len(t, listed, len(seen)+1)
+			s.Settle()
+		})
+	}
+}
+
+// TestInFlightLimit: who comes too many is told to come again, and the server
+// serves the others.
+func TestInFlightLimit(t *testing.T) {
+	hold := make(chan struct{})
+	var held atomic.Int64
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	s, _ := newTough(t, func(b *server.Builder) {
+		b.Storage, b.Limits.InFlight, b.Limits.Watches = store, 20, 3
+	})
+	a := inProcess(t, s)
+	store.SetPlan(func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpCommit {
+			held.Add(1)
+			return faulty.Fault{Wait: hold}
+		}
+		return faulty.Fault{}
+	})
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() { assert.Equal(t, 201, a.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i))).code) })
+	}
+	require.Eventually(t, func() bool { return held.Load() == 20 }, patience, time.Millisecond)
+	for range 10_000 / 20 {
+		var burst sync.WaitGroup
+		for range 20 {
+			burst.Go(func() {
+				got := a.do("GET", configMaps, nil)
+				assert.Equal(t, 429, got.code)
+				assert.Equal(t, "1", got.header.Get("Retry-After"))
+				assert.Equal(t, "TooManyRequests", got.body["reason"])
+			})
+		}
+		burst.Wait()
+	}
+	assert.Equal(t, 200, a.do("GET", "/livez", nil).code)
+	close(hold)
+	all.Wait()
+	assert.Len(t, a.must(200, "GET", configMaps, nil).names(), 20)
+	for range 3 {
+		a.watch(configMaps + "?watch=1").next()
+	}
+	got := a.must(429, "GET", configMaps+"?watch=1", nil)
+	assert.NotEmpty(t, got.header.Get("Retry-After"))
+}

@@ -1,0 +1,239 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+func TestBuildReportsEveryFault(t *testing.T) {
+	b := &server.Builder{}
+	type bad struct {
+		Count chan int `json:"count"`
+	}
+	b.Register(registry.Of(registry.Definition[bad]{Group: "a.example", Version: "v1", Kind: "First"}),
+		registry.Of(registry.Definition[bad]{Group: "b.example", Version: "not a version", Kind: "Second"}))
+	b.Register(builtin.Kinds(names.Orch)...)
+	b.Register(builtin.Kinds(names.Orch)...)
+	_, err := b.Build(t.Context())
+	require.Error(t, err)
+	for _, part := range []string{"Authorizer", "First", "Second", "ConfigMap", "twice"} {
+		assert.ErrorContains(t, err, part)
+	}
+}
+
+func TestStoreIsStamped(t *testing.T) {
+	dir := t.TempDir()
+	t.Run("first", func(t *testing.T) { servertest.New(t, over(openBadger(t, dir))) })
+	store := openBadger(t, dir)
+	_, err := (&server.Builder{Names: names.Orch, Authorizer: auth.AllowAll, Storage: store}).Build(t.Context())
+	assert.ErrorContains(t, err, "names")
+	require.NoError(t, store.Close())
+}
+
+// TestShutdown ends watches cleanly, lets requests finish, refuses new ones.
+func TestShutdown(t *testing.T) {
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	s := servertest.New(t, over(store))
+	a := inProcess(t, s)
+	w := a.watch(configMaps + "?watch=1&resourceVersion=1")
+	hold, held := make(chan struct{}), make(chan struct{})
+	store.SetPlan(func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpCommit {
+			close(held)
+			return faulty.Fault{Wait: hold}
+		}
+		return faulty.Fault{}
+	})
+	created := make(chan answer, 1)
+	go func() { created <- a.do("POST", configMaps, newConfigMap("late")) }()
+	<-held
+	down := make(chan error, 1)
+	go func() { down <- s.Shutdown(context.Background()) }()
+	for _, e := range w.ended() {
+		assert.NotEqual(t, "ERROR", e.Type)
+	}
+	a.must(503, "GET", configMaps, nil)
+	close(hold)
+	assert.Equal(t, 201, (<-created).code)
+	assert.NoError(t, <-down)
+	assert.NoError(t, s.Shutdown(context.Background()))
+	a.must(503, "GET", configMaps, nil)
+}
+
+// TestShutdownInTime: a request that hangs does not hold the caller.
+func TestShutdownInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		b := &server.Builder{Authorizer: auth.AllowAll, Handlers: map[string]server.Handler{
+			"/hang": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hold })}}
+		s, err := b.Build(t.Context())
+		require.NoError(t, err)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/hang", nil))
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
+		close(hold)
+		<-done
+	})
+}
+
+// TestSlowPeers: who sends or reads too slowly is given up, and Shutdown does
+// not wait for them.
+func TestSlowPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := servertest.New(t)
+		a := inProcess(t, s)
+		never, w := io.Pipe()
+		defer w.Close()
+		begun := time.Now()
+		got := a.do("POST", configMaps, io.Reader(never))
+		assert.Contains(t, []int{400, 408}, got.code, "%s", got.raw)
+		assert.Equal(t, time.Minute, time.Since(begun))
+		big := strings.Repeat("x", 500_000)
+		for i := range 8 {
+			a.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i), "v", big))
+		}
+		list := a.open(t.Context(), "GET", configMaps, nil)
+		watch := a.open(t.Context(), "GET", configMaps+"?watch=1", nil)
+		time.Sleep(2 * time.Minute)
+		for _, res := range []*http.Response{list, watch} {
+			_, err := io.ReadAll(res.Body)
+			assert.Error(t, err)
+			require.NoError(t, res.Body.Close())
+		}
+		slow := a.open(t.Context(), "GET", configMaps+"?watch=1", nil)
+		synctest.Wait()
+		begun = time.Now()
+		require.NoError(t, s.Shutdown(t.Context()))
+		assert.LessOrEqual(t, time.Since(begun), time.Second)
+		require.NoError(t, slow.Body.Close())
+	})
+}
+
+func TestManyServers(t *testing.T) {
+	for range 200 {
+		s := servertest.New(t)
+		inProcess(t, s).must(201, "POST", configMaps, newConfigMap("a"))
+	}
+}
+
+// TestMounts: below a prefix, over HTTP/1.1 and HTTP/2 with TLS.
+func TestMounts(t *testing.T) {
+	s := servertest.New(t)
+	mux := http.NewServeMux()
+	mux.Handle("/below/", http.StripPrefix("/below", s.Server))
+	for _, two := range []bool{false, true} {
+		web := httptest.NewUnstartedServer(mux)
+		web.EnableHTTP2 = two
+		web.StartTLS()
+		a := &api{t, web.URL + "/below", web.Client()}
+		res := a.open(t.Context(), "GET", "/version", nil)
+		assert.Equal(t, map[bool]int{false: 1, true: 2}[two], res.ProtoMajor)
+		require.NoError(t, res.Body.Close())
+		w := a.watch(configMaps + "?watch=1&resourceVersion=1")
+		name := fmt.Sprint("a", two)
+		a.must(201, "POST", configMaps, newConfigMap(name))
+		a.must(409, "POST", configMaps, newConfigMap(name))
+		e := w.next()
+		for e.name() != name {
+			e = w.next()
+		}
+		assert.Equal(t, "ADDED", e.Type)
+		w.close()
+		web.Client().CloseIdleConnections()
+		web.Close()
+	}
+}
+
+// TestClient is the server's own way to its objects.
+func TestClient(t *testing.T) {
+	ctx := t.Context()
+	s := servertest.New(t)
+	c := s.Objects()
+	maps := meta.GroupResource{Resource: "configmaps"}
+	key := meta.Key{Namespace: "default", Name: "a"}
+	feed := c.Feed(maps)
+	defer feed.Close()
+	obj := &meta.Object{}
+	obj.SetName("a")
+	obj.SetNamespace("default")
+	_, err := c.Create(ctx, maps, obj)
+	require.NoError(t, err)
+	_, err = c.Create(ctx, maps, obj)
+	assert.True(t, meta.IsAlreadyExists(err))
+	made, err := c.Update(ctx, maps, key, "", func(o *meta.Object) error { o.Set("1", "data", "v"); return nil })
+	require.NoError(t, err)
+	same, err := c.Update(ctx, maps, key, "", func(*meta.Object) error { return nil })
+	require.NoError(t, err)
+	assert.Equal(t, made.ResourceVersion(), same.ResourceVersion())
+	_, err = c.Update(ctx, maps, key, "", func(*meta.Object) error { return io.ErrNoProgress })
+	assert.ErrorIs(t, err, io.ErrNoProgress)
+	_, err = c.Update(ctx, maps, key, "none", func(*meta.Object) error { return nil })
+	assert.True(t, meta.IsNotFound(err))
+	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, registry.DeleteOptions{UID: "other"})))
+	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, registry.DeleteOptions{Version: "1"})))
+	require.NoError(t, c.Delete(ctx, maps, key, registry.DeleteOptions{UID: made.UID()}))
+	assert.True(t, meta.IsNotFound(c.Delete(ctx, maps, key, registry.DeleteOptions{})))
+	_, err = c.Get(ctx, meta.GroupResource{Resource: "nothings"}, key)
+	assert.True(t, meta.IsNotFound(err))
+	changes, reset := feed.Pull()
+	assert.False(t, reset)
+	assert.Empty(t, changes, "what came and went before the first look is nothing")
+	_, err = c.Create(ctx, maps, obj)
+	require.NoError(t, err)
+	changes, _ = feed.Pull()
+	require.Len(t, changes, 1)
+	assert.Nil(t, changes[0].Old)
+	early := (&server.Builder{}).Client()
+	_, err = early.Get(ctx, maps, key)
+	assert.Error(t, err)
+}
+
+// TestClientFailures are Statuses too, and say nothing of the store.
+func TestClientFailures(t *testing.T) {
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	c := servertest.New(t, over(store)).Objects()
+	store.SetPlan(func(call faulty.Call) faulty.Fault {
+		if call.Op == faulty.OpCommit {
+			return faulty.Fault{Err: io.ErrClosedPipe}
+		}
+		return faulty.Fault{}
+	})
+	defer store.SetPlan(nil)
+	namespaces := meta.GroupResource{Resource: "namespaces"}
+	key := meta.Key{Name: "default"}
+	obj := &meta.Object{}
+	obj.SetName("n")
+	_, err := c.Create(t.Context(), namespaces, obj)
+	assert.Equal(t, meta.ReasonInternalError, meta.ReasonOf(err))
+	assert.NotContains(t, err.Error(), "pipe")
+	_, err = c.Update(t.Context(), namespaces, key, "", func(o *meta.Object) error { o.Set("x", "metadata", "labels", "a"); return nil })
+	assert.Equal(t, meta.ReasonInternalError, meta.ReasonOf(err))
+	err = c.Delete(t.Context(), meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "none"}, registry.DeleteOptions{})
+	assert.True(t, meta.IsNotFound(err))
+}
