@@ -5,8 +5,22 @@
 //	b := &server.Builder{Names: names.Kubernetes}
 //	err := access.Setup(b, access.Config{Methods: []auth.Authenticator{tokens}})
 //
+// With it a server has (access control document, Authentication to Resources):
+//
+//   - callers by client certificate, service account token, bootstrap token, and
+//     whatever else Methods hold: package auth/tokenfile, oidc, tokenwebhook; an
+//     authenticating proxy is auth/proxyheader; impersonation is the server's own;
+//   - the authorizers Node and RBAC, and in their place or beside them those of
+//     auth/abac and auth/accesswebhook; the default roles, the guard against
+//     giving away rights that one does not have, aggregated roles;
+//   - the reviews that ask who a token is and what somebody may do;
+//   - service accounts, their tokens, and the documents by which others verify
+//     these; certificate requests from the request to the certificate;
+//     cluster-info, signed for machines that join.
+//
 // What is here is put together from the packages below auth; a program that
-// wants less of it uses those.
+// wants less of it uses those. The records of what happened are apart: see
+// server.Builder.Audit and auth/audit.
 package access
 
 import (
