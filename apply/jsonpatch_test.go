@@ -31,6 +31,15 @@ func statusOf(t *testing.T, err error) *meta.Status {
 	return s
 }
 
+func TestTrailingTextAfterAPatch(t *testing.T) {
+	for _, rest := range []string{"]", "}", " x", "[]", ","} {
+		_, err := decodeValue([]byte("[]" + rest))
+		require.Error(t, err, rest)
+	}
+	_, err := decodeValue([]byte("[] \n"))
+	require.NoError(t, err)
+}
+
 func TestJSONPatchOperations(t *testing.T) {
 	const doc = `{"data":{"a":"1","b":"2"},"list":[1,2,3],"m":{"x/y":{"~":1}}}`
 	for patch, want := range map[string]string{
