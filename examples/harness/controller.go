@@ -1,0 +1,78 @@
+// Package harness is a small controller and its tests, which need nothing but
+// servertest: no binaries, no sockets, no client library.
+//
+// The controller answers every Greeting with a ConfigMap that holds its text and
+// that goes when the Greeting goes. The tests show a server for each test, forks
+// of one that was filled, waiting for the background loops, and hours that pass
+// at once.
+package harness
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+)
+
+// Greeting says whom to greet.
+type Greeting struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Whom            string `json:"whom" schema:"required,maxLength=40"`
+}
+
+// Greetings and configMaps name the types that the controller works with.
+var (
+	Greetings  = meta.GroupResource{Group: "example.com", Resource: "greetings"}
+	configMaps = meta.GroupResource{Resource: "configmaps"}
+)
+
+// Register adds the kind and its controller to a server.
+func Register(b *server.Builder) {
+	b.Register(registry.Of(registry.Definition[Greeting]{Group: "example.com", Version: "v1"}))
+	b.Loops = append(b.Loops, Controller())
+}
+
+// Controller is the controller as a loop of the server: it is called with the
+// key of every Greeting and ConfigMap that changed, and again after an error.
+func Controller() server.Loop {
+	return server.Loop{
+		Name: "greetings", Types: []meta.GroupResource{Greetings, configMaps},
+		Observe:   func(c registry.Change) []string { return []string{c.Key.String()} },
+		Reconcile: reconcile,
+	}
+}
+
+func reconcile(ctx context.Context, c registry.Client, name string) (time.Duration, error) {
+	namespace, name, _ := strings.Cut(name, "/")
+	key := meta.Key{Namespace: namespace, Name: name}
+	greeting, err := c.Get(ctx, Greetings, key)
+	if meta.IsNotFound(err) {
+		return 0, nil // the garbage collector removes what it owned
+	}
+	if err != nil {
+		return 0, err
+	}
+	text := "hello " + greeting.String("whom")
+	_, err = c.Update(ctx, configMaps, key, "", func(m *meta.Object) error {
+		m.Set(text, "data", "text")
+		return nil
+	})
+	if !meta.IsNotFound(err) {
+		return 0, err
+	}
+	_, err = c.Create(ctx, configMaps, meta.NewObject(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{
+			"name": name, "namespace": namespace,
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": greeting.APIVersion(), "kind": greeting.Kind(), "name": name, "uid": greeting.UID(), "controller": true,
+			}},
+		},
+		"data": map[string]any{"text": text},
+	}))
+	return 0, err
+}
