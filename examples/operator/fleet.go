@@ -1,0 +1,62 @@
+package operator
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is that of the operator's kinds.
+var GroupVersion = schema.GroupVersion{Group: "sea.example.com", Version: "v1"}
+
+// AddToScheme makes the operator's kinds known to a client.
+func AddToScheme(s *runtime.Scheme) {
+	s.AddKnownTypes(GroupVersion, &Fleet{}, &FleetList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+}
+
+// Fleet asks for ships. The same type tells the server the shape of the kind
+// and the client how to read it.
+type Fleet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              FleetSpec   `json:"spec"`
+	Status            FleetStatus `json:"status,omitempty"`
+}
+
+// FleetSpec is what is asked for.
+type FleetSpec struct {
+	Ships int32  `json:"ships" schema:"min=0,max=100"`
+	Flag  string `json:"flag,omitempty" schema:"default=white,enum=white|black"`
+}
+
+// FleetStatus is what is there.
+type FleetStatus struct {
+	Ships      int32              `json:"ships,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty" schema:"listType=map,listMapKeys=type"`
+}
+
+// FleetList is a list of fleets.
+type FleetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Fleet `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (f *Fleet) DeepCopyObject() runtime.Object {
+	out := *f
+	f.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Status.Conditions = append([]metav1.Condition(nil), f.Status.Conditions...)
+	return &out
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *FleetList) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = make([]Fleet, len(l.Items))
+	for i := range l.Items {
+		out.Items[i] = *l.Items[i].DeepCopyObject().(*Fleet)
+	}
+	return &out
+}
