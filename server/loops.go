@@ -41,8 +41,11 @@ func (s *Server) Run(ctx context.Context) error {
 		s.runners = append(s.runners, newRunner(s, l))
 	}
 	runners := s.runners
-	close(s.begun)
 	s.mu.Unlock()
+	for _, r := range runners {
+		r.pull() // what is there now; what goes from here on was seen
+	}
+	close(s.begun)
 	defer s.loopsRun.Done()
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -56,6 +59,10 @@ func (s *Server) Run(ctx context.Context) error {
 	all.Wait()
 	return nil
 }
+
+// Running is closed when Run has begun and the background loops know every
+// object that was there: an owner deleted after that is one they have seen.
+func (s *Server) Running() <-chan struct{} { return s.begun }
 
 // Settle waits until the background loops have seen every commit and have
 // nothing to do: no key waits, and none is due again within five seconds. It

@@ -85,6 +85,7 @@ func start(t testing.TB, store *memstore.Store, configure []func(*server.Builder
 		}
 		<-ran
 	})
+	<-built.Running()
 	return s
 }
 
