@@ -77,6 +77,9 @@ func (f *Feed) Changes() (changes iter.Seq[registry.Change], reset bool) {
 
 func (f *Feed) collect() (list []found, reset bool) {
 	upTo := f.hub.Revision()
+	if upTo == f.revision && len(f.parts) > 0 {
+		return nil, false // nothing has happened: the common case of a reader on every request
+	}
 	list, f.held = f.held, nil
 	for _, c := range f.caches() {
 		cur := f.parts[c]
