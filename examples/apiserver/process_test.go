@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+const asProgram = "APISERVER_TEST_IS_THE_PROGRAM"
+
+// TestMain lets the tests' binary be the program, so that tests can send it
+// signals.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// process is the program, running in a process of its own.
+type process struct {
+	*testing.T
+	cmd        *exec.Cmd
+	url        string
+	kubeconfig string
+	stdout     *bufio.Reader
+	stderr     bytes.Buffer
+	client     *http.Client
+}
+
+func command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
+
+// startProcess starts the program over a directory and waits until it serves.
+func startProcess(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p := &process{T: t, kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
+	p.cmd = command(append([]string{"--names", "kubernetes", "--secure-port", "0", "--data-dir", dir}, args...)...)
+	p.cmd.Stderr = &p.stderr
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+	})
+	p.stdout = bufio.NewReader(out)
+	line, err := p.stdout.ReadString('\n')
+	require.NoError(t, err)
+	p.url = strings.TrimSpace(strings.TrimPrefix(line, "serving on "))
+	require.True(t, strings.HasPrefix(p.url, "https://127.0.0.1:"), line)
+	p.client = adminClient(t, p.kubeconfig)
+	return p
+}
+
+// adminClient reads a configuration as kubectl would.
+func adminClient(t *testing.T, path string) *http.Client {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var config struct {
+		Clusters []struct {
+			Cluster struct {
+				CA string `json:"certificate-authority-data"`
+			} `json:"cluster"`
+		} `json:"clusters"`
+		Users []struct {
+			User struct {
+				Cert string `json:"client-certificate-data"`
+				Key  string `json:"client-key-data"`
+			} `json:"user"`
+		} `json:"users"`
+	}
+	require.NoError(t, yaml.Unmarshal(data, &config))
+	decode := func(s string) []byte {
+		b, err := base64.StdEncoding.DecodeString(s)
+		require.NoError(t, err)
+		return b
+	}
+	pair, err := tls.X509KeyPair(decode(config.Users[0].User.Cert), decode(config.Users[0].User.Key))
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(decode(config.Clusters[0].Cluster.CA)))
+	transport := &http.Transport{
+		TLSClientConfig:       &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}},
+		ExpectContinueTimeout: time.Minute, MaxIdleConnsPerHost: 64,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// call makes a request and returns code and body.
+func (p *process) call(method, path, body string) (int, string) {
+	p.Helper()
+	r, err := http.NewRequestWithContext(p.Context(), method, p.url+path, strings.NewReader(body))
+	require.NoError(p, err)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := p.client.Do(r)
+	require.NoError(p, err)
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	require.NoError(p, err)
+	return res.StatusCode, string(data)
+}
+
+// end sends a signal and waits for the end.
+func (p *process) end(s os.Signal) error {
+	p.Helper()
+	require.NoError(p, p.cmd.Process.Signal(s))
+	_, _ = io.Copy(io.Discard, p.stdout)
+	return p.cmd.Wait()
+}
+
+const (
+	maps    = "/api/v1/namespaces/default/configmaps"
+	helloCM = `{"metadata":{"name":"hello"},"data":{"greeting":"world"}}`
+)
+
+func TestWhatIsPrinted(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, t.TempDir())
+	for _, want := range []string{"try: kubectl --kubeconfig " + p.kubeconfig, "kubectl --kubeconfig " + p.kubeconfig} {
+		line, err := p.stdout.ReadString('\n')
+		require.NoError(t, err)
+		assert.Contains(t, line, want)
+	}
+	for _, private := range []string{p.kubeconfig, filepath.Join(filepath.Dir(p.kubeconfig), "authority.pem")} {
+		info, err := os.Stat(private)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), private)
+	}
+	require.NoError(t, p.end(syscall.SIGINT), "%s", p.stderr.String())
+	assert.Empty(t, p.stderr.String())
+}
+
+// TestRestart finds the data again, and the same authority: the configuration
+// of the first run works in the second.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	code, made := p.call("POST", maps, helloCM)
+	require.Equal(t, 201, code, made)
+	old := p.client
+	require.NoError(t, p.end(syscall.SIGTERM), "%s", p.stderr.String())
+
+	p = startProcess(t, dir)
+	p.client = old
+	code, found := p.call("GET", maps+"/hello", "")
+	require.Equal(t, 200, code)
+	assert.JSONEq(t, made, found)
+	require.NoError(t, p.end(syscall.SIGTERM))
+}
+
+// TestFaultsAtStart has the program refuse what would harm the data.
+func TestFaultsAtStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fails := func(want string, args ...string) {
+		t.Helper()
+		out, err := command(append([]string{"--secure-port", "0", "--data-dir", dir}, args...)...).CombinedOutput()
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, "%s", out)
+		assert.Equal(t, 1, exit.ExitCode())
+		assert.Contains(t, string(out), want)
+		assert.NotContains(t, string(out), "goroutine")
+		assert.NotContains(t, string(out), "serving on")
+	}
+	p := startProcess(t, dir)
+	fails("is in use", "--names", "kubernetes")
+	require.NoError(t, p.end(syscall.SIGTERM))
+	fails(`the store was filled with "kubernetes" names, this server uses "orch"`, "--names", "orch")
+	fails("--names is orch or kubernetes", "--names", "both")
+	fails(`unexpected argument "more"`, "more")
+}
