@@ -1,0 +1,131 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+)
+
+// Lamp is a kind from a plain struct.
+type Lamp struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            struct {
+		Lit bool `json:"lit"`
+	} `json:"spec"`
+}
+
+func lamps() *registry.Kind {
+	return registry.Of(registry.Definition[Lamp]{Group: "example.com", Version: "v1", Scope: registry.Cluster})
+}
+
+// A server is a handler on any mux, below any prefix.
+func ExampleBuilder() {
+	ctx := context.Background()
+	b := &server.Builder{Authorizer: auth.AllowAll}
+	b.Register(lamps())
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/control/", http.StripPrefix("/control", s))
+	web := httptest.NewServer(mux)
+
+	res, err := http.Post(web.URL+"/control/apis/example.com/v1/lamps", "application/json", strings.NewReader(`{"metadata":{"name":"hall"},"spec":{"lit":"yes"}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(res.StatusCode)
+	res.Body.Close()
+	web.CloseClientConnections()
+	web.Close()
+	fmt.Println(s.Shutdown(ctx))
+	// Output:
+	// 400
+	// <nil>
+}
+
+// Build tells every fault at once.
+func ExampleBuilder_Build() {
+	type Broken struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Size            int `json:"size" schema:"minimum=1"`
+	}
+	b := &server.Builder{}
+	b.Register(registry.Of(registry.Definition[Broken]{Group: "example.com", Version: "v1"}))
+	_, err := b.Build(context.Background())
+	fmt.Println(err)
+	// Output:
+	// no Authorizer: choose one, or auth.AllowAll for a server without access control
+	// kind Broken.example.com (Go type server_test.Broken): version "v1": Go type server_test.Broken, field Size: tag schema, minimum: unknown word
+}
+
+// A program works with the objects of its server without HTTP.
+func ExampleServer_Objects() {
+	ctx := context.Background()
+	b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
+	b.Register(builtin.Kinds(b.Names)...)
+	b.Register(lamps())
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }() // namespaces, garbage, events
+	kind := meta.GroupResource{Group: "example.com", Resource: "lamps"}
+	_, err = s.Objects().Create(ctx, kind, meta.NewObject(map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": map[string]any{"name": "hall"}, "spec": map[string]any{"lit": true},
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lamp, err := s.Objects().Get(ctx, kind, meta.Key{Name: "hall"})
+	fmt.Println(lamp.Bool("spec", "lit"), err)
+	fmt.Println(errors.Join(s.Shutdown(ctx), <-ran))
+	// Output:
+	// true <nil>
+	// <nil>
+}
+
+// A body that is larger than allowed is refused.
+func ExampleLimits() {
+	ctx := context.Background()
+	b := &server.Builder{Authorizer: auth.AllowAll, Limits: server.Limits{Body: 1 << 10, History: time.Minute}}
+	b.Register(lamps())
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c := &http.Client{Transport: s.Transport()}
+	res, err := c.Post("http://in-process/apis/example.com/v1/lamps", "application/json", strings.NewReader(strings.Repeat(" ", 2<<10)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+	fmt.Println(res.StatusCode, http.StatusText(res.StatusCode))
+	fmt.Println(s.Shutdown(ctx))
+	// Output:
+	// 413 Request Entity Too Large
+	// <nil>
+}
