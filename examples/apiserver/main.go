@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/storage"
@@ -115,7 +116,11 @@ func serve(ctx context.Context, s *server.Server, f *flags, id *identity, log *s
 	go func() { failed <- s.Run(context.Background()) }()
 	fmt.Fprintf(out, "serving on https://%s\n", address)
 	fmt.Fprintf(out, "try: kubectl --kubeconfig %s get namespaces\n", kubeconfig)
-	fmt.Fprintf(out, "     kubectl --kubeconfig %s create configmap hello --from-literal=greeting=world\n", kubeconfig)
+	if f.names == names.Kubernetes {
+		fmt.Fprintf(out, "     kubectl --kubeconfig %s create configmap hello --from-literal=greeting=world\n", kubeconfig)
+	} else { // what kubectl makes of a command line goes in a media type of the other names
+		fmt.Fprintf(out, "     echo '{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"hello\"}}' | kubectl --kubeconfig %s apply -f -\n", kubeconfig)
+	}
 	select {
 	case <-ctx.Done():
 	case err = <-failed:

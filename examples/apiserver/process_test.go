@@ -137,21 +137,44 @@ const (
 	helloCM = `{"metadata":{"name":"hello"},"data":{"greeting":"world"}}`
 )
 
+// TestWhatIsPrinted runs the two commands to try, under each set of names, and
+// looks at the files that were written.
 func TestWhatIsPrinted(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, t.TempDir())
-	for _, want := range []string{"try: kubectl --kubeconfig " + p.kubeconfig, "kubectl --kubeconfig " + p.kubeconfig} {
-		line, err := p.stdout.ReadString('\n')
-		require.NoError(t, err)
-		assert.Contains(t, line, want)
+	for _, profile := range []string{"kubernetes", "orch"} {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			p := startProcess(t, t.TempDir(), "--names", profile)
+			for _, prefix := range []string{"try: ", "     "} {
+				line, err := p.stdout.ReadString('\n')
+				require.NoError(t, err)
+				line, ok := strings.CutPrefix(line, prefix)
+				require.True(t, ok, line)
+				require.Contains(t, line, "kubectl --kubeconfig "+p.kubeconfig)
+				p.shell(line)
+			}
+			for _, private := range []string{p.kubeconfig, filepath.Join(filepath.Dir(p.kubeconfig), "authority.pem")} {
+				info, err := os.Stat(private)
+				require.NoError(t, err)
+				assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), private)
+			}
+			require.NoError(t, p.end(syscall.SIGINT), "%s", p.stderr.String())
+			assert.Empty(t, p.stderr.String())
+		})
 	}
-	for _, private := range []string{p.kubeconfig, filepath.Join(filepath.Dir(p.kubeconfig), "authority.pem")} {
-		info, err := os.Stat(private)
-		require.NoError(t, err)
-		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), private)
+}
+
+// shell runs a line as a user would, if there is a kubectl for it.
+func (p *process) shell(line string) {
+	p.Helper()
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		p.Log("no kubectl on this machine: not run:", line)
+		return
 	}
-	require.NoError(t, p.end(syscall.SIGINT), "%s", p.stderr.String())
-	assert.Empty(t, p.stderr.String())
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Env = []string{"HOME=" + p.TempDir(), "PATH=" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	assert.NoError(p, err, "%s: %s", line, out)
 }
 
 // TestRestart finds the data again, and the same authority: the configuration
