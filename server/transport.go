@@ -44,7 +44,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer stop()
 		defer in.Body.Close()
 		defer func() { _ = w.SetReadDeadline(time.Time{}) }()
-		defer w.finish(nil)
+		defer func() { w.finish(ctx.Err()) }() // what a caller gave up has not ended in order
 		defer func() {
 			if p := recover(); p != nil {
 				w.finish(http.ErrAbortHandler)
@@ -212,7 +212,7 @@ func (r *pipeReader) Read(b []byte) (int, error) { return r.pipe.read(b) }
 
 // Close ends the request.
 func (r *pipeReader) Close() error {
+	r.pipe.close(http.ErrBodyReadAfterClose) // first: the end of the request closes the pipe, too
 	r.cancel()
-	r.pipe.close(http.ErrBodyReadAfterClose)
 	return nil
 }
