@@ -253,3 +253,38 @@ func TestDefinitionsFromFiles(t *testing.T) {
 	code, _ := call(t, static, "GET", definedCRD, "")
 	assert.Equal(t, 404, code, "a registered kind needs no definition")
 }
+
+// What is wrong with an object is told in whole, also if its lists cannot be
+// read by their keys, so that nobody can own their items.
+func TestFaultsComeBeforeOwnership(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t)
+	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"},"color":{"type":"string","enum":["red"]},"list":{"type":"array",
+		"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
+		"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}}}}`))
+	s.Settle()
+	must(t, s, 201, "POST", definedPath, definedWidget("good", `{"color":"red","list":[{"name":"a"}]}`))
+	for _, c := range []struct {
+		spec   string
+		fields []string
+	}{
+		{`{"color":"blue","list":[{"name":"a"},{}]}`, []string{"spec.color", "spec.list[1].name"}},
+		{`{"color":"red","list":[{"name":"a"},{"name":"a"}]}`, []string{"spec.list[1]"}},
+	} {
+		for method, path := range map[string]string{"POST": definedPath, "PUT": definedPath + "/good"} {
+			name := map[string]string{"POST": "bad", "PUT": "good"}[method]
+			body := definedWidget(name, c.spec)
+			if method == "PUT" {
+				live := must(t, s, 200, "GET", path, "")
+				body = strings.Replace(body, `"metadata":{`, fmt.Sprintf(`"metadata":{"resourceVersion":%q,`, live.ResourceVersion()), 1)
+			}
+			got := must(t, s, 422, method, path, body)
+			var fields []string
+			for _, cause := range got.List("details", "causes") {
+				fields = append(fields, cause.(map[string]any)["field"].(string))
+			}
+			assert.Equal(t, c.fields, fields, "%s %s: %s", method, c.spec, got.String("message"))
+			assert.Contains(t, got.String("message"), `"`+name+`" is invalid`)
+		}
+	}
+}

@@ -151,10 +151,9 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 		w.notes.warn(text)
 	}
 	dropRepeatedOwners(obj)
+	var misfit error // an object whose fields nobody can own is told what is wrong with it first
 	if w.own != nil {
-		if err := w.own(live, obj); err != nil {
-			return err
-		}
+		misfit = w.own(live, obj)
 	}
 	request := s.admissionRequest(w, obj, live)
 	if err := s.admission.Mutate(ctx, request); err != nil {
@@ -167,6 +166,9 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 	v.Defaults(obj)
 	if causes := v.Faults(ctx, obj, live, w.sub); len(causes) > 0 {
 		return meta.Invalid(v.GroupKind(), obj.Name(), causes)
+	}
+	if misfit != nil {
+		return misfit
 	}
 	if v.Warn != nil {
 		for _, text := range v.Warn(obj, live) {

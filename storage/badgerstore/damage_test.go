@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,7 +34,9 @@ func TestOpenRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	for _, dir := range []string{file, filepath.Join(file, "below")} {
 		_, err = badgerstore.Open(badgerstore.Options{Dir: dir})
+		require.ErrorIs(t, err, syscall.ENOTDIR)
 		require.ErrorContains(t, err, dir)
+		require.NotContains(t, err.Error(), "damaged")
 	}
 }
 

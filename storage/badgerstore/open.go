@@ -95,6 +95,9 @@ func openDatabase(o Options) (db *badger.DB, err error) {
 			db, err = nil, fmt.Errorf("open storage in %s: the files are damaged: %v", o.Dir, fault)
 		}
 	}()
+	if err := writable(o.Dir); err != nil {
+		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
+	}
 	set := settings(o)
 	if err := inspect(set); err != nil {
 		return nil, fmt.Errorf("open storage in %s: the files are damaged: %w", o.Dir, err)
@@ -109,10 +112,21 @@ func openDatabase(o Options) (db *badger.DB, err error) {
 			owner = " by process " + strings.TrimSpace(string(pid))
 		}
 		return nil, fmt.Errorf("open storage in %s: %w%s; a directory serves one process at a time", o.Dir, ErrInUse, owner)
-	case errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
 	return nil, fmt.Errorf("open storage in %s: the files are damaged or not a store's: %w", o.Dir, err)
+}
+
+// writable makes the directory and a file in it: what stands in the way of that
+// is no damage, and the database does not tell them apart.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	probe, err := os.CreateTemp(dir, "probe")
+	if err != nil {
+		return err
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // load builds the index. The revision is the largest one found, or the one in
