@@ -24,7 +24,7 @@ type Loop struct {
 
 	// Observe returns the keys that a change makes due. At start it sees every
 	// object as new, and again after Forget. It is never called together with
-	// itself or with Reconcile.
+	// itself or Forget, but while Reconcile runs.
 	Observe func(c Change) []string
 
 	// Forget drops what Observe remembers, before the whole state comes again.

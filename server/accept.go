@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/background"
 )
 
 // removeAgain is when a definition that waits for the finalizers of its objects
@@ -149,15 +150,15 @@ func accept(crd *meta.Object, taken takenNames) {
 	take(given, "categories", categories, ok)
 	crd.Set(given.Tree(), "status", "acceptedNames")
 	if reason != "NoConflicts" {
-		putCondition(crd, "NamesAccepted", "False", reason, message)
-		if !hasCondition(crd, "Established") {
-			putCondition(crd, "Established", "False", "NotAccepted", "not all names are accepted")
+		crd.SetCondition("NamesAccepted", "False", reason, message)
+		if !crd.HasCondition("Established") {
+			crd.SetCondition("Established", "False", "NotAccepted", "not all names are accepted")
 		}
 		return
 	}
-	putCondition(crd, "NamesAccepted", "True", reason, message)
-	if !hasCondition(crd, "Established") {
-		putCondition(crd, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+	crd.SetCondition("NamesAccepted", "True", reason, message)
+	if !crd.HasCondition("Established") {
+		crd.SetCondition("Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
 	}
 }
 
@@ -183,22 +184,6 @@ func take(given *meta.Object, field string, want any, ok bool) {
 	given.Delete(field)
 }
 
-// putCondition sets a condition; its time moves only with its status.
-func putCondition(o *meta.Object, kind, status, reason, message string) {
-	list := slices.Clone(o.List("status", "conditions"))
-	c := map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": meta.FormatTime(time.Now())}
-	i := slices.IndexFunc(list, func(v any) bool { m, _ := v.(map[string]any); return m["type"] == kind })
-	if i < 0 {
-		o.Set(append(list, c), "status", "conditions")
-		return
-	}
-	if old, _ := list[i].(map[string]any); old["status"] == status {
-		c["lastTransitionTime"] = old["lastTransitionTime"]
-	}
-	list[i] = c
-	o.Set(list, "status", "conditions")
-}
-
 // removeDefined deletes the objects of a definition that is being deleted, and
 // lets it go when they are gone.
 func (s *Server) removeDefined(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
@@ -215,16 +200,16 @@ func (s *Server) removeDefined(ctx context.Context, cl registry.Client, name str
 		return 0, nil
 	}
 	if t := s.defined(name); t != nil {
-		left, err := deleteAll(ctx, cl, t, "")
+		left, err := background.DeleteAll(ctx, cl, t, "")
 		if err != nil {
 			return 0, fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
 		}
-		if left.objects > 0 {
+		if left.Objects > 0 {
 			return removeAgain, s.tellRemoval(ctx, cl, key, left)
 		}
 	}
 	_, err = cl.Update(ctx, s.definitions.resource, key, "", func(o *meta.Object) error {
-		o.SetFinalizers(slices.DeleteFunc(o.Finalizers(), func(f string) bool { return f == mine }))
+		o.RemoveFinalizer(mine)
 		return nil
 	})
 	if meta.IsNotFound(err) {
@@ -234,9 +219,9 @@ func (s *Server) removeDefined(ctx context.Context, cl registry.Client, name str
 }
 
 // tellRemoval writes into a definition's status what it waits for.
-func (s *Server) tellRemoval(ctx context.Context, cl registry.Client, key meta.Key, left remaining) error {
+func (s *Server) tellRemoval(ctx context.Context, cl registry.Client, key meta.Key, left background.Remaining) error {
 	_, err := cl.Update(ctx, s.definitions.resource, key, "status", func(o *meta.Object) error {
-		putCondition(o, "Terminating", "True", "InstanceDeletionInProgress", fmt.Sprintf("%d objects of this kind are left", left.objects))
+		o.SetCondition("Terminating", "True", "InstanceDeletionInProgress", fmt.Sprintf("%d objects of this kind are left", left.Objects))
 		return nil
 	})
 	if meta.IsNotFound(err) {

@@ -121,7 +121,7 @@ func (s *Server) replaceTypes(put, gone, changed []*registry.Type) {
 // given, nil if it is not established. As long as nothing that counts has
 // changed, that is the old one.
 func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
-	if !hasCondition(crd, "Established") {
+	if !crd.HasCondition("Established") {
 		return nil
 	}
 	edition := crd.UID() + "/" + formatRevision(storage.Revision(crd.Generation()))
@@ -158,12 +158,4 @@ func (s *Server) builtin(t *registry.Type) bool {
 		}
 	}
 	return false
-}
-
-// hasCondition reports whether a condition of an object is True.
-func hasCondition(o *meta.Object, kind string) bool {
-	return slices.ContainsFunc(o.List("status", "conditions"), func(v any) bool {
-		m, _ := v.(map[string]any)
-		return m["type"] == kind && m["status"] == "True"
-	})
 }

@@ -16,12 +16,6 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// The finalizers behind the propagation policies.
-const (
-	orphanFinalizer     = "orphan"
-	foregroundFinalizer = "foregroundDeletion"
-)
-
 // longestGrace bounds a grace period, in seconds; more of them overflow times.
 const longestGrace = 1<<31 - 1
 
@@ -158,12 +152,12 @@ func (o *deleteOptions) check(t *registry.Type, live *meta.Object) error {
 // policy. The latest policy wins; own finalizers stay.
 func (o *deleteOptions) begin(t *registry.Type, obj *meta.Object) {
 	if own := o.policy(); own != "" {
-		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == orphanFinalizer || f == foregroundFinalizer })
+		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == meta.FinalizerOrphan || f == meta.FinalizerForeground })
 		switch own {
 		case "Orphan":
-			finalizers = append(finalizers, orphanFinalizer)
+			finalizers = append(finalizers, meta.FinalizerOrphan)
 		case "Foreground":
-			finalizers = append(finalizers, foregroundFinalizer)
+			finalizers = append(finalizers, meta.FinalizerForeground)
 		}
 		obj.SetFinalizers(finalizers)
 	}

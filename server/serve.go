@@ -18,6 +18,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/background"
 	"orch.io/controlplane/server/openapi"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
@@ -55,10 +56,10 @@ type Server struct {
 	end      context.CancelFunc
 	requests sync.WaitGroup
 	loopsRun sync.WaitGroup
-	begun    chan struct{} // closed when Run begins
+	begun    chan struct{} // closed when Run has begun; runners stays as it is then
 	mu       sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
 	closing  bool
-	runners  []*runner
+	runners  []*background.Runner
 }
 
 // Handler serves a path that is no resource. The caller passed authentication

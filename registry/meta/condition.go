@@ -1,5 +1,10 @@
 package meta
 
+import (
+	"slices"
+	"time"
+)
+
 // Condition is one aspect of an object's state, in the form that newer kinds
 // share.
 type Condition struct {
@@ -20,4 +25,30 @@ type Condition struct {
 
 	// Message is a text for people.
 	Message string `json:"message" protobuf:"bytes,6,opt,name=message" schema:"required"`
+}
+
+// HasCondition reports whether the condition of a type in status.conditions is
+// True.
+func (o *Object) HasCondition(kind string) bool {
+	return slices.ContainsFunc(o.List("status", "conditions"), func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["type"] == kind && m["status"] == "True"
+	})
+}
+
+// SetCondition puts a condition into status.conditions, in the place of the one
+// of its type. Its time is now, or what it was if its status is what it was.
+func (o *Object) SetCondition(kind, status, reason, message string) {
+	c := map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": FormatTime(time.Now())}
+	list := slices.Clone(o.List("status", "conditions"))
+	i := slices.IndexFunc(list, func(v any) bool { m, _ := v.(map[string]any); return m["type"] == kind })
+	if i < 0 {
+		o.Set(append(list, c), "status", "conditions")
+		return
+	}
+	if old, _ := list[i].(map[string]any); old["status"] == status {
+		c["lastTransitionTime"] = old["lastTransitionTime"]
+	}
+	list[i] = c
+	o.Set(list, "status", "conditions")
 }

@@ -1,6 +1,9 @@
 package meta
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // APIVersion returns the apiVersion field.
 func (o *Object) APIVersion() string { return o.String("apiVersion") }
@@ -108,6 +111,11 @@ func (o *Object) SetFinalizers(names []string) {
 		list[i] = n
 	}
 	o.Metadata()["finalizers"] = list
+}
+
+// RemoveFinalizer takes a name out of metadata.finalizers.
+func (o *Object) RemoveFinalizer(name string) {
+	o.SetFinalizers(slices.DeleteFunc(o.Finalizers(), func(f string) bool { return f == name }))
 }
 
 // OwnerReferences returns metadata.ownerReferences.

@@ -1,7 +1,8 @@
-package server
+package background
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"orch.io/controlplane/registry"
@@ -11,14 +12,14 @@ import (
 // eventLife is how long events are kept after their last change.
 const eventLife = time.Hour
 
-var eventsResource = meta.GroupResource{Resource: "events"}
+var events = meta.GroupResource{Resource: "events"}
 
-// expiryLoop removes events an hour after they were last written. Its keys are
+// Events removes events an hour after they were last written. Its keys are
 // "namespace/name".
-func expiryLoop() Loop {
-	return Loop{
+func Events() registry.Loop {
+	return registry.Loop{
 		Name:     "event-expiry",
-		Types:    []meta.GroupResource{eventsResource},
+		Types:    []meta.GroupResource{events},
 		Identity: true,
 		Observe: func(c registry.Change) []string {
 			if c.Object == nil {
@@ -30,23 +31,21 @@ func expiryLoop() Loop {
 	}
 }
 
-func expire(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
-	_, key, _ := registry.ParseStorageKey("events/" + name)
-	o, err := cl.Get(ctx, eventsResource, key)
-	if meta.IsNotFound(err) {
-		return 0, nil
-	}
+func expire(ctx context.Context, cl registry.Client, key string) (time.Duration, error) {
+	namespace, name, _ := strings.Cut(key, "/")
+	k := meta.Key{Namespace: namespace, Name: name}
+	o, err := cl.Get(ctx, events, k)
 	if err != nil {
-		return 0, err
+		return 0, unlessGone(err)
 	}
 	if left := eventLife - time.Since(lastWritten(o)); left > 0 {
 		return left, nil
 	}
-	err = cl.Delete(ctx, eventsResource, key, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
-	if meta.IsNotFound(err) || meta.IsConflict(err) {
-		return 0, nil // gone, or written again: then the loop sees it again
+	err = cl.Delete(ctx, events, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+	if meta.IsConflict(err) {
+		return 0, nil // written again: then the loop sees it again
 	}
-	return 0, err
+	return 0, unlessGone(err)
 }
 
 // lastWritten is the newest time that an event tells of itself, up to now: an
@@ -59,4 +58,12 @@ func lastWritten(o *meta.Object) time.Time {
 		}
 	}
 	return newest
+}
+
+// unlessGone is the error of a call on an object that need not be there.
+func unlessGone(err error) error {
+	if meta.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

@@ -1,0 +1,170 @@
+package background
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+// graph knows who owns whom.
+type graph struct {
+	mu    sync.Mutex
+	nodes map[string]*node // by uid
+}
+
+// node is a uid that an object has, or that objects name as their owner's.
+type node struct {
+	object     *object // nil: no object has it
+	seen       bool    // an object had it
+	dependents map[*object]bool
+}
+
+// object is what the graph keeps of an object, as of one version.
+type object struct {
+	resource     meta.GroupResource
+	key          meta.Key
+	uid, version string
+	owners       []meta.OwnerReference
+	phase        phase
+	since        time.Time // when this server first saw it, in any version
+}
+
+// phase is how far the life of an object is.
+type phase int
+
+const (
+	alive       phase = iota
+	going             // it is being deleted; its dependents are not its concern
+	goingAlone        // it is being deleted; its dependents are to stay
+	goingBehind       // it is being deleted; its dependents go before it
+)
+
+func phaseOf(o *meta.Object) phase {
+	switch finalizers := o.Finalizers(); {
+	case !o.Terminating():
+		return alive
+	case slices.Contains(finalizers, meta.FinalizerOrphan):
+		return goingAlone
+	case slices.Contains(finalizers, meta.FinalizerForeground):
+		return goingBehind
+	}
+	return going
+}
+
+func (g *graph) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.nodes)
+}
+
+// observe records a change and returns the uids that it concerns.
+func (g *graph) observe(c registry.Change) (due []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.Old != nil && (c.Object == nil || c.Object.UID() != c.Old.UID()) {
+		due = g.remove(c.Old.UID())
+	}
+	if c.Object != nil {
+		due = append(due, g.put(c)...)
+	}
+	return due
+}
+
+// put records an object. Owners that it had need not wait for it any more,
+// those that it has may have to.
+func (g *graph) put(c registry.Change) (due []string) {
+	o := &object{
+		resource: c.Resource, key: c.Key, uid: c.Object.UID(), version: c.Object.ResourceVersion(),
+		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object), since: time.Now(),
+	}
+	n := g.node(o.uid)
+	old := n.object
+	n.object, n.seen = o, true
+	for _, owner := range o.owners {
+		g.node(owner.UID).dependents[o] = true
+		due = append(due, owner.UID)
+	}
+	if old != nil {
+		o.since = old.since
+		due = append(due, g.unlink(old)...)
+	}
+	if len(o.owners) > 0 || o.phase != alive {
+		due = append(due, o.uid)
+	}
+	return due
+}
+
+// remove records that an object went. Its owners may have waited for it; its
+// dependents may have to follow.
+func (g *graph) remove(uid string) (due []string) {
+	n := g.nodes[uid]
+	if n == nil || n.object == nil {
+		return nil
+	}
+	old := n.object
+	n.object = nil
+	due = g.unlink(old)
+	for d := range n.dependents {
+		due = append(due, d.uid)
+	}
+	g.tidy(uid)
+	return due
+}
+
+// unlink takes an object out of its owners' dependents and returns the owners.
+func (g *graph) unlink(o *object) (owners []string) {
+	for _, owner := range o.owners {
+		delete(g.node(owner.UID).dependents, o)
+		g.tidy(owner.UID)
+		owners = append(owners, owner.UID)
+	}
+	return owners
+}
+
+func (g *graph) node(uid string) *node {
+	n := g.nodes[uid]
+	if n == nil {
+		n = &node{dependents: map[*object]bool{}}
+		g.nodes[uid] = n
+	}
+	return n
+}
+
+// tidy forgets a uid that nothing has and nothing names.
+func (g *graph) tidy(uid string) {
+	if n := g.nodes[uid]; n != nil && n.object == nil && len(n.dependents) == 0 {
+		delete(g.nodes, uid)
+	}
+}
+
+// blocks reports whether an object keeps its owner from going before it.
+func (o *object) blocks(owner string) bool {
+	return slices.ContainsFunc(o.owners, func(r meta.OwnerReference) bool { return r.UID == owner && r.BlockOwnerDeletion })
+}
+
+// waitsFor reports whether an object waits, directly or by way of others, for
+// the one with a uid to go before it.
+func (g *graph) waitsFor(o *object, uid string) bool {
+	seen := map[*object]bool{}
+	next := []*object{o}
+	for len(next) > 0 {
+		o, next = next[len(next)-1], next[:len(next)-1]
+		if o.phase != goingBehind || seen[o] {
+			continue
+		}
+		seen[o] = true
+		for d := range g.nodes[o.uid].dependents {
+			if !d.blocks(o.uid) {
+				continue
+			}
+			if d.uid == uid {
+				return true
+			}
+			next = append(next, d)
+		}
+	}
+	return false
+}

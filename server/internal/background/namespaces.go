@@ -1,0 +1,179 @@
+package background
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+var namespaces = meta.GroupResource{Resource: "namespaces"}
+
+// Namespaces empties namespaces that are being deleted, and lets them go when
+// nothing is left (conventions, Scope and naming rules, 2). An object that was
+// admitted before the deletion began may come after its namespace went: that is
+// deleted too. Its keys are names of namespaces.
+func Namespaces(p names.Profile) registry.Loop {
+	e := ending{}
+	finalizer := p.Wire(names.NamespaceFinalizer)
+	return registry.Loop{
+		Name: "namespace", Identity: true, Forget: func() { clear(e) }, Observe: e.observe,
+		Reconcile: func(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
+			return 0, emptyNamespace(ctx, cl, name, finalizer)
+		},
+	}
+}
+
+// ending are the namespaces that end, with the time when each went: zero as
+// long as it is being deleted.
+type ending map[string]time.Time
+
+// straggle is how long a namespace that went is remembered: longer than a write
+// can be on its way.
+const straggle = 10 * time.Minute
+
+func (e ending) observe(c registry.Change) []string {
+	if c.Resource != namespaces {
+		went, ends := e[c.Key.Namespace]
+		if came := c.Old == nil; ends && (went.IsZero() || came) {
+			return []string{c.Key.Namespace}
+		}
+		return nil
+	}
+	name := c.Key.Name
+	switch {
+	case c.Object == nil:
+		now := time.Now()
+		maps.DeleteFunc(e, func(_ string, went time.Time) bool { return !went.IsZero() && now.Sub(went) > straggle })
+		e[name] = now
+	case c.Object.Terminating():
+		e[name] = time.Time{}
+	default:
+		delete(e, name)
+		return nil
+	}
+	return []string{name}
+}
+
+// emptyNamespace deletes what is in a namespace that ends, and lets it go if
+// nothing is left. Objects whose finalizers hold them bring the loop back when
+// they go.
+func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer string) error {
+	there, ends, err := namespaceState(ctx, cl, name)
+	if err != nil || !ends {
+		return err
+	}
+	left, err := deleteContent(ctx, cl, name)
+	switch {
+	case err != nil || !there:
+		return err
+	case len(left) > 0:
+		return tellRemaining(ctx, cl, name, left)
+	}
+	_, err = cl.Update(ctx, namespaces, meta.Key{Name: name}, "finalize", func(ns *meta.Object) error {
+		if ns.Terminating() { // and not another of the name
+			rest := slices.DeleteFunc(slices.Clone(ns.List("spec", "finalizers")), func(f any) bool { return f == finalizer })
+			ns.Set(rest, "spec", "finalizers")
+		}
+		return nil
+	})
+	return unlessGone(err)
+}
+
+// namespaceState tells whether a namespace is there, and whether what is in it
+// has to go.
+func namespaceState(ctx context.Context, cl registry.Client, name string) (there, ends bool, err error) {
+	ns, err := cl.Get(ctx, namespaces, meta.Key{Name: name})
+	switch {
+	case meta.IsNotFound(err):
+		return false, true, nil
+	case err != nil:
+		return false, false, err
+	}
+	return true, ns.Terminating(), nil
+}
+
+// deleteContent deletes the objects in a namespace and returns what stays.
+func deleteContent(ctx context.Context, cl registry.Client, name string) (left []Remaining, err error) {
+	for _, t := range cl.Types() {
+		if !t.Namespaced || t.Virtual() {
+			continue
+		}
+		n, err := DeleteAll(ctx, cl, t, name)
+		if err != nil {
+			return nil, fmt.Errorf("deleting %s in %s: %w", t.GroupResource(), name, err)
+		}
+		if n.Objects > 0 {
+			left = append(left, n)
+		}
+	}
+	return left, nil
+}
+
+// Remaining is what of one type waits for its finalizers.
+type Remaining struct {
+	Resource   meta.GroupResource
+	Objects    int
+	Finalizers map[string]int // how many objects each holds
+}
+
+// DeleteAll deletes the objects of a type, in a namespace that ends or (with an
+// empty name) everywhere, and returns what stays.
+func DeleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namespace string) (Remaining, error) {
+	left := Remaining{Resource: t.GroupResource(), Finalizers: map[string]int{}}
+	objects, err := cl.List(ctx, left.Resource, namespace)
+	if err != nil || len(objects) == 0 {
+		return left, err
+	}
+	if namespace != "" {
+		// A namespace of the same name may have come meanwhile; what was
+		// listed before it is seen to end is not of that one.
+		if _, ends, err := namespaceState(ctx, cl, namespace); err != nil || !ends {
+			return left, err
+		}
+	}
+	for _, o := range objects {
+		if o.Terminating() {
+			continue
+		}
+		err := cl.Delete(ctx, left.Resource, meta.Key{Namespace: o.Namespace(), Name: o.Name()}, registry.DeleteOptions{UID: o.UID(), Propagation: "Background"})
+		if err != nil && !meta.IsNotFound(err) && !meta.IsConflict(err) {
+			return left, err
+		}
+	}
+	if objects, err = cl.List(ctx, left.Resource, namespace); err != nil {
+		return left, err
+	}
+	left.Objects = len(objects)
+	for _, o := range objects {
+		for _, f := range o.Finalizers() {
+			left.Finalizers[f]++
+		}
+	}
+	return left, nil
+}
+
+// tellRemaining writes into the namespace's status what it waits for.
+func tellRemaining(ctx context.Context, cl registry.Client, name string, left []Remaining) error {
+	var content, holders []string
+	for _, l := range left {
+		content = append(content, fmt.Sprintf("%s has %d resource instances", l.Resource, l.Objects))
+		for f, n := range l.Finalizers {
+			holders = append(holders, fmt.Sprintf("%s in %d resource instances", f, n))
+		}
+	}
+	slices.Sort(holders)
+	_, err := cl.Update(ctx, namespaces, meta.Key{Name: name}, "status", func(ns *meta.Object) error {
+		ns.SetCondition("NamespaceContentRemaining", "True", "SomeResourcesRemain", fmt.Sprintf("Some resources are remaining: %v", content))
+		if len(holders) > 0 {
+			ns.SetCondition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", fmt.Sprintf("Some content in the namespace has finalizers remaining: %v", holders))
+		}
+		return nil
+	})
+	return unlessGone(err)
+}

@@ -1,0 +1,74 @@
+package background
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func key(t *task) string {
+	if t == nil {
+		return ""
+	}
+	return t.key
+}
+
+func TestQueueGivesWhatIsDueInOrder(t *testing.T) {
+	q := newQueue()
+	q.ask("b", noon)
+	q.ask("a", noon)
+	q.ask("first", noon.Add(-time.Second))
+	q.ask("first", noon) // it keeps its place
+	q.ask("later", noon.Add(time.Minute))
+	for _, want := range []string{"first", "a", "b"} {
+		got, _ := q.take(noon)
+		assert.Equal(t, want, key(got))
+		q.done(got, time.Time{})
+	}
+	got, next := q.take(noon)
+	assert.Nil(t, got)
+	assert.Equal(t, noon.Add(time.Minute), next)
+	assert.True(t, q.idle(noon))
+	assert.False(t, q.idle(noon.Add(time.Hour)))
+	q.ask("later", noon) // a change does not wait for the time
+	got, _ = q.take(noon)
+	assert.Equal(t, "later", key(got))
+	q.done(got, time.Time{})
+	assert.Empty(t, q.tasks)
+}
+
+func TestQueueGivesAKeyToOneAtATime(t *testing.T) {
+	q := newQueue()
+	q.ask("a", noon)
+	a, _ := q.take(noon)
+	q.ask("a", noon.Add(time.Second))
+	again, next := q.take(noon.Add(time.Hour))
+	assert.Nil(t, again)
+	assert.Zero(t, next)
+	assert.False(t, q.idle(noon))
+	q.done(a, noon.Add(time.Hour)) // what was asked for meanwhile comes first
+	_, next = q.take(noon)
+	assert.Equal(t, noon.Add(time.Second), next)
+}
+
+func TestQueueBoundsWhatRuns(t *testing.T) {
+	q := newQueue()
+	for i := range workers + 1 {
+		q.ask(fmt.Sprint(i), noon)
+	}
+	var last *task
+	for range workers {
+		last, _ = q.take(noon)
+		assert.NotNil(t, last)
+	}
+	none, next := q.take(noon)
+	assert.Nil(t, none)
+	assert.Zero(t, next, "no time brings a place")
+	q.done(last, time.Time{})
+	one, _ := q.take(noon)
+	assert.NotNil(t, one)
+}

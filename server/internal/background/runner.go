@@ -1,0 +1,160 @@
+// Package background does what a server does without being asked: it runs
+// loops, among them those that every server has.
+package background
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// Bounds of the loops' pace.
+const (
+	workers      = 16 // keys of one loop at a time
+	firstPause   = 5 * time.Millisecond
+	longestPause = 30 * time.Second
+	soon         = 5 * time.Second // Settle waits for what is due within this
+)
+
+// Runner runs one loop: one goroutine shows it what changes and starts work on
+// the keys that are due, each in a goroutine of its own.
+type Runner struct {
+	loop   registry.Loop
+	client registry.Client
+	log    *slog.Logger
+	feed   *watch.Feed
+
+	mu       sync.Mutex // guards the rest
+	queue    queue
+	seen     storage.Revision   // up to which the loop was shown everything
+	wake     context.CancelFunc // ends the current rest
+	progress chan struct{}      // closed and replaced when any of these change
+}
+
+// NewRunner returns a runner that has seen nothing.
+func NewRunner(loop registry.Loop, hub *watch.Hub, client registry.Client, log *slog.Logger) *Runner {
+	feed := hub.Feed
+	if loop.Identity {
+		feed = hub.IdentityFeed
+	}
+	return &Runner{
+		loop: loop, client: client, log: log, feed: feed(loop.Types...),
+		queue: newQueue(), wake: func() {}, progress: make(chan struct{}),
+	}
+}
+
+// Run works until the context ends, and returns when all work has ended.
+func (r *Runner) Run(ctx context.Context) {
+	defer r.feed.Close()
+	var work sync.WaitGroup
+	defer work.Wait()
+	for ctx.Err() == nil {
+		r.round(ctx, &work)
+	}
+}
+
+// round shows the loop what changed, starts what is due, and rests until there
+// is more of either.
+func (r *Runner) round(ctx context.Context, work *sync.WaitGroup) {
+	rest, wake := context.WithCancel(ctx) // before all else: what ends from here on ends the rest
+	defer wake()
+	r.mu.Lock()
+	r.wake = wake
+	r.mu.Unlock()
+	r.Pull()
+	if next := r.start(ctx, work); !next.IsZero() {
+		var cancel context.CancelFunc
+		rest, cancel = context.WithDeadline(rest, next)
+		defer cancel()
+	}
+	_ = r.feed.Wait(rest) // the end of the rest is as good a reason to go on as a change
+}
+
+// Pull shows the loop what changed. It is for the caller of Run, before that.
+func (r *Runner) Pull() {
+	changes, reset := r.feed.Changes()
+	if reset && r.loop.Forget != nil {
+		r.loop.Forget()
+	}
+	var keys []string
+	for c := range changes {
+		keys = append(keys, r.loop.Observe(c)...)
+	}
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range keys {
+		r.queue.ask(k, now)
+	}
+	r.seen = r.feed.Revision()
+	r.changed()
+}
+
+// start begins work on the keys that are due and tells when the next one is.
+func (r *Runner) start(ctx context.Context, work *sync.WaitGroup) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		t, next := r.queue.take(time.Now())
+		if t == nil {
+			return next
+		}
+		work.Go(func() { r.reconcile(ctx, t) })
+	}
+}
+
+func (r *Runner) reconcile(ctx context.Context, t *task) {
+	again, err := r.loop.Reconcile(ctx, r.client, t.key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		again = min(longestPause, max(firstPause, 2*t.pause))
+		t.pause = again
+		if ctx.Err() == nil {
+			r.log.Warn("background loop failed", "loop", r.loop.Name, "key", t.key, "again", again, "error", err)
+		}
+	} else {
+		t.pause = 0
+	}
+	var at time.Time
+	if again > 0 {
+		at = time.Now().Add(again)
+	}
+	r.queue.done(t, at)
+	r.wake()
+	r.changed()
+}
+
+// changed wakes those who wait for progress. The lock is held.
+func (r *Runner) changed() {
+	close(r.progress)
+	r.progress = make(chan struct{})
+}
+
+// Settle waits until the loop has seen a revision and has nothing to do, now
+// and within five seconds.
+func (r *Runner) Settle(ctx context.Context, rev storage.Revision) error {
+	for {
+		r.mu.Lock()
+		settled := r.seen >= rev && r.queue.idle(time.Now().Add(soon))
+		if r.seen < rev {
+			r.wake() // commits of other types do not
+		}
+		progress := r.progress
+		r.mu.Unlock()
+		if settled {
+			return nil
+		}
+		select {
+		case <-progress:
+		case <-ctx.Done():
+			return fmt.Errorf("loop %s has not settled: %w", r.loop.Name, ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+)
+
+// configMapLoop works on the names of ConfigMaps.
+func configMapLoop(reconcile func(name string) (time.Duration, error)) func(*server.Builder) {
+	return func(b *server.Builder) {
+		b.Loops = []server.Loop{{
+			Name: "test", Types: []meta.GroupResource{{Resource: "configmaps"}},
+			Observe:   func(c registry.Change) []string { return []string{c.Key.Name} },
+			Reconcile: func(_ context.Context, _ registry.Client, name string) (time.Duration, error) { return reconcile(name) },
+		}}
+	}
+}
+
+// TestLoopGoesOnWithoutItsSlowestKey: one key waits for what another brings.
+func TestLoopGoesOnWithoutItsSlowestKey(t *testing.T) {
+	begun, quick := make(chan struct{}), make(chan struct{})
+	s := servertest.New(t, configMapLoop(func(name string) (time.Duration, error) {
+		switch name {
+		case "slow":
+			close(begun)
+			<-quick
+		case "quick":
+			close(quick)
+		}
+		return 0, nil
+	}))
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("slow"))
+	<-begun
+	a.must(201, "POST", configMaps, newConfigMap("quick"))
+	s.Settle()
+}
+
+// TestLoopPauses: a key that fails is tried again after growing pauses, up to
+// half a minute; a change of the object starts over.
+func TestLoopPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		s := servertest.New(t, configMapLoop(func(name string) (time.Duration, error) {
+			if name == "bad" {
+				calls.Add(1)
+				return 0, errors.New("no")
+			}
+			return 0, nil
+		}))
+		a := inProcess(t, s)
+		a.must(201, "POST", configMaps, newConfigMap("bad"))
+		time.Sleep(time.Minute)
+		early := calls.Swap(0)
+		assert.Greater(t, early, int32(10))
+		time.Sleep(10 * time.Minute)
+		assert.Equal(t, int32(20), calls.Swap(0))
+		a.must(200, "PATCH", configMaps+"/bad", `{"data":{"changed":"yes"}}`)
+		time.Sleep(time.Minute)
+		assert.Greater(t, calls.Load(), int32(10))
+	})
+}
