@@ -65,6 +65,9 @@ func (s *Server) readObject(r *request, validation string) (*meta.Object, error)
 		return nil, err
 	}
 	obj, duplicates, err := s.decode(v, format, body)
+	if errors.Is(err, codec.ErrNull) {
+		obj, err = meta.NewObject(map[string]any{}), nil // an object of which nothing is said
+	}
 	if err != nil {
 		return nil, err
 	}

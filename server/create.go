@@ -93,6 +93,9 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 		if err := placeInNamespace(r, obj); err != nil {
 			return err
 		}
+		for _, f := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
+			obj.Delete("metadata", f)
+		}
 	}
 	answer, err := s.call(ctx, r, o, obj)
 	if err != nil {

@@ -50,6 +50,9 @@ func (s *Server) namespaceLifecycle() admission.Plugin {
 		if r.Operation != admission.Create || r.Namespace == "" || r.Subresource != "" && r.Old != nil {
 			return nil
 		}
+		if t := s.types().Type(r.Resource.GroupResource()); t != nil && t.Virtual() {
+			return nil // a question makes nothing in the namespace; whether that exists is not for all to know
+		}
 		return s.openNamespace(ctx, r)
 	}}
 }

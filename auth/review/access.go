@@ -2,6 +2,8 @@ package review
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
@@ -46,7 +48,8 @@ func (r *Reviewer) SelfSubject(ctx context.Context, call *registry.Call) (*meta.
 }
 
 func (r *Reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User) *meta.Object {
-	d, reason, err := r.authorizer.Authorize(ctx, action(call.Object, u))
+	a, unread := action(call.Object, u)
+	d, reason, err := r.authorizer.Authorize(ctx, a)
 	status := map[string]any{"allowed": d == auth.Allow}
 	if d == auth.Deny {
 		status["denied"] = true
@@ -54,25 +57,97 @@ func (r *Reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User
 	if reason != "" {
 		status["reason"] = reason
 	}
+	var faults []string
 	if err != nil {
-		status["evaluationError"] = err.Error()
+		faults = append(faults, err.Error())
+	}
+	if faults = append(faults, unread...); len(faults) > 0 {
+		status["evaluationError"] = strings.Join(faults, "; ")
 	}
 	out := call.Object.Clone()
 	out.Tree()["status"] = status
 	return out
 }
 
-// action is what a review asks about.
-func action(o *meta.Object, u *auth.User) auth.Action {
+// action is what a review asks about. The texts say which of its selectors could
+// not be read, wholly or in part; the action is then of what could.
+func action(o *meta.Object, u *auth.User) (a auth.Action, unread []string) {
 	if o.Map("spec", "nonResourceAttributes") != nil {
 		at := func(field string) string { return o.String("spec", "nonResourceAttributes", field) }
-		return auth.Action{User: u, Verb: at("verb"), Path: at("path")}
+		return auth.Action{User: u, Verb: at("verb"), Path: at("path")}, nil
 	}
 	at := func(field string) string { return o.String("spec", "resourceAttributes", field) }
-	return auth.Action{
+	a = auth.Action{
 		User: u, Verb: at("verb"), Group: at("group"), Version: at("version"), Resource: at("resource"),
 		Subresource: at("subresource"), Namespace: at("namespace"), Name: at("name"),
 	}
+	for _, s := range []struct {
+		field string
+		read  func(*meta.Object) (string, error)
+	}{{"fieldSelector", fieldSelector}, {"labelSelector", labelSelector}} {
+		tree := o.Map("spec", "resourceAttributes", s.field)
+		if tree == nil {
+			continue
+		}
+		text, err := s.read(meta.NewObject(tree))
+		if s.field == "fieldSelector" {
+			a.Fields = text
+		}
+		switch {
+		case err != nil && text != "":
+			unread = append(unread, "spec.resourceAttributes."+s.field+" partially ignored due to parse error")
+		case err != nil:
+			unread = append(unread, "spec.resourceAttributes."+s.field+" ignored due to parse error")
+		}
+	}
+	return a, unread
+}
+
+// errPart says that a requirement is none that a selector can express.
+var errPart = errors.New("a requirement cannot be read")
+
+// fieldSelector returns a field selector as the query parameter has it.
+func fieldSelector(o *meta.Object) (string, error) {
+	if raw := o.String("rawSelector"); raw != "" {
+		s, err := meta.ParseFieldSelector(raw)
+		return s.String(), err
+	}
+	var terms []string
+	var err error
+	for _, part := range o.List("requirements") {
+		tree, _ := part.(map[string]any)
+		r := meta.NewObject(tree)
+		op := map[string]string{"In": "=", "NotIn": "!="}[r.String("operator")]
+		values := r.Strings("values")
+		if op == "" || len(values) != 1 || strings.ContainsAny(r.String("key"), `=!,\`) {
+			err = errPart
+			continue
+		}
+		terms = append(terms, r.String("key")+op+escapeField.Replace(values[0]))
+	}
+	return strings.Join(terms, ","), err
+}
+
+// escapeField escapes what would end the value of a field selector's term.
+var escapeField = strings.NewReplacer(`\`, `\\`, ",", `\,`, "=", `\=`)
+
+// labelSelector returns a label selector as the query parameter has it.
+func labelSelector(o *meta.Object) (string, error) {
+	if raw := o.String("rawSelector"); raw != "" {
+		s, err := meta.ParseLabelSelector(raw)
+		return s.String(), err
+	}
+	var err error
+	var good []any
+	for _, part := range o.List("requirements") {
+		if _, bad := meta.LabelSelectorFromObject(map[string]any{"matchExpressions": []any{part}}); bad != nil {
+			err = errPart
+			continue
+		}
+		good = append(good, part)
+	}
+	s, _ := meta.LabelSelectorFromObject(map[string]any{"matchExpressions": good})
+	return s.String(), err
 }
 
 // SelfSubjectRules answers a SelfSubjectRulesReview: what the caller may do in a
@@ -81,9 +156,13 @@ func (r *Reviewer) SelfSubjectRules(ctx context.Context, call *registry.Call) (*
 	if call.User == nil {
 		return nil, meta.BadRequest("no user present on request")
 	}
+	namespace := call.Object.String("spec", "namespace")
+	if namespace == "" {
+		return nil, meta.BadRequest("no namespace on request")
+	}
 	rules := auth.Rules{Incomplete: true, Fault: "the authorizer cannot list rules"}
 	if l, ok := r.authorizer.(auth.RuleLister); ok {
-		rules = l.RulesFor(ctx, call.User, call.Object.String("spec", "namespace"))
+		rules = l.RulesFor(ctx, call.User, namespace)
 	}
 	resources, paths := make([]any, 0, len(rules.Resource)), make([]any, 0, len(rules.NonResource))
 	for _, x := range rules.Resource {
@@ -96,8 +175,9 @@ func (r *Reviewer) SelfSubjectRules(ctx context.Context, call *registry.Call) (*
 	if rules.Fault != "" {
 		status["evaluationError"] = rules.Fault
 	}
-	out := call.Object.Clone()
-	out.Tree()["status"] = status
+	out := empty(call)
+	out.Set(map[string]any{}, "spec")
+	out.Set(status, "status")
 	return out, nil
 }
 

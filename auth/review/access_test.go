@@ -47,6 +47,47 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
 }
 
+// TestAccessSelectors: what the selectors of a question become, and what is said
+// of those that cannot be read.
+func TestAccessSelectors(t *testing.T) {
+	part := func(key, operator string, values ...any) map[string]any {
+		return map[string]any{"key": key, "operator": operator, "values": values}
+	}
+	const field, label = "spec.resourceAttributes.fieldSelector ", "spec.resourceAttributes.labelSelector "
+	for _, c := range []struct {
+		field, label  map[string]any
+		fields, fault string
+	}{
+		{map[string]any{"rawSelector": "metadata.name=x"}, map[string]any{"rawSelector": "a in (b)"}, "metadata.name=x", ""},
+		{map[string]any{"rawSelector": "!!"}, nil, "", field + "ignored due to parse error"},
+		{nil, map[string]any{"rawSelector": "a in (b"}, "", label + "ignored due to parse error"},
+		{map[string]any{"requirements": []any{part("a", "In", "b,c"), part("d", "NotIn", "e")}}, nil, `a=b\,c,d!=e`, ""},
+		{map[string]any{"requirements": []any{part("a", "In", "b"), part("d", "Exists")}}, nil, "a=b", field + "partially ignored due to parse error"},
+		{map[string]any{"requirements": []any{part("a,b=c", "In", "b")}}, nil, "", field + "ignored due to parse error"},
+		{map[string]any{"requirements": []any{part("a", "In", "b", "c")}}, map[string]any{"requirements": []any{part("a", "Newer")}}, "",
+			field + "ignored due to parse error; " + label + "ignored due to parse error"},
+		{nil, map[string]any{"requirements": []any{part("a", "Newer"), part("b", "Exists")}}, "", label + "partially ignored due to parse error"},
+	} {
+		var asked auth.Action
+		r := review.New(auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+			asked = a
+			return auth.Allow, "", nil
+		}))
+		attributes := map[string]any{"verb": "list", "resource": "pods"}
+		if c.field != nil {
+			attributes["fieldSelector"] = c.field
+		}
+		if c.label != nil {
+			attributes["labelSelector"] = c.label
+		}
+		out, err := r.SelfSubject(context.Background(), &registry.Call{User: &auth.User{Name: "me"},
+			Object: meta.NewObject(map[string]any{"spec": map[string]any{"resourceAttributes": attributes}})})
+		require.NoError(t, err)
+		assert.Equal(t, c.fields, asked.Fields, c)
+		assert.Equal(t, c.fault, out.String("status", "evaluationError"), c)
+	}
+}
+
 func TestAccessRules(t *testing.T) {
 	call := &registry.Call{User: &auth.User{Name: "root", Groups: []string{auth.Masters}}, Object: meta.NewObject(map[string]any{"spec": map[string]any{"namespace": "ns"}})}
 	out, err := review.New(auth.Chain(auth.Superuser(auth.Masters))).SelfSubjectRules(context.Background(), call)
@@ -56,6 +97,9 @@ func TestAccessRules(t *testing.T) {
 		"nonResourceRules": []any{map[string]any{"verbs": []any{"*"}, "nonResourceURLs": []any{"*"}}},
 		"incomplete":       false,
 	}, out.Map("status"))
+	assert.Equal(t, map[string]any{}, out.Map("spec"))
+	_, err = review.New(auth.DenyAll).SelfSubjectRules(context.Background(), &registry.Call{User: call.User, Object: meta.NewObject(nil)})
+	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
 	out, err = review.New(auth.DenyAll).SelfSubjectRules(context.Background(), call)
 	require.NoError(t, err)
 	assert.True(t, out.Bool("status", "incomplete"))

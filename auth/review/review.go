@@ -85,11 +85,19 @@ func SelfSubject(now func() time.Time) func(context.Context, *registry.Call) (*m
 		if call.User == nil {
 			return nil, meta.BadRequest("nobody is asking")
 		}
-		answer := call.Object.Clone()
+		answer := empty(call)
 		answer.SetTime(now(), "metadata", "creationTimestamp")
 		answer.Set(map[string]any{"userInfo": UserInfo(call.User)}, "status")
 		return answer, nil
 	}
+}
+
+// empty returns an object of the kind of the call's; what else the caller sent
+// is no part of the answer.
+func empty(call *registry.Call) *meta.Object {
+	return meta.NewObject(map[string]any{
+		"apiVersion": call.Object.APIVersion(), "kind": call.Object.Kind(), "metadata": map[string]any{},
+	})
 }
 
 // UserInfo returns the JSON tree of a user as the API writes it.

@@ -61,12 +61,13 @@ func TestToken(t *testing.T) {
 
 func TestSelfSubject(t *testing.T) {
 	answer := review.SelfSubject(func() time.Time { return time.Unix(0, 0) })
-	o, err := answer(context.Background(), &registry.Call{Object: meta.NewObject(map[string]any{"kind": "SelfSubjectReview"}),
+	o, err := answer(context.Background(), &registry.Call{Object: meta.NewObject(map[string]any{"apiVersion": "x/v1", "kind": "SelfSubjectReview",
+		"metadata": map[string]any{"name": "n", "labels": map[string]any{"a": "b"}}}),
 		User: &auth.User{Name: "alice", UID: "1", Groups: []string{"g"}}})
 	require.NoError(t, err)
 	got, err := json.Marshal(o.Tree())
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"kind":"SelfSubjectReview","metadata":{"creationTimestamp":"1970-01-01T00:00:00Z"},
+	assert.JSONEq(t, `{"apiVersion":"x/v1","kind":"SelfSubjectReview","metadata":{"creationTimestamp":"1970-01-01T00:00:00Z"},
 		"status":{"userInfo":{"username":"alice","uid":"1","groups":["g"]}}}`, string(got))
 	_, err = review.SelfSubject(nil)(context.Background(), &registry.Call{Object: meta.NewObject(nil)})
 	assert.Error(t, err)

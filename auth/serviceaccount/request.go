@@ -11,7 +11,6 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/authentication"
-	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -95,19 +94,13 @@ func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind) ([]string, int64, er
 	if len(audiences) == 0 {
 		audiences = t.config.Audiences
 	}
-	var faults check.Faults
-	for i, a := range audiences {
-		if a == "" {
-			faults.Invalid(check.At("spec", "audiences").Index(i), a, "must not be empty")
-		}
-	}
 	seconds := int64(defaultExpiration)
 	if v, ok := req.Get("spec", "expirationSeconds"); ok && v != nil {
 		if seconds = req.Int("spec", "expirationSeconds"); !isNumber(v) {
 			return nil, 0, meta.BadRequest("spec.expirationSeconds must be a number")
 		}
 	}
-	if faults = append(faults, authentication.TokenRequestFaults(req)...); len(faults) > 0 {
+	if faults := authentication.TokenRequestFaults(req); len(faults) > 0 {
 		return nil, 0, meta.Invalid(k, "", faults)
 	}
 	if longest := int64(t.config.MaxExpiration / time.Second); longest > 0 && seconds > longest {

@@ -5,6 +5,7 @@ package authorization
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
@@ -35,7 +36,7 @@ func Kinds(a Answers) []*registry.Kind {
 		kinds = append(kinds, kind[LocalSubjectAccessReview](registry.Namespaced, checked(localFaults, a.LocalSubject)))
 	}
 	if a.SelfSubjectRules != nil {
-		kinds = append(kinds, kind[SelfSubjectRulesReview](registry.Cluster, checked(rulesFaults, a.SelfSubjectRules)))
+		kinds = append(kinds, kind[SelfSubjectRulesReview](registry.Cluster, a.SelfSubjectRules))
 	}
 	return kinds
 }
@@ -59,40 +60,93 @@ func checked(faults func(call *registry.Call) check.Faults, act Act) Act {
 }
 
 func subjectFaults(call *registry.Call) check.Faults {
+	f := specFaults(call)
+	metadataFaults(&f, call.Object, "must be empty")
+	return f
+}
+
+// specFaults returns what is wrong with a question about a user.
+func specFaults(call *registry.Call) check.Faults {
 	var f check.Faults
 	attributeFaults(&f, call.Object)
 	if call.Object.String("spec", "user") == "" && len(call.Object.List("spec", "groups")) == 0 {
 		f.Invalid(check.At("spec", "user"), "", "at least one of user or group must be specified")
 	}
+	selectorFaults(&f, call.Object)
 	return f
 }
 
 func selfFaults(call *registry.Call) check.Faults {
 	var f check.Faults
 	attributeFaults(&f, call.Object)
+	selectorFaults(&f, call.Object)
+	metadataFaults(&f, call.Object, "must be empty")
 	return f
 }
 
 func localFaults(call *registry.Call) check.Faults {
-	f := subjectFaults(call)
+	f := specFaults(call)
+	metadataFaults(&f, call.Object, "must be empty except for namespace", "namespace")
 	at := check.At("spec")
-	if _, ok := call.Object.Get("spec", "nonResourceAttributes"); ok {
-		f.Invalid(at.Field("nonResourceAttributes"), call.Object.Map("spec", "nonResourceAttributes"), "disallowed on this kind of request")
-	}
 	if _, ok := call.Object.Get("spec", "resourceAttributes"); ok {
 		if ns := call.Object.String("spec", "resourceAttributes", "namespace"); ns != call.Key.Namespace {
 			f.Invalid(at.Field("resourceAttributes").Field("namespace"), ns, "must match metadata.namespace")
 		}
 	}
+	if _, ok := call.Object.Get("spec", "nonResourceAttributes"); ok {
+		f.Invalid(at.Field("nonResourceAttributes"), call.Object.Map("spec", "nonResourceAttributes"), "disallowed on this kind of request")
+	}
 	return f
 }
 
-func rulesFaults(call *registry.Call) check.Faults {
-	var f check.Faults
-	if call.Object.String("spec", "namespace") == "" {
-		f.Invalid(check.At("spec", "namespace"), "", "a namespace is needed")
+// metadataFaults checks that nothing but the named fields and the owners of
+// fields stands in the metadata.
+func metadataFaults(f *check.Faults, o *meta.Object, why string, may ...string) {
+	for name := range o.Metadata() {
+		if name != "managedFields" && !slices.Contains(may, name) {
+			f.Invalid(check.At("metadata"), o.Metadata(), why)
+			return
+		}
 	}
-	return f
+}
+
+// selectorFaults checks the selectors of a question about a resource.
+func selectorFaults(f *check.Faults, o *meta.Object) {
+	at := check.At("spec", "resourceAttributes")
+	for _, name := range []string{"fieldSelector", "labelSelector"} {
+		tree := o.Map("spec", "resourceAttributes", name)
+		if tree == nil {
+			continue
+		}
+		s, here := meta.NewObject(tree), at.Field(name)
+		raw, parts := s.String("rawSelector"), s.List("requirements")
+		switch {
+		case raw != "" && len(parts) > 0:
+			f.Invalid(here.Field("rawSelector"), raw, "may not be specified at the same time as requirements")
+		case raw == "" && len(parts) == 0:
+			f.Required(here.Field("requirements"), "one of requirements or rawSelector is required")
+		}
+		for i, part := range parts {
+			tree, _ := part.(map[string]any)
+			requirementFaults(f, here.Field("requirements").Index(i), meta.NewObject(tree), name == "labelSelector")
+		}
+	}
+}
+
+// requirementFaults checks one part of a selector. Operators that are not known
+// pass: newer clients may know more.
+func requirementFaults(f *check.Faults, at *check.Path, r *meta.Object, label bool) {
+	key, values := r.String("key"), r.Strings("values")
+	if !label && key == "" {
+		f.Required(at.Field("key"), "must be specified")
+	}
+	f.SelectorValues(at, r.String("operator"), values)
+	if label {
+		f.Format(at.Field("key"), key, meta.CheckQualifiedName(key))
+		for i, v := range values {
+			f.Format(at.Field("values").Index(i), v, meta.CheckLabelValue(v))
+		}
+	}
 }
 
 // attributeFaults checks that a review asks about a resource or about a path.

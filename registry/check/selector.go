@@ -27,23 +27,31 @@ func (f *Faults) Selector(at *Path, s *meta.Selector) {
 }
 
 func (f *Faults) expression(at *Path, e meta.SelectorExpression) {
-	values := at.Field("values")
-	switch e.Operator {
-	case "In", "NotIn":
-		if len(e.Values) == 0 {
-			f.Required(values, "must be specified when `operator` is 'In' or 'NotIn'")
-		}
-	case "Exists", "DoesNotExist":
-		if len(e.Values) > 0 {
-			f.Forbidden(values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-		}
-	default:
+	if !f.SelectorValues(at, e.Operator, e.Values) {
 		f.Invalid(at.Field("operator"), e.Operator, "not a valid selector operator")
 	}
 	f.Format(at.Field("key"), e.Key, meta.CheckQualifiedName(e.Key))
 	for i, v := range e.Values {
-		f.Format(values.Index(i), v, meta.CheckLabelValue(v))
+		f.Format(at.Field("values").Index(i), v, meta.CheckLabelValue(v))
 	}
+}
+
+// SelectorValues checks that a part of a selector has values just if its operator
+// takes some, and reports whether the operator is known.
+func (f *Faults) SelectorValues(at *Path, operator string, values []string) bool {
+	switch operator {
+	case "In", "NotIn":
+		if len(values) == 0 {
+			f.Required(at.Field("values"), "must be specified when `operator` is 'In' or 'NotIn'")
+		}
+	case "Exists", "DoesNotExist":
+		if len(values) > 0 {
+			f.Forbidden(at.Field("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // Empty reports whether a selector is nil or matches everything.

@@ -144,7 +144,10 @@ func validateClusterRole(_ context.Context, _, new *ClusterRole) []meta.Cause {
 			f.Required(at, "at least one selector is needed")
 		}
 		for i := range a.ClusterRoleSelectors {
-			f.Selector(at.Index(i), &a.ClusterRoleSelectors[i])
+			before := len(f)
+			if f.Selector(at.Index(i), &a.ClusterRoleSelectors[i]); len(f) > before {
+				f.Invalid(at.Index(i), a.ClusterRoleSelectors[i], "is no label selector")
+			}
 		}
 	}
 	return f

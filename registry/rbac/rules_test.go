@@ -45,7 +45,7 @@ func TestRoles(t *testing.T) {
 		{"Role", `{"metadata":{"name":"Team A:Readers"},"rules":[]}`, []string{}},
 		{"ClusterRole", `{"rules":[{"nonResourceURLs":["/healthz"],"verbs":["get"]}]}`, []string{}},
 		{"ClusterRole", `{"aggregationRule":{}}`, []string{"Required:aggregationRule.clusterRoleSelectors"}},
-		{"ClusterRole", `{"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a b":"c"}}]}}`, []string{"Invalid:aggregationRule.clusterRoleSelectors[0].matchLabels"}},
+		{"ClusterRole", `{"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a b":"c"}}]}}`, []string{"Invalid:aggregationRule.clusterRoleSelectors[0].matchLabels", "Invalid:aggregationRule.clusterRoleSelectors[0]"}},
 	} {
 		_, got := kind(t, c.kind).Create(t, c.body)
 		require.Equal(t, c.want, got, c.body)

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// step is one request and what comes of it.
+type step struct {
+	as, do, body string
+	code         int
+	want         string // fields and values of the answer: "a.b=c d=e"; of a Status also causes=FIELD,FIELD
+}
+
+// play makes requests, one after the other. The group of a body without
+// apiVersion is that of its path.
+func play(t *testing.T, address string, steps []step) {
+	for _, s := range steps {
+		method, path, _ := strings.Cut(s.do, " ")
+		token := s.as
+		if token != "" && !strings.Contains(token, ".") {
+			token += "-token"
+		}
+		media := "application/json"
+		if method == "PATCH" {
+			media = "application/merge-patch+json"
+		}
+		code, answer := ask(t, nil, method, address+path, token, s.body, "Content-Type", media)
+		require.Equal(t, s.code, code, "%s %s: %v", s.do, s.body, answer)
+		for _, w := range strings.Fields(s.want) {
+			field, want, _ := strings.Cut(w, "=")
+			assert.Equal(t, want, shown(answer, field), "%s %s: %s of %v", s.do, s.body, field, answer)
+		}
+	}
+}
+
+// shown is a field of an answer as text.
+func shown(answer map[string]any, field string) string {
+	o := meta.NewObject(answer)
+	if field == "causes" {
+		var fields []string
+		for _, c := range o.List("details", "causes") {
+			fields = append(fields, fmt.Sprint(c.(map[string]any)["field"]))
+		}
+		return strings.Join(fields, ",")
+	}
+	v, ok := o.Get(strings.Split(field, ".")...)
+	if !ok {
+		return "-"
+	}
+	if m, ok := v.(map[string]any); ok {
+		var keys []string
+		for k := range m {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		return "{" + strings.Join(keys, ",") + "}"
+	}
+	return fmt.Sprint(v)
+}
+
+// users are the tokens of the tests: NAME-token for admin, alice, carol.
+func users(t *testing.T) string {
+	return files{t, t.TempDir()}.put("users.csv", "admin-token,admin,1,system:masters\nalice-token,alice,2,devs\ncarol-token,carol,4\n")
+}
+
+// TestReviews: the kinds that are asked and not kept.
+func TestReviews(t *testing.T) {
+	address := running(t, "--token-auth-file", users(t))
+	const (
+		authn = "/apis/authentication.k8s.io/v1/"
+		authz = "/apis/authorization.k8s.io/v1/"
+		pods  = `"resourceAttributes":{"verb":"get","resource":"pods","namespace":"default"}`
+		gone  = `"resourceAttributes":{"verb":"get","resource":"pods","namespace":"gone"}`
+	)
+	play(t, address, []step{
+		{"alice", "POST " + authn + "selfsubjectreviews", `null`, 201, "status.userInfo.username=alice"},
+		{"alice", "POST " + authn + "selfsubjectreviews", `{"metadata":{"name":"n","labels":{"a":"b"}},"status":{"userInfo":{"username":"admin"}}}`, 201,
+			"metadata={creationTimestamp} status.userInfo.username=alice"},
+		{"alice", "GET " + authn + "selfsubjectreviews/x", ``, 403, ""},
+		{"admin", "GET " + authn + "selfsubjectreviews/x", ``, 404, ""},
+		{"admin", "POST " + authn + "tokenreviews/x", `{"spec":{"token":"x"}}`, 404, ""},
+		{"admin", "GET " + authn + "tokenreviews", ``, 405, ""},
+		{"admin", "POST " + authn + "tokenreviews", `null`, 400, ""},
+		{"admin", "POST " + authn + "tokenreviews", `{"metadata":{"uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","name":"n"},"spec":{"token":"alice-token"}}`, 201,
+			"metadata.uid=- metadata.creationTimestamp=- metadata.name=n status.user.username=alice"},
+		{"admin", "POST " + authz + "selfsubjectaccessreviews", `null`, 422, "causes=spec.resourceAttributes"},
+		{"admin", "POST " + authz + "selfsubjectaccessreviews", `{"metadata":{"uid":"u"},"spec":{` + pods + `}}`, 201, "metadata.uid=- status.allowed=true"},
+		{"admin", "POST " + authz + "subjectaccessreviews", `{"metadata":{"name":"n"},"spec":{"user":"u",` + pods + `}}`, 422, "causes=metadata"},
+		{"admin", "POST " + authz + "namespaces/gone/localsubjectaccessreviews", `{"spec":{"user":"u",` + gone + `}}`, 201, "status.allowed=false"},
+		{"admin", "POST " + authz + "localsubjectaccessreviews", `{"spec":{"user":"u",` + pods + `}}`, 404, ""},
+		{"admin", "POST " + authz + "namespaces/default/subjectaccessreviews", `{"spec":{"user":"u",` + pods + `}}`, 404, ""},
+		{"carol", "POST " + authz + "selfsubjectrulesreviews", `{"spec":{}}`, 400, "details.causes=-"},
+		{"carol", "POST " + authz + "selfsubjectrulesreviews", `{"metadata":{"name":"n"},"spec":{"namespace":"gone"}}`, 201, "metadata={} spec={} status.incomplete=true"},
+		{"admin", "POST /api/v1/namespaces/default/configmaps", `null`, 422, "causes=metadata.name"},
+	})
+}
