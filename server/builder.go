@@ -113,6 +113,7 @@ type Limits struct {
 	History        time.Duration // of watches, exact lists and continue tokens: 5 minutes
 	ConflictTries  int           // attempts of a write whose caller did not name a version: 5
 	CollectionPage int           // objects that one deletecollection removes at most: 100,000
+	HistoryBytes   int64         // of replaced objects kept in memory for watches and paging, older ones come from the store: 32 MiB
 }
 
 func (l Limits) withDefaults() Limits {
@@ -189,7 +190,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
 	}
-	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{Retain: s.limits.History}); err != nil {
+	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
 	for _, t := range types {

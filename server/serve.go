@@ -52,6 +52,8 @@ type Server struct {
 	notReady atomic.Bool
 	openapi  openapi.Cache
 
+	encodings sync.Pool // of *[]byte, room to encode in
+
 	life     context.Context // ends with the server; watches and loops end with it
 	end      context.CancelFunc
 	requests sync.WaitGroup

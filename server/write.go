@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -279,7 +280,7 @@ func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *w
 	if entry != nil {
 		expect = entry.Revision()
 	}
-	stored := encodeStored(w.version, obj)
+	stored := s.encodeStored(w.version, obj)
 	res := &result{created: entry == nil, deleted: entry != nil && finished(t, obj)}
 	if w.dryRun {
 		res.entry = watch.NewEntry(w.key, expect, stored)
@@ -311,17 +312,25 @@ func (s *Server) commit(ctx context.Context, w storage.Write) (storage.Revision,
 
 // encodeStored gives the bytes that are stored: JSON in the storage version,
 // without the resourceVersion.
-func encodeStored(v *registry.Version, obj *meta.Object) []byte {
+func (s *Server) encodeStored(v *registry.Version, obj *meta.Object) []byte {
 	if v != v.Storage {
 		obj = obj.Clone()
 		v.Storage.FromStorage(obj) // what the storage version does not know cannot be kept
 	}
-	version := obj.ResourceVersion()
-	obj.SetResourceVersion("")
-	stored := codec.EncodeJSON(nil, obj.Tree())
-	obj.SetResourceVersion(version)
+	room, _ := s.encodings.Get().(*[]byte)
+	if room == nil {
+		room = new([]byte)
+	}
+	*room = codec.EncodeStored((*room)[:0], obj.Tree())
+	stored := bytes.Clone(*room) // no longer than it has to be: it is kept
+	if cap(*room) <= maxEncoding {
+		s.encodings.Put(room)
+	}
 	return stored
 }
+
+// maxEncoding bounds the memory that an encoding leaves for the next one.
+const maxEncoding = 64 << 10
 
 // owner returns how a write that is no apply records who owns its fields.
 func owner(w *write, manager string) func(live, obj *meta.Object) error {

@@ -15,8 +15,8 @@ type tree = btree.Map[string, *Entry]
 
 // snapshot is all objects of a type at one revision. Its tree is never written.
 type snapshot struct {
-	tree *tree
-	made time.Time // when it was pinned
+	tree  *tree
+	other int64 // bytes of objects in it that were replaced before it was made
 }
 
 // Cache holds the objects of one resource type. All methods are safe for
@@ -26,17 +26,18 @@ type Cache struct {
 	resource meta.GroupResource
 	prefix   string // of storage keys
 
-	mu      sync.RWMutex
-	tree    *tree
-	current *snapshot        // of tree, if somebody asked for it
-	last    storage.Revision // of the newest change here
-	base    storage.Revision // when the cache was made
-	exact   storage.Revision // from here on the log knows every single state
-	log     eventLog
-	index   []registry.SelectableField
-	parked  map[interest]*group
-	pins    []pin // oldest first
-	ended   int   // counts the calls of Hub.Drop
+	mu       sync.RWMutex
+	tree     *tree
+	current  *snapshot        // of tree, if somebody asked for it
+	last     storage.Revision // of the newest change here
+	base     storage.Revision // when the cache was made
+	exact    storage.Revision // from here on the log knows every single state
+	log      eventLog
+	index    []registry.SelectableField
+	parked   map[interest]*group
+	pins     []pin // oldest first
+	replaced int64 // bytes of all objects that were ever replaced
+	ended    int   // counts the calls of Hub.Drop
 }
 
 func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision) *Cache {
@@ -99,13 +100,13 @@ func (c *Cache) snapshotLocked() *snapshot {
 }
 
 // apply takes in one change: the object at key is now e, or gone if e is nil. It
-// returns the parked cursors to release.
-func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time) groups {
+// returns the parked cursors to release, and by how many bytes the log grew.
+func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time) (woken groups, grown int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old, had := c.tree.Get(key)
 	if e == nil && !had || had && old.revision >= rev {
-		return nil
+		return nil, 0
 	}
 	c.current = nil
 	if e == nil {
@@ -114,10 +115,13 @@ func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time)
 		c.tree.Set(key, e)
 	}
 	c.last = max(c.last, rev)
-	woken := c.publish(&record{revision: rev, old: old, new: e, when: now})
+	before := c.log.bytes
+	r := &record{revision: rev, old: old, new: e, when: now}
+	woken = c.publish(r)
+	c.replaced += r.size
 	c.log.trim(now, &c.hub.options)
 	c.forgetPins(now)
-	return woken
+	return woken, c.log.bytes - before
 }
 
 // load puts in an object without an event; before anybody reads the cache.
@@ -128,10 +132,35 @@ func (c *Cache) load(key string, e *Entry) {
 	c.tree.Set(key, e)
 }
 
-// sweep forgets what is too old.
-func (c *Cache) sweep(now time.Time) {
+// sweep forgets what is too old and returns by how many bytes the log grew.
+func (c *Cache) sweep(now time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := c.log.bytes
 	c.log.trim(now, &c.hub.options)
 	c.forgetPins(now)
+	return c.log.bytes - before
+}
+
+// since returns the revision of the oldest change in the log, 0 if there is none
+// but the newest.
+func (c *Cache) since() storage.Revision {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.log.len() < 2 {
+		return 0
+	}
+	return c.log.at(c.log.first).revision
+}
+
+// shorten drops the oldest changes, but not the newest one, until so many bytes
+// are free or a chunk is, and returns by how many bytes the log grew.
+func (c *Cache) shorten(bytes int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.log.bytes
+	for n := 0; n < chunkSize && c.log.len() > 1 && before-c.log.bytes < bytes; n++ {
+		c.log.drop(c.log.at(c.log.first))
+	}
+	return c.log.bytes - before
 }

@@ -76,7 +76,8 @@ func (h *Hub) apply(c *Cache, key string, rev storage.Revision, e *Entry) {
 	if c == nil {
 		h.advance(rev)
 	} else {
-		woken := c.apply(key, rev, e, now)
+		woken, kept := c.apply(key, rev, e, now)
+		h.kept += kept
 		h.advance(rev) // writers first
 		woken.release()
 		h.wakeFeeds(c)
@@ -84,9 +85,28 @@ func (h *Hub) apply(c *Cache, key string, rev storage.Revision, e *Entry) {
 	if now.Sub(h.swept) > h.options.Retain/4 {
 		h.swept = now
 		for _, c := range h.all() {
-			c.sweep(now)
+			h.kept += c.sweep(now)
 		}
 	}
+	for h.kept > h.options.MaxBytes {
+		c := h.longest()
+		if c == nil {
+			return
+		}
+		h.kept += c.shorten(h.kept - h.options.MaxBytes)
+	}
+}
+
+// longest returns the cache whose log reaches back furthest, or nil if none has
+// more than its newest change.
+func (h *Hub) longest() (longest *Cache) {
+	var since storage.Revision
+	for _, c := range h.all() {
+		if rev := c.since(); rev > 0 && (longest == nil || rev < since) {
+			longest, since = c, rev
+		}
+	}
+	return longest
 }
 
 // difference is a change found by reload.

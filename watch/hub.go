@@ -22,12 +22,13 @@ type Options struct {
 	Retain time.Duration
 	// MaxEvents bounds the changes kept for each resource type; 65,536.
 	MaxEvents int
-	// MaxBytes bounds the bytes of the objects in those changes; 64 MiB.
+	// MaxBytes bounds the bytes of replaced objects that the changes of all types
+	// keep, and those that the old states of each type keep; 32 MiB.
 	MaxBytes int64
 	// MaxSnapshots bounds the old states kept for paging of each type; 64.
 	MaxSnapshots int
 	// MaxFormBytes bounds the bytes of the representations beside JSON that
-	// all entries keep (Entry.Form, Event.Frame); 64 MiB.
+	// all entries keep (Entry.Form, Event.Frame); 32 MiB.
 	MaxFormBytes int64
 }
 
@@ -39,13 +40,13 @@ func (o Options) withDefaults() Options {
 		o.MaxEvents = 1 << 16
 	}
 	if o.MaxBytes <= 0 {
-		o.MaxBytes = 64 << 20
+		o.MaxBytes = 32 << 20
 	}
 	if o.MaxSnapshots <= 0 {
 		o.MaxSnapshots = 64
 	}
 	if o.MaxFormBytes <= 0 {
-		o.MaxFormBytes = 64 << 20
+		o.MaxFormBytes = 32 << 20
 	}
 	return o
 }
@@ -74,6 +75,7 @@ type Hub struct {
 		by    map[storage.Revision]*gate
 		feeds []*feedWait
 	}
+	kept  int64     // bytes in all logs; the goroutine's own
 	swept time.Time // by the goroutine
 }
 

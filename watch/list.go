@@ -26,6 +26,8 @@ type Page struct {
 type pin struct {
 	revision storage.Revision
 	*snapshot
+	made     time.Time
+	replaced int64 // bytes that the cache had replaced when it was made
 }
 
 // List returns the newest objects that the query selects in the order of their
@@ -69,7 +71,6 @@ func (c *Cache) snapshotAt(ctx context.Context, rev storage.Revision) (*snapshot
 	if s == nil {
 		return c.scanAt(ctx, rev)
 	}
-	s = &snapshot{tree: s.tree}
 	for _, run := range slices.Backward(undo) {
 		for i := len(run) - 1; i >= 0; i-- {
 			switch r := run[i].Load(); {
@@ -79,6 +80,7 @@ func (c *Cache) snapshotAt(ctx context.Context, rev storage.Revision) (*snapshot
 				return s, nil
 			case r.old != nil:
 				s.tree.Set(r.old.key, r.old)
+				s.other += r.size
 			default:
 				s.tree.Delete(r.new.key)
 			}
@@ -133,6 +135,7 @@ func (c *Cache) scanAt(ctx context.Context, rev storage.Revision) (*snapshot, er
 		e, ok := now.tree.Get(key)
 		if !ok || e.revision != rec.Revision {
 			e = newEntry(c.hub.forms, key, rec.Revision, rec.Value)
+			s.other += int64(len(rec.Value)) + recordOverhead
 		}
 		s.tree.Set(key, e)
 	}
@@ -158,18 +161,26 @@ func (c *Cache) pin(rev storage.Revision, s *snapshot) {
 	if slices.ContainsFunc(c.pins, func(p pin) bool { return p.revision == rev }) {
 		return
 	}
+	c.pins = append(c.pins, pin{rev, s, now, c.replaced})
 	c.forgetPins(now)
-	if len(c.pins) >= c.hub.options.MaxSnapshots {
-		c.pins = slices.Delete(c.pins, 0, 1)
-	}
-	c.pins = append(c.pins, pin{rev, &snapshot{tree: s.tree, made: now}})
 }
 
-// forgetPins drops the states that are too old; the caller holds the lock.
+// forgetPins drops the states that are too old, too many or too large, but the
+// newest one is for age alone to end; the caller holds the lock.
 func (c *Cache) forgetPins(now time.Time) {
+	o := &c.hub.options
+	var bytes int64
+	for _, p := range c.pins {
+		bytes += p.other
+	}
 	n := 0
-	for n < len(c.pins) && now.Sub(c.pins[n].made) > c.hub.options.Retain {
-		n++
+	for ; n < len(c.pins); n++ {
+		p, left := &c.pins[n], len(c.pins)-n
+		over := left > o.MaxSnapshots || bytes+c.replaced-p.replaced > o.MaxBytes
+		if now.Sub(p.made) <= o.Retain && (left == 1 || !over) {
+			break
+		}
+		bytes -= p.other
 	}
 	if n > 0 {
 		c.pins = slices.Delete(c.pins, 0, n)

@@ -67,10 +67,8 @@ func (l *eventLog) add(r *record) {
 	if l.next%chunkSize == 0 || len(l.chunks) == 0 {
 		l.chunks = append(l.chunks, new(chunk))
 	}
-	if r.size = recordOverhead; r.new != nil {
-		r.size += int64(r.new.Size())
-	} else {
-		r.size += int64(r.old.Size())
+	if r.size = recordOverhead; r.old != nil {
+		r.size += int64(r.old.Size()) // the new one is there anyway
 	}
 	l.bytes += r.size
 	l.next++
@@ -81,7 +79,7 @@ func (l *eventLog) add(r *record) {
 func (l *eventLog) trim(now time.Time, o *Options) {
 	for l.len() > 0 {
 		r := l.at(l.first)
-		if l.len() <= o.MaxEvents && l.bytes <= o.MaxBytes && now.Sub(r.when) <= o.Retain {
+		if l.len() <= o.MaxEvents && now.Sub(r.when) <= o.Retain {
 			return
 		}
 		l.drop(r)

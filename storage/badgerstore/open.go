@@ -33,7 +33,7 @@ const markBytes = 16
 // Bounds of the commits kept in memory for watches that are nearly up to date.
 const (
 	logEvents = 16 << 10
-	logBytes  = 16 << 20
+	logBytes  = 8 << 20
 )
 
 // Open opens the store in o.Dir. It fails with ErrInUse if somebody has it
@@ -77,6 +77,7 @@ func settings(o Options) badger.Options {
 	b.ValueLogFileSize = 64 << 20
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
+	b.MemTableSize = 16 << 20 // takes as much again in memory, and thrice that while it is written out
 	if o.memTable > 0 {
 		b.MemTableSize = o.memTable
 		b.ValueThreshold = min(b.ValueThreshold, o.memTable/10)

@@ -72,7 +72,8 @@ func (l *Log) Append(now time.Time, events ...storage.Event) {
 
 func (l *Log) add(now time.Time, e storage.Event) {
 	c := l.open(now)
-	size := eventOverhead + len(e.Key) + len(e.Value)
+	// What was replaced is kept too; of what follows each other it counts once.
+	size := eventOverhead + len(e.Key) + max(len(e.Value), len(e.Prev.Value))
 	c.events = append(c.events, e)
 	c.bytes += size
 	c.newest = now

@@ -126,3 +126,16 @@ func TestAt(t *testing.T) {
 		}
 	}
 }
+
+// A deletion keeps what it removed.
+func TestBytesCountWhatWasReplaced(t *testing.T) {
+	l := New(0, Limits{Bytes: 100 << 10})
+	for i := range storage.Revision(1000) {
+		e := event(i + 1)
+		e.Value, e.Prev.Value = nil, make([]byte, 10<<10)
+		l.Append(time.Now(), e)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.LessOrEqual(t, l.events, 2*chunkBytes/(10<<10))
+}
