@@ -63,6 +63,8 @@ func (s *Server) serveDiscovery(w *response, r *request, path string) bool {
 		s.discover(w, r, s.versionDocument())
 	case path == "/api" || path == "/apis":
 		s.discoverRoot(w, r, path)
+	case strings.Contains(path, "//"):
+		return false // the core group is not below /apis
 	case parts[0] == "api" && len(parts) == 2:
 		s.discoverVersion(w, r, "", parts[1])
 	case parts[0] == "apis" && len(parts) == 2:

@@ -132,7 +132,7 @@ func resourceVerb(method string, item, watch, oldForm bool) string {
 		}
 		return "deletecollection"
 	}
-	return strings.ToLower(method)
+	return "" // a method must not pass for a verb by its name
 }
 
 // selectedName is the name that a list or watch is narrowed to by its field

@@ -271,9 +271,12 @@ func (s *Server) resolve(r *request) error {
 	return nil
 }
 
-// isNamespace reports whether the request is for a Namespace object, whose
-// name stands where other paths have their namespace.
-func (r *request) isNamespace() bool { return r.group == "" && r.resource == "namespaces" }
+// isNamespace reports whether the request is for Namespace objects, whose name
+// stands where other paths have their namespace. There are none inside a
+// namespace: a right in one must not reach another.
+func (r *request) isNamespace() bool {
+	return r.group == "" && r.resource == "namespaces" && r.namespace == r.name
+}
 
 // serveResource answers a request to a resource that is no watch.
 func (s *Server) serveResource(ctx context.Context, w *response, r *request) error {

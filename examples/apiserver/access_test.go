@@ -102,3 +102,63 @@ func TestReviews(t *testing.T) {
 		{"admin", "POST /api/v1/namespaces/default/configmaps", `null`, 422, "causes=metadata.name"},
 	})
 }
+
+// TestNothingOutside: who may do everything in one namespace does nothing
+// outside of it, however the path is written.
+func TestNothingOutside(t *testing.T) {
+	address := running(t, "--token-auth-file", users(t))
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+	play(t, address, []step{
+		{"admin", "POST /api/v1/namespaces", `{"metadata":{"name":"victim"}}`, 201, ""},
+		{"admin", "POST /api/v1/namespaces/victim/secrets", `{"metadata":{"name":"s"}}`, 201, ""},
+		{"admin", "POST " + rbac + "namespaces/default/rolebindings", `{"metadata":{"name":"b"},"roleRef":{"kind":"ClusterRole","name":"cluster-admin"},
+			"subjects":[{"kind":"User","name":"carol"}]}`, 201, ""},
+		{"carol", "GET /api/v1/namespaces/default", ``, 200, "metadata.name=default"},
+		{"carol", "GET /api/v1/namespaces/default/secrets", ``, 200, "kind=SecretList"},
+
+		{"carol", "GET /api/v1/namespaces/default/namespaces", ``, 404, ""},
+		{"carol", "GET /api/v1/namespaces/default/namespaces?watch=true", ``, 404, ""},
+		{"carol", "GET /api/v1/watch/namespaces/default/namespaces", ``, 404, ""},
+		{"carol", "POST /api/v1/namespaces/default/namespaces", `{"metadata":{"name":"mine"}}`, 404, ""},
+		{"carol", "GET /api/v1/namespaces/default/namespaces/victim", ``, 404, ""},
+		{"carol", "PATCH /api/v1/namespaces/default/namespaces/victim", `{"metadata":{"labels":{"a":"b"}}}`, 404, ""},
+		{"carol", "PUT /api/v1/namespaces/default/namespaces/victim/finalize", `{}`, 404, ""},
+		{"carol", "DELETE /api/v1/namespaces/default/namespaces/victim", ``, 404, ""},
+		{"carol", "DELETE /api/v1/namespaces/default/namespaces", ``, 404, ""},
+		{"carol", "GET /api/v1/namespaces/victim%2Fsecrets", ``, 403, ""},
+		{"carol", "GET /api/v1/namespaces/victim/secrets", ``, 403, ""},
+		{"carol", "LIST /api/v1/namespaces/victim/secrets", ``, 403, ""},
+		{"carol", "GET " + rbac + "namespaces/default/clusterroles", ``, 404, ""},
+		{"carol", "GET " + rbac + "namespaces/default/clusterroles?watch=true", ``, 404, ""},
+		{"carol", "POST " + rbac + "namespaces/default/clusterrolebindings", `{}`, 404, ""},
+		{"carol", "DELETE " + rbac + "namespaces/default/clusterrolebindings", ``, 404, ""},
+		{"carol", "POST /apis/certificates.k8s.io/v1/namespaces/default/certificatesigningrequests", `{}`, 404, ""},
+		{"carol", "POST /api/v1/namespaces/default/configmaps", `{"metadata":{"name":"c","namespace":"victim"}}`, 400, ""},
+		{"carol", "POST /api/v1/namespaces/default/serviceaccounts/default/token", `{"metadata":{"namespace":"victim"}}`, 400, ""},
+		{"admin", "GET /api/v1/namespaces/victim/secrets/s", ``, 200, "metadata.name=s"},
+	})
+}
+
+// TestMethodsAreNoVerbs: only the methods of HTTP are verbs of the API.
+func TestMethodsAreNoVerbs(t *testing.T) {
+	address := running(t, "--token-auth-file", users(t))
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
+	play(t, address, []step{
+		{"admin", "POST /api/v1/namespaces/default/secrets", `{"metadata":{"name":"x"}}`, 201, ""},
+		{"admin", "POST " + rbac + "roles", `{"metadata":{"name":"r"},"rules":[{"apiGroups":[""],"resources":["secrets"],"resourceNames":["x"],
+			"verbs":["get","list","watch","create","update","delete","deletecollection"]}]}`, 201, ""},
+		{"admin", "POST " + rbac + "rolebindings", `{"metadata":{"name":"b"},"roleRef":{"kind":"Role","name":"r"},"subjects":[{"kind":"User","name":"carol"}]}`, 201, ""},
+		{"carol", "GET /api/v1/namespaces/default/secrets/x", ``, 200, ""},
+		{"carol", "LIST /api/v1/namespaces/default/secrets/x", ``, 403, ""},
+		{"carol", "WATCH /api/v1/namespaces/default/secrets/x", ``, 403, ""},
+		{"carol", "CREATE /api/v1/namespaces/default/secrets/x", `{}`, 403, ""},
+		{"carol", "DELETECOLLECTION /api/v1/namespaces/default/secrets/x", ``, 403, ""},
+		{"carol", "delete /api/v1/namespaces/default/secrets/x", ``, 403, ""},
+		{"carol", "DELETE /api/v1/namespaces/default/secrets?fieldSelector=metadata.name%3Dx", ``, 403, ""},
+		{"admin", "LIST /api/v1/namespaces/default/secrets", ``, 405, ""},
+		{"admin", "OPTIONS /api/v1/namespaces/default/secrets", ``, 405, ""},
+		{"carol", "GET /api/v1/namespaces/default/secrets?fieldSelector=metadata.name%3Dx", ``, 200, "kind=SecretList"},
+		{"carol", "GET /api/v1/namespaces/default/secrets?fieldSelector=metadata.name!%3Dx", ``, 403, ""},
+		{"carol", "GET /api/v1/namespaces/default/secrets?fieldSelector=type%3DOpaque", ``, 403, ""},
+	})
+}
