@@ -8,7 +8,6 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // create answers POST on a collection, on a virtual type, or on a sub-resource
@@ -146,19 +145,3 @@ func generatedName(prefix string) string {
 }
 
 func newUID() string { return uuid.NewString() }
-
-// object returns the options as admission sees them.
-func (o *writeOptions) object(p names.Profile, kind string) *meta.Object {
-	tree := map[string]any{"kind": kind, "apiVersion": p.Group(names.GroupMeta) + "/v1"}
-	if o.dryRun {
-		tree["dryRun"] = []any{"All"}
-	}
-	if o.manager != "" {
-		tree["fieldManager"] = o.manager
-	}
-	tree["fieldValidation"] = o.validation
-	if o.forceSet {
-		tree["force"] = o.force
-	}
-	return meta.NewObject(tree)
-}

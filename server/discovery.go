@@ -174,13 +174,13 @@ func (s *Server) discoverVersion(w *response, r *request, groupName, version str
 // resourceDocuments describes a resource and its sub-resources.
 func resourceDocuments(v *registry.Version) []any {
 	doc := map[string]any{
-		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": v.Kind, "verbs": anyList(v.Verbs()),
+		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": v.Kind, "verbs": meta.StringList(v.Verbs()),
 	}
 	if len(v.ShortNames) > 0 {
-		doc["shortNames"] = anyList(v.ShortNames)
+		doc["shortNames"] = meta.StringList(v.ShortNames)
 	}
 	if len(v.Categories) > 0 {
-		doc["categories"] = anyList(v.Categories)
+		doc["categories"] = meta.StringList(v.Categories)
 	}
 	if !v.Virtual() {
 		doc["storageVersionHash"] = storageHash(v.Type)
@@ -190,7 +190,7 @@ func resourceDocuments(v *registry.Version) []any {
 		sub := &v.Subresources[i]
 		d := map[string]any{
 			"name": v.Plural + "/" + sub.Name, "singularName": "", "namespaced": v.Namespaced,
-			"kind": v.Kind, "verbs": anyList(sub.Verbs()),
+			"kind": v.Kind, "verbs": meta.StringList(sub.Verbs()),
 		}
 		if k := sub.WireKind(v); k != v.GVK() {
 			d["group"], d["version"], d["kind"] = k.Group, k.Version, k.Kind
@@ -253,20 +253,20 @@ func aggregatedResource(v *registry.Version) map[string]any {
 		scope = "Namespaced"
 	}
 	doc := map[string]any{
-		"resource": v.Plural, "scope": scope, "singularResource": v.Singular, "verbs": anyList(v.Verbs()),
+		"resource": v.Plural, "scope": scope, "singularResource": v.Singular, "verbs": meta.StringList(v.Verbs()),
 		"responseKind": kindDocument(v.GVK()),
 	}
 	if len(v.ShortNames) > 0 {
-		doc["shortNames"] = anyList(v.ShortNames)
+		doc["shortNames"] = meta.StringList(v.ShortNames)
 	}
 	if len(v.Categories) > 0 {
-		doc["categories"] = anyList(v.Categories)
+		doc["categories"] = meta.StringList(v.Categories)
 	}
 	var subs []any
 	for i := range v.Subresources {
 		sub := &v.Subresources[i]
 		subs = append(subs, map[string]any{
-			"subresource": sub.Name, "verbs": anyList(sub.Verbs()), "responseKind": kindDocument(sub.WireKind(v)),
+			"subresource": sub.Name, "verbs": meta.StringList(sub.Verbs()), "responseKind": kindDocument(sub.WireKind(v)),
 		})
 	}
 	if subs != nil {
@@ -295,7 +295,7 @@ func (s *Server) discoverPaths(w *response, r *request) {
 		paths = append(paths, p)
 	}
 	slices.Sort(paths)
-	s.discover(w, r, map[string]any{"paths": anyList(slices.Compact(paths))})
+	s.discover(w, r, map[string]any{"paths": meta.StringList(slices.Compact(paths))})
 }
 
 func (s *Server) versionDocument() map[string]any {
@@ -314,13 +314,3 @@ func (s *Server) versionDocument() map[string]any {
 // defaultVersion is what /version tells: clients compare it with their own and
 // warn when it is more than one minor version away.
 const defaultVersion = "v1.32.0"
-
-func anyList(list []string) []any {
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
-	}
-	return out
-}
-
-func contains(list []string, s string) bool { return slices.Contains(list, s) }

@@ -4,78 +4,89 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
-	"orch.io/controlplane/admission"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/background"
 )
 
-var namespacesResource = meta.GroupResource{Resource: "namespaces"}
+// Loop is a background loop, see registry.Loop.
+type Loop = registry.Loop
 
-// bootstrap makes the namespaces that exist from the start.
-func (s *Server) bootstrap(ctx context.Context) error {
-	if s.types().Type(namespacesResource) == nil {
+// builtinLoops are the background loops that every server has.
+func (s *Server) builtinLoops() []Loop {
+	loops := []Loop{background.Namespaces(s.names), background.Garbage(), background.Events()}
+	if s.definitions.cache != nil {
+		loops = append(loops, s.definitionLoop())
+	}
+	return loops
+}
+
+// Run runs the background loops until the context ends or the server shuts
+// down, and returns when they have ended. Call it once.
+func (s *Server) Run(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closing { // shut down before it began: nothing to run
+		s.mu.Unlock()
 		return nil
 	}
-	for _, name := range s.systemNamespaces() {
-		obj := &meta.Object{}
-		obj.SetGVK(meta.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-		obj.SetName(name)
-		if _, err := s.client.Create(ctx, namespacesResource, obj); err != nil && !meta.IsAlreadyExists(err) {
-			return fmt.Errorf("creating namespace %s: %w", name, err)
-		}
+	if s.runners != nil {
+		s.mu.Unlock()
+		return errors.New("the loops were started already")
 	}
+	s.loopsRun.Add(1)
+	for _, l := range s.loops {
+		s.runners = append(s.runners, background.NewRunner(l, s.hub, s.client, s.log))
+	}
+	s.mu.Unlock()
+	for _, r := range s.runners {
+		r.Pull() // what is there now; what goes from here on was seen
+	}
+	close(s.begun)
+	defer s.loopsRun.Done()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(s.life, cancel)
+	defer stop()
+	var all sync.WaitGroup
+	for _, r := range s.runners {
+		all.Go(func() { r.Run(ctx) })
+	}
+	all.Wait()
 	return nil
 }
 
-// systemNamespaces are made at start; all but the last cannot be deleted.
-func (s *Server) systemNamespaces() []string {
-	return []string{"default", s.names.SystemNamespace("system"), s.names.SystemNamespace("public"), s.names.SystemNamespace("node-lease")}
-}
+// Running is closed when Run has begun and the background loops know every
+// object that was there: an owner deleted after that is one they have seen.
+func (s *Server) Running() <-chan struct{} { return s.begun }
 
-// namespaceLifecycle keeps objects out of namespaces that are missing or going,
-// and the namespaces that every server has from being deleted (access control,
-// NamespaceLifecycle).
-func (s *Server) namespaceLifecycle() admission.Plugin {
-	return admission.Plugin{Name: "NamespaceLifecycle", Mutate: func(ctx context.Context, r *admission.Request) error {
-		t := s.types().Type(namespacesResource)
-		if t == nil {
-			return nil
+// Settle waits until the background loops have seen every commit and have
+// nothing to do: no key waits, and none is due again within five seconds. It
+// waits for Run to begin.
+func (s *Server) Settle(ctx context.Context) error {
+	select {
+	case <-s.begun:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		rev, err := s.backend.Revision(ctx)
+		if err != nil {
+			return err
 		}
-		if r.Operation == admission.Delete && r.Resource.GroupResource() == namespacesResource {
-			if fixed := s.systemNamespaces()[:3]; contains(fixed, r.Name) {
-				return meta.Forbidden(namespacesResource, r.Name, "this namespace may not be deleted")
+		if err := s.hub.Wait(ctx, rev); err != nil {
+			return err
+		}
+		for _, r := range s.runners {
+			if err := r.Settle(ctx, rev); err != nil {
+				return err
 			}
-			return nil
 		}
-		if r.Operation != admission.Create || r.Namespace == "" || r.Subresource != "" && r.Old != nil {
-			return nil
+		if now, err := s.backend.Revision(ctx); err != nil || now == rev {
+			return err
 		}
-		if t := s.types().Type(r.Resource.GroupResource()); t != nil && t.Virtual() {
-			return nil // a question makes nothing in the namespace; whether that exists is not for all to know
-		}
-		return s.openNamespace(ctx, r)
-	}}
-}
-
-// openNamespace checks that the namespace of a new object exists and stays.
-func (s *Server) openNamespace(ctx context.Context, r *admission.Request) error {
-	entry := s.hub.Cache(namespacesResource).Get(meta.Key{Name: r.Namespace})
-	if entry == nil {
-		return meta.NotFound(namespacesResource, r.Namespace)
 	}
-	if !entry.Object().Terminating() {
-		return nil
-	}
-	name := r.Name
-	if name == "" && r.Object != nil {
-		name = r.Object.Name()
-	}
-	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)
-	st := meta.Forbidden(r.Resource.GroupResource(), name, why)
-	st.Details.Causes = []meta.Cause{{
-		Reason: meta.CauseNSTerminating, Field: "metadata.namespace", Message: fmt.Sprintf("namespace %s is being terminated", r.Namespace),
-	}}
-	return st
 }
 
 // Shutdown ends the server: new requests are refused, watches end, requests in
@@ -109,12 +120,3 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Drain makes /readyz fail while everything else goes on, so that load
 // balancers look elsewhere before Shutdown.
 func (s *Server) Drain() { s.notReady.Store(true) }
-
-// countWatch takes one of the places for watches.
-func (s *Server) countWatch() (release func(), err error) {
-	if s.watches.Add(1) > int64(s.limits.Watches) {
-		s.watches.Add(-1)
-		return nil, tooMany("too many watches at a time")
-	}
-	return func() { s.watches.Add(-1) }, nil
-}

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"orch.io/controlplane/apply"
@@ -163,4 +167,53 @@ func parseWriteOptions(q url.Values, p names.Profile, kind string) (*writeOption
 		return nil, meta.Invalid(meta.GroupKind{Group: p.Group(names.GroupMeta), Kind: kind}, "", causes)
 	}
 	return o, nil
+}
+
+// parseDryRun reads the dryRun parameter: unset or bare means a normal request,
+// All a dry run; anything else is a fault.
+func parseDryRun(values []string) (dry bool, faults []meta.Cause) {
+	if len(values) == 0 || slices.Equal(values, []string{""}) {
+		return false, nil
+	}
+	for _, v := range values {
+		if v != "All" {
+			return false, []meta.Cause{unsupported("dryRun", v, "All")}
+		}
+	}
+	return true, nil
+}
+
+// unsupported is the fault of a parameter that takes certain words only.
+func unsupported(field, value string, supported ...string) meta.Cause {
+	for i, word := range supported {
+		supported[i] = strconv.Quote(word)
+	}
+	return meta.Cause{Reason: meta.CauseNotSupported, Field: field,
+		Message: fmt.Sprintf("Unsupported value: %q: supported values: %s", value, strings.Join(supported, ", "))}
+}
+
+// managerFor is the field manager of a write: the one that was named, else the
+// product part of the User-Agent.
+func (o *writeOptions) managerFor(h *http.Request) string {
+	agent := ""
+	if h != nil {
+		agent = h.UserAgent()
+	}
+	return apply.ManagerName(o.manager, agent)
+}
+
+// object returns the options as admission sees them.
+func (o *writeOptions) object(p names.Profile, kind string) *meta.Object {
+	tree := map[string]any{"kind": kind, "apiVersion": p.Group(names.GroupMeta) + "/v1"}
+	if o.dryRun {
+		tree["dryRun"] = []any{"All"}
+	}
+	if o.manager != "" {
+		tree["fieldManager"] = o.manager
+	}
+	tree["fieldValidation"] = o.validation
+	if o.forceSet {
+		tree["force"] = o.force
+	}
+	return meta.NewObject(tree)
 }

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
@@ -103,41 +101,11 @@ type listPage struct {
 	remaining int64 // -1: not told
 }
 
-// page reads the objects that a list asks for (conventions, Resource version
-// semantics, list).
+// page reads what a list asks for, and says how it goes on.
 func (s *Server) page(ctx context.Context, r *request, o *listOptions) (*listPage, error) {
-	cache := s.hub.Cache(r.version.GroupResource())
-	q := s.listQuery(r, o)
-	var p watch.Page
-	var err error
-	switch {
-	case o.token != "":
-		if o.version != "" && o.version != "0" {
-			return nil, meta.BadRequest("specifying resource version is not allowed when using continue")
-		}
-		token, err := parseToken(o.token)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.atLeast(ctx, "", token.Revision); err != nil {
-			return nil, err // of a server that is ahead of this one, or made up
-		}
-		p, err = cache.ListAt(ctx, token.Revision, q, token.Start, int(max(o.limit, 0)))
-		if err != nil {
-			return nil, s.goneToken(err)
-		}
-	case o.match == "Exact", o.match == "" && o.limit > 0 && o.revision > 0:
-		if err := s.atLeast(ctx, "", o.revision); err != nil {
-			return nil, err
-		}
-		if p, err = cache.ListAt(ctx, o.revision, q, "", int(max(o.limit, 0))); err != nil {
-			return nil, s.expired(err, o.revision)
-		}
-	default:
-		if err := s.atLeast(ctx, o.version, o.revision); err != nil {
-			return nil, err
-		}
-		p = cache.List(q, "", int(max(o.limit, 0)))
+	p, err := s.entries(ctx, r, o)
+	if err != nil {
+		return nil, err
 	}
 	page := &listPage{Page: p, remaining: -1}
 	if p.Next != "" {
@@ -149,13 +117,42 @@ func (s *Server) page(ctx context.Context, r *request, o *listOptions) (*listPag
 	return page, nil
 }
 
-func (s *Server) listQuery(r *request, o *listOptions) watch.Query {
-	return query(r.version.Type, r.namespace, r.name, o)
+// entries reads the entries that a list asks for: at the version of its continue
+// token, at one exact version, or the newest (conventions, Resource version
+// semantics, list).
+func (s *Server) entries(ctx context.Context, r *request, o *listOptions) (watch.Page, error) {
+	cache, q, limit := s.hub.Cache(r.version.GroupResource()), query(r, o), int(max(o.limit, 0))
+	switch {
+	case o.token != "":
+		if o.version != "" && o.version != "0" {
+			return watch.Page{}, meta.BadRequest("specifying resource version is not allowed when using continue")
+		}
+		token, err := parseToken(o.token)
+		if err != nil {
+			return watch.Page{}, err
+		}
+		if err := s.atLeast(ctx, "", token.Revision); err != nil {
+			return watch.Page{}, err // of a server that is ahead of this one, or made up
+		}
+		p, err := cache.ListAt(ctx, token.Revision, q, token.Start, limit)
+		return p, goneToken(err)
+	case o.match == "Exact", o.match == "" && o.limit > 0 && o.revision > 0:
+		if err := s.atLeast(ctx, "", o.revision); err != nil {
+			return watch.Page{}, err
+		}
+		p, err := cache.ListAt(ctx, o.revision, q, "", limit)
+		return p, expired(err, o.revision)
+	}
+	if err := s.atLeast(ctx, o.version, o.revision); err != nil {
+		return watch.Page{}, err
+	}
+	return cache.List(q, "", limit), nil
 }
 
 // query makes what the cache is asked for.
-func query(t *registry.Type, namespace, name string, o *listOptions) watch.Query {
-	return watch.Query{Namespace: namespace, Name: name, Labels: o.labels, Fields: o.fields, Field: func(e *watch.Entry, field string) string {
+func query(r *request, o *listOptions) watch.Query {
+	t := r.version.Type
+	return watch.Query{Namespace: r.namespace, Name: r.name, Labels: o.labels, Fields: o.fields, Field: func(e *watch.Entry, field string) string {
 		f := t.SelectableField(field)
 		if v := e.Field(f.Path...); v != "" {
 			return v
@@ -199,7 +196,7 @@ func trailing(d *json.Decoder) error {
 }
 
 // goneToken is the 410 for a page whose history is gone.
-func (s *Server) goneToken(err error) error {
+func goneToken(err error) error {
 	if !errors.Is(err, watch.ErrGone) {
 		return err
 	}
@@ -207,22 +204,9 @@ func (s *Server) goneToken(err error) error {
 		"The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.")
 }
 
-func (s *Server) expired(err error, rev storage.Revision) error {
+func expired(err error, rev storage.Revision) error {
 	if !errors.Is(err, watch.ErrGone) {
 		return err
 	}
 	return meta.Failure(http.StatusGone, meta.ReasonExpired, "The resourceVersion for the provided list is too old: %d", rev)
-}
-
-// deadline of a watch: what the caller asked for, or a random time between once
-// and twice the limit so that clients do not come back all at once.
-func (s *Server) watchTime(o *listOptions) time.Duration {
-	if o.timeout > 0 {
-		return o.timeout
-	}
-	base := s.limits.WatchTime
-	if base == 0 {
-		base = 30 * time.Minute
-	}
-	return base + jitter(base)
 }

@@ -24,8 +24,6 @@ type request struct {
 
 	record record
 
-	impersonator *auth.User // who acts as user, nil if user itself
-
 	verb        string // get, list, watch, create, ...; the HTTP method in lower case where no API verb fits
 	path        string
 	isResource  bool // the path has the shape of a resource; the rest is set then

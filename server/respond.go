@@ -18,8 +18,7 @@ import (
 // response remembers what was answered.
 type response struct {
 	http.ResponseWriter
-	code  int
-	bytes int64
+	code int
 }
 
 func (w *response) WriteHeader(code int) {
@@ -33,9 +32,7 @@ func (w *response) Write(b []byte) (int, error) {
 	if w.code == 0 {
 		w.code = http.StatusOK
 	}
-	n, err := w.ResponseWriter.Write(b)
-	w.bytes += int64(n)
-	return n, err
+	return w.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -102,7 +99,7 @@ func quote(text string) string {
 
 // negotiate agrees with the client on the form of the answer.
 func (s *Server) negotiate(r *request) (err error) {
-	offer := codec.Offer{Views: true, List: r.verb == "list", Protobuf: r.bodyVersion().Proto() != nil}
+	offer := codec.Offer{Views: true, List: r.verb == "list", Watch: r.verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
 	r.media, err = codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	r.media.Pretty = r.media.Pretty || pretty(r)
 	return err

@@ -19,49 +19,53 @@ const bookmarkEvery = time.Minute
 
 // serveWatch answers a watch (conventions, Watch usage): first the current
 // state, if the caller has none, then every change as it comes.
-func (s *Server) serveWatch(w *response, r *request) {
+func (s *Server) serveWatch(w *response, r *request) error {
 	release, err := s.countWatch()
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return err
 	}
 	defer release()
-	o, m, err := s.prepareWatch(r)
+	if err := s.prepare(r); err != nil {
+		return err
+	}
+	o, err := parseListOptions(r.query, r.version.Type, true)
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return err
 	}
 	ctx, cancel := context.WithTimeout(r.http.Context(), s.watchTime(o))
 	defer cancel()
 	stop := context.AfterFunc(s.life, cancel)
 	defer stop()
 	defer context.AfterFunc(ctx, r.patience.cut)()
-	if err := s.watch(ctx, w, r, o, m); err != nil {
-		s.fail(w, r, err)
-	}
+	return s.watch(ctx, w, r, o)
 }
 
-// prepareWatch checks everything about a watch that can be refused.
-func (s *Server) prepareWatch(r *request) (*listOptions, codec.Media, error) {
-	if err := s.resolve(r); err != nil {
-		return nil, codec.Media{}, err
+// countWatch takes one of the places for watches.
+func (s *Server) countWatch() (release func(), err error) {
+	if s.watches.Add(1) > int64(s.limits.Watches) {
+		s.watches.Add(-1)
+		return nil, tooMany("too many watches at a time")
 	}
-	if !allowed(&request{http: r.http, version: r.version, sub: r.sub, namespace: r.namespace, verb: "list"}) {
-		return nil, codec.Media{}, methodNotAllowed()
+	return func() { s.watches.Add(-1) }, nil
+}
+
+// watchTime is how long a watch lasts: as the caller asked, or a random time between once
+// and twice the limit so that clients do not come back all at once.
+func (s *Server) watchTime(o *listOptions) time.Duration {
+	if o.timeout > 0 {
+		return o.timeout
 	}
-	offer := codec.Offer{Views: true, Watch: true, Protobuf: r.bodyVersion().Proto() != nil}
-	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
-	if err != nil {
-		return nil, m, err
+	base := s.limits.WatchTime
+	if base == 0 {
+		base = 30 * time.Minute
 	}
-	o, err := parseListOptions(r.query, r.version.Type, true)
-	return o, m, err
+	return base + rand.N(base)
 }
 
 // watch opens the cursor and streams. An error means that nothing was sent yet.
-func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOptions, m codec.Media) error {
+func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOptions) error {
 	cache := s.hub.Cache(r.version.GroupResource())
-	q := s.listQuery(r, o)
+	q := query(r, o)
 	var initial []*watch.Entry
 	var cursor *watch.Cursor
 	var err error
@@ -75,12 +79,12 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		}
 	} else if cursor, err = cache.Watch(q, o.revision); err != nil {
 		if errors.Is(err, watch.ErrGone) {
-			return s.watchGone(w, r, m, o)
+			return s.watchGone(w, r, o)
 		}
 		return err
 	}
 	defer cursor.Close()
-	st, err := s.newStream(w, r, m)
+	st, err := s.newStream(w, r)
 	if err != nil {
 		return err
 	}
@@ -102,8 +106,8 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 
 // watchGone answers a watch from a forgotten version: 200 with one ERROR event,
 // as clients expect it.
-func (s *Server) watchGone(w *response, r *request, m codec.Media, o *listOptions) error {
-	st, err := s.newStream(w, r, m)
+func (s *Server) watchGone(w *response, r *request, o *listOptions) error {
+	st, err := s.newStream(w, r)
 	if err != nil {
 		return err
 	}
@@ -121,26 +125,25 @@ func goneStatus(version string) *meta.Status {
 type stream struct {
 	server  *Server
 	request *request
-	media   codec.Media
 	table   *table // set for the Table view
 	headed  bool   // a Table's column definitions were sent
 	out     http.ResponseWriter
 	control *http.ResponseController
 }
 
-func (s *Server) newStream(w *response, r *request, m codec.Media) (*stream, error) {
-	st := &stream{server: s, request: r, media: m, out: w, control: http.NewResponseController(w)}
-	if m.View != codec.Table {
+func (s *Server) newStream(w *response, r *request) (*stream, error) {
+	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w)}
+	if r.media.View != codec.Table {
 		return st, nil
 	}
 	var err error
-	st.table, err = s.table(r, m)
+	st.table, err = s.table(r)
 	return st, err
 }
 
 func (st *stream) start() {
 	h := st.out.Header()
-	h.Set("Content-Type", st.media.ContentType(st.server.names, true))
+	h.Set("Content-Type", st.request.media.ContentType(st.server.names, true))
 	h.Set("Cache-Control", "no-cache, private")
 	st.request.notes.header(h)
 	st.out.WriteHeader(http.StatusOK)
@@ -207,21 +210,19 @@ func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 		body = st.table.bookmark(obj, st.headed)
 		st.headed = true
 	} else {
-		body, err = st.server.objectBytes(obj, v, st.media)
+		body, err = st.server.objectBytes(obj, v, st.request.media)
 	}
 	if err == nil {
-		_, _ = st.out.Write(st.server.frameBytes(st.media, "BOOKMARK", body))
+		_, _ = st.out.Write(st.server.frameBytes(st.request.media, "BOOKMARK", body))
 	}
 }
 
 // fail ends the stream with an ERROR event that carries a Status.
 func (st *stream) fail(status *meta.Status) {
-	body, err := codec.EncodeStatus(nil, status, st.media.Format)
+	body, err := codec.EncodeStatus(nil, status, st.request.media.Format)
 	if err == nil {
-		_, _ = st.out.Write(st.server.frameBytes(st.media, "ERROR", body))
+		_, _ = st.out.Write(st.server.frameBytes(st.request.media, "ERROR", body))
 	}
 }
 
 func (st *stream) flush() error { return st.control.Flush() }
-
-func jitter(d time.Duration) time.Duration { return rand.N(d) }

@@ -15,13 +15,9 @@ type table struct {
 	include codec.Include
 }
 
-func (s *Server) table(r *request, m codec.Media) (*table, error) {
+func (s *Server) table(r *request) (*table, error) {
 	include, err := codec.ParseInclude(r.query.Get("includeObject"))
-	v := r.version
-	if r.sub != nil && r.sub.Body != nil {
-		v = r.sub.Body
-	}
-	return &table{s, v, m, include}, err
+	return &table{s, r.bodyVersion(), r.media, include}, err
 }
 
 func (t *table) columns() []codec.Column {

@@ -104,11 +104,3 @@ func (s *Server) putWithoutVersion(ctx context.Context, w *response, r *request,
 	}
 	return s.respondEntry(w, r, res.code(), res.entry)
 }
-
-// allowCreate asks for the right to create, for the verbs that create where
-// nothing is.
-func (s *Server) allowCreate(ctx context.Context, r *request) error {
-	a := r.action()
-	a.Verb = "create"
-	return s.allow(ctx, a)
-}

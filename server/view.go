@@ -106,55 +106,49 @@ func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m cod
 
 // respondEntry answers with one object.
 func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry) error {
-	m := r.media
 	s.answeredEntry(r, e)
 	if r.sub != nil && r.sub.Show != nil {
 		obj, err := s.object(e, r.version)
 		if err != nil {
 			return err
 		}
-		return s.sendObject(w, r, m, code, r.sub.Show(obj))
+		return s.respondObject(w, r, code, r.sub.Show(obj))
 	}
-	body, err := s.entryAnswer(r, e)
+	body, err := s.shownEntry(r, e)
 	if err != nil {
 		return err
 	}
-	s.send(w, r, m, code, body)
+	s.send(w, r, r.media, code, body)
 	return nil
 }
 
-func (s *Server) entryAnswer(r *request, e *watch.Entry) ([]byte, error) {
+func (s *Server) shownEntry(r *request, e *watch.Entry) ([]byte, error) {
 	if r.media.View != codec.Table {
 		return s.entryBytes(e, r.version, r.media)
 	}
-	t, err := s.table(r, r.media)
+	t, err := s.table(r)
 	if err != nil {
 		return nil, err
 	}
 	return t.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: formatRevision(e.Revision())}, false)
 }
 
-// respondObject answers with an object that is not stored.
+// respondObject answers with an object that has no entry.
 func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Object) error {
-	m := r.media
-	return s.sendObject(w, r, m, code, obj)
-}
-
-func (s *Server) sendObject(w *response, r *request, m codec.Media, code int, obj *meta.Object) error {
 	r.record.answered(obj)
-	if m.View == codec.Table {
-		t, err := s.table(r, m)
+	if r.media.View == codec.Table {
+		t, err := s.table(r)
 		if err != nil {
 			return err
 		}
-		s.send(w, r, m, code, t.ofObject(obj))
+		s.send(w, r, r.media, code, t.ofObject(obj))
 		return nil
 	}
-	body, err := s.objectBytes(obj, r.bodyVersion(), m)
+	body, err := s.objectBytes(obj, r.bodyVersion(), r.media)
 	if err != nil {
 		return err
 	}
-	s.send(w, r, m, code, body)
+	s.send(w, r, r.media, code, body)
 	return nil
 }
 
@@ -173,7 +167,7 @@ func (s *Server) respondList(w *response, r *request, p *listPage) error {
 	var err error
 	switch {
 	case m.View == codec.Table:
-		t, terr := s.table(r, m)
+		t, terr := s.table(r)
 		if terr != nil {
 			return terr
 		}
@@ -281,7 +275,7 @@ func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.
 // same form. Tables are made for each, since the first of a stream carries the
 // columns.
 func (st *stream) frame(kind watch.EventType, e *watch.Entry) ([]byte, error) {
-	s, v, m := st.server, st.request.version, st.media
+	s, v, m := st.server, st.request.version, st.request.media
 	if st.table != nil {
 		body, err := st.table.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: formatRevision(e.Revision())}, st.headed)
 		st.headed = true

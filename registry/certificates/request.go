@@ -177,19 +177,11 @@ func prepare(ctx context.Context, obj, old *meta.Object) {
 		obj.Set(user.UID, "spec", "uid")
 	}
 	if len(user.Groups) > 0 {
-		obj.Set(list(user.Groups), "spec", "groups")
+		obj.Set(meta.StringList(user.Groups), "spec", "groups")
 	}
 	for k, values := range user.Extra {
-		obj.Set(list(values), "spec", "extra", k)
+		obj.Set(meta.StringList(values), "spec", "extra", k)
 	}
-}
-
-func list(words []string) []any {
-	out := make([]any, len(words))
-	for i, w := range words {
-		out[i] = w
-	}
-	return out
 }
 
 func mergeStatus(obj, in *meta.Object) {

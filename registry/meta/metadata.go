@@ -106,11 +106,7 @@ func (o *Object) SetFinalizers(names []string) {
 		o.Delete("metadata", "finalizers")
 		return
 	}
-	list := make([]any, len(names))
-	for i, n := range names {
-		list[i] = n
-	}
-	o.Metadata()["finalizers"] = list
+	o.Metadata()["finalizers"] = StringList(names)
 }
 
 // RemoveFinalizer takes a name out of metadata.finalizers.

@@ -145,6 +145,15 @@ func (o *Object) Strings(path ...string) []string {
 	return out
 }
 
+// StringList returns strings as a tree holds them, for Set.
+func StringList(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
+}
+
 // Set puts value at path, making the objects on the way; whatever stands in
 // the way is replaced.
 func (o *Object) Set(value any, path ...string) {

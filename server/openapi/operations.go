@@ -226,7 +226,7 @@ func (b *builder) render(op operation, tag string) map[string]any {
 
 func (b *builder) renderV2(tree map[string]any, op operation, params []any) {
 	tree["schemes"] = []any{"https"}
-	tree["consumes"], tree["produces"] = anyList(op.consumes()), anyList(op.gives)
+	tree["consumes"], tree["produces"] = meta.StringList(op.consumes()), meta.StringList(op.gives)
 	responses := map[string]any{"401": map[string]any{"description": "Unauthorized"}}
 	for _, code := range op.codes {
 		responses[strconv.Itoa(code)] = map[string]any{"description": codeText[code], "schema": b.referOrAny(op.answer)}

@@ -360,7 +360,7 @@ func (b *builder) extensions(def map[string]any, s *schema.Schema) {
 		}
 	}
 	if s.ListKeys != nil {
-		def[b.names.Extension("list-map-keys")] = anyList(s.ListKeys)
+		def[b.names.Extension("list-map-keys")] = meta.StringList(s.ListKeys)
 	}
 	for key, is := range map[string]bool{
 		"preserve-unknown-fields": s.Preserve && (s.Wire == schema.Plain || s.Type == schema.Any),
@@ -413,12 +413,4 @@ func (b *builder) simplify(def map[string]any, s *schema.Schema) {
 		}
 	}
 	delete(def, "default")
-}
-
-func anyList(list []string) []any {
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
-	}
-	return out
 }

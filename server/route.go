@@ -1,0 +1,187 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// route hands the request to what its path names.
+func (s *Server) route(w *response, r *request) {
+	serve := s.serveResource
+	switch {
+	case !r.isResource:
+		s.serveOther(w, r)
+		return
+	case r.verb == "watch":
+		serve = s.serveWatch
+	}
+	if err := serve(w, r); err != nil {
+		s.fail(w, r, err)
+	}
+}
+
+// serveResource answers a request to a resource that is no watch, if there is a
+// place for it and within the time for it.
+func (s *Server) serveResource(w *response, r *request) error {
+	select {
+	case s.inFlight <- struct{}{}:
+		defer func() { <-s.inFlight }()
+	default:
+		return tooMany("too many requests at a time")
+	}
+	ctx, cancel := context.WithTimeout(r.http.Context(), s.limits.RequestTime)
+	defer cancel()
+	if err := s.prepare(r); err != nil {
+		return err
+	}
+	switch r.verb {
+	case "get":
+		return s.get(ctx, w, r)
+	case "list":
+		return s.list(ctx, w, r)
+	case "create":
+		return s.create(ctx, w, r)
+	case "update":
+		return s.update(ctx, w, r)
+	case "patch":
+		return s.patch(ctx, w, r)
+	case "delete":
+		return s.delete(ctx, w, r)
+	case "deletecollection":
+		return s.deleteCollection(ctx, w, r)
+	}
+	return methodNotAllowed()
+}
+
+func tooMany(why string) *meta.Status {
+	st := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "%s, please try again later", why)
+	st.Details = &meta.Details{RetryAfterSeconds: 1}
+	return st
+}
+
+// prepare finds out what the request is about, whether that can be done there,
+// and in which form the caller wants the answer.
+func (s *Server) prepare(r *request) error {
+	if err := s.resolve(r); err != nil {
+		return err
+	}
+	if r.version.Deprecated != "" {
+		r.notes.warn(r.version.Deprecated)
+		r.notes.annotate(s.names.Wire(names.Deprecated), "true")
+	}
+	if !allowed(r) {
+		return methodNotAllowed()
+	}
+	return s.negotiate(r)
+}
+
+// resolve finds the version and sub-resource that the path names.
+func (s *Server) resolve(r *request) error {
+	r.version = s.types().Version(meta.Resource{Group: r.group, Version: r.apiVersion, Resource: r.resource})
+	if r.version == nil {
+		if !s.hasBuiltin(r.group) {
+			return errNoPath
+		}
+		return meta.NoSuchResource()
+	}
+	if r.version.Namespaced != (r.namespace != "") && (r.name != "" || !r.version.Namespaced) && !r.isNamespace() {
+		if r.version.Custom {
+			return errNoPath
+		}
+		return meta.NoSuchResource()
+	}
+	if r.version.Virtual() && (r.name != "" || r.version.Namespaced && r.namespace == "") {
+		return meta.NoSuchResource() // nothing is kept that could have a name
+	}
+	if r.isNamespace() {
+		r.namespace = ""
+	}
+	if r.subresource == "" {
+		return nil
+	}
+	if r.sub = r.version.Subresource(r.subresource); r.sub == nil {
+		if r.version.Custom {
+			return meta.NotFound(r.version.GroupResource(), r.name)
+		}
+		return meta.NoSuchResource()
+	}
+	return nil
+}
+
+// errNoPath says that a path is none of the API's: it is answered with a plain
+// 404, as any other path that is not there.
+var errNoPath error = meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "404 page not found")
+
+// hasBuiltin reports whether a registered kind has the group; groups that only
+// definitions made are not there beyond what these define.
+func (s *Server) hasBuiltin(group string) bool {
+	return slices.ContainsFunc(s.types().Types(), func(t *registry.Type) bool { return t.Group == group && t.Edition == "" })
+}
+
+// isNamespace reports whether the request is for Namespace objects, whose name
+// stands where other paths have their namespace. There are none inside a
+// namespace: a right in one must not reach another.
+func (r *request) isNamespace() bool {
+	return r.group == "" && r.resource == "namespaces" && r.namespace == r.name
+}
+
+// allowed reports whether the resource, or sub-resource, has the verb there.
+func allowed(r *request) bool {
+	if r.http.Method == http.MethodHead {
+		return false
+	}
+	if r.version.Namespaced && r.namespace == "" && r.verb != "list" && r.verb != "watch" {
+		return false // the path across namespaces only reads
+	}
+	if r.sub != nil {
+		return slices.Contains(r.sub.Verbs(), r.verb)
+	}
+	if r.verb == "create" && r.name != "" {
+		return false
+	}
+	if r.name == "" && (r.verb == "update" || r.verb == "patch") {
+		return false
+	}
+	return slices.Contains(r.version.Verbs(), r.verb)
+}
+
+func methodNotAllowed() *meta.Status {
+	st := meta.Failure(http.StatusMethodNotAllowed, meta.ReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
+	st.Details = &meta.Details{}
+	return st
+}
+
+// serveOther answers paths that are no resources.
+func (s *Server) serveOther(w *response, r *request) {
+	path := strings.TrimSuffix(r.path, "/")
+	for _, serve := range []func(*response, *request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
+		if serve(w, r, path) {
+			return
+		}
+	}
+	http.NotFound(w, r.http)
+}
+
+func (s *Server) serveExtra(w *response, r *request, path string) bool {
+	if path == "/metrics" {
+		s.metrics.handler.ServeHTTP(w, r.http)
+		return true
+	}
+	if h, ok := s.handlers[path]; ok {
+		h.ServeHTTP(w, r.http)
+		return true
+	}
+	for prefix, h := range s.handlers {
+		if strings.HasSuffix(prefix, "/") && strings.HasPrefix(r.path, prefix) {
+			h.ServeHTTP(w, r.http)
+			return true
+		}
+	}
+	return false
+}

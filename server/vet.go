@@ -1,0 +1,116 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/impersonate"
+	"orch.io/controlplane/registry/meta"
+)
+
+// vet finds out who calls, as whom, and whether that is allowed.
+func (s *Server) vet(w *response, r *request) error {
+	err := s.identify(r)
+	s.beginRecord(w, r)
+	if err != nil {
+		return err
+	}
+	if err := s.impersonate(r); err != nil {
+		return err
+	}
+	return s.authorize(r)
+}
+
+// identify sets the caller. Whom no authenticator knows is 401; who may be
+// anonymous is for auth.AnonymousAccess to say.
+func (s *Server) identify(r *request) error {
+	user, err := s.authenticator.Authenticate(r.http)
+	if err != nil || user == nil {
+		s.log.Debug("authentication failed", "path", r.path, "error", err)
+		return unauthorized()
+	}
+	r.user = user
+	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
+	return nil
+}
+
+func unauthorized() *meta.Status {
+	return meta.Failure(http.StatusUnauthorized, meta.ReasonUnauthorized, "Unauthorized")
+}
+
+// impersonate makes the request one of the user that its Impersonate headers
+// name, if the caller may act as that user (access control, Impersonation).
+func (s *Server) impersonate(r *request) error {
+	user, err := impersonate.As(r.http.Context(), r.http.Header, r.user, s.authorizer, s.names)
+	var denied *impersonate.Denied
+	switch {
+	case errors.As(err, &denied):
+		return forbidden(denied.Action, denied.Reason)
+	case err != nil:
+		return err
+	case user == r.user:
+		return nil
+	}
+	r.user = user
+	if r.record.trail != nil {
+		r.record.trail.Impersonate(user)
+	}
+	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
+	return nil
+}
+
+// authorize asks whether the caller may do what the request asks for.
+func (s *Server) authorize(r *request) error {
+	a := r.action()
+	decision, reason, err := s.authorizer.Authorize(r.http.Context(), a)
+	r.record.decided(s.names, decision == auth.Allow, reason)
+	return s.judge(a, decision, reason, err)
+}
+
+// judge turns anything but Allow into 403.
+func (s *Server) judge(a auth.Action, decision auth.Decision, reason string, err error) error {
+	if decision == auth.Allow {
+		return nil
+	}
+	if err != nil {
+		s.log.Warn("authorization failed", "user", a.User.Name, "error", err)
+	}
+	return forbidden(a, reason)
+}
+
+// forbidden is the 403 that clients show: who cannot do what, and where.
+func forbidden(a auth.Action, reason string) *meta.Status {
+	if a.Resource == "" {
+		why := fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
+		return meta.Forbidden(meta.GroupResource{}, "", join(why, reason))
+	}
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	scope := "at the cluster scope"
+	if a.Namespace != "" {
+		scope = fmt.Sprintf("in the namespace %q", a.Namespace)
+	}
+	why := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", a.User.Name, a.Verb, resource, a.Group, scope)
+	return meta.Forbidden(meta.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, join(why, reason))
+}
+
+func join(why, reason string) string {
+	if reason == "" {
+		return why
+	}
+	return why + ": " + reason
+}
+
+// allowCreate asks for the right to create, for the verbs that create where
+// nothing is.
+func (s *Server) allowCreate(ctx context.Context, r *request) error {
+	a := r.action()
+	a.Verb = "create"
+	decision, reason, err := s.authorizer.Authorize(ctx, a)
+	return s.judge(a, decision, reason, err)
+}
