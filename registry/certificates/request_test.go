@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,9 +38,16 @@ func TestRequests(t *testing.T) {
 		`{"spec":{"request":"aGVsbG8=",` + signer + `,` + usages + `}}`: {"Invalid:spec.request"},
 		`{"spec":{` + signer + `,` + usages + `}}`:                      {"Invalid:spec.request"},
 		body(usages): {"Required:spec.signerName"},
-		body(`"signerName":"nodomain",` + usages):                     {"Invalid:spec.signerName"},
-		body(`"signerName":"kubernetes.io/legacy-unknown",` + usages): {"Invalid:spec.signerName"},
-		body(signer): {"Required:spec.usages"},
+		body(`"signerName":"nodomain",` + usages):                                 {"Invalid:spec.signerName"},
+		body(`"signerName":"kubernetes.io/legacy-unknown",` + usages):             {"Invalid:spec.signerName"},
+		body(`"signerName":"/x",` + usages):                                       {"Invalid:spec.signerName", "Invalid:spec.signerName"},
+		body(`"signerName":"A.B/c",` + usages):                                    {"Invalid:spec.signerName", "Invalid:spec.signerName"},
+		body(`"signerName":"a.com/b/c",` + usages):                                {"Invalid:spec.signerName"},
+		body(`"signerName":"a.com/B.c_d",` + usages):                              {"Invalid:spec.signerName", "Invalid:spec.signerName"},
+		body(`"signerName":"` + strings.Repeat("a.", 127) + `com/b",` + usages):   {"TooLong:spec.signerName"},
+		body(`"signerName":"a.com/` + strings.Repeat("b.", 300) + `c",` + usages): {"TooLong:spec.signerName"},
+		body(signer):                         {"Required:spec.usages"},
+		body(signer + `,"usages":["x","x"]`): {"NotSupported:spec.usages[0]", "NotSupported:spec.usages[1]", "Duplicate:spec.usages[1]"},
 		body(signer + `,"usages":["client auth","client auth"]`): {"Duplicate:spec.usages[1]"},
 		body(signer + `,"usages":["flying"]`):                    {"NotSupported:spec.usages[0]"},
 		body(signer + `,` + usages + `,"expirationSeconds":599`): {"Invalid:spec.expirationSeconds"},
@@ -98,6 +106,8 @@ func TestDecisions(t *testing.T) {
 		_, got := k.Update(t, yes, patch, "approval")
 		require.Equal(t, want, got, patch)
 	}
+	_, got = k.Update(t, yes, `{"status":{"conditions":[{"type":"Approved","status":"True","reason":"Other"}]}}`, "status")
+	require.Equal(t, []string{"Forbidden:status.conditions"}, got, "who signs does not change what was decided")
 	_, got = k.Update(t, yes, `{"status":{"certificate":"bm9uZQ=="}}`, "status")
 	require.Equal(t, []string{"Invalid:status.certificate"}, got)
 }

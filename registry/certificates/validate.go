@@ -1,7 +1,6 @@
 package certificates
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -27,14 +26,12 @@ func Usages() []string {
 	}
 }
 
-// ParseRequest returns the PKCS#10 request of a PEM block CERTIFICATE REQUEST.
+// ParseRequest returns the PKCS#10 request of the first PEM block, which must be
+// CERTIFICATE REQUEST. What stands around it does not count.
 func ParseRequest(data []byte) (*x509.CertificateRequest, error) {
-	block, rest := pem.Decode(data)
+	block, _ := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
 		return nil, errors.New("PEM block type must be CERTIFICATE REQUEST")
-	}
-	if len(bytes.TrimSpace(rest)) > 0 {
-		return nil, errors.New("there is data after the PEM block")
 	}
 	r, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
@@ -64,6 +61,8 @@ func (s *CertificateSigningRequestSpec) validate(f *check.Faults, p names.Profil
 	}
 	for i, u := range s.Usages {
 		f.OneOf(at.Field("usages").Index(i), u, Usages()...)
+	}
+	for i, u := range s.Usages {
 		if slices.Contains(s.Usages[:i], u) {
 			f.Duplicate(at.Field("usages").Index(i), u)
 		}
@@ -89,14 +88,25 @@ func signerName(f *check.Faults, at *check.Path, name string) {
 		f.Invalid(at, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
 		return
 	}
-	f.Format(at, domain, meta.CheckDNSSubdomain(domain))
-	if !strings.Contains(domain, ".") {
-		f.Invalid(at, name, "should be a domain with at least two segments separated by dots")
+	if len(domain) > maxDomain {
+		f.TooLong(at, maxDomain)
 	}
-	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") != "" || path == "" {
-		f.Invalid(at, name, "the part after '/' consists of letters, digits, '-' and '.'")
+	for label := range strings.SplitSeq(domain, ".") {
+		f.Format(at, domain, meta.CheckDNSLabel(label))
+	}
+	if !strings.Contains(domain, ".") {
+		f.Invalid(at, domain, "should be a domain with at least two segments separated by dots")
+	}
+	for word := range strings.SplitSeq(path, ".") {
+		f.Format(at, path, meta.CheckDNSSubdomain(word))
+	}
+	if most := 2*maxDomain + maxLabel + 2; len(name) > most {
+		f.TooLong(at, most)
 	}
 }
+
+// The bounds of a domain name and of one label in it, in bytes.
+const maxDomain, maxLabel = 253, 63
 
 func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
 	at := check.At("status", "conditions")
@@ -104,15 +114,16 @@ func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
 	for i, c := range s.Conditions {
 		if c.Type == "" {
 			f.Required(at.Index(i).Field("type"), "must specify a condition type")
-		} else if seen[c.Type] {
-			f.Duplicate(at.Index(i).Field("type"), c.Type)
 		}
-		seen[c.Type] = true
 		known := []string{"True", "False", "Unknown"}
 		if c.Type == Approved || c.Type == Denied || c.Type == Failed {
 			known = known[:1]
 		}
 		f.RequiredOneOf(at.Index(i).Field("status"), c.Status, known...)
+		if seen[c.Type] {
+			f.Duplicate(at.Index(i).Field("type"), c.Type)
+		}
+		seen[c.Type] = true
 	}
 	if seen[Approved] && seen[Denied] {
 		f.Invalid(at, Denied, "Approved and Denied conditions are mutually exclusive")
@@ -158,14 +169,17 @@ func validateApproval(_ context.Context, obj, old *meta.Object) []meta.Cause {
 	return f
 }
 
-// validateStatus lets decisions neither come nor go, and no certificate be
-// replaced.
+// validateStatus lets decisions neither come nor go nor change, and no
+// certificate be replaced.
 func validateStatus(_ context.Context, obj, old *meta.Object) []meta.Cause {
 	var f check.Faults
 	keepDecisions(&f, obj, old)
 	for _, t := range []string{Approved, Denied} {
-		if has(obj, t) && !has(old, t) {
+		switch before, now := find(old, t), find(obj, t); {
+		case before == nil && now != nil:
 			f.Forbidden(check.At("status", "conditions"), "updates may not add a condition of type "+t)
+		case now != nil && !check.Same(before, now):
+			f.Forbidden(check.At("status", "conditions"), "updates may not modify a condition of type "+t)
 		}
 	}
 	if before := old.String("status", "certificate"); before != "" && obj.String("status", "certificate") != before {
@@ -176,15 +190,18 @@ func validateStatus(_ context.Context, obj, old *meta.Object) []meta.Cause {
 
 func keepDecisions(f *check.Faults, obj, old *meta.Object) {
 	for _, t := range []string{Approved, Denied, Failed} {
-		if has(old, t) && !has(obj, t) {
+		if find(old, t) != nil && find(obj, t) == nil {
 			f.Forbidden(check.At("status", "conditions"), "updates may not remove a condition of type "+t)
 		}
 	}
 }
 
-func has(o *meta.Object, condition string) bool {
-	return slices.ContainsFunc(o.List("status", "conditions"), func(v any) bool {
-		m, _ := v.(map[string]any)
-		return m["type"] == condition
-	})
+// find returns the condition of a type, nil if there is none.
+func find(o *meta.Object, condition string) map[string]any {
+	for _, v := range o.List("status", "conditions") {
+		if m, _ := v.(map[string]any); m["type"] == condition {
+			return m
+		}
+	}
+	return nil
 }
