@@ -159,14 +159,14 @@ func TestADeletedDefinitionTakesItsObjectsAlong(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		_, o := call(t, s, "GET", definedCRD, "")
 		assert.Contains(c, conditionsOf(o), "Terminating=True InstanceDeletionInProgress")
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	code, _ := call(t, s, "GET", definedPath+"/free", "")
 	assert.Equal(t, 404, code)
 	must(t, s, 200, "PATCH", definedPath+"/held", `{"metadata":{"finalizers":null}}`)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		code, _ := call(t, s, "GET", definedCRD, "")
 		assert.Equal(c, 404, code)
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	code, _ = call(t, s, "GET", definedPath, "")
 	assert.Equal(t, 404, code)
 	for range watch { // ends

@@ -57,7 +57,7 @@ func TestJoin(t *testing.T) {
 		text, _ := status["certificate"].(string)
 		issued, err = base64.StdEncoding.DecodeString(text)
 		return err == nil && len(issued) > 0
-	}, 20*time.Second, 20*time.Millisecond, "%v", answer)
+	}, time.Minute, 20*time.Millisecond, "%v", answer)
 	pair, err := tls.X509KeyPair(issued, key)
 	require.NoError(t, err)
 	code, answer = node.ask(&pair, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "", "{}")
@@ -79,7 +79,7 @@ func TestJoin(t *testing.T) {
 		_, info := ask(t, nil, "GET", server+"/api/v1/namespaces/kube-public/configmaps/cluster-info", "", "")
 		data, _ := info["data"].(map[string]any)
 		return code == 404 && data["kubeconfig"] != nil && data["jws-kubeconfig-"+id] == nil
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 }
 
 func loopback() *x509.Certificate {
@@ -123,7 +123,7 @@ func verifiedAuthority(t *testing.T, server, id, secret string) []byte {
 		document, _ = data["kubeconfig"].(string)
 		signature, _ = data["jws-kubeconfig-"+id].(string)
 		return code == 200 && signature != ""
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	parts := strings.Split(signature, ".")
 	require.Len(t, parts, 3)
 	require.Empty(t, parts[1], "the payload is left out")

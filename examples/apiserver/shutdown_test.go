@@ -60,7 +60,7 @@ func (p *process) slowCreate() (finish func(), result <-chan answered) {
 func TestTermination(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir, "--shutdown-delay-duration", "2s")
+	p := startProcess(t, dir, "--shutdown-delay-duration", "10s")
 	code, _ := p.call("GET", "/readyz", "")
 	require.Equal(t, 200, code)
 	watch, err := p.client.Get(p.url + maps + "?watch=true")

@@ -35,7 +35,7 @@ func TestLeaderElection(t *testing.T) {
 			resourcelock.ResourceLockConfig{Identity: id})
 		require.NoError(t, err)
 		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: lock, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 50 * time.Millisecond, ReleaseOnCancel: true,
+			Lock: lock, LeaseDuration: 3 * time.Minute, RenewDeadline: 2 * time.Minute, RetryPeriod: 50 * time.Millisecond, ReleaseOnCancel: true,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(context.Context) { leads <- id },
 				OnStoppedLeading: func() {},
