@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -147,15 +148,7 @@ func acceptDocument(header, version string) (kind string, ok bool) {
 			clauses = append(clauses, c)
 		}
 	}
-	slices.SortStableFunc(clauses, func(a, b clause) int {
-		switch {
-		case a.quality > b.quality:
-			return -1
-		case a.quality < b.quality:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(clauses, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
 	now, before := names.OpenAPIProtobuf(version)
 	for _, c := range clauses {
 		switch c.kind {

@@ -1,6 +1,7 @@
 package authentication_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,8 @@ import (
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
+
+func act(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
 
 func TestTokenReviewNeedsAToken(t *testing.T) {
 	kinds := authentication.Kinds(authentication.Answers{Token: act})

@@ -24,6 +24,15 @@ func everyKind(p names.Profile) []*registry.Kind {
 		authentication.Kinds(authentication.Answers{Token: echo, SelfSubject: echo}))
 }
 
+func TestEveryKindCompilesUnderBothProfiles(t *testing.T) {
+	for _, p := range []names.Profile{names.Orch, names.Kubernetes} {
+		for _, k := range everyKind(p) {
+			_, err := k.Compile(p)
+			require.NoError(t, err, "%s with %s names", k.Kind, p)
+		}
+	}
+}
+
 // Every field of every built-in kind has a text for kubectl explain and a
 // protobuf number.
 func TestFieldsAreDocumentedAndNumbered(t *testing.T) {

@@ -2,10 +2,11 @@ package codec
 
 import (
 	"math"
-	"orch.io/controlplane/registry/meta"
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"orch.io/controlplane/registry/meta"
 )
 
 // EncodeJSON appends tree as canonical JSON: apiVersion, kind and metadata

@@ -120,21 +120,9 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-func TestReversion(t *testing.T) {
-	for _, row := range []struct{ stored, want string }{
-		{`{"apiVersion":"g/v1","kind":"K"}`, `{"apiVersion":"g/v2","kind":"K"}`},
-		{`{"apiVersion":"","kind":"K"}`, `{"apiVersion":"g/v2","kind":"K"}`},
-		{`{"apiVersion":"a\"b\\","kind":"K"}`, `{"apiVersion":"g/v2","kind":"K"}`},
-		{`{"kind":"K"}`, `{"kind":"K"}`},
-	} {
-		require.Equal(t, row.want, string(codec.Reversion(nil, []byte(row.stored), "g/v2")))
-	}
-}
-
 func TestIndentAndFrame(t *testing.T) {
 	require.Equal(t, "{\n  \"a\": [\n    1\n  ]\n}\n", string(codec.Indent(nil, []byte(`{"a":[1]}`))))
 	require.Equal(t, "{\"type\":\"ADDED\",\"object\":{}}\n", string(codec.Frame(nil, "ADDED", []byte(`{}`))))
-	require.Equal(t, "\x00\x00\x00\x02ab", string(codec.FrameLength(nil, []byte("ab"))))
 }
 
 // plain turns encoding/json's numbers into those of a tree.

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"mime"
 	"net/http"
 	"slices"
@@ -116,15 +117,7 @@ func parseAccept(accept string) []clause {
 			list = append(list, c)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b clause) int {
-		switch {
-		case a.quality > b.quality:
-			return -1
-		case a.quality < b.quality:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
 	return list
 }
 

@@ -3,7 +3,6 @@ package badgerstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"slices"
 
@@ -17,33 +16,9 @@ import (
 // read from the disk. When the store is closed it yields storage.ErrClosed and
 // ends.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
-	return func(yield func(storage.Event, error) bool) {
-		cursor := eventlog.Cursor{Prefix: prefix, After: after}
-		var buf []storage.Event
-		for {
-			events, err := s.log.Next(ctx, &cursor, buf[:0])
-			if errors.Is(err, storage.ErrCompacted) {
-				if !s.replay(ctx, &cursor, yield) {
-					return
-				}
-				continue
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				yield(storage.Event{}, err)
-				return
-			}
-			for _, e := range events {
-				if ctx.Err() != nil || !yield(e, nil) {
-					return
-				}
-			}
-			clear(events)
-			buf = events
-		}
-	}
+	return s.log.Watch(ctx, prefix, after, func(c *eventlog.Cursor, yield func(storage.Event, error) bool) bool {
+		return s.replay(ctx, c, yield)
+	})
 }
 
 const (

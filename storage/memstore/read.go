@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/internal/eventlog"
 )
 
 // Get implements storage.Backend.
@@ -156,25 +155,5 @@ func (s *Store) forgetRoots() {
 // Watch implements storage.Backend. When the store is closed it yields
 // storage.ErrClosed and ends.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
-	return func(yield func(storage.Event, error) bool) {
-		cursor := eventlog.Cursor{Prefix: prefix, After: after}
-		var buf []storage.Event
-		for {
-			events, err := s.log.Next(ctx, &cursor, buf[:0])
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				yield(storage.Event{}, err)
-				return
-			}
-			for _, e := range events {
-				if ctx.Err() != nil || !yield(e, nil) {
-					return
-				}
-			}
-			clear(events)
-			buf = events
-		}
-	}
+	return s.log.Watch(ctx, prefix, after, nil)
 }

@@ -2,6 +2,8 @@ package eventlog
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"strings"
 
 	"orch.io/controlplane/storage"
@@ -11,6 +13,40 @@ import (
 type Cursor struct {
 	Prefix string
 	After  storage.Revision // everything up to here was read
+}
+
+// Watch yields every event under a prefix after a revision, until the context
+// ends; any other error ends it, too, after it was yielded. What the log has
+// forgotten is for older to yield: it moves the cursor on and reports whether
+// the watch goes on. Without it that is storage.ErrCompacted.
+func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, older func(c *Cursor, yield func(storage.Event, error) bool) bool) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		cursor := Cursor{Prefix: prefix, After: after}
+		var buf []storage.Event
+		for {
+			events, err := l.Next(ctx, &cursor, buf[:0])
+			if older != nil && errors.Is(err, storage.ErrCompacted) {
+				if !older(&cursor, yield) {
+					return
+				}
+				continue
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(storage.Event{}, err)
+				return
+			}
+			for _, e := range events {
+				if ctx.Err() != nil || !yield(e, nil) {
+					return
+				}
+			}
+			clear(events)
+			buf = events
+		}
+	}
 }
 
 // waiter is a parked reader: it has read everything that matters to it up to
