@@ -99,6 +99,7 @@ type listPage struct {
 	watch.Page
 	token     string
 	remaining int64 // -1: not told
+	whole     bool  // nothing was left out by selectors
 }
 
 // page reads what a list asks for, and says how it goes on.
@@ -107,10 +108,10 @@ func (s *Server) page(ctx context.Context, r *request, o *listOptions) (*listPag
 	if err != nil {
 		return nil, err
 	}
-	page := &listPage{Page: p, remaining: -1}
+	page := &listPage{Page: p, remaining: -1, whole: r.name == "" && o.labels.Empty() && o.fields.Empty()}
 	if p.Next != "" {
 		page.token = continueToken{Revision: p.Revision, Start: p.Next}.String()
-		if o.labels.Empty() && o.fields.Empty() {
+		if page.whole {
 			page.remaining = p.Remaining
 		}
 	}

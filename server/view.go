@@ -161,7 +161,7 @@ func (s *Server) respondList(w *response, r *request, p *listPage) error {
 	}
 	s.answeredList(r, p.Entries, lm)
 	if m.Format == codec.JSON && m.View != codec.Table && !m.Pretty {
-		return s.streamList(w, r, p.Entries, m, lm)
+		return s.streamList(w, r, p.Entries, p.whole, m, lm)
 	}
 	var body []byte
 	var err error
@@ -201,59 +201,78 @@ func itemMedia(m codec.Media) codec.Media {
 	return m
 }
 
-// items returns the bytes of a list's items.
-func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Media) (parts [][]byte, size int, err error) {
+// items returns the bytes of a list's items, some of them joined already.
+func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Media, whole bool) (parts [][]byte, err error) {
 	item := itemMedia(m)
+	if plain(v, item) {
+		return watch.Joined(entries, whole), nil
+	}
 	parts = make([][]byte, len(entries))
 	for i, e := range entries {
 		if parts[i], err = s.entryBytes(e, v, item); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		size += len(parts[i]) + 1
 	}
-	return parts, max(0, size-1), nil
+	return parts, nil
 }
 
 // streamList writes a list, head, items joined by commas, tail, without putting
-// it together first.
-func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, m codec.Media, lm codec.ListMeta) error {
-	parts, size, err := s.items(entries, r.version, m)
+// it together first. whole says that the entries are all of a range.
+func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, whole bool, m codec.Media, lm codec.ListMeta) error {
+	parts, err := s.items(entries, r.version, m, whole)
 	if err != nil {
 		return err
 	}
 	head := s.listHead(r.version, m, lm)
-	s.header(w, r, m, len(head)+size+len(codec.ListTail)+1)
+	s.header(w, r, m, len(head)+joinedSize(parts)+len(codec.ListTail)+1)
 	w.WriteHeader(http.StatusOK)
 	writeJoined(w, head, parts, codec.ListTail+"\n")
 	return nil
 }
 
-// chunk is how much of a list goes out in one Write, in bytes.
-const chunk = 128 << 10
+// Parts of an answer that are shorter than long are put together in a buffer of
+// chunk bytes before they are written.
+const (
+	chunk = 128 << 10
+	long  = 16 << 10
+)
 
 // writeJoined writes head, parts joined by commas, and tail. A caller who went
 // away ends it early.
 func writeJoined(w http.ResponseWriter, head []byte, parts [][]byte, tail string) {
-	buf := append(make([]byte, 0, chunk), head...)
+	buf := append(make([]byte, 0, min(chunk, len(head)+joinedSize(parts)+len(tail))), head...)
 	for i, p := range parts {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		if len(buf)+len(p) > chunk {
+		if len(p) >= long || len(buf)+len(p) > chunk-1 {
 			if _, err := w.Write(buf); err != nil {
 				return
 			}
 			buf = buf[:0]
 		}
-		buf = append(buf, p...)
+		if len(p) < long {
+			buf = append(buf, p...)
+		} else if _, err := w.Write(p); err != nil {
+			return
+		}
 	}
 	_, _ = w.Write(append(buf, tail...))
+}
+
+// joinedSize is the length of parts joined by commas.
+func joinedSize(parts [][]byte) int {
+	size := max(0, len(parts)-1)
+	for _, p := range parts {
+		size += len(p)
+	}
+	return size
 }
 
 // wholeList puts a list together for the forms that need the whole: YAML, and
 // JSON for people.
 func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
-	parts, _, err := s.items(entries, v, m)
+	parts, err := s.items(entries, v, m, false)
 	if err != nil {
 		return nil, err
 	}

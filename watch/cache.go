@@ -108,12 +108,7 @@ func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time)
 	if e == nil && !had || had && old.revision >= rev {
 		return nil, 0
 	}
-	c.current = nil
-	if e == nil {
-		c.tree.Delete(key)
-	} else {
-		c.tree.Set(key, e)
-	}
+	c.put(key, old, e)
 	c.last = max(c.last, rev)
 	before := c.log.bytes
 	r := &record{revision: rev, old: old, new: e, when: now}
@@ -128,8 +123,23 @@ func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time)
 func (c *Cache) load(key string, e *Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.put(key, nil, e)
+}
+
+// put replaces the state of an object; nil is not there. The caller holds the
+// lock.
+func (c *Cache) put(key string, old, e *Entry) {
 	c.current = nil
-	c.tree.Set(key, e)
+	if e == nil {
+		c.tree.Delete(key)
+	} else {
+		e.current.Store(true)
+		c.tree.Set(key, e)
+	}
+	if old != nil {
+		old.current.Store(false)
+		old.leaveBlock(nil)
+	}
 }
 
 // sweep forgets what is too old and returns by how many bytes the log grew.

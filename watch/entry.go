@@ -18,6 +18,7 @@ import (
 type Entry struct {
 	key      string // "namespace/name"
 	revision storage.Revision
+	current  atomic.Bool // it is the object's newest state in a cache
 	body     atomic.Pointer[body]
 	labels   atomic.Pointer[[]string] // key, value, key, value, ...
 	forms    atomic.Pointer[form]
@@ -31,6 +32,19 @@ type Entry struct {
 type body struct {
 	bytes   []byte
 	spliced bool
+	block   *block // that bytes lie in; nil: they are by themselves
+	at      int    // where in it
+}
+
+// spliceRoom is how much longer the text gets with its resourceVersion, at most.
+const spliceRoom = 42
+
+// append appends the text with the resourceVersion.
+func (b *body) append(dst []byte, revision storage.Revision) []byte {
+	if b.spliced || revision == 0 {
+		return append(dst, b.bytes...)
+	}
+	return codec.Splice(dst, b.bytes, int64(revision))
 }
 
 // NewEntry returns an entry of an object outside of any cache, such as one that
@@ -89,8 +103,8 @@ func (e *Entry) JSON() []byte {
 	if b.spliced || e.revision == 0 {
 		return b.bytes
 	}
-	spliced := codec.Splice(make([]byte, 0, len(b.bytes)+42), b.bytes, int64(e.revision))
-	e.body.Store(&body{bytes: spliced, spliced: true})
+	spliced := b.append(make([]byte, 0, len(b.bytes)+spliceRoom), e.revision)
+	e.body.CompareAndSwap(b, &body{bytes: spliced, spliced: true}) // else another was faster
 	return spliced
 }
 

@@ -194,14 +194,16 @@ func (s *snapshot) page(m *matcher, start string, limit int) Page {
 		return p
 	}
 	lo, hi := s.keyRange(m)
-	if !m.Selective() && m.Name == "" && limit <= 0 {
-		p.Entries = make([]*Entry, 0, max(0, s.end(hi)-s.rank(max(lo, start))))
+	whole := !m.Selective() && m.Name == "" // the range is what is asked for
+	if whole && limit <= 0 {
+		p.Entries = s.all(max(lo, start), hi)
+		return p
 	}
 	s.tree.Ascend(max(lo, start), func(key string, e *Entry) bool {
 		if hi != "" && key >= hi {
 			return false
 		}
-		if !m.matches(e) {
+		if !whole && !m.matches(e) {
 			return true
 		}
 		if limit > 0 && len(p.Entries) == limit {
@@ -215,6 +217,20 @@ func (s *snapshot) page(m *matcher, start string, limit int) Page {
 		p.Remaining = int64(s.end(hi) - s.rank(p.Next))
 	}
 	return p
+}
+
+// all returns the objects from lo up to hi; "" means no end.
+func (s *snapshot) all(lo, hi string) []*Entry {
+	n := max(0, s.end(hi)-s.rank(lo))
+	entries := make([]*Entry, 0, n)
+	s.tree.Ascend(lo, func(_ string, e *Entry) bool {
+		if len(entries) == n {
+			return false
+		}
+		entries = append(entries, e)
+		return true
+	})
+	return entries
 }
 
 // keyRange returns the keys that can match: from lo up to, not including, hi; hi

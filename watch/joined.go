@@ -1,0 +1,140 @@
+package watch
+
+import (
+	"bytes"
+	"sync/atomic"
+)
+
+// Lists are written from blocks: JSON texts of neighbouring objects, side by
+// side with commas between. A block is the only copy of the texts in it, so it
+// costs no memory, and a list that finds its objects in blocks copies nothing.
+const (
+	blockSize = 256 << 10 // of a block, in bytes, about
+	longText  = 16 << 10  // what is written as it is rather than gathered
+)
+
+// block holds the texts of some entries. One that is replaced takes its text
+// out; when half of a block is unused, the others do so too: blocks hold at most
+// twice the bytes in use.
+type block struct {
+	text    []byte
+	entries []*Entry     // that were put in
+	used    atomic.Int64 // bytes
+}
+
+// Joined returns the JSON texts of the entries, joined by commas but for those
+// between the results. all says that the entries are all objects of a range:
+// their texts are gathered in blocks then, for the lists to come. The results
+// are shared and must not be modified.
+func Joined(entries []*Entry, all bool) [][]byte {
+	var texts [][]byte
+	for len(entries) > 0 {
+		text, size, n := adjacent(entries)
+		switch {
+		case all && size < longText:
+			for n < len(entries) && size < blockSize {
+				_, next, more := adjacent(entries[n:])
+				if next >= longText {
+					break
+				}
+				size += 1 + next
+				n += more
+			}
+			text = gather(entries[:n], size)
+		case text == nil:
+			text = entries[0].JSON()
+		}
+		texts = append(texts, text)
+		entries = entries[n:]
+	}
+	return texts
+}
+
+// adjacent returns the text of those entries, the first and more, that lie side
+// by side, its size, and their number. No text: it has to be made.
+func adjacent(entries []*Entry) (text []byte, size, n int) {
+	first := entries[0].body.Load()
+	size = len(first.bytes)
+	switch {
+	case !first.spliced:
+		return nil, size + spliceRoom, 1
+	case first.block == nil:
+		return first.bytes, size, 1
+	}
+	for n = 1; n < len(entries); n++ {
+		next := entries[n].body.Load()
+		if next.block != first.block || next.at != first.at+size+1 {
+			break
+		}
+		size += 1 + len(next.bytes)
+	}
+	return first.block.text[first.at : first.at+size : first.at+size], size, n
+}
+
+// gather joins the texts of the entries and makes a block of them, unless they
+// are old states for the most part. size is how long the text gets, about.
+func gather(entries []*Entry, size int) []byte {
+	b := &block{text: make([]byte, 0, size)}
+	end := make([]int, len(entries))
+	for i, e := range entries {
+		if i > 0 {
+			b.text = append(b.text, ',')
+		}
+		from := len(b.text)
+		b.text = e.body.Load().append(b.text, e.revision)
+		if end[i] = len(b.text); e.current.Load() {
+			b.entries = append(b.entries, e)
+			b.used.Add(int64(end[i] - from + 1))
+		}
+	}
+	if b.used.Load() < b.half() {
+		return b.text
+	}
+	at, left := 0, b.entries
+	for i, e := range entries {
+		if len(left) > 0 && left[0] == e {
+			left = left[1:]
+			b.take(e, &body{bytes: b.text[at:end[i]:end[i]], spliced: true, block: b, at: at})
+		}
+		at = end[i] + 1
+	}
+	return b.text
+}
+
+func (b *block) half() int64 { return int64(len(b.text) / 2) }
+
+// take moves the text of an entry into the block, from wherever it was.
+func (b *block) take(e *Entry, in *body) {
+	e.body.Swap(in).leave()
+	if !e.current.Load() {
+		e.leaveBlock(b) // it was replaced meanwhile
+	}
+}
+
+// leaveBlock gives the entry a text of its own if it lies in the block, nil for
+// any.
+func (e *Entry) leaveBlock(from *block) {
+	for {
+		b := e.body.Load()
+		if b.block == nil || from != nil && b.block != from {
+			return
+		}
+		if e.body.CompareAndSwap(b, &body{bytes: bytes.Clone(b.bytes), spliced: true}) {
+			b.leave()
+			return
+		}
+	}
+}
+
+// leave counts a text out of its block, if it is in one.
+func (b *body) leave() {
+	if b.block == nil {
+		return
+	}
+	n, half := int64(len(b.bytes)+1), b.block.half()
+	if left := b.block.used.Add(-n); left < half && left+n >= half { // once
+		for _, e := range b.block.entries {
+			e.leaveBlock(b.block)
+		}
+	}
+}
