@@ -21,6 +21,9 @@ type Trail interface {
 	Impersonate(u *User)
 	// Annotate adds a key and value; of one key the first value stays.
 	Annotate(key, value string)
+	// Concerns tells what the path does not say of the object that the request
+	// is about: the name, uid and version in its body, as far as they are there.
+	Concerns(name, uid, version string)
 	// Request hands over the object of the request. body gives its JSON and is
 	// called only if the record wants it.
 	Request(body func() []byte)

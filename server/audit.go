@@ -63,6 +63,7 @@ func (c *record) decided(p names.Profile, allowed bool, reason string) {
 // sent records the object of the request.
 func (c *record) sent(obj *meta.Object) {
 	if c.trail != nil {
+		c.trail.Concerns(obj.Name(), obj.UID(), obj.ResourceVersion())
 		c.trail.Request(objectJSON(obj))
 	}
 }

@@ -117,6 +117,7 @@ rules:
 		assert.Equal(t, "configmaps", e.ObjectRef.Resource, i)
 	}
 	assert.Equal(t, id, events[0].AuditID)
+	assert.Equal(t, "m", events[0].ObjectRef.Name, "a new object has its name from the body")
 	assert.Equal(t, map[string]any{"k": "v"}, events[0].RequestObject["data"])
 	assert.Equal(t, map[string]any{"k": "v"}, events[0].ResponseObject["data"])
 	assert.Nil(t, events[1].RequestObject)

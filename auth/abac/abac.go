@@ -160,9 +160,13 @@ func (p *Policy) allows(x *auth.Action) bool {
 }
 
 // isFor reports whether the policy is for a user: both its user and its group
-// must match if both are set.
+// must match if both are set. "*" is everybody who is authenticated; others need
+// a policy that names them.
 func (p *Policy) isFor(u *auth.User) bool {
 	if u == nil || p.User == "" && p.Group == "" {
+		return false
+	}
+	if (p.User == all || p.Group == all) && !u.InGroup(auth.Authenticated) {
 		return false
 	}
 	return (p.User == "" || matches(p.User, u.Name)) && (p.Group == "" || p.Group == all || u.InGroup(p.Group))

@@ -33,6 +33,7 @@ func TestPolicies(t *testing.T) {
 		return auth.Action{Verb: verb, Resource: "pods", Namespace: ns}
 	}
 	path := func(verb, p string) auth.Action { return auth.Action{Verb: verb, Path: p} }
+	someone := &auth.User{Name: "y", Groups: []string{auth.Authenticated}}
 	tests := []struct {
 		spec string
 		user *auth.User
@@ -52,12 +53,17 @@ func TestPolicies(t *testing.T) {
 		{`{"group":"devs","resource":"*","namespace":"*"}`, &auth.User{Name: "x", Groups: []string{"devs"}}, pods("list", "ns"), true},
 		{`{"group":"devs","resource":"*","namespace":"*"}`, &auth.User{Name: "devs"}, pods("list", "ns"), false},
 		{`{"user":"x","group":"devs","resource":"*","namespace":"*"}`, &auth.User{Name: "y", Groups: []string{"devs"}}, pods("list", "ns"), false},
-		{`{"user":"*","resource":"*","namespace":"*"}`, &auth.User{Name: "anyone"}, pods("list", "ns"), true},
-		{`{"resource":"*","namespace":"*","apiGroup":"*","nonResourcePath":"*"}`, &auth.User{Name: "anyone"}, pods("list", "ns"), false},
-		{`{"group":"*","nonResourcePath":"/x/*"}`, &auth.User{Name: "y"}, path("post", "/x/a/b"), true},
-		{`{"group":"*","nonResourcePath":"/x/*"}`, &auth.User{Name: "y"}, path("post", "/x"), false},
-		{`{"group":"*","nonResourcePath":"/x","readonly":true}`, &auth.User{Name: "y"}, path("post", "/x"), false},
-		{`{"group":"*","nonResourcePath":"*"}`, &auth.User{Name: "y"}, path("get", "/"), true},
+		{`{"user":"*","resource":"*","namespace":"*"}`, someone, pods("list", "ns"), true},
+		{`{"resource":"*","namespace":"*","apiGroup":"*","nonResourcePath":"*"}`, someone, pods("list", "ns"), false},
+		{`{"group":"*","nonResourcePath":"/x/*"}`, someone, path("post", "/x/a/b"), true},
+		{`{"group":"*","nonResourcePath":"/x/*"}`, someone, path("post", "/x"), false},
+		{`{"group":"*","nonResourcePath":"/x","readonly":true}`, someone, path("post", "/x"), false},
+		{`{"group":"*","nonResourcePath":"*"}`, someone, path("get", "/"), true},
+		{`{"group":"*","nonResourcePath":"*"}`, auth.NewAnonymous(), path("get", "/"), false},
+		{`{"user":"*","resource":"*","namespace":"*"}`, auth.NewAnonymous(), pods("list", "ns"), false},
+		{`{"user":"*","group":"system:unauthenticated","resource":"*","namespace":"*"}`, auth.NewAnonymous(), pods("list", "ns"), false},
+		{`{"user":"system:anonymous","resource":"*","namespace":"*"}`, auth.NewAnonymous(), pods("list", "ns"), true},
+		{`{"group":"system:unauthenticated","resource":"*","namespace":"*"}`, auth.NewAnonymous(), pods("list", "ns"), true},
 	}
 	for _, tt := range tests {
 		a, err := abac.Parse(strings.NewReader("# comment\n\n"+head+tt.spec+"}\n"), names.Kubernetes)
@@ -84,7 +90,7 @@ func TestFaultyFiles(t *testing.T) {
 
 func TestRulesFor(t *testing.T) {
 	a := abac.New(abac.Policy{User: "u", Namespace: "ns", Resource: "pods", Readonly: true}, abac.Policy{Group: "*", NonResourcePath: "/x"})
-	u := &auth.User{Name: "u"}
+	u := &auth.User{Name: "u", Groups: []string{auth.Authenticated}}
 	assert.Equal(t, auth.Rules{
 		Resource:    []auth.ResourceRule{{Verbs: []string{"get", "list", "watch"}, Groups: []string{""}, Resources: []string{"pods"}}},
 		NonResource: []auth.NonResourceRule{{Verbs: []string{"*"}, Paths: []string{"/x"}}},

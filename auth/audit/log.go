@@ -7,6 +7,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,6 +190,19 @@ func (t *trail) annotate(key, value string) {
 	if !taken && len(t.event.Annotations) < maxAnnotations && len(key) <= maxText && t.annotated+size <= maxAnnotated {
 		t.event.Annotations[key] = value
 		t.annotated += size
+	}
+}
+
+// Concerns implements auth.Trail.
+func (t *trail) Concerns(name, uid, version string) {
+	if t.level == None {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ref := t.event.ObjectRef; ref != nil {
+		ref.Name = cmp.Or(ref.Name, cut(name))
+		ref.UID, ref.ResourceVersion = cut(uid), cut(version)
 	}
 }
 

@@ -86,6 +86,7 @@ func TestEvent(t *testing.T) {
 		trail.Impersonate(&auth.User{Name: "bob"})
 		trail.Annotate("k", "v")
 		trail.Annotate("k", "other")
+		trail.Concerns("other", "u", "7") // the name in the path stays
 		trail.Request(body(`{"kind":"Pod","n":12345678901234567890}`))
 		trail.Complete(auth.Outcome{Code: 201, Response: body(`{"kind":"Pod","metadata":{"name":"p"}}`)})
 		trail.Complete(auth.Outcome{Code: 500})
@@ -96,7 +97,7 @@ func TestEvent(t *testing.T) {
 	assert.JSONEq(t, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"my-id","stage":"ResponseComplete",
 		"requestURI":"/api/v1/namespaces/ns/pods?dryRun=All","verb":"create","user":{"username":"alice","uid":"1","groups":["devs"]},
 		"impersonatedUser":{"username":"bob"},"sourceIPs":["10.0.0.1","10.0.0.2","127.0.0.1"],"userAgent":"kubectl/1.36",
-		"objectRef":{"resource":"pods","namespace":"ns","name":"p","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":201},
+		"objectRef":{"resource":"pods","namespace":"ns","name":"p","uid":"u","apiVersion":"v1","resourceVersion":"7"},"responseStatus":{"metadata":{},"code":201},
 		"requestObject":{"kind":"Pod","n":12345678901234567890},"responseObject":{"kind":"Pod","metadata":{"name":"p"}},
 		"requestReceivedTimestamp":"2023-11-14T22:13:20.123456Z","stageTimestamp":"2023-11-14T22:13:20.123456Z","annotations":{"k":"v"}}`, string(got))
 	assert.Equal(t, "RequestReceived", events[0]["stage"])
@@ -124,6 +125,7 @@ func TestLevels(t *testing.T) {
 		assert.Len(t, trail.ID(), 36)
 		trail.Impersonate(a.User)
 		trail.Annotate("k", "v")
+		trail.Concerns("n", "u", "7")
 		trail.Request(func() []byte { t.Error("not wanted"); return nil })
 		trail.Started(200)
 		trail.Complete(auth.Outcome{Code: 200})
