@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -127,5 +128,41 @@ func ExampleLimits() {
 	fmt.Println(s.Shutdown(ctx))
 	// Output:
 	// 413 Request Entity Too Large
+	// <nil>
+}
+
+// A client in the same process watches without a socket; the watch ends with
+// the server.
+func ExampleServer_Transport() {
+	ctx := context.Background()
+	b := &server.Builder{Authorizer: auth.AllowAll}
+	b.Register(lamps())
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c := &http.Client{Transport: s.Transport()}
+	res, err := c.Get("http://in-process/apis/example.com/v1/lamps?watch=true")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer res.Body.Close()
+	post, err := c.Post("http://in-process/apis/example.com/v1/lamps", "application/json", strings.NewReader(`{"metadata":{"name":"hall"},"spec":{"lit":true}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	post.Body.Close()
+	var event struct {
+		Type   string
+		Object Lamp
+	}
+	err = json.NewDecoder(res.Body).Decode(&event)
+	fmt.Println(event.Type, event.Object.Name, event.Object.Spec.Lit, err)
+	fmt.Println(s.Shutdown(ctx))
+	// Output:
+	// ADDED hall true <nil>
 	// <nil>
 }

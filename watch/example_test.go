@@ -67,3 +67,26 @@ func ExampleCache_ListAt() {
 	// 2 1 3
 	// 1 0 3
 }
+
+// A feed shows what changed, object by object, to a reader in the same process.
+func ExampleFeed() {
+	ctx := context.Background()
+	store := memstore.New(memstore.Options{})
+	defer store.Close()
+	write(store, "desk", "on")
+	hub, _ := watch.Open(ctx, store, watch.Options{})
+	defer hub.Close()
+	feed := hub.Feed(lamps)
+	defer feed.Close()
+
+	changes, _ := feed.Pull()
+	fmt.Println(len(changes), "at first")
+	_ = hub.Wait(ctx, write(store, "desk", "off"))
+	changes, _ = feed.Pull()
+	for _, c := range changes {
+		fmt.Println(c.Key, c.Old.String("metadata", "labels", "state"), "to", c.Object.String("metadata", "labels", "state"))
+	}
+	// Output:
+	// 1 at first
+	// desk on to off
+}

@@ -33,3 +33,25 @@ func ExampleWrap() {
 	// connection lost
 	// 2 <nil>
 }
+
+// What goes wrong can change while a test runs.
+func ExampleStore_SetPlan() {
+	ctx := context.Background()
+	s := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	defer s.Close()
+
+	s.SetPlan(func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpRevision {
+			return faulty.Fault{Err: errors.New("no answer")}
+		}
+		return faulty.Fault{}
+	})
+	_, err := s.Revision(ctx)
+	fmt.Println(err)
+	s.SetPlan(nil)
+	rev, err := s.Revision(ctx)
+	fmt.Println(rev, err)
+	// Output:
+	// no answer
+	// 0 <nil>
+}
