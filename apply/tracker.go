@@ -30,9 +30,11 @@ type Config struct {
 	// Versions. nil: versions differ in nothing but apiVersion.
 	Convert func(obj map[string]any, apiVersion string) (map[string]any, error)
 
-	// Status: the sub-resource status exists. Its writers own status and
-	// nothing else, those of the object everything but status.
-	Status bool
+	// Status: the sub-resource status exists. Its writers own status and, of the
+	// metadata, the fields in StatusMetadata; those of the object everything but
+	// status.
+	Status         bool
+	StatusMetadata []string
 
 	// Unowned are the fields at the root that nobody owns, because no write
 	// through any endpoint changes them freely.
@@ -49,8 +51,9 @@ type Config struct {
 type Tracker struct {
 	config   Config
 	versions map[string]*typing
-	nobodys  *fieldpath.Set // the fields that nobody owns
-	unowned  *fieldpath.Set // those of the kind, with all below; nil: none
+	nobodys  *fieldpath.Set        // the fields that nobody owns
+	unowned  *fieldpath.Set        // those of the kind, with all below; nil: none
+	status   *fieldpath.SetMatcher // what writers of status may own
 	sets     setCache
 }
 
@@ -65,6 +68,10 @@ func NewTracker(c Config) *Tracker {
 			t.unowned = fieldpath.NewSet()
 		}
 		t.unowned.Insert(fieldpath.MakePathOrDie(name))
+	}
+	t.status = fieldpath.MakePrefixMatcherOrDie("status")
+	for _, name := range c.StatusMetadata {
+		t.status = t.status.Merge(fieldpath.MakePrefixMatcherOrDie("metadata", name))
 	}
 	t.sets.max = c.CacheBytes / 2
 	if c.CacheBytes == 0 {
@@ -160,7 +167,7 @@ func (t *Tracker) filter(set *fieldpath.Set, subresource string) *fieldpath.Set 
 	case "":
 		return set.RecursiveDifference(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
 	case "status":
-		return fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status")).Filter(set)
+		return fieldpath.NewIncludeMatcherFilter(t.status).Filter(set)
 	}
 	return set
 }

@@ -185,7 +185,7 @@ func (c *compiler) behavior(t *Type) {
 				c.fault("Status is set, but version %q has no field status", v.Name)
 			}
 		}
-		t.Subresources = append(t.Subresources, statusSubresource(k.SelfChecked))
+		t.Subresources = append(t.Subresources, statusSubresource(t.statusMetadata()))
 	}
 	if t.Scale != nil && t.Subresource("scale") == nil {
 		c.scale(t)
@@ -225,22 +225,27 @@ func (c *compiler) selectable(t *Type, f *SelectableField) {
 	}
 }
 
-// statusSubresource reads and writes the field status of the item; for built-in
-// kinds, as their clients know it, labels, annotations and finalizers too.
-func statusSubresource(metadata bool) Subresource {
+// statusMetadata returns the fields of the metadata that the sub-resource status
+// writes, too: for built-in kinds, as their clients know it, most of what callers
+// set; for others none.
+func (t *Type) statusMetadata() []string {
+	if !t.SelfChecked {
+		return nil
+	}
+	fields := []string{"labels", "annotations", "finalizers", "ownerReferences"}
+	return slices.DeleteFunc(fields, func(f string) bool { return slices.Contains(t.StatusKeeps, f) })
+}
+
+func statusSubresource(metadata []string) Subresource {
 	return Subresource{Name: "status", Merge: func(obj, in *meta.Object) {
-		MergeStatus(obj, in, metadata)
+		MergeStatus(obj, in, metadata...)
 	}}
 }
 
-// MergeStatus takes the status of in into obj and, with metadata, its labels,
-// annotations and finalizers.
-func MergeStatus(obj, in *meta.Object, metadata bool) {
+// MergeStatus takes the status of in into obj, and some fields of its metadata.
+func MergeStatus(obj, in *meta.Object, metadata ...string) {
 	take(obj, in, "status")
-	if !metadata {
-		return
-	}
-	for _, field := range []string{"labels", "annotations", "finalizers"} {
+	for _, field := range metadata {
 		take(obj, in, "metadata", field)
 	}
 }

@@ -56,8 +56,9 @@ type KindVersion struct {
 // Behavior is what a kind does beyond its schema. The zero value is a plain
 // stored object.
 type Behavior struct {
-	Status        bool   // the sub-resource status exists; spec and status are written apart
-	Scale         *Scale // the sub-resource scale, or nil
+	Status        bool     // the sub-resource status exists; spec and status are written apart
+	Scale         *Scale   // the sub-resource scale, or nil
+	StatusKeeps   []string // what of its metadata the status of a built-in kind leaves alone
 	Subresources  []Subresource
 	NoGeneration  bool     // metadata.generation is not kept
 	CreateOnPut   bool     // PUT on a missing name creates
@@ -84,6 +85,10 @@ type Behavior struct {
 	// sub-resources, whose Merge takes only what callers may set.
 	Prepare func(ctx context.Context, obj, old *meta.Object)
 
+	// Pool gives objects values that no other object of the kind may hold, such
+	// as addresses; nil: none.
+	Pool *Pool
+
 	// Validate returns the faults of obj beyond the schema's; old is nil on create.
 	Validate func(ctx context.Context, obj, old *meta.Object) []meta.Cause
 
@@ -108,6 +113,21 @@ type Behavior struct {
 
 	// Warn returns warnings for the caller who wrote obj; old is nil on create.
 	Warn func(obj, old *meta.Object) []string
+}
+
+// Pool hands out values of which each belongs to one object of a kind at a time.
+// Values are the kind's own words. The server keeps account of them: a value is
+// taken from the moment that Allot lets an object have it, and free again when
+// no stored object and no write under way holds it.
+type Pool struct {
+	// Held returns the values that an object holds.
+	Held func(obj *meta.Object) []string
+
+	// Allot runs after Prepare, not for sub-resources. It gives obj what it
+	// lacks and returns faults for what it cannot have; old is nil on create.
+	// free reports whether nobody but old holds a value. An error says that
+	// nothing is left.
+	Allot func(obj, old *meta.Object, free func(value string) bool) ([]meta.Cause, error)
 }
 
 // SelectableField is a field that field selectors know beside metadata.name and

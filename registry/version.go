@@ -108,7 +108,7 @@ func (v *Version) Fit(ctx context.Context, obj, old *meta.Object, sub *Subresour
 	if v.Prepare != nil && sub == nil {
 		v.Prepare(ctx, obj, old)
 	}
-	if old == nil || v.NoGeneration {
+	if old == nil || v.NoGeneration || sub != nil && sub.Name == "status" {
 		return
 	}
 	if v.changed(obj, old) {
@@ -199,7 +199,7 @@ func (v *Version) Warnings(obj, old *meta.Object) []string {
 // Tracker keeps account of who owns the fields of the type's objects.
 func (t *Type) Tracker() *apply.Tracker {
 	t.tracker.once.Do(func() {
-		c := apply.Config{Kind: t.Kind, Status: t.Status, Unowned: t.Unowned, LastApplied: t.Names.Wire(names.LastApplied)}
+		c := apply.Config{Kind: t.Kind, Status: t.Status, StatusMetadata: t.statusMetadata(), Unowned: t.Unowned, LastApplied: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema})
 		}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -63,6 +64,10 @@ type Builder struct {
 	// Subresources are further sub-resources of registered kinds. It is a fault
 	// if the kind is not registered.
 	Subresources map[meta.GroupKind][]registry.Subresource
+
+	// Pools replace the pools of built-in kinds, by spec names, such as that of
+	// the addresses of services. It is a fault if the kind is not registered.
+	Pools map[meta.GroupKind]*registry.Pool
 
 	// Prepare runs at the end of Build, before any request is answered: for
 	// objects that have to be there from the start. An error fails Build.
@@ -193,8 +198,12 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
+	s.pools = map[*registry.Type]*pool{}
 	for _, t := range types {
 		s.hub.Cache(t.GroupResource()).Index(t.Fields...)
+		if t.Pool != nil {
+			s.pools[t] = newPool(s.hub, t)
+		}
 	}
 	s.openDefinitions()
 	s.admission = append(admission.Chain{s.namespaceLifecycle()}, b.Admission...)
@@ -226,6 +235,11 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 			copied.Subresources = slices.Concat(k.Subresources, more)
 			k = &copied
 		}
+		if p := b.Pools[meta.GroupKind{Group: k.Group, Kind: k.Kind}]; p != nil {
+			copied := *k
+			copied.Pool = p
+			k = &copied
+		}
 		t, err := k.Compile(b.Names)
 		if err != nil {
 			faults = append(faults, err)
@@ -245,9 +259,9 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 		}
 		types = append(types, t)
 	}
-	for kind := range b.Subresources {
+	for _, kind := range slices.Concat(slices.Collect(maps.Keys(b.Subresources)), slices.Collect(maps.Keys(b.Pools))) {
 		if !slices.ContainsFunc(b.kinds, func(k *registry.Kind) bool { return k.Group == kind.Group && k.Kind == kind.Kind }) {
-			faults = append(faults, fmt.Errorf("sub-resources for the kind %s, which is not registered", kind))
+			faults = append(faults, fmt.Errorf("sub-resources or a pool for the kind %s, which is not registered", kind))
 		}
 	}
 	if err := registry.Clashes(types); err != nil {

@@ -28,6 +28,7 @@ type Server struct {
 	backend       storage.Backend
 	catalog       registry.Catalog
 	hub           *watch.Hub
+	pools         map[*registry.Type]*pool // of the kinds that have one
 	definitions   definitions
 	limits        Limits
 	log           *slog.Logger

@@ -37,6 +37,8 @@ type write struct {
 	// own records who owns the fields of obj; nil records nothing.
 	own func(live, obj *meta.Object) error
 
+	release func() // gives back what admit reserved, see pool
+
 	create     bool // a missing object may be created
 	mustCreate bool // an existing object is AlreadyExists
 	again      bool // on a conflict, start over with the newer object
@@ -114,6 +116,8 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 	} else {
 		inherit(obj, live)
 	}
+	w.release = func() {}
+	defer func() { w.release() }()
 	if err := s.admit(ctx, w, obj, live); err != nil {
 		return nil, err
 	}
@@ -161,12 +165,19 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 		return denied(request, err)
 	}
 	v.Fit(ctx, obj, live, w.sub)
+	if err := s.allot(w, obj, live); err != nil {
+		return err
+	}
 	if unknown, faults := v.Conform(obj); len(unknown) > 0 || len(faults) > 0 {
 		return meta.Internal(fmt.Errorf("admission made fields that %s does not have: %v %v", v.Kind, unknown, faults))
 	}
 	v.Defaults(obj)
 	if causes := v.Faults(ctx, obj, live, w.sub); len(causes) > 0 {
-		return meta.Invalid(v.GroupKind(), obj.Name(), causes)
+		kind := v.GroupKind()
+		if w.sub != nil && w.sub.Body != nil && v.SelfChecked {
+			kind = w.sub.Body.GroupKind()
+		}
+		return meta.Invalid(kind, obj.Name(), causes)
 	}
 	if misfit != nil {
 		return misfit
@@ -179,6 +190,23 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 	if err := s.admission.Validate(ctx, request); err != nil {
 		return denied(request, err)
 	}
+	return nil
+}
+
+// allot gives an object of a kind with a pool the values that it lacks.
+func (s *Server) allot(w *write, obj, live *meta.Object) error {
+	p := s.pools[w.version.Type]
+	if p == nil || w.sub != nil {
+		return nil
+	}
+	release, causes, err := p.allot(obj, live)
+	if err != nil {
+		return meta.Internal(err)
+	}
+	if len(causes) > 0 {
+		return meta.Invalid(w.version.GroupKind(), obj.Name(), causes)
+	}
+	w.release = release
 	return nil
 }
 

@@ -23,6 +23,7 @@ type flags struct {
 	authn         authnFlags
 	authz         authzFlags
 	audit         auditFlags
+	network       networkFlags
 }
 
 func parseFlags(args []string) (*flags, error) {
@@ -41,6 +42,7 @@ func parseFlags(args []string) (*flags, error) {
 	f.authn.define(set)
 	f.authz.define(set)
 	f.audit.define(set)
+	f.network.define(set)
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}

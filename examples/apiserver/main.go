@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Pools: f.network.pools()}
 	hangUp, err := f.access(b, id)
 	defer hangUp()
 	if err != nil {

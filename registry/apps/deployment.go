@@ -149,7 +149,7 @@ func deployments(p names.Profile) *registry.Kind {
 		Validate: func(ctx context.Context, old, new *Deployment) []meta.Cause {
 			switch registry.Endpoint(ctx) {
 			case "status":
-				return new.Status.faults()
+				return new.Status.faults(&old.Status)
 			case "scale":
 				return nil // which checks the one field that it changes
 			}
@@ -157,6 +157,7 @@ func deployments(p names.Profile) *registry.Kind {
 		},
 		Behavior: registry.Behavior{
 			SelfChecked:   true,
+			StatusKeeps:   []string{"labels"},
 			AnswersStatus: true,
 			Scale:         &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
 			Default:       defaultDeployment,

@@ -81,11 +81,12 @@ func TestDeploymentUpdates(t *testing.T) {
 	_, faults := k.Update(t, old, `{"spec":{"selector":{"matchLabels":{"app":"y"}},"template":{"metadata":{"labels":{"app":"y"}}}}}`, "")
 	require.Equal(t, []string{"Invalid:spec.selector"}, faults)
 
-	obj, faults := k.Update(t, old, `{"spec":{"replicas":9},"metadata":{"labels":{"l":"1"}},"status":{"observedGeneration":1,"replicas":1}}`, "status")
+	obj, faults := k.Update(t, old, `{"spec":{"replicas":9},"metadata":{"labels":{"l":"1"},"annotations":{"a":"1"}},"status":{"observedGeneration":1,"replicas":1}}`, "status")
 	require.Empty(t, faults)
 	require.Equal(t, int64(1), obj.Int("spec", "replicas"), "the status endpoint leaves the spec alone")
 	require.Equal(t, int64(1), obj.Generation())
-	require.Equal(t, "1", obj.Labels()["l"])
+	require.Empty(t, obj.Labels(), "nor does it write labels")
+	require.Equal(t, "1", obj.Annotations()["a"])
 	_, faults = k.Update(t, old, `{"status":{"replicas":-1}}`, "status")
 	require.Equal(t, []string{"Invalid:status.replicas", "Invalid:status.updatedReplicas", "Invalid:status.readyReplicas", "Invalid:status.availableReplicas"}, faults)
 }

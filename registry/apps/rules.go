@@ -1,6 +1,8 @@
 package apps
 
 import (
+	"strconv"
+
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/core"
 	"orch.io/controlplane/registry/meta"
@@ -13,8 +15,9 @@ func validateDeployment(p names.Profile, old, new *Deployment) []meta.Cause {
 	if s.Replicas != nil {
 		f.NotNegative(at.Field("replicas"), int64(*s.Replicas))
 	}
-	selector(&f, at.Field("selector"), s.Selector)
-	f = append(f, templateFaults(p, at.Field("template"), s.Selector, &s.Template)...)
+	if selector(&f, at.Field("selector"), s.Selector) {
+		f = append(f, templateFaults(p, at.Field("template"), s.Selector, &s.Template)...)
+	}
 	s.Strategy.check(&f, at.Field("strategy"))
 	f.NotNegative(at.Field("minReadySeconds"), int64(s.MinReadySeconds))
 	if n := s.RevisionHistoryLimit; n != nil {
@@ -32,16 +35,22 @@ func validateDeployment(p names.Profile, old, new *Deployment) []meta.Cause {
 	return f
 }
 
-// selector checks the required selector of a controller's pods.
-func selector(f *check.Faults, at *check.Path, s *meta.Selector) {
+// selector checks the required selector of a controller's pods. It reports
+// whether the selector can be held against labels.
+func selector(f *check.Faults, at *check.Path, s *meta.Selector) bool {
+	before := len(*f)
+	f.Selector(at, s)
+	if len(*f) > before {
+		f.Invalid(at, s, "invalid label selector")
+		return false
+	}
 	switch {
 	case s == nil:
 		f.Required(at, "")
 	case check.Empty(s):
 		f.Invalid(at, s, "empty selector is invalid")
-	default:
-		f.Selector(at, s)
 	}
+	return true
 }
 
 // templateFaults checks the template of pods that run for good.
@@ -52,7 +61,7 @@ func templateFaults(p names.Profile, at *check.Path, s *meta.Selector, t *core.P
 	}
 	f = append(f, core.CheckPodTemplate(p, at, t)...)
 	spec := at.Field("spec")
-	if policy := t.Spec.RestartPolicy; policy == "OnFailure" || policy == "Never" {
+	if policy := t.Spec.RestartPolicy; policy != "Always" {
 		f.NotSupported(spec.Field("restartPolicy"), policy, "Always")
 	}
 	if t.Spec.ActiveDeadlineSeconds != nil {
@@ -105,15 +114,20 @@ func share(f *check.Faults, at *check.Path, v *meta.IntOrString) {
 	}
 }
 
+// zero reports whether a number of pods is none, as texts that are no number
+// are taken to be.
 func zero(v *meta.IntOrString) bool {
-	if v == nil {
-		return true
+	if v == nil || !v.IsString {
+		return v == nil || v.Int == 0
 	}
 	n, percent := v.Percent()
-	return percent && n == 0 || !v.IsString && v.Int == 0
+	if !percent {
+		n, _ = strconv.Atoi(v.Text)
+	}
+	return n == 0
 }
 
-func (s *DeploymentStatus) faults() []meta.Cause {
+func (s *DeploymentStatus) faults(old *DeploymentStatus) []meta.Cause {
 	var f check.Faults
 	at := check.At("status")
 	for _, n := range []struct {
@@ -142,6 +156,9 @@ func (s *DeploymentStatus) faults() []meta.Cause {
 	}
 	if s.AvailableReplicas > s.ReadyReplicas {
 		f.Invalid(at.Field("availableReplicas"), s.AvailableReplicas, "cannot be greater than readyReplicas")
+	}
+	if before := old.CollisionCount; before != nil && (s.CollisionCount == nil || *s.CollisionCount < *before) {
+		f.Invalid(at.Field("collisionCount"), s.CollisionCount, "cannot be decremented")
 	}
 	return f
 }

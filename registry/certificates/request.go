@@ -186,7 +186,7 @@ func prepare(ctx context.Context, obj, old *meta.Object) {
 
 func mergeStatus(obj, in *meta.Object) {
 	old := obj.Clone()
-	registry.MergeStatus(obj, in, true)
+	registry.MergeStatus(obj, in, "labels", "annotations", "finalizers", "ownerReferences")
 	stamp(obj, old)
 }
 

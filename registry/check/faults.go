@@ -89,6 +89,55 @@ func (f *Faults) RequiredOneOf(at *Path, value string, known ...string) {
 	f.OneOf(at, value, known...)
 }
 
+// OptionalOneOf is OneOf for a value that may be unset.
+func (f *Faults) OptionalOneOf(at *Path, value *string, known ...string) {
+	if value != nil {
+		f.OneOf(at, *value, known...)
+	}
+}
+
+// Needs checks that the text in a field below at is there.
+func (f *Faults) Needs(at *Path, field, value string) {
+	if value == "" {
+		f.Required(at.Field(field), "")
+	}
+}
+
+// Label checks a required DNS label.
+func (f *Faults) Label(at *Path, name string) {
+	if name == "" {
+		f.Required(at, "")
+		return
+	}
+	f.Format(at, name, meta.CheckDNSLabel(name))
+}
+
+// Subdomain checks a DNS subdomain that may be left out.
+func (f *Faults) Subdomain(at *Path, name string) {
+	if name != "" {
+		f.Format(at, name, meta.CheckDNSSubdomain(name))
+	}
+}
+
+// IP checks the text of an address of a host.
+func (f *Faults) IP(at *Path, text string) {
+	if !IsIP(text) {
+		f.Invalid(at, text, "must be a valid IP address")
+	}
+}
+
+// Port checks the number of a port.
+func (f *Faults) Port(at *Path, n int64) { f.Range(at, n, 1, 65535) }
+
+// PortOrName checks a port that is given by number or by name.
+func (f *Faults) PortOrName(at *Path, v meta.IntOrString) {
+	if v.IsString {
+		f.Format(at, v.Text, PortName(v.Text))
+		return
+	}
+	f.Port(at, int64(v.Int))
+}
+
 // NotNegative checks that a number is zero or more.
 func (f *Faults) NotNegative(at *Path, n int64) {
 	if n < 0 {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -52,6 +53,46 @@ func EnvName(name string) []string {
 		return []string{"a variable's name consists of printable ASCII characters other than '='"}
 	}
 	return nil
+}
+
+// SysctlName returns what is wrong with the name of a kernel parameter: at most
+// 253 characters, words of lower-case letters, digits, '-' and '_' that are
+// joined by dots or slashes.
+func SysctlName(name string) []string {
+	wrong := len(name) > 253
+	for word := range strings.SplitSeq(strings.ReplaceAll(name, "/", "."), ".") {
+		inner := strings.Trim(word, "-_")
+		wrong = wrong || inner == "" || inner != word || strings.ContainsFunc(word, func(r rune) bool {
+			return !lower(r) && !digit(r) && r != '-' && r != '_'
+		})
+	}
+	if wrong {
+		return []string{"must have at most 253 characters, in words joined by '.' or '/'"}
+	}
+	return nil
+}
+
+// HeaderName returns what is wrong with the name of an HTTP header.
+func HeaderName(name string) []string {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !letter(r) && !digit(r) && r != '-' }) {
+		return []string{"a valid HTTP header consists of letters, digits or '-'"}
+	}
+	return nil
+}
+
+// IsIP reports whether a text is the address of a host, without a zone.
+func IsIP(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && a.Zone() == ""
+}
+
+// DualStack reports whether addresses are of both families.
+func DualStack(addresses []string) bool {
+	six := map[bool]bool{}
+	for _, text := range addresses {
+		six[strings.Contains(text, ":")] = true
+	}
+	return len(six) == 2
 }
 
 func letter(r rune) bool { return lower(r) || 'A' <= r && r <= 'Z' }

@@ -1,23 +1,25 @@
 package core
 
 import (
-	"strconv"
-
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
+)
+
+const (
+	required  = "requiredDuringSchedulingIgnoredDuringExecution"
+	preferred = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 
 func (r *podRules) affinity(at *check.Path, a *Affinity) {
 	if a == nil {
 		return
 	}
-	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
 	if n := a.NodeAffinity; n != nil {
 		p := at.Field("nodeAffinity")
 		r.nodeSelector(p.Field(required), n.RequiredDuringSchedulingIgnoredDuringExecution)
 		for i, t := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 			r.weight(p.Field(preferred).Index(i).Field("weight"), t.Weight)
-			r.nodeTerm(p.Field(preferred).Index(i).Field("preference"), &t.Preference)
+			r.nodeTerm(p.Field(preferred).Index(i).Field("preference"), &t.Preference, false)
 		}
 	}
 	pods := func(p *check.Path, must []PodAffinityTerm, wishes []WeightedPodAffinityTerm) {
@@ -51,15 +53,22 @@ func (r *podRules) nodeSelector(at *check.Path, s *NodeSelector) {
 		r.Required(at.Field("nodeSelectorTerms"), "must have at least one node selector term")
 	}
 	for i := range s.NodeSelectorTerms {
-		r.nodeTerm(at.Field("nodeSelectorTerms").Index(i), &s.NodeSelectorTerms[i])
+		r.nodeTerm(at.Field("nodeSelectorTerms").Index(i), &s.NodeSelectorTerms[i], true)
 	}
 }
 
-func (r *podRules) nodeTerm(at *check.Path, t *NodeSelectorTerm) {
+// nodeTerm checks a choice of nodes. What is only wished for may have values
+// that no label can have.
+func (r *podRules) nodeTerm(at *check.Path, t *NodeSelectorTerm, must bool) {
 	for i, e := range t.MatchExpressions {
 		p := at.Field("matchExpressions").Index(i)
 		r.nodeRequirement(p, e)
 		r.Format(p.Field("key"), e.Key, meta.CheckQualifiedName(e.Key))
+		for j, v := range e.Values {
+			if must {
+				r.Format(p.Field("values").Index(j), v, meta.CheckLabelValue(v))
+			}
+		}
 	}
 	for i, e := range t.MatchFields {
 		p := at.Field("matchFields").Index(i)
@@ -70,6 +79,10 @@ func (r *podRules) nodeTerm(at *check.Path, t *NodeSelectorTerm) {
 		}
 		if e.Key != "metadata.name" {
 			r.Invalid(p.Field("key"), e.Key, "not a valid field selector key")
+			continue
+		}
+		for j, v := range e.Values {
+			r.Format(p.Field("values").Index(j), v, meta.CheckDNSSubdomain(v))
 		}
 	}
 }
@@ -88,8 +101,6 @@ func (r *podRules) nodeRequirement(at *check.Path, e NodeSelectorRequirement) {
 	case "Gt", "Lt":
 		if len(e.Values) != 1 {
 			r.Required(values, "must be specified single value when `operator` is 'Lt' or 'Gt'")
-		} else if _, err := strconv.ParseInt(e.Values[0], 10, 64); err != nil {
-			r.Invalid(values.Index(0), e.Values[0], "for 'Gt', 'Lt' operators, the value must be an integer")
 		}
 	default:
 		r.Invalid(at.Field("operator"), e.Operator, "not a valid selector operator")
@@ -99,12 +110,13 @@ func (r *podRules) nodeRequirement(at *check.Path, e NodeSelectorRequirement) {
 func (r *podRules) podTerm(at *check.Path, t *PodAffinityTerm) {
 	r.Selector(at.Field("labelSelector"), t.LabelSelector)
 	r.Selector(at.Field("namespaceSelector"), t.NamespaceSelector)
-	for i, ns := range t.Namespaces {
-		r.Format(at.Field("namespaces").Index(i), ns, meta.CheckDNSLabel(ns))
+	for _, ns := range t.Namespaces {
+		r.Format(at.Field("namespace"), ns, meta.CheckDNSLabel(ns)) // as clients know the field
 	}
+	r.labelKeys(at.Field("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector)
+	r.labelKeys(at.Field("mismatchLabelKeys"), t.MismatchLabelKeys, t.LabelSelector)
 	if t.TopologyKey == "" {
 		r.Required(at.Field("topologyKey"), "can not be empty")
-		return
 	}
 	r.Format(at.Field("topologyKey"), t.TopologyKey, meta.CheckQualifiedName(t.TopologyKey))
 }

@@ -54,6 +54,15 @@ func configMaps() *registry.Kind {
 
 func validateConfigMap(_ context.Context, old, new *ConfigMap) []meta.Cause {
 	var f check.Faults
+	if old != nil && old.Immutable != nil && *old.Immutable {
+		fixed(&f, new.Immutable)
+		if !check.Same(new.Data, old.Data) {
+			f.Forbidden(check.At("data"), whyFixed)
+		}
+		if !check.Same(new.BinaryData, old.BinaryData) {
+			f.Forbidden(check.At("binaryData"), whyFixed)
+		}
+	}
 	size := 0
 	for _, k := range slices.Sorted(maps.Keys(new.Data)) {
 		at := check.At("data").Key(k)
@@ -69,15 +78,6 @@ func validateConfigMap(_ context.Context, old, new *ConfigMap) []meta.Cause {
 	}
 	if size > maxData {
 		f.TooLong(check.At("").Key(""), maxData)
-	}
-	if old != nil && old.Immutable != nil && *old.Immutable {
-		fixed(&f, new.Immutable)
-		if !check.Same(new.Data, old.Data) {
-			f.Forbidden(check.At("data"), whyFixed)
-		}
-		if !check.Same(new.BinaryData, old.BinaryData) {
-			f.Forbidden(check.At("binaryData"), whyFixed)
-		}
 	}
 	return f
 }

@@ -8,71 +8,106 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// allContainers checks the three lists of containers; a name stands once in
-// all of them together.
-func (r *podRules) allContainers(at *check.Path) {
-	s, seen := r.spec, map[string]bool{}
-	if len(s.Containers) == 0 {
-		r.Required(at.Field("containers"), "")
+// containers checks the containers, of which there is at least one. Names stand
+// once in all three lists together; the later list tells of a clash.
+func (r *podRules) containers(at *check.Path) {
+	if len(r.spec.Containers) == 0 {
+		r.Required(at, "")
+		return
 	}
-	for i := range s.Containers {
-		p := at.Field("containers").Index(i)
-		r.container(p, &s.Containers[i], seen)
-		r.running(p, &s.Containers[i])
-		if s.Containers[i].RestartPolicy != nil && len(s.Containers[i].RestartPolicyRules) == 0 {
-			r.optional(p.Field("restartPolicy"), s.Containers[i].RestartPolicy, "Always", "OnFailure", "Never")
-		}
+	seen := map[string]bool{}
+	for i := range r.spec.Containers {
+		c, p := &r.spec.Containers[i], at.Index(i)
+		r.container(p, c)
+		r.once(p, c, seen)
+		r.running(p, c)
+		r.restarts(p, c)
 	}
-	for i := range s.InitContainers {
-		p := at.Field("initContainers").Index(i)
-		c := &s.InitContainers[i]
-		r.container(p, c, seen)
+	r.hostPortConflicts(at, r.spec.Containers)
+}
+
+// initContainers checks the init containers; one that keeps running has what
+// containers have.
+func (r *podRules) initContainers(at *check.Path) {
+	seen := nameSet(r.spec.Containers)
+	for i := range r.spec.InitContainers {
+		c, p := &r.spec.InitContainers[i], at.Index(i)
+		r.container(p, c)
+		r.restarts(p, c)
+		r.once(p, c, seen)
+		r.hostPortConflicts(at, r.spec.InitContainers[i:i+1])
 		if c.RestartPolicy != nil && *c.RestartPolicy == "Always" {
 			r.running(p, c)
 			continue
 		}
-		r.absent(p, map[string]bool{
-			"lifecycle": c.Lifecycle != nil, "livenessProbe": c.LivenessProbe != nil,
-			"readinessProbe": c.ReadinessProbe != nil, "startupProbe": c.StartupProbe != nil,
-		}, "may not be set for init containers without restartPolicy=Always")
+		r.absent(p, "may not be set for init containers without restartPolicy=Always", []setField{
+			{"lifecycle", c.Lifecycle != nil}, {"livenessProbe", c.LivenessProbe != nil},
+			{"readinessProbe", c.ReadinessProbe != nil}, {"startupProbe", c.StartupProbe != nil},
+		})
 	}
-	for i := range s.EphemeralContainers {
-		p := at.Field("ephemeralContainers").Index(i)
-		e := &s.EphemeralContainers[i]
-		r.container(p, &e.Container, seen)
-		if t := e.TargetContainerName; t != "" && !slices.ContainsFunc(append(s.Containers, s.InitContainers...), func(c Container) bool { return c.Name == t }) {
+}
+
+// ephemeralContainers checks the ephemeral containers, which have no part in the
+// pod's work.
+func (r *podRules) ephemeralContainers(at *check.Path) {
+	others := nameSet(r.spec.Containers, r.spec.InitContainers)
+	seen := nameSet(r.spec.Containers, r.spec.InitContainers)
+	const never = "cannot be set for an Ephemeral Container"
+	for i := range r.spec.EphemeralContainers {
+		e, p := &r.spec.EphemeralContainers[i], at.Index(i)
+		r.container(p, &e.Container)
+		r.once(p, &e.Container, seen)
+		if t := e.TargetContainerName; t != "" && !others[t] {
 			r.NotFound(p.Field("targetContainerName"), t)
 		}
-		r.absent(p, map[string]bool{
-			"ports": len(e.Ports) > 0, "lifecycle": e.Lifecycle != nil, "livenessProbe": e.LivenessProbe != nil,
-			"readinessProbe": e.ReadinessProbe != nil, "startupProbe": e.StartupProbe != nil,
-			"resources": len(e.Resources.Limits)+len(e.Resources.Requests) > 0,
-		}, "cannot be set for an Ephemeral Container")
-	}
-	r.hostPortConflicts(at.Field("containers"))
-}
-
-// absent forbids fields that are set.
-func (r *podRules) absent(at *check.Path, set map[string]bool, why string) {
-	for _, field := range []string{"lifecycle", "livenessProbe", "ports", "readinessProbe", "resources", "startupProbe"} {
-		if set[field] {
-			r.Forbidden(at.Field(field), why)
+		q := e.Resources
+		r.absent(p, never, []setField{
+			{"ports", len(e.Ports) > 0}, {"resources", len(q.Limits)+len(q.Requests)+len(q.Claims) > 0},
+			{"resizePolicy", len(e.ResizePolicy) > 0}, {"restartPolicy", e.RestartPolicy != nil}, {"restartPolicyRules", len(e.RestartPolicyRules) > 0},
+			{"livenessProbe", e.LivenessProbe != nil}, {"readinessProbe", e.ReadinessProbe != nil}, {"startupProbe", e.StartupProbe != nil},
+			{"lifecycle", e.Lifecycle != nil},
+		})
+		for j, m := range e.VolumeMounts {
+			r.absent(p.Field("volumeMounts").Index(j), never, []setField{{"subPath", m.SubPath != ""}, {"subPathExpr", m.SubPathExpr != ""}})
 		}
 	}
 }
 
-func (r *podRules) container(at *check.Path, c *Container, seen map[string]bool) {
-	r.label(at.Field("name"), c.Name)
-	if c.Name != "" && seen[c.Name] {
+func nameSet(lists ...[]Container) map[string]bool {
+	set := map[string]bool{}
+	for _, c := range slices.Concat(lists...) {
+		set[c.Name] = true
+	}
+	return set
+}
+
+// once checks that a container's name is new.
+func (r *podRules) once(at *check.Path, c *Container, seen map[string]bool) {
+	if seen[c.Name] {
 		r.Duplicate(at.Field("name"), c.Name)
 	}
 	seen[c.Name] = true
-	switch {
-	case c.Image == "":
-		r.Required(at.Field("image"), "")
-	case strings.TrimSpace(c.Image) != c.Image:
-		r.Invalid(at.Field("image"), c.Image, "must not have leading or trailing whitespace")
+}
+
+// setField is a field, and whether it is set.
+type setField struct {
+	name string
+	set  bool
+}
+
+// absent forbids fields that are set.
+func (r *podRules) absent(at *check.Path, why string, fields []setField) {
+	for _, f := range fields {
+		if f.set {
+			r.Forbidden(at.Field(f.name), why)
+		}
 	}
+}
+
+// container checks what all containers have.
+func (r *podRules) container(at *check.Path, c *Container) {
+	r.Label(at.Field("name"), c.Name)
+	r.Needs(at, "image", c.Image)
 	r.RequiredOneOf(at.Field("terminationMessagePolicy"), c.TerminationMessagePolicy, "File", "FallbackToLogsOnError")
 	r.ports(at.Field("ports"), c.Ports)
 	r.env(at.Field("env"), c.Env)
@@ -81,7 +116,50 @@ func (r *podRules) container(at *check.Path, c *Container, seen map[string]bool)
 	r.devices(at.Field("volumeDevices"), c)
 	r.RequiredOneOf(at.Field("imagePullPolicy"), c.ImagePullPolicy, "Always", "IfNotPresent", "Never")
 	r.resources(at.Field("resources"), &c.Resources)
+	r.resizePolicies(at.Field("resizePolicy"), c.ResizePolicy)
 	r.security(at.Field("securityContext"), c.SecurityContext)
+}
+
+// restarts checks when a container is started again.
+func (r *podRules) restarts(at *check.Path, c *Container) {
+	rules := at.Field("restartPolicyRules")
+	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
+		r.Required(at.Field("restartPolicy"), "must be set when there are rules")
+	}
+	r.OptionalOneOf(at.Field("restartPolicy"), c.RestartPolicy, "Always", "OnFailure", "Never")
+	const maxRules, maxCodes = 20, 255
+	if n := len(c.RestartPolicyRules); n > maxRules {
+		r.TooMany(rules, n, maxRules)
+	}
+	for i, rule := range c.RestartPolicyRules {
+		p := rules.Index(i)
+		r.RequiredOneOf(p.Field("action"), rule.Action, "Restart")
+		if rule.ExitCodes == nil {
+			r.Required(p.Field("exitCodes"), "must be specified")
+			continue
+		}
+		r.RequiredOneOf(p.Field("exitCodes").Field("operator"), rule.ExitCodes.Operator, "In", "NotIn")
+		if n := len(rule.ExitCodes.Values); n > maxCodes {
+			r.TooMany(p.Field("exitCodes").Field("values"), n, maxCodes)
+		}
+	}
+}
+
+// resizePolicies checks what a change of resources asks for. Causes name the
+// list, as clients know them, but for what is there twice.
+func (r *podRules) resizePolicies(at *check.Path, list []ContainerResizePolicy) {
+	seen := map[string]bool{}
+	for i, p := range list {
+		if seen[p.ResourceName] {
+			r.Duplicate(at.Index(i), p.ResourceName)
+		}
+		seen[p.ResourceName] = true
+		r.RequiredOneOf(at, p.ResourceName, "cpu", "memory")
+		r.RequiredOneOf(at, p.RestartPolicy, "NotRequired", "RestartContainer")
+		if r.spec.RestartPolicy == "Never" && p.RestartPolicy != "NotRequired" {
+			r.Invalid(at, p.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
+		}
+	}
 }
 
 func (r *podRules) ports(at *check.Path, ports []ContainerPort) {
@@ -99,28 +177,23 @@ func (r *podRules) ports(at *check.Path, ports []ContainerPort) {
 		if port.ContainerPort == 0 {
 			r.Required(p.Field("containerPort"), "")
 		} else {
-			r.portNumber(p.Field("containerPort"), int64(port.ContainerPort))
+			r.Port(p.Field("containerPort"), int64(port.ContainerPort))
 		}
 		if port.HostPort != 0 {
-			r.portNumber(p.Field("hostPort"), int64(port.HostPort))
+			r.Port(p.Field("hostPort"), int64(port.HostPort))
 		}
 		r.RequiredOneOf(p.Field("protocol"), port.Protocol, "SCTP", "TCP", "UDP")
-		if port.HostIP != "" {
-			r.ip(p.Field("hostIP"), port.HostIP)
-		}
 	}
 }
 
-func (r *podRules) portNumber(at *check.Path, n int64) { r.Range(at, n, 1, 65535) }
-
 // hostPortConflicts checks that no port of the node is asked for twice.
-func (r *podRules) hostPortConflicts(at *check.Path) {
+func (r *podRules) hostPortConflicts(at *check.Path, containers []Container) {
 	type hostPort struct {
 		ip, protocol string
 		port         int32
 	}
 	seen := map[hostPort]bool{}
-	for i, c := range r.spec.Containers {
+	for i, c := range containers {
 		for j, p := range c.Ports {
 			h := hostPort{p.HostIP, p.Protocol, p.HostPort}
 			if p.HostPort != 0 && seen[h] {
@@ -131,23 +204,27 @@ func (r *podRules) hostPortConflicts(at *check.Path) {
 	}
 }
 
+// mounts checks where volumes appear. Some causes name the list, as clients know
+// them.
 func (r *podRules) mounts(at *check.Path, c *Container) {
 	seen := map[string]bool{}
 	for i, m := range c.VolumeMounts {
-		p := at.Index(i)
-		if m.Name == "" {
-			r.Required(p.Field("name"), "")
-		}
-		if m.MountPath == "" {
-			r.Required(p.Field("mountPath"), "")
-		}
-		if m.Name != "" && r.volumes[m.Name] == nil {
+		p, v := at.Index(i), r.volumes[m.Name]
+		r.Needs(p, "name", m.Name)
+		if v == nil {
 			r.NotFound(p.Field("name"), m.Name)
 		}
+		r.Needs(p, "mountPath", m.MountPath)
 		if seen[m.MountPath] {
 			r.Invalid(p.Field("mountPath"), m.MountPath, "must be unique")
 		}
 		seen[m.MountPath] = true
+		if slices.ContainsFunc(c.VolumeDevices, func(d VolumeDevice) bool { return d.Name == m.Name }) {
+			r.Invalid(p.Field("name"), m.Name, "must not already exist in volumeDevices")
+		}
+		if slices.ContainsFunc(c.VolumeDevices, func(d VolumeDevice) bool { return d.DevicePath == m.MountPath }) {
+			r.Invalid(p.Field("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices")
+		}
 		if m.SubPath != "" {
 			r.relative(at.Field("subPath"), m.SubPath)
 		}
@@ -157,75 +234,79 @@ func (r *podRules) mounts(at *check.Path, c *Container) {
 			}
 			r.relative(at.Field("subPathExpr"), m.SubPathExpr)
 		}
-		r.optional(at.Field("mountPropagation"), m.MountPropagation, "Bidirectional", "HostToContainer", "None")
-		r.optional(p.Field("recursiveReadOnly"), m.RecursiveReadOnly, "Disabled", "Enabled", "IfPossible")
+		r.propagation(at, c, m)
+	}
+}
+
+func (r *podRules) propagation(at *check.Path, c *Container, m VolumeMount) {
+	r.OptionalOneOf(at.Field("mountPropagation"), m.MountPropagation, "Bidirectional", "HostToContainer", "None")
+	privileged := c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
+	if p := m.MountPropagation; p != nil && *p == "Bidirectional" && !privileged {
+		r.Forbidden(at.Field("mountPropagation"), "Bidirectional mount propagation is available only to privileged containers")
+	}
+	at = at.Field("recursiveReadOnly")
+	r.OptionalOneOf(at, m.RecursiveReadOnly, "Disabled", "Enabled", "IfPossible")
+	if p := m.RecursiveReadOnly; p == nil || *p != "Enabled" && *p != "IfPossible" {
+		return
+	}
+	if !m.ReadOnly {
+		r.Forbidden(at, "may only be specified when readOnly is true")
+	}
+	if m.MountPropagation != nil && *m.MountPropagation != "None" {
+		r.Forbidden(at, "may only be specified when mountPropagation is None or not specified")
 	}
 }
 
 func (r *podRules) devices(at *check.Path, c *Container) {
-	seen := map[string]bool{}
+	names, paths := map[string]bool{}, map[string]bool{}
 	for i, d := range c.VolumeDevices {
-		p := at.Index(i)
-		v := r.volumes[d.Name]
+		p, v := at.Index(i), r.volumes[d.Name]
+		r.Needs(p, "name", d.Name)
+		if names[d.Name] {
+			r.Invalid(p.Field("name"), d.Name, "must be unique")
+		}
 		switch {
-		case d.Name == "":
-			r.Required(p.Field("name"), "")
 		case v == nil:
 			r.NotFound(p.Field("name"), d.Name)
 		case v.PersistentVolumeClaim == nil && v.Ephemeral == nil:
 			r.Invalid(p.Field("name"), d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode")
 		}
-		switch {
-		case d.DevicePath == "":
-			r.Required(p.Field("devicePath"), "")
-		case seen[d.DevicePath]:
+		r.Needs(p, "devicePath", d.DevicePath)
+		if paths[d.DevicePath] {
 			r.Invalid(p.Field("devicePath"), d.DevicePath, "must be unique")
-		case slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.MountPath == d.DevicePath }):
+		}
+		r.inside(p.Field("devicePath"), d.DevicePath)
+		if slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.Name == d.Name }) {
+			r.Invalid(p.Field("name"), d.Name, "must not already exist in volumeMounts")
+		}
+		if slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.MountPath == d.DevicePath }) {
 			r.Invalid(p.Field("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts")
 		}
-		seen[d.DevicePath] = true
+		names[d.Name], paths[d.DevicePath] = d.Name != "", true
 	}
 }
 
-func (r *podRules) resources(at *check.Path, q *ResourceRequirements) {
-	r.amounts(at.Field("limits"), q.Limits)
-	r.amounts(at.Field("requests"), q.Requests)
-	for _, name := range sorted(q.Requests) {
-		request := q.Requests[name]
-		if limit, ok := q.Limits[name]; ok && request.Cmp(limit) > 0 {
-			r.Invalid(at.Field("requests"), request, "must be less than or equal to "+name+" limit of "+limit.String())
-		}
+// relative checks a path that must stay inside a volume.
+func (r *podRules) relative(at *check.Path, path string) {
+	if strings.HasPrefix(path, "/") {
+		r.Invalid(at, path, "must be a relative path")
 	}
-	seen := map[ResourceClaim]bool{}
-	for i, c := range q.Claims {
-		p := at.Field("claims").Index(i)
-		if seen[c] {
-			r.Duplicate(p, c.Name)
-		}
-		seen[c] = true
-		if !slices.ContainsFunc(r.spec.ResourceClaims, func(have PodResourceClaim) bool { return have.Name == c.Name }) {
-			r.NotFound(p.Field("name"), c.Name)
-		}
+	r.inside(at, path)
+}
+
+// inside checks that a path does not go up.
+func (r *podRules) inside(at *check.Path, path string) {
+	if slices.Contains(strings.Split(path, "/"), "..") {
+		r.Invalid(at, path, "must not contain '..'")
 	}
 }
 
-// amounts checks the names and values of a resource list.
-func (r *podRules) amounts(at *check.Path, list map[string]meta.Quantity) {
-	for _, name := range sorted(list) {
-		p, value := at.Key(name), list[name]
-		r.Format(p, name, meta.CheckQualifiedName(name))
-		if !strings.Contains(name, "/") && !knownResource(name) {
-			r.Invalid(p, name, "must be a standard resource type or fully qualified")
-		}
-		if value.Sign() < 0 {
-			r.Invalid(p, value, "must be greater than or equal to 0")
-		}
-		if strings.Contains(name, "/") && !value.Whole() {
-			r.Invalid(p, value, "must be an integer")
-		}
+// labelKeys checks label keys that a selector is widened by.
+func (r *podRules) labelKeys(at *check.Path, keys []string, s *meta.Selector) {
+	if len(keys) > 0 && s == nil {
+		r.Forbidden(at, "must not be specified when labelSelector is not set")
 	}
-}
-
-func knownResource(name string) bool {
-	return name == "cpu" || name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-")
+	for i, k := range keys {
+		r.Format(at.Index(i), k, meta.CheckQualifiedName(k))
+	}
 }

@@ -21,7 +21,7 @@ func Kinds(p names.Profile) []*registry.Kind {
 		configMaps(),
 		secrets(p),
 		serviceAccounts(),
-		events(),
+		events(p),
 		pods(p),
 		podTemplates(p),
 		services(),

@@ -54,33 +54,44 @@ func (r *podRules) valueFrom(at *check.Path, e *EnvVar) {
 	}
 }
 
-// fieldRef checks the choice of a field of the pod; files may hold fewer of
-// them than variables.
+// fieldRef checks the choice of a field of the pod; files may hold other ones
+// than variables.
 func (r *podRules) fieldRef(at *check.Path, f *ObjectFieldSelector, file bool) {
+	path := at.Field("fieldPath")
 	switch {
 	case f.APIVersion == "":
 		r.Required(at.Field("apiVersion"), "")
 		return
 	case f.FieldPath == "":
-		r.Required(at.Field("fieldPath"), "")
+		r.Required(path, "")
+		return
+	case f.APIVersion != version:
+		r.Invalid(path, f.FieldPath, "unknown version "+f.APIVersion)
 		return
 	}
-	if path, key, ok := subscript(f.FieldPath); ok {
-		switch path {
-		case "metadata.labels", "metadata.annotations":
-			r.Format(at, key, meta.CheckQualifiedName(key))
-		default:
-			r.Invalid(at, f.FieldPath, "does not support subscript")
-		}
+	switch field, key, _ := subscript(f.FieldPath); field {
+	case "metadata.labels":
+		r.Format(at, key, meta.CheckQualifiedName(key))
+		return
+	case "metadata.annotations":
+		r.Format(at, key, meta.CheckQualifiedName(strings.ToLower(key)))
 		return
 	}
-	known := []string{"metadata.name", "metadata.namespace", "metadata.uid"}
+	files := []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
+	variables := []string{
+		"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+	}
+	others := []string{"spec.restartPolicy", "spec.schedulerName", "status.phase"}
+	known := variables
 	if file {
-		known = append(known, "metadata.annotations", "metadata.labels")
-	} else {
-		known = append(known, "spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
+		known = files
 	}
-	r.OneOf(at.Field("fieldPath"), f.FieldPath, known...)
+	if !slices.Contains(slices.Concat(files, variables, others), f.FieldPath) {
+		r.Invalid(path, f.FieldPath, "field label not supported")
+		return
+	}
+	r.OneOf(path, f.FieldPath, known...)
 }
 
 // subscript splits metadata.labels['key'].
@@ -88,35 +99,36 @@ func subscript(path string) (field, key string, ok bool) {
 	if !strings.HasSuffix(path, "']") {
 		return "", "", false
 	}
-	field, key, ok = strings.Cut(strings.TrimSuffix(path, "']"), "['")
-	return field, key, ok
+	return strings.Cut(strings.TrimSuffix(path, "']"), "['")
 }
 
+// resourceRef checks the choice of a limit or request of a container, and the
+// unit that it is told in.
 func (r *podRules) resourceRef(at *check.Path, f *ResourceFieldSelector, file bool) {
-	if file && f.ContainerName == "" {
-		r.Required(at.Field("containerName"), "")
-		return
-	}
-	if f.Resource == "" {
-		r.Required(at.Field("resource"), "")
-		return
-	}
 	known := []string{
 		"limits.cpu", "limits.ephemeral-storage", "limits.memory",
 		"requests.cpu", "requests.ephemeral-storage", "requests.memory",
 	}
-	if !slices.Contains(known, f.Resource) && !strings.HasPrefix(f.Resource, "limits.hugepages-") && !strings.HasPrefix(f.Resource, "requests.hugepages-") {
+	_, resource, _ := strings.Cut(f.Resource, ".")
+	switch {
+	case file && f.ContainerName == "":
+		r.Required(at.Field("containerName"), "")
+	case f.Resource == "":
+		r.Required(at.Field("resource"), "")
+	case !slices.Contains(known, f.Resource) && !hugePages(resource):
 		r.NotSupported(at.Field("resource"), f.Resource, known...)
 	}
-	if f.Divisor.Sign() < 0 {
-		r.Invalid(at.Field("divisor"), f.Divisor, "must be greater than or equal to 0")
+	units := []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
+	if resource == "cpu" {
+		units = []string{"1m", "1"}
+	}
+	if !f.Divisor.IsZero() && (slices.Contains(known, f.Resource) || hugePages(resource)) && !slices.Contains(units, f.Divisor.String()) {
+		r.Invalid(at.Field("divisor"), f.Resource, "only the divisors "+strings.Join(units, ", ")+" are supported")
 	}
 }
 
 func (r *podRules) keyRef(at *check.Path, name, key string) {
-	if name == "" {
-		r.Required(at.Field("name"), "")
-	}
+	r.Format(at.Field("name"), name, meta.CheckDNSSubdomain(name))
 	if key == "" {
 		r.Required(at.Field("key"), "")
 		return
@@ -149,15 +161,11 @@ func (r *podRules) envFrom(at *check.Path, list []EnvFromSource) {
 		n := 0
 		if e.ConfigMapRef != nil {
 			n++
-			if e.ConfigMapRef.Name == "" {
-				r.Required(p.Field("configMapRef").Field("name"), "")
-			}
+			r.sourceName(p.Field("configMapRef").Field("name"), e.ConfigMapRef.Name)
 		}
 		if e.SecretRef != nil {
 			n++
-			if e.SecretRef.Name == "" {
-				r.Required(p.Field("secretRef").Field("name"), "")
-			}
+			r.sourceName(p.Field("secretRef").Field("name"), e.SecretRef.Name)
 		}
 		switch n {
 		case 0:
@@ -166,4 +174,13 @@ func (r *podRules) envFrom(at *check.Path, list []EnvFromSource) {
 			r.Invalid(at, "", "may not have more than one field specified at a time")
 		}
 	}
+}
+
+// sourceName checks the required name of an object that variables come from.
+func (r *podRules) sourceName(at *check.Path, name string) {
+	if name == "" {
+		r.Required(at, "")
+		return
+	}
+	r.Format(at, name, meta.NameChecker(meta.CheckDNSSubdomain)(name, true))
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
 )
 
 // Event reports that something happened to an object. Events are kept for a
@@ -81,14 +83,16 @@ type EventSeries struct {
 	LastObservedTime meta.MicroTime `json:"lastObservedTime,omitempty" protobuf:"2"`
 }
 
-func events() *registry.Kind {
+func events(p names.Profile) *registry.Kind {
 	return registry.Of(registry.Definition[Event]{
 		Version:    version,
 		Source:     source,
 		Kind:       "Event",
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),
-		Validate:   validateEvent,
+		Validate: func(_ context.Context, _, new *Event) []meta.Cause {
+			return new.faults(p.SystemNamespace("system"))
+		},
 		Behavior: registry.Behavior{
 			NoGeneration:  true,
 			SelfChecked:   true,
@@ -115,14 +119,23 @@ func events() *registry.Kind {
 func eventColumns() []registry.Column {
 	return []registry.Column{
 		{Name: "Last Seen", Type: "string", Doc: "How long ago it was seen last.", Cell: func(o *meta.Object) any {
-			return age(o, []string{"series", "lastObservedTime"}, []string{"lastTimestamp"}, []string{"firstTimestamp"}, []string{"eventTime"})
+			if o.Map("series") != nil {
+				return age(o, []string{"series", "lastObservedTime"})
+			}
+			return age(o, []string{"lastTimestamp"}, []string{"firstTimestamp"}, []string{"eventTime"})
 		}},
 		registry.Text("Type", "Normal or Warning.", "type"),
 		registry.Text("Reason", "Why it happened.", "reason"),
 		{Name: "Object", Type: "string", Doc: "What it happened to.", Cell: func(o *meta.Object) any {
-			return strings.ToLower(o.String("involvedObject", "kind")) + "/" + o.String("involvedObject", "name")
+			kind, name := strings.ToLower(o.String("involvedObject", "kind")), o.String("involvedObject", "name")
+			if name == "" {
+				return kind
+			}
+			return kind + "/" + name
 		}},
-		{Name: "Subobject", Type: "string", Doc: "The part of the object.", Priority: 1, JSONPath: ".involvedObject.fieldPath"},
+		{Name: "Subobject", Type: "string", Doc: "The part of the object.", Priority: 1, Cell: func(o *meta.Object) any {
+			return o.String("involvedObject", "fieldPath")
+		}},
 		{Name: "Source", Type: "string", Doc: "Who reports it.", Priority: 1, Cell: eventSource},
 		{Name: "Message", Type: "string", Doc: "What happened.", Cell: func(o *meta.Object) any {
 			return strings.TrimSpace(o.String("message"))
@@ -131,8 +144,13 @@ func eventColumns() []registry.Column {
 			return age(o, []string{"firstTimestamp"}, []string{"eventTime"})
 		}},
 		{Name: "Count", Type: "string", Doc: "How often it was seen.", Priority: 1, Cell: func(o *meta.Object) any {
-			return max(o.Int("series", "count"), o.Int("count"), 1)
+			if o.Map("series") != nil {
+				return o.Int("series", "count")
+			}
+			return cmp.Or(o.Int("count"), 1)
 		}},
+		// Names of events tell nothing: a client shows them last, if at all.
+		{Name: "Name", Type: "string", Doc: "Name of the event.", Priority: 1, Cell: func(o *meta.Object) any { return o.Name() }},
 	}
 }
 
@@ -146,29 +164,30 @@ func age(o *meta.Object, paths ...[]string) string {
 	return "<unknown>"
 }
 
+// eventSource names the component that reports and its host, each in the old
+// field or in the new one.
 func eventSource(o *meta.Object) any {
-	component, host := o.String("source", "component"), o.String("source", "host")
-	if component == "" {
-		component, host = o.String("reportingComponent"), o.String("reportingInstance")
+	component := cmp.Or(o.String("source", "component"), o.String("reportingComponent"))
+	if host := cmp.Or(o.String("source", "host"), o.String("reportingInstance")); host != "" {
+		return component + ", " + host
 	}
-	if host == "" {
-		return component
-	}
-	return component + ", " + host
+	return component
 }
 
-// validateEvent checks that an event lives in the namespace of its object. Events
-// with an eventTime, which newer clients send, name their reporter and action.
-func validateEvent(_ context.Context, _, new *Event) []meta.Cause {
+// faults checks that an event lives in the namespace of its object, or in the
+// default namespace if that has none. Events with an eventTime, which newer
+// clients send, name their reporter and action; they may be anywhere, those of
+// objects without a namespace also in the system's.
+func (e *Event) faults(system string) []meta.Cause {
 	var f check.Faults
-	in, at := new.InvolvedObject.Namespace, check.At("involvedObject", "namespace")
+	in, at := e.InvolvedObject.Namespace, check.At("involvedObject", "namespace")
 	switch {
-	case in == "" && new.Namespace == defaultNamespace:
-	case new.EventTime.IsZero() && in != new.Namespace, in == "":
+	case in == "" && (e.Namespace == defaultNamespace || e.Namespace == system && !e.EventTime.IsZero()):
+	case e.EventTime.IsZero() && in != e.Namespace, in == "":
 		f.Invalid(at, in, "does not match event.namespace")
 	}
-	if !new.EventTime.IsZero() {
-		new.validateNew(&f)
+	if !e.EventTime.IsZero() {
+		e.validateNew(&f)
 	}
 	return f
 }

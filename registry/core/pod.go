@@ -34,6 +34,7 @@ func pods(p names.Profile) *registry.Kind {
 		Validate:   func(ctx context.Context, old, new *Pod) []meta.Cause { return validatePod(ctx, p, old, new) },
 		Behavior: registry.Behavior{
 			SelfChecked: true,
+			StatusKeeps: []string{"ownerReferences"},
 			Default:     defaultPod,
 			Prepare:     preparePod(p),
 			Grace:       podGrace,
@@ -49,6 +50,7 @@ func pods(p names.Profile) *registry.Kind {
 				{Name: "status.nominatedNodeName"},
 			},
 			Subresources: []registry.Subresource{
+				{Name: "status", Merge: mergePodStatus},
 				{Name: "ephemeralcontainers", Merge: mergeEphemeral, Validate: validateEphemeral},
 			},
 		},
@@ -134,6 +136,16 @@ func qosClass(spec map[string]any) string {
 		return "Guaranteed"
 	}
 	return "Burstable"
+}
+
+// mergePodStatus takes the status of in. The class was given on create, and
+// nodes may leave it out.
+func mergePodStatus(obj, in *meta.Object) {
+	class := obj.String("status", "qosClass")
+	registry.MergeStatus(obj, in, "labels", "annotations", "finalizers")
+	if class != "" {
+		fill(obj, class, "status", "qosClass")
+	}
 }
 
 // mergeEphemeral takes the ephemeral containers of in.

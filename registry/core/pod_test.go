@@ -60,23 +60,23 @@ func TestPodFaults(t *testing.T) {
 		`{"spec":{"containers":[{"name":"c"}]}}`:                                                                 {"Required:spec.containers[0].image"},
 		`{"spec":{"containers":[` + box + `,` + box + `]}}`:                                                      {"Duplicate:spec.containers[1].name"},
 		withSpec(`"restartPolicy":"Sometimes"`):                                                                  {"NotSupported:spec.restartPolicy"},
-		withSpec(`"dnsPolicy":"None"`):                                                                           {"Required:spec.dnsConfig.nameservers"},
+		withSpec(`"dnsPolicy":"None"`):                                                                           {"Required:spec.dnsConfig"},
 		withSpec(`"nodeSelector":{"a b":"c"}`):                                                                   {"Invalid:spec.nodeSelector"},
 		withSpec(`"activeDeadlineSeconds":0`):                                                                    {"Invalid:spec.activeDeadlineSeconds"},
 		withSpec(`"hostname":"a.b"`):                                                                             {"Invalid:spec.hostname"},
 		withSpec(`"tolerations":[{"operator":"Equal","value":"x"}]`):                                             {"Invalid:spec.tolerations[0].operator"},
 		withSpec(`"tolerations":[{"key":"k","effect":"Never"}]`):                                                 {"NotSupported:spec.tolerations[0].effect"},
 		withSpec(`"topologySpreadConstraints":[{"maxSkew":0,"topologyKey":"","whenUnsatisfiable":"X"}]`):         {"Invalid:spec.topologySpreadConstraints[0].maxSkew", "Required:spec.topologySpreadConstraints[0].topologyKey", "NotSupported:spec.topologySpreadConstraints[0].whenUnsatisfiable"},
-		withSpec(`"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{}]}}`):           {"Required:spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
+		withSpec(`"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{}]}}`):           {"Required:spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey", "Invalid:spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey", "Invalid:spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
 		withSpec(`"ephemeralContainers":[{"name":"e","image":"x"}]`):                                             {"Forbidden:spec.ephemeralContainers"},
 		withSpec(`"securityContext":{"runAsUser":-1}`):                                                           {"Invalid:spec.securityContext.runAsUser"},
 		withContainer(`"imagePullPolicy":"Maybe"`):                                                               {"NotSupported:spec.containers[0].imagePullPolicy"},
 		withContainer(`"ports":[{"containerPort":0}]`):                                                           {"Required:spec.containers[0].ports[0].containerPort"},
 		withContainer(`"ports":[{"containerPort":70000,"protocol":"ICMP"}]`):                                     {"Invalid:spec.containers[0].ports[0].containerPort", "NotSupported:spec.containers[0].ports[0].protocol"},
 		withContainer(`"resources":{"requests":{"cpu":"2"},"limits":{"cpu":"1"}}`):                               {"Invalid:spec.containers[0].resources.requests"},
-		withContainer(`"resources":{"limits":{"gold":"1"}}`):                                                     {"Invalid:spec.containers[0].resources.limits[gold]", "Invalid:spec.containers[0].resources.requests[gold]"},
+		withContainer(`"resources":{"limits":{"gold":"1"}}`):                                                     {"Invalid:spec.containers[0].resources.limits[gold]", "Invalid:spec.containers[0].resources.limits[gold]", "Invalid:spec.containers[0].resources.requests[gold]", "Invalid:spec.containers[0].resources.requests[gold]"},
 		withContainer(`"env":[{"name":"A","value":"x","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]`): {"Invalid:spec.containers[0].env[0].valueFrom"},
-		withContainer(`"env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"spec.x"}}}]`):                    {"NotSupported:spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
+		withContainer(`"env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"spec.x"}}}]`):                    {"Invalid:spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
 		withContainer(`"livenessProbe":{}`):                                                                      {"Required:spec.containers[0].livenessProbe"},
 		withContainer(`"livenessProbe":{"tcpSocket":{"port":1},"successThreshold":2}`):                           {"Invalid:spec.containers[0].livenessProbe.successThreshold"},
 		withContainer(`"volumeMounts":[{"name":"none","mountPath":"/x"}]`):                                       {"NotFound:spec.containers[0].volumeMounts[0].name"},
@@ -204,24 +204,105 @@ func TestPodGrace(t *testing.T) {
 
 func TestPodColumns(t *testing.T) {
 	k := kind(t, "Pod")
-	cell := func(obj *meta.Object, name string) any {
-		for _, c := range k.Columns {
-			if c.Name == name {
-				return c.Cell(obj)
-			}
-		}
-		return fmt.Sprintf("no column %s", name)
+	const running = `"state":{"running":{}},"ready":true`
+	const waiting = `"state":{"waiting":{"reason":"ContainerCreating"}}`
+	ended := func(fields string) string { return `"state":{"terminated":{` + fields + `}}` }
+	two := `"containers":[{"name":"a"},{"name":"b"}],"initContainers":[{"name":"i"},{"name":"s","restartPolicy":"Always"}]`
+	for _, c := range []struct{ metadata, spec, status, want string }{
+		{``, two, `"phase":"Pending"`, "0/3 Pending 0"},
+		{``, two, `"phase":"Pending","reason":"Unschedulable"`, "0/3 Unschedulable 0"},
+		{``, two, `"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"SchedulingGated"}]`, "0/3 SchedulingGated 0"},
+		{``, two, `"phase":"Pending","initContainerStatuses":[{"name":"i","restartCount":2,` + waiting + `}]`, "0/3 Init:ContainerCreating 2"},
+		{``, two, `"phase":"Pending","initContainerStatuses":[{"name":"i","state":{"waiting":{"reason":"PodInitializing"}}}]`, "0/3 Init:0/2 0"},
+		{``, two, `"phase":"Pending","initContainerStatuses":[{"name":"i","state":{"running":{}}}]`, "0/3 Init:0/2 0"},
+		{``, two, `"phase":"Pending","initContainerStatuses":[{"name":"i",` + ended(`"exitCode":3`) + `}]`, "0/3 Init:ExitCode:3 0"},
+		{``, two, `"phase":"Pending","initContainerStatuses":[{"name":"i",` + ended(`"exitCode":3,"signal":9`) + `}]`, "0/3 Init:Signal:9 0"},
+		{``, two, `"phase":"Pending","initContainerStatuses":[{"name":"i",` + ended(`"exitCode":3,"reason":"Error"`) + `}]`, "0/3 Init:Error 0"},
+		{``, two, `"phase":"Pending","initContainerStatuses":[{"name":"i","restartCount":1,` + ended(`"exitCode":0`) + `},{"name":"s","restartCount":1,` + running + `}]`, "0/3 Init:1/2 2"},
+		{``, two, `"phase":"Running","initContainerStatuses":[{"name":"i","restartCount":1,` + ended(`"exitCode":0`) + `},{"name":"s","restartCount":4,"started":true,` + running + `}],
+			"containerStatuses":[{"name":"a","restartCount":1,` + running + `},{"name":"b",` + running + `}]`, "3/3 Running 5"},
+		{``, two, `"phase":"Pending","conditions":[{"type":"Initialized","status":"True"}],"initContainerStatuses":[{"name":"s",` + running + `}],
+			"containerStatuses":[{"name":"a",` + waiting + `}]`, "0/3 ContainerCreating 0"},
+		{``, two, `"phase":"Running","containerStatuses":[{"name":"a",` + waiting + `},{"name":"b",` + ended(`"reason":"Error"`) + `}]`, "0/3 ContainerCreating 0"},
+		{``, two, `"phase":"Running","containerStatuses":[{"name":"a",` + running + `},{"name":"b",` + ended(`"exitCode":1`) + `}]`, "1/3 ExitCode:1 0"},
+		{``, two, `"phase":"Running","containerStatuses":[{"name":"a",` + ended(`"reason":"Completed"`) + `},{"name":"b",` + running + `}]`, "1/3 NotReady 0"},
+		{``, two, `"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"a",` + ended(`"reason":"Completed"`) + `},{"name":"b",` + running + `}]`, "1/3 Running 0"},
+		{`"deletionTimestamp":"2024-01-01T00:00:00Z"`, two, `"phase":"Running"`, "0/3 Terminating 0"},
+		{`"deletionTimestamp":"2024-01-01T00:00:00Z"`, two, `"phase":"Failed"`, "0/3 Failed 0"},
+		{`"deletionTimestamp":"2024-01-01T00:00:00Z"`, two, `"phase":"Running","reason":"NodeLost"`, "0/3 Unknown 0"},
+	} {
+		obj := k.Object(t, `{"metadata":{`+c.metadata+`},"spec":{`+c.spec+`},"status":{`+c.status+`}}`)
+		got := fmt.Sprint(k.Cell(t, obj, "Ready"), " ", k.Cell(t, obj, "Status"), " ", k.Cell(t, obj, "Restarts"))
+		require.Equal(t, c.want, got, c.status)
 	}
-	obj, _ := k.Create(t, withSpec(`"initContainers":[{"name":"i","image":"i"}]`))
-	require.Equal(t, "0/1", cell(obj, "Ready"))
-	require.Equal(t, "Pending", cell(obj, "Status"))
-	require.Equal(t, "0", cell(obj, "Restarts"))
-	require.Equal(t, "<none>", cell(obj, "Node"))
-	obj.Set([]any{map[string]any{"name": "c", "restartCount": int64(2), "state": map[string]any{"waiting": map[string]any{"reason": "CrashLoopBackOff"}}}}, "status", "containerStatuses")
-	require.Equal(t, "CrashLoopBackOff", cell(obj, "Status"))
-	require.Equal(t, "2", cell(obj, "Restarts"))
-	obj.Set([]any{map[string]any{"name": "i", "state": map[string]any{"terminated": map[string]any{"exitCode": int64(3)}}}}, "status", "initContainerStatuses")
-	require.Equal(t, "Init:ExitCode:3", cell(obj, "Status"))
-	obj.Set("2024-01-01T00:00:00Z", "metadata", "deletionTimestamp")
-	require.Equal(t, "Terminating", cell(obj, "Status"))
+	obj := k.Object(t, `{"spec":{"nodeName":"n","readinessGates":[{"conditionType":"g"},{"conditionType":"h"}]},
+		"status":{"podIPs":[{"ip":"10.0.0.1"}],"conditions":[{"type":"g","status":"True"}],
+		"containerStatuses":[{"restartCount":1,"lastState":{"terminated":{"finishedAt":"2024-01-01T00:00:00Z"}}}]}}`)
+	for name, want := range map[string]any{"IP": "10.0.0.1", "Node": "n", "Nominated Node": "<none>", "Readiness Gates": "1/2"} {
+		require.Equal(t, want, k.Cell(t, obj, name), name)
+	}
+	require.Regexp(t, `^1 \(.* ago\)$`, k.Cell(t, obj, "Restarts"))
+}
+
+func TestGatedPodUpdates(t *testing.T) {
+	k := kind(t, "Pod")
+	const term = `{"matchExpressions":[{"key":"a","operator":"Exists"}]}`
+	affinity := func(terms string) string {
+		return `"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` + terms + `]}}}`
+	}
+	old, faults := k.Create(t, withSpec(`"schedulingGates":[{"name":"g"},{"name":"h"}],"nodeSelector":{"a":"1"},`+affinity(term)))
+	require.Empty(t, faults)
+	const terms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+	for patch, want := range map[string][]string{
+		`"schedulingGates":[{"name":"h"}]`:                                 {},
+		`"schedulingGates":[{"name":"h"},{"name":"new"}]`:                  {"Forbidden:spec.schedulingGates[1].name"},
+		`"nodeSelector":{"a":"1","b":"2"}`:                                 {},
+		`"nodeSelector":{"a":"2"}`:                                         {"Invalid:spec.nodeSelector"},
+		`"nodeSelector":null`:                                              {"Invalid:spec.nodeSelector"},
+		`"affinity":null`:                                                  {"Invalid:" + terms},
+		affinity(term + `,` + term):                                        {"Invalid:" + terms},
+		affinity(`{"matchExpressions":[{"key":"b","operator":"Exists"}]}`): {"Invalid:" + terms + "[0]"},
+		affinity(`{"matchExpressions":[{"key":"a","operator":"Exists"},{"key":"b","operator":"Exists"}]}`): {},
+		`"hostNetwork":true`: {"Forbidden:spec"},
+	} {
+		_, got := k.Update(t, old, `{"spec":{`+patch+`}}`, "")
+		require.Equal(t, want, got, patch)
+	}
+	free, _ := k.Create(t, withSpec(`"hostNetwork":false`))
+	for patch, want := range map[string][]string{
+		`"nodeSelector":{"a":"1"}`:                          {"Forbidden:spec"},
+		affinity(term):                                      {"Forbidden:spec"},
+		`"containers":[{"name":"c","image":""}]`:            {"Required:spec.containers[0].image", "Required:spec.containers[0].image"},
+		`"tolerations":[{"key":"a b","operator":"Exists"}]`: {"Invalid:spec.tolerations[0].key", "Invalid:spec.tolerations[0].key"},
+		`"initContainers":[{"name":"i","image":"i"}]`:       {"Forbidden:spec.initContainers"},
+	} {
+		_, got := k.Update(t, free, `{"spec":{`+patch+`}}`, "")
+		require.Equal(t, want, got, patch)
+	}
+}
+
+func TestPodStatus(t *testing.T) {
+	k := kind(t, "Pod")
+	old, _ := k.Create(t, withSpec(`"restartPolicy":"OnFailure"`))
+	old.SetFinalizers([]string{"x.io/f"})
+	obj, faults := k.Update(t, old, `{"metadata":{"labels":{"a":"b"},"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"x","uid":"u"}]},
+		"spec":{"nodeName":"n"},"status":{"phase":"Running","qosClass":null,"containerStatuses":[{"name":"c","state":{"terminated":{"exitCode":0}}}]}}`, "status")
+	require.Empty(t, faults)
+	require.Equal(t, "b", obj.Labels()["a"])
+	require.Empty(t, obj.OwnerReferences())
+	require.Empty(t, obj.String("spec", "nodeName"))
+	require.Equal(t, "BestEffort", obj.String("status", "qosClass"))
+	for patch, want := range map[string][]string{
+		`"conditions":[{"type":"a b","status":"True"},{"type":"Ready","status":"True"}]`: {"Invalid:metadata.conditions[0].Type"},
+		`"nominatedNodeName":"A"`:                                           {"Invalid:status.nominatedNodeName"},
+		`"qosClass":"Guaranteed"`:                                           {"Invalid:status.qosClass"},
+		`"containerStatuses":[{"name":"c","state":{"running":{}}}]`:         {"Forbidden:status.containerStatuses[0].state"},
+		`"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"},{"ip":"10.0.0.2"}]`: {"Invalid:status.podIPs"},
+		`"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]`:  {},
+		`"hostIP":"1.1.1.1","hostIPs":[{"ip":"1.1.1.2"},{"ip":"x"}]`:        {"Invalid:status.hostIPs[0].ip", "Invalid:status.hostIPs[1]", "Invalid:status.hostIPs"},
+		`"resourceClaimStatuses":[{"name":"x"}]`:                            {"Invalid:status.resourceClaimStatuses[0].name"},
+	} {
+		_, got := k.Update(t, obj, `{"status":{`+patch+`}}`, "status")
+		require.Equal(t, want, got, patch)
+	}
 }

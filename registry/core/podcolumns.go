@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,16 +11,19 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
+// none shows that a cell has nothing to show.
+const none = "<none>"
+
 func podColumns() []registry.Column {
 	return []registry.Column{
 		{Name: "Ready", Type: "string", Doc: "How many of the containers are ready.", Cell: func(o *meta.Object) any {
-			ready, total := readyContainers(o)
-			return fmt.Sprintf("%d/%d", ready, total)
+			v := viewPod(o)
+			return fmt.Sprintf("%d/%d", v.ready, v.total)
 		}},
-		{Name: "Status", Type: "string", Doc: "The state in a word.", Cell: func(o *meta.Object) any { return podState(o) }},
+		{Name: "Status", Type: "string", Doc: "The state in a word.", Cell: func(o *meta.Object) any { return viewPod(o).state }},
 		{Name: "Restarts", Type: "string", Doc: "How often containers were restarted, and when last.", Cell: podRestarts},
 		registry.Age(),
-		textOrNone("IP", "The pod's address.", "status", "podIP"),
+		{Name: "IP", Type: "string", Doc: "The pod's address.", Priority: 1, Cell: podAddress},
 		textOrNone("Node", "The node that the pod is bound to.", "spec", "nodeName"),
 		textOrNone("Nominated Node", "The node that the pod may get.", "status", "nominatedNodeName"),
 		{Name: "Readiness Gates", Type: "string", Doc: "How many further conditions hold.", Priority: 1, Cell: podGates},
@@ -32,8 +36,115 @@ func textOrNone(name, doc string, path ...string) registry.Column {
 		if s := o.String(path...); s != "" {
 			return s
 		}
-		return "<none>"
+		return none
 	}}
+}
+
+// podView is a pod as its row in a table shows it.
+type podView struct {
+	ready, total int
+	state        string // the most telling word
+	restarts     int64
+	last         time.Time // of the last restart, zero if unknown
+}
+
+// viewPod goes over the states of a pod's containers. While init containers
+// run only they count; after that the sidecars among them and the containers.
+func viewPod(o *meta.Object) podView {
+	v := podView{state: o.String("status", "phase"), total: len(o.List("spec", "containers"))}
+	if r := o.String("status", "reason"); r != "" {
+		v.state = r
+	}
+	if c := condition(o, "PodScheduled"); c.String("reason") == "SchedulingGated" {
+		v.state = "SchedulingGated"
+	}
+	if waiting := v.inits(o); !waiting || condition(o, "Initialized").String("status") == "True" {
+		v.containers(o)
+	}
+	switch phase := o.String("status", "phase"); {
+	case !o.Terminating():
+	case o.String("status", "reason") == "NodeLost":
+		v.state = "Unknown"
+	case phase != "Succeeded" && phase != "Failed":
+		v.state = "Terminating"
+	}
+	return v
+}
+
+// inits counts what the init containers give and reports whether the pod still
+// waits for one. Restarts of others than sidecars count only until then.
+func (v *podView) inits(o *meta.Object) (waiting bool) {
+	sidecars := map[string]bool{}
+	inits := containersOf(o.Map("spec"), "initContainers")
+	for _, c := range inits {
+		if name, _ := c["name"].(string); c["restartPolicy"] == "Always" {
+			sidecars[name] = true
+			v.total++
+		}
+	}
+	var kept podView
+	for i, s := range statuses(o, "initContainerStatuses") {
+		v.restarted(s)
+		sidecar := sidecars[s.String("name")]
+		if sidecar {
+			kept.restarted(s)
+		}
+		ended := s.Map("state", "terminated") != nil
+		reason := s.String("state", "waiting", "reason")
+		switch {
+		case ended && s.Int("state", "terminated", "exitCode") == 0:
+			continue
+		case sidecar && s.Bool("started"):
+			if s.Bool("ready") {
+				v.ready++
+			}
+			continue
+		case ended:
+			v.state = "Init:" + ending(s)
+		case reason != "" && reason != "PodInitializing":
+			v.state = "Init:" + reason
+		default:
+			v.state = fmt.Sprintf("Init:%d/%d", i, len(inits))
+		}
+		waiting = true
+		break
+	}
+	if !waiting || condition(o, "Initialized").String("status") == "True" {
+		v.restarts, v.last = kept.restarts, kept.last
+	}
+	return waiting
+}
+
+// containers counts what the containers give; of several that do not run the
+// first tells why.
+func (v *podView) containers(o *meta.Object) {
+	running := false
+	for _, s := range slices.Backward(statuses(o, "containerStatuses")) {
+		v.restarted(s)
+		switch reason := s.String("state", "waiting", "reason"); {
+		case reason != "":
+			v.state = reason
+		case s.Map("state", "terminated") != nil:
+			v.state = ending(s)
+		case s.Bool("ready") && s.Map("state", "running") != nil:
+			running = true
+			v.ready++
+		}
+	}
+	if v.state == "Completed" && running {
+		v.state = "NotReady"
+		if condition(o, "Ready").String("status") == "True" {
+			v.state = "Running"
+		}
+	}
+}
+
+// restarted counts the restarts of a container.
+func (v *podView) restarted(s *meta.Object) {
+	v.restarts += s.Int("restartCount")
+	if t := s.Time("lastState", "terminated", "finishedAt"); t.After(v.last) {
+		v.last = t
+	}
 }
 
 // statuses returns the states of some containers.
@@ -47,134 +158,54 @@ func statuses(o *meta.Object, list string) []*meta.Object {
 	return out
 }
 
-func readyContainers(o *meta.Object) (ready, total int) {
-	total = len(o.List("spec", "containers"))
-	sidecars := map[string]bool{}
-	for _, c := range containersOf(o.Map("spec"), "initContainers") {
-		if c["restartPolicy"] == "Always" {
-			name, _ := c["name"].(string)
-			sidecars[name] = true
-			total++
-		}
-	}
-	for _, s := range statuses(o, "containerStatuses") {
-		if s.Bool("ready") {
-			ready++
-		}
-	}
-	for _, s := range statuses(o, "initContainerStatuses") {
-		if sidecars[s.String("name")] && s.Bool("ready") {
-			ready++
-		}
-	}
-	return ready, total
-}
-
-// podState returns the most telling word about a pod.
-func podState(o *meta.Object) string {
-	if o.Terminating() {
-		if o.String("status", "reason") == "NodeLost" {
-			return "Unknown"
-		}
-		return "Terminating"
-	}
-	state := o.String("status", "phase")
-	if r := o.String("status", "reason"); r != "" {
-		state = r
-	}
-	if gated(o) {
-		state = "SchedulingGated"
-	}
-	inits := statuses(o, "initContainerStatuses")
-	for i, s := range inits {
-		if word := containerState(s, true); word != "" {
-			if word == "PodInitializing" {
-				word = fmt.Sprintf("%d/%d", i, len(o.List("spec", "initContainers")))
-			}
-			return "Init:" + word
-		}
-	}
-	running := false
-	for _, s := range statuses(o, "containerStatuses") {
-		if word := containerState(s, false); word != "" {
-			state = word
-		} else if s.Bool("ready") {
-			running = true
-		}
-	}
-	if state == "Completed" && running {
-		return "Running"
-	}
-	return state
-}
-
-func gated(o *meta.Object) bool {
+// condition returns the condition of that type, an empty object if there is
+// none.
+func condition(o *meta.Object, kind string) *meta.Object {
 	for _, v := range o.List("status", "conditions") {
-		m, _ := v.(map[string]any)
-		if m["type"] == "PodScheduled" && m["reason"] == "SchedulingGated" {
-			return true
+		if m, ok := v.(map[string]any); ok && m["type"] == kind {
+			return meta.NewObject(m)
 		}
 	}
-	return false
+	return meta.NewObject(nil)
 }
 
-// containerState returns why a container does not run, "" if it does (or, for
-// an init container, is through).
-func containerState(s *meta.Object, init bool) string {
-	if s.Map("state", "waiting") != nil {
-		if r := s.String("state", "waiting", "reason"); r != "" {
-			return r
-		}
-		return map[bool]string{true: "PodInitializing", false: ""}[init]
-	}
-	if s.Map("state", "terminated") == nil {
-		if init && !s.Bool("started") {
-			return "PodInitializing"
-		}
-		return ""
-	}
-	code := s.Int("state", "terminated", "exitCode")
-	if init && code == 0 {
-		return ""
-	}
+// ending returns why a container that ended did so.
+func ending(s *meta.Object) string {
 	if r := s.String("state", "terminated", "reason"); r != "" {
 		return r
 	}
 	if n := s.Int("state", "terminated", "signal"); n != 0 {
 		return "Signal:" + strconv.FormatInt(n, 10)
 	}
-	return "ExitCode:" + strconv.FormatInt(code, 10)
+	return "ExitCode:" + strconv.FormatInt(s.Int("state", "terminated", "exitCode"), 10)
 }
 
 func podRestarts(o *meta.Object) any {
-	n, last := int64(0), time.Time{}
-	for _, s := range statuses(o, "containerStatuses") {
-		n += s.Int("restartCount")
-		if t := s.Time("lastState", "terminated", "finishedAt"); t.After(last) {
-			last = t
-		}
+	v := viewPod(o)
+	if v.restarts == 0 || v.last.IsZero() {
+		return strconv.FormatInt(v.restarts, 10)
 	}
-	if n == 0 || last.IsZero() {
-		return strconv.FormatInt(n, 10)
+	return fmt.Sprintf("%d (%s ago)", v.restarts, meta.FormatAge(v.last, time.Now()))
+}
+
+// podAddress is the first of the pod's addresses.
+func podAddress(o *meta.Object) any {
+	if ip := firstIP(o.List("status", "podIPs")); ip != "" {
+		return ip
 	}
-	return fmt.Sprintf("%d (%s ago)", n, meta.FormatAge(last, time.Now()))
+	return none
 }
 
 func podGates(o *meta.Object) any {
 	gates := o.List("spec", "readinessGates")
 	if len(gates) == 0 {
-		return "<none>"
-	}
-	holds := map[string]bool{}
-	for _, v := range o.List("status", "conditions") {
-		m, _ := v.(map[string]any)
-		name, _ := m["type"].(string)
-		holds[name] = m["status"] == "True"
+		return none
 	}
 	n := 0
 	for _, v := range gates {
 		m, _ := v.(map[string]any)
-		if name, _ := m["conditionType"].(string); holds[name] {
+		name, _ := m["conditionType"].(string)
+		if condition(o, name).String("status") == "True" {
 			n++
 		}
 	}

@@ -1,8 +1,9 @@
 package core
 
 import (
+	"fmt"
+	"maps"
 	"math"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -17,60 +18,116 @@ type podRules struct {
 	check.Faults
 	names   names.Profile
 	spec    *PodSpec
-	volumes map[string]*Volume
+	pod     *Pod               // whose spec it is; nil for that of a template
+	volumes map[string]*Volume // those without faults, by name
 }
 
-// CheckPodSpec returns the faults of a pod's spec at a path.
-func CheckPodSpec(p names.Profile, at *check.Path, spec *PodSpec) []meta.Cause {
-	r := &podRules{names: p, spec: spec, volumes: map[string]*Volume{}}
+// specFaults returns the faults of a pod's spec, or, without a pod, of a
+// template's, at a path.
+func specFaults(p names.Profile, at *check.Path, spec *PodSpec, pod *Pod) []meta.Cause {
+	r := &podRules{names: p, spec: spec, pod: pod, volumes: map[string]*Volume{}}
 	r.podVolumes(at.Field("volumes"))
 	r.claims(at.Field("resourceClaims"))
-	r.allContainers(at)
+	r.containers(at.Field("containers"))
+	r.initContainers(at.Field("initContainers"))
+	r.ephemeralContainers(at.Field("ephemeralContainers"))
+	r.podResources(at.Field("resources"))
+	r.networkPorts(at.Field("containers"))
 	r.RequiredOneOf(at.Field("restartPolicy"), spec.RestartPolicy, "Always", "OnFailure", "Never")
 	r.RequiredOneOf(at.Field("dnsPolicy"), spec.DNSPolicy, "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 	r.Labels(at.Field("nodeSelector"), spec.NodeSelector)
-	r.podSecurity(at)
-	for i, s := range spec.ImagePullSecrets {
-		if s.Name == "" {
-			r.Required(at.Field("imagePullSecrets").Index(i).Field("name"), "")
-		}
-	}
+	r.podSecurity(at.Field("securityContext"))
 	r.affinity(at.Field("affinity"), spec.Affinity)
 	r.dnsConfig(at.Field("dnsConfig"))
 	r.gates(at)
 	r.spread(at.Field("topologySpreadConstraints"))
-	r.identity(at)
-	r.deadline(at.Field("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds)
-	if g := spec.TerminationGracePeriodSeconds; g != nil {
-		r.NotNegative(at.Field("terminationGracePeriodSeconds"), *g)
+	r.hostProcesses(at)
+	r.hostUsers(at)
+	r.Subdomain(at.Field("serviceAccountName"), spec.ServiceAccountName)
+	r.Subdomain(at.Field("nodeName"), spec.NodeName)
+	if n := spec.ActiveDeadlineSeconds; n != nil {
+		r.Range(at.Field("activeDeadlineSeconds"), *n, 1, math.MaxInt32)
 	}
-	r.hosts(at)
+	r.hostNames(at)
 	r.tolerations(at.Field("tolerations"), spec.Tolerations)
+	r.hostAliases(at.Field("hostAliases"))
 	r.classes(at)
+	r.system(at)
+	if pod != nil {
+		r.podAlone(at)
+	}
 	return r.Faults
+}
+
+// podAlone checks what a template may have and a pod may not.
+func (r *podRules) podAlone(at *check.Path) {
+	if r.spec.ServiceAccountName == "" {
+		for i, v := range r.spec.Volumes {
+			if v.Projected == nil {
+				continue
+			}
+			for j, s := range v.Projected.Sources {
+				if s.ServiceAccountToken != nil {
+					r.Forbidden(at.Field("volumes").Index(i).Field("projected").Field("sources").Index(j).Field("serviceAccountToken"),
+						"must not be specified when serviceAccountName is not set")
+				}
+			}
+		}
+	}
+	r.eachContainer(at, func(p *check.Path, c *Container) {
+		if strings.TrimSpace(c.Image) != c.Image {
+			r.Invalid(p.Field("image"), c.Image, "must not have leading or trailing whitespace")
+		}
+	})
+}
+
+// eachContainer calls f with each container and where it is.
+func (r *podRules) eachContainer(at *check.Path, f func(*check.Path, *Container)) {
+	for i := range r.spec.Containers {
+		f(at.Field("containers").Index(i), &r.spec.Containers[i])
+	}
+	for i := range r.spec.InitContainers {
+		f(at.Field("initContainers").Index(i), &r.spec.InitContainers[i])
+	}
+	for i := range r.spec.EphemeralContainers {
+		f(at.Field("ephemeralContainers").Index(i), &r.spec.EphemeralContainers[i].Container)
+	}
 }
 
 func (r *podRules) claims(at *check.Path) {
 	seen := map[string]bool{}
 	for i, c := range r.spec.ResourceClaims {
-		r.label(at.Index(i).Field("name"), c.Name)
-		if seen[c.Name] {
-			r.Duplicate(at.Index(i).Field("name"), c.Name)
+		p := at.Index(i)
+		if c.Name != "" && seen[c.Name] {
+			r.Duplicate(p.Field("name"), c.Name)
+		} else {
+			r.Label(p.Field("name"), c.Name)
 		}
 		seen[c.Name] = true
 		if (c.ResourceClaimName == nil) == (c.ResourceClaimTemplateName == nil) {
-			r.Invalid(at.Index(i), c, "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`")
+			r.Invalid(p, c, "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`")
+		}
+		for field, name := range map[string]*string{"resourceClaimName": c.ResourceClaimName, "resourceClaimTemplateName": c.ResourceClaimTemplateName} {
+			if name != nil {
+				r.Format(p.Field(field), *name, meta.CheckDNSSubdomain(*name))
+			}
 		}
 	}
 }
 
-// label checks a required DNS label.
-func (r *podRules) label(at *check.Path, name string) {
-	if name == "" {
-		r.Required(at, "")
+// networkPorts checks that a container in the node's network listens there on
+// the port that it names. A template may leave the node's port out.
+func (r *podRules) networkPorts(at *check.Path) {
+	if !r.spec.HostNetwork {
 		return
 	}
-	r.Format(at, name, meta.CheckDNSLabel(name))
+	for i, c := range r.spec.Containers {
+		for j, port := range c.Ports {
+			if (r.pod != nil || port.HostPort != 0) && port.HostPort != port.ContainerPort {
+				r.Invalid(at.Index(i).Field("ports").Index(j).Field("hostPort"), port.HostPort, "must match `containerPort` when `hostNetwork` is true")
+			}
+		}
+	}
 }
 
 func (r *podRules) gates(at *check.Path) {
@@ -80,16 +137,17 @@ func (r *podRules) gates(at *check.Path) {
 	seen := map[string]bool{}
 	for i, g := range r.spec.SchedulingGates {
 		p := at.Field("schedulingGates").Index(i)
+		r.Format(p, g.Name, meta.CheckQualifiedName(g.Name))
 		if seen[g.Name] {
 			r.Duplicate(p, g.Name)
 		}
 		seen[g.Name] = true
-		r.Format(p, g.Name, meta.CheckQualifiedName(g.Name))
 	}
 }
 
 func (r *podRules) spread(at *check.Path) {
-	for i, c := range r.spec.TopologySpreadConstraints {
+	list := r.spec.TopologySpreadConstraints
+	for i, c := range list {
 		p := at.Index(i)
 		r.Positive(p.Field("maxSkew"), int64(c.MaxSkew))
 		if c.TopologyKey == "" {
@@ -98,83 +156,75 @@ func (r *podRules) spread(at *check.Path) {
 			r.Format(p.Field("topologyKey"), c.TopologyKey, meta.CheckQualifiedName(c.TopologyKey))
 		}
 		r.OneOf(p.Field("whenUnsatisfiable"), c.WhenUnsatisfiable, "DoNotSchedule", "ScheduleAnyway")
+		if slices.ContainsFunc(list[i+1:], func(o TopologySpreadConstraint) bool {
+			return o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable
+		}) {
+			r.Duplicate(p.Field("{topologyKey, whenUnsatisfiable}"), c.TopologyKey+", "+c.WhenUnsatisfiable)
+		}
 		if c.MinDomains != nil {
 			r.Positive(p.Field("minDomains"), int64(*c.MinDomains))
 			if c.WhenUnsatisfiable != "DoNotSchedule" {
 				r.Invalid(p.Field("minDomains"), *c.MinDomains, "can only use minDomains if whenUnsatisfiable=DoNotSchedule")
 			}
 		}
-		r.optional(p.Field("nodeAffinityPolicy"), c.NodeAffinityPolicy, "Ignore", "Honor")
-		r.optional(p.Field("nodeTaintsPolicy"), c.NodeTaintsPolicy, "Ignore", "Honor")
+		r.OptionalOneOf(p.Field("nodeAffinityPolicy"), c.NodeAffinityPolicy, "Ignore", "Honor")
+		r.OptionalOneOf(p.Field("nodeTaintsPolicy"), c.NodeTaintsPolicy, "Ignore", "Honor")
+		r.labelKeys(p.Field("matchLabelKeys"), c.MatchLabelKeys, c.LabelSelector)
 		r.Selector(p.Field("labelSelector"), c.LabelSelector)
 	}
 }
 
-// optional checks a value that may be unset.
-func (r *podRules) optional(at *check.Path, value *string, known ...string) {
-	if value != nil {
-		r.OneOf(at, *value, known...)
-	}
-}
-
-// identity checks the names that the spec holds.
-func (r *podRules) identity(at *check.Path) {
-	for _, n := range []struct{ field, name string }{
-		{"serviceAccountName", r.spec.ServiceAccountName}, {"nodeName", r.spec.NodeName},
-	} {
-		if n.name != "" {
-			r.Format(at.Field(n.field), n.name, meta.CheckDNSSubdomain(n.name))
-		}
-	}
-}
-
-func (r *podRules) deadline(at *check.Path, seconds *int64) {
-	if seconds != nil {
-		r.Range(at, *seconds, 1, math.MaxInt32)
-	}
-}
-
-func (r *podRules) hosts(at *check.Path) {
+// hostNames checks the names that the pod goes by in its own network.
+func (r *podRules) hostNames(at *check.Path) {
 	for _, n := range []struct{ field, name string }{{"hostname", r.spec.Hostname}, {"subdomain", r.spec.Subdomain}} {
 		if n.name != "" {
 			r.Format(at.Field(n.field), n.name, meta.CheckDNSLabel(n.name))
 		}
 	}
-	for i, h := range r.spec.HostAliases {
-		p := at.Field("hostAliases").Index(i)
-		r.ip(p.Field("ip"), h.IP)
-		for j, name := range h.Hostnames {
-			r.Format(p.Field("hostnames").Index(j), name, meta.CheckDNSSubdomain(name))
-		}
-	}
 }
 
-func (r *podRules) ip(at *check.Path, text string) {
-	if parseIP(text) != nil {
-		r.Invalid(at, text, "must be a valid IP address")
+func (r *podRules) hostAliases(at *check.Path) {
+	for i, h := range r.spec.HostAliases {
+		r.IP(at.Index(i).Field("ip"), h.IP)
+		for j, name := range h.Hostnames {
+			r.Format(at.Index(i).Field("hostnames").Index(j), name, meta.CheckDNSSubdomain(name))
+		}
 	}
 }
 
 func (r *podRules) dnsConfig(at *check.Path) {
 	c := r.spec.DNSConfig
-	if r.spec.DNSPolicy == "None" && (c == nil || len(c.Nameservers) == 0) {
-		r.Required(at.Field("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None")
+	if r.spec.DNSPolicy == "None" {
+		switch {
+		case c == nil:
+			r.Required(at, "must provide `dnsConfig` when `dnsPolicy` is None")
+			return
+		case len(c.Nameservers) == 0:
+			r.Required(at.Field("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None")
+			return
+		}
 	}
 	if c == nil {
 		return
 	}
-	if len(c.Nameservers) > 3 {
-		r.Invalid(at.Field("nameservers"), c.Nameservers, "must not have more than 3 nameservers")
+	const maxServers, maxSearches, maxSearchText = 3, 32, 2048
+	if len(c.Nameservers) > maxServers {
+		r.Invalid(at.Field("nameservers"), c.Nameservers, fmt.Sprintf("must not have more than %d nameservers", maxServers))
 	}
 	for i, s := range c.Nameservers {
-		r.ip(at.Field("nameservers").Index(i), s)
+		r.IP(at.Field("nameservers").Index(i), s)
 	}
-	if len(c.Searches) > 32 {
-		r.Invalid(at.Field("searches"), len(c.Searches), "must not have more than 32 search paths")
+	if len(c.Searches) > maxSearches {
+		r.Invalid(at.Field("searches"), len(c.Searches), fmt.Sprintf("must not have more than %d search paths", maxSearches))
+	}
+	if len(strings.Join(c.Searches, " ")) > maxSearchText {
+		r.Invalid(at.Field("searches"), len(c.Searches), fmt.Sprintf("must not have more than %d characters in the search list", maxSearchText))
 	}
 	for i, s := range c.Searches {
-		if s = strings.TrimSuffix(s, "."); s != "" {
-			r.Format(at.Field("searches").Index(i), s, meta.CheckDNSSubdomain(s))
+		if s != "." {
+			// Underscores are fine, as in the names of service records.
+			name := strings.ReplaceAll(strings.TrimSuffix(s, "."), "_", "a")
+			r.Format(at.Field("searches").Index(i), s, meta.CheckDNSSubdomain(name))
 		}
 	}
 	for i, o := range c.Options {
@@ -198,10 +248,12 @@ func (r *podRules) tolerations(at *check.Path, list []Toleration) {
 		}
 		switch t.Operator {
 		case "Equal", "":
-			r.Format(p.Field("operator"), t.Value, meta.CheckLabelValue(t.Value))
+			if faults := meta.CheckLabelValue(t.Value); len(faults) > 0 {
+				r.Invalid(p.Field("operator"), t.Value, strings.Join(faults, "; "))
+			}
 		case "Exists":
 			if t.Value != "" {
-				r.Invalid(p.Field("operator"), t, "value must be empty when `operator` is 'Exists'")
+				r.Invalid(p.Field("operator"), t.Value, "value must be empty when `operator` is 'Exists'")
 			}
 		default:
 			r.NotSupported(p.Field("operator"), t.Operator, "Equal", "Exists")
@@ -212,39 +264,18 @@ func (r *podRules) tolerations(at *check.Path, list []Toleration) {
 	}
 }
 
-// classes checks priority, runtime, preemption, overhead and system.
+// classes checks priority, runtime, preemption and overhead.
 func (r *podRules) classes(at *check.Path) {
 	s := r.spec
-	if s.PriorityClassName != "" {
-		r.Format(at.Field("priorityClassName"), s.PriorityClassName, meta.CheckDNSSubdomain(s.PriorityClassName))
-	}
+	r.Subdomain(at.Field("priorityClassName"), s.PriorityClassName)
 	if s.RuntimeClassName != nil {
 		r.Format(at.Field("runtimeClassName"), *s.RuntimeClassName, meta.CheckDNSSubdomain(*s.RuntimeClassName))
 	}
-	r.optional(at.Field("preemptionPolicy"), s.PreemptionPolicy, "PreemptLowerPriority", "Never")
-	r.amounts(at.Field("overhead"), s.Overhead)
-	if s.OS != nil {
-		r.RequiredOneOf(at.Field("os").Field("name"), s.OS.Name, "linux", "windows")
+	if p := s.PreemptionPolicy; p != nil {
+		r.RequiredOneOf(at.Field("preemptionPolicy"), *p, "PreemptLowerPriority", "Never")
 	}
-	if s.HostNetwork && s.HostUsers != nil && !*s.HostUsers {
-		r.Forbidden(at.Field("hostUsers"), "must be true when `hostNetwork` is true")
-	}
-	if s.ShareProcessNamespace != nil && *s.ShareProcessNamespace && s.HostPID {
-		r.Invalid(at.Field("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
-	}
+	r.resources(at.Field("overhead"), &ResourceRequirements{Limits: s.Overhead})
 }
 
 // sorted returns the keys of a resource list in order.
-func sorted(m map[string]meta.Quantity) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func parseIP(text string) error {
-	_, err := netip.ParseAddr(text)
-	return err
-}
+func sorted(m map[string]meta.Quantity) []string { return slices.Sorted(maps.Keys(m)) }

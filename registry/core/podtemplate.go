@@ -69,8 +69,9 @@ func podTemplates(p names.Profile) *registry.Kind {
 // CheckPodTemplate returns the faults of a template at a path.
 func CheckPodTemplate(p names.Profile, at *check.Path, t *PodTemplateSpec) []meta.Cause {
 	var f check.Faults
-	f.Labels(at.Field("metadata").Field("labels"), t.Labels)
-	f = append(f, CheckPodSpec(p, at.Field("spec"), &t.Spec)...)
+	f.Labels(at.Field("labels"), t.Labels)
+	f.Annotations(at.Field("annotations"), t.Annotations)
+	f = append(f, specFaults(p, at.Field("spec"), &t.Spec, nil)...)
 	if len(t.Spec.EphemeralContainers) > 0 {
 		f.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
 	}

@@ -2,8 +2,10 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
@@ -12,59 +14,42 @@ import (
 )
 
 func validatePod(ctx context.Context, p names.Profile, old, new *Pod) []meta.Cause {
-	var f check.Faults
 	at := check.At("spec")
 	if old == nil {
+		f := check.Faults(specFaults(p, at, &new.Spec, new))
 		if len(new.Spec.EphemeralContainers) > 0 {
 			f.Forbidden(at.Field("ephemeralContainers"), "cannot be set on create")
 		}
-		return append(CheckPodSpec(p, at, &new.Spec), f...)
+		if new.Spec.NodeName != "" && len(new.Spec.SchedulingGates) > 0 {
+			f.Forbidden(at.Field("nodeName"), "cannot be set until all schedulingGates have been cleared")
+		}
+		return f
 	}
 	if registry.Endpoint(ctx) == "status" {
-		return podStatusFaults(new)
+		return new.statusFaults(old)
 	}
-	// The spec is checked as far as it changed: a pod that was accepted stays so.
-	if !check.Same(new.Spec, old.Spec) {
-		f = CheckPodSpec(p, at, &new.Spec)
-		if len(f) == 0 {
-			new.Spec.changes(&f, at, &old.Spec, registry.Endpoint(ctx) == "ephemeralcontainers")
-		}
+	// The spec is checked if it changed: a pod that was accepted stays so.
+	if check.Same(new.Spec, old.Spec) {
+		return nil
 	}
-	return f
-}
-
-func podStatusFaults(pod *Pod) []meta.Cause {
-	var f check.Faults
-	at := check.At("status")
-	for i, ip := range pod.Status.PodIPs {
-		if err := parseIP(ip.IP); err != nil {
-			f.Invalid(at.Field("podIPs").Index(i), ip.IP, "must be a valid IP address")
-		}
-	}
-	for i, c := range pod.Status.Conditions {
-		if c.Type == "" {
-			f.Required(at.Field("conditions").Index(i).Field("type"), "")
-		}
-	}
+	f := check.Faults(specFaults(p, at, &new.Spec, new))
+	new.Spec.changes(&f, at, &old.Spec, registry.Endpoint(ctx) == "ephemeralcontainers")
 	return f
 }
 
 // changes checks that only those fields of a pod's spec change that may: images,
-// a deadline that becomes shorter, further tolerations, fewer gates.
+// a deadline that becomes shorter, further tolerations, fewer gates, and which
+// nodes may be chosen as long as there are gates.
 func (s *PodSpec) changes(f *check.Faults, at *check.Path, old *PodSpec, ephemeral bool) {
-	if len(s.Containers) != len(old.Containers) {
-		f.Forbidden(at.Field("containers"), "pod updates may not add or remove containers")
+	if !sameContainers(f, at.Field("containers"), s.Containers, old.Containers) ||
+		!sameContainers(f, at.Field("initContainers"), s.InitContainers, old.InitContainers) ||
+		!s.deadlineChange(f, at.Field("activeDeadlineSeconds"), old) {
 		return
 	}
-	if len(s.InitContainers) != len(old.InitContainers) {
-		f.Forbidden(at.Field("initContainers"), "pod updates may not add or remove containers")
-		return
-	}
-	s.deadlineChange(f, at.Field("activeDeadlineSeconds"), old)
 	s.tolerationChange(f, at.Field("tolerations"), old)
 	for i, g := range s.SchedulingGates {
 		if !slices.Contains(old.SchedulingGates, g) {
-			f.Forbidden(at.Field("schedulingGates").Index(i), "only deletion is allowed")
+			f.Forbidden(at.Field("schedulingGates").Index(i).Field("name"), "only deletion is allowed")
 		}
 	}
 	like := *s // s with the old values of all that may change
@@ -76,14 +61,30 @@ func (s *PodSpec) changes(f *check.Faults, at *check.Path, old *PodSpec, ephemer
 	if g := old.TerminationGracePeriodSeconds; g != nil && *g < 0 && s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds == 1 {
 		like.TerminationGracePeriodSeconds = g
 	}
-	if len(old.SchedulingGates) > 0 && wider(s.NodeSelector, old.NodeSelector) {
-		like.NodeSelector = old.NodeSelector
+	if len(old.SchedulingGates) > 0 {
+		like.gatedChanges(f, at, old)
 	}
 	if !check.Same(like, *old) {
 		f.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"+
 			"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
 			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")
 	}
+}
+
+// sameContainers checks that there are as many containers as before, with
+// images that a pod may have.
+func sameContainers(f *check.Faults, at *check.Path, list, old []Container) bool {
+	if len(list) != len(old) {
+		f.Forbidden(at, "pod updates may not add or remove containers")
+		return false
+	}
+	for i, c := range list {
+		f.Needs(at.Index(i), "image", c.Image)
+		if strings.TrimSpace(c.Image) != c.Image {
+			f.Invalid(at.Index(i).Field("image"), c.Image, "must not have leading or trailing whitespace")
+		}
+	}
+	return true
 }
 
 func sameImages(list, old []Container) []Container {
@@ -94,17 +95,8 @@ func sameImages(list, old []Container) []Container {
 	return out
 }
 
-// wider reports whether labels hold all of the old ones.
-func wider(labels, old map[string]string) bool {
-	for k, v := range old {
-		if got, ok := labels[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *PodSpec) deadlineChange(f *check.Faults, at *check.Path, old *PodSpec) {
+// deadlineChange reports whether it is worth to look further.
+func (s *PodSpec) deadlineChange(f *check.Faults, at *check.Path, old *PodSpec) bool {
 	now, before := s.ActiveDeadlineSeconds, old.ActiveDeadlineSeconds
 	switch {
 	case now == nil && before != nil:
@@ -112,9 +104,12 @@ func (s *PodSpec) deadlineChange(f *check.Faults, at *check.Path, old *PodSpec) 
 	case now == nil:
 	case *now < 0 || *now > math.MaxInt32:
 		f.Invalid(at, *now, "must be between 0 and 2147483647, inclusive")
+		return false
 	case before != nil && *before < *now:
 		f.Invalid(at, *now, "must be less than or equal to previous value")
+		return false
 	}
+	return true
 }
 
 func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec) {
@@ -128,6 +123,72 @@ func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec
 			return
 		}
 	}
+	r := podRules{}
+	r.tolerations(at, s.Tolerations)
+	*f = append(*f, r.Faults...)
+}
+
+// gatedChanges checks that the choice of nodes, which may change while nobody
+// schedules the pod, only becomes narrower, and takes the changes back.
+func (s *PodSpec) gatedChanges(f *check.Faults, at *check.Path, old *PodSpec) {
+	for k, v := range old.NodeSelector {
+		if now, ok := s.NodeSelector[k]; !ok || now != v {
+			f.Invalid(at.Field("nodeSelector"), s.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)")
+			break
+		}
+	}
+	s.NodeSelector = old.NodeSelector
+	before, now := old.Affinity.nodes(), s.Affinity.nodes()
+	if check.Same(before, now) {
+		return
+	}
+	nodeAffinityChange(f, at.Field("affinity").Field("nodeAffinity"), now, before)
+	like := Affinity{NodeAffinity: before}
+	if s.Affinity != nil {
+		like.PodAffinity, like.PodAntiAffinity = s.Affinity.PodAffinity, s.Affinity.PodAntiAffinity
+	}
+	s.Affinity = &like
+	if old.Affinity == nil && check.Same(like, Affinity{}) {
+		s.Affinity = nil
+	}
+}
+
+func (a *Affinity) nodes() *NodeAffinity {
+	if a == nil {
+		return nil
+	}
+	return a.NodeAffinity
+}
+
+// nodeAffinityChange checks that the terms of a required node affinity stay, and
+// that each only gets further requirements.
+func nodeAffinityChange(f *check.Faults, at *check.Path, now, before *NodeAffinity) {
+	if before == nil || before.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return
+	}
+	at = at.Field(required)
+	old := before.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	var terms []NodeSelectorTerm
+	if now != nil && now.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		terms = now.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	}
+	if len(terms) != len(old) {
+		f.Invalid(at.Field("nodeSelectorTerms"), terms, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+		return
+	}
+	for i, t := range terms {
+		if !begins(t.MatchExpressions, old[i].MatchExpressions) || !begins(t.MatchFields, old[i].MatchFields) ||
+			empty(old[i]) && !empty(t) {
+			f.Invalid(at.Field("nodeSelectorTerms").Index(i), t, "only additions are allowed (no mutations or deletions)")
+		}
+	}
+}
+
+func empty(t NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
+
+// begins reports whether a list begins with another one.
+func begins(list, start []NodeSelectorRequirement) bool {
+	return len(list) >= len(start) && check.Same(list[:len(start)], start)
 }
 
 // validateEphemeral lets ephemeral containers come, but neither change nor go.
@@ -141,7 +202,7 @@ func validateEphemeral(_ context.Context, obj, old *meta.Object) []meta.Cause {
 	for _, c := range containersOf(old.Map("spec"), "ephemeralContainers") {
 		name, _ := c["name"].(string)
 		if !meta.Equal(now[name], c) {
-			f.Forbidden(check.At("spec", "ephemeralContainers"), "existing ephemeral containers \""+name+"\" may not be removed or changed")
+			f.Forbidden(check.At("spec", "ephemeralContainers"), fmt.Sprintf("existing ephemeral containers %q may not be removed or changed", name))
 		}
 	}
 	return f

@@ -1,11 +1,6 @@
 package core
 
-import (
-	"strings"
-
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
-)
+import "orch.io/controlplane/registry/check"
 
 // running checks what only containers have that keep running: probes and
 // lifecycle.
@@ -81,10 +76,10 @@ func (r *podRules) handler(at *check.Path, h handler) {
 		r.httpGet(at.Field("httpGet"), h.http)
 	}
 	if h.tcp != nil && first("tcpSocket") {
-		r.port(at.Field("tcpSocket").Field("port"), h.tcp.Port)
+		r.PortOrName(at.Field("tcpSocket").Field("port"), h.tcp.Port)
 	}
 	if h.grpc != nil && first("grpc") {
-		r.portNumber(at.Field("grpc").Field("port"), int64(h.grpc.Port))
+		r.Port(at.Field("grpc").Field("port"), int64(h.grpc.Port))
 	}
 	if h.sleep != nil && first("sleep") {
 		most := int64(0)
@@ -101,23 +96,10 @@ func (r *podRules) handler(at *check.Path, h handler) {
 }
 
 func (r *podRules) httpGet(at *check.Path, h *HTTPGetAction) {
-	if h.Path == "" {
-		r.Required(at.Field("path"), "")
-	}
-	r.port(at.Field("port"), h.Port)
+	r.Needs(at, "path", h.Path)
+	r.PortOrName(at.Field("port"), h.Port)
 	r.OneOf(at.Field("scheme"), h.Scheme, "HTTP", "HTTPS")
 	for _, header := range h.HTTPHeaders {
-		if header.Name == "" || strings.ContainsFunc(header.Name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }) {
-			r.Invalid(at.Field("httpHeaders"), header.Name, "a valid HTTP header must consist of token characters")
-		}
+		r.Format(at.Field("httpHeaders"), header.Name, check.HeaderName(header.Name))
 	}
-}
-
-// port checks a port that is given by number or by name.
-func (r *podRules) port(at *check.Path, v meta.IntOrString) {
-	if v.IsString {
-		r.Format(at, v.Text, check.PortName(v.Text))
-		return
-	}
-	r.portNumber(at, int64(v.Int))
 }

@@ -2,13 +2,14 @@ package core
 
 import (
 	"math"
+	"strings"
 
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
 )
 
 func (r *podRules) podSecurity(at *check.Path) {
 	s := r.spec.SecurityContext
-	at = at.Field("securityContext")
 	if s == nil {
 		return
 	}
@@ -18,24 +19,16 @@ func (r *podRules) podSecurity(at *check.Path) {
 	for i, g := range s.SupplementalGroups {
 		r.id(at.Field("supplementalGroups").Index(i), &g)
 	}
-	r.optional(at.Field("supplementalGroupsPolicy"), s.SupplementalGroupsPolicy, "Merge", "Strict")
-	seen := map[string]bool{}
-	for i, c := range s.Sysctls {
-		p := at.Field("sysctls").Index(i)
-		switch {
-		case c.Name == "":
-			r.Required(p.Field("name"), "")
-		case len(c.Name) > 253:
-			r.Invalid(p.Field("name"), c.Name, "must have at most 253 characters")
-		case seen[c.Name]:
-			r.Duplicate(p.Field("name"), c.Name)
-		}
-		seen[c.Name] = true
+	if is(r.spec.ShareProcessNamespace) && r.spec.HostPID {
+		r.Invalid(at.Field("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
 	}
-	r.optional(at.Field("fsGroupChangePolicy"), s.FSGroupChangePolicy, "Always", "OnRootMismatch")
-	r.optional(at.Field("seLinuxChangePolicy"), s.SELinuxChangePolicy, "MountOption", "Recursive")
-	r.profiles(at, s.SeccompProfile, s.AppArmorProfile)
+	r.sysctls(at.Field("sysctls"), s.Sysctls)
+	r.OptionalOneOf(at.Field("fsGroupChangePolicy"), s.FSGroupChangePolicy, "Always", "OnRootMismatch")
+	r.seccomp(at.Field("seccompProfile"), s.SeccompProfile)
 	r.windows(at.Field("windowsOptions"), s.WindowsOptions)
+	r.appArmor(at.Field("appArmorProfile"), s.AppArmorProfile)
+	r.OptionalOneOf(at.Field("supplementalGroupsPolicy"), s.SupplementalGroupsPolicy, "Merge", "Strict")
+	r.OptionalOneOf(at.Field("seLinuxChangePolicy"), s.SELinuxChangePolicy, "MountOption", "Recursive")
 }
 
 func (r *podRules) security(at *check.Path, s *SecurityContext) {
@@ -44,10 +37,13 @@ func (r *podRules) security(at *check.Path, s *SecurityContext) {
 	}
 	r.id(at.Field("runAsUser"), s.RunAsUser)
 	r.id(at.Field("runAsGroup"), s.RunAsGroup)
-	r.optional(at.Field("procMount"), s.ProcMount, "Default", "Unmasked")
-	r.profiles(at, s.SeccompProfile, s.AppArmorProfile)
-	if a := s.AllowPrivilegeEscalation; a != nil && !*a {
-		if s.Privileged != nil && *s.Privileged {
+	r.OptionalOneOf(at.Field("procMount"), s.ProcMount, "Default", "Unmasked")
+	if p := s.ProcMount; p != nil && *p == "Unmasked" && !isNot(r.spec.HostUsers) {
+		r.Invalid(at.Field("procMount"), *p, "`hostUsers` must be false to use `Unmasked`")
+	}
+	r.seccomp(at.Field("seccompProfile"), s.SeccompProfile)
+	if isNot(s.AllowPrivilegeEscalation) {
+		if is(s.Privileged) {
 			r.Invalid(at, s, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
 		}
 		if s.Capabilities != nil {
@@ -59,7 +55,12 @@ func (r *podRules) security(at *check.Path, s *SecurityContext) {
 		}
 	}
 	r.windows(at.Field("windowsOptions"), s.WindowsOptions)
+	r.appArmor(at.Field("appArmorProfile"), s.AppArmorProfile)
 }
+
+// is and isNot say whether a flag is set, and what to.
+func is(flag *bool) bool    { return flag != nil && *flag }
+func isNot(flag *bool) bool { return flag != nil && !*flag }
 
 // id checks a user or group number.
 func (r *podRules) id(at *check.Path, id *int64) {
@@ -68,26 +69,83 @@ func (r *podRules) id(at *check.Path, id *int64) {
 	}
 }
 
-func (r *podRules) profiles(at *check.Path, seccomp *SeccompProfile, armor *AppArmorProfile) {
-	if seccomp != nil {
-		r.profile(at.Field("seccompProfile"), seccomp.Type, seccomp.LocalhostProfile)
-		if l := seccomp.LocalhostProfile; l != nil {
-			r.relative(at.Field("seccompProfile").Field("localhostProfile"), *l)
+// sysctls checks kernel parameters: those of a namespace that the pod shares
+// with the node are not its own to set.
+func (r *podRules) sysctls(at *check.Path, list []Sysctl) {
+	seen := map[string]bool{}
+	for i, c := range list {
+		p := at.Index(i).Field("name")
+		faults := check.SysctlName(c.Name)
+		switch {
+		case c.Name == "":
+			r.Required(p, "")
+		case len(faults) > 0:
+			r.Format(p, c.Name, faults)
+		case seen[c.Name]:
+			r.Duplicate(p, c.Name)
 		}
-	}
-	if armor != nil {
-		r.profile(at.Field("appArmorProfile"), armor.Type, armor.LocalhostProfile)
+		seen[c.Name] = true
+		name := strings.ReplaceAll(c.Name, "/", ".")
+		switch {
+		case r.spec.HostNetwork && strings.HasPrefix(name, "net."):
+			r.Invalid(p, c.Name, "may not be specified when 'hostNetwork' is true")
+		case r.spec.HostIPC && ipcSysctl(name):
+			r.Invalid(p, c.Name, "may not be specified when 'hostIPC' is true")
+		}
 	}
 }
 
-// profile checks a type and the name of a local profile, which belong together.
-func (r *podRules) profile(at *check.Path, kind string, local *string) {
-	r.RequiredOneOf(at.Field("type"), kind, "Localhost", "RuntimeDefault", "Unconfined")
+func ipcSysctl(name string) bool {
+	for _, prefix := range []string{"kernel.sem", "kernel.shm", "kernel.msg", "fs.mqueue."} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// The types of seccomp and AppArmor profiles.
+const (
+	localProfile   = "Localhost"
+	runtimeProfile = "RuntimeDefault"
+	noProfile      = "Unconfined"
+)
+
+func (r *podRules) seccomp(at *check.Path, s *SeccompProfile) {
+	if s == nil {
+		return
+	}
+	r.RequiredOneOf(at.Field("type"), s.Type, localProfile, runtimeProfile, noProfile)
+	local := at.Field("localhostProfile")
 	switch {
-	case kind == "Localhost" && (local == nil || *local == ""):
-		r.Required(at.Field("localhostProfile"), "must be set when the type is Localhost")
-	case kind != "Localhost" && local != nil:
-		r.Invalid(at.Field("localhostProfile"), *local, "can only be set when the type is Localhost")
+	case s.Type == localProfile && s.LocalhostProfile == nil:
+		r.Required(local, "must be set when seccomp type is Localhost")
+	case s.Type == localProfile:
+		r.relative(local, *s.LocalhostProfile)
+	case s.LocalhostProfile != nil:
+		r.Invalid(local, s, "can only be set when seccomp type is Localhost")
+	}
+}
+
+func (r *podRules) appArmor(at *check.Path, a *AppArmorProfile) {
+	if a == nil {
+		return
+	}
+	r.RequiredOneOf(at.Field("type"), a.Type, localProfile, runtimeProfile, noProfile)
+	const maxPath = 4095
+	local, name := at.Field("localhostProfile"), a.LocalhostProfile
+	switch {
+	case a.Type == localProfile && (name == nil || *name == ""):
+		r.Required(local, "must be set when AppArmor type is Localhost")
+	case a.Type == localProfile:
+		if strings.TrimSpace(*name) != *name {
+			r.Invalid(local, *name, "must not be padded with whitespace")
+		}
+		if len(*name) > maxPath {
+			r.TooLong(local, maxPath)
+		}
+	case (a.Type == runtimeProfile || a.Type == noProfile) && name != nil:
+		r.Invalid(local, *name, "can only be set when AppArmor type is Localhost")
 	}
 }
 
@@ -95,10 +153,128 @@ func (r *podRules) windows(at *check.Path, w *WindowsSecurityContextOptions) {
 	if w == nil {
 		return
 	}
-	if w.RunAsUserName != nil && *w.RunAsUserName == "" {
-		r.Invalid(at.Field("runAsUserName"), "", "runAsUserName cannot be an empty string")
+	const maxSpec = 64 << 10
+	if n := w.GMSACredentialSpecName; n != nil {
+		r.Format(at.Field("gmsaCredentialSpecName"), *n, meta.CheckDNSSubdomain(*n))
 	}
-	if w.HostProcess != nil && *w.HostProcess && !r.spec.HostNetwork {
-		r.Invalid(at.Field("hostProcess"), true, "hostNetwork must be true if pod contains any hostProcess containers")
+	if s := w.GMSACredentialSpec; s != nil && (*s == "" || len(*s) > maxSpec) {
+		r.Invalid(at.Field("gmsaCredentialSpec"), "", "must not be empty, nor have more than 64 KiB")
 	}
+	if n := w.RunAsUserName; n != nil {
+		r.windowsUser(at.Field("runAsUserName"), *n)
+	}
+}
+
+// windowsUser checks a user, with or without a domain before it.
+func (r *podRules) windowsUser(at *check.Path, name string) {
+	const maxDomain, maxUser = 256, 104
+	domain, user, ok := strings.Cut(name, `\`)
+	if !ok {
+		domain, user = "", name
+	}
+	switch {
+	case name == "":
+		r.Invalid(at, name, "runAsUserName cannot be an empty string")
+	case strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		r.Invalid(at, name, "runAsUserName cannot contain control characters")
+	case strings.Contains(user, `\`):
+		r.Invalid(at, name, "runAsUserName cannot contain more than one backslash")
+	case ok && (domain == "" || len(domain) > maxDomain):
+		r.Invalid(at, name, "runAsUserName's Domain length must be under 256 characters and not empty")
+	case user == "" || len(user) > maxUser || strings.ContainsAny(user, `"/[]:;|=,+*?<>@`) || strings.Trim(user, ". ") == "":
+		r.Invalid(at, name, "runAsUserName's User must have at most 104 characters, not only dots and spaces, and none of \"/\\:;|=,+*?<>@[]")
+	}
+}
+
+// hostProcesses checks that of a pod on Windows all containers are processes of
+// the node, or none.
+func (r *podRules) hostProcesses(at *check.Path) {
+	var whole *bool
+	if s := r.spec.SecurityContext; s != nil && s.WindowsOptions != nil {
+		whole = s.WindowsOptions.HostProcess
+	}
+	all, host := 0, 0
+	r.eachContainer(at, func(p *check.Path, c *Container) {
+		all++
+		own := whole
+		if s := c.SecurityContext; s != nil && s.WindowsOptions != nil && s.WindowsOptions.HostProcess != nil {
+			own = s.WindowsOptions.HostProcess
+			if whole != nil && *whole != *own {
+				r.Invalid(p.Field("securityContext").Field("windowsOptions").Field("hostProcess"), *own, "must equal the pod's")
+			}
+		}
+		if is(own) {
+			host++
+		}
+	})
+	if host == 0 {
+		return
+	}
+	if host != all {
+		r.Invalid(at, "", "If pod contains any hostProcess containers then all containers must be HostProcess containers")
+	}
+	if !r.spec.HostNetwork {
+		r.Invalid(at.Field("hostNetwork"), false, "hostNetwork must be true if pod contains any hostProcess containers")
+	}
+}
+
+// hostUsers checks that a pod with users of its own has namespaces of its own.
+// Two of the causes spell the field with a capital, as clients know them.
+func (r *podRules) hostUsers(at *check.Path) {
+	if isNot(r.spec.HostUsers) {
+		r.absent(at, "when `hostUsers` is false", []setField{
+			{"hostNetwork", r.spec.HostNetwork}, {"HostPID", r.spec.HostPID}, {"HostIPC", r.spec.HostIPC},
+		})
+	}
+}
+
+// system checks that a pod asks for nothing that its operating system has not.
+func (r *podRules) system(at *check.Path) {
+	if r.spec.OS == nil {
+		return
+	}
+	s := r.spec.SecurityContext
+	switch name := r.spec.OS.Name; name {
+	case "linux":
+		const never = "windows options cannot be set for a linux pod"
+		r.absent(at.Field("securityContext"), never, []setField{{"windowsOptions", s != nil && s.WindowsOptions != nil}})
+		r.eachContainer(at, func(p *check.Path, c *Container) {
+			s := c.SecurityContext
+			r.absent(p.Field("securityContext"), never, []setField{{"windowsOptions", s != nil && s.WindowsOptions != nil}})
+		})
+	case "windows":
+		r.onWindows(at, s)
+	default:
+		r.RequiredOneOf(at.Field("os").Field("name"), name, "linux", "windows")
+	}
+}
+
+func (r *podRules) onWindows(at *check.Path, s *PodSecurityContext) {
+	const never = "cannot be set for a windows pod"
+	if s == nil {
+		s = &PodSecurityContext{}
+	}
+	security := at.Field("securityContext")
+	r.absent(security, never, []setField{{"appArmorProfile", s.AppArmorProfile != nil}, {"seLinuxOptions", s.SELinuxOptions != nil}})
+	r.absent(at, never, []setField{{"hostUsers", r.spec.HostUsers != nil}, {"hostPID", r.spec.HostPID}, {"hostIPC", r.spec.HostIPC}})
+	r.absent(security, never, []setField{
+		{"seccompProfile", s.SeccompProfile != nil}, {"fsGroup", s.FSGroup != nil},
+		{"fsGroupChangePolicy", s.FSGroupChangePolicy != nil}, {"sysctls", len(s.Sysctls) > 0},
+	})
+	r.absent(at, never, []setField{{"shareProcessNamespace", r.spec.ShareProcessNamespace != nil}})
+	r.absent(security, never, []setField{
+		{"runAsUser", s.RunAsUser != nil}, {"runAsGroup", s.RunAsGroup != nil}, {"supplementalGroups", s.SupplementalGroups != nil},
+		{"supplementalGroupsPolicy", s.SupplementalGroupsPolicy != nil}, {"seLinuxChangePolicy", s.SELinuxChangePolicy != nil},
+	})
+	r.eachContainer(at, func(p *check.Path, c *Container) {
+		if s := c.SecurityContext; s != nil {
+			r.absent(p.Field("securityContext"), never, []setField{
+				{"appArmorProfile", s.AppArmorProfile != nil}, {"seLinuxOptions", s.SELinuxOptions != nil},
+				{"seccompProfile", s.SeccompProfile != nil}, {"capabilities", s.Capabilities != nil},
+				{"readOnlyRootFilesystem", s.ReadOnlyRootFilesystem != nil}, {"privileged", s.Privileged != nil},
+				{"allowPrivilegeEscalation", s.AllowPrivilegeEscalation != nil}, {"procMount", s.ProcMount != nil},
+				{"runAsUser", s.RunAsUser != nil}, {"runAsGroup", s.RunAsGroup != nil},
+			})
+		}
+	})
 }

@@ -1,7 +1,7 @@
 package core
 
 import (
-	"context"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -196,6 +196,7 @@ func services() *registry.Kind {
 			Name:         meta.NameChecker(meta.CheckDNS1035Label),
 			Default:      defaultService,
 			Prepare:      prepareService,
+			Pool:         ServiceNetwork{}.Pool(),
 			Fields:       []registry.SelectableField{{Name: "spec.clusterIP"}, {Name: "spec.type"}},
 		},
 	})
@@ -205,10 +206,10 @@ func serviceColumns() []registry.Column {
 	return []registry.Column{
 		registry.Text("Type", "How the service is reached.", "spec", "type"),
 		{Name: "Cluster-IP", Type: "string", Doc: "The address in the cluster.", Cell: func(o *meta.Object) any {
-			if ip := o.String("spec", "clusterIP"); ip != "" {
-				return ip
+			if ips := o.Strings("spec", "clusterIPs"); len(ips) > 0 {
+				return ips[0]
 			}
-			return "<none>"
+			return none
 		}},
 		{Name: "External-IP", Type: "string", Doc: "Where the service is reached from outside.", Cell: externalAddress},
 		{Name: "Port(s)", Type: "string", Doc: "The ports of the service.", Cell: servicePorts},
@@ -220,35 +221,32 @@ func serviceColumns() []registry.Column {
 }
 
 func externalAddress(o *meta.Object) any {
-	out := o.Strings("spec", "externalIPs")
+	var out []string
+	none := none
 	switch o.String("spec", "type") {
 	case ExternalNameType:
 		return o.String("spec", "externalName")
 	case LoadBalancerType:
 		for _, v := range o.List("status", "loadBalancer", "ingress") {
 			m, _ := v.(map[string]any)
-			for _, field := range []string{"ip", "hostname"} {
-				if s, _ := m[field].(string); s != "" {
-					out = append(out, s)
-					break
-				}
-			}
+			ip, _ := m["ip"].(string)
+			name, _ := m["hostname"].(string)
+			out = append(out, cmp.Or(ip, name))
 		}
-		if len(out) == 0 {
-			return "<pending>"
-		}
+		slices.Sort(out)
+		out = slices.Compact(slices.DeleteFunc(out, func(s string) bool { return s == "" }))
+		none = "<pending>"
 	}
+	out = append(out, o.Strings("spec", "externalIPs")...)
 	if len(out) == 0 {
-		return "<none>"
+		return none
 	}
 	return strings.Join(out, ",")
 }
 
 func servicePorts(o *meta.Object) any {
 	var out []string
-	for _, v := range o.List("spec", "ports") {
-		m, _ := v.(map[string]any)
-		p := meta.NewObject(m)
+	for _, p := range portsOf(o) {
 		text := strconv.FormatInt(p.Int("port"), 10)
 		if n := p.Int("nodePort"); n > 0 {
 			text += ":" + strconv.FormatInt(n, 10)
@@ -256,84 +254,77 @@ func servicePorts(o *meta.Object) any {
 		out = append(out, text+"/"+p.String("protocol"))
 	}
 	if len(out) == 0 {
-		return "<none>"
+		return none
 	}
 	return strings.Join(out, ",")
 }
 
-// defaultService fills in what the schema's defaults cannot say.
-func defaultService(obj *meta.Object) {
-	kind := obj.String("spec", "type")
-	if obj.String("spec", "sessionAffinity") == "ClientIP" && obj.Int("spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds") == 0 {
-		obj.Set(int64(10800), "spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds")
-	}
-	for _, v := range obj.List("spec", "ports") {
-		if p, ok := v.(map[string]any); ok && unsetPort(p["targetPort"]) {
-			p["targetPort"] = meta.NewObject(p).Int("port")
+// portsOf returns the ports of a service.
+func portsOf(o *meta.Object) []*meta.Object {
+	var out []*meta.Object
+	for _, v := range o.List("spec", "ports") {
+		if m, ok := v.(map[string]any); ok {
+			out = append(out, meta.NewObject(m))
 		}
 	}
-	external := kind == NodePortType || kind == LoadBalancerType || kind == ClusterIPType && len(obj.List("spec", "externalIPs")) > 0
-	if external {
+	return out
+}
+
+// defaultService fills in what the schema's defaults cannot say.
+func defaultService(obj *meta.Object) {
+	switch obj.String("spec", "sessionAffinity") {
+	case "None":
+		obj.Delete("spec", "sessionAffinityConfig")
+	case "ClientIP":
+		if v, ok := obj.Get("spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"); !ok || v == nil {
+			obj.Set(map[string]any{"clientIP": map[string]any{"timeoutSeconds": int64(10800)}}, "spec", "sessionAffinityConfig")
+		}
+	}
+	for _, p := range portsOf(obj) {
+		if v, _ := p.Get("targetPort"); v == nil || v == "" || meta.Equal(v, int64(0)) {
+			p.Set(p.Int("port"), "targetPort")
+		}
+	}
+	if outside(obj) {
 		fill(obj, "Cluster", "spec", "externalTrafficPolicy")
 	}
-	if external || kind == ClusterIPType {
-		fill(obj, "Cluster", "spec", "internalTrafficPolicy")
-	}
-	if kind == LoadBalancerType {
+	switch obj.String("spec", "type") {
+	case LoadBalancerType:
 		fill(obj, true, "spec", "allocateLoadBalancerNodePorts")
+		for _, v := range obj.List("status", "loadBalancer", "ingress") {
+			if m, ok := v.(map[string]any); ok && m["ip"] != nil && m["ip"] != "" {
+				fill(meta.NewObject(m), "VIP", "ipMode")
+			}
+		}
+		fallthrough
+	case ClusterIPType, NodePortType:
+		fill(obj, "Cluster", "spec", "internalTrafficPolicy")
 	}
 }
 
-func unsetPort(v any) bool { return v == nil || v == "" || meta.Equal(v, int64(0)) }
-
 // fill sets a field that has no value.
 func fill(obj *meta.Object, value any, path ...string) {
-	if v, ok := obj.Get(path...); !ok || v == "" {
+	if v, ok := obj.Get(path...); !ok || v == nil || v == "" {
 		obj.Set(value, path...)
 	}
 }
 
-// prepareService keeps the two forms of the address in step and says of which
-// family it is.
-func prepareService(_ context.Context, obj, old *meta.Object) {
-	ip, ips := obj.String("spec", "clusterIP"), obj.Strings("spec", "clusterIPs")
-	if old != nil {
-		before, list := old.String("spec", "clusterIP"), old.Strings("spec", "clusterIPs")
-		kept := obj.String("spec", "type") != ExternalNameType && old.String("spec", "type") != ExternalNameType
-		switch {
-		case kept && ip == "" && len(ips) == 0:
-			ip, ips = before, list
-		case ip != before && slices.Equal(ips, list):
-			ips = nil
-		}
-	}
-	switch {
-	case ip == "" && len(ips) > 0:
-		ip = ips[0]
-	case ip != "" && len(ips) == 0:
-		ips = []string{ip}
-	}
-	if ip == "" {
-		return
-	}
-	obj.Set(ip, "spec", "clusterIP")
-	list := make([]any, len(ips))
-	for i, s := range ips {
-		list[i] = s
-	}
-	obj.Set(list, "spec", "clusterIPs")
-	if obj.String("spec", "type") == ExternalNameType {
-		return
-	}
-	fill(obj, "SingleStack", "spec", "ipFamilyPolicy")
-	if len(obj.List("spec", "ipFamilies")) == 0 {
-		obj.Set([]any{family(ip)}, "spec", "ipFamilies")
-	}
+// outside reports whether a service is reached from outside the cluster.
+func outside(o *meta.Object) bool {
+	return onNodes(o) || o.String("spec", "type") == ClusterIPType && len(o.List("spec", "externalIPs")) > 0
 }
 
-func family(ip string) string {
-	if strings.Contains(ip, ":") {
-		return "IPv6"
-	}
-	return "IPv4"
+// addressed, onNodes and healthChecked report which addresses and ports a
+// service has for its type.
+func addressed(o *meta.Object) bool {
+	return onNodes(o) || o.String("spec", "type") == ClusterIPType
+}
+
+func onNodes(o *meta.Object) bool {
+	t := o.String("spec", "type")
+	return t == NodePortType || t == LoadBalancerType
+}
+
+func healthChecked(o *meta.Object) bool {
+	return o.String("spec", "type") == LoadBalancerType && o.String("spec", "externalTrafficPolicy") == "Local"
 }

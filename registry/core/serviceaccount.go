@@ -1,6 +1,9 @@
 package core
 
 import (
+	"context"
+	"maps"
+
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
@@ -36,6 +39,16 @@ func serviceAccounts() *registry.Kind {
 			}},
 			registry.Age(),
 		},
-		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true},
+		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, Prepare: onlyNames},
 	})
+}
+
+// onlyNames leaves of the secrets of an account no more than their names: they
+// are in its namespace.
+func onlyNames(_ context.Context, obj, _ *meta.Object) {
+	for _, v := range obj.List("secrets") {
+		if m, ok := v.(map[string]any); ok {
+			maps.DeleteFunc(m, func(field string, _ any) bool { return field != "name" })
+		}
+	}
 }

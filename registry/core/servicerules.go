@@ -3,197 +3,274 @@ package core
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 )
 
-func validateService(_ context.Context, old, new *Service) []meta.Cause {
+func validateService(ctx context.Context, old, new *Service) []meta.Cause {
 	var f check.Faults
 	at, s := check.At("spec"), &new.Spec
-	s.ports(&f, at)
-	f.Labels(at.Field("selector"), s.Selector)
-	if s.SessionAffinity == "" {
-		f.Required(at.Field("sessionAffinity"), "")
-	} else {
-		f.OneOf(at.Field("sessionAffinity"), s.SessionAffinity, "ClientIP", "None")
+	if registry.Endpoint(ctx) == "status" {
+		new.Status.LoadBalancer.check(&f, check.At("status", "loadBalancer"), s.Type)
+		return f
 	}
-	s.affinity(&f, at.Field("sessionAffinityConfig"))
-	f.RequiredOneOf(at.Field("type"), s.Type, ClusterIPType, ExternalNameType, LoadBalancerType, NodePortType)
-	s.addresses(&f, at)
-	s.policies(&f, at)
 	if old != nil {
 		s.changes(&f, at, &old.Spec)
 	}
-	for i, in := range new.Status.LoadBalancer.Ingress {
-		p := check.At("status", "loadBalancer", "ingress").Index(i)
-		if in.IP != "" && parseIP(in.IP) != nil {
-			f.Invalid(p.Field("ip"), in.IP, "must be a valid IP address")
-		}
-		if in.Hostname != "" {
-			f.Format(p.Field("hostname"), in.Hostname, meta.CheckDNSSubdomain(in.Hostname))
-		}
-	}
-	return f
-}
-
-func (s *ServiceSpec) headless() bool { return s.ClusterIP == noAddress }
-
-func (s *ServiceSpec) ports(f *check.Faults, at *check.Path) {
 	if len(s.Ports) == 0 && !s.headless() && s.Type != ExternalNameType {
 		f.Required(at.Field("ports"), "")
 	}
-	if s.Type == LoadBalancerType && s.headless() {
-		f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIP, "may not be set to 'None' for LoadBalancer services")
-	}
-	if s.Type == ExternalNameType {
-		if len(s.ClusterIPs) > 0 {
-			f.Forbidden(at.Field("clusterIPs"), "may not be set when `type` is 'ExternalName'")
-		}
-		if s.ExternalName == "" {
-			f.Required(at.Field("externalName"), "")
-		} else {
-			name := strings.TrimSuffix(s.ExternalName, ".")
-			f.Format(at.Field("externalName"), s.ExternalName, meta.CheckDNSSubdomain(name))
-		}
-	}
-	type number struct {
-		port     int32
-		protocol string
-	}
-	names, numbers, nodePorts := map[string]bool{}, map[number]bool{}, map[number]bool{}
+	s.typeFaults(&f, at)
+	names := map[string]bool{}
 	for i := range s.Ports {
-		p, where := &s.Ports[i], at.Field("ports").Index(i)
-		p.check(f, where, len(s.Ports) > 1, names, s.headless())
-		if n := (number{p.Port, p.Protocol}); numbers[n] {
-			f.Duplicate(where, map[string]any{"port": p.Port, "protocol": p.Protocol})
-		} else {
-			numbers[n] = true
+		s.Ports[i].check(&f, at.Field("ports").Index(i), len(s.Ports) > 1, names)
+	}
+	f.Labels(at.Field("selector"), s.Selector)
+	f.RequiredOneOf(at.Field("sessionAffinity"), s.SessionAffinity, "ClientIP", "None")
+	s.affinity(&f, at.Field("sessionAffinityConfig"))
+	s.addresses(&f, at)
+	for i, ip := range s.ExternalIPs {
+		if a, err := netip.ParseAddr(ip); err != nil || a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() {
+			f.Invalid(at.Field("externalIPs").Index(i), ip, "must be a valid IP address that is not special")
 		}
-		if p.NodePort == 0 {
-			continue
+	}
+	f.RequiredOneOf(at.Field("type"), s.Type, ClusterIPType, ExternalNameType, LoadBalancerType, NodePortType)
+	s.portNumbers(&f, at.Field("ports"))
+	s.balancer(&f, at)
+	s.policies(&f, at)
+	return f
+}
+
+func (s *ServiceSpec) headless() bool { return len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == noAddress }
+
+// typeFaults checks what goes with the type.
+func (s *ServiceSpec) typeFaults(f *check.Faults, at *check.Path) {
+	switch s.Type {
+	case LoadBalancerType, NodePortType:
+		if s.headless() {
+			f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIP, "may not be set to 'None' for "+s.Type+" services")
 		}
-		if s.Type == ClusterIPType {
-			f.Forbidden(where.Field("nodePort"), "may not be used when `type` is 'ClusterIP'")
+	case ExternalNameType:
+		const never = "may not be set for ExternalName services"
+		if len(s.ClusterIPs) > 0 {
+			f.Forbidden(at.Field("clusterIPs"), never)
 		}
-		if n := (number{p.NodePort, p.Protocol}); nodePorts[n] {
-			f.Duplicate(where.Field("nodePort"), p.NodePort)
-		} else {
-			nodePorts[n] = true
+		if len(s.IPFamilies) > 0 {
+			f.Forbidden(at.Field("ipFamilies"), never)
 		}
+		if s.IPFamilyPolicy != nil {
+			f.Forbidden(at.Field("ipFamilyPolicy"), never)
+		}
+		name := strings.TrimSuffix(s.ExternalName, ".")
+		f.Needs(at, "externalName", name)
+		f.Subdomain(at.Field("externalName"), name)
 	}
 }
 
-func (p *ServicePort) check(f *check.Faults, at *check.Path, several bool, names map[string]bool, headless bool) {
-	switch {
-	case p.Name == "" && several:
-		f.Required(at.Field("name"), "")
-	case p.Name != "":
-		f.Format(at.Field("name"), p.Name, meta.CheckDNSLabel(p.Name))
-		if names[p.Name] {
-			f.Duplicate(at.Field("name"), p.Name)
-		}
-		names[p.Name] = true
+func (p *ServicePort) check(f *check.Faults, at *check.Path, several bool, names map[string]bool) {
+	if several || p.Name != "" {
+		f.Label(at.Field("name"), p.Name)
 	}
-	f.Range(at.Field("port"), int64(p.Port), 1, 65535)
+	if p.Name != "" && names[p.Name] {
+		f.Duplicate(at.Field("name"), p.Name)
+	}
+	names[p.Name] = true
+	f.Port(at.Field("port"), int64(p.Port))
 	f.RequiredOneOf(at.Field("protocol"), p.Protocol, "SCTP", "TCP", "UDP")
-	if p.TargetPort.IsString {
-		f.Format(at.Field("targetPort"), p.TargetPort.Text, check.PortName(p.TargetPort.Text))
-	} else {
-		f.Range(at.Field("targetPort"), int64(p.TargetPort.Int), 1, 65535)
-	}
+	f.PortOrName(at.Field("targetPort"), p.TargetPort)
 	if p.AppProtocol != nil {
 		f.Format(at.Field("appProtocol"), *p.AppProtocol, meta.CheckQualifiedName(*p.AppProtocol))
 	}
 }
 
+// portNumbers checks that no port stands twice, here and on the nodes.
+func (s *ServiceSpec) portNumbers(f *check.Faults, at *check.Path) {
+	type number struct {
+		port     int32
+		protocol string
+	}
+	if s.Type == ClusterIPType {
+		for i, p := range s.Ports {
+			if p.NodePort != 0 {
+				f.Forbidden(at.Index(i).Field("nodePort"), "may not be used when `type` is 'ClusterIP'")
+			}
+		}
+	}
+	seen := map[number]bool{}
+	for i, p := range s.Ports {
+		if n := (number{p.NodePort, p.Protocol}); p.NodePort != 0 && seen[n] {
+			f.Duplicate(at.Index(i).Field("nodePort"), p.NodePort)
+		} else {
+			seen[n] = true
+		}
+	}
+	clear(seen)
+	for i, p := range s.Ports {
+		if n := (number{p.Port, p.Protocol}); seen[n] {
+			f.Duplicate(at.Index(i), map[string]any{"port": p.Port, "protocol": p.Protocol})
+		} else {
+			seen[n] = true
+		}
+	}
+}
+
 func (s *ServiceSpec) affinity(f *check.Faults, at *check.Path) {
+	const longest = 86400
 	switch c := s.SessionAffinityConfig; {
 	case s.SessionAffinity == "None" && c != nil:
 		f.Forbidden(at, "must not be set when session affinity is None")
 	case s.SessionAffinity != "ClientIP":
 	case c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil:
 		f.Required(at, "when session affinity type is ClientIP")
-	case *c.ClientIP.TimeoutSeconds <= 0 || *c.ClientIP.TimeoutSeconds > 86400:
+	case *c.ClientIP.TimeoutSeconds <= 0 || *c.ClientIP.TimeoutSeconds > longest:
 		f.Invalid(at.Field("clientIP").Field("timeoutSeconds"), *c.ClientIP.TimeoutSeconds, "must be greater than 0 and less than 86400")
 	}
 }
 
+// addresses checks the addresses and their families against each other.
 func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
-	if s.Type != ExternalNameType {
-		if len(s.ClusterIPs) > 0 && s.ClusterIP != s.ClusterIPs[0] {
-			f.Invalid(at.Field("clusterIPs"), s.ClusterIPs, "first value must match `clusterIP`")
-		}
-		for i, ip := range s.ClusterIPs {
-			p := at.Field("clusterIPs").Index(i)
-			switch {
-			case ip == noAddress && i > 0:
-				f.Invalid(p, ip, "'None' must be the first and only value")
-			case ip != noAddress && parseIP(ip) != nil:
-				f.Invalid(p, ip, "must be a valid IP address")
-			}
-		}
-		if len(s.ClusterIPs) > 2 {
-			f.Invalid(at.Field("clusterIPs"), s.ClusterIPs, "may only hold up to 2 values")
-		}
+	if s.Type == ExternalNameType {
+		return
 	}
-	for i, ip := range s.ExternalIPs {
-		if a, err := netip.ParseAddr(ip); err != nil || a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() {
-			f.Invalid(at.Field("externalIPs").Index(i), ip, "must be a valid IP address that is not special")
-		}
-	}
-	for i, r := range s.LoadBalancerSourceRanges {
-		p := at.Field("loadBalancerSourceRanges")
-		if s.Type != LoadBalancerType {
-			f.Forbidden(p, "may only be used when `type` is 'LoadBalancer'")
-			break
-		}
-		if _, err := netip.ParsePrefix(strings.TrimSpace(r)); err != nil {
-			f.Invalid(p.Index(i), r, "must be a valid CIDR value")
-		}
+	list := at.Field("clusterIPs")
+	switch {
+	case s.ClusterIP == "" && len(s.ClusterIPs) > 0:
+		f.Invalid(list, s.ClusterIPs, "must be empty when `clusterIP` is not specified")
+	case s.ClusterIP != "" && len(s.ClusterIPs) == 0:
+		f.Required(list, "")
+	case s.ClusterIP != "" && s.ClusterIP != s.ClusterIPs[0]:
+		f.Invalid(list, s.ClusterIPs, "first value must match `clusterIP`")
 	}
 	for i, family := range s.IPFamilies {
-		f.OneOf(at.Field("ipFamilies").Index(i), family, "IPv4", "IPv6")
+		f.OneOf(at.Field("ipFamilies").Index(i), family, familyIPv4, familyIPv6)
+		if slices.Contains(s.IPFamilies[:i], family) {
+			f.Duplicate(at.Field("ipFamilies").Index(i), family)
+		}
 	}
-	if s.IPFamilyPolicy != nil {
-		f.OneOf(at.Field("ipFamilyPolicy"), *s.IPFamilyPolicy, "SingleStack", "PreferDualStack", "RequireDualStack")
+	f.OptionalOneOf(at.Field("ipFamilyPolicy"), s.IPFamilyPolicy, singleStack, "PreferDualStack", bothStacks)
+	broken := false
+	for i, ip := range s.ClusterIPs {
+		switch {
+		case ip == noAddress && i == 0 && len(s.ClusterIPs) > 1:
+			f.Invalid(list, s.ClusterIPs, "'None' must be the first and only value")
+			broken = true
+		case ip == noAddress && i == 0:
+		case !check.IsIP(ip):
+			f.Invalid(list.Index(i), ip, "must be a valid IP address")
+			broken = true
+		}
+	}
+	if len(s.ClusterIPs) > 2 {
+		f.Invalid(list, s.ClusterIPs, "may only hold up to 2 values")
+	}
+	if broken {
+		return
+	}
+	if len(s.ClusterIPs) > 1 && !check.DualStack(s.ClusterIPs) {
+		f.Invalid(list, s.ClusterIPs, "may specify no more than one IP for each IP family")
+	}
+	for i, ip := range s.ClusterIPs {
+		if !s.headless() && i < len(s.IPFamilies) && s.IPFamilies[i] != family(ip) {
+			f.Invalid(list.Index(i), ip, "expected an "+s.IPFamilies[i]+" value as indicated by `ipFamilies`")
+		}
+	}
+}
+
+// balancer checks what only load balancers have. Clients know one of the fields
+// with a capital.
+func (s *ServiceSpec) balancer(f *check.Faults, at *check.Path) {
+	const only = "may only be used when `type` is 'LoadBalancer'"
+	balanced := s.Type == LoadBalancerType
+	ranges := at.Field("LoadBalancerSourceRanges")
+	if len(s.LoadBalancerSourceRanges) > 0 && !balanced {
+		f.Forbidden(ranges, only)
+	}
+	for i, r := range s.LoadBalancerSourceRanges {
+		if _, err := netip.ParsePrefix(strings.TrimSpace(r)); err != nil {
+			f.Invalid(ranges.Index(i), r, "must be a valid CIDR value")
+		}
+	}
+	if s.AllocateLoadBalancerNodePorts != nil && !balanced {
+		f.Forbidden(at.Field("allocateLoadBalancerNodePorts"), only)
+	}
+	if c := s.LoadBalancerClass; c != nil {
+		if balanced {
+			f.Format(at.Field("loadBalancerClass"), *c, meta.CheckQualifiedName(*c))
+		} else {
+			f.Forbidden(at.Field("loadBalancerClass"), only)
+		}
 	}
 }
 
 func (s *ServiceSpec) policies(f *check.Faults, at *check.Path) {
-	external := s.Type == NodePortType || s.Type == LoadBalancerType || s.Type == ClusterIPType && len(s.ExternalIPs) > 0
-	if p := s.ExternalTrafficPolicy; p != "" {
-		if external {
-			f.OneOf(at.Field("externalTrafficPolicy"), p, "Cluster", "Local")
-		} else {
-			f.Invalid(at.Field("externalTrafficPolicy"), p, "may only be set for externally-accessible services")
-		}
+	onNodes := s.Type == NodePortType || s.Type == LoadBalancerType
+	if onNodes || s.Type == ClusterIPType && len(s.ExternalIPs) > 0 {
+		f.RequiredOneOf(at.Field("externalTrafficPolicy"), s.ExternalTrafficPolicy, "Cluster", "Local")
+	} else if p := s.ExternalTrafficPolicy; p != "" {
+		f.Invalid(at.Field("externalTrafficPolicy"), p, "may only be set for externally-accessible services")
 	}
-	if n := s.HealthCheckNodePort; n != 0 && (s.Type != LoadBalancerType || s.ExternalTrafficPolicy != "Local") {
+	if n := s.HealthCheckNodePort; s.healthChecked() {
+		f.Port(at.Field("healthCheckNodePort"), int64(n))
+	} else if n != 0 {
 		f.Invalid(at.Field("healthCheckNodePort"), n, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
 	}
-	if p := s.InternalTrafficPolicy; p != nil {
-		f.OneOf(at.Field("internalTrafficPolicy"), *p, "Cluster", "Local")
+	if s.InternalTrafficPolicy == nil && (onNodes || s.Type == ClusterIPType) {
+		f.Required(at.Field("internalTrafficPolicy"), "")
 	}
-	if c := s.LoadBalancerClass; c != nil {
-		if s.Type != LoadBalancerType {
-			f.Forbidden(at.Field("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'")
+	f.OptionalOneOf(at.Field("internalTrafficPolicy"), s.InternalTrafficPolicy, "Cluster", "Local")
+	f.OptionalOneOf(at.Field("trafficDistribution"), s.TrafficDistribution, "PreferClose", "PreferSameNode", "PreferSameZone")
+}
+
+func (s *ServiceSpec) healthChecked() bool {
+	return s.Type == LoadBalancerType && s.ExternalTrafficPolicy == "Local"
+}
+
+// changes checks what may not change: the first address and family while the
+// service has one, the class of its load balancer, the port of its health check.
+func (s *ServiceSpec) changes(f *check.Faults, at *check.Path, old *ServiceSpec) {
+	const fixed = "may not change once set"
+	if old.Type != ExternalNameType && s.Type != ExternalNameType {
+		if len(old.ClusterIPs) > 0 && (len(s.ClusterIPs) == 0 || s.ClusterIPs[0] != old.ClusterIPs[0]) {
+			f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIPs, fixed)
 		}
-		f.Format(at.Field("loadBalancerClass"), *c, meta.CheckQualifiedName(*c))
+		if len(old.IPFamilies) > 0 && !s.headless() && (len(s.IPFamilies) == 0 || s.IPFamilies[0] != old.IPFamilies[0]) {
+			f.Invalid(at.Field("ipFamilies").Index(0), s.IPFamilies, fixed)
+		}
 	}
-	if s.AllocateLoadBalancerNodePorts != nil && s.Type != LoadBalancerType {
-		f.Forbidden(at.Field("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'")
+	if old.Type == LoadBalancerType && s.Type == LoadBalancerType && !check.Same(s.LoadBalancerClass, old.LoadBalancerClass) {
+		f.Invalid(at.Field("loadBalancerClass"), s.LoadBalancerClass, fixed)
+	}
+	if s.healthChecked() && old.healthChecked() && s.HealthCheckNodePort != old.HealthCheckNodePort {
+		f.Forbidden(at.Field("healthCheckNodePort"), "field is immutable")
 	}
 }
 
-// changes checks what may not change: the address while the service has one,
-// and the class of its load balancer.
-func (s *ServiceSpec) changes(f *check.Faults, at *check.Path, old *ServiceSpec) {
-	if old.Type != ExternalNameType && s.Type != ExternalNameType && old.ClusterIP != "" && s.ClusterIP != old.ClusterIP {
-		f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIPs, "may not change once set")
+// check checks what a load balancer was given.
+func (l *LoadBalancerStatus) check(f *check.Faults, at *check.Path, kind string) {
+	if kind != LoadBalancerType && len(l.Ingress) > 0 {
+		f.Forbidden(at.Field("ingress"), "may only be used when `spec.type` is \"LoadBalancer\"")
+		return
 	}
-	if old.Type == LoadBalancerType && s.Type == LoadBalancerType && !check.Same(s.LoadBalancerClass, old.LoadBalancerClass) {
-		f.Invalid(at.Field("loadBalancerClass"), s.LoadBalancerClass, "may not change once set")
+	for i, in := range l.Ingress {
+		p := at.Field("ingress").Index(i)
+		if in.IP != "" {
+			f.IP(p.Field("ip"), in.IP)
+			if in.IPMode == nil {
+				f.Required(p.Field("ipMode"), "must be specified when `ip` is set")
+			}
+		} else if in.IPMode != nil {
+			f.Forbidden(p.Field("ipMode"), "may not be specified when `ip` is not set")
+		}
+		f.OptionalOneOf(p.Field("ipMode"), in.IPMode, "Proxy", "VIP")
+		if in.Hostname != "" {
+			f.Subdomain(p.Field("hostname"), in.Hostname)
+			if check.IsIP(in.Hostname) {
+				f.Invalid(p.Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/registry/core"
@@ -23,7 +24,7 @@ func creates(t *testing.T, k kindtest.Kind, cases map[string][]string) {
 		if want == nil {
 			want = []string{}
 		}
-		require.Equal(t, want, got, body)
+		assert.Equal(t, want, got, body)
 	}
 }
 
@@ -117,12 +118,35 @@ func TestEvent(t *testing.T) {
 		`{"involvedObject":{"namespace":"other"}}`: {"Invalid:involvedObject.namespace"},
 		`{}`:                                   {"Invalid:involvedObject.namespace"},
 		`{"metadata":{"namespace":"default"}}`: nil,
-		`{"metadata":{"namespace":"default"},"involvedObject":{"namespace":"else"}}`:                                           {"Invalid:involvedObject.namespace"},
-		`{"involvedObject":{"namespace":"ns"},` + now + `,"reportingComponent":"x.io/c","reportingInstance":"i","action":"A"}`: {"Required:reason"},
+		`{"metadata":{"namespace":"kube-system"}}`: {"Invalid:involvedObject.namespace"},
+		`{"metadata":{"namespace":"kube-system"},` + now + `,"reportingComponent":"x.io/c","reportingInstance":"i","action":"A","reason":"R"}`: nil,
+		`{"metadata":{"namespace":"default"},"involvedObject":{"namespace":"else"}}`:                                                           {"Invalid:involvedObject.namespace"},
+		`{"involvedObject":{"namespace":"ns"},` + now + `,"reportingComponent":"x.io/c","reportingInstance":"i","action":"A"}`:                 {"Required:reason"},
 	})
 	obj, _ := k.Create(t, `{"involvedObject":{"namespace":"ns"}}`)
 	require.Contains(t, obj.Tree(), "firstTimestamp", "unset times show as null")
 	require.Nil(t, obj.Tree()["firstTimestamp"])
+}
+
+func TestEventColumns(t *testing.T) {
+	k := kind(t, "Event")
+	require.Equal(t, "Last Seen", k.Columns[0].Name, "the name says little and stands last")
+	require.Equal(t, "Name", k.Columns[len(k.Columns)-1].Name)
+	for body, want := range map[string][]any{
+		`{}`: {"<unknown>", "", "", int64(1)},
+		`{"eventTime":"2000-01-01T00:00:00.000000Z","involvedObject":{"kind":"Pod","name":"p"},"reportingComponent":"c","reportingInstance":"i"}`: {"26y", "pod/p", "c, i", int64(1)},
+		`{"firstTimestamp":"2000-01-01T00:00:00Z","involvedObject":{"kind":"Pod"},"source":{"component":"s"},"count":3}`:                          {"26y", "pod", "s", int64(3)},
+		`{"lastTimestamp":"2000-01-01T00:00:00Z","series":{"count":5},"source":{"host":"h"},"reportingComponent":"c"}`:                            {"<unknown>", "", "c, h", int64(5)},
+	} {
+		obj := k.Object(t, body)
+		for i, c := range []string{"Last Seen", "Object", "Source", "Count"} {
+			if want[i] == "26y" {
+				require.Regexp(t, "^[0-9]+y", k.Cell(t, obj, c), body)
+				continue
+			}
+			require.Equal(t, want[i], k.Cell(t, obj, c), c+body)
+		}
+	}
 }
 
 func TestServiceAccountIsPlain(t *testing.T) {
@@ -131,4 +155,6 @@ func TestServiceAccountIsPlain(t *testing.T) {
 		`{"secrets":[{"name":"s"}],"imagePullSecrets":[{"name":"r"}],"automountServiceAccountToken":false}`: nil,
 		`{"metadata":{"name":"Bad_Name"}}`: {"Invalid:metadata.name"},
 	})
+	obj, _ := k.Create(t, `{"secrets":[{"name":"s","namespace":"other","uid":"u"}]}`)
+	require.Equal(t, []any{map[string]any{"name": "s"}}, obj.List("secrets"), "secrets are named and nothing more")
 }

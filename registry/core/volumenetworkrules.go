@@ -8,15 +8,15 @@ import (
 )
 
 func (s *NFSVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "server", s.Server)
-	r.needs(at, "path", s.Path)
+	r.Needs(at, "server", s.Server)
+	r.Needs(at, "path", s.Path)
 	if !strings.HasPrefix(s.Path, "/") {
 		r.Invalid(at.Field("path"), s.Path, "must be an absolute path")
 	}
 }
 
 func (s *ISCSIVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "targetPortal", s.TargetPortal)
+	r.Needs(at, "targetPortal", s.TargetPortal)
 	switch {
 	case s.IQN == "":
 		r.Required(at.Field("iqn"), "")
@@ -28,7 +28,7 @@ func (s *ISCSIVolumeSource) check(r *podRules, at *check.Path) {
 		r.Required(at.Field("secretRef"), "")
 	}
 	if s.SecretRef != nil {
-		r.needs(at.Field("secretRef"), "name", s.SecretRef.Name)
+		r.Needs(at.Field("secretRef"), "name", s.SecretRef.Name)
 	}
 }
 
@@ -50,13 +50,13 @@ func (s *FCVolumeSource) check(r *podRules, at *check.Path) {
 }
 
 func (s *FlexVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "driver", s.Driver)
+	r.Needs(at, "driver", s.Driver)
 }
 
 func (s *CSIVolumeSource) check(r *podRules, at *check.Path) {
 	r.csiDriver(at.Field("driver"), s.Driver)
 	if ref := s.NodePublishSecretRef; ref != nil {
-		r.needs(at.Field("nodePublishSecretRef"), "name", ref.Name)
+		r.Needs(at.Field("nodePublishSecretRef"), "name", ref.Name)
 	}
 }
 
@@ -72,39 +72,39 @@ func (r *podRules) csiDriver(at *check.Path, name string) {
 }
 
 func (s *CloudAElasticBlockStoreVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "volumeID", s.VolumeID)
+	r.Needs(at, "volumeID", s.VolumeID)
 	r.unit(at.Field("partition"), s.Partition)
 }
 
 func (s *CloudBDiskVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "diskName", s.DiskName)
-	r.needs(at, "diskURI", s.DiskURI)
-	r.optional(at.Field("cachingMode"), s.CachingMode, "None", "ReadOnly", "ReadWrite")
-	r.optional(at.Field("kind"), s.Kind, "Dedicated", "Managed", "Shared")
+	r.Needs(at, "diskName", s.DiskName)
+	r.Needs(at, "diskURI", s.DiskURI)
+	r.OptionalOneOf(at.Field("cachingMode"), s.CachingMode, "None", "ReadOnly", "ReadWrite")
+	r.OptionalOneOf(at.Field("kind"), s.Kind, "Dedicated", "Managed", "Shared")
 }
 
 func (s *CloudBFileVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "secretName", s.SecretName)
-	r.needs(at, "shareName", s.ShareName)
+	r.Needs(at, "secretName", s.SecretName)
+	r.Needs(at, "shareName", s.ShareName)
 }
 
 func (s *CloudCPersistentDiskVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "pdName", s.PDName)
+	r.Needs(at, "pdName", s.PDName)
 	r.unit(at.Field("partition"), s.Partition)
 }
 
 func (s *CloudDVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "volumePath", s.VolumePath)
+	r.Needs(at, "volumePath", s.VolumePath)
 }
 
 func (s *CloudEPersistentDiskVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "pdID", s.PdID)
+	r.Needs(at, "pdID", s.PdID)
 }
 
 func (s *BlockSvcVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "volumeID", s.VolumeID)
+	r.Needs(at, "volumeID", s.VolumeID)
 	if s.SecretRef != nil {
-		r.needs(at.Field("secretRef"), "name", s.SecretRef.Name)
+		r.Needs(at.Field("secretRef"), "name", s.SecretRef.Name)
 	}
 }
 
@@ -118,16 +118,16 @@ func (s *StoreAblockVolumeSource) check(r *podRules, at *check.Path) {
 	if len(s.Monitors) == 0 {
 		r.Required(at.Field("monitors"), "")
 	}
-	r.needs(at, "image", s.Image)
+	r.Needs(at, "image", s.Image)
 }
 
 func (s *StoreBfsVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "endpoints", s.EndpointsName)
-	r.needs(at, "path", s.Path)
+	r.Needs(at, "endpoints", s.EndpointsName)
+	r.Needs(at, "path", s.Path)
 }
 
 func (s *StoreCVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "volumeID", s.VolumeID)
+	r.Needs(at, "volumeID", s.VolumeID)
 }
 
 func (s *StoreDfsVolumeSource) check(r *podRules, at *check.Path) {
@@ -143,19 +143,19 @@ func (s *StoreDfsVolumeSource) check(r *podRules, at *check.Path) {
 			}
 		}
 	}
-	r.needs(at, "volume", s.Volume)
+	r.Needs(at, "volume", s.Volume)
 }
 
 func (s *StoreEVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "gateway", s.Gateway)
-	r.needs(at, "system", s.System)
-	r.needs(at, "volumeName", s.VolumeName)
+	r.Needs(at, "gateway", s.Gateway)
+	r.Needs(at, "system", s.System)
+	r.Needs(at, "volumeName", s.VolumeName)
 }
 
 func (s *StoreFVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "volumeName", s.VolumeName)
+	r.Needs(at, "volumeName", s.VolumeName)
 	if s.SecretRef != nil {
-		r.needs(at.Field("secretRef"), "name", s.SecretRef.Name)
+		r.Needs(at.Field("secretRef"), "name", s.SecretRef.Name)
 	}
 }
 

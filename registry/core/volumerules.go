@@ -9,15 +9,18 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
+// podVolumes checks the volumes. Only those without faults can be mounted.
 func (r *podRules) podVolumes(at *check.Path) {
 	for i := range r.spec.Volumes {
-		v, p := &r.spec.Volumes[i], at.Index(i)
-		r.label(p.Field("name"), v.Name)
-		if v.Name != "" && r.volumes[v.Name] != nil {
+		v, p, before := &r.spec.Volumes[i], at.Index(i), len(r.Faults)
+		r.source(p, v)
+		r.Label(p.Field("name"), v.Name)
+		if r.volumes[v.Name] != nil {
 			r.Duplicate(p.Field("name"), v.Name)
 		}
-		r.volumes[v.Name] = v
-		r.source(p, v)
+		if len(r.Faults) == before {
+			r.volumes[v.Name] = v
+		}
 	}
 }
 
@@ -25,7 +28,7 @@ func (r *podRules) podVolumes(at *check.Path) {
 func (r *podRules) source(at *check.Path, v *Volume) {
 	found := false
 	for _, s := range v.sources() {
-		if !s.set {
+		if s.source == nil {
 			continue
 		}
 		p := at.Field(r.names.Field(s.field))
@@ -34,7 +37,10 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 			continue
 		}
 		found = true
-		s.check(r, p)
+		s.source.check(r, p)
+		if s.field == "ephemeral" && v.Name != "" && r.pod != nil && r.pod.Name != "" {
+			r.Format(at.Field("name"), v.Name, meta.CheckDNSSubdomain(r.pod.Name+"-"+v.Name)) // the claim's name
+		}
 	}
 	if !found {
 		r.Required(at, "must specify a volume type")
@@ -43,69 +49,58 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 
 // volumeSource is one kind of source that a volume may have.
 type volumeSource struct {
-	field string // spec name
-	set   bool
-	check func(r *podRules, at *check.Path)
+	field  string  // spec name
+	source checker // nil: not set
+}
+
+type checker interface {
+	check(r *podRules, at *check.Path)
+}
+
+// set returns a source that is set, nil for one that is not.
+func set[T any, P interface {
+	*T
+	checker
+}](source P) checker {
+	if source == nil {
+		return nil
+	}
+	return source
 }
 
 // sources lists all kinds of sources, in the order in which they are checked.
 func (v *Volume) sources() []volumeSource {
 	return []volumeSource{
-		{"emptyDir", v.EmptyDir != nil, func(r *podRules, at *check.Path) { v.EmptyDir.check(r, at) }},
-		{"hostPath", v.HostPath != nil, func(r *podRules, at *check.Path) { v.HostPath.check(r, at) }},
-		{"gitRepo", v.GitRepo != nil, func(r *podRules, at *check.Path) { v.GitRepo.check(r, at) }},
-		{"cloudCPersistentDisk", v.CloudCPersistentDisk != nil, func(r *podRules, at *check.Path) { v.CloudCPersistentDisk.check(r, at) }},
-		{"cloudAElasticBlockStore", v.CloudAElasticBlockStore != nil, func(r *podRules, at *check.Path) { v.CloudAElasticBlockStore.check(r, at) }},
-		{"secret", v.Secret != nil, func(r *podRules, at *check.Path) { v.Secret.check(r, at) }},
-		{"nfs", v.NFS != nil, func(r *podRules, at *check.Path) { v.NFS.check(r, at) }},
-		{"iscsi", v.ISCSI != nil, func(r *podRules, at *check.Path) { v.ISCSI.check(r, at) }},
-		{"storeBfs", v.StoreBfs != nil, func(r *podRules, at *check.Path) { v.StoreBfs.check(r, at) }},
-		{"storeGVolume", v.StoreGVolume != nil, func(r *podRules, at *check.Path) { v.StoreGVolume.check(r, at) }},
-		{"persistentVolumeClaim", v.PersistentVolumeClaim != nil, func(r *podRules, at *check.Path) { v.PersistentVolumeClaim.check(r, at) }},
-		{"storeAblock", v.StoreAblock != nil, func(r *podRules, at *check.Path) { v.StoreAblock.check(r, at) }},
-		{"blockSvcVolume", v.BlockSvcVolume != nil, func(r *podRules, at *check.Path) { v.BlockSvcVolume.check(r, at) }},
-		{"storeAfs", v.StoreAfs != nil, func(r *podRules, at *check.Path) { v.StoreAfs.check(r, at) }},
-		{"storeDfs", v.StoreDfs != nil, func(r *podRules, at *check.Path) { v.StoreDfs.check(r, at) }},
-		{"downwardAPI", v.DownwardAPI != nil, func(r *podRules, at *check.Path) { v.DownwardAPI.check(r, at) }},
-		{"fc", v.FC != nil, func(r *podRules, at *check.Path) { v.FC.check(r, at) }},
-		{"flexVolume", v.FlexVolume != nil, func(r *podRules, at *check.Path) { v.FlexVolume.check(r, at) }},
-		{"configMap", v.ConfigMap != nil, func(r *podRules, at *check.Path) { v.ConfigMap.check(r, at) }},
-		{"cloudBFile", v.CloudBFile != nil, func(r *podRules, at *check.Path) { v.CloudBFile.check(r, at) }},
-		{"cloudDVolume", v.CloudDVolume != nil, func(r *podRules, at *check.Path) { v.CloudDVolume.check(r, at) }},
-		{"cloudEPersistentDisk", v.CloudEPersistentDisk != nil, func(r *podRules, at *check.Path) { v.CloudEPersistentDisk.check(r, at) }},
-		{"storeCVolume", v.StoreCVolume != nil, func(r *podRules, at *check.Path) { v.StoreCVolume.check(r, at) }},
-		{"cloudBDisk", v.CloudBDisk != nil, func(r *podRules, at *check.Path) { v.CloudBDisk.check(r, at) }},
-		{"storeFVolume", v.StoreFVolume != nil, func(r *podRules, at *check.Path) { v.StoreFVolume.check(r, at) }},
-		{"projected", v.Projected != nil, func(r *podRules, at *check.Path) { v.Projected.check(r, at) }},
-		{"storeEVolume", v.StoreEVolume != nil, func(r *podRules, at *check.Path) { v.StoreEVolume.check(r, at) }},
-		{"csi", v.CSI != nil, func(r *podRules, at *check.Path) { v.CSI.check(r, at) }},
-		{"ephemeral", v.Ephemeral != nil, func(r *podRules, at *check.Path) { v.Ephemeral.check(r, at) }},
-		{"image", v.Image != nil, func(r *podRules, at *check.Path) { v.Image.check(r, at) }},
-	}
-}
-
-// needs checks that a text is there.
-func (r *podRules) needs(at *check.Path, field, value string) {
-	if value == "" {
-		r.Required(at.Field(field), "")
-	}
-}
-
-// relative checks a path that must stay inside a volume.
-func (r *podRules) relative(at *check.Path, path string) {
-	if strings.HasPrefix(path, "/") {
-		r.Invalid(at, path, "must be a relative path")
-	}
-	r.inside(at, path)
-}
-
-// inside checks that a path does not go up.
-func (r *podRules) inside(at *check.Path, path string) {
-	for part := range strings.SplitSeq(path, "/") {
-		if part == ".." {
-			r.Invalid(at, path, "must not contain '..'")
-			return
-		}
+		{"emptyDir", set(v.EmptyDir)},
+		{"hostPath", set(v.HostPath)},
+		{"gitRepo", set(v.GitRepo)},
+		{"cloudCPersistentDisk", set(v.CloudCPersistentDisk)},
+		{"cloudAElasticBlockStore", set(v.CloudAElasticBlockStore)},
+		{"secret", set(v.Secret)},
+		{"nfs", set(v.NFS)},
+		{"iscsi", set(v.ISCSI)},
+		{"storeBfs", set(v.StoreBfs)},
+		{"storeGVolume", set(v.StoreGVolume)},
+		{"persistentVolumeClaim", set(v.PersistentVolumeClaim)},
+		{"storeAblock", set(v.StoreAblock)},
+		{"blockSvcVolume", set(v.BlockSvcVolume)},
+		{"storeAfs", set(v.StoreAfs)},
+		{"storeDfs", set(v.StoreDfs)},
+		{"downwardAPI", set(v.DownwardAPI)},
+		{"fc", set(v.FC)},
+		{"flexVolume", set(v.FlexVolume)},
+		{"configMap", set(v.ConfigMap)},
+		{"cloudBFile", set(v.CloudBFile)},
+		{"cloudDVolume", set(v.CloudDVolume)},
+		{"cloudEPersistentDisk", set(v.CloudEPersistentDisk)},
+		{"storeCVolume", set(v.StoreCVolume)},
+		{"cloudBDisk", set(v.CloudBDisk)},
+		{"storeFVolume", set(v.StoreFVolume)},
+		{"projected", set(v.Projected)},
+		{"storeEVolume", set(v.StoreEVolume)},
+		{"csi", set(v.CSI)},
+		{"ephemeral", set(v.Ephemeral)},
+		{"image", set(v.Image)},
 	}
 }
 
@@ -127,8 +122,8 @@ func (r *podRules) mode(at *check.Path, mode *int32) {
 func (r *podRules) keys(at *check.Path, items []KeyToPath) {
 	for i, k := range items {
 		p := at.Index(i)
-		r.needs(p, "key", k.Key)
-		r.needs(p, "path", k.Path)
+		r.Needs(p, "key", k.Key)
+		r.Needs(p, "path", k.Path)
 		r.below(p.Field("path"), k.Path)
 		r.mode(p.Field("mode"), k.Mode)
 	}
@@ -146,29 +141,29 @@ func (s *HostPathVolumeSource) check(r *podRules, at *check.Path) {
 		return
 	}
 	r.inside(at.Field("path"), s.Path)
-	r.optional(at.Field("type"), s.Type, "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
+	r.OptionalOneOf(at.Field("type"), s.Type, "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 }
 
 func (s *GitRepoVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "repository", s.Repository)
+	r.Needs(at, "repository", s.Repository)
 	r.relative(at.Field("directory"), s.Directory)
 }
 
 func (s *ImageVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "reference", s.Reference)
+	r.Needs(at, "reference", s.Reference)
 	if s.PullPolicy != "" {
 		r.OneOf(at.Field("pullPolicy"), s.PullPolicy, "Always", "IfNotPresent", "Never")
 	}
 }
 
 func (s *SecretVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "secretName", s.SecretName)
+	r.Needs(at, "secretName", s.SecretName)
 	r.mode(at.Field("defaultMode"), s.DefaultMode)
 	r.keys(at.Field("items"), s.Items)
 }
 
 func (s *ConfigMapVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "name", s.Name)
+	r.Needs(at, "name", s.Name)
 	r.mode(at.Field("defaultMode"), s.DefaultMode)
 	r.keys(at.Field("items"), s.Items)
 }
@@ -183,7 +178,7 @@ func (s *DownwardAPIVolumeSource) check(r *podRules, at *check.Path) {
 // downward checks a file with a field of the pod. Causes name the field without
 // its place in the list, as clients know them.
 func (r *podRules) downward(at *check.Path, f *DownwardAPIVolumeFile) {
-	r.needs(at, "path", f.Path)
+	r.Needs(at, "path", f.Path)
 	r.below(at.Field("path"), f.Path)
 	switch {
 	case f.FieldRef != nil:
@@ -227,7 +222,7 @@ func (s *ProjectedVolumeSource) check(r *podRules, at *check.Path) {
 
 func (s *VolumeProjection) check(r *podRules, at *check.Path, one func(string) *check.Path, claim func(string)) {
 	keys := func(p *check.Path, name string, items []KeyToPath) {
-		r.needs(p, "name", name)
+		r.Needs(p, "name", name)
 		r.keys(p.Field("items"), items)
 		for _, k := range items {
 			claim(k.Path)
@@ -268,8 +263,8 @@ func (s *VolumeProjection) check(r *podRules, at *check.Path, one func(string) *
 	}
 	if c := s.PodCertificate; c != nil {
 		p := one("podCertificate")
-		r.needs(p, "signerName", c.SignerName)
-		r.needs(p, "keyType", c.KeyType)
+		r.Needs(p, "signerName", c.SignerName)
+		r.Needs(p, "keyType", c.KeyType)
 		for _, path := range []string{c.CredentialBundlePath, c.KeyPath, c.CertificateChainPath} {
 			claim(path)
 		}
@@ -287,7 +282,7 @@ func (r *podRules) file(at *check.Path, path string, claim func(string)) {
 }
 
 func (s *PersistentVolumeClaimVolumeSource) check(r *podRules, at *check.Path) {
-	r.needs(at, "claimName", s.ClaimName)
+	r.Needs(at, "claimName", s.ClaimName)
 }
 
 func (s *EphemeralVolumeSource) check(r *podRules, at *check.Path) {
@@ -335,7 +330,7 @@ func (r *podRules) claimSpec(at *check.Path, s *PersistentVolumeClaimSpec) {
 	if c := s.StorageClassName; c != nil && *c != "" {
 		r.Format(at.Field("storageClassName"), *c, meta.CheckDNSSubdomain(*c))
 	}
-	r.optional(at.Field("volumeMode"), s.VolumeMode, "Block", "Filesystem")
+	r.OptionalOneOf(at.Field("volumeMode"), s.VolumeMode, "Block", "Filesystem")
 }
 
 // deprecated lists the sources that are accepted with a warning.

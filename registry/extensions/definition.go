@@ -224,6 +224,7 @@ func definitions(p names.Profile) *registry.Kind {
 		Behavior: registry.Behavior{
 			NeedsVersion: true,
 			SelfChecked:  true,
+			StatusKeeps:  []string{"labels", "annotations", "finalizers", "ownerReferences"},
 			Default:      setDefaults,
 			Prepare:      prepare,
 			Validate:     validator(p),

@@ -61,6 +61,7 @@ const (
 // claims of tokens kept in secrets, and the extras of their users.
 const (
 	TokenClaim           = "orch.io"
+	NativeResource       = "orch.io/" // in the names of the product's own resources of nodes
 	LegacyTokenIssuer    = "orch/serviceaccount"
 	LegacyTokenNamespace = "orch.io/serviceaccount/namespace"
 	LegacyTokenName      = "orch.io/serviceaccount/service-account.name"

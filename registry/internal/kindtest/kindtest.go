@@ -57,7 +57,7 @@ func (k Kind) Create(t *testing.T, body string) (*meta.Object, []string) {
 	obj := k.Object(t, body)
 	k.Defaults(obj)
 	k.Fit(t.Context(), obj, nil, nil)
-	return obj, causes(k.Faults(t.Context(), obj, nil, nil))
+	return obj, k.faults(t, obj, nil, nil)
 }
 
 // Update takes a merge patch of old through an update, by a sub-resource if
@@ -80,7 +80,33 @@ func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) 
 	}
 	k.Defaults(obj)
 	k.Fit(t.Context(), obj, old, sub)
-	return obj, causes(k.Faults(t.Context(), obj, old, sub))
+	return obj, k.faults(t, obj, old, sub)
+}
+
+// faults returns the causes of a write, after the kind's pool, of which
+// everything is free, gave the object what it lacks.
+func (k Kind) faults(t *testing.T, obj, old *meta.Object, sub *registry.Subresource) []string {
+	t.Helper()
+	if k.Pool != nil && sub == nil {
+		found, err := k.Pool.Allot(obj, old, func(string) bool { return true })
+		require.NoError(t, err)
+		if len(found) > 0 {
+			return causes(found)
+		}
+	}
+	return causes(k.Faults(t.Context(), obj, old, sub))
+}
+
+// Cell returns what a column shows of an object.
+func (k Kind) Cell(t *testing.T, obj *meta.Object, column string) any {
+	t.Helper()
+	for _, c := range k.Columns {
+		if c.Name == column {
+			return c.Cell(obj)
+		}
+	}
+	require.Fail(t, "no such column", column)
+	return nil
 }
 
 // merge applies a JSON merge patch.

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/meta"
+)
+
+// networkFlags say what services get their addresses and ports from.
+type networkFlags struct{ core.ServiceNetwork }
+
+func (f *networkFlags) define(set *flag.FlagSet) {
+	set.Func("service-cluster-ip-range", "network that services get their addresses from, CIDR (default 10.0.0.0/24)", func(text string) (err error) {
+		f.Addresses, err = netip.ParsePrefix(text)
+		return err
+	})
+	set.Func("service-node-port-range", "ports of the nodes that services get, first-last (default 30000-32767)", func(text string) (err error) {
+		first, last, ok := strings.Cut(text, "-")
+		if f.FirstPort, err = strconv.ParseInt(first, 10, 32); err != nil || !ok {
+			return fmt.Errorf("must be first-last")
+		}
+		if f.LastPort, err = strconv.ParseInt(last, 10, 32); err != nil || f.FirstPort < 1 || f.LastPort > 65535 || f.LastPort < f.FirstPort {
+			return fmt.Errorf("must be first-last, two ports")
+		}
+		return nil
+	})
+}
+
+func (f *networkFlags) pools() map[meta.GroupKind]*registry.Pool {
+	return map[meta.GroupKind]*registry.Pool{{Kind: "Service"}: f.Pool()}
+}

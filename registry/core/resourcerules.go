@@ -1,0 +1,170 @@
+package core
+
+import (
+	"strings"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// resources checks what a container needs and may use.
+func (r *podRules) resources(at *check.Path, q *ResourceRequirements) {
+	compute, huge := false, false
+	for _, list := range []struct {
+		field   string
+		amounts map[string]meta.Quantity
+	}{{"limits", q.Limits}, {"requests", q.Requests}} {
+		for _, name := range sorted(list.amounts) {
+			p := at.Field(list.field)
+			r.resourceName(p.Key(name), name)
+			r.amount(p.Key(name), name, list.amounts[name])
+			if list.field == "requests" {
+				r.withinLimit(at, name, q)
+			}
+			compute = compute || name == "cpu" || name == "memory"
+			huge = huge || hugePages(name)
+		}
+	}
+	if huge && !compute {
+		r.Forbidden(at, "HugePages require cpu or memory")
+	}
+	r.usedClaims(at.Field("claims"), q.Claims)
+}
+
+// withinLimit checks that no more is asked for than allowed, and just that of
+// what nodes give away only once.
+func (r *podRules) withinLimit(at *check.Path, name string, q *ResourceRequirements) {
+	request, once := q.Requests[name], hugePages(name) || !r.native(name)
+	limit, limited := q.Limits[name]
+	switch {
+	case !limited && once:
+		r.Required(at.Field("limits"), "Limit must be set for non overcommitable resources")
+	case !limited:
+	case once && request.Cmp(limit) != 0:
+		r.Invalid(at.Field("requests"), request, "must be equal to "+name+" limit of "+limit.String())
+	case request.Cmp(limit) > 0:
+		r.Invalid(at.Field("requests"), request, "must be less than or equal to "+name+" limit of "+limit.String())
+	}
+}
+
+// resourceName checks the name of a resource of containers.
+func (r *podRules) resourceName(at *check.Path, name string) {
+	if faults := meta.CheckQualifiedName(name); len(faults) > 0 {
+		r.Format(at, name, faults)
+		return
+	}
+	plain := !strings.Contains(name, "/")
+	if plain && !quotaResource(name) {
+		r.Invalid(at, name, "must be a standard resource type or fully qualified")
+	}
+	switch {
+	case plain && !containerResource(name):
+		r.Invalid(at, name, "must be a standard resource for containers")
+	case !r.native(name) && !r.extended(name):
+		r.Invalid(at, name, "doesn't follow extended resource name standard")
+	}
+}
+
+func (r *podRules) amount(at *check.Path, name string, value meta.Quantity) {
+	if value.Sign() < 0 {
+		r.Invalid(at, value, "must be greater than or equal to 0")
+	}
+	if r.extended(name) && !value.Whole() {
+		r.Invalid(at, value, "must be an integer")
+	}
+}
+
+func containerResource(name string) bool {
+	return name == "cpu" || name == "memory" || name == "ephemeral-storage" || hugePages(name)
+}
+
+// quotaResource reports whether a name without a domain stands for something
+// that containers use or that a quota counts.
+func quotaResource(name string) bool {
+	for _, prefix := range []string{"requests.", "limits."} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			return rest == "storage" && prefix == "requests." || containerResource(rest)
+		}
+	}
+	switch name {
+	case "storage", "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps",
+		"persistentvolumeclaims", "services.nodeports", "services.loadbalancers":
+		return true
+	}
+	return containerResource(name)
+}
+
+func hugePages(name string) bool { return strings.HasPrefix(name, "hugepages-") }
+
+// native reports whether a resource is the product's own.
+func (r *podRules) native(name string) bool {
+	return !strings.Contains(name, "/") || strings.Contains(name, r.names.Wire(names.NativeResource))
+}
+
+// extended reports whether a resource is a whole number of something that
+// somebody else's program knows.
+func (r *podRules) extended(name string) bool {
+	return !r.native(name) && !strings.HasPrefix(name, "requests.") && len(meta.CheckQualifiedName("requests."+name)) == 0
+}
+
+// usedClaims checks which of the pod's claims a container uses.
+func (r *podRules) usedClaims(at *check.Path, claims []ResourceClaim) {
+	have := map[string]bool{}
+	for _, c := range r.spec.ResourceClaims {
+		have[c.Name] = true
+	}
+	seen := map[ResourceClaim]bool{}
+	for i, c := range claims {
+		p := at.Index(i)
+		if c.Name == "" {
+			r.Required(p, "")
+			continue
+		}
+		if seen[c] {
+			r.Duplicate(p, c.Name)
+		}
+		seen[c] = true
+		if !have[c.Name] {
+			r.NotFound(p, c.Name)
+		}
+	}
+}
+
+// podResources checks the resources of the pod as a whole, which bound those of
+// its containers.
+func (r *podRules) podResources(at *check.Path) {
+	q := r.spec.Resources
+	if q == nil {
+		return
+	}
+	if len(q.Claims) > 0 {
+		r.Forbidden(at.Field("claims"), "claims cannot be set for Resources at pod-level")
+	}
+	for _, list := range []struct {
+		field   string
+		amounts map[string]meta.Quantity
+	}{{"limits", q.Limits}, {"requests", q.Requests}} {
+		for _, name := range sorted(list.amounts) {
+			p := at.Field(list.field)
+			if name != "cpu" && name != "memory" && !hugePages(name) {
+				r.NotSupported(p.Key(name), name, "cpu", "hugepages-", "memory")
+			}
+			r.amount(p.Key(name), name, list.amounts[name])
+			if list.field == "requests" {
+				r.withinLimit(at, name, q)
+			}
+		}
+	}
+	sum := map[string]meta.Quantity{}
+	for _, c := range r.spec.Containers {
+		for name, request := range c.Resources.Requests {
+			sum[name] = sum[name].Add(request)
+		}
+	}
+	for _, name := range sorted(sum) {
+		if whole, ok := q.Requests[name]; ok && sum[name].Cmp(whole) > 0 {
+			r.Invalid(at.Field("requests").Key(name), whole, "must be greater than or equal to aggregate container requests of "+sum[name].String())
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"slices"
+	"sync"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/watch"
+)
+
+// pool keeps account of the values that the objects of a kind with a
+// registry.Pool hold: those in the cache, which the feed tells of, and those of
+// writes under way. Nothing of it is stored: a server that starts learns it from
+// the objects.
+type pool struct {
+	*registry.Pool
+	sync.Mutex
+	feed     *watch.Feed
+	held     map[string]int // by how many objects
+	reserved map[string]int // by how many writes
+}
+
+func newPool(hub *watch.Hub, t *registry.Type) *pool {
+	return &pool{Pool: t.Pool, feed: hub.Feed(t.GroupResource()), held: map[string]int{}, reserved: map[string]int{}}
+}
+
+// allot lets the kind give obj what it lacks. What obj holds then is reserved
+// until release is called, which must be after the write is through.
+func (p *pool) allot(obj, live *meta.Object) (release func(), causes []meta.Cause, err error) {
+	p.Lock()
+	defer p.Unlock()
+	p.catchUp()
+	var own []string
+	if live != nil {
+		own = p.Held(live)
+	}
+	causes, err = p.Allot(obj, live, func(v string) bool {
+		return slices.Contains(own, v) || p.held[v] == 0 && p.reserved[v] == 0
+	})
+	if err != nil || len(causes) > 0 {
+		return func() {}, causes, err
+	}
+	values := p.Held(obj)
+	count(p.reserved, values, 1)
+	return func() {
+		p.Lock()
+		defer p.Unlock()
+		count(p.reserved, values, -1)
+	}, nil, nil
+}
+
+// catchUp takes in what changed since the last call.
+func (p *pool) catchUp() {
+	changes, reset := p.feed.Changes()
+	if reset {
+		clear(p.held)
+	}
+	for c := range changes {
+		if c.Old != nil {
+			count(p.held, p.Held(c.Old), -1)
+		}
+		if c.Object != nil {
+			count(p.held, p.Held(c.Object), 1)
+		}
+	}
+}
+
+func count(in map[string]int, values []string, n int) {
+	for _, v := range values {
+		if in[v] += n; in[v] == 0 {
+			delete(in, v)
+		}
+	}
+}
