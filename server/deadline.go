@@ -6,46 +6,57 @@ import (
 	"time"
 )
 
-// parting is how long the last bytes of a watch that ends may take.
+// parting is how long the last bytes of an answer may take: the error of a
+// request that took too long, or the end of a watch.
 const parting = time.Second
 
-// patience bounds how long the peer of one answer may hold up its writes. A
-// writer without deadlines, such as a test's recorder, never waits.
+// patience bounds how long the peer of one answer may hold up its writes. The
+// deadline of the connection is set only when the time is over: setting it for
+// each answer costs more than the timer. A writer without deadlines, such as a
+// test's recorder, never waits.
 type patience struct {
 	control *http.ResponseController
 	span    time.Duration
+	timer   *time.Timer
 
-	mu    sync.Mutex // guards the rest, and the order of deadlines
-	ended bool       // the deadline stays as it is
+	mu     sync.Mutex // guards the rest, and the order of deadlines
+	ended  bool       // the deadline stays as it is
+	marked bool       // a deadline was set
 }
 
+// newPatience starts the time of the first writes.
 func newPatience(w http.ResponseWriter, span time.Duration) *patience {
-	return &patience{control: http.NewResponseController(w), span: span}
+	p := &patience{control: http.NewResponseController(w), span: span + parting}
+	p.timer = time.AfterFunc(p.span, func() { p.end(-1) })
+	return p
 }
 
 // renew gives the writes that follow their whole time.
-func (p *patience) renew() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.ended {
-		_ = p.control.SetWriteDeadline(time.Now().Add(p.span))
-	}
-}
+func (p *patience) renew() { p.timer.Reset(p.span) }
+
+// rest is for when nothing is written until renew.
+func (p *patience) rest() { p.timer.Stop() }
 
 // cut ends a write that waits, after a moment.
-func (p *patience) cut() {
+func (p *patience) cut() { p.end(parting) }
+
+// end sets the deadline for good.
+func (p *patience) end(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
-		p.ended = true
-		_ = p.control.SetWriteDeadline(time.Now().Add(parting))
+		p.ended, p.marked = true, true
+		_ = p.control.SetWriteDeadline(time.Now().Add(after))
 	}
 }
 
 // release takes the deadline off: the connection serves other requests.
 func (p *patience) release() {
+	p.timer.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	_ = p.control.SetWriteDeadline(time.Time{})
+	if p.marked {
+		_ = p.control.SetWriteDeadline(time.Time{})
+	}
 }

@@ -77,7 +77,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	r.notes = &notes{}
 	out := &response{ResponseWriter: w}
 	r.patience = newPatience(w, s.limits.RequestTime)
-	r.patience.renew()
 	defer r.patience.release()
 	done := s.observe(r, out)
 	defer done()

@@ -89,10 +89,8 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		return err
 	}
 	st.start()
-	for _, e := range initial {
-		if st.send(watch.Added, e) != nil {
-			return nil
-		}
+	if st.sendAll(initial) != nil {
+		return nil
 	}
 	if o.initialEvents && o.bookmarks {
 		st.bookmark(cursor.Revision(), true)
@@ -153,6 +151,7 @@ func (st *stream) start() {
 // follow sends changes until the watch ends: a batch, then one flush.
 func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bool) {
 	for {
+		st.request.patience.rest()
 		wait, cancel := ctx, context.CancelFunc(func() {})
 		if bookmarks {
 			wait, cancel = context.WithTimeout(ctx, bookmarkEvery)
@@ -163,7 +162,6 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, context.DeadlineExceeded):
-			st.request.patience.renew()
 			st.bookmark(cursor.Revision(), false)
 		case errors.Is(err, watch.ErrGone):
 			st.fail(goneStatus(""))
@@ -172,26 +170,101 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		case err != nil:
 			return
 		}
-		st.request.patience.renew()
-		for i := range events {
-			if st.send(events[i].Type, events[i].Entry) != nil {
-				return
-			}
-		}
-		if st.flush() != nil {
+		if st.send(events) != nil || st.flush() != nil {
 			return
 		}
 	}
 }
 
-// send writes one event. The framed bytes are made once for all watchers.
-func (st *stream) send(kind watch.EventType, e *watch.Entry) error {
-	frame, err := st.frame(kind, e)
-	if err != nil {
-		st.fail(meta.Internal(err))
-		return err
+// batch is how many bytes of events go out in one Write, about, and at least of
+// those that are many.
+const batch = 32 << 10
+
+// send writes changes. The framed bytes of each are made once for all watchers.
+func (st *stream) send(events []watch.Event) error {
+	var buf []byte
+	for i, e := range events {
+		frame, err := st.frame(e)
+		switch {
+		case err != nil:
+			return st.broken(buf, err)
+		case buf == nil && (i == len(events)-1 || len(frame) >= batch):
+			err = st.write(frame)
+		default:
+			if buf = append(buf, frame...); len(buf) >= batch || i == len(events)-1 {
+				err = st.write(buf)
+				buf = buf[:0]
+			}
+		}
+		if err != nil {
+			return err
+		}
 	}
-	_, err = st.out.Write(frame)
+	return nil
+}
+
+// frame returns one event as bytes. Tables are made for each watcher, since the
+// first of a stream carries the columns.
+func (st *stream) frame(e watch.Event) ([]byte, error) {
+	if st.table != nil {
+		return st.appendFramed(nil, e)
+	}
+	r := st.request
+	return e.Frame(formKey(r.version, r.media), func() ([]byte, error) { return st.appendFramed(nil, e) })
+}
+
+// sendAll writes the objects that are there already. What frames them is not
+// kept: few callers begin at the same state.
+func (st *stream) sendAll(entries []*watch.Entry) error {
+	var buf []byte
+	for i, e := range entries {
+		var err error
+		if buf, err = st.appendFramed(buf, watch.AddedEvent(e)); err != nil {
+			return st.broken(buf, err)
+		}
+		if len(buf) >= batch || i == len(entries)-1 {
+			if err := st.write(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+	}
+	return nil
+}
+
+func (st *stream) appendFramed(dst []byte, e watch.Event) ([]byte, error) {
+	s, v, m := st.server, st.request.version, st.request.media
+	kind := e.Type.String()
+	if st.table == nil && plain(v, m) {
+		dst = e.Entry.AppendJSON(codec.FrameHead(dst, kind))
+		return append(dst, codec.FrameTail...), nil
+	}
+	var body []byte
+	var err error
+	if st.table != nil {
+		body, err = st.table.ofEntries([]*watch.Entry{e.Entry}, codec.ListMeta{ResourceVersion: formatRevision(e.Entry.Revision())}, st.headed)
+		st.headed = true
+	} else {
+		body, err = s.entryBytes(e.Entry, v, m)
+	}
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, s.frameBytes(m, kind, body)...), nil
+}
+
+// write sends what is framed. Who takes it has the whole time for the next.
+func (st *stream) write(frames []byte) error {
+	st.request.patience.renew()
+	_, err := st.out.Write(frames)
+	return err
+}
+
+// broken ends the stream, after what is framed, because an object cannot be
+// sent.
+func (st *stream) broken(frames []byte, err error) error {
+	_ = st.write(frames)
+	st.fail(meta.Internal(err))
 	return err
 }
 
@@ -213,7 +286,7 @@ func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 		body, err = st.server.objectBytes(obj, v, st.request.media)
 	}
 	if err == nil {
-		_, _ = st.out.Write(st.server.frameBytes(st.request.media, "BOOKMARK", body))
+		_ = st.write(st.server.frameBytes(st.request.media, "BOOKMARK", body))
 	}
 }
 
@@ -221,7 +294,7 @@ func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 func (st *stream) fail(status *meta.Status) {
 	body, err := codec.EncodeStatus(nil, status, st.request.media.Format)
 	if err == nil {
-		_, _ = st.out.Write(st.server.frameBytes(st.request.media, "ERROR", body))
+		_ = st.write(st.server.frameBytes(st.request.media, "ERROR", body))
 	}
 }
 

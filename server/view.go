@@ -290,25 +290,6 @@ func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.
 	return body, nil
 }
 
-// frame returns one watch event as bytes, made once for all watchers of the
-// same form. Tables are made for each, since the first of a stream carries the
-// columns.
-func (st *stream) frame(kind watch.EventType, e *watch.Entry) ([]byte, error) {
-	s, v, m := st.server, st.request.version, st.request.media
-	if st.table != nil {
-		body, err := st.table.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: formatRevision(e.Revision())}, st.headed)
-		st.headed = true
-		return s.frameBytes(m, kind.String(), body), err
-	}
-	return watch.Event{Type: kind, Entry: e}.Frame(formKey(v, m), func() ([]byte, error) {
-		body, err := s.entryBytes(e, v, m)
-		if err != nil {
-			return nil, err
-		}
-		return s.frameBytes(m, kind.String(), body), nil
-	})
-}
-
 // frameBytes frames an object as a watch event.
 func (s *Server) frameBytes(m codec.Media, kind string, object []byte) []byte {
 	if m.Format == codec.Protobuf {

@@ -108,6 +108,10 @@ func (e *Entry) JSON() []byte {
 	return spliced
 }
 
+// AppendJSON appends the JSON text with its resourceVersion. Unlike JSON it keeps
+// nothing for later.
+func (e *Entry) AppendJSON(dst []byte) []byte { return e.body.Load().append(dst, e.revision) }
+
 // Object returns the decoded object with its resourceVersion. It is shared by
 // all callers and must not be modified: Clone it first. Bytes that are no JSON
 // object give one that has only its name.

@@ -3,9 +3,16 @@ package codec
 // Frame appends one watch event as a line of JSON:
 // {"type":"ADDED","object":…} and a line break.
 func Frame(dst []byte, eventType string, object []byte) []byte {
+	return append(append(FrameHead(dst, eventType), object...), FrameTail...)
+}
+
+// FrameHead appends what stands before the object of an event, FrameTail is
+// what follows it.
+func FrameHead(dst []byte, eventType string) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, eventType...)
-	dst = append(dst, `","object":`...)
-	dst = append(dst, object...)
-	return append(dst, '}', '\n')
+	return append(dst, `","object":`...)
 }
+
+// FrameTail ends what FrameHead began.
+const FrameTail = "}\n"
