@@ -109,7 +109,7 @@ type Behavior struct {
 
 	// Act makes the type virtual: nothing is stored, a POST calls Act and
 	// answers what it returns.
-	Act func(ctx context.Context, call *Call) (*meta.Object, error)
+	Act Act
 
 	// Warn returns warnings for the caller who wrote obj; old is nil on create.
 	Warn func(obj, old *meta.Object) []string
@@ -163,7 +163,7 @@ type Subresource struct {
 	Show func(obj *meta.Object) *meta.Object
 
 	// Act answers a POST (or, with Read, a GET).
-	Act  func(ctx context.Context, call *Call) (*meta.Object, error)
+	Act  Act
 	Read bool
 }
 
@@ -174,6 +174,10 @@ type Column struct {
 	JSONPath                string                     // simple path; or
 	Cell                    func(obj *meta.Object) any // a value of the column's type
 }
+
+// Act answers a request to a virtual type or an acting sub-resource. Of a review
+// it returns the object of the call with its status.
+type Act func(ctx context.Context, call *Call) (*meta.Object, error)
 
 // Call is a request to a virtual type or to an acting sub-resource.
 type Call struct {

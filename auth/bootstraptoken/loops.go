@@ -115,7 +115,7 @@ func signatures(ctx context.Context, c registry.Client, p names.Profile, documen
 	}
 	for _, s := range list {
 		t, ok := Read(s, p)
-		if !ok || !t.Signing || t.Expired(now) || s.Name() != NamePrefix+t.ID {
+		if !ok || !t.Signing || t.Expired(now) || s.Name() != NamePrefix+t.ID || !tokenForm.MatchString(t.String()) {
 			continue
 		}
 		out[signaturePrefix+t.ID] = Sign([]byte(document), t)

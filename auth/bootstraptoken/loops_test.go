@@ -35,6 +35,7 @@ func TestSignerAndCleaner(t *testing.T) {
 	token("bbbbbb", meta.FormatTime(time.Now().Add(time.Hour)), "true")
 	token("cccccc", "", "false")
 	token("dddddd", meta.FormatTime(time.Now().Add(-time.Hour)), "true")
+	token("short", "", "true") // none that could be used
 	info := func() *meta.Object {
 		w.Settle()
 		o, err := w.Objects().Get(ctx, meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "kube-public", Name: "cluster-info"})
@@ -65,7 +66,7 @@ func TestSignerAndCleaner(t *testing.T) {
 	assert.True(t, bootstraptoken.Verify([]byte("two"), info().String("data", "jws-kubeconfig-aaaaaa"), a), "a changed document is signed again")
 	list, err := w.Objects().List(ctx, meta.GroupResource{Resource: "secrets"}, "kube-system")
 	require.NoError(t, err)
-	assert.Len(t, list, 3, "the expired token is gone")
+	assert.Len(t, list, 4, "the expired token is gone")
 }
 
 func FuzzVerify(f *testing.F) {

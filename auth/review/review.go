@@ -18,7 +18,7 @@ const badToken = "invalid bearer token"
 // Token returns the function that answers a TokenReview: it asks t whose the
 // token is. audiences are those of the API, which tokens without audiences are
 // for.
-func Token(t auth.TokenAuthenticator, audiences []string) func(context.Context, *registry.Call) (*meta.Object, error) {
+func Token(t auth.TokenAuthenticator, audiences []string) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		token := call.Object.String("spec", "token")
 		if token == "" {
@@ -77,7 +77,7 @@ func explain(err error) string {
 
 // SelfSubject returns the function that answers a SelfSubjectReview: the caller.
 // now is the clock; nil is time.Now.
-func SelfSubject(now func() time.Time) func(context.Context, *registry.Call) (*meta.Object, error) {
+func SelfSubject(now func() time.Time) registry.Act {
 	if now == nil {
 		now = time.Now
 	}

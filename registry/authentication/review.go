@@ -15,12 +15,9 @@ import (
 
 const version = "v1"
 
-// Act answers a review: it returns the object of the call with its status.
-type Act func(ctx context.Context, call *registry.Call) (*meta.Object, error)
-
 // Answers are the functions that answer reviews. A kind without a function is
 // not there.
-type Answers struct{ Token, SelfSubject Act }
+type Answers struct{ Token, SelfSubject registry.Act }
 
 // Kinds returns the kinds of the group that a knows to answer. TokenRequest is
 // none of them: it is the body of a sub-resource.
@@ -35,7 +32,7 @@ func Kinds(a Answers) []*registry.Kind {
 	return kinds
 }
 
-func kind[T any](act Act) *registry.Kind {
+func kind[T any](act registry.Act) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
 		Group: names.GroupAuthentication, Version: version, Source: source, Kind: reflect.TypeFor[T]().Name(), Scope: registry.Cluster,
 		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, Act: act},
@@ -43,7 +40,7 @@ func kind[T any](act Act) *registry.Kind {
 }
 
 // tokenGiven refuses a review without a token.
-func tokenGiven(act Act) Act {
+func tokenGiven(act registry.Act) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		if call.Object.String("spec", "token") == "" {
 			return nil, meta.BadRequest("token is required for %s in authentication", call.Object.Kind())

@@ -15,13 +15,10 @@ import (
 
 const version = "v1"
 
-// Act answers a review: it returns the object of the call with its status.
-type Act func(ctx context.Context, call *registry.Call) (*meta.Object, error)
-
 // Answers are the functions that answer reviews. A review reaches its function
 // only if its spec is complete and without contradictions; a kind without a
 // function is not there.
-type Answers struct{ Subject, SelfSubject, LocalSubject, SelfSubjectRules Act }
+type Answers struct{ Subject, SelfSubject, LocalSubject, SelfSubjectRules registry.Act }
 
 // Kinds returns the kinds of the group that a knows to answer.
 func Kinds(a Answers) []*registry.Kind {
@@ -41,7 +38,7 @@ func Kinds(a Answers) []*registry.Kind {
 	return kinds
 }
 
-func kind[T any](scope registry.Scope, act Act) *registry.Kind {
+func kind[T any](scope registry.Scope, act registry.Act) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
 		Group: names.GroupAuthorization, Version: version, Source: source, Kind: reflect.TypeFor[T]().Name(), Scope: scope,
 		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, Act: act},
@@ -49,7 +46,7 @@ func kind[T any](scope registry.Scope, act Act) *registry.Kind {
 }
 
 // checked refuses a call whose object has faults before act sees it.
-func checked(faults func(call *registry.Call) check.Faults, act Act) Act {
+func checked(faults func(call *registry.Call) check.Faults, act registry.Act) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		if f := faults(call); len(f) > 0 {
 			group := call.Names.Group(names.GroupAuthorization)
