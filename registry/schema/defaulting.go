@@ -59,7 +59,7 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		return
 	}
 	s.defaultIn(pruned, false)
-	for _, f := range (&validator{}).check(pruned, s) {
+	for _, f := range faultsOf(pruned, s) {
 		f.Field = join(path.String(), f.Field)
 		c.faults = append(c.faults, f)
 	}

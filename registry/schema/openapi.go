@@ -3,7 +3,6 @@ package schema
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -202,7 +201,7 @@ func (d node) basics(s *Schema) {
 		s.Type = t
 	}
 	if s.Pattern = d.text("pattern"); s.Pattern != "" {
-		if _, err := regexp.Compile(s.Pattern); err != nil {
+		if _, err := compilePattern(s.Pattern); err != nil {
 			d.faults.Invalid(d.path("pattern"), s.Pattern, "must be a valid regular expression: "+err.Error())
 			s.Pattern = ""
 		}

@@ -8,7 +8,6 @@ package schema
 
 import (
 	"reflect"
-	"regexp"
 )
 
 // Type is a JSON type. The zero value allows any.
@@ -77,9 +76,9 @@ type Schema struct {
 	Wire Wire // how protobuf and JSON treat the value
 
 	// Set by Seal.
-	re    *regexp.Regexp // Pattern
-	fills bool           // the value or something in it has a default
-	fixed bool           // the value or something in it is immutable
+	re    *pattern // Pattern
+	fills bool     // the value or something in it has a default
+	fixed bool     // the value or something in it is immutable
 }
 
 // Wire is a value's form where the JSON type does not tell it.

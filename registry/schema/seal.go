@@ -3,7 +3,6 @@ package schema
 import (
 	"errors"
 	"fmt"
-	"regexp"
 )
 
 // Seal prepares a schema for use: patterns are compiled, defaults brought into
@@ -40,7 +39,7 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 		return below{}
 	}
 	if s.Pattern != "" && s.re == nil {
-		re, err := regexp.Compile(s.Pattern)
+		re, err := compilePattern(s.Pattern)
 		if err != nil {
 			w.fault(path, fmt.Errorf("pattern: %w", err))
 		}
@@ -73,7 +72,7 @@ func (w *sealer) defaultOf(s *Schema, path string) {
 	if v, changed := c.value(s.Default, s, true); changed {
 		s.Default = v
 	}
-	for _, f := range append(c.faults, (&validator{}).check(s.Default, s)...) {
+	for _, f := range append(c.faults, faultsOf(s.Default, s)...) {
 		w.fault(join(path, f.Field), fmt.Errorf("default: %s", f.Message))
 	}
 }

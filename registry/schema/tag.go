@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,7 +203,7 @@ func (e entry) applyText(s *Schema) (err error) {
 		}
 	case "pattern":
 		s.Pattern = e.value
-		s.re, err = regexp.Compile(e.value)
+		s.re, err = compilePattern(e.value)
 	case "format":
 		s.Format = e.value
 	case "title":

@@ -24,7 +24,7 @@ func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 	if s == nil {
 		return nil
 	}
-	v := validator{}
+	v := validator{effort: &effort{}}
 	var room [16]step
 	v.path = room[:0]
 	var before any
@@ -32,8 +32,9 @@ func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 		before = old
 	}
 	v.value(tree, before, s, s.Struct.Canonical())
-	slices.SortStableFunc(v.causes, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
-	return v.causes
+	causes := v.found()
+	slices.SortStableFunc(causes, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
+	return causes
 }
 
 // objectMeta is the Go type of the standard metadata.
@@ -42,13 +43,54 @@ var objectMeta = reflect.TypeFor[meta.ObjectMeta]()
 type validator struct {
 	path    path
 	causes  []meta.Cause
-	visited int // values looked at, to find the branch that fits best
+	visited int     // values looked at, to find the branch that fits best
+	branch  bool    // of a combination
+	effort  *effort // shared with all branches
 }
 
-// check validates one value by itself.
-func (v *validator) check(value any, s *Schema) []meta.Cause {
+// Branches look at values once more for each combination that they stand in,
+// and matching costs what the text and the steps of the pattern multiply to.
+// One object may ask for maxEffort looks in branches, or for as many times
+// matchedAtOnce of the latter: a few seconds.
+const (
+	maxEffort     = 2 << 20
+	matchedAtOnce = 64
+)
+
+// effort counts what the validation of one object has cost.
+type effort struct {
+	spent int
+	at    string // where it was too much
+}
+
+// spend reports whether n more are allowed. Once they are not, nothing more is
+// looked at.
+func (v *validator) spend(n int) bool {
+	if v.effort.spent > maxEffort {
+		return false
+	}
+	if v.effort.spent += n; v.effort.spent > maxEffort {
+		v.effort.at = v.path.String()
+		return false
+	}
+	return true
+}
+
+// found returns the causes; a check that was given up is one.
+func (v *validator) found() []meta.Cause {
+	causes := v.causes[:min(len(v.causes), maxReported)]
+	if v.effort.spent <= maxEffort {
+		return causes
+	}
+	return append(causes[:min(len(causes), maxReported-1)], meta.Cause{Reason: meta.CauseInvalid, Field: v.effort.at,
+		Message: "Invalid value: checking the object against its schema takes too long"})
+}
+
+// faultsOf validates one value by itself.
+func faultsOf(value any, s *Schema) []meta.Cause {
+	v := validator{effort: &effort{}}
 	v.value(value, nil, s, s.Struct.Canonical())
-	return v.causes
+	return v.found()
 }
 
 func (v *validator) cause(reason meta.CauseReason, format string, args ...any) {
@@ -64,6 +106,9 @@ func (v *validator) causeAt(field string, reason meta.CauseReason, format string
 // value validates one value; old is the value before, nil if there was none.
 func (v *validator) value(x, old any, s *Schema, canonical bool) {
 	v.visited++
+	if len(v.causes) >= maxReported || v.branch && !v.spend(1) {
+		return
+	}
 	if s.Struct != nil {
 		canonical = s.Struct.Canonical()
 	}
@@ -385,7 +430,7 @@ func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n 
 
 // try validates x by a branch, apart from the causes found so far.
 func (v *validator) try(x any, s *Schema, canonical bool) ([]meta.Cause, int) {
-	branch := validator{path: slices.Clone(v.path)}
+	branch := validator{path: slices.Clone(v.path), branch: true, effort: v.effort}
 	branch.value(x, nil, s, canonical)
 	return branch.causes, branch.visited
 }

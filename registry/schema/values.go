@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/json"
 	"math"
-	"regexp"
 	"unicode/utf8"
 
 	"orch.io/controlplane/registry/meta"
@@ -20,7 +19,10 @@ func (v *validator) text(x string, s *Schema) {
 	if s.Pattern != "" {
 		re := s.re
 		if re == nil {
-			re, _ = regexp.Compile(s.Pattern)
+			re, _ = compilePattern(s.Pattern)
+		}
+		if re != nil && !v.spend(len(x)*re.size/matchedAtOnce) {
+			return
 		}
 		if re == nil || !re.MatchString(x) {
 			v.cause(meta.CauseInvalid, "Invalid value: %s: must match the pattern %s", show(x), s.Pattern)

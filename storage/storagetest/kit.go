@@ -22,7 +22,7 @@ import (
 
 // patience is how long the kit waits for something that must happen. It is
 // far beyond what any store needs and never waited for in full by a good one.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // rule is one case of the kit.
 type rule struct {
