@@ -40,12 +40,19 @@
 //
 // # The way of a request
 //
-// A GET: server.(*Server).ServeHTTP (serve.go) finds out who calls and asks
-// whether it may; get (read.go) waits until the cache has seen the newest
-// commit and answers with the bytes of the entry (view.go). Nothing is decoded.
+// Each step is a file of package server.
+//
+// A GET: ServeHTTP (serve.go) parses what is asked for (request.go), finds out
+// who calls and whether it may (vet.go), and finds the type and the form of the
+// answer (route.go). get (read.go) waits until the cache has seen the newest
+// commit and answers with the bytes of the entry (view.go, respond.go). Nothing
+// is decoded.
 //
 // A POST: the same door, then create (create.go) decodes the body (body.go)
 // and calls write (write.go): load live → mutate → default → own → admit →
-// fit → validate → commit → wait for the cache. PUT, PATCH, apply and DELETE
-// differ only in how they make the new object from the live one.
+// fit → validate → commit → wait for the cache. PUT (update.go), PATCH and
+// apply (patch.go) differ only in mutate, how they make the new object from the
+// live one. DELETE (delete.go) marks the object, or removes its record if
+// nothing holds it; what is left to do comes from the background loops
+// (internal/background), which write through the same functions (client.go).
 package controlplane

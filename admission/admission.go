@@ -5,6 +5,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/meta"
@@ -44,7 +45,7 @@ type Request struct {
 
 // Plugin is one step of admission. A nil Mutate or Validate skips that phase;
 // a nil Match matches everything. An error that is a *meta.Status goes to the
-// caller as it is, any other as 403 Forbidden.
+// caller as it is, any other becomes 403 Forbidden.
 type Plugin struct {
 	Name     string
 	Match    func(r meta.Resource, subresource string) bool
@@ -55,12 +56,13 @@ type Plugin struct {
 // Chain is an ordered list of plugins.
 type Chain []Plugin
 
-// Mutate runs the mutating phase of every plugin that matches, in order.
+// Mutate runs the mutating phase of every plugin that matches, in order. The
+// first error ends it; it is a *meta.Status.
 func (c Chain) Mutate(ctx context.Context, r *Request) error {
 	for _, p := range c {
 		if p.Mutate != nil && p.matches(r) {
 			if err := p.Mutate(ctx, r); err != nil {
-				return err
+				return denied(r, err)
 			}
 		}
 	}
@@ -68,11 +70,12 @@ func (c Chain) Mutate(ctx context.Context, r *Request) error {
 }
 
 // Validate runs the validating phase of every plugin that matches, in order.
+// The first error ends it; it is a *meta.Status.
 func (c Chain) Validate(ctx context.Context, r *Request) error {
 	for _, p := range c {
 		if p.Validate != nil && p.matches(r) {
 			if err := p.Validate(ctx, r); err != nil {
-				return err
+				return denied(r, err)
 			}
 		}
 	}
@@ -81,4 +84,12 @@ func (c Chain) Validate(ctx context.Context, r *Request) error {
 
 func (p *Plugin) matches(r *Request) bool {
 	return p.Match == nil || p.Match(r.Resource, r.Subresource)
+}
+
+func denied(r *Request, err error) error {
+	var st *meta.Status
+	if errors.As(err, &st) {
+		return st
+	}
+	return meta.Forbidden(r.Resource.GroupResource(), r.Name, err.Error())
 }

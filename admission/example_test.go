@@ -42,5 +42,5 @@ func ExamplePlugin() {
 	// Output:
 	// warning: spec.room was set to hall
 	// hall <nil>
-	// attic no lamps in the attic
+	// attic lamps.example.com is forbidden: no lamps in the attic
 }

@@ -116,13 +116,13 @@ func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *met
 	w := s.newWrite(r, o, "CreateOptions")
 	request := s.admissionRequest(w, obj, nil)
 	if err := s.admission.Mutate(ctx, request); err != nil {
-		return nil, denied(request, err)
+		return nil, err
 	}
 	if err := s.admission.Validate(ctx, request); err != nil {
-		return nil, denied(request, err)
+		return nil, err
 	}
 	if r.sub == nil {
-		if err := owner(w, o.managerFor(r.http))(nil, obj); err != nil {
+		if err := w.own(nil, obj); err != nil {
 			return nil, err
 		}
 	}

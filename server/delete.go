@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -60,7 +59,7 @@ type removal struct {
 
 func (s *Server) newRemoval(r *request, key meta.Key, o *deleteOptions) *removal {
 	return &removal{deleteOptions: o, write: &write{
-		version: r.version, key: key, user: r.user, notes: r.notes, dryRun: o.dryRun, options: o.object,
+		version: r.version, key: key, user: r.user, notes: r.notes, dryRun: o.dryRun, options: o.object, again: true,
 	}}
 }
 
@@ -68,16 +67,7 @@ func (s *Server) newRemoval(r *request, key meta.Key, o *deleteOptions) *removal
 // object with finalizers gets a deletionTimestamp and stays; removing the last
 // finalizer, by whatever verb, ends it.
 func (s *Server) remove(ctx context.Context, w *removal) (*result, error) {
-	for attempt := 1; ; attempt++ {
-		res, err := s.tryRemove(ctx, w)
-		var conflict *storage.ConflictError
-		if !errors.As(err, &conflict) {
-			return res, err
-		}
-		if attempt >= s.limits.ConflictTries {
-			return nil, modified(w.version.Type, w.key.Name)
-		}
-	}
+	return s.retry(w.write, func() (*result, error) { return s.tryRemove(ctx, w) })
 }
 
 func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
@@ -105,7 +95,7 @@ func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
 	case finished(t, obj) && t.Grace == nil:
 		return s.erase(ctx, w, entry)
 	case meta.Equal(obj.Tree(), live.Tree()):
-		return &result{entry: entry, same: true}, nil
+		return &result{entry: entry}, nil
 	}
 	return s.store(ctx, w.write, obj, entry)
 }
@@ -128,12 +118,9 @@ func (s *Server) admitDelete(ctx context.Context, w *removal, live *meta.Object)
 	r := s.admissionRequest(w.write, nil, live)
 	r.Operation = admission.Delete
 	if err := s.admission.Mutate(ctx, r); err != nil {
-		return denied(r, err)
+		return err
 	}
-	if err := s.admission.Validate(ctx, r); err != nil {
-		return denied(r, err)
-	}
-	return nil
+	return s.admission.Validate(ctx, r)
 }
 
 // check holds the preconditions against the live object.

@@ -20,7 +20,7 @@ import (
 )
 
 // write is one write on its way through the server. Every verb that changes an
-// object fills in one and calls Server.commit with it; they differ in mutate.
+// object fills in one and calls Server.write with it; they differ in mutate.
 type write struct {
 	version *registry.Version // the caller's; mutate sees and makes objects of it
 	key     meta.Key
@@ -30,8 +30,8 @@ type write struct {
 	dryRun  bool
 	options *meta.Object // as admission sees them
 
-	// mutate makes the new object from the live one, which is nil if there is
-	// none; it owns neither. A nil result means that there is nothing to do.
+	// mutate makes the new object from the live one, nil if there is none. The
+	// new one is the write's own; the live one is shared and stays as it is.
 	mutate func(live *meta.Object) (*meta.Object, error)
 
 	// own records who owns the fields of obj; nil records nothing.
@@ -49,16 +49,20 @@ type result struct {
 	entry   *watch.Entry // the object as it is now, or as it last was
 	created bool
 	deleted bool // the object is gone
-	same    bool // nothing changed
 }
 
 // write runs the write: load live → mutate → default → track field ownership →
 // admission mutate → fit → default → validate → admission validate → commit →
-// wait for the cache. It starts over if the object changed meanwhile and the
-// write allows it, a bounded number of times.
+// wait for the cache.
 func (s *Server) write(ctx context.Context, w *write) (*result, error) {
-	for attempt := 1; ; attempt++ {
-		res, err := s.try(ctx, w)
+	return s.retry(w, func() (*result, error) { return s.try(ctx, w) })
+}
+
+// retry makes attempts at a write. It starts over if the object changed
+// meanwhile and the write allows it, a bounded number of times.
+func (s *Server) retry(w *write, attempt func() (*result, error)) (*result, error) {
+	for tries := 1; ; tries++ {
+		res, err := attempt()
 		var conflict *storage.ConflictError
 		if !errors.As(err, &conflict) {
 			return res, err
@@ -66,7 +70,7 @@ func (s *Server) write(ctx context.Context, w *write) (*result, error) {
 		if w.mustCreate {
 			return nil, meta.AlreadyExists(w.version.GroupResource(), w.key.Name)
 		}
-		if !w.again || attempt >= s.limits.ConflictTries {
+		if !w.again || tries >= s.limits.ConflictTries {
 			return nil, modified(w.version.Type, w.key.Name)
 		}
 	}
@@ -108,9 +112,6 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if obj == nil {
-		return &result{entry: entry, same: true}, nil
-	}
 	if live == nil {
 		s.initialize(w, obj)
 	} else {
@@ -125,7 +126,7 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 		return nil, meta.AlreadyExists(w.version.GroupResource(), w.key.Name)
 	}
 	if apply.Unchanged(live, obj) && !finished(w.version.Type, obj) {
-		return &result{entry: entry, same: true}, nil
+		return &result{entry: entry}, nil
 	}
 	return s.store(ctx, w, obj, entry)
 }
@@ -162,7 +163,7 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 	}
 	request := s.admissionRequest(w, obj, live)
 	if err := s.admission.Mutate(ctx, request); err != nil {
-		return denied(request, err)
+		return err
 	}
 	v.Fit(ctx, obj, live, w.sub)
 	if err := s.allot(w, obj, live); err != nil {
@@ -188,7 +189,7 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 		}
 	}
 	if err := s.admission.Validate(ctx, request); err != nil {
-		return denied(request, err)
+		return err
 	}
 	return nil
 }
@@ -224,15 +225,6 @@ func (s *Server) admissionRequest(w *write, obj, live *meta.Object) *admission.R
 		r.Subresource = w.sub.Name
 	}
 	return r
-}
-
-// denied makes an admission error a Status.
-func denied(r *admission.Request, err error) error {
-	var st *meta.Status
-	if errors.As(err, &st) {
-		return st
-	}
-	return meta.Forbidden(r.Resource.GroupResource(), r.Name, err.Error())
 }
 
 // initialize gives a new object what only the server gives.
