@@ -154,7 +154,8 @@ func (o *deleteOptions) begin(t *registry.Type, obj *meta.Object) {
 	}
 	if obj.Terminating() {
 		if left := obj.Int("metadata", "deletionGracePeriodSeconds"); grace < left {
-			obj.SetTime(time.Now().Add(time.Duration(grace)*time.Second), "metadata", "deletionTimestamp")
+			begun := obj.DeletionTimestamp().Add(-time.Duration(left) * time.Second)
+			obj.SetTime(begun.Add(time.Duration(grace)*time.Second), "metadata", "deletionTimestamp")
 			obj.Metadata()["deletionGracePeriodSeconds"] = grace
 		}
 		return

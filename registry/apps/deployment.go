@@ -161,7 +161,7 @@ func deployments(p names.Profile) *registry.Kind {
 			AnswersStatus: true,
 			Scale:         &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
 			Default:       defaultDeployment,
-			Warn:          core.WarnOfVolumes(p, "spec", "template", "spec"),
+			Warn:          core.WarnOfPod(p, "spec", "template", "spec"),
 			Changed: func(obj, old *meta.Object) bool {
 				return !meta.Equal(obj.Map("spec"), old.Map("spec")) || !maps.Equal(obj.Annotations(), old.Annotations())
 			},

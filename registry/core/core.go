@@ -1,10 +1,17 @@
-// Package core holds the kinds of the core group: one file per kind with its
-// fields, its definition and its rules.
+// Package core holds the kinds of the core group.
 //
-// A file reads from top to bottom: the struct that is the kind's wire form
-// (json names, protobuf numbers, schema rules, field docs), the Definition,
-// then defaulting and validation. Types that several kinds use have files of
-// their own.
+// A small kind is one file that reads from top to bottom: the struct that is
+// the kind's wire form (json names, protobuf numbers, schema rules, field docs),
+// the Definition, then defaulting and validation. A large one has a file for
+// each of these, named after the kind or after a part of it: pod.go with the
+// struct and the Definition; container.go, volume.go, probe.go, ... with the
+// nested types and nothing else; podcreate.go, poddefaults.go and podupdate.go
+// with what a write does; *rules.go with what validation says to the types in
+// the file of that name; podcolumns.go and podwarnings.go with what people see.
+//
+// Rules of pods are methods of podRules, which collects faults in the order that
+// clients see and knows the spec around; a volume source checks itself. Types
+// and rules that kinds of other packages share are exported.
 package core
 
 import (

@@ -38,7 +38,7 @@ func pods(p names.Profile) *registry.Kind {
 			Default:     defaultPod,
 			Prepare:     preparePod(p),
 			Grace:       podGrace,
-			Warn:        WarnOfVolumes(p, "spec"),
+			Warn:        warnOfNewPod(p),
 			Fields: []registry.SelectableField{
 				{Name: "spec.nodeName"},
 				{Name: "spec.restartPolicy"},
@@ -57,46 +57,16 @@ func pods(p names.Profile) *registry.Kind {
 	})
 }
 
-// preparePod gives a new pod its first status, and what nodes and schedulers
-// count on: an account, a priority, and how long it stays on a node in trouble.
-func preparePod(p names.Profile) func(context.Context, *meta.Object, *meta.Object) {
-	return func(_ context.Context, obj, old *meta.Object) {
-		for _, taint := range []string{names.TaintNotReady, names.TaintUnreachable} {
-			tolerate(obj, p.Wire(taint))
-		}
+// warnOfNewPod warns of a new pod. Those that run are written often, and hardly
+// ever by people.
+func warnOfNewPod(p names.Profile) func(obj, old *meta.Object) []string {
+	warn := WarnOfPod(p, "spec")
+	return func(obj, old *meta.Object) []string {
 		if old != nil {
-			return
+			return nil
 		}
-		obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(obj.Map("spec"))}, "status")
-		fill(obj, defaultAccount, "spec", "serviceAccountName")
-		obj.Set(obj.String("spec", "serviceAccountName"), "spec", "serviceAccount")
-		if obj.String("spec", "priorityClassName") == "" {
-			fill(obj, int64(0), "spec", "priority")
-		}
-		fill(obj, "PreemptLowerPriority", "spec", "preemptionPolicy")
+		return warn(obj, nil)
 	}
-}
-
-const (
-	defaultAccount = "default"
-	tolerated      = 300 // seconds
-)
-
-// tolerate lets a pod stay for a while on a node that got a taint, unless the
-// pod says itself what it tolerates.
-func tolerate(obj *meta.Object, taint string) {
-	list := obj.List("spec", "tolerations")
-	for _, v := range list {
-		t, _ := v.(map[string]any)
-		effect, _ := t["effect"].(string)
-		key, _ := t["key"].(string)
-		if (key == taint || key == "" && t["operator"] == "Exists") && (effect == "NoExecute" || effect == "") {
-			return
-		}
-	}
-	obj.Set(append(list, map[string]any{
-		"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(tolerated),
-	}), "spec", "tolerations")
 }
 
 // podGrace returns the seconds that a pod gets to end: none unless it may run
@@ -116,26 +86,6 @@ func podGrace(obj *meta.Object, asked *int64) int64 {
 		return 1
 	}
 	return grace
-}
-
-// qosClass returns the class that requests and limits of cpu and memory give.
-func qosClass(spec map[string]any) string {
-	some, guaranteed := false, true
-	for _, m := range containersOf(spec, "containers", "initContainers") {
-		c := meta.NewObject(m)
-		for _, name := range []string{"cpu", "memory"} {
-			request, limit := c.String("resources", "requests", name), c.String("resources", "limits", name)
-			some = some || request != "" && request != "0" || limit != "" && limit != "0"
-			guaranteed = guaranteed && limit != "" && request == limit
-		}
-	}
-	switch {
-	case !some:
-		return "BestEffort"
-	case guaranteed:
-		return "Guaranteed"
-	}
-	return "Burstable"
 }
 
 // mergePodStatus takes the status of in. The class was given on create, and

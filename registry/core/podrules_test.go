@@ -1,6 +1,13 @@
 package core_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/meta"
+)
 
 // in puts a field before each of the causes at places below it.
 func in(field string, causes ...string) []string {
@@ -176,4 +183,47 @@ func TestPodSpecRules(t *testing.T) {
 		`{"spec":{"containers":[{"name":"c","image":"i","volumeMounts":[{"name":"v","mountPath":"/a"}]}],"volumes":[{"name":"v","configMap":{}}]}}`: {
 			"Required:spec.volumes[0].configMap.name", "NotFound:spec.containers[0].volumeMounts[0].name"},
 	})
+}
+
+func TestPodWarnings(t *testing.T) {
+	k := kind(t, "Pod")
+	for body, want := range map[string][]string{
+		withSpec(`"terminationGracePeriodSeconds":-1`):                 {"spec.terminationGracePeriodSeconds"},
+		withSpec(`"imagePullSecrets":[{"name":""}]`):                   {"spec.imagePullSecrets[0].name"},
+		withSpec(`"nodeSelector":{"beta.kubernetes.io/arch":"arm64"}`): {"spec.nodeSelector[beta.kubernetes.io/arch]"},
+		withSpec(`"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"failure-domain.beta.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule"}]`): {
+			"spec.topologySpreadConstraints[0].topologyKey", "spec.topologySpreadConstraints[0].labelSelector"},
+		withSpec(`"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"z"}]}}`): {
+			"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector"},
+		withContainer(`"env":[{"name":"A"},{"name":"B"},{"name":"A"}]`):               {"spec.containers[0].env[2]"},
+		withContainer(`"ports":[{"containerPort":1},{"containerPort":1,"name":"x"}]`): {"spec.containers[0].ports[1]"},
+		withContainer(`"resources":{"requests":{"memory":"1m"}}`):                     {"spec.containers[0].resources.requests[memory]"},
+		withVolume(`"gitRepo":{"repository":"r"}`):                                    {"spec.volumes[0].gitRepo"},
+		withVolume(`"emptyDir":{}`):                                                   nil,
+	} {
+		obj, faults := k.Create(t, body)
+		require.Empty(t, faults, body)
+		var got []string
+		for _, text := range k.Warn(obj, nil) {
+			at, _, _ := strings.Cut(text, ": ")
+			got = append(got, at)
+		}
+		require.Equal(t, want, got, body)
+	}
+}
+
+// What the server fills in where a pod says that it wants to share labels.
+func TestPodPreparation(t *testing.T) {
+	k := kind(t, "Pod")
+	obj, faults := k.Create(t, `{"metadata":{"labels":{"app":"x","rev":"2"}},"spec":{"containers":[`+box+`],"schedulingGates":[{"name":"g"}],
+		"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}},
+		"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"z","whenUnsatisfiable":"DoNotSchedule","labelSelector":{},"matchLabelKeys":["rev","none"]}],
+		"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{"topologyKey":"z","labelSelector":{},"mismatchLabelKeys":["app"]}}]}}}}`)
+	require.Empty(t, faults)
+	require.Equal(t, "Guaranteed", obj.String("status", "qosClass"))
+	require.Equal(t, "SchedulingGated", k.Cell(t, obj, "Status"))
+	term := func(v any) []any { return meta.NewObject(v.(map[string]any)).List("labelSelector", "matchExpressions") }
+	require.Equal(t, []any{map[string]any{"key": "rev", "operator": "In", "values": []any{"2"}}}, term(obj.List("spec", "topologySpreadConstraints")[0]))
+	wish := obj.List("spec", "affinity", "podAffinity", "preferredDuringSchedulingIgnoredDuringExecution")[0].(map[string]any)
+	require.Equal(t, []any{map[string]any{"key": "app", "operator": "NotIn", "values": []any{"x"}}}, term(wish["podAffinityTerm"]))
 }

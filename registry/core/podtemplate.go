@@ -56,7 +56,7 @@ func podTemplates(p names.Profile) *registry.Kind {
 		},
 		Behavior: registry.Behavior{
 			SelfChecked: true,
-			Warn:        WarnOfVolumes(p, "template", "spec"),
+			Warn:        WarnOfPod(p, "template", "spec"),
 			Default: func(obj *meta.Object) {
 				if spec := obj.Map("template", "spec"); spec != nil {
 					DefaultPodSpec(spec)

@@ -196,6 +196,7 @@ func services() *registry.Kind {
 			Name:         meta.NameChecker(meta.CheckDNS1035Label),
 			Default:      defaultService,
 			Prepare:      prepareService,
+			Warn:         warnOfService,
 			Pool:         ServiceNetwork{}.Pool(),
 			Fields:       []registry.SelectableField{{Name: "spec.clusterIP"}, {Name: "spec.type"}},
 		},

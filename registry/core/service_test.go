@@ -173,6 +173,19 @@ func TestServiceTypeChanges(t *testing.T) {
 	require.Equal(t, map[string]any{}, gone.Map("status", "loadBalancer"))
 }
 
+func TestServiceWarnings(t *testing.T) {
+	k := kind(t, "Service")
+	for spec, want := range map[string]int{
+		`"clusterIP":"None","sessionAffinity":"ClientIP","externalIPs":["1.2.3.4"],"loadBalancerIP":"1.2.3.4"`: 3,
+		`"clusterIP":"None"`: 0,
+		`"type":"ExternalName","externalName":"a","externalIPs":["1.2.3.4"]`: 1,
+	} {
+		obj, faults := k.Create(t, `{"spec":{"ports":[{"port":1}],`+spec+`}}`)
+		require.Empty(t, faults, spec)
+		require.Len(t, k.Warn(obj, nil), want, spec)
+	}
+}
+
 func TestServiceColumns(t *testing.T) {
 	k := kind(t, "Service")
 	for spec, want := range map[string]string{

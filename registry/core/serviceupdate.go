@@ -24,6 +24,30 @@ func prepareService(_ context.Context, obj, old *meta.Object) {
 	}
 }
 
+// warnOfService warns of fields that have no meaning for a service.
+func warnOfService(obj, _ *meta.Object) []string {
+	var texts []string
+	ignored := func(field, why string) {
+		texts = append(texts, "spec."+field+" is ignored when "+why)
+	}
+	kind := obj.String("spec", "type")
+	if obj.String("spec", "clusterIP") == noAddress {
+		if len(obj.List("spec", "externalIPs")) > 0 {
+			ignored("externalIPs", "spec.clusterIP is \"None\"")
+		}
+		if obj.String("spec", "sessionAffinity") != "None" {
+			ignored("sessionAffinity", "spec.clusterIP is \"None\"")
+		}
+		if obj.String("spec", "loadBalancerIP") != "" {
+			ignored("loadBalancerIP", "spec.clusterIP is \"None\"")
+		}
+	}
+	if kind == ExternalNameType && len(obj.List("spec", "externalIPs")) > 0 {
+		ignored("externalIPs", "spec.type is \"ExternalName\"")
+	}
+	return texts
+}
+
 // keepAllotted gives an update what was allotted to the service and is left out.
 func keepAllotted(obj, old *meta.Object) {
 	if addressed(obj) && addressed(old) {

@@ -1,12 +1,10 @@
 package core
 
 import (
-	"slices"
 	"strings"
 
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // podVolumes checks the volumes. Only those without faults can be mounted.
@@ -331,29 +329,4 @@ func (r *podRules) claimSpec(at *check.Path, s *PersistentVolumeClaimSpec) {
 		r.Format(at.Field("storageClassName"), *c, meta.CheckDNSSubdomain(*c))
 	}
 	r.OptionalOneOf(at.Field("volumeMode"), s.VolumeMode, "Block", "Filesystem")
-}
-
-// deprecated lists the sources that are accepted with a warning.
-func deprecated() []string {
-	return []string{
-		"gitRepo", "cloudEPersistentDisk", "storeEVolume", "storeGVolume", "storeFVolume",
-		"storeDfs", "storeBfs", "storeAblock", "storeAfs",
-	}
-}
-
-// WarnOfVolumes returns a function that warns of deprecated volume sources in
-// the pod spec at a path.
-func WarnOfVolumes(p names.Profile, path ...string) func(obj, old *meta.Object) []string {
-	return func(obj, _ *meta.Object) []string {
-		var texts []string
-		for i, v := range obj.List(slices.Concat(path, []string{"volumes"})...) {
-			m, _ := v.(map[string]any)
-			for _, source := range deprecated() {
-				if field := p.Field(source); m[field] != nil {
-					texts = append(texts, check.At(path...).Field("volumes").Index(i).Field(field).String()+": deprecated")
-				}
-			}
-		}
-		return texts
-	}
 }

@@ -1,0 +1,117 @@
+package core
+
+import (
+	"context"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// preparePod gives a new pod its first status, and what nodes and schedulers
+// count on: an account, a priority, and how long it stays on a node in trouble.
+func preparePod(p names.Profile) func(context.Context, *meta.Object, *meta.Object) {
+	return func(_ context.Context, obj, old *meta.Object) {
+		for _, taint := range []string{names.TaintNotReady, names.TaintUnreachable} {
+			tolerate(obj, p.Wire(taint))
+		}
+		if old != nil {
+			return
+		}
+		obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(obj.Map("spec"))}, "status")
+		if len(obj.List("spec", "schedulingGates")) > 0 {
+			obj.Set([]any{map[string]any{
+				"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": nil, "lastTransitionTime": nil,
+				"message": "The pod is not scheduled as long as it has scheduling gates",
+			}}, "status", "conditions")
+		}
+		fill(obj, defaultAccount, "spec", "serviceAccountName")
+		obj.Set(obj.String("spec", "serviceAccountName"), "spec", "serviceAccount")
+		if obj.String("spec", "priorityClassName") == "" {
+			fill(obj, int64(0), "spec", "priority")
+		}
+		fill(obj, "PreemptLowerPriority", "spec", "preemptionPolicy")
+		widenSelectors(obj)
+	}
+}
+
+const (
+	defaultAccount = "default"
+	tolerated      = 300 // seconds
+)
+
+// tolerate lets a pod stay for a while on a node that got a taint, unless the
+// pod says itself what it tolerates.
+func tolerate(obj *meta.Object, taint string) {
+	list := obj.List("spec", "tolerations")
+	for _, v := range list {
+		t, _ := v.(map[string]any)
+		effect, _ := t["effect"].(string)
+		key, _ := t["key"].(string)
+		if (key == taint || key == "" && t["operator"] == "Exists") && (effect == "NoExecute" || effect == "") {
+			return
+		}
+	}
+	obj.Set(append(list, map[string]any{
+		"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(tolerated),
+	}), "spec", "tolerations")
+}
+
+// widenSelectors adds to the selectors of a new pod's affinities and spreading
+// the labels of the pod that they are to share with it, or not to share.
+func widenSelectors(obj *meta.Object) {
+	labels := obj.Map("metadata", "labels")
+	widen := func(v any) {
+		m, _ := v.(map[string]any)
+		s, ok := m["labelSelector"].(map[string]any)
+		if !ok {
+			return
+		}
+		list, _ := s["matchExpressions"].([]any)
+		for _, keys := range []struct{ field, operator string }{{"matchLabelKeys", "In"}, {"mismatchLabelKeys", "NotIn"}} {
+			for _, key := range meta.NewObject(m).Strings(keys.field) {
+				if value, ok := labels[key]; ok {
+					list = append(list, map[string]any{"key": key, "operator": keys.operator, "values": []any{value}})
+				}
+			}
+		}
+		if len(list) > 0 {
+			s["matchExpressions"] = list
+		}
+	}
+	for _, v := range obj.List("spec", "topologySpreadConstraints") {
+		widen(v)
+	}
+	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
+		for _, v := range obj.List("spec", "affinity", kind, required) {
+			widen(v)
+		}
+		for _, v := range obj.List("spec", "affinity", kind, preferred) {
+			m, _ := v.(map[string]any)
+			widen(m["podAffinityTerm"])
+		}
+	}
+}
+
+// qosClass returns the class that requests and limits of cpu and memory give.
+func qosClass(spec map[string]any) string {
+	some, guaranteed := false, true
+	parts := containersOf(spec, "containers", "initContainers")
+	if whole, _ := spec["resources"].(map[string]any); len(whole) > 0 {
+		parts = []map[string]any{{"resources": whole}}
+	}
+	for _, m := range parts {
+		c := meta.NewObject(m)
+		for _, name := range []string{"cpu", "memory"} {
+			request, limit := c.String("resources", "requests", name), c.String("resources", "limits", name)
+			some = some || request != "" && request != "0" || limit != "" && limit != "0"
+			guaranteed = guaranteed && limit != "" && request == limit
+		}
+	}
+	switch {
+	case !some:
+		return "BestEffort"
+	case guaranteed:
+		return "Guaranteed"
+	}
+	return "Burstable"
+}

@@ -1,0 +1,135 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// WarnOfPod returns a function that warns of what is accepted in the spec of a
+// pod at a path, and not what its author should want. A spec that stays as it
+// was is not worth a warning.
+func WarnOfPod(p names.Profile, path ...string) func(obj, old *meta.Object) []string {
+	return func(obj, old *meta.Object) []string {
+		if old != nil && meta.Equal(obj.Map(path...), old.Map(path...)) {
+			return nil
+		}
+		w := podWarnings{names: p, spec: meta.NewObject(obj.Map(path...)), at: check.At(path...)}
+		w.nodes()
+		w.selectors()
+		w.volumes()
+		for i, v := range w.spec.List("imagePullSecrets") {
+			if m, _ := v.(map[string]any); m["name"] == nil || m["name"] == "" {
+				w.warn(w.at.Field("imagePullSecrets").Index(i).Field("name"), "invalid empty name \"\"")
+			}
+		}
+		for _, list := range []string{"initContainers", "containers"} {
+			for i, c := range containersOf(w.spec.Tree(), list) {
+				w.container(w.at.Field(list).Index(i), meta.NewObject(c))
+			}
+		}
+		if w.spec.Int("terminationGracePeriodSeconds") < 0 {
+			w.warn(w.at.Field("terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
+		}
+		return w.texts
+	}
+}
+
+type podWarnings struct {
+	names names.Profile
+	spec  *meta.Object
+	at    *check.Path
+	texts []string
+}
+
+func (w *podWarnings) warn(at *check.Path, why string) {
+	w.texts = append(w.texts, at.String()+": "+why)
+}
+
+// nodes warns of old names of node labels.
+func (w *podWarnings) nodes() {
+	for _, old := range w.names.OldNodeLabels() {
+		if _, ok := w.spec.Map("nodeSelector")[old.Before]; ok {
+			w.warn(w.at.Field("nodeSelector").Key(old.Before), fmt.Sprintf("deprecated; use %q instead", old.Now))
+		}
+		for i, v := range w.spec.List("topologySpreadConstraints") {
+			if m, _ := v.(map[string]any); m["topologyKey"] == old.Before {
+				w.warn(w.at.Field("topologySpreadConstraints").Index(i).Field("topologyKey"), fmt.Sprintf("%s is deprecated; use %q instead", old.Before, old.Now))
+			}
+		}
+	}
+}
+
+// selectors warns of missing selectors, which choose no pod.
+func (w *podWarnings) selectors() {
+	const why = "a null labelSelector results in matching no pod"
+	missing := func(at *check.Path, v any) {
+		if m, ok := v.(map[string]any); ok && m["labelSelector"] == nil {
+			w.warn(at.Field("labelSelector"), why)
+		}
+	}
+	for i, v := range w.spec.List("topologySpreadConstraints") {
+		missing(w.at.Field("topologySpreadConstraints").Index(i), v)
+	}
+	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
+		at := w.at.Field("affinity").Field(kind)
+		for i, v := range w.spec.List("affinity", kind, required) {
+			missing(at.Field(required).Index(i), v)
+		}
+		for i, v := range w.spec.List("affinity", kind, preferred) {
+			m, _ := v.(map[string]any)
+			missing(at.Field(preferred).Index(i).Field("podAffinityTerm"), m["podAffinityTerm"])
+		}
+	}
+}
+
+// volumes warns of deprecated sources.
+func (w *podWarnings) volumes() {
+	deprecated := []string{
+		"gitRepo", "cloudEPersistentDisk", "storeEVolume", "storeGVolume", "storeFVolume",
+		"storeDfs", "storeBfs", "storeAblock", "storeAfs",
+	}
+	for i, v := range w.spec.List("volumes") {
+		m, _ := v.(map[string]any)
+		for _, source := range deprecated {
+			if field := w.names.Field(source); m[field] != nil {
+				w.warn(w.at.Field("volumes").Index(i).Field(field), "deprecated")
+			}
+		}
+	}
+}
+
+// container warns of what hides something else of its kind, and of parts of
+// bytes.
+func (w *podWarnings) container(at *check.Path, c *meta.Object) {
+	seen := map[string]bool{}
+	for i, v := range c.List("env") {
+		m, _ := v.(map[string]any)
+		name, _ := m["name"].(string)
+		if seen[name] {
+			w.warn(at.Field("env").Index(i), fmt.Sprintf("hides previous definition of %q, which may be dropped when using apply", name))
+		}
+		seen[name] = true
+	}
+	type port struct{ number, host, protocol, ip any }
+	var ports []port
+	for i, v := range c.List("ports") {
+		m, _ := v.(map[string]any)
+		p := port{m["containerPort"], m["hostPort"], m["protocol"], m["hostIP"]}
+		if j := slices.Index(ports, p); j >= 0 {
+			w.warn(at.Field("ports").Index(i), "duplicate port definition with "+at.Field("ports").Index(j).String())
+		}
+		ports = append(ports, p)
+	}
+	for _, list := range []string{"requests", "limits"} {
+		for _, name := range []string{"memory", "ephemeral-storage"} {
+			text := c.String("resources", list, name)
+			if q, err := meta.ParseQuantity(text); text != "" && err == nil && !q.Whole() {
+				w.warn(at.Field("resources").Field(list).Key(name), fmt.Sprintf("fractional byte value %q is invalid, must be an integer", text))
+			}
+		}
+	}
+}
