@@ -166,7 +166,11 @@ func (f *flags) accountKeys() ([]serviceaccount.Key, error) {
 		files = []string{f.tlsKey}
 	}
 	if len(files) > 0 {
-		return serviceaccount.LoadKeys(files...)
+		keys, err := serviceaccount.LoadKeys(files...)
+		if err == nil && a.signingFile != "" && !keys[0].Private() {
+			err = fmt.Errorf("--service-account-signing-key-file: %s holds no private key", a.signingFile)
+		}
+		return keys, err
 	}
 	key, pem, err := serviceaccount.NewKeyPEM()
 	if err != nil || f.dataDir == "" {

@@ -219,6 +219,12 @@ func TestAnonymousOff(t *testing.T) {
 	assert.Equal(t, 401, code, answer)
 }
 
+const publicKey = `-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEtj6Wcal64IqyjOzmx2d9ihay5Ezr
+IAmwUbp69afHQftrhZztwi3P6LNli319xPQgJ0CLrFhU3HtTycyKUPh3lA==
+-----END PUBLIC KEY-----
+`
+
 func TestFlagFaults(t *testing.T) {
 	f := files{t, t.TempDir()}
 	for _, args := range [][]string{
@@ -229,6 +235,7 @@ func TestFlagFaults(t *testing.T) {
 		{"--oidc-issuer-url", "https://x"},
 		{"--oidc-required-claim", "x"},
 		{"--service-account-key-file", "/no/such"},
+		{"--service-account-signing-key-file", f.put("public.pem", publicKey)},
 		{"--requestheader-client-ca-file", f.put("empty2.pem", "")},
 		{"--authentication-token-webhook-config-file", "/no/such"},
 		{"--audit-log-path", "/tmp/x"},

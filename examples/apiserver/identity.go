@@ -217,13 +217,23 @@ users:
 	return path, writePrivate(path, []byte(doc))
 }
 
-// writePrivate writes a file that only its owner can read, whatever was there.
+// writePrivate writes a file that only its owner can read, whatever was there:
+// whole or not at all.
 func writePrivate(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	file, err := os.CreateTemp(dir, filepath.Base(path)+"-") // for its owner alone
+	if err != nil {
 		return err
 	}
-	return os.Chmod(path, 0o600)
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
 }
