@@ -15,7 +15,7 @@ import (
 // Bounds of one batch, below those above which the database splits it.
 const (
 	batchWrites = 8 << 10
-	batchBytes  = 2 << 20
+	batchBytes  = 1 << 20
 )
 
 // request is one thing that waits for the committer: a write, or do.

@@ -77,7 +77,7 @@ func settings(o Options) badger.Options {
 	b.ValueLogFileSize = 64 << 20
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
-	b.MemTableSize = 16 << 20 // takes as much again in memory, and thrice that while it is written out
+	b.MemTableSize = 8 << 20 // takes as much again in memory, and four times that while it is written out
 	if o.memTable > 0 {
 		b.MemTableSize = o.memTable
 		b.ValueThreshold = min(b.ValueThreshold, o.memTable/10)
