@@ -78,7 +78,7 @@ func settings(o Options) badger.Options {
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
 	b.BaseTableSize = 1 << 20 // as little memory for each table that a compaction makes
-	b.MemTableSize = 8 << 20 // takes as much again in memory, and four times that while it is written out
+	b.MemTableSize = 8 << 20  // takes as much again in memory, and four times that while it is written out
 	if o.memTable > 0 {
 		b.MemTableSize = o.memTable
 		b.ValueThreshold = min(b.ValueThreshold, o.memTable/10)
