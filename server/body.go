@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +28,11 @@ func (s *Server) readBody(r *request) ([]byte, error) {
 	if e := h.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return nil, meta.Failure(http.StatusUnsupportedMediaType, meta.ReasonUnsupportedMediaType, "bodies encoded as %q are not read", e)
 	}
+	if err := s.makeRoom(r); err != nil {
+		return nil, err
+	}
 	_ = r.patience.control.SetReadDeadline(time.Now().Add(s.limits.RequestTime))
-	body, err := io.ReadAll(http.MaxBytesReader(nil, h.Body, s.limits.Body))
+	body, err := read(h, s.limits.Body)
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
@@ -40,6 +44,42 @@ func (s *Server) readBody(r *request) ([]byte, error) {
 	}
 	_ = r.patience.control.SetReadDeadline(time.Time{})
 	return body, nil
+}
+
+// read returns the body of a request, at most limit bytes.
+func read(h *http.Request, limit int64) ([]byte, error) {
+	if h.ContentLength < 0 {
+		return io.ReadAll(http.MaxBytesReader(nil, h.Body, limit))
+	}
+	body := make([]byte, h.ContentLength)
+	_, err := io.ReadFull(h.Body, body)
+	return body, err
+}
+
+const (
+	smallBody = 64 << 10         // bytes; bounded by the number of requests at a time
+	bodyWait  = 10 * time.Second // for other large bodies to be done with
+)
+
+// makeRoom takes the size of a large body from their budget until the request
+// ends: decoded, it is many times as large. Who does not get it in time is asked
+// to come again.
+func (s *Server) makeRoom(r *request) error {
+	size := r.http.ContentLength
+	if size < 0 {
+		size = s.limits.Body
+	}
+	if size <= smallBody {
+		return nil
+	}
+	size = min(size, s.limits.LargeBodies)
+	ctx, cancel := context.WithTimeout(r.http.Context(), bodyWait)
+	defer cancel()
+	if err := s.bodies.take(ctx, size); err != nil {
+		return tooMany("too many large bodies at a time")
+	}
+	r.large = size
+	return nil
 }
 
 // bodyVersion is the version whose objects the body of the request holds: the

@@ -108,6 +108,7 @@ type Builder struct {
 // Limits bounds requests. A zero field means the default that its comment gives.
 type Limits struct {
 	Body           int64         // bytes of a request body: 3 MiB
+	LargeBodies    int64         // bytes of all bodies over 64 KiB at a time, from when they are read until the answer: 24 MiB
 	Depth          int           // nesting of JSON and YAML: 1000
 	Entries        int           // of one object or list in a body: 20,000
 	InFlight       int           // requests at a time, watches not counted: 600
@@ -135,6 +136,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Body == 0 {
 		l.Body = 3 << 20
+	}
+	if l.LargeBodies == 0 {
+		l.LargeBodies = 24 << 20
 	}
 	def(&l.Depth, 1000)
 	def(&l.Entries, 20_000)
@@ -191,6 +195,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	s.inFlight = make(chan struct{}, s.limits.InFlight)
+	s.bodies.free = s.limits.LargeBodies
 	s.metrics = newMetrics(b.Metrics)
 	s.catalog.Put(types...)
 	if err := s.stamp(ctx); err != nil {

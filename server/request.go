@@ -21,6 +21,7 @@ type request struct {
 	notes *notes // warnings and audit annotations
 
 	patience *patience // nil for the server's own requests
+	large    int64     // what its body takes of the budget of large ones
 
 	record record
 

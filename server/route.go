@@ -37,6 +37,7 @@ func (s *Server) serveResource(w *response, r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.http.Context(), s.limits.RequestTime)
 	defer cancel()
+	defer func() { s.bodies.give(r.large) }()
 	if err := s.prepare(r); err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ type Server struct {
 	livezGrace    time.Duration
 
 	inFlight chan struct{} // a place for each request but watches
+	bodies   budget        // for large request bodies
 	watches  atomic.Int64
 	notReady atomic.Bool
 	openapi  openapi.Cache
