@@ -34,7 +34,9 @@ func (l Limits) withDefaults() Limits {
 }
 
 // JSONPatch returns obj changed by a JSON patch (RFC 6902); obj itself stays as
-// it is. An index below zero counts from the end of a list.
+// it is. It is as lenient as the field's servers: an index below zero counts from
+// the end of a list, a missing value is null, a member that is missing can be
+// replaced, and reads as null for test and copy; a path may lack its first slash.
 //
 // A patch that is no list of operations is a BadRequest (400), an operation that
 // is unknown or does not fit the object is Invalid (422), and one beyond the
@@ -80,16 +82,12 @@ type operation struct {
 	Op         string
 	Path, From string
 	Value      any
-	hasValue   bool
 }
 
 func decodeOperations(patch []byte, limits Limits) ([]operation, error) {
 	var raw []map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &raw); err != nil {
 		return nil, meta.BadRequest("the body is no JSON patch: %v", err)
-	}
-	if raw == nil {
-		return nil, meta.BadRequest("the body is no JSON patch: it must be a list of operations")
 	}
 	if len(raw) > limits.Operations {
 		return nil, meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the patch has %d operations, the limit is %d", len(raw), limits.Operations)
@@ -98,46 +96,50 @@ func decodeOperations(patch []byte, limits Limits) ([]operation, error) {
 	for i, r := range raw {
 		op, err := decodeOperation(r)
 		if err != nil {
-			return nil, invalidPatch("operation %d: %v", i, err)
+			return nil, err.at(i)
 		}
 		ops[i] = op
 	}
 	return ops, nil
 }
 
-func decodeOperation(raw map[string]json.RawMessage) (op operation, err error) {
-	text := func(field string, to *string) error {
-		v, ok := raw[field]
-		if !ok || string(v) == "null" {
-			return fmt.Errorf("%s is missing", field)
-		}
-		if json.Unmarshal(v, to) != nil {
-			return fmt.Errorf("%s must be a string", field)
-		}
-		return nil
+// badOperation is why an operation cannot be read.
+type badOperation struct {
+	why       string
+	malformed bool // no operation at all, rather than one that cannot be carried out
+}
+
+func (b *badOperation) at(i int) error {
+	if b.malformed {
+		return meta.BadRequest("the body is no JSON patch: operation %d: %s", i, b.why)
 	}
-	if err := text("op", &op.Op); err != nil {
-		return op, err
-	}
-	if err := text("path", &op.Path); err != nil {
-		return op, err
+	return invalidPatch("operation %d: %s", i, b.why)
+}
+
+func decodeOperation(raw map[string]json.RawMessage) (op operation, bad *badOperation) {
+	needed := []string{"op", "path"}
+	for field, to := range map[string]*string{"op": &op.Op, "path": &op.Path, "from": &op.From} {
+		if v, ok := raw[field]; ok && json.Unmarshal(v, to) != nil {
+			return op, &badOperation{field + " must be a string", true}
+		}
 	}
 	if v, ok := raw["value"]; ok {
-		op.hasValue = true
+		var err error
 		if op.Value, err = decodeValue(v); err != nil {
-			return op, err
+			return op, &badOperation{err.Error(), false}
 		}
 	}
 	switch op.Op {
-	case "add", "replace":
-		if !op.hasValue {
-			return op, errors.New("value is missing")
-		}
 	case "move", "copy":
-		return op, text("from", &op.From)
-	case "remove", "test":
+		needed = append(needed, "from")
+	case "add", "replace", "remove", "test":
 	default:
-		return op, fmt.Errorf("%q is no operation", op.Op)
+		return op, &badOperation{fmt.Sprintf("%q is no operation", op.Op), false}
+	}
+	for _, field := range needed {
+		if v, ok := raw[field]; !ok || string(v) == "null" {
+			return op, &badOperation{field + " is missing", false}
+		}
 	}
 	return op, nil
 }
@@ -208,7 +210,7 @@ func (r *patchRun) do(op operation) error {
 	case "move":
 		return r.move(op.From, op.Path)
 	case "copy":
-		v, err := r.get(op.From)
+		v, err := r.member(op.From)
 		if err != nil {
 			return err
 		}
@@ -221,13 +223,6 @@ func (r *patchRun) do(op operation) error {
 }
 
 func (r *patchRun) move(from, to string) error {
-	if from == to {
-		_, err := r.get(from)
-		return err
-	}
-	if strings.HasPrefix(to, from+"/") {
-		return errors.New("a value cannot be moved into itself")
-	}
 	v, err := r.remove(from)
 	if err != nil {
 		return err
@@ -235,11 +230,11 @@ func (r *patchRun) move(from, to string) error {
 	return r.add(to, v)
 }
 
-// test compares; a null to compare with also fits a missing member.
+// test compares; a missing member is null, in an object that is there.
 func (r *patchRun) test(path string, want any) error {
-	got, err := r.get(path)
-	if errors.Is(err, errMissing) && want == nil {
-		return nil
+	got, err := r.root, error(nil)
+	if path != "" {
+		got, err = r.member(path)
 	}
 	if err != nil {
 		return err
@@ -248,6 +243,23 @@ func (r *patchRun) test(path string, want any) error {
 		return errors.New("the value is another")
 	}
 	return nil
+}
+
+// member returns the value at a path, nil for a missing member of an object.
+func (r *patchRun) member(path string) (v any, err error) {
+	err = r.edit(path, func(holder any, last string) (any, error) {
+		var err error
+		if v, err = step(holder, last); err == errMissing && isObject(holder) {
+			err = nil
+		}
+		return holder, err
+	})
+	return v, err
+}
+
+func isObject(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
 }
 
 // reachesInto reports whether a patch names something inside a field set.
@@ -277,22 +289,17 @@ func expand(v any) any {
 	return v
 }
 
-// pointer splits a JSON pointer (RFC 6901).
-func pointer(path string) ([]string, error) {
-	if path == "" {
-		return nil, nil
-	}
-	if path[0] != '/' {
-		return nil, errors.New("a path starts with a slash")
-	}
-	parts := strings.Split(path[1:], "/")
+// pointer splits a JSON pointer (RFC 6901). What stands before its first slash
+// does not count; without a slash there is nothing to point at.
+func pointer(path string) []string {
+	parts := strings.Split(path, "/")[1:]
 	if strings.Contains(path, "~") {
 		unescape := strings.NewReplacer("~1", "/", "~0", "~")
 		for i := range parts {
 			parts[i] = unescape.Replace(parts[i])
 		}
 	}
-	return parts, nil
+	return parts
 }
 
 // index returns the position that a path element means in a list of n.
@@ -326,27 +333,14 @@ func step(v any, part string) (any, error) {
 	return nil, errMissing
 }
 
-func (r *patchRun) get(path string) (any, error) {
-	parts, err := pointer(path)
-	v := r.root
-	for _, p := range parts {
-		if err == nil {
-			v, err = step(v, p)
-		}
-	}
-	return v, err
-}
-
 // edit calls f with the value that holds the last element of path, and that
 // element; f returns what shall stand in the holder's place.
 func (r *patchRun) edit(path string, f func(holder any, last string) (any, error)) error {
-	parts, err := pointer(path)
-	if err != nil {
-		return err
-	}
+	parts := pointer(path)
 	if len(parts) == 0 {
-		return errors.New("the whole object cannot be taken away")
+		return errors.New("the path leads to no part of the object")
 	}
+	var err error
 	r.root, err = editAt(r.root, parts, f)
 	return err
 }
@@ -374,10 +368,6 @@ func editAt(v any, parts []string, f func(any, string) (any, error)) (any, error
 }
 
 func (r *patchRun) add(path string, value any) error {
-	if path == "" {
-		r.root = value
-		return nil
-	}
 	return r.edit(path, func(holder any, last string) (any, error) {
 		switch h := holder.(type) {
 		case map[string]any:
@@ -410,15 +400,17 @@ func (r *patchRun) replace(path string, value any) error {
 		return nil
 	}
 	return r.edit(path, func(holder any, last string) (any, error) {
-		if _, err := step(holder, last); err != nil {
-			return holder, err
-		}
 		switch h := holder.(type) {
 		case map[string]any:
 			h[last] = value
 		case []any:
-			i, _ := index(last, len(h))
+			i, err := index(last, len(h))
+			if err != nil {
+				return holder, err
+			}
 			h[i] = value
+		default:
+			return holder, errMissing
 		}
 		return holder, nil
 	})

@@ -51,7 +51,11 @@ func TestJSONPatchOperations(t *testing.T) {
 		`[{"op":"remove","path":"/list/-1"},{"op":"replace","path":"/list/0","value":9}]`:              `{"data":{"a":"1","b":"2"},"list":[9,2],"m":{"x/y":{"~":1}}}`,
 		`[{"op":"replace","path":"/m/x~1y/~0","value":null}]`:                                          `{"data":{"a":"1","b":"2"},"list":[1,2,3],"m":{"x/y":{"~":null}}}`,
 		`[{"op":"test","path":"/data/zzz","value":null}]`:                                              doc,
-		`[{"op":"replace","path":"","value":{"new":1.5}}]`:                                             `{"new":1.5}`,
+		`null`: doc,
+		`[{"op":"add","path":"/data/c"},{"op":"replace","path":"/data/d","value":"4"},{"op":"copy","from":"/data/z","path":"/e"}]`: `{"data":{"a":"1","b":"2","c":null,"d":"4"},"e":null,"list":[1,2,3],"m":{"x/y":{"~":1}}}`,
+		`[{"op":"add","path":"/m/~x","value":1},{"op":"add","path":"m/y","value":3},{"op":"replace","path":"/","value":2}]`:        `{"":2,"data":{"a":"1","b":"2"},"list":[1,2,3],"m":{"x/y":{"~":1},"~x":1},"y":3}`,
+		`[{"op":"test","path":"","value":` + doc + `}]`:    doc,
+		`[{"op":"replace","path":"","value":{"new":1.5}}]`: `{"new":1.5}`,
 	} {
 		obj := tree(t, doc)
 		got, err := JSONPatch(obj, []byte(patch), Limits{})
@@ -66,9 +70,14 @@ func TestJSONPatchFaults(t *testing.T) {
 	for patch, code := range map[string]int{
 		`{"op":"add","path":"/data/b","value":"1"}`:         400,
 		`this is not json`:                                  400,
-		`null`:                                              400,
 		`[{"op":"frobnicate","path":"/data/a"}]`:            422,
-		`[{"op":"add","path":"/data/b"}]`:                   422,
+		`[{"op":"add","path":5,"value":"1"}]`:               400,
+		`[{"op":5,"path":"/data/b"}]`:                       400,
+		`[{"op":"copy","from":[],"path":"/data/b"}]`:        400,
+		`[{"op":"add","path":"","value":{}}]`:               422,
+		`[{"op":"copy","from":"","path":"/data/b"}]`:        422,
+		`[{"op":"move","from":"/data/z","path":"/data/b"}]`: 422,
+		`[{"op":"test","path":"/binaryData/x"}]`:            422,
 		`[{"op":"add","value":1}]`:                          422,
 		`[{"op":"copy","path":"/data/b"}]`:                  422,
 		`[{"op":"test","path":"/data/a","value":"2"}]`:      422,
@@ -76,7 +85,7 @@ func TestJSONPatchFaults(t *testing.T) {
 		`[{"op":"add","path":"/binaryData/x","value":"A"}]`: 422,
 		`[{"op":"add","path":"/list/3","value":1}]`:         422,
 		`[{"op":"add","path":"/list/x","value":1}]`:         422,
-		`[{"op":"add","path":"no slash","value":1}]`:        422,
+		`[{"op":"add","path":"no-slash","value":1}]`:        422,
 		`[{"op":"remove","path":""}]`:                       422,
 		`[{"op":"replace","path":"","value":[]}]`:           422,
 		`[{"op":"move","from":"/data","path":"/data/in"}]`:  422,

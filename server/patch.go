@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"orch.io/controlplane/apply"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -107,6 +110,11 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (chan
 		}, duplicates, nil
 	}
 	patch, duplicates, err := codec.DecodeJSON(body, limits)
+	if errors.Is(err, codec.ErrNull) {
+		if err = errNullPatch(); kind == codec.StrategicPatch {
+			err = nil // to them null is a patch that changes nothing
+		}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,11 +123,22 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (chan
 	}
 	return func(live map[string]any) (map[string]any, error) {
 		if kind == codec.StrategicPatch {
-			return apply.StrategicMerge(live, patch, r.bodyVersion().Schema)
+			return strategic(live, patch, r.bodyVersion())
 		}
 		return apply.MergePatch(live, patch), nil
 	}, duplicates, nil
 }
+
+// strategic merges patch into live, whose kind no strategic merge patch changes.
+func strategic(live, patch map[string]any, v *registry.Version) (map[string]any, error) {
+	tree, err := apply.StrategicMerge(live, patch, v.Schema)
+	if err == nil {
+		meta.NewObject(tree).SetGVK(v.GVK())
+	}
+	return tree, err
+}
+
+func errNullPatch() error { return meta.BadRequest("the patch must be an object, found null") }
 
 // checkPatched checks what a patch made of an object: still the same object,
 // still of its schema, and the preconditions that the patch put into it.
@@ -129,7 +148,7 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	if len(faults) > 0 {
 		return badPatch(v.Misfit(faults).Error())
 	}
-	if err := checkKind(in, v); err != nil {
+	if err := sameKind(r, in, v); err != nil {
 		return err
 	}
 	if err := sameIdentity(r, in); err != nil {
@@ -141,6 +160,36 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	return s.judgeFields(r, o.validation, unknown, nil, strictPatch)
 }
 
+// sameKind refuses patches that make an object of another kind or version of
+// it, or of none.
+func sameKind(r *request, in *meta.Object, v *registry.Version) error {
+	want := v.GVK()
+	version, kind := in.APIVersion(), in.Kind()
+	if v.Strategic {
+		if version == "" {
+			return meta.BadRequest("the patch leaves no apiVersion")
+		}
+		if err := checkKind(in, v); err != nil {
+			return badPatch(err.Error())
+		}
+		return nil
+	}
+	if kind == "" || version == "" {
+		return badPatch("the patch leaves no kind or no apiVersion")
+	}
+	var causes []meta.Cause
+	if kind != want.Kind {
+		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "kind", Message: fmt.Sprintf("Invalid value: %q: must be %s", kind, want.Kind)})
+	}
+	if version != want.APIVersion() {
+		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "apiVersion", Message: fmt.Sprintf("Invalid value: %q: must be %s", version, want.APIVersion())})
+	}
+	if causes != nil {
+		return meta.Invalid(meta.GroupKind{Group: want.Group, Kind: kind}, r.name, causes)
+	}
+	return nil
+}
+
 // conditions holds the uid and resourceVersion that a patch sets against the
 // live object.
 func conditions(r *request, in, live *meta.Object) error {
@@ -148,7 +197,7 @@ func conditions(r *request, in, live *meta.Object) error {
 		fixed := meta.Cause{Reason: meta.CauseInvalid, Field: "metadata.uid", Message: "Invalid value: " + uid + ": field is immutable"}
 		return meta.Invalid(r.version.GroupKind(), r.name, []meta.Cause{fixed, fixed}) // twice, as clients know it
 	}
-	if version := in.ResourceVersion(); version != "" && version != live.ResourceVersion() {
+	if version := in.ResourceVersion(); version != "" && version != "0" && version != live.ResourceVersion() {
 		if _, err := parseRevision(version); err != nil {
 			return err
 		}
@@ -169,20 +218,23 @@ func badPatch(why string) error {
 }
 
 func sameIdentity(r *request, in *meta.Object) error {
-	if name := in.Name(); name != "" && name != r.name {
-		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, r.name)
+	name, sent := in.Get("metadata", "name")
+	if name == "" || !sent {
+		return meta.BadRequest("the object must have the name on the URL (%s), and has none", r.name)
 	}
-	if err := placeInNamespace(r, in); err != nil {
-		return err
+	if name != r.name {
+		return meta.BadRequest("the name of the object (%v) does not match the name on the URL (%s)", name, r.name)
 	}
-	in.SetName(r.name)
-	return nil
+	return placeInNamespace(r, in)
 }
 
 // applyPatch prepares a write by server-side apply (conventions, Server-side
 // apply and field ownership).
 func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *write) error {
 	tree, duplicates, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
+	if errors.Is(err, codec.ErrNull) {
+		err = errNullPatch()
+	}
 	if err != nil {
 		return err
 	}
@@ -264,7 +316,10 @@ func (s *Server) checkApplied(r *request, patch *meta.Object) error {
 	if patch.Name() == "" && patch.GenerateName() != "" {
 		return meta.BadRequest("metadata.generateName cannot be used with apply")
 	}
-	return sameIdentity(r, patch.Clone()) // the body stays as it is: the last-applied annotation may quote it
+	if name := patch.Name(); name != "" && name != r.name {
+		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, r.name)
+	}
+	return placeInNamespace(r, patch.Clone()) // the body stays as it is: the last-applied annotation may quote it
 }
 
 func (s *Server) conformApplied(r *request, obj *meta.Object) error {

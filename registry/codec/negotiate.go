@@ -244,21 +244,25 @@ func (t PatchType) String() string {
 
 // PatchContentType returns the patch type that a Content-Type header names;
 // strategic says that the kind offers strategic merge patches. Errors are 415
-// *meta.Status that list what is offered.
+// *meta.Status that list what is offered. Parameters of the type do not count,
+// letter case does.
 func PatchContentType(header string, strategic bool) (PatchType, error) {
-	kind, ok := mediaType(header)
+	kind, _, _ := strings.Cut(header, ";")
+	kind = strings.TrimSpace(kind)
 	var have []string
 	for t := JSONPatch; t <= ApplyPatch; t++ {
 		if t == StrategicPatch && !strategic {
 			continue
 		}
-		if ok && kind == t.String() {
+		if kind == t.String() {
 			return t, nil
 		}
 		have = append(have, t.String())
 	}
 	st := unsupported(have)
-	st.Details = &meta.Details{}
+	if strategic {
+		st.Details = &meta.Details{}
+	}
 	return 0, st
 }
 
