@@ -92,7 +92,7 @@ func (c *compiler) checkNames(t *Type) {
 		c.fault("Kind is empty")
 		return
 	}
-	if k.Kind[0] < 'A' || k.Kind[0] > 'Z' {
+	if (k.Kind[0] < 'A' || k.Kind[0] > 'Z') && !k.custom {
 		c.fault("Kind %q must begin with an upper-case letter", k.Kind)
 	}
 	c.form("Kind", strings.ToLower(k.Kind), meta.CheckDNS1035Label)
@@ -129,7 +129,7 @@ func (c *compiler) versions(t *Type) {
 		if t.Version(kv.Name) != nil {
 			c.fault("version %q is given twice", kv.Name)
 		}
-		v := &Version{Type: t, Name: kv.Name, Deprecated: kv.Deprecated, Served: kv.Served, Columns: c.columns(kv.Columns)}
+		v := &Version{Type: t, Name: kv.Name, Deprecated: kv.Deprecated, Lacks: kv.Lacks, Served: kv.Served, Columns: c.columns(kv.Columns)}
 		v.Schema = c.schema(kv)
 		t.Versions = append(t.Versions, v)
 		if kv.Storage {

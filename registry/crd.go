@@ -153,8 +153,9 @@ func (k *Kind) fault(format string, args ...any) {
 	k.err = errors.Join(k.err, fmt.Errorf(format, args...))
 }
 
-// addVersion adds a version as a definition gives it. Sub-resources and
-// selectable fields of one version are there in all.
+// addVersion adds a version as a definition gives it. What the
+// sub-resources of one version read and write counts for all, and selectable
+// fields of one are there in all.
 func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object) {
 	kv := KindVersion{Name: v.String("name"), Served: v.Bool("served"), Storage: v.Bool("storage")}
 	if v.Bool("deprecated") {
@@ -176,6 +177,11 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object) {
 			faults = append(faults, fmt.Errorf("%s: %s", c.Field, c.Message))
 		}
 		return s, errors.Join(faults...)
+	}
+	for _, name := range []string{"status", "scale"} {
+		if v.Map("subresources", name) == nil {
+			kv.Lacks = append(kv.Lacks, name)
+		}
 	}
 	kv.Columns = definedColumns(v.List("additionalPrinterColumns"))
 	k.Versions = append(k.Versions, kv)

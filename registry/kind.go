@@ -49,7 +49,8 @@ type KindVersion struct {
 	Schema     func(p names.Profile) (*schema.Schema, error) // nil result: any object
 	Storage    bool                                          // the version that is stored; exactly one
 	Served     bool
-	Deprecated string // warning text for callers; empty: not deprecated
+	Deprecated string   // warning text for callers; empty: not deprecated
+	Lacks      []string // sub-resources of the kind that this version does not serve
 	Columns    []Column
 }
 

@@ -37,6 +37,7 @@ type Version struct {
 	Schema     *schema.Schema // nil: any object
 	Columns    []Column
 	Deprecated string
+	Lacks      []string // sub-resources of the type that are not served in this version
 	Served     bool
 
 	proto proto
@@ -61,6 +62,15 @@ func (t *Type) Version(name string) *Version {
 
 // Virtual reports whether nothing of the type is stored.
 func (t *Type) Virtual() bool { return t.Act != nil }
+
+// Subresource returns the sub-resource of that name, or nil, and nil if the
+// version does not serve it. Status and scale are found here too.
+func (v *Version) Subresource(name string) *Subresource {
+	if slices.Contains(v.Lacks, name) {
+		return nil
+	}
+	return v.Type.Subresource(name)
+}
 
 // Subresource returns the sub-resource of that name, or nil. Status and scale
 // are found here too.

@@ -100,7 +100,8 @@ func (v *Version) Defaults(obj *meta.Object) {
 }
 
 // Fit leaves out what callers may not set, runs the kind's Prepare, and counts
-// the generation: up by one when anything but metadata and status changed.
+// the generation: up by one when anything but metadata and status changed, never
+// through the status endpoint.
 func (v *Version) Fit(ctx context.Context, obj, old *meta.Object, sub *Subresource) {
 	if v.Status && sub == nil {
 		v.keepStatus(obj, old)

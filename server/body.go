@@ -210,18 +210,31 @@ func (s *Server) judgeFields(r *request, mode string, unknown, duplicates []stri
 }
 
 // checkKind checks apiVersion and kind of a body against what the path takes,
-// and fills them in where they are missing.
+// and fills them in where they are missing; custom kinds must name them.
 func checkKind(obj *meta.Object, v *registry.Version) error {
 	want := v.GVK()
 	version, kind := obj.APIVersion(), obj.Kind()
+	if v.Custom && (version == "" || kind == "") {
+		return meta.BadRequest("an object of a custom kind must name its apiVersion and kind")
+	}
 	if version != "" && version != want.APIVersion() {
 		return meta.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, want.APIVersion())
+	}
+	if kind != "" && kind != want.Kind && v.Custom {
+		return otherKind(obj.Name(), kind, want)
 	}
 	if kind != "" && kind != want.Kind {
 		return meta.BadRequest("%s in version %q cannot be handled as a %s: the kind does not match", kind, want.Version, want.Kind)
 	}
 	obj.SetGVK(want)
 	return nil
+}
+
+// otherKind refuses an object of another kind where a custom one belongs.
+func otherKind(name, kind string, want meta.GroupVersionKind) error {
+	return meta.Invalid(meta.GroupKind{Group: want.Group, Kind: kind}, name, []meta.Cause{{
+		Reason: meta.CauseInvalid, Field: "kind", Message: fmt.Sprintf("Invalid value: %q: must be %s", kind, want.Kind),
+	}})
 }
 
 // readDeleteBody reads the options of a delete in the body, or nothing.

@@ -71,6 +71,10 @@ func (s *Server) newWrite(r *request, o *writeOptions, optionsKind string) *writ
 // placeInNamespace checks that the body's namespace is the path's, and fills it
 // in.
 func placeInNamespace(r *request, obj *meta.Object) error {
+	if !r.version.Namespaced && !r.isNamespace() {
+		obj.SetNamespace("") // what is not in a namespace is told so, not refused
+		return nil
+	}
 	if ns := obj.Namespace(); ns != "" && ns != r.namespace {
 		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}

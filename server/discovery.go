@@ -150,7 +150,8 @@ func (s *Server) discoverGroup(w *response, r *request, name string) bool {
 }
 
 // discoverVersion answers /api/VERSION and /apis/GROUP/VERSION. An unknown
-// version of a known group is a Status, an unknown group no API path at all.
+// version of a known group is a Status; an unknown group, and an unknown version
+// of a group that only definitions made, are no API path at all.
 func (s *Server) discoverVersion(w *response, r *request, groupName, version string) bool {
 	groups := s.groups()
 	i := slices.IndexFunc(groups, func(g group) bool { return g.name == groupName })
@@ -159,6 +160,9 @@ func (s *Server) discoverVersion(w *response, r *request, groupName, version str
 	}
 	j := slices.IndexFunc(groups[i].versions, func(v groupVersion) bool { return v.name == version })
 	if j < 0 {
+		if !s.hasBuiltin(groupName) {
+			return false
+		}
 		s.fail(w, r, meta.NoSuchResource())
 		return true
 	}
@@ -188,6 +192,9 @@ func resourceDocuments(v *registry.Version) []any {
 	list := []any{doc}
 	for i := range v.Subresources {
 		sub := &v.Subresources[i]
+		if v.Subresource(sub.Name) == nil {
+			continue
+		}
 		d := map[string]any{
 			"name": v.Plural + "/" + sub.Name, "singularName": "", "namespaced": v.Namespaced,
 			"kind": v.Kind, "verbs": meta.StringList(sub.Verbs()),
@@ -265,6 +272,9 @@ func aggregatedResource(v *registry.Version) map[string]any {
 	var subs []any
 	for i := range v.Subresources {
 		sub := &v.Subresources[i]
+		if v.Subresource(sub.Name) == nil {
+			continue
+		}
 		subs = append(subs, map[string]any{
 			"subresource": sub.Name, "verbs": meta.StringList(sub.Verbs()), "responseKind": kindDocument(sub.WireKind(v)),
 		})

@@ -157,6 +157,9 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	if err := conditions(r, in, live); err != nil {
 		return err
 	}
+	if version := in.ResourceVersion(); (version == "" || version == "0") && r.version.NeedsVersion && (r.sub == nil || r.sub.Body == nil) {
+		return versionMissing(r)
+	}
 	return s.judgeFields(r, o.validation, unknown, nil, strictPatch)
 }
 
@@ -177,15 +180,13 @@ func sameKind(r *request, in *meta.Object, v *registry.Version) error {
 	if kind == "" || version == "" {
 		return badPatch("the patch leaves no kind or no apiVersion")
 	}
-	var causes []meta.Cause
 	if kind != want.Kind {
-		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "kind", Message: fmt.Sprintf("Invalid value: %q: must be %s", kind, want.Kind)})
+		return otherKind(r.name, kind, want)
 	}
 	if version != want.APIVersion() {
-		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "apiVersion", Message: fmt.Sprintf("Invalid value: %q: must be %s", version, want.APIVersion())})
-	}
-	if causes != nil {
-		return meta.Invalid(meta.GroupKind{Group: want.Group, Kind: kind}, r.name, causes)
+		return meta.Invalid(v.GroupKind(), r.name, []meta.Cause{{
+			Reason: meta.CauseInvalid, Field: "apiVersion", Message: fmt.Sprintf("Invalid value: %q: must be %s", version, want.APIVersion()),
+		}})
 	}
 	return nil
 }
@@ -288,7 +289,9 @@ func (s *Server) applyToItem(r *request, body *meta.Object) (*meta.Object, error
 	}
 	patch := meta.NewObject(map[string]any{"metadata": meta.Clone(body.Metadata())})
 	patch.SetGVK(r.version.GVK())
-	r.sub.Merge(patch, body)
+	if len(body.Map("spec")) > 0 { // what is not applied is not owned
+		r.sub.Merge(patch, body)
+	}
 	return patch, nil
 }
 
@@ -323,6 +326,9 @@ func (s *Server) checkApplied(r *request, patch *meta.Object) error {
 }
 
 func (s *Server) conformApplied(r *request, obj *meta.Object) error {
+	if _, sent := obj.Get("metadata", "name"); !sent {
+		obj.SetName(r.name)
+	}
 	if err := sameIdentity(r, obj); err != nil {
 		return err
 	}

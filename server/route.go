@@ -77,7 +77,7 @@ func (s *Server) prepare(r *request) error {
 		r.notes.annotate(s.names.Wire(names.Deprecated), "true")
 	}
 	if !allowed(r) {
-		return methodNotAllowed()
+		return refuseMethod(r)
 	}
 	return s.negotiate(r)
 }
@@ -150,6 +150,19 @@ func allowed(r *request) bool {
 		return false
 	}
 	return slices.Contains(r.version.Verbs(), r.verb)
+}
+
+// refuseMethod is the answer to a verb that a resource does not have.
+func refuseMethod(r *request) error {
+	if !r.version.Custom {
+		return methodNotAllowed()
+	}
+	if r.version.Namespaced && r.namespace == "" {
+		return errNoPath
+	}
+	st := methodNotAllowed()
+	st.Details = &meta.Details{Group: r.group, Kind: r.resource}
+	return st
 }
 
 func methodNotAllowed() *meta.Status {

@@ -26,7 +26,10 @@ func (s *Server) update(ctx context.Context, w *response, r *request) error {
 	default:
 		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", in.Name(), r.name)
 	}
-	if r.version.NeedsVersion && r.sub == nil && in.ResourceVersion() == "" {
+	if in.ResourceVersion() == "0" {
+		in.SetResourceVersion("") // zero is no version at all
+	}
+	if r.version.NeedsVersion && (r.sub == nil || r.sub.Body == nil) && in.ResourceVersion() == "" {
 		return s.putWithoutVersion(ctx, w, r, o, in)
 	}
 	res, err := s.put(ctx, r, o, in)
@@ -94,13 +97,17 @@ func (s *Server) putWithoutVersion(ctx context.Context, w *response, r *request,
 		return err
 	}
 	if live != nil {
-		return meta.Invalid(meta.GroupKind{Group: r.group, Kind: r.resource}, r.name, []meta.Cause{{
-			Reason: meta.CauseInvalid, Field: "metadata.resourceVersion", Message: "Invalid value: 0: must be specified for an update",
-		}})
+		return versionMissing(r)
 	}
 	res, err := s.put(ctx, r, o, in)
 	if err != nil {
 		return err
 	}
 	return s.respondEntry(w, r, res.code(), res.entry)
+}
+
+func versionMissing(r *request) error {
+	return meta.Invalid(meta.GroupKind{Group: r.group, Kind: r.resource}, r.name, []meta.Cause{{
+		Reason: meta.CauseInvalid, Field: "metadata.resourceVersion", Message: "Invalid value: 0: must be specified for an update",
+	}})
 }

@@ -93,7 +93,7 @@ type JSONSchemaProps struct {
 	// Properties describes the fields of objects.
 	Properties map[string]JSONSchemaProps `json:"properties,omitempty" protobuf:"29"`
 
-	// AdditionalProperties describes the values of maps; false is refused.
+	// AdditionalProperties describes the values of maps; false leaves no values.
 	AdditionalProperties *JSONSchemaPropsOrBool `json:"additionalProperties,omitempty" protobuf:"30"`
 
 	// PatternProperties is refused.

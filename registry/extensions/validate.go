@@ -22,8 +22,8 @@ func validator(p names.Profile) func(context.Context, *meta.Object, *meta.Object
 		}
 		if before, now := mapOf(old), obj.Map("spec"); old == nil || !meta.Equal(before, now) {
 			d.spec()
+			d.stored()
 		}
-		d.stored()
 		return d.faults
 	}
 }
@@ -53,7 +53,7 @@ func (d *definition) versions() []*meta.Object {
 }
 
 func (d *definition) name() {
-	if want := d.String("spec", "names", "plural") + "." + d.String("spec", "group"); d.Name() != want {
+	if want := d.String("spec", "names", "plural") + "." + d.String("spec", "group"); d.Name() != "" && d.Name() != want {
 		d.faults.Invalid(check.At("metadata", "name"), d.Name(), "must be spec.names.plural+\".\"+spec.group")
 	}
 }
@@ -86,8 +86,23 @@ func (d *definition) spec() {
 		d.faults.Invalid(check.At("spec", "preserveUnknownFields"), true,
 			"must be false in order to use defaults in the schema; use the schema extension instead")
 	}
-	d.faults.OneOf(check.At("spec", "conversion", "strategy"), d.String("spec", "conversion", "strategy"), "None")
+	d.conversion()
 	d.parts()
+}
+
+func (d *definition) conversion() {
+	at := check.At("spec", "conversion")
+	strategy := d.String("spec", "conversion", "strategy")
+	d.faults.RequiredOneOf(at.Field("strategy"), strategy, "None")
+	if strategy != "None" {
+		return
+	}
+	if d.Map("spec", "conversion", "webhook", "clientConfig") != nil {
+		d.faults.Forbidden(at.Field("webhookClientConfig"), "should not be set when strategy is not set to Webhook")
+	}
+	if len(d.List("spec", "conversion", "webhook", "conversionReviewVersions")) > 0 {
+		d.faults.Forbidden(at.Field("conversionReviewVersions"), "should not be set when strategy is not set to Webhook")
+	}
 }
 
 func (d *definition) group() {
@@ -127,7 +142,7 @@ func (d *definition) versionNames() {
 	if storage != 1 {
 		d.faults.Invalid(at, storage, "must have exactly one version marked as storage version")
 	}
-	if list := d.versions(); len(list) > 0 {
+	if list := d.versions(); len(list) > 0 && list[0].String("name") != "" {
 		name := list[0].String("name")
 		d.faults.Format(check.At("spec", "version"), name, meta.CheckDNS1035Label(name))
 	}
@@ -147,7 +162,7 @@ func (d *definition) warning(at *check.Path, v *meta.Object) {
 	case word == "":
 		d.faults.Invalid(path, word, "must be nonempty if specified")
 	case len(word) > 256:
-		d.faults.TooLong(path, 256)
+		d.faults.Invalid(path, word, "must be at most 256 bytes long")
 	case strings.ContainsFunc(word, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		d.faults.Invalid(path, word, "must only contain printable characters")
 	}
@@ -276,9 +291,11 @@ func (d *definition) columns(at *check.Path, v *meta.Object) {
 			d.faults.Invalid(at.Field("format"), f, "must be one of "+strings.Join(formats, ","))
 		}
 		if text := c.String("jsonPath"); text == "" {
-			d.faults.Required(at.Field("jsonPath"), "")
+			d.faults.Required(at.Field("JSONPath"), "")
 		} else if _, err := jsonpath.Parse(text); err != nil {
-			d.faults.Invalid(at.Field("jsonPath"), text, err.Error())
+			d.faults.Invalid(at.Field("JSONPath"), text, err.Error())
+		} else if text[0] == '{' {
+			d.faults.Invalid(at.Field("JSONPath"), text, "must not stand in braces")
 		}
 	}
 }
@@ -288,10 +305,6 @@ const maxSelectable = 8
 
 func (d *definition) selectable(at *check.Path, v *meta.Object) {
 	list := v.List("selectableFields")
-	if len(list) > maxSelectable {
-		d.faults.TooMany(at, len(list), maxSelectable)
-		return
-	}
 	doc := v.Map("schema", "openAPIV3Schema")
 	root, _ := schema.OpenAPI(doc, d.names, nil)
 	seen := map[string]bool{}
@@ -299,6 +312,9 @@ func (d *definition) selectable(at *check.Path, v *meta.Object) {
 		m, _ := e.(map[string]any)
 		text, _ := m["jsonPath"].(string)
 		at := at.Index(i).Field("jsonPath")
+		if i >= 100*maxSelectable {
+			break
+		}
 		switch why := selects(root, text); {
 		case text == "":
 			d.faults.Required(at, "")
@@ -309,12 +325,15 @@ func (d *definition) selectable(at *check.Path, v *meta.Object) {
 		}
 		seen[text] = true
 	}
+	if len(seen) > maxSelectable {
+		d.faults.TooMany(at, len(seen), maxSelectable)
+	}
 }
 
 // selects returns what is wrong with the path of a selectable field; a schema
 // with faults of its own (nil) allows any.
 func selects(root *schema.Schema, text string) string {
-	if !fieldPath(text) {
+	if !fieldPath(text) || strings.ContainsAny(text, "[{") {
 		return "must be a simple json path of field names"
 	}
 	if root == nil {
@@ -330,11 +349,11 @@ func selects(root *schema.Schema, text string) string {
 	}
 	s := root
 	for _, name := range fields {
-		f := s.Struct.Field(name)
-		if f == nil {
+		if f := s.Struct.Field(name); f != nil {
+			s = f.Schema
+		} else if s = s.Values; s == nil {
 			return "must point to a field that the schema declares"
 		}
-		s = f.Schema
 	}
 	switch s.Type {
 	case schema.String, schema.Integer, schema.Boolean:

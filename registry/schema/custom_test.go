@@ -155,12 +155,12 @@ func TestCustomValidation(t *testing.T) {
 		`{"spec":{"a":null}}`:                               {{required, "spec.a"}},
 		`{"spec":{"a":"y"}}`:                                {{invalid, "spec.a"}},
 		`{"spec":{"a":"xxxxx"}}`:                            {{tooLong, "spec.a"}},
-		`{"spec":{"a":"yyyyy"}}`:                            {{tooLong, "spec.a"}, {invalid, "spec.a"}},
+		`{"spec":{"a":"yyyyy"}}`:                            {{tooLong, "spec.a"}},
 		`{"spec":{"a":"xäöü"}}`:                             nil,
 		`{"spec":{"a":"x","n":10}}`:                         {{invalid, "spec.n"}},
 		`{"spec":{"a":"x","n":0}}`:                          {{invalid, "spec.n"}},
 		`{"spec":{"a":"x","n":2.0}}`:                        nil,
-		`{"spec":{"a":"x","n":2.5}}`:                        {{wrongType, "spec.n"}},
+		`{"spec":{"a":"x","n":2.5}}`:                        {{wrongType, "spec.n"}, {invalid, noField}},
 		`{"spec":{"a":"x","e":"three"}}`:                    {{unsupported, "spec.e"}},
 		`{"spec":{"a":"x","e":1}}`:                          {{wrongType, "spec.e"}, {unsupported, "spec.e"}},
 		`{"spec":{"a":"x","l":["1","2","3"]}}`:              {{tooMany, "spec.l"}},
@@ -178,14 +178,36 @@ func TestCustomValidation(t *testing.T) {
 		`{"spec":{"a":"x","props":{"a":"","b":"","c":""}}}`: {{tooMany, "spec.props"}},
 		`{"spec":{"a":"x","props":{"a":1}}}`:                {{wrongType, "spec.props.a"}},
 		`{"spec":{"a":"x","fmt":"10.0.0.1"}}`:               nil,
-		`{"spec":{"a":"x","fmt":"10.0.0"}}`:                 {{invalid, "spec.fmt"}},
-		`{"spec":{"a":"x","i32":3000000000}}`:               {{invalid, "spec.i32"}},
+		`{"spec":{"a":"x","fmt":"10.0.0"}}`:                 {{wrongType, "spec.fmt"}},
+		`{"spec":{"a":"x","i32":3000000000}}`:               {{invalid, noField}},
 		`{"spec":{"a":"x","uniq":[1,2,1]}}`:                 {{duplicate, "spec.uniq[2]"}},
 		`{"spec":"text"}`:                                   {{wrongType, "spec"}},
 		`{"spec":{"n":0,"e":"x","b":1}}`:                    {{required, "spec.a"}, {wrongType, "spec.b"}, {unsupported, "spec.e"}, {invalid, "spec.n"}},
 	} {
 		m, _ := conformed(t, s, in)
 		assert.Equal(t, want, causesOf(s, m, nil), in)
+	}
+}
+
+// TestWhatWasThereMayStay: what a definition came to forbid is only refused
+// where a write changes it.
+func TestWhatWasThereMayStay(t *testing.T) {
+	s := kind(t, nil, object(nil,
+		"s", with(str(), func(s *Schema) { s.MinLength = ref(int64(5)) }),
+		"l", &Schema{Type: Array, Items: with(str(), func(s *Schema) { s.MinLength = ref(int64(3)) })},
+		"m", &Schema{Type: Array, ListType: "map", ListKeys: []string{"k"}, Items: object(nil, "k", str(), "v", with(str(), func(s *Schema) { s.MinLength = ref(int64(3)) }))},
+	))
+	const old = `{"spec":{"s":"a","l":["x"],"m":[{"k":"1","v":"x"}]}}`
+	for in, want := range map[string][]cause{
+		old:                                nil,
+		`{"spec":{"s":"b","l":["x"]}}`:     {{meta.CauseInvalid, "spec.s"}},
+		`{"spec":{"s":"a","l":["x","y"]}}`: {{meta.CauseInvalid, "spec.l[0]"}, {meta.CauseInvalid, "spec.l[1]"}},
+		`{"spec":{"m":[{"k":"2","v":"y"},{"k":"1","v":"x"}]}}`:         {{meta.CauseInvalid, "spec.m[0].v"}},
+		`{"metadata":{"labels":{"a":"b"}},"spec":{"s":"a","l":["x"]}}`: nil,
+	} {
+		m, _ := conformed(t, s, in)
+		before, _ := conformed(t, s, old)
+		assert.Equal(t, want, causesOf(s, m, before), in)
 	}
 }
 
@@ -241,11 +263,11 @@ func TestCombinations(t *testing.T) {
 	))
 	for in, want := range map[string][]cause{
 		`{"spec":{"any":{"a":1},"one":{"b":1},"all":{"a":1,"b":1},"not":{"b":1}}}`: nil,
-		`{"spec":{"any":{}}}`:            {{meta.CauseInvalid, "spec.any"}, {meta.CauseRequired, "spec.any.a"}},
-		`{"spec":{"one":{}}}`:            {{meta.CauseInvalid, "spec.one"}, {meta.CauseRequired, "spec.one.a"}},
-		`{"spec":{"one":{"a":1,"b":1}}}`: {{meta.CauseInvalid, "spec.one"}},
-		`{"spec":{"all":{"a":1}}}`:       {{meta.CauseInvalid, "spec.all"}, {meta.CauseRequired, "spec.all.b"}},
-		`{"spec":{"not":{"a":1}}}`:       {{meta.CauseInvalid, "spec.not"}},
+		`{"spec":{"any":{}}}`:            {{meta.CauseInvalid, noField}, {meta.CauseRequired, "spec.any.a"}},
+		`{"spec":{"one":{}}}`:            {{meta.CauseInvalid, noField}, {meta.CauseRequired, "spec.one.a"}},
+		`{"spec":{"one":{"a":1,"b":1}}}`: {{meta.CauseInvalid, noField}},
+		`{"spec":{"all":{"a":1}}}`:       {{meta.CauseInvalid, noField}, {meta.CauseRequired, "spec.all.b"}},
+		`{"spec":{"not":{"a":1}}}`:       {{meta.CauseInvalid, noField}},
 	} {
 		m, _ := conformed(t, s, in)
 		assert.Equal(t, want, causesOf(s, m, nil), in)

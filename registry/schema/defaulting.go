@@ -1,13 +1,15 @@
 package schema
 
 import (
+	"strings"
+
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 )
 
 // defaultsChecker checks that the defaults of a structural schema are values
-// that could be written: nothing unknown, nothing invalid, nothing at the root
-// and below metadata.
+// that could be written: nothing unknown, nothing invalid, nothing below
+// metadata.
 type defaultsChecker struct{ faults check.Faults }
 
 func (c *defaultsChecker) schema(s *Schema, at place) {
@@ -47,9 +49,12 @@ func (c *defaultsChecker) metadata(s *Schema, path *check.Path) {
 
 func (c *defaultsChecker) value(s *Schema, at place) {
 	path := at.path.Field("default")
-	if at.level == atRoot {
-		c.faults.Forbidden(path, "must not be set at the root")
-		return
+	if tree, ok := s.Default.(map[string]any); ok && at.level == atRoot {
+		for _, name := range []string{"apiVersion", "kind"} {
+			if tree[name] == nil {
+				c.faults.Required(path.Field(name), "must not be empty")
+			}
+		}
 	}
 	fit := conformer{}
 	pruned := meta.Clone(s.Default)
@@ -58,9 +63,8 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		c.faults.Invalid(path, s.Default, "must not have unknown fields")
 		return
 	}
-	s.defaultIn(pruned, false)
 	for _, f := range faultsOf(pruned, s) {
-		f.Field = join(path.String(), f.Field)
+		f.Field = strings.Replace(join(path.String(), strings.TrimSuffix(f.Field, asWhole)), ".default[", ".default.[", 1)
 		c.faults = append(c.faults, f)
 	}
 }

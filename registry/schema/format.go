@@ -22,6 +22,8 @@ var (
 	isbn13Form   = regexp.MustCompile(`^(?:\d[ -]?){13}$`)
 	ssnForm      = regexp.MustCompile(`^\d{3}[- ]?\d{2}[- ]?\d{4}$`)
 	cardForm     = regexp.MustCompile(`^(?:\d[ -]?){12,18}\d$`)
+	labelForm    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	domainForm   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	objectIDForm = regexp.MustCompile(`^[0-9a-fA-F]{24}$`)
 )
 
@@ -70,6 +72,10 @@ func hasFormat(text, format string) bool {
 
 func formatPattern(format string) *regexp.Regexp {
 	switch format {
+	case "k8s-short-name":
+		return labelForm
+	case "k8s-long-name":
+		return domainForm
 	case "uuid":
 		return uuidForm
 	case "uuid3":

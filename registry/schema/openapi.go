@@ -197,6 +197,9 @@ func (d node) basics(s *Schema) {
 		t, ok := openAPITypes[word]
 		if !ok {
 			d.faults.NotSupported(d.path("type"), word, slices.Sorted(maps.Keys(openAPITypes))...)
+			if word == "null" {
+				d.faults.Forbidden(d.path("type"), "type cannot be set to null, use nullable as an alternative")
+			}
 		}
 		s.Type = t
 	}
@@ -220,7 +223,7 @@ func (d node) ranges(s *Schema) {
 // supported.
 func (d node) forbidden() {
 	for _, field := range []string{"$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties"} {
-		if v := d.doc[field]; v != nil && v != "" && v != false {
+		if v := d.doc[field]; v != nil && v != "" && (v != false || field == "additionalItems") {
 			d.faults.Forbidden(d.path(field), field+" is not supported")
 		}
 	}
@@ -254,10 +257,9 @@ func (d node) object(s *Schema) {
 	case nil:
 		return
 	case bool:
-		if !more {
-			d.faults.Forbidden(d.path("additionalProperties"), "additionalProperties cannot be set to false")
+		if more {
+			s.Values = &Schema{Preserve: true}
 		}
-		s.Values = &Schema{Preserve: true}
 	case map[string]any:
 		s.Values = d.schema(more, d.at.below(d.path("additionalProperties"), atField))
 	default:

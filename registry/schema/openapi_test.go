@@ -56,7 +56,9 @@ func TestStructuralRules(t *testing.T) {
 		{`{"type":"array","items":[{"type":"string"}]}`, []cause{{meta.CauseForbidden, inA + ".items"}}},
 		{`{"type":"object","additionalProperties":{"type":"string"}}`, nil},
 		{`{"type":"object","additionalProperties":true}`, nil},
-		{`{"type":"object","additionalProperties":false}`, []cause{{meta.CauseForbidden, inA + ".additionalProperties"}}},
+		{`{"type":"object","additionalProperties":false}`, nil},
+		{`{"type":"array","items":{"type":"string"},"additionalItems":false}`, []cause{{meta.CauseForbidden, inA + ".additionalItems"}}},
+		{`{"type":"object","anyOf":[{"properties":{"y":{"minLength":1}}}]}`, nil},
 		{`{"type":"object","additionalProperties":{}}`, []cause{{meta.CauseRequired, inA + ".additionalProperties.type"}}},
 		{`{"type":"object","additionalProperties":{"type":"string"},"properties":{"x":{"type":"string"}}}`, []cause{{meta.CauseForbidden, inA + ".additionalProperties"}}},
 
@@ -64,7 +66,7 @@ func TestStructuralRules(t *testing.T) {
 		{`{"x-orch-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}`, nil},
 		{`{"x-orch-int-or-string":true,"allOf":[{"anyOf":[{"type":"integer"},{"type":"string"}]},{"pattern":"a"}]}`, nil},
 		{`{"x-orch-int-or-string":true,"anyOf":[{"type":"string"},{"type":"integer"}]}`, []cause{{meta.CauseForbidden, inA + ".anyOf[0].type"}, {meta.CauseForbidden, inA + ".anyOf[1].type"}}},
-		{`{"x-orch-int-or-string":true,"type":"string"}`, []cause{{meta.CauseInvalid, inA + ".type"}}},
+		{`{"x-orch-int-or-string":true,"type":"string"}`, nil},
 		{`{"x-orch-int-or-string":true,"x-orch-preserve-unknown-fields":true}`, []cause{{meta.CauseInvalid, inA + ".x-orch-preserve-unknown-fields"}}},
 
 		{`{"type":"string","allOf":[{"minLength":1}],"not":{"pattern":"x"}}`, nil},
@@ -75,7 +77,7 @@ func TestStructuralRules(t *testing.T) {
 		{`{"type":"object","allOf":[{"x-orch-preserve-unknown-fields":true}]}`, []cause{{meta.CauseForbidden, inA + ".allOf[0].x-orch-preserve-unknown-fields"}}},
 		{`{"type":"object","properties":{"x":{"type":"string"}},"anyOf":[{"required":["x"]},{"properties":{"x":{"minLength":1}}}]}`, nil},
 		{`{"type":"object","properties":{"x":{"type":"string"}},"anyOf":[{"properties":{"y":{"minLength":1}}}]}`, []cause{{meta.CauseRequired, inA + ".anyOf[0].properties[y]"}}},
-		{`{"type":"object","properties":{"x":{"type":"string"}},"not":{"items":{"minLength":1}}}`, []cause{{meta.CauseRequired, inA + ".not.items"}}},
+		{`{"type":"object","properties":{"x":{"type":"string"}},"not":{"items":{"minLength":1}}}`, nil},
 		{`{"type":"string","allOf":{}}`, []cause{{meta.CauseTypeInvalid, inA + ".allOf"}}},
 
 		{`{"type":"object","x-orch-embedded-resource":true,"x-orch-preserve-unknown-fields":true}`, nil},
@@ -87,16 +89,16 @@ func TestStructuralRules(t *testing.T) {
 		{`{"type":"string","x-orch-list-type":"set"}`, []cause{{meta.CauseRequired, inA + ".items"}, {meta.CauseInvalid, inA + ".type"}}},
 		{`{"type":"array","items":{"type":"string"},"x-orch-list-type":"bag"}`, []cause{{meta.CauseNotSupported, inA + ".x-orch-list-type"}}},
 		{`{"type":"array","items":{"type":"string","nullable":true},"x-orch-list-type":"set"}`, []cause{{meta.CauseForbidden, inA + ".items.nullable"}}},
-		{`{"type":"array","items":{"type":"object"},"x-orch-list-type":"set"}`, []cause{{meta.CauseRequired, inA + ".items.x-orch-map-type"}}},
+		{`{"type":"array","items":{"type":"object"},"x-orch-list-type":"set"}`, []cause{{meta.CauseInvalid, inA + ".items.x-orch-map-type"}}},
 		{`{"type":"array","items":{"type":"object","x-orch-map-type":"atomic"},"x-orch-list-type":"set"}`, nil},
 		{`{"type":"array","items":{"type":"string"},"x-orch-list-map-keys":["k"]}`, []cause{{meta.CauseRequired, inA + ".x-orch-list-type"}}},
 		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}},"required":["k"]},"x-orch-list-type":"map","x-orch-list-map-keys":["k"]}`, nil},
 		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string","default":"x"}}},"x-orch-list-type":"map","x-orch-list-map-keys":["k"]}`, nil},
 		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}}},"x-orch-list-type":"map","x-orch-list-map-keys":["k"]}`, []cause{{meta.CauseRequired, inA + ".items.properties[k].default"}}},
-		{`{"type":"array","items":{"type":"object"},"x-orch-list-type":"map","x-orch-list-map-keys":["k"]}`, []cause{{meta.CauseInvalid, inA + ".x-orch-list-map-keys[0]"}}},
+		{`{"type":"array","items":{"type":"object"},"x-orch-list-type":"map","x-orch-list-map-keys":["k"]}`, []cause{{meta.CauseInvalid, inA + ".x-orch-list-map-keys"}}},
 		{`{"type":"array","items":{"type":"object"},"x-orch-list-type":"map"}`, []cause{{meta.CauseRequired, inA + ".x-orch-list-map-keys"}}},
 		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"object"}},"required":["k"]},"x-orch-list-type":"map","x-orch-list-map-keys":["k","k"]}`, []cause{
-			{meta.CauseInvalid, inA + ".items.properties[k].type"}, {meta.CauseDuplicate, inA + ".x-orch-list-map-keys[1]"}}},
+			{meta.CauseInvalid, inA + ".items.properties[k].type"}, {meta.CauseInvalid, inA + ".x-orch-list-map-keys"}}},
 		{`{"type":"string","x-orch-map-type":"atomic"}`, []cause{{meta.CauseInvalid, inA + ".type"}}},
 		{`{"type":"object","x-orch-map-type":"loose"}`, []cause{{meta.CauseNotSupported, inA + ".x-orch-map-type"}}},
 
@@ -105,7 +107,7 @@ func TestStructuralRules(t *testing.T) {
 		{`{"type":"string","default":"x","minLength":3}`, []cause{{meta.CauseInvalid, inA + ".default"}}},
 		{`{"type":"object","default":{"y":1},"properties":{"x":{"type":"string"}}}`, []cause{{meta.CauseInvalid, inA + ".default"}}},
 		{`{"type":"object","default":{},"required":["x"],"properties":{"x":{"type":"string"}}}`, []cause{{meta.CauseRequired, inA + ".default.x"}}},
-		{`{"type":"object","default":{},"required":["x"],"properties":{"x":{"type":"string","default":"d"}}}`, nil},
+		{`{"type":"object","default":{},"required":["x"],"properties":{"x":{"type":"string","default":"d"}}}`, []cause{{meta.CauseRequired, inA + ".default.x"}}},
 	} {
 		s, got := readField(t, c.field)
 		assert.Equal(t, c.want, got, c.field)
@@ -123,7 +125,7 @@ func TestStructuralRulesOfTheRoot(t *testing.T) {
 		{`{"type":"array","items":{"type":"string"}}`, []cause{{meta.CauseInvalid, "s.type"}}},
 		{`{"type":"object","nullable":true}`, []cause{{meta.CauseForbidden, "s.nullable"}}},
 		{`{"type":"object","additionalProperties":{"type":"string"}}`, []cause{{meta.CauseForbidden, "s.additionalProperties"}}},
-		{`{"type":"object","default":{}}`, []cause{{meta.CauseForbidden, "s.default"}}},
+		{`{"type":"object","default":{}}`, []cause{{meta.CauseRequired, "s.default.apiVersion"}, {meta.CauseRequired, "s.default.kind"}}},
 		{`{"type":"object","properties":{"metadata":{"type":"object"}}}`, nil},
 		{`{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","pattern":"^a"}}}}}`, nil},
 		{`{"type":"object","properties":{"metadata":{"type":"object","properties":{"labels":{"type":"object"}}}}}`, []cause{{meta.CauseForbidden, "s.properties[metadata]"}}},
@@ -150,7 +152,7 @@ func TestOpenAPIReadsWhatValuesMustBe(t *testing.T) {
 		`{"spec":{"s":"a","n":1,"i":true}}`:                           {{meta.CauseTypeInvalid, "spec.i"}, {meta.CauseInvalid, "spec.n"}},
 		`{"spec":{"s":"a","e":{"kind":"K"}}}`:                         {{meta.CauseRequired, "spec.e.apiVersion"}},
 		`{"spec":{"s":"a","u":{"a":"1"}}}`:                            nil,
-		`{"spec":{"s":"a","u":{"a":"1","b":"2"}}}`:                    {{meta.CauseInvalid, "spec.u"}},
+		`{"spec":{"s":"a","u":{"a":"1","b":"2"}}}`:                    {{meta.CauseInvalid, noField}},
 		`{"spec":{"s":"a","e":{"kind":"K","apiVersion":"v1","x":1}}}`: nil,
 	} {
 		m := tree(t, in)

@@ -64,8 +64,6 @@ func (c *structural) typed(s *Schema, at place) {
 	switch {
 	case s.Embedded:
 		c.typeMustBe(s, at.path, Object, "must be object if "+c.names.Extension("embedded-resource")+" is true")
-	case s.IntOrString && s.Type != Any:
-		c.faults.Invalid(path, s.Type.String(), "must be empty if "+c.names.Extension("int-or-string")+" is true")
 	case s.Type != Any || s.IntOrString || s.Preserve:
 	case at.level == atRoot:
 		c.faults.Required(path, "must not be empty at the root")
@@ -120,7 +118,7 @@ func (c *structural) metadata(doc map[string]any, s *Schema, at place, whole boo
 	}
 	for k, v := range mapAt(mapAt(doc, "properties"), "metadata") {
 		switch k {
-		case "type":
+		case "type", "default": // defaults are looked at on their own
 			continue
 		case "properties":
 			fields, _ := v.(map[string]any)
@@ -185,11 +183,14 @@ func (c *structural) lists(s *Schema, path *check.Path) {
 
 func (c *structural) mapItems(s *Schema, path *check.Path) {
 	items, at := s.Items, path.Field("items")
-	c.typeMustBe(items, at, Object, "must be object if parent array's "+c.names.Extension("list-type")+" is map")
+	if items.Type != Object {
+		c.typeMustBe(items, at, Object, "must be object if parent array's "+c.names.Extension("list-type")+" is map")
+		return
+	}
 	for i, key := range s.ListKeys {
-		keyAt := path.Field(c.names.Extension("list-map-keys")).Index(i)
+		keyAt := path.Field(c.names.Extension("list-map-keys"))
 		if slices.Contains(s.ListKeys[:i], key) {
-			c.faults.Duplicate(keyAt, key)
+			c.faults.Invalid(keyAt, key, "must not contain duplicate entries")
 			continue
 		}
 		f := items.Struct.Field(key)
@@ -223,8 +224,6 @@ func (c *structural) setItems(items *Schema, at *check.Path) {
 		word := c.names.Extension("map-type")
 		switch items.MapType {
 		case "atomic":
-		case "":
-			c.faults.Required(at.Field(word), "must be atomic as item of a list with list type set")
 		default:
 			c.faults.Invalid(at.Field(word), items.MapType, "must be atomic as item of a list with list type set")
 		}
@@ -293,9 +292,7 @@ func (c *structural) nested(doc map[string]any, s *Schema, path *check.Path, dec
 	if s.Items != nil {
 		var d *Schema
 		if declared != nil {
-			if d = declared.Items; d == nil {
-				c.faults.Required(path.Field("items"), "must be declared outside of the combination")
-			}
+			d = declared.Items
 		}
 		c.nested(mapAt(doc, "items"), s.Items, path.Field("items"), d, false)
 	}
@@ -309,7 +306,7 @@ func (c *structural) nested(doc map[string]any, s *Schema, path *check.Path, dec
 			c.faults.Forbidden(at, "must not be specified in a nested context")
 		}
 		var d *Schema
-		if declared != nil {
+		if declared != nil && declared.Struct != nil {
 			if outer := declared.Struct.Field(f.Name); outer != nil {
 				d = outer.Schema
 			} else {

@@ -33,7 +33,14 @@ func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 	}
 	v.value(tree, before, s, s.Struct.Canonical())
 	causes := v.found()
-	slices.SortStableFunc(causes, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortStableFunc(causes, func(a, b meta.Cause) int {
+		return strings.Compare(strings.TrimSuffix(a.Field, asWhole), strings.TrimSuffix(b.Field, asWhole))
+	})
+	for i := range causes {
+		if strings.HasSuffix(causes[i].Field, asWhole) {
+			causes[i].Field = noField
+		}
+	}
 	return causes
 }
 
@@ -97,6 +104,20 @@ func (v *validator) cause(reason meta.CauseReason, format string, args ...any) {
 	v.causeAt(v.path.String(), reason, format, args...)
 }
 
+// asWhole ends the field of causes that clients know without one, and noField is
+// what they know instead.
+const (
+	asWhole = "\x00"
+	noField = "<nil>"
+)
+
+// whole is the cause for a value that fails as a whole: it is named in the
+// message alone.
+func (v *validator) whole(format string, args ...any) {
+	at := v.path.String()
+	v.causeAt(at+asWhole, meta.CauseInvalid, "%s: %s", at, fmt.Sprintf(format, args...))
+}
+
 func (v *validator) causeAt(field string, reason meta.CauseReason, format string, args ...any) {
 	if len(v.causes) < maxReported {
 		v.causes = append(v.causes, meta.Cause{Reason: reason, Field: field, Message: fmt.Sprintf(format, args...)})
@@ -113,13 +134,22 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 		canonical = s.Struct.Canonical()
 	}
 	if x == nil && (canonical || s.Nullable) {
+		if len(s.Enum) > 0 && !canonical {
+			v.enum(x, s)
+		}
 		return
+	}
+	if old != nil && !canonical && meta.Equal(x, old) {
+		return // what a definition came to forbid may stay where it is
 	}
 	if s.Immutable && old != nil && !meta.Equal(x, old) {
 		v.cause(meta.CauseInvalid, "Invalid value: %s: field is immutable", show(x))
 	}
 	if fits := v.hasType(x, s); !fits {
 		v.cause(meta.CauseTypeInvalid, "Invalid value: %s: must be of type %s", show(x), typeName(s))
+		if _, fraction := x.(float64); fraction && s.Type == Integer && !canonical {
+			v.whole("Invalid value: %s: must be an integer", show(x))
+		}
 		if len(s.Enum) > 0 {
 			v.enum(x, s)
 		}
@@ -238,8 +268,18 @@ func (v *validator) embedded(m map[string]any) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if text, ok := m[name].(string); m[name] == nil || ok && text == "" {
 			v.causeAt(v.path.to(name), meta.CauseRequired, "Required value: must not be empty")
+		} else if ok && !namesKind(name, text) {
+			v.causeAt(v.path.to(name), meta.CauseInvalid, "Invalid value: %s: is no %s", show(text), name)
 		}
 	}
+}
+
+// namesKind reports whether text has the form of an apiVersion or a kind.
+func namesKind(field, text string) bool {
+	if field == "kind" {
+		return len(meta.CheckDNS1035Label(strings.ToLower(text))) == 0
+	}
+	return strings.Count(text, "/") <= 1
 }
 
 func (v *validator) structure(m, before map[string]any, s *Schema, canonical bool) {
@@ -303,7 +343,7 @@ func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 // told apart.
 func oldItems(old any, s *Schema) map[string]any {
 	l, _ := old.([]any)
-	if len(l) == 0 || !s.isMapList() || !s.Items.fixed {
+	if len(l) == 0 || !s.isMapList() || !s.Items.fixed && s.Items.Struct.Canonical() {
 		return nil
 	}
 	m := make(map[string]any, len(l))
@@ -384,19 +424,19 @@ func (v *validator) combinations(x any, s *Schema, canonical bool) {
 			}
 		}
 		if failed > 0 {
-			v.cause(meta.CauseInvalid, "Invalid value: %s: must fit all the schemas of allOf", show(x))
+			v.whole("Invalid value: %s: must fit all the schemas of allOf", show(x))
 		}
 	}
 	if len(s.AnyOf) > 0 {
 		if n, best := v.matches(x, s.AnyOf, canonical, true); n == 0 {
-			v.cause(meta.CauseInvalid, "Invalid value: %s: must fit at least one schema of anyOf", show(x))
+			v.whole("Invalid value: %s: must fit at least one schema of anyOf", show(x))
 			v.causes = append(v.causes, best...)
 		}
 	}
 	if len(s.OneOf) > 0 {
 		n, best := v.matches(x, s.OneOf, canonical, false)
 		if n != 1 {
-			v.cause(meta.CauseInvalid, "Invalid value: %s: must fit exactly one schema of oneOf, fits %d", show(x), n)
+			v.whole("Invalid value: %s: must fit exactly one schema of oneOf, fits %d", show(x), n)
 		}
 		if n == 0 {
 			v.causes = append(v.causes, best...)
@@ -404,7 +444,7 @@ func (v *validator) combinations(x any, s *Schema, canonical bool) {
 	}
 	if s.Not != nil {
 		if causes, _ := v.try(x, s.Not, canonical); len(causes) == 0 {
-			v.cause(meta.CauseInvalid, "Invalid value: %s: must not fit the schema of not", show(x))
+			v.whole("Invalid value: %s: must not fit the schema of not", show(x))
 		}
 	}
 }

@@ -8,13 +8,24 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// text checks a string; lengths count characters.
+// text checks a string.
 func (v *validator) text(x string, s *Schema) {
+	v.spelling(x, s)
+	if s.Format != "" && !s.IntOrString && s.Wire == Plain && !hasFormat(x, s.Format) {
+		v.cause(meta.CauseTypeInvalid, "Invalid value: %s: must have the format %s", show(x), s.Format)
+	}
+}
+
+// spelling tells the first thing that is wrong with the length, in characters,
+// and the form of a string.
+func (v *validator) spelling(x string, s *Schema) {
 	if s.MaxLength != nil && int64(len(x)) > *s.MaxLength && int64(utf8.RuneCountInString(x)) > *s.MaxLength {
 		v.cause(meta.CauseTooLong, "Too long: may not be more than %d characters", *s.MaxLength)
+		return
 	}
 	if s.MinLength != nil && int64(utf8.RuneCountInString(x)) < *s.MinLength {
 		v.cause(meta.CauseInvalid, "Invalid value: %s: must be at least %d characters long", show(x), *s.MinLength)
+		return
 	}
 	if s.Pattern != "" {
 		re := s.re
@@ -27,9 +38,6 @@ func (v *validator) text(x string, s *Schema) {
 		if re == nil || !re.MatchString(x) {
 			v.cause(meta.CauseInvalid, "Invalid value: %s: must match the pattern %s", show(x), s.Pattern)
 		}
-	}
-	if s.Format != "" && !s.IntOrString && s.Wire == Plain && !hasFormat(x, s.Format) {
-		v.cause(meta.CauseInvalid, "Invalid value: %s: must have the format %s", show(x), s.Format)
 	}
 }
 
@@ -47,7 +55,7 @@ func (v *validator) number(f float64, x any, s *Schema) {
 	}
 	if s.Type == Integer {
 		if lo, hi := integerRange(s.Format); f < float64(lo) || f > float64(hi) {
-			v.cause(meta.CauseInvalid, "Invalid value: %s: must fit %s", show(x), s.Format)
+			v.whole("Invalid value: %s: must fit %s", show(x), s.Format)
 		}
 	}
 }
