@@ -88,15 +88,15 @@ func TestWhatADefinitionMustSay(t *testing.T) {
 
 		{part("deprecationWarning", `"old"`), []string{"FieldValueInvalid spec.versions[0].deprecationWarning"}},
 		{part("deprecated", `true,"deprecationWarning":"old"`), nil},
-		{part("deprecated", `true,"deprecationWarning":`+long), []string{"FieldValueTooLong spec.versions[0].deprecationWarning"}},
+		{part("deprecated", `true,"deprecationWarning":`+long), []string{"FieldValueInvalid spec.versions[0].deprecationWarning"}},
 		{part("subresources", `{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.r"}}`), nil},
 		{part("subresources", `{"scale":{"specReplicasPath":".status.r","statusReplicasPath":".spec[0]","labelSelectorPath":".metadata.x"}}`), []string{
 			"FieldValueInvalid spec.subresources.scale.specReplicasPath", "FieldValueInvalid spec.subresources.scale.statusReplicasPath", "FieldValueInvalid spec.subresources.scale.labelSelectorPath"}},
 		{part("subresources", `{"scale":{}}`), []string{"FieldValueRequired spec.subresources.scale.specReplicasPath", "FieldValueRequired spec.subresources.scale.statusReplicasPath"}},
 		{part("additionalPrinterColumns", `[{"name":"A","type":"integer","format":"int32","jsonPath":".spec.n"}]`), nil},
 		{part("additionalPrinterColumns", `[{},{"name":"A","type":"text","format":"odd","jsonPath":"spec"}]`), []string{
-			"FieldValueRequired spec.additionalPrinterColumns[0].name", "FieldValueRequired spec.additionalPrinterColumns[0].type", "FieldValueRequired spec.additionalPrinterColumns[0].jsonPath",
-			"FieldValueInvalid spec.additionalPrinterColumns[1].type", "FieldValueInvalid spec.additionalPrinterColumns[1].format", "FieldValueInvalid spec.additionalPrinterColumns[1].jsonPath"}},
+			"FieldValueRequired spec.additionalPrinterColumns[0].name", "FieldValueRequired spec.additionalPrinterColumns[0].type", "FieldValueRequired spec.additionalPrinterColumns[0].JSONPath",
+			"FieldValueInvalid spec.additionalPrinterColumns[1].type", "FieldValueInvalid spec.additionalPrinterColumns[1].format", "FieldValueInvalid spec.additionalPrinterColumns[1].JSONPath"}},
 		{part("selectableFields", `[{"jsonPath":".spec.s"},{"jsonPath":".spec.n"}]`), nil},
 		{part("selectableFields", `[{"jsonPath":".spec.s"},{"jsonPath":".spec.s"},{"jsonPath":".spec.l"},{"jsonPath":".spec.x"},{"jsonPath":".metadata.name"},{"jsonPath":".spec.l[0]"},{}]`), []string{
 			"FieldValueDuplicate spec.selectableFields[1].jsonPath", "FieldValueInvalid spec.selectableFields[2].jsonPath", "FieldValueInvalid spec.selectableFields[3].jsonPath",
