@@ -102,7 +102,7 @@ type Builder struct {
 	DisabledVersions []string
 
 	kinds  []*registry.Kind
-	client lateClient
+	client client
 }
 
 // Limits bounds requests. A zero field means the default that its comment gives.
@@ -213,8 +213,8 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	}
 	s.openDefinitions()
 	s.admission = append(admission.Chain{s.namespaceLifecycle()}, b.Admission...)
-	s.client = &client{s}
-	b.client.server.Store(s)
+	s.client = &b.client
+	s.client.server.Store(s)
 	s.loops = append(s.builtinLoops(), b.Loops...)
 	err = s.bootstrap(ctx)
 	for _, prepare := range b.Prepare {

@@ -12,26 +12,23 @@ import (
 )
 
 // client is the server's own way to its objects: the functions behind the
-// verbs, without HTTP, authentication and authorization. Field ownership is not
-// recorded for what it writes but spec sub-resources keep their rules.
-type client struct{ *Server }
-
-// lateClient is a client that waits for Build to give it its server.
-type lateClient struct{ server atomic.Pointer[Server] }
-
-func (c *lateClient) client() (*client, error) {
-	if s := c.server.Load(); s != nil {
-		return s.client, nil
-	}
-	return nil, meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is not built yet")
+// verbs, without HTTP, authentication and authorization. It is there before its
+// server, for the parts that the server is built from.
+type client struct {
+	server atomic.Pointer[Server] // nil until Build
 }
 
-func (c *client) request(r meta.GroupResource, key meta.Key) (*request, error) {
-	t := c.types().Type(r)
-	if t == nil {
-		return nil, meta.NoSuchResource()
+// request makes the request that a call stands for.
+func (c *client) request(r meta.GroupResource, key meta.Key) (*Server, *request, error) {
+	s := c.server.Load()
+	if s == nil {
+		return nil, nil, meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is not built yet")
 	}
-	return &request{
+	t := s.types().Type(r)
+	if t == nil {
+		return nil, nil, meta.NoSuchResource()
+	}
+	return s, &request{
 		user: &auth.User{Name: auth.ServerUser, Groups: []string{auth.Masters, auth.Authenticated}}, notes: &notes{},
 		isResource: true, group: r.Group, apiVersion: t.Storage.Name, resource: r.Resource,
 		namespace: key.Namespace, name: key.Name, version: t.Storage,
@@ -40,33 +37,33 @@ func (c *client) request(r meta.GroupResource, key meta.Key) (*request, error) {
 
 // Get implements registry.Client.
 func (c *client) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
-	req, err := c.request(r, key)
+	s, req, err := c.request(r, key)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := c.live(ctx, req.version.Type, key)
+	entry, err := s.live(ctx, req.version.Type, key)
 	if err != nil {
 		return nil, err
 	}
 	if entry == nil {
 		return nil, meta.NotFound(r, key.Name)
 	}
-	return c.object(entry, req.version)
+	return s.object(entry, req.version)
 }
 
 // List implements registry.Client.
 func (c *client) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
-	req, err := c.request(r, meta.Key{Namespace: namespace})
+	s, req, err := c.request(r, meta.Key{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
-	page, err := c.page(ctx, req, &listOptions{})
+	page, err := s.entries(ctx, req, &listOptions{})
 	if err != nil {
 		return nil, err
 	}
 	list := make([]*meta.Object, len(page.Entries))
 	for i, e := range page.Entries {
-		if list[i], err = c.object(e, req.version); err != nil {
+		if list[i], err = s.object(e, req.version); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +72,7 @@ func (c *client) List(ctx context.Context, r meta.GroupResource, namespace strin
 
 // Create implements registry.Client.
 func (c *client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
-	req, err := c.request(r, meta.Key{Namespace: obj.Namespace()})
+	s, req, err := c.request(r, meta.Key{Namespace: obj.Namespace()})
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +83,16 @@ func (c *client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	if _, faults := req.version.Conform(obj); len(faults) > 0 {
 		return nil, req.version.Misfit(faults)
 	}
-	res, err := c.createObject(ctx, req, &writeOptions{manager: c.names.Wire(names.ServerManager), validation: "Ignore"}, obj)
+	res, err := s.createObject(ctx, req, &writeOptions{manager: s.names.Wire(names.ServerManager), validation: "Ignore"}, obj)
 	if err != nil {
-		return nil, c.status(req, err)
+		return nil, s.status(req, err)
 	}
-	return c.object(res.entry, req.version)
+	return s.object(res.entry, req.version)
 }
 
 // Update implements registry.Client.
 func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	req, err := c.request(r, key)
+	s, req, err := c.request(r, key)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +102,7 @@ func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 			return nil, meta.NoSuchResource()
 		}
 	}
-	w := c.newWrite(req, &writeOptions{manager: c.names.Wire(names.ServerManager), validation: "Ignore"}, "UpdateOptions")
+	w := s.newWrite(req, &writeOptions{manager: s.names.Wire(names.ServerManager), validation: "Ignore"}, "UpdateOptions")
 	w.again = true
 	var refused error // the caller's own word
 	w.mutate = func(live *meta.Object) (*meta.Object, error) {
@@ -116,100 +113,47 @@ func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 		if _, faults := req.version.Conform(in); len(faults) > 0 {
 			return nil, req.version.Misfit(faults)
 		}
-		return c.merge(req, in, live), nil
+		return s.merge(req, in, live), nil
 	}
-	res, err := c.write(ctx, w)
+	res, err := s.write(ctx, w)
 	switch {
 	case refused != nil:
 		return nil, refused
 	case err != nil:
-		return nil, c.status(req, err)
+		return nil, s.status(req, err)
 	}
-	return c.object(res.entry, req.version)
+	return s.object(res.entry, req.version)
 }
 
 // Delete implements registry.Client.
 func (c *client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
-	req, err := c.request(r, key)
+	s, req, err := c.request(r, key)
 	if err != nil {
 		return err
 	}
-	_, err = c.remove(ctx, c.newRemoval(req, key, &deleteOptions{
+	_, err = s.remove(ctx, s.newRemoval(req, key, &deleteOptions{
 		uid: o.UID, version: o.Version, propagation: o.Propagation, grace: o.GraceSeconds, object: &meta.Object{},
 	}))
 	if err != nil {
-		return c.status(req, err)
+		return s.status(req, err)
 	}
 	return nil
 }
 
-// Feed implements registry.Client.
-func (c *client) Feed(r ...meta.GroupResource) registry.Feed { return c.hub.Feed(r...) }
-
-// Types implements registry.Client.
-func (c *client) Types() []*registry.Type { return c.types().Types() }
-
-// Get implements registry.Client.
-func (c *lateClient) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
-	in, err := c.client()
-	if err != nil {
-		return nil, err
+// Feed implements registry.Client. Before Build it returns nil.
+func (c *client) Feed(r ...meta.GroupResource) registry.Feed {
+	if s := c.server.Load(); s != nil {
+		return s.hub.Feed(r...)
 	}
-	return in.Get(ctx, r, key)
+	return nil
 }
 
-// List implements registry.Client.
-func (c *lateClient) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
-	in, err := c.client()
-	if err != nil {
-		return nil, err
+// Types implements registry.Client. Before Build there are none.
+func (c *client) Types() []*registry.Type {
+	if s := c.server.Load(); s != nil {
+		return s.types().Types()
 	}
-	return in.List(ctx, r, namespace)
-}
-
-// Create implements registry.Client.
-func (c *lateClient) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
-	in, err := c.client()
-	if err != nil {
-		return nil, err
-	}
-	return in.Create(ctx, r, obj)
-}
-
-// Update implements registry.Client.
-func (c *lateClient) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	in, err := c.client()
-	if err != nil {
-		return nil, err
-	}
-	return in.Update(ctx, r, key, subresource, change)
-}
-
-// Delete implements registry.Client.
-func (c *lateClient) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
-	in, err := c.client()
-	if err != nil {
-		return err
-	}
-	return in.Delete(ctx, r, key, o)
-}
-
-// Feed implements registry.Client. Before Build the feed is empty and stays so.
-func (c *lateClient) Feed(r ...meta.GroupResource) registry.Feed {
-	in, err := c.client()
-	if err != nil {
-		return nil
-	}
-	return in.Feed(r...)
-}
-
-// Types implements registry.Client.
-func (c *lateClient) Types() []*registry.Type {
-	in, err := c.client()
-	if err != nil {
-		return nil
-	}
-	return in.Types()
+	return nil
 }
 
 // Objects returns the server's own way to its objects, without authentication
