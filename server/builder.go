@@ -9,6 +9,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +90,11 @@ type Builder struct {
 
 	// Limits bounds what callers can cost; zero fields have defaults.
 	Limits Limits
+
+	// GzipFrom is the length in bytes from which on an answer is compressed with
+	// gzip, for callers on other machines who accept that; watches never are.
+	// Zero is 128 KiB, negative is never.
+	GzipFrom int
 
 	// Version is what /version tells as gitVersion; empty is the module's own.
 	Version string
@@ -184,6 +190,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 		handlers: b.Handlers, audit: b.Audit, version: b.Version, started: time.Now(), livezGrace: b.LivezGrace,
 		checks: b.Checks,
 	}
+	s.zipper.from = cmp.Or(b.GzipFrom, gzipFrom)
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}

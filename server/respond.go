@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -119,17 +120,21 @@ func (s *Server) send(w *response, r *request, m codec.Media, code int, body []b
 	if m.Pretty && m.Format == codec.JSON {
 		body = codec.Indent(nil, body)
 	}
-	s.header(w, r, m, len(body))
-	w.WriteHeader(code)
-	_, _ = w.Write(body) // a caller who went away needs no answer
+	out := s.begin(w, r, m, code, len(body))
+	_, _ = out.Write(body) // a caller who went away needs no answer
+	_ = out.Close()
 }
 
-func (s *Server) header(w *response, r *request, m codec.Media, length int) {
+// begin sends the head of an answer and returns what takes its body, of so many
+// bytes.
+func (s *Server) begin(w *response, r *request, m codec.Media, code, length int) io.WriteCloser {
 	h := w.Header()
 	h.Set("Content-Type", m.ContentType(s.names, false))
 	h.Set("Cache-Control", "no-cache, private")
-	h.Set("Content-Length", strconv.Itoa(length))
 	r.notes.header(h)
+	out := s.zipper.encode(w, r.http, length)
+	w.WriteHeader(code)
+	return out
 }
 
 // respondStatus answers with a Status that is no error.

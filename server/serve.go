@@ -44,6 +44,7 @@ type Server struct {
 	version       string
 	started       time.Time
 	livezGrace    time.Duration
+	zipper        zipper
 
 	inFlight chan struct{} // a place for each request but watches
 	bodies   budget        // for large request bodies

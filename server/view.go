@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -224,9 +225,9 @@ func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, who
 		return err
 	}
 	head := s.listHead(r.version, m, lm)
-	s.header(w, r, m, len(head)+joinedSize(parts)+len(codec.ListTail)+1)
-	w.WriteHeader(http.StatusOK)
-	writeJoined(w, head, parts, codec.ListTail+"\n")
+	out := s.begin(w, r, m, http.StatusOK, len(head)+joinedSize(parts)+len(codec.ListTail)+1)
+	writeJoined(out, head, parts, codec.ListTail+"\n")
+	_ = out.Close()
 	return nil
 }
 
@@ -239,7 +240,7 @@ const (
 
 // writeJoined writes head, parts joined by commas, and tail. A caller who went
 // away ends it early.
-func writeJoined(w http.ResponseWriter, head []byte, parts [][]byte, tail string) {
+func writeJoined(w io.Writer, head []byte, parts [][]byte, tail string) {
 	buf := append(make([]byte, 0, min(chunk, len(head)+joinedSize(parts)+len(tail))), head...)
 	for i, p := range parts {
 		if i > 0 {

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/names"
+)
+
+func TestAcceptsGzip(t *testing.T) {
+	for header, want := range map[string]bool{
+		"":                             false,
+		"gzip":                         true,
+		"x-gzip":                       true,
+		"GZIP":                         true,
+		"deflate, gzip":                true,
+		"br":                           false,
+		"*":                            true,
+		"identity":                     false,
+		"identity, *":                  true,
+		"gzip;q=0":                     false,
+		"gzip;q=0.0, *":                false,
+		"*;q=0":                        false,
+		"br;q=0.9, gzip ; Q=0.1":       true,
+		"identity;q=0.5, gzip;q=0.4":   false,
+		"identity;q=0.5, gzip;q=0.5":   true,
+		"identity;q=0, gzip;q=0.1":     true,
+		"gzip;q=2":                     false,
+		"gzip;q=NaN":                   false,
+		"gzip;q=":                      false,
+		"gzip;level=1":                 true,
+		"gzipped":                      false,
+		strings.Repeat("a,", 1<<16):    false,
+		strings.Repeat(",;q=;;,", 999): false,
+	} {
+		assert.Equal(t, want, acceptsGzip([]string{header}), "%.40q", header)
+	}
+	assert.True(t, acceptsGzip([]string{"br", "gzip"}), "two headers are one list")
+	assert.False(t, acceptsGzip(nil))
+}
+
+func FuzzAcceptsGzip(f *testing.F) {
+	f.Add("gzip;q=0.5, identity;q=0.2, *;q=0")
+	f.Fuzz(func(t *testing.T, header string) {
+		if acceptsGzip([]string{header}) {
+			assert.Regexp(t, `(?i)gzip|\*`, header)
+		}
+	})
+}
+
+func TestIsRemote(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"192.0.2.1:80": true, "[2001:db8::1]:80": true, "[::ffff:192.0.2.1]:80": true,
+		"127.0.0.1:80": false, "127.8.8.8:80": false, "[::1]:80": false, "[::ffff:127.0.0.1]:80": false,
+		"in-process": false, "@": false, "": false,
+	} {
+		assert.Equal(t, want, isRemote(addr), addr)
+	}
+}
+
+// TestGzip: who gets which answer compressed; what comes is the same.
+func TestGzip(t *testing.T) {
+	build := func(from int) func(method, url, peer, accept string) *httptest.ResponseRecorder {
+		b := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, GzipFrom: from}
+		b.Register(core.Kinds(b.Names)...)
+		s, err := b.Build(t.Context())
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, s.Shutdown(context.Background())) })
+		for i := range 40 {
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, httptest.NewRequest("POST", "/api/v1/namespaces/default/configmaps",
+				strings.NewReader(fmt.Sprintf(`{"metadata":{"name":"c%d"},"data":{"v":%q}}`, i, strings.Repeat("x", 8<<10)))))
+			require.Equal(t, http.StatusCreated, w.Code, w.Body.String())
+		}
+		return func(method, url, peer, accept string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(method, url, nil)
+			r.RemoteAddr = peer
+			if accept != "" {
+				r.Header.Set("Accept-Encoding", accept)
+			}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			return w
+		}
+	}
+	const (
+		list   = "/api/v1/namespaces/default/configmaps"
+		item   = list + "/c1"
+		table  = list + "?pretty=1"
+		doc    = "/openapi/v2"
+		remote = "192.0.2.1:1234"
+		local  = "127.0.0.1:1234"
+	)
+	usual, early, never := build(0), build(1), build(-1)
+	tests := []struct {
+		name                string
+		ask                 func(method, url, peer, accept string) *httptest.ResponseRecorder
+		method, url         string
+		peer, accept        string
+		zipped, vary, empty bool
+	}{
+		{"a long list", usual, "GET", list, remote, "gzip", true, true, false},
+		{"one that was put together", usual, "GET", table, remote, "gzip", true, true, false},
+		{"not asked for", usual, "GET", list, remote, "", false, true, false},
+		{"refused", usual, "GET", list, remote, "gzip;q=0", false, true, false},
+		{"loopback", usual, "GET", list, local, "gzip", false, false, false},
+		{"in process", usual, "GET", list, "in-process", "gzip", false, false, false},
+		{"short", usual, "GET", item, remote, "gzip", false, false, false},
+		{"short, but told to", early, "GET", item, remote, "gzip", true, true, false},
+		{"an error", early, "GET", item + "-not", remote, "gzip", true, true, false},
+		{"a document", early, "GET", doc, remote, "gzip", true, true, false},
+		{"the head of a document", early, "HEAD", doc, remote, "gzip", true, true, true},
+		{"the plain head of a document", early, "HEAD", doc, local, "gzip", false, false, true},
+		{"told not to", never, "GET", list, remote, "gzip", false, false, false},
+		{"a watch", early, "GET", list + "?watch=1&timeoutSeconds=1", remote, "gzip", false, false, false},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			got := tc.ask(tc.method, tc.url, tc.peer, tc.accept)
+			h := got.Result().Header
+			assert.Equal(t, tc.vary, strings.Contains(strings.Join(h.Values("Vary"), ","), "Accept-Encoding"))
+			body := got.Body.Bytes()
+			if tc.empty {
+				assert.Empty(t, body)
+			}
+			if !tc.zipped {
+				assert.Empty(t, h.Get("Content-Encoding"))
+				if n := h.Get("Content-Length"); n != "" && !tc.empty {
+					assert.Equal(t, strconv.Itoa(len(body)), n)
+				}
+				return
+			}
+			assert.Equal(t, "gzip", h.Get("Content-Encoding"))
+			assert.Empty(t, h.Get("Content-Length"))
+			if tc.empty {
+				return
+			}
+			z, err := gzip.NewReader(bytes.NewReader(body))
+			require.NoError(t, err)
+			text, err := io.ReadAll(z)
+			require.NoError(t, err)
+			assert.Equal(t, tc.ask(tc.method, tc.url, local, tc.accept).Body.String(), string(text))
+		})
+	}
+}
+
+// TestGzipIsBounded: one answer too many at a time is sent as it is.
+func TestGzipIsBounded(t *testing.T) {
+	z := &zipper{from: 1}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	open := func() (io.WriteCloser, http.Header) {
+		w := httptest.NewRecorder()
+		return z.encode(&response{ResponseWriter: w}, r, 100), w.Header()
+	}
+	var bodies []io.WriteCloser
+	for range maxZipping {
+		body, h := open()
+		require.Equal(t, "gzip", h.Get("Content-Encoding"))
+		bodies = append(bodies, body)
+	}
+	_, h := open()
+	assert.Empty(t, h.Get("Content-Encoding"))
+	assert.Equal(t, "100", h.Get("Content-Length"))
+	for _, b := range bodies {
+		require.NoError(t, b.Close())
+	}
+	_, h = open()
+	assert.Equal(t, "gzip", h.Get("Content-Encoding"))
+}
