@@ -1,6 +1,8 @@
 package core
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/registry/check"
@@ -17,11 +19,9 @@ func (s *NFSVolumeSource) check(r *podRules, at *check.Path) {
 
 func (s *ISCSIVolumeSource) check(r *podRules, at *check.Path) {
 	r.Needs(at, "targetPortal", s.TargetPortal)
-	switch {
-	case s.IQN == "":
-		r.Required(at.Field("iqn"), "")
-	case !strings.HasPrefix(s.IQN, "iqn.") && !strings.HasPrefix(s.IQN, "eui.") && !strings.HasPrefix(s.IQN, "naa."):
-		r.Invalid(at.Field("iqn"), s.IQN, "must be valid format starting with iqn, eui, or naa")
+	r.Needs(at, "iqn", s.IQN)
+	if s.IQN != "" && !iscsiName(s.IQN) {
+		r.Invalid(at.Field("iqn"), s.IQN, "must be valid format")
 	}
 	r.unit(at.Field("lun"), s.Lun)
 	if (s.DiscoveryCHAPAuth || s.SessionCHAPAuth) && s.SecretRef == nil {
@@ -30,6 +30,37 @@ func (s *ISCSIVolumeSource) check(r *podRules, at *check.Path) {
 	if s.SecretRef != nil {
 		r.Needs(at.Field("secretRef"), "name", s.SecretRef.Name)
 	}
+	if n := s.InitiatorName; n != nil && !iscsiName(*n) {
+		r.Invalid(at.Field("initiatorname"), *n, "must be valid format") // as clients know the field
+	}
+}
+
+// iscsiName reports whether a name is one of the three kinds that there are:
+// iqn.yyyy-mm.domain:rest, or eui. or naa. with 16 or 32 letters and digits.
+func iscsiName(name string) bool {
+	kind, rest, _ := strings.Cut(name, ".")
+	switch kind {
+	case "eui":
+		return len(rest) == 16 && !strings.ContainsFunc(rest, notAlnum)
+	case "naa":
+		return len(rest) == 32 && !strings.ContainsFunc(rest, notAlnum)
+	case "iqn":
+		date, domain, _ := strings.Cut(rest, ".")
+		domain, unique, ok := strings.Cut(domain, ":")
+		form := strings.Map(func(c rune) rune {
+			if '0' <= c && c <= '9' {
+				return '0'
+			}
+			return c
+		}, date)
+		return ok && form == "0000-00" && domain != "" && unique != "" && !strings.ContainsAny(unique, ",;*&$| \t\n") &&
+			!strings.ContainsFunc(domain, func(c rune) bool { return notAlnum(c) && c != '-' && c != '.' })
+	}
+	return false
+}
+
+func notAlnum(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 }
 
 // unit checks the number of a unit or partition.
@@ -42,6 +73,8 @@ func (s *FCVolumeSource) check(r *podRules, at *check.Path) {
 		r.Required(at.Field("targetWWNs"), "must specify either targetWWNs or wwids, but not both")
 	case targets != 0 && ids != 0:
 		r.Invalid(at.Field("targetWWNs"), s.TargetWWNs, "targetWWNs and wwids can not be specified simultaneously")
+	}
+	switch {
 	case targets != 0 && s.Lun == nil:
 		r.Required(at.Field("lun"), "lun is required if targetWWNs is specified")
 	case targets != 0:
@@ -51,6 +84,15 @@ func (s *FCVolumeSource) check(r *podRules, at *check.Path) {
 
 func (s *FlexVolumeSource) check(r *podRules, at *check.Path) {
 	r.Needs(at, "driver", s.Driver)
+	for _, k := range slices.Sorted(maps.Keys(s.Options)) {
+		domain, _, _ := strings.Cut(strings.ToLower(k), "/")
+		for _, own := range r.names.Domains() {
+			if strings.HasSuffix("."+domain, "."+own) {
+				r.Invalid(at.Field("options").Key(k), k, strings.Join(r.names.Domains(), " and ")+" namespaces are reserved")
+				break
+			}
+		}
+	}
 }
 
 func (s *CSIVolumeSource) check(r *podRules, at *check.Path) {
@@ -81,6 +123,13 @@ func (s *CloudBDiskVolumeSource) check(r *podRules, at *check.Path) {
 	r.Needs(at, "diskURI", s.DiskURI)
 	r.OptionalOneOf(at.Field("cachingMode"), s.CachingMode, "None", "ReadOnly", "ReadWrite")
 	r.OptionalOneOf(at.Field("kind"), s.Kind, "Dedicated", "Managed", "Shared")
+	form := "https://"
+	if s.Kind != nil && *s.Kind == "Managed" {
+		form = "/subscriptions/"
+	}
+	if s.Kind != nil && !strings.HasPrefix(s.DiskURI, form) {
+		r.NotSupported(at.Field("diskURI"), s.DiskURI, form+"...")
+	}
 }
 
 func (s *CloudBFileVolumeSource) check(r *podRules, at *check.Path) {
@@ -165,7 +214,8 @@ func (s *StoreGVolumeSource) check(r *podRules, at *check.Path) {
 		r.Required(at, "one of datasetName and datasetUUID is required")
 	case s.DatasetName != "" && s.DatasetUUID != "":
 		r.Invalid(at, "resource", "datasetName and datasetUUID can not be specified simultaneously")
-	case strings.Contains(s.DatasetName, "/"):
+	}
+	if strings.Contains(s.DatasetName, "/") {
 		r.Invalid(at.Field("datasetName"), s.DatasetName, "must not contain '/'")
 	}
 }

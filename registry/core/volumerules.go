@@ -105,7 +105,7 @@ func (v *Volume) sources() []volumeSource {
 // below checks a relative path that may not even begin with dots.
 func (r *podRules) below(at *check.Path, path string) {
 	r.relative(at, path)
-	if strings.HasPrefix(path, "..") && !strings.HasPrefix(path, "../") && path != ".." {
+	if strings.HasPrefix(path, "..") && !strings.HasPrefix(path, "../") {
 		r.Invalid(at, path, "must not start with '..'")
 	}
 }
@@ -148,7 +148,9 @@ func (s *GitRepoVolumeSource) check(r *podRules, at *check.Path) {
 }
 
 func (s *ImageVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "reference", s.Reference)
+	if r.pod != nil {
+		r.Needs(at, "reference", s.Reference)
+	}
 	if s.PullPolicy != "" {
 		r.OneOf(at.Field("pullPolicy"), s.PullPolicy, "Always", "IfNotPresent", "Never")
 	}
@@ -204,22 +206,17 @@ func (s *ProjectedVolumeSource) check(r *podRules, at *check.Path) {
 	}
 	for i := range s.Sources {
 		src, p := &s.Sources[i], at.Field("sources").Index(i)
-		n := 0
-		one := func(field string) *check.Path {
-			if n++; n > 1 {
-				r.Forbidden(p.Field(field), "may not specify more than 1 volume type per source")
-			}
-			return p.Field(field)
-		}
-		src.check(r, at, one, claim)
-		if n == 0 {
-			r.Required(p, "must specify a volume type")
+		if src.check(r, at, p, claim) > 1 {
+			r.Forbidden(p, "may not specify more than 1 volume type per source")
 		}
 	}
 }
 
-func (s *VolumeProjection) check(r *podRules, at *check.Path, one func(string) *check.Path, claim func(string)) {
+// check checks what a projected volume has at a place of its list, and returns
+// of how many kinds that is.
+func (s *VolumeProjection) check(r *podRules, at, p *check.Path, claim func(string)) (n int) {
 	keys := func(p *check.Path, name string, items []KeyToPath) {
+		n++
 		r.Needs(p, "name", name)
 		r.keys(p.Field("items"), items)
 		for _, k := range items {
@@ -227,56 +224,68 @@ func (s *VolumeProjection) check(r *podRules, at *check.Path, one func(string) *
 		}
 	}
 	if s.Secret != nil {
-		keys(one("secret"), s.Secret.Name, s.Secret.Items)
+		keys(p.Field("secret"), s.Secret.Name, s.Secret.Items)
 	}
 	if s.ConfigMap != nil {
-		keys(one("configMap"), s.ConfigMap.Name, s.ConfigMap.Items)
+		keys(p.Field("configMap"), s.ConfigMap.Name, s.ConfigMap.Items)
 	}
 	if s.DownwardAPI != nil {
-		p := one("downwardAPI")
+		n++
 		for i := range s.DownwardAPI.Items {
-			r.downward(p, &s.DownwardAPI.Items[i])
+			r.downward(p.Field("downwardAPI"), &s.DownwardAPI.Items[i])
 			claim(s.DownwardAPI.Items[i].Path)
 		}
 	}
 	if t := s.ServiceAccountToken; t != nil {
-		p := one("serviceAccountToken")
-		if e := t.ExpirationSeconds; e != nil {
+		n++
+		if e, p := t.ExpirationSeconds, p.Field("serviceAccountToken").Field("expirationSeconds"); e != nil {
 			if *e < 600 {
-				r.Invalid(p.Field("expirationSeconds"), *e, "may not specify a duration less than 10 minutes")
+				r.Invalid(p, *e, "may not specify a duration less than 10 minutes")
 			}
 			if *e > 1<<32 {
-				r.Invalid(p.Field("expirationSeconds"), *e, "may not specify a duration larger than 2^32 seconds")
+				r.Invalid(p, *e, "may not specify a duration larger than 2^32 seconds")
 			}
 		}
-		r.file(at, t.Path, claim)
+		r.file(at, t.Path) // clients know the cause by this place
 	}
 	if t := s.ClusterTrustBundle; t != nil {
-		p := one("clusterTrustBundle")
-		if (t.Name == nil) == (t.SignerName == nil) {
-			r.Required(p, "exactly one of name and signerName is required")
-		}
-		r.Selector(p.Field("labelSelector"), t.LabelSelector)
-		r.file(p, t.Path, claim)
+		n++
+		t.check(r, p.Field("clusterTrustBundle"))
+		claim(t.Path)
 	}
 	if c := s.PodCertificate; c != nil {
-		p := one("podCertificate")
-		r.Needs(p, "signerName", c.SignerName)
-		r.Needs(p, "keyType", c.KeyType)
+		n++
+		r.Needs(p.Field("podCertificate"), "signerName", c.SignerName)
+		r.Needs(p.Field("podCertificate"), "keyType", c.KeyType)
 		for _, path := range []string{c.CredentialBundlePath, c.KeyPath, c.CertificateChainPath} {
 			claim(path)
 		}
 	}
+	return n
+}
+
+func (t *ClusterTrustBundleProjection) check(r *podRules, at *check.Path) {
+	switch {
+	case t.Name != nil && t.SignerName != nil:
+		r.Invalid(at, t, "only one of name and signerName may be used")
+	case t.Name != nil:
+		r.Needs(at, "name", *t.Name)
+		if t.LabelSelector != nil {
+			r.Invalid(at.Field("labelSelector"), t.LabelSelector, "labelSelector must be unset if name is specified")
+		}
+	case t.SignerName != nil:
+		r.Needs(at, "signerName", *t.SignerName)
+		r.Selector(at.Field("labelSelector"), t.LabelSelector)
+	default:
+		r.Required(at, "either name or signerName must be specified")
+	}
+	r.file(at, t.Path)
 }
 
 // file checks the path of a file in a projected volume.
-func (r *podRules) file(at *check.Path, path string, claim func(string)) {
-	if path == "" {
-		r.Required(at.Field("path"), "")
-		return
-	}
+func (r *podRules) file(at *check.Path, path string) {
+	r.Needs(at, "path", path)
 	r.below(at.Field("path"), path)
-	claim(path)
 }
 
 func (s *PersistentVolumeClaimVolumeSource) check(r *podRules, at *check.Path) {

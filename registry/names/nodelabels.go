@@ -1,5 +1,13 @@
 package names
 
+// Domains returns the domains that names of the product's own are under.
+func (p Profile) Domains() []string {
+	if p == Kubernetes {
+		return []string{"kubernetes.io", "k8s.io"}
+	}
+	return []string{"orch.io"}
+}
+
 // OldName is a name on the wire that another one has replaced.
 type OldName struct{ Before, Now string }
 
