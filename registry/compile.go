@@ -88,6 +88,13 @@ func (c *compiler) checkNames(t *Type) {
 	if k.Group != "" {
 		c.form("Group", k.Group, meta.CheckDNSSubdomain)
 	}
+	if k.Scope != Namespaced && k.Scope != Cluster {
+		c.fault("Scope %d is neither Namespaced nor Cluster", k.Scope)
+	}
+	if k.goType != nil && k.goType.Kind() == reflect.Pointer {
+		c.fault("the definition is of a pointer: take the struct, %s", k.goType.Elem())
+		return
+	}
 	if k.Kind == "" {
 		c.fault("Kind is empty")
 		return
@@ -143,20 +150,31 @@ func (c *compiler) versions(t *Type) {
 	slices.SortStableFunc(t.Versions, func(a, b *Version) int { return CompareVersions(a.Name, b.Name) })
 }
 
+// versionFaults takes each of joined errors as a fault of its own.
+func (c *compiler) versionFaults(version string, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			c.versionFaults(version, e)
+		}
+		return
+	}
+	c.fault("version %q: %w", version, err)
+}
+
 func (c *compiler) schema(kv KindVersion) *schema.Schema {
 	if kv.Schema == nil {
 		return nil
 	}
 	s, err := kv.Schema(c.names)
 	if err != nil {
-		c.fault("version %q: %w", kv.Name, err)
+		c.versionFaults(kv.Name, err)
 		return nil
 	}
 	if s == nil {
 		return nil
 	}
 	if err := s.Seal(); err != nil {
-		c.fault("version %q: %w", kv.Name, err)
+		c.versionFaults(kv.Name, err)
 	}
 	if !s.Struct.Canonical() {
 		return s

@@ -121,6 +121,21 @@ func TestOfStatusAndScale(t *testing.T) {
 	assert.Equal(t, ".spec.replicas", causes[0].Field)
 }
 
+// misplaced has rules that cannot hold.
+type misplaced struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Range           string     `json:"range" schema:"min=3"`
+	Length          int        `json:"length" schema:"maxLength=3"`
+	Items           string     `json:"items" schema:"uniqueItems"`
+	Order           int        `json:"order" schema:"min=5,max=3"`
+	Counts          []int      `json:"counts" schema:"minItems=5,maxItems=3"`
+	Keys            []string   `json:"keys" schema:"listType=map,listMapKeys=name"`
+	NoKeys          []struct{} `json:"noKeys" schema:"listType=map"`
+	Below           []int      `json:"below" schema:"items.pattern=x"`
+	hidden          string     `schema:"required"`
+}
+
 func TestCompileReportsEveryFault(t *testing.T) {
 	type noMeta struct {
 		Spec struct{} `json:"spec"`
@@ -144,6 +159,13 @@ func TestCompileReportsEveryFault(t *testing.T) {
 			[]string{`column "A"`, `column "B": type`, "neither JSONPath nor Cell"}},
 		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Behavior: registry.Behavior{Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}}}}),
 			[]string{`"spec.nope" leads nowhere`, `"spec" is no single value`}},
+		{"scope", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scope: 9}), []string{"Scope 9"}},
+		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"take the struct, registry_test.Widget"}},
+		{"tags", registry.Of(registry.Definition[misplaced]{Group: "g.io", Version: "v1"}), []string{
+			"(Go type registry_test.misplaced)", "field Range: tag schema: a range is for numbers", "field Length: tag schema: a length is for strings",
+			"field Items: tag schema: a rule for items is for lists", "field Order: tag schema: the minimum is over the maximum",
+			"field Counts: tag schema: a minimum is over the maximum", "field Keys: tag schema: listMapKeys needs items that are structs",
+			"field NoKeys: tag schema: listType=map needs listMapKeys", "field Below: tag schema: pattern is for strings", "field hidden: it has a schema tag but is not exported"}},
 		{"scale", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Behavior: registry.Behavior{Scale: &registry.Scale{SpecReplicas: ".spec.x", StatusReplicas: ".spec.replicas"}}}),
 			[]string{`".spec.x" leads nowhere`, "must be under .status"}},
 	}

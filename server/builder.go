@@ -242,7 +242,11 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 	var faults []error
 	seen := map[meta.GroupResource]bool{}
 	seenKind := map[meta.GroupKind]bool{}
-	for _, k := range b.kinds {
+	for i, k := range b.kinds {
+		if k == nil {
+			faults = append(faults, fmt.Errorf("kind %d of those registered is nil", i+1))
+			continue
+		}
 		if more := b.Subresources[meta.GroupKind{Group: k.Group, Kind: k.Kind}]; len(more) > 0 {
 			copied := *k
 			copied.Subresources = slices.Concat(k.Subresources, more)

@@ -245,7 +245,7 @@ func TestInFlightLimit(t *testing.T) {
 	var held atomic.Int64
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 	s, _ := newTough(t, func(b *server.Builder) {
-		b.Storage, b.Limits.InFlight, b.Limits.Watches = store, 20, 3
+		b.Storage, b.Limits.InFlight, b.Limits.Watches, b.Limits.RequestTime = store, 20, 3, time.Hour
 	})
 	a := inProcess(t, s)
 	store.SetPlan(func(c faulty.Call) faulty.Fault {
@@ -260,7 +260,7 @@ func TestInFlightLimit(t *testing.T) {
 		all.Go(func() { assert.Equal(t, 201, a.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i))).code) })
 	}
 	require.Eventually(t, func() bool { return held.Load() == 20 }, patience, time.Millisecond)
-	for range 10_000 / 20 {
+	for range 2_000 / 20 {
 		var burst sync.WaitGroup
 		for range 20 {
 			burst.Go(func() {

@@ -14,9 +14,25 @@ import (
 )
 
 // Go returns the schema of a Go struct: its json tags give names and shape, its
-// schema tags (see the type tag) the rules, its protobuf tags the field numbers
-// and its patchStrategy and patchMergeKey tags the merge rules. Field names are
-// spec names; p gives the words for the wire.
+// schema tags the rules, its protobuf tags the field numbers and its
+// patchStrategy and patchMergeKey tags the merge rules. Field names are spec
+// names; p gives the words for the wire.
+//
+// A schema tag holds words and key=value pairs separated by commas. Lists in a
+// value are separated by |. A backslash makes a following comma or | part of
+// the value; before anything else it stands for itself, so that patterns read
+// as usual (mind that Go quotes tag values: \d is written \\d there).
+//
+//	required  immutable  nullable  deprecated  preserve  embedded  uniqueItems  intOrString
+//	default=  enum=a|b  format=  pattern=  title=
+//	min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
+//	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
+//	listType=atomic|set|map  listMapKeys=a|b  mapType=atomic|granular
+//	patchStrategy=  patchMergeKey=
+//
+// The prefixes items. and values. speak of the items of a list and of the
+// values of a map. On a field named _ of type struct{}, mapType speaks of the
+// struct itself, wherever it is used.
 //
 // The field "metadata" of t itself is always the standard object metadata (or
 // list metadata, for a struct type named ListMeta). The error joins every
@@ -60,10 +76,14 @@ type FieldError struct {
 
 // Error names the type, the field and the fault.
 func (e *FieldError) Error() string {
-	if e.Field == "" {
-		return fmt.Sprintf("Go type %s: %v", e.Type, e.Err)
+	name := "Go type " + e.Type.String()
+	if e.Type.Name() == "" {
+		name = "a struct without a name" // its text is as long as it is
 	}
-	return fmt.Sprintf("Go type %s, field %s: %v", e.Type, e.Field, e.Err)
+	if e.Field == "" {
+		return fmt.Sprintf("%s: %v", name, e.Err)
+	}
+	return fmt.Sprintf("%s, field %s: %v", name, e.Field, e.Err)
 }
 
 // Unwrap returns the fault.
@@ -212,6 +232,9 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if sf.Name == "_" || !sf.IsExported() && !sf.Anonymous {
+			if sf.Name != "_" && sf.Tag.Get("schema") != "" {
+				b.fault(at{t, sf.Name}, "it has a schema tag but is not exported")
+			}
 			continue
 		}
 		jsonName, opts := jsonTag(sf)
@@ -283,6 +306,9 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 	}
 	for _, err := range parseTag(sf.Tag.Get("schema")).apply(f) {
 		b.fault(a, "%w", err)
+	}
+	for _, text := range misplaced(f.Schema) {
+		b.fault(a, "tag schema: %s", text)
 	}
 	return f
 }

@@ -8,22 +8,7 @@ import (
 	"strings"
 )
 
-// A tag is what schema:"..." says about a Go field: words and key=value pairs
-// separated by commas. Lists in a value are separated by |. A backslash makes
-// a following comma or | part of the value; before anything else it stands for
-// itself, so that patterns read as usual (mind that Go quotes tag values: \d is
-// written \\d there).
-//
-//	required  immutable  nullable  deprecated  preserve  embedded  uniqueItems  intOrString
-//	default=  enum=a|b  format=  pattern=  title=
-//	min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
-//	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
-//	listType=atomic|set|map  listMapKeys=a|b  mapType=atomic|granular
-//	patchStrategy=  patchMergeKey=
-//
-// The prefixes items. and values. speak of the items of a list and of the
-// values of a map. On a field named _ of type struct{}, mapType speaks of the
-// struct itself, wherever it is used.
+// tag is what schema:"..." says about a Go field; Go lists the words.
 type tag []entry
 
 type entry struct {
@@ -224,6 +209,40 @@ func (e entry) applyText(s *Schema) (err error) {
 		err = fmt.Errorf("unknown word")
 	}
 	return err
+}
+
+// misplaced tells which rules of a field's schema cannot hold for its type, or
+// contradict each other.
+func misplaced(s *Schema) (faults []string) {
+	if s == nil {
+		return nil
+	}
+	wrong := func(given bool, what, needs string, fits bool) {
+		if given && !fits && s.Type != Any && !s.IntOrString {
+			faults = append(faults, what+" is for "+needs)
+		}
+	}
+	wrong(s.MinLength != nil || s.MaxLength != nil, "a length", "strings", s.Type == String)
+	wrong(s.Pattern != "", "pattern", "strings", s.Type == String)
+	wrong(s.Minimum != nil || s.Maximum != nil || s.MultipleOf != nil, "a range", "numbers", s.Type == Integer || s.Type == Number)
+	wrong(s.MinItems != nil || s.MaxItems != nil || s.UniqueItems, "a rule for items", "lists", s.Type == Array)
+	wrong(s.ListType != "" || len(s.ListKeys) > 0, "listType", "lists", s.Type == Array || s.Wire != Plain)
+	wrong(s.MinProperties != nil || s.MaxProperties != nil, "a number of properties", "maps and structs", s.Type == Object)
+	if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
+		faults = append(faults, "the minimum is over the maximum")
+	}
+	for _, r := range [][2]*int64{{s.MinLength, s.MaxLength}, {s.MinItems, s.MaxItems}, {s.MinProperties, s.MaxProperties}} {
+		if r[0] != nil && r[1] != nil && *r[0] > *r[1] {
+			faults = append(faults, "a minimum is over the maximum")
+		}
+	}
+	if s.ListType == "map" && len(s.ListKeys) == 0 {
+		faults = append(faults, "listType=map needs listMapKeys")
+	}
+	if s.Type == Array && len(s.ListKeys) > 0 && s.Items != nil && s.Items.Struct == nil {
+		faults = append(faults, "listMapKeys needs items that are structs")
+	}
+	return slices.Concat(faults, misplaced(s.Items), misplaced(s.Values))
 }
 
 func oneOf(v string, words ...string) error {
