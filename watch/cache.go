@@ -48,11 +48,8 @@ func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision)
 	}
 }
 
-// Resource returns the type that the cache holds.
-func (c *Cache) Resource() meta.GroupResource { return c.resource }
-
-// Len returns the number of objects.
-func (c *Cache) Len() int {
+// count returns the number of objects.
+func (c *Cache) count() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.tree.Len()

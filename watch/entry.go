@@ -62,7 +62,7 @@ func newEntry(forms *formBudget, key string, revision storage.Revision, stored [
 
 // at returns the same object with another resourceVersion.
 func (e *Entry) at(revision storage.Revision) *Entry {
-	return newEntry(e.budget, e.key, revision, e.Stored())
+	return newEntry(e.budget, e.key, revision, e.stored())
 }
 
 // Key returns the namespace and name.
@@ -74,12 +74,12 @@ func (e *Entry) Key() meta.Key {
 // Revision returns the revision that is the object's resourceVersion.
 func (e *Entry) Revision() storage.Revision { return e.revision }
 
-// Size returns the length of the JSON text in bytes, about.
-func (e *Entry) Size() int { return len(e.body.Load().bytes) }
+// size returns the length of the JSON text in bytes, about.
+func (e *Entry) size() int { return len(e.body.Load().bytes) }
 
-// Stored returns the JSON text as it is stored, without resourceVersion. It is
+// stored returns the JSON text as it is stored, without resourceVersion. It is
 // shared and must not be modified.
-func (e *Entry) Stored() []byte {
+func (e *Entry) stored() []byte {
 	b := e.body.Load()
 	if !b.spliced {
 		return b.bytes
@@ -122,7 +122,7 @@ func (e *Entry) Object() *meta.Object {
 			return o
 		}
 	}
-	o := e.Decode()
+	o := e.decode()
 	w := weak.Make(o)
 	if !e.object.CompareAndSwap(kept, &w) {
 		// Somebody else was faster: share theirs.
@@ -135,8 +135,8 @@ func (e *Entry) Object() *meta.Object {
 	return o
 }
 
-// Decode returns the decoded object, the caller's own.
-func (e *Entry) Decode() *meta.Object {
+// decode returns the decoded object, the caller's own.
+func (e *Entry) decode() *meta.Object {
 	tree, _, err := codec.DecodeJSON(e.body.Load().bytes, codec.Limits{})
 	o := meta.NewObject(tree)
 	if err != nil {
@@ -188,8 +188,8 @@ func isIdentity(key []byte) bool {
 	return keyIs(key, "uid") || keyIs(key, "ownerReferences") || keyIs(key, "finalizers") || keyIs(key, "deletionTimestamp")
 }
 
-// Label returns the value of a label, and whether it is there.
-func (e *Entry) Label(key string) (string, bool) {
+// label returns the value of a label, and whether it is there.
+func (e *Entry) label(key string) (string, bool) {
 	pairs := e.labelPairs()
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i] == key {
@@ -197,16 +197,6 @@ func (e *Entry) Label(key string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// Labels returns the labels as a new map.
-func (e *Entry) Labels() map[string]string {
-	pairs := e.labelPairs()
-	m := make(map[string]string, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		m[pairs[i]] = pairs[i+1]
-	}
-	return m
 }
 
 func (e *Entry) labelPairs() []string {

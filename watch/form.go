@@ -35,8 +35,8 @@ func (e *Entry) Form(key FormKey, make func() ([]byte, error)) ([]byte, error) {
 	return e.form(formKey{FormKey: key}, make)
 }
 
-// DropForms forgets the kept representations.
-func (e *Entry) DropForms() { e.forms.Store(nil) }
+// dropForms forgets the kept representations.
+func (e *Entry) dropForms() { e.forms.Store(nil) }
 
 func (e *Entry) form(key formKey, make func() ([]byte, error)) ([]byte, error) {
 	f := e.findForm(key)
@@ -108,7 +108,7 @@ func (b *formBudget) spend(e *Entry, bytes int) {
 		b.first++
 		b.total -= oldest.bytes
 		if e := oldest.entry.Value(); e != nil {
-			e.DropForms()
+			e.dropForms()
 		}
 	}
 	if b.first > len(b.queue)/2 {

@@ -129,7 +129,7 @@ func fieldQuery(t testing.TB, text string) Query {
 func TestListAndGetFollowTheStore(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.hub.Cache(things)
-	assert.Equal(t, things, c.Resource())
+	assert.Equal(t, things, c.resource)
 	assert.Nil(t, c.Get(meta.Key{Namespace: "a", Name: "x"}))
 
 	w.put(things, "a/x", "", "1")
@@ -152,7 +152,7 @@ func TestListAndGetFollowTheStore(t *testing.T) {
 	assert.JSONEq(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","namespace":"a","resourceVersion":"5","labels":{}},"spec":{"value":"4","n":7}}`, string(e.JSON()))
 	w.delete(things, "a/x")
 	assert.Nil(t, c.Get(meta.Key{Namespace: "a", Name: "x"}))
-	assert.Equal(t, 2, c.Len())
+	assert.Equal(t, 2, c.count())
 }
 
 func TestCursorDeliversChangesInOrder(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 func joinedText(entries []*Entry) string {
 	var texts [][]byte
 	for _, e := range entries {
-		texts = append(texts, codec.Splice(nil, e.Stored(), int64(e.Revision())))
+		texts = append(texts, codec.Splice(nil, e.stored(), int64(e.Revision())))
 	}
 	return string(bytes.Join(texts, []byte(",")))
 }

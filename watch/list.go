@@ -194,7 +194,7 @@ func (s *snapshot) page(m *matcher, start string, limit int) Page {
 		return p
 	}
 	lo, hi := s.keyRange(m)
-	whole := !m.Selective() && m.Name == "" // the range is what is asked for
+	whole := !m.selective() && m.Name == "" // the range is what is asked for
 	if whole && limit <= 0 {
 		p.Entries = s.all(max(lo, start), hi)
 		return p

@@ -68,7 +68,7 @@ func (l *eventLog) add(r *record) {
 		l.chunks = append(l.chunks, new(chunk))
 	}
 	if r.size = recordOverhead; r.old != nil {
-		r.size += int64(r.old.Size()) // the new one is there anyway
+		r.size += int64(r.old.size()) // the new one is there anyway
 	}
 	l.bytes += r.size
 	l.next++

@@ -25,8 +25,8 @@ const (
 	fieldNamespace = "metadata.namespace"
 )
 
-// Selective reports whether the query has selectors beyond namespace and name.
-func (q *Query) Selective() bool { return !q.Labels.Empty() || !q.Fields.Empty() }
+// selective reports whether the query has selectors beyond namespace and name.
+func (q *Query) selective() bool { return !q.Labels.Empty() || !q.Fields.Empty() }
 
 // matcher is a Query made ready for one cache.
 type matcher struct {
@@ -71,7 +71,7 @@ func (m *matcher) matches(e *Entry) bool {
 			return false
 		}
 	}
-	if !m.Labels.Empty() && !m.Labels.Matches(e.Label) {
+	if !m.Labels.Empty() && !m.Labels.Matches(e.label) {
 		return false
 	}
 	return m.Fields.Empty() || m.Fields.Matches(func(field string) string { return m.value(e, field) })

@@ -401,29 +401,29 @@ func TestEntryBytes(t *testing.T) {
 		`{"apiVersion":"v1","kind":"K","metadata":{},"x":1.5}`,
 	} {
 		e := NewEntry(meta.Key{Namespace: "s", Name: "n"}, 5, []byte(stored))
-		assert.Equal(t, stored, string(e.Stored()))
+		assert.Equal(t, stored, string(e.stored()))
 		var got, want map[string]any
 		require.NoError(t, json.Unmarshal(e.JSON(), &got))
 		require.NoError(t, json.Unmarshal([]byte(stored), &want))
 		want["metadata"].(map[string]any)["resourceVersion"] = "5"
 		assert.Equal(t, want, got)
-		assert.Equal(t, stored, string(e.Stored()), "after JSON")
+		assert.Equal(t, stored, string(e.stored()), "after JSON")
 		assert.Equal(t, "5", e.Object().ResourceVersion())
 		assert.Same(t, e.Object(), e.Object())
-		assert.NotSame(t, e.Decode(), e.Decode())
+		assert.NotSame(t, e.decode(), e.decode())
 	}
 	e := NewEntry(meta.Key{Namespace: "s", Name: "n"}, 0, []byte(`{"metadata":{"labels":{"a":"1","b\"":"\u00e4"},"name":"n"},"n":12,"b":false,"o":{}}`))
-	assert.Equal(t, map[string]string{"a": "1", `b"`: "ä"}, e.Labels())
-	v, ok := e.Label(`b"`)
+	assert.Equal(t, []string{"a", "1", `b"`, "ä"}, e.labelPairs())
+	v, ok := e.label(`b"`)
 	assert.Equal(t, "ä", v)
 	assert.True(t, ok)
-	_, ok = e.Label("c")
+	_, ok = e.label("c")
 	assert.False(t, ok)
 	assert.Equal(t, []string{"12", "false", "", ""}, []string{e.Field("n"), e.Field("b"), e.Field("o"), e.Field("o", "p")})
 	assert.Equal(t, "", e.Object().ResourceVersion())
 	broken := NewEntry(meta.Key{Namespace: "s", Name: "n"}, 3, []byte(`{"metadata":`))
 	assert.Equal(t, "n", broken.Object().Name())
-	assert.Empty(t, broken.Labels())
+	assert.Empty(t, broken.labelPairs())
 }
 
 func FuzzFindField(f *testing.F) {
