@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"orch.io/controlplane/admission"
@@ -181,7 +182,7 @@ func (o *deleteOptions) policy() string {
 }
 
 // deleteCollection answers DELETE on a collection: what a list with the same
-// parameters shows is deleted one by one. The answer is a Status
+// parameters shows is deleted, each object on its own. The answer is a Status
 // (configuration and storage, Operation template).
 func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) error {
 	o, err := s.parseDeleteOptions(r)
@@ -200,14 +201,43 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
 			"%d objects are too many for one request: set a limit", len(page.Entries))
 	}
-	for _, e := range page.Entries {
-		if _, err := s.remove(ctx, s.newRemoval(r, e.Key(), o)); err != nil && !meta.IsNotFound(err) {
+	for some := range slices.Chunk(page.Entries, removalsAtOnce) {
+		if err := s.removeAll(ctx, r, o, some); err != nil {
 			return err
 		}
 	}
 	return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: &meta.Details{
 		Group: r.version.Group, Kind: r.version.Plural,
 	}})
+}
+
+// removalsAtOnce is how many objects a deletecollection removes at a time, so that
+// they share the waits for the disk.
+const removalsAtOnce = 32
+
+// removeAll removes objects at the same time. The error is that of the first one
+// in order that could not be removed; those after it may be gone or not.
+func (s *Server) removeAll(ctx context.Context, r *request, o *deleteOptions, entries []*watch.Entry) error {
+	errs, panics := make([]error, len(entries)), make([]any, len(entries))
+	var all sync.WaitGroup
+	for i, e := range entries {
+		own := *o
+		own.object = o.object.Clone() // admission may write to it
+		all.Go(func() {
+			defer func() { panics[i] = recover() }()
+			_, errs[i] = s.remove(ctx, s.newRemoval(r, e.Key(), &own))
+		})
+	}
+	all.Wait()
+	for i, err := range errs {
+		if panics[i] != nil {
+			panic(panics[i]) // the request fails, not the process
+		}
+		if err != nil && !meta.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // parseDeleteOptions reads the options of a delete.
