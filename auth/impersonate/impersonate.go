@@ -113,8 +113,15 @@ func given(values []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
+// account takes the user name of a service account apart. One that no account
+// can have is a user's like any other.
+func account(user string) (namespace, name string, ok bool) {
+	namespace, name, ok = auth.SplitServiceAccount(user)
+	return namespace, name, ok && len(meta.CheckDNSLabel(namespace)) == 0 && len(meta.CheckDNSSubdomain(name)) == 0
+}
+
 func userCheck(name string) auth.Action {
-	if ns, account, ok := auth.SplitServiceAccount(name); ok {
+	if ns, account, ok := account(name); ok {
 		return auth.Action{Verb: "impersonate", Version: "v1", Resource: "serviceaccounts", Namespace: ns, Name: account}
 	}
 	return auth.Action{Verb: "impersonate", Version: "v1", Resource: "users", Name: name}
@@ -128,7 +135,7 @@ func (q *Request) check(a auth.Action) {
 // complete adds the groups that come with the name.
 func (q *Request) complete(groupsGiven bool) {
 	u := q.User
-	if ns, _, ok := auth.SplitServiceAccount(u.Name); ok && !groupsGiven {
+	if ns, _, ok := account(u.Name); ok && !groupsGiven {
 		u.Groups = auth.ServiceAccountGroups(ns)
 	}
 	switch {

@@ -28,7 +28,7 @@ func (t *Tokens) TokenRequest(ctx context.Context, call *registry.Call) (*meta.O
 	if err != nil {
 		return nil, err
 	}
-	audiences, seconds, err := t.wanted(req, group)
+	audiences, seconds, err := t.wanted(req, group, call.Warn)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func agrees(req *meta.Object, key meta.Key, k meta.GroupKind) error {
 }
 
 // wanted returns the audiences and the lifetime in seconds that the token gets.
-func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind) ([]string, int64, error) {
+func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind, warn func(string)) ([]string, int64, error) {
 	audiences := req.Strings("spec", "audiences")
 	if len(audiences) != len(req.List("spec", "audiences")) {
 		return nil, 0, meta.BadRequest("spec.audiences must be strings")
@@ -104,6 +104,9 @@ func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind) ([]string, int64, er
 		return nil, 0, meta.Invalid(k, "", faults)
 	}
 	if longest := int64(t.config.MaxExpiration / time.Second); longest > 0 && seconds > longest {
+		if warn != nil {
+			warn(fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", seconds, longest))
+		}
 		seconds = longest
 	}
 	return audiences, seconds, nil

@@ -40,6 +40,7 @@ type world struct {
 	key    serviceaccount.Key
 	now    time.Time
 	tokens *serviceaccount.Tokens
+	warned []string
 }
 
 func newWorld(t *testing.T, change ...func(*serviceaccount.Config)) *world {
@@ -88,6 +89,7 @@ func (w *world) request(account string, body string) (*meta.Object, error) {
 	require.NoError(w, json.Unmarshal([]byte(body), &tree))
 	return w.tokens.TokenRequest(context.Background(), &registry.Call{
 		Key: meta.Key{Namespace: "ns", Name: account}, Object: meta.NewObject(tree), Names: names.Kubernetes, Client: w.client,
+		Warn: func(text string) { w.warned = append(w.warned, text) },
 	})
 }
 
@@ -192,6 +194,7 @@ func TestMaxExpiration(t *testing.T) {
 	o, err := w.request("robot", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":7200}}`)
 	require.NoError(t, err)
 	assert.Equal(t, int64(1200), o.Int("spec", "expirationSeconds"))
+	assert.Equal(t, []string{"requested expiration of 7200 seconds shortened to 1200 seconds"}, w.warned)
 }
 
 func TestAudiences(t *testing.T) {

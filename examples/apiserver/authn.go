@@ -122,6 +122,9 @@ func (f *flags) authenticate(b *server.Builder, id *identity, c *access.Config) 
 		if c.Proxy, err = a.proxyMethod(); err != nil {
 			return close, err
 		}
+		if a.proxy.caFile == a.clientCAFile && len(a.proxy.allowed) == 0 {
+			b.Logger.Warn("--requestheader-client-ca-file is --client-ca-file: without --requestheader-allowed-names every client certificate may name any user")
+		}
 	}
 	if a.oidc.IssuerURL != "" {
 		m, err := a.oidcMethod()
