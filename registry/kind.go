@@ -77,6 +77,10 @@ type Behavior struct {
 	// generateName). nil: a DNS subdomain.
 	Name func(name string, prefix bool) []string
 
+	// Passes are the kind's own passes over the metadata of an update, see
+	// meta.MetadataRules.
+	Passes []meta.MetadataPass
+
 	// Default fills in what the schema's defaults cannot say. It runs on every
 	// write, after them.
 	Default func(obj *meta.Object)

@@ -155,7 +155,11 @@ func (v *Version) changed(obj, old *meta.Object) bool {
 // Faults returns everything that is wrong with an object that is to be
 // written: its metadata, what its schema says, what its kind says.
 func (v *Version) Faults(ctx context.Context, obj, old *meta.Object, sub *Subresource) []meta.Cause {
-	causes := meta.ValidateMetadata(obj, old, v.metadataRules())
+	rules := v.metadataRules()
+	if sub != nil && sub.Body == nil {
+		rules.Passes = []meta.MetadataPass{meta.PassUpdate}
+	}
+	causes := meta.ValidateMetadata(obj, old, rules)
 	if v.Schema != nil && !v.SelfChecked {
 		var oldTree map[string]any
 		if old != nil {
@@ -186,7 +190,7 @@ func Endpoint(ctx context.Context) string {
 
 func (v *Version) metadataRules() meta.MetadataRules {
 	return meta.MetadataRules{
-		Namespaced: v.Namespaced, Name: v.Type.Name, Custom: v.Custom,
+		Namespaced: v.Namespaced, Name: v.Type.Name, Custom: v.Custom, Passes: v.Passes,
 		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer), v.Names.Wire(names.DefinitionFinalizer)},
 	}
 }

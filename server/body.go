@@ -213,6 +213,13 @@ func (s *Server) judgeFields(r *request, mode string, unknown, duplicates []stri
 // and fills them in where they are missing; custom kinds must name them.
 func checkKind(obj *meta.Object, v *registry.Version) error {
 	want := v.GVK()
+	for _, f := range []string{"apiVersion", "kind"} {
+		if value, ok := obj.Get(f); ok && value != nil {
+			if _, text := value.(string); !text {
+				return meta.BadRequest("%s must be a string", f)
+			}
+		}
+	}
 	version, kind := obj.APIVersion(), obj.Kind()
 	if v.Custom && (version == "" || kind == "") {
 		return meta.BadRequest("an object of a custom kind must name its apiVersion and kind")
@@ -261,6 +268,9 @@ func (s *Server) readDeleteBody(r *request) (map[string]any, error) {
 		tree, _, err = codec.DecodeYAML(body, limits)
 	default:
 		tree, _, err = codec.DecodeJSON(body, limits)
+	}
+	if errors.Is(err, codec.ErrNull) {
+		return map[string]any{}, nil
 	}
 	if err != nil {
 		return nil, err

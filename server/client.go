@@ -132,7 +132,7 @@ func (c *client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 		return err
 	}
 	_, err = s.remove(ctx, s.newRemoval(req, key, &deleteOptions{
-		uid: o.UID, version: o.Version, propagation: o.Propagation, grace: o.GraceSeconds, object: &meta.Object{},
+		uid: given(o.UID), version: given(o.Version), propagation: given(o.Propagation), grace: o.GraceSeconds, object: &meta.Object{},
 	}))
 	if err != nil {
 		return s.status(req, err)

@@ -27,7 +27,7 @@ func (s *Server) create(ctx context.Context, w *response, r *request) error {
 	if err := placeInNamespace(r, obj); err != nil {
 		return err
 	}
-	if obj.ResourceVersion() != "" {
+	if v := obj.ResourceVersion(); v != "" && v != "0" {
 		return meta.BadRequest("resourceVersion should not be set on objects to be created")
 	}
 	res, err := s.createObject(ctx, r, o, obj)
@@ -69,13 +69,9 @@ func (s *Server) newWrite(r *request, o *writeOptions, optionsKind string) *writ
 }
 
 // placeInNamespace checks that the body's namespace is the path's, and fills it
-// in.
+// in; a kind of cluster scope has none.
 func placeInNamespace(r *request, obj *meta.Object) error {
-	if !r.version.Namespaced && !r.isNamespace() {
-		obj.SetNamespace("") // what is not in a namespace is told so, not refused
-		return nil
-	}
-	if ns := obj.Namespace(); ns != "" && ns != r.namespace {
+	if ns := obj.Namespace(); ns != "" && ns != r.namespace && r.version.Namespaced {
 		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	obj.SetNamespace(r.namespace)

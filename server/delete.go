@@ -22,9 +22,9 @@ const longestGrace = 1<<31 - 1
 // deleteOptions are the options of delete and deletecollection, from the body
 // or, without one, from the query.
 type deleteOptions struct {
-	uid, version string // preconditions
-	propagation  string // Background, Foreground, Orphan, or empty
-	orphan       *bool  // orphanDependents, the old form
+	uid, version *string // preconditions
+	propagation  *string // Background, Foreground or Orphan
+	orphan       *bool   // orphanDependents, the old form
 	grace        *int64
 	dryRun       bool
 	object       *meta.Object
@@ -84,9 +84,6 @@ func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.deleteOptions.check(t, live); err != nil {
-		return nil, err
-	}
 	if err := s.admitDelete(ctx, w, live); err != nil {
 		return nil, err
 	}
@@ -115,10 +112,15 @@ func (s *Server) erase(ctx context.Context, w *removal, entry *watch.Entry) (*re
 	return res, nil
 }
 
+// admitDelete asks admission, and holds the preconditions against the object
+// between its phases.
 func (s *Server) admitDelete(ctx context.Context, w *removal, live *meta.Object) error {
 	r := s.admissionRequest(w.write, nil, live)
 	r.Operation = admission.Delete
 	if err := s.admission.Mutate(ctx, r); err != nil {
+		return err
+	}
+	if err := w.deleteOptions.check(w.version.Type, live); err != nil {
 		return err
 	}
 	return s.admission.Validate(ctx, r)
@@ -127,11 +129,14 @@ func (s *Server) admitDelete(ctx context.Context, w *removal, live *meta.Object)
 // check holds the preconditions against the live object.
 func (o *deleteOptions) check(t *registry.Type, live *meta.Object) error {
 	kind := meta.GroupResource{Group: t.Group, Resource: t.Kind}
-	if o.uid != "" && o.uid != live.UID() {
-		return meta.Conflict(kind, live.Name(), "Precondition failed: UID in precondition: "+o.uid+", UID in object meta: "+live.UID())
+	if t.Held != nil { // one that is emptied first has a delete of its own
+		kind.Resource = t.Plural
 	}
-	if o.version != "" && o.version != live.ResourceVersion() {
-		return meta.Conflict(kind, live.Name(), "Precondition failed: ResourceVersion in precondition: "+o.version+", ResourceVersion in object meta: "+live.ResourceVersion())
+	if o.uid != nil && *o.uid != live.UID() {
+		return meta.Conflict(kind, live.Name(), "Precondition failed: UID in precondition: "+*o.uid+", UID in object meta: "+live.UID())
+	}
+	if o.version != nil && *o.version != live.ResourceVersion() {
+		return meta.Conflict(kind, live.Name(), "Precondition failed: ResourceVersion in precondition: "+*o.version+", ResourceVersion in object meta: "+live.ResourceVersion())
 	}
 	return nil
 }
@@ -145,6 +150,9 @@ func (o *deleteOptions) begin(t *registry.Type, obj *meta.Object) {
 		case "Orphan":
 			finalizers = append(finalizers, meta.FinalizerOrphan)
 		case "Foreground":
+			if t.Held != nil {
+				break // what is in it goes first, whatever the policy
+			}
 			finalizers = append(finalizers, meta.FinalizerForeground)
 		}
 		obj.SetFinalizers(finalizers)
@@ -163,7 +171,7 @@ func (o *deleteOptions) begin(t *registry.Type, obj *meta.Object) {
 	}
 	obj.SetTime(time.Now().Add(time.Duration(grace)*time.Second), "metadata", "deletionTimestamp")
 	obj.Metadata()["deletionGracePeriodSeconds"] = grace
-	if obj.Generation() > 0 && !t.NoGeneration {
+	if obj.Generation() > 0 && t.Held == nil {
 		obj.SetGeneration(obj.Generation() + 1)
 	}
 	if t.Terminate != nil {
@@ -178,18 +186,21 @@ func (o *deleteOptions) policy() string {
 		}
 		return "Background"
 	}
-	return o.propagation
+	if o.propagation != nil {
+		return *o.propagation
+	}
+	return ""
 }
 
 // deleteCollection answers DELETE on a collection: what a list with the same
 // parameters shows is deleted, each object on its own. The answer is a Status
 // (configuration and storage, Operation template).
 func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) error {
-	o, err := s.parseDeleteOptions(r)
+	list, err := parseListOptions(r.query, r.version.Type, false)
 	if err != nil {
 		return err
 	}
-	list, err := parseListOptions(r.query, r.version.Type, false)
+	o, err := s.parseDeleteOptions(r)
 	if err != nil {
 		return err
 	}
@@ -249,9 +260,8 @@ func (s *Server) parseDeleteOptions(r *request) (*deleteOptions, error) {
 	o := &deleteOptions{object: meta.NewObject(tree)}
 	group := s.names.Group(names.GroupMeta)
 	o.object.SetGVK(meta.GroupVersionKind{Group: group, Version: "v1", Kind: "DeleteOptions"})
-	o.uid = o.object.String("preconditions", "uid")
-	o.version = o.object.String("preconditions", "resourceVersion")
-	o.propagation = o.object.String("propagationPolicy")
+	o.uid, o.version = optional(o.object, "preconditions", "uid"), optional(o.object, "preconditions", "resourceVersion")
+	o.propagation = optional(o.object, "propagationPolicy")
 	if b, ok := tree["orphanDependents"].(bool); ok {
 		o.orphan = &b
 	}
@@ -259,21 +269,46 @@ func (s *Server) parseDeleteOptions(r *request) (*deleteOptions, error) {
 		g = max(-longestGrace, min(g, longestGrace))
 		o.grace = &g
 	}
-	var causes []meta.Cause
-	o.dryRun, causes = parseDryRun(o.object.Strings("dryRun"))
-	switch o.propagation {
-	case "", "Background", "Foreground", "Orphan":
-		if o.propagation != "" && o.orphan != nil {
-			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "propagationPolicy",
-				Message: "Invalid value: " + strconv.Quote(o.propagation) + ": orphanDependents and propagationPolicy cannot both be set"})
-		}
-	default:
-		causes = append(causes, unsupported("propagationPolicy", o.propagation, "Foreground", "Background", "Orphan"))
-	}
+	var faults []meta.Cause
+	o.dryRun, faults = parseDryRun(o.object.Strings("dryRun"))
+	causes := append(o.policyFaults(), faults...)
 	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: group, Kind: "DeleteOptions"}, "", causes)
 	}
 	return o, nil
+}
+
+// optional returns a field that may be empty, nil if it is not there.
+func optional(o *meta.Object, path ...string) *string {
+	if v, _ := o.Get(path...); v != nil {
+		text := o.String(path...)
+		return &text
+	}
+	return nil
+}
+
+// given is a text that is there, nil if it is empty.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func (o *deleteOptions) policyFaults() (causes []meta.Cause) {
+	if o.propagation == nil {
+		return nil
+	}
+	if o.orphan != nil {
+		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "propagationPolicy",
+			Message: "Invalid value: " + strconv.Quote(*o.propagation) + ": orphanDependents and propagationPolicy cannot both be set"})
+	}
+	switch *o.propagation {
+	case "Background", "Foreground", "Orphan":
+	default:
+		causes = append(causes, unsupported("propagationPolicy", *o.propagation, "Foreground", "Background", "Orphan"))
+	}
+	return causes
 }
 
 // readDeleteOptions returns the options in the body, or those in the query if
@@ -284,15 +319,13 @@ func (s *Server) readDeleteOptions(r *request) (map[string]any, error) {
 		return tree, err
 	}
 	tree = map[string]any{}
-	for _, f := range []string{"propagationPolicy"} {
-		if v := r.query.Get(f); v != "" {
-			tree[f] = v
-		}
+	if r.query.Has("propagationPolicy") {
+		tree["propagationPolicy"] = r.query.Get("propagationPolicy")
 	}
-	if _, ok := r.query["orphanDependents"]; ok {
+	if r.query.Has("orphanDependents") {
 		tree["orphanDependents"] = truthy(r.query, "orphanDependents")
 	}
-	if r.query.Get("gracePeriodSeconds") != "" {
+	if r.query.Has("gracePeriodSeconds") {
 		g, err := integer(r.query, "gracePeriodSeconds")
 		if err != nil {
 			return nil, err

@@ -47,9 +47,6 @@ func parseListOptions(q url.Values, t *registry.Type, watch bool) (*listOptions,
 	if o.fields, err = meta.ParseFieldSelector(q.Get("fieldSelector")); err != nil {
 		return nil, err
 	}
-	if err := checkFields(o.fields, t); err != nil {
-		return nil, err
-	}
 	if o.limit, err = integer(q, "limit"); err != nil {
 		return nil, err
 	}
@@ -61,6 +58,9 @@ func parseListOptions(q url.Values, t *registry.Type, watch bool) (*listOptions,
 	if causes := o.faults(watch); len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(names.GroupMeta), Kind: "ListOptions"}, "", causes)
 	}
+	if err := checkFields(o.fields, t); err != nil {
+		return nil, err
+	}
 	if o.revision, err = parseRevision(o.version); err != nil {
 		return nil, err
 	}
@@ -70,46 +70,71 @@ func parseListOptions(q url.Values, t *registry.Type, watch bool) (*listOptions,
 // faults checks the list table: which of resourceVersionMatch, resourceVersion,
 // continue and sendInitialEvents may stand together.
 func (o *listOptions) faults(watch bool) []meta.Cause {
-	var causes []meta.Cause
-	forbid := func(field, why string) {
-		causes = append(causes, meta.Cause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why})
-	}
-	if watch && o.sendInitial && o.match == "" {
-		forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-	}
-	if !watch && o.sendInitial {
-		forbid("sendInitialEvents", "sendInitialEvents is forbidden for list")
-	}
-	if o.match == "" {
-		return causes
-	}
 	if watch {
-		if !o.sendInitial {
-			forbid("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+		return o.watchFaults()
+	}
+	var causes []meta.Cause
+	if o.match != "" {
+		if o.version == "" {
+			causes = append(causes, mustNot("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
 		}
-		if o.match != "NotOlderThan" {
-			forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+		if o.token != "" {
+			causes = append(causes, noMatchWithToken())
 		}
-		return causes
+		switch {
+		case o.match != "Exact" && o.match != "NotOlderThan":
+			causes = append(causes, unsupported("resourceVersionMatch", o.match, "Exact", "NotOlderThan"))
+		case o.match == "Exact" && o.version == "0":
+			causes = append(causes, mustNot("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
+		}
 	}
-	if o.version == "" {
-		forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")
-	}
-	if o.token != "" {
-		forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
-	}
-	switch {
-	case o.match != "Exact" && o.match != "NotOlderThan":
-		causes = append(causes, unsupported("resourceVersionMatch", o.match, "Exact", "NotOlderThan"))
-	case o.match == "Exact" && o.version == "0":
-		forbid("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`)
+	if o.sendInitial {
+		causes = append(causes, mustNot("sendInitialEvents", "sendInitialEvents is forbidden for list"))
 	}
 	return causes
 }
 
+// watchFaults are the faults of a watch. One that names no version asks for the
+// current state first, as with sendInitialEvents.
+func (o *listOptions) watchFaults() []meta.Cause {
+	var causes []meta.Cause
+	match, initial := o.match, o.sendInitial
+	if match == "" && !initial && (o.version == "" || o.version == "0") {
+		match, initial = "NotOlderThan", true
+	}
+	if initial && match != "NotOlderThan" {
+		causes = append(causes, mustNot("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+	}
+	if match == "" {
+		return causes
+	}
+	if !initial {
+		causes = append(causes, mustNot("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+	}
+	if match != "NotOlderThan" {
+		causes = append(causes, unsupported("resourceVersionMatch", match, "NotOlderThan"))
+	}
+	if o.token != "" {
+		causes = append(causes, noMatchWithToken())
+	}
+	return causes
+}
+
+func noMatchWithToken() meta.Cause {
+	return mustNot("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
+}
+
+// mustNot is the fault of a parameter that may not stand where it does.
+func mustNot(field, why string) meta.Cause {
+	return meta.Cause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why}
+}
+
+// checkFields refuses fields that the type cannot be selected by. Built-in
+// kinds that declare no fields take metadata.namespace in any scope.
 func checkFields(s meta.FieldSelector, t *registry.Type) error {
+	namespaces := t.Namespaced || !t.Custom && len(t.Fields) == 0
 	for _, r := range s.Requirements() {
-		if r.Field == "metadata.name" || r.Field == "metadata.namespace" && t.Namespaced || t.SelectableField(r.Field) != nil {
+		if r.Field == "metadata.name" || r.Field == "metadata.namespace" && namespaces || t.SelectableField(r.Field) != nil {
 			continue
 		}
 		return meta.BadRequest("field label not supported: %s", r.Field)
@@ -118,10 +143,10 @@ func checkFields(s meta.FieldSelector, t *registry.Type) error {
 }
 
 func integer(q url.Values, name string) (int64, error) {
-	s := q.Get(name)
-	if s == "" {
+	if !q.Has(name) {
 		return 0, nil
 	}
+	s := q.Get(name)
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return 0, meta.BadRequest("%s: %q is not an integer", name, s)

@@ -55,7 +55,7 @@ func (s *Server) parsePatchOptions(r *request, kind codec.PatchType) (*writeOpti
 	if kind == codec.ApplyPatch {
 		causes = apply.CheckManager(o.manager, true)
 	} else if o.forceSet {
-		causes = append(causes, meta.Cause{Reason: meta.CauseForbidden, Field: "force", Message: "Forbidden: may not be specified for non-apply patch"})
+		causes = append(causes, mustNot("force", "may not be specified for non-apply patch"))
 	}
 	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: s.names.Group(names.GroupMeta), Kind: "PatchOptions"}, "", causes)
@@ -70,11 +70,12 @@ type change func(live map[string]any) (map[string]any, error)
 // patch.
 func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, body []byte, w *write) error {
 	alter, duplicates, err := s.parsePatch(r, kind, body)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.judgeFields(r, o.validation, nil, duplicates, strictPatch)
 	}
-	if err := s.judgeFields(r, o.validation, nil, duplicates, strictPatch); err != nil {
-		return err
+	if err != nil { // a missing object is told first
+		w.mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
+		return nil
 	}
 	w.mutate = func(live *meta.Object) (*meta.Object, error) {
 		shown := live
@@ -151,6 +152,9 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	if err := sameKind(r, in, v); err != nil {
 		return err
 	}
+	if in.Name() == "" {
+		return meta.BadRequest("name must be provided")
+	}
 	if err := sameIdentity(r, in); err != nil {
 		return err
 	}
@@ -198,13 +202,7 @@ func conditions(r *request, in, live *meta.Object) error {
 		fixed := meta.Cause{Reason: meta.CauseInvalid, Field: "metadata.uid", Message: "Invalid value: " + uid + ": field is immutable"}
 		return meta.Invalid(r.version.GroupKind(), r.name, []meta.Cause{fixed, fixed}) // twice, as clients know it
 	}
-	if version := in.ResourceVersion(); version != "" && version != "0" && version != live.ResourceVersion() {
-		if _, err := parseRevision(version); err != nil {
-			return err
-		}
-		return modified(r.version.Type, r.name)
-	}
-	return nil
+	return sameVersion(r, in, live)
 }
 
 // strictPatch is the error for a patch whose result is not strictly valid.

@@ -25,7 +25,7 @@ type request struct {
 
 	record record
 
-	verb        string // get, list, watch, create, ...; the HTTP method in lower case where no API verb fits
+	verb        string // get, list, watch, create, ...; of a path that is no resource the HTTP method in lower case
 	path        string
 	isResource  bool // the path has the shape of a resource; the rest is set then
 	group       string
@@ -109,11 +109,16 @@ func parse(h *http.Request) *request {
 	return r
 }
 
+// resourceVerb is the API verb of a method. The old paths of watches have no
+// other; methods that the API does not know are no verb of it.
 func resourceVerb(method string, item, watch, oldForm bool) string {
+	if oldForm {
+		return "watch"
+	}
 	switch method {
 	case http.MethodGet, http.MethodHead:
 		switch {
-		case oldForm, watch && !item:
+		case watch && !item:
 			return "watch"
 		case item:
 			return "get"

@@ -102,6 +102,10 @@ func quote(text string) string {
 func (s *Server) negotiate(r *request) (err error) {
 	offer := codec.Offer{Views: true, List: r.verb == "list", Watch: r.verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
 	r.media, err = codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
+	var st *meta.Status
+	if errors.As(err, &st) && r.version.Custom {
+		st.Details = nil // custom kinds do not tell formats and views apart
+	}
 	r.media.Pretty = r.media.Pretty || pretty(r)
 	return err
 }
@@ -219,6 +223,8 @@ func (s *Server) status(r *request, err error) *meta.Status {
 	switch {
 	case errors.As(err, &st):
 		return st
+	case errors.Is(err, codec.ErrNull):
+		return meta.BadRequest("%v", err)
 	case errors.As(err, &tooLong):
 		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
 			"Request entity too large: limit is %d", tooLong.Limit)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
@@ -35,7 +36,11 @@ func (s *Server) serveResource(w *response, r *request) error {
 	default:
 		return tooMany("too many requests at a time")
 	}
-	ctx, cancel := context.WithTimeout(r.http.Context(), s.limits.RequestTime)
+	limit, err := s.requestTime(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.http.Context(), limit)
 	defer cancel()
 	defer func() { s.bodies.give(r.large) }()
 	if err := s.prepare(r); err != nil {
@@ -58,6 +63,23 @@ func (s *Server) serveResource(w *response, r *request) error {
 		return s.deleteCollection(ctx, w, r)
 	}
 	return methodNotAllowed()
+}
+
+// requestTime is how long a request may take: what the caller gives it with the
+// parameter timeout, at most the server's limit.
+func (s *Server) requestTime(r *request) (time.Duration, error) {
+	text := r.query.Get("timeout")
+	if text == "" {
+		return s.limits.RequestTime, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, meta.BadRequest("timeout: %q is no duration", text)
+	}
+	if d <= 0 || d > s.limits.RequestTime {
+		return s.limits.RequestTime, nil
+	}
+	return d, nil
 }
 
 func tooMany(why string) *meta.Status {
@@ -134,7 +156,7 @@ func (r *request) isNamespace() bool {
 
 // allowed reports whether the resource, or sub-resource, has the verb there.
 func allowed(r *request) bool {
-	if r.http.Method == http.MethodHead {
+	if r.http.Method == http.MethodHead || r.verb == "watch" && r.http.Method != http.MethodGet {
 		return false
 	}
 	if r.version.Namespaced && r.namespace == "" && r.verb != "list" && r.verb != "watch" {

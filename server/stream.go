@@ -32,6 +32,9 @@ func (s *Server) serveWatch(w *response, r *request) error {
 	if err != nil {
 		return err
 	}
+	if name, _ := o.fields.Value("metadata.name"); r.name != "" && !o.fields.Empty() && name != r.name {
+		return meta.BadRequest("the field selector does not select the object on the path")
+	}
 	ctx, cancel := context.WithTimeout(r.http.Context(), s.watchTime(o))
 	defer cancel()
 	stop := context.AfterFunc(s.life, cancel)

@@ -43,12 +43,10 @@ func (s *Server) update(ctx context.Context, w *response, r *request) error {
 func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.Object) (*result, error) {
 	wr := s.newWrite(r, o, "UpdateOptions")
 	wr.create = r.version.CreateOnPut && r.sub == nil
+	wr.uid = in.UID()
 	wr.again = in.ResourceVersion() == ""
 	wr.mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
-			if in.ResourceVersion() != "" || in.UID() != "" {
-				return nil, meta.NotFound(r.version.GroupResource(), r.name)
-			}
 			if err := s.allowCreate(ctx, r); err != nil {
 				return nil, err
 			}
@@ -65,15 +63,21 @@ func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.
 // preconditions checks the resourceVersion and uid that a caller put into an
 // object against the live one.
 func preconditions(r *request, in, live *meta.Object) error {
-	t := r.version.Type
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return meta.Conflict(t.GroupResource(), r.name, "Precondition failed: UID in precondition: "+uid+", UID in object meta: "+live.UID())
+		return otherUID(r.version.Type, r.name, uid, live.UID())
 	}
-	if v := in.ResourceVersion(); v != "" && v != live.ResourceVersion() {
-		if _, err := parseRevision(v); err != nil {
-			return err
-		}
-		return modified(t, r.name)
+	return sameVersion(r, in, live)
+}
+
+// sameVersion refuses a resourceVersion that is not the live object's; 0 stands
+// for none.
+func sameVersion(r *request, in, live *meta.Object) error {
+	rev, err := parseRevision(in.ResourceVersion())
+	if err != nil {
+		return err
+	}
+	if rev != 0 && in.ResourceVersion() != live.ResourceVersion() {
+		return modified(r.version.Type, r.name)
 	}
 	return nil
 }

@@ -39,9 +39,10 @@ type write struct {
 
 	release func() // gives back what admit reserved, see pool
 
-	create     bool // a missing object may be created
-	mustCreate bool // an existing object is AlreadyExists
-	again      bool // on a conflict, start over with the newer object
+	uid        string // of the object that is meant; empty: whichever has the name
+	create     bool   // a missing object may be created
+	mustCreate bool   // an existing object is AlreadyExists
+	again      bool   // on a conflict, start over with the newer object
 }
 
 // result is what a write did.
@@ -89,6 +90,12 @@ func modified(t *registry.Type, name string) *meta.Status {
 		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
+// otherUID is the conflict of a caller who means another object than the one
+// that has the name, or one that is gone.
+func otherUID(t *registry.Type, name, meant, uid string) *meta.Status {
+	return meta.Conflict(t.GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
+}
+
 func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 	entry, err := s.live(ctx, w.version.Type, w.key)
 	if err != nil {
@@ -103,6 +110,8 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 		if live, err = s.object(entry, w.version); err != nil {
 			return nil, err
 		}
+	} else if w.uid != "" {
+		return nil, otherUID(w.version.Type, w.key.Name, w.uid, "")
 	} else if !w.create {
 		return nil, meta.NotFound(w.version.GroupResource(), w.key.Name)
 	} else if w.version.Closed {
@@ -249,10 +258,11 @@ func inherit(obj, live *meta.Object) {
 	for _, f := range []string{"uid", "creationTimestamp", "generation", "namespace"} {
 		keep(m, old, f)
 	}
-	for _, f := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
-		if _, sent := m[f]; !sent {
-			keep(m, old, f)
-		}
+	if _, sent := m["deletionTimestamp"]; !sent || live.Terminating() {
+		keep(m, old, "deletionTimestamp")
+	}
+	if m["deletionGracePeriodSeconds"] == nil {
+		keep(m, old, "deletionGracePeriodSeconds")
 	}
 	delete(m, "selfLink")
 	keep(m, old, "resourceVersion")

@@ -112,6 +112,7 @@ func Kinds(p names.Profile) []*registry.Kind {
 			NoGeneration:  true,
 			Unowned:       []string{"spec", "status"},
 			SelfChecked:   true,
+			Passes:        []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			AnswersStatus: true,
 
 			Fields:  []registry.SelectableField{{Name: "spec.signerName"}},

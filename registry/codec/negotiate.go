@@ -80,17 +80,21 @@ func Negotiate(accept string, p names.Profile, offer Offer) (Media, error) {
 	case offer.Protobuf && first == p.ProtobufType():
 		return Media{Format: Protobuf}, nil
 	}
-	view := false // some view was asked for
+	known := false // the format is there, but not in the form that was asked for
 	for _, c := range parseAccept(accept) {
-		m, ok := c.media(p, offer)
+		format, ok := c.format(p, offer)
+		if !ok {
+			continue
+		}
+		m, ok := c.media(p, offer, format)
 		if ok {
 			return m, nil
 		}
-		view = view || m.ViewVersion != ""
+		known = true
 	}
 	s := notAcceptable(p, offer)
-	if view {
-		s.Message, s.Details = "the requested view of the objects is not available here", nil
+	if known {
+		s.Message, s.Details = "the requested form of the answer is not available here", nil
 	}
 	return Media{}, s
 }
@@ -121,22 +125,26 @@ func parseAccept(accept string) []clause {
 	return list
 }
 
-// media returns what the clause asks for, if the offer has it.
-func (c clause) media(p names.Profile, offer Offer) (m Media, ok bool) {
-	switch kind := c.main + "/" + c.sub; {
-	case kind == "*/*", kind == "application/*", kind == "application/json":
-	case kind == "application/yaml" && !offer.NoYAML && !offer.Watch:
-		m.Format = YAML
-	case kind == p.ProtobufType() && offer.Protobuf:
-		m.Format = Protobuf
+// format returns the format that the clause names, if the offer has it.
+func (c clause) format(p names.Profile, offer Offer) (Format, bool) {
+	switch kind := c.main + "/" + c.sub; kind {
+	case "*/*", "application/json":
+		return JSON, true
+	case "application/yaml":
+		return YAML, !offer.NoYAML && !offer.Watch
 	default:
-		return m, false
+		return Protobuf, kind == p.ProtobufType() && offer.Protobuf
 	}
+}
+
+// media returns what the clause asks for beyond the format, if the offer has it.
+func (c clause) media(p names.Profile, offer Offer, format Format) (m Media, ok bool) {
+	m.Format = format
 	if s, has := c.params["stream"]; has {
-		if s != "watch" || !offer.Watch {
+		if s != "watch" || format == YAML {
 			return m, false
 		}
-		m.Stream = true
+		m.Stream = offer.Watch
 	}
 	m.Pretty = c.params["pretty"] == "1"
 	as, group, version := c.params["as"], c.params["g"], c.params["v"]

@@ -68,6 +68,7 @@ func leases() *registry.Kind {
 			AnswersStatus: true,
 			CreateOnPut:   true,
 			NeedsVersion:  true,
+			Passes:        []meta.MetadataPass{meta.PassUpdate},
 		},
 	})
 }

@@ -78,11 +78,12 @@ func namespaces(p names.Profile) *registry.Kind {
 			registry.Text("Status", "Active or Terminating.", "status", "phase"),
 			registry.Age(),
 		},
-		Default:  func(n *Namespace) { labelName(p, n) },
+		Default:  func(n *Namespace) { settleNamespace(p, n) },
 		Validate: validateNamespace(p),
 		Behavior: registry.Behavior{
 			NoGeneration: true,
 			SelfChecked:  true,
+			Passes:       []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			NoCollection: true,
 
 			Name:   meta.NameChecker(meta.CheckDNSLabel),
@@ -95,13 +96,17 @@ func namespaces(p names.Profile) *registry.Kind {
 				obj.Delete("metadata", "deletionGracePeriodSeconds")
 			},
 			Held:         func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
-			Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers}},
+			Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers, WriteOnly: true}},
 		},
 	})
 }
 
-// labelName gives a namespace the label that selects it by name.
-func labelName(p names.Profile, n *Namespace) {
+// settleNamespace gives a namespace its phase, and the label that selects it by
+// name.
+func settleNamespace(p names.Profile, n *Namespace) {
+	if n.Status.Phase == "" {
+		n.Status.Phase = NamespaceActive
+	}
 	if n.Name == "" {
 		return
 	}
@@ -134,10 +139,16 @@ func mergeFinalizers(obj, in *meta.Object) {
 }
 
 func validateNamespace(p names.Profile) func(context.Context, *Namespace, *Namespace) []meta.Cause {
-	return func(_ context.Context, _, new *Namespace) []meta.Cause {
+	return func(ctx context.Context, old, new *Namespace) []meta.Cause {
+		if registry.Endpoint(ctx) == "status" {
+			return phaseFaults(new)
+		}
 		var f check.Faults
 		for i, name := range new.Spec.Finalizers {
-			at := check.At("spec", "finalizers").Index(i)
+			at := check.At("spec", "finalizers")
+			if old != nil {
+				at = at.Index(i)
+			}
 			f.Format(at, name, meta.CheckQualifiedName(name))
 			if name != p.Wire(names.NamespaceFinalizer) && !strings.Contains(name, "/") {
 				f.Invalid(at, name, "name is neither a standard finalizer nor fully qualified")
@@ -145,4 +156,18 @@ func validateNamespace(p names.Profile) func(context.Context, *Namespace, *Names
 		}
 		return f
 	}
+}
+
+// phaseFaults: the phase follows the deletion, not the caller.
+func phaseFaults(n *Namespace) []meta.Cause {
+	want := NamespaceActive
+	if n.DeletionTimestamp != nil {
+		want = NamespaceTerminating
+	}
+	if n.Status.Phase == want {
+		return nil
+	}
+	var f check.Faults
+	f.Invalid(check.At("status", "Phase"), n.Status.Phase, "may only be "+want)
+	return f
 }

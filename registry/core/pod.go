@@ -47,6 +47,7 @@ func pods(p names.Profile) *registry.Kind {
 				{Name: "spec.hostNetwork", Absent: "false"},
 				{Name: "status.phase"},
 				{Name: "status.podIP"},
+				{Name: "status.podIPs", Path: []string{"status", "podIP"}},
 				{Name: "status.nominatedNodeName"},
 			},
 			Subresources: []registry.Subresource{

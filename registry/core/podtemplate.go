@@ -56,6 +56,7 @@ func podTemplates(p names.Profile) *registry.Kind {
 		},
 		Behavior: registry.Behavior{
 			SelfChecked: true,
+			Passes:      []meta.MetadataPass{meta.PassUpdate},
 			Warn:        WarnOfPod(p, "template", "spec"),
 			Default: func(obj *meta.Object) {
 				if spec := obj.Map("template", "spec"); spec != nil {

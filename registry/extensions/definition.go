@@ -225,6 +225,7 @@ func definitions(p names.Profile) *registry.Kind {
 			NeedsVersion: true,
 			SelfChecked:  true,
 			StatusKeeps:  []string{"labels", "annotations", "finalizers", "ownerReferences"},
+			Passes:       []meta.MetadataPass{meta.PassUpdate},
 			Default:      setDefaults,
 			Prepare:      prepare,
 			Validate:     validator(p),

@@ -29,13 +29,27 @@ type MetadataRules struct {
 	Name       func(name string, prefix bool) []string // nil: a DNS subdomain
 	Finalizers []string                                // standard names beside orphan and foregroundDeletion
 	Custom     bool                                    // any qualified name may be a finalizer
+
+	// Passes are the kind's own part of an update. nil: PassUpdate, PassKind, of
+	// a custom kind the first only; empty: the kind checks no metadata.
+	Passes []MetadataPass
 }
+
+// MetadataPass is one of the passes in which metadata is checked. Clients of the
+// field's servers see a fault once for each pass that finds it.
+type MetadataPass int
+
+// The passes.
+const (
+	PassUpdate MetadataPass = iota // what an update may not change
+	PassKind                       // the common rules with the kind's form of names and finalizers
+)
 
 // ValidateMetadata returns what is wrong with the metadata of obj, on create
 // (old is nil) or as an update of old. The server's own fields must already be
-// in place. A fault of an update is listed once for each of the passes that
-// clients know from the field's servers: the common rules, the rules for
-// updates twice, and the kind's rules. (Spec: conventions, metadata.)
+// in place. A fault of an update is listed once for each pass: the common
+// rules, the rules for updates, and then those of the kind.
+// (Spec: conventions, metadata.)
 func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
 	if rules.Name == nil {
 		rules.Name = NameChecker(CheckDNSSubdomain)
@@ -43,13 +57,26 @@ func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
 	f := metadataFaults{obj: obj, old: old, rules: rules}
 	if old == nil {
 		f.common(rules.Name)
-		f.kindFinalizers()
+		if rules.Passes == nil || len(rules.Passes) > 0 {
+			f.kindFinalizers()
+		}
 		return f.causes
 	}
 	f.common(segment)
 	f.update()
-	f.update()
-	if !rules.Custom {
+	passes := rules.Passes
+	switch {
+	case passes != nil:
+	case rules.Custom:
+		passes = []MetadataPass{PassUpdate}
+	default:
+		passes = []MetadataPass{PassUpdate, PassKind}
+	}
+	for _, pass := range passes {
+		if pass == PassUpdate {
+			f.update()
+			continue
+		}
 		f.common(rules.Name)
 		f.kindFinalizers()
 	}

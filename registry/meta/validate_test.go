@@ -105,7 +105,22 @@ func TestValidateMetadataOnUpdate(t *testing.T) {
 		require.Equal(t, row.want, text, row.new)
 	}
 	bad := object(t, `{"metadata":{`+base+`,"labels":{"a":"-"}}}`)
-	require.Len(t, meta.ValidateMetadata(bad, object(t, `{"metadata":{`+base+`}}`), meta.MetadataRules{Namespaced: true, Custom: true}), 3)
+	for _, row := range []struct {
+		rules meta.MetadataRules
+		want  int
+	}{
+		{meta.MetadataRules{}, 4},
+		{meta.MetadataRules{Custom: true}, 3},
+		{meta.MetadataRules{Passes: []meta.MetadataPass{}}, 2},
+		{meta.MetadataRules{Passes: []meta.MetadataPass{meta.PassUpdate}}, 3},
+		{meta.MetadataRules{Passes: []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate}}, 5},
+	} {
+		row.rules.Namespaced = true
+		require.Len(t, meta.ValidateMetadata(bad, object(t, `{"metadata":{`+base+`}}`), row.rules), row.want, "%+v", row.rules)
+	}
+	plain := object(t, `{"metadata":{`+base+`,"finalizers":["nodomain"]}}`)
+	require.Len(t, meta.ValidateMetadata(plain, nil, meta.MetadataRules{Namespaced: true}), 1)
+	require.Empty(t, meta.ValidateMetadata(plain, nil, meta.MetadataRules{Namespaced: true, Passes: []meta.MetadataPass{}}), "who checks none asks for no domain")
 }
 
 // The causes that clients know for changes of metadata: the object as it is

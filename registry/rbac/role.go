@@ -101,6 +101,7 @@ func behavior() registry.Behavior {
 	return registry.Behavior{
 		NoGeneration:  true,
 		SelfChecked:   true,
+		Passes:        []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate},
 		CreateOnPut:   true,
 		AnswersStatus: true,
 

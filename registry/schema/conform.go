@@ -146,7 +146,7 @@ func (c *conformer) object(v any, s *Schema) {
 func (c *conformer) goMap(m map[string]any, values *Schema) {
 	for k, v := range m {
 		if v == nil {
-			if !values.Nullable {
+			if !values.Nullable || values.Wire == Bytes {
 				m[k] = values.zero()
 			}
 			continue
@@ -296,6 +296,8 @@ func (s *Schema) zero() any {
 		return int64(0)
 	case Duration:
 		return "0s"
+	case Bytes:
+		return ""
 	case Plain:
 	default:
 		return nil
