@@ -23,8 +23,9 @@
 //     current entries, one event log for each type, exact lists.
 //   - [orch.io/controlplane/apply]: patches, and who owns which field.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
-//     revisions. Below it badgerstore (a directory), memstore, and storagetest,
-//     the kit that proves a store.
+//     revisions. Below it badgerstore (a directory), memstore, faulty (a store
+//     that fails as a test wants it), and storagetest, the kit that proves a
+//     store.
 //   - [orch.io/controlplane/auth] and [orch.io/controlplane/admission]: the
 //     questions asked of every request, and below them the usual answers.
 //   - examples: apiserver (a complete server), quickstart, harness, and real

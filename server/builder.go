@@ -16,6 +16,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -60,8 +61,8 @@ type Builder struct {
 
 	// Handlers serve further paths, such as issuer discovery, behind
 	// authentication and authorization. Keys are exact paths, or prefixes if
-	// they end in a slash.
-	Handlers map[string]Handler
+	// they end in a slash; auth.UserFrom(r.Context()) is who calls.
+	Handlers map[string]http.Handler
 
 	// Subresources are further sub-resources of registered kinds. It is a fault
 	// if the kind is not registered.

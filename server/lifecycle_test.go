@@ -84,7 +84,7 @@ func TestShutdown(t *testing.T) {
 func TestShutdownInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		b := &server.Builder{Authorizer: auth.AllowAll, Handlers: map[string]server.Handler{
+		b := &server.Builder{Authorizer: auth.AllowAll, Handlers: map[string]http.Handler{
 			"/hang": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hold })}}
 		s, err := b.Build(t.Context())
 		require.NoError(t, err)

@@ -35,7 +35,7 @@ type Server struct {
 	authenticator auth.Authenticator
 	authorizer    auth.Authorizer
 	admission     admission.Chain
-	handlers      map[string]Handler
+	handlers      map[string]http.Handler
 	audit         auth.Auditor
 	metrics       *metrics
 	client        *client
@@ -63,10 +63,6 @@ type Server struct {
 	closing  bool
 	runners  []*background.Runner
 }
-
-// Handler serves a path that is no resource. The caller passed authentication
-// and authorization; auth.UserFrom(r.Context()) is who it is.
-type Handler = http.Handler
 
 // ServeHTTP answers one request: who, whether, what.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {

@@ -84,7 +84,7 @@ func (g *graph) put(c registry.Change) (due []string) {
 	old := n.object
 	n.object, n.seen = o, true
 	for _, owner := range o.owners {
-		g.node(owner.UID).dependents[o] = true
+		g.link(owner.UID, o)
 		due = append(due, owner.UID)
 	}
 	if old != nil {
@@ -114,6 +114,15 @@ func (g *graph) remove(uid string) (due []string) {
 	return due
 }
 
+// link makes an object one of an owner's dependents.
+func (g *graph) link(owner string, o *object) {
+	n := g.node(owner)
+	if n.dependents == nil {
+		n.dependents = map[*object]bool{} // most objects never have any
+	}
+	n.dependents[o] = true
+}
+
 // unlink takes an object out of its owners' dependents and returns the owners.
 func (g *graph) unlink(o *object) (owners []string) {
 	for _, owner := range o.owners {
@@ -127,7 +136,7 @@ func (g *graph) unlink(o *object) (owners []string) {
 func (g *graph) node(uid string) *node {
 	n := g.nodes[uid]
 	if n == nil {
-		n = &node{dependents: map[*object]bool{}}
+		n = &node{}
 		g.nodes[uid] = n
 	}
 	return n
