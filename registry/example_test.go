@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"orch.io/controlplane/auth"
@@ -124,4 +125,24 @@ func ExampleLoop() {
 	// Output:
 	// off: desk
 	// <nil>
+}
+
+// Lamps that share a few sockets.
+func ExamplePool() {
+	sockets := []string{"left", "right"}
+	pool := &registry.Pool{
+		Held: func(o *meta.Object) []string { return []string{o.String("spec", "socket")} },
+		Allot: func(o, _ *meta.Object, free func(string) bool) ([]meta.Cause, error) {
+			i := slices.IndexFunc(sockets, free)
+			if i < 0 {
+				return nil, errors.New("no socket is free")
+			}
+			o.Set(sockets[i], "spec", "socket")
+			return nil, nil
+		},
+	}
+	lamp := meta.NewObject(nil)
+	_, err := pool.Allot(lamp, nil, func(socket string) bool { return socket != "left" })
+	fmt.Println(pool.Held(lamp), err)
+	// Output: [right] <nil>
 }

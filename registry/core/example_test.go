@@ -2,8 +2,10 @@ package core_test
 
 import (
 	"fmt"
+	"net/netip"
 
 	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -25,4 +27,14 @@ func ExampleKinds() {
 	// pods [po] true
 	// podtemplates [] true
 	// services [svc] true
+}
+
+// Services of a network of their own: six addresses, and no ports of nodes
+// beyond one.
+func ExampleServiceNetwork() {
+	pool := core.ServiceNetwork{Addresses: netip.MustParsePrefix("192.168.0.0/29"), FirstPort: 30000, LastPort: 30000}.Pool()
+	service := meta.NewObject(map[string]any{"spec": map[string]any{"type": "NodePort", "ports": []any{map[string]any{"port": int64(80)}}}})
+	faults, err := pool.Allot(service, nil, func(value string) bool { return value == "192.168.0.5" || value == ":30000" })
+	fmt.Println(service.String("spec", "clusterIP"), pool.Held(service), faults, err)
+	// Output: 192.168.0.5 [192.168.0.5 :30000] [] <nil>
 }

@@ -176,6 +176,16 @@ func (r *podRules) spread(at *check.Path) {
 
 // hostNames checks the names that the pod goes by in its own network.
 func (r *podRules) hostNames(at *check.Path) {
+	const maxOverride = 64
+	if name, p := r.spec.HostnameOverride, at.Field("hostnameOverride"); name != nil {
+		r.Format(p, *name, meta.CheckDNSSubdomain(*name))
+		if len(*name) > maxOverride {
+			r.TooLong(p, maxOverride)
+		}
+		if r.spec.HostNetwork || is(r.spec.SetHostnameAsFQDN) {
+			r.Forbidden(p, "may not be set with `hostNetwork` or `setHostnameAsFQDN`")
+		}
+	}
 	for _, n := range []struct{ field, name string }{{"hostname", r.spec.Hostname}, {"subdomain", r.spec.Subdomain}} {
 		if n.name != "" {
 			r.Format(at.Field(n.field), n.name, meta.CheckDNSLabel(n.name))

@@ -178,6 +178,17 @@ func TestPodSpecRules(t *testing.T) {
 	} {
 		creates(t, k, map[string][]string{withSpec(fields): in("spec.", want...)})
 	}
+	const notes = "metadata.annotations"
+	creates(t, k, map[string][]string{
+		`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-5"}},"spec":{"containers":[` + box + `]}}`: {},
+		`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"+5"}},"spec":{"containers":[` + box + `]}}`: {"Invalid:" + notes + "[controller.kubernetes.io/pod-deletion-cost]"},
+		`{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"containers":[` + box + `]}}`:                 {"Invalid:" + notes + "[kubernetes.io/config.mirror]"},
+		`{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"nodeName":"n","containers":[` + box + `]}}`:  {},
+		withSpec(`"hostnameOverride":"A","hostNetwork":true`):                                                                  {"Invalid:spec.hostnameOverride", "Forbidden:spec.hostnameOverride"},
+	})
+	old, _ := k.Create(t, `{"spec":{"nodeName":"n","containers":[`+box+`]}}`)
+	_, faults := k.Update(t, old, `{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}}}`, "")
+	require.Equal(t, []string{"Forbidden:" + notes + "[kubernetes.io/config.mirror]"}, faults)
 	creates(t, k, map[string][]string{
 		`{"spec":{"hostNetwork":true,"containers":[{"name":"c","image":"i","ports":[{"containerPort":1,"hostPort":2}]}]}}`: {"Invalid:spec.containers[0].ports[0].hostPort"},
 		`{"spec":{"containers":[{"name":"c","image":"i","volumeMounts":[{"name":"v","mountPath":"/a"}]}],"volumes":[{"name":"v","configMap":{}}]}}`: {

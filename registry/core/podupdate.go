@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"orch.io/controlplane/registry"
@@ -16,7 +17,8 @@ import (
 func validatePod(ctx context.Context, p names.Profile, old, new *Pod) []meta.Cause {
 	at := check.At("spec")
 	if old == nil {
-		f := check.Faults(specFaults(p, at, &new.Spec, new))
+		f := check.Faults(new.annotationFaults(p, nil))
+		f = append(f, specFaults(p, at, &new.Spec, new)...)
 		if len(new.Spec.EphemeralContainers) > 0 {
 			f.Forbidden(at.Field("ephemeralContainers"), "cannot be set on create")
 		}
@@ -25,16 +27,45 @@ func validatePod(ctx context.Context, p names.Profile, old, new *Pod) []meta.Cau
 		}
 		return f
 	}
+	f := check.Faults(new.annotationFaults(p, old))
 	if registry.Endpoint(ctx) == "status" {
-		return new.statusFaults(old)
+		return append(f, new.statusFaults(old)...)
 	}
 	// The spec is checked if it changed: a pod that was accepted stays so.
 	if check.Same(new.Spec, old.Spec) {
-		return nil
+		return f
 	}
-	f := check.Faults(specFaults(p, at, &new.Spec, new))
+	f = append(f, specFaults(p, at, &new.Spec, new)...)
 	new.Spec.changes(&f, at, &old.Spec, registry.Endpoint(ctx) == "ephemeralcontainers")
 	return f
+}
+
+// annotationFaults checks the annotations that mean something to the server: the
+// cost of a pod's deletion is a number, and a node's own pod, which this one
+// mirrors, neither comes nor goes nor changes.
+func (p *Pod) annotationFaults(profile names.Profile, old *Pod) []meta.Cause {
+	var f check.Faults
+	at := check.At("metadata", "annotations")
+	cost, mirror := profile.Wire(names.PodDeletionCost), profile.Wire(names.MirrorPod)
+	now, mirrors := p.Annotations[mirror]
+	if old != nil {
+		if before, did := old.Annotations[mirror]; did != mirrors || before != now {
+			f.Forbidden(at.Key(mirror), "may not add, remove or update the mirror pod annotation")
+		}
+	}
+	if mirrors && p.Spec.NodeName == "" {
+		f.Invalid(at.Key(mirror), now, "must set spec.nodeName if mirror pod annotation is set")
+	}
+	if text, ok := p.Annotations[cost]; ok && !wholeNumber(text) {
+		f.Invalid(at.Key(cost), text, "must be a 32bit integer")
+	}
+	return f
+}
+
+// wholeNumber reports whether a text is a 32-bit number as programs write it.
+func wholeNumber(text string) bool {
+	n, err := strconv.ParseInt(text, 10, 32)
+	return err == nil && strconv.FormatInt(n, 10) == text
 }
 
 // changes checks that only those fields of a pod's spec change that may: images,

@@ -49,6 +49,7 @@ const (
 	AuditDecision       = "authorization.orch.io/decision"
 	AuditReason         = "authorization.orch.io/reason"
 	AuditPatch          = "patch.webhook.admission.orch.io/"
+	PodDeletionCost     = "controller.orch.io/pod-deletion-cost"
 	TaintNotReady       = "node.orch.io/not-ready"
 	TaintUnreachable    = "node.orch.io/unreachable"
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"
@@ -110,6 +111,7 @@ var prefixes = []prefix{
 	{"node-restriction.orch.io/", "node-restriction.kubernetes.io/"},
 	{"kubelet.orch.io/", "kubelet.kubernetes.io/"},
 	{"node.orch.io/", "node.kubernetes.io/"},
+	{"controller.orch.io/", "controller.kubernetes.io/"},
 	{"beta.orch.io/", "beta.kubernetes.io/"},
 	{"failure-domain.beta.orch.io/", "failure-domain.beta.kubernetes.io/"},
 	{"topology.orch.io/", "topology.kubernetes.io/"},
