@@ -98,7 +98,7 @@ func withAuthenticated(u *User) *User {
 		return u
 	}
 	c := *u
-	c.Groups = append(slices.Clone(u.Groups), Authenticated)
+	c.Groups = slices.Concat(u.Groups, []string{Authenticated})
 	return &c
 }
 

@@ -17,7 +17,7 @@ func (t *Type) Verbs() []string {
 	if t.Virtual() {
 		return []string{"create"}
 	}
-	verbs := []string{"create", "delete"}
+	verbs := append(make([]string, 0, 8), "create", "delete")
 	if !t.NoCollection {
 		verbs = append(verbs, "deletecollection")
 	}

@@ -29,7 +29,7 @@ func (c *client) request(r meta.GroupResource, key meta.Key) (*Server, *request,
 		return nil, nil, meta.NoSuchResource()
 	}
 	return s, &request{
-		user: &auth.User{Name: auth.ServerUser, Groups: []string{auth.Masters, auth.Authenticated}}, notes: &notes{},
+		user:       &auth.User{Name: auth.ServerUser, Groups: []string{auth.Masters, auth.Authenticated}},
 		isResource: true, group: r.Group, apiVersion: t.Storage.Name, resource: r.Resource,
 		namespace: key.Namespace, name: key.Name, version: t.Storage,
 	}, nil

@@ -61,7 +61,7 @@ func (s *Server) createObject(ctx context.Context, r *request, o *writeOptions, 
 // newWrite fills in what every write of a request has.
 func (s *Server) newWrite(r *request, o *writeOptions, optionsKind string) *write {
 	w := &write{
-		version: r.version, key: r.key(), sub: r.sub, user: r.user, notes: r.notes, dryRun: o.dryRun,
+		version: r.version, key: r.key(), sub: r.sub, user: r.user, notes: &r.notes, dryRun: o.dryRun,
 		options: o.object(s.names, optionsKind),
 	}
 	w.own = owner(w, o.managerFor(r.http))

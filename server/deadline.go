@@ -15,7 +15,7 @@ const parting = time.Second
 // each answer costs more than the timer. A writer without deadlines, such as a
 // test's recorder, never waits.
 type patience struct {
-	control *http.ResponseController
+	control http.ResponseController
 	span    time.Duration
 	timer   *time.Timer
 
@@ -24,11 +24,10 @@ type patience struct {
 	marked bool       // a deadline was set
 }
 
-// newPatience starts the time of the first writes.
-func newPatience(w http.ResponseWriter, span time.Duration) *patience {
-	p := &patience{control: http.NewResponseController(w), span: span + parting}
+// begin starts the time of the first writes.
+func (p *patience) begin(w http.ResponseWriter, span time.Duration) {
+	p.control, p.span = *http.NewResponseController(w), span+parting
 	p.timer = time.AfterFunc(p.span, func() { p.end(-1) })
-	return p
 }
 
 // renew gives the writes that follow their whole time.

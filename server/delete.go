@@ -60,7 +60,7 @@ type removal struct {
 
 func (s *Server) newRemoval(r *request, key meta.Key, o *deleteOptions) *removal {
 	return &removal{deleteOptions: o, write: &write{
-		version: r.version, key: key, user: r.user, notes: r.notes, dryRun: o.dryRun, options: o.object, again: true,
+		version: r.version, key: key, user: r.user, notes: &r.notes, dryRun: o.dryRun, options: o.object, again: true,
 	}}
 }
 

@@ -42,32 +42,28 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 	return m
 }
 
-// observe counts a request in and returns what counts it out.
-func (s *Server) observe(r *request, w *response) func() {
-	begun := time.Now()
-	s.metrics.inFlight.Inc()
-	return func() {
-		s.metrics.inFlight.Dec()
-		// Labels come from the catalog, not from the caller, so that their
-		// number is bounded.
-		var group, version, resource, sub string
-		if r.version != nil {
-			group, version, resource = r.version.Group, r.version.Name, r.version.Plural
-		}
-		if r.sub != nil {
-			sub = r.sub.Name
-		}
-		verb := r.verb
-		if !knownVerbs[verb] {
-			verb = "other"
-		}
-		s.metrics.requests.WithLabelValues(verb, group, version, resource, sub, strconv.Itoa(w.code)).Inc()
-		if verb != "watch" {
-			s.metrics.duration.WithLabelValues(verb, resource).Observe(time.Since(begun).Seconds())
-		}
-		if r.version != nil && r.version.Deprecated != "" {
-			s.metrics.deprecated.WithLabelValues(group, version, resource, sub, "").Set(1)
-		}
+// count counts a request out that was counted in when it began.
+func (s *Server) count(r *request, w *response, begun time.Time) {
+	s.metrics.inFlight.Dec()
+	// Labels come from the catalog, not from the caller, so that their number is
+	// bounded.
+	var group, version, resource, sub string
+	if r.version != nil {
+		group, version, resource = r.version.Group, r.version.Name, r.version.Plural
+	}
+	if r.sub != nil {
+		sub = r.sub.Name
+	}
+	verb := r.verb
+	if !knownVerbs[verb] {
+		verb = "other"
+	}
+	s.metrics.requests.WithLabelValues(verb, group, version, resource, sub, strconv.Itoa(w.code)).Inc()
+	if verb != "watch" {
+		s.metrics.duration.WithLabelValues(verb, resource).Observe(time.Since(begun).Seconds())
+	}
+	if r.version != nil && r.version.Deprecated != "" {
+		s.metrics.deprecated.WithLabelValues(group, version, resource, sub, "").Set(1)
 	}
 }
 

@@ -18,10 +18,10 @@ type request struct {
 	http  *http.Request
 	query url.Values
 	user  *auth.User
-	notes *notes // warnings and audit annotations
+	notes notes // warnings and audit annotations
 
-	patience *patience // nil for the server's own requests
-	large    int64     // what its body takes of the budget of large ones
+	patience patience // none in the server's own requests
+	large    int64    // what its body takes of the budget of large ones
 
 	record record
 
@@ -71,12 +71,25 @@ func (r *request) fields() string {
 // requests; routing uses the same fields as authorization, so that no spelling
 // of a path can be one thing to the one and another to the other.
 func parse(h *http.Request) *request {
-	r := &request{http: h, query: h.URL.Query(), path: h.URL.Path, verb: strings.ToLower(h.Method)}
-	parts := strings.Split(strings.Trim(r.path, "/"), "/")
-	for _, p := range parts {
+	r := &request{http: h, path: h.URL.Path}
+	if h.URL.RawQuery != "" {
+		r.query = h.URL.Query()
+	}
+	if !r.parsePath() {
+		r.verb = strings.ToLower(h.Method)
+	}
+	return r
+}
+
+// parsePath takes a path apart that has the shape of a resource.
+func (r *request) parsePath() bool {
+	var room [8]string
+	parts := room[:0]
+	for p := range strings.SplitSeq(strings.Trim(r.path, "/"), "/") {
 		if p == "" || p == "." || p == ".." {
-			return r
+			return false
 		}
+		parts = append(parts, p)
 	}
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
@@ -84,7 +97,7 @@ func parse(h *http.Request) *request {
 	case len(parts) >= 4 && parts[0] == "apis":
 		r.group, r.apiVersion, parts = parts[1], parts[2], parts[3:]
 	default:
-		return r
+		return false
 	}
 	streaming := false
 	if parts[0] == "watch" && len(parts) > 1 {
@@ -104,9 +117,9 @@ func parse(h *http.Request) *request {
 		r.subresource = strings.Join(parts[2:], "/")
 	}
 	r.isResource = true
-	r.verb = resourceVerb(h.Method, r.name != "", streaming || truthy(r.query, "watch"), streaming)
+	r.verb = resourceVerb(r.http.Method, r.name != "", streaming || truthy(r.query, "watch"), streaming)
 	r.selected = selectedName(r)
-	return r
+	return true
 }
 
 // resourceVerb is the API verb of a method. The old paths of watches have no

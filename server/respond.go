@@ -133,8 +133,8 @@ func (s *Server) send(w *response, r *request, m codec.Media, code int, body []b
 // bytes.
 func (s *Server) begin(w *response, r *request, m codec.Media, code, length int) io.WriteCloser {
 	h := w.Header()
-	h.Set("Content-Type", m.ContentType(s.names, false))
-	h.Set("Cache-Control", "no-cache, private")
+	values := []string{m.ContentType(s.names, false), "no-cache, private"}
+	h["Content-Type"], h["Cache-Control"] = values[:1:1], values[1:2:2]
 	r.notes.header(h)
 	out := s.zipper.encode(w, r.http, length)
 	w.WriteHeader(code)
@@ -173,9 +173,6 @@ func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 	}
 	if out.code != 0 {
 		return // too late: the answer has begun
-	}
-	if r.notes == nil {
-		r.notes = &notes{}
 	}
 	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
 		out.Header().Set("Retry-After", strconv.Itoa(st.Details.RetryAfterSeconds))

@@ -73,12 +73,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 	defer s.requests.Done()
 	r := parse(h)
-	r.notes = &notes{}
 	out := &response{ResponseWriter: w}
-	r.patience = newPatience(w, s.limits.RequestTime)
+	r.patience.begin(w, s.limits.RequestTime)
 	defer r.patience.release()
-	done := s.observe(r, out)
-	defer done()
+	s.metrics.inFlight.Inc()
+	defer s.count(r, out, time.Now())
 	defer s.endRecord(out, r)
 	defer func() {
 		if p := recover(); p != nil {

@@ -56,8 +56,12 @@ func (h *Hub) IdentityFeed(types ...meta.GroupResource) *Feed {
 // Pull implements registry.Feed. Changes are in revision order, after a reset in
 // that of types and keys. They go on after Hub.Drop.
 func (f *Feed) Pull() (changes []registry.Change, reset bool) {
-	all, reset := f.Changes()
-	return slices.Collect(all), reset
+	list, reset := f.collect()
+	for i := range list {
+		changes = append(changes, f.change(list[i]))
+		list[i] = found{}
+	}
+	return changes, reset
 }
 
 // Changes is Pull for a reader that looks at one change at a time: no more than

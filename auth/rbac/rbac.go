@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"orch.io/controlplane/auth"
@@ -85,7 +86,8 @@ func because(ns string, g *grant) string {
 	if ns != "" {
 		kind, name = "RoleBinding", name+"/"+ns
 	}
-	return fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s", kind, name, roleKind(g.role), g.role.Name, g.bindings[0].subject)
+	return "RBAC: allowed by " + kind + " " + strconv.Quote(name) + " of " + roleKind(g.role) + " " + strconv.Quote(g.role.Name) +
+		" to " + g.bindings[0].subject
 }
 
 func roleKind(k meta.Key) string {

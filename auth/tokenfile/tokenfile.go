@@ -116,8 +116,6 @@ func (a *Authenticator) AuthenticateToken(_ context.Context, token string, _ []s
 }
 
 func (a *Authenticator) digest(token string) [32]byte {
-	h := sha256.New()
-	h.Write(a.salt[:])
-	io.WriteString(h, token)
-	return [32]byte(h.Sum(nil))
+	var room [256]byte
+	return sha256.Sum256(append(append(room[:0], a.salt[:]...), token...))
 }
