@@ -99,12 +99,27 @@ func localFaults(call *registry.Call) check.Faults {
 // metadataFaults checks that nothing but the named fields and the owners of
 // fields stands in the metadata.
 func metadataFaults(f *check.Faults, o *meta.Object, why string, may ...string) {
-	for name := range o.Metadata() {
-		if name != "managedFields" && !slices.Contains(may, name) {
+	for name, v := range o.Metadata() {
+		if name != "managedFields" && !slices.Contains(may, name) && !empty(v) {
 			f.Invalid(check.At("metadata"), o.Metadata(), why)
 			return
 		}
 	}
+}
+
+// empty reports whether a field says no more than if it were not there.
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // selectorFaults checks the selectors of a question about a resource.
