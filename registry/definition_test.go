@@ -137,6 +137,7 @@ type misplaced struct {
 }
 
 func TestCompileReportsEveryFault(t *testing.T) {
+	_ = misplaced{}.hidden // it is there to be refused
 	type noMeta struct {
 		Spec struct{} `json:"spec"`
 	}
