@@ -282,3 +282,20 @@ func TestInFlightLimit(t *testing.T) {
 	got := a.must(429, "GET", configMaps+"?watch=1", nil)
 	assert.NotEmpty(t, got.header.Get("Retry-After"))
 }
+
+// TestFullStorage: a store without room is told apart from one that fails.
+func TestFullStorage(t *testing.T) {
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	s, _ := newTough(t, func(b *server.Builder) { b.Storage = store })
+	a := inProcess(t, s)
+	store.SetPlan(func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpCommit {
+			return faulty.Fault{Err: fmt.Errorf("%w: 3 MiB are free", storage.ErrFull)}
+		}
+		return faulty.Fault{}
+	})
+	got := a.must(507, "POST", configMaps, newConfigMap("c"))
+	assert.Contains(t, got.body["message"], "no room")
+	store.SetPlan(nil)
+	a.must(201, "POST", configMaps, newConfigMap("c"))
+}

@@ -231,6 +231,8 @@ func (s *Server) status(r *request, err error) *meta.Status {
 		return st
 	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
 		return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
+	case errors.Is(err, storage.ErrFull):
+		return meta.Failure(http.StatusInsufficientStorage, meta.ReasonInternalError, "the storage of the server has no room; only deletions are taken")
 	}
 	s.log.Error("request failed", "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name, "error", err)
 	return meta.Internal(errors.New("the store failed"))

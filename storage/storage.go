@@ -130,6 +130,9 @@ var (
 	ErrFuture = errors.New("revision is in the future")
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("storage is closed")
+	// ErrFull says that there is no room for what should be written. Deletions
+	// may still work.
+	ErrFull = errors.New("storage has no room")
 )
 
 // ConflictError says that Write.Expect did not hold. Current is the record

@@ -173,9 +173,13 @@ func (s *Store) commit(requests []*request) {
 	next := s.published() + 1
 	events := make([]storage.Event, 0, len(requests))
 	pending := make(map[string]storage.Record)
+	full := s.room()
 	var err error
 	for _, r := range requests {
 		var e storage.Event
+		if r.err = full; full != nil && r.write.Value != nil {
+			continue
+		}
 		if e, r.err = s.decide(r, pending, next); r.err != nil {
 			continue
 		}

@@ -49,11 +49,15 @@ func Open(o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.free == nil {
+		o.free = freeBytes
+	}
 	db, err := openDatabase(o)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{dir: o.Dir, retain: o.Retain, logger: o.Logger, db: db, done: make(chan struct{})}
+	s.room = func() error { return roomy(o.Dir, o.free, tablesToWrite, settings(o).MemTableSize) }
 	s.queue.ready = make(chan struct{}, 1)
 	if err := s.load(); err != nil {
 		_ = db.Close()
@@ -101,6 +105,9 @@ func openDatabase(o Options) (db *badger.DB, err error) {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
 	set := settings(o)
+	if err := roomy(o.Dir, o.free, tablesToOpen, set.MemTableSize); err != nil {
+		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
+	}
 	if err := inspect(set); err != nil {
 		return nil, fmt.Errorf("open storage in %s: the files are damaged: %w", o.Dir, err)
 	}

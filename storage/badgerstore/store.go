@@ -53,7 +53,8 @@ type Options struct {
 	// Logger gets what the database says; nil drops it.
 	Logger *slog.Logger
 
-	memTable int64 // bytes, for tests that want many tables
+	memTable int64                      // bytes, for tests that want many tables
+	free     func(string) (int64, bool) // bytes of a disk, for tests that want a full one
 }
 
 // Stats counts since Open, but Keys and the revisions, which are of now.
@@ -72,6 +73,7 @@ type Store struct {
 	retain time.Duration
 	logger *slog.Logger
 	db     *badger.DB
+	room   func() error // whether the disk has some
 	log    *eventlog.Log
 	floor  atomic.Int64 // start of the history, set before it is discarded
 
