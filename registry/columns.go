@@ -3,7 +3,6 @@ package registry
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"orch.io/controlplane/registry/codec"
@@ -67,7 +66,7 @@ func (c *compiler) column(g Column) Column {
 			return nil
 		}
 		if kind == "string" {
-			return cellText(path.All(o.Tree()))
+			return cellText(v)
 		}
 		return cell(v, kind, time.Now())
 	}
@@ -101,6 +100,9 @@ func cell(v any, kind string, now time.Time) any {
 		if !ok {
 			return nil
 		}
+		if s == "" {
+			return "<unknown>"
+		}
 		t, err := time.Parse(time.RFC3339, s)
 		if err != nil {
 			return "<invalid>"
@@ -110,17 +112,12 @@ func cell(v any, kind string, now time.Time) any {
 	return nil
 }
 
-// cellText joins the texts of all values with spaces.
-func cellText(values []any) any {
-	words := make([]string, len(values))
-	for i, v := range values {
-		if text, ok := v.(string); ok {
-			words[i] = text
-			continue
-		}
-		words[i] = string(codec.EncodeValue(nil, v))
+// cellText returns a value as text.
+func cellText(v any) any {
+	if text, ok := v.(string); ok {
+		return text
 	}
-	return strings.Join(words, " ")
+	return string(codec.EncodeValue(nil, v))
 }
 
 // Text returns a column that shows the text at a path, empty if there is none.

@@ -221,6 +221,13 @@ func checkKind(obj *meta.Object, v *registry.Version) error {
 		}
 	}
 	version, kind := obj.APIVersion(), obj.Kind()
+	for _, field := range []string{"apiVersion", "kind"} {
+		if word := obj.Tree()[field]; word != nil {
+			if _, ok := word.(string); !ok {
+				return meta.BadRequest("%s must be a string", field)
+			}
+		}
+	}
 	if v.Custom && (version == "" || kind == "") {
 		return meta.BadRequest("an object of a custom kind must name its apiVersion and kind")
 	}

@@ -151,7 +151,7 @@ func eventColumns() []registry.Column {
 			return cmp.Or(o.Int("count"), 1)
 		}},
 		// Names of events tell nothing: a client shows them last, if at all.
-		{Name: "Name", Type: "string", Doc: "Name of the event.", Priority: 1, Cell: func(o *meta.Object) any { return o.Name() }},
+		{Name: "Name", Type: "string", Format: "name", Doc: "Name of the event.", Priority: 1, Cell: func(o *meta.Object) any { return o.Name() }},
 	}
 }
 

@@ -34,9 +34,6 @@ func serviceAccounts() *registry.Kind {
 		Kind:       "ServiceAccount",
 		ShortNames: []string{"sa"},
 		Columns: []registry.Column{
-			{Name: "Secrets", Type: "string", Doc: "How many secrets are named.", Cell: func(o *meta.Object) any {
-				return int64(len(o.List("secrets")))
-			}},
 			registry.Age(),
 		},
 		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, Prepare: onlyNames},

@@ -123,7 +123,9 @@ func unsetRules(obj *meta.Object) {
 }
 
 func createdAt() registry.Column {
-	return registry.Text("Created At", "When it was created.", "metadata", "creationTimestamp")
+	c := registry.Text("Created At", "When it was created.", "metadata", "creationTimestamp")
+	c.Type = "date"
+	return c
 }
 
 func validateRole(_ context.Context, _, new *Role) []meta.Cause {
