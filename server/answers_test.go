@@ -136,6 +136,10 @@ func TestAnswers(t *testing.T) {
 		}
 		assert.Equal(t, c.want, strings.Join(words, " "), name)
 	}
+	for _, accept := range []string{"text/html", "application/vnd.kubernetes.protobuf", "application/*"} {
+		got := a.must(406, "GET", "/apis", nil, "Accept", accept)
+		assert.Equal(t, "application/json", got.header.Get("Content-Type"), accept)
+	}
 	assert.EqualValues(t, 8, at(a.must(200, "GET", configMaps+"/held", nil).body, "metadata", "generation"), "a deletion counts")
 	a.must(403, "DELETE", namespaces+"/default?uid=other", nil)
 	a.must(201, "POST", namespaces, `{"metadata":{"name":"n"}}`)

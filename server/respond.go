@@ -181,8 +181,8 @@ func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 		out.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	m, nerr := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true, Protobuf: true, List: true})
-	if nerr != nil {
-		m = codec.Media{}
+	if nerr != nil || st.Code == http.StatusNotAcceptable {
+		m = codec.Media{} // what is not acceptable is told in the form that everybody reads
 	}
 	m.View, m.Stream = codec.Full, false
 	m.Pretty = m.Pretty || pretty(r)
