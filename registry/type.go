@@ -40,7 +40,8 @@ type Version struct {
 	Lacks      []string // sub-resources of the type that are not served in this version
 	Served     bool
 
-	proto proto
+	proto  proto
+	fitted fitted
 }
 
 // GroupResource returns the wire name of the type.

@@ -75,6 +75,22 @@ func (v *Version) FromStorage(obj *meta.Object) {
 // AsStored reports whether stored objects are served as they are.
 func (v *Version) AsStored() bool { return v == v.Storage && !v.Custom }
 
+// Fitted stands for a version with the schema that it has now.
+type Fitted struct{ _ byte }
+
+// Fitted returns what an object is marked with that the version shows as it is
+// stored: FromStorage changes nothing. A version made anew has another mark.
+func (v *Version) Fitted() *Fitted {
+	v.fitted.once.Do(func() { v.fitted.value = new(Fitted) })
+	return v.fitted.value
+}
+
+// fitted is an allocation of its own, so that a mark does not keep the version.
+type fitted struct {
+	once  sync.Once
+	value *Fitted
+}
+
 // Conform fits a decoded object to the version, see schema.Schema.Conform.
 func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
 	return v.Schema.Conform(obj.Tree())

@@ -16,6 +16,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
@@ -285,6 +286,39 @@ func TestFaultsComeBeforeOwnership(t *testing.T) {
 			}
 			assert.Equal(t, c.fields, fields, "%s %s: %s", method, c.spec, got.String("message"))
 			assert.Contains(t, got.String("message"), `"`+name+`" is invalid`)
+		}
+	}
+}
+
+// TestWrittenObjectsShowAsStored: what a write answers, and what its server shows
+// of it then, is what another server makes of the stored bytes by the schema.
+func TestWrittenObjectsShowAsStored(t *testing.T) {
+	s := servertest.New(t, func(b *server.Builder) { b.Names = names.Kubernetes })
+	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string","default":"x"},"n":{"type":"number"},
+		"o":{"type":"object","nullable":true,"properties":{"p":{"type":"string","default":"y"},"q":{"type":"array","items":{"type":"object","properties":{"r":{"type":"integer","default":1}}}}}},
+		"m":{"type":"object","additionalProperties":{"type":"object","properties":{"d":{"type":"boolean","default":false}}}},
+		"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+		"is":{"x-kubernetes-int-or-string":true},"e":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"spec":{"type":"object"}}}}`))
+	s.Settle()
+	a := inProcess(t, s)
+	for i, spec := range []string{
+		`{}`, `null`, `{"a":null,"zz":1}`, `{"n":1.0,"is":1}`, `{"n":1e3,"is":"5%"}`, `{"o":null}`, `{"o":{}}`, `{"o":{"q":[{},{"r":2,"zz":1}]}}`,
+		`{"m":{"k":{},"l":{"d":true,"zz":1}}}`, `{"any":{"x":[1,1.5,null,{"y":null}]}}`,
+		`{"e":{"apiVersion":"v1","kind":"K","metadata":{"name":"n","labels":{"l":"v"},"zz":1},"spec":{"zz":1},"zz":1}}`,
+	} {
+		name := fmt.Sprint("w", i)
+		written := a.must(201, "POST", definedPath, definedWidget(name, spec), "Content-Type", "application/json")
+		assert.Equal(t, string(written.raw), string(a.must(200, "GET", definedPath+"/"+name, nil).raw), spec)
+	}
+	other := inProcess(t, s.Fork(t))
+	for _, path := range []string{definedPath, definedPath + "/w3", definedPath + "/w7"} {
+		for _, accept := range []string{
+			"application/json", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io",
+			"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+		} {
+			here, there := a.do("GET", path, nil, "Accept", accept), other.do("GET", path, nil, "Accept", accept)
+			assert.Equal(t, here.code, there.code)
+			assert.Equal(t, string(here.raw), string(there.raw), "%s %s", path, accept)
 		}
 	}
 }

@@ -242,10 +242,21 @@ func (s *Server) status(r *request, err error) *meta.Status {
 // it must not be modified.
 func (s *Server) object(e *watch.Entry, v *registry.Version) (*meta.Object, error) {
 	obj := e.Object()
-	if v.AsStored() {
+	if v.AsStored() || v == v.Storage && e.Fits(v.Fitted()) {
 		return obj, nil
 	}
-	obj = obj.Clone()
-	v.FromStorage(obj)
-	return obj, nil
+	shown := obj.Clone()
+	v.FromStorage(shown)
+	if v == v.Storage && meta.Equal(shown.Tree(), obj.Tree()) {
+		e.SetFits(v.Fitted())
+	}
+	return shown, nil
+}
+
+// asStored reports whether a version shows an entry as it is stored.
+func (s *Server) asStored(e *watch.Entry, v *registry.Version) bool {
+	if !v.AsStored() && v == v.Storage && !e.Fits(v.Fitted()) {
+		_, _ = s.object(e, v) // finds out
+	}
+	return v.AsStored() || v == v.Storage && e.Fits(v.Fitted())
 }

@@ -42,7 +42,7 @@ func (t *table) ofEntries(entries []*watch.Entry, m codec.ListMeta, headed bool)
 			body = append(body, ',')
 		}
 		object := e.JSON()
-		if !t.version.AsStored() {
+		if !t.server.asStored(e, t.version) {
 			object = codec.EncodeJSON(nil, obj.Tree())
 		}
 		body = codec.TableRow(body, t.server.names, t.media.ViewVersion, columns, obj, object, t.include)

@@ -33,7 +33,7 @@ func formKey(v *registry.Version, m codec.Media) watch.FormKey {
 // entryBytes returns an entry in the form that a caller gets, made once. Tables
 // are not made here.
 func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) ([]byte, error) {
-	if plain(v, m) {
+	if m.Format == codec.JSON && m.View == codec.Full && s.asStored(e, v) {
 		return e.JSON(), nil
 	}
 	if m.Format == codec.Protobuf {
@@ -41,7 +41,7 @@ func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) 
 		return s.envelope(message, v, m), err
 	}
 	return e.Form(formKey(v, m), func() ([]byte, error) {
-		if v.AsStored() && m.Format == codec.JSON {
+		if m.Format == codec.JSON && m.View == codec.Partial && s.asStored(e, v) {
 			return codec.AppendPartial(nil, e.JSON(), s.names, m.ViewVersion), nil
 		}
 		obj, err := s.object(e, v)

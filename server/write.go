@@ -313,7 +313,7 @@ func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *w
 	stored := s.encodeStored(w.version, obj)
 	res := &result{created: entry == nil, deleted: entry != nil && finished(t, obj)}
 	if w.dryRun {
-		res.entry = watch.NewEntry(w.key, expect, stored)
+		res.entry = s.written(w, expect, stored)
 		return res, nil
 	}
 	change := storage.Write{Key: t.StorageKey(w.key), Value: stored, Expect: expect}
@@ -324,8 +324,22 @@ func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *w
 	if err != nil {
 		return nil, err
 	}
-	res.entry = watch.NewEntry(w.key, rev, stored)
+	res.entry = s.written(w, rev, stored)
 	return res, nil
+}
+
+// written returns the entry of an object that was written. A custom one has just
+// been through the schema, so it and that of the cache are shown as they are.
+func (s *Server) written(w *write, rev storage.Revision, stored []byte) *watch.Entry {
+	v, e := w.version, watch.NewEntry(w.key, rev, stored)
+	if v.AsStored() || v != v.Storage || v.Default != nil {
+		return e
+	}
+	e.SetFits(v.Fitted())
+	if kept := s.hub.Cache(v.GroupResource()).Get(w.key); kept != nil && kept.Revision() == rev && !w.dryRun {
+		kept.SetFits(v.Fitted())
+	}
+	return e
 }
 
 // commit is the only call of Backend.Commit for objects.

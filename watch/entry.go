@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
@@ -25,6 +26,7 @@ type Entry struct {
 	budget   *formBudget // nil: the entry is in no cache
 	object   atomic.Pointer[weak.Pointer[meta.Object]]
 	slim     atomic.Pointer[weak.Pointer[meta.Object]] // see identity
+	fits     atomic.Pointer[registry.Fitted]
 }
 
 // body is the JSON text, with (spliced) or without its resourceVersion. Only one
@@ -219,3 +221,10 @@ func (e *Entry) labelPairs() []string {
 func (e *Entry) Field(path ...string) string {
 	return scalar(findField(e.body.Load().bytes, path...))
 }
+
+// SetFits notes that the JSON text is what a version of the type shows, see
+// registry.Version.Fitted.
+func (e *Entry) SetFits(f *registry.Fitted) { e.fits.Store(f) }
+
+// Fits reports whether SetFits was called last with f.
+func (e *Entry) Fits(f *registry.Fitted) bool { return e.fits.Load() == f }
