@@ -83,11 +83,10 @@ func (t *Type) Subresource(name string) *Subresource {
 	return &t.Subresources[i]
 }
 
-// Prefix returns the part of storage keys that all objects of the type share.
-func (t *Type) Prefix() string { return t.GroupResource().String() + "/" }
-
 // StorageKey returns the storage key of one object.
-func (t *Type) StorageKey(k meta.Key) string { return t.Prefix() + k.Namespace + "/" + k.Name }
+func (t *Type) StorageKey(k meta.Key) string {
+	return t.GroupResource().String() + "/" + k.Namespace + "/" + k.Name
+}
 
 // ParseStorageKey returns the parts of a storage key: "resource.group/namespace/name".
 func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {

@@ -55,7 +55,6 @@ const (
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"
 	DefinitionApproval  = "api-approved.orch.io"
 	ServerManager       = "orch-apiserver"
-	Service             = "orch"
 )
 
 // Identities of service accounts: the private claim of their tokens, the
