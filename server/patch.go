@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,9 +71,9 @@ type change func(live map[string]any) (map[string]any, error)
 // plainPatch prepares a write by JSON patch, merge patch or strategic merge
 // patch.
 func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, body []byte, w *write) error {
-	alter, duplicates, err := s.parsePatch(r, kind, body)
+	alter, unknown, duplicates, err := s.parsePatch(r, kind, body)
 	if err == nil {
-		err = s.judgeFields(r, o.validation, nil, duplicates, strictPatch)
+		err = s.judgeFields(r, o.validation, unknown, duplicates, strictPatch)
 	}
 	if err != nil { // a missing object is told first
 		w.mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
@@ -95,20 +97,22 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, b
 	return nil
 }
 
-// parsePatch reads the body once, for however many attempts.
-func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (change, []string, error) {
+// parsePatch reads the body once, for however many attempts. Unknown are fields
+// of the operations of a JSON patch; what other patches name is judged with the
+// object that they make.
+func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (alter change, unknown, duplicates []string, err error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
 	if kind == codec.JSONPatch {
 		value, duplicates, err := codec.DecodeValue(body, limits)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if err := s.checkWidth(body, map[string]any{"": value}); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		return func(live map[string]any) (map[string]any, error) {
 			return apply.JSONPatch(live, body, apply.Limits{Operations: s.limits.PatchOps})
-		}, duplicates, nil
+		}, strayFields(value), duplicates, nil
 	}
 	patch, duplicates, err := codec.DecodeJSON(body, limits)
 	if errors.Is(err, codec.ErrNull) {
@@ -117,17 +121,35 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (chan
 		}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if err := s.checkWidth(body, patch); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	return func(live map[string]any) (map[string]any, error) {
 		if kind == codec.StrategicPatch {
 			return strategic(live, patch, r.bodyVersion())
 		}
 		return apply.MergePatch(live, patch), nil
-	}, duplicates, nil
+	}, nil, duplicates, nil
+}
+
+// maxStray bounds how many stray fields are told.
+const maxStray = 100
+
+// strayFields returns what the operations of a JSON patch have beside the fields
+// that operations have.
+func strayFields(patch any) (paths []string) {
+	list, _ := patch.([]any)
+	for i, e := range list {
+		op, _ := e.(map[string]any)
+		for _, field := range slices.Sorted(maps.Keys(op)) {
+			if !slices.Contains([]string{"op", "path", "from", "value"}, field) && len(paths) < maxStray {
+				paths = append(paths, fmt.Sprintf("json patch[%d].%s", i, field))
+			}
+		}
+	}
+	return paths
 }
 
 // strategic merges patch into live, whose kind no strategic merge patch changes.
