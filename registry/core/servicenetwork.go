@@ -161,7 +161,8 @@ func (l *lots) addresses() error {
 	if l.old != nil && addressed(l.old) {
 		return nil
 	}
-	for _, ip := range l.obj.Strings("spec", "clusterIPs") {
+	if wanted := l.obj.Strings("spec", "clusterIPs"); len(wanted) > 0 {
+		ip := wanted[0]
 		addr, err := netip.ParseAddr(ip)
 		switch at := check.At("spec", "clusterIPs"); {
 		case ip == noAddress:
