@@ -168,7 +168,7 @@ func TestNullsAndEmptyMaps(t *testing.T) {
 	a.apply("m", `{"data":{"a":null,"b":"x"}}`)
 	a.want("data", `{"a":null,"b":"x"}`, `m Apply v1 {"f:data":{"f:a":{},"f:b":{}}}`)
 	a.apply("m", `{"data":{}}`)
-	a.want("data", `{}`, `m Apply v1 {"f:data":{}}`)
+	a.want("data", `null`, `m Apply v1 {"f:data":{}}`)
 	a.apply("m", `{"data":null}`)
 	a.want("data", `null`, `m Apply v1 {"f:data":{}}`)
 	a.apply("m", `{"data":{"k":"one"}}`)
