@@ -22,47 +22,50 @@ func controllerRoles(p names.Profile) []defaultRole {
 func storageControllers(add func(string, ...Rule)) {
 	add("attachdetach-controller", on("list,watch", "", "persistentvolumes", "persistentvolumeclaims"),
 		on(read, "", "nodes"), on("patch,update", "", "nodes/status"), on("list,watch", "", "pods"), events(),
-		on(read, names.GroupStorage, "csinodes", "csidrivers"),
-		on("get,create,delete,list,watch", names.GroupStorage, "volumeattachments"))
+		on("get,create,delete,list,watch", names.GroupStorage, "volumeattachments"),
+		on(read, names.GroupStorage, "csidrivers"), on(read, names.GroupStorage, "csinodes"))
 	add("ephemeral-volume-controller", on(read, "", "pods"), on("update", "", "pods/finalizers"),
 		on("get,list,watch,create", "", "persistentvolumeclaims"), events())
 	add("expand-controller", on("get,list,watch,patch,update", "", "persistentvolumes"),
-		on("update,patch", "", "persistentvolumeclaims/status"), on(read, "", "persistentvolumeclaims"),
-		on(read, names.GroupStorage, "storageclasses"), on("get", "", "endpoints", "services"),
-		on("get", "", "secrets"), events())
+		on("update,patch", "", "persistentvolumeclaims/status"), on(read, "", "persistentvolumeclaims"), events())
 	add("persistent-volume-binder", on("get,list,watch,update,create,delete", "", "persistentvolumes"),
 		on("update", "", "persistentvolumes/status"), on("get,list,watch,update", "", "persistentvolumeclaims"),
 		on("update", "", "persistentvolumeclaims/status"), on("list,watch,get,create,delete", "", "pods"),
-		on(read, names.GroupStorage, "storageclasses"), on("get,create,delete,list", "", "endpoints", "services"),
-		on("get,list", "", "secrets"), on(read, "", "nodes"), on("watch", "", "events"), events())
+		on(read, names.GroupStorage, "storageclasses"), on("list,watch", "", "nodes"), events(), on("watch", "", "events"))
 	add("pv-protection-controller", on("get,list,watch,update", "", "persistentvolumes"), events())
-	add("pvc-protection-controller", on("get,list,watch,update", "", "persistentvolumeclaims"), on("list,watch,get", "", "pods"), events())
+	add("pvc-protection-controller", on("get,list,watch,update", "", "persistentvolumeclaims"),
+		on("update", "", "persistentvolumeclaims/status"), on("list,watch,get", "", "pods"), events())
+	add("selinux-warning-controller", events(), on(read, "", "persistentvolumes"), on(read, "", "persistentvolumeclaims"),
+		on(read, "", "pods"), on(read, names.GroupStorage, "csidrivers"))
+	add("volumeattributesclass-protection-controller", on(read, "", "persistentvolumeclaims"), on(read, "", "persistentvolumes"),
+		on("get,list,watch,update", names.GroupStorage, "volumeattributesclasses"), events())
 }
 
 func workloadControllers(add func(string, ...Rule)) {
 	add("cronjob-controller", on("get,list,watch,update", "batch", "cronjobs"),
 		on("get,list,watch,create,update,delete,patch", "batch", "jobs"), on("update", "batch", "cronjobs/status"),
-		on("update", "batch", "cronjobs/finalizers"), on("list,delete", "", "pods"), events())
-	add("daemon-set-controller", workload("daemonsets"), on("update", "apps", "daemonsets/status"),
-		on("update", "apps", "daemonsets/finalizers"), on("list,watch", "", "nodes"),
+		on("update", "batch", "cronjobs/finalizers"), on("list,watch,delete", "", "pods"), events())
+	add("daemon-set-controller", on(read, workloads, "daemonsets"), on("update", workloads, "daemonsets/status"),
+		on("update", workloads, "daemonsets/finalizers"), on("list,watch", "", "nodes"),
 		on("list,watch,create,delete,patch", "", "pods"), on("create", "", "pods/binding"),
 		on("get,list,watch,create,delete,update,patch", "apps", "controllerrevisions"), events())
-	add("deployment-controller", on("get,list,watch,update", "apps", "deployments"),
-		on("update", "apps", "deployments/status"), on("update", "apps", "deployments/finalizers"),
-		on("get,list,watch,create,update,patch,delete", "apps", "replicasets"),
+	add("deployment-controller", on("get,list,watch,update", workloads, "deployments"),
+		on("update", workloads, "deployments/status"), on("update", workloads, "deployments/finalizers"),
+		on("get,list,watch,create,update,patch,delete", workloads, "replicasets"),
 		on("get,list,update,watch", "", "pods"), events())
-	add("disruption-controller", on(read, "apps", "deployments", "replicasets", "statefulsets"),
+	add("disruption-controller", on(read, workloads, "deployments"), on(read, workloads, "replicasets"),
 		on(read, "", "replicationcontrollers"), on(read, "policy", "poddisruptionbudgets"),
-		on("list,watch", "", "pods"), on("update", "policy", "poddisruptionbudgets/status"),
+		on(read, "apps", "statefulsets"), on("update", "policy", "poddisruptionbudgets/status"),
 		on("patch,update", "", "pods/status"), on("get", "*", "*/scale"), events())
 	add("horizontal-pod-autoscaler", on(read, "autoscaling", "horizontalpodautoscalers"),
 		on("update", "autoscaling", "horizontalpodautoscalers/status"), on("get,update", "*", "*/scale"),
-		on("list,watch", "", "pods"), on("list", names.GroupMetrics, "pods"),
-		on("get,list", names.GroupCustomMetrics, "*"), on("get,list", names.GroupExternalMetrics, "*"), events())
+		on("list,watch", "", "pods"), on("list,watch", names.GroupMetrics, "pods"),
+		on(read, names.GroupCustomMetrics, "*"), on(read, names.GroupExternalMetrics, "*"), events())
 	add("job-controller", on("get,list,watch,update,patch", "batch", "jobs"), on("update", "batch", "jobs/status"),
 		on("update", "batch", "jobs/finalizers"), on("list,watch,create,delete,patch", "", "pods"), events())
-	add("replicaset-controller", workload("replicasets"), on("update", "apps", "replicasets/status"),
-		on("update", "apps", "replicasets/finalizers"), on("list,watch,create,delete,patch", "", "pods"), events())
+	add("replicaset-controller", on("get,list,watch,update", workloads, "replicasets"),
+		on("update", workloads, "replicasets/status"), on("update", workloads, "replicasets/finalizers"),
+		on("list,watch,create,delete,patch", "", "pods"), events())
 	add("replication-controller", on("get,list,watch,update", "", "replicationcontrollers"),
 		on("update", "", "replicationcontrollers/status"), on("update", "", "replicationcontrollers/finalizers"),
 		on("list,watch,create,delete,patch", "", "pods"), events())
@@ -70,11 +73,10 @@ func workloadControllers(add func(string, ...Rule)) {
 		on("update", "apps", "statefulsets/status"), on("update", "apps", "statefulsets/finalizers"),
 		on("get,create,delete,update,patch", "", "pods"),
 		on("get,create,delete,update,patch,list,watch", "apps", "controllerrevisions"),
-		on("get,create,list,watch,update,delete", "", "persistentvolumeclaims"), events())
+		on("get,create,list,watch", "", "persistentvolumeclaims"), on("update,delete", "", "persistentvolumeclaims"),
+		on("update", "", "pods/finalizers"), events())
 	add("ttl-after-finished-controller", on("get,list,watch,delete", "batch", "jobs"), events())
 }
-
-func workload(resource string) Rule { return on("get,list,watch,update", "apps", resource) }
 
 func upkeepControllers(add func(string, ...Rule)) {
 	add("clusterrole-aggregation-controller", on("escalate,get,list,watch,update,patch", names.GroupRBAC, clusterRoles))
@@ -82,10 +84,10 @@ func upkeepControllers(add func(string, ...Rule)) {
 	add("legacy-service-account-token-cleaner", named("get", "", "configmaps", names.LegacyTokenTracking),
 		on("patch,delete", "", "secrets"))
 	add("namespace-controller", on("get,list,watch,delete", "", "namespaces"),
-		on("update", "", "namespaces/finalize", "namespaces/status"), on("get,list,delete,deletecollection", "*", "*"))
-	add("node-controller", on("get,list,update,delete,patch", "", "nodes"), on("patch,update", "", "nodes/status"),
+		on("update", "", "namespaces/finalize", "namespaces/status"), on(read+",delete,deletecollection", "*", "*"))
+	add("node-controller", on(read+",update,delete,patch", "", "nodes"), on("patch,update", "", "nodes/status"),
 		on("patch,update", "", "pods/status"), on("list,watch,delete,get", "", "pods"), events())
-	add("pod-garbage-collector", on("list,watch,delete", "", "pods"), on("get,list", "", "nodes"),
+	add("pod-garbage-collector", on("list,watch,delete", "", "pods"), on(read, "", "nodes"),
 		on("patch", "", "pods/status"))
 	add("resourcequota-controller", on("list,watch", "*", "*"), on("update", "", "resourcequotas/status"), events())
 	add("root-ca-cert-publisher", on("create,update", "", "configmaps"), events())
@@ -93,17 +95,31 @@ func upkeepControllers(add func(string, ...Rule)) {
 	add("ttl-controller", on("update,patch,list,watch", "", "nodes"), events())
 	add("validatingadmissionpolicy-status-controller",
 		on(read, names.GroupRegistration, "validatingadmissionpolicies"),
-		on("update", names.GroupRegistration, "validatingadmissionpolicies/status"), events())
+		on("get,update,patch", names.GroupRegistration, "validatingadmissionpolicies/status"), events())
+	deviceControllers(add)
+}
+
+func deviceControllers(add func(string, ...Rule)) {
+	add("device-taint-eviction-controller", on("get,list,watch,delete", "", "pods"), on("patch,update", "", "pods/status"),
+		on(read, names.GroupDevices, "resourceclaims"), on(read, names.GroupDevices, "resourceslices"),
+		on(read, names.GroupDevices, "deviceclasses"), events())
+	add("resource-claim-controller", on(read, "", "pods"), on("update", "", "pods/finalizers"),
+		on("get,list,watch,create,delete", names.GroupDevices, "resourceclaims"),
+		on("update,patch", names.GroupDevices, "resourceclaims", "resourceclaims/status"), on("update,patch", "", "pods/status"),
+		events(), on("update,patch", names.GroupDevices, "resourceclaims/binding"))
 }
 
 func networkControllers(add func(string, ...Rule)) {
 	add("endpoint-controller", on(read, "", "services", "pods"),
-		on("get,list,create,update,delete", "", "endpoints"), on("create", "", "endpoints/restricted"), events())
-	slices := on("get,list,create,update,delete", names.GroupEndpoints, "endpointslices")
+		on(read+",create,update,delete", "", "endpoints"), on("create", "", "endpoints/restricted"), events())
+	slices := on(read+",create,update,delete", names.GroupEndpoints, "endpointslices")
 	add("endpointslice-controller", on(read, "", "services", "pods", "nodes"), on("update", "", "services/finalizers"),
-		slices, on("create", names.GroupEndpoints, "endpointslices/restricted"), events())
+		slices, events())
 	add("endpointslicemirroring-controller", on(read, "", "services", "endpoints"), on("update", "", "services/finalizers"),
-		on("update", "", "endpoints/finalizers"), slices, on("create", names.GroupEndpoints, "endpointslices/restricted"), events())
+		on("update", "", "endpoints/finalizers"), slices, events())
+	add("service-cidrs-controller", on("get,list,watch,patch,update", names.GroupNetworking, "servicecidrs"),
+		on("patch,update", names.GroupNetworking, "servicecidrs/finalizers"), on("patch,update", names.GroupNetworking, "servicecidrs/status"),
+		on(read, names.GroupNetworking, "ipaddresses"), events())
 	add("route-controller", on("list,watch", "", "nodes"), on("patch", "", "nodes/status"), events())
 	add("service-controller", on(read, "", "services"), on("patch,update", "", "services/status"),
 		on("list,watch", "", "nodes"), events())

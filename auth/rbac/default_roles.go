@@ -1,6 +1,10 @@
 package rbac
 
-import "orch.io/controlplane/registry/names"
+import (
+	"slices"
+
+	"orch.io/controlplane/registry/names"
+)
 
 // userRoles are the roles that people get: cluster-admin, and admin, edit and
 // view, which are made of parts so that new kinds can add to them.
@@ -23,9 +27,10 @@ func viewRules() []Rule {
 	return []Rule{
 		on(read, "", "pods", "replicationcontrollers", "replicationcontrollers/scale", "serviceaccounts", "services",
 			"services/status", "endpoints", "persistentvolumeclaims", "persistentvolumeclaims/status", "configmaps"),
-		on(read, "", "limitranges", "resourcequotas", "bindings", "events", "pods/status", "resourcequotas/status",
+		on(read, "", "limitranges", "resourcequotas", "bindings", "pods/status", "resourcequotas/status",
 			"namespaces/status", "replicationcontrollers/status", "pods/log"),
 		on(read, "", "namespaces"),
+		on(read, eventGroups, "events"),
 		on(read, names.GroupEndpoints, "endpointslices"),
 		on(read, "apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale",
 			"daemonsets", "daemonsets/status", "deployments", "deployments/status", "deployments/scale",
@@ -48,8 +53,9 @@ func editRules() []Rule {
 		on(write, "", "pods", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward"),
 		on("create", "", "pods/eviction"),
 		on(write, "", "replicationcontrollers", "replicationcontrollers/scale", "serviceaccounts", "services",
-			"services/proxy", "persistentvolumeclaims", "configmaps", "secrets", "events"),
+			"services/proxy", "persistentvolumeclaims", "configmaps", "secrets"),
 		on("create", "", "serviceaccounts/token"),
+		on(write, eventGroups, "events"),
 		on(write, "apps", "statefulsets", "statefulsets/scale", "daemonsets", "deployments", "deployments/scale",
 			"deployments/rollback", "replicasets", "replicasets/scale"),
 		on(write, "autoscaling", "horizontalpodautoscalers"),
@@ -74,7 +80,8 @@ func discoveryRoles() []defaultRole {
 			"/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")}},
 		{name: "system:public-info-viewer", rules: []Rule{urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/")}},
 		{name: "system:monitoring", rules: []Rule{urls("get", "/metrics", "/metrics/slis",
-			"/livez", "/readyz", "/healthz", "/livez/*", "/readyz/*", "/healthz/*")}},
+			"/livez", "/readyz", "/healthz", "/livez/*", "/readyz/*", "/healthz/*", "/flagz", "/statusz"),
+			on("get", "", "nodes/metrics")}},
 		{name: "system:service-account-issuer-discovery", rules: []Rule{urls("get",
 			"/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/")}},
 	}
@@ -91,20 +98,21 @@ func componentRoles() []defaultRole {
 		{name: "system:node", rules: nodeRules()},
 		{name: "system:node-problem-detector", rules: []Rule{on("get", "", "nodes"), on("patch", "", "nodes/status"), events()}},
 		{name: "system:node-proxier", rules: []Rule{on("list,watch", "", "services", "endpoints"), on(read, "", "nodes"),
-			events(), on("list,watch", names.GroupEndpoints, "endpointslices"), on("list,watch", names.GroupNetworking, "servicecidrs")}},
+			events(), on("list,watch", names.GroupNetworking, "servicecidrs"), on("list,watch", names.GroupEndpoints, "endpointslices")}},
 		{name: names.RoleNodeAPIAdmin, rules: []Rule{on(read, "", "nodes"), on("proxy", "", "nodes"),
-			on("*", "", "nodes/proxy", "nodes/metrics", "nodes/log", "nodes/stats", "nodes/spec")}},
+			on("*", "", "nodes/proxy", "nodes/metrics", "nodes/log", "nodes/stats"),
+			on("*", "", "nodes/configz", "nodes/healthz", "nodes/pods")}},
 		{name: "system:node-bootstrapper", rules: []Rule{on("create,get,list,watch", names.GroupCertificates, "certificatesigningrequests")}},
 		{name: "system:auth-delegator", rules: delegation},
-		{name: names.RoleAggregator, rules: []Rule{on(read, "", "services", "endpoints"), on(read, names.GroupEndpoints, "endpointslices")}},
-		{name: names.UserControllerManager, rules: append(controllerManagerRules(), delegation...)},
-		{name: names.RoleDNS, rules: []Rule{on("list,watch", "", "endpoints", "services"), on("list,watch", names.GroupEndpoints, "endpointslices")}},
+		{name: names.RoleAggregator, rules: []Rule{on(read, "", "services", "endpoints")}},
+		{name: names.UserControllerManager, rules: slices.Insert(controllerManagerRules(), 7, delegation...)},
+		{name: names.RoleDNS, rules: []Rule{on("list,watch", "", "endpoints", "services")}},
 		{name: "system:persistent-volume-provisioner", rules: []Rule{
 			on("get,list,watch,create,delete", "", "persistentvolumes"), on("get,list,watch,update", "", "persistentvolumeclaims"),
 			on(read, names.GroupStorage, "storageclasses"), on("watch", "", "events"), events()}},
 		{name: "system:volume-scheduler", rules: []Rule{on(readUpdate, "", "persistentvolumes"),
 			on(read, names.GroupStorage, "storageclasses"), on(readUpdate, "", "persistentvolumeclaims")}},
-		{name: names.UserScheduler, rules: append(schedulerRules(), delegation...)},
+		{name: names.UserScheduler, rules: slices.Concat(schedulerRules(), delegation, schedulerDevices())},
 	}
 }
 
@@ -126,19 +134,35 @@ func schedulerRules() []Rule {
 	return []Rule{
 		events(),
 		on("create", names.GroupCoordination, "leases"),
-		named("get,update", names.GroupCoordination, "leases", names.LeaseScheduler),
+		named(read+",update", names.GroupCoordination, "leases", names.LeaseScheduler),
+		on(readWrite, names.GroupCoordination, "leasecandidates"),
 		on(read, "", "nodes"),
 		on("get,list,watch,delete", "", "pods"),
 		on("create", "", "bindings", "pods/binding"),
 		on("patch,update", "", "pods/status"),
-		on(read, "", "replicationcontrollers", "services", "namespaces"),
-		on(read, "apps", "replicasets", "statefulsets"),
-		on(read, "extensions", "replicasets"),
+		on(read, "", "replicationcontrollers", "services"),
+		on(read, workloads, "replicasets"),
+		on(read, "apps", "statefulsets"),
 		on(read, "policy", "poddisruptionbudgets"),
 		on(read, "", "persistentvolumeclaims", "persistentvolumes"),
-		on(read, names.GroupStorage, "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"),
-		on(read, names.GroupDevices, "deviceclasses", "resourceclaims", "resourceslices"),
-		on("update,patch", names.GroupDevices, "resourceclaims/status"),
+	}
+}
+
+// schedulerDevices is what the scheduler needs for volumes and devices.
+func schedulerDevices() []Rule {
+	return []Rule{
+		on(read, names.GroupStorage, "csinodes"),
+		on(read, names.GroupStorage, "volumeattachments"),
+		on(read, "", "namespaces"),
+		on(read, names.GroupStorage, "csidrivers"),
+		on(read, names.GroupStorage, "csistoragecapacities"),
+		on(read, names.GroupDevices, "deviceclasses"),
+		on(readUpdate, names.GroupDevices, "resourceclaims"),
+		on(readUpdate, names.GroupDevices, "resourceclaims/status"),
+		on("update", "", "pods/finalizers"),
+		on(read, names.GroupDevices, "resourceslices"),
+		on("create,delete", names.GroupDevices, "resourceclaims"),
+		on("update,patch", names.GroupDevices, "resourceclaims/binding"),
 	}
 }
 
@@ -152,7 +176,7 @@ func nodeRules() []Rule {
 		on("create,get,list,watch", "", "nodes"),
 		on("update,patch", "", "nodes/status"),
 		on("update,patch", "", "nodes"),
-		on("create,update,patch", "", "events"),
+		events(),
 		on(read, "", "pods"),
 		on("create,delete", "", "pods"),
 		on("update,patch", "", "pods/status"),
@@ -169,6 +193,8 @@ func nodeRules() []Rule {
 		on("get,create,update,patch,delete", names.GroupStorage, "csinodes"),
 		on(read, names.GroupNode, "runtimeclasses"),
 		on("get", names.GroupDevices, "resourceclaims"),
+		on("deletecollection", names.GroupDevices, "resourceslices"),
+		on("get", "", "serviceaccounts"),
 	}
 }
 
@@ -202,7 +228,8 @@ func signerWord(signer string) string {
 func namespacedRoles() []defaultRole {
 	leader := func(lease string) defaultRole {
 		return defaultRole{namespace: "system", name: "system::leader-locking-" + lease, rules: []Rule{
-			on("watch", "", "configmaps"), named("get,update", "", "configmaps", lease)}}
+			on(read+",create,update", names.GroupCoordination, "leases"),
+			on(read+",create,update", names.GroupCoordination, "leasecandidates")}}
 	}
 	return []defaultRole{
 		{namespace: "public", name: controllerPrefix + "bootstrap-signer", rules: []Rule{

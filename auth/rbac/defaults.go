@@ -34,10 +34,15 @@ type defaultBinding struct {
 
 type defaultSubject struct{ kind, namespace, name string }
 
-// on is a rule for resources of one group. Lists are kept sorted, as they are
-// stored.
-func on(verbs, group string, resources ...string) Rule {
-	return Rule{Verbs: sorted(strings.Split(verbs, ",")), Groups: []string{group}, Resources: sorted(resources)}
+// Groups of kinds that had another one before.
+const (
+	workloads   = "apps,extensions"
+	eventGroups = "," + names.GroupEvents
+)
+
+// on is a rule for resources. Lists are kept sorted, as they are stored.
+func on(verbs, groups string, resources ...string) Rule {
+	return Rule{Verbs: sorted(strings.Split(verbs, ",")), Groups: strings.Split(groups, ","), Resources: sorted(resources)}
 }
 
 // named is on for single objects.
@@ -53,9 +58,7 @@ func urls(verbs string, paths ...string) Rule {
 
 // events is the rule that everything needs which reports what it does.
 func events() Rule {
-	r := on("create,update,patch", "", "events")
-	r.Groups = []string{"", names.GroupEvents}
-	return r
+	return on("create,update,patch", eventGroups, "events")
 }
 
 func sorted(list []string) []string {
@@ -105,10 +108,10 @@ func namespacedBindings() []defaultBinding {
 		{namespace: "system", name: controllerPrefix + "bootstrap-signer", subjects: []defaultSubject{account("bootstrap-signer")}},
 		{namespace: "system", name: controllerPrefix + "cloud-provider", subjects: []defaultSubject{account("cloud-provider")}},
 		{namespace: "system", name: controllerPrefix + "token-cleaner", subjects: []defaultSubject{account("token-cleaner")}},
-		{namespace: "system", name: names.ReaderRole, subjects: []defaultSubject{
+		{namespace: "system", name: "system::" + names.ReaderRole, role: names.ReaderRole, subjects: []defaultSubject{
 			user(names.UserControllerManager), user(names.UserScheduler)}},
 		{namespace: "system", name: leader + names.LeaseControllers, subjects: []defaultSubject{
-			user(names.UserControllerManager), account(names.LeaseControllers)}},
+			user(names.UserControllerManager), account(names.LeaseControllers), account("leader-election-controller")}},
 		{namespace: "system", name: leader + names.LeaseScheduler, subjects: []defaultSubject{
 			user(names.UserScheduler), account(names.LeaseScheduler)}},
 	}

@@ -199,6 +199,8 @@ func defaultRoles(t *testing.T, p names.Profile) {
 		{"create", "", "pods", true, true, false},
 		{"get", "", "secrets", true, true, false},
 		{"create", "apps", "deployments", true, true, false},
+		{"list", p.Group(names.GroupEvents), "events", true, true, true},
+		{"create", p.Group(names.GroupEvents), "events", true, true, false},
 		{"get", g, "roles", true, false, false},
 		{"create", g, "rolebindings", true, false, false},
 		{"create", "", "resourcequotas", false, false, false},
@@ -214,6 +216,10 @@ func defaultRoles(t *testing.T, p names.Profile) {
 			assert.Equal(t, want, can(t, a, action), "%s %s.%s as %s", tt.verb, tt.resource, tt.group, name)
 		}
 	}
+	scheduler := auth.Action{User: &auth.User{Name: p.Wire(names.UserScheduler)}, Verb: "create", Group: p.Group(names.GroupCoordination), Resource: "leases"}
+	assert.True(t, can(t, a, scheduler))
+	scheduler.Verb = "delete"
+	assert.False(t, can(t, a, scheduler))
 	root := &auth.User{Name: "x", Groups: []string{auth.Masters}}
 	assert.True(t, can(t, a, auth.Action{User: root, Verb: "any", Group: "any", Resource: "any"}))
 	anonymous := &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}

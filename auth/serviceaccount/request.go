@@ -32,6 +32,10 @@ func (t *Tokens) TokenRequest(ctx context.Context, call *registry.Call) (*meta.O
 	if err != nil {
 		return nil, err
 	}
+	if asked := req.UID(); asked != "" && asked != account.UID() {
+		return nil, meta.Conflict(meta.GroupResource{Group: group.Group, Resource: group.Kind}, call.Key.Name,
+			fmt.Sprintf("the uid of the token request (%s) is not that of the service account (%s)", asked, account.UID()))
+	}
 	c := private{Namespace: call.Key.Namespace, Account: ref{account.Name(), account.UID()}}
 	if req.Map("spec", "boundObjectRef") != nil {
 		if err := bind(ctx, call, req, &c); err != nil {
@@ -54,19 +58,34 @@ func (t *Tokens) TokenRequest(ctx context.Context, call *registry.Call) (*meta.O
 // owned is the entry of the fields that the caller set, and of the lifetime,
 // which has a default.
 func owned(call *registry.Call, now time.Time) map[string]any {
-	fields := map[string]any{"f:expirationSeconds": map[string]any{}}
+	leaf := map[string]any{}
+	fields := map[string]any{"f:expirationSeconds": leaf}
 	if given, _ := call.Object.Get("spec", "audiences"); given != nil {
-		fields["f:audiences"] = map[string]any{}
+		fields["f:audiences"] = leaf
 	}
 	if bound := call.Object.Map("spec", "boundObjectRef"); bound != nil {
-		parts := map[string]any{".": map[string]any{}}
+		parts := map[string]any{}
 		for name := range bound {
-			parts["f:"+name] = map[string]any{}
+			parts["f:"+name] = leaf
 		}
 		fields["f:boundObjectRef"] = parts
 	}
+	all := map[string]any{"f:spec": fields}
+	texts := map[string]any{}
+	for _, name := range []string{"labels", "annotations"} {
+		if given := call.Object.Map("metadata", name); given != nil {
+			parts := map[string]any{".": leaf}
+			for key := range given {
+				parts["f:"+key] = leaf
+			}
+			texts["f:"+name] = parts
+		}
+	}
+	if len(texts) > 0 {
+		all["f:metadata"] = texts
+	}
 	return map[string]any{"manager": call.Manager, "operation": "Update", "apiVersion": call.Object.APIVersion(),
-		"time": meta.FormatTime(now), "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": fields}, "subresource": call.Subresource}
+		"time": meta.FormatTime(now), "fieldsType": "FieldsV1", "fieldsV1": all, "subresource": call.Subresource}
 }
 
 // agrees checks that the body is a TokenRequest for the account in the path.
@@ -126,6 +145,9 @@ func bind(ctx context.Context, call *registry.Call, req *meta.Object, c *private
 	r := ref{Name: get("name")}
 	get1 := func(resource, namespace string) (*meta.Object, error) {
 		gr := meta.GroupResource{Resource: resource}
+		if r.Name == "" {
+			return nil, meta.BadRequest("spec.boundObjectRef.name is required")
+		}
 		o, err := call.Client.Get(ctx, gr, meta.Key{Namespace: namespace, Name: r.Name})
 		if meta.IsNotFound(err) {
 			err = meta.NotFound(gr, r.Name) // also on a server without that kind

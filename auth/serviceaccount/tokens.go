@@ -132,11 +132,12 @@ func (t *Tokens) issue(c private, audiences []string, begin, end time.Time) (str
 		return "", errors.New("serviceaccount: no private key")
 	}
 	public := jwt.Claims{
-		Issuer: t.config.Issuers[0], Subject: auth.ServiceAccountUser(c.Namespace, c.Account.Name), Audience: audiences,
+		Issuer: t.config.Issuers[0], Subject: auth.ServiceAccountUser(c.Namespace, c.Account.Name),
 		Expiry: jwt.NewNumericDate(end), NotBefore: jwt.NewNumericDate(begin), IssuedAt: jwt.NewNumericDate(begin),
 		ID: uuid.NewString(),
 	}
-	claim := map[string]any{t.config.Names.Wire(names.TokenClaim): c}
+	// One audience is a list too: readers with a simple parser expect one.
+	claim := map[string]any{t.config.Names.Wire(names.TokenClaim): c, "aud": audiences}
 	return jwt.Signed(t.signer).Claims(public).Claims(claim).Serialize()
 }
 

@@ -128,6 +128,11 @@ func TestTokenRequest(t *testing.T) {
 	require.Len(t, u.Extra["authentication.kubernetes.io/credential-id"], 1)
 	assert.Regexp(t, `^JTI=[0-9a-f-]{36}$`, u.Extra["authentication.kubernetes.io/credential-id"][0])
 	assert.Len(t, u.Extra, 1)
+	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(o.String("status", "token"), ".")[1])
+	require.NoError(t, err)
+	var claims map[string]any
+	require.NoError(t, json.Unmarshal(payload, &claims))
+	assert.Equal(t, []any{issuer}, claims["aud"], "a list, also of one")
 }
 
 func TestTokenRequestBound(t *testing.T) {
@@ -172,6 +177,8 @@ func TestTokenRequestFaults(t *testing.T) {
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"stranger"}}}`, 400, ""},
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p","uid":"wrong"}}}`, 409, ""},
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Secret","apiVersion":"v1","name":"s","uid":"wrong"}}}`, 409, ""},
+		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1"}}}`, 400, ""},
+		{"robot", head + `"metadata":{"uid":"wrong"},"spec":{}}`, 409, ""},
 		{"robot", head + `"metadata":{"name":"other"},"spec":{}}`, 422, "metadata.name"},
 		{"robot", head + `"metadata":{"namespace":"default"},"spec":{}}`, 400, ""},
 		{"robot", `{"apiVersion":"v1","kind":"ServiceAccount"}`, 400, ""},
@@ -548,4 +555,22 @@ func ExampleNew() {
 	u, audiences, _ := tokens.AuthenticateToken(context.Background(), o.String("status", "token"), nil)
 	fmt.Println(u.Name, audiences)
 	// Output: system:serviceaccount:ns:robot [https://orch.default.svc.cluster.local]
+}
+
+func TestTokenRequestOwned(t *testing.T) {
+	w := newWorld(t)
+	body := meta.NewObject(map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+		"metadata": map[string]any{"labels": map[string]any{"a": "b"}},
+		"spec":     map[string]any{"boundObjectRef": map[string]any{"kind": "Pod", "name": "p"}},
+	})
+	o, err := w.tokens.TokenRequest(context.Background(), &registry.Call{
+		Key: meta.Key{Namespace: "ns", Name: "robot"}, Object: body, Names: names.Kubernetes, Client: w.client,
+		Manager: "m", Subresource: "token"})
+	require.NoError(t, err)
+	require.Len(t, o.List("metadata", "managedFields"), 1)
+	got, err := json.Marshal(o.List("metadata", "managedFields")[0].(map[string]any)["fieldsV1"])
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"f:metadata":{"f:labels":{".":{},"f:a":{}}},
+		"f:spec":{"f:boundObjectRef":{"f:kind":{},"f:name":{}},"f:expirationSeconds":{}}}`, string(got))
 }
