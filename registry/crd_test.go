@@ -83,7 +83,7 @@ func TestFromCRDKeepsFaultsForCompile(t *testing.T) {
 		return `"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":` + schema + `}}]`
 	}
 	for doc, want := range map[string]string{
-		"":                                       "unexpected end",
+		"":                                       "null",
 		"a: [":                                   "YAML",
 		`{"kind":"ConfigMap","apiVersion":"v1"}`: "not a CustomResourceDefinition",
 		`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition"}`: "of version v1",

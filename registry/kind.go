@@ -68,6 +68,7 @@ type Behavior struct {
 	NoCollection  bool     // no deletecollection
 	NoProtobuf    bool     // no protobuf representation
 	NoUpdate      bool     // neither PUT nor PATCH
+	NoDependents  bool     // owns nothing; propagation policies mean nothing to it
 	Strategic     bool     // strategic merge patch is offered
 	Unowned       []string // fields at the root whose owners are not recorded
 	SelfChecked   bool     // Validate says all; what the schema requires is documentation, not checked by itself

@@ -58,15 +58,21 @@ func TestAnswers(t *testing.T) {
 		// No namespace is in a namespace.
 		{"GET", namespaces + "/default/namespaces", "", "", 404, "NotFound"},
 		{"GET", namespaces + "/default/namespaces/kube-system", "", "", 404, "NotFound"},
+		{"GET", namespaces + "/default/namespaces/default", "", "", 404, "NotFound"},
 		{"DELETE", namespaces + "/default/namespaces/kube-system", "", "", 404, "NotFound"},
 		{"GET", namespaces + "/default/namespaces?watch=1", "", "", 404, "NotFound"},
 
 		// Bodies.
 		{"POST", configMaps, `null`, "", 422, "Invalid Required:metadata.name"},
+		{"POST", configMaps, ``, "application/yaml", 422, "Invalid Required:metadata.name"},
 		{"POST", configMaps, `# nothing`, "application/yaml", 422, "Invalid Required:metadata.name"},
 		{"PUT", configMaps + "/a", `null`, "", 400, "BadRequest"},
 		{"PATCH", configMaps + "/a", `null`, merge, 400, "BadRequest"},
 		{"PATCH", configMaps + "/a?fieldManager=m", `null`, "application/apply-patch+yaml", 400, "BadRequest"},
+		{"PATCH", configMaps + "/a?dryRun=Some&fieldValidation=Odd", `{}`, "application/apply-patch+yaml", 422, "Invalid Required:fieldManager NotSupported:dryRun NotSupported:fieldValidation"},
+		{"PATCH", configMaps + "/a?dryRun=Some&force=true", `{}`, merge, 422, "Invalid Forbidden:force NotSupported:dryRun"},
+		{"POST", leases + "?dryRun=All", `{"metadata":{"name":"z"},"spec":{"renewTime":"2024-01-02T03:04:05Z"}}`, "", 400, "BadRequest"},
+		{"POST", leases + "?dryRun=All", `{"metadata":{"name":"z"},"spec":{"renewTime":"2024-01-02T03:04:05.000006+01:00"}}`, "", 201, ""},
 		{"POST", configMaps, `{"kind":5}`, "", 400, "BadRequest"},
 		{"POST", configMaps, `{"apiVersion":[],"metadata":{"name":"x"}}`, "", 400, "BadRequest"},
 		{"PATCH", configMaps + "/a", `{"metadata":null}`, merge, 400, "BadRequest"},
@@ -77,12 +83,14 @@ func TestAnswers(t *testing.T) {
 		{"PUT", clusterRoles + "/r", `{"metadata":{"name":"r","namespace":"any"}}`, "", 200, ""},
 
 		// Preconditions of PUT: 0 is no version, another's uid is a conflict, also
-		// if nobody has the name.
+		// if nobody has the name and PUT creates.
 		{"PUT", configMaps + "/a", `{"metadata":{"name":"a","resourceVersion":"0"}}`, "", 200, ""},
 		{"PUT", configMaps + "/none", `{"metadata":{"name":"none","resourceVersion":"5"}}`, "", 404, "NotFound"},
-		{"PUT", configMaps + "/none", `{"metadata":{"name":"none","uid":"u"}}`, "", 409, "Conflict"},
+		{"PUT", configMaps + "/none", `{"metadata":{"name":"none","uid":"u"}}`, "", 404, "NotFound"},
 		{"PUT", leases + "/none?dryRun=All", `{"metadata":{"name":"none","uid":"u"}}`, "", 409, "Conflict"},
 		{"PUT", leases + "/none?dryRun=All", `{"metadata":{"name":"none","resourceVersion":"5"}}`, "", 201, ""},
+		{"PUT", "/api/v1/namespaces/default/services/none?dryRun=All", `{"metadata":{"name":"none","uid":"u"},"spec":{"ports":[{"port":80}]}}`, "", 409, "Conflict"},
+		{"PUT", "/api/v1/namespaces/default/services/none?dryRun=All", `{"metadata":{"name":"none"},"spec":{"ports":[{"port":80}]}}`, "", 201, ""},
 		{"PUT", leases + "/l", `{"metadata":{"name":"l","resourceVersion":"0"}}`, "", 422, "Invalid Invalid:metadata.resourceVersion"},
 
 		// Metadata of an object that is being deleted; faults of an update are as
@@ -143,5 +151,10 @@ func TestAnswers(t *testing.T) {
 	assert.EqualValues(t, 8, at(a.must(200, "GET", configMaps+"/held", nil).body, "metadata", "generation"), "a deletion counts")
 	a.must(403, "DELETE", namespaces+"/default?uid=other", nil)
 	a.must(201, "POST", namespaces, `{"metadata":{"name":"n"}}`)
+	a.must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"}}`)
+	assert.Equal(t, "Status", text(a.must(200, "DELETE", "/api/v1/namespaces/default/events/e?propagationPolicy=Orphan", nil).body, "kind"), "an event has no dependents")
+	a.must(200, "PUT", namespaces+"/n", `{"metadata":{"name":"n","labels":{"a":"b"}}}`)
+	finalized := a.must(200, "PUT", namespaces+"/n/finalize", `{"metadata":{"name":"n","labels":{"c":"d"}},"spec":{"finalizers":["kubernetes"]}}`)
+	assert.Equal(t, map[string]any{"c": "d", "kubernetes.io/metadata.name": "n"}, at(finalized.body, "metadata", "labels"))
 	assert.Equal(t, "namespaces", at(a.must(409, "DELETE", namespaces+"/n?uid=other", nil).body, "details", "kind"))
 }

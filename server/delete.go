@@ -144,15 +144,12 @@ func (o *deleteOptions) check(t *registry.Type, live *meta.Object) error {
 // begin marks obj as being deleted, with the finalizers of the propagation
 // policy. The latest policy wins; own finalizers stay.
 func (o *deleteOptions) begin(t *registry.Type, obj *meta.Object) {
-	if own := o.policy(); own != "" {
+	if own := o.policy(); own != "" && !t.NoDependents {
 		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == meta.FinalizerOrphan || f == meta.FinalizerForeground })
 		switch own {
 		case "Orphan":
 			finalizers = append(finalizers, meta.FinalizerOrphan)
 		case "Foreground":
-			if t.Held != nil {
-				break // what is in it goes first, whatever the policy
-			}
 			finalizers = append(finalizers, meta.FinalizerForeground)
 		}
 		obj.SetFinalizers(finalizers)

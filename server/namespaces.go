@@ -68,7 +68,7 @@ func (s *Server) openNamespace(ctx context.Context, r *admission.Request) error 
 	}
 	name := r.Name
 	if name == "" && r.Object != nil {
-		name = r.Object.Name()
+		name = r.Object.GenerateName()
 	}
 	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)
 	st := meta.Forbidden(r.Resource.GroupResource(), name, why)

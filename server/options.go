@@ -175,12 +175,13 @@ type writeOptions struct {
 	forceSet   bool
 }
 
-func parseWriteOptions(q url.Values, p names.Profile, kind string) (*writeOptions, error) {
+// parseWriteOptions reads them; causes are the faults found before.
+func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...meta.Cause) (*writeOptions, error) {
 	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), force: truthy(q, "force")}
 	_, o.forceSet = q["force"]
-	var causes []meta.Cause
-	o.dryRun, causes = parseDryRun(q["dryRun"])
 	causes = append(causes, apply.CheckManager(o.manager, false)...)
+	dryRun, faults := parseDryRun(q["dryRun"])
+	o.dryRun, causes = dryRun, append(causes, faults...)
 	switch o.validation {
 	case "":
 		o.validation = "Warn"

@@ -13,7 +13,6 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // patch answers PATCH on an item or on a sub-resource, in four languages.
@@ -49,20 +48,15 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 }
 
 func (s *Server) parsePatchOptions(r *request, kind codec.PatchType) (*writeOptions, error) {
-	o, err := parseWriteOptions(r.query, s.names, "PatchOptions")
-	if err != nil {
-		return nil, err
-	}
 	var causes []meta.Cause
-	if kind == codec.ApplyPatch {
-		causes = apply.CheckManager(o.manager, true)
-	} else if o.forceSet {
+	applies := kind == codec.ApplyPatch
+	if r.query.Has("force") && !applies {
 		causes = append(causes, mustNot("force", "may not be specified for non-apply patch"))
 	}
-	if len(causes) > 0 {
-		return nil, meta.Invalid(meta.GroupKind{Group: s.names.Group(names.GroupMeta), Kind: "PatchOptions"}, "", causes)
+	if applies && r.query.Get("fieldManager") == "" {
+		causes = apply.CheckManager("", true)
 	}
-	return o, nil
+	return parseWriteOptions(r.query, s.names, "PatchOptions", causes...)
 }
 
 // change makes a tree from the live one; the input is not modified.

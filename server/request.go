@@ -32,6 +32,7 @@ type request struct {
 	apiVersion  string // the version segment
 	resource    string
 	namespace   string
+	inside      bool // the resource stands below a namespace
 	name        string
 	subresource string
 	selected    string // the one name that a list or watch is narrowed to by its field selector
@@ -106,7 +107,7 @@ func (r *request) parsePath() bool {
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		r.namespace = parts[1]
 		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
-			parts = parts[2:]
+			r.inside, parts = true, parts[2:]
 		}
 	}
 	r.resource = parts[0]

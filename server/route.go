@@ -151,7 +151,7 @@ func (s *Server) hasBuiltin(group string) bool {
 // stands where other paths have their namespace. There are none inside a
 // namespace: a right in one must not reach another.
 func (r *request) isNamespace() bool {
-	return r.group == "" && r.resource == "namespaces" && r.namespace == r.name
+	return r.group == "" && r.resource == "namespaces" && !r.inside
 }
 
 // allowed reports whether the resource, or sub-resource, has the verb there.

@@ -91,7 +91,7 @@ func modified(t *registry.Type, name string) *meta.Status {
 }
 
 // otherUID is the conflict of a caller who means another object than the one
-// that has the name, or one that is gone.
+// that has the name, or, where PUT creates, one that is gone.
 func otherUID(t *registry.Type, name, meant, uid string) *meta.Status {
 	return meta.Conflict(t.GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
 }
@@ -110,7 +110,7 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 		if live, err = s.object(entry, w.version); err != nil {
 			return nil, err
 		}
-	} else if w.uid != "" {
+	} else if w.create && w.uid != "" {
 		return nil, otherUID(w.version.Type, w.key.Name, w.uid, "")
 	} else if !w.create {
 		return nil, meta.NotFound(w.version.GroupResource(), w.key.Name)

@@ -12,8 +12,8 @@ import (
 )
 
 // DecodeYAML reads one object in YAML 1.1, of which JSON is a part, under the
-// rules of DecodeJSON. More than one document is an error; what aliases expand
-// to is bounded.
+// rules of DecodeJSON: no document is ErrNull, more than one an error. What
+// aliases expand to is bounded.
 func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string, err error) {
 	l = l.withDefaults()
 	if l.Bytes > 0 && len(data) > l.Bytes {
@@ -21,7 +21,7 @@ func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string
 	}
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 {
-		return nil, nil, badYAML("unexpected end, expected an object")
+		return nil, nil, ErrNull
 	}
 	if text[0] == '{' { // most clients send JSON under the name of YAML
 		if tree, duplicates, err := DecodeJSON(data, l); err == nil {

@@ -40,16 +40,18 @@ func TestDecodeYAMLRefused(t *testing.T) {
 	}
 	long := "a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.TrimSuffix(strings.Repeat("*a,", 1000), ",") + "]\n"
 	for _, text := range []string{
-		long, "", " \n", "a: [b", "a: 1\n---\nb: 2\n", "--- {a: 1}\n--- {b: 2}\n", "a: .nan", "a: *x", "\ta: 1", "- a", "word", "3", bomb,
+		long, "a: [b", "a: 1\n---\nb: 2\n", "--- {a: 1}\n--- {b: 2}\n", "a: .nan", "a: *x", "\ta: 1", "- a", "word", "3", bomb,
 		strings.Repeat("[", 20000), "a: " + strings.Repeat("[", 1001) + strings.Repeat("]", 1001), "a: \"\\z\"", "a: 1\na: [b", "? [a, b]\n: c",
 	} {
 		_, _, err := codec.DecodeYAML([]byte(text), codec.Limits{})
 		require.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err), "%.60s: %v", text, err)
 		require.Less(t, len(err.Error()), 400)
 	}
-	_, _, err := codec.DecodeYAML([]byte("null"), codec.Limits{})
-	require.ErrorIs(t, err, codec.ErrNull)
-	_, _, err = codec.DecodeYAML([]byte("a: 1"), codec.Limits{Bytes: 2})
+	for _, text := range []string{"null", "", " \n", "# nothing"} {
+		_, _, err := codec.DecodeYAML([]byte(text), codec.Limits{})
+		require.ErrorIs(t, err, codec.ErrNull)
+	}
+	_, _, err := codec.DecodeYAML([]byte("a: 1"), codec.Limits{Bytes: 2})
 	require.Equal(t, meta.ReasonRequestEntityTooLarge, meta.ReasonOf(err))
 }
 

@@ -98,6 +98,7 @@ func events(p names.Profile) *registry.Kind {
 			SelfChecked:   true,
 			AnswersStatus: true,
 			CreateOnPut:   true,
+			NoDependents:  true,
 			Passes:        []meta.MetadataPass{},
 
 			Fields: []registry.SelectableField{

@@ -96,7 +96,7 @@ func namespaces(p names.Profile) *registry.Kind {
 				obj.Delete("metadata", "deletionGracePeriodSeconds")
 			},
 			Held:         func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
-			Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers, WriteOnly: true}},
+			Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalize, WriteOnly: true}},
 		},
 	})
 }
@@ -128,6 +128,12 @@ func prepareNamespace(p names.Profile, obj, old *meta.Object) {
 	if held := obj.List("spec", "finalizers"); !slices.Contains(held, any(mine)) {
 		obj.Set(append(held, mine), "spec", "finalizers")
 	}
+}
+
+// mergeFinalize takes the metadata and the finalizers of in.
+func mergeFinalize(obj, in *meta.Object) {
+	obj.Set(meta.Clone(in.Metadata()), "metadata")
+	mergeFinalizers(obj, in)
 }
 
 // mergeFinalizers takes the finalizers of in.

@@ -193,6 +193,7 @@ func services() *registry.Kind {
 		Behavior: registry.Behavior{
 			NoGeneration: true,
 			SelfChecked:  true,
+			CreateOnPut:  true,
 			Name:         meta.NameChecker(meta.CheckDNS1035Label),
 			Default:      defaultService,
 			Prepare:      prepareService,

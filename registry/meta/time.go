@@ -14,8 +14,8 @@ type Time struct{ time.Time }
 // null when zero.
 type MicroTime struct{ time.Time }
 
-// microLayout is the form that MicroTime is written in.
-const microLayout = "2006-01-02T15:04:05.000000Z07:00"
+// MicroLayout is the form that MicroTime is written in, six digits and no other.
+const MicroLayout = "2006-01-02T15:04:05.000000Z07:00"
 
 // NewTime returns t as an API time.
 func NewTime(t time.Time) Time { return Time{t.UTC().Truncate(time.Second)} }
@@ -74,7 +74,7 @@ func (t *MicroTime) UnmarshalJSON(b []byte) (err error) {
 }
 
 // FormatMicroTime returns t as the API writes times in microseconds.
-func FormatMicroTime(t time.Time) string { return t.UTC().Format(microLayout) }
+func FormatMicroTime(t time.Time) string { return t.UTC().Format(MicroLayout) }
 
 func parseTime(b []byte) (time.Time, error) {
 	if bytes.Equal(b, []byte("null")) {

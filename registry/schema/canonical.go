@@ -47,14 +47,14 @@ func (c *conformer) time(v any, micro bool) (any, bool) {
 		c.mismatch(v, "a time")
 		return nil, false
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		c.fault("%q is not an RFC 3339 time", clip(text))
-		return nil, false
-	}
-	canonical := meta.FormatTime
+	layout, canonical, precision := time.RFC3339, meta.FormatTime, ""
 	if micro {
-		canonical = meta.FormatMicroTime
+		layout, canonical, precision = meta.MicroLayout, meta.FormatMicroTime, " in microseconds"
+	}
+	t, err := time.Parse(layout, text)
+	if err != nil {
+		c.fault("%q is not an RFC 3339 time%s", clip(text), precision)
+		return nil, false
 	}
 	if !micro && len(text) == len("2006-01-02T15:04:05Z") && text[len(text)-1] == 'Z' {
 		return nil, false

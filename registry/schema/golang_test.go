@@ -136,7 +136,7 @@ func TestConformGoForm(t *testing.T) {
 		{"null in a map", `{"spec":{"data":{"k":null}}}`, `{"metadata":{},"spec":{"args":null,"at":null,"data":{"k":""},"size":0},"status":{}}`},
 		{"null in lists", `{"spec":{"args":[null],"parts":[null]}}`, `{"metadata":{},"spec":{"args":[""],"at":null,"parts":[{"name":""}],"size":0},"status":{}}`},
 		{"pointer zero stays", `{"spec":{"flag":false,"self":{}}}`, `{"metadata":{},"spec":{"args":null,"at":null,"flag":false,"self":{"args":null,"at":null,"size":0},"size":0},"status":{}}`},
-		{"times", `{"spec":{"at":"2024-01-02T03:04:05.6+01:00","micro":"2024-01-02T03:04:05Z"}}`, `{"metadata":{},"spec":{"args":null,"at":"2024-01-02T02:04:05Z","micro":"2024-01-02T03:04:05.000000Z","size":0},"status":{}}`},
+		{"times", `{"spec":{"at":"2024-01-02T03:04:05.6+01:00","micro":"2024-01-02T04:04:05.000000+01:00"}}`, `{"metadata":{},"spec":{"args":null,"at":"2024-01-02T02:04:05Z","micro":"2024-01-02T03:04:05.000000Z","size":0},"status":{}}`},
 		{"base64", `{"spec":{"raw":"YW\nJj"}}`, `{"metadata":{},"spec":{"args":null,"at":null,"raw":"YWJj","size":0},"status":{}}`},
 		{"free form", `{"spec":{"free":{"a":{"b":null}},"anything":[1,{"x":null}]}}`, `{"metadata":{},"spec":{"anything":[1,{"x":null}],"args":null,"at":null,"free":{"a":{"b":null}},"size":0},"status":{}}`},
 	}
