@@ -54,22 +54,19 @@ func (s *Server) definitionLoop() Loop {
 // acceptNames decides which names each definition of a group gets. It runs for
 // one group at a time, so that two definitions never get the same.
 func (s *Server) acceptNames(ctx context.Context, cl registry.Client, group string) error {
-	all, err := cl.List(ctx, s.definitions.resource, "")
-	if err != nil {
+	if err := s.catchUp(ctx); err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(o *meta.Object) bool { return o.String("spec", "group") != group })
-	slices.SortStableFunc(all, func(a, b *meta.Object) int {
-		return cmp.Or(a.CreationTimestamp().Compare(b.CreationTimestamp()), strings.Compare(a.Name(), b.Name()))
-	})
+	all := s.outlines(group)
 	accepted := map[string]*meta.Object{}
 	for _, o := range all {
 		accepted[o.Name()] = meta.NewObject(o.Map("status", "acceptedNames"))
 	}
-	for _, o := range all {
-		if o.Terminating() {
-			continue
-		}
+	waiting := slices.DeleteFunc(all, func(o *meta.Object) bool { return o.Terminating() || settled(o) })
+	slices.SortStableFunc(waiting, func(a, b *meta.Object) int {
+		return cmp.Or(a.CreationTimestamp().Compare(b.CreationTimestamp()), strings.Compare(a.Name(), b.Name()))
+	})
+	for _, o := range waiting {
 		taken := s.takenNames(group)
 		for name, words := range accepted {
 			if name != o.Name() {
@@ -89,6 +86,27 @@ func (s *Server) acceptNames(ctx context.Context, cl registry.Client, group stri
 		accepted[o.Name()] = meta.NewObject(updated.Map("status", "acceptedNames"))
 	}
 	return nil
+}
+
+// settled reports whether a definition has all the names that it asks for: they
+// stay its own, whatever others ask for.
+func settled(crd *meta.Object) bool {
+	return crd.HasCondition("NamesAccepted") && crd.HasCondition("Established") &&
+		meta.Equal(crd.Map("spec", "names"), crd.Map("status", "acceptedNames"))
+}
+
+// outlines returns the definitions of a group, without their versions.
+func (s *Server) outlines(group string) (list []*meta.Object) {
+	s.types()
+	d := &s.definitions
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, def := range d.served {
+		if def.outline.String("spec", "group") == group {
+			list = append(list, def.outline)
+		}
+	}
+	return list
 }
 
 // takenNames are the names in a group that others have.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,17 @@ type definitions struct {
 type defined struct {
 	revision storage.Revision
 	typ      *registry.Type // nil: it is not served
+	outline  *meta.Object   // the definition without its versions, shared
+}
+
+// outline returns a definition without its versions, which are all but all of it.
+func outline(crd *meta.Object) *meta.Object {
+	identity := maps.Clone(crd.Map("metadata"))
+	delete(identity, "managedFields")
+	spec := map[string]any{"group": crd.String("spec", "group"), "names": crd.Map("spec", "names")}
+	return meta.NewObject(map[string]any{
+		"metadata": identity, "spec": spec, "status": crd.Map("status"),
+	}).Clone()
 }
 
 // openDefinitions begins to serve what the store has definitions of, if the kind
@@ -75,7 +87,8 @@ func (s *Server) followDefinitions() {
 		if old.revision == e.Revision() {
 			continue
 		}
-		next := defined{e.Revision(), s.define(e.Object(), old.typ)}
+		crd := e.Object()
+		next := defined{e.Revision(), s.define(crd, old.typ), outline(crd)}
 		d.served[name] = next
 		switch {
 		case next.typ == old.typ:

@@ -305,6 +305,9 @@ const maxSelectable = 8
 
 func (d *definition) selectable(at *check.Path, v *meta.Object) {
 	list := v.List("selectableFields")
+	if len(list) == 0 {
+		return
+	}
 	doc := v.Map("schema", "openAPIV3Schema")
 	root, _ := schema.OpenAPI(doc, d.names, nil)
 	seen := map[string]bool{}
