@@ -238,13 +238,11 @@ func keyDefault(f *schema.Field) any {
 	case string, bool, int64, float64:
 		return d
 	}
-	if len(f.Index) == 0 || f.Pointer || f.OmitEmpty {
-		return nil
-	}
-	switch f.Schema.Type {
-	case schema.String:
+	switch {
+	case len(f.Index) == 0 || f.Pointer:
+	case f.Schema.Type == schema.String:
 		return ""
-	case schema.Integer:
+	case f.Schema.Type == schema.Integer && !f.OmitEmpty:
 		return int64(0)
 	}
 	return nil

@@ -32,7 +32,7 @@ func PortName(name string) []string {
 	if len(name) > 15 {
 		faults = append(faults, "must be no more than 15 characters")
 	}
-	if strings.ContainsFunc(name, func(r rune) bool { return !lower(r) && !digit(r) && r != '-' }) {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !lower(r) && !digit(r) && r != '-' }) {
 		faults = append(faults, "must contain only lower-case letters, digits and '-'")
 	}
 	if !strings.ContainsFunc(name, lower) {

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,10 @@ func TestPodDefaults(t *testing.T) {
 	d := meta.NewObject(obj.List("spec", "containers")[1].(map[string]any))
 	require.Equal(t, "IfNotPresent", d.String("imagePullPolicy"))
 	require.Equal(t, map[string]any{}, d.Map("resources"))
+	old, _ := k.Create(t, withSpec(`"terminationGracePeriodSeconds":-5`))
+	require.Equal(t, int64(1), old.Int("spec", "terminationGracePeriodSeconds"))
+	gated, _ := k.Create(t, withSpec(`"schedulingGates":[{"name":"g"}]`))
+	require.NotNil(t, gated.List("status", "conditions")[0].(map[string]any)["lastTransitionTime"])
 	for field, want := range map[string]any{
 		"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "enableServiceLinks": true,
 		"terminationGracePeriodSeconds": int64(30), "securityContext": map[string]any{}, "serviceAccountName": "default",
@@ -51,6 +56,24 @@ func TestPodDefaults(t *testing.T) {
 	require.Len(t, obj.List("spec", "tolerations"), 2)
 	require.Equal(t, "Pending", obj.String("status", "phase"))
 	require.Equal(t, "Burstable", obj.String("status", "qosClass"))
+}
+
+// An image that may change under its name is always pulled; what is no name of
+// an image, or an image's id, is not.
+func TestPullPolicy(t *testing.T) {
+	k := kind(t, "Pod")
+	digest := "@sha256:" + strings.Repeat("a", 64)
+	for policy, images := range map[string][]string{
+		"Always": {"a", "a:latest", "host:80/a", "A.b/c", "a__b", "a---b", "[::1]:5/x", "localhost/a", strings.Repeat("x", 237)},
+		"IfNotPresent": {"a:b" + digest, "a" + digest, "Bogus_X", "localhost/A/b", "a/b:LATEST", "a:", "a:b:c", "a..b", "a___b", "a/", "/a", "-a", "100%", "../x",
+			"docker.io/X", strings.Repeat("a", 64), strings.Repeat("x", 238)},
+	} {
+		for _, image := range images {
+			obj, _ := k.Create(t, `{"spec":{"containers":[{"name":"c","image":"`+image+`"}],"volumes":[{"name":"v","image":{"reference":"`+image+`"}}]}}`)
+			require.Equal(t, policy, meta.NewObject(obj.List("spec", "containers")[0].(map[string]any)).String("imagePullPolicy"), image)
+			require.Equal(t, policy, meta.NewObject(obj.List("spec", "volumes")[0].(map[string]any)).String("image", "pullPolicy"), image)
+		}
+	}
 }
 
 func TestPodFaults(t *testing.T) {
@@ -92,6 +115,10 @@ func TestPodFaults(t *testing.T) {
 // name for it.
 func TestVolumeSources(t *testing.T) {
 	const at = ":spec.volumes[0]."
+	const claim = at + "ephemeral.volumeClaimTemplate.spec."
+	withClaim := func(fields string) string {
+		return withVolume(`"ephemeral":{"volumeClaimTemplate":{"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}},` + fields + `}}}`)
+	}
 	creates(t, kind(t, "Pod"), map[string][]string{
 		withVolume(`"persistentVolumeClaim":{}`):                                                                                                                     {"Required" + at + "persistentVolumeClaim.claimName"},
 		withVolume(`"configMap":{}`):                                                                                                                                 {"Required" + at + "configMap.name"},
@@ -108,27 +135,38 @@ func TestVolumeSources(t *testing.T) {
 		withVolume(`"hostPath":{"path":""}`):                                                                                                                         {"Required" + at + "hostPath.path"},
 		withVolume(`"ephemeral":{}`):                                                                                                                                 {"Required" + at + "ephemeral.volumeClaimTemplate"},
 		withVolume(`"ephemeral":{"volumeClaimTemplate":{"metadata":{"name":"x"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}}`): {"Forbidden" + at + "ephemeral.volumeClaimTemplate.metadata.name"},
-		withVolume(`"csi":{}`):                                           {"Required" + at + "csi.driver"},
-		withVolume(`"awsElasticBlockStore":{"partition":300}`):           {"Required" + at + "awsElasticBlockStore.volumeID", "Invalid" + at + "awsElasticBlockStore.partition"},
-		withVolume(`"azureDisk":{"kind":"X"}`):                           {"Required" + at + "azureDisk.diskName", "Required" + at + "azureDisk.diskURI", "NotSupported" + at + "azureDisk.kind", "NotSupported" + at + "azureDisk.diskURI"},
-		withVolume(`"azureFile":{}`):                                     {"Required" + at + "azureFile.secretName", "Required" + at + "azureFile.shareName"},
-		withVolume(`"gcePersistentDisk":{}`):                             {"Required" + at + "gcePersistentDisk.pdName"},
-		withVolume(`"vsphereVolume":{}`):                                 {"Required" + at + "vsphereVolume.volumePath"},
-		withVolume(`"photonPersistentDisk":{}`):                          {"Required" + at + "photonPersistentDisk.pdID"},
-		withVolume(`"cinder":{}`):                                        {"Required" + at + "cinder.volumeID"},
-		withVolume(`"cephfs":{}`):                                        {"Required" + at + "cephfs.monitors"},
-		withVolume(`"rbd":{}`):                                           {"Required" + at + "rbd.monitors", "Required" + at + "rbd.image"},
-		withVolume(`"glusterfs":{}`):                                     {"Required" + at + "glusterfs.endpoints", "Required" + at + "glusterfs.path"},
-		withVolume(`"portworxVolume":{}`):                                {"Required" + at + "portworxVolume.volumeID"},
-		withVolume(`"quobyte":{}`):                                       {"Required" + at + "quobyte.registry", "Required" + at + "quobyte.volume"},
-		withVolume(`"scaleIO":{}`):                                       {"Required" + at + "scaleIO.gateway", "Required" + at + "scaleIO.system", "Required" + at + "scaleIO.volumeName"},
-		withVolume(`"storageos":{}`):                                     {"Required" + at + "storageos.volumeName"},
-		withVolume(`"flocker":{}`):                                       {"Required" + at + "flocker"},
-		withVolume(`"fc":{}`):                                            {"Required" + at + "fc.targetWWNs"},
-		withVolume(`"flexVolume":{}`):                                    {"Required" + at + "flexVolume.driver"},
-		withVolume(`"iscsi":{}`):                                         {"Required" + at + "iscsi.targetPortal", "Required" + at + "iscsi.iqn"},
-		withVolume(`"nfs":{"server":"s","path":"p"}`):                    {"Invalid" + at + "nfs.path"},
-		withVolume(`"azureDisk":{"diskName":"d","diskURI":"https://x"}`): nil,
+		withVolume(`"csi":{}`):                                 {"Required" + at + "csi.driver"},
+		withVolume(`"awsElasticBlockStore":{"partition":300}`): {"Required" + at + "awsElasticBlockStore.volumeID", "Invalid" + at + "awsElasticBlockStore.partition"},
+		withVolume(`"azureDisk":{"kind":"X"}`):                 {"Required" + at + "azureDisk.diskName", "Required" + at + "azureDisk.diskURI", "NotSupported" + at + "azureDisk.kind", "NotSupported" + at + "azureDisk.diskURI"},
+		withVolume(`"azureFile":{}`):                           {"Required" + at + "azureFile.secretName", "Required" + at + "azureFile.shareName"},
+		withVolume(`"gcePersistentDisk":{}`):                   {"Required" + at + "gcePersistentDisk.pdName"},
+		withVolume(`"vsphereVolume":{}`):                       {"Required" + at + "vsphereVolume.volumePath"},
+		withVolume(`"photonPersistentDisk":{}`):                {"Required" + at + "photonPersistentDisk.pdID"},
+		withVolume(`"cinder":{}`):                              {"Required" + at + "cinder.volumeID"},
+		withVolume(`"cephfs":{}`):                              {"Required" + at + "cephfs.monitors"},
+		withVolume(`"rbd":{}`):                                 {"Required" + at + "rbd.monitors", "Required" + at + "rbd.image"},
+		withVolume(`"glusterfs":{}`):                           {"Required" + at + "glusterfs.endpoints", "Required" + at + "glusterfs.path"},
+		withVolume(`"portworxVolume":{}`):                      {"Required" + at + "portworxVolume.volumeID"},
+		withVolume(`"quobyte":{}`):                             {"Required" + at + "quobyte.registry", "Required" + at + "quobyte.volume"},
+		withVolume(`"scaleIO":{}`):                             {"Required" + at + "scaleIO.gateway", "Required" + at + "scaleIO.system", "Required" + at + "scaleIO.volumeName"},
+		withVolume(`"storageos":{}`):                           {"Required" + at + "storageos.volumeName"},
+		withVolume(`"flocker":{}`):                             {"Required" + at + "flocker"},
+		withVolume(`"fc":{}`):                                  {"Required" + at + "fc.targetWWNs"},
+		withVolume(`"flexVolume":{}`):                          {"Required" + at + "flexVolume.driver"},
+		withVolume(`"iscsi":{}`):                               {"Required" + at + "iscsi.targetPortal", "Required" + at + "iscsi.iqn"},
+		withVolume(`"iscsi":{"targetPortal":"t","iqn":"iqn.2001-04.com.example:x","secretRef":{}}`):                                    nil,
+		withVolume(`"iscsi":{"targetPortal":"` + strings.Repeat("t", 63) + `","iqn":"iqn.2001-04.com.example:x","initiatorName":"A"}`): {"Invalid" + at + "iscsi.initiatorname", "Invalid" + at + "name"},
+		withVolume(`"csi":{"driver":"d","nodePublishSecretRef":{"name":"A"}}`):                                                         {"Invalid" + at + "csi.name"},
+		withVolume(`"storageos":{"volumeName":"A","volumeNamespace":"a"}`):                                                             {"Invalid" + at + "storageos.volumeName"},
+		withVolume(`"storageos":{"volumeName":"a","volumeNamespace":"a/b"}`):                                                           {"Invalid" + at + "storageos.volumeNamespace"},
+		withClaim(`"dataSource":{}`):                                                                                                                                   {"Required" + claim + "dataSource.name", "Required" + claim + "dataSource.kind", "Invalid" + claim + "dataSource"},
+		withClaim(`"dataSource":{"kind":"PersistentVolumeClaim","name":"x"}`):                                                                                          nil,
+		withClaim(`"dataSource":{"kind":"X","name":"x","apiGroup":"a b"}`):                                                                                             {"Invalid" + claim + "dataSource.apiGroup"},
+		withClaim(`"dataSourceRef":{"kind":"X","name":"x","apiGroup":"a b","namespace":"A"}`):                                                                          {"Invalid" + claim + "dataSourceRef.apiGroup", "Invalid" + claim + "dataSourceRef.namespace"},
+		withClaim(`"dataSource":{"kind":"X","name":"y","apiGroup":"a"},"dataSourceRef":{"kind":"X","name":"x","apiGroup":"a"}`):                                        {"Invalid:spec.volumes[0].ephemeral.volumeClaimTemplate.spec"},
+		withClaim(`"dataSource":{"kind":"X","name":"x","apiGroup":"a"},"dataSourceRef":{"kind":"X","name":"x","apiGroup":"a"}`):                                        nil,
+		withVolume(`"nfs":{"server":"s","path":"p"}`):                                                                                                                  {"Invalid" + at + "nfs.path"},
+		withVolume(`"azureDisk":{"diskName":"d","diskURI":"https://x"}`):                                                                                               nil,
 		withVolume(`"azureDisk":{"diskName":"d","diskURI":"https://x","kind":"Managed"}`):                                                                              {"NotSupported" + at + "azureDisk.diskURI"},
 		withVolume(`"iscsi":{"targetPortal":"p","iqn":"iqn.2001-04.com.example:a"}`):                                                                                   nil,
 		withVolume(`"iscsi":{"targetPortal":"p","iqn":"iqn.01-04.com.example:a"}`):                                                                                     {"Invalid" + at + "iscsi.iqn"},
@@ -306,7 +344,7 @@ func TestPodStatus(t *testing.T) {
 	require.Empty(t, obj.String("spec", "nodeName"))
 	require.Equal(t, "BestEffort", obj.String("status", "qosClass"))
 	for patch, want := range map[string][]string{
-		`"conditions":[{"type":"a b","status":"True"},{"type":"Ready","status":"True"}]`: {"Invalid:metadata.conditions[0].Type"},
+		`"conditions":[{"type":"a b","status":"True"},{"type":"Ready","status":"True"}]`: {"Invalid:status.conditions[0].Type"},
 		`"nominatedNodeName":"A"`:                                           {"Invalid:status.nominatedNodeName"},
 		`"qosClass":"Guaranteed"`:                                           {"Invalid:status.qosClass"},
 		`"containerStatuses":[{"name":"c","state":{"running":{}}}]`:         {"Forbidden:status.containerStatuses[0].state"},

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -20,9 +21,12 @@ func preparePod(p names.Profile) func(context.Context, *meta.Object, *meta.Objec
 		obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(obj.Map("spec"))}, "status")
 		if len(obj.List("spec", "schedulingGates")) > 0 {
 			obj.Set([]any{map[string]any{
-				"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": nil, "lastTransitionTime": nil,
+				"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": nil, "lastTransitionTime": meta.FormatTime(time.Now()),
 				"message": "The pod is not scheduled as long as it has scheduling gates",
 			}}, "status", "conditions")
+		}
+		if obj.Int("spec", "terminationGracePeriodSeconds") < 0 {
+			obj.Set(int64(1), "spec", "terminationGracePeriodSeconds")
 		}
 		fill(obj, defaultAccount, "spec", "serviceAccountName")
 		obj.Set(obj.String("spec", "serviceAccountName"), "spec", "serviceAccount")

@@ -52,15 +52,16 @@ func DefaultPodSpec(spec map[string]any) {
 	}
 	volumes, _ := spec["volumes"].([]any)
 	for _, v := range volumes {
-		if m, ok := v.(map[string]any); ok && !sourced(m) {
+		m, _ := v.(map[string]any)
+		if m != nil && !sourced(m) {
 			m["emptyDir"] = map[string]any{}
+		}
+		if i, _ := m["image"].(map[string]any); i != nil {
+			defaultPull(i, "pullPolicy", "reference")
 		}
 	}
 	for _, c := range containersOf(spec, "containers", "initContainers", "ephemeralContainers") {
-		if p, _ := c["imagePullPolicy"].(string); p == "" {
-			image, _ := c["image"].(string)
-			c["imagePullPolicy"] = pullPolicy(image)
-		}
+		defaultPull(c, "imagePullPolicy", "image")
 	}
 }
 
@@ -88,16 +89,66 @@ func containersOf(spec map[string]any, lists ...string) []map[string]any {
 	return out
 }
 
-// pullPolicy returns the default for an image: one that may change under its
-// name is always pulled.
-func pullPolicy(image string) string {
-	name := image[strings.LastIndexByte(image, '/')+1:]
-	name, digest, _ := strings.Cut(name, "@")
-	_, tag, _ := strings.Cut(name, ":")
-	if tag == "latest" || tag == "" && digest == "" && image != "" {
-		return "Always"
+// defaultPull fills in when an image is pulled, in the field policy: one that may
+// change under its name always.
+func defaultPull(m map[string]any, policy, image string) {
+	if p, _ := m[policy].(string); p != "" {
+		return
 	}
-	return "IfNotPresent"
+	name, _ := m[image].(string)
+	if m[policy] = "IfNotPresent"; changes(name) {
+		m[policy] = "Always"
+	}
+}
+
+// changes reports whether a name of an image has no tag, or that of the latest.
+// What is no name of an image, or an image's id, does not change.
+func changes(image string) bool {
+	name, _, digested := strings.Cut(image, "@")
+	last := strings.LastIndexByte(name, '/') + 1
+	_, tag, tagged := strings.Cut(name[last:], ":")
+	if tagged {
+		name = strings.TrimSuffix(name, ":"+tag)
+	}
+	return imageName(name) && (tag == "latest" || !tagged && !digested)
+}
+
+// imageName reports whether a name, without tag and digest, is one: parts after
+// what may be a host, of at most 255 characters with the host by default.
+func imageName(name string) bool {
+	const longest, id, host, library = 255, 64, len("docker.io/"), len("library/")
+	parts, size := strings.Split(name, "/"), len(name)
+	switch first := parts[0]; {
+	case len(parts) == 1:
+		size += host + library
+	case strings.ContainsAny(first, ".:") || first == "localhost" || first != strings.ToLower(first):
+		parts = parts[1:]
+	default:
+		size += host
+	}
+	if size > longest || strings.Trim(name, "./-") != name || len(name) == id && strings.Trim(name, "0123456789abcdef") == "" {
+		return false
+	}
+	for _, p := range parts {
+		if !imagePart(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// imagePart reports whether a part of an image's name consists of lower case
+// letters and digits, joined by '.', '_', '__' or any number of '-'.
+func imagePart(part string) bool {
+	word := func(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' }
+	between := strings.FieldsFunc(part, word)
+	for _, s := range between {
+		if s != "." && s != "_" && s != "__" && strings.Trim(s, "-") != "" {
+			return false
+		}
+	}
+	ends := strings.TrimFunc(part, func(r rune) bool { return !word(r) })
+	return part != "" && ends == part
 }
 
 // requestLimits requests what is limited and not requested.

@@ -152,8 +152,6 @@ func (r *podRules) spread(at *check.Path) {
 		r.Positive(p.Field("maxSkew"), int64(c.MaxSkew))
 		if c.TopologyKey == "" {
 			r.Required(p.Field("topologyKey"), "can not be empty")
-		} else {
-			r.Format(p.Field("topologyKey"), c.TopologyKey, meta.CheckQualifiedName(c.TopologyKey))
 		}
 		r.OneOf(p.Field("whenUnsatisfiable"), c.WhenUnsatisfiable, "DoNotSchedule", "ScheduleAnyway")
 		if slices.ContainsFunc(list[i+1:], func(o TopologySpreadConstraint) bool {
@@ -178,12 +176,12 @@ func (r *podRules) spread(at *check.Path) {
 func (r *podRules) hostNames(at *check.Path) {
 	const maxOverride = 64
 	if name, p := r.spec.HostnameOverride, at.Field("hostnameOverride"); name != nil {
+		if r.spec.HostNetwork || is(r.spec.SetHostnameAsFQDN) {
+			r.Forbidden(p, "may not be set with `hostNetwork` or `setHostnameAsFQDN`")
+		}
 		r.Format(p, *name, meta.CheckDNSSubdomain(*name))
 		if len(*name) > maxOverride {
 			r.TooLong(p, maxOverride)
-		}
-		if r.spec.HostNetwork || is(r.spec.SetHostnameAsFQDN) {
-			r.Forbidden(p, "may not be set with `hostNetwork` or `setHostnameAsFQDN`")
 		}
 	}
 	for _, n := range []struct{ field, name string }{{"hostname", r.spec.Hostname}, {"subdomain", r.spec.Subdomain}} {

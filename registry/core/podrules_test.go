@@ -29,8 +29,12 @@ func TestContainerRules(t *testing.T) {
 	for fields, want := range map[string][]string{
 		`"image":""`:                     {"Required:image"},
 		`"terminationMessagePolicy":"X"`: {"NotSupported:terminationMessagePolicy"},
-		`"restartPolicy":"X"`:            {"NotSupported:restartPolicy"},
-		`"restartPolicy":"Never"`:        {},
+		`"resources":{"limits":{"cpu":"1","hugepages-2Mi":"-1"}}`:  {"Invalid:resources.limits[hugepages-2Mi]", "Invalid:resources.limits[hugepages-2Mi]", "Invalid:resources.requests[hugepages-2Mi]", "Invalid:resources.requests[hugepages-2Mi]"},
+		`"resources":{"limits":{"cpu":"1","hugepages-2Mi":"3Mi"}}`: {"Invalid:resources.limits[hugepages-2Mi]", "Invalid:resources.requests[hugepages-2Mi]"},
+		`"resources":{"limits":{"cpu":"1","hugepages-x":"3"}}`:     {"Invalid:resources.limits[hugepages-x]", "Invalid:resources.requests[hugepages-x]"},
+		`"readinessProbe":{"tcpSocket":{"port":""}}`:               {"Invalid:readinessProbe.tcpSocket.port", "Invalid:readinessProbe.tcpSocket.port"},
+		`"restartPolicy":"X"`:     {"NotSupported:restartPolicy"},
+		`"restartPolicy":"Never"`: {},
 		`"restartPolicyRules":[{"action":"Restart","exitCodes":{"operator":"In","values":[1]}}]`:                                     {"Required:restartPolicy"},
 		`"restartPolicy":"Never","restartPolicyRules":[{"action":"X"}]`:                                                              {"NotSupported:restartPolicyRules[0].action", "Required:restartPolicyRules[0].exitCodes"},
 		`"restartPolicy":"Never","restartPolicyRules":[{"action":"Restart","exitCodes":{"operator":"X"}}]`:                           {"NotSupported:restartPolicyRules[0].exitCodes.operator"},
@@ -72,7 +76,7 @@ func TestContainerRules(t *testing.T) {
 		`"volumeMounts":[{"name":"v","mountPath":"/a"}],"volumeDevices":[{"name":"w","devicePath":"/a"}]`: {
 			"Invalid:volumeMounts[0].mountPath", "NotFound:volumeDevices[0].name", "Invalid:volumeDevices[0].devicePath"},
 		`"resources":{"limits":{"pods":"1"}}`:                                                           {"Invalid:resources.limits[pods]", "Invalid:resources.requests[pods]"},
-		`"resources":{"limits":{"a b":"1"}}`:                                                            {"Invalid:resources.limits[a b]", "Invalid:resources.requests[a b]"},
+		`"resources":{"limits":{"a b":"1"}}`:                                                            {"Invalid:resources.limits[a b]", "Invalid:resources.limits[a b]", "Invalid:resources.requests[a b]", "Invalid:resources.requests[a b]"},
 		`"resources":{"limits":{"cpu":"-1"}}`:                                                           {"Invalid:resources.limits[cpu]", "Invalid:resources.requests[cpu]"},
 		`"resources":{"limits":{"x.io/gpu":"0.5"}}`:                                                     {"Invalid:resources.limits[x.io/gpu]", "Invalid:resources.requests[x.io/gpu]"},
 		`"resources":{"requests":{"x.io/gpu":"1"}}`:                                                     {"Required:resources.limits"},
@@ -144,7 +148,7 @@ func TestPodSpecRules(t *testing.T) {
 		`"runtimeClassName":"A"`:                                                                        {"Invalid:runtimeClassName"},
 		`"preemptionPolicy":"X"`:                                                                        {"NotSupported:preemptionPolicy"},
 		`"overhead":{"cpu":"-1"}`:                                                                       {"Invalid:overhead.limits[cpu]"},
-		`"os":{"name":"beos"}`:                                                                          {"NotSupported:os.name"},
+		`"os":{"name":"beos"}`:                                                                          {"NotSupported:os"},
 		`"os":{"name":"linux"},"securityContext":{"windowsOptions":{}}`:                                 {"Forbidden:securityContext.windowsOptions"},
 		`"os":{"name":"windows"},"hostPID":true,"securityContext":{"runAsUser":1}`:                      {"Forbidden:hostPID", "Forbidden:securityContext.runAsUser"},
 		`"hostUsers":false,"hostNetwork":true,"hostPID":true`:                                           {"Forbidden:hostNetwork", "Forbidden:HostPID"},
@@ -173,7 +177,7 @@ func TestPodSpecRules(t *testing.T) {
 		`"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"z","namespaces":["A"],"matchLabelKeys":["a"]}]}}`: {
 			"Invalid:" + pods + "namespace", "Forbidden:" + pods + "matchLabelKeys"},
 		`"resourceClaims":[{"name":"a"},{"name":"a","resourceClaimName":"x"}]`: {"Invalid:resourceClaims[0]", "Duplicate:resourceClaims[1].name"},
-		`"resources":{"limits":{"pods":"1"},"claims":[{"name":"a"}]}`:          {"Forbidden:resources.claims", "NotSupported:resources.limits[pods]"},
+		`"resources":{"limits":{"pods":"1"},"claims":[{"name":"a"}]}`:          {"Forbidden:resources.claims", "NotSupported:resources.limits[pods]", "NotFound:resources.claims[0]"},
 		`"volumes":[{"name":"v","configMap":{}},{"name":"v","emptyDir":{}}]`:   {"Required:volumes[0].configMap.name"},
 	} {
 		creates(t, k, map[string][]string{withSpec(fields): in("spec.", want...)})
@@ -184,7 +188,7 @@ func TestPodSpecRules(t *testing.T) {
 		`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"+5"}},"spec":{"containers":[` + box + `]}}`: {"Invalid:" + notes + "[controller.kubernetes.io/pod-deletion-cost]"},
 		`{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"containers":[` + box + `]}}`:                 {"Invalid:" + notes + "[kubernetes.io/config.mirror]"},
 		`{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"nodeName":"n","containers":[` + box + `]}}`:  {},
-		withSpec(`"hostnameOverride":"A","hostNetwork":true`):                                                                  {"Invalid:spec.hostnameOverride", "Forbidden:spec.hostnameOverride"},
+		withSpec(`"hostnameOverride":"A","hostNetwork":true`):                                                                  {"Forbidden:spec.hostnameOverride", "Invalid:spec.hostnameOverride"},
 	})
 	old, _ := k.Create(t, `{"spec":{"nodeName":"n","containers":[`+box+`]}}`)
 	_, faults := k.Update(t, old, `{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}}}`, "")
@@ -199,9 +203,12 @@ func TestPodSpecRules(t *testing.T) {
 func TestPodWarnings(t *testing.T) {
 	k := kind(t, "Pod")
 	for body, want := range map[string][]string{
-		withSpec(`"terminationGracePeriodSeconds":-1`):                 {"spec.terminationGracePeriodSeconds"},
-		withSpec(`"imagePullSecrets":[{"name":""}]`):                   {"spec.imagePullSecrets[0].name"},
-		withSpec(`"nodeSelector":{"beta.kubernetes.io/arch":"arm64"}`): {"spec.nodeSelector[beta.kubernetes.io/arch]"},
+		withSpec(`"terminationGracePeriodSeconds":-1`):                     nil, // it becomes 1
+		withSpec(`"imagePullSecrets":[{"name":"a"},{"name":"a"}]`):         {"spec.imagePullSecrets[1].name"},
+		withVolume(`"projected":{"sources":[{}]}`):                         {`volume "v" (Projected) has no sources provided`},
+		withContainer(`"ports":[{"containerPort":80,"hostIP":"1.2.3.4"}]`): {"spec.containers[0].ports[0]"},
+		withSpec(`"imagePullSecrets":[{"name":""}]`):                       {"spec.imagePullSecrets[0].name"},
+		withSpec(`"nodeSelector":{"beta.kubernetes.io/arch":"arm64"}`):     {"spec.nodeSelector[beta.kubernetes.io/arch]"},
 		withSpec(`"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"failure-domain.beta.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule"}]`): {
 			"spec.topologySpreadConstraints[0].topologyKey", "spec.topologySpreadConstraints[0].labelSelector"},
 		withSpec(`"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"z"}]}}`): {

@@ -13,8 +13,8 @@ func (p *Pod) statusFaults(old *Pod) []meta.Cause {
 	at, s, before := check.At("status"), &p.Status, &old.Status
 	for i, c := range s.Conditions {
 		if !slices.Contains([]string{"PodScheduled", "Ready", "Initialized"}, c.Type) {
-			// Clients know the field by this path.
-			f.Format(check.At("metadata", "conditions").Index(i).Field("Type"), c.Type, meta.CheckQualifiedName(c.Type))
+			// Clients know the field with a capital.
+			f.Format(at.Field("conditions").Index(i).Field("Type"), c.Type, meta.CheckQualifiedName(c.Type))
 		}
 	}
 	if s.NominatedNodeName != before.NominatedNodeName {

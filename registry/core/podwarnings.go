@@ -21,11 +21,7 @@ func WarnOfPod(p names.Profile, path ...string) func(obj, old *meta.Object) []st
 		w.nodes()
 		w.selectors()
 		w.volumes()
-		for i, v := range w.spec.List("imagePullSecrets") {
-			if m, _ := v.(map[string]any); m["name"] == nil || m["name"] == "" {
-				w.warn(w.at.Field("imagePullSecrets").Index(i).Field("name"), "invalid empty name \"\"")
-			}
-		}
+		w.pullSecrets(w.at.Field("imagePullSecrets"))
 		for _, list := range []string{"initContainers", "containers"} {
 			for i, c := range containersOf(w.spec.Tree(), list) {
 				w.container(w.at.Field(list).Index(i), meta.NewObject(c))
@@ -94,10 +90,33 @@ func (w *podWarnings) volumes() {
 	}
 	for i, v := range w.spec.List("volumes") {
 		m, _ := v.(map[string]any)
+		if p, ok := m["projected"].(map[string]any); ok {
+			sources, _ := p["sources"].([]any)
+			for _, s := range sources {
+				if s, _ := s.(map[string]any); len(s) == 0 {
+					w.texts = append(w.texts, fmt.Sprintf("volume %q (Projected) has no sources provided", m["name"]))
+				}
+			}
+		}
 		for _, source := range deprecated {
 			if field := w.names.Field(source); m[field] != nil {
 				w.warn(w.at.Field("volumes").Index(i).Field(field), "deprecated")
 			}
+		}
+	}
+}
+
+// pullSecrets warns of names that are empty or stand twice.
+func (w *podWarnings) pullSecrets(at *check.Path) {
+	seen := map[string]bool{}
+	for i, v := range w.spec.List("imagePullSecrets") {
+		m, _ := v.(map[string]any)
+		name, _ := m["name"].(string)
+		if seen[name] {
+			w.warn(at.Index(i).Field("name"), fmt.Sprintf("duplicate name %q", name))
+		}
+		if seen[name] = true; name == "" {
+			w.warn(at.Index(i).Field("name"), "invalid empty name \"\"")
 		}
 	}
 }
@@ -121,6 +140,9 @@ func (w *podWarnings) container(at *check.Path, c *meta.Object) {
 		p := port{m["containerPort"], m["hostPort"], m["protocol"], m["hostIP"]}
 		if j := slices.Index(ports, p); j >= 0 {
 			w.warn(at.Field("ports").Index(i), "duplicate port definition with "+at.Field("ports").Index(j).String())
+		}
+		if p.ip != nil && p.ip != "" && p.host == nil {
+			w.warn(at.Field("ports").Index(i), "hostIP set without hostPort")
 		}
 		ports = append(ports, p)
 	}

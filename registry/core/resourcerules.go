@@ -50,12 +50,10 @@ func (r *podRules) withinLimit(at *check.Path, name string, q *ResourceRequireme
 
 // resourceName checks the name of a resource of containers.
 func (r *podRules) resourceName(at *check.Path, name string) {
-	if faults := meta.CheckQualifiedName(name); len(faults) > 0 {
-		r.Format(at, name, faults)
-		return
-	}
+	faults := meta.CheckQualifiedName(name)
+	r.Format(at, name, faults)
 	plain := !strings.Contains(name, "/")
-	if plain && !quotaResource(name) {
+	if len(faults) == 0 && plain && !quotaResource(name) {
 		r.Invalid(at, name, "must be a standard resource type or fully qualified")
 	}
 	switch {
@@ -72,6 +70,9 @@ func (r *podRules) amount(at *check.Path, name string, value meta.Quantity) {
 	}
 	if r.extended(name) && !value.Whole() {
 		r.Invalid(at, value, "must be an integer")
+	}
+	if hugePages(name) && !wholePages(name, value) {
+		r.Invalid(at, value, "must be a whole number of the pages of "+name)
 	}
 }
 
@@ -96,6 +97,13 @@ func quotaResource(name string) bool {
 }
 
 func hugePages(name string) bool { return strings.HasPrefix(name, "hugepages-") }
+
+// wholePages reports whether an amount is a multiple of the page size that is in
+// the name of the resource.
+func wholePages(name string, amount meta.Quantity) bool {
+	size, err := meta.ParseQuantity(strings.TrimPrefix(name, "hugepages-"))
+	return err == nil && size.Value() > 0 && amount.Value()%size.Value() == 0
+}
 
 // native reports whether a resource is the product's own.
 func (r *podRules) native(name string) bool {
@@ -128,6 +136,9 @@ func (r *podRules) usedClaims(at *check.Path, claims []ResourceClaim) {
 		if !have[c.Name] {
 			r.NotFound(p, c.Name)
 		}
+		if c.Request != "" {
+			r.Format(p.Field("request"), c.Request, meta.CheckDNSLabel(c.Request))
+		}
 	}
 }
 
@@ -156,6 +167,7 @@ func (r *podRules) podResources(at *check.Path) {
 			}
 		}
 	}
+	r.usedClaims(at.Field("claims"), q.Claims)
 	sum := map[string]meta.Quantity{}
 	for _, c := range r.spec.Containers {
 		for name, request := range c.Resources.Requests {

@@ -225,6 +225,9 @@ func (r *podRules) hostUsers(at *check.Path) {
 		r.absent(at, "when `hostUsers` is false", []setField{
 			{"hostNetwork", r.spec.HostNetwork}, {"HostPID", r.spec.HostPID}, {"HostIPC", r.spec.HostIPC},
 		})
+		r.eachContainer(at, func(p *check.Path, c *Container) {
+			r.absent(p, "when `hostUsers` is false", []setField{{"volumeDevices", len(c.VolumeDevices) > 0}})
+		})
 	}
 }
 
@@ -245,7 +248,7 @@ func (r *podRules) system(at *check.Path) {
 	case "windows":
 		r.onWindows(at, s)
 	default:
-		r.RequiredOneOf(at.Field("os").Field("name"), name, "linux", "windows")
+		r.RequiredOneOf(at.Field("os"), name, "linux", "windows")
 	}
 }
 

@@ -194,7 +194,7 @@ func services() *registry.Kind {
 			NoGeneration: true,
 			SelfChecked:  true,
 			CreateOnPut:  true,
-			Name:         meta.NameChecker(meta.CheckDNS1035Label),
+			Name:         meta.NameChecker(meta.CheckDNSLabel),
 			Default:      defaultService,
 			Prepare:      prepareService,
 			Warn:         warnOfService,

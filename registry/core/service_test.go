@@ -53,10 +53,14 @@ func TestServiceFaults(t *testing.T) {
 		`{"spec":{"clusterIP":"None","selector":{"a b":"c"}}}`:            {"Invalid:spec.selector"},
 		`{"spec":{"clusterIP":"not-an-ip","ports":[{"port":80}]}}`:        {"Invalid:spec.clusterIPs[0]"},
 		`{"spec":{}}`: {"Required:spec.ports"},
-		`{"metadata":{"name":"8a"},"spec":{"ports":[{"port":80}]}}`:                               {"Invalid:metadata.name"},
-		`{"spec":{"ports":[{"port":80,"nodePort":30000}]}}`:                                       {"Forbidden:spec.ports[0].nodePort"},
-		`{"spec":{"type":"LoadBalancer","ports":[{"port":80}],"loadBalancerSourceRanges":["x"]}}`: {"Invalid:spec.LoadBalancerSourceRanges[0]"},
-		`{"spec":{"ports":[{"port":80}],"externalTrafficPolicy":"Local"}}`:                        {"Invalid:spec.externalTrafficPolicy"},
+		`{"metadata":{"name":"8a"},"spec":{"ports":[{"port":80}]}}`:                                                                               nil,
+		`{"metadata":{"name":"a.b"},"spec":{"ports":[{"port":80}]}}`:                                                                              {"Invalid:metadata.name"},
+		`{"spec":{"ipFamilyPolicy":"","ports":[{"port":80}]}}`:                                                                                    {"NotSupported:spec.ipFamilyPolicy"},
+		`{"spec":{"type":"NodePort","ports":[{"name":"a","port":80,"nodePort":30001},{"name":"b","port":81,"protocol":"UDP","nodePort":30001}]}}`: {"Invalid:spec.ports[1].nodePort"},
+		`{"spec":{"type":"NodePort","ports":[{"name":"a","port":80,"nodePort":30001},{"name":"b","port":80,"protocol":"UDP","nodePort":30001}]}}`: nil,
+		`{"spec":{"ports":[{"port":80,"nodePort":30000}]}}`:                                                                                       {"Forbidden:spec.ports[0].nodePort"},
+		`{"spec":{"type":"LoadBalancer","ports":[{"port":80}],"loadBalancerSourceRanges":["x"]}}`:                                                 {"Invalid:spec.LoadBalancerSourceRanges[0]"},
+		`{"spec":{"ports":[{"port":80}],"externalTrafficPolicy":"Local"}}`:                                                                        {"Invalid:spec.externalTrafficPolicy"},
 	})
 }
 
@@ -94,7 +98,7 @@ func TestServiceRules(t *testing.T) {
 		port + `,"type":"LoadBalancer","loadBalancerClass":"a b"`:                                                     {"Invalid:loadBalancerClass"},
 		port + `,"type":"NodePort","externalTrafficPolicy":"X"`:                                                       {"NotSupported:externalTrafficPolicy"},
 		`"type":"NodePort","ports":[{"port":80,"nodePort":80}]`:                                                       {"Invalid:ports[0].nodePort"},
-		`"type":"NodePort","ports":[{"name":"a","port":80,"nodePort":30001},{"name":"b","port":81,"nodePort":30001}]`: {"Duplicate:ports[1].nodePort"},
+		`"type":"NodePort","ports":[{"name":"a","port":80,"nodePort":30001},{"name":"b","port":81,"nodePort":30001}]`: {"Invalid:ports[1].nodePort"},
 		`"ports":[{"port":80,"appProtocol":"a b"}]`:                                                                   {"Invalid:ports[0].appProtocol"},
 		`"type":"ExternalName","externalName":"a_b","ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack"`: {
 			"Forbidden:ipFamilies", "Forbidden:ipFamilyPolicy", "Invalid:externalName"},

@@ -92,7 +92,8 @@ func addressSpec(o *meta.Object) *ServiceSpec {
 		Type: o.String("spec", "type"), ClusterIP: o.String("spec", "clusterIP"),
 		ClusterIPs: o.Strings("spec", "clusterIPs"), IPFamilies: o.Strings("spec", "ipFamilies"),
 	}
-	if p := o.String("spec", "ipFamilyPolicy"); p != "" {
+	if v, _ := o.Get("spec", "ipFamilyPolicy"); v != nil {
+		p, _ := v.(string)
 		s.IPFamilyPolicy = &p
 	}
 	return s
@@ -254,10 +255,17 @@ func (l *lots) ports() error {
 	wanted := l.obj.String("spec", "type") == NodePortType || l.obj.Bool("spec", "allocateLoadBalancerNodePorts")
 	ports, numbers, taken := portsOf(l.obj), map[int64]int64{}, map[int64]bool{}
 	for i, p := range ports {
-		if n := p.Int("nodePort"); n != 0 {
-			l.given(check.At("spec", "ports").Index(i).Field("nodePort"), n)
-			numbers[p.Int("port")], taken[n] = n, true
+		n := p.Int("nodePort")
+		if n == 0 {
+			continue
 		}
+		at := check.At("spec", "ports").Index(i).Field("nodePort")
+		if taken[n] && numbers[p.Int("port")] != n {
+			l.Invalid(at, n, "provided port is already allocated")
+		} else {
+			l.given(at, n)
+		}
+		numbers[p.Int("port")], taken[n] = n, true
 	}
 	for _, p := range ports {
 		if !wanted || p.Int("nodePort") != 0 {

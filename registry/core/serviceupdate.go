@@ -10,6 +10,9 @@ import (
 // was allotted, the two forms of the address follow each other, and what a
 // former type left behind goes.
 func prepareService(_ context.Context, obj, old *meta.Object) {
+	if obj.String("spec", "type") == ExternalNameType {
+		obj.Delete("spec", "internalTrafficPolicy")
+	}
 	if old == nil {
 		if ip := obj.String("spec", "clusterIP"); ip != "" && len(obj.List("spec", "clusterIPs")) == 0 {
 			obj.Set([]any{ip}, "spec", "clusterIPs")
@@ -41,6 +44,9 @@ func warnOfService(obj, _ *meta.Object) []string {
 		if obj.String("spec", "loadBalancerIP") != "" {
 			ignored("loadBalancerIP", "spec.clusterIP is \"None\"")
 		}
+	}
+	if kind != ExternalNameType && obj.String("spec", "externalName") != "" {
+		ignored("externalName", "spec.type is not \"ExternalName\"")
 	}
 	if kind == ExternalNameType && len(obj.List("spec", "externalIPs")) > 0 {
 		ignored("externalIPs", "spec.type is \"ExternalName\"")
@@ -94,7 +100,7 @@ func pairAddresses(obj, old *meta.Object) {
 	switch {
 	case len(list) == 0 && len(was) > 0 && ip == before:
 		obj.Set(meta.Clone(was), "spec", "clusterIPs")
-	case ip == before || !meta.Equal(list, was):
+	case ip == before || len(list) > 0 && !meta.Equal(list, was):
 	case ip == "":
 		obj.Delete("spec", "clusterIPs")
 	default:

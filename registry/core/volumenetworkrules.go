@@ -27,9 +27,6 @@ func (s *ISCSIVolumeSource) check(r *podRules, at *check.Path) {
 	if (s.DiscoveryCHAPAuth || s.SessionCHAPAuth) && s.SecretRef == nil {
 		r.Required(at.Field("secretRef"), "")
 	}
-	if s.SecretRef != nil {
-		r.Needs(at.Field("secretRef"), "name", s.SecretRef.Name)
-	}
 	if n := s.InitiatorName; n != nil && !iscsiName(*n) {
 		r.Invalid(at.Field("initiatorname"), *n, "must be valid format") // as clients know the field
 	}
@@ -99,6 +96,7 @@ func (s *CSIVolumeSource) check(r *podRules, at *check.Path) {
 	r.csiDriver(at.Field("driver"), s.Driver)
 	if ref := s.NodePublishSecretRef; ref != nil {
 		r.Needs(at.Field("nodePublishSecretRef"), "name", ref.Name)
+		r.Subdomain(at.Field("name"), ref.Name) // as clients know the field
 	}
 }
 
@@ -203,6 +201,11 @@ func (s *StoreEVolumeSource) check(r *podRules, at *check.Path) {
 
 func (s *StoreFVolumeSource) check(r *podRules, at *check.Path) {
 	r.Needs(at, "volumeName", s.VolumeName)
+	for field, name := range map[string]string{"volumeName": s.VolumeName, "volumeNamespace": s.VolumeNamespace} {
+		if name != "" {
+			r.Format(at.Field(field), name, meta.CheckDNSLabel(name))
+		}
+	}
 	if s.SecretRef != nil {
 		r.Needs(at.Field("secretRef"), "name", s.SecretRef.Name)
 	}

@@ -22,6 +22,9 @@ func (r *podRules) podVolumes(at *check.Path) {
 	}
 }
 
+// maxInitiated bounds what names the connection of a volume's own initiator.
+const maxInitiated = 64
+
 // source checks that a volume has one source, and that source.
 func (r *podRules) source(at *check.Path, v *Volume) {
 	found := false
@@ -38,6 +41,9 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 		s.source.check(r, p)
 		if s.field == "ephemeral" && v.Name != "" && r.pod != nil && r.pod.Name != "" {
 			r.Format(at.Field("name"), v.Name, meta.CheckDNSSubdomain(r.pod.Name+"-"+v.Name)) // the claim's name
+		}
+		if i := v.ISCSI; i != nil && i.InitiatorName != nil && len(v.Name+":"+i.TargetPortal) > maxInitiated {
+			r.Invalid(at.Field("name"), v.Name, "with the portal it must be under 64 characters if there is an initiator's name")
 		}
 	}
 	if !found {
@@ -338,4 +344,35 @@ func (r *podRules) claimSpec(at *check.Path, s *PersistentVolumeClaimSpec) {
 		r.Format(at.Field("storageClassName"), *c, meta.CheckDNSSubdomain(*c))
 	}
 	r.OptionalOneOf(at.Field("volumeMode"), s.VolumeMode, "Block", "Filesystem")
+	r.dataSources(at, s)
+}
+
+// dataSources checks what a claim is filled from: if both are given they are one.
+func (r *podRules) dataSources(at *check.Path, s *PersistentVolumeClaimSpec) {
+	if d := s.DataSource; d != nil {
+		r.dataSource(at.Field("dataSource"), d)
+	}
+	if d := s.DataSourceRef; d != nil {
+		r.dataSource(at.Field("dataSourceRef"), &TypedLocalObjectReference{APIGroup: d.APIGroup, Kind: d.Kind, Name: d.Name})
+		if d.Namespace != nil && *d.Namespace != "" {
+			r.Format(at.Field("dataSourceRef").Field("namespace"), *d.Namespace, meta.CheckDNSLabel(*d.Namespace))
+		}
+	}
+	if d, ref := s.DataSource, s.DataSourceRef; d != nil && ref != nil && (ref.Namespace == nil || *ref.Namespace == "") &&
+		!check.Same(d, &TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}) {
+		r.Invalid(at, *d, "must match dataSourceRef")
+	}
+}
+
+func (r *podRules) dataSource(at *check.Path, d *TypedLocalObjectReference) {
+	r.Needs(at, "name", d.Name)
+	r.Needs(at, "kind", d.Kind)
+	group := ""
+	if d.APIGroup != nil {
+		group = *d.APIGroup
+	}
+	r.Subdomain(at.Field("apiGroup"), group)
+	if group == "" && d.Kind != "PersistentVolumeClaim" {
+		r.Invalid(at, d.Kind, "must be 'PersistentVolumeClaim' in the core group")
+	}
 }
