@@ -267,12 +267,19 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	}, nil
 }
 
-// untracked says that an object cannot be read by its schema.
+// misfit says that an object cannot be read by its schema: a list has a key
+// twice, say.
+type misfit struct{ status *meta.Status }
+
 func untracked(err error) error {
 	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, "the object does not fit its schema: %v", err)
 	s.Details = &meta.Details{}
-	return s
+	return &misfit{s}
 }
+
+func (m *misfit) Error() string { return m.status.Error() }
+
+func (m *misfit) Unwrap() error { return m.status }
 
 // conflict is what a change would take from an owner.
 type conflict struct {

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"errors"
+
 	"fmt"
 	"net/http"
 
@@ -15,7 +17,8 @@ import (
 // missing, empty or broken leaves those of live, and one with a single empty
 // entry clears them: then the writer owns what it changes with the same write,
 // and nobody anything else. Owners of an object that has none are not recorded
-// again before the next Apply. A sub-resource cannot set managedFields.
+// again before the next Apply; neither are changes of what does not fit the
+// schema. A sub-resource cannot set managedFields.
 func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
 	typing, err := t.typing(w.APIVersion)
 	if err != nil {
@@ -33,11 +36,13 @@ func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
 	if live != nil {
 		old = plain(live)
 	}
-	es, err = t.record(es, old, plain(obj), w)
-	if err != nil {
+	recorded, err := t.record(es, old, plain(obj), w)
+	if misfit := (*misfit)(nil); errors.As(err, &misfit) {
+		recorded = es // what cannot be told apart stays with those who have it
+	} else if err != nil {
 		return err
 	}
-	return t.store(obj, es)
+	return t.store(obj, recorded)
 }
 
 // record returns the owners after w has made new out of old.

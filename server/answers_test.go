@@ -73,6 +73,7 @@ func TestAnswers(t *testing.T) {
 		{"PATCH", configMaps + "/a?dryRun=Some&force=true", `{}`, merge, 422, "Invalid Forbidden:force NotSupported:dryRun"},
 		{"POST", leases + "?dryRun=All", `{"metadata":{"name":"z"},"spec":{"renewTime":"2024-01-02T03:04:05Z"}}`, "", 400, "BadRequest"},
 		{"POST", leases + "?dryRun=All", `{"metadata":{"name":"z"},"spec":{"renewTime":"2024-01-02T03:04:05.000006+01:00"}}`, "", 201, ""},
+		{"POST", "/api/v1/namespaces/default/serviceaccounts?dryRun=All", `{"metadata":{"name":"z"},"secrets":[{"name":"x"},{}]}`, "", 201, ""},
 		{"POST", configMaps, `{"kind":5}`, "", 400, "BadRequest"},
 		{"POST", configMaps, `{"apiVersion":[],"metadata":{"name":"x"}}`, "", 400, "BadRequest"},
 		{"PATCH", configMaps + "/a", `{"metadata":null}`, merge, 400, "BadRequest"},

@@ -166,9 +166,10 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 		w.notes.warn(text)
 	}
 	dropRepeatedOwners(obj)
-	var misfit error // an object whose fields nobody can own is told what is wrong with it first
 	if w.own != nil {
-		misfit = w.own(live, obj)
+		if err := w.own(live, obj); err != nil {
+			return err
+		}
 	}
 	request := s.admissionRequest(w, obj, live)
 	if err := s.admission.Mutate(ctx, request); err != nil {
@@ -188,9 +189,6 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 			kind = w.sub.Body.GroupKind()
 		}
 		return meta.Invalid(kind, obj.Name(), causes)
-	}
-	if misfit != nil {
-		return misfit
 	}
 	if v.Warn != nil {
 		for _, text := range v.Warn(obj, live) {
