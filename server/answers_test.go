@@ -60,6 +60,9 @@ func TestAnswers(t *testing.T) {
 		{"GET", namespaces + "/default/namespaces/kube-system", "", "", 404, "NotFound"},
 		{"GET", namespaces + "/default/namespaces/default", "", "", 404, "NotFound"},
 		{"DELETE", namespaces + "/default/namespaces/kube-system", "", "", 404, "NotFound"},
+		{"GET", namespaces + "/default/namespaces/default", "", "", 404, "NotFound"},
+		{"DELETE", namespaces + "/default/namespaces/default", "", "", 404, "NotFound"},
+		{"GET", namespaces + "/default/status/more", "", "", 404, "NotFound"},
 		{"GET", namespaces + "/default/namespaces?watch=1", "", "", 404, "NotFound"},
 
 		// Bodies.
@@ -149,6 +152,7 @@ func TestAnswers(t *testing.T) {
 		got := a.must(406, "GET", "/apis", nil, "Accept", accept)
 		assert.Equal(t, "application/json", got.header.Get("Content-Type"), accept)
 	}
+	assert.Equal(t, 404, a.do("GET", "/apis//", nil).code)
 	assert.EqualValues(t, 8, at(a.must(200, "GET", configMaps+"/held", nil).body, "metadata", "generation"), "a deletion counts")
 	a.must(403, "DELETE", namespaces+"/default?uid=other", nil)
 	a.must(201, "POST", namespaces, `{"metadata":{"name":"n"}}`)

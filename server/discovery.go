@@ -63,7 +63,7 @@ func (s *Server) serveDiscovery(w *response, r *request, path string) bool {
 		s.discover(w, r, s.versionDocument())
 	case path == "/api" || path == "/apis":
 		s.discoverRoot(w, r, path)
-	case strings.Contains(path, "//"):
+	case strings.Contains(r.path, "//"):
 		return false // the core group is not below /apis
 	case parts[0] == "api" && len(parts) == 2:
 		s.discoverVersion(w, r, "", parts[1])

@@ -35,6 +35,7 @@ type request struct {
 	inside      bool // the resource stands below a namespace
 	name        string
 	subresource string
+	beyond      bool   // the path goes on after the sub-resource, where nothing is
 	selected    string // the one name that a list or watch is narrowed to by its field selector
 
 	media   codec.Media           // the form of the answer
@@ -115,11 +116,14 @@ func (r *request) parsePath() bool {
 		r.name = parts[1]
 	}
 	if len(parts) > 2 {
-		r.subresource = strings.Join(parts[2:], "/")
+		r.subresource = parts[2]
 	}
+	r.beyond = len(parts) > 3
 	r.isResource = true
 	r.verb = resourceVerb(r.http.Method, r.name != "", streaming || truthy(r.query, "watch"), streaming)
-	r.selected = selectedName(r)
+	if !streaming {
+		r.selected = selectedName(r)
+	}
 	return true
 }
 

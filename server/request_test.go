@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 		{"GET", "/apis/apps/v1/namespaces/ns/deployments/d/scale", want{"get", "apps", "v1", "deployments", "ns", "d", "scale"}},
 		{"GET", "/apis/example.com/v1/widgets", want{"list", "example.com", "v1", "widgets", "", "", ""}},
 		{"GET", "/apis/example.com/v1/widgets/", want{"list", "example.com", "v1", "widgets", "", "", ""}},
-		{"GET", "/api/v1/namespaces/ns/configmaps/a/b/c", want{"get", "", "v1", "configmaps", "ns", "a", "b/c"}},
+		{"GET", "/api/v1/namespaces/ns/configmaps/a/b/c", want{"get", "", "v1", "configmaps", "ns", "a", "b"}},
 		{"GET", "/api", want{}},
 		{"GET", "/api/v1", want{}},
 		{"GET", "/apis/apps/v1", want{}},
@@ -92,6 +92,8 @@ func TestParseSelectedName(t *testing.T) {
 	} {
 		r := parse(httptest.NewRequest("GET", "/api/v1/namespaces/ns/secrets?"+query, nil))
 		require.Equal(t, name, r.action().Name, query)
+		r = parse(httptest.NewRequest("GET", "/api/v1/watch/namespaces/ns/secrets?"+query, nil))
+		require.Empty(t, r.action().Name, "the old paths name what they watch")
 		r = parse(httptest.NewRequest("DELETE", "/api/v1/namespaces/ns/secrets?"+query, nil))
 		require.Empty(t, r.action().Name, "deletecollection is never about one name")
 	}

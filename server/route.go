@@ -119,7 +119,7 @@ func (s *Server) resolve(r *request) error {
 		}
 		return meta.NoSuchResource()
 	}
-	if r.version.Virtual() && (r.name != "" || r.version.Namespaced && r.namespace == "") {
+	if r.beyond || r.version.Virtual() && (r.name != "" || r.version.Namespaced && r.namespace == "") {
 		return meta.NoSuchResource() // nothing is kept that could have a name
 	}
 	if r.isNamespace() {

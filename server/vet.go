@@ -32,6 +32,9 @@ func (s *Server) identify(r *request) error {
 		s.log.Debug("authentication failed", "path", r.path, "error", err)
 		return unauthorized()
 	}
+	if auth.SpaceBeforeBearer(r.http) {
+		r.notes.warn("the Authorization header is ignored: more than one space before the bearer token")
+	}
 	r.user = user
 	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
 	return nil

@@ -69,7 +69,8 @@ func As(ctx context.Context, h http.Header, caller *auth.User, z auth.Authorizer
 }
 
 // Parse reads the headers; without any the result is nil, and an empty user or
-// uid is as good as none. A group, uid or extra without a user is a bad request.
+// uid is as good as none. Of several users or uids the first counts. A group, uid
+// or extra without a user is a bad request.
 func Parse(h http.Header, p names.Profile) (*Request, error) {
 	more := extras.Headers(h, ExtraPrefix)
 	groups, uids, users := h[GroupHeader], given(h[UIDHeader]), given(h[UserHeader])
@@ -79,8 +80,6 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 	switch {
 	case len(users) == 0:
 		return nil, meta.BadRequest("%s, %s and %s* need %s", GroupHeader, UIDHeader, ExtraPrefix, UserHeader)
-	case len(users) > 1 || len(uids) > 1:
-		return nil, meta.BadRequest("%s and %s can be given once", UserHeader, UIDHeader)
 	}
 	q := &Request{User: &auth.User{Name: users[0], Groups: slices.Clone(groups)}}
 	q.Checks = append(q.Checks, userCheck(users[0]))
@@ -97,7 +96,7 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 			q.check(auth.Action{Group: review, Version: "v1", Resource: "userextras", Subresource: e.Key, Name: v})
 		}
 	}
-	if len(uids) == 1 {
+	if len(uids) > 0 {
 		q.User.UID = uids[0]
 		q.check(auth.Action{Group: review, Version: "v1", Resource: "uids", Name: uids[0]})
 	}

@@ -114,6 +114,7 @@ func Kinds(p names.Profile) []*registry.Kind {
 			SelfChecked:   true,
 			Passes:        []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			AnswersStatus: true,
+			Name:          meta.NameChecker(meta.CheckPathSegment),
 
 			Fields:  []registry.SelectableField{{Name: "spec.signerName"}},
 			Prepare: prepare,

@@ -49,6 +49,7 @@ type Offer struct {
 	Protobuf   bool // the kind has a protobuf form
 	NoYAML     bool
 	Views      bool // Table and Partial, of objects
+	NoTable    bool // no Table among the views
 	List       bool // the answer is a list: PartialList in the place of Partial
 	Watch      bool // the answer is a stream of events: no YAML
 	Aggregated bool // aggregated discovery
@@ -160,7 +161,7 @@ func (c clause) media(p names.Profile, offer Offer, format Format) (m Media, ok 
 		return m, false
 	case as == "Table":
 		m.View = Table
-		return m, m.Format != Protobuf
+		return m, m.Format != Protobuf && !offer.NoTable
 	case as == "PartialObjectMetadata":
 		m.View = Partial
 		return m, !offer.List || offer.Watch

@@ -159,7 +159,8 @@ func TestImpersonationNeedsRights(t *testing.T) {
 		{"group alone", []string{"Impersonate-Group", "system:masters"}, 400},
 		{"uid alone", []string{"Impersonate-Uid", "1"}, 400},
 		{"extra alone", []string{"Impersonate-Extra-A", "b"}, 400},
-		{"two users", []string{"Impersonate-User", "carol", "Impersonate-User", "root"}, 400},
+		{"two users", []string{"Impersonate-User", "carol", "Impersonate-User", "root"}, 201},
+		{"two users, the first not allowed", []string{"Impersonate-User", "root", "Impersonate-User", "carol"}, 403},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, answer := g.send("POST", whoAmI, "{}", append([]string{"Authorization", "Bearer alice"}, tt.headers...)...)
@@ -193,6 +194,23 @@ func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, claims map[string]
 }
 
 // A token that is not wholly right opens nothing, and is never anonymous.
+// What is kept nowhere has no rows.
+func TestReviewsAreNoTables(t *testing.T) {
+	g := newGuarded(t)
+	as := func(view string) []string {
+		return []string{"Authorization", "Bearer root", "Accept", "application/json;as=" + view + ";g=meta.k8s.io;v=v1"}
+	}
+	const accounts = "/api/v1/namespaces/default/serviceaccounts"
+	g.must(201, "POST", accounts, `{"metadata":{"name":"robot"}}`, "Authorization", "Bearer root")
+	for _, path := range []string{whoAmI, accounts + "/robot/token"} {
+		code, _ := g.send("POST", path, "{}", as("Table")...)
+		assert.Equal(t, 406, code, path)
+		code, answer := g.send("POST", path, "{}", as("PartialObjectMetadata")...)
+		assert.Equal(t, 201, code, path)
+		assert.Equal(t, "PartialObjectMetadata", answer["kind"], path)
+	}
+}
+
 func TestBadAccountTokens(t *testing.T) {
 	g := newGuarded(t)
 	root := []string{"Authorization", "Bearer root"}
