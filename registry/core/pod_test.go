@@ -345,6 +345,7 @@ func TestPodStatus(t *testing.T) {
 	require.Equal(t, "BestEffort", obj.String("status", "qosClass"))
 	for patch, want := range map[string][]string{
 		`"conditions":[{"type":"a b","status":"True"},{"type":"Ready","status":"True"}]`: {"Invalid:status.conditions[0].Type"},
+		`"conditions":[{"type":"Ready","status":"True","observedGeneration":-1}]`:        {"Invalid:status.conditions[0].observedGeneration"},
 		`"nominatedNodeName":"A"`:                                           {"Invalid:status.nominatedNodeName"},
 		`"qosClass":"Guaranteed"`:                                           {"Invalid:status.qosClass"},
 		`"containerStatuses":[{"name":"c","state":{"running":{}}}]`:         {"Forbidden:status.containerStatuses[0].state"},

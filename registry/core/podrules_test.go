@@ -149,6 +149,7 @@ func TestPodSpecRules(t *testing.T) {
 		`"preemptionPolicy":"X"`:                                                                        {"NotSupported:preemptionPolicy"},
 		`"overhead":{"cpu":"-1"}`:                                                                       {"Invalid:overhead.limits[cpu]"},
 		`"os":{"name":"beos"}`:                                                                          {"NotSupported:os"},
+		`"os":{}`:                                                                                       {"Required:os.name"},
 		`"os":{"name":"linux"},"securityContext":{"windowsOptions":{}}`:                                 {"Forbidden:securityContext.windowsOptions"},
 		`"os":{"name":"windows"},"hostPID":true,"securityContext":{"runAsUser":1}`:                      {"Forbidden:hostPID", "Forbidden:securityContext.runAsUser"},
 		`"hostUsers":false,"hostNetwork":true,"hostPID":true`:                                           {"Forbidden:hostNetwork", "Forbidden:HostPID"},

@@ -248,7 +248,11 @@ func (r *podRules) system(at *check.Path) {
 	case "windows":
 		r.onWindows(at, s)
 	default:
-		r.RequiredOneOf(at.Field("os"), name, "linux", "windows")
+		if p := at.Field("os"); name == "" {
+			r.Required(p.Field("name"), "")
+		} else {
+			r.NotSupported(p, name, "linux", "windows") // as clients know the field
+		}
 	}
 }
 
