@@ -160,6 +160,8 @@ func TestAnswers(t *testing.T) {
 	assert.Equal(t, "Status", text(a.must(200, "DELETE", "/api/v1/namespaces/default/events/e?propagationPolicy=Orphan", nil).body, "kind"), "an event has no dependents")
 	a.must(200, "PUT", namespaces+"/n", `{"metadata":{"name":"n","labels":{"a":"b"}}}`)
 	finalized := a.must(200, "PUT", namespaces+"/n/finalize", `{"metadata":{"name":"n","labels":{"c":"d"}},"spec":{"finalizers":["kubernetes"]}}`)
+	broken := a.must(201, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"},"type":"kubernetes.io/tls","data":{"tls.crt":"YQ==","tls.key":"YQ=="}}`)
+	assert.Contains(t, broken.header.Get("Warning"), "certificate")
 	assert.Equal(t, map[string]any{"c": "d", "kubernetes.io/metadata.name": "n"}, at(finalized.body, "metadata", "labels"))
 	assert.Equal(t, "namespaces", at(a.must(409, "DELETE", namespaces+"/n?uid=other", nil).body, "details", "kind"))
 }

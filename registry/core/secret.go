@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -58,6 +59,7 @@ func secrets(p names.Profile) *registry.Kind {
 			AnswersStatus: true,
 
 			Default: mergeStringData,
+			Warn:    warnOfSecret(p),
 			Fields:  []registry.SelectableField{{Name: "type"}},
 		},
 	})
@@ -77,6 +79,22 @@ func mergeStringData(obj *meta.Object) {
 		obj.Set(base64.StdEncoding.EncodeToString([]byte(text)), "data", k)
 	}
 	obj.Delete("stringData")
+}
+
+// warnOfSecret returns what is wrong with the certificate and key of a secret
+// for TLS.
+func warnOfSecret(p names.Profile) func(obj, _ *meta.Object) []string {
+	return func(obj, _ *meta.Object) []string {
+		if obj.String("type") != p.Wire(names.SecretTLS) {
+			return nil
+		}
+		cert, _ := base64.StdEncoding.DecodeString(obj.String("data", "tls.crt"))
+		key, _ := base64.StdEncoding.DecodeString(obj.String("data", "tls.key"))
+		if _, err := tls.X509KeyPair(cert, key); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	}
 }
 
 func validateSecret(p names.Profile) func(context.Context, *Secret, *Secret) []meta.Cause {
