@@ -76,10 +76,14 @@ func (n *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision,
 	case a.Resource == "":
 		return auth.NoOpinion, "", nil
 	}
-	if why := n.refuses(name, &a); why != "" {
+	switch why := n.refuses(name, &a); why {
+	case "":
+		return auth.Allow, "", nil
+	case noRight:
+		return auth.NoOpinion, "", nil
+	default:
 		return auth.NoOpinion, why, nil
 	}
-	return auth.Allow, "", nil
 }
 
 // RulesFor cannot tell the rules of nodes: they depend on single objects.
@@ -90,6 +94,9 @@ func (n *Authorizer) RulesFor(_ context.Context, u *auth.User, _ string) auth.Ru
 	}
 	return auth.Rules{Incomplete: true, Fault: "node authorizer does not support user rule resolution"}
 }
+
+// noRight says that nodes never do that, which needs no reason.
+const noRight = "nodes have no such right"
 
 // refuses returns why a node may not do something, or "".
 func (n *Authorizer) refuses(node string, a *auth.Action) string {
@@ -125,7 +132,7 @@ func (n *Authorizer) refuses(node string, a *auth.Action) string {
 	if n.rest(a) {
 		return ""
 	}
-	return "nodes have no such right"
+	return noRight
 }
 
 // needed allows verbs on an object that a pod of the node leads to.
@@ -178,7 +185,7 @@ func nodes(node string, a *auth.Action) string {
 		}
 		return fmt.Sprintf("node '%s' can only read its own Node object", node)
 	}
-	return "nodes have no such right"
+	return noRight
 }
 
 // pods allows a node the pods bound to it, and writes that admission narrows to
@@ -204,7 +211,7 @@ func (n *Authorizer) pods(node string, a *auth.Action) string {
 			return ""
 		}
 	}
-	return "nodes have no such right"
+	return noRight
 }
 
 // selectsNode reports whether a field selector narrows to pods of the node.

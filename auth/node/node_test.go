@@ -124,6 +124,10 @@ func TestNode(t *testing.T) {
 		assert.False(t, ask(&auth.User{Name: "system:node:", Groups: []string{node.Group}}, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "no name")
 		assert.False(t, ask(nil, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "nobody")
 	}
+	_, why, _ := a.Authorize(context.Background(), auth.Action{User: n1, Verb: "get", Resource: "pods", Subresource: "log", Namespace: "ns", Name: "p"})
+	assert.Empty(t, why, "nothing to say about what no node does")
+	_, why, _ = a.Authorize(context.Background(), auth.Action{User: n1, Verb: "get", Resource: "secrets", Namespace: "ns", Name: "none"})
+	assert.NotEmpty(t, why)
 	assert.True(t, a.RulesFor(context.Background(), n1, "ns").Incomplete)
 	assert.Equal(t, auth.Rules{}, a.RulesFor(context.Background(), &auth.User{Name: "zoe"}, "ns"), "others lose nothing here")
 	d, _, _ := a.Authorize(context.Background(), auth.Action{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName=n1"})
