@@ -68,7 +68,7 @@ var layers = []struct {
 }{
 	{"server/servertest", 10}, {"server/access", 9}, {"server/openapi", 7}, {"server/internal", 7}, {"server", 8},
 	{"watch", 7},
-	{"registry/names", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/check", 2}, {"registry/schema", 3}, {"registry/codec", 5},
+	{"registry/names", 0}, {"registry/pki", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/check", 2}, {"registry/schema", 3}, {"registry/codec", 5},
 	{"registry", 6},
 	{"apply", 4},
 	{"storage", 1}, {"auth", 1}, {"admission", 2},

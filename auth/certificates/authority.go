@@ -7,13 +7,14 @@ package certificates
 import (
 	"crypto"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
 	"time"
+
+	"orch.io/controlplane/registry/pki"
 )
 
 // backdate is how long before the signing a certificate becomes valid, for
@@ -29,7 +30,7 @@ type Authority struct {
 // NewAuthority returns the authority of a certificate and its private key in
 // PEM. The certificate must be allowed to sign others.
 func NewAuthority(certPEM, keyPEM []byte) (*Authority, error) {
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	pair, err := pki.ParseKeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("certificate authority: %w", err)
 	}
@@ -51,6 +52,9 @@ func NewAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 // the key of a request; nothing else is taken from it. It is valid from five
 // minutes before now, no longer than the authority itself.
 func (a *Authority) Sign(r *x509.CertificateRequest, usages []string, valid time.Duration, now time.Time) ([]byte, error) {
+	if err := pki.CheckPublicKey(r.PublicKey); err != nil {
+		return nil, err
+	}
 	if err := r.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("the request is not signed by its key: %w", err)
 	}

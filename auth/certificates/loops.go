@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/registry/certificates"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/pki"
 )
 
 // Times of requests.
@@ -63,7 +64,7 @@ func parse(o *meta.Object) (*x509.CertificateRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return certificates.ParseRequest(data)
+	return pki.ParseRequest(data)
 }
 
 func condition(o *meta.Object, kind string) bool {
@@ -259,7 +260,7 @@ func endOf(o *meta.Object) time.Time {
 	}
 	if data, err := base64.StdEncoding.DecodeString(o.String("status", "certificate")); err == nil {
 		if block, _ := pem.Decode(data); block != nil {
-			if cert, err := x509.ParseCertificate(block.Bytes); err == nil && cert.NotAfter.Before(end) {
+			if cert, err := pki.ParseCertificate(block.Bytes); err == nil && cert.NotAfter.Before(end) {
 				end = cert.NotAfter
 			}
 		}

@@ -9,9 +9,9 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/certificates"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/pki"
 )
 
 // resource is the plural of the kind.
@@ -68,7 +68,7 @@ func SubjectRestriction(p names.Profile) admission.Plugin {
 			if err != nil {
 				return forbidden(q, "spec.request is not base64")
 			}
-			req, err := certificates.ParseRequest(data)
+			req, err := pki.ParseRequest(data)
 			if err != nil {
 				return forbidden(q, "spec.request cannot be read: "+err.Error())
 			}

@@ -9,7 +9,6 @@ package clientcert
 import (
 	"crypto/sha256"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/registry/pki"
 )
 
 // Authenticator accepts the client certificates of some authorities.
@@ -28,9 +28,9 @@ func New(roots *x509.CertPool) *Authenticator { return &Authenticator{NewVerifie
 
 // ParseBundle returns the authorities of a PEM bundle; one at least.
 func ParseBundle(pem []byte) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("clientcert: no certificate in the bundle")
+	pool, err := pki.ParsePool(pem)
+	if err != nil {
+		return nil, fmt.Errorf("clientcert: %w", err)
 	}
 	return pool, nil
 }

@@ -4,7 +4,6 @@ package clientconfig
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"orch.io/controlplane/auth/exec"
+	"orch.io/controlplane/registry/pki"
 )
 
 // maxFile bounds what is read, in bytes.
@@ -173,9 +173,8 @@ func (c *Config) Remote(cluster Cluster, u User) (*Remote, error) {
 		return nil, err
 	}
 	if ca != nil {
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, errors.New("clientconfig: no certificate in the certificate authority")
+		if t.RootCAs, err = pki.ParsePool(ca); err != nil {
+			return nil, fmt.Errorf("clientconfig: the certificate authority: %w", err)
 		}
 	}
 	r := &Remote{URL: address, TLS: t, authority: ca}
@@ -220,7 +219,7 @@ func (c *Config) credentials(r *Remote, u User) error {
 		return errors.New("clientconfig: a client certificate needs its key and a key its certificate")
 	}
 	if cert != nil {
-		pair, err := tls.X509KeyPair(cert, key)
+		pair, err := pki.ParseKeyPair(cert, key)
 		if err != nil {
 			return fmt.Errorf("clientconfig: %w", err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/pki"
 )
 
 // Interactive modes.
@@ -294,7 +295,7 @@ func parse(data []byte, version string) (*credential, error) {
 		c.expires = *st.ExpirationTimestamp
 	}
 	if st.ClientCertificateData != "" {
-		pair, err := tls.X509KeyPair([]byte(st.ClientCertificateData), []byte(st.ClientKeyData))
+		pair, err := pki.ParseKeyPair([]byte(st.ClientCertificateData), []byte(st.ClientKeyData))
 		if err != nil {
 			return nil, errors.New("exec: the certificate and its key do not fit or cannot be read")
 		}

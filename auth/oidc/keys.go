@@ -135,8 +135,18 @@ func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	if err := json.Unmarshal(data, &set); err != nil {
 		return nil, errors.New("the answer is no key set")
 	}
+	if len(set.Keys) > maxKeys {
+		return nil, fmt.Errorf("the issuer has more than %d keys", maxKeys)
+	}
 	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys {
+		// A private key has no business here, and reading one checks its numbers.
+		var private struct {
+			D json.RawMessage `json:"d"`
+		}
+		if json.Unmarshal(raw, &private) != nil || private.D != nil {
+			continue
+		}
 		var key jose.JSONWebKey
 		// Keys of kinds that this server does not know are for others.
 		if json.Unmarshal(raw, &key) == nil && key.IsPublic() && (key.Use == "" || key.Use == "sig") {

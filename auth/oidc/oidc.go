@@ -64,6 +64,7 @@ const retry = 10 * time.Second
 const (
 	maxAnswer = 4 << 20
 	timeout   = 15 * time.Second
+	maxKeys   = 256 // each may be tried for a token that names none
 	maxGroups = 4096
 	maxKnown  = 4096 // tokens whose signature need not be checked again
 )

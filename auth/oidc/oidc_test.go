@@ -1,6 +1,7 @@
 package oidc_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +39,7 @@ type issuer struct {
 	keys   map[string]any
 	calls  map[string]int
 	down   bool
+	more   []any // further keys
 	change func(doc map[string]any)
 	now    time.Time
 }
@@ -92,6 +95,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				set["keys"] = append(set["keys"].([]any), jose.JSONWebKey{Key: k.Public(), KeyID: id, Algorithm: "RS256", Use: "sig"})
 			}
 		}
+		set["keys"] = append(set["keys"].([]any), i.more...)
 		json.NewEncoder(w).Encode(set)
 	default:
 		w.WriteHeader(404)
@@ -321,6 +325,21 @@ func TestBadIssuers(t *testing.T) {
 	i := newIssuer(t)
 	_, err := who(i.open(func(c *oidc.Config) { c.Roots = x509.NewCertPool() }), i.token())
 	assert.ErrorContains(t, err, "certificate")
+}
+
+// TestHostileKeySets has an issuer with more keys than anybody needs, and with
+// one that is private and takes minutes to check.
+func TestHostileKeySets(t *testing.T) {
+	i := newIssuer(t)
+	number := func(bits int) string {
+		return base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, bits/8))
+	}
+	i.more = []any{map[string]any{"kty": "RSA", "kid": "k2", "n": number(4096), "e": "AQAB", "d": number(4096), "p": number(4096), "q": "AQ"}}
+	_, err := who(i.open(nil), i.token())
+	assert.NoError(t, err)
+	i.set(func() { i.more = slices.Repeat(i.more, 300) })
+	_, err = who(i.open(nil), i.token())
+	assert.ErrorContains(t, err, "more than 256 keys")
 }
 
 func TestNewFaults(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 	"os"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"orch.io/controlplane/registry/pki"
 )
 
 // minRSA is the length in bits that an RSA key needs at least.
@@ -57,6 +59,9 @@ func NewKey(key any) (Key, error) {
 	k := Key{public: key}
 	if s, ok := key.(crypto.Signer); ok {
 		k.private, k.public = s, s.Public()
+	}
+	if err := pki.CheckPublicKey(k.public); err != nil {
+		return Key{}, fmt.Errorf("serviceaccount: %w", err)
 	}
 	switch p := k.public.(type) {
 	case *rsa.PublicKey:
@@ -133,6 +138,9 @@ func ParseKeys(data []byte) ([]Key, error) {
 }
 
 func parseBlock(b *pem.Block) (any, error) {
+	if err := pki.CheckPrivateKey(b.Bytes); err != nil && b.Type != "CERTIFICATE" {
+		return nil, err
+	}
 	switch b.Type {
 	case "PRIVATE KEY":
 		return x509.ParsePKCS8PrivateKey(b.Bytes)
@@ -145,7 +153,7 @@ func parseBlock(b *pem.Block) (any, error) {
 	case "RSA PUBLIC KEY":
 		return x509.ParsePKCS1PublicKey(b.Bytes)
 	case "CERTIFICATE":
-		c, err := x509.ParseCertificate(b.Bytes)
+		c, err := pki.ParseCertificate(b.Bytes)
 		if err != nil {
 			return nil, err
 		}

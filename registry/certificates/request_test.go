@@ -111,13 +111,3 @@ func TestDecisions(t *testing.T) {
 	_, got = k.Update(t, yes, `{"status":{"certificate":"bm9uZQ=="}}`, "status")
 	require.Equal(t, []string{"Invalid:status.certificate"}, got)
 }
-
-func FuzzParseRequest(f *testing.F) {
-	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\nAA==\n-----END CERTIFICATE REQUEST-----\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := certificates.ParseRequest(data)
-		if (r == nil) == (err == nil) && err == nil {
-			t.Fatal("neither a request nor an error")
-		}
-	})
-}

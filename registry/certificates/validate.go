@@ -2,15 +2,13 @@ package certificates
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"slices"
 	"strings"
 
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/pki"
 )
 
 // minSeconds is the shortest validity that can be asked for.
@@ -26,20 +24,6 @@ func Usages() []string {
 	}
 }
 
-// ParseRequest returns the PKCS#10 request of the first PEM block, which must be
-// CERTIFICATE REQUEST. What stands around it does not count.
-func ParseRequest(data []byte) (*x509.CertificateRequest, error) {
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return nil, errors.New("PEM block type must be CERTIFICATE REQUEST")
-	}
-	r, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	return r, r.CheckSignature()
-}
-
 func validateRequest(p names.Profile) func(context.Context, *CertificateSigningRequest, *CertificateSigningRequest) []meta.Cause {
 	return func(_ context.Context, old, new *CertificateSigningRequest) []meta.Cause {
 		var f check.Faults
@@ -53,7 +37,7 @@ func validateRequest(p names.Profile) func(context.Context, *CertificateSigningR
 
 func (s *CertificateSigningRequestSpec) validate(f *check.Faults, p names.Profile) {
 	at := check.At("spec")
-	if _, err := ParseRequest(s.Request); err != nil {
+	if _, err := pki.ParseRequest(s.Request); err != nil {
 		f.Invalid(at.Field("request"), s.Request, err.Error())
 	}
 	if len(s.Usages) == 0 {
@@ -128,38 +112,12 @@ func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
 	if seen[Approved] && seen[Denied] {
 		f.Invalid(at, Denied, "Approved and Denied conditions are mutually exclusive")
 	}
-	if err := checkCertificate(s.Certificate); err != nil {
+	if len(s.Certificate) == 0 {
+		return
+	}
+	if _, err := pki.ParseChain(s.Certificate); err != nil {
 		f.Invalid(check.At("status", "certificate"), "<certificate data>", err.Error())
 	}
-}
-
-// checkCertificate checks that data is nothing, or one or more PEM blocks
-// CERTIFICATE that hold certificates.
-func checkCertificate(data []byte) error {
-	if len(data) == 0 {
-		return nil
-	}
-	found := false
-	for len(data) > 0 {
-		var block *pem.Block
-		if block, data = pem.Decode(data); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			return errors.New("only CERTIFICATE PEM blocks are allowed")
-		}
-		if len(block.Headers) > 0 {
-			return errors.New("no PEM block headers are permitted")
-		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return err
-		}
-		found = true
-	}
-	if !found {
-		return errors.New("must contain at least one CERTIFICATE PEM block")
-	}
-	return nil
 }
 
 // validateApproval lets decisions come, but not go.

@@ -3,7 +3,6 @@ package core
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -13,6 +12,7 @@ import (
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/pki"
 )
 
 // Secret holds confidential data, for pods and for the server's own programs.
@@ -90,7 +90,7 @@ func warnOfSecret(p names.Profile) func(obj, _ *meta.Object) []string {
 		}
 		cert, _ := base64.StdEncoding.DecodeString(obj.String("data", "tls.crt"))
 		key, _ := base64.StdEncoding.DecodeString(obj.String("data", "tls.key"))
-		if _, err := tls.X509KeyPair(cert, key); err != nil {
+		if _, err := pki.ParseKeyPair(cert, key); err != nil {
 			return []string{err.Error()}
 		}
 		return nil

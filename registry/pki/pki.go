@@ -1,0 +1,231 @@
+// Package pki reads certificates, requests for them and private keys in PEM,
+// within bounds that are checked before any arithmetic: work with a key grows
+// with the cube of its length, and whoever sends it pays for none of it.
+package pki
+
+import (
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The bounds of what is read.
+const (
+	// MaxBits is the length of an RSA modulus, in bits: longer ones are of no
+	// use, since TLS refuses them.
+	MaxBits = 8192
+	// MaxCertificate and MaxKey are the bytes of one block once decoded.
+	MaxCertificate = 256 << 10
+	MaxKey         = 8 << 10
+	// MaxChain is how many certificates may stand in one text.
+	MaxChain = 256
+	// MaxNames is how many alternative names one certificate or request has.
+	MaxNames = 1000
+	// maxPrime is the length of a prime factor in bits: half a modulus, with
+	// some room for factors that differ in length.
+	maxPrime = MaxBits/2 + 64
+)
+
+// ParseRequest returns the PKCS#10 request of the first PEM block, which must be
+// CERTIFICATE REQUEST and signed by the key in it. What stands around it does
+// not count.
+func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("PEM block type must be CERTIFICATE REQUEST")
+	}
+	if err := checkLength("request", block.Bytes, MaxCertificate); err != nil {
+		return nil, err
+	}
+	r, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNames(len(r.DNSNames) + len(r.EmailAddresses) + len(r.IPAddresses) + len(r.URIs)); err != nil {
+		return nil, err
+	}
+	if err := CheckPublicKey(r.PublicKey); err != nil {
+		return nil, err
+	}
+	return r, r.CheckSignature()
+}
+
+// ParseCertificate returns the certificate of DER data.
+func ParseCertificate(der []byte) (*x509.Certificate, error) {
+	if err := checkLength("certificate", der, MaxCertificate); err != nil {
+		return nil, err
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNames(len(c.DNSNames) + len(c.EmailAddresses) + len(c.IPAddresses) + len(c.URIs)); err != nil {
+		return nil, err
+	}
+	return c, CheckPublicKey(c.PublicKey)
+}
+
+// ParseChain returns the certificates of a text that holds one or more PEM
+// blocks CERTIFICATE without headers, and no other.
+func ParseChain(text []byte) ([]*x509.Certificate, error) {
+	var chain []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		switch {
+		case block.Type != "CERTIFICATE":
+			return nil, errors.New("only CERTIFICATE PEM blocks are allowed")
+		case len(block.Headers) > 0:
+			return nil, errors.New("no PEM block headers are permitted")
+		case len(chain) == MaxChain:
+			return nil, fmt.Errorf("must have at most %d certificates", MaxChain)
+		}
+		c, err := ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, c)
+	}
+	if len(chain) == 0 {
+		return nil, errors.New("must contain at least one CERTIFICATE PEM block")
+	}
+	return chain, nil
+}
+
+// ParsePool returns the authorities of a bundle, which may also hold other
+// blocks and certificates that cannot be read; one authority at least.
+func ParsePool(text []byte) (*x509.CertPool, error) {
+	pool, found := x509.NewCertPool(), false
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			continue
+		}
+		if c, err := ParseCertificate(block.Bytes); err == nil {
+			pool.AddCert(c)
+			found = true
+		}
+	}
+	if !found {
+		return nil, errors.New("no certificate in the bundle")
+	}
+	return pool, nil
+}
+
+// ParseKeyPair is tls.X509KeyPair: the first certificate of a chain must be for
+// the first private key of the other text.
+func ParseKeyPair(chain, key []byte) (tls.Certificate, error) {
+	count := 0
+	for rest := chain; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if count++; count > MaxChain {
+			return tls.Certificate{}, fmt.Errorf("must have at most %d certificates", MaxChain)
+		}
+		if err := checkLength("certificate", block.Bytes, MaxCertificate); err != nil {
+			return tls.Certificate{}, err
+		}
+	}
+	for rest := key; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type == "PRIVATE KEY" || strings.HasSuffix(block.Type, " PRIVATE KEY") {
+			if err := CheckPrivateKey(block.Bytes); err != nil {
+				return tls.Certificate{}, err
+			}
+		}
+	}
+	return tls.X509KeyPair(chain, key)
+}
+
+// CheckPublicKey refuses an RSA key with which there should be no arithmetic.
+// All others have a length that their curve fixes.
+func CheckPublicKey(key any) error {
+	if k, ok := key.(*rsa.PublicKey); ok && k.N.BitLen() > MaxBits {
+		return tooLong(k.N.BitLen())
+	}
+	return nil
+}
+
+func tooLong(bits int) error {
+	return fmt.Errorf("an RSA key of %d bits: must have at most %d", bits, MaxBits)
+}
+
+// The shapes of private keys (RFC 5958, RFC 8017) as far as they count here. The
+// numbers are not decoded, and may be anything.
+type (
+	wrapped struct {
+		Version   int
+		Algorithm asn1.RawValue
+		Key       []byte
+	}
+	rsaKey struct {
+		Version              int
+		Modulus, Public      asn1.RawValue
+		Private              asn1.RawValue
+		FactorOne, FactorTwo asn1.RawValue
+	}
+)
+
+// CheckPrivateKey refuses a private key in DER of any form whose reading, which
+// checks the numbers of an RSA key, takes too much time. It accepts what is no
+// key.
+func CheckPrivateKey(der []byte) error {
+	if err := checkLength("private key", der, MaxKey); err != nil {
+		return err
+	}
+	var w wrapped
+	if _, err := asn1.Unmarshal(der, &w); err == nil {
+		der = w.Key
+	}
+	var k rsaKey
+	if _, err := asn1.Unmarshal(der, &k); err != nil {
+		return nil
+	}
+	for _, v := range []asn1.RawValue{k.Modulus, k.Private} {
+		if bits := bitsOf(v); bits > MaxBits {
+			return tooLong(bits)
+		}
+	}
+	if max(bitsOf(k.FactorOne), bitsOf(k.FactorTwo)) > maxPrime {
+		return fmt.Errorf("an RSA key with a factor of more than %d bits", maxPrime)
+	}
+	return nil
+}
+
+// bitsOf is about how many bits an integer has, no more than 8 too few.
+func bitsOf(v asn1.RawValue) int {
+	b := v.Bytes
+	for len(b) > 0 && b[0] == 0 {
+		b = b[1:]
+	}
+	return 8 * len(b)
+}
+
+func checkLength(what string, der []byte, most int) error {
+	if len(der) > most {
+		return fmt.Errorf("a %s of %d bytes: must have at most %d", what, len(der), most)
+	}
+	return nil
+}
+
+func checkNames(n int) error {
+	if n > MaxNames {
+		return fmt.Errorf("%d alternative names: must have at most %d", n, MaxNames)
+	}
+	return nil
+}
