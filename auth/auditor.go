@@ -6,17 +6,16 @@ import "net/http"
 // implements it.
 type Auditor interface {
 	// Begin starts the record of a request as soon as its caller and what it
-	// wants are known; a.User is who authenticated, nil if nobody did. The
-	// result is never nil.
-	Begin(r *http.Request, a Action) Trail
+	// wants are known; a.User is who authenticated, nil if nobody did. id names
+	// the request, also to its caller, in the header Audit-Id. The result is
+	// never nil.
+	Begin(r *http.Request, id string, a Action) Trail
 }
 
 // Trail is the record of one request. Its methods may be called from several
 // goroutines; they never wait for where the record goes. Complete is called
 // once, at the end.
 type Trail interface {
-	// ID names the request; the server sends it in the header Audit-Id.
-	ID() string
 	// Impersonate records as whom the request goes on.
 	Impersonate(u *User)
 	// Annotate adds a key and value; of one key the first value stays.

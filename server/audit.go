@@ -1,8 +1,13 @@
 package server
 
 import (
+	"encoding/binary"
 	"maps"
+	"math/rand/v2"
 	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/codec"
@@ -11,8 +16,25 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// auditIDHeader names a request in the audit's records.
-const auditIDHeader = "Audit-Id"
+// Every answer names its request in a header, as do the audit's records.
+const (
+	auditID    = "Audit-Id"
+	maxAuditID = 64 // bytes of a name that a caller chose
+)
+
+// requestID is the name that the caller gave the request if it is a sensible
+// one, else a new one. It need not be hard to guess.
+func requestID(h http.Header) string {
+	id := h.Get(auditID)
+	if id != "" && len(id) <= maxAuditID && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return id
+	}
+	var u uuid.UUID
+	binary.NativeEndian.PutUint64(u[:], rand.Uint64())
+	binary.NativeEndian.PutUint64(u[8:], rand.Uint64())
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80 // version 4
+	return u.String()
+}
 
 // record is what a request leaves for the audit: nothing in a server without
 // one, whose trail is nil.
@@ -23,12 +45,11 @@ type record struct {
 
 // beginRecord starts the record of a request whose caller, or that it has none,
 // is known.
-func (s *Server) beginRecord(w http.ResponseWriter, r *request) {
+func (s *Server) beginRecord(r *request) {
 	if s.audit == nil {
 		return
 	}
-	r.record.trail = s.audit.Begin(r.http, r.action())
-	w.Header().Set(auditIDHeader, r.record.trail.ID())
+	r.record.trail = s.audit.Begin(r.http, r.id, r.action())
 }
 
 // endRecord completes the record with how the request ended.

@@ -4,11 +4,32 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"orch.io/controlplane/registry/meta"
 )
 
 // parting is how long the last bytes of an answer may take: the error of a
 // request that took too long, or the end of a watch.
 const parting = time.Second
+
+// limitTime sets how long the request may take: what the caller gives it with
+// the parameter timeout, at most the server's limit. It holds for all paths, and
+// not for what lasts as long as the caller wants.
+func (s *Server) limitTime(r *request) error {
+	r.limit = s.limits.RequestTime
+	text := r.query.Get("timeout")
+	if text == "" || r.lasting() {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return meta.BadRequest("invalid timeout specified in the request URL - %v", err)
+	}
+	if d > 0 {
+		r.limit = min(d, r.limit)
+	}
+	return nil
+}
 
 // patience bounds how long the peer of one answer may hold up its writes. The
 // deadline of the connection is set only when the time is over: setting it for

@@ -103,7 +103,6 @@ func (s *Server) runChecks(w *response, r *request, endpoint string, checks []ch
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-cache, private")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	_, verbose := r.query["verbose"]
 	switch {

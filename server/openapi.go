@@ -78,7 +78,6 @@ func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, vers
 	}
 	h := w.Header()
 	h.Set("Vary", "Accept")
-	h.Set("Cache-Control", "no-cache, private")
 	if hash := r.query.Get("hash"); hashed && hash != "" {
 		if hash != d.Hash() {
 			h.Set("Location", "?hash="+d.Hash()) // relative: the server may be mounted below a prefix

@@ -142,7 +142,7 @@ func (s *Server) entries(ctx context.Context, r *request, o *listOptions) (watch
 			return watch.Page{}, err
 		}
 		p, err := cache.ListAt(ctx, o.revision, q, "", limit)
-		return p, expired(err, o.revision)
+		return p, expired(err)
 	}
 	if err := s.atLeast(ctx, o.version, o.revision); err != nil {
 		return watch.Page{}, err
@@ -205,9 +205,10 @@ func goneToken(err error) error {
 		"The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.")
 }
 
-func expired(err error, rev storage.Revision) error {
+// expired is the 410 for a list at an exact version whose history is gone.
+func expired(err error) error {
 	if !errors.Is(err, watch.ErrGone) {
 		return err
 	}
-	return meta.Failure(http.StatusGone, meta.ReasonExpired, "The resourceVersion for the provided list is too old: %d", rev)
+	return meta.Failure(http.StatusGone, meta.ReasonExpired, "The resourceVersion for the provided list is too old.")
 }

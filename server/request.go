@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
@@ -20,8 +21,10 @@ type request struct {
 	user  *auth.User
 	notes notes // warnings and audit annotations
 
-	patience patience // none in the server's own requests
-	large    int64    // what its body takes of the budget of large ones
+	id       string        // names it to the caller and in the audit
+	limit    time.Duration // of its time
+	patience patience      // none in the server's own requests
+	large    int64         // what its body takes of the budget of large ones
 
 	record record
 
@@ -169,6 +172,16 @@ func selectedName(r *request) string {
 	}
 	name, _ := fields.Value("metadata.name")
 	return name
+}
+
+// lasting reports whether the request is one that lasts as long as its caller
+// wants: a watch, or what a node streams.
+func (r *request) lasting() bool {
+	switch r.subresource {
+	case "attach", "exec", "log", "portforward", "proxy":
+		return true
+	}
+	return r.verb == "watch"
 }
 
 // truthy reads a boolean query parameter as the API does: everything but 0 and

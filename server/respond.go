@@ -134,8 +134,7 @@ func (s *Server) send(w *response, r *request, m codec.Media, code int, body []b
 // bytes.
 func (s *Server) begin(w *response, r *request, m codec.Media, code, length int) io.WriteCloser {
 	h := w.Header()
-	values := []string{m.ContentType(s.names, false), "no-cache, private"}
-	h["Content-Type"], h["Cache-Control"] = values[:1:1], values[1:2:2]
+	h["Content-Type"] = []string{m.ContentType(s.names, false)}
 	r.notes.header(h)
 	out := s.zipper.encode(w, r.http, length)
 	w.WriteHeader(code)
@@ -156,6 +155,9 @@ func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st
 	if err != nil {
 		m.Format = codec.JSON
 		body, _ = codec.EncodeStatus(nil, st, m.Format) // JSON cannot fail
+	}
+	if m.Format == codec.JSON {
+		body = append(body, '\n')
 	}
 	s.send(w, r, m, code, body)
 }
@@ -227,7 +229,7 @@ func (s *Server) status(r *request, err error) *meta.Status {
 		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
 			"Request entity too large: limit is %d", tooLong.Limit)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		st := meta.Failure(http.StatusGatewayTimeout, meta.ReasonTimeout, "Timeout: request did not complete within the allotted time")
+		st := meta.Failure(http.StatusGatewayTimeout, meta.ReasonTimeout, "Timeout: request did not complete within the allotted timeout")
 		st.Details = &meta.Details{}
 		return st
 	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
@@ -36,11 +35,7 @@ func (s *Server) serveResource(w *response, r *request) error {
 	default:
 		return tooMany("too many requests at a time")
 	}
-	limit, err := s.requestTime(r)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(r.http.Context(), limit)
+	ctx, cancel := context.WithTimeout(r.http.Context(), r.limit)
 	defer cancel()
 	defer func() { s.bodies.give(r.large) }()
 	if err := s.prepare(r); err != nil {
@@ -63,23 +58,6 @@ func (s *Server) serveResource(w *response, r *request) error {
 		return s.deleteCollection(ctx, w, r)
 	}
 	return methodNotAllowed()
-}
-
-// requestTime is how long a request may take: what the caller gives it with the
-// parameter timeout, at most the server's limit.
-func (s *Server) requestTime(r *request) (time.Duration, error) {
-	text := r.query.Get("timeout")
-	if text == "" {
-		return s.limits.RequestTime, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, meta.BadRequest("timeout: %q is no duration", text)
-	}
-	if d <= 0 || d > s.limits.RequestTime {
-		return s.limits.RequestTime, nil
-	}
-	return d, nil
 }
 
 func tooMany(why string) *meta.Status {

@@ -67,12 +67,15 @@ type Server struct {
 // ServeHTTP answers one request: who, whether, what.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	deepen()
+	r := parse(h)
+	r.id = requestID(h.Header)
+	head, values := w.Header(), []string{r.id, "no-cache, private"}
+	head[auditID], head["Cache-Control"] = values[:1:1], values[1:]
 	if !s.enter() {
-		s.fail(w, parse(h), meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down"))
+		s.fail(w, r, meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down"))
 		return
 	}
 	defer s.requests.Done()
-	r := parse(h)
 	out := &response{ResponseWriter: w}
 	r.patience.begin(w, s.limits.RequestTime)
 	defer r.patience.release()
@@ -85,7 +88,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 			s.recovered(out, r, p)
 		}
 	}()
-	if err := s.vet(out, r); err != nil {
+	if err := s.vet(r); err != nil {
 		s.fail(out, r, err)
 		return
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -82,7 +83,7 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		}
 	} else if cursor, err = cache.Watch(q, o.revision); err != nil {
 		if errors.Is(err, watch.ErrGone) {
-			return s.watchGone(w, r, o)
+			return s.watchGone(w, r, goneStatus(o.revision, err))
 		}
 		return err
 	}
@@ -107,19 +108,26 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 
 // watchGone answers a watch from a forgotten version: 200 with one ERROR event,
 // as clients expect it.
-func (s *Server) watchGone(w *response, r *request, o *listOptions) error {
+func (s *Server) watchGone(w *response, r *request, why *meta.Status) error {
 	st, err := s.newStream(w, r)
 	if err != nil {
 		return err
 	}
 	st.start()
-	st.fail(goneStatus(o.version))
+	st.fail(why)
 	_ = st.flush()
 	return nil
 }
 
-func goneStatus(version string) *meta.Status {
-	return meta.Failure(http.StatusGone, meta.ReasonExpired, "too old resource version: %s", version)
+// goneStatus says from which version a watch cannot go on, and which is the
+// oldest one that it could go on from.
+func goneStatus(from storage.Revision, err error) *meta.Status {
+	why := fmt.Sprintf("too old resource version: %d", from)
+	var gone *watch.GoneError
+	if errors.As(err, &gone) {
+		why += fmt.Sprintf(" (%d)", gone.Oldest)
+	}
+	return meta.Failure(http.StatusGone, meta.ReasonExpired, "%s", why)
 }
 
 // stream writes watch events to one caller.
@@ -145,7 +153,6 @@ func (s *Server) newStream(w *response, r *request) (*stream, error) {
 func (st *stream) start() {
 	h := st.out.Header()
 	h.Set("Content-Type", st.request.media.ContentType(st.server.names, true))
-	h.Set("Cache-Control", "no-cache, private")
 	st.request.notes.header(h)
 	st.out.WriteHeader(http.StatusOK)
 	st.request.record.started(http.StatusOK)
@@ -167,7 +174,7 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		case errors.Is(err, context.DeadlineExceeded):
 			st.bookmark(cursor.Revision(), false)
 		case errors.Is(err, watch.ErrGone):
-			st.fail(goneStatus(""))
+			st.fail(goneStatus(cursor.Revision(), err))
 			_ = st.flush()
 			return
 		case err != nil:

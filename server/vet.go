@@ -12,9 +12,12 @@ import (
 )
 
 // vet finds out who calls, as whom, and whether that is allowed.
-func (s *Server) vet(w *response, r *request) error {
-	err := s.identify(r)
-	s.beginRecord(w, r)
+func (s *Server) vet(r *request) error {
+	err := s.limitTime(r)
+	if err == nil {
+		err = s.identify(r)
+	}
+	s.beginRecord(r)
 	if err != nil {
 		return err
 	}

@@ -135,6 +135,17 @@ var (
 	ErrFull = errors.New("storage has no room")
 )
 
+// CompactedError is ErrCompacted with the oldest revision that still works, for
+// stores that can tell it.
+type CompactedError struct{ Oldest Revision }
+
+func (e *CompactedError) Error() string {
+	return fmt.Sprintf("%v: the oldest one is %d", ErrCompacted, e.Oldest)
+}
+
+// Is makes it an ErrCompacted.
+func (e *CompactedError) Is(target error) bool { return target == ErrCompacted }
+
 // ConflictError says that Write.Expect did not hold. Current is the record
 // found instead; its Revision is 0 if the key does not exist.
 type ConflictError struct {

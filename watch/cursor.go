@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -17,6 +18,14 @@ var (
 	// ErrClosed says that the hub was closed.
 	ErrClosed = errors.New("the watch cache is closed")
 )
+
+// GoneError is ErrGone with the oldest revision from which one can go on.
+type GoneError struct{ Oldest storage.Revision }
+
+func (e *GoneError) Error() string { return fmt.Sprintf("%v: the oldest one is %d", ErrGone, e.Oldest) }
+
+// Is makes it an ErrGone.
+func (e *GoneError) Is(target error) bool { return target == ErrGone }
 
 // maxBatch bounds the log records that one call of Next looks at while it has
 // something to deliver.
@@ -175,7 +184,7 @@ func (cur *Cursor) drain() ([]Event, error) {
 		for i := range run {
 			r := run[i].Load()
 			if r == nil {
-				return nil, ErrGone
+				return nil, cur.lost()
 			}
 			if ev, ok := cur.match.event(r); ok && r.revision > cur.skip {
 				events = append(events, ev)
@@ -215,9 +224,16 @@ func (cur *Cursor) fault() error {
 	case cur.ended != cur.cache.ended:
 		return ErrEnded
 	case cur.pos < cur.cache.log.first:
-		return ErrGone
+		return &GoneError{cur.cache.log.floor}
 	}
 	return nil
+}
+
+// lost is the error of a cursor whose next record is forgotten.
+func (cur *Cursor) lost() error {
+	cur.cache.mu.RLock()
+	defer cur.cache.mu.RUnlock()
+	return &GoneError{cur.cache.log.floor}
 }
 
 // park returns a group to wait in, or nil if there is something to read.

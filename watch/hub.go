@@ -268,7 +268,7 @@ func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revisio
 		}
 		if ev.Revision <= last && strings.HasPrefix(ev.Key, c.prefix) {
 			if records = append(records, h.record(ev, ev.Key[len(c.prefix):])); len(records) > h.options.MaxEvents {
-				return nil, ErrGone
+				return nil, &GoneError{last}
 			}
 		}
 		if ev.Revision >= last {

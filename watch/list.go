@@ -144,7 +144,10 @@ func (c *Cache) scanAt(ctx context.Context, rev storage.Revision) (*snapshot, er
 
 // gone returns the error of this package that an error of the backend means.
 func gone(err error) error {
+	var compacted *storage.CompactedError
 	switch {
+	case errors.As(err, &compacted):
+		return &GoneError{compacted.Oldest}
 	case errors.Is(err, storage.ErrCompacted):
 		return ErrGone
 	case errors.Is(err, storage.ErrClosed):

@@ -19,8 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -33,7 +31,6 @@ const (
 	maxAnnotations = 128
 	maxAnnotated   = 256 << 10 // bytes of all annotations of an event
 	maxSources     = 16
-	maxID          = 64
 )
 
 // Config says what is recorded and where to.
@@ -86,13 +83,13 @@ func (l *Log) Dropped() uint64 {
 }
 
 // Begin implements auth.Auditor.
-func (l *Log) Begin(r *http.Request, a auth.Action) auth.Trail {
-	t := &trail{log: l, id: requestID(r), decision: l.config.Policy.decide(a)}
+func (l *Log) Begin(r *http.Request, id string, a auth.Action) auth.Trail {
+	t := &trail{log: l, decision: l.config.Policy.decide(a)}
 	if t.level == None {
 		return t
 	}
 	t.event.Kind, t.event.APIVersion = "Event", groupVersion(l.config.Names)
-	t.event.Level, t.event.AuditID = t.level.String(), t.id
+	t.event.Level, t.event.AuditID = t.level.String(), id
 	t.event.RequestURI = cut(r.URL.RequestURI())
 	t.event.Verb, t.event.User, t.event.ObjectRef = a.Verb, infoOf(a.User), refOf(a)
 	t.event.SourceIPs, t.event.UserAgent = sources(r), cut(r.UserAgent())
@@ -101,16 +98,6 @@ func (l *Log) Begin(r *http.Request, a auth.Action) auth.Trail {
 	defer t.mu.Unlock()
 	t.emit(RequestReceived)
 	return t
-}
-
-// requestID is the caller's Audit-Id if it is a sensible one.
-func requestID(r *http.Request) string {
-	id := r.Header.Get("Audit-Id")
-	ok := id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
-	if !ok {
-		return uuid.NewString()
-	}
-	return id
 }
 
 // sources returns the addresses that a request came by: as its headers say,
@@ -147,7 +134,6 @@ func cut(s string) string {
 // trail is an auth.Trail.
 type trail struct {
 	log *Log
-	id  string
 	decision
 
 	mu        sync.Mutex // guards the rest
@@ -155,9 +141,6 @@ type trail struct {
 	annotated int // bytes of annotations
 	done      bool
 }
-
-// ID implements auth.Trail.
-func (t *trail) ID() string { return t.id }
 
 // Impersonate implements auth.Trail.
 func (t *trail) Impersonate(u *auth.User) {

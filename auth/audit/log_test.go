@@ -77,12 +77,10 @@ func TestEvent(t *testing.T) {
 	r := httptest.NewRequest("POST", "/api/v1/namespaces/ns/pods?dryRun=All", nil)
 	r.Header.Set("User-Agent", "kubectl/1.36")
 	r.Header.Set("X-Forwarded-For", "10.0.0.1, 10.0.0.2, junk")
-	r.Header.Set("Audit-Id", "my-id")
 	r.RemoteAddr = "127.0.0.1:1234"
 	a := auth.Action{User: &auth.User{Name: "alice", UID: "1", Groups: []string{"devs"}}, Verb: "create", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
 	events := record(t, "rules: [{level: RequestResponse}]", func(l *audit.Log) {
-		trail := l.Begin(r, a)
-		assert.Equal(t, "my-id", trail.ID())
+		trail := l.Begin(r, "my-id", a)
 		trail.Impersonate(&auth.User{Name: "bob"})
 		trail.Annotate("k", "v")
 		trail.Annotate("k", "other")
@@ -109,7 +107,7 @@ func TestLevels(t *testing.T) {
 	a := auth.Action{User: &auth.User{Name: "alice"}, Verb: "update", Version: "v1", Resource: "pods"}
 	for level, want := range map[string][]bool{"Metadata": {false, false}, "Request": {true, false}, "RequestResponse": {true, true}} {
 		events := record(t, "omitStages: [RequestReceived]\nrules: [{level: "+level+"}]", func(l *audit.Log) {
-			trail := l.Begin(httptest.NewRequest("PUT", "/", nil), a)
+			trail := l.Begin(httptest.NewRequest("PUT", "/", nil), "my-id", a)
 			asked := []bool{false, false}
 			trail.Request(func() []byte { asked[0] = true; return []byte(`{}`) })
 			trail.Complete(auth.Outcome{Code: 200, Response: func() []byte { asked[1] = true; return []byte(`{}`) }})
@@ -121,8 +119,7 @@ func TestLevels(t *testing.T) {
 		assert.Equal(t, want[1], events[0]["responseObject"] != nil, level)
 	}
 	events := record(t, "rules: [{level: None}]", func(l *audit.Log) {
-		trail := l.Begin(httptest.NewRequest("PUT", "/", nil), a)
-		assert.Len(t, trail.ID(), 36)
+		trail := l.Begin(httptest.NewRequest("PUT", "/", nil), "my-id", a)
 		trail.Impersonate(a.User)
 		trail.Annotate("k", "v")
 		trail.Concerns("n", "u", "7")
@@ -141,14 +138,14 @@ func TestStages(t *testing.T) {
 		return out
 	}
 	watch := func(l *audit.Log) {
-		trail := l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "watch", Resource: "pods"})
+		trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "watch", Resource: "pods"})
 		trail.Started(200)
 		trail.Complete(auth.Outcome{Code: 200})
 	}
 	assert.Equal(t, []string{"RequestReceived", "ResponseStarted", "ResponseComplete"}, names(record(t, "rules: [{level: Metadata}]", watch)))
 	assert.Equal(t, []string{"ResponseComplete"}, names(record(t, "omitStages: [RequestReceived]\nrules: [{level: Metadata, omitStages: [ResponseStarted]}]", watch)))
 	events := record(t, "rules: [{level: Metadata}]", func(l *audit.Log) {
-		l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 500, Panicked: true})
+		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 500, Panicked: true})
 	})
 	assert.Equal(t, []string{"RequestReceived", "Panic"}, names(events))
 	assert.Equal(t, "InternalError", events[1]["responseStatus"].(map[string]any)["reason"])
@@ -157,7 +154,7 @@ func TestStages(t *testing.T) {
 func TestPatchAnnotation(t *testing.T) {
 	for level, want := range map[string]int{"Metadata": 1, "Request": 2} {
 		events := record(t, "omitStages: [RequestReceived]\nrules: [{level: "+level+"}]", func(l *audit.Log) {
-			trail := l.Begin(httptest.NewRequest("POST", "/", nil), auth.Action{Verb: "create", Resource: "pods"})
+			trail := l.Begin(httptest.NewRequest("POST", "/", nil), "my-id", auth.Action{Verb: "create", Resource: "pods"})
 			trail.Annotate("mutation.webhook.admission.k8s.io/round_0_index_0", "{}")
 			trail.Annotate("patch.webhook.admission.k8s.io/round_0_index_0", "{}")
 			trail.Complete(auth.Outcome{Code: 201})
@@ -168,7 +165,7 @@ func TestPatchAnnotation(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	events := record(t, "rules: [{level: Metadata}]", func(l *audit.Log) {
-		trail := l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "get", Resource: "pods"})
+		trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Resource: "pods"})
 		trail.Complete(auth.Outcome{Code: 404, Err: meta.NotFound(meta.GroupResource{Resource: "pods"}, "p")})
 	})
 	got, err := json.Marshal(events[1]["responseStatus"])
@@ -184,7 +181,7 @@ func TestManagedFields(t *testing.T) {
 		"omitManagedFields: true\nrules: [{level: RequestResponse, omitManagedFields: false}]": true,
 		"rules: [{level: RequestResponse, omitManagedFields: true}]":                           false} {
 		events := record(t, rule, func(l *audit.Log) {
-			trail := l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "list", Resource: "pods"})
+			trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "list", Resource: "pods"})
 			trail.Request(body(obj))
 			trail.Complete(auth.Outcome{Code: 200, Response: body(lists)})
 		})
@@ -198,12 +195,10 @@ func TestBounds(t *testing.T) {
 	events := record(t, "rules: [{level: RequestResponse}]", func(l *audit.Log) {
 		r := httptest.NewRequest("GET", "/?q="+strings.Repeat("a", 100_000), nil)
 		r.Header.Set("User-Agent", strings.Repeat("u", 100_000))
-		r.Header.Set("Audit-Id", strings.Repeat("i", 65))
 		for i := range 1000 {
 			r.Header.Add("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", i/256, i%256))
 		}
-		trail := l.Begin(r, auth.Action{Verb: "get", Path: "/"})
-		assert.Len(t, trail.ID(), 36)
+		trail := l.Begin(r, "my-id", auth.Action{Verb: "get", Path: "/"})
 		for i := range 1000 {
 			trail.Annotate(fmt.Sprint(i), strings.Repeat("v", 100_000))
 		}
@@ -224,14 +219,14 @@ func TestNeverBlocks(t *testing.T) {
 	require.NoError(t, err)
 	const n = 30_000
 	for range n / 2 {
-		l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 200})
+		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 200})
 	}
 	assert.Greater(t, l.Dropped(), uint64(n-10_000-2000), "what the stuck sink cannot take is dropped and counted")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	assert.ErrorIs(t, l.Close(ctx), context.Canceled)
 	dropped := l.Dropped()
-	l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "get", Path: "/"})
+	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
 	assert.Equal(t, dropped+2, l.Dropped(), "after Close")
 	assert.NoError(t, l.Close(context.Background()), "again")
 }
@@ -240,7 +235,7 @@ func TestFailingSink(t *testing.T) {
 	m := &memory{fail: errors.New("disk full")}
 	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{m}, Names: names.Kubernetes})
 	require.NoError(t, err)
-	l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "get", Path: "/"})
+	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
 	require.NoError(t, l.Close(context.Background()))
 	assert.Equal(t, uint64(1), l.Dropped())
 	_, err = audit.Open(audit.Config{})
@@ -253,7 +248,7 @@ func TestConcurrent(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range 50 {
-					trail := l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "get", Path: "/"})
+					trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
 					var in sync.WaitGroup
 					in.Go(func() { trail.Annotate("a", "b") })
 					trail.Request(body("{}"))
@@ -339,7 +334,7 @@ func TestWebhook(t *testing.T) {
 	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{hook}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	for range 100 {
-		l.Begin(httptest.NewRequest("GET", "/", nil), auth.Action{Verb: "get", Path: "/"})
+		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
 	}
 	require.NoError(t, l.Close(context.Background()))
 	assert.Equal(t, int32(100), items.Load())
@@ -378,7 +373,7 @@ func BenchmarkRecord(b *testing.B) {
 	r := httptest.NewRequest("GET", "/api/v1/namespaces/ns/pods/p", nil)
 	a := auth.Action{User: &auth.User{Name: "alice", Groups: []string{"devs"}}, Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
 	for b.Loop() {
-		l.Begin(r, a).Complete(auth.Outcome{Code: 200})
+		l.Begin(r, "my-id", a).Complete(auth.Outcome{Code: 200})
 	}
 	require.NoError(b, l.Close(context.Background()))
 }
@@ -401,7 +396,7 @@ rules:
 		panic(err)
 	}
 	for _, path := range []string{"/healthz", "/version"} {
-		trail := l.Begin(httptest.NewRequest("GET", path, nil), auth.Action{User: auth.NewAnonymous(), Verb: "get", Path: path})
+		trail := l.Begin(httptest.NewRequest("GET", path, nil), "my-id", auth.Action{User: auth.NewAnonymous(), Verb: "get", Path: path})
 		trail.Complete(auth.Outcome{Code: 200})
 	}
 	l.Close(context.Background())

@@ -156,7 +156,7 @@ func TestEncodeStatus(t *testing.T) {
 	s := meta.NotFound(meta.GroupResource{Resource: "configmaps"}, "a")
 	b, err := codec.EncodeStatus(nil, s, codec.JSON)
 	require.NoError(t, err)
-	require.Equal(t, `{"apiVersion":"v1","kind":"Status","metadata":{},"code":404,"details":{"kind":"configmaps","name":"a"},"message":"configmaps \"a\" not found","reason":"NotFound","status":"Failure"}`+"\n", string(b))
+	require.Equal(t, `{"apiVersion":"v1","kind":"Status","metadata":{},"code":404,"details":{"kind":"configmaps","name":"a"},"message":"configmaps \"a\" not found","reason":"NotFound","status":"Failure"}`, string(b))
 	b, err = codec.EncodeStatus(nil, s, codec.YAML)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(b), "apiVersion: v1\ncode: 404\n"))

@@ -79,7 +79,7 @@ type preconditions struct {
 }
 
 // EncodeStatus appends a Status in the given format; protobuf comes in its
-// envelope, YAML and JSON end in a line break.
+// envelope, JSON is a line without its break.
 func EncodeStatus(dst []byte, s *meta.Status, f Format) ([]byte, error) {
 	tree := s.Object().Tree()
 	switch f {
@@ -92,5 +92,5 @@ func EncodeStatus(dst []byte, s *meta.Status, f Format) ([]byte, error) {
 		}
 		return append(dst, y...), nil
 	}
-	return append(EncodeJSON(dst, tree), '\n'), nil
+	return EncodeJSON(dst, tree), nil
 }

@@ -36,7 +36,7 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	case err != nil:
 		return storage.Record{}, err
 	case at < s.compacted():
-		return storage.Record{}, storage.ErrCompacted
+		return storage.Record{}, s.forgotten()
 	case rec.Revision == 0:
 		return storage.Record{}, storage.ErrNotFound
 	}
@@ -48,7 +48,7 @@ func (s *Store) readable(at, newest storage.Revision) error {
 	case at > newest:
 		return storage.ErrFuture
 	case at < s.compacted():
-		return storage.ErrCompacted
+		return s.forgotten()
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (s *Store) page(ctx context.Context, prefix, from string, at storage.Revisi
 		size += len(rec.Key) + len(rec.Value)
 	}
 	if at < s.compacted() {
-		return nil, false, storage.ErrCompacted
+		return nil, false, s.forgotten()
 	}
 	return page, more, nil
 }

@@ -130,6 +130,8 @@ func (s *Store) newest(key string) (revision, of storage.Revision) {
 
 func (s *Store) compacted() storage.Revision { return storage.Revision(s.floor.Load()) }
 
+func (s *Store) forgotten() error { return &storage.CompactedError{Oldest: s.compacted()} }
+
 // Stats returns the store's counters.
 func (s *Store) Stats() Stats {
 	s.state.RLock()

@@ -69,7 +69,7 @@ func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storag
 	}
 	defer s.leave()
 	if after < s.compacted() {
-		return nil, 0, storage.ErrCompacted
+		return nil, 0, s.forgotten()
 	}
 	last := min(s.published(), after+replayWindow)
 	txn := s.db.NewTransactionAt(uint64(last), false)
@@ -90,7 +90,7 @@ func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storag
 		})
 	}
 	if after < s.compacted() {
-		return nil, 0, storage.ErrCompacted
+		return nil, 0, s.forgotten()
 	}
 	slices.SortFunc(commits, func(a, b commit) int { return cmp.Compare(a.revision, b.revision) })
 	return commits, last, nil
@@ -120,7 +120,7 @@ func (s *Store) events(ctx context.Context, commits []commit) ([]storage.Event, 
 		events = append(events, e)
 	}
 	if commits[0].revision-1 < s.compacted() {
-		return nil, storage.ErrCompacted
+		return nil, s.forgotten()
 	}
 	return events, nil
 }

@@ -28,7 +28,7 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	case at != 0:
 		runs, kept := s.log.Between(at, newest)
 		if !kept {
-			return storage.Record{}, storage.ErrCompacted
+			return storage.Record{}, s.forgotten()
 		}
 		if before, changed := firstChange(runs, key); changed {
 			rec, ok = before, before.Revision != 0
@@ -39,6 +39,8 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	}
 	return rec, nil
 }
+
+func (s *Store) forgotten() error { return &storage.CompactedError{Oldest: s.log.Floor()} }
 
 // firstChange returns what the first event on key replaced.
 func firstChange(runs [][]storage.Event, key string) (storage.Record, bool) {
@@ -113,7 +115,7 @@ func (s *Store) startOf(at storage.Revision) (root, [][]storage.Event, error) {
 		return *s.newest, nil, nil
 	}
 	if at < s.log.Floor() {
-		return root{}, nil, storage.ErrCompacted
+		return root{}, nil, s.forgotten()
 	}
 	near := root{revision: s.revision, tree: s.tree}
 	for i, r := range s.old {
@@ -127,7 +129,7 @@ func (s *Store) startOf(at storage.Revision) (root, [][]storage.Event, error) {
 	}
 	runs, ok := s.log.Between(at, near.revision)
 	if !ok {
-		return root{}, nil, storage.ErrCompacted
+		return root{}, nil, s.forgotten()
 	}
 	return root{revision: near.revision, tree: near.tree.Copy()}, runs, nil
 }

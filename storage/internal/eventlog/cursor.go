@@ -102,7 +102,7 @@ func (l *Log) poll(c *Cursor) ([]storage.Event, *waiter, error) {
 	case l.closed:
 		return nil, nil, storage.ErrClosed
 	case c.After < l.floor:
-		return nil, nil, storage.ErrCompacted
+		return nil, nil, &storage.CompactedError{Oldest: l.floor}
 	case c.After < l.newest:
 		events := l.chunks[l.find(c.After)].events
 		return events[index(events, c.After):], nil, nil

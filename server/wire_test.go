@@ -1,0 +1,161 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+)
+
+// TestGoneEvent: a watch from a forgotten version is one event, in one line or
+// frame, that tells the asked version and the oldest one that there is.
+func TestGoneEvent(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		var oldest storage.Revision
+		for i := range 9 {
+			rev, err := store.Commit(t.Context(), storage.Write{Key: fmt.Sprintf("things/a/%d", i), Value: []byte(`{}`)})
+			require.NoError(t, err)
+			oldest = rev
+		}
+		require.NoError(t, store.Compact(t.Context(), oldest))
+		a := inProcess(t, servertest.New(t, over(store)))
+		message := fmt.Sprintf("too old resource version: 1 (%d)", oldest)
+		status := `{"apiVersion":"v1","kind":"Status","metadata":{},"code":410,"message":"` + message + `","reason":"Expired","status":"Failure"}`
+		const path = configMaps + "?watch=1&resourceVersion=1"
+		for _, query := range []string{"", "&pretty=1", "&allowWatchBookmarks=1", "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"} {
+			for _, accept := range []string{"", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"} {
+				got := a.must(200, "GET", path+query, nil, "Accept", accept)
+				assert.Equal(t, `{"type":"ERROR","object":`+status+"}\n", string(got.raw), query+accept)
+			}
+		}
+		for _, accept := range []string{"application/vnd.kubernetes.protobuf;stream=watch", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"} {
+			frame := a.must(200, "GET", path, nil, "Accept", accept).raw
+			require.Greater(t, len(frame), 4)
+			assert.EqualValues(t, len(frame)-4, binary.BigEndian.Uint32(frame), "one frame and nothing behind it")
+			i := bytes.Index(frame, []byte("k8s\x00"))
+			require.Positive(t, i)
+			_, kind, body, err := codec.OpenEnvelope(frame[i:])
+			require.NoError(t, err)
+			assert.Equal(t, "Status", kind)
+			tree, err := codec.Metas().Status.Decode(body, codec.Limits{})
+			require.NoError(t, err)
+			assert.Equal(t, message, tree["message"])
+		}
+		for _, query := range []string{"?resourceVersion=1&resourceVersionMatch=Exact", "?resourceVersion=1&limit=1"} {
+			assert.Equal(t, "The resourceVersion for the provided list is too old.", a.must(410, "GET", configMaps+query, nil).body["message"])
+		}
+	})
+}
+
+// everyPath has one path for each way through the server.
+var everyPath = []string{
+	"/", "/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/livez", "/livez/ping", "/readyz", "/metrics",
+	"/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1", "/extra", "/nowhere", "/apis/none.io/v1", "/livez/none", "/openapi/v3/apis/none/v1",
+	configMaps, configMaps + "/none", namespaces + "/default", "/api/v1/nothings",
+}
+
+func withExtra(b *server.Builder) {
+	b.Handlers = map[string]http.Handler{"/extra": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("more")) })}
+}
+
+// TestTimeoutParameter: every path takes it, before anything else is looked at,
+// but what lasts as long as the caller wants.
+func TestTimeoutParameter(t *testing.T) {
+	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\n"))
+	require.NoError(t, err)
+	a := inProcess(t, servertest.New(t, withExtra, func(b *server.Builder) { b.Authenticators = []auth.Authenticator{users} }))
+	for _, path := range everyPath {
+		code := a.do("GET", path, nil, "Authorization", "Bearer a").code
+		for _, fine := range []string{"", "0", "-1s", "1h", "9000h", "34s", "1m30.5s"} {
+			assert.Equal(t, code, a.do("GET", path+"?timeout="+fine, nil, "Authorization", "Bearer a").code, path+" "+fine)
+		}
+		for text, why := range map[string]string{
+			"abc": `invalid duration "abc"`, "5": `missing unit in duration "5"`, "1e3s": `unknown unit "e" in duration "1e3s"`, "9999999999h": `invalid duration "9999999999h"`,
+		} {
+			for _, who := range []string{"a", "nobody"} {
+				for _, method := range []string{"GET", "POST", "OPTIONS"} {
+					got := a.must(400, method, path+"?timeout="+text, nil, "Authorization", "Bearer "+who)
+					assert.Equal(t, "invalid timeout specified in the request URL - time: "+why, got.body["message"], path)
+					assert.Equal(t, "BadRequest", got.body["reason"])
+				}
+			}
+		}
+	}
+	for _, path := range []string{configMaps + "?watch=1&timeoutSeconds=1&", "/api/v1/watch/namespaces?timeoutSeconds=1&"} {
+		assert.Equal(t, 200, a.do("GET", path+"timeout=abc", nil, "Authorization", "Bearer a").code, path)
+	}
+	assert.Equal(t, 404, a.do("GET", namespaces+"/default/pods/none/log?timeout=abc", nil, "Authorization", "Bearer a").code)
+	assert.Equal(t, 400, a.do("GET", configMaps+"/a?watch=1&timeout=abc", nil, "Authorization", "Bearer a").code, "one object is not watched by that path")
+	assert.Equal(t, 504, a.do("GET", configMaps+"?timeout=1ns", nil, "Authorization", "Bearer a").code)
+}
+
+// TestEveryAnswerIsNamed by the caller's name for it or a new one, and is kept
+// by nobody on the way, whatever becomes of the request.
+func TestEveryAnswerIsNamed(t *testing.T) {
+	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\nb,bob,2\n"))
+	require.NoError(t, err)
+	s := servertest.New(t, withExtra, func(b *server.Builder) {
+		b.Authenticators = []auth.Authenticator{users}
+		b.Limits.Watches = 1
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+			if a.User.Name == "bob" {
+				return auth.Deny, "", nil
+			}
+			return auth.Allow, "", nil
+		})
+	})
+	a := inProcess(t, s)
+	seen := map[string]bool{}
+	check := func(code int, method, path, token string, headers ...string) {
+		t.Helper()
+		got := a.do(method, path, nil, append(headers, "Authorization", "Bearer "+token)...)
+		if code != 0 {
+			assert.Equal(t, code, got.code, "%s %s", method, path)
+		}
+		id := got.header.Get("Audit-Id")
+		assert.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id, path)
+		assert.False(t, seen[id], id)
+		seen[id] = true
+		if got.header.Get("Expires") == "" {
+			assert.Equal(t, []string{"no-cache, private"}, got.header["Cache-Control"], path)
+		}
+	}
+	for _, path := range everyPath {
+		check(0, "GET", path, "a")
+		check(403, "GET", path, "b")
+		check(401, "GET", path, "c")
+		check(400, "GET", path+"?timeout=x", "c")
+	}
+	check(405, "PUT", "/version", "a")
+	check(405, "PUT", configMaps, "a")
+	check(406, "GET", configMaps, "a", "Accept", "text/html")
+	check(415, "POST", configMaps, "a", "Content-Type", "text/html")
+	check(200, "GET", configMaps+"?watch=1&timeoutSeconds=1", "a")
+	w := a.watch(configMaps+"?watch=1", "Authorization", "Bearer a")
+	check(429, "GET", configMaps+"?watch=1", "a")
+	w.close()
+
+	for id, echoed := range map[string]bool{
+		"mine": true, "a/b:c,d": true, strings.Repeat("x", 64): true,
+		strings.Repeat("x", 65): false, "a b": false, "ä": false, "a\tb": false, "": false,
+	} {
+		got := a.do("GET", "/version", nil, "Authorization", "Bearer c", "Audit-Id", id)
+		assert.Equal(t, echoed, got.header.Get("Audit-Id") == id, id)
+		assert.Len(t, got.header["Audit-Id"], 1)
+	}
+	require.NoError(t, s.Shutdown(context.Background()))
+	check(503, "GET", configMaps, "a")
+}
