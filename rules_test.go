@@ -66,7 +66,7 @@ var layers = []struct {
 	prefix string
 	level  int
 }{
-	{"server/servertest", 10}, {"server/access", 9}, {"server/openapi", 7}, {"server/internal", 7}, {"server", 8},
+	{"server/servertest", 10}, {"server/access", 9}, {"server/openapi", 7}, {"server/flowcontrol", 7}, {"server/internal", 7}, {"server", 8},
 	{"watch", 7},
 	{"registry/names", 0}, {"registry/pki", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/check", 2}, {"registry/schema", 3}, {"registry/codec", 5},
 	{"registry", 6},

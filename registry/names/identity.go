@@ -15,6 +15,8 @@ const (
 	ReaderRole            = "extension-apiserver-authentication-reader"
 	ReaderConfigMap       = "extension-apiserver-authentication"
 	RBACDefaults          = "rbac-defaults"
+	FlowScheduler         = "kube-scheduler"
+	FlowControllers       = "kube-controller-manager"
 )
 
 // Objects that a control plane keeps for itself.

@@ -126,6 +126,16 @@ func (p Profile) SystemNamespace(purpose string) string {
 	return "orch-" + purpose
 }
 
+// FlowHeaders returns the names of the headers that tell by which flow schema
+// and priority level a request was served.
+func (p Profile) FlowHeaders() (schema, level string) {
+	prefix := "X-Orch-PF-"
+	if p == Kubernetes {
+		prefix = "X-Kubernetes-PF-"
+	}
+	return prefix + "FlowSchema-UID", prefix + "PriorityLevel-UID"
+}
+
 // DefinitionName returns the OpenAPI definition name of a built-in Go type.
 func (p Profile) DefinitionName(path ...string) string {
 	root := "io.orch."
