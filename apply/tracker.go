@@ -69,15 +69,26 @@ func NewTracker(c Config) *Tracker {
 		}
 		t.unowned.Insert(fieldpath.MakePathOrDie(name))
 	}
-	t.status = fieldpath.MakePrefixMatcherOrDie("status")
-	for _, name := range c.StatusMetadata {
-		t.status = t.status.Merge(fieldpath.MakePrefixMatcherOrDie("metadata", name))
-	}
+	t.status = writersOfStatus(c.StatusMetadata)
 	t.sets.max = c.CacheBytes / 2
 	if c.CacheBytes == 0 {
 		t.sets.max = 1 << 19
 	}
 	return t
+}
+
+// writersOfStatus matches status and some fields of the metadata. It is put
+// together whole: matchers that are merged one by one lose members.
+func writersOfStatus(metadata []string) *fieldpath.SetMatcher {
+	member := func(name string, child *fieldpath.SetMatcher) *fieldpath.SetMemberMatcher {
+		return &fieldpath.SetMemberMatcher{Path: fieldpath.PathElementMatcher{PathElement: fieldpath.PathElement{FieldName: &name}}, Child: child}
+	}
+	below := make([]*fieldpath.SetMemberMatcher, len(metadata))
+	for i, name := range metadata {
+		below[i] = member(name, fieldpath.MatchAnySet())
+	}
+	return fieldpath.NewSetMatcher(false,
+		member("status", fieldpath.MatchAnySet()), member("metadata", fieldpath.NewSetMatcher(false, below...)))
 }
 
 // Write says who writes, and how.

@@ -203,10 +203,13 @@ func (c *compiler) behavior(t *Type) {
 				c.fault("Status is set, but version %q has no field status", v.Name)
 			}
 		}
-		t.Subresources = append(t.Subresources, statusSubresource(t.statusMetadata()))
+		t.Subresources = append(t.Subresources, Subresource{Name: "status", Merge: MergeStatus})
 	}
 	if t.Scale != nil && t.Subresource("scale") == nil {
 		c.scale(t)
+	}
+	if s := t.Subresource("status"); s != nil && s.Metadata == nil {
+		s.Metadata = t.StatusTakes
 	}
 	c.subresources(t)
 	for i := range t.Fields {
@@ -243,27 +246,21 @@ func (c *compiler) selectable(t *Type, f *SelectableField) {
 	}
 }
 
-// statusMetadata returns the fields of the metadata that the sub-resource status
-// writes, too: for built-in kinds, as their clients know it, most of what callers
-// set; for others none.
-func (t *Type) statusMetadata() []string {
-	if !t.SelfChecked {
-		return nil
-	}
-	fields := []string{"labels", "annotations", "finalizers", "ownerReferences"}
-	return slices.DeleteFunc(fields, func(f string) bool { return slices.Contains(t.StatusKeeps, f) })
+// CallersMetadata returns the fields of the metadata that belong to callers. Each
+// built-in kind says which of them its status writes, as clients know it; other
+// kinds keep the two apart.
+func CallersMetadata() []string {
+	return []string{"labels", "annotations", "finalizers", "ownerReferences"}
 }
 
-func statusSubresource(metadata []string) Subresource {
-	return Subresource{Name: "status", Merge: func(obj, in *meta.Object) {
-		MergeStatus(obj, in, metadata...)
-	}}
-}
+// MergeStatus takes the status of in into obj.
+func MergeStatus(obj, in *meta.Object) { take(obj, in, "status") }
 
-// MergeStatus takes the status of in into obj, and some fields of its metadata.
-func MergeStatus(obj, in *meta.Object, metadata ...string) {
-	take(obj, in, "status")
-	for _, field := range metadata {
+// Accept takes what a caller may change through the endpoint from in into obj, a
+// copy of the stored object.
+func (s *Subresource) Accept(obj, in *meta.Object) {
+	s.Merge(obj, in)
+	for _, field := range s.Metadata {
 		take(obj, in, "metadata", field)
 	}
 }

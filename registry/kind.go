@@ -59,7 +59,7 @@ type KindVersion struct {
 type Behavior struct {
 	Status        bool     // the sub-resource status exists; spec and status are written apart
 	Scale         *Scale   // the sub-resource scale, or nil
-	StatusKeeps   []string // what of its metadata the status of a built-in kind leaves alone
+	StatusTakes   []string // what of the metadata a write of the status changes, too, see Subresource.Metadata
 	Subresources  []Subresource
 	NoGeneration  bool     // metadata.generation is not kept
 	CreateOnPut   bool     // PUT on a missing name creates
@@ -151,9 +151,13 @@ type Subresource struct {
 	Kind meta.GroupVersionKind // of the body, spec names; zero: the item's own kind
 
 	// Merge takes what a caller may change through this endpoint from in into
-	// obj, a copy of the stored object. The result goes through the same
-	// write function as any update.
+	// obj, a copy of the stored object, but for Metadata. The result goes through
+	// the same write function as any update.
 	Merge func(obj, in *meta.Object)
+
+	// Metadata are the fields of the item's metadata that callers may change
+	// through this endpoint, too: some of CallersMetadata.
+	Metadata []string
 
 	// Validate returns the faults of a write through this endpoint, beyond those
 	// that the kind's own Validate finds.

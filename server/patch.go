@@ -301,7 +301,13 @@ func (s *Server) applyToItem(r *request, body *meta.Object) (*meta.Object, error
 	if _, faults := r.sub.Body.Conform(body); len(faults) > 0 {
 		return nil, r.sub.Body.Misfit(faults)
 	}
-	patch := meta.NewObject(map[string]any{"metadata": meta.Clone(body.Metadata())})
+	identity := map[string]any{} // the rest of its metadata is nobody's
+	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "managedFields"} {
+		if v, ok := body.Metadata()[f]; ok {
+			identity[f] = meta.Clone(v)
+		}
+	}
+	patch := meta.NewObject(map[string]any{"metadata": identity})
 	patch.SetGVK(r.version.GVK())
 	if len(body.Map("spec")) > 0 { // what is not applied is not owned
 		r.sub.Merge(patch, body)
@@ -317,7 +323,7 @@ func (s *Server) mergeApplied(r *request, applied, live *meta.Object) *meta.Obje
 	if r.sub.Show != nil {
 		in = r.sub.Show(applied)
 	}
-	r.sub.Merge(obj, in)
+	r.sub.Accept(obj, in)
 	keep(obj.Metadata(), applied.Metadata(), "managedFields")
 	return obj
 }

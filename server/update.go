@@ -89,7 +89,7 @@ func (s *Server) merge(r *request, in, live *meta.Object) *meta.Object {
 		return in
 	}
 	obj := live.Clone()
-	r.sub.Merge(obj, in)
+	r.sub.Accept(obj, in)
 	return obj
 }
 

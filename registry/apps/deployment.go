@@ -157,7 +157,7 @@ func deployments(p names.Profile) *registry.Kind {
 		},
 		Behavior: registry.Behavior{
 			SelfChecked:   true,
-			StatusKeeps:   []string{"labels"},
+			StatusTakes:   []string{"annotations", "finalizers", "ownerReferences"},
 			Passes:        []meta.MetadataPass{meta.PassUpdate},
 			AnswersStatus: true,
 			Scale:         &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},

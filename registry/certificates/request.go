@@ -112,6 +112,7 @@ func Kinds(p names.Profile) []*registry.Kind {
 			NoGeneration:  true,
 			Unowned:       []string{"spec", "status"},
 			SelfChecked:   true,
+			StatusTakes:   registry.CallersMetadata(),
 			Passes:        []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			AnswersStatus: true,
 			Name:          meta.NameChecker(meta.CheckPathSegment),
@@ -120,7 +121,7 @@ func Kinds(p names.Profile) []*registry.Kind {
 			Prepare: prepare,
 			Subresources: []registry.Subresource{
 				{Name: "status", Merge: mergeStatus, Validate: validateStatus},
-				{Name: "approval", Merge: mergeApproval, Validate: validateApproval},
+				{Name: "approval", Merge: mergeApproval, Metadata: registry.CallersMetadata(), Validate: validateApproval},
 			},
 		},
 	})}
@@ -188,11 +189,11 @@ func prepare(ctx context.Context, obj, old *meta.Object) {
 
 func mergeStatus(obj, in *meta.Object) {
 	old := obj.Clone()
-	registry.MergeStatus(obj, in, "labels", "annotations", "finalizers", "ownerReferences")
+	registry.MergeStatus(obj, in)
 	stamp(obj, old)
 }
 
-// mergeApproval takes nothing but conditions.
+// mergeApproval takes nothing of the status but conditions.
 func mergeApproval(obj, in *meta.Object) {
 	old := obj.Clone()
 	obj.Delete("status", "conditions")

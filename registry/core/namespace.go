@@ -83,6 +83,7 @@ func namespaces(p names.Profile) *registry.Kind {
 		Behavior: registry.Behavior{
 			NoGeneration: true,
 			SelfChecked:  true,
+			StatusTakes:  registry.CallersMetadata(),
 			Passes:       []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			NoCollection: true,
 

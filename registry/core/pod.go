@@ -34,7 +34,7 @@ func pods(p names.Profile) *registry.Kind {
 		Validate:   func(ctx context.Context, old, new *Pod) []meta.Cause { return validatePod(ctx, p, old, new) },
 		Behavior: registry.Behavior{
 			SelfChecked: true,
-			StatusKeeps: []string{"ownerReferences"},
+			StatusTakes: []string{"labels", "annotations", "finalizers"}, // nodes do not hand pods to others
 			Default:     defaultPod,
 			Prepare:     preparePod(p),
 			Grace:       podGrace,
@@ -93,7 +93,7 @@ func podGrace(obj *meta.Object, asked *int64) int64 {
 // nodes may leave it out.
 func mergePodStatus(obj, in *meta.Object) {
 	class := obj.String("status", "qosClass")
-	registry.MergeStatus(obj, in, "labels", "annotations", "finalizers")
+	registry.MergeStatus(obj, in)
 	if class != "" {
 		fill(obj, class, "status", "qosClass")
 	}

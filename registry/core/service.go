@@ -193,6 +193,7 @@ func services() *registry.Kind {
 		Behavior: registry.Behavior{
 			NoGeneration: true,
 			SelfChecked:  true,
+			StatusTakes:  registry.CallersMetadata(),
 			CreateOnPut:  true,
 			Name:         meta.NameChecker(meta.CheckDNSLabel),
 			Default:      defaultService,

@@ -224,7 +224,7 @@ func definitions(p names.Profile) *registry.Kind {
 		Behavior: registry.Behavior{
 			NeedsVersion: true,
 			SelfChecked:  true,
-			StatusKeeps:  []string{"labels", "annotations", "finalizers", "ownerReferences"},
+			StatusTakes:  registry.CallersMetadata(),
 			Passes:       []meta.MetadataPass{meta.PassUpdate},
 			Default:      setDefaults,
 			Prepare:      prepare,
@@ -248,6 +248,9 @@ func setDefaults(obj *meta.Object) {
 	if obj.Map("spec", "conversion") == nil {
 		obj.Set(map[string]any{"strategy": "None"}, "spec", "conversion")
 	}
+	if len(obj.List("status", "storedVersions")) == 0 {
+		noteStored(obj) // nobody can make it forget that objects may be stored
+	}
 }
 
 // prepare begins the status of a new definition, and notes every version that
@@ -256,22 +259,22 @@ func prepare(_ context.Context, obj, old *meta.Object) {
 	if old == nil {
 		obj.Set(map[string]any{}, "status")
 	}
-	stored := obj.Strings("status", "storedVersions")
+	noteStored(obj)
+}
+
+// noteStored adds the storage version to those that objects may be stored in.
+func noteStored(obj *meta.Object) {
+	stored := obj.List("status", "storedVersions")
 	for _, v := range obj.List("spec", "versions") {
 		m, _ := v.(map[string]any)
-		name, _ := m["name"].(string)
-		if m["storage"] == true {
-			if !slices.Contains(stored, name) {
-				stored = append(stored, name)
+		if name, _ := m["name"].(string); m["storage"] == true {
+			if !slices.Contains(stored, any(name)) {
+				stored = append(slices.Clone(stored), name)
 			}
 			break
 		}
 	}
-	list := make([]any, len(stored))
-	for i, s := range stored {
-		list[i] = s
-	}
-	obj.Set(list, "status", "storedVersions")
+	obj.Set(stored, "status", "storedVersions")
 }
 
 // terminate holds a definition that is being deleted until its objects are gone.

@@ -76,7 +76,7 @@ func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) 
 		require.NotNil(t, sub)
 		in := obj
 		obj = old.Clone()
-		sub.Merge(obj, in)
+		sub.Accept(obj, in)
 	}
 	k.Defaults(obj)
 	k.Fit(t.Context(), obj, old, sub)
