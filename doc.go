@@ -53,7 +53,8 @@
 // and calls write (write.go): load live → mutate → default → own → admit →
 // fit → validate → commit → wait for the cache. PUT (update.go), PATCH and
 // apply (patch.go) differ only in mutate, how they make the new object from the
-// live one. DELETE (delete.go) marks the object, or removes its record if
+// live one. Who finds the object changed at the commit starts over, and writers of
+// one object queue for that (turns.go). DELETE (delete.go) marks the object, or removes its record if
 // nothing holds it; what is left to do comes from the background loops
 // (internal/background), which write through the same functions (client.go).
 package controlplane

@@ -125,7 +125,6 @@ type Limits struct {
 	FutureWait     time.Duration // for a resourceVersion from the future: 3 s
 	PatchOps       int           // operations of a JSON patch: 10,000
 	History        time.Duration // of watches, exact lists and continue tokens: 5 minutes
-	ConflictTries  int           // attempts of a write whose caller did not name a version: 5
 	CollectionPage int           // objects that one deletecollection removes at most: 100,000
 	HistoryBytes   int64         // of replaced objects kept in memory for watches and paging, older ones come from the store: 32 MiB
 }
@@ -152,7 +151,6 @@ func (l Limits) withDefaults() Limits {
 	def(&l.InFlight, 600)
 	def(&l.Watches, 100_000)
 	def(&l.PatchOps, 10_000)
-	def(&l.ConflictTries, 5)
 	def(&l.CollectionPage, 100_000)
 	span(&l.RequestTime, time.Minute)
 	span(&l.WatchTime, 0)

@@ -76,6 +76,8 @@ func (c *client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.limits.RequestTime)
+	defer cancel()
 	obj = obj.Clone()
 	if err := checkKind(obj, req.version); err != nil {
 		return nil, err
@@ -96,6 +98,8 @@ func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.limits.RequestTime)
+	defer cancel()
 	if subresource != "" {
 		req.subresource = subresource
 		if req.sub = req.version.Subresource(subresource); req.sub == nil || req.sub.Merge == nil {
@@ -103,7 +107,6 @@ func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 		}
 	}
 	w := s.newWrite(req, &writeOptions{manager: s.names.Wire(names.ServerManager), validation: "Ignore"}, "UpdateOptions")
-	w.again = true
 	var refused error // the caller's own word
 	w.mutate = func(live *meta.Object) (*meta.Object, error) {
 		in := live.Clone()
@@ -131,6 +134,8 @@ func (c *client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.limits.RequestTime)
+	defer cancel()
 	_, err = s.remove(ctx, s.newRemoval(req, key, &deleteOptions{
 		uid: given(o.UID), version: given(o.Version), propagation: given(o.Propagation), grace: o.GraceSeconds, object: &meta.Object{},
 	}))

@@ -60,7 +60,7 @@ type removal struct {
 
 func (s *Server) newRemoval(r *request, key meta.Key, o *deleteOptions) *removal {
 	return &removal{deleteOptions: o, write: &write{
-		version: r.version, key: key, user: r.user, notes: &r.notes, dryRun: o.dryRun, options: o.object, again: true,
+		version: r.version, key: key, user: r.user, notes: &r.notes, dryRun: o.dryRun, options: o.object, versioned: o.version != nil,
 	}}
 }
 
@@ -68,7 +68,7 @@ func (s *Server) newRemoval(r *request, key meta.Key, o *deleteOptions) *removal
 // object with finalizers gets a deletionTimestamp and stays; removing the last
 // finalizer, by whatever verb, ends it.
 func (s *Server) remove(ctx context.Context, w *removal) (*result, error) {
-	return s.retry(w.write, func() (*result, error) { return s.tryRemove(ctx, w) })
+	return s.retry(ctx, w.write, func(ctx context.Context) (*result, error) { return s.tryRemove(ctx, w) })
 }
 
 func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {

@@ -42,7 +42,7 @@ func onStores(t *testing.T, test func(t *testing.T, store storage.Backend)) {
 	})
 }
 
-func openBadger(t *testing.T, dir string) *badgerstore.Store {
+func openBadger(t testing.TB, dir string) *badgerstore.Store {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	require.NoError(t, err)
 	return store

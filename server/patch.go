@@ -31,7 +31,6 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	}
 	r.record.sentBytes(body)
 	wr := s.newWrite(r, o, "PatchOptions")
-	wr.again = true
 	if kind == codec.ApplyPatch {
 		err = s.applyPatch(ctx, r, o, body, wr)
 	} else {
@@ -65,7 +64,7 @@ type change func(live map[string]any) (map[string]any, error)
 // plainPatch prepares a write by JSON patch, merge patch or strategic merge
 // patch.
 func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, body []byte, w *write) error {
-	alter, unknown, duplicates, err := s.parsePatch(r, kind, body)
+	alter, unknown, duplicates, err := s.parsePatch(r, kind, body, w)
 	if err == nil {
 		err = s.judgeFields(r, o.validation, unknown, duplicates, strictPatch)
 	}
@@ -94,7 +93,7 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, b
 // parsePatch reads the body once, for however many attempts. Unknown are fields
 // of the operations of a JSON patch; what other patches name is judged with the
 // object that they make.
-func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (alter change, unknown, duplicates []string, err error) {
+func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *write) (alter change, unknown, duplicates []string, err error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
 	if kind == codec.JSONPatch {
 		value, duplicates, err := codec.DecodeValue(body, limits)
@@ -120,6 +119,7 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte) (alte
 	if err := s.checkWidth(body, patch); err != nil {
 		return nil, nil, nil, err
 	}
+	w.versioned = versioned(meta.NewObject(patch))
 	return func(live map[string]any) (map[string]any, error) {
 		if kind == codec.StrategicPatch {
 			return strategic(live, patch, r.bodyVersion())
@@ -177,7 +177,7 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	if err := conditions(r, in, live); err != nil {
 		return err
 	}
-	if version := in.ResourceVersion(); (version == "" || version == "0") && r.version.NeedsVersion && (r.sub == nil || r.sub.Body == nil) {
+	if needsVersion(r) && !versioned(in) {
 		return versionMissing(r)
 	}
 	return s.judgeFields(r, o.validation, unknown, nil, strictPatch)
@@ -266,7 +266,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	if patch, err = s.applyToItem(r, patch); err != nil {
 		return err
 	}
-	w.create = r.sub == nil
+	w.create, w.versioned = r.sub == nil, versioned(patch)
 	w.own = nil
 	opts := apply.Write{Manager: o.manager, APIVersion: r.version.GVK().APIVersion(), Subresource: r.subresource, Now: time.Now(), Force: o.force}
 	w.mutate = func(live *meta.Object) (*meta.Object, error) {

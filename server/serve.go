@@ -51,6 +51,7 @@ type Server struct {
 	watches  atomic.Int64
 	notReady atomic.Bool
 	openapi  openapi.Cache
+	turns    turns // of writers
 
 	encodings sync.Pool // of *[]byte, room to encode in
 

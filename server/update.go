@@ -26,12 +26,6 @@ func (s *Server) update(ctx context.Context, w *response, r *request) error {
 	default:
 		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", in.Name(), r.name)
 	}
-	if in.ResourceVersion() == "0" {
-		in.SetResourceVersion("") // zero is no version at all
-	}
-	if r.version.NeedsVersion && (r.sub == nil || r.sub.Body == nil) && in.ResourceVersion() == "" {
-		return s.putWithoutVersion(ctx, w, r, o, in)
-	}
 	res, err := s.put(ctx, r, o, in)
 	if err != nil {
 		return err
@@ -44,7 +38,7 @@ func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.
 	wr := s.newWrite(r, o, "UpdateOptions")
 	wr.create = r.version.CreateOnPut && r.sub == nil
 	wr.uid = in.UID()
-	wr.again = in.ResourceVersion() == ""
+	wr.versioned = versioned(in)
 	wr.mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if err := s.allowCreate(ctx, r); err != nil {
@@ -54,6 +48,9 @@ func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.
 		}
 		if err := preconditions(r, in, live); err != nil {
 			return nil, err
+		}
+		if needsVersion(r) && !wr.versioned {
+			return nil, versionMissing(r)
 		}
 		return s.merge(r, in.Clone(), live), nil
 	}
@@ -93,21 +90,15 @@ func (s *Server) merge(r *request, in, live *meta.Object) *meta.Object {
 	return obj
 }
 
-// putWithoutVersion answers a PUT that lacks the resourceVersion its kind asks
-// for: 422 if the object exists, a create where PUT creates.
-func (s *Server) putWithoutVersion(ctx context.Context, w *response, r *request, o *writeOptions, in *meta.Object) error {
-	live, err := s.live(ctx, r.version.Type, r.key())
-	if err != nil {
-		return err
-	}
-	if live != nil {
-		return versionMissing(r)
-	}
-	res, err := s.put(ctx, r, o, in)
-	if err != nil {
-		return err
-	}
-	return s.respondEntry(w, r, res.code(), res.entry)
+// versioned reports whether an object names a version; zero is none at all.
+func versioned(o *meta.Object) bool {
+	v := o.ResourceVersion()
+	return v != "" && v != "0"
+}
+
+// needsVersion reports whether an update has to name the version that it means.
+func needsVersion(r *request) bool {
+	return r.version.NeedsVersion && (r.sub == nil || r.sub.Body == nil)
 }
 
 func versionMissing(r *request) error {

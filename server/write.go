@@ -42,7 +42,7 @@ type write struct {
 	uid        string // of the object that is meant; empty: whichever has the name
 	create     bool   // a missing object may be created
 	mustCreate bool   // an existing object is AlreadyExists
-	again      bool   // on a conflict, start over with the newer object
+	versioned  bool   // the caller names the version that it means
 }
 
 // result is what a write did.
@@ -56,23 +56,34 @@ type result struct {
 // admission mutate → fit → default → validate → admission validate → commit →
 // wait for the cache.
 func (s *Server) write(ctx context.Context, w *write) (*result, error) {
-	return s.retry(w, func() (*result, error) { return s.try(ctx, w) })
+	return s.retry(ctx, w, func(ctx context.Context) (*result, error) { return s.try(ctx, w) })
 }
 
-// retry makes attempts at a write. It starts over if the object changed
-// meanwhile and the write allows it, a bounded number of times.
-func (s *Server) retry(w *write, attempt func() (*result, error)) (*result, error) {
+// retry makes attempts at a write until none comes between its look at the
+// object and its commit, or the context ends. The first attempt is made at once
+// if nobody queues; after a conflict, or behind others, a writer takes its turn
+// and keeps it. Whoever means one version, or a name that is free, takes none: it
+// need not see what others write first, and is told by its next attempt.
+func (s *Server) retry(ctx context.Context, w *write, attempt func(context.Context) (*result, error)) (*result, error) {
+	var mine *turn
+	defer func() { mine.end() }()
+	queues := !w.versioned && !w.mustCreate && !w.dryRun && !hasTurn(ctx)
+	key := w.version.StorageKey(w.key)
 	for tries := 1; ; tries++ {
-		res, err := attempt()
+		if queues && mine.over() && (tries > 1 || s.turns.wanted(key)) {
+			var err error
+			if mine, err = s.turns.take(ctx, key); err != nil {
+				return nil, err
+			}
+			ctx = context.WithValue(ctx, inTurn{}, true)
+		}
+		res, err := attempt(ctx)
 		var conflict *storage.ConflictError
 		if !errors.As(err, &conflict) {
 			return res, err
 		}
-		if w.mustCreate {
-			return nil, meta.AlreadyExists(w.version.GroupResource(), w.key.Name)
-		}
-		if !w.again || tries >= s.limits.ConflictTries {
-			return nil, modified(w.version.Type, w.key.Name)
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -1,0 +1,374 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+const (
+	deployments = "/apis/apps/v1/namespaces/default/deployments"
+	applyType   = "application/apply-patch+yaml"
+)
+
+func newDeployment(name string) map[string]any {
+	return map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": name}, "spec": map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"a": "b"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
+		},
+	}}
+}
+
+// TestWritersWithoutAVersion: eight writers of one object, each in a language
+// that names no version: none of them is told of a conflict, and none of what
+// they wrote is lost.
+func TestWritersWithoutAVersion(t *testing.T) {
+	const writers, each = 8, 10
+	for _, c := range []struct {
+		name, method, path, contentType string
+		body                            func(w, i int) string
+	}{
+		{"merge patch", "PATCH", configMaps + "/x", "application/merge-patch+json",
+			func(w, i int) string { return fmt.Sprintf(`{"data":{"w%d":"%d"}}`, w, i) }},
+		{"json patch", "PATCH", configMaps + "/x", "application/json-patch+json",
+			func(w, i int) string { return fmt.Sprintf(`[{"op":"add","path":"/data/w%d","value":"%d"}]`, w, i) }},
+		{"strategic patch", "PATCH", configMaps + "/x", "application/strategic-merge-patch+json",
+			func(w, i int) string { return fmt.Sprintf(`{"data":{"w%d":"%d"}}`, w, i) }},
+		{"apply", "PATCH", configMaps + "/x?fieldManager=w%d", applyType,
+			func(w, i int) string {
+				return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"w%d":"%d"}}`, w, i)
+			}},
+		{"put", "PUT", configMaps + "/x", "application/json",
+			func(w, i int) string { return fmt.Sprintf(`{"metadata":{"name":"x"},"data":{"w%d":"%d"}}`, w, i) }},
+		{"patch of scale", "PATCH", deployments + "/d/scale", "application/merge-patch+json",
+			func(w, i int) string { return fmt.Sprintf(`{"spec":{"replicas":%d}}`, w*100+i) }},
+		{"put of scale", "PUT", deployments + "/d/scale", "application/json",
+			func(w, i int) string {
+				return fmt.Sprintf(`{"metadata":{"name":"d","namespace":"default"},"spec":{"replicas":%d}}`, w*100+i)
+			}},
+		{"patch of status", "PATCH", deployments + "/d/status", "application/merge-patch+json",
+			func(w, i int) string { return fmt.Sprintf(`{"status":{"observedGeneration":%d}}`, 1+w*100+i) }},
+		{"apply of status", "PATCH", deployments + "/d/status?force=true&fieldManager=w%d", applyType,
+			func(w, i int) string {
+				return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","status":{"conditions":[{"type":"w%d","status":"True","message":"%d"}]}}`, w, i)
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, store storage.Backend) {
+				a := inProcess(t, servertest.New(t, over(store)))
+				a.must(201, "POST", configMaps, newConfigMap("x", "keep", "me"))
+				a.must(201, "POST", deployments, newDeployment("d"))
+				var all sync.WaitGroup
+				var versions sync.Map
+				for w := range writers {
+					all.Go(func() {
+						path := strings.ReplaceAll(c.path, "%d", itoa(w))
+						for i := range each {
+							got := a.do(c.method, path, c.body(w, i), "Content-Type", c.contentType)
+							if assert.Equal(t, 200, got.code, "%s", got.raw) {
+								_, twice := versions.LoadOrStore(got.version(), true)
+								assert.False(t, twice, "two writes show one version")
+							}
+						}
+					})
+				}
+				all.Wait()
+				data, _ := at(a.must(200, "GET", configMaps+"/x", nil).body, "data").(map[string]any)
+				if strings.HasPrefix(c.path, configMaps) && c.method == "PATCH" {
+					assert.Len(t, data, writers+1)
+					for w := range writers {
+						assert.Equal(t, itoa(each-1), data[fmt.Sprint("w", w)])
+					}
+				}
+				if c.name == "apply of status" {
+					conditions, _ := at(a.must(200, "GET", deployments+"/d", nil).body, "status", "conditions").([]any)
+					assert.Len(t, conditions, writers)
+				}
+			})
+		})
+	}
+}
+
+// TestManyAppliers: two hundred appliers of different fields of an object that
+// is not there at first.
+func TestManyAppliers(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		const appliers = 200
+		a := inProcess(t, servertest.New(t, over(store)))
+		var all sync.WaitGroup
+		var created atomic.Int32
+		for w := range appliers {
+			all.Go(func() {
+				got := a.do("PATCH", fmt.Sprintf("%s/x?fieldManager=w%d", configMaps, w),
+					fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"w%d":"1"}}`, w), "Content-Type", applyType)
+				if got.code == 201 {
+					created.Add(1)
+					return
+				}
+				assert.Equal(t, 200, got.code, "%s", got.raw)
+			})
+		}
+		all.Wait()
+		assert.EqualValues(t, 1, created.Load())
+		got := a.must(200, "GET", configMaps+"/x", nil)
+		assert.Len(t, at(got.body, "data"), appliers)
+		assert.Len(t, at(got.body, "metadata", "managedFields"), appliers)
+	})
+}
+
+// TestWritersInProcess: the server's own clients, such as its loops, count
+// together, while others delete finalizers and status writers come between.
+func TestWritersInProcess(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		const writers, each = 8, 20
+		s := servertest.New(t, over(store))
+		a := inProcess(t, s)
+		a.must(201, "POST", configMaps, newConfigMap("n", "v", "0"))
+		var all sync.WaitGroup
+		for range writers {
+			all.Go(func() {
+				for range each {
+					_, err := s.Objects().Update(t.Context(), configMapsResource, meta.Key{Namespace: "default", Name: "n"}, "", func(o *meta.Object) error {
+						n := number(t, o.String("data", "v"))
+						o.Set(itoa(n+1), "data", "v")
+						return nil
+					})
+					assert.NoError(t, err)
+				}
+			})
+		}
+		all.Wait()
+		assert.Equal(t, itoa(writers*each), text(a.must(200, "GET", configMaps+"/n", nil).body, "data", "v"))
+	})
+}
+
+var configMapsResource = meta.GroupResource{Resource: "configmaps"}
+
+// TestWritersOfOneNameThatComesAndGoes: PUTs that create, patches, deletes and
+// collections of deletes of one name: some find nothing, none a conflict.
+func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		a := inProcess(t, servertest.New(t, over(store)))
+		const events, roles = "/api/v1/namespaces/default/events", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for i := range 10 {
+					for _, c := range []struct {
+						method, path, contentType, body string
+						codes                           []int
+					}{
+						{"PATCH", configMaps + "/x?force=true&fieldManager=m", applyType, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"i":"%d"}}`, i), []int{200, 201}},
+						{"PUT", configMaps + "/x", "application/json", fmt.Sprintf(`{"metadata":{"name":"x"},"data":{"i":"%d"}}`, i), []int{200, 404}},
+						{"DELETE", configMaps + "/x", "application/json", "", []int{200, 404}},
+						{"DELETE", configMaps, "application/json", "", []int{200}},
+						{"POST", configMaps, "application/json", `{"metadata":{"generateName":"x"}}`, []int{201}},
+						{"PUT", leases + "/l", "application/json", `{"metadata":{"name":"l","annotations":{"i":"1"}}}`, []int{200, 201, 422}},
+						{"DELETE", leases + "/l", "application/json", "", []int{200, 404}},
+						{"PUT", events + "/e", "application/json", fmt.Sprintf(`{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"count":%d}`, i), []int{200, 201}},
+						{"DELETE", events + "/e", "application/json", "", []int{200, 404}},
+						{"PUT", roles + "/r", "application/json", fmt.Sprintf(`{"metadata":{"name":"r","labels":{"i":"%d"}},"rules":[]}`, i), []int{200, 201}},
+						{"DELETE", roles + "/r", "application/json", "", []int{200, 404}},
+					} {
+						var body any
+						if c.body != "" {
+							body = c.body
+						}
+						got := a.do(c.method, c.path, body, "Content-Type", c.contentType)
+						assert.Contains(t, c.codes, got.code, "%s %s: %s", c.method, c.path, got.raw)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestVersionedUpdateRacesDelete: an update of a version that is deleted between
+// the look at it and the commit is not found; one that is replaced is a conflict.
+func TestVersionedUpdateRacesDelete(t *testing.T) {
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	a := inProcess(t, servertest.New(t, over(store)))
+	for _, c := range []struct {
+		name  string
+		code  int
+		other func()
+	}{
+		{"deleted", 404, func() { a.must(200, "DELETE", configMaps+"/x", nil) }},
+		{"replaced", 409, func() {
+			a.must(200, "DELETE", configMaps+"/x", nil)
+			a.must(201, "POST", configMaps, newConfigMap("x"))
+		}},
+		{"changed", 409, func() { a.must(200, "PATCH", configMaps+"/x", `{"data":{"a":"c"}}`) }},
+	} {
+		for _, method := range []string{"PUT", "PATCH"} {
+			a.do("DELETE", configMaps+"/x", nil)
+			cm := a.must(201, "POST", configMaps, newConfigMap("x", "a", "b")).body
+			hold, held := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			store.SetPlan(func(call faulty.Call) faulty.Fault {
+				first := false
+				if call.Op == faulty.OpCommit {
+					once.Do(func() { first = true })
+				}
+				if first {
+					close(held)
+					return faulty.Fault{Wait: hold}
+				}
+				return faulty.Fault{}
+			})
+			got := make(chan answer, 1)
+			at(cm, "metadata").(map[string]any)["labels"] = map[string]any{"l": "m"}
+			delete(at(cm, "metadata").(map[string]any), "uid")
+			go func() { got <- a.do(method, configMaps+"/x", cm) }()
+			<-held
+			c.other()
+			close(hold)
+			assert.Equal(t, c.code, (<-got).code, "%s %s", c.name, method)
+			store.SetPlan(nil)
+		}
+	}
+}
+
+// admitting is a plugin that runs a function on the updates of ConfigMap x.
+func admitting(run func(ctx context.Context, r *admission.Request) error) func(*server.Builder) {
+	return func(b *server.Builder) {
+		b.Admission = append(b.Admission, admission.Plugin{Name: "test", Mutate: func(ctx context.Context, r *admission.Request) error {
+			if r.Operation != admission.Update || r.Name != "x" {
+				return nil
+			}
+			return run(ctx, r)
+		}})
+	}
+}
+
+// TestAdmissionWritesTheObjectItAdmits: a plugin that writes, through a client,
+// the object whose update it looks at does not wait for itself, whether it passes
+// the context on or calls from outside, as a webhook does. Each such write is a
+// conflict to the one that is admitted.
+func TestAdmissionWritesTheObjectItAdmits(t *testing.T) {
+	for _, inside := range []bool{true, false} {
+		t.Run(fmt.Sprint("inside=", inside), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s *servertest.Server
+				s = servertest.New(t, admitting(func(ctx context.Context, r *admission.Request) error {
+					if len(r.Old.String("data", "seen")) >= 3 || r.Object.String("data", "seen") != r.Old.String("data", "seen") {
+						return nil
+					}
+					if !inside {
+						ctx = context.Background()
+					}
+					_, err := s.Objects().Update(ctx, configMapsResource, meta.Key{Namespace: "default", Name: "x"}, "", func(o *meta.Object) error {
+						o.Set(o.String("data", "seen")+"x", "data", "seen")
+						return nil
+					})
+					return err
+				}))
+				a := inProcess(t, s)
+				a.must(201, "POST", configMaps, newConfigMap("x"))
+				var all sync.WaitGroup
+				for w := range 8 {
+					all.Go(func() {
+						got := a.do("PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"w%d":"1"}}`, w))
+						assert.Equal(t, 200, got.code, "%s", got.raw)
+					})
+				}
+				all.Wait()
+				assert.Len(t, at(a.must(200, "GET", configMaps+"/x", nil).body, "data"), 9)
+			})
+		})
+	}
+}
+
+// TestAHungAdmissionHoldsNobodyUp: a writer whose admission does not come back
+// keeps its turn for a while, not for ever, and a writer that waits for its turn
+// ends with its request.
+func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang, hung := make(chan struct{}), make(chan struct{})
+		var attempts atomic.Int32
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		a := inProcess(t, servertest.New(t, over(store), admitting(func(_ context.Context, r *admission.Request) error {
+			if r.Object.String("data", "hang") != "" && attempts.Add(1) == 2 {
+				close(hung)
+				<-hang
+			}
+			return nil
+		})))
+		a.must(201, "POST", configMaps, newConfigMap("x"))
+		store.SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpCommit && strings.Contains(string(c.Write.Value), "hang") && attempts.Load() == 1 {
+				return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
+			}
+			return faulty.Fault{}
+		})
+		slow := make(chan answer, 1)
+		go func() { slow <- a.do("PATCH", configMaps+"/x", `{"data":{"hang":"1"}}`) }()
+		<-hung
+		a.must(504, "PATCH", configMaps+"/x?timeout=1s", `{"data":{"t":"0"}}`)
+		for i := range 3 {
+			a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"t":"%d"}}`, i))
+		}
+		close(hang)
+		assert.Equal(t, 200, (<-slow).code)
+		assert.Equal(t, map[string]any{"hang": "1", "t": "2"}, at(a.must(200, "GET", configMaps+"/x", nil).body, "data"))
+	})
+}
+
+// BenchmarkWritersOfOneObject has many patch one object in a directory.
+func BenchmarkWritersOfOneObject(b *testing.B) {
+	for _, writers := range []int{1, 8, 32, 200} {
+		b.Run(itoa(writers), func(b *testing.B) {
+			store := openBadger(b, b.TempDir())
+			s := servertest.New(b, over(store))
+			post(b, s.Client(), s.Host()+configMaps, configMap("x", 100))
+			var next, refused atomic.Int64
+			var all sync.WaitGroup
+			before := store.Stats()
+			b.ResetTimer()
+			for w := range writers {
+				all.Go(func() {
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						r, err := http.NewRequestWithContext(context.Background(), "PATCH", s.Host()+configMaps+"/x", strings.NewReader(fmt.Sprintf(`{"data":{"w%d":"%d"}}`, w, i)))
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						r.Header.Set("Content-Type", "application/merge-patch+json")
+						res, err := s.Client().Do(r)
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						_ = res.Body.Close()
+						if res.StatusCode != 200 {
+							refused.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			done := float64(b.N) - float64(refused.Load())
+			b.ReportMetric(done/b.Elapsed().Seconds(), "ok/s")
+			b.ReportMetric(float64(refused.Load())/float64(b.N), "refused/op")
+			b.ReportMetric(done/float64(max(1, store.Stats().Fsyncs-before.Fsyncs)), "ok/fsync")
+		})
+	}
+}
