@@ -29,6 +29,7 @@ type MetadataRules struct {
 	Name       func(name string, prefix bool) []string // nil: a DNS subdomain
 	Finalizers []string                                // standard names beside orphan and foregroundDeletion
 	Custom     bool                                    // any qualified name may be a finalizer
+	Embedded   bool                                    // in an object that is part of another one: any name is good, or none
 
 	// Passes are the kind's own part of an update. nil: PassUpdate, PassKind, of
 	// a custom kind the first only; empty: the kind checks no metadata.
@@ -51,7 +52,10 @@ const (
 // rules, the rules for updates, and then those of the kind.
 // (Spec: conventions, metadata.)
 func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
-	if rules.Name == nil {
+	switch {
+	case rules.Embedded:
+		rules.Name = segment
+	case rules.Name == nil:
 		rules.Name = NameChecker(CheckDNSSubdomain)
 	}
 	f := metadataFaults{obj: obj, old: old, rules: rules}
@@ -112,9 +116,10 @@ func (f *metadataFaults) common(nameForm func(string, bool) []string) {
 		}
 	}
 	name := f.obj.Name()
-	if name == "" {
+	if name == "" && !f.rules.Embedded {
 		f.add(CauseRequired, "name", "Required value: name or generateName is required")
-	} else {
+	}
+	if name != "" {
 		for _, why := range nameForm(name, false) {
 			f.invalid("name", name, why)
 		}

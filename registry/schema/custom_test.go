@@ -30,7 +30,7 @@ func object(required []string, fields ...any) *Schema {
 		}
 		st.Add(f)
 	}
-	return &Schema{Type: Object, Struct: st}
+	return &Schema{Type: Object, Struct: st, Required: required}
 }
 
 func kind(t testing.TB, required []string, spec *Schema) *Schema {
@@ -160,7 +160,7 @@ func TestCustomValidation(t *testing.T) {
 		`{"spec":{"a":"x","n":10}}`:                         {{invalid, "spec.n"}},
 		`{"spec":{"a":"x","n":0}}`:                          {{invalid, "spec.n"}},
 		`{"spec":{"a":"x","n":2.0}}`:                        nil,
-		`{"spec":{"a":"x","n":2.5}}`:                        {{wrongType, "spec.n"}, {invalid, noField}},
+		`{"spec":{"a":"x","n":2.5}}`:                        {{wrongType, "spec.n"}, {invalid, wholeField}},
 		`{"spec":{"a":"x","e":"three"}}`:                    {{unsupported, "spec.e"}},
 		`{"spec":{"a":"x","e":1}}`:                          {{wrongType, "spec.e"}, {unsupported, "spec.e"}},
 		`{"spec":{"a":"x","l":["1","2","3"]}}`:              {{tooMany, "spec.l"}},
@@ -179,10 +179,10 @@ func TestCustomValidation(t *testing.T) {
 		`{"spec":{"a":"x","props":{"a":1}}}`:                {{wrongType, "spec.props.a"}},
 		`{"spec":{"a":"x","fmt":"10.0.0.1"}}`:               nil,
 		`{"spec":{"a":"x","fmt":"10.0.0"}}`:                 {{wrongType, "spec.fmt"}},
-		`{"spec":{"a":"x","i32":3000000000}}`:               {{invalid, noField}},
+		`{"spec":{"a":"x","i32":3000000000}}`:               {{invalid, wholeField}},
 		`{"spec":{"a":"x","uniq":[1,2,1]}}`:                 {{duplicate, "spec.uniq[2]"}},
 		`{"spec":"text"}`:                                   {{wrongType, "spec"}},
-		`{"spec":{"n":0,"e":"x","b":1}}`:                    {{required, "spec.a"}, {wrongType, "spec.b"}, {unsupported, "spec.e"}, {invalid, "spec.n"}},
+		`{"spec":{"n":0,"e":"x","b":1}}`:                    {{invalid, "spec.n"}, {unsupported, "spec.e"}, {wrongType, "spec.b"}, {required, "spec.a"}},
 	} {
 		m, _ := conformed(t, s, in)
 		assert.Equal(t, want, causesOf(s, m, nil), in)
@@ -263,11 +263,11 @@ func TestCombinations(t *testing.T) {
 	))
 	for in, want := range map[string][]cause{
 		`{"spec":{"any":{"a":1},"one":{"b":1},"all":{"a":1,"b":1},"not":{"b":1}}}`: nil,
-		`{"spec":{"any":{}}}`:            {{meta.CauseInvalid, noField}, {meta.CauseRequired, "spec.any.a"}},
-		`{"spec":{"one":{}}}`:            {{meta.CauseInvalid, noField}, {meta.CauseRequired, "spec.one.a"}},
-		`{"spec":{"one":{"a":1,"b":1}}}`: {{meta.CauseInvalid, noField}},
-		`{"spec":{"all":{"a":1}}}`:       {{meta.CauseInvalid, noField}, {meta.CauseRequired, "spec.all.b"}},
-		`{"spec":{"not":{"a":1}}}`:       {{meta.CauseInvalid, noField}},
+		`{"spec":{"any":{}}}`:            {{meta.CauseInvalid, wholeField}, {meta.CauseRequired, "spec.any.a"}},
+		`{"spec":{"one":{}}}`:            {{meta.CauseInvalid, wholeField}, {meta.CauseRequired, "spec.one.a"}},
+		`{"spec":{"one":{"a":1,"b":1}}}`: {{meta.CauseInvalid, wholeField}},
+		`{"spec":{"all":{"a":1}}}`:       {{meta.CauseRequired, "spec.all.b"}, {meta.CauseInvalid, wholeField}},
+		`{"spec":{"not":{"a":1}}}`:       {{meta.CauseInvalid, wholeField}},
 	} {
 		m, _ := conformed(t, s, in)
 		assert.Equal(t, want, causesOf(s, m, nil), in)

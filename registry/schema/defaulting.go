@@ -64,7 +64,7 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		return
 	}
 	for _, f := range faultsOf(pruned, s) {
-		f.Field = strings.Replace(join(path.String(), strings.TrimSuffix(f.Field, asWhole)), ".default[", ".default.[", 1)
+		f.Field = strings.Replace(join(path.String(), f.Field), ".default[", ".default.[", 1)
 		c.faults = append(c.faults, f)
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,66 +19,78 @@ var (
 	uuid4Form    = regexp.MustCompile(`^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$`)
 	uuid5Form    = regexp.MustCompile(`^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$`)
 	hexColorForm = regexp.MustCompile(`^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$`)
-	rgbColorForm = regexp.MustCompile(`^rgb\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)$`)
-	hostForm     = regexp.MustCompile(`^([a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?)(\.[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?)*\.?$`)
-	isbn10Form   = regexp.MustCompile(`^(?:\d[ -]?){9}[\dX]$`)
-	isbn13Form   = regexp.MustCompile(`^(?:\d[ -]?){13}$`)
-	ssnForm      = regexp.MustCompile(`^\d{3}[- ]?\d{2}[- ]?\d{4}$`)
-	cardForm     = regexp.MustCompile(`^(?:\d[ -]?){12,18}\d$`)
+	rgbColorForm = regexp.MustCompile(`^rgb\(` + rgbPart + `,` + rgbPart + `,` + rgbPart + `\)$`)
+	hostLabel    = regexp.MustCompile(`^[\pL\pS0-9]([-\pL\pS0-9]*[\pL\pS0-9])?$`)
+	topDomain    = regexp.MustCompile(`^\pL{2,63}$`)
+	durationPart = regexp.MustCompile(`[0-9]+\s*([A-Za-zµ]+)`)
+	ssnForm      = regexp.MustCompile(`^\d{3}[- ]\d{2}[- ]\d{4}$`)
+	cardForm     = regexp.MustCompile(`^(4\d{12}(\d{3})?|(5[1-5]|35)\d{14}|6(011|5\d\d)\d{12}|3[47]\d{13}|3(0[0-5]|[68]\d)\d{11}|(2131|1800)\d{11})$`)
 	labelForm    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	domainForm   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	objectIDForm = regexp.MustCompile(`^[0-9a-fA-F]{24}$`)
 )
 
+// rgbPart is one of the three parts of a color, up to 255.
+const rgbPart = `\s*(0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])\s*`
+
 // hasFormat reports whether text has a named format. Unknown formats say
 // nothing, as OpenAPI wants it.
 func hasFormat(text, format string) bool {
+	check := formatCheck(format)
+	return check == nil || check(text)
+}
+
+// knowsFormat reports whether a format of strings says anything.
+func knowsFormat(format string) bool { return formatCheck(format) != nil }
+
+func formatCheck(format string) func(string) bool {
 	switch format {
 	case "date-time", "datetime":
-		_, err := time.Parse(time.RFC3339, text)
-		return err == nil
+		return parses(func(s string) (time.Time, error) { return time.Parse(time.RFC3339, strings.ToUpper(s)) })
 	case "date":
-		_, err := time.Parse(time.DateOnly, text)
-		return err == nil
+		return parses(func(s string) (time.Time, error) { return time.Parse(time.DateOnly, s) })
 	case "duration":
-		_, err := time.ParseDuration(text)
-		return err == nil
+		return isDuration
 	case "byte":
-		_, err := base64.StdEncoding.DecodeString(text)
-		return err == nil
+		return func(s string) bool {
+			_, err := base64.StdEncoding.DecodeString(s)
+			return err == nil && s != "" && !strings.ContainsAny(s, "\r\n")
+		}
 	case "uri":
-		u, err := url.ParseRequestURI(text)
-		return err == nil && u != nil
+		return parses(url.ParseRequestURI)
 	case "email":
-		a, err := mail.ParseAddress(text)
-		return err == nil && a.Address != ""
+		return parses(mail.ParseAddress)
 	case "hostname":
-		return len(text) < 255 && hostForm.MatchString(text)
+		return isHostname
 	case "ipv4":
-		a, err := netip.ParseAddr(text)
-		return err == nil && a.Is4()
+		return func(s string) bool { return isAddress(s) && strings.Contains(s, ".") }
 	case "ipv6":
-		a, err := netip.ParseAddr(text)
-		return err == nil && a.Is6()
+		return func(s string) bool { return isAddress(s) && strings.Contains(s, ":") }
 	case "cidr":
-		_, _, err := net.ParseCIDR(text)
-		return err == nil
+		return isCIDR
 	case "mac":
-		_, err := net.ParseMAC(text)
-		return err == nil
+		return parses(net.ParseMAC)
+	case "isbn":
+		return func(s string) bool { return isISBN(s, 10) || isISBN(s, 13) }
+	case "isbn10":
+		return func(s string) bool { return isISBN(s, 10) }
+	case "isbn13":
+		return func(s string) bool { return isISBN(s, 13) }
+	case "creditcard":
+		return isCard
+	case "k8s-long-name":
+		return func(s string) bool { return len(s) <= 253 && domainForm.MatchString(s) }
 	}
 	if re := formatPattern(format); re != nil {
-		return re.MatchString(text)
+		return re.MatchString
 	}
-	return true
+	return nil
 }
 
 func formatPattern(format string) *regexp.Regexp {
 	switch format {
 	case "k8s-short-name":
 		return labelForm
-	case "k8s-long-name":
-		return domainForm
 	case "uuid":
 		return uuidForm
 	case "uuid3":
@@ -88,16 +103,126 @@ func formatPattern(format string) *regexp.Regexp {
 		return hexColorForm
 	case "rgbcolor":
 		return rgbColorForm
-	case "isbn10":
-		return isbn10Form
-	case "isbn13", "isbn":
-		return isbn13Form
 	case "ssn":
 		return ssnForm
-	case "creditcard":
-		return cardForm
 	case "bsonobjectid":
 		return objectIDForm
 	}
 	return nil
+}
+
+// parses makes a check of a parser.
+func parses[T any](parse func(string) (T, error)) func(string) bool {
+	return func(s string) bool {
+		_, err := parse(s)
+		return err == nil
+	}
+}
+
+// isDuration reports whether a text is a duration as Go writes it, or holds a
+// number with a unit, such as 3 weeks.
+func isDuration(text string) bool {
+	if _, err := time.ParseDuration(text); err == nil {
+		return true
+	}
+	for _, part := range durationPart.FindAllStringSubmatch(text, -1) {
+		unit := strings.ToLower(part[1])
+		if slices.Contains([]string{"ns", "us", "µs", "ms", "s", "sec", "m", "min", "h", "hr", "d", "w", "wk"}, unit) ||
+			slices.ContainsFunc([]string{"nano", "micro", "milli", "second", "minute", "hour", "day", "week"}, func(name string) bool { return strings.HasPrefix(unit, name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHostname reports whether a text is one label, or a domain below a top domain
+// of letters.
+func isHostname(text string) bool {
+	labels := strings.Split(text, ".")
+	last := len(labels) - 1
+	if len(text) > 255 || last > 0 && !topDomain.MatchString(labels[last]) || last == 0 && strings.Contains(text, "--") {
+		return false
+	}
+	return !slices.ContainsFunc(labels, func(label string) bool { return len(label) > 63 || !hostLabel.MatchString(label) })
+}
+
+// plainAddress leaves the zeros out that may lead the decimal parts of an address.
+func plainAddress(text string) string {
+	if !strings.Contains(text, ".") {
+		return text
+	}
+	head, dotted := "", text
+	if i := strings.LastIndexByte(text, ':'); i >= 0 {
+		head, dotted = text[:i+1], text[i+1:]
+	}
+	parts := strings.Split(dotted, ".")
+	for i, p := range parts {
+		if short := strings.TrimLeft(p, "0"); short != p {
+			parts[i] = short
+			if short == "" {
+				parts[i] = "0"
+			}
+		}
+	}
+	return head + strings.Join(parts, ".")
+}
+
+func isAddress(text string) bool {
+	a, err := netip.ParseAddr(plainAddress(text))
+	return err == nil && a.Zone() == ""
+}
+
+func isCIDR(text string) bool {
+	address, bits, ok := strings.Cut(text, "/")
+	n, err := strconv.ParseUint(bits, 10, 8)
+	most := uint64(32)
+	if strings.Contains(address, ":") {
+		most = 128
+	}
+	return ok && err == nil && n <= most && isAddress(address)
+}
+
+// isISBN reports whether a text is the number of a book with so many digits, of
+// which the last checks the others.
+func isISBN(text string, digits int) bool {
+	text = strings.NewReplacer("-", "", " ", "").Replace(text)
+	if len(text) != digits {
+		return false
+	}
+	sum, modulus := 0, 11
+	if digits == 13 {
+		modulus = 10
+	}
+	for i, c := range text {
+		n := int(c - '0')
+		switch {
+		case c == 'X' && digits == 10 && i == 9:
+			n = 10
+		case c < '0' || c > '9':
+			return false
+		}
+		weight := 10 - i
+		if digits == 13 {
+			weight = 1 + 2*(i%2)
+		}
+		sum += weight * n
+	}
+	return sum%modulus == 0
+}
+
+// isCard reports whether a text is the number of a payment card.
+func isCard(text string) bool {
+	text = strings.NewReplacer("-", "", " ", "").Replace(text)
+	if !cardForm.MatchString(text) {
+		return false
+	}
+	sum := 0
+	for i := range len(text) {
+		n := int(text[len(text)-1-i] - '0')
+		if i%2 == 1 {
+			n *= 2
+		}
+		sum += n/10 + n%10
+	}
+	return sum%10 == 0
 }

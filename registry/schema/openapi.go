@@ -249,7 +249,6 @@ func (d node) object(s *Schema) {
 	for _, name := range d.texts("required") {
 		if f := s.Struct.Field(name); f != nil {
 			f.Required = true
-			continue
 		}
 		s.Required = append(s.Required, name)
 	}

@@ -147,12 +147,12 @@ func TestOpenAPIReadsWhatValuesMustBe(t *testing.T) {
 	require.Empty(t, causes)
 	for in, want := range map[string][]cause{
 		`{"spec":{"s":"ab","n":1.5,"i":3}}`:                           nil,
-		`{"spec":{"s":"b"}}`:                                          {{meta.CauseNotSupported, "spec.s"}, {meta.CauseInvalid, "spec.s"}},
+		`{"spec":{"s":"b"}}`:                                          {{meta.CauseInvalid, "spec.s"}, {meta.CauseNotSupported, "spec.s"}},
 		`{"spec":{}}`:                                                 {{meta.CauseRequired, "spec.s"}},
 		`{"spec":{"s":"a","n":1,"i":true}}`:                           {{meta.CauseTypeInvalid, "spec.i"}, {meta.CauseInvalid, "spec.n"}},
 		`{"spec":{"s":"a","e":{"kind":"K"}}}`:                         {{meta.CauseRequired, "spec.e.apiVersion"}},
 		`{"spec":{"s":"a","u":{"a":"1"}}}`:                            nil,
-		`{"spec":{"s":"a","u":{"a":"1","b":"2"}}}`:                    {{meta.CauseInvalid, noField}},
+		`{"spec":{"s":"a","u":{"a":"1","b":"2"}}}`:                    {{meta.CauseInvalid, wholeField}},
 		`{"spec":{"s":"a","e":{"kind":"K","apiVersion":"v1","x":1}}}`: nil,
 	} {
 		m := tree(t, in)

@@ -8,10 +8,10 @@ type path []step
 
 type step struct {
 	name  string
-	index int // of a list item, where name is empty
+	index int // of a list item; -1: a field
 }
 
-func (p *path) field(name string) { *p = append(*p, step{name: name}) }
+func (p *path) field(name string) { *p = append(*p, step{name, -1}) }
 func (p *path) item(i int)        { *p = append(*p, step{index: i}) }
 func (p *path) pop()              { *p = (*p)[:len(*p)-1] }
 
@@ -19,7 +19,7 @@ func (p path) String() string {
 	var b []byte
 	for _, s := range p {
 		switch {
-		case s.name == "":
+		case s.index >= 0:
 			b = append(strconv.AppendInt(append(b, '['), int64(s.index), 10), ']')
 		case len(b) > 0:
 			b = append(append(b, '.'), s.name...)
@@ -31,4 +31,4 @@ func (p path) String() string {
 }
 
 // to returns the path of a field of the value that p leads to.
-func (p path) to(name string) string { return append(p[:len(p):len(p)], step{name: name}).String() }
+func (p path) to(name string) string { return append(p[:len(p):len(p)], step{name, -1}).String() }

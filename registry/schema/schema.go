@@ -58,8 +58,8 @@ type Schema struct {
 	AllOf, AnyOf, OneOf          []*Schema
 	Not                          *Schema
 
-	// Required are fields that must be there though the schema does not describe
-	// them, as in branches of AnyOf.
+	// Required are the fields that must be there, described or not, in the order
+	// in which missing ones are told. Those of a Go struct say it themselves.
 	Required []string
 
 	Preserve    bool // unknown fields are kept

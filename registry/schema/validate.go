@@ -13,9 +13,11 @@ import (
 )
 
 // Validate returns what is wrong with a conformed and defaulted object: types,
-// required fields, enums, ranges, lengths, patterns, duplicates, combinations,
+// required fields, enums, ranges, lengths, patterns, combinations, duplicates,
 // and what changed although it is immutable. old is the object before, nil on
-// create. Causes stand in the order of their fields; at most 100 are returned.
+// create. Causes stand in the order of the fields in the schema, the keys of a
+// map sorted, after them those of embedded objects, then duplicates; at most 100
+// are returned.
 //
 // Metadata is left out: meta.ValidateMetadata knows its rules. In structs that
 // come from Go a value that is left out counts as unset, and required means not
@@ -32,16 +34,7 @@ func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 		before = old
 	}
 	v.value(tree, before, s, s.Struct.Canonical())
-	causes := v.found()
-	slices.SortStableFunc(causes, func(a, b meta.Cause) int {
-		return strings.Compare(strings.TrimSuffix(a.Field, asWhole), strings.TrimSuffix(b.Field, asWhole))
-	})
-	for i := range causes {
-		if strings.HasSuffix(causes[i].Field, asWhole) {
-			causes[i].Field = noField
-		}
-	}
-	return causes
+	return v.found()
 }
 
 // objectMeta is the Go type of the standard metadata.
@@ -50,9 +43,11 @@ var objectMeta = reflect.TypeFor[meta.ObjectMeta]()
 type validator struct {
 	path    path
 	causes  []meta.Cause
-	visited int     // values looked at, to find the branch that fits best
-	branch  bool    // of a combination
-	effort  *effort // shared with all branches
+	objects []meta.Cause // of embedded objects, told next
+	repeats []meta.Cause // duplicates, told last
+	visited int          // values looked at, to find the branch that fits best
+	branch  bool         // of a combination
+	effort  *effort      // shared with all branches
 }
 
 // Branches look at values once more for each combination that they stand in,
@@ -85,12 +80,12 @@ func (v *validator) spend(n int) bool {
 
 // found returns the causes; a check that was given up is one.
 func (v *validator) found() []meta.Cause {
-	causes := v.causes[:min(len(v.causes), maxReported)]
+	causes := slices.Concat(v.causes, v.objects, v.repeats)
+	causes = causes[:min(len(causes), maxReported)]
 	if v.effort.spent <= maxEffort {
 		return causes
 	}
-	return append(causes[:min(len(causes), maxReported-1)], meta.Cause{Reason: meta.CauseInvalid, Field: v.effort.at,
-		Message: "Invalid value: checking the object against its schema takes too long"})
+	return append(causes[:min(len(causes), maxReported-1)], ruleEffort.cause(v.effort.at, "", "", false))
 }
 
 // faultsOf validates one value by itself.
@@ -100,34 +95,30 @@ func faultsOf(value any, s *Schema) []meta.Cause {
 	return v.found()
 }
 
-func (v *validator) cause(reason meta.CauseReason, format string, args ...any) {
-	v.causeAt(v.path.String(), reason, format, args...)
+// full reports whether no more causes are looked for.
+func (v *validator) full() bool {
+	return len(v.causes)+len(v.objects)+len(v.repeats) >= maxReported
 }
 
-// asWhole ends the field of causes that clients know without one, and noField is
-// what they know instead.
-const (
-	asWhole = "\x00"
-	noField = "<nil>"
-)
-
-// whole is the cause for a value that fails as a whole: it is named in the
-// message alone.
-func (v *validator) whole(format string, args ...any) {
-	at := v.path.String()
-	v.causeAt(at+asWhole, meta.CauseInvalid, "%s: %s", at, fmt.Sprintf(format, args...))
-}
-
-func (v *validator) causeAt(field string, reason meta.CauseReason, format string, args ...any) {
-	if len(v.causes) < maxReported {
-		v.causes = append(v.causes, meta.Cause{Reason: reason, Field: field, Message: fmt.Sprintf(format, args...)})
+// breaks adds the cause for a rule that x, the value at the path, breaks.
+func (v *validator) breaks(r rule, x any, limit string, canonical bool) {
+	if !v.full() {
+		v.causes = append(v.causes, r.cause(v.path.String(), show(x), limit, canonical))
 	}
 }
 
-// value validates one value; old is the value before, nil if there was none.
+// missing adds the cause for a required field.
+func (v *validator) missing(name string) {
+	if !v.full() {
+		v.causes = append(v.causes, ruleRequired.cause(v.path.to(name), "", "", false))
+	}
+}
+
+// value validates one value; old is the value before, nil if there was none. The
+// order of the checks is the order in which clients are told.
 func (v *validator) value(x, old any, s *Schema, canonical bool) {
 	v.visited++
-	if len(v.causes) >= maxReported || v.branch && !v.spend(1) {
+	if v.full() || v.branch && !v.spend(1) {
 		return
 	}
 	if s.Struct != nil {
@@ -135,7 +126,7 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 	}
 	if x == nil && (canonical || s.Nullable) {
 		if len(s.Enum) > 0 && !canonical {
-			v.enum(x, s)
+			v.enum(x, s, canonical)
 		}
 		return
 	}
@@ -143,34 +134,41 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 		return // what a definition came to forbid may stay where it is
 	}
 	if s.Immutable && old != nil && !meta.Equal(x, old) {
-		v.cause(meta.CauseInvalid, "Invalid value: %s: field is immutable", show(x))
+		v.breaks(ruleImmutable, x, "", canonical)
 	}
-	if fits := v.hasType(x, s); !fits {
-		v.cause(meta.CauseTypeInvalid, "Invalid value: %s: must be of type %s", show(x), typeName(s))
-		if _, fraction := x.(float64); fraction && s.Type == Integer && !canonical {
-			v.whole("Invalid value: %s: must be an integer", show(x))
-		}
-		if len(s.Enum) > 0 {
-			v.enum(x, s)
-		}
-		return
-	}
-	if len(s.Enum) > 0 {
-		v.enum(x, s)
-	}
-	switch x := x.(type) {
-	case string:
-		v.text(x, s)
-	case int64:
-		v.number(float64(x), x, s)
-	case float64:
-		v.number(x, x, s)
-	case []any:
-		v.list(x, old, s, canonical)
-	case map[string]any:
-		v.object(x, old, s, canonical)
+	if !v.hasType(x, s) {
+		v.typeFault(x, s, canonical)
 	}
 	v.combinations(x, s, canonical)
+	switch x := x.(type) {
+	case string:
+		v.text(x, s, canonical)
+	case int64:
+		v.number(float64(x), x, s, canonical)
+	case float64:
+		v.number(x, x, s, canonical)
+	case []any:
+		v.list(x, old, s, canonical)
+	}
+	if len(s.Enum) > 0 {
+		v.enum(x, s, canonical)
+	}
+	if m, ok := x.(map[string]any); ok {
+		v.object(m, old, s, canonical)
+	}
+}
+
+// typeFault says that x has another type than its schema.
+func (v *validator) typeFault(x any, s *Schema, canonical bool) {
+	if v.full() {
+		return
+	}
+	want, got := typeWords(x, s)
+	got = strconv.Quote(got)
+	if canonical {
+		want, got = typeName(s), show(x)
+	}
+	v.causes = append(v.causes, ruleType.cause(v.path.String(), got, want, canonical))
 }
 
 // hasType reports whether a value has the schema's JSON type.
@@ -180,7 +178,7 @@ func (v *validator) hasType(x any, s *Schema) bool {
 		case int64, string:
 			return true
 		case float64:
-			return isInteger(x)
+			return isExact(x)
 		}
 		return false
 	}
@@ -194,7 +192,7 @@ func (v *validator) hasType(x any, s *Schema) bool {
 	case Integer:
 		f, ok := x.(float64)
 		_, whole := x.(int64)
-		return whole || ok && isInteger(f)
+		return whole || ok && isExact(f)
 	case Number:
 		switch x.(type) {
 		case int64, float64:
@@ -218,88 +216,106 @@ func typeName(s *Schema) string {
 	return [...]string{"any", "object", "array", "string", "integer", "number", "boolean"}[s.Type]
 }
 
-func (v *validator) enum(x any, s *Schema) {
+func (v *validator) enum(x any, s *Schema, canonical bool) {
 	for _, e := range s.Enum {
 		if meta.Equal(e, x) {
 			return
 		}
 	}
-	words := make([]string, len(s.Enum))
-	for i, e := range s.Enum {
-		words[i] = show(e)
+	if v.full() {
+		return
 	}
-	v.cause(meta.CauseNotSupported, "Unsupported value: %s: supported values: %s", show(x), strings.Join(words, ", "))
+	var words strings.Builder
+	for i, e := range s.Enum {
+		if i > 0 {
+			words.WriteString(", ")
+		}
+		if words.Len() > 4*maxShown {
+			words.WriteString("...")
+			break
+		}
+		word := show(e)
+		if _, text := e.(string); !text && !canonical {
+			word = strconv.Quote(word)
+		}
+		words.WriteString(word)
+	}
+	v.breaks(ruleEnum, x, words.String(), canonical)
 }
 
 func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool) {
 	before, _ := old.(map[string]any)
 	if s.MinProperties != nil && int64(len(m)) < *s.MinProperties {
-		v.cause(meta.CauseInvalid, "Invalid value: %d: must have at least %d entries", len(m), *s.MinProperties)
+		v.breaks(ruleMinProperties, int64(len(m)), decimal(*s.MinProperties), canonical)
 	}
 	if s.MaxProperties != nil && int64(len(m)) > *s.MaxProperties {
-		v.cause(meta.CauseTooMany, "Too many: %d: must have at most %d entries", len(m), *s.MaxProperties)
+		v.breaks(ruleMaxProperties, int64(len(m)), decimal(*s.MaxProperties), canonical)
+	}
+	if s.Values != nil {
+		v.entries(m, before, s, canonical)
 	}
 	if s.Struct != nil {
 		v.structure(m, before, s, canonical)
 	}
+	for _, name := range s.Required {
+		if _, ok := m[name]; !ok {
+			v.missing(name)
+		}
+	}
 	if s.Embedded {
 		v.embedded(m)
 	}
-	for _, name := range s.Required {
-		if _, ok := m[name]; !ok {
-			v.causeAt(v.path.to(name), meta.CauseRequired, "Required value")
-		}
+}
+
+// entries validates the values of a map.
+func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool) {
+	type faulty struct {
+		key    string
+		causes []meta.Cause
 	}
-	if s.Values == nil {
-		return
-	}
+	var found []faulty
+	from := len(v.causes)
 	for k, e := range m {
 		if s.Struct.Field(k) != nil {
 			continue
 		}
+		at := len(v.causes)
 		v.path.field(k)
 		v.value(e, before[k], s.Values, canonical)
 		v.path.pop()
-	}
-}
-
-// embedded checks that a value that is a whole object says what it is.
-func (v *validator) embedded(m map[string]any) {
-	for _, name := range []string{"apiVersion", "kind"} {
-		if text, ok := m[name].(string); m[name] == nil || ok && text == "" {
-			v.causeAt(v.path.to(name), meta.CauseRequired, "Required value: must not be empty")
-		} else if ok && !namesKind(name, text) {
-			v.causeAt(v.path.to(name), meta.CauseInvalid, "Invalid value: %s: is no %s", show(text), name)
+		if len(v.causes) > at {
+			found = append(found, faulty{k, slices.Clone(v.causes[at:])})
 		}
 	}
-}
-
-// namesKind reports whether text has the form of an apiVersion or a kind.
-func namesKind(field, text string) bool {
-	if field == "kind" {
-		return len(meta.CheckDNS1035Label(strings.ToLower(text))) == 0
+	if len(found) < 2 {
+		return
 	}
-	return strings.Count(text, "/") <= 1
+	slices.SortFunc(found, func(a, b faulty) int { return strings.Compare(a.key, b.key) })
+	v.causes = v.causes[:from]
+	for _, f := range found {
+		v.causes = append(v.causes, f.causes...)
+	}
 }
 
 func (v *validator) structure(m, before map[string]any, s *Schema, canonical bool) {
 	for _, f := range s.Struct.Fields {
 		e, ok := m[f.Name]
-		if f.Required && (!ok || canonical && f.unset(e)) {
-			v.causeAt(v.path.to(f.Name), meta.CauseRequired, "Required value")
+		if canonical && f.Required && (!ok || f.unset(e)) {
+			v.missing(f.Name)
 			continue
 		}
-		if !ok {
-			if f.Schema.Immutable && before[f.Name] != nil {
-				v.causeAt(v.path.to(f.Name), meta.CauseInvalid, "Invalid value: null: field is immutable")
-			}
+		if !ok && (!f.Schema.Immutable || before[f.Name] == nil) {
 			continue
 		}
 		if st := f.Schema.Struct; st != nil && st.Go == objectMeta {
 			continue // meta.ValidateMetadata has rules of its own
 		}
 		v.path.field(f.Name)
-		v.value(e, before[f.Name], f.Schema, canonical)
+		if ok {
+			v.value(e, before[f.Name], f.Schema, canonical)
+		} else {
+			v.breaks(ruleImmutable, nil, "", canonical)
+		}
 		v.path.pop()
 	}
 }
@@ -316,25 +332,24 @@ func (f *Field) unset(x any) bool {
 }
 
 func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
+	v.duplicates(l, s)
+	if s.Items != nil {
+		before := oldItems(old, s)
+		for i, e := range l {
+			var was any
+			if before != nil {
+				was = before[itemKey(e, s)]
+			}
+			v.path.item(i)
+			v.value(e, was, s.Items, canonical)
+			v.path.pop()
+		}
+	}
 	if s.MinItems != nil && int64(len(l)) < *s.MinItems {
-		v.cause(meta.CauseInvalid, "Invalid value: %d: must have at least %d items", len(l), *s.MinItems)
+		v.breaks(ruleMinItems, int64(len(l)), decimal(*s.MinItems), canonical)
 	}
 	if s.MaxItems != nil && int64(len(l)) > *s.MaxItems {
-		v.cause(meta.CauseTooMany, "Too many: %d: must have at most %d items", len(l), *s.MaxItems)
-	}
-	v.duplicates(l, s)
-	if s.Items == nil {
-		return
-	}
-	before := oldItems(old, s)
-	for i, e := range l {
-		var was any
-		if before != nil {
-			was = before[itemKey(e, s)]
-		}
-		v.path.item(i)
-		v.value(e, was, s.Items, canonical)
-		v.path.pop()
+		v.breaks(ruleMaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
 	}
 }
 
@@ -388,64 +403,98 @@ func identity(x any) string {
 	return "\x02" + string(b)
 }
 
+// duplicates looks for items of a set that are equal and items of a map list
+// with equal keys. Each value is told once, where it first stands again.
 func (v *validator) duplicates(l []any, s *Schema) {
 	set := s.ListType == "set" || s.UniqueItems
-	if len(l) < 2 || !set && !s.isMapList() {
+	if len(l) == 0 || !set && (!s.isMapList() || s.Items == nil) {
 		return
 	}
-	seen := make(map[string]bool, len(l))
+	seen := make(map[string]int, len(l))
 	for i, e := range l {
-		var key string
-		switch _, item := e.(map[string]any); {
+		item, object := e.(map[string]any)
+		switch {
 		case set:
-			key = identity(e)
-		case item:
-			key = itemKey(e, s)
+			if key := identity(e); again(seen, key) {
+				v.repeat(ruleDuplicate, i, e)
+			}
+		case object:
+			if key := itemKey(e, s); again(seen, key) {
+				v.repeat(ruleDuplicate, i, keysOf(item, s))
+			}
 		default:
-			continue
+			v.repeat(ruleMapItem, i, e)
+			return
 		}
-		if seen[key] {
-			v.path.item(i)
-			v.cause(meta.CauseDuplicate, "Duplicate value: %s", show(e))
-			v.path.pop()
-		}
-		seen[key] = true
 	}
 }
 
-// combinations checks allOf, anyOf, oneOf and not.
-func (v *validator) combinations(x any, s *Schema, canonical bool) {
-	if len(s.AllOf) > 0 {
-		failed := 0
-		for _, e := range s.AllOf {
-			if causes, _ := v.try(x, e, canonical); len(causes) > 0 {
-				failed++
-				v.causes = append(v.causes, causes...)
-			}
-		}
-		if failed > 0 {
-			v.whole("Invalid value: %s: must fit all the schemas of allOf", show(x))
+// again counts a key and reports whether it is there for the second time.
+func again(seen map[string]int, key string) bool {
+	seen[key]++
+	return seen[key] == 2
+}
+
+func (v *validator) repeat(r rule, i int, x any) {
+	if v.full() {
+		return
+	}
+	v.path.item(i)
+	v.repeats = append(v.repeats, r.cause(v.path.String(), show(x), "", false))
+	v.path.pop()
+}
+
+// keysOf returns the part of an item that tells it apart in a map list.
+func keysOf(item map[string]any, s *Schema) map[string]any {
+	key := map[string]any{}
+	for _, k := range s.ListKeys {
+		if x, ok := item[k]; ok {
+			key[k] = x
 		}
 	}
+	return key
+}
+
+// combinations checks anyOf, oneOf, allOf and not.
+func (v *validator) combinations(x any, s *Schema, canonical bool) {
 	if len(s.AnyOf) > 0 {
 		if n, best := v.matches(x, s.AnyOf, canonical, true); n == 0 {
-			v.whole("Invalid value: %s: must fit at least one schema of anyOf", show(x))
+			v.breaks(ruleAnyOf, nil, "", canonical)
 			v.causes = append(v.causes, best...)
 		}
 	}
 	if len(s.OneOf) > 0 {
-		n, best := v.matches(x, s.OneOf, canonical, false)
-		if n != 1 {
-			v.whole("Invalid value: %s: must fit exactly one schema of oneOf, fits %d", show(x), n)
-		}
-		if n == 0 {
+		switch n, best := v.matches(x, s.OneOf, canonical, false); n {
+		case 0:
+			v.breaks(ruleOneOf, nil, "Found none valid", canonical)
 			v.causes = append(v.causes, best...)
+		case 1:
+		default:
+			v.breaks(ruleOneOf, nil, fmt.Sprintf("Found %d valid alternatives", n), canonical)
 		}
 	}
+	v.allOf(x, s, canonical)
 	if s.Not != nil {
 		if causes, _ := v.try(x, s.Not, canonical); len(causes) == 0 {
-			v.whole("Invalid value: %s: must not fit the schema of not", show(x))
+			v.breaks(ruleNot, nil, "", canonical)
 		}
+	}
+}
+
+func (v *validator) allOf(x any, s *Schema, canonical bool) {
+	failed := 0
+	for _, e := range s.AllOf {
+		if causes, _ := v.try(x, e, canonical); len(causes) > 0 {
+			failed++
+			v.causes = append(v.causes, causes...)
+		}
+	}
+	switch {
+	case failed == 0:
+	case failed == len(s.AllOf):
+		v.breaks(ruleAllOf, nil, ". None validated", canonical)
+	default:
+		v.breaks(ruleAllOf, nil, "", canonical)
 	}
 }
 
@@ -472,5 +521,5 @@ func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n 
 func (v *validator) try(x any, s *Schema, canonical bool) ([]meta.Cause, int) {
 	branch := validator{path: slices.Clone(v.path), branch: true, effort: v.effort}
 	branch.value(x, nil, s, canonical)
-	return branch.causes, branch.visited
+	return slices.Concat(branch.causes, branch.repeats), branch.visited
 }

@@ -1,30 +1,29 @@
 package schema
 
 import (
-	"encoding/json"
+	"fmt"
 	"math"
+	"strconv"
 	"unicode/utf8"
-
-	"orch.io/controlplane/registry/meta"
 )
 
 // text checks a string.
-func (v *validator) text(x string, s *Schema) {
-	v.spelling(x, s)
+func (v *validator) text(x string, s *Schema, canonical bool) {
+	v.spelling(x, s, canonical)
 	if s.Format != "" && !s.IntOrString && s.Wire == Plain && !hasFormat(x, s.Format) {
-		v.cause(meta.CauseTypeInvalid, "Invalid value: %s: must have the format %s", show(x), s.Format)
+		v.breaks(ruleFormat, x, s.Format, canonical)
 	}
 }
 
 // spelling tells the first thing that is wrong with the length, in characters,
 // and the form of a string.
-func (v *validator) spelling(x string, s *Schema) {
+func (v *validator) spelling(x string, s *Schema, canonical bool) {
 	if s.MaxLength != nil && int64(len(x)) > *s.MaxLength && int64(utf8.RuneCountInString(x)) > *s.MaxLength {
-		v.cause(meta.CauseTooLong, "Too long: may not be more than %d characters", *s.MaxLength)
+		v.breaks(ruleMaxLength, x, decimal(*s.MaxLength), canonical)
 		return
 	}
 	if s.MinLength != nil && int64(utf8.RuneCountInString(x)) < *s.MinLength {
-		v.cause(meta.CauseInvalid, "Invalid value: %s: must be at least %d characters long", show(x), *s.MinLength)
+		v.breaks(ruleMinLength, x, decimal(*s.MinLength), canonical)
 		return
 	}
 	if s.Pattern != "" {
@@ -36,48 +35,76 @@ func (v *validator) spelling(x string, s *Schema) {
 			return
 		}
 		if re == nil || !re.MatchString(x) {
-			v.cause(meta.CauseInvalid, "Invalid value: %s: must match the pattern %s", show(x), s.Pattern)
+			v.breaks(rulePattern, x, s.Pattern, canonical)
 		}
 	}
 }
 
-func (v *validator) number(f float64, x any, s *Schema) {
-	if s.Minimum != nil && (f < *s.Minimum || s.ExclusiveMin && f == *s.Minimum) {
-		v.cause(meta.CauseInvalid, "Invalid value: %s: must be greater than%s %v", show(x), orEqual(s.ExclusiveMin), *s.Minimum)
+// number checks a number, x, that is about f.
+func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
+	if want := rangeOf(f, x, s); want != "" {
+		v.breaks(ruleRange, x, want, canonical)
 	}
-	if s.Maximum != nil && (f > *s.Maximum || s.ExclusiveMax && f == *s.Maximum) {
-		v.cause(meta.CauseInvalid, "Invalid value: %s: must be less than%s %v", show(x), orEqual(s.ExclusiveMax), *s.Maximum)
+	if s.MultipleOf != nil && *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf) {
+		v.breaks(ruleMultipleOf, x, limitOf(*s.MultipleOf, x), canonical)
 	}
-	if s.MultipleOf != nil && *s.MultipleOf > 0 {
-		if q := f / *s.MultipleOf; math.Abs(q-math.Round(q)) > 1e-9*math.Max(1, math.Abs(q)) {
-			v.cause(meta.CauseInvalid, "Invalid value: %s: must be a multiple of %v", show(x), *s.MultipleOf)
-		}
+	switch {
+	case s.Minimum == nil || f > *s.Minimum || f == *s.Minimum && !s.ExclusiveMin:
+	case s.ExclusiveMin:
+		v.breaks(ruleExclusiveMinimum, x, limitOf(*s.Minimum, x), canonical)
+	default:
+		v.breaks(ruleMinimum, x, limitOf(*s.Minimum, x), canonical)
 	}
-	if s.Type == Integer {
-		if lo, hi := integerRange(s.Format); f < float64(lo) || f > float64(hi) {
-			v.whole("Invalid value: %s: must fit %s", show(x), s.Format)
-		}
+	switch {
+	case s.Maximum == nil || f < *s.Maximum || f == *s.Maximum && !s.ExclusiveMax:
+	case s.ExclusiveMax:
+		v.breaks(ruleExclusiveMaximum, x, limitOf(*s.Maximum, x), canonical)
+	default:
+		v.breaks(ruleMaximum, x, limitOf(*s.Maximum, x), canonical)
 	}
 }
 
-func orEqual(exclusive bool) string {
-	if exclusive {
-		return ""
+// rangeOf names the type that a number, x, that is about f is too large or too
+// fine for, "" if it fits.
+func rangeOf(f float64, x any, s *Schema) string {
+	_, small := x.(int64)
+	switch {
+	case s.Type == Integer && s.Format == "int32":
+		if f != math.Trunc(f) || f < math.MinInt32 || f > math.MaxInt32 {
+			return "integer with format int32"
+		}
+	case s.Type == Integer && !small && (f != math.Trunc(f) || f < -1<<63 || f >= 1<<63):
+		if s.Format == "int64" {
+			return "integer with format int64"
+		}
+		return "integer (default format)"
+	case s.Type == Number && s.Format == "float" && math.Abs(f) > math.MaxFloat32:
+		return "number with format float"
 	}
-	return " or equal to"
+	return ""
 }
+
+// isMultiple reports whether a number, x, that is about f is a multiple of step:
+// of integers exactly, of fractions as exactly as they can be written.
+func isMultiple(f float64, x any, step float64) bool {
+	if n, ok := x.(int64); ok && step == math.Trunc(step) && step < 1<<63 {
+		return n%int64(step) == 0
+	}
+	q := f / step
+	return math.Abs(q-math.Round(q)) <= math.Min(1e-9*math.Max(1, math.Abs(q)), 1e-3)
+}
+
+// limitOf writes a bound of the number x: an integer as such.
+func limitOf(limit float64, x any) string {
+	if _, ok := x.(int64); ok && limit == math.Trunc(limit) && math.Abs(limit) < 1<<63 {
+		return decimal(int64(limit))
+	}
+	return fmt.Sprint(limit)
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// isExact reports whether f is an integer that no other has the same float64 as.
+func isExact(f float64) bool { return f == math.Trunc(f) && math.Abs(f) < 1<<53 }
 
 func isInteger(f float64) bool { return f == math.Trunc(f) && !math.IsInf(f, 0) }
-
-// show returns a value for a message, short.
-func show(x any) string {
-	switch x.(type) {
-	case map[string]any, []any:
-		return typeOf(x)
-	}
-	b, err := json.Marshal(x)
-	if err != nil {
-		return "?"
-	}
-	return clip(string(b))
-}
