@@ -202,31 +202,46 @@ func itemMedia(m codec.Media) codec.Media {
 	return m
 }
 
-// items returns the bytes of a list's items, some of them joined already.
-func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Media, whole bool) (parts [][]byte, err error) {
+// items returns the bytes of a list's items, commas among them. Those of kinds
+// that are structs in Go tell no apiVersion and kind: the list does.
+func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Media, whole bool) ([][]byte, error) {
 	item := itemMedia(m)
 	if plain(v, item) {
 		return watch.Joined(entries, whole), nil
 	}
-	parts = make([][]byte, len(entries))
+	comma, brace := []byte(","), []byte("{")
+	parts := make([][]byte, 0, 3*len(entries))
 	for i, e := range entries {
-		if parts[i], err = s.entryBytes(e, v, item); err != nil {
+		body, err := s.entryBytes(e, v, item)
+		if err != nil {
 			return nil, err
 		}
+		if i > 0 {
+			parts = append(parts, comma)
+		}
+		if !v.Custom && item.View == codec.Full {
+			_, body = codec.CutHead(body)
+			parts = append(parts, brace)
+		}
+		parts = append(parts, body)
 	}
 	return parts, nil
 }
 
-// streamList writes a list, head, items joined by commas, tail, without putting
-// it together first. whole says that the entries are all of a range.
+// streamList writes a list, head, items, tail, without putting it together
+// first. whole says that the entries are all of a range.
 func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, whole bool, m codec.Media, lm codec.ListMeta) error {
 	parts, err := s.items(entries, r.version, m, whole)
 	if err != nil {
 		return err
 	}
 	head := s.listHead(r.version, m, lm)
-	out := s.begin(w, r, m, http.StatusOK, len(head)+joinedSize(parts)+len(codec.ListTail)+1)
-	writeJoined(out, head, parts, codec.ListTail+"\n")
+	size := len(head) + len(codec.ListTail) + 1
+	for _, p := range parts {
+		size += len(p)
+	}
+	out := s.begin(w, r, m, http.StatusOK, size)
+	writeParts(out, size, head, parts, codec.ListTail+"\n")
 	_ = out.Close()
 	return nil
 }
@@ -238,15 +253,12 @@ const (
 	long  = 16 << 10
 )
 
-// writeJoined writes head, parts joined by commas, and tail. A caller who went
-// away ends it early.
-func writeJoined(w io.Writer, head []byte, parts [][]byte, tail string) {
-	buf := append(make([]byte, 0, min(chunk, len(head)+joinedSize(parts)+len(tail))), head...)
-	for i, p := range parts {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		if len(p) >= long || len(buf)+len(p) > chunk-1 {
+// writeParts writes head, parts and tail, of size bytes. A caller who went away
+// ends it early.
+func writeParts(w io.Writer, size int, head []byte, parts [][]byte, tail string) {
+	buf := append(make([]byte, 0, min(chunk, size)), head...)
+	for _, p := range parts {
+		if len(p) >= long || len(buf)+len(p) > chunk {
 			if _, err := w.Write(buf); err != nil {
 				return
 			}
@@ -261,15 +273,6 @@ func writeJoined(w io.Writer, head []byte, parts [][]byte, tail string) {
 	_, _ = w.Write(append(buf, tail...))
 }
 
-// joinedSize is the length of parts joined by commas.
-func joinedSize(parts [][]byte) int {
-	size := max(0, len(parts)-1)
-	for _, p := range parts {
-		size += len(p)
-	}
-	return size
-}
-
 // wholeList puts a list together for the forms that need the whole: YAML, and
 // JSON for people.
 func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
@@ -278,10 +281,7 @@ func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.
 		return nil, err
 	}
 	body := s.listHead(v, m, lm)
-	for i, p := range parts {
-		if i > 0 {
-			body = append(body, ',')
-		}
+	for _, p := range parts {
 		body = append(body, p...)
 	}
 	body = append(body, codec.ListTail...)

@@ -159,3 +159,62 @@ func TestEveryAnswerIsNamed(t *testing.T) {
 	require.NoError(t, s.Shutdown(context.Background()))
 	check(503, "GET", configMaps, "a")
 }
+
+// TestItemsOfLists: those of kinds that are structs in Go tell no kind and
+// apiVersion, whatever the list is made from; all else tells them.
+func TestItemsOfLists(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		s := servertest.New(t, over(store))
+		a := inProcess(t, s)
+		big := strings.Repeat("x", 40<<10)
+		for i, value := range []string{"1", "2", big, "4", "5"} {
+			a.must(201, "POST", configMaps, newConfigMap(fmt.Sprintf("m%d", i), "v", value))
+		}
+		a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+		s.Settle()
+		a.must(201, "POST", definedPath, definedWidget("w", `{}`))
+		const partial = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+		for _, c := range []struct{ path, accept, first, kind string }{
+			{configMaps, "application/json", `{"metadata":{`, ""},
+			{configMaps + "?limit=2", "application/json", `{"metadata":{`, ""},
+			{configMaps + "?labelSelector=!x", "application/json", `{"metadata":{`, ""},
+			{configMaps + "?pretty=1", "application/json", "{\n      \"metadata\": {", ""},
+			{configMaps, "application/yaml", "- data:\n    v: \"1\"\n  metadata:", ""},
+			{configMaps, "application/json" + partial, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{`, "PartialObjectMetadata"},
+			{configMaps, "application/yaml" + partial, "- apiVersion: meta.k8s.io/v1\n  kind: PartialObjectMetadata\n", ""},
+			{definedPath, "application/json", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{`, "Widget"},
+			{definedPath, "application/yaml", "- apiVersion: example.com/v1\n  kind: Widget\n", ""},
+		} {
+			for range 3 { // from single texts, and from blocks
+				got := a.must(200, "GET", c.path, nil, "Accept", c.accept)
+				name := c.path + " " + c.accept
+				assert.Contains(t, string(got.raw), "items", name)
+				_, after, _ := strings.Cut(string(got.raw), "items")
+				assert.Contains(t, after[:min(len(after), 140)], c.first, name)
+				items, _ := got.body["items"].([]any)
+				for _, item := range items {
+					assert.Equal(t, c.kind, text(item, "kind"), name)
+					assert.NotEmpty(t, text(item, "metadata", "resourceVersion"), name)
+				}
+				if n := got.header.Get("Content-Length"); n != "" {
+					assert.Equal(t, itoa(len(got.raw)), n, name)
+				}
+			}
+			for i := range 5 {
+				one := a.must(200, "GET", fmt.Sprintf("%s/m%d", configMaps, i), nil)
+				assert.True(t, strings.HasPrefix(string(one.raw), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"resourceVersion":`), "%.100s", one.raw)
+				assert.Equal(t, "ConfigMap", one.body["kind"])
+			}
+			assert.Equal(t, "ConfigMap", a.watch(configMaps + "?watch=1").next().Object["kind"])
+			rows, _ := a.must(200, "GET", configMaps+"?includeObject=Object", nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").body["rows"].([]any)
+			require.Len(t, rows, 5)
+			for _, row := range rows {
+				assert.Equal(t, "ConfigMap", text(row, "object", "kind"))
+			}
+		}
+		list := a.must(200, "GET", configMaps, nil)
+		assert.Equal(t, []string{"m0", "m1", "m2", "m3", "m4"}, list.names())
+		a.must(200, "PATCH", configMaps+"/m1", `{"data":{"w":"2"}}`)
+		assert.Equal(t, "2", text(a.must(200, "GET", configMaps+"/m1", nil).body, "data", "w"))
+	})
+}

@@ -30,7 +30,8 @@ type Entry struct {
 }
 
 // body is the JSON text, with (spliced) or without its resourceVersion. Only one
-// of the two is kept.
+// of the two is kept. In a block it is spliced and an item of a list: apiVersion
+// and kind stand in the block's head.
 type body struct {
 	bytes   []byte
 	spliced bool
@@ -38,15 +39,40 @@ type body struct {
 	at      int    // where in it
 }
 
+// text returns the whole text, as it is or a copy.
+func (b *body) text() []byte {
+	if b.block == nil {
+		return b.bytes
+	}
+	return slices.Concat(b.block.head, b.bytes[1:])
+}
+
 // spliceRoom is how much longer the text gets with its resourceVersion, at most.
 const spliceRoom = 42
 
 // append appends the text with the resourceVersion.
 func (b *body) append(dst []byte, revision storage.Revision) []byte {
-	if b.spliced || revision == 0 {
+	switch {
+	case b.block != nil:
+		return append(append(dst, b.block.head...), b.bytes[1:]...)
+	case b.spliced || revision == 0:
 		return append(dst, b.bytes...)
 	}
 	return codec.Splice(dst, b.bytes, int64(revision))
+}
+
+// appendItem appends the text as an item of a list and returns the head that it
+// has beside lists.
+func (b *body) appendItem(dst []byte, revision storage.Revision) (item, head []byte) {
+	if b.block != nil {
+		return append(dst, b.bytes...), b.block.head
+	}
+	head, rest := codec.CutHead(b.bytes)
+	dst = append(dst, '{')
+	if b.spliced || revision == 0 {
+		return append(dst, rest...), head
+	}
+	return codec.Splice(dst, rest, int64(revision)), head
 }
 
 // NewEntry returns an entry of an object outside of any cache, such as one that
@@ -83,19 +109,20 @@ func (e *Entry) size() int { return len(e.body.Load().bytes) }
 // shared and must not be modified.
 func (e *Entry) stored() []byte {
 	b := e.body.Load()
+	text := b.text()
 	if !b.spliced {
-		return b.bytes
+		return text
 	}
 	head := []byte(`"metadata":{"resourceVersion":"` + strconv.FormatInt(int64(e.revision), 10) + `"`)
-	i := bytes.Index(b.bytes, head)
+	i := bytes.Index(text, head)
 	if i < 0 {
-		return b.bytes
+		return text
 	}
 	end := i + len(head)
-	if end < len(b.bytes) && b.bytes[end] == ',' {
+	if end < len(text) && text[end] == ',' {
 		end++
 	}
-	return slices.Concat(b.bytes[:i+len(`"metadata":{`)], b.bytes[end:])
+	return slices.Concat(text[:i+len(`"metadata":{`)], text[end:])
 }
 
 // JSON returns the JSON text with its resourceVersion. It is shared and must not
@@ -103,7 +130,7 @@ func (e *Entry) stored() []byte {
 func (e *Entry) JSON() []byte {
 	b := e.body.Load()
 	if b.spliced || e.revision == 0 {
-		return b.bytes
+		return b.text()
 	}
 	spliced := b.append(make([]byte, 0, len(b.bytes)+spliceRoom), e.revision)
 	e.body.CompareAndSwap(b, &body{bytes: spliced, spliced: true}) // else another was faster
@@ -139,7 +166,7 @@ func (e *Entry) Object() *meta.Object {
 
 // decode returns the decoded object, the caller's own.
 func (e *Entry) decode() *meta.Object {
-	tree, _, err := codec.DecodeJSON(e.body.Load().bytes, codec.Limits{})
+	tree, _, err := codec.DecodeJSON(e.body.Load().text(), codec.Limits{})
 	o := meta.NewObject(tree)
 	if err != nil {
 		k := e.Key()

@@ -3,11 +3,14 @@ package watch
 import (
 	"bytes"
 	"sync/atomic"
+
+	"orch.io/controlplane/registry/codec"
 )
 
 // Lists are written from blocks: JSON texts of neighbouring objects, side by
-// side with commas between. A block is the only copy of the texts in it, so it
-// costs no memory, and a list that finds its objects in blocks copies nothing.
+// side with commas between, each without apiVersion and kind, which lists tell
+// once. A block is the only copy of the texts in it, so it costs no memory, and a
+// list that finds its objects in blocks copies nothing.
 const (
 	blockSize = 256 << 10 // of a block, in bytes, about
 	longText  = 16 << 10  // what is written as it is rather than gathered
@@ -17,18 +20,23 @@ const (
 // out; when half of a block is unused, the others do so too: blocks hold at most
 // twice the bytes in use.
 type block struct {
+	head    []byte // what each text begins with elsewhere, in the place of its brace
 	text    []byte
 	entries []*Entry     // that were put in
 	used    atomic.Int64 // bytes
 }
 
-// Joined returns the JSON texts of the entries, joined by commas but for those
-// between the results. all says that the entries are all objects of a range:
-// their texts are gathered in blocks then, for the lists to come. The results
-// are shared and must not be modified.
+// Joined returns the JSON texts of the entries as the items of a list, without
+// apiVersion and kind and with commas between, in pieces. all says that the
+// entries are all objects of a range: their texts are gathered in blocks then,
+// for the lists to come. The results are shared and must not be modified.
 func Joined(entries []*Entry, all bool) [][]byte {
 	var texts [][]byte
+	comma, brace := []byte(","), []byte("{")
 	for len(entries) > 0 {
+		if len(texts) > 0 {
+			texts = append(texts, comma)
+		}
 		text, size, n := adjacent(entries)
 		switch {
 		case all && size < longText:
@@ -42,7 +50,8 @@ func Joined(entries []*Entry, all bool) [][]byte {
 			}
 			text = gather(entries[:n], size)
 		case text == nil:
-			text = entries[0].JSON()
+			_, text = codec.CutHead(entries[0].JSON())
+			texts = append(texts, brace)
 		}
 		texts = append(texts, text)
 		entries = entries[n:]
@@ -51,7 +60,8 @@ func Joined(entries []*Entry, all bool) [][]byte {
 }
 
 // adjacent returns the text of those entries, the first and more, that lie side
-// by side, its size, and their number. No text: it has to be made.
+// by side in a block, its size, about, and their number. No text: the first one
+// is in none.
 func adjacent(entries []*Entry) (text []byte, size, n int) {
 	first := entries[0].body.Load()
 	size = len(first.bytes)
@@ -59,7 +69,7 @@ func adjacent(entries []*Entry) (text []byte, size, n int) {
 	case !first.spliced:
 		return nil, size + spliceRoom, 1
 	case first.block == nil:
-		return first.bytes, size, 1
+		return nil, size, 1
 	}
 	for n = 1; n < len(entries); n++ {
 		next := entries[n].body.Load()
@@ -81,8 +91,12 @@ func gather(entries []*Entry, size int) []byte {
 			b.text = append(b.text, ',')
 		}
 		from := len(b.text)
-		b.text = e.body.Load().append(b.text, e.revision)
-		if end[i] = len(b.text); e.current.Load() {
+		var head []byte
+		b.text, head = e.body.Load().appendItem(b.text, e.revision)
+		if i == 0 {
+			b.head = bytes.Clone(head)
+		}
+		if end[i] = len(b.text); e.current.Load() && bytes.Equal(head, b.head) {
 			b.entries = append(b.entries, e)
 			b.used.Add(int64(end[i] - from + 1))
 		}
@@ -119,7 +133,7 @@ func (e *Entry) leaveBlock(from *block) {
 		if b.block == nil || from != nil && b.block != from {
 			return
 		}
-		if e.body.CompareAndSwap(b, &body{bytes: bytes.Clone(b.bytes), spliced: true}) {
+		if e.body.CompareAndSwap(b, &body{bytes: b.text(), spliced: true}) {
 			b.leave()
 			return
 		}

@@ -13,13 +13,18 @@ import (
 
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
 )
+
+// typed is what only whole objects begin with.
+const typed = `{"apiVersion":"example.com/v1","kind":"Thing",`
 
 // joinedText is what Joined must give, from the stored bytes alone.
 func joinedText(entries []*Entry) string {
 	var texts [][]byte
 	for _, e := range entries {
-		texts = append(texts, codec.Splice(nil, e.stored(), int64(e.Revision())))
+		whole := codec.Splice(nil, e.stored(), int64(e.Revision()))
+		texts = append(texts, bytes.Replace(whole, []byte(typed), []byte("{"), 1))
 	}
 	return string(bytes.Join(texts, []byte(",")))
 }
@@ -27,7 +32,7 @@ func joinedText(entries []*Entry) string {
 func checkJoined(t testing.TB, entries []*Entry, whole bool) {
 	t.Helper()
 	want := joinedText(entries)
-	if got := string(bytes.Join(Joined(entries, whole), []byte(","))); got != want {
+	if got := string(bytes.Join(Joined(entries, whole), nil)); got != want {
 		require.Equal(t, want, got)
 	}
 }
@@ -40,7 +45,12 @@ func checkBlocks(t testing.TB, c *Cache) {
 		if b := e.body.Load(); b.block != nil {
 			used[b.block] += int64(len(b.bytes) + 1)
 			assert.Equal(t, string(b.bytes), string(b.block.text[b.at:b.at+len(b.bytes)]))
+			assert.True(t, bytes.HasPrefix(b.bytes, []byte(`{"metadata":{"resourceVersion":`)))
 		}
+		whole := string(e.JSON())
+		require.True(t, strings.HasPrefix(whole, typed+`"metadata":{"resourceVersion":`), whole[:min(99, len(whole))])
+		assert.Equal(t, whole, string(e.AppendJSON(nil)))
+		assert.Equal(t, "Thing", e.Object().Tree()["kind"])
 	}
 	for b, n := range used {
 		assert.Equal(t, n, b.used.Load(), "every text in a block is a current one")
@@ -92,8 +102,15 @@ func TestSecondListCopiesNothing(t *testing.T) {
 	for i := range 1000 {
 		w.put(things, fmt.Sprintf("a/o%03d", i), "", strings.Repeat("x", 1000))
 	}
-	first := Joined(c.List(Query{}, "", 0).Entries, true)
-	again := Joined(c.List(Query{}, "", 0).Entries, true)
+	blocks := func() (texts [][]byte) {
+		for _, text := range Joined(c.List(Query{}, "", 0).Entries, true) {
+			if len(text) > 1 { // no comma
+				texts = append(texts, text)
+			}
+		}
+		return texts
+	}
+	first, again := blocks(), blocks()
 	require.Len(t, again, len(first))
 	assert.Less(t, len(first), 10)
 	for i := range first {
@@ -102,7 +119,7 @@ func TestSecondListCopiesNothing(t *testing.T) {
 
 	// A change concerns what is around it and nothing else.
 	w.put(things, "a/o500", "", "y")
-	third := Joined(c.List(Query{}, "", 0).Entries, true)
+	third := blocks()
 	assert.Len(t, third, len(first)+2)
 	assert.Same(t, &first[0][0], &third[0][0])
 	checkBlocks(t, c)
@@ -128,6 +145,31 @@ func TestBlocksAreGivenUp(t *testing.T) {
 	}
 	checkJoined(t, all, true)
 	assert.Nil(t, all[0].body.Load().block, "old states are not gathered")
+}
+
+// An object that begins as no other around it is written, and keeps what it
+// begins with.
+func TestTextsOfAnotherKindInOneList(t *testing.T) {
+	w := newWorld(t, Options{})
+	c := w.hub.Cache(things)
+	texts := []string{
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"}}`,
+		`{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"b"},"x":"\"metadata\":{"}`,
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{},"metadata":{}}`,
+		`{}`, `{`, `odd`, ``,
+	}
+	for i, text := range texts {
+		w.commit(storage.Write{Key: storageKey(things, fmt.Sprintf("a/o%d", i)), Value: []byte(text), Expect: storage.AnyRevision})
+	}
+	entries := c.List(Query{}, "", 0).Entries
+	require.Len(t, entries, len(texts))
+	for _, all := range []bool{false, true, true, false} {
+		list := string(bytes.Join(Joined(entries, all), nil))
+		require.True(t, strings.HasPrefix(list, `{"metadata":{"resourceVersion":"1","name":"a"}},{"metadata":{"resourceVersion":"2","name":"b"},"x":"\"metadata\":{"},`), list)
+		for i, e := range entries {
+			assert.Equal(t, texts[i], string(e.stored()), all)
+		}
+	}
 }
 
 func TestListsWhileObjectsChange(t *testing.T) {

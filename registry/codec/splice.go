@@ -30,6 +30,13 @@ func Splice(dst, stored []byte, resourceVersion int64) []byte {
 	return append(dst, stored[i:]...)
 }
 
+// CutHead divides canonical JSON before its metadata: head holds the opening
+// brace, apiVersion and kind, rest all else.
+func CutHead(object []byte) (head, rest []byte) {
+	i := max(bytes.Index(object, []byte(metadataHead)), min(1, len(object)))
+	return object[:i], object[i:]
+}
+
 // Indent appends JSON with two spaces for each level, one field or item to a
 // line, and a final line break.
 func Indent(dst, data []byte) []byte {
