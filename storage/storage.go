@@ -121,6 +121,14 @@ type Stamper interface {
 	Stamp(ctx context.Context, name, value string) (string, error)
 }
 
+// Historian is implemented by stores that can read a stretch of their history by
+// itself. Where it is not, a watch that ends early does the same at a higher cost.
+type Historian interface {
+	// History yields what Watch(ctx, prefix, after) yields up to the revision
+	// last, which must have been committed, and ends.
+	History(ctx context.Context, prefix string, after, last Revision) iter.Seq2[Event, error]
+}
+
 var (
 	// ErrNotFound says that the key does not exist at the asked revision.
 	ErrNotFound = errors.New("key not found")

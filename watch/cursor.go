@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"orch.io/controlplane/storage"
@@ -81,7 +80,7 @@ type Cursor struct {
 	interest interest
 	pos      uint64           // of the next record to read
 	skip     storage.Revision // records up to here are not delivered
-	history  storage.Revision // deliver what the backend has from skip to here first; 0: nothing
+	history  storage.Revision // the backend has what comes from skip to here; 0: the log has it
 	ended    int
 	revision atomic.Int64
 	closed   atomic.Bool
@@ -97,10 +96,17 @@ func (c *Cache) Watch(q Query, after storage.Revision) (*Cursor, error) {
 	defer c.mu.RUnlock()
 	cur.ended, cur.skip = c.ended, after
 	cur.revision.Store(int64(after))
-	if cur.pos = c.log.after(after); after < c.log.floor {
-		cur.history = c.log.floor
-	}
+	cur.enterLog()
 	return cur, nil
+}
+
+// enterLog finds the place in the log to go on at, or how far the backend has to
+// help; the caller holds the cache's lock.
+func (cur *Cursor) enterLog() {
+	l := &cur.cache.log
+	if cur.pos, cur.history = l.after(cur.skip), 0; cur.skip < l.floor {
+		cur.history = l.floor
+	}
 }
 
 // WatchFrom returns the current objects that the query selects and a cursor on
@@ -133,25 +139,20 @@ func (cur *Cursor) Close() { cur.closed.Store(true) }
 // is the context's, and Revision tells how far the silence reaches), history was
 // lost (ErrGone), the type was dropped (ErrEnded) or the hub closed (ErrClosed).
 func (cur *Cursor) Next(ctx context.Context) ([]Event, error) {
-	if cur.closed.Load() {
-		return nil, ErrClosed
-	}
-	if cur.history != 0 {
+	for cur.history != 0 && !cur.closed.Load() {
 		if events, err := cur.readHistory(ctx); err != nil || len(events) > 0 {
 			return events, err
 		}
 	}
-	for {
+	for !cur.closed.Load() {
 		if err := cur.wait(ctx); err != nil {
 			return nil, err
 		}
 		if events, err := cur.drain(); err != nil || len(events) > 0 {
 			return events, err
 		}
-		if cur.closed.Load() {
-			return nil, ErrClosed
-		}
 	}
+	return nil, ErrClosed
 }
 
 // wait returns when there is something to read.
@@ -286,19 +287,35 @@ func (m *matcher) event(r *record) (Event, bool) {
 	return Event{}, false
 }
 
-// readHistory delivers what happened before the log begins.
-func (cur *Cursor) readHistory(ctx context.Context) ([]Event, error) {
-	records, err := cur.cache.hub.history(ctx, cur.cache, cur.skip, cur.history)
-	if err != nil {
+// historyBatch is how many changes of the past are delivered at once.
+const historyBatch = 100
+
+// readHistory delivers the next changes from before the log begins. As many
+// clients give up before they have read everything, each batch is theirs as soon
+// as it is read. Who is so slow that the log has moved on reads more of it from
+// the backend.
+func (cur *Cursor) readHistory(ctx context.Context) (events []Event, err error) {
+	seen := 0
+	err = cur.cache.hub.history(ctx, cur.cache, cur.skip, cur.history, func(rev storage.Revision, r *record) bool {
+		if r != nil {
+			if ev, ok := cur.match.event(r); ok {
+				events = append(events, ev)
+			}
+		}
+		cur.skip = rev
+		cur.advance(rev)
+		seen++
+		enough := len(events) == historyBatch || len(events) > 0 && seen >= maxBatch
+		return !enough && !cur.closed.Load()
+	})
+	if err != nil && len(events) == 0 {
 		return nil, err
 	}
-	var events []Event
-	for _, r := range records {
-		if ev, ok := cur.match.event(r); ok {
-			events = append(events, ev)
-		}
+	if cur.skip >= cur.history {
+		c := cur.cache
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		cur.enterLog()
 	}
-	cur.advance(cur.history)
-	cur.skip, cur.history = cur.history, 0
-	return slices.Clip(events), nil
+	return events, nil
 }

@@ -142,7 +142,7 @@ func TestEveryRevisionFromTheBackend(t *testing.T) {
 				w := openWorld(t, open(t), Options{MaxEvents: 5})
 				m := w.churn(rand.New(rand.NewPCG(3, 4)), 60)
 				// With 5 changes in the log, the earlier ones come from the store.
-				require.ErrorIs(t, resume(w, 0), ErrGone, "more history than MaxEvents")
+				w.checkEveryResume(m, 0)
 				w.checkEveryList(m, 0)
 			})
 			t.Run("after a restart", func(t *testing.T) {
@@ -179,6 +179,59 @@ func TestHistoryEndsWithAChangeOfAnotherType(t *testing.T) {
 		assert.Equal(t, []string{"MODIFIED a/x@2 2"}, showEvents(events))
 		assert.Equal(t, storage.Revision(3), cur.Revision())
 	})
+}
+
+// TestHistoryComesAsItIsRead: what is read before the first change is delivered
+// does not depend on how long the history is; who gives up and comes back goes on
+// where it was, and all that is read is each change once.
+func TestHistoryComesAsItIsRead(t *testing.T) {
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	w := openWorld(t, store, Options{MaxEvents: 10})
+	const n = 20 * historyBatch
+	for i := range n {
+		w.put(things, fmt.Sprintf("a/o%d", i%50), "", fmt.Sprint(i))
+	}
+	before, after, reads := store.Count(faulty.OpEvent), storage.Revision(0), 0
+	for after < n-10 {
+		cur, err := w.hub.Cache(things).Watch(Query{}, after)
+		require.NoError(t, err)
+		events, err := cur.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, after+1, events[0].Revision)
+		require.LessOrEqual(t, len(events), historyBatch)
+		for i, e := range events {
+			require.Equal(t, events[0].Revision+storage.Revision(i), e.Revision)
+		}
+		after = cur.Revision()
+		require.Equal(t, events[len(events)-1].Revision, after)
+		if reads++; reads == 1 {
+			require.LessOrEqual(t, store.Count(faulty.OpEvent)-before, historyBatch)
+		}
+	}
+	require.LessOrEqual(t, store.Count(faulty.OpEvent)-before, n+reads)
+}
+
+// TestHistoryMeetsTheLog: the log moves on while the past is read.
+func TestHistoryMeetsTheLog(t *testing.T) {
+	w := newWorld(t, Options{MaxEvents: 10})
+	for i := range 3 * historyBatch {
+		w.put(things, "a/x", "", fmt.Sprint(i))
+	}
+	cur, err := w.hub.Cache(things).Watch(Query{}, 1)
+	require.NoError(t, err)
+	for next, last := storage.Revision(2), w.hub.Revision(); next <= last; {
+		events, err := cur.Next(t.Context())
+		require.NoError(t, err)
+		for _, e := range events {
+			require.Equal(t, next, e.Revision)
+			next++
+		}
+		if last < 6*historyBatch {
+			for range 30 {
+				last = w.put(things, "a/x", "", "more")
+			}
+		}
+	}
 }
 
 // TestRevisionBetweenCacheAndHub looks at a cache that has a change which the
@@ -340,4 +393,26 @@ func TestBackendClosedEndsEverything(t *testing.T) {
 	require.ErrorIs(t, w.hub.Wait(t.Context(), 1), ErrClosed)
 	f := w.hub.Feed()
 	require.ErrorIs(t, f.Wait(t.Context()), ErrClosed)
+}
+
+// TestHistoryOfOneType ends with the history, whatever other types have done in it.
+func TestHistoryOfOneType(t *testing.T) {
+	s, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	first := openWorld(t, s, Options{})
+	start := first.put(things, "a/x", "", "1")
+	for i := range 300 {
+		first.put(others, "a/x", "", fmt.Sprint(i))
+	}
+	first.put(things, "a/x", "", "2")
+	first.put(others, "a/x", "", "last")
+	h, err := Open(t.Context(), s, Options{})
+	require.NoError(t, err)
+	defer h.Close()
+	cur, err := h.Cache(things).Watch(Query{}, start)
+	require.NoError(t, err)
+	events, err := cur.Next(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"MODIFIED a/x@302 2"}, showEvents(events))
+	assert.Equal(t, h.Revision(), cur.Revision(), "no more is to come")
 }

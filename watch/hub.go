@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,11 +55,12 @@ func (o Options) withDefaults() Options {
 // Hub follows one backend and keeps a Cache for each resource type, a key prefix
 // "resource.group/". All methods are safe for concurrent use.
 type Hub struct {
-	backend storage.Backend
-	options Options
-	forms   *formBudget
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when the goroutine has ended
+	backend   storage.Backend
+	historian storage.Historian // nil: the backend is none
+	options   Options
+	forms     *formBudget
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when the goroutine has ended
 
 	revision atomic.Int64
 	closed   atomic.Bool
@@ -82,6 +84,7 @@ type Hub struct {
 // Open reads the current objects and then follows the backend until Close.
 func Open(ctx context.Context, b storage.Backend, o Options) (*Hub, error) {
 	h := &Hub{backend: b, options: o.withDefaults(), done: make(chan struct{})}
+	h.historian, _ = b.(storage.Historian)
 	h.forms = &formBudget{max: h.options.MaxFormBytes}
 	h.caches.by = make(map[string]*Cache)
 	h.waits.by = make(map[storage.Revision]*gate)
@@ -254,31 +257,41 @@ func (q *gateHeap) Pop() any {
 	return g
 }
 
-// history returns the changes of one type after a revision up to and including
-// another, as the backend remembers them.
-func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revision) ([]*record, error) {
-	prefix := c.prefix
-	if last <= c.base {
-		prefix = "" // the change that ends the history may be another type's
-	}
-	var records []*record
-	for ev, err := range h.backend.Watch(ctx, prefix, after) {
+// history calls each with the revisions after one up to and including another,
+// as the backend remembers them, until it returns false. Those that concern the
+// type come with their change.
+func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revision, each func(storage.Revision, *record) bool) error {
+	for ev, err := range h.stretch(ctx, c, after, last) {
 		if err != nil {
-			return nil, gone(err)
+			return gone(err)
 		}
+		var r *record
 		if ev.Revision <= last && strings.HasPrefix(ev.Key, c.prefix) {
-			if records = append(records, h.record(ev, ev.Key[len(c.prefix):])); len(records) > h.options.MaxEvents {
-				return nil, &GoneError{last}
-			}
+			r = h.record(ev, ev.Key[len(c.prefix):])
 		}
-		if ev.Revision >= last {
-			return records, nil
+		if !each(min(ev.Revision, last), r) || ev.Revision >= last {
+			return nil
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	return nil, errors.New("the backend's watch ended")
+	if h.historian == nil {
+		return errors.New("the backend's watch ended")
+	}
+	each(last, nil)
+	return nil
+}
+
+// stretch returns the commits of the backend that history looks at.
+func (h *Hub) stretch(ctx context.Context, c *Cache, after, last storage.Revision) iter.Seq2[storage.Event, error] {
+	switch {
+	case h.historian != nil:
+		return h.historian.History(ctx, c.prefix, after, last)
+	case last <= c.base:
+		return h.backend.Watch(ctx, "", after) // the change that ends the history may be another type's
+	}
+	return h.backend.Watch(ctx, c.prefix, after)
 }
 
 func (h *Hub) record(ev storage.Event, key string) *record {

@@ -98,7 +98,7 @@ func drainAll(t testing.TB, cur *Cursor) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var out []string
-	if cur.history != 0 {
+	for cur.history != 0 {
 		events, err := cur.Next(ctx)
 		require.NoError(t, err)
 		out = append(out, showEvents(events)...)

@@ -194,6 +194,10 @@ func (s *Store) commit(requests []*request) {
 	if len(events) == 0 && err == nil {
 		return
 	}
+	indexed := func() {}
+	if err == nil {
+		indexed, err = s.putBlocks(batch)
+	}
 	if err == nil {
 		err = batch.Flush()
 	}
@@ -206,6 +210,7 @@ func (s *Store) commit(requests []*request) {
 	s.stats.commits.Add(uint64(len(events)))
 	s.stats.batches.Add(1)
 	s.stats.fsyncs.Add(1)
+	indexed()
 	s.publish(events)
 }
 
@@ -249,6 +254,7 @@ func put(batch *badger.WriteBatch, e storage.Event) error {
 
 // publish makes commits visible that are on the disk.
 func (s *Store) publish(events []storage.Event) {
+	s.index.add(events)
 	s.state.Lock()
 	for _, e := range events {
 		if e.Deleted() {
@@ -297,14 +303,19 @@ func (s *Store) stamp(name, value string) (string, error) {
 	return value, s.note(key, []byte(value))
 }
 
-// note writes one entry that is no commit.
-func (s *Store) note(key, value []byte) error {
+// note writes one entry that is no commit, and what more puts into the batch.
+func (s *Store) note(key, value []byte, more ...func(*badger.WriteBatch) error) error {
 	if s.committer.broken != nil {
 		return s.committer.broken
 	}
 	batch := s.db.NewManagedWriteBatch()
 	defer batch.Cancel()
 	err := batch.SetEntryAt(badger.NewEntry(key, value), s.committer.marked+1)
+	for _, put := range more {
+		if err == nil {
+			err = put(batch)
+		}
+	}
 	if err == nil {
 		err = batch.Flush()
 	}

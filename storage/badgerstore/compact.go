@@ -34,7 +34,8 @@ func (s *Store) compact(before storage.Revision) error {
 	if before <= s.compacted() {
 		return nil
 	}
-	if err := s.note([]byte(markKey), mark(before, s.published())); err != nil {
+	drop := func(batch *badger.WriteBatch) error { return s.dropBlocks(batch, before) }
+	if err := s.note([]byte(markKey), mark(before, s.published()), drop); err != nil {
 		return err
 	}
 	s.noteReached(s.published())

@@ -150,11 +150,17 @@ func (s *Store) load() error {
 	s.state.index = make(map[string]storage.Revision)
 	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(recordPrefix)})
 	defer it.Close()
+	s.index.blocked = max(s.compacted(), indexedUpTo(txn))
+	s.state.revision = max(s.state.revision, s.index.blocked)
 	last, first := "", true
 	for it.Rewind(); it.Valid(); it.Next() {
 		item := it.Item()
 		version := storage.Revision(item.Version())
 		s.state.revision = max(s.state.revision, version)
+		if version > s.index.blocked {
+			key := string(item.Key()[len(recordPrefix):])
+			s.index.tail = append(s.index.tail, commit{key: key, revision: version, deleted: item.IsDeletedOrExpired()})
+		}
 		if !first && string(item.Key()) == last {
 			continue
 		}
@@ -163,6 +169,7 @@ func (s *Store) load() error {
 			s.state.index[last[len(recordPrefix):]] = version
 		}
 	}
+	sortCommits(s.index.tail)
 	s.db.SetDiscardTs(uint64(s.compacted()))
 	return s.checkReached()
 }

@@ -76,6 +76,7 @@ func (s *Store) current(key string) (storage.Record, error) {
 // zero value. What it returns counts only if the revision is not below the
 // start of the history afterwards.
 func (s *Store) read(key string, at storage.Revision) (storage.Record, error) {
+	s.stats.reads.Add(1)
 	txn := s.db.NewTransactionAt(uint64(at), false)
 	defer txn.Discard()
 	item, err := txn.Get(recordKey(key))

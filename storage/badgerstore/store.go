@@ -82,6 +82,7 @@ type Store struct {
 		revision storage.Revision
 		index    map[string]storage.Revision
 	}
+	index revisionIndex
 	queue struct { // writes that wait for the committer
 		sync.Mutex
 		waiting []*request
@@ -93,7 +94,7 @@ type Store struct {
 		closed bool
 	}
 	committer committer
-	stats     struct{ commits, batches, fsyncs atomic.Uint64 }
+	stats     struct{ commits, batches, fsyncs, reads atomic.Uint64 }
 	closing   sync.Once
 	done      chan struct{} // closed when the committer ended
 }
@@ -101,6 +102,8 @@ type Store struct {
 var (
 	_ storage.Backend = (*Store)(nil)
 	_ storage.Stamper = (*Store)(nil)
+
+	_ storage.Historian = (*Store)(nil)
 )
 
 // Revision returns the newest revision.

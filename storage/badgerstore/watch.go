@@ -1,12 +1,8 @@
 package badgerstore
 
 import (
-	"cmp"
 	"context"
 	"iter"
-	"slices"
-
-	"github.com/dgraph-io/badger/v4"
 
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/internal/eventlog"
@@ -21,17 +17,19 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 	})
 }
 
-const (
-	replayWindow = 64 << 10 // revisions whose keys are held at once
-	replayEvents = 256      // events that are read at once
-)
-
-// commit is one commit as an iterator sees it.
-type commit struct {
-	key      string
-	revision storage.Revision
-	deleted  bool
+// History implements storage.Historian.
+func (s *Store) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		cursor := eventlog.Cursor{Prefix: prefix, After: after}
+		within := func(e storage.Event, err error) bool {
+			return (err != nil || e.Revision <= last) && yield(e, err)
+		}
+		for cursor.After < last && s.replay(ctx, &cursor, within) {
+		}
+	}
 }
+
+const replayEvents = 32 // that are read at once
 
 // replay yields the next window of old commits and moves the cursor past it.
 // It reports false when the watch has ended.
@@ -61,41 +59,6 @@ func (s *Store) replay(ctx context.Context, cursor *eventlog.Cursor, yield func(
 	return true
 }
 
-// commits returns the commits under prefix in the window after a revision, in
-// order, and the end of the window.
-func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storage.Revision, error) {
-	if !s.enter() {
-		return nil, 0, storage.ErrClosed
-	}
-	defer s.leave()
-	if after < s.compacted() {
-		return nil, 0, s.forgotten()
-	}
-	last := min(s.published(), after+replayWindow)
-	txn := s.db.NewTransactionAt(uint64(last), false)
-	defer txn.Discard()
-	it := txn.NewIterator(badger.IteratorOptions{
-		AllVersions: true,
-		SinceTs:     uint64(after),
-		Prefix:      recordKey(prefix),
-	})
-	defer it.Close()
-	var commits []commit
-	for it.Rewind(); it.Valid(); it.Next() {
-		item := it.Item()
-		commits = append(commits, commit{
-			key:      string(item.Key()[len(recordPrefix):]),
-			revision: storage.Revision(item.Version()),
-			deleted:  item.IsDeletedOrExpired(),
-		})
-	}
-	if after < s.compacted() {
-		return nil, 0, s.forgotten()
-	}
-	slices.SortFunc(commits, func(a, b commit) int { return cmp.Compare(a.revision, b.revision) })
-	return commits, last, nil
-}
-
 // events reads what the commits wrote and replaced.
 func (s *Store) events(ctx context.Context, commits []commit) ([]storage.Event, error) {
 	if !s.enter() {
@@ -114,8 +77,10 @@ func (s *Store) events(ctx context.Context, commits []commit) ([]storage.Event, 
 				return nil, err
 			}
 		}
-		if e.Prev, err = s.read(c.key, c.revision-1); err != nil {
-			return nil, err
+		if !c.created {
+			if e.Prev, err = s.read(c.key, c.revision-1); err != nil {
+				return nil, err
+			}
 		}
 		events = append(events, e)
 	}

@@ -20,6 +20,7 @@ func watchRules() []rule {
 		{"WatchStops", "the consumer of a watch may stop at any event", watchStops},
 		{"WatchCancelled", "when the context ends a watch ends without an error, waiting or not", watchCancelled},
 		{"WatchSlowConsumer", "a consumer that does not read delays neither commits nor other watches, and loses nothing of the retained history", watchSlow},
+		{"History", "the history between two revisions is what a watch yields between them, and ends", historyEnds},
 		{"WatchThenRead", "what a watch has shown can be read", watchThenRead},
 	}
 }
@@ -187,6 +188,40 @@ func watchSlow(s *store) {
 	wg.Wait()
 	require.NoError(s.t, failed)
 	require.Equal(s.t, quick, slow)
+}
+
+func historyEnds(s *store) {
+	historian, ok := s.Backend.(storage.Historian)
+	if !ok {
+		return
+	}
+	h := newHistory(s.newest())
+	h.fill(s, 60)
+	for i := 0; i < 60; i += 7 {
+		for j := i; j < 60; j += 9 {
+			for _, prefix := range []string{"", "k/3", "none"} {
+				after, last := h.events[i].Revision, h.events[j].Revision
+				var want, got []storage.Event
+				for _, e := range h.after(after, prefix) {
+					if e.Revision <= last {
+						want = append(want, e)
+					}
+				}
+				for e, err := range historian.History(s.ctx, prefix, after, last) {
+					require.NoError(s.t, err)
+					got = append(got, e)
+				}
+				require.Equal(s.t, want, got, "%q from %d to %d", prefix, after, last)
+			}
+		}
+	}
+	require.NoError(s.t, s.Compact(s.ctx, h.events[30].Revision))
+	n := 0
+	for _, err := range historian.History(s.ctx, "", h.events[10].Revision, h.newest()) {
+		require.ErrorIs(s.t, err, storage.ErrCompacted)
+		n++
+	}
+	require.Equal(s.t, 1, n)
 }
 
 func watchThenRead(s *store) {

@@ -1,0 +1,306 @@
+package badgerstore
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"orch.io/controlplane/storage"
+)
+
+// The database has its entries in the order of keys. What a watch of the past
+// needs, the keys in the order of revisions, is kept beside them in blocks: an
+// entry of its own for some hundred commits, written together with a later
+// commit. The commits that are in no block yet are in memory, and found again
+// by load.
+
+// indexPrefix begins the keys of blocks, before the newest revision in it.
+const indexPrefix = "i"
+
+// Versions of blocks. They are below every revision that history is discarded
+// before, so a block that was deleted leaves nothing.
+const (
+	blockVersion   = 1
+	blockTombstone = 2
+)
+
+// Bounds of a block, and of the blocks that are written with one batch.
+const (
+	blockCommits = 256
+	blockBytes   = 16 << 10
+	batchBlocks  = 8
+)
+
+// commit says what a commit did, without its value.
+type commit struct {
+	key      string
+	revision storage.Revision
+	deleted  bool
+	created  bool // it replaced nothing
+}
+
+func commitOf(e storage.Event) commit {
+	return commit{e.Key, e.Revision, e.Deleted(), e.Prev.Revision == 0}
+}
+
+// block is a run of commits: all those after one revision up to another.
+type block struct {
+	after, last storage.Revision
+	commits     []commit
+}
+
+// revisionIndex holds the commits that are in no block yet.
+type revisionIndex struct {
+	sync.RWMutex
+	blocked storage.Revision // everything up to here is in blocks
+	tail    []commit         // everything after it, in order
+}
+
+// add notes commits that are about to be published.
+func (x *revisionIndex) add(events []storage.Event) {
+	x.Lock()
+	defer x.Unlock()
+	for _, e := range events {
+		x.tail = append(x.tail, commitOf(e))
+	}
+}
+
+// full returns the oldest commits as a block, if they fill one beyond skip.
+func (x *revisionIndex) full(skip int, after storage.Revision) (block, bool) {
+	x.RLock()
+	defer x.RUnlock()
+	size := 0
+	for i, c := range x.tail[skip:] {
+		if size += len(c.key) + 8; size >= blockBytes || i+1 == blockCommits {
+			return block{after, c.revision, x.tail[skip : skip+i+1]}, true
+		}
+	}
+	return block{}, false
+}
+
+// drop forgets commits that are in blocks on the disk now.
+func (x *revisionIndex) drop(n int) {
+	x.Lock()
+	defer x.Unlock()
+	x.blocked = x.tail[n-1].revision
+	x.tail = x.tail[n:]
+}
+
+// since returns some of the commits after a revision, or false if they are in
+// blocks.
+func (x *revisionIndex) since(after storage.Revision, limit int) ([]commit, bool) {
+	x.RLock()
+	defer x.RUnlock()
+	if after < x.blocked {
+		return nil, false
+	}
+	from := sort.Search(len(x.tail), func(i int) bool { return x.tail[i].revision > after })
+	return x.tail[from:min(from+limit, len(x.tail))], true
+}
+
+// putBlocks adds full blocks to a batch. indexed is called when it is on the disk.
+func (s *Store) putBlocks(batch *badger.WriteBatch) (indexed func(), err error) {
+	n, after := 0, s.index.blocked
+	for range batchBlocks {
+		b, ok := s.index.full(n, after)
+		if !ok {
+			break
+		}
+		if err := batch.SetEntryAt(badger.NewEntry(blockKey(b.last), b.encode()), blockVersion); err != nil {
+			return nil, err
+		}
+		n, after = n+len(b.commits), b.last
+	}
+	return func() {
+		if n > 0 {
+			s.index.drop(n)
+		}
+	}, nil
+}
+
+// dropBlocks deletes the blocks that are history no more.
+func (s *Store) dropBlocks(batch *badger.WriteBatch, before storage.Revision) error {
+	txn := s.db.NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix)})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		key := it.Item().KeyCopy(nil)
+		if blockEnd(key) > before {
+			return nil
+		}
+		if err := batch.DeleteAt(key, blockTombstone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexedUpTo returns the end of the newest block, or 0.
+func indexedUpTo(txn *badger.Txn) storage.Revision {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix), Reverse: true})
+	defer it.Close()
+	if it.Seek(blockKey(math.MaxInt64)); it.Valid() {
+		return blockEnd(it.Item().Key())
+	}
+	return 0
+}
+
+// readBlock returns the block that holds the commit after a revision.
+func (s *Store) readBlock(after storage.Revision) (b block, ok bool, err error) {
+	txn := s.db.NewTransactionAt(math.MaxUint64, false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix)})
+	defer it.Close()
+	if it.Seek(blockKey(after + 1)); !it.Valid() {
+		return block{}, false, nil
+	}
+	last := blockEnd(it.Item().Key())
+	err = it.Item().Value(func(data []byte) error {
+		b, ok = decodeBlock(last, data)
+		return nil
+	})
+	return b, ok && b.after <= after, err
+}
+
+// commits returns some of the commits under prefix after a revision, in order,
+// and the revision up to which they are all.
+func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storage.Revision, error) {
+	if !s.enter() {
+		return nil, 0, storage.ErrClosed
+	}
+	defer s.leave()
+	if after < s.compacted() {
+		return nil, 0, s.forgotten()
+	}
+	newest := s.published()
+	upTo := newest
+	list, ok := s.index.since(after, blockCommits)
+	if ok && len(list) == blockCommits {
+		upTo = min(newest, list[len(list)-1].revision)
+	}
+	if !ok {
+		b, found, err := s.readBlock(after)
+		if err != nil {
+			return nil, 0, err
+		}
+		if !found { // it was damaged, or compacted meanwhile
+			return s.search(prefix, after)
+		}
+		list, upTo = b.commits, b.last
+	}
+	list = slices.Clone(list)
+	return slices.DeleteFunc(list, func(c commit) bool {
+		return c.revision <= after || c.revision > upTo || !strings.HasPrefix(c.key, prefix)
+	}), upTo, nil
+}
+
+// searchWindow is how many revisions search looks at.
+const searchWindow = 64 << 10
+
+// search does the same without the index. The caller has entered.
+func (s *Store) search(prefix string, after storage.Revision) ([]commit, storage.Revision, error) {
+	last := min(s.published(), after+searchWindow)
+	txn := s.db.NewTransactionAt(uint64(last), false)
+	defer txn.Discard()
+	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, SinceTs: uint64(after), Prefix: recordKey(prefix)})
+	defer it.Close()
+	var found []commit
+	for it.Rewind(); it.Valid(); it.Next() {
+		item := it.Item()
+		key, revision := string(item.Key()[len(recordPrefix):]), storage.Revision(item.Version())
+		found = append(found, commit{key: key, revision: revision, deleted: item.IsDeletedOrExpired()})
+	}
+	if after < s.compacted() {
+		return nil, 0, s.forgotten()
+	}
+	sortCommits(found)
+	return found, last, nil
+}
+
+func sortCommits(list []commit) {
+	slices.SortFunc(list, func(a, b commit) int { return cmp.Compare(a.revision, b.revision) })
+}
+
+func blockKey(last storage.Revision) []byte {
+	return binary.BigEndian.AppendUint64([]byte(indexPrefix), uint64(last))
+}
+
+func blockEnd(key []byte) storage.Revision {
+	if len(key) != len(indexPrefix)+8 {
+		return 0
+	}
+	return storage.Revision(binary.BigEndian.Uint64(key[len(indexPrefix):]))
+}
+
+const (
+	flagDeleted = 1
+	flagCreated = 2
+)
+
+// encode writes for each commit how far its revision is from the one before,
+// flags, and the key; in front the start of the block, at the end a checksum.
+func (b *block) encode() []byte {
+	data := binary.AppendUvarint(nil, uint64(b.after))
+	before := b.after
+	for _, c := range b.commits {
+		data = binary.AppendUvarint(data, uint64(c.revision-before))
+		flags := byte(0)
+		if c.deleted {
+			flags |= flagDeleted
+		}
+		if c.created {
+			flags |= flagCreated
+		}
+		data = append(data, flags)
+		data = binary.AppendUvarint(data, uint64(len(c.key)))
+		data = append(data, c.key...)
+		before = c.revision
+	}
+	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
+}
+
+// decodeBlock reads the block that ends at a revision.
+func decodeBlock(last storage.Revision, data []byte) (block, bool) {
+	end := len(data) - 4
+	if end < 0 || crc32.ChecksumIEEE(data[:end]) != binary.BigEndian.Uint32(data[end:]) {
+		return block{}, false
+	}
+	data = data[:end]
+	number := func() storage.Revision {
+		n, size := binary.Uvarint(data)
+		if size <= 0 || n > math.MaxInt64 {
+			data = nil
+			return -1
+		}
+		data = data[size:]
+		return storage.Revision(n)
+	}
+	b := block{after: number(), last: last}
+	for at := b.after; len(data) > 0; {
+		step := number()
+		if step <= 0 || len(data) == 0 || step > last-at {
+			return block{}, false
+		}
+		flags := data[0]
+		data = data[1:]
+		size := number()
+		if size < 0 || int64(size) > int64(len(data)) {
+			return block{}, false
+		}
+		at += step
+		b.commits = append(b.commits, commit{string(data[:size]), at, flags&flagDeleted != 0, flags&flagCreated != 0})
+		data = data[size:]
+	}
+	if b.after < 0 || len(b.commits) == 0 || b.commits[len(b.commits)-1].revision != last {
+		return block{}, false
+	}
+	return b, true
+}
