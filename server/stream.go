@@ -88,6 +88,9 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		return err
 	}
 	defer cursor.Close()
+	if now := s.types().Type(r.version.GroupResource()); now == nil || now.Edition != r.version.Edition {
+		cursor.Close() // replaced before the cursor was there to be ended
+	}
 	st, err := s.newStream(w, r)
 	if err != nil {
 		return err

@@ -37,14 +37,14 @@ type Cache struct {
 	parked   map[interest]*group
 	pins     []pin // oldest first
 	replaced int64 // bytes of all objects that were ever replaced
-	ended    int   // counts the calls of Hub.Drop
+	era      *era  // of the cursors that begin now
 }
 
 func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision) *Cache {
 	return &Cache{
 		hub: h, resource: r, prefix: prefix,
 		tree: new(tree), last: rev, base: rev, exact: rev, log: eventLog{floor: rev},
-		parked: make(map[interest]*group),
+		parked: make(map[interest]*group), era: new(era),
 	}
 }
 

@@ -81,7 +81,7 @@ type Cursor struct {
 	pos      uint64           // of the next record to read
 	skip     storage.Revision // records up to here are not delivered
 	history  storage.Revision // the backend has what comes from skip to here; 0: the log has it
-	ended    int
+	era      *era             // when it began
 	revision atomic.Int64
 	closed   atomic.Bool
 }
@@ -94,7 +94,7 @@ func (c *Cache) Watch(q Query, after storage.Revision) (*Cursor, error) {
 	cur := c.newCursor(q)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	cur.ended, cur.skip = c.ended, after
+	cur.era, cur.skip = c.era, after
 	cur.revision.Store(int64(after))
 	cur.enterLog()
 	return cur, nil
@@ -115,7 +115,7 @@ func (c *Cache) WatchFrom(q Query) ([]*Entry, *Cursor) {
 	cur := c.newCursor(q)
 	c.mu.Lock()
 	s, rev := c.snapshotLocked(), c.revision()
-	cur.pos, cur.skip, cur.ended = c.log.next, rev, c.ended
+	cur.pos, cur.skip, cur.era = c.log.next, rev, c.era
 	c.mu.Unlock()
 	cur.revision.Store(int64(rev))
 	return s.page(&cur.match, "", 0).Entries, cur
@@ -137,7 +137,8 @@ func (cur *Cursor) Close() { cur.closed.Store(true) }
 // Next returns the next changes that the query selects, at least one, in
 // revision order. It blocks until there is one, the context ends (then the error
 // is the context's, and Revision tells how far the silence reaches), history was
-// lost (ErrGone), the type was dropped (ErrEnded) or the hub closed (ErrClosed).
+// lost (ErrGone), the type was dropped and all until then delivered (ErrEnded), or
+// the hub closed (ErrClosed).
 func (cur *Cursor) Next(ctx context.Context) ([]Event, error) {
 	for cur.history != 0 && !cur.closed.Load() {
 		if events, err := cur.readHistory(ctx); err != nil || len(events) > 0 {
@@ -179,6 +180,9 @@ func (cur *Cursor) drain() ([]Event, error) {
 	var events []Event
 	for seen, last := 0, false; !last && (seen < maxBatch || len(events) == 0); {
 		run, upTo, err := cur.take()
+		if err != nil && len(events) > 0 {
+			return events, nil // the next call fails
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -211,6 +215,9 @@ func (cur *Cursor) take() ([]atomic.Pointer[record], storage.Revision, error) {
 		return nil, 0, err
 	}
 	run := c.log.run(cur.pos)
+	if e := cur.era; e.over {
+		run = run[:min(uint64(len(run)), e.end-cur.pos)]
+	}
 	if cur.pos+uint64(len(run)) < c.log.next {
 		return run, -1, nil
 	}
@@ -222,7 +229,7 @@ func (cur *Cursor) fault() error {
 	switch {
 	case cur.cache.hub.isClosed():
 		return ErrClosed
-	case cur.ended != cur.cache.ended:
+	case cur.era.over && cur.pos >= cur.era.end:
 		return ErrEnded
 	case cur.pos < cur.cache.log.first:
 		return &GoneError{cur.cache.log.floor}

@@ -123,8 +123,8 @@ func (h *Hub) Revision() storage.Revision { return storage.Revision(h.revision.L
 // the same one at every call.
 func (h *Hub) Cache(r meta.GroupResource) *Cache { return h.cache(r.String() + "/") }
 
-// Drop ends the watches of a type that is not served any more with ErrEnded and
-// forgets its declared fields. Objects that the backend still has stay known.
+// Drop ends the watches of a type that is not served any more with ErrEnded, once
+// they have delivered what happened until now, and forgets its declared fields. Objects that the backend still has stay known.
 func (h *Hub) Drop(r meta.GroupResource) {
 	c := h.Cache(r)
 	c.Index()

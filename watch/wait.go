@@ -86,10 +86,17 @@ func (c *Cache) wake(woken groups, i interest, pos uint64) groups {
 	return append(woken, g)
 }
 
-// endWatches ends all cursors that there are.
+// era is the time from one call of Hub.Drop to the next. The cursors that began
+// in one that is over read the log up to its end. The cache's lock guards it.
+type era struct {
+	over bool
+	end  uint64 // position in the log
+}
+
+// endWatches ends all cursors that there are, at what the log holds now.
 func (c *Cache) endWatches() {
 	c.mu.Lock()
-	c.ended++
+	*c.era, c.era = era{true, c.log.next}, new(era)
 	var woken groups
 	for i := range c.parked {
 		woken = c.wake(woken, i, c.log.next)

@@ -298,6 +298,44 @@ func TestDropEndsWatches(t *testing.T) {
 	assert.Equal(t, []string{"DELETED a/x@2 1"}, drainAll(t, again))
 }
 
+// TestDroppedTypeIsToldToItsEnd: whoever is behind when its type is dropped gets
+// all that happened before, and nothing of what comes after, however many drops
+// follow.
+func TestDroppedTypeIsToldToItsEnd(t *testing.T) {
+	w := newWorld(t, Options{})
+	c := w.hub.Cache(things)
+	const many = 3*chunkSize + 5
+	_, all := c.WatchFrom(Query{})
+	_, one := c.WatchFrom(Query{Name: "x7"})
+	for i := range many {
+		w.put(things, fmt.Sprint("a/x", i), "", "1")
+	}
+	resumed, err := c.Watch(Query{}, many/2)
+	require.NoError(t, err)
+	w.hub.Drop(things)
+	_, next := c.WatchFrom(Query{})
+	for i := range many {
+		w.delete(things, fmt.Sprint("a/x", i))
+	}
+	w.hub.Drop(things)
+	w.put(things, "a/y", "", "1")
+	for _, cur := range []struct {
+		*Cursor
+		events int
+	}{{all, many}, {one, 1}, {resumed, many - many/2}, {next, many}} {
+		got := 0
+		for {
+			events, err := cur.Next(t.Context())
+			if err != nil {
+				require.ErrorIs(t, err, ErrEnded)
+				break
+			}
+			got += len(events)
+		}
+		assert.Equal(t, cur.events, got)
+	}
+}
+
 func TestInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{Retain: -1})

@@ -1,0 +1,117 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// TestADeletedDefinitionIsWatchedToItsEnd: whoever watches objects whose definition
+// is deleted is told of the end of each, however far behind, and then the watch ends.
+func TestADeletedDefinitionIsWatchedToItsEnd(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		const objects = 120
+		s := servertest.New(t, over(store))
+		a := inProcess(t, s)
+		for range 3 { // as often as it is defined
+			a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+			s.Settle()
+			for i := range objects {
+				a.must(201, "POST", definedPath, definedWidget(fmt.Sprint("w", i), fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", 20_000))))
+			}
+			version := a.must(200, "GET", definedPath+"?limit=1", nil).version()
+			watches := map[string]*watching{
+				"from the start": a.watch(definedPath + "?watch=1"),
+				"from now on":    a.watch(definedPath + "?watch=1&resourceVersion=" + version),
+				"of one":         a.watch(definedPath + "?watch=1&fieldSelector=metadata.name%3Dw7"),
+				"everywhere":     a.watch("/apis/example.com/v1/widgets?watch=1"),
+				"of tables":      a.watch(definedPath+"?watch=1&resourceVersion="+version, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1"),
+			}
+			a.must(200, "DELETE", definedCRD, nil)
+			require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
+			assert.Equal(t, 404, a.do("GET", definedPath, nil).code)
+			for name, w := range watches { // nobody has read until now
+				deleted := map[string]bool{}
+				for _, e := range w.ended() {
+					require.NotEqual(t, "ERROR", e.Type)
+					who := e.name()
+					if rows, _ := e.Object["rows"].([]any); len(rows) > 0 {
+						who = text(rows[0], "object", "metadata", "name")
+					}
+					if e.Type == "DELETED" {
+						deleted[who] = true
+					}
+				}
+				want := objects
+				if name == "of one" {
+					want = 1
+				}
+				assert.Equal(t, want, len(deleted), name)
+			}
+		}
+	})
+}
+
+// TestAWatchOfAVersionEndsWithIt: watches of a version that is no longer served
+// tell what happened before that, and end.
+func TestAWatchOfAVersionEndsWithIt(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		s := servertest.New(t, over(store))
+		a := inProcess(t, s)
+		two := strings.Replace(widgetDefinition(`{"a":{"type":"string"}}`), `"versions":[`,
+			`"versions":[{"name":"v1beta1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},`, 1)
+		a.must(201, "POST", crdPath, two)
+		s.Settle()
+		old := strings.Replace(definedPath, "/v1/", "/v1beta1/", 1)
+		w := a.watch(old + "?watch=1")
+		for i := range 50 {
+			a.must(201, "POST", definedPath, definedWidget(fmt.Sprint("w", i), `{}`))
+		}
+		a.must(200, "PATCH", definedCRD, `[{"op":"replace","path":"/spec/versions/0/served","value":false}]`, "Content-Type", "application/json-patch+json")
+		assert.Equal(t, 404, a.do("GET", old, nil).code)
+		events := w.ended()
+		assert.Len(t, events, 50)
+		for _, e := range events {
+			assert.Equal(t, "ADDED", e.Type)
+			assert.Equal(t, "example.com/v1beta1", text(e.Object, "apiVersion"))
+		}
+	})
+}
+
+// TestAWatchThatBeginsAsItsDefinitionGoes: one that was let in when the type was
+// still served, and begins when it is not, ends.
+func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	s := servertest.New(t, over(store))
+	a := inProcess(t, s)
+	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	hold, held := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	began := make(chan *watching, 1)
+	store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
+		if c.Op == faulty.OpRevision {
+			once.Do(func() {
+				close(held)
+				f.Wait = hold
+			})
+		}
+		return f
+	})
+	go func() { began <- newWatching(t, a.open(t.Context(), "GET", definedPath+"?watch=1", nil)) }()
+	<-held
+	a.must(200, "DELETE", definedCRD, nil)
+	require.Eventually(t, func() bool { return a.do("GET", definedPath, nil).code == 404 }, patience, time.Millisecond)
+	close(hold)
+	assert.Empty(t, (<-began).ended())
+}
