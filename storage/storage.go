@@ -68,7 +68,8 @@ type Backend interface {
 	// is 0 (linearizable: every commit that was acknowledged before the call
 	// is seen). It fails with ErrNotFound if the key did not exist then, with
 	// ErrCompacted if at lies before the retained history and with ErrFuture
-	// if it lies after the newest commit.
+	// if it lies after the newest commit. A record that is there but cannot be
+	// read is a *DamagedError, never an empty or an older record.
 	Get(ctx context.Context, key string, at Revision) (Record, error)
 
 	// Scan returns the records whose key begins with prefix, in byte order of
@@ -76,7 +77,9 @@ type Backend interface {
 	// that they show. start, if not empty, skips keys before it. All records
 	// belong to that one revision, however long the caller takes; a scan whose
 	// revision is compacted meanwhile either completes or yields ErrCompacted.
-	// Errors are those of Get but ErrNotFound. The sequence can be used once.
+	// Errors are those of Get but ErrNotFound, and each ends the sequence but a
+	// *DamagedError: it comes with a record of key and revision alone, and the
+	// other records follow. The sequence can be used once.
 	Scan(ctx context.Context, prefix, start string, at Revision) (Revision, iter.Seq2[Record, error], error)
 
 	// Commit applies one write and returns its revision, which is larger than
@@ -85,7 +88,8 @@ type Backend interface {
 	// returns. If the comparison fails nothing is written and the error is a
 	// *ConflictError. Deleting a key that does not exist with AnyRevision is
 	// ErrNotFound. After any other error, also the context's, the write may or
-	// may not have happened.
+	// may not have happened. A damaged record can be replaced and deleted like
+	// any other.
 	Commit(ctx context.Context, w Write) (Revision, error)
 
 	// Watch yields every commit under prefix with a revision larger than after,
@@ -95,7 +99,8 @@ type Backend interface {
 	// the future waits and then delivers only what is larger. A consumer that
 	// falls behind the retained history gets ErrCompacted and the end; it never
 	// delays Commit or other watches. A watch sees a commit only when it is as
-	// durable as Commit promises.
+	// durable as Commit promises. History that cannot be read is compacted
+	// history. Event.Prev of a damaged record has no value.
 	Watch(ctx context.Context, prefix string, after Revision) iter.Seq2[Event, error]
 
 	// Revision returns the newest committed revision. It is linearizable: at
@@ -128,6 +133,31 @@ type Historian interface {
 	// last, which must have been committed, and ends.
 	History(ctx context.Context, prefix string, after, last Revision) iter.Seq2[Event, error]
 }
+
+// Checker is implemented by stores that notice when data is lost or damaged.
+type Checker interface {
+	// Check returns nil if the store has everything that it ever acknowledged,
+	// else an error that says what is missing. It costs nothing.
+	Check(ctx context.Context) error
+	// Missing returns how many records cannot be read, and how many times the
+	// store found that it had lost commits.
+	Missing() (damaged, losses int)
+}
+
+// DamagedError says that the record of a key cannot be read. It has another
+// value than the one that was written; nobody knows which.
+type DamagedError struct {
+	Key      string
+	Revision Revision // of the commit that wrote it
+	Err      error    // what is wrong with it
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("record %q of revision %d is damaged: %v", e.Key, e.Revision, e.Err)
+}
+
+// Unwrap returns what is wrong with the record.
+func (e *DamagedError) Unwrap() error { return e.Err }
 
 var (
 	// ErrNotFound says that the key does not exist at the asked revision.

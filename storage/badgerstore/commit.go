@@ -34,7 +34,10 @@ type committer struct {
 	broken  error  // why nothing can be written any more
 	marked  uint64 // newest version of stamps and the mark
 	history []moment
-	reached storage.Revision // noted beside the database
+	next    storage.Revision // of the commit to come
+	live    set              // of the records that are published
+	witness *witness
+	pieces  pieces
 }
 
 // moment says what was published when.
@@ -69,7 +72,7 @@ func (s *Store) prepare(r *request) error {
 	}
 	defer s.leave()
 	var err error
-	if r.seen, err = s.current(r.write.Key); err != nil {
+	if r.seen, err = s.replaceable(r.write.Key); err != nil {
 		return err
 	}
 	return r.write.Check(r.seen)
@@ -104,7 +107,6 @@ func (s *Store) signal() {
 // run is the committer. It ends when the store is closed and the queue empty.
 func (s *Store) run() {
 	defer close(s.done)
-	defer func() { s.noteReached(s.published()) }()
 	var tick <-chan time.Time
 	if s.retain > 0 {
 		ticker := time.NewTicker(max(s.retain/10, 10*time.Millisecond))
@@ -168,13 +170,10 @@ func (s *Store) commit(requests []*request) {
 		refuse(requests, s.committer.broken)
 		return
 	}
-	batch := s.db.NewManagedWriteBatch()
-	defer batch.Cancel()
-	next := s.published() + 1
+	next := s.committer.next
 	events := make([]storage.Event, 0, len(requests))
 	pending := make(map[string]storage.Record)
 	full := s.room()
-	var err error
 	for _, r := range requests {
 		var e storage.Event
 		if r.err = full; full != nil && r.write.Value != nil {
@@ -183,25 +182,15 @@ func (s *Store) commit(requests []*request) {
 		if e, r.err = s.decide(r, pending, next); r.err != nil {
 			continue
 		}
-		if err = put(batch, e); err != nil {
-			break
-		}
 		pending[e.Key] = e.Record
 		events = append(events, e)
 		r.result = next
 		next++
 	}
-	if len(events) == 0 && err == nil {
+	if len(events) == 0 {
 		return
 	}
-	indexed := func() {}
-	if err == nil {
-		indexed, err = s.putBlocks(batch)
-	}
-	if err == nil {
-		err = batch.Flush()
-	}
-	if err != nil {
+	if err := s.write(events); err != nil {
 		s.committer.broken = fmt.Errorf("%w in %s: %w", ErrStopped, s.dir, err)
 		s.logger.Error("storage takes no more writes", "dir", s.dir, "err", err)
 		refuse(requests, s.committer.broken)
@@ -209,9 +198,67 @@ func (s *Store) commit(requests []*request) {
 	}
 	s.stats.commits.Add(uint64(len(events)))
 	s.stats.batches.Add(1)
-	s.stats.fsyncs.Add(1)
-	indexed()
 	s.publish(events)
+}
+
+// write brings commits to the disk: pieces first, so that an entry which is
+// there has all of its value.
+func (s *Store) write(events []storage.Event) error {
+	last := events[len(events)-1].Revision
+	if err := s.reserve(last); err != nil {
+		return err
+	}
+	heads := make([]*badger.Entry, len(events))
+	var pieces []*badger.Entry
+	for i, e := range events {
+		if !e.Deleted() {
+			head, parts := seal(e.Record, s.piece)
+			heads[i], pieces = head, append(pieces, parts...)
+		}
+	}
+	err := s.flush(len(pieces), func(batch *badger.WriteBatch, i int) error {
+		revision, _, _ := pieceOf(pieces[i].Key)
+		return batch.SetEntryAt(pieces[i], uint64(revision))
+	})
+	if err != nil {
+		return err
+	}
+	s.committer.next = last + 1
+	indexed := func() {}
+	err = s.flush(len(heads), func(batch *badger.WriteBatch, i int) error {
+		if heads[i] == nil {
+			return batch.DeleteAt(recordKey(events[i].Key), uint64(events[i].Revision))
+		}
+		return batch.SetEntryAt(heads[i], uint64(events[i].Revision))
+	}, func(batch *badger.WriteBatch) (err error) {
+		indexed, err = s.putBlocks(batch)
+		return err
+	})
+	if err == nil {
+		indexed()
+	}
+	return err
+}
+
+// flush writes n entries, and more, with one wait for the disk.
+func (s *Store) flush(n int, put func(batch *badger.WriteBatch, i int) error, more ...func(*badger.WriteBatch) error) error {
+	if n == 0 {
+		return nil
+	}
+	batch := s.db.NewManagedWriteBatch()
+	defer batch.Cancel()
+	for i := range n {
+		if err := put(batch, i); err != nil {
+			return err
+		}
+	}
+	for _, put := range more {
+		if err := put(batch); err != nil {
+			return err
+		}
+	}
+	s.stats.fsyncs.Add(1)
+	return batch.Flush()
 }
 
 func refuse(requests []*request, err error) {
@@ -231,7 +278,7 @@ func (s *Store) decide(r *request, pending map[string]storage.Record, next stora
 		prev = r.seen
 		if _, of := s.newest(key); of != r.seen.Revision {
 			var err error
-			if prev, err = s.current(key); err != nil {
+			if prev, err = s.replaceable(key); err != nil {
 				return storage.Event{}, err
 			}
 		}
@@ -245,18 +292,14 @@ func (s *Store) decide(r *request, pending map[string]storage.Record, next stora
 	return storage.Event{Record: rec, Prev: prev}, nil
 }
 
-func put(batch *badger.WriteBatch, e storage.Event) error {
-	if e.Deleted() {
-		return batch.DeleteAt(recordKey(e.Key), uint64(e.Revision))
-	}
-	return batch.SetEntryAt(badger.NewEntry(recordKey(e.Key), e.Value), uint64(e.Revision))
-}
-
 // publish makes commits visible that are on the disk.
 func (s *Store) publish(events []storage.Event) {
 	s.index.add(events)
 	s.state.Lock()
 	for _, e := range events {
+		s.committer.live.apply(e)
+		s.committer.pieces.replace(e, s.piece)
+		delete(s.state.damaged, e.Key)
 		if e.Deleted() {
 			delete(s.state.index, e.Key)
 		} else {
@@ -265,6 +308,7 @@ func (s *Store) publish(events []storage.Event) {
 	}
 	s.state.revision = events[len(events)-1].Revision
 	s.state.Unlock()
+	_ = s.testify(false)
 	s.log.Append(time.Now(), events...)
 }
 
@@ -308,23 +352,14 @@ func (s *Store) note(key, value []byte, more ...func(*badger.WriteBatch) error) 
 	if s.committer.broken != nil {
 		return s.committer.broken
 	}
-	batch := s.db.NewManagedWriteBatch()
-	defer batch.Cancel()
-	err := batch.SetEntryAt(badger.NewEntry(key, value), s.committer.marked+1)
-	for _, put := range more {
-		if err == nil {
-			err = put(batch)
-		}
-	}
-	if err == nil {
-		err = batch.Flush()
-	}
+	err := s.flush(1, func(batch *badger.WriteBatch, _ int) error {
+		return batch.SetEntryAt(badger.NewEntry(key, value), s.committer.marked+1)
+	}, more...)
 	if err != nil {
 		s.committer.broken = fmt.Errorf("%w in %s: %w", ErrStopped, s.dir, err)
 		return s.committer.broken
 	}
 	s.committer.marked++
-	s.stats.fsyncs.Add(1)
 	return nil
 }
 

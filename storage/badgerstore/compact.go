@@ -38,17 +38,18 @@ func (s *Store) compact(before storage.Revision) error {
 	if err := s.note([]byte(markKey), mark(before, s.published()), drop); err != nil {
 		return err
 	}
-	s.noteReached(s.published())
 	s.floor.Store(int64(before))
+	if err := s.testify(true); err != nil {
+		return err
+	}
 	s.log.Forget(before)
 	s.db.SetDiscardTs(uint64(before))
-	return nil
+	return s.dropPieces(s.committer.pieces.before(before))
 }
 
 // expire compacts what is older than the store retains.
 func (s *Store) expire(now time.Time) {
 	c := &s.committer
-	s.noteReached(s.published())
 	if newest := s.published(); newest != c.history[len(c.history)-1].revision {
 		c.history = append(c.history, moment{now, newest})
 	}

@@ -52,21 +52,52 @@ func Open(o Options) (*Store, error) {
 	if o.free == nil {
 		o.free = freeBytes
 	}
-	db, err := openDatabase(o)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{dir: o.Dir, retain: o.Retain, logger: o.Logger, db: db, done: make(chan struct{})}
+	s := &Store{dir: o.Dir, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o))}
 	s.room = func() error { return roomy(o.Dir, o.free, tablesToWrite, settings(o).MemTableSize) }
 	s.queue.ready = make(chan struct{}, 1)
-	if err := s.load(); err != nil {
-		_ = db.Close()
+	if err := s.start(o); err != nil {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
 	limits := eventlog.Limits{Age: max(o.Retain, 0), Events: logEvents, Bytes: logBytes}
 	s.log = eventlog.New(s.state.revision, limits)
 	go s.run()
 	return s, nil
+}
+
+// start opens the database, once its files are known to be whole, and loads it.
+func (s *Store) start(o Options) (err error) {
+	if err := writable(o.Dir); err != nil {
+		return err
+	}
+	if s.unlock, err = lock(o.Dir); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.unlock())
+		}
+	}()
+	set := settings(o)
+	if err := roomy(o.Dir, o.free, tablesToOpen, set.MemTableSize); err != nil {
+		return err
+	}
+	found, err := look(o.Dir)
+	if err != nil {
+		return err
+	}
+	if err := found.prove(); err != nil {
+		return err
+	}
+	if err := found.repair(o.Logger); err != nil {
+		return err
+	}
+	if s.db, err = openDatabase(set); err != nil {
+		return err
+	}
+	if err := s.load(found); err != nil {
+		return errors.Join(err, s.db.Close())
+	}
+	return nil
 }
 
 func settings(o Options) badger.Options {
@@ -78,7 +109,7 @@ func settings(o Options) badger.Options {
 	b.NumCompactors = 2
 	b.NumGoroutines = 2
 	b.ValueThreshold = 1 << 20
-	b.ValueLogFileSize = 64 << 20
+	b.ValueLogFileSize = 1 << 20 // nothing goes there, see seal
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
 	b.BaseTableSize = 1 << 20 // as little memory for each table that a compaction makes
@@ -88,41 +119,37 @@ func settings(o Options) badger.Options {
 		b.ValueThreshold = min(b.ValueThreshold, o.memTable/10)
 	}
 	b.VerifyValueChecksum = true
+	b.BypassLockGuard = locks
 	b.ChecksumVerificationMode = options.OnBlockRead
 	b.Logger = logger{o.Logger}
 	return b
 }
 
 // openDatabase turns what the database says, also in a panic over files that
-// it does not understand, into one error about the directory.
-func openDatabase(o Options) (db *badger.DB, err error) {
+// it does not understand, into one error.
+func openDatabase(set badger.Options) (db *badger.DB, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			db, err = nil, fmt.Errorf("open storage in %s: the files are damaged: %v", o.Dir, fault)
+			db, err = nil, fmt.Errorf("the files are damaged: %v", fault)
 		}
 	}()
-	if err := writable(o.Dir); err != nil {
-		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
-	}
-	set := settings(o)
-	if err := roomy(o.Dir, o.free, tablesToOpen, set.MemTableSize); err != nil {
-		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
-	}
-	if err := inspect(set); err != nil {
-		return nil, fmt.Errorf("open storage in %s: the files are damaged: %w", o.Dir, err)
-	}
 	db, err = badger.OpenManaged(set)
 	switch {
 	case err == nil:
 		return db, nil
 	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
-		owner := ""
-		if pid, readErr := os.ReadFile(filepath.Join(o.Dir, "LOCK")); readErr == nil && len(pid) < 32 {
-			owner = " by process " + strings.TrimSpace(string(pid))
-		}
-		return nil, fmt.Errorf("open storage in %s: %w%s; a directory serves one process at a time", o.Dir, ErrInUse, owner)
+		return nil, inUse(set.Dir)
 	}
-	return nil, fmt.Errorf("open storage in %s: the files are damaged or not a store's: %w", o.Dir, err)
+	return nil, fmt.Errorf("the files are damaged or not a store's: %w", err)
+}
+
+// inUse is ErrInUse with the process that has the directory, if that is known.
+func inUse(dir string) error {
+	owner := ""
+	if pid, err := os.ReadFile(filepath.Join(dir, lockFile)); err == nil && len(pid) > 0 && len(pid) < 32 {
+		owner = " by process " + strings.TrimSpace(string(pid))
+	}
+	return fmt.Errorf("%w%s; a directory serves one process at a time", ErrInUse, owner)
 }
 
 // writable makes the directory and a file in it: what stands in the way of that
@@ -138,40 +165,73 @@ func writable(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// load builds the index. The revision is the largest one found, or the one in
-// the mark if commits after the records found were deletions that are
-// discarded by now.
-func (s *Store) load() error {
+// load builds the index and reads each record once. The revision is the largest
+// one found, or the one in the mark if commits after the records found were
+// deletions that are discarded by now.
+func (s *Store) load(found *survey) error {
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	if err := s.loadMark(txn); err != nil {
 		return err
 	}
+	s.floor.Store(max(s.floor.Load(), int64(found.told.floor)))
 	s.state.index = make(map[string]storage.Revision)
-	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(recordPrefix)})
-	defer it.Close()
 	s.index.blocked = max(s.compacted(), indexedUpTo(txn))
 	s.state.revision = max(s.state.revision, s.index.blocked)
-	last, first := "", true
-	for it.Rewind(); it.Valid(); it.Next() {
-		item := it.Item()
-		version := storage.Revision(item.Version())
-		s.state.revision = max(s.state.revision, version)
-		if version > s.index.blocked {
-			key := string(item.Key()[len(recordPrefix):])
-			s.index.tail = append(s.index.tail, commit{key: key, revision: version, deleted: item.IsDeletedOrExpired()})
-		}
-		if !first && string(item.Key()) == last {
-			continue
-		}
-		first, last = false, string(item.Key())
-		if !item.IsDeletedOrExpired() {
-			s.state.index[last[len(recordPrefix):]] = version
-		}
+	s.state.damaged = make(map[string]*storage.DamagedError)
+	s.committer.pieces.live = make(map[string]large)
+	was := s.loadRecords(txn, found.told.revision)
+	if err := s.settle(found.told, found.witnessed, was); err != nil {
+		return err
 	}
 	sortCommits(s.index.tail)
 	s.db.SetDiscardTs(uint64(s.compacted()))
-	return s.checkReached()
+	return s.loadPieces()
+}
+
+// loadRecords returns the set of records at a revision.
+func (s *Store) loadRecords(txn *badger.Txn, at storage.Revision) set {
+	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(recordPrefix)})
+	defer it.Close()
+	l := &loader{at: at, floor: s.compacted()}
+	p := &s.committer.pieces
+	var by storage.Revision // what replaced the entry
+	for it.Rewind(); it.Valid(); it.Next() {
+		item := it.Item()
+		key, revision, deleted := string(item.Key()[len(recordPrefix):]), storage.Revision(item.Version()), item.IsDeletedOrExpired()
+		s.state.revision = max(s.state.revision, revision)
+		if revision > s.index.blocked {
+			s.index.tail = append(s.index.tail, commit{key: key, revision: revision, deleted: deleted})
+		}
+		newest, readable := l.visit(key, revision, deleted)
+		if readable && !deleted {
+			s.loadRecord(item, key, revision, newest, by)
+		}
+		by = revision
+	}
+	p.sortReplaced()
+	return l.was
+}
+
+func (s *Store) loadRecord(item *badger.Item, key string, revision storage.Revision, newest bool, by storage.Revision) {
+	p := &s.committer.pieces
+	n := 0
+	_ = item.Value(func(head []byte) error {
+		n = piecesOf(item.UserMeta(), head)
+		return nil
+	})
+	switch {
+	case newest:
+		s.state.index[key] = revision
+		s.committer.live.add(key, revision)
+		if n > 0 {
+			p.live[key] = large{revision: revision, n: n}
+		}
+		_, err := s.record(key, item)
+		_ = s.damage(err)
+	case n > 0:
+		p.replaced = append(p.replaced, large{revision: revision, by: by, n: n})
+	}
 }
 
 func (s *Store) loadMark(txn *badger.Txn) error {

@@ -33,10 +33,10 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	}
 	rec, err := s.read(key, at)
 	switch {
-	case err != nil:
-		return storage.Record{}, err
 	case at < s.compacted():
 		return storage.Record{}, s.forgotten()
+	case err != nil:
+		return storage.Record{}, s.damage(err)
 	case rec.Revision == 0:
 		return storage.Record{}, storage.ErrNotFound
 	}
@@ -65,8 +65,11 @@ func (s *Store) current(key string) (storage.Record, error) {
 			return e.Record, nil
 		}
 		rec, err := s.read(key, newest)
-		if err != nil || newest >= s.compacted() {
-			return rec, err
+		if err == nil && rec.Revision != of {
+			err = &storage.DamagedError{Key: key, Revision: of, Err: errNoValue}
+		}
+		if newest >= s.compacted() {
+			return rec, s.damage(err)
 		}
 		// A compaction overtook the read; what it shows may be gone already.
 	}
@@ -86,7 +89,18 @@ func (s *Store) read(key string, at storage.Revision) (storage.Record, error) {
 	if err != nil {
 		return storage.Record{}, fmt.Errorf("read %q at revision %d: %w", key, at, err)
 	}
-	return record(key, item)
+	return s.record(key, item)
+}
+
+// replaceable returns what a write to key would replace: of a damaged record
+// without its value.
+func (s *Store) replaceable(key string) (storage.Record, error) {
+	rec, err := s.current(key)
+	var damaged *storage.DamagedError
+	if errors.As(err, &damaged) {
+		return storage.Record{Key: key, Revision: damaged.Revision}, nil
+	}
+	return rec, err
 }
 
 func recordKey(key string) []byte {
@@ -94,16 +108,35 @@ func recordKey(key string) []byte {
 	return append(append(b, recordPrefix...), key...)
 }
 
-func record(key string, item *badger.Item) (storage.Record, error) {
-	value := make([]byte, 0, item.ValueSize())
-	value, err := item.ValueCopy(value)
+// record returns the record of an entry, or a *storage.DamagedError.
+func (s *Store) record(key string, item *badger.Item) (storage.Record, error) {
+	revision := storage.Revision(item.Version())
+	stored, err := item.ValueCopy(make([]byte, 0, item.ValueSize()))
+	if err == nil && len(stored) == 0 && item.ValueSize() > 0 {
+		err = errNoValue
+	}
+	if err == nil {
+		stored, err = unseal(key, revision, item.UserMeta(), stored, func(i int) ([]byte, error) {
+			return s.readPiece(revision, i)
+		})
+	}
 	if err != nil {
-		return storage.Record{}, fmt.Errorf("read %q at revision %d: %w", key, item.Version(), err)
+		return storage.Record{Key: key, Revision: revision}, &storage.DamagedError{Key: key, Revision: revision, Err: err}
 	}
-	if value == nil {
-		value = []byte{}
+	if stored == nil {
+		stored = []byte{}
 	}
-	return storage.Record{Key: key, Value: value, Revision: storage.Revision(item.Version())}, nil
+	return storage.Record{Key: key, Value: stored, Revision: revision}, nil
+}
+
+func (s *Store) readPiece(revision storage.Revision, i int) ([]byte, error) {
+	txn := s.db.NewTransactionAt(uint64(revision), false)
+	defer txn.Discard()
+	item, err := txn.Get(pieceKey(revision, i))
+	if err != nil {
+		return nil, err
+	}
+	return item.ValueCopy(nil)
 }
 
 // Bounds of one page of a scan. Nothing of the database is held between pages.
@@ -136,12 +169,12 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 				yield(storage.Record{}, err)
 				return
 			}
-			for _, rec := range page {
+			for _, got := range page {
 				if err := ctx.Err(); err != nil {
 					yield(storage.Record{}, err)
 					return
 				}
-				if !yield(rec, nil) {
+				if !yield(got.Record, got.err) {
 					return
 				}
 			}
@@ -153,7 +186,13 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 	}, nil
 }
 
-func (s *Store) page(ctx context.Context, prefix, from string, at storage.Revision) (page []storage.Record, more bool, err error) {
+// scanned is a record, or the key and revision of a damaged one.
+type scanned struct {
+	storage.Record
+	err error
+}
+
+func (s *Store) page(ctx context.Context, prefix, from string, at storage.Revision) (page []scanned, more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
@@ -172,15 +211,15 @@ func (s *Store) page(ctx context.Context, prefix, from string, at storage.Revisi
 			break
 		}
 		item := it.Item()
-		rec, err := record(strings.TrimPrefix(string(item.Key()), recordPrefix), item)
-		if err != nil {
-			return nil, false, err
-		}
-		page = append(page, rec)
+		rec, err := s.record(strings.TrimPrefix(string(item.Key()), recordPrefix), item)
+		page = append(page, scanned{rec, err})
 		size += len(rec.Key) + len(rec.Value)
 	}
 	if at < s.compacted() {
 		return nil, false, s.forgotten()
+	}
+	for _, got := range page {
+		_ = s.damage(got.err)
 	}
 	return page, more, nil
 }

@@ -7,7 +7,17 @@
 // that it wrote, so older revisions are read from the database itself, and
 // nothing above the published revision is ever read. Each write is exactly one
 // entry: after a crash the entries of an unacknowledged batch may be there in
-// part, and each of them alone is a whole commit.
+// part, and each of them alone is a whole commit. A large value is in pieces,
+// which are on the disk before that entry is written.
+//
+// The database does not notice when it loses a part of its files, so the store
+// keeps a witness beside it, the file REVISION: what was acknowledged, how many
+// records there are and a sum of them. Each record has a checksum of its own.
+// Open refuses a directory whose tables are not all there, and touches nothing
+// in it; Inspect says what is wrong and Salvage reads what is left. What only
+// the end of the log has lost is gone: the store serves the rest, says so in the
+// file LOST and in Check until somebody removes that file, and never gives a
+// revision away again.
 package badgerstore
 
 import (
@@ -65,6 +75,8 @@ type Stats struct {
 	Keys      int              // keys that exist
 	Revision  storage.Revision // newest commit
 	Compacted storage.Revision // start of the history
+	Damaged   int              // records that cannot be read
+	Lost      bool             // commits are lost, see Check
 }
 
 // Store is a storage.Backend in a directory. It also implements storage.Stamper.
@@ -76,11 +88,14 @@ type Store struct {
 	room   func() error // whether the disk has some
 	log    *eventlog.Log
 	floor  atomic.Int64 // start of the history, set before it is discarded
+	piece  int          // bytes of one piece of a large value
+	unlock func() error // gives the directory back
 
 	state struct { // what is published, replaced as one
 		sync.RWMutex
 		revision storage.Revision
 		index    map[string]storage.Revision
+		damaged  map[string]*storage.DamagedError // of those in index
 	}
 	index revisionIndex
 	queue struct { // writes that wait for the committer
@@ -102,6 +117,7 @@ type Store struct {
 var (
 	_ storage.Backend = (*Store)(nil)
 	_ storage.Stamper = (*Store)(nil)
+	_ storage.Checker = (*Store)(nil)
 
 	_ storage.Historian = (*Store)(nil)
 )
@@ -146,6 +162,8 @@ func (s *Store) Stats() Stats {
 		Keys:      len(s.state.index),
 		Revision:  s.state.revision,
 		Compacted: s.compacted(),
+		Damaged:   len(s.state.damaged),
+		Lost:      s.lost() != nil,
 	}
 }
 
@@ -173,7 +191,7 @@ func (s *Store) Close() (err error) {
 		s.life.Lock()
 		s.life.closed = true
 		s.life.Unlock()
-		if fault := s.db.Close(); fault != nil {
+		if fault := errors.Join(s.db.Close(), s.rest(), s.unlock()); fault != nil {
 			err = fmt.Errorf("close storage in %s: %w", s.dir, fault)
 		}
 	})

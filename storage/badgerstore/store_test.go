@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, runChild(dir))
 		os.Exit(1)
 	}
-	if dir := os.Getenv(openChild); dir != "" {
-		if err := runOpen(dir); err != nil {
+	if dir := os.Getenv(fillChild); dir != "" {
+		if err := checkFilled(dir); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}

@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"orch.io/controlplane/storage"
@@ -51,6 +52,10 @@ func (s *Store) replay(ctx context.Context, cursor *eventlog.Cursor, yield func(
 	if ctx.Err() != nil {
 		return false
 	}
+	if damaged := (*storage.DamagedError)(nil); errors.As(err, &damaged) {
+		s.logger.Error("storage cannot read its history", "dir", s.dir, "err", err)
+		err = storage.ErrCompacted
+	}
 	if err != nil {
 		yield(storage.Event{}, err)
 		return false
@@ -73,7 +78,10 @@ func (s *Store) events(ctx context.Context, commits []commit) ([]storage.Event, 
 		e := storage.Event{Record: storage.Record{Key: c.key, Revision: c.revision}}
 		var err error
 		if !c.deleted {
-			if e.Record, err = s.read(c.key, c.revision); err != nil {
+			if e.Record, err = s.read(c.key, c.revision); err == nil && e.Record.Revision != c.revision {
+				err = &storage.DamagedError{Key: c.key, Revision: c.revision, Err: errNoValue}
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -1,0 +1,33 @@
+//go:build linux || darwin
+
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// locks says that lock holds a directory, so that the database need not.
+const locks = true
+
+// lock takes a directory until unlock, before anybody looks at its files.
+func lock(dir string) (unlock func() error, err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = inUse(dir)
+		}
+		return nil, errors.Join(err, d.Close())
+	}
+	path := filepath.Join(dir, lockFile)
+	if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return func() error { return errors.Join(os.Remove(path), d.Close()) }, nil
+}
