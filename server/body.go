@@ -16,8 +16,17 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// readBody reads a request body within the limit.
-func (s *Server) readBody(r *request) ([]byte, error) {
+// readBody reads a request body within the limit, and then takes a seat for the
+// request: what is still on its way needs none.
+func (s *Server) readBody(ctx context.Context, r *request) ([]byte, error) {
+	body, err := s.receive(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return body, s.takeSeat(ctx, r)
+}
+
+func (s *Server) receive(ctx context.Context, r *request) ([]byte, error) {
 	h := r.http
 	if h.ContentLength > s.limits.Body {
 		return nil, &http.MaxBytesError{Limit: s.limits.Body}
@@ -28,14 +37,12 @@ func (s *Server) readBody(r *request) ([]byte, error) {
 	if e := h.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return nil, meta.Failure(http.StatusUnsupportedMediaType, meta.ReasonUnsupportedMediaType, "bodies encoded as %q are not read", e)
 	}
-	if err := s.makeRoom(r); err != nil {
-		return nil, err
-	}
 	_ = r.patience.control.SetReadDeadline(time.Now().Add(s.limits.RequestTime))
-	body, err := read(h, s.limits.Body)
+	body, err := s.read(ctx, r)
 	var tooLong *http.MaxBytesError
+	var full *meta.Status
 	switch {
-	case errors.As(err, &tooLong):
+	case errors.As(err, &tooLong), errors.As(err, &full):
 		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded): // the deadline stays: nobody waits for the rest
 		return nil, meta.Failure(http.StatusRequestTimeout, meta.ReasonTimeout, "Timeout: the body did not arrive in time")
@@ -46,39 +53,58 @@ func (s *Server) readBody(r *request) ([]byte, error) {
 	return body, nil
 }
 
-// read returns the body of a request, at most limit bytes.
-func read(h *http.Request, limit int64) ([]byte, error) {
-	if h.ContentLength < 0 {
-		return io.ReadAll(http.MaxBytesReader(nil, h.Body, limit))
-	}
-	body := make([]byte, h.ContentLength)
-	_, err := io.ReadFull(h.Body, body)
-	return body, err
-}
-
 const (
-	smallBody = 64 << 10         // bytes; bounded by the number of requests at a time
-	bodyWait  = 10 * time.Second // for other large bodies to be done with
+	firstPiece = 4 << 10          // bytes of room for a body of which nothing is there
+	smallBody  = 16 << 10         // bytes; bounded by the number of requests at a time
+	bodyWait   = 10 * time.Second // for other large bodies to be done with
 )
 
-// makeRoom takes the size of a large body from their budget until the request
-// ends: decoded, it is many times as large. Who does not get it in time is asked
-// to come again.
-func (s *Server) makeRoom(r *request) error {
-	size := r.http.ContentLength
+// read returns the body of a request. Room is made as bytes arrive: what is only
+// announced takes none.
+func (s *Server) read(ctx context.Context, r *request) ([]byte, error) {
+	in, size := io.Reader(r.http.Body), r.http.ContentLength
 	if size < 0 {
-		size = s.limits.Body
+		in, size = http.MaxBytesReader(nil, r.http.Body, s.limits.Body), s.limits.Body+1
 	}
-	if size <= smallBody {
-		return nil
+	body := make([]byte, 0, min(size, firstPiece))
+	for {
+		n, err := in.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) == r.http.ContentLength, err == io.EOF && r.http.ContentLength < 0:
+			return body, nil
+		case err == io.EOF:
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, err
+		case len(body) < cap(body):
+			continue
+		case len(body) >= smallBody && r.share.body == 0:
+			if err := s.makeRoom(ctx, r, min(size, s.limits.Body)); err != nil {
+				return nil, err
+			}
+		}
+		more := make([]byte, len(body), min(size, 4*int64(cap(body))))
+		copy(more, body)
+		body = more
 	}
+}
+
+// makeRoom takes the size of a large body, of which the beginning is there, from
+// their pool until the answer is made: decoded, it is many times as large. Who
+// does not get it in time is asked to come again.
+func (s *Server) makeRoom(ctx context.Context, r *request, size int64) error {
 	size = min(size, s.limits.LargeBodies)
-	ctx, cancel := context.WithTimeout(r.http.Context(), bodyWait)
-	defer cancel()
-	if err := s.bodies.take(ctx, size); err != nil {
-		return tooMany("too many large bodies at a time")
+	if r.share.exempt {
+		s.bodies.Force(r.share.holder, size)
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, bodyWait)
+		defer cancel()
+		if err := s.bodies.Wait(ctx, r.share.holder, size); err != nil {
+			return tooMany("too many large bodies at a time")
+		}
 	}
-	r.large = size
+	r.share.body = size
 	return nil
 }
 
@@ -94,13 +120,13 @@ func (r *request) bodyVersion() *registry.Version {
 // readObject reads the object in the body: decoded, of the right kind, fitted
 // to the schema. Unknown and duplicate fields are ignored, warned about or
 // refused, as fieldValidation asks.
-func (s *Server) readObject(r *request, validation string) (*meta.Object, error) {
+func (s *Server) readObject(ctx context.Context, r *request, validation string) (*meta.Object, error) {
 	v := r.bodyVersion()
 	format, err := codec.ContentType(r.http.Header.Get("Content-Type"), s.names, v.Proto() != nil)
 	if err != nil {
 		return nil, err
 	}
-	body, err := s.readBody(r)
+	body, err := s.readBody(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -252,9 +278,9 @@ func otherKind(name, kind string, want meta.GroupVersionKind) error {
 }
 
 // readDeleteBody reads the options of a delete in the body, or nothing.
-func (s *Server) readDeleteBody(r *request) (map[string]any, error) {
+func (s *Server) readDeleteBody(ctx context.Context, r *request) (map[string]any, error) {
 	const kind = "DeleteOptions"
-	body, err := s.readBody(r)
+	body, err := s.readBody(ctx, r)
 	if err != nil || len(body) == 0 {
 		return nil, err
 	}

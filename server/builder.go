@@ -27,6 +27,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 	"orch.io/controlplane/watch"
@@ -92,6 +93,10 @@ type Builder struct {
 	// Limits bounds what callers can cost; zero fields have defaults.
 	Limits Limits
 
+	// FlowControl says how requests share Limits.InFlight; nil is
+	// flowcontrol.Default. A fault in it fails Build.
+	FlowControl *flowcontrol.Config
+
 	// GzipFrom is the length in bytes from which on an answer is compressed with
 	// gzip, for callers on other machines who accept that; watches never are.
 	// Zero is 128 KiB, negative is never.
@@ -113,13 +118,19 @@ type Builder struct {
 }
 
 // Limits bounds requests. A zero field means the default that its comment gives.
+//
+// Of LargeBodies, LongAnswers, Requests and Watches nobody may hold more than is
+// still free: one user has half of them at most, two have a third each. Users of
+// an exempt priority level are not bounded. Who has too much is told so with 429.
 type Limits struct {
 	Body           int64         // bytes of a request body: 3 MiB
-	LargeBodies    int64         // bytes of all bodies over 64 KiB at a time, from when they are read until the answer: 24 MiB
+	LargeBodies    int64         // bytes of all bodies over 16 KiB at a time, from when that much is there until the answer: 24 MiB; see below
+	LongAnswers    int64         // bytes of all answers over 16 KiB made for one caller, until they are read: 128 MiB; see below
 	Depth          int           // nesting of JSON and YAML: 1000
 	Entries        int           // of one object or list in a body: 20,000
-	InFlight       int           // requests at a time, watches not counted: 600
-	Watches        int           // watches at a time: 100,000
+	InFlight       int           // seats: requests that are worked on at a time, shared as Builder.FlowControl says: 600
+	Requests       int           // requests at a time, those that wait for a body, a seat or a reader among them, but no watches: 8 times InFlight; see below
+	Watches        int           // watches at a time: 100,000; see below
 	RequestTime    time.Duration // of one request that is no watch: 60 s
 	WatchTime      time.Duration // of one watch without timeoutSeconds: 30 to 60 minutes at random
 	FutureWait     time.Duration // for a resourceVersion from the future: 3 s
@@ -148,7 +159,11 @@ func (l Limits) withDefaults() Limits {
 	}
 	def(&l.Depth, 1000)
 	def(&l.Entries, 20_000)
+	if l.LongAnswers == 0 {
+		l.LongAnswers = 128 << 20
+	}
 	def(&l.InFlight, 600)
+	def(&l.Requests, 8*l.InFlight)
 	def(&l.Watches, 100_000)
 	def(&l.PatchOps, 10_000)
 	def(&l.CollectionPage, 100_000)
@@ -157,6 +172,13 @@ func (l Limits) withDefaults() Limits {
 	span(&l.FutureWait, 3*time.Second)
 	span(&l.History, 5*time.Minute)
 	return l
+}
+
+func (b *Builder) flowControl() flowcontrol.Config {
+	if b.FlowControl != nil {
+		return *b.FlowControl
+	}
+	return flowcontrol.Default(b.Names)
 }
 
 // Register adds kinds. What is wrong with them is reported by Build.
@@ -200,9 +222,10 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s.inFlight = make(chan struct{}, s.limits.InFlight)
-	s.bodies.free = s.limits.LargeBodies
 	s.metrics = newMetrics(b.Metrics)
+	if err := b.newShares(s); err != nil {
+		return nil, err
+	}
 	s.catalog.Put(types...)
 	if err := s.stamp(ctx); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -229,51 +228,6 @@ func TestFaultyStore(t *testing.T) {
 			s.Settle()
 		})
 	}
-}
-
-// TestInFlightLimit: who comes too many is told to come again, and the server
-// serves the others.
-func TestInFlightLimit(t *testing.T) {
-	hold := make(chan struct{})
-	var held atomic.Int64
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-	s, _ := newTough(t, func(b *server.Builder) {
-		b.Storage, b.Limits.InFlight, b.Limits.Watches, b.Limits.RequestTime = store, 20, 3, time.Hour
-	})
-	a := inProcess(t, s)
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit {
-			held.Add(1)
-			return faulty.Fault{Wait: hold}
-		}
-		return faulty.Fault{}
-	})
-	var all sync.WaitGroup
-	for i := range 20 {
-		all.Go(func() { assert.Equal(t, 201, a.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i))).code) })
-	}
-	require.Eventually(t, func() bool { return held.Load() == 20 }, patience, time.Millisecond)
-	for range 2_000 / 20 {
-		var burst sync.WaitGroup
-		for range 20 {
-			burst.Go(func() {
-				got := a.do("GET", configMaps, nil)
-				assert.Equal(t, 429, got.code)
-				assert.Equal(t, "1", got.header.Get("Retry-After"))
-				assert.Equal(t, "TooManyRequests", got.body["reason"])
-			})
-		}
-		burst.Wait()
-	}
-	assert.Equal(t, 200, a.do("GET", "/livez", nil).code)
-	close(hold)
-	all.Wait()
-	assert.Len(t, a.must(200, "GET", configMaps, nil).names(), 20)
-	for range 3 {
-		a.watch(configMaps + "?watch=1").next()
-	}
-	got := a.must(429, "GET", configMaps+"?watch=1", nil)
-	assert.NotEmpty(t, got.header.Get("Retry-After"))
 }
 
 // TestFullStorage: a store without room is told apart from one that fails.

@@ -20,7 +20,7 @@ func (s *Server) create(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	obj, err := s.readObject(r, o.validation)
+	obj, err := s.readObject(ctx, r, o.validation)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	obj, err := s.readObject(r, o.validation)
+	obj, err := s.readObject(ctx, r, o.validation)
 	if err != nil {
 		return err
 	}

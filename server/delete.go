@@ -32,7 +32,7 @@ type deleteOptions struct {
 
 // delete answers DELETE on an item.
 func (s *Server) delete(ctx context.Context, w *response, r *request) error {
-	o, err := s.parseDeleteOptions(r)
+	o, err := s.parseDeleteOptions(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,8 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 	if err != nil {
 		return err
 	}
-	o, err := s.parseDeleteOptions(r)
+	s.widen(r, list)
+	o, err := s.parseDeleteOptions(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -249,8 +250,8 @@ func (s *Server) removeAll(ctx context.Context, r *request, o *deleteOptions, en
 }
 
 // parseDeleteOptions reads the options of a delete.
-func (s *Server) parseDeleteOptions(r *request) (*deleteOptions, error) {
-	tree, err := s.readDeleteOptions(r)
+func (s *Server) parseDeleteOptions(ctx context.Context, r *request) (*deleteOptions, error) {
+	tree, err := s.readDeleteOptions(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -310,8 +311,8 @@ func (o *deleteOptions) policyFaults() (causes []meta.Cause) {
 
 // readDeleteOptions returns the options in the body, or those in the query if
 // there is no body.
-func (s *Server) readDeleteOptions(r *request) (map[string]any, error) {
-	tree, err := s.readDeleteBody(r)
+func (s *Server) readDeleteOptions(ctx context.Context, r *request) (map[string]any, error) {
+	tree, err := s.readDeleteBody(ctx, r)
 	if err != nil || tree != nil {
 		return tree, err
 	}

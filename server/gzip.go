@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -22,24 +21,24 @@ const (
 type zipper struct {
 	from    int // bytes; negative: never
 	writers sync.Pool
-	busy    atomic.Int32
 }
 
 // encode sets the header fields of an answer that tell its length and encoding
 // and returns what its body is to be written to and closed.
-func (z *zipper) encode(w *response, h *http.Request, length int) io.WriteCloser {
+func (s *Server) encode(w *response, r *request, length int) io.WriteCloser {
+	h := r.http
 	var out io.WriteCloser = plainBody{w}
 	if h.Method == http.MethodHead {
 		out = noBody{}
 	}
+	z := &s.zipper
 	if z.from >= 0 && length >= z.from && isRemote(h.RemoteAddr) {
 		w.Header().Add("Vary", "Accept-Encoding")
 		if acceptsGzip(h.Header["Accept-Encoding"]) {
-			if z.busy.Add(1) <= maxZipping {
+			if s.zipping.Take(r.share.holder, 1) {
 				w.Header().Set("Content-Encoding", "gzip")
-				return z.open(out)
+				return zippedBody{z.open(out), s, r.share.holder}
 			}
-			z.busy.Add(-1)
 		}
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(length))
@@ -58,24 +57,25 @@ func (noBody) Close() error                { return nil }
 
 type zippedBody struct {
 	*gzip.Writer
-	zipper *zipper
+	server *Server
+	holder string
 }
 
-func (z *zipper) open(w io.Writer) zippedBody {
+func (z *zipper) open(w io.Writer) *gzip.Writer {
 	g, ok := z.writers.Get().(*gzip.Writer)
 	if !ok {
 		g, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is one of its own
 	}
 	g.Reset(w)
-	return zippedBody{g, z}
+	return g
 }
 
 // Close ends the body.
 func (b zippedBody) Close() error {
 	err := b.Writer.Close()
 	b.Reset(io.Discard)
-	b.zipper.writers.Put(b.Writer)
-	b.zipper.busy.Add(-1)
+	b.server.zipper.writers.Put(b.Writer)
+	b.server.zipping.Give(b.holder, 1)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 // metrics are what operators watch, under the names that dashboards know.
 type metrics struct {
+	registry   *prometheus.Registry
 	handler    http.Handler
 	requests   *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
@@ -23,6 +24,7 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 		reg = prometheus.NewRegistry()
 	}
 	m := &metrics{
+		registry: reg,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total", Help: "Requests by verb, resource and HTTP code.",
 		}, []string{"verb", "group", "version", "resource", "subresource", "code"}),

@@ -99,7 +99,7 @@ func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, vers
 	}
 	b := body()
 	h.Set("Content-Type", kind)
-	out := s.zipper.encode(w, r.http, len(b))
+	out := s.encode(w, r, len(b))
 	if h.Get("Content-Encoding") != "" {
 		h.Set("ETag", "W/"+etag) // the same document in other bytes
 	}

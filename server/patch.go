@@ -25,7 +25,7 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.readBody(r)
+	body, err := s.readBody(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,10 @@ func (s *Server) list(ctx context.Context, w *response, r *request) error {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
+	s.widen(r, o)
+	if err := s.takeSeat(ctx, r); err != nil {
+		return err
+	}
 	page, err := s.page(ctx, r, o)
 	if err != nil {
 		return err

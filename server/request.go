@@ -24,7 +24,7 @@ type request struct {
 	id       string        // names it to the caller and in the audit
 	limit    time.Duration // of its time
 	patience patience      // none in the server's own requests
-	large    int64         // what its body takes of the budget of large ones
+	share    share         // what it holds of what all share; nothing in the server's own requests
 
 	record record
 

@@ -19,20 +19,26 @@ import (
 // response remembers what was answered.
 type response struct {
 	http.ResponseWriter
-	code int
+	server  *Server
+	request *request
+	code    int
+}
+
+// begin notes that the answer begins.
+func (w *response) begin(code int) {
+	if w.code == 0 {
+		w.code = code
+		w.server.worked(w.request)
+	}
 }
 
 func (w *response) WriteHeader(code int) {
-	if w.code == 0 {
-		w.code = code
-	}
+	w.begin(code)
 	w.ResponseWriter.WriteHeader(code)
 }
 
 func (w *response) Write(b []byte) (int, error) {
-	if w.code == 0 {
-		w.code = http.StatusOK
-	}
+	w.begin(http.StatusOK)
 	return w.ResponseWriter.Write(b)
 }
 
@@ -125,6 +131,10 @@ func (s *Server) send(w *response, r *request, m codec.Media, code int, body []b
 	if m.Pretty && m.Format == codec.JSON {
 		body = codec.Indent(nil, body)
 	}
+	if !s.takeAnswer(r, len(body)) {
+		s.fail(w, r, tooMany("too many answers wait to be read"))
+		return
+	}
 	out := s.begin(w, r, m, code, len(body))
 	_, _ = out.Write(body) // a caller who went away needs no answer
 	_ = out.Close()
@@ -136,7 +146,7 @@ func (s *Server) begin(w *response, r *request, m codec.Media, code, length int)
 	h := w.Header()
 	h["Content-Type"] = []string{m.ContentType(s.names, false)}
 	r.notes.header(h)
-	out := s.zipper.encode(w, r.http, length)
+	out := s.encode(w, r, length)
 	w.WriteHeader(code)
 	return out
 }
@@ -172,7 +182,7 @@ func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 	}
 	out, ok := w.(*response)
 	if !ok {
-		out = &response{ResponseWriter: w}
+		out = &response{ResponseWriter: w, server: s, request: r}
 	}
 	if out.code != 0 {
 		return // too late: the answer has begun

@@ -26,23 +26,19 @@ func (s *Server) route(w *response, r *request) {
 	}
 }
 
-// serveResource answers a request to a resource that is no watch, if there is a
-// place for it and within the time for it.
+// serveResource answers a request to a resource that is no watch, within the
+// time for it. It takes a seat when everything is there that it needs.
 func (s *Server) serveResource(w *response, r *request) error {
-	select {
-	case s.inFlight <- struct{}{}:
-		defer func() { <-s.inFlight }()
-	default:
-		return tooMany("too many requests at a time")
-	}
 	ctx, cancel := context.WithTimeout(r.http.Context(), r.limit)
 	defer cancel()
-	defer func() { s.bodies.give(r.large) }()
 	if err := s.prepare(r); err != nil {
 		return err
 	}
 	switch r.verb {
 	case "get":
+		if err := s.takeSeat(ctx, r); err != nil {
+			return err
+		}
 		return s.get(ctx, w, r)
 	case "list":
 		return s.list(ctx, w, r)
@@ -173,6 +169,10 @@ func methodNotAllowed() *meta.Status {
 
 // serveOther answers paths that are no resources.
 func (s *Server) serveOther(w *response, r *request) {
+	if err := s.takeSeat(r.http.Context(), r); err != nil {
+		s.fail(w, r, err)
+		return
+	}
 	path := strings.TrimSuffix(r.path, "/")
 	for _, serve := range []func(*response, *request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
 		if serve(w, r, path) {

@@ -46,9 +46,7 @@ type Server struct {
 	livezGrace    time.Duration
 	zipper        zipper
 
-	inFlight chan struct{} // a place for each request but watches
-	bodies   budget        // for large request bodies
-	watches  atomic.Int64
+	shares
 	notReady atomic.Bool
 	openapi  openapi.Cache
 	turns    turns // of writers
@@ -77,19 +75,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 		return
 	}
 	defer s.requests.Done()
-	out := &response{ResponseWriter: w}
+	out := &response{ResponseWriter: w, server: s, request: r}
 	r.patience.begin(w, s.limits.RequestTime)
 	defer r.patience.release()
 	s.metrics.inFlight.Inc()
 	defer s.count(r, out, time.Now())
 	defer s.endRecord(out, r)
+	defer s.leave(out, r)
 	defer func() {
 		if p := recover(); p != nil {
 			r.record.outcome.Panicked = true
 			s.recovered(out, r, p)
 		}
 	}()
-	if err := s.vet(r); err != nil {
+	err := s.vet(out, r)
+	if full := s.takePlace(r); full != nil {
+		s.turnAway(out, r, full)
+		return
+	}
+	if err == nil {
+		err = s.authorize(r)
+	}
+	if err != nil {
 		s.fail(out, r, err)
 		return
 	}

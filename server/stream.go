@@ -21,11 +21,6 @@ const bookmarkEvery = time.Minute
 // serveWatch answers a watch (conventions, Watch usage): first the current
 // state, if the caller has none, then every change as it comes.
 func (s *Server) serveWatch(w *response, r *request) error {
-	release, err := s.countWatch()
-	if err != nil {
-		return err
-	}
-	defer release()
 	if err := s.prepare(r); err != nil {
 		return err
 	}
@@ -36,21 +31,18 @@ func (s *Server) serveWatch(w *response, r *request) error {
 	if name, _ := o.fields.Value("metadata.name"); r.name != "" && !o.fields.Empty() && name != r.name {
 		return meta.BadRequest("the field selector does not select the object on the path")
 	}
+	if o.revision == 0 || o.initialEvents {
+		s.widen(r, o)
+	}
+	if err := s.takeSeat(r.http.Context(), r); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(r.http.Context(), s.watchTime(o))
 	defer cancel()
 	stop := context.AfterFunc(s.life, cancel)
 	defer stop()
 	defer context.AfterFunc(ctx, r.patience.cut)()
 	return s.watch(ctx, w, r, o)
-}
-
-// countWatch takes one of the places for watches.
-func (s *Server) countWatch() (release func(), err error) {
-	if s.watches.Add(1) > int64(s.limits.Watches) {
-		s.watches.Add(-1)
-		return nil, tooMany("too many watches at a time")
-	}
-	return func() { s.watches.Add(-1) }, nil
 }
 
 // watchTime is how long a watch lasts: as the caller asked, or a random time between once

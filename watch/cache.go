@@ -48,8 +48,8 @@ func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision)
 	}
 }
 
-// count returns the number of objects.
-func (c *Cache) count() int {
+// Len returns the number of objects.
+func (c *Cache) Len() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.tree.Len()

@@ -204,7 +204,7 @@ func (f *Feed) ready() bool {
 	for _, c := range f.caches() {
 		cur := f.parts[c]
 		if cur == nil {
-			if c.count() > 0 {
+			if c.Len() > 0 {
 				return true
 			}
 			continue

@@ -152,7 +152,7 @@ func TestListAndGetFollowTheStore(t *testing.T) {
 	assert.JSONEq(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","namespace":"a","resourceVersion":"5","labels":{}},"spec":{"value":"4","n":7}}`, string(e.JSON()))
 	w.delete(things, "a/x")
 	assert.Nil(t, c.Get(meta.Key{Namespace: "a", Name: "x"}))
-	assert.Equal(t, 2, c.count())
+	assert.Equal(t, 2, c.Len())
 }
 
 func TestCursorDeliversChangesInOrder(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -81,6 +82,19 @@ func (c *crowd) ask(level, user string, seats int, work time.Duration) {
 	synctest.Wait()
 }
 
+// seated is who got seats so far, in order.
+func (c *crowd) seated() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.order)
+}
+
+func (c *crowd) turnedAway() []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.refused)
+}
+
 func (c *crowd) served(user string, first int) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,12 +153,12 @@ func TestFairQueues(t *testing.T) {
 			c.ask("l", "flood", 1, 10*time.Millisecond)
 		}
 		c.ask("l", "quiet", 1, 10*time.Millisecond)
-		assert.Empty(c, c.order)
+		assert.Empty(c, c.seated())
 		for i := range 5 {
 			held[i].Release()
 			synctest.Wait()
 		}
-		assert.Equal(c, 1, c.served("quiet", 5), "at the latest after the four queues of the flood: %v", c.order)
+		assert.Equal(c, 1, c.served("quiet", 5), "at the latest after the four queues of the flood: %v", c.seated())
 		for i := range held {
 			held[i].Release()
 		}
@@ -191,7 +205,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		}
 		s.Release()
 		c.all.Wait()
-		assert.Equal(c, want, c.order)
+		assert.Equal(c, want, c.seated())
 	})
 }
 
@@ -204,11 +218,11 @@ func TestShuffleSharding(t *testing.T) {
 		for range 400 {
 			c.ask("l", "flood", 1, 0)
 		}
-		assert.Len(c, c.refused, 100, "its six queues are full")
+		assert.Len(c, c.turnedAway(), 100, "its six queues are full")
 		for i := range 200 {
 			c.ask("l", fmt.Sprint("quiet", i), 1, 0)
 		}
-		assert.Len(c, c.refused, 100, "nobody else is refused")
+		assert.Len(c, c.turnedAway(), 100, "nobody else is refused")
 		s.Release()
 	})
 }
@@ -241,7 +255,7 @@ func TestBorrowing(t *testing.T) {
 		for range 30 {
 			c.ask("greedy", "waits", 1, 10*time.Millisecond)
 		}
-		assert.Empty(c, c.order, "six were lent: five to the one, one to the other")
+		assert.Empty(c, c.seated(), "six were lent: five to the one, one to the other")
 		for range 10 {
 			held = append(held, c.hold("miser", "m", 1))
 		}
@@ -251,12 +265,12 @@ func TestBorrowing(t *testing.T) {
 		for range 3 {
 			c.ask("lender", "back", 1, time.Second)
 		}
-		assert.Empty(c, c.order)
+		assert.Empty(c, c.seated())
 		for _, s := range []*Seat{&borrowed[0], &held[0], &held[1]} {
 			s.Release()
 			synctest.Wait()
 		}
-		assert.Equal(c, []string{"back", "back", "back"}, c.order, "the owner comes first")
+		assert.Equal(c, []string{"back", "back", "back"}, c.seated(), "the owner comes first")
 		for i := range borrowed {
 			borrowed[i].Release()
 		}
@@ -285,7 +299,7 @@ func TestWideRequests(t *testing.T) {
 			held[i].Release()
 			synctest.Wait()
 		}
-		assert.Contains(c, c.order, "wide", "%v", c.order)
+		assert.Contains(c, c.seated(), "wide")
 		for i := range held {
 			held[i].Release()
 		}
@@ -300,11 +314,11 @@ func TestQueueBounds(t *testing.T) {
 		for range 5 {
 			c.ask("l", "b", 1, 0)
 		}
-		assert.Equal(c, []error{QueueFull, QueueFull}, c.refused)
+		assert.Equal(c, []error{QueueFull, QueueFull}, c.turnedAway())
 		begun := time.Now()
 		c.all.Wait()
 		assert.Equal(c, 15*time.Second, time.Since(begun))
-		assert.Equal(c, []error{QueueFull, QueueFull, TimeOut, TimeOut, TimeOut}, c.refused)
+		assert.Equal(c, []error{QueueFull, QueueFull, TimeOut, TimeOut, TimeOut}, c.turnedAway())
 
 		ctx, cancel := context.WithCancel(c.Context())
 		f := c.flow("l", "gone")
@@ -323,7 +337,7 @@ func TestQueueBounds(t *testing.T) {
 		s.Release()
 		s.Release() // counts once
 		c.all.Wait()
-		assert.Equal(c, []string{"next"}, c.order)
+		assert.Equal(c, []string{"next"}, c.seated())
 
 		const labels = `{flow_schema="l",priority_level="l"`
 		for _, line := range []string{
@@ -351,10 +365,10 @@ func TestCancelledWideRequest(t *testing.T) {
 		c.all.Go(func() { _, _ = c.c.Acquire(ctx, f, 6) })
 		synctest.Wait()
 		c.ask("l", "narrow", 1, 0)
-		assert.Empty(c, c.order)
+		assert.Empty(c, c.seated())
 		cancel()
 		synctest.Wait()
-		assert.Equal(c, []string{"narrow"}, c.order)
+		assert.Equal(c, []string{"narrow"}, c.seated())
 		for i := range held {
 			held[i].Release()
 		}
@@ -393,14 +407,14 @@ func TestSetConfig(t *testing.T) {
 		moved.Schemas[0].Rules[0].Subjects[0].Group = "a"
 		require.NoError(c, c.c.SetConfig(moved))
 		synctest.Wait()
-		assert.ElementsMatch(c, []string{"a0", "a1"}, c.order, "b has all four seats")
-		assert.Len(c, c.refused, 1)
+		assert.ElementsMatch(c, []string{"a0", "a1"}, c.seated(), "b has all four seats")
+		assert.Len(c, c.turnedAway(), 1)
 		assert.Equal(c, 6, c.c.taken, "those of a are still out")
 		for i := range held {
 			held[i].Release()
 		}
 		c.all.Wait()
-		assert.ElementsMatch(c, []string{"a0", "a1", "a2", "a3"}, c.order)
+		assert.ElementsMatch(c, []string{"a0", "a1", "a2", "a3"}, c.seated())
 		s, err := c.c.Acquire(c.Context(), old, 1)
 		require.NoError(c, err)
 		assert.Equal(c, "b", s.schema.level.config.Name)
@@ -414,7 +428,7 @@ func TestSetConfig(t *testing.T) {
 		free.Levels = []flowcontrol.Level{{Name: "b", Exempt: true}}
 		require.NoError(c, c.c.SetConfig(free))
 		synctest.Wait()
-		assert.Contains(c, c.order, "freed")
+		assert.Contains(c, c.seated(), "freed")
 		s.Release()
 		for i := range rest {
 			rest[i].Release()

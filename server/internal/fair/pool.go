@@ -31,7 +31,7 @@ func NewPool(size int64) *Pool { return &Pool{free: size, held: map[string]int64
 func (p *Pool) Take(holder string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n > p.free || p.exceeds(holder, n) {
+	if n > max(0, p.free) || p.exceeds(holder, n) {
 		return false
 	}
 	p.take(holder, n)

@@ -33,6 +33,7 @@ func TestPoolShares(t *testing.T) {
 	assert.Equal(t, 31, fill("b"))
 	p.Force("root", 2000)
 	assert.False(t, p.Take("d", 1))
+	assert.True(t, p.Take("d", 0), "he has nothing")
 	p.Give("root", 2000)
 	p.Give("a", 312)
 	p.Give("b", 281)

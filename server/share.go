@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server/internal/fair"
+)
+
+// shares are what all requests of a server share: seats for those that are
+// worked on, and pools of what they hold while nobody works on them.
+type shares struct {
+	seats    *fair.Controller
+	headers  [2]string  // that tell the flow schema and the priority level
+	places   *fair.Pool // for requests but watches
+	watches  *fair.Pool
+	refusals *fair.Pool // places for answers to those who have no place
+	bodies   *fair.Pool // bytes of large bodies
+	answers  *fair.Pool // bytes of long answers
+	zipping  *fair.Pool // answers that are compressed
+}
+
+// maxRefusals is how many refusals wait to be read.
+const maxRefusals = 512
+
+func (b *Builder) newShares(s *Server) (err error) {
+	s.headers[0], s.headers[1] = b.Names.FlowHeaders()
+	for i, name := range s.headers {
+		s.headers[i] = http.CanonicalHeaderKey(name)
+	}
+	s.places, s.watches, s.refusals = fair.NewPool(int64(s.limits.Requests)), fair.NewPool(int64(s.limits.Watches)), fair.NewPool(maxRefusals)
+	s.bodies, s.answers, s.zipping = fair.NewPool(s.limits.LargeBodies), fair.NewPool(s.limits.LongAnswers), fair.NewPool(maxZipping)
+	s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: s.limits.RequestTime / 4, Metrics: s.metrics.registry}, b.flowControl())
+	return err
+}
+
+// share is what a request holds of that. The zero share holds nothing.
+type share struct {
+	flow   fair.Flow
+	action auth.Action // what the flow was found by
+	holder string      // whose share it is: the user's, nobody's before he is known
+	exempt bool        // takes what it needs, whatever there is
+	place  *fair.Pool  // where it has a place; nil: nowhere
+	seat   fair.Seat
+	width  int // how many seats it needs, if more than one
+	body   int64
+	answer int64
+}
+
+// classify finds the flow of a request whose caller is known, and tells it.
+func (s *Server) classify(w http.ResponseWriter, r *request) {
+	r.share.action = r.action()
+	f := s.seats.Classify(&r.share.action)
+	r.share.flow, r.share.exempt = f, f.Exempt()
+	h, values := w.Header(), []string{f.SchemaUID(), f.LevelUID()}
+	h[s.headers[0]], h[s.headers[1]] = values[:1:1], values[1:]
+}
+
+// takePlace takes a place for the request, so that no caller fills the server with
+// requests that wait: for their bodies, for seats, for their answers to be read.
+func (s *Server) takePlace(r *request) error {
+	sh := &r.share
+	if r.user != nil {
+		sh.holder = r.user.Name
+	}
+	place, why := s.places, "too many requests wait"
+	if r.verb == "watch" {
+		place, why = s.watches, "too many watches at a time"
+	}
+	switch {
+	case sh.exempt:
+		place.Force(sh.holder, 1)
+	case !s.answers.Take(sh.holder, 0):
+		return tooMany("too many answers wait to be read")
+	case !place.Take(sh.holder, 1):
+		return tooMany(why)
+	}
+	sh.place = place
+	return nil
+}
+
+// turnAway refuses a request that has no place. The caller gets a moment to take
+// the answer; if too many wait like that, there is none.
+func (s *Server) turnAway(w *response, r *request, why error) {
+	if !s.refusals.Take(r.share.holder, 1) {
+		panic(http.ErrAbortHandler)
+	}
+	r.share.place = s.refusals
+	_ = r.patience.control.SetReadDeadline(time.Now().Add(parting)) // of a body that nobody wants
+	r.patience.cut()
+	s.fail(w, r, why)
+}
+
+// takeSeat waits until the request may be worked on. The seat is given back when
+// its answer begins.
+func (s *Server) takeSeat(ctx context.Context, r *request) error {
+	seat, err := s.seats.Acquire(ctx, r.share.flow, r.share.width)
+	if err != nil {
+		return tooMany("too many requests at a time")
+	}
+	r.share.seat = seat
+	return nil
+}
+
+// objectsPerSeat is how many objects one seat is for.
+const objectsPerSeat = 100
+
+// widen makes a request that looks at many objects take more seats.
+func (s *Server) widen(r *request, o *listOptions) {
+	n := s.hub.Cache(r.version.GroupResource()).Len()
+	if o.limit > 0 && o.labels.Empty() && o.fields.Empty() {
+		n = int(min(o.limit, int64(n)))
+	}
+	r.share.width = min((n+objectsPerSeat-1)/objectsPerSeat, fair.MaxSeats)
+}
+
+// takeAnswer takes the size of a long answer from its pool until it was read. A
+// write is done when its answer is made: it cannot be refused any more.
+func (s *Server) takeAnswer(r *request, size int) bool {
+	if size < long || r.share.place == nil {
+		return true
+	}
+	if r.share.exempt || r.verb != "get" && r.verb != "list" {
+		s.answers.Force(r.share.holder, int64(size))
+	} else if !s.answers.Take(r.share.holder, int64(size)) {
+		return false
+	}
+	r.share.answer += int64(size)
+	return true
+}
+
+// worked gives back what only a request that is worked on needs: its answer is
+// made.
+func (s *Server) worked(r *request) {
+	r.share.seat.Release()
+	s.bodies.Give(r.share.holder, r.share.body)
+	r.share.body = 0
+}
+
+// leave gives everything back, when the answer has left. HTTP/2 would keep a
+// short one until the handler has returned, and let it wait for its reader for
+// ever.
+func (s *Server) leave(w *response, r *request) {
+	if r.http.ProtoMajor > 1 && w.code != 0 {
+		_ = r.patience.control.Flush()
+	}
+	s.worked(r)
+	s.answers.Give(r.share.holder, r.share.answer)
+	if r.share.place != nil {
+		r.share.place.Give(r.share.holder, 1)
+	}
+}

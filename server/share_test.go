@@ -1,0 +1,345 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// byHeader lets callers say who they are: X-User, and X-Group for one group.
+// Nobody is who does not.
+func byHeader(b *server.Builder) {
+	b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
+		name := r.Header.Get("X-User")
+		if name == "" {
+			return nil, nil
+		}
+		u := &auth.User{Name: name, Groups: []string{auth.Authenticated}}
+		if g := r.Header.Get("X-Group"); g != "" {
+			u.Groups = append(u.Groups, g)
+		}
+		return u, nil
+	})}
+}
+
+// TestFlowHeaders: every answer to a known caller tells its flow schema and
+// priority level.
+func TestFlowHeaders(t *testing.T) {
+	for _, test := range []struct {
+		profile       names.Profile
+		schema, level string
+	}{
+		{names.Kubernetes, "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"},
+		{names.Orch, "X-Orch-Pf-Flowschema-Uid", "X-Orch-Pf-Prioritylevel-Uid"},
+	} {
+		s := servertest.New(t, byHeader, func(b *server.Builder) {
+			b.Names = test.profile
+			b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+				if a.Resource == "secrets" {
+					return auth.Deny, "", nil
+				}
+				return auth.Allow, "", nil
+			})
+		})
+		a := inProcess(t, s)
+		uids := map[string]int{}
+		for _, path := range []string{"/api", "/healthz", "/metrics", "/nothing", "/openapi/v3", configMaps, configMaps + "/none", "/api/v1/secrets", configMaps + "?watch=1&timeoutSeconds=1"} {
+			got := a.do("GET", path, nil, "X-User", "alice")
+			assert.Len(t, got.header.Get(test.schema), 36, path)
+			assert.Len(t, got.header.Get(test.level), 36, path)
+			uids[got.header.Get(test.schema)]++
+			uids[got.header.Get(test.level)]++
+		}
+		assert.ElementsMatch(t, []int{1, 1, 8, 8}, []int{uids[a.do("GET", "/healthz", nil, "X-User", "b").header.Get(test.schema)],
+			uids[a.do("GET", "/api", nil, "X-User", "root", "X-Group", auth.Masters).header.Get(test.level)],
+			uids[a.do("GET", "/api", nil, "X-User", "b").header.Get(test.schema)], uids[a.do("GET", "/api", nil, "X-User", "b").header.Get(test.level)]})
+		got := a.do("GET", "/api", nil)
+		assert.Equal(t, 401, got.code)
+		assert.Empty(t, got.header.Get(test.schema))
+	}
+}
+
+// TestSeats: a user who holds all seats that there are for him waits, then is
+// told to come again; other levels have theirs.
+func TestSeats(t *testing.T) {
+	hold := make(chan struct{})
+	var held atomic.Int64
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	s, _ := newTough(t, byHeader, func(b *server.Builder) {
+		b.Storage, b.Limits.InFlight, b.Limits.Requests, b.Limits.RequestTime = store, 20, 1000, time.Hour
+	})
+	a := inProcess(t, s)
+	store.SetPlan(func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpCommit {
+			held.Add(1)
+			return faulty.Fault{Wait: hold}
+		}
+		return faulty.Fault{}
+	})
+	var all sync.WaitGroup
+	var refused atomic.Int64
+	for i := range 400 {
+		all.Go(func() {
+			got := a.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i)), "X-User", "flood")
+			if got.code == 429 {
+				assert.Equal(t, "1", got.header.Get("Retry-After"))
+				assert.Equal(t, "TooManyRequests", got.body["reason"])
+				refused.Add(1)
+			} else {
+				assert.Equal(t, 201, got.code)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return held.Load() == 14 && refused.Load() == 400-14-6*50 }, patience, time.Millisecond)
+	assert.Equal(t, 200, a.do("GET", "/livez", nil, "X-User", "anybody").code)
+	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "root", "X-Group", auth.Masters).code)
+	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "node", "X-Group", "system:nodes").code)
+	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", names.UserControllerManager).code)
+	const labels = `{flow_schema="global-default",priority_level="global-default"`
+	for _, line := range []string{
+		"current_executing_requests" + labels + "} 14", "current_executing_seats" + labels + "} 14", "current_inqueue_requests" + labels + "} 300",
+		"rejected_requests_total" + labels + `,reason="queue-full"} 86`, `nominal_limit_seats{priority_level="global-default"} 2`,
+	} {
+		assert.Contains(t, string(a.do("GET", "/metrics", nil, "X-User", "root", "X-Group", auth.Masters).raw), "\napiserver_flowcontrol_"+line+"\n")
+	}
+	close(hold)
+	all.Wait()
+	assert.Len(t, a.do("GET", configMaps, nil, "X-User", "flood").names(), 314)
+	assert.EqualValues(t, 86, refused.Load())
+}
+
+// TestWatchShares: nobody opens more watches than are left for others.
+func TestWatchShares(t *testing.T) {
+	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.Watches = 10 })
+	a := inProcess(t, s)
+	open := func(user, group string) int {
+		res := a.open(t.Context(), "GET", configMaps+"?watch=1", nil, "X-User", user, "X-Group", group)
+		t.Cleanup(func() { _ = res.Body.Close() })
+		if res.StatusCode == 429 {
+			assert.NotEmpty(t, res.Header.Get("Retry-After"))
+		}
+		return res.StatusCode
+	}
+	fill := func(user string) (n int) {
+		for open(user, "") == 200 {
+			n++
+		}
+		return n
+	}
+	assert.Equal(t, 5, fill("greedy"))
+	assert.Equal(t, 2, fill("second"))
+	assert.Equal(t, 1, fill("third"))
+	for range 20 {
+		assert.Equal(t, 200, open("root", auth.Masters))
+	}
+}
+
+// TestRequestsWithoutSeats: what waits for its body or for its reader takes no
+// seat, and nobody has so much of it that others have no place.
+func TestRequestsWithoutSeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.InFlight, b.Limits.Requests = 2, 40 })
+		a := inProcess(t, s)
+		var all sync.WaitGroup
+		var bodies []*io.PipeWriter
+		post := func(user string) {
+			body, w := io.Pipe()
+			bodies = append(bodies, w)
+			all.Go(func() {
+				got := a.do("POST", configMaps+"?dryRun=All", body, "X-User", user)
+				assert.Contains(t, []int{400, 408}, got.code, "%s", got.raw)
+			})
+			synctest.Wait()
+		}
+		for range 20 {
+			post("slow")
+		}
+		get := func(user, group string) answer { return a.do("GET", configMaps, nil, "X-User", user, "X-Group", group) }
+		assert.Equal(t, 429, get("slow", "").code)
+		assert.Equal(t, "too many requests wait, please try again later", get("slow", "").body["message"])
+		assert.Equal(t, 200, get("other", "").code)
+		assert.Equal(t, 201, a.do("POST", configMaps, newConfigMap("c"), "X-User", "other").code)
+		for range 10 {
+			post("second")
+		}
+		assert.Equal(t, 429, get("second", "").code)
+		assert.Equal(t, 200, get("other", "").code)
+		assert.Equal(t, 200, get("root", auth.Masters).code)
+		assert.Equal(t, 401, get("", "").code)
+		all.Wait() // a minute
+		assert.Equal(t, 200, get("slow", "").code)
+		for _, w := range bodies {
+			_ = w.Close()
+		}
+	})
+}
+
+// TestUnreadAnswers: long answers that nobody reads are bounded in bytes for each
+// caller.
+func TestUnreadAnswers(t *testing.T) {
+	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.LongAnswers = 44 << 20 })
+	near := inProcess(t, s)
+	for i := range 6 {
+		require.Equal(t, 201, near.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 1<<20)), "X-User", "u").code)
+	}
+	web := httptest.NewUnstartedServer(s)
+	web.EnableHTTP2 = true
+	web.StartTLS()
+	t.Cleanup(web.Close)
+	a := &api{t, web.URL, web.Client()}
+	get := func(user, group string) *http.Response {
+		res := a.open(t.Context(), "GET", configMaps+"?pretty=1", nil, "X-User", user, "X-Group", group)
+		t.Cleanup(func() { _ = res.Body.Close() })
+		return res
+	}
+	fill := func(user string) (open []*http.Response) {
+		for {
+			res := get(user, "")
+			if res.StatusCode != 200 {
+				assert.Equal(t, 429, res.StatusCode)
+				return open
+			}
+			open = append(open, res)
+		}
+	}
+	greedy := fill("greedy")
+	assert.Len(t, greedy, 3, "of seven")
+	assert.Equal(t, 429, get("greedy", "").StatusCode)
+	assert.Equal(t, 200, get("other", "").StatusCode)
+	for range 6 {
+		assert.Equal(t, 200, get("root", auth.Masters).StatusCode)
+	}
+	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "third").code, "what all share is not counted")
+	got := a.do("PATCH", configMaps+"/c1?pretty=1", `{"metadata":{"labels":{"v":"1"}}}`, "X-User", "third")
+	assert.Equal(t, 200, got.code, "what is done is told")
+	for _, res := range greedy {
+		_, _ = io.Copy(io.Discard, res.Body)
+	}
+}
+
+// TestLargeBodies share a pool: who gets nothing of it in time is told to come
+// again; small bodies do not wait, and nobody waits for a user who has too much.
+func TestLargeBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) {
+			b.Storage, b.Limits.LargeBodies = store, 1<<20
+		}))
+		hold := make(chan struct{})
+		store.SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpCommit {
+				return faulty.Fault{Wait: hold}
+			}
+			return faulty.Fault{}
+		})
+		large := strings.Repeat("x", 300<<10)
+		post := func(user, name, data, query string) answer {
+			return a.do("POST", configMaps+query, newConfigMap(name, "k", data), "X-User", user)
+		}
+		var all sync.WaitGroup
+		for i := range 2 {
+			all.Go(func() { assert.Equal(t, 201, post(fmt.Sprint("u", i), fmt.Sprint("held", i), large, "").code) })
+		}
+		synctest.Wait()
+		assert.Equal(t, 429, post("u0", "more", large, "").code, "he would have more than is left")
+		all.Go(func() { assert.Equal(t, 201, post("u2", "held2", large, "").code) })
+		synctest.Wait()
+
+		begun := time.Now()
+		for _, verb := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+			path, headers := configMaps, []string{"X-User", "u3"}
+			if verb != "POST" {
+				path += "/x"
+			}
+			if verb == "PATCH" {
+				headers = append(headers, "Content-Type", "application/merge-patch+json")
+			}
+			got := a.do(verb, path, newConfigMap("x", "k", large), headers...)
+			assert.Equal(t, 429, got.code, verb)
+			assert.Equal(t, "1", got.header.Get("Retry-After"), verb)
+			assert.Equal(t, "TooManyRequests", got.body["reason"], verb)
+		}
+		assert.Equal(t, 40*time.Second, time.Since(begun))
+		begun = time.Now()
+		assert.Equal(t, 201, post("u3", "small", large[:15<<10], "?dryRun=All").code)
+		assert.Equal(t, 201, a.do("POST", configMaps+"?dryRun=All", newConfigMap("x", "k", large), "X-User", "root", "X-Group", auth.Masters).code)
+		assert.Zero(t, time.Since(begun))
+
+		// The largest share waits in front; the small ones behind do not starve it.
+		var late atomic.Int64
+		for i, size := range []int{900 << 10, 200 << 10, 200 << 10} {
+			all.Go(func() {
+				assert.Equal(t, 201, post(fmt.Sprint("late", i), fmt.Sprint("late", i), strings.Repeat("x", size), "?dryRun=All").code)
+				late.Add(1)
+			})
+			synctest.Wait()
+		}
+		assert.Zero(t, late.Load())
+		close(hold)
+		all.Wait()
+		assert.EqualValues(t, 3, late.Load())
+
+		// A body larger than the pool takes all of it.
+		b := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Limits.LargeBodies = 1 }))
+		assert.Equal(t, 201, b.do("POST", configMaps, newConfigMap("a", "k", large)).code)
+		assert.Equal(t, 201, b.do("POST", configMaps, newConfigMap("b", "k", large)).code)
+	})
+}
+
+// TestBodyLengths: bodies of every length arrive whole, announced or not, and in
+// pieces.
+func TestBodyLengths(t *testing.T) {
+	s := servertest.New(t, func(b *server.Builder) { b.Limits.Body = 100_000 })
+	a := inProcess(t, s)
+	for _, size := range []int{0, 1, 4<<10 - 80, 4 << 10, 16<<10 - 80, 16 << 10, 64 << 10, 99_000} {
+		for _, known := range []bool{true, false} {
+			data := strings.Repeat("x", size)
+			var body io.Reader = strings.NewReader(fmt.Sprintf(`{"metadata":{"name":"c"},"data":{"k":%q}}`, data))
+			if !known {
+				body = struct{ io.Reader }{body}
+			}
+			got := a.do("POST", configMaps+"?dryRun=All", body)
+			require.Equal(t, 201, got.code, "%d %v %.300s", size, known, got.raw)
+			assert.Equal(t, data, text(got.body, "data", "k"))
+		}
+	}
+	tooLong := newConfigMap("c", "k", strings.Repeat("x", 100_000))
+	assert.Equal(t, 413, a.do("POST", configMaps, tooLong).code)
+	assert.Equal(t, 413, a.do("POST", configMaps, struct{ io.Reader }{reader(t, tooLong)}).code)
+}
+
+// TestOwnFlowControl: a program may say itself how seats are shared, and is told
+// what is wrong with it.
+func TestOwnFlowControl(t *testing.T) {
+	config := flowcontrol.Default(names.Kubernetes)
+	config.Schemas = append(config.Schemas, flowcontrol.Schema{Name: "closed", Level: "closed", Rules: []flowcontrol.Rule{{
+		Subjects: []flowcontrol.Subject{{User: "closed"}}, Resources: config.Schemas[0].Rules[0].Resources,
+	}}})
+	none := 0
+	config.Levels = append(config.Levels, flowcontrol.Level{Name: "closed", Borrowing: &none})
+	a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) { b.FlowControl = &config }))
+	assert.Equal(t, 429, a.do("GET", configMaps, nil, "X-User", "closed").code)
+	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "open").code)
+
+	_, err := (&server.Builder{Authorizer: auth.AllowAll, FlowControl: &flowcontrol.Config{}}).Build(t.Context())
+	assert.ErrorContains(t, err, "flow control without schemas")
+}
