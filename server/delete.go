@@ -89,10 +89,10 @@ func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
 	}
 	obj := live.Clone()
 	w.deleteOptions.begin(t, obj)
-	switch {
-	case finished(t, obj) && t.Grace == nil:
+	switch ends := finished(t, obj); {
+	case ends && t.Grace == nil:
 		return s.erase(ctx, w, entry)
-	case meta.Equal(obj.Tree(), live.Tree()):
+	case !ends && meta.Equal(obj.Tree(), live.Tree()):
 		return &result{entry: entry}, nil
 	}
 	return s.store(ctx, w.write, obj, entry)

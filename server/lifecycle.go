@@ -19,6 +19,11 @@ func (s *Server) builtinLoops() []Loop {
 	if s.definitions.cache != nil {
 		loops = append(loops, s.definitionLoop())
 	}
+	for _, t := range s.catalog.Now().Types() {
+		if t.Grace != nil {
+			loops = append(loops, endingLoop(t))
+		}
+	}
 	return loops
 }
 

@@ -142,6 +142,9 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 	if err := s.admit(ctx, w, obj, live); err != nil {
 		return nil, err
 	}
+	if w.mustCreate && w.versioned && !w.dryRun {
+		return nil, meta.BadRequest("resourceVersion should not be set on objects to be created")
+	}
 	if taken {
 		return nil, meta.AlreadyExists(w.version.GroupResource(), w.key.Name)
 	}
@@ -307,12 +310,17 @@ func keep(m, old map[string]any, field string) {
 // finished reports whether an object that is being deleted has nothing left to
 // wait for.
 func finished(t *registry.Type, obj *meta.Object) bool {
-	return obj.Terminating() && len(obj.Finalizers()) == 0 &&
-		obj.Int("metadata", "deletionGracePeriodSeconds") == 0 && !(t.Held != nil && t.Held(obj))
+	return ending(obj) && len(obj.Finalizers()) == 0 && !(t.Held != nil && t.Held(obj))
+}
+
+// ending reports whether an object is being deleted and has no time left.
+func ending(obj *meta.Object) bool {
+	return obj.Terminating() && obj.Int("metadata", "deletionGracePeriodSeconds") == 0
 }
 
 // store commits obj, or its removal if its deletion is finished, and waits
-// until the cache shows it.
+// until the cache shows it. Where deletion is graceful, the object is seen with
+// its end before it goes; what is cut off between the two is left to endingLoop.
 func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *watch.Entry) (*result, error) {
 	t := w.version.Type
 	expect := storage.Revision(0)
@@ -326,10 +334,21 @@ func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *w
 		return res, nil
 	}
 	change := storage.Write{Key: t.StorageKey(w.key), Value: stored, Expect: expect}
+	if res.deleted && t.Grace != nil && !ending(entry.Object()) {
+		rev, err := s.commit(ctx, change)
+		if err != nil {
+			return nil, err
+		}
+		res.entry, change.Expect = s.written(w, rev, stored), rev
+	}
 	if res.deleted {
 		change.Value = nil
 	}
 	rev, err := s.commit(ctx, change)
+	var conflict *storage.ConflictError
+	if res.entry != nil && errors.As(err, &conflict) {
+		return res, nil // somebody else removed it: every write to one that has ended does
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+// endingTime is how long an object whose end was seen may stay. Whoever deletes it
+// removes it at once, unless the server or the store fails just then.
+const endingTime = 10 * time.Second
+
+// endingLoop removes objects of a kind that is deleted gracefully whose deletion
+// was cut off between its two commits, see Server.store. Its keys are storage keys.
+func endingLoop(t *registry.Type) Loop {
+	return Loop{
+		Name: "ending", Types: []meta.GroupResource{t.GroupResource()}, Identity: true,
+		Observe: func(c registry.Change) []string {
+			if o := c.Object; o != nil && (!o.Terminating() || len(o.Finalizers()) > 0) {
+				return nil
+			}
+			return []string{t.StorageKey(c.Key)}
+		},
+		Reconcile: func(ctx context.Context, cl registry.Client, key string) (time.Duration, error) {
+			r, k, _ := registry.ParseStorageKey(key)
+			o, err := cl.Get(ctx, r, k)
+			if meta.IsNotFound(err) {
+				return 0, nil
+			}
+			if err != nil || !finished(t, o) {
+				return 0, err
+			}
+			if left := endingTime - time.Since(o.DeletionTimestamp()); left > 0 {
+				return left, nil
+			}
+			err = cl.Delete(ctx, r, k, registry.DeleteOptions{UID: o.UID()})
+			if meta.IsNotFound(err) || meta.IsConflict(err) { // gone, or another of the name
+				return 0, nil
+			}
+			return 0, err
+		},
+	}
+}
