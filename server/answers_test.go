@@ -82,7 +82,20 @@ func TestAnswers(t *testing.T) {
 		{"PATCH", configMaps + "/a", `{"metadata":null}`, merge, 400, "BadRequest"},
 		{"PATCH", configMaps + "/none", `{`, merge, 404, "NotFound"},
 		{"POST", configMaps + "?dryRun=All", `{"metadata":{"name":"z","resourceVersion":"0"}}`, "", 201, ""},
-		{"POST", configMaps + "?dryRun=All", `{"metadata":{"name":"z","resourceVersion":"7"}}`, "", 400, "BadRequest"},
+
+		// The version in the body of a create comes after what is wrong with the
+		// object, and counts only where something is kept; that of an update comes first.
+		{"POST", configMaps + "?dryRun=All", `{"metadata":{"name":"z","resourceVersion":"7"}}`, "", 201, ""},
+		{"POST", configMaps + "?dryRun=All", `{"metadata":{"generateName":"z","resourceVersion":"7"}}`, "", 201, ""},
+		{"POST", configMaps + "?dryRun=All", `{"metadata":{"name":"z","resourceVersion":"seven"}}`, "", 201, ""},
+		{"POST", configMaps + "?dryRun=All", `{"metadata":{"name":"a","resourceVersion":"7"}}`, "", 409, "AlreadyExists"},
+		{"POST", configMaps, `{"metadata":{"name":"z","resourceVersion":"7"}}`, "", 400, "BadRequest"},
+		{"POST", configMaps, `{"metadata":{"name":"a","resourceVersion":"7"}}`, "", 400, "BadRequest"},
+		{"POST", configMaps, `{"metadata":{"generateName":"z","resourceVersion":"7"}}`, "", 400, "BadRequest"},
+		{"POST", configMaps, `{"metadata":{"name":"Z","resourceVersion":"7"}}`, "", 422, "Invalid Invalid:metadata.name"},
+		{"POST", configMaps, `{"metadata":{"name":"z","resourceVersion":"7","labels":{"a b":""}}}`, "", 422, "Invalid Invalid:metadata.labels"},
+		{"PUT", configMaps + "/a", `{"metadata":{"name":"a","resourceVersion":"1","labels":{"a b":""}}}`, "", 409, "Conflict"},
+		{"PATCH", configMaps + "/a", `{"metadata":{"resourceVersion":"1","labels":{"a b":""}}}`, merge, 409, "Conflict"},
 		{"POST", clusterRoles + "?dryRun=All", `{"metadata":{"name":"z","namespace":"any"}}`, "", 201, ""},
 		{"PUT", clusterRoles + "/r", `{"metadata":{"name":"r","namespace":"any"}}`, "", 200, ""},
 

@@ -79,6 +79,7 @@ func (c *client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	ctx, cancel := context.WithTimeout(ctx, s.limits.RequestTime)
 	defer cancel()
 	obj = obj.Clone()
+	obj.SetResourceVersion("") // that of the object it was made from
 	if err := checkKind(obj, req.version); err != nil {
 		return nil, err
 	}

@@ -27,9 +27,6 @@ func (s *Server) create(ctx context.Context, w *response, r *request) error {
 	if err := placeInNamespace(r, obj); err != nil {
 		return err
 	}
-	if v := obj.ResourceVersion(); v != "" && v != "0" {
-		return meta.BadRequest("resourceVersion should not be set on objects to be created")
-	}
 	res, err := s.createObject(ctx, r, o, obj)
 	if err != nil {
 		return err
@@ -50,6 +47,8 @@ func (s *Server) createObject(ctx context.Context, r *request, o *writeOptions, 
 		w := s.newWrite(r, o, "CreateOptions")
 		w.key = meta.Key{Namespace: r.namespace, Name: body.Name()}
 		w.create, w.mustCreate = true, true
+		version, _ := parseRevision(obj.ResourceVersion()) // what is no version says nothing
+		w.versioned = version != 0
 		w.mutate = func(*meta.Object) (*meta.Object, error) { return body.Clone(), nil }
 		res, err := s.write(ctx, w)
 		if !generate || !meta.IsAlreadyExists(err) || attempt == 8 {
