@@ -85,7 +85,12 @@ func (t *Type) Subresource(name string) *Subresource {
 
 // StorageKey returns the storage key of one object.
 func (t *Type) StorageKey(k meta.Key) string {
-	return t.GroupResource().String() + "/" + k.Namespace + "/" + k.Name
+	return StorageKey(t.GroupResource(), k)
+}
+
+// StorageKey returns the storage key of one object of a type, served or not.
+func StorageKey(r meta.GroupResource, k meta.Key) string {
+	return r.String() + "/" + k.Namespace + "/" + k.Name
 }
 
 // ParseStorageKey returns the parts of a storage key: "resource.group/namespace/name".

@@ -1,7 +1,10 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,18 +17,21 @@ import (
 
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
 )
 
 // owned builds graphs of owners for a test.
 type owned struct {
 	*api
 	*servertest.Server
-	uids map[string]string
+	store storage.Backend
+	uids  map[string]string
 }
 
 func newOwned(t *testing.T, store storage.Backend) *owned {
 	s := servertest.New(t, over(store))
-	return &owned{inProcess(t, s), s, map[string]string{}}
+	return &owned{inProcess(t, s), s, store, map[string]string{}}
 }
 
 // owner is a reference; a trailing "!" of the name says blockOwnerDeletion.
@@ -210,25 +216,218 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestGarbageAcrossScopes: owners count in the same namespace or in none.
+// TestGarbageAcrossScopes: owners are in the same namespace or in none. What
+// names any other is never collected, and an event says so, once.
 func TestGarbageAcrossScopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, nil)
-		namespace := func(name string, owner ...any) string {
-			return text(o.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name, "ownerReferences": owner}}).body, "metadata", "uid")
+		for _, ns := range []string{"other", "cluster", "never"} {
+			o.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": ns}})
+			o.must(201, "POST", "/api/v1/namespaces/"+ns+"/configmaps", newConfigMap("content"))
 		}
-		other := namespace("other")
-		elsewhere := o.must(201, "POST", "/api/v1/namespaces/other/configmaps", newConfigMap("owner"))
-		o.uids["owner"] = text(elsewhere.body, "metadata", "uid")
-		o.add("across", "owner")
-		namespace("cluster", o.owner("owner"))
-		cm := newConfigMap("of-namespace")
-		at(cm, "metadata").(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": "other", "uid": other}}
-		o.must(201, "POST", configMaps, cm)
-		assert.Equal(t, "of-namespace", o.left())
+		o.uids["owner"] = text(o.must(201, "POST", "/api/v1/namespaces/other/configmaps", newConfigMap("owner")).body, "metadata", "uid")
+		o.add("across", "owner!")
+		o.add("beside", "owner", "never")
+		o.own("/api/v1/namespaces/cluster", o.owner("owner"))
+		o.own("/api/v1/namespaces/never", o.owner("never"))
+		other := text(o.must(200, "GET", "/api/v1/namespaces/other", nil).body, "metadata", "uid")
+		o.add("of-namespace")
+		o.own(configMaps+"/of-namespace", map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": "other", "uid": other})
+		assert.Equal(t, "across beside of-namespace", o.left())
+		o.own("/api/v1/namespaces/cluster", o.owner("owner"), o.owner("never"))
+		o.Settle()
+		assert.Equal(t, []string{
+			`ConfigMap across: ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: ` + o.uids["owner"] + `] does not exist in namespace "default"`,
+			`ConfigMap beside: ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: ` + o.uids["owner"] + `] does not exist in namespace "default"`,
+			`Namespace cluster: ownerRef [v1/ConfigMap, namespace: , name: owner, uid: ` + o.uids["owner"] + `] does not exist in namespace ""`,
+			`Namespace never: ownerRef [v1/ConfigMap, namespace: , name: never, uid: 00000000-0000-0000-0000-00000000dead] does not exist in namespace ""`,
+		}, o.events())
+
+		// Nor do they hold up who they name, or follow it.
+		o.must(200, "DELETE", "/api/v1/namespaces/other/configmaps/owner?propagationPolicy=Foreground", nil)
+		o.Settle()
+		o.must(404, "GET", "/api/v1/namespaces/other/configmaps/owner", nil)
 		o.must(200, "DELETE", "/api/v1/namespaces/other", nil)
+		assert.Equal(t, "across beside", o.left())
+		for _, ns := range []string{"cluster", "never"} {
+			assert.Equal(t, []string{"content"}, o.must(200, "GET", "/api/v1/namespaces/"+ns+"/configmaps", nil).names())
+		}
+	})
+}
+
+// own sets the owners of an object.
+func (o *owned) own(path string, owners ...any) {
+	o.t.Helper()
+	o.must(200, "PATCH", path, map[string]any{"metadata": map[string]any{"ownerReferences": owners}})
+}
+
+// events are those of default, each in a line.
+func (o *owned) events() (lines []string) {
+	o.t.Helper()
+	list, _ := o.must(200, "GET", "/api/v1/namespaces/default/events", nil).body["items"].([]any)
+	for _, e := range list {
+		require.Equal(o.t, "OwnerRefInvalidNamespace Warning", text(e, "reason")+" "+text(e, "type"))
+		lines = append(lines, text(e, "involvedObject", "kind")+" "+text(e, "involvedObject", "name")+": "+text(e, "message"))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+const boats = "/apis/sea.example.com/v1/boats"
+
+// boat makes an object of a custom kind, and returns a reference to it.
+func (o *owned) boat(version string) map[string]any {
+	o.t.Helper()
+	made := o.must(201, "POST", boats, `{"apiVersion":"sea.example.com/v1","kind":"Boat","metadata":{"name":"pequod"}}`)
+	return map[string]any{"apiVersion": "sea.example.com/" + version, "kind": "Boat", "name": "pequod", "uid": text(made.body, "metadata", "uid"), "blockOwnerDeletion": true}
+}
+
+// TestGarbageOfUnknownKinds: an owner of a kind that is not served may be there
+// or not, so what it owns stays until that is known.
+func TestGarbageOfUnknownKinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		build func(o *owned)
+		want  string
+	}{
+		"a kind that never was": {func(o *owned) {
+			o.own(configMaps+"/x", map[string]any{"apiVersion": "none.example.com/v1", "kind": "None", "name": "n", "uid": "u"})
+		}, "x"},
+		"a kind of which nothing is kept": {func(o *owned) {
+			o.own(configMaps+"/x", map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "name": "n", "uid": "u"})
+		}, "x"},
+		"a kind that comes, its object does not": {func(o *owned) {
+			o.own(configMaps+"/x", map[string]any{"apiVersion": "sea.example.com/v1", "kind": "Boat", "name": "pequod", "uid": "u"})
+			assert.Equal(o.t, "x", o.left())
+			o.must(201, "POST", crdPath, boatDefinition("boats", "Boat"))
+		}, ""},
+		"the definition goes, the objects stay": {func(o *owned) {
+			o.must(201, "POST", crdPath, boatDefinition("boats", "Boat"))
+			o.Settle()
+			o.own(configMaps+"/x", o.boat("v1"))
+			o.Settle()
+			definition := o.lose("customresourcedefinitions.apiextensions.k8s.io//boats.sea.example.com")
+			assert.Equal(o.t, "x", o.left())
+			assert.Equal(o.t, 404, o.do("GET", boats, nil).code)
+			o.restore(definition)
+			assert.Equal(o.t, "x", o.left())
+			o.must(200, "GET", boats+"/pequod", nil)
+		}, "x"},
+		"the definition goes and comes, and then its object goes": {func(o *owned) {
+			o.must(201, "POST", crdPath, boatDefinition("boats", "Boat"))
+			o.Settle()
+			o.own(configMaps+"/x", o.boat("v1"))
+			definition := o.lose("customresourcedefinitions.apiextensions.k8s.io//boats.sea.example.com")
+			assert.Equal(o.t, "x", o.left())
+			o.restore(definition)
+			o.Settle()
+			o.must(200, "DELETE", boats+"/pequod", nil)
+		}, ""},
+		"a definition is deleted with its objects": {func(o *owned) {
+			o.must(201, "POST", crdPath, boatDefinition("boats", "Boat"))
+			o.Settle()
+			o.own(configMaps+"/x", o.boat("v1"))
+			o.must(200, "DELETE", crdPath+"/boats.sea.example.com", nil)
+			o.Settle()
+			o.must(404, "GET", crdPath+"/boats.sea.example.com", nil)
+		}, ""},
+		"another served version": {func(o *owned) {
+			o.twoVersions(true)
+			o.own(configMaps+"/x", o.boat("v2"))
+			assert.Equal(o.t, "x", o.left())
+			o.must(200, "DELETE", boats+"/pequod", nil)
+		}, ""},
+		"a version that is not served": {func(o *owned) {
+			o.twoVersions(false)
+			o.own(configMaps+"/x", map[string]any{"apiVersion": "sea.example.com/v2", "kind": "Boat", "name": "pequod", "uid": "u"})
+		}, "x"},
+		"another uid": {func(o *owned) {
+			o.add("y")
+			o.uids["y"] = "00000000-0000-0000-0000-00000000beef"
+			o.own(configMaps+"/x", o.owner("y"))
+		}, "y"},
+		"another name": {func(o *owned) {
+			o.add("y")
+			o.uids["z"] = o.uids["y"]
+			o.own(configMaps+"/x", o.owner("z"))
+		}, "y"},
+		"beside one that is gone": {func(o *owned) {
+			o.own(configMaps+"/x", o.owner("never"), map[string]any{"apiVersion": "none.example.com/v1", "kind": "None", "name": "n", "uid": "u"})
+		}, "x"},
+		"beside one that goes in the foreground": {func(o *owned) {
+			o.add("y")
+			o.own(configMaps+"/x", o.owner("y!"), map[string]any{"apiVersion": "none.example.com/v1", "kind": "None", "name": "n", "uid": "u"})
+			o.must(200, "DELETE", configMaps+"/y?propagationPolicy=Foreground", nil)
+			assert.Equal(o.t, "x y", o.left())
+			o.own(configMaps+"/x", o.owner("y!"))
+		}, ""},
+		"beside one that is orphaned": {func(o *owned) {
+			o.add("y")
+			o.own(configMaps+"/x", o.owner("y!"), map[string]any{"apiVersion": "none.example.com/v1", "kind": "None", "name": "n", "uid": "u"})
+			o.must(200, "DELETE", configMaps+"/y?propagationPolicy=Orphan", nil)
+			o.Settle()
+			assert.Equal(o.t, 1, o.ownersOf("x"))
+		}, "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOwned(t, memstore.New(memstore.Options{}))
+				o.add("x")
+				c.build(o)
+				assert.Equal(t, c.want, o.left())
+				time.Sleep(10 * time.Minute)
+				assert.Equal(t, c.want, o.left(), "later")
+			})
+		})
+	}
+}
+
+// twoVersions defines boats in v1 and v2.
+func (o *owned) twoVersions(served bool) {
+	o.t.Helper()
+	crd := boatDefinition("boats", "Boat")
+	spec := crd["spec"].(map[string]any)
+	second := maps.Clone(spec["versions"].([]any)[0].(map[string]any))
+	second["name"], second["storage"], second["served"] = "v2", false, served
+	spec["versions"] = append(spec["versions"].([]any), second)
+	o.must(201, "POST", crdPath, crd)
+	o.Settle()
+}
+
+// lose removes a record from the store, behind the server's back.
+func (o *owned) lose(key string) storage.Record {
+	o.t.Helper()
+	rec, err := o.store.Get(o.t.Context(), key, 0)
+	require.NoError(o.t, err)
+	_, err = o.store.Commit(o.t.Context(), storage.Write{Key: key, Expect: rec.Revision})
+	require.NoError(o.t, err)
+	return rec
+}
+
+func (o *owned) restore(rec storage.Record) {
+	o.t.Helper()
+	_, err := o.store.Commit(o.t.Context(), storage.Write{Key: rec.Key, Value: rec.Value})
+	require.NoError(o.t, err)
+}
+
+// TestGarbageLooksAtTheStore: as long as the store does not tell, nobody is
+// collected for an owner that is not known.
+func TestGarbageLooksAtTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		s := servertest.New(t, over(store))
+		o := &owned{inProcess(t, s), s, store, map[string]string{}}
+		store.SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpGet {
+				return faulty.Fault{Err: errors.New("the disk does not answer")}
+			}
+			return faulty.Fault{}
+		})
+		o.add("x", "never")
+		time.Sleep(10 * time.Minute)
+		assert.Equal(t, []string{"x"}, o.must(200, "GET", configMaps, nil).names())
+		store.SetPlan(nil)
+		time.Sleep(10 * time.Minute)
 		assert.Equal(t, "", o.left())
-		o.must(404, "GET", "/api/v1/namespaces/other", nil)
 	})
 }
 

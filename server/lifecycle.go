@@ -1,13 +1,17 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/background"
+	"orch.io/controlplane/storage"
 )
 
 // Loop is a background loop, see registry.Loop.
@@ -15,7 +19,7 @@ type Loop = registry.Loop
 
 // builtinLoops are the background loops that every server has.
 func (s *Server) builtinLoops() []Loop {
-	loops := []Loop{background.Namespaces(s.names), background.Garbage(), background.Events()}
+	loops := []Loop{background.Namespaces(s.names), background.Garbage(s.names, s.storedUID), background.Events()}
 	if s.definitions.cache != nil {
 		loops = append(loops, s.definitionLoop())
 	}
@@ -125,3 +129,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Drain makes /readyz fail while everything else goes on, so that load
 // balancers look elsewhere before Shutdown.
 func (s *Server) Drain() { s.notReady.Store(true) }
+
+// storedUID reads the uid of an object from the store itself, whether its type
+// is served or not; "" if there is no such object.
+func (s *Server) storedUID(ctx context.Context, r meta.GroupResource, key meta.Key) (string, error) {
+	rec, err := s.backend.Get(ctx, registry.StorageKey(r, key), 0)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var stored struct{ Metadata struct{ UID string } }
+	if err := json.Unmarshal(rec.Value, &stored); err != nil || stored.Metadata.UID == "" {
+		return "", fmt.Errorf("what is stored as %s %s cannot be read: %w", r, key, cmp.Or(err, errors.New("it has no uid")))
+	}
+	return stored.Metadata.UID, nil
+}

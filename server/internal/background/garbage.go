@@ -2,33 +2,46 @@ package background
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
 )
 
-// danglingGrace is how long an object keeps an owner that this server has never
-// seen: it may come with a restored backup, object by object.
-const danglingGrace = 3 * time.Second
+// Look reads from the store itself which uid the object with a key has, "" if
+// there is none. An object that is there but cannot be read is an error.
+type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid string, err error)
 
 // Garbage deletes objects whose owners are gone, and carries out the
 // propagation policies Foreground and Orphan. Its keys are uids. What is to be
 // done about one is decided by the graph alone, at one look; the writes come
 // after it, and hold only if the objects are as they were then.
-func Garbage() registry.Loop {
-	g := &graph{nodes: map[string]*node{}}
+//
+// An owner counts as gone only if its kind is served, or was when it went, and
+// look finds nobody who has its name and uid. An owner of any other kind may be
+// there or not: nobody can tell, so what it owns stays. So does what names an
+// owner in a namespace that is not its own, and an event says so.
+func Garbage(p names.Profile, look Look) registry.Loop {
+	g := &graph{
+		nodes: map[string]*node{}, waiting: map[string]bool{},
+		definitions: meta.GroupResource{Group: p.Group(names.GroupExtensions), Resource: "customresourcedefinitions"},
+	}
 	return registry.Loop{
 		Name: "garbage-collector", Identity: true, Forget: g.forget, Observe: g.observe,
 		Reconcile: func(ctx context.Context, cl registry.Client, uid string) (time.Duration, error) {
-			steps, again := g.decide(uid, time.Now())
+			steps, err := g.consider(ctx, cl, look, uid)
+			if err != nil {
+				return 0, err
+			}
 			for _, do := range steps {
 				if err := do(ctx, cl); err != nil {
 					return 0, err
 				}
 			}
-			return again, nil
+			return 0, nil
 		},
 	}
 }
@@ -36,28 +49,68 @@ func Garbage() registry.Loop {
 // step is one write that was decided on.
 type step func(ctx context.Context, cl registry.Client) error
 
-// decide says what is to be done about an object now, and when to look again.
-func (g *graph) decide(uid string, now time.Time) (steps []step, again time.Duration) {
+// place is where an object is.
+type place struct {
+	resource meta.GroupResource
+	key      meta.Key
+}
+
+// known is what a decision rests on beside the graph: the types that are served,
+// and the uids that the store has where it was asked.
+type known struct {
+	types []*registry.Type
+	uids  map[place]string
+	ask   []place // where to look before deciding again
+}
+
+// consider decides what is to be done about an object, and asks the store what
+// there is to know for that.
+func (g *graph) consider(ctx context.Context, cl registry.Client, look Look, uid string) ([]step, error) {
+	g.await(uid)
+	k := known{types: cl.Types(), uids: map[place]string{}}
+	for {
+		steps := g.decide(uid, &k)
+		if len(k.ask) == 0 {
+			return steps, nil
+		}
+		for _, at := range k.ask {
+			found, err := look(ctx, at.resource, at.key)
+			if err != nil {
+				return nil, fmt.Errorf("looking for the owner %s of %s: %w", at.key, at.resource, err)
+			}
+			k.uids[at] = found
+		}
+		k.ask = nil
+	}
+}
+
+// decide says what is to be done about an object, as far as k tells.
+func (g *graph) decide(uid string, k *known) (steps []step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := g.nodes[uid]
 	if n == nil || n.object == nil {
-		return nil, 0
+		delete(g.waiting, uid)
+		return nil
 	}
-	switch o := n.object; o.phase {
+	o := n.object
+	if g.standing(o, k).unresolved == 0 {
+		delete(g.waiting, uid)
+	}
+	switch o.phase {
 	case alive:
-		return g.collect(o, now)
+		return g.collect(o, k)
 	case goingAlone:
-		return g.orphan(o), 0
+		return g.orphan(o)
 	case goingBehind:
-		return g.foreground(o, now), 0
+		return g.foreground(o, k)
 	}
-	return nil, 0
+	return nil
 }
 
 // orphan takes o out of its dependents' owners, and then lets it go.
 func (g *graph) orphan(o *object) (steps []step) {
-	for d := range g.nodes[o.uid].dependents {
+	for d := range g.dependents(o) {
 		steps = append(steps, disown(d, []string{o.uid}))
 	}
 	return append(steps, release(o, meta.FinalizerOrphan))
@@ -66,13 +119,12 @@ func (g *graph) orphan(o *object) (steps []step) {
 // foreground deletes o's dependents, but those that others own too, and lets o
 // go when none is left that blocks it. Objects that wait for each other go
 // together. The last of those that block brings the loop back.
-func (g *graph) foreground(o *object, now time.Time) (steps []step) {
+func (g *graph) foreground(o *object, k *known) (steps []step) {
 	blocked := false
-	for d := range g.nodes[o.uid].dependents {
+	for d := range g.dependents(o) {
 		blocked = blocked || d.blocks(o.uid) && !g.waitsFor(d, o.uid)
 		if d.phase == alive {
-			more, _ := g.collect(d, now)
-			steps = append(steps, more...)
+			steps = append(steps, g.collect(d, k)...)
 		}
 	}
 	if !blocked {
@@ -82,50 +134,105 @@ func (g *graph) foreground(o *object, now time.Time) (steps []step) {
 }
 
 // collect deletes o if none of its owners keeps it. If some do, those that do
-// not are dropped.
-func (g *graph) collect(o *object, now time.Time) (steps []step, again time.Duration) {
-	s := g.standing(o, now)
+// not are dropped. As long as one is not known for certain, nothing is done.
+func (g *graph) collect(o *object, k *known) []step {
+	s := g.standing(o, k)
 	switch without := append(s.absent, s.behind...); {
+	case s.misplaced != nil:
+		return []step{complain(o, *s.misplaced)}
+	case s.unresolved > 0:
+		return nil
 	case s.keep > 0 && len(without) > 0:
-		return []step{disown(o, without)}, 0
-	case s.unknown > 0:
-		return nil, danglingGrace
+		return []step{disown(o, without)}
 	case s.keep > 0 || len(o.owners) == 0:
-		return nil, 0
-	case len(s.behind) > 0 && len(g.nodes[o.uid].dependents) > 0:
-		return []step{destroy(o, "Foreground")}, 0
+		return nil
+	case len(s.behind) > 0 && g.hasDependents(o):
+		return []step{destroy(o, "Foreground")}
 	}
-	return []step{destroy(o, "")}, 0
+	return []step{destroy(o, "")}
 }
 
 // standing sorts the owners of an object by what they mean for it.
 type standing struct {
-	keep    int      // they keep it
-	unknown int      // they were never seen and may still come
-	absent  []string // they are gone, or never were
-	behind  []string // they go when it went
+	keep       int                  // they keep it
+	unresolved int                  // nobody can tell, or not yet
+	absent     []string             // they are gone, or never were
+	behind     []string             // they go when it went
+	misplaced  *meta.OwnerReference // names one in a namespace that is not the object's
 }
 
-func (g *graph) standing(o *object, now time.Time) (s standing) {
+func (g *graph) standing(o *object, k *known) (s standing) {
 	for _, r := range o.owners {
 		n := g.nodes[r.UID]
-		owner := n.object
-		switch {
-		case owner == nil && (n.seen || now.Sub(o.since) >= danglingGrace):
-			s.absent = append(s.absent, r.UID)
-		case owner == nil:
-			s.unknown++
-		case owner.key.Namespace != "" && o.key.Namespace == "":
-			s.keep++ // an object of no namespace cannot name one in a namespace: nobody can tell
-		case owner.key.Namespace != "" && owner.key.Namespace != o.key.Namespace:
-			s.absent = append(s.absent, r.UID) // an owner in another namespace is none
-		case owner.phase == goingBehind:
-			s.behind = append(s.behind, r.UID)
+		at, resolved, misplaced := n.placeOf(o, r, k.types)
+		if misplaced {
+			s.misplaced = &r
+		}
+		if !resolved {
+			s.unresolved++
+			continue
+		}
+		if n.object != nil && n.object.place == at {
+			if n.object.phase == goingBehind {
+				s.behind = append(s.behind, r.UID)
+			} else {
+				s.keep++
+			}
+			continue
+		}
+		switch uid, asked := k.uids[at]; {
+		case !asked:
+			k.ask = append(k.ask, at)
+			s.unresolved++
+		case uid == r.UID:
+			s.keep++ // the graph is yet to hear of it
 		default:
-			s.keep++
+			s.absent = append(s.absent, r.UID)
 		}
 	}
 	return s
+}
+
+// placeOf returns where the owner that o names by r is, if it is anywhere. That
+// is not resolved if its kind is not served, unless it was seen to go before
+// that, and if it is misplaced: an owner is in the object's namespace or in none.
+func (n *node) placeOf(o *object, r meta.OwnerReference, types []*registry.Type) (at place, resolved, misplaced bool) {
+	last := n.object
+	if last == nil {
+		last = n.last
+	}
+	if last != nil && last.key.Namespace != "" && last.key.Namespace != o.key.Namespace {
+		return at, false, true
+	}
+	gv := meta.ParseAPIVersion(r.APIVersion)
+	t := typeOf(types, meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind})
+	if t == nil {
+		went := n.object == nil && last != nil && last.resource.Group == gv.Group && last.key.Name == r.Name
+		if went {
+			at = last.place
+		}
+		return at, went, false
+	}
+	if t.Namespaced && o.key.Namespace == "" {
+		return at, false, true
+	}
+	at = place{t.GroupResource(), meta.Key{Name: r.Name}}
+	if t.Namespaced {
+		at.key.Namespace = o.key.Namespace
+	}
+	return at, true, false
+}
+
+// typeOf returns the type of a kind that is kept and served in a version, or nil.
+func typeOf(types []*registry.Type, k meta.GroupVersionKind) *registry.Type {
+	for _, t := range types {
+		if t.Kind == k.Kind && t.Group == k.Group && !t.Virtual() {
+			if v := t.Version(k.Version); v != nil && v.Served {
+				return t
+			}
+		}
+	}
+	return nil
 }
 
 // destroy deletes o. On a conflict the newer object comes as a change, and this

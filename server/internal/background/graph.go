@@ -1,9 +1,10 @@
 package background
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
@@ -11,25 +12,26 @@ import (
 
 // graph knows who owns whom.
 type graph struct {
-	mu    sync.Mutex
-	nodes map[string]*node // by uid
+	definitions meta.GroupResource // their changes change which kinds are served
+
+	mu      sync.Mutex
+	nodes   map[string]*node // by uid
+	waiting map[string]bool  // the uids of objects with owners of kinds that may not be served
 }
 
 // node is a uid that an object has, or that objects name as their owner's.
 type node struct {
 	object     *object // nil: no object has it
-	seen       bool    // an object had it
+	last       *object // the last one that had it, nil if none was seen
 	dependents map[*object]bool
 }
 
 // object is what the graph keeps of an object, as of one version.
 type object struct {
-	resource     meta.GroupResource
-	key          meta.Key
+	place
 	uid, version string
 	owners       []meta.OwnerReference
 	phase        phase
-	since        time.Time // when this server first saw it, in any version
 }
 
 // phase is how far the life of an object is.
@@ -58,6 +60,16 @@ func (g *graph) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clear(g.nodes)
+	clear(g.waiting)
+}
+
+// await notes that an object may have owners of kinds that are not served, until
+// it is found that it has none: before it is looked which kinds are, so that no
+// change of them is missed.
+func (g *graph) await(uid string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting[uid] = true
 }
 
 // observe records a change and returns the uids that it concerns.
@@ -70,6 +82,9 @@ func (g *graph) observe(c registry.Change) (due []string) {
 	if c.Object != nil {
 		due = append(due, g.put(c)...)
 	}
+	if c.Resource == g.definitions {
+		due = slices.AppendSeq(due, maps.Keys(g.waiting))
+	}
 	return due
 }
 
@@ -77,18 +92,17 @@ func (g *graph) observe(c registry.Change) (due []string) {
 // those that it has may have to.
 func (g *graph) put(c registry.Change) (due []string) {
 	o := &object{
-		resource: c.Resource, key: c.Key, uid: c.Object.UID(), version: c.Object.ResourceVersion(),
-		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object), since: time.Now(),
+		place: place{c.Resource, c.Key}, uid: c.Object.UID(), version: c.Object.ResourceVersion(),
+		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object),
 	}
 	n := g.node(o.uid)
 	old := n.object
-	n.object, n.seen = o, true
+	n.object, n.last = o, nil
 	for _, owner := range o.owners {
 		g.link(owner.UID, o)
 		due = append(due, owner.UID)
 	}
 	if old != nil {
-		o.since = old.since
 		due = append(due, g.unlink(old)...)
 	}
 	if len(o.owners) > 0 || o.phase != alive {
@@ -105,7 +119,7 @@ func (g *graph) remove(uid string) (due []string) {
 		return nil
 	}
 	old := n.object
-	n.object = nil
+	n.object, n.last = nil, old
 	due = g.unlink(old)
 	for d := range n.dependents {
 		due = append(due, d.uid)
@@ -149,6 +163,25 @@ func (g *graph) tidy(uid string) {
 	}
 }
 
+// dependents are the objects that o owns: those in its namespace, and all if it
+// is in none. Others may name it, and have no say in how it goes.
+func (g *graph) dependents(o *object) iter.Seq[*object] {
+	return func(yield func(*object) bool) {
+		for d := range g.nodes[o.uid].dependents {
+			if (o.key.Namespace == "" || o.key.Namespace == d.key.Namespace) && !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+func (g *graph) hasDependents(o *object) bool {
+	for range g.dependents(o) {
+		return true
+	}
+	return false
+}
+
 // blocks reports whether an object keeps its owner from going before it.
 func (o *object) blocks(owner string) bool {
 	return slices.ContainsFunc(o.owners, func(r meta.OwnerReference) bool { return r.UID == owner && r.BlockOwnerDeletion })
@@ -165,7 +198,7 @@ func (g *graph) waitsFor(o *object, uid string) bool {
 			continue
 		}
 		seen[o] = true
-		for d := range g.nodes[o.uid].dependents {
+		for d := range g.dependents(o) {
 			if !d.blocks(o.uid) {
 				continue
 			}

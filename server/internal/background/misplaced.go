@@ -1,0 +1,54 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+)
+
+// complain writes the event that says that o names an owner in a namespace that
+// is not its own: once for an object, as long as the event lives.
+func complain(o *object, owner meta.OwnerReference) step {
+	return func(ctx context.Context, cl registry.Client) error {
+		_, err := cl.Create(ctx, events, misplacedEvent(o, owner, cl.Types()))
+		var refused *meta.Status
+		if errors.As(err, &refused) && refused.Code < 500 {
+			return nil // it is there already, or events are not kept here, or not any more
+		}
+		return err
+	}
+}
+
+func misplacedEvent(o *object, owner meta.OwnerReference, types []*registry.Type) *meta.Object {
+	involved := map[string]any{"name": o.key.Name, "uid": o.uid}
+	for _, t := range types {
+		if t.GroupResource() == o.resource {
+			involved["kind"], involved["apiVersion"] = t.Kind, t.Storage.GVK().APIVersion()
+		}
+	}
+	namespace := "default" // of the events of objects in none
+	if o.key.Namespace != "" {
+		namespace = o.key.Namespace
+		involved["namespace"] = namespace
+	}
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(o.uid))
+	name := fmt.Sprintf("%.200s.%x", o.key.Name, sum.Sum64())
+	if len(meta.CheckDNSSubdomain(name)) > 0 {
+		name = o.uid
+	}
+	now := meta.FormatTime(time.Now())
+	return meta.NewObject(map[string]any{
+		"apiVersion": "v1", "kind": "Event", "metadata": map[string]any{"name": name, "namespace": namespace},
+		"type": "Warning", "reason": "OwnerRefInvalidNamespace",
+		"message": fmt.Sprintf("ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+			owner.APIVersion, owner.Kind, o.key.Namespace, owner.Name, owner.UID, o.key.Namespace),
+		"involvedObject": involved, "count": int64(1), "firstTimestamp": now, "lastTimestamp": now,
+		"source": map[string]any{"component": "garbage-collector-controller"}, "reportingComponent": "garbage-collector-controller",
+	})
+}
