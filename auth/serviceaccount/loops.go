@@ -98,8 +98,8 @@ func ended(err error) bool {
 }
 
 // Secrets returns the loop that fills the Secrets of the token type with a
-// token, the namespace and the authorities of the server, and removes them with
-// their account. A Secret whose account does not exist yet waits for it.
+// token, the namespace and the authorities of the server, and removes those whose
+// account is not there, is gone, or is another one of the same name.
 func (t *Tokens) Secrets(authorities []byte) registry.Loop {
 	s := &secrets{tokens: t, authorities: base64.StdEncoding.EncodeToString(authorities), wire: t.config.Names.Wire}
 	s.forget()
@@ -173,7 +173,8 @@ func (s *secrets) reconcile(ctx context.Context, c registry.Client, key string) 
 	return 0, err
 }
 
-// fill puts into a secret what it lacks, or removes it if its account is gone.
+// fill puts into a secret what it lacks, or removes it if its account is not
+// there.
 func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) error {
 	o, err := c.Get(ctx, secretType, k)
 	if err != nil {
@@ -185,9 +186,6 @@ func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) error
 	}
 	uid := o.Annotation(s.wire(names.ServiceAccountUID))
 	account, err := c.Get(ctx, accountType, meta.Key{Namespace: k.Namespace, Name: name})
-	if meta.IsNotFound(err) && uid == "" {
-		return nil
-	}
 	if meta.IsNotFound(err) || err == nil && uid != "" && uid != account.UID() {
 		return c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	}

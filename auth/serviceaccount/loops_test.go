@@ -51,11 +51,16 @@ func TestLoops(t *testing.T) {
 	}
 	put("secrets", map[string]any{"kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": map[string]any{
 		"name": "t", "namespace": "ns", "annotations": map[string]any{"kubernetes.io/service-account.name": "robot"}}})
-	secret, err := get("secrets", "t")
-	require.NoError(t, err, "waits for its account")
-	assert.Empty(t, secret.Map("data"))
+	_, err = get("secrets", "t")
+	require.True(t, meta.IsNotFound(err), "there is no such account: %v", err)
 	put("serviceaccounts", map[string]any{"kind": "ServiceAccount", "metadata": map[string]any{"name": "robot", "namespace": "ns"}, "secrets": []any{map[string]any{"name": "t"}}})
-	secret, err = get("secrets", "t")
+	put("secrets", map[string]any{"kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": map[string]any{
+		"name": "other", "namespace": "ns", "annotations": map[string]any{"kubernetes.io/service-account.name": "robot", "kubernetes.io/service-account.uid": "another"}}})
+	_, err = get("secrets", "other")
+	require.True(t, meta.IsNotFound(err), "the account is another one: %v", err)
+	put("secrets", map[string]any{"kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": map[string]any{
+		"name": "t", "namespace": "ns", "annotations": map[string]any{"kubernetes.io/service-account.name": "robot"}}})
+	secret, err := get("secrets", "t")
 	require.NoError(t, err)
 	token, err := base64.StdEncoding.DecodeString(secret.String("data", "token"))
 	require.NoError(t, err)
