@@ -99,7 +99,7 @@ func ended(err error) bool {
 
 // Secrets returns the loop that fills the Secrets of the token type with a
 // token, the namespace and the authorities of the server, and removes those whose
-// account is not there, is gone, or is another one of the same name.
+// account is gone, is another one of the same name, or does not come soon.
 func (t *Tokens) Secrets(authorities []byte) registry.Loop {
 	s := &secrets{tokens: t, authorities: base64.StdEncoding.EncodeToString(authorities), wire: t.config.Names.Wire}
 	s.forget()
@@ -161,36 +161,44 @@ func (s *secrets) account(o *meta.Object) string {
 func (s *secrets) reconcile(ctx context.Context, c registry.Client, key string) (time.Duration, error) {
 	parts := strings.Split(key, "/")
 	k := meta.Key{Namespace: parts[0], Name: parts[1]}
+	var again time.Duration
 	var err error
 	if len(parts) == 3 {
 		err = s.unlink(ctx, c, meta.Key{Namespace: parts[0], Name: parts[2]}, k.Name)
 	} else {
-		err = s.fill(ctx, c, k)
+		again, err = s.fill(ctx, c, k)
 	}
 	if meta.IsNotFound(err) || meta.IsConflict(err) {
 		return 0, nil
 	}
-	return 0, err
+	return again, err
 }
 
+// accountGrace is how long a secret waits for its account: the two may be made
+// together, in any order.
+const accountGrace = 5 * time.Second
+
 // fill puts into a secret what it lacks, or removes it if its account is not
-// there.
-func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) error {
+// there, or says when to look for that again.
+func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) (again time.Duration, err error) {
 	o, err := c.Get(ctx, secretType, k)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	name := s.account(o)
 	if name == "" || o.Terminating() {
-		return nil
+		return 0, nil
 	}
 	uid := o.Annotation(s.wire(names.ServiceAccountUID))
 	account, err := c.Get(ctx, accountType, meta.Key{Namespace: k.Namespace, Name: name})
+	if left := accountGrace - time.Since(o.CreationTimestamp()); meta.IsNotFound(err) && uid == "" && left > 0 {
+		return min(left, accountGrace), nil
+	}
 	if meta.IsNotFound(err) || err == nil && uid != "" && uid != account.UID() {
-		return c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+		return 0, c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	_, err = c.Update(ctx, secretType, k, "", func(o *meta.Object) error {
 		o.Set(account.UID(), "metadata", "annotations", s.wire(names.ServiceAccountUID))
@@ -205,7 +213,7 @@ func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) error
 		}
 		return err
 	})
-	return err
+	return 0, err
 }
 
 // unlink takes a secret that is gone out of the list of its account.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-func TestLoops(t *testing.T) {
+func TestLoops(t *testing.T) { synctest.Test(t, loops) }
+
+func loops(t *testing.T) {
 	ctx := context.Background()
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)

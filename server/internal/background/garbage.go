@@ -11,6 +11,10 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
+// danglingGrace is how long an object keeps an owner that this server has never
+// seen: it may come with a restored backup, object by object.
+const danglingGrace = 3 * time.Second
+
 // Look reads from the store itself which uid the object with a key has, "" if
 // there is none. An object that is there but cannot be read is an error.
 type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid string, err error)
@@ -32,7 +36,7 @@ func Garbage(p names.Profile, look Look) registry.Loop {
 	return registry.Loop{
 		Name: "garbage-collector", Identity: true, Forget: g.forget, Observe: g.observe,
 		Reconcile: func(ctx context.Context, cl registry.Client, uid string) (time.Duration, error) {
-			steps, err := g.consider(ctx, cl, look, uid)
+			steps, again, err := g.consider(ctx, cl, look, uid)
 			if err != nil {
 				return 0, err
 			}
@@ -41,7 +45,7 @@ func Garbage(p names.Profile, look Look) registry.Loop {
 					return 0, err
 				}
 			}
-			return 0, nil
+			return again, nil
 		},
 	}
 }
@@ -58,25 +62,27 @@ type place struct {
 // known is what a decision rests on beside the graph: the types that are served,
 // and the uids that the store has where it was asked.
 type known struct {
+	now   time.Time
 	types []*registry.Type
 	uids  map[place]string
-	ask   []place // where to look before deciding again
+	ask   []place       // where to look before deciding again
+	again time.Duration // when to look again, if not 0
 }
 
 // consider decides what is to be done about an object, and asks the store what
 // there is to know for that.
-func (g *graph) consider(ctx context.Context, cl registry.Client, look Look, uid string) ([]step, error) {
+func (g *graph) consider(ctx context.Context, cl registry.Client, look Look, uid string) ([]step, time.Duration, error) {
 	g.await(uid)
-	k := known{types: cl.Types(), uids: map[place]string{}}
+	k := known{now: time.Now(), types: cl.Types(), uids: map[place]string{}}
 	for {
 		steps := g.decide(uid, &k)
 		if len(k.ask) == 0 {
-			return steps, nil
+			return steps, k.again, nil
 		}
 		for _, at := range k.ask {
 			found, err := look(ctx, at.resource, at.key)
 			if err != nil {
-				return nil, fmt.Errorf("looking for the owner %s of %s: %w", at.key, at.resource, err)
+				return nil, 0, fmt.Errorf("looking for the owner %s of %s: %w", at.key, at.resource, err)
 			}
 			k.uids[at] = found
 		}
@@ -186,6 +192,9 @@ func (g *graph) standing(o *object, k *known) (s standing) {
 			s.unresolved++
 		case uid == r.UID:
 			s.keep++ // the graph is yet to hear of it
+		case n.last == nil && k.now.Sub(o.since) < danglingGrace:
+			k.again = danglingGrace
+			s.unresolved++
 		default:
 			s.absent = append(s.absent, r.UID)
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
@@ -32,6 +33,7 @@ type object struct {
 	uid, version string
 	owners       []meta.OwnerReference
 	phase        phase
+	since        time.Time // when this server first saw it, in any version
 }
 
 // phase is how far the life of an object is.
@@ -93,7 +95,7 @@ func (g *graph) observe(c registry.Change) (due []string) {
 func (g *graph) put(c registry.Change) (due []string) {
 	o := &object{
 		place: place{c.Resource, c.Key}, uid: c.Object.UID(), version: c.Object.ResourceVersion(),
-		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object),
+		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object), since: time.Now(),
 	}
 	n := g.node(o.uid)
 	old := n.object
@@ -103,6 +105,7 @@ func (g *graph) put(c registry.Change) (due []string) {
 		due = append(due, owner.UID)
 	}
 	if old != nil {
+		o.since = old.since
 		due = append(due, g.unlink(old)...)
 	}
 	if len(o.owners) > 0 || o.phase != alive {
