@@ -136,11 +136,17 @@ func (s *Server) entries(ctx context.Context, r *request, o *listOptions) (watch
 		if err != nil {
 			return watch.Page{}, err
 		}
+		if token.Revision == anyState {
+			if err := s.catchUp(ctx); err != nil {
+				return watch.Page{}, err
+			}
+			return cache.List(q, token.Start, limit), nil
+		}
 		if err := s.atLeast(ctx, "", token.Revision); err != nil {
 			return watch.Page{}, err // of a server that is ahead of this one, or made up
 		}
 		p, err := cache.ListAt(ctx, token.Revision, q, token.Start, limit)
-		return p, goneToken(err)
+		return p, goneToken(err, token.Start)
 	case o.match == "Exact", o.match == "" && o.limit > 0 && o.revision > 0:
 		if err := s.atLeast(ctx, "", o.revision); err != nil {
 			return watch.Page{}, err
@@ -173,6 +179,10 @@ type continueToken struct {
 	Start    string           `json:"start"`
 }
 
+// anyState in a token goes on at the newest state: with it who was too slow for
+// one consistent list gets the rest.
+const anyState storage.Revision = -1
+
 func (t continueToken) String() string {
 	b, _ := json.Marshal(t) // two plain fields cannot fail
 	return base64.RawURLEncoding.EncodeToString(b)
@@ -186,7 +196,7 @@ func parseToken(s string) (continueToken, error) {
 		d.DisallowUnknownFields()
 		err = errors.Join(d.Decode(&t), trailing(d))
 	}
-	if err != nil || t.Revision <= 0 || t.Start == "" {
+	if err != nil || t.Revision <= 0 && t.Revision != anyState || t.Start == "" {
 		return t, meta.BadRequest("continue key is not valid")
 	}
 	return t, nil
@@ -200,16 +210,20 @@ func trailing(d *json.Decoder) error {
 	return nil
 }
 
-// goneToken is the 410 for a page whose history is gone.
-func goneToken(err error) error {
+// goneToken is the 410 for a page whose history is gone. It carries a token for
+// the rest of the list as it is now.
+func goneToken(err error, start string) error {
 	if !errors.Is(err, watch.ErrGone) {
 		return err
 	}
-	return meta.Failure(http.StatusGone, meta.ReasonExpired,
-		"The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.")
+	st := meta.Failure(http.StatusGone, meta.ReasonExpired,
+		"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, "+
+			"or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an "+
+			"inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
+	st.Continue = continueToken{Revision: anyState, Start: start}.String()
+	return st
 }
 
-// expired is the 410 for a list at an exact version whose history is gone.
 func expired(err error) error {
 	if !errors.Is(err, watch.ErrGone) {
 		return err

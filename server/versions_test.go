@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/badgerstore"
 )
 
 // quick makes a server that does not wait long for versions from the future.
@@ -197,9 +198,11 @@ func TestContinueTokens(t *testing.T) {
 		for _, start := range []string{"", "a", "other/", "zzz", "default", "default/", "\x00", "default/\x00", "../other/secret"} {
 			now := h.must(200, "GET", configMaps, nil).version()
 			token := encode(fmt.Sprintf(`{"rv":%s,"start":%q}`, now, start))
-			got := h.do("GET", configMaps+"?continue="+token, nil)
-			assert.Contains(t, []int{200, 400}, got.code, "%q", start)
-			assert.NotContains(t, got.names(), "secret", "%q", start)
+			for _, token := range []string{token, encode(fmt.Sprintf(`{"rv":-1,"start":%q}`, start))} {
+				got := h.do("GET", configMaps+"?continue="+token, nil)
+				assert.Contains(t, []int{200, 400}, got.code, "%q", start)
+				assert.NotContains(t, got.names(), "secret", "%q", start)
+			}
 		}
 	})
 }
@@ -286,30 +289,64 @@ func TestRemainingItemCount(t *testing.T) {
 	}
 }
 
-// TestHistoryEnds waits until tokens, exact versions and watches are too old.
+// TestHistoryEnds: tokens, exact versions and watches work until five minutes
+// after what they show was replaced, and no longer, on every store.
 func TestHistoryEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHistory(t, nil)
-		tick := func(d time.Duration) {
-			time.Sleep(d)
-			h.must(200, "PUT", configMaps+"/a", newConfigMap("a", "v", time.Now().String()))
-			synctest.Wait()
+	for name, open := range map[string]func(dir string) storage.Backend{
+		"memstore": func(string) storage.Backend { return nil },
+		"badgerstore": func(dir string) storage.Backend {
+			s, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+			require.NoError(t, err)
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) { historyEnds(t, open(dir)) })
+		})
+	}
+}
+
+func historyEnds(t *testing.T, store storage.Backend) {
+	h := newHistory(t, store)
+	tick := func(d time.Duration) {
+		time.Sleep(d)
+		h.must(200, "PUT", configMaps+"/a", newConfigMap("a", "v", time.Now().String()))
+		synctest.Wait()
+	}
+	tick(4 * time.Minute)
+	lists := []string{"?continue=TOKEN", "?resourceVersionMatch=Exact&resourceVersion=BEFORE", "?limit=1&resourceVersion=BEFORE"}
+	for range 2 { // what was read again lives no longer
+		for _, query := range lists {
+			h.must(200, "GET", h.fill(configMaps+query), nil)
 		}
-		tick(4 * time.Minute)
-		h.must(200, "GET", h.fill(configMaps+"?continue=TOKEN"), nil)
-		h.must(200, "GET", h.fill(configMaps+"?resourceVersionMatch=Exact&resourceVersion=BEFORE"), nil)
-		h.watch(h.fill(configMaps + "?watch=1&resourceVersion=BEFORE")).next()
-		tick(4 * time.Minute)
-		tick(4 * time.Minute)
-		for _, query := range []string{"?continue=TOKEN", "?resourceVersionMatch=Exact&resourceVersion=BEFORE", "?limit=1&resourceVersion=BEFORE"} {
-			got := h.must(410, "GET", h.fill(configMaps+query), nil)
-			assert.Equal(t, "Expired", got.body["reason"], query)
-		}
-		w := h.watch(h.fill(configMaps + "?watch=1&resourceVersion=BEFORE"))
-		e := w.next()
-		assert.Equal(t, "ERROR", e.Type)
-		assert.EqualValues(t, 410, e.Object["code"])
-		assert.Equal(t, "Expired", e.Object["reason"])
-		assert.Empty(t, w.ended())
-	})
+		time.Sleep(time.Minute)
+	}
+	tick(10 * time.Second) // each may live a little longer
+	for _, query := range lists {
+		got := h.must(410, "GET", h.fill(configMaps+query), nil)
+		assert.Equal(t, "Expired", got.body["reason"], query)
+	}
+	w := h.watch(h.fill(configMaps + "?watch=1&resourceVersion=BEFORE"))
+	e := w.next()
+	assert.Equal(t, "ERROR", e.Type)
+	assert.EqualValues(t, 410, e.Object["code"])
+	assert.Equal(t, "Expired", e.Object["reason"])
+	assert.Empty(t, w.ended())
+
+	// The answer to a token that is too old has one for the rest as it is now.
+	expired := h.must(410, "GET", h.fill(configMaps+"?limit=1&continue=TOKEN"), nil)
+	assert.Contains(t, expired.body["message"], "use the continue token in this response to retrieve the remainder of the results")
+	token := url.QueryEscape(text(expired.body, "metadata", "continue"))
+	now := h.must(200, "GET", configMaps, nil).version()
+	rest := h.must(200, "GET", configMaps+"?limit=1&continue="+token, nil)
+	assert.Equal(t, []string{"c"}, rest.names())
+	assert.Equal(t, now, rest.version())
+	assert.EqualValues(t, 1, at(rest.body, "metadata", "remainingItemCount"))
+	rest = h.must(200, "GET", configMaps+"?continue="+url.QueryEscape(text(rest.body, "metadata", "continue")), nil)
+	assert.Equal(t, []string{"d"}, rest.names())
+	assert.Equal(t, now, rest.version())
+	assert.Equal(t, []string{"c", "d"}, h.must(200, "GET", configMaps+"?continue="+token, nil).names())
+	same := h.must(410, "DELETE", h.fill(configMaps+"?limit=1&continue=TOKEN"), nil)
+	assert.Equal(t, text(expired.body, "metadata", "continue"), text(same.body, "metadata", "continue"))
 }

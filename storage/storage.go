@@ -63,6 +63,10 @@ func (e Event) Deleted() bool { return e.Value == nil }
 
 // Backend is a store. All methods are safe for concurrent use, return when the
 // context ends, and fail with ErrClosed after Close.
+//
+// The retained history is the states that Get and Scan can be asked for, and
+// after which Watch can begin. It ends where Compact was called, and a store
+// that forgets by itself does so as Retention says.
 type Backend interface {
 	// Get returns the record of key as of revision at, or the newest one if at
 	// is 0 (linearizable: every commit that was acknowledged before the call

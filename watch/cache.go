@@ -33,6 +33,7 @@ type Cache struct {
 	base     storage.Revision // when the cache was made
 	exact    storage.Revision // from here on the log knows every single state
 	log      eventLog
+	ages     storage.Retention // of the changes here
 	index    []registry.SelectableField
 	parked   map[interest]*group
 	pins     []pin // oldest first
@@ -44,6 +45,7 @@ func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision)
 	return &Cache{
 		hub: h, resource: r, prefix: prefix,
 		tree: new(tree), last: rev, base: rev, exact: rev, log: eventLog{floor: rev},
+		ages:   storage.Retention{Keep: h.options.Retain},
 		parked: make(map[interest]*group), era: new(era),
 	}
 }
@@ -108,10 +110,11 @@ func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time)
 	c.put(key, old, e)
 	c.last = max(c.last, rev)
 	before := c.log.bytes
-	r := &record{revision: rev, old: old, new: e, when: now}
+	r := &record{revision: rev, old: old, new: e}
 	woken = c.publish(r)
 	c.replaced += r.size
-	c.log.trim(now, &c.hub.options)
+	c.ages.Committed(now, c.last)
+	c.log.trim(c.ages.Oldest(now), c.hub.options.MaxEvents)
 	c.forgetPins(now)
 	return woken, c.log.bytes - before
 }
@@ -144,9 +147,18 @@ func (c *Cache) sweep(now time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.log.bytes
-	c.log.trim(now, &c.hub.options)
+	c.log.trim(c.ages.Oldest(now), c.hub.options.MaxEvents)
 	c.forgetPins(now)
 	return c.log.bytes - before
+}
+
+// forgotten is the error for a revision that is history no more; the caller holds
+// the lock. The rule is that of storage.Retention, for the states of this type.
+func (c *Cache) forgotten(rev storage.Revision) error {
+	if oldest := c.ages.Oldest(time.Now()); rev < oldest {
+		return &GoneError{oldest}
+	}
+	return nil
 }
 
 // since returns the revision of the oldest change in the log, 0 if there is none

@@ -94,6 +94,9 @@ func (c *Cache) Watch(q Query, after storage.Revision) (*Cursor, error) {
 	cur := c.newCursor(q)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	if err := c.forgotten(after); err != nil {
+		return nil, err
+	}
 	cur.era, cur.skip = c.era, after
 	cur.revision.Store(int64(after))
 	cur.enterLog()

@@ -19,7 +19,9 @@ import (
 // Options bound what a Hub keeps beside the current objects. Zero fields mean
 // the defaults.
 type Options struct {
-	// Retain is how long changes and states for paging are kept; 5 minutes.
+	// Retain is how long changes and old states of a type are kept, as
+	// storage.Retention has it; 5 minutes. What the backend forgets earlier is
+	// gone where it is not in memory.
 	Retain time.Duration
 	// MaxEvents bounds the changes kept for each resource type; 65,536.
 	MaxEvents int

@@ -26,7 +26,6 @@ type Page struct {
 type pin struct {
 	revision storage.Revision
 	*snapshot
-	made     time.Time
 	replaced int64 // bytes that the cache had replaced when it was made
 }
 
@@ -99,6 +98,9 @@ func (c *Cache) nearest(rev storage.Revision) (*snapshot, []slots, error) {
 	if rev > c.revision() {
 		return nil, nil, storage.ErrFuture
 	}
+	if err := c.forgotten(rev); err != nil {
+		return nil, nil, err
+	}
 	for _, p := range c.pins {
 		if p.revision == rev {
 			return p.snapshot, nil, nil
@@ -164,7 +166,7 @@ func (c *Cache) pin(rev storage.Revision, s *snapshot) {
 	if slices.ContainsFunc(c.pins, func(p pin) bool { return p.revision == rev }) {
 		return
 	}
-	c.pins = append(c.pins, pin{rev, s, now, c.replaced})
+	c.pins = append(c.pins, pin{rev, s, c.replaced})
 	c.forgetPins(now)
 }
 
@@ -176,11 +178,17 @@ func (c *Cache) forgetPins(now time.Time) {
 	for _, p := range c.pins {
 		bytes += p.other
 	}
+	oldest := c.ages.Oldest(now)
+	c.pins = slices.DeleteFunc(c.pins, func(p pin) bool {
+		if p.revision < oldest {
+			bytes -= p.other
+		}
+		return p.revision < oldest
+	})
 	n := 0
-	for ; n < len(c.pins); n++ {
+	for ; n+1 < len(c.pins); n++ {
 		p, left := &c.pins[n], len(c.pins)-n
-		over := left > o.MaxSnapshots || bytes+c.replaced-p.replaced > o.MaxBytes
-		if now.Sub(p.made) <= o.Retain && (left == 1 || !over) {
+		if left <= o.MaxSnapshots && bytes+c.replaced-p.replaced <= o.MaxBytes {
 			break
 		}
 		bytes -= p.other

@@ -3,7 +3,6 @@ package watch
 import (
 	"sort"
 	"sync/atomic"
-	"time"
 
 	"orch.io/controlplane/storage"
 )
@@ -18,7 +17,6 @@ type record struct {
 	revision storage.Revision
 	old, new *Entry
 	gone     atomic.Pointer[Entry] // old with the revision of this change
-	when     time.Time
 	size     int64
 }
 
@@ -75,11 +73,11 @@ func (l *eventLog) add(r *record) {
 	l.slot(l.next - 1).Store(r)
 }
 
-// trim forgets records by the bounds of o.
-func (l *eventLog) trim(now time.Time, o *Options) {
+// trim forgets the records up to a revision, and those that are too many.
+func (l *eventLog) trim(oldest storage.Revision, most int) {
 	for l.len() > 0 {
 		r := l.at(l.first)
-		if l.len() <= o.MaxEvents && now.Sub(r.when) <= o.Retain {
+		if l.len() <= most && r.revision > oldest {
 			return
 		}
 		l.drop(r)

@@ -79,6 +79,10 @@ type Status struct {
 	Reason  Reason
 	Details *Details
 	Code    int
+
+	// Continue is the token with which a list that cannot be continued as it
+	// began can be continued nevertheless.
+	Continue string
 }
 
 // Error returns the message.
@@ -92,7 +96,11 @@ func (s *Status) Is(target error) bool {
 
 // Object returns the Status as the object that goes on the wire.
 func (s *Status) Object() *Object {
-	tree := map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": s.Status}
+	metadata := map[string]any{}
+	if s.Continue != "" {
+		metadata["continue"] = s.Continue
+	}
+	tree := map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": s.Status}
 	if s.Code != 0 {
 		tree["code"] = int64(s.Code)
 	}

@@ -31,19 +31,12 @@ type request struct {
 
 // committer is what only the committing goroutine touches.
 type committer struct {
-	broken  error  // why nothing can be written any more
-	marked  uint64 // newest version of stamps and the mark
-	history []moment
+	broken  error            // why nothing can be written any more
+	marked  uint64           // newest version of stamps and the mark
 	next    storage.Revision // of the commit to come
 	live    set              // of the records that are published
 	witness *witness
 	pieces  pieces
-}
-
-// moment says what was published when.
-type moment struct {
-	time     time.Time
-	revision storage.Revision
 }
 
 // Commit implements storage.Backend. The write is on the disk when it returns.
@@ -107,13 +100,17 @@ func (s *Store) signal() {
 // run is the committer. It ends when the store is closed and the queue empty.
 func (s *Store) run() {
 	defer close(s.done)
+	defer func() {
+		if err := s.saveAges(); err != nil {
+			s.logger.Warn("storage could not save the age of its history", "dir", s.dir, "err", err)
+		}
+	}()
 	var tick <-chan time.Time
 	if s.retain > 0 {
 		ticker := time.NewTicker(max(s.retain/10, 10*time.Millisecond))
 		defer ticker.Stop()
 		tick = ticker.C
 	}
-	s.committer.history = append(s.committer.history, moment{time.Now(), s.published()})
 	for {
 		select {
 		case now := <-tick:
@@ -309,7 +306,9 @@ func (s *Store) publish(events []storage.Event) {
 	s.state.revision = events[len(events)-1].Revision
 	s.state.Unlock()
 	_ = s.testify(false)
-	s.log.Append(time.Now(), events...)
+	now := time.Now()
+	s.ages.committed(now, events[len(events)-1].Revision)
+	s.log.Append(now, events...)
 }
 
 // Stamp implements storage.Stamper.

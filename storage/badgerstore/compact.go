@@ -31,7 +31,7 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 // compact forgets history. The mark goes to the disk first: once tombstones
 // may be discarded nothing else remembers how far the revisions went.
 func (s *Store) compact(before storage.Revision) error {
-	if before <= s.compacted() {
+	if before <= s.discarded() {
 		return nil
 	}
 	drop := func(batch *badger.WriteBatch) error { return s.dropBlocks(batch, before) }
@@ -49,24 +49,12 @@ func (s *Store) compact(before storage.Revision) error {
 
 // expire compacts what is older than the store retains.
 func (s *Store) expire(now time.Time) {
-	c := &s.committer
-	if newest := s.published(); newest != c.history[len(c.history)-1].revision {
-		c.history = append(c.history, moment{now, newest})
-	}
-	old := 0
-	for old < len(c.history) && now.Sub(c.history[old].time) >= s.retain {
-		old++
-	}
-	if old == 0 || c.broken != nil {
+	if err := s.saveAges(); err != nil {
+		s.logger.Error("storage could not save the age of its history", "dir", s.dir, "err", err)
 		return
 	}
-	before := c.history[old-1].revision
-	if old < len(c.history) {
-		c.history = c.history[old:]
-	} else {
-		c.history = c.history[old-1:]
-	}
-	if before <= s.compacted() {
+	before := s.ages.oldest(now)
+	if before <= s.discarded() || s.committer.broken != nil {
 		return
 	}
 	if err := s.compact(before); err != nil {

@@ -82,7 +82,7 @@ func (s *Store) damage(err error) error {
 // durable a failure only makes the witness know less.
 func (s *Store) testify(durable bool) error {
 	c := &s.committer
-	t := testimony{revision: s.published(), floor: s.compacted(), reserved: c.witness.said.reserved, live: c.live}
+	t := testimony{revision: s.published(), floor: s.discarded(), reserved: c.witness.said.reserved, live: c.live}
 	say := c.witness.say
 	if durable {
 		say = c.witness.swear
@@ -112,7 +112,7 @@ func (s *Store) rest() error {
 	if c.broken != nil {
 		return c.witness.close()
 	}
-	t := testimony{revision: s.published(), floor: s.compacted(), live: c.live}
+	t := testimony{revision: s.published(), floor: s.discarded(), live: c.live}
 	t.reserved = t.revision
 	return c.witness.rest(t)
 }
@@ -137,11 +137,11 @@ func (s *Store) settle(told testimony, witnessed bool, was set) (err error) {
 	if fault == nil && (!witnessed || told.reserved == told.revision) {
 		c.next, reserved = found+1, found // the end was in order
 	}
-	c.witness, err = openWitness(s.dir, testimony{revision: s.state.revision, floor: s.compacted(), reserved: max(reserved, s.state.revision), live: c.live})
+	c.witness, err = openWitness(s.dir, testimony{revision: s.state.revision, floor: s.discarded(), reserved: max(reserved, s.state.revision), live: c.live})
 	if err != nil || fault == nil {
 		return err
 	}
-	return s.note([]byte(markKey), mark(s.compacted(), s.state.revision))
+	return s.note([]byte(markKey), mark(s.discarded(), s.state.revision))
 }
 
 // compare says what is missing from a store that ends at a revision and had a

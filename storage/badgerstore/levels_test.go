@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -118,44 +119,36 @@ func TestHistoryInLevels(t *testing.T) {
 	require.NoError(t, c.s.Close())
 }
 
-// TestExpire drives the committer's clock by hand: history is forgotten when
-// it was replaced more than an hour ago, and not before.
+// TestExpire: what is too old is compacted, within a tenth of the time that it is
+// kept, and without an fsync where nothing was committed.
 func TestExpire(t *testing.T) {
-	s, err := Open(Options{Dir: t.TempDir(), Retain: time.Hour})
-	require.NoError(t, err)
-	defer s.Close()
-	ctx := context.Background()
-	start := time.Now()
-	tick := func(minutes int) storage.Revision {
-		r := &request{ctx: ctx, done: make(chan struct{})}
-		r.do = func() error {
-			s.expire(start.Add(time.Duration(minutes) * time.Minute))
-			return nil
-		}
-		require.NoError(t, s.submit(r))
-		return s.Stats().Compacted
-	}
-	put := func() storage.Revision {
-		revision, err := s.Commit(ctx, storage.Write{Key: "a", Value: []byte("x"), Expect: storage.AnyRevision})
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s, err := Open(Options{Dir: dir, Retain: time.Hour})
 		require.NoError(t, err)
-		return revision
-	}
-	first := put()
-	require.Zero(t, tick(6))
-	second := put()
-	require.Zero(t, tick(12))
-	require.Zero(t, tick(65))
-	require.Equal(t, first, tick(67))
-	_, err = s.Get(ctx, "a", first)
-	require.NoError(t, err)
-	require.Equal(t, second, tick(73))
-	_, err = s.Get(ctx, "a", first)
-	require.ErrorIs(t, err, storage.ErrCompacted)
-	require.Equal(t, second, tick(500))
-	third := put()
-	require.Equal(t, second, tick(501))
-	require.Equal(t, third, tick(562))
-	fsyncs := s.Stats().Fsyncs
-	require.Equal(t, third, tick(1000))
-	require.Equal(t, fsyncs, s.Stats().Fsyncs)
+		put := func() storage.Revision {
+			revision, err := s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x"), Expect: storage.AnyRevision})
+			require.NoError(t, err)
+			return revision
+		}
+		put()
+		time.Sleep(30 * time.Minute)
+		second := put()
+		time.Sleep(37 * time.Minute)
+		require.EqualValues(t, 1, s.floor.Load())
+		time.Sleep(30 * time.Minute)
+		require.EqualValues(t, second, s.floor.Load())
+		fsyncs := s.Stats().Fsyncs
+		time.Sleep(10 * time.Hour)
+		require.Equal(t, fsyncs, s.Stats().Fsyncs)
+		third := put()
+		require.NoError(t, s.Close())
+		time.Sleep(2 * time.Hour)
+		s, err = Open(Options{Dir: dir, Retain: time.Hour})
+		require.NoError(t, err)
+		defer s.Close()
+		require.EqualValues(t, second, s.floor.Load())
+		time.Sleep(7 * time.Minute)
+		require.EqualValues(t, third, s.floor.Load(), "across restarts")
+	})
 }

@@ -176,7 +176,7 @@ func (s *Store) load(found *survey) error {
 	}
 	s.floor.Store(max(s.floor.Load(), int64(found.told.floor)))
 	s.state.index = make(map[string]storage.Revision)
-	s.index.blocked = max(s.compacted(), indexedUpTo(txn))
+	s.index.blocked = max(s.discarded(), indexedUpTo(txn))
 	s.state.revision = max(s.state.revision, s.index.blocked)
 	s.state.damaged = make(map[string]*storage.DamagedError)
 	s.committer.pieces.live = make(map[string]large)
@@ -185,7 +185,8 @@ func (s *Store) load(found *survey) error {
 		return err
 	}
 	sortCommits(s.index.tail)
-	s.db.SetDiscardTs(uint64(s.compacted()))
+	s.loadAges(txn)
+	s.db.SetDiscardTs(uint64(s.discarded()))
 	return s.loadPieces()
 }
 
@@ -193,7 +194,7 @@ func (s *Store) load(found *survey) error {
 func (s *Store) loadRecords(txn *badger.Txn, at storage.Revision) set {
 	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(recordPrefix)})
 	defer it.Close()
-	l := &loader{at: at, floor: s.compacted()}
+	l := &loader{at: at, floor: s.discarded()}
 	p := &s.committer.pieces
 	var by storage.Revision // what replaced the entry
 	for it.Rewind(); it.Valid(); it.Next() {

@@ -57,8 +57,9 @@ var (
 type Options struct {
 	// Dir is the directory. It is made, with mode 0700, if it does not exist.
 	Dir string
-	// Retain is how long replaced and deleted records stay readable; 0 means
-	// 5 minutes, less than 0 until Compact is called.
+	// Retain is how long replaced and deleted records stay readable, as
+	// storage.Retention has it; 0 means 5 minutes, less than 0 until Compact is
+	// called. The time that the store is closed counts.
 	Retain time.Duration
 	// Logger gets what the database says; nil drops it.
 	Logger *slog.Logger
@@ -98,6 +99,7 @@ type Store struct {
 		damaged  map[string]*storage.DamagedError // of those in index
 	}
 	index revisionIndex
+	ages  ages
 	queue struct { // writes that wait for the committer
 		sync.Mutex
 		waiting []*request
@@ -147,7 +149,14 @@ func (s *Store) newest(key string) (revision, of storage.Revision) {
 	return s.state.revision, s.state.index[key]
 }
 
-func (s *Store) compacted() storage.Revision { return storage.Revision(s.floor.Load()) }
+// compacted returns the oldest revision that can be read: what was compacted, or
+// is about to be because it is too old, is gone.
+func (s *Store) compacted() storage.Revision {
+	return max(s.discarded(), s.ages.oldest(time.Now()))
+}
+
+// discarded returns the oldest revision that the database may still be asked for.
+func (s *Store) discarded() storage.Revision { return storage.Revision(s.floor.Load()) }
 
 func (s *Store) forgotten() error { return &storage.CompactedError{Oldest: s.compacted()} }
 

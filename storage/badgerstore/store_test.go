@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -36,6 +37,14 @@ func open(t testing.TB, dir string) storage.Backend {
 
 func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(t testing.TB) storage.Backend { return open(t, t.TempDir()) })
+}
+
+func TestRetention(t *testing.T) {
+	storagetest.RunRetained(t, func(t testing.TB, dir string, keep time.Duration) storage.Backend {
+		s, err := badgerstore.Open(badgerstore.Options{Dir: dir, Retain: keep})
+		require.NoError(t, err)
+		return s
+	}, true)
 }
 
 func TestDurability(t *testing.T) { storagetest.RunDurable(t, open) }

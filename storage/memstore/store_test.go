@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -16,6 +17,12 @@ func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(testing.TB) storage.Backend {
 		return memstore.New(memstore.Options{})
 	})
+}
+
+func TestRetention(t *testing.T) {
+	storagetest.RunRetained(t, func(_ testing.TB, _ string, keep time.Duration) storage.Backend {
+		return memstore.New(memstore.Options{Retain: keep})
+	}, false)
 }
 
 func TestConformanceOfFork(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
 	"orch.io/controlplane/storage"
 )
@@ -98,6 +99,7 @@ func (l *Log) Next(ctx context.Context, c *Cursor, buf []storage.Event) ([]stora
 func (l *Log) poll(c *Cursor) ([]storage.Event, *waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.trim(time.Now())
 	switch {
 	case l.closed:
 		return nil, nil, storage.ErrClosed

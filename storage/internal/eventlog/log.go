@@ -15,7 +15,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Limits bound what a Log keeps; a zero field means no bound.
+// Limits bound what a Log keeps; a zero field means no bound. Age is that of
+// storage.Retention.
 type Limits struct {
 	Age    time.Duration
 	Events int
@@ -33,8 +34,6 @@ const (
 type chunk struct {
 	events []storage.Event
 	bytes  int
-	opened time.Time
-	newest time.Time
 }
 
 func (c *chunk) last() storage.Revision { return c.events[len(c.events)-1].Revision }
@@ -44,6 +43,7 @@ type Log struct {
 	limits Limits
 
 	mu      sync.Mutex
+	ages    storage.Retention
 	chunks  []*chunk
 	events  int
 	bytes   int
@@ -55,7 +55,7 @@ type Log struct {
 
 // New makes a log that holds nothing yet and continues after revision start.
 func New(start storage.Revision, limits Limits) *Log {
-	return &Log{limits: limits, floor: start, newest: start}
+	return &Log{limits: limits, ages: storage.Retention{Keep: limits.Age}, floor: start, newest: start}
 }
 
 // Append publishes events, which must continue the revision order, and wakes
@@ -64,50 +64,46 @@ func (l *Log) Append(now time.Time, events ...storage.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range events {
-		l.add(now, e)
+		l.add(e)
 	}
+	l.ages.Committed(now, l.newest)
 	l.trim(now)
 	l.wake(events)
 }
 
-func (l *Log) add(now time.Time, e storage.Event) {
-	c := l.open(now)
+func (l *Log) add(e storage.Event) {
+	c := l.open()
 	// What was replaced is kept too; of what follows each other it counts once.
 	size := eventOverhead + len(e.Key) + max(len(e.Value), len(e.Prev.Value))
 	c.events = append(c.events, e)
 	c.bytes += size
-	c.newest = now
 	l.events++
 	l.bytes += size
 	l.newest = e.Revision
 }
 
 // open returns the chunk to append to. Chunks are closed early when they are
-// old or large, because history is forgotten a chunk at a time.
-func (l *Log) open(now time.Time) *chunk {
+// large, because memory is given back a chunk at a time.
+func (l *Log) open() *chunk {
 	size := chunkEvents
 	if n := l.limits.Events; n > 0 {
 		size = max(1, min(size, n/8))
 	}
 	if n := len(l.chunks); n > 0 {
 		c := l.chunks[n-1]
-		young := l.limits.Age <= 0 || now.Sub(c.opened) <= l.limits.Age/8
-		if len(c.events) < size && c.bytes < chunkBytes && young {
+		if len(c.events) < size && c.bytes < chunkBytes {
 			return c
 		}
 	}
-	c := &chunk{opened: now}
+	c := &chunk{}
 	l.chunks = append(l.chunks, c)
 	return c
 }
 
+// trim forgets what is too old or too much; the caller holds the lock.
 func (l *Log) trim(now time.Time) {
-	over := func(c *chunk) bool {
-		return l.limits.Age > 0 && now.Sub(c.newest) > l.limits.Age ||
-			l.limits.Events > 0 && l.events > l.limits.Events ||
-			l.limits.Bytes > 0 && l.bytes > l.limits.Bytes
-	}
-	for len(l.chunks) > 1 && over(l.chunks[0]) {
+	l.forget(l.ages.Oldest(now))
+	for len(l.chunks) > 1 && (l.limits.Events > 0 && l.events > l.limits.Events || l.limits.Bytes > 0 && l.bytes > l.limits.Bytes) {
 		l.drop()
 	}
 }
@@ -126,6 +122,10 @@ func (l *Log) drop() {
 func (l *Log) Forget(before storage.Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.forget(before)
+}
+
+func (l *Log) forget(before storage.Revision) {
 	l.floor = max(l.floor, min(before, l.newest))
 	for len(l.chunks) > 0 && l.chunks[0].last() <= l.floor {
 		l.drop()
@@ -136,6 +136,7 @@ func (l *Log) Forget(before storage.Revision) {
 func (l *Log) Floor() storage.Revision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.trim(time.Now())
 	return l.floor
 }
 
@@ -144,7 +145,7 @@ func (l *Log) Floor() storage.Revision {
 func (l *Log) Between(after, last storage.Revision) ([][]storage.Event, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if after < l.floor {
+	if l.trim(time.Now()); after < l.floor {
 		return nil, false
 	}
 	var runs [][]storage.Event
@@ -189,7 +190,8 @@ func index(events []storage.Event, after storage.Revision) int {
 func (l *Log) Fork() *Log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := &Log{limits: l.limits, events: l.events, bytes: l.bytes, floor: l.floor, newest: l.newest, closed: l.closed}
+	f := &Log{limits: l.limits, ages: storage.Retention{Keep: l.limits.Age}, events: l.events, bytes: l.bytes, floor: l.floor, newest: l.newest, closed: l.closed}
+	f.ages.Restore(l.ages.Spans(), time.Now(), l.newest)
 	f.chunks = append(f.chunks, l.chunks...)
 	if n := len(f.chunks); n > 0 {
 		open := *f.chunks[n-1]
