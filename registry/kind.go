@@ -61,6 +61,7 @@ type Behavior struct {
 	Scale         *Scale   // the sub-resource scale, or nil
 	StatusTakes   []string // what of the metadata a write of the status changes, too, see Subresource.Metadata
 	Subresources  []Subresource
+	StoredAs      string   // the version whose hash discovery tells, where the field's servers store another than this one
 	NoGeneration  bool     // metadata.generation is not kept
 	CreateOnPut   bool     // PUT on a missing name creates
 	NeedsVersion  bool     // PUT without a resourceVersion is refused

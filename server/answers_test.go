@@ -161,7 +161,7 @@ func TestAnswers(t *testing.T) {
 		}
 		assert.Equal(t, c.want, strings.Join(words, " "), name)
 	}
-	for _, accept := range []string{"text/html", "application/vnd.kubernetes.protobuf", "application/*"} {
+	for _, accept := range []string{"text/html", "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1", "application/*"} {
 		got := a.must(406, "GET", "/apis", nil, "Accept", accept)
 		assert.Equal(t, "application/json", got.header.Get("Content-Type"), accept)
 	}

@@ -84,25 +84,44 @@ func (s *Server) discover(w *response, r *request, doc map[string]any) {
 		s.fail(w, r, methodNotAllowed())
 		return
 	}
-	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true})
+	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true, Protobuf: discoveryProto(doc) != nil})
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	m.View, m.Pretty = codec.Full, m.Pretty || pretty(r)
-	body := codec.EncodeJSON(nil, doc)
-	if m.Format == codec.YAML {
-		if body, err = codec.EncodeYAML(body); err != nil {
-			s.fail(w, r, err)
-			return
-		}
+	s.sendDiscovery(w, r, m, doc)
+}
+
+// discoveryProto is the protobuf form of a document, nil if it has none.
+func discoveryProto(doc map[string]any) *codec.Proto {
+	kind, _ := doc["kind"].(string)
+	return codec.DiscoveryProto(kind)
+}
+
+func (s *Server) sendDiscovery(w *response, r *request, m codec.Media, doc map[string]any) {
+	var body []byte
+	var err error
+	switch m.Format {
+	case codec.Protobuf:
+		version, _ := doc["apiVersion"].(string)
+		kind, _ := doc["kind"].(string)
+		body = codec.Envelope(nil, version, kind, discoveryProto(doc).Append(nil, doc))
+	case codec.YAML:
+		body, err = codec.EncodeYAML(codec.EncodeJSON(nil, doc))
+	default:
+		body = append(codec.EncodeJSON(nil, doc), '\n')
 	}
-	s.send(w, r, m, http.StatusOK, append(body, '\n'))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.send(w, r, m, http.StatusOK, body)
 }
 
 // discoverRoot answers /api and /apis in the legacy or in the aggregated form.
 func (s *Server) discoverRoot(w *response, r *request, path string) {
-	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Aggregated: true})
+	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Aggregated: true, Protobuf: true})
 	if err == nil && m.View == codec.Aggregated {
 		s.discoverAggregated(w, r, m, path == "/api")
 		return
@@ -170,8 +189,12 @@ func (s *Server) discoverVersion(w *response, r *request, groupName, version str
 	for _, v := range groups[i].versions[j].types {
 		list = append(list, resourceDocuments(v)...)
 	}
-	s.discover(w, r, map[string]any{"kind": "APIResourceList", "apiVersion": "v1",
-		"groupVersion": meta.GroupVersion{Group: groupName, Version: version}.String(), "resources": list})
+	doc := map[string]any{"kind": "APIResourceList",
+		"groupVersion": meta.GroupVersion{Group: groupName, Version: version}.String(), "resources": list}
+	if groupName != "" {
+		doc["apiVersion"] = "v1" // the core group is older than versions of documents
+	}
+	s.discover(w, r, doc)
 	return true
 }
 
@@ -190,11 +213,7 @@ func resourceDocuments(v *registry.Version) []any {
 		doc["storageVersionHash"] = storageHash(v.Type)
 	}
 	list := []any{doc}
-	for i := range v.Subresources {
-		sub := &v.Subresources[i]
-		if v.Subresource(sub.Name) == nil {
-			continue
-		}
+	for _, sub := range subresources(v) {
 		d := map[string]any{
 			"name": v.Plural + "/" + sub.Name, "singularName": "", "namespaced": v.Namespaced,
 			"kind": v.Kind, "verbs": meta.StringList(sub.Verbs()),
@@ -207,9 +226,23 @@ func resourceDocuments(v *registry.Version) []any {
 	return list
 }
 
+// subresources are those that a version serves, those of a struct in Go by name.
+func subresources(v *registry.Version) []*registry.Subresource {
+	var list []*registry.Subresource
+	for i := range v.Subresources {
+		if sub := &v.Subresources[i]; v.Subresource(sub.Name) != nil {
+			list = append(list, sub)
+		}
+	}
+	if !v.Custom {
+		slices.SortFunc(list, func(a, b *registry.Subresource) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return list
+}
+
 // storageHash changes when a type is stored in another version.
 func storageHash(t *registry.Type) string {
-	sum := sha256.Sum256([]byte(t.Group + "/" + t.Storage.Name + "/" + t.Kind))
+	sum := sha256.Sum256([]byte(t.Group + "/" + cmp.Or(t.StoredAs, t.Storage.Name) + "/" + t.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
@@ -226,16 +259,16 @@ func (s *Server) discoverAggregated(w *response, r *request, m codec.Media, core
 		"kind": "APIGroupDiscoveryList", "apiVersion": s.names.Group(names.GroupDiscovery) + "/" + m.ViewVersion,
 		"metadata": map[string]any{}, "items": items,
 	}
-	body := append(codec.EncodeJSON(nil, doc), '\n')
-	sum := sha256.Sum256(body)
+	sum := sha256.Sum256(codec.EncodeJSON(nil, doc))
 	etag := strconv.Quote(strings.ToUpper(base64.RawURLEncoding.EncodeToString(sum[:])))
 	w.Header().Set("ETag", etag)
 	w.Header().Set("Vary", "Accept")
+	w.Header().Set("Cache-Control", "public") // to be asked for again with its tag
 	if r.http.Header.Get("If-None-Match") == etag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	s.send(w, r, m, http.StatusOK, body)
+	s.sendDiscovery(w, r, m, doc)
 }
 
 func (g group) aggregated() map[string]any {
@@ -247,7 +280,7 @@ func (g group) aggregated() map[string]any {
 		}
 		versions = append(versions, map[string]any{"version": v.name, "freshness": "Current", "resources": resources})
 	}
-	metadata := map[string]any{"creationTimestamp": nil}
+	metadata := map[string]any{}
 	if g.name != "" {
 		metadata["name"] = g.name
 	}
@@ -270,11 +303,7 @@ func aggregatedResource(v *registry.Version) map[string]any {
 		doc["categories"] = meta.StringList(v.Categories)
 	}
 	var subs []any
-	for i := range v.Subresources {
-		sub := &v.Subresources[i]
-		if v.Subresource(sub.Name) == nil {
-			continue
-		}
+	for _, sub := range subresources(v) {
 		subs = append(subs, map[string]any{
 			"subresource": sub.Name, "verbs": meta.StringList(sub.Verbs()), "responseKind": kindDocument(sub.WireKind(v)),
 		})

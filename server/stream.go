@@ -64,13 +64,14 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 	q := query(r, o)
 	var initial []*watch.Entry
 	var cursor *watch.Cursor
+	var current bool // the watch begins with the current state
 	var err error
 	if o.initialEvents || o.revision == 0 {
 		if err := s.atLeast(ctx, o.version, o.revision); err != nil {
 			return err
 		}
 		initial, cursor = cache.WatchFrom(q)
-		if o.sendInitial && !o.initialEvents {
+		if current = o.initialEvents || !o.sendInitial; !current {
 			initial = nil
 		}
 	} else if cursor, err = cache.Watch(q, o.revision); err != nil {
@@ -91,7 +92,7 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 	if st.sendAll(initial) != nil {
 		return nil
 	}
-	if o.initialEvents && o.bookmarks {
+	if current && o.bookmarks {
 		st.bookmark(cursor.Revision(), true)
 	}
 	if st.flush() != nil {
@@ -153,9 +154,10 @@ func (st *stream) start() {
 	st.request.record.started(http.StatusOK)
 }
 
-// follow sends changes until the watch ends: a batch, then one flush.
+// follow sends changes until the watch ends: a batch, then one flush. Before it
+// ends by its time a bookmark tells from where the next one goes on.
 func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bool) {
-	for {
+	for ended := error(nil); ended == nil; {
 		st.request.patience.rest()
 		wait, cancel := ctx, context.CancelFunc(func() {})
 		if bookmarks {
@@ -163,19 +165,26 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		}
 		events, err := cursor.Next(wait)
 		cancel()
+		ended = ctx.Err()
 		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, context.DeadlineExceeded):
-			st.bookmark(cursor.Revision(), false)
+		case err == nil: // they are behind the cursor: none may be left out
+			err = st.send(events)
 		case errors.Is(err, watch.ErrGone):
 			st.fail(goneStatus(cursor.Revision(), err))
 			_ = st.flush()
-			return
-		case err != nil:
+		case errors.Is(err, context.DeadlineExceeded) && ended == nil:
+			st.bookmark(cursor.Revision(), false)
+			err = nil
+		case ended != nil:
+			err = nil
+		}
+		if err != nil {
 			return
 		}
-		if st.send(events) != nil || st.flush() != nil {
+		if bookmarks && errors.Is(ended, context.DeadlineExceeded) {
+			st.bookmark(cursor.Revision(), false)
+		}
+		if st.flush() != nil {
 			return
 		}
 	}

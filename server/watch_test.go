@@ -161,7 +161,13 @@ func TestWatchEnds(t *testing.T) {
 		a := inProcess(t, servertest.New(t))
 		begun := time.Now()
 		w := a.watch(configMaps + "?watch=1&timeoutSeconds=50&allowWatchBookmarks=true&resourceVersion=1")
-		assert.Empty(t, w.ended())
+		end := w.ended()
+		require.Len(t, end, 1)
+		assert.Equal(t, "BOOKMARK", end[0].Type, "where the next one goes on")
+		assert.Equal(t, a.must(200, "GET", configMaps, nil).version(), end[0].version())
+		assert.Equal(t, 50*time.Second, time.Since(begun))
+		begun = time.Now()
+		assert.Empty(t, newWatching(t, a.open(t.Context(), "GET", configMaps+"?watch=1&timeoutSeconds=50&resourceVersion=1", nil)).ended())
 		assert.Equal(t, 50*time.Second, time.Since(begun))
 
 		w = newWatching(t, a.open(t.Context(), "GET", configMaps+"?watch=1&timeoutSeconds=600&allowWatchBookmarks=true", nil))
@@ -171,10 +177,11 @@ func TestWatchEnds(t *testing.T) {
 		list := w.ended()
 		require.NotEmpty(t, list)
 		last := "0"
-		for _, e := range list {
+		assert.Equal(t, map[string]any{"k8s.io/initial-events-end": "true"}, at(list[0].Object, "metadata", "annotations"), "one that names no version gets the state first")
+		for i, e := range list {
 			assert.Equal(t, "BOOKMARK", e.Type)
 			assert.Equal(t, "ConfigMap", e.Object["kind"])
-			assert.Len(t, e.Object["metadata"], 1)
+			assert.Len(t, e.Object["metadata"], 1+max(0, 1-i))
 			assert.GreaterOrEqual(t, number(t, e.version()), number(t, last))
 			last = e.version()
 		}

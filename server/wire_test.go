@@ -218,3 +218,68 @@ func TestItemsOfLists(t *testing.T) {
 		assert.Equal(t, "2", text(a.must(200, "GET", configMaps+"/m1", nil).body, "data", "w"))
 	})
 }
+
+// TestDiscoveryForms: every document in every encoding; JSON and YAML say the
+// same, protobuf is compared with what clients read in registry/codec/conformance.
+func TestDiscoveryForms(t *testing.T) {
+	s := servertest.New(t)
+	a := inProcess(t, s)
+	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	const aggregated = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for _, c := range []struct{ path, params, kind, version string }{
+		{"/api", "", "APIVersions", ""}, {"/api/v1", "", "APIResourceList", ""}, {"/apis", "", "APIGroupList", "v1"},
+		{"/apis/apps", "", "APIGroup", "v1"}, {"/apis/apps/v1", "", "APIResourceList", "v1"}, {"/apis/example.com/v1", "", "APIResourceList", "v1"},
+		{"/api", aggregated, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2"}, {"/apis", aggregated, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2"},
+	} {
+		name := c.path + c.params
+		plain := a.must(200, "GET", c.path, nil, "Accept", "application/json"+c.params)
+		assert.Equal(t, "application/json"+c.params, plain.header.Get("Content-Type"))
+		assert.Equal(t, c.kind, text(plain.body, "kind"), name)
+		assert.Equal(t, c.version, text(plain.body, "apiVersion"), name)
+		yaml := a.must(200, "GET", c.path, nil, "Accept", "application/yaml"+c.params)
+		assert.Equal(t, "application/yaml"+c.params, yaml.header.Get("Content-Type"))
+		tree, _, err := codec.DecodeYAML(yaml.raw, codec.Limits{})
+		require.NoError(t, err)
+		asJSON, _, err := codec.DecodeJSON(plain.raw, codec.Limits{})
+		require.NoError(t, err)
+		assert.Equal(t, asJSON, tree, name)
+		proto := a.must(200, "GET", c.path, nil, "Accept", "application/vnd.kubernetes.protobuf"+c.params)
+		assert.Equal(t, "application/vnd.kubernetes.protobuf"+c.params, proto.header.Get("Content-Type"))
+		version, kind, body, err := codec.OpenEnvelope(proto.raw)
+		require.NoError(t, err)
+		assert.Equal(t, c.version+" "+c.kind, version+" "+kind)
+		assert.NotEmpty(t, body)
+		assert.Equal(t, plain.header.Get("ETag"), proto.header.Get("ETag"), "one document, one tag")
+		if tag := proto.header.Get("ETag"); c.params != "" {
+			require.NotEmpty(t, tag)
+			a.must(304, "GET", c.path, nil, "Accept", "application/vnd.kubernetes.protobuf"+c.params, "If-None-Match", tag)
+			a.must(200, "GET", c.path, nil, "Accept", "application/vnd.kubernetes.protobuf"+c.params+",application/json", "If-None-Match", `"other"`)
+		}
+	}
+	for _, path := range []string{"/version", "/"} {
+		a.must(406, "GET", path, nil, "Accept", "application/vnd.kubernetes.protobuf")
+	}
+	a.must(406, "GET", "/apis/apps", nil, "Accept", "application/vnd.kubernetes.protobuf"+aggregated)
+
+	hashes := map[string]string{}
+	for _, path := range []string{"/api/v1", "/apis/apps/v1", "/apis/apiextensions.k8s.io/v1", "/apis/example.com/v1"} {
+		list, _ := a.must(200, "GET", path, nil).body["resources"].([]any)
+		last := ""
+		for _, r := range list {
+			hashes[text(r, "name")] = text(r, "storageVersionHash")
+			base, _, _ := strings.Cut(text(r, "name"), "/")
+			if lastBase, _, _ := strings.Cut(last, "/"); base == lastBase && path != "/apis/example.com/v1" {
+				assert.Less(t, last, text(r, "name"), "sub-resources stand by name")
+			}
+			last = text(r, "name")
+		}
+	}
+	// The first eight bytes of the SHA-256 of group/version/Kind, as stored by
+	// the servers that clients know.
+	for resource, hash := range map[string]string{
+		"configmaps": "qFsyl6wFWjQ=", "deployments": "8aSe+NMegvE=", "deployments/status": "", "customresourcedefinitions": "jfWCUB31mvA=", "widgets": "gIwvi5rymmg=",
+	} {
+		assert.Equal(t, hash, hashes[resource], resource)
+	}
+}

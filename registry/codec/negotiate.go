@@ -156,7 +156,7 @@ func (c clause) media(p names.Profile, offer Offer, format Format) (m Media, ok 
 	switch {
 	case offer.Aggregated && as == "APIGroupDiscoveryList" && group == p.Group(names.GroupDiscovery):
 		m.View = Aggregated
-		return m, (version == "v2" || version == "v2beta1") && m.Format != YAML
+		return m, version == "v2" || version == "v2beta1"
 	case !offer.Views || group != p.Group(names.GroupMeta) || version != "v1" && version != "v1beta1":
 		return m, false
 	case as == "Table":
@@ -192,7 +192,7 @@ func (m Media) ContentType(p names.Profile, watch bool) string {
 	var s string
 	switch m.Format {
 	case YAML:
-		return "application/yaml"
+		s = "application/yaml"
 	case Protobuf:
 		if s = p.ProtobufType(); watch {
 			s += ";stream=watch"

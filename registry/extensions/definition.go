@@ -222,6 +222,7 @@ func definitions(p names.Profile) *registry.Kind {
 		Scope:      registry.Cluster,
 		Status:     true,
 		Behavior: registry.Behavior{
+			StoredAs:     "v1beta1",
 			NeedsVersion: true,
 			SelfChecked:  true,
 			StatusTakes:  registry.CallersMetadata(),
