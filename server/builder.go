@@ -190,8 +190,8 @@ func (b *Builder) Register(kinds ...*registry.Kind) { b.kinds = append(b.kinds, 
 func (b *Builder) Client() registry.Client { return &b.client }
 
 // Build makes the server and loads what the store holds. It reports every
-// fault of the configuration and of the kinds at once, joined. The server
-// answers requests as soon as Build returns; its background loops start with
+// fault of the configuration and of the kinds at once, joined, and a *NamesError
+// if the store was filled under other names. The server answers requests as soon as Build returns; its background loops start with
 // Run.
 func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	var faults []error
@@ -321,7 +321,16 @@ func (s *Server) stamp(ctx context.Context) error {
 		return fmt.Errorf("stamping the store: %w", err)
 	}
 	if found != s.names.String() {
-		return fmt.Errorf("the store was filled with %q names, this server uses %q", found, s.names)
+		return &NamesError{Store: found, Server: s.names.String()}
 	}
 	return nil
+}
+
+// NamesError says that a store was filled under other names than the server's.
+// What it holds cannot be served under these.
+type NamesError struct{ Store, Server string }
+
+// Error implements error.
+func (e *NamesError) Error() string {
+	return fmt.Sprintf("the store was filled with %q names, this server uses %q", e.Store, e.Server)
 }

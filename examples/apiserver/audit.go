@@ -35,9 +35,6 @@ func (f *flags) record(b *server.Builder) (close func() error, err error) {
 	a := &f.audit
 	none := func() error { return nil }
 	if a.policyFile == "" {
-		if a.logPath != "" || a.webhookFile != "" {
-			return none, fmt.Errorf("--audit-log-path and --audit-webhook-config-file need --audit-policy-file")
-		}
 		return none, nil
 	}
 	policy, err := audit.LoadPolicy(a.policyFile, f.names)

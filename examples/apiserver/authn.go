@@ -267,6 +267,9 @@ func (p *pairs) Set(s string) error {
 	if *p == nil {
 		*p = pairs{}
 	}
+	if _, twice := (*p)[k]; twice {
+		return fmt.Errorf("%q is given twice", k)
+	}
 	(*p)[k] = v
 	return nil
 }

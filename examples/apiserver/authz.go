@@ -46,6 +46,26 @@ func (f *authzFlags) define(set *flag.FlagSet) {
 	set.Var(&f.controllers, "controllers", "background loops to run: * for those that run by default, NAME for more, -NAME for fewer (default: *)")
 }
 
+// check refuses modes that say nothing or say it twice, and what belongs to modes
+// that were not chosen.
+func (f *authzFlags) check(given bool) (faults []error) {
+	if given && len(f.modes) == 0 {
+		faults = append(faults, errors.New("--authorization-mode is empty"))
+	}
+	for i, mode := range f.modes {
+		if slices.Contains(f.modes[:i], mode) {
+			faults = append(faults, fmt.Errorf("--authorization-mode has %s twice", mode))
+		}
+	}
+	if f.policyFile != "" && !slices.Contains(f.modes, "ABAC") {
+		faults = append(faults, errors.New("--authorization-policy-file means nothing without --authorization-mode ABAC"))
+	}
+	if f.webhook.file != "" && !slices.Contains(f.modes, "Webhook") {
+		faults = append(faults, errors.New("--authorization-webhook-config-file means nothing without --authorization-mode Webhook"))
+	}
+	return faults
+}
+
 // defaults fills in what was not given. Without access control nobody is
 // anonymous unless that was asked for.
 func (f *authzFlags) defaults(set *flag.FlagSet, authn *authnFlags) {
@@ -144,9 +164,6 @@ func (f *flags) accessWebhook() (auth.Authorizer, error) {
 func (f *flags) signer(id *identity) (certificates.Signer, error) {
 	s := &f.authz.signing
 	cert, key := id.ca.pem, []byte(nil)
-	if (s.certFile == "") != (s.keyFile == "") {
-		return certificates.Signer{}, errors.New("--cluster-signing-cert-file and --cluster-signing-key-file go together")
-	}
 	var err error
 	if s.certFile == "" {
 		key, err = encodeKey(id.ca.key)

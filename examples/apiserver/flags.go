@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"orch.io/controlplane/registry/names"
@@ -49,16 +52,65 @@ func parseFlags(args []string) (*flags, error) {
 	if set.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	}
+	if err := f.check(set); err != nil {
+		return nil, err
+	}
 	f.authz.defaults(set, &f.authn)
 	var ok bool
 	if f.names, ok = names.Parse(profile); !ok {
 		return nil, fmt.Errorf("--names is orch or kubernetes, not %q", profile)
 	}
-	if (f.tlsCert == "") != (f.tlsKey == "") {
-		return nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file go together")
-	}
 	if f.kubeconfig == "" && f.dataDir != "" {
 		f.kubeconfig = filepath.Join(f.dataDir, "admin.kubeconfig")
 	}
 	return f, nil
+}
+
+// needed says which flags mean nothing without another one.
+func needed() map[string][]string {
+	return map[string][]string{
+		"tls-cert-file":        {"tls-private-key-file"},
+		"tls-private-key-file": {"tls-cert-file"},
+		"requestheader-client-ca-file": {"requestheader-allowed-names", "requestheader-username-headers", "requestheader-uid-headers",
+			"requestheader-group-headers", "requestheader-extra-headers-prefix"},
+		"oidc-issuer-url": {"oidc-client-id", "oidc-username-claim", "oidc-username-prefix", "oidc-groups-claim", "oidc-groups-prefix",
+			"oidc-required-claim", "oidc-signing-algs", "oidc-ca-file"},
+		"oidc-client-id":                           {"oidc-issuer-url"},
+		"oidc-groups-claim":                        {"oidc-groups-prefix"},
+		"authentication-token-webhook-config-file": {"authentication-token-webhook-version", "authentication-token-webhook-cache-ttl"},
+		"authorization-webhook-config-file": {"authorization-webhook-version", "authorization-webhook-cache-authorized-ttl",
+			"authorization-webhook-cache-unauthorized-ttl"},
+		"service-account-issuer":    {"service-account-jwks-uri"},
+		"cluster-signing-cert-file": {"cluster-signing-key-file"},
+		"cluster-signing-key-file":  {"cluster-signing-cert-file"},
+		"audit-policy-file":         {"audit-log-path", "audit-webhook-config-file"},
+		"audit-log-path":            {"audit-log-maxsize", "audit-log-maxbackup", "audit-log-maxage"},
+	}
+}
+
+// check refuses flags that would be ignored: nobody finds out otherwise that the
+// server does not do what it was told.
+func (f *flags) check(set *flag.FlagSet) error {
+	given := map[string]bool{}
+	set.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() != "" || x.Name == "authorization-mode" })
+	var faults []error
+	for other, names := range needed() {
+		for _, name := range names {
+			if given[name] && set.Lookup(other).Value.String() == "" {
+				faults = append(faults, fmt.Errorf("--%s means nothing without --%s", name, other))
+			}
+		}
+	}
+	if given["service-account-signing-key-file"] && given["service-account-private-key-file"] {
+		faults = append(faults, errors.New("--service-account-signing-key-file and --service-account-private-key-file are the same: give one of them"))
+	}
+	if f.audit.policyFile != "" && f.audit.logPath == "" && f.audit.webhookFile == "" {
+		faults = append(faults, errors.New("--audit-policy-file records nowhere: it needs --audit-log-path or --audit-webhook-config-file"))
+	}
+	if f.livezGrace < 0 || f.shutdownDelay < 0 {
+		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
+	}
+	faults = append(faults, f.authz.check(given["authorization-mode"])...)
+	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(faults...)
 }

@@ -73,9 +73,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	b.Register(builtin.Kinds(f.names)...)
 	s, err := b.Build(ctx)
 	if err != nil {
-		return errors.Join(err, store.Close(), flushAudit())
+		return errors.Join(f.advise(err), store.Close(), flushAudit())
 	}
 	return errors.Join(serve(ctx, s, f, id, log, out), flushAudit())
+}
+
+// advise says what to do about a directory that was filled under other names.
+func (f *flags) advise(err error) error {
+	var other *server.NamesError
+	if !errors.As(err, &other) {
+		return err
+	}
+	return fmt.Errorf("%w: for what is in %s start with --names %s, for a server with --names %s take another directory with --data-dir",
+		err, f.dataDir, other.Store, other.Server)
 }
 
 // access puts the access control that the flags describe into a server. close

@@ -213,7 +213,8 @@ func TestFaultsAtStart(t *testing.T) {
 	p := startProcess(t, dir)
 	fails("is in use", "--names", "kubernetes")
 	require.NoError(t, p.end(syscall.SIGTERM))
-	fails(`the store was filled with "kubernetes" names, this server uses "orch"`, "--names", "orch")
+	fails(`the store was filled with "kubernetes" names, this server uses "orch": for what is in `+dir+
+		` start with --names kubernetes, for a server with --names orch take another directory with --data-dir`, "--names", "orch")
 	fails("--names is orch or kubernetes", "--names", "both")
 	fails(`unexpected argument "more"`, "more")
 }

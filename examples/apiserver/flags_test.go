@@ -1,0 +1,57 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestFlagsThatWouldBeIgnored: a flag that means nothing beside the others is an
+// error that says what is missing.
+func TestFlagsThatWouldBeIgnored(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{ // of flags that take no free text
+		"oidc-required-claim": "a=b", "authentication-token-webhook-cache-ttl": "1m", "authorization-webhook-cache-authorized-ttl": "1m",
+		"authorization-webhook-cache-unauthorized-ttl": "1m", "audit-log-maxsize": "1", "audit-log-maxbackup": "1", "audit-log-maxage": "1",
+	}
+	for other, flags := range needed() {
+		for _, name := range flags {
+			value := values[name]
+			if value == "" {
+				value = "x"
+			}
+			_, err := parseFlags([]string{"--" + name, value})
+			assert.ErrorContains(t, err, "--"+name+" means nothing without --"+other, name)
+			_, err = parseFlags([]string{"--" + name, value, "--" + other, ""})
+			assert.ErrorContains(t, err, "--"+name+" means nothing without --"+other, name)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--authorization-mode is empty":           {"--authorization-mode", ""},
+		"--authorization-mode has RBAC twice":     {"--authorization-mode", "RBAC,Node,RBAC"},
+		"--authorization-mode has Node twice":     {"--authorization-mode", "Node", "--authorization-mode", "Node"},
+		"without --authorization-mode ABAC":       {"--authorization-policy-file", "x"},
+		"without --authorization-mode Webhook":    {"--authorization-mode", "RBAC", "--authorization-webhook-config-file", "x"},
+		"records nowhere":                         {"--audit-policy-file", "x"},
+		"are the same":                            {"--service-account-signing-key-file", "x", "--service-account-private-key-file", "y"},
+		"must not be negative":                    {"--livez-grace-period", "-1s"},
+		"--shutdown-delay-duration must":          {"--shutdown-delay-duration", "-1s"},
+		`"a" is given twice`:                      {"--oidc-required-claim", "a=b", "--oidc-required-claim", "a=c"},
+		"--tls-cert-file means nothing without":   {"--tls-cert-file", "x"},
+		"--oidc-client-id means nothing without ": {"--oidc-client-id", "x", "--authorization-mode", "RBAC"},
+	} {
+		_, err := parseFlags(args)
+		assert.ErrorContains(t, err, want, "%v", args)
+	}
+	for _, args := range [][]string{
+		nil,
+		{"--authorization-mode", "ABAC", "--authorization-policy-file", "x"},
+		{"--requestheader-client-ca-file", "x", "--requestheader-username-headers", "x"},
+		{"--oidc-issuer-url", "x", "--oidc-client-id", "x", "--oidc-groups-claim", "x", "--oidc-groups-prefix", "x"},
+		{"--audit-policy-file", "x", "--audit-log-path", "x", "--audit-log-maxsize", "1"},
+	} {
+		_, err := parseFlags(args)
+		require.NoError(t, err, "%v", args)
+	}
+}
