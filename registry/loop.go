@@ -24,14 +24,16 @@ type Loop struct {
 
 	// Observe returns the keys that a change makes due. At start it sees every
 	// object as new, and again after Forget. It is never called together with
-	// itself or Forget, but while Reconcile runs.
+	// itself or Forget, but while Reconcile runs. A change at which it panics is
+	// passed over.
 	Observe func(c Change) []string
 
 	// Forget drops what Observe remembers, before the whole state comes again.
 	Forget func()
 
 	// Reconcile makes things right for a key and says when to look again (0:
-	// when the next change asks for it). After an error it is called again,
-	// with growing pauses. Calls for different keys may run at the same time.
+	// when the next change asks for it). After an error or a panic it is called
+	// again, with growing pauses. Calls for different keys may run at the same
+	// time.
 	Reconcile func(ctx context.Context, client Client, key string) (again time.Duration, err error)
 }

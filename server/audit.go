@@ -58,6 +58,11 @@ func (s *Server) endRecord(w *response, r *request) {
 	if t == nil {
 		return
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked("audit", p)
+		}
+	}()
 	r.notes.mu.Lock()
 	annotations := maps.Clone(r.notes.annotations)
 	r.notes.mu.Unlock()

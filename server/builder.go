@@ -230,7 +230,9 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
 	}
-	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes}); err != nil {
+	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{
+		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
+	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
 	s.pools = map[*registry.Type]*pool{}

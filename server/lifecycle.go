@@ -45,7 +45,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.loopsRun.Add(1)
 	for _, l := range s.loops {
-		s.runners = append(s.runners, background.NewRunner(l, s.hub, s.client, s.log))
+		s.runners = append(s.runners, background.NewRunner(l, s.hub, s.client, s.log, s.panicked))
 	}
 	s.mu.Unlock()
 	for _, r := range s.runners {

@@ -17,6 +17,7 @@ type metrics struct {
 	duration   *prometheus.HistogramVec
 	inFlight   prometheus.Gauge
 	deprecated *prometheus.GaugeVec
+	panics     *prometheus.CounterVec
 }
 
 func newMetrics(reg *prometheus.Registry) *metrics {
@@ -38,8 +39,11 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_requested_deprecated_apis", Help: "1 for each deprecated version that was asked for.",
 		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
+		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_recovered_panics_total", Help: "Panics that ended a request or a step of a loop, by which.",
+		}, []string{"in"}),
 	}
-	reg.MustRegister(m.requests, m.duration, m.inFlight, m.deprecated)
+	reg.MustRegister(m.requests, m.duration, m.inFlight, m.deprecated, m.panics)
 	m.handler = promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 	return m
 }

@@ -128,9 +128,16 @@ func (s *Server) recovered(w *response, r *request, p any) {
 	if p == http.ErrAbortHandler {
 		panic(p)
 	}
-	s.log.Error("request panicked", "method", r.http.Method, "path", r.path, "panic", p, "stack", string(debug.Stack()))
+	s.panicked("request", p, "method", r.http.Method, "path", r.path)
 	if w.code != 0 {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
 	s.fail(w, r, meta.Internal(errors.New("the server failed on this request")))
+}
+
+// panicked logs and counts a panic, for the deferred function that recovered it.
+// Where it happened is a name of ours or of a loop.
+func (s *Server) panicked(where string, p any, about ...any) {
+	s.metrics.panics.WithLabelValues(where).Inc()
+	s.log.Error("recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(debug.Stack())}, about...)...)
 }

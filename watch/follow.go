@@ -25,10 +25,7 @@ func (h *Hub) follow(ctx context.Context) {
 	pause := firstPause
 	for {
 		before := h.Revision()
-		err := h.watchBackend(ctx)
-		if errors.Is(err, storage.ErrCompacted) {
-			err = h.reload(ctx)
-		}
+		err := h.catchUp(ctx)
 		if ctx.Err() != nil || errors.Is(err, storage.ErrClosed) {
 			return
 		}
@@ -44,6 +41,21 @@ func (h *Hub) follow(ctx context.Context) {
 		}
 		pause = min(2*pause, maxPause)
 	}
+}
+
+// catchUp takes in what the backend has until its watch ends. That the backend,
+// which may be a program's own, panics is one way of that.
+func (h *Hub) catchUp(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.options.Panicked(p)
+			err = errors.New("the backend panicked")
+		}
+	}()
+	if err = h.watchBackend(ctx); errors.Is(err, storage.ErrCompacted) {
+		err = h.reload(ctx)
+	}
+	return err
 }
 
 // end wakes everybody for good.

@@ -33,6 +33,9 @@ type Options struct {
 	// MaxFormBytes bounds the bytes of the representations beside JSON that
 	// all entries keep (Entry.Form, Event.Frame); 32 MiB.
 	MaxFormBytes int64
+	// Panicked is told of panics of the backend while it is followed, by the
+	// deferred function that recovered them; nil: nobody is.
+	Panicked func(p any)
 }
 
 func (o Options) withDefaults() Options {
@@ -50,6 +53,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxFormBytes <= 0 {
 		o.MaxFormBytes = 32 << 20
+	}
+	if o.Panicked == nil {
+		o.Panicked = func(any) {}
 	}
 	return o
 }

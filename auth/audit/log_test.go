@@ -242,6 +242,24 @@ func TestFailingSink(t *testing.T) {
 	assert.Error(t, err)
 }
 
+// screaming is a sink that panics.
+type screaming struct{}
+
+func (screaming) Write(context.Context, [][]byte) error { panic("out of paper") }
+func (screaming) Close() error                          { return nil }
+
+// TestPanickingSink: what a sink panics at is lost and counted, like what it fails
+// to take.
+func TestPanickingSink(t *testing.T) {
+	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{screaming{}}, Names: names.Kubernetes})
+	require.NoError(t, err)
+	for range 3 {
+		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
+	}
+	require.NoError(t, l.Close(context.Background()))
+	assert.Equal(t, uint64(3), l.Dropped())
+}
+
 func TestConcurrent(t *testing.T) {
 	events := record(t, "rules: [{level: RequestResponse}]", func(l *audit.Log) {
 		var wg sync.WaitGroup

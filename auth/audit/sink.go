@@ -88,11 +88,21 @@ func (q *queue) run(ctx context.Context) {
 			if len(batch) == 0 {
 				break
 			}
-			if err := q.sink.Write(ctx, batch); err != nil {
+			if err := q.write(ctx, batch); err != nil {
 				q.dropped.Add(uint64(len(batch)))
 			}
 		}
 	}
+}
+
+// write fails where the sink panics: it may be a program's own.
+func (q *queue) write(ctx context.Context, batch [][]byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the sink panicked: %v", p)
+		}
+	}()
+	return q.sink.Write(ctx, batch)
 }
 
 func (q *queue) close(ctx context.Context) error {

@@ -4,6 +4,7 @@ package background
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -25,10 +26,11 @@ const (
 // Runner runs one loop: one goroutine shows it what changes and starts work on
 // the keys that are due, each in a goroutine of its own.
 type Runner struct {
-	loop   registry.Loop
-	client registry.Client
-	log    *slog.Logger
-	feed   *watch.Feed
+	loop     registry.Loop
+	client   registry.Client
+	log      *slog.Logger
+	panicked Panicked
+	feed     *watch.Feed
 
 	mu       sync.Mutex // guards the rest
 	queue    queue
@@ -37,14 +39,18 @@ type Runner struct {
 	progress chan struct{}      // closed and replaced when any of these change
 }
 
+// Panicked is told of a panic of a loop's code that was recovered, by the
+// deferred function that did.
+type Panicked func(loop string, p any, about ...any)
+
 // NewRunner returns a runner that has seen nothing.
-func NewRunner(loop registry.Loop, hub *watch.Hub, client registry.Client, log *slog.Logger) *Runner {
+func NewRunner(loop registry.Loop, hub *watch.Hub, client registry.Client, log *slog.Logger, panicked Panicked) *Runner {
 	feed := hub.Feed
 	if loop.Identity {
 		feed = hub.IdentityFeed
 	}
 	return &Runner{
-		loop: loop, client: client, log: log, feed: feed(loop.Types...),
+		loop: loop, client: client, log: log, panicked: panicked, feed: feed(loop.Types...),
 		queue: newQueue(), wake: func() {}, progress: make(chan struct{}),
 	}
 }
@@ -80,11 +86,11 @@ func (r *Runner) round(ctx context.Context, work *sync.WaitGroup) {
 func (r *Runner) Pull() {
 	changes, reset := r.feed.Changes()
 	if reset && r.loop.Forget != nil {
-		r.loop.Forget()
+		r.forget()
 	}
 	var keys []string
 	for c := range changes {
-		keys = append(keys, r.loop.Observe(c)...)
+		keys = append(keys, r.observe(c)...)
 	}
 	now := time.Now()
 	r.mu.Lock()
@@ -94,6 +100,25 @@ func (r *Runner) Pull() {
 	}
 	r.seen = r.feed.Revision()
 	r.changed()
+}
+
+// observe shows the loop a change. One that it panics at is passed over.
+func (r *Runner) observe(c registry.Change) []string {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(r.loop.Name, p, "resource", c.Resource, "namespace", c.Key.Namespace, "name", c.Key.Name)
+		}
+	}()
+	return r.loop.Observe(c)
+}
+
+func (r *Runner) forget() {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(r.loop.Name, p)
+		}
+	}()
+	r.loop.Forget()
 }
 
 // start begins work on the keys that are due and tells when the next one is.
@@ -109,8 +134,23 @@ func (r *Runner) start(ctx context.Context, work *sync.WaitGroup) time.Time {
 	}
 }
 
+// errUnfinished is the error of a call that panicked or ended its goroutine.
+var errUnfinished = errors.New("the call did not return")
+
 func (r *Runner) reconcile(ctx context.Context, t *task) {
-	again, err := r.loop.Reconcile(ctx, r.client, t.key)
+	again, err := time.Duration(0), errUnfinished
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(r.loop.Name, p, "key", t.key)
+		}
+		r.reconciled(ctx, t, again, err)
+	}()
+	again, err = r.loop.Reconcile(ctx, r.client, t.key)
+}
+
+// reconciled ends the work on a key and says when it is due again: after a
+// failure with growing pauses.
+func (r *Runner) reconciled(ctx context.Context, t *task, again time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {

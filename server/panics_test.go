@@ -1,0 +1,209 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// panics returns the metric of panics in something.
+func (a *api) panics(in string) string {
+	a.t.Helper()
+	prefix := fmt.Sprintf("apiserver_recovered_panics_total{in=%q} ", in)
+	for line := range strings.Lines(string(a.do("GET", "/metrics", nil).raw)) {
+		if count, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
+			return count
+		}
+	}
+	return "0"
+}
+
+// TestLoopPanics: a loop that panics on a key, or ends the goroutine that it was
+// called in, is called again after growing pauses; its other keys go on.
+func TestLoopPanics(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("loudly") }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls, others atomic.Int32
+				s, log := newTough(t, configMapLoop(func(name string) (time.Duration, error) {
+					switch {
+					case name == "bad" && calls.Add(1) <= 15:
+						end()
+					case name == "good":
+						others.Add(1)
+					}
+					return 0, nil
+				}))
+				a := inProcess(t, s)
+				a.must(201, "POST", configMaps, newConfigMap("bad"))
+				a.must(201, "POST", configMaps, newConfigMap("good"))
+				time.Sleep(100 * time.Millisecond)
+				assert.Less(t, calls.Load(), int32(10), "the pauses grow")
+				time.Sleep(10 * time.Minute)
+				s.Settle()
+				assert.EqualValues(t, 16, calls.Load())
+				assert.EqualValues(t, 1, others.Load())
+				if name == "panic" {
+					assert.Equal(t, "15", a.panics("test"))
+					told := log.take()
+					require.Len(t, told, 15)
+					assert.Contains(t, fmt.Sprint(told), "loudly")
+				}
+			})
+		})
+	}
+}
+
+// TestLoopPanicsAtAChange: a change that a loop cannot look at is passed over.
+func TestLoopPanicsAtAChange(t *testing.T) {
+	seen := make(chan string, 10)
+	s, log := newTough(t, func(b *server.Builder) {
+		b.Loops = []server.Loop{{
+			Name: "test", Types: []meta.GroupResource{{Resource: "configmaps"}},
+			Observe: func(c registry.Change) []string {
+				if c.Key.Name == "bad" {
+					panic("not that one")
+				}
+				return []string{c.Key.Name}
+			},
+			Reconcile: func(_ context.Context, _ registry.Client, name string) (time.Duration, error) {
+				seen <- name
+				return 0, nil
+			},
+		}}
+	})
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("bad"))
+	a.must(201, "POST", configMaps, newConfigMap("good"))
+	assert.Equal(t, "good", <-seen)
+	s.Settle()
+	assert.Equal(t, "1", a.panics("test"))
+	assert.Len(t, log.take(), 1)
+}
+
+// loud is an auditor, and the trail of every request, that panics at the end.
+type loud struct{}
+
+func (loud) Begin(*http.Request, string, auth.Action) auth.Trail { return loud{} }
+func (loud) Impersonate(*auth.User)                              {}
+func (loud) Concerns(_, _, _ string)                             {}
+func (loud) Request(func() []byte)                               {}
+func (loud) Annotate(_, _ string)                                {}
+func (loud) Started(int)                                         {}
+func (loud) Complete(auth.Outcome)                               { panic("no paper left") }
+
+// TestAuditorPanics: the request is answered.
+func TestAuditorPanics(t *testing.T) {
+	s, log := newTough(t, func(b *server.Builder) { b.Audit = loud{} })
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("a"))
+	a.must(200, "GET", configMaps, nil)
+	assert.Equal(t, "2", a.panics("audit"))
+	assert.NotEmpty(t, log.take())
+}
+
+// hysterical is a store whose watch panics at times.
+type hysterical struct {
+	storage.Backend
+	panics *atomic.Int32 // that are left
+}
+
+func (h hysterical) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		for e, err := range h.Backend.Watch(ctx, prefix, after) {
+			if h.panics.Add(-1) >= 0 {
+				panic("what a commit")
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestStorePanics: a store that panics while it is followed is followed again, and
+// nothing is missed.
+func TestStorePanics(t *testing.T) {
+	var panics atomic.Int32
+	s, log := newTough(t, func(b *server.Builder) { b.Storage = hysterical{memstore.New(memstore.Options{}), &panics} })
+	a := inProcess(t, s)
+	w := a.watch(configMaps + "?watch=1")
+	for i := range 5 {
+		panics.Store(2)
+		a.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i)))
+		assert.Equal(t, fmt.Sprint("ADDED c", i), w.next().String())
+	}
+	assert.Equal(t, "10", a.panics("storage"))
+	assert.Len(t, log.take(), 10)
+}
+
+// TestRequestPanics: what panics in a request ends that alone, whoever brought it.
+func TestRequestPanics(t *testing.T) {
+	var at atomic.Value
+	at.Store("")
+	shout := func(here string) {
+		if at.Load() == here {
+			panic("at " + here)
+		}
+	}
+	s, log := newTough(t, func(b *server.Builder) {
+		b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(*http.Request) (*auth.User, error) {
+			shout("authenticator")
+			return &auth.User{Name: "me"}, nil
+		})}
+		b.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+			shout("authorizer")
+			return auth.Allow, "", nil
+		})
+		b.Admission = []admission.Plugin{{
+			Name:     "loud",
+			Mutate:   func(context.Context, *admission.Request) error { shout("mutate"); return nil },
+			Validate: func(context.Context, *admission.Request) error { shout("validate"); return nil },
+		}}
+		b.Handlers = map[string]http.Handler{"/handler": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { shout("handler") })}
+		b.Checks = map[string]func(context.Context) error{"loud": func(context.Context) error { shout("check"); return nil }}
+		b.Subresources = map[meta.GroupKind][]registry.Subresource{{Kind: "ConfigMap"}: {{
+			Name: "act", Kind: meta.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+			Act: func(_ context.Context, c *registry.Call) (*meta.Object, error) { shout("act"); return c.Object, nil },
+		}}}
+	})
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("a"))
+	for _, c := range [][3]string{
+		{"authenticator", "GET", configMaps}, {"authenticator", "GET", configMaps + "?watch=1"},
+		{"authorizer", "GET", configMaps}, {"authorizer", "GET", "/healthz"},
+		{"mutate", "PATCH", configMaps + "/a"}, {"validate", "PATCH", configMaps + "/a"},
+		{"validate", "DELETE", configMaps + "/a"}, {"mutate", "DELETE", configMaps},
+		{"handler", "GET", "/handler"}, {"check", "GET", "/readyz"}, {"act", "POST", configMaps + "/a/act"},
+	} {
+		var body any
+		if c[1] == "PATCH" || c[1] == "POST" {
+			body = newConfigMap("a", "k", "v")
+		}
+		at.Store(c[0])
+		got := a.do(c[1], c[2], body)
+		assert.Equal(t, 500, got.code, "%v: %s", c, got.raw)
+		at.Store("")
+		assert.Contains(t, fmt.Sprint(log.take()), "at "+c[0])
+	}
+	a.must(200, "PATCH", configMaps+"/a", `{"data":{"k":"v"}}`)
+	assert.Equal(t, "11", a.panics("request"))
+}
