@@ -13,8 +13,8 @@
 //
 //   - [orch.io/controlplane/server]: the Builder, and the way of every request:
 //     who, whether, what. Below it openapi, the documents that clients explain,
-//     check and patch by, access, the usual access control of a cluster in one
-//     call, and servertest, a server for a test.
+//     check and patch by, flowcontrol, how callers share its seats, access, the
+//     usual access control of a cluster in one call, and servertest, a server for a test.
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
 //     catalog of those served. Below it the vocabulary: names (the naming
 //     table), meta (objects, Status), schema (shapes as data), codec (bytes to
@@ -44,13 +44,14 @@
 // Each step is a file of package server.
 //
 // A GET: ServeHTTP (serve.go) parses what is asked for (request.go), finds out
-// who calls and whether it may (vet.go), and finds the type and the form of the
-// answer (route.go). get (read.go) waits until the cache has seen the newest
-// commit and answers with the bytes of the entry (view.go, respond.go). Nothing
-// is decoded.
+// who calls (vet.go), which share of the server that gives it (share.go,
+// internal/fair) and whether it may, and finds the type and the form of the
+// answer (route.go). get (read.go) takes a seat, waits until the cache has seen
+// the newest commit and answers with the bytes of the entry (view.go,
+// respond.go). Nothing is decoded. The seat is free when the answer begins.
 //
-// A POST: the same door, then create (create.go) decodes the body (body.go)
-// and calls write (write.go): load live → mutate → default → own → admit →
+// A POST: the same door, then create (create.go) reads the body, takes a seat,
+// decodes (body.go) and calls write (write.go): load live → mutate → default → own → admit →
 // fit → validate → commit → wait for the cache. PUT (update.go), PATCH and
 // apply (patch.go) differ only in mutate, how they make the new object from the
 // live one. Who finds the object changed at the commit starts over, and writers of

@@ -95,6 +95,9 @@ func (s *Server) list(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.takeMaker(ctx, r); err != nil {
+		return err
+	}
 	return s.respondList(w, r, page)
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"time"
 
 	"orch.io/controlplane/auth"
@@ -13,8 +14,9 @@ import (
 // worked on, and pools of what they hold while nobody works on them.
 type shares struct {
 	seats    *fair.Controller
-	headers  [2]string  // that tell the flow schema and the priority level
-	places   *fair.Pool // for requests but watches
+	makers   *fair.Controller // of those who make long answers: few, since they compute
+	headers  [2]string        // that tell the flow schema and the priority level
+	places   *fair.Pool       // for requests but watches
 	watches  *fair.Pool
 	refusals *fair.Pool // places for answers to those who have no place
 	bodies   *fair.Pool // bytes of large bodies
@@ -32,7 +34,11 @@ func (b *Builder) newShares(s *Server) (err error) {
 	}
 	s.places, s.watches, s.refusals = fair.NewPool(int64(s.limits.Requests)), fair.NewPool(int64(s.limits.Watches)), fair.NewPool(maxRefusals)
 	s.bodies, s.answers, s.zipping = fair.NewPool(s.limits.LargeBodies), fair.NewPool(s.limits.LongAnswers), fair.NewPool(maxZipping)
-	s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: s.limits.RequestTime / 4, Metrics: s.metrics.registry}, b.flowControl())
+	wait := s.limits.RequestTime / 4
+	if s.makers, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: wait}, b.flowControl()); err != nil {
+		return err
+	}
+	s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: wait, Metrics: s.metrics.registry}, b.flowControl())
 	return err
 }
 
@@ -44,6 +50,7 @@ type share struct {
 	exempt bool        // takes what it needs, whatever there is
 	place  *fair.Pool  // where it has a place; nil: nowhere
 	seat   fair.Seat
+	making fair.Seat
 	width  int // how many seats it needs, if more than one
 	body   int64
 	answer int64
@@ -104,6 +111,28 @@ func (s *Server) takeSeat(ctx context.Context, r *request) error {
 	return nil
 }
 
+// takeMaker waits until the request may make an answer of many objects. Many who
+// compute for long at a time would hold up everybody, as the processors are
+// shared by all who have something to do. It is given back with the seat.
+func (s *Server) takeMaker(ctx context.Context, r *request) error {
+	if r.share.width <= 1 || r.share.exempt {
+		return nil
+	}
+	seat, err := s.makers.Acquire(ctx, s.makers.Classify(&r.share.action), 1)
+	if err != nil {
+		return tooMany("too many long answers at a time")
+	}
+	r.share.making = seat
+	return nil
+}
+
+// breathe lets others run, now and then, within work on many objects.
+func breathe(i int) {
+	if i%64 == 63 {
+		runtime.Gosched()
+	}
+}
+
 // objectsPerSeat is how many objects one seat is for.
 const objectsPerSeat = 100
 
@@ -134,6 +163,7 @@ func (s *Server) takeAnswer(r *request, size int) bool {
 // worked gives back what only a request that is worked on needs: its answer is
 // made.
 func (s *Server) worked(r *request) {
+	r.share.making.Release()
 	r.share.seat.Release()
 	s.bodies.Give(r.share.holder, r.share.body)
 	r.share.body = 0

@@ -34,6 +34,7 @@ func (t *table) ofEntries(entries []*watch.Entry, m codec.ListMeta, headed bool)
 	columns := t.columns()
 	body := t.head(columns, m, headed)
 	for i, e := range entries {
+		breathe(i)
 		obj, err := t.server.object(e, t.version)
 		if err != nil {
 			return nil, err

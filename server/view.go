@@ -90,6 +90,7 @@ func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m codec.Medi
 func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
 	messages := make([][]byte, len(entries))
 	for i, e := range entries {
+		breathe(i)
 		message, err := s.message(e, v)
 		if err != nil {
 			return nil, err
@@ -212,6 +213,7 @@ func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Medi
 	comma, brace := []byte(","), []byte("{")
 	parts := make([][]byte, 0, 3*len(entries))
 	for i, e := range entries {
+		breathe(i)
 		body, err := s.entryBytes(e, v, item)
 		if err != nil {
 			return nil, err
