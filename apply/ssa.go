@@ -163,7 +163,7 @@ func (r *applyRun) prune(tree map[string]any, es entries, last *entry) (map[stri
 	}
 	pruned, err := r.t.pruneAt(v, v.value(from), es, last)
 	if err != nil {
-		return nil, typingFault(err)
+		return nil, typingFault(r.patch, err)
 	}
 	back, ok, err := r.t.convert(pruned, r.w.APIVersion)
 	if err == nil && !ok {

@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -49,11 +50,11 @@ func (t *typing) fieldsOf(tree map[string]any) (*fieldpath.Set, error) {
 	}
 	v, err := t.strict.FromUnstructured(tree)
 	if err != nil {
-		return nil, typingFault(err)
+		return nil, typingFault(tree, err)
 	}
 	set, err := v.ToFieldSet()
 	if err != nil {
-		return nil, typingFault(err)
+		return nil, typingFault(tree, err)
 	}
 	return set, nil
 }
@@ -65,7 +66,7 @@ func (t *typing) merge(live, patch map[string]any) (map[string]any, error) {
 	}
 	merged, err := t.value(live).Merge(t.value(patch))
 	if err != nil {
-		return nil, typingFault(err)
+		return nil, typingFault(patch, err)
 	}
 	tree, _ := meta.Clone(merged.AsValue().Unstructured()).(map[string]any)
 	return tree, nil
@@ -280,17 +281,35 @@ func listType(s *schema.Schema) string {
 const maxCauses = 100 // of one applied object
 
 // typingFault turns what structured-merge-diff says about an applied object
-// into causes.
-func typingFault(err error) error {
+// into causes, and into the text that clients print.
+func typingFault(patch map[string]any, err error) error {
 	var causes []meta.Cause
+	texts := []string{err.Error()}
 	if list, ok := err.(typed.ValidationErrors); ok {
+		texts = nil
 		for _, e := range list[:min(len(list), maxCauses)] {
 			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Message: e.ErrorMessage, Field: strings.TrimPrefix(e.Path, ".")})
+			texts = append(texts, e.Error())
 		}
 	} else {
 		causes = []meta.Cause{{Reason: meta.CauseInvalid, Message: err.Error()}}
 	}
-	s := invalidPatch("the applied object does not fit its schema: %s: %s", causes[0].Field, causes[0].Message)
+	slices.SortFunc(causes, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
+	slices.Sort(texts)
+	why := texts[0]
+	if len(texts) > 1 {
+		why = "errors:\n  " + strings.Join(texts, "\n  ")
+	}
+	obj := meta.NewObject(patch)
+	s := invalidPatch("failed to create typed patch object (%s/%s; %s, Kind=%s): %s", obj.Namespace(), obj.Name(), slashed(obj.APIVersion()), obj.Kind(), why)
 	s.Details.Causes = causes
 	return s
+}
+
+// slashed writes a version as group/version, of the core group too.
+func slashed(apiVersion string) string {
+	if strings.Contains(apiVersion, "/") {
+		return apiVersion
+	}
+	return "/" + apiVersion
 }

@@ -100,9 +100,14 @@ func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cau
 func (v *Version) Misfit(faults []meta.Cause) error {
 	var texts []string
 	for _, f := range faults {
-		texts = append(texts, f.Field+": "+f.Message)
+		texts = append(texts, f.Message)
 	}
-	return meta.BadRequest("%s in version %q cannot be handled as a %s: %s", v.Kind, v.Name, v.Kind, strings.Join(texts, ", "))
+	return v.CannotHandle(strings.Join(texts, ", "))
+}
+
+// CannotHandle is the error for a body that is no good object of the version.
+func (v *Version) CannotHandle(why string) *meta.Status {
+	return meta.BadRequest("%s in version %q cannot be handled as a %s: %s", v.Kind, v.Name, v.Kind, why)
 }
 
 // Defaults fills in what the schema and the kind say.

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"orch.io/controlplane/registry"
@@ -130,7 +128,7 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 	if err != nil {
 		return nil, err
 	}
-	obj, duplicates, err := s.decode(v, format, body)
+	obj, faults, err := s.decode(v, format, body)
 	if errors.Is(err, codec.ErrNull) {
 		obj, err = meta.NewObject(map[string]any{}), nil // an object of which nothing is said
 	}
@@ -144,30 +142,34 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 		return nil, err
 	}
 	r.record.sent(obj)
-	unknown, faults := v.Conform(obj)
-	if len(faults) > 0 {
-		return nil, v.Misfit(faults)
+	unknown, misfits := v.Conform(obj)
+	if len(misfits) > 0 {
+		return nil, v.Misfit(misfits)
 	}
-	return obj, s.judgeFields(r, validation, unknown, duplicates, strictBody)
+	if format == codec.JSON && !v.Custom && validation != ignoreFields && len(unknown)+len(faults.texts) > 0 {
+		faults.texts = codec.StrictJSON(body, v.Schema)
+	} else {
+		faults.unknown(unknown)
+	}
+	return obj, s.judgeFields(r, validation, faults, func(why string) error {
+		return v.CannotHandle("strict decoding error: " + why)
+	})
 }
 
-// strictBody is the error for a body that is not strictly valid.
-func strictBody(all []string) error {
-	return meta.BadRequest("strict decoding error: %s", strings.Join(all, ", "))
-}
-
-func (s *Server) decode(v *registry.Version, format codec.Format, body []byte) (*meta.Object, []string, error) {
+func (s *Server) decode(v *registry.Version, format codec.Format, body []byte) (*meta.Object, fieldFaults, error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
+	var faults fieldFaults
 	switch format {
 	case codec.Protobuf:
 		obj, err := decodeEnvelope(v.Proto(), body, limits)
-		return obj, nil, err
+		return obj, faults, err
 	case codec.YAML:
-		tree, duplicates, err := codec.DecodeYAML(body, limits)
-		return meta.NewObject(tree), duplicates, err
+		tree, lines, err := codec.DecodeYAML(body, limits)
+		return meta.NewObject(tree), fieldFaults{lines: lines}, err
 	}
 	tree, duplicates, err := codec.DecodeJSON(body, limits)
-	return meta.NewObject(tree), duplicates, err
+	faults.duplicate(duplicates)
+	return meta.NewObject(tree), faults, err
 }
 
 // checkWidth refuses a body with too many entries in one place: recording who
@@ -211,28 +213,6 @@ func decodeEnvelope(p *codec.Proto, data []byte, l codec.Limits) (*meta.Object, 
 	}
 	tree["apiVersion"], tree["kind"] = apiVersion, kind
 	return meta.NewObject(tree), nil
-}
-
-// judgeFields does with unknown and duplicate fields what the mode says
-// (conventions, field validation).
-func (s *Server) judgeFields(r *request, mode string, unknown, duplicates []string, refuse func([]string) error) error {
-	if mode == "Ignore" || len(unknown)+len(duplicates) == 0 {
-		return nil
-	}
-	var all []string
-	for _, f := range duplicates {
-		all = append(all, fmt.Sprintf("duplicate field %s", strconv.Quote(f)))
-	}
-	for _, f := range unknown {
-		all = append(all, fmt.Sprintf("unknown field %s", strconv.Quote(f)))
-	}
-	if mode == "Strict" {
-		return refuse(all)
-	}
-	for _, text := range all {
-		r.notes.warn(text)
-	}
-	return nil
 }
 
 // checkKind checks apiVersion and kind of a body against what the path takes,
@@ -314,7 +294,7 @@ func (s *Server) readDeleteBody(ctx context.Context, r *request) (map[string]any
 	// An option that is not understood must not be left out: it might be what
 	// keeps the object.
 	if _, faults := codec.Metas().DeleteOptionsSchema.Conform(tree); len(faults) > 0 {
-		return nil, meta.BadRequest("%s cannot be read: %s: %s", kind, faults[0].Field, faults[0].Message)
+		return nil, meta.BadRequest("%s cannot be read: %s", kind, faults[0].Message)
 	}
 	r.record.sent(meta.NewObject(tree))
 	return tree, nil

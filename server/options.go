@@ -187,7 +187,7 @@ func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...met
 		o.validation = "Warn"
 	case "Ignore", "Warn", "Strict":
 	default:
-		causes = append(causes, unsupported("fieldValidation", o.validation, "Ignore", "Strict", "Warn"))
+		causes = append(causes, unsupported("fieldValidation", o.validation, "", "Ignore", "Strict", "Warn"))
 	}
 	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: p.Group(names.GroupMeta), Kind: kind}, "", causes)

@@ -64,10 +64,7 @@ type change func(live map[string]any) (map[string]any, error)
 // plainPatch prepares a write by JSON patch, merge patch or strategic merge
 // patch.
 func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, body []byte, w *write) error {
-	alter, unknown, duplicates, err := s.parsePatch(r, kind, body, w)
-	if err == nil {
-		err = s.judgeFields(r, o.validation, unknown, duplicates, strictPatch)
-	}
+	alter, faults, err := s.parsePatch(r, kind, body, w)
 	if err != nil { // a missing object is told first
 		w.mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
 		return nil
@@ -82,7 +79,7 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, b
 			return nil, err
 		}
 		in := meta.NewObject(tree)
-		if err := s.checkPatched(r, o, in, shown); err != nil {
+		if err := s.checkPatched(r, o, in, shown, faults); err != nil {
 			return nil, err
 		}
 		return s.merge(r, in, live), nil
@@ -90,22 +87,24 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, b
 	return nil
 }
 
-// parsePatch reads the body once, for however many attempts. Unknown are fields
-// of the operations of a JSON patch; what other patches name is judged with the
-// object that they make.
-func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *write) (alter change, unknown, duplicates []string, err error) {
+// parsePatch reads the body once, for however many attempts. The faults are those
+// of the patch; what it names that the object cannot have is judged with the
+// object that it makes.
+func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *write) (alter change, faults fieldFaults, err error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
 	if kind == codec.JSONPatch {
 		value, duplicates, err := codec.DecodeValue(body, limits)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, faults, err
 		}
 		if err := s.checkWidth(body, map[string]any{"": value}); err != nil {
-			return nil, nil, nil, err
+			return nil, faults, err
 		}
+		faults.add("json patch unknown field ", strayFields(value))
+		faults.add("json patch duplicate field ", duplicates)
 		return func(live map[string]any) (map[string]any, error) {
 			return apply.JSONPatch(live, body, apply.Limits{Operations: s.limits.PatchOps})
-		}, strayFields(value), duplicates, nil
+		}, faults, nil
 	}
 	patch, duplicates, err := codec.DecodeJSON(body, limits)
 	if errors.Is(err, codec.ErrNull) {
@@ -114,18 +113,19 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *wr
 		}
 	}
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, faults, err
 	}
 	if err := s.checkWidth(body, patch); err != nil {
-		return nil, nil, nil, err
+		return nil, faults, err
 	}
+	faults.duplicate(duplicates)
 	w.versioned = versioned(meta.NewObject(patch))
 	return func(live map[string]any) (map[string]any, error) {
 		if kind == codec.StrategicPatch {
 			return strategic(live, patch, r.bodyVersion())
 		}
 		return apply.MergePatch(live, patch), nil
-	}, nil, duplicates, nil
+	}, faults, nil
 }
 
 // maxStray bounds how many stray fields are told.
@@ -139,7 +139,7 @@ func strayFields(patch any) (paths []string) {
 		op, _ := e.(map[string]any)
 		for _, field := range slices.Sorted(maps.Keys(op)) {
 			if !slices.Contains([]string{"op", "path", "from", "value"}, field) && len(paths) < maxStray {
-				paths = append(paths, fmt.Sprintf("json patch[%d].%s", i, field))
+				paths = append(paths, fmt.Sprintf("[%d].%s", i, field))
 			}
 		}
 	}
@@ -158,12 +158,13 @@ func strategic(live, patch map[string]any, v *registry.Version) (map[string]any,
 func errNullPatch() error { return meta.BadRequest("the patch must be an object, found null") }
 
 // checkPatched checks what a patch made of an object: still the same object,
-// still of its schema, and the preconditions that the patch put into it.
-func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object) error {
+// still of its schema, and the preconditions that the patch put into it. The
+// faults are those of the patch.
+func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object, faults fieldFaults) error {
 	v := r.bodyVersion()
-	unknown, faults := v.Conform(in)
-	if len(faults) > 0 {
-		return badPatch(v.Misfit(faults).Error())
+	unknown, misfits := v.Conform(in)
+	if len(misfits) > 0 {
+		return badPatch(v.Misfit(misfits).Error())
 	}
 	if err := sameKind(r, in, v); err != nil {
 		return err
@@ -180,7 +181,9 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	if needsVersion(r) && !versioned(in) {
 		return versionMissing(r)
 	}
-	return s.judgeFields(r, o.validation, unknown, nil, strictPatch)
+	faults.texts = slices.Clone(faults.texts) // every attempt begins with those of the patch
+	faults.unknown(unknown)
+	return s.judgeFields(r, o.validation, faults, func(why string) error { return badPatch("strict decoding error: " + why) })
 }
 
 // sameKind refuses patches that make an object of another kind or version of
@@ -221,11 +224,6 @@ func conditions(r *request, in, live *meta.Object) error {
 	return sameVersion(r, in, live)
 }
 
-// strictPatch is the error for a patch whose result is not strictly valid.
-func strictPatch(all []string) error {
-	return badPatch("strict decoding error: " + strings.Join(all, ", "))
-}
-
 // badPatch is the error for a patch that makes something else than an object of
 // the kind.
 func badPatch(why string) error {
@@ -246,7 +244,7 @@ func sameIdentity(r *request, in *meta.Object) error {
 // applyPatch prepares a write by server-side apply (conventions, Server-side
 // apply and field ownership).
 func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *write) error {
-	tree, duplicates, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
+	tree, lines, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
 	if errors.Is(err, codec.ErrNull) {
 		err = errNullPatch()
 	}
@@ -258,9 +256,6 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	}
 	patch := meta.NewObject(tree)
 	if err := s.checkApplied(r, patch); err != nil {
-		return err
-	}
-	if err := s.judgeFields(r, o.validation, nil, duplicates, strictBody); err != nil {
 		return err
 	}
 	if patch, err = s.applyToItem(r, patch); err != nil {
@@ -284,7 +279,10 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		if err != nil {
 			return nil, err
 		}
-		if err := s.conformApplied(r, obj); err != nil || live == nil || r.sub == nil {
+		if err := s.conformApplied(r, obj); err != nil {
+			return nil, err
+		}
+		if err := s.judgeFields(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil || live == nil || r.sub == nil {
 			return obj, err
 		}
 		return s.mergeApplied(r, obj, live), nil
@@ -343,6 +341,11 @@ func (s *Server) checkApplied(r *request, patch *meta.Object) error {
 		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, r.name)
 	}
 	return placeInNamespace(r, patch.Clone()) // the body stays as it is: the last-applied annotation may quote it
+}
+
+// strictApply is the error for an applied body that is not strictly valid.
+func strictApply(why string) error {
+	return meta.BadRequest("error strict decoding YAML: error converting YAML to JSON: %s", why)
 }
 
 func (s *Server) conformApplied(r *request, obj *meta.Object) error {

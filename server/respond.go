@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
@@ -44,65 +43,6 @@ func (w *response) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// notes are what a request gathers besides its answer.
-type notes struct {
-	mu          sync.Mutex // admission may warn from several goroutines
-	warnings    []string
-	annotations map[string]string
-}
-
-// maxWarnings bounds the Warning headers of one answer.
-const maxWarnings = 100
-
-func (n *notes) warn(text string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.warnings) < maxWarnings {
-		n.warnings = append(n.warnings, text)
-	}
-}
-
-func (n *notes) annotate(key, value string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.annotations == nil {
-		n.annotations = map[string]string{}
-	}
-	n.annotations[key] = value
-}
-
-// header writes the warnings as Warning headers, code 299 (RFC 7234, 5.5).
-func (n *notes) header(h http.Header) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, text := range n.warnings {
-		h.Add("Warning", `299 - `+quote(text))
-	}
-}
-
-// quote makes text a quoted string of HTTP: no control characters, quotes and
-// backslashes escaped, at most 1 KiB.
-func quote(text string) string {
-	if len(text) > 1024 {
-		text = strings.ToValidUTF8(text[:1024], "") + "..."
-	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			b.WriteByte(' ')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
 
 // negotiate agrees with the client on the form of the answer.
 func (s *Server) negotiate(r *request) (err error) {

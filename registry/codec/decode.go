@@ -28,7 +28,7 @@ type Limits struct {
 const (
 	DefaultDepth      = 1000
 	DefaultValues     = 1_000_000
-	DefaultDuplicates = 64
+	DefaultDuplicates = 100
 )
 
 func (l Limits) withDefaults() Limits {

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,7 +14,8 @@ import (
 
 // DecodeYAML reads one object in YAML 1.1, of which JSON is a part, under the
 // rules of DecodeJSON: no document is ErrNull, more than one an error. What
-// aliases expand to is bounded.
+// aliases expand to is bounded. Keys that stand twice are told by their lines:
+// line 9: key "a" already set in map.
 func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string, err error) {
 	l = l.withDefaults()
 	if l.Bytes > 0 && len(data) > l.Bytes {
@@ -24,15 +26,15 @@ func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string
 		return nil, nil, ErrNull
 	}
 	if text[0] == '{' { // most clients send JSON under the name of YAML
-		if tree, duplicates, err := DecodeJSON(data, l); err == nil {
-			return tree, duplicates, nil
+		if tree, duplicates, err := DecodeJSON(data, l); err == nil && len(duplicates) == 0 {
+			return tree, nil, nil
 		}
 	}
 	if manyDocuments(data) {
 		return nil, nil, badYAML("more than one document")
 	}
 	if bytes.IndexByte(data, '&') >= 0 && bytes.IndexByte(data, '*') >= 0 {
-		if _, err := walkYAML(data, l); err != nil {
+		if err := walkYAML(data, l); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -41,8 +43,9 @@ func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string
 		if asJSON, err = yaml.YAMLToJSON(data); err != nil {
 			return nil, nil, badYAML("%v", err)
 		}
-		if duplicates, err = walkYAML(data, l); err != nil {
-			return nil, nil, err
+		var repeated *yamlv2.TypeError
+		if errors.As(strictErr, &repeated) {
+			duplicates = repeated.Errors[:min(len(repeated.Errors), l.Duplicates)]
 		}
 	}
 	tree, _, err = DecodeJSON(asJSON, l)
@@ -87,25 +90,20 @@ func manyDocuments(data []byte) bool {
 // maxExpanded bounds the bytes of text that aliases may expand to.
 const maxExpanded = 32 << 20
 
-// walkYAML bounds what aliases expand to and returns the paths of keys that
-// stand twice in a mapping.
-func walkYAML(data []byte, l Limits) ([]string, error) {
+// walkYAML bounds what aliases expand to.
+func walkYAML(data []byte, l Limits) error {
 	var root yamlv2.MapSlice
 	if err := yamlv2.Unmarshal(data, &root); err != nil {
-		return nil, badYAML("%v", err)
+		return badYAML("%v", err)
 	}
 	w := yamlWalk{limits: l}
-	if err := w.value(root, 0); err != nil {
-		return nil, err
-	}
-	return w.found.duplicates, nil
+	return w.value(root, 0)
 }
 
 type yamlWalk struct {
 	limits Limits
 	values int
 	bytes  int
-	found  parser // collects paths as the JSON reader does
 }
 
 func (w *yamlWalk) value(v any, depth int) error {
@@ -118,33 +116,21 @@ func (w *yamlWalk) value(v any, depth int) error {
 	if w.bytes > maxExpanded {
 		return badYAML("more than %d bytes of text", maxExpanded)
 	}
-	w.found.limits = w.limits
-	path := &w.found.path
 	switch v := v.(type) {
 	case string:
 		w.bytes += len(v)
 	case yamlv2.MapSlice:
-		seen := make(map[string]bool, len(v))
 		for _, item := range v {
-			key := fmt.Sprint(item.Key)
-			w.bytes += len(key)
-			*path = append(*path, step{key, -1})
-			if seen[key] {
-				w.found.duplicate()
-			}
-			seen[key] = true
+			w.bytes += len(fmt.Sprint(item.Key))
 			if err := w.value(item.Value, depth+1); err != nil {
 				return err
 			}
-			*path = (*path)[:len(*path)-1]
 		}
 	case []any:
-		for i, item := range v {
-			*path = append(*path, step{index: i})
+		for _, item := range v {
 			if err := w.value(item, depth+1); err != nil {
 				return err
 			}
-			*path = (*path)[:len(*path)-1]
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func TestDecodeYAMLRefused(t *testing.T) {
 func TestDecodeYAMLDuplicates(t *testing.T) {
 	tree, dup, err := codec.DecodeYAML([]byte("metadata:\n  labels: {a: 1, a: 2}\nspec:\n- {k: 1}\n- {k: 1, k: 2}\nmetadata: {name: x}\n"), codec.Limits{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"metadata.labels.a", "spec[1].k", "metadata"}, dup)
+	require.Equal(t, []string{`line 2: key "a" already set in map`, `line 5: key "k" already set in map`, `line 6: key "metadata" already set in map`}, dup)
 	require.Equal(t, `{"metadata":{"name":"x"},"spec":[{"k":1},{"k":2}]}`, string(codec.EncodeJSON(nil, tree)))
 }
 

@@ -2,7 +2,7 @@ package meta
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"math/big"
 	"strconv"
 	"strings"
@@ -46,10 +46,13 @@ func NewMilliQuantity(n int64) Quantity {
 
 func nano() *big.Int { return big.NewInt(1e9) }
 
+// QuantityForm says what a quantity must look like, as clients are told.
+const QuantityForm = `quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`
+
 // ParseQuantity reads a quantity.
 func ParseQuantity(s string) (Quantity, error) {
 	bad := func() (Quantity, error) {
-		return Quantity{}, fmt.Errorf("%.64q is not a quantity: a number with an optional suffix such as m, k, M, Ki, Mi or e3", s)
+		return Quantity{}, errors.New(QuantityForm)
 	}
 	if len(s) > maxQuantityText {
 		return bad()

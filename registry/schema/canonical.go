@@ -12,15 +12,15 @@ import (
 func (c *conformer) wire(v any, s *Schema) (any, bool) {
 	switch s.Wire {
 	case Time, MicroTime:
-		return c.time(v, s.Wire == MicroTime)
+		return c.time(v, s)
 	case Quantity:
 		return c.quantity(v)
 	case IntOrString:
-		c.intOrString(v)
+		c.intOrString(v, s)
 	case Bytes:
-		return c.bytes(v)
+		return c.bytes(v, s)
 	case Duration:
-		return c.duration(v)
+		return c.duration(v, s)
 	case OrBoolean:
 		if _, ok := v.(bool); !ok {
 			c.object(v, s)
@@ -35,25 +35,26 @@ func (c *conformer) wire(v any, s *Schema) (any, bool) {
 		switch v.(type) {
 		case map[string]any, meta.RawJSON:
 		default:
-			c.mismatch(v, "an object")
+			c.mismatch(v, s)
 		}
 	}
 	return nil, false
 }
 
-func (c *conformer) time(v any, micro bool) (any, bool) {
+func (c *conformer) time(v any, s *Schema) (any, bool) {
 	text, ok := v.(string)
 	if !ok {
-		c.mismatch(v, "a time")
+		c.mismatch(v, s)
 		return nil, false
 	}
-	layout, canonical, precision := time.RFC3339, meta.FormatTime, ""
+	layout, canonical, micro := time.RFC3339, meta.FormatTime, s.Wire == MicroTime
 	if micro {
-		layout, canonical, precision = meta.MicroLayout, meta.FormatMicroTime, " in microseconds"
+		layout, canonical = meta.MicroLayout, meta.FormatMicroTime
 	}
 	t, err := time.Parse(layout, text)
 	if err != nil {
-		c.fault("%q is not an RFC 3339 time%s", clip(text), precision)
+		_, err = time.Parse(layout, clip(text)) // the same in short
+		c.fault("%v", err)
 		return nil, false
 	}
 	if !micro && len(text) == len("2006-01-02T15:04:05Z") && text[len(text)-1] == 'Z' {
@@ -65,22 +66,22 @@ func (c *conformer) time(v any, micro bool) (any, bool) {
 	return nil, false
 }
 
-func (c *conformer) intOrString(v any) {
+func (c *conformer) intOrString(v any, s *Schema) {
 	switch v := v.(type) {
 	case string:
 	case int64:
 		if v < math.MinInt32 || v > math.MaxInt32 {
-			c.fault("%d does not fit int32", v)
+			c.mismatch(v, s)
 		}
 	default:
-		c.mismatch(v, "an integer or a string")
+		c.mismatch(v, s)
 	}
 }
 
-func (c *conformer) bytes(v any) (any, bool) {
+func (c *conformer) bytes(v any, s *Schema) (any, bool) {
 	text, ok := v.(string)
 	if !ok {
-		c.mismatch(v, "base64 text")
+		c.mismatch(v, s)
 		return nil, false
 	}
 	if canonicalBase64(text) {
@@ -88,16 +89,16 @@ func (c *conformer) bytes(v any) (any, bool) {
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		c.fault("not base64: %v", err)
+		c.fault("%v", err)
 		return nil, false
 	}
 	return base64.StdEncoding.EncodeToString(raw), true
 }
 
-func (c *conformer) duration(v any) (any, bool) {
+func (c *conformer) duration(v any, s *Schema) (any, bool) {
 	text, ok := v.(string)
 	if !ok {
-		c.mismatch(v, "a duration")
+		c.mismatch(v, s)
 		return nil, false
 	}
 	d, err := time.ParseDuration(text)
@@ -168,30 +169,6 @@ func integerRange(format string) (lo, hi int64) {
 		return 0, math.MaxInt64
 	}
 	return math.MinInt64, math.MaxInt64
-}
-
-// typeOf returns the JSON type of a value in words.
-func typeOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case string:
-		return "a string"
-	case bool:
-		return "a boolean"
-	case int64:
-		return "an integer"
-	case float64:
-		if v == math.Trunc(v) {
-			return "a number with a fraction or exponent"
-		}
-		return "a number"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "an object"
-	}
-	return "an unknown value"
 }
 
 // clip shortens text for a message.

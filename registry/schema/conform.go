@@ -9,14 +9,19 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-// maxReported bounds how many unknown fields and faults one object reports.
-const maxReported = 100
+// Bounds of what one object reports.
+const (
+	maxReported    = 100       // faults
+	maxUnknown     = 1000      // unknown fields
+	maxUnknownText = 256 << 10 // bytes of their paths
+)
 
 // Conform fits a whole object, as decoded, to the schema, in place, and returns
 // what it found on the way.
 //
 // Fields that the schema does not know are dropped; unknown holds their paths,
-// sorted. Below a struct that comes from Go, values take the form that the
+// sorted, of a custom kind those in metadata first and those in the metadata of
+// embedded objects last. Below a struct that comes from Go, values take the form that the
 // struct would be written in: nulls are unset, empty values are left out or
 // written as the json tags say, times, quantities and base64 are canonical; what
 // cannot take its form is a fault and stays as it is (the caller answers 400).
@@ -38,6 +43,11 @@ func (s *Schema) Conform(tree map[string]any) (unknown []string, faults []meta.C
 		c.embedded(tree, s)
 	}
 	slices.Sort(c.unknown)
+	slices.Sort(c.first)
+	slices.Sort(c.last)
+	if len(c.first)+len(c.last) > 0 {
+		c.unknown = slices.Concat(c.first, c.unknown, c.last)
+	}
 	slices.SortStableFunc(c.faults, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
 	return c.unknown, c.faults
 }
@@ -45,22 +55,44 @@ func (s *Schema) Conform(tree map[string]any) (unknown []string, faults []meta.C
 type conformer struct {
 	path    path
 	unknown []string
+	size    int      // bytes in unknown
+	first   []string // unknown fields of the metadata of a custom object
+	last    []string // and of the objects embedded in it
 	faults  []meta.Cause
+	within  *Struct // of Go, that the path leads into
+	above   int     // steps of the path to the Go value
 }
 
 func (c *conformer) drop(name string) {
-	if len(c.unknown) < maxReported {
-		c.unknown = append(c.unknown, c.path.to(name))
+	if len(c.unknown) < maxUnknown && c.size < maxUnknownText {
+		path := c.path.to(name)
+		c.size += len(path)
+		c.unknown = append(c.unknown, path)
 	}
 }
 
+// metadata fits the metadata at the path of an object of a custom kind.
+func (c *conformer) metadata(v any) {
+	inner := conformer{path: c.path, size: c.size, above: len(c.path)}
+	inner.object(v, Metadata(names.Orch))
+	c.size = inner.size
+	if len(c.path) == 1 {
+		c.first = append(c.first, inner.unknown...)
+		c.faults = append(c.faults, inner.faults...)
+		return
+	}
+	c.last = append(c.last, inner.unknown...)
+	if len(inner.faults) > 0 {
+		c.fault("Invalid value: %s: %s", show(v), inner.faults[0].Message)
+	}
+}
+
+// fault says what is wrong with the value at the path.
 func (c *conformer) fault(format string, args ...any) {
-	if len(c.faults) < maxReported {
-		c.faults = append(c.faults, meta.Cause{Reason: meta.CauseTypeInvalid, Field: c.path.String(), Message: fmt.Sprintf(format, args...)})
+	if at := c.path.String(); len(c.faults) < maxReported {
+		c.faults = append(c.faults, meta.Cause{Reason: meta.CauseTypeInvalid, Field: at, Message: at + ": " + fmt.Sprintf(format, args...)})
 	}
 }
-
-func (c *conformer) mismatch(v any, want string) { c.fault("must be %s, not %s", want, typeOf(v)) }
 
 // value fits one value; changed says that the result is to be stored.
 func (c *conformer) value(v any, s *Schema, canonical bool) (result any, changed bool) {
@@ -77,19 +109,19 @@ func (c *conformer) value(v any, s *Schema, canonical bool) (result any, changed
 	switch s.Type {
 	case String:
 		if _, ok := v.(string); !ok {
-			c.mismatch(v, "a string")
+			c.mismatch(v, s)
 		}
 	case Boolean:
 		if _, ok := v.(bool); !ok {
-			c.mismatch(v, "a boolean")
+			c.mismatch(v, s)
 		}
 	case Integer:
-		c.integer(v, s.Format)
+		c.integer(v, s)
 	case Number:
 		switch v.(type) {
 		case int64, float64:
 		default:
-			c.mismatch(v, "a number")
+			c.mismatch(v, s)
 		}
 	case Array:
 		c.list(v, s)
@@ -99,21 +131,17 @@ func (c *conformer) value(v any, s *Schema, canonical bool) (result any, changed
 	return nil, false
 }
 
-func (c *conformer) integer(v any, format string) {
+func (c *conformer) integer(v any, s *Schema) {
 	n, ok := v.(int64)
-	if !ok {
-		c.mismatch(v, "an integer")
-		return
-	}
-	if lo, hi := integerRange(format); n < lo || n > hi {
-		c.fault("%d does not fit %s", n, format)
+	if lo, hi := integerRange(s.Format); !ok || n < lo || n > hi {
+		c.mismatch(v, s)
 	}
 }
 
 func (c *conformer) list(v any, s *Schema) {
 	l, ok := v.([]any)
 	if !ok {
-		c.mismatch(v, "a list")
+		c.mismatch(v, s)
 		return
 	}
 	for i, e := range l {
@@ -135,7 +163,7 @@ func (c *conformer) object(v any, s *Schema) {
 	m, ok := v.(map[string]any)
 	switch {
 	case !ok:
-		c.mismatch(v, "an object")
+		c.mismatch(v, s)
 	case s.Struct != nil:
 		c.goStruct(m, s)
 	case s.Values != nil:
@@ -151,7 +179,7 @@ func (c *conformer) goMap(m map[string]any, values *Schema) {
 			}
 			continue
 		}
-		c.path.field(k)
+		c.path.key(k)
 		if n, changed := c.value(v, values, true); changed {
 			m[k] = n
 		}
@@ -160,6 +188,9 @@ func (c *conformer) goMap(m map[string]any, values *Schema) {
 }
 
 func (c *conformer) goStruct(m map[string]any, s *Schema) {
+	outer := c.within
+	c.within = s.Struct
+	defer func() { c.within = outer }()
 	for k, v := range m {
 		f := s.Struct.byName[k]
 		if f == nil {
@@ -243,7 +274,7 @@ func (c *conformer) embedded(m map[string]any, s *Schema) {
 		case "apiVersion", "kind":
 			if _, ok := e.(string); !ok {
 				c.path.field(k)
-				c.mismatch(e, "a string")
+				c.fault("Invalid value: %s: must be a string", show(e))
 				c.path.pop()
 			}
 		case "metadata":
@@ -252,7 +283,7 @@ func (c *conformer) embedded(m map[string]any, s *Schema) {
 				continue
 			}
 			c.path.field(k)
-			c.object(e, Metadata(names.Orch))
+			c.metadata(e)
 			c.path.pop()
 		default:
 			c.looseField(m, k, e, s)

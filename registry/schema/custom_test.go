@@ -111,7 +111,7 @@ func TestCustomPruning(t *testing.T) {
 		{`{"spec":{"l":[{"z":"1"},{"q":1}]}}`, `{"spec":{"l":[{"z":"1"},{}]}}`, []string{"spec.l[1].q"}},
 		{`{"spec":{"bare":{"x":1}}}`, `{"spec":{"bare":{}}}`, []string{"spec.bare.x"}},
 		{`{"metadata":{"name":"e","labels":{"l":"1"},"nonsense":"x"},"kind":"W","apiVersion":"v1"}`, `{"metadata":{"name":"e","labels":{"l":"1"}},"kind":"W","apiVersion":"v1"}`, []string{"metadata.nonsense"}},
-		{`{"spec":{"emb":{"apiVersion":"v1","kind":"X","metadata":{"name":"a","foo":1},"spec":{}}}}`, `{"spec":{"emb":{"apiVersion":"v1","kind":"X","metadata":{"name":"a"}}}}`, []string{"spec.emb.metadata.foo", "spec.emb.spec"}},
+		{`{"spec":{"emb":{"apiVersion":"v1","kind":"X","metadata":{"name":"a","foo":1},"spec":{}}}}`, `{"spec":{"emb":{"apiVersion":"v1","kind":"X","metadata":{"name":"a"}}}}`, []string{"spec.emb.spec", "spec.emb.metadata.foo"}},
 		{`{"spec":{"embkeep":{"apiVersion":"v1","metadata":{"foo":1},"spec":{"q":1}}}}`, `{"spec":{"embkeep":{"apiVersion":"v1","metadata":{},"spec":{"q":1}}}}`, []string{"spec.embkeep.metadata.foo"}},
 	} {
 		m, unknown := conformed(t, s, c.in)

@@ -59,7 +59,7 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 	fit := conformer{}
 	pruned := meta.Clone(s.Default)
 	fit.loose(pruned, s)
-	if len(fit.unknown) > 0 {
+	if len(fit.unknown)+len(fit.last) > 0 {
 		c.faults.Invalid(path, s.Default, "must not have unknown fields")
 		return
 	}

@@ -8,10 +8,11 @@ type path []step
 
 type step struct {
 	name  string
-	index int // of a list item; -1: a field
+	index int // of a list item; -1: a field; -2: a key of a map
 }
 
 func (p *path) field(name string) { *p = append(*p, step{name, -1}) }
+func (p *path) key(name string)   { *p = append(*p, step{name, -2}) }
 func (p *path) item(i int)        { *p = append(*p, step{index: i}) }
 func (p *path) pop()              { *p = (*p)[:len(*p)-1] }
 

@@ -17,7 +17,7 @@ func (c *conformer) quantity(v any) (any, bool) {
 	case float64:
 		text = strconv.FormatFloat(v, 'g', -1, 64)
 	default:
-		c.mismatch(v, "a quantity")
+		c.fault("%s", meta.QuantityForm)
 		return nil, false
 	}
 	canonical, err := meta.CanonicalQuantity(text)

@@ -64,7 +64,7 @@ func (p *plan) decode(v any, dst reflect.Value) error {
 }
 
 func wrongType(v any, dst reflect.Value) error {
-	return fmt.Errorf("%s does not fit Go type %s", typeOf(v), dst.Type())
+	return fmt.Errorf("%s does not fit Go type %s", jsonType(v), dst.Type())
 }
 
 func within(name string, err error) error { return fmt.Errorf("%s: %w", name, err) }

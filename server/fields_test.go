@@ -1,0 +1,139 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/server/servertest"
+)
+
+// TestFieldValidation: unknown and duplicate fields, and values of the wrong
+// type, by verb, media type, mode and kind: the code, and the message or the
+// warnings, in the order and in the words that clients know.
+func TestFieldValidation(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	a.must(201, "POST", configMaps, newConfigMap("fv", "a", "b"))
+	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"},"o":{"type":"object","properties":{"x":{"type":"string"}}},
+		"l":{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer"}}}},
+		"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}`))
+	a.must(201, "POST", definedPath, definedWidget("fv", `{"a":"x"}`))
+	const (
+		pods      = "/api/v1/namespaces/default/pods"
+		merge     = "application/merge-patch+json"
+		patch     = "application/json-patch+json"
+		strategic = "application/strategic-merge-patch+json"
+		applied   = "application/apply-patch+yaml"
+		yaml      = "application/yaml"
+		strict    = "fieldValidation=Strict"
+		warn      = "fieldValidation=Warn"
+
+		config = `{"apiVersion":"v1","kind":"ConfigMap","zz":1,"metadata":{"name":"NAME","nope":2,"labels":{"b":"1","a":"2","b":"3"}},"data":{"k":"v","k":"w"},"dota":{"q":1,"q":2},"data":{},"aa":3,"zz":4}`
+		pod    = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"NAME"},"spec":{"foo":1,"containers":[{"name":"c","image":"i","bar":1,"ports":[{"containerPort":1,"x":2,"containerPort":3}]},{"name":"d","image":"i","image":"j","baz":{"q":1}}],"bar":2,"foo":3},"status":{"q":1}}`
+		widget = `{"apiVersion":"example.com/v1","kind":"Widget","zz":1,"metadata":{"name":"NAME","nope":2,"labels":{"b":"1","b":"3"}},"spec":{"unk":1,"a":"x","a":"y","o":{"q":1,"x":"a","x":"b"},"l":[{"w":1}],"unk":2,"e":{"apiVersion":"v1","kind":"X","metadata":{"bad":1}}},"aa":1,"zz":2}`
+		lines  = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\n  labels:\n    a: x\n    a: z\nfoo: 1\ndata:\n  k: v\n  k: x\nfoo: 2\n"
+
+		configFaults = `unknown field "zz", unknown field "metadata.nope", duplicate field "metadata.labels.b", duplicate field "data.k", unknown field "dota", duplicate field "data", unknown field "aa"`
+		podFaults    = `unknown field "spec.foo", unknown field "spec.containers[0].bar", unknown field "spec.containers[0].ports[0].x", duplicate field "spec.containers[0].ports[0].containerPort", duplicate field "spec.containers[1].image", unknown field "spec.containers[1].baz", unknown field "spec.bar", unknown field "status.q"`
+		widgetFaults = `duplicate field "metadata.labels.b", duplicate field "spec.a", duplicate field "spec.o.x", duplicate field "spec.unk", duplicate field "zz", unknown field "metadata.nope", unknown field "aa", unknown field "spec.l[0].w", unknown field "spec.o.q", unknown field "spec.unk", unknown field "zz", unknown field "spec.e.metadata.bad"`
+		patchFaults  = `duplicate field "metadata.labels.b", duplicate field "data.k", duplicate field "dota.q", duplicate field "data", duplicate field "zz", unknown field "aa", unknown field "dota", unknown field "metadata.nope", unknown field "zz"`
+		textFaults   = `line 7: key "a" already set in map, line 11: key "k" already set in map, line 12: key "foo" already set in map, unknown field "foo"`
+		handled      = ` in version "v1" cannot be handled as a `
+	)
+	for _, c := range []struct {
+		method, path, media, mode, body string
+		code                            int
+		want                            string // the message, or the warnings
+	}{
+		{"POST", configMaps, "", strict, config, 400, "ConfigMap" + handled + "ConfigMap: strict decoding error: " + configFaults},
+		{"POST", configMaps, "", warn, config, 201, configFaults},
+		{"POST", configMaps, "", "", config, 201, configFaults},
+		{"POST", configMaps, "", "fieldValidation=Ignore", config, 201, ""},
+		{"POST", configMaps, "", "fieldValidation=odd", config, 422, `CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "odd": supported values: "", "Ignore", "Strict", "Warn"`},
+		{"PUT", configMaps + "/fv", "", warn, config, 200, configFaults},
+		{"PUT", configMaps + "/fv", "", strict, config, 400, "ConfigMap" + handled + "ConfigMap: strict decoding error: " + configFaults},
+		{"PATCH", configMaps + "/fv", merge, warn, config, 200, patchFaults},
+		{"PATCH", configMaps + "/fv", strategic, warn, config, 200, patchFaults},
+		{"PATCH", configMaps + "/fv", merge, strict, config, 422, ` "" is invalid: patch: Invalid value: strict decoding error: ` + patchFaults},
+		{"POST", pods, "", warn, pod, 201, podFaults},
+		{"POST", pods, "", strict, pod, 400, "Pod" + handled + "Pod: strict decoding error: " + podFaults},
+		{"POST", definedPath, "", warn, widget, 201, widgetFaults},
+		{"POST", definedPath, "", strict, widget, 400, "Widget" + handled + "Widget: strict decoding error: " + widgetFaults},
+		{"PATCH", definedPath + "/fv", merge, warn, widget, 200, widgetFaults},
+
+		{"POST", configMaps, yaml, warn, lines, 201, textFaults},
+		{"POST", configMaps, yaml, strict, lines, 400, "ConfigMap" + handled + "ConfigMap: strict decoding error: yaml: unmarshal errors:\n" +
+			"  line 7: key \"a\" already set in map\n  line 11: key \"k\" already set in map\n  line 12: key \"foo\" already set in map, unknown field \"foo\""},
+		{"POST", configMaps, yaml, warn, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"data":{"a":"b","a":"c"}}`, 201, `line 1: key "a" already set in map`},
+
+		{"PATCH", configMaps + "/fv", patch, warn, `[{"op":"add","path":"/metadata/zz","value":1,"foo":2},{"op":"add","path":"/aa","value":{"a":1,"a":2},"op":"add"}]`, 200,
+			`json patch unknown field "[0].foo", json patch duplicate field "[1].value.a", json patch duplicate field "[1].op", unknown field "aa", unknown field "metadata.zz"`},
+
+		{"PATCH", configMaps + "/new?fieldManager=m", applied, strict, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\ndata:\n  a: b\n  a: c\n", 400,
+			"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 6: key \"a\" already set in map"},
+		{"PATCH", configMaps + "/new?fieldManager=m", applied, warn, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\ndata:\n  a: b\n  a: c\n", 201, `line 6: key "a" already set in map`},
+		{"PATCH", configMaps + "/new?fieldManager=m", applied, strict, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\ndota: 1\n", 422,
+			"failed to create typed patch object (/new; /v1, Kind=ConfigMap): .dota: field not declared in schema"},
+		{"PATCH", definedPath + "/new?fieldManager=m", applied, "", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: new, namespace: default}\nspec: {unknown: 1, l: [{w: 1}]}\n", 422,
+			"failed to create typed patch object (default/new; example.com/v1, Kind=Widget): errors:\n  .spec.l[0].w: field not declared in schema\n  .spec.unknown: field not declared in schema"},
+		{"PATCH", definedPath + "/new?fieldManager=m", applied, "", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: new}\nspec: {o: x}\n", 422,
+			"failed to create typed patch object (/new; example.com/v1, Kind=Widget): .spec.o: expected map, got &{x}"},
+
+		{"POST", configMaps, "", "", `{"metadata":{"name":"n"},"immutable":"x"}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal string into Go struct field ConfigMap.immutable of type bool"},
+		{"POST", configMaps, "", "", `{"metadata":{"name":"n"},"data":1}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string"},
+		{"POST", configMaps, "", "", `{"metadata":{"name":"n"},"data":{"a":true}}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal bool into Go struct field ConfigMap.data of type string"},
+		{"POST", configMaps, "", "", `{"metadata":{"name":"n"},"binaryData":{"a":1}}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.binaryData of type []uint8"},
+		{"POST", configMaps, "", "", `{"metadata":[1]}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal array into Go struct field ConfigMap.metadata of type v1.ObjectMeta"},
+		{"POST", configMaps, "", "", `{"metadata":{"name":"n","finalizers":1}}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.finalizers of type []string"},
+		{"POST", configMaps, "", "", `{"metadata":{"name":"n","ownerReferences":[{"controller":"x"}]}}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal string into Go struct field OwnerReference.metadata.ownerReferences.controller of type bool"},
+		{"POST", configMaps, "", "", `{"metadata":{"name":"n","generation":1.5}}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal number 1.5 into Go struct field ObjectMeta.metadata.generation of type int64"},
+		{"POST", pods, "", "", `{"metadata":{"name":"n"},"spec":{"containers":{"a":1}}}`, 400, "Pod" + handled + "Pod: json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container"},
+		{"POST", pods, "", "", `{"metadata":{"name":"n"},"spec":{"containers":[{"ports":[{"containerPort":3000000000}]}]}}`, 400, "Pod" + handled + "Pod: json: cannot unmarshal number 3000000000 into Go struct field ContainerPort.spec.containers.ports.containerPort of type int32"},
+		{"POST", pods, "", "", `{"metadata":{"name":"n"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"x"}}}]}}`, 400, "Pod" + handled + "Pod: spec.containers[0].resources.limits.cpu: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"},
+		{"POST", definedPath, "", "", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"labels":{"a":1}}}`, 400, "Widget" + handled + "Widget: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"},
+		{"POST", definedPath, "", "", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":"x"}`, 400, "Widget" + handled + "Widget: json: cannot unmarshal string into Go value of type v1.ObjectMeta"},
+		{"POST", definedPath, "", "", definedWidget("n", `{"e":{"apiVersion":1,"kind":"X"}}`), 400, "Widget" + handled + "Widget: spec.e.apiVersion: Invalid value: 1: must be a string"},
+		{"POST", definedPath, "", "", definedWidget("n", `{"e":{"apiVersion":"v1","kind":"X","metadata":{"labels":{"a":1}}}}`), 400,
+			"Widget" + handled + `Widget: spec.e.metadata: Invalid value: {"labels":{"a":1}}: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string`},
+	} {
+		name := "new"
+		if strings.HasSuffix(c.path, "/fv") {
+			name = "fv"
+		}
+		path := c.path + map[bool]string{true: "&", false: "?"}[strings.Contains(c.path, "?")] + "dryRun=All&" + c.mode
+		media := c.media
+		if media == "" {
+			media = "application/json"
+		}
+		got := a.do(c.method, path, strings.ReplaceAll(c.body, "NAME", name), "Content-Type", media)
+		told := text(got.body, "message")
+		if c.code < 300 {
+			told = strings.ReplaceAll(strings.ReplaceAll(strings.Join(got.header.Values("Warning"), ", "), `299 - "`, ""), `\"`, "\x00")
+			told = strings.ReplaceAll(strings.ReplaceAll(told, `"`, ""), "\x00", `"`)
+		}
+		assert.Equal(t, c.code, got.code, "%s %s %s: %s", c.method, path, c.body, got.raw)
+		assert.Equal(t, c.want, told, "%s %s %s", c.method, path, c.body)
+	}
+}
+
+// TestWarningsAreBounded: each once; what would be more than 4 KiB is cut, each
+// to 256 bytes.
+func TestWarningsAreBounded(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	for _, c := range []struct {
+		fields, length, warnings, longest int
+	}{{100, 4, 100, 20}, {1, 5000, 1, 256}, {1, 3000, 1, 3016}, {20, 500, 16, 256}, {90, 100, 36, 116}} {
+		var b strings.Builder
+		for i := range c.fields {
+			b.WriteString(`,"` + strings.Repeat("k", c.length-len(itoa(i))) + itoa(i) + `":1`)
+		}
+		got := a.must(201, "POST", configMaps+"?dryRun=All", `{"metadata":{"name":"n"}`+b.String()+"}")
+		warnings, longest := got.header.Values("Warning"), 0
+		for _, w := range warnings {
+			longest = max(longest, len(strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(w, `299 - "`), `"`), `\"`, `"`)))
+		}
+		assert.Len(t, warnings, c.warnings, "%+v", c)
+		assert.Equal(t, c.longest, longest, "%+v", c)
+	}
+}
