@@ -70,6 +70,16 @@ func (p *patience) end(after time.Duration) {
 	}
 }
 
+// again sets a deadline for good that whoever took the connection over has taken
+// off.
+func (p *patience) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		_ = p.control.SetWriteDeadline(time.Now().Add(parting))
+	}
+}
+
 // release takes the deadline off: the connection serves other requests.
 func (p *patience) release() {
 	p.timer.Stop()

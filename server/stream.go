@@ -76,7 +76,7 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		}
 	} else if cursor, err = cache.Watch(q, o.revision); err != nil {
 		if errors.Is(err, watch.ErrGone) {
-			return s.watchGone(w, r, goneStatus(o.revision, err))
+			return s.watchGone(ctx, w, r, goneStatus(o.revision, err))
 		}
 		return err
 	}
@@ -84,11 +84,11 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 	if now := s.types().Type(r.version.GroupResource()); now == nil || now.Edition != r.version.Edition {
 		cursor.Close() // replaced before the cursor was there to be ended
 	}
-	st, err := s.newStream(w, r)
-	if err != nil {
+	st, ctx, err := s.startStream(ctx, w, r)
+	if st == nil {
 		return err
 	}
-	st.start()
+	defer st.end()
 	if st.sendAll(initial) != nil {
 		return nil
 	}
@@ -104,12 +104,12 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 
 // watchGone answers a watch from a forgotten version: 200 with one ERROR event,
 // as clients expect it.
-func (s *Server) watchGone(w *response, r *request, why *meta.Status) error {
-	st, err := s.newStream(w, r)
-	if err != nil {
+func (s *Server) watchGone(ctx context.Context, w *response, r *request, why *meta.Status) error {
+	st, _, err := s.startStream(ctx, w, r)
+	if st == nil {
 		return err
 	}
-	st.start()
+	defer st.end()
 	st.fail(why)
 	_ = st.flush()
 	return nil
@@ -130,28 +130,42 @@ func goneStatus(from storage.Revision, err error) *meta.Status {
 type stream struct {
 	server  *Server
 	request *request
-	table   *table // set for the Table view
-	headed  bool   // a Table's column definitions were sent
+	table   *table  // set for the Table view
+	headed  bool    // a Table's column definitions were sent
+	socket  *socket // nil: plain HTTP
 	out     http.ResponseWriter
 	control *http.ResponseController
 }
 
-func (s *Server) newStream(w *response, r *request) (*stream, error) {
+// startStream sends the head of the answer. The context that it returns is the
+// one to follow. There is no stream if that failed; without an error, the caller
+// has been told.
+func (s *Server) startStream(ctx context.Context, w *response, r *request) (*stream, context.Context, error) {
 	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w)}
-	if r.media.View != codec.Table {
-		return st, nil
-	}
 	var err error
-	st.table, err = s.table(r)
-	return st, err
+	if r.media.View == codec.Table {
+		if st.table, err = s.table(r); err != nil {
+			return nil, ctx, err
+		}
+	}
+	if wantsSocket(r.http) {
+		if st.socket, ctx, err = st.openSocket(ctx, w); st.socket == nil {
+			return nil, ctx, err
+		}
+	} else {
+		w.Header().Set("Content-Type", r.media.ContentType(s.names, true))
+		r.notes.header(w.Header())
+		w.WriteHeader(http.StatusOK)
+	}
+	r.record.started(w.code)
+	return st, ctx, nil
 }
 
-func (st *stream) start() {
-	h := st.out.Header()
-	h.Set("Content-Type", st.request.media.ContentType(st.server.names, true))
-	st.request.notes.header(h)
-	st.out.WriteHeader(http.StatusOK)
-	st.request.record.started(http.StatusOK)
+// end tells the peer that nothing follows, where the end of the answer does not.
+func (st *stream) end() {
+	if st.socket != nil {
+		st.socket.end()
+	}
 }
 
 // follow sends changes until the watch ends: a batch, then one flush. Before it
@@ -202,7 +216,7 @@ func (st *stream) send(events []watch.Event) error {
 		switch {
 		case err != nil:
 			return st.broken(buf, err)
-		case buf == nil && (i == len(events)-1 || len(frame) >= batch):
+		case st.socket != nil, buf == nil && (i == len(events)-1 || len(frame) >= batch):
 			err = st.write(frame)
 		default:
 			if buf = append(buf, frame...); len(buf) >= batch || i == len(events)-1 {
@@ -236,7 +250,7 @@ func (st *stream) sendAll(entries []*watch.Entry) error {
 		if buf, err = st.appendFramed(buf, watch.AddedEvent(e)); err != nil {
 			return st.broken(buf, err)
 		}
-		if len(buf) >= batch || i == len(entries)-1 {
+		if st.socket != nil || len(buf) >= batch || i == len(entries)-1 {
 			if err := st.write(buf); err != nil {
 				return err
 			}
@@ -267,9 +281,13 @@ func (st *stream) appendFramed(dst []byte, e watch.Event) ([]byte, error) {
 	return append(dst, s.frameBytes(m, kind, body)...), nil
 }
 
-// write sends what is framed. Who takes it has the whole time for the next.
+// write sends what is framed, one event if it goes as a message. Who takes it
+// has the whole time for the next.
 func (st *stream) write(frames []byte) error {
 	st.request.patience.renew()
+	if st.socket != nil {
+		return st.socket.send(frames)
+	}
 	_, err := st.out.Write(frames)
 	return err
 }
@@ -312,4 +330,9 @@ func (st *stream) fail(status *meta.Status) {
 	}
 }
 
-func (st *stream) flush() error { return st.control.Flush() }
+func (st *stream) flush() error {
+	if st.socket != nil {
+		return nil // messages are not kept back
+	}
+	return st.control.Flush()
+}

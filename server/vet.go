@@ -31,7 +31,11 @@ func (s *Server) vet(w *response, r *request) error {
 // identify sets the caller. Whom no authenticator knows is 401; who may be
 // anonymous is for auth.AnonymousAccess to say.
 func (s *Server) identify(r *request) error {
-	user, err := s.authenticator.Authenticate(r.http)
+	var user *auth.User
+	err := s.takeSocketToken(r)
+	if err == nil {
+		user, err = s.authenticator.Authenticate(r.http)
+	}
 	if err != nil || user == nil {
 		s.log.Debug("authentication failed", "path", r.path, "error", err)
 		return unauthorized()

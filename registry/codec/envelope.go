@@ -113,8 +113,12 @@ func ProtoPartial(body []byte) []byte {
 	return body[:n+size]
 }
 
-// ProtoFrame appends one watch event for a protobuf stream: its length in four
-// bytes, then its type (1) and the object's envelope (2, as raw bytes).
+// ProtoFrameHead is the length of the length of a frame.
+const ProtoFrameHead = 4
+
+// ProtoFrame appends one watch event for a protobuf stream: its length in
+// ProtoFrameHead bytes, then its type (1) and the object's envelope (2, as raw
+// bytes).
 func ProtoFrame(dst []byte, eventType string, envelope []byte) []byte {
 	raw := 1 + protowire.SizeBytes(len(envelope))
 	size := 1 + protowire.SizeBytes(len(eventType)) + 1 + protowire.SizeBytes(raw)

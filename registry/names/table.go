@@ -55,6 +55,7 @@ const (
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"
 	DefinitionApproval  = "api-approved.orch.io"
 	ServerManager       = "orch-apiserver"
+	SocketBearer        = "base64url.bearer.authorization.orch.io." // before the token in a sub-protocol of WebSocket
 )
 
 // Identities of service accounts: the private claim of their tokens, the
@@ -93,6 +94,7 @@ var whole = map[string]string{
 	SignerNodeServing:   "kubernetes.io/kubelet-serving",
 	SignerLegacyUnknown: "kubernetes.io/legacy-unknown",
 	ExecInfoEnv:         "KUBERNETES_EXEC_INFO",
+	SocketBearer:        "base64url.bearer.authorization.k8s.io.",
 	DefinitionFinalizer: "customresourcecleanup.apiextensions.k8s.io",
 	DefinitionApproval:  "api-approved.kubernetes.io",
 }

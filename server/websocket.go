@@ -1,0 +1,239 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+const (
+	socketProtocols = "Sec-WebSocket-Protocol"
+	// What one peer may send during a watch, where nothing is expected: bytes,
+	// of which each frame takes some however short it is.
+	maxReceived, frameCost = 1 << 20, 64
+)
+
+// wantsSocket reports whether a request asks for a WebSocket (RFC 6455, 4.1).
+func wantsSocket(h *http.Request) bool {
+	if !strings.EqualFold(h.Header.Get("Upgrade"), "websocket") {
+		return false
+	}
+	for _, line := range h.Header["Connection"] {
+		for word := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(word), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// protocols are the sub-protocols that a request for a WebSocket names.
+func protocols(h http.Header) (list []string) {
+	for _, line := range h.Values(socketProtocols) {
+		for p := range strings.SplitSeq(line, ",") {
+			list = append(list, strings.TrimSpace(p))
+		}
+	}
+	return list
+}
+
+// takeSocketToken moves the bearer token that scripts in a browser, which cannot
+// set headers, send as a sub-protocol to where all others send theirs. Another
+// sub-protocol must be left, since the browser wants one of its own back.
+func (s *Server) takeSocketToken(r *request) error {
+	if !wantsSocket(r.http) || r.http.Header.Get("Authorization") != "" {
+		return nil
+	}
+	var rest []string
+	token, prefix := "", s.names.Wire(names.SocketBearer)
+	for _, p := range protocols(r.http.Header) {
+		encoded, ok := strings.CutPrefix(p, prefix)
+		if !ok {
+			rest = append(rest, p)
+			continue
+		}
+		text, err := base64.RawURLEncoding.DecodeString(encoded)
+		if err != nil || len(text) == 0 || !utf8.Valid(text) || token != "" {
+			return errors.New("a WebSocket with more than one token, or one in no base64url")
+		}
+		token = string(text)
+	}
+	if token == "" {
+		return nil
+	}
+	if len(rest) == 0 {
+		return errors.New("a WebSocket with a token and no other sub-protocol")
+	}
+	changed := *r.http
+	changed.Header = r.http.Header.Clone()
+	changed.Header.Set(socketProtocols, strings.Join(rest, ", "))
+	changed.Header.Set("Authorization", "Bearer "+token)
+	r.http = &changed
+	return nil
+}
+
+// socket is a watch's connection to a peer that speaks WebSocket: each event is
+// a message, text or binary as its format is.
+type socket struct {
+	conn  *websocket.Conn
+	below partingConn
+	kind  websocket.MessageType
+	skip  int           // bytes before the event in its frame
+	done  chan struct{} // closed when nothing is received any more
+	left  atomic.Int64  // of maxReceived
+}
+
+// openSocket makes the connection a WebSocket. The context that it returns ends
+// also when the peer goes away. No error and no socket: the peer has been told
+// what was wrong.
+func (st *stream) openSocket(ctx context.Context, w *response) (*socket, context.Context, error) {
+	h := st.request.http
+	list := protocols(h.Header)
+	switch {
+	case !hijackable(w):
+		return nil, nil, meta.BadRequest("this connection cannot become a WebSocket")
+	case !goodOrigin(h.Header.Get("Origin")):
+		return nil, nil, meta.Forbidden(meta.GroupResource{}, "", "the origin is no address")
+	case len(list) > 1:
+		return nil, nil, meta.BadRequest("a WebSocket needs one sub-protocol or none")
+	}
+	k := &socket{kind: websocket.MessageText, done: make(chan struct{})}
+	k.left.Store(maxReceived)
+	if st.request.media.Format == codec.Protobuf {
+		k.kind, k.skip = websocket.MessageBinary, codec.ProtoFrameHead
+	}
+	st.request.notes.header(w.Header())
+	var err error
+	k.conn, err = websocket.Accept(upgrader{w, k}, h, &websocket.AcceptOptions{
+		Subprotocols:       list,
+		InsecureSkipVerify: true, // goodOrigin has looked
+		OnPingReceived:     func(context.Context, []byte) bool { return k.received(0) },
+		OnPongReceived:     func(context.Context, []byte) { k.received(0) },
+	})
+	if err != nil {
+		st.server.log.Debug("no WebSocket", "path", st.request.path, "error", err)
+		return nil, nil, nil
+	}
+	st.request.patience.again()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(k.done)
+		defer cancel()
+		k.drain()
+	}()
+	return k, ctx, nil
+}
+
+// goodOrigin reports whether an Origin header is one that a page with an address
+// of its own sends, as consoles are; what is no browser sends none.
+func goodOrigin(origin string) bool {
+	if origin == "" {
+		return true
+	}
+	_, err := url.ParseRequestURI(origin)
+	return err == nil
+}
+
+// drain reads what the peer sends, which means nothing, so that its pings are
+// answered and its end is seen. It returns when there is nothing more to read.
+func (k *socket) drain() {
+	for k.left.Load() > 0 {
+		_, message, err := k.conn.Reader(context.Background())
+		if err != nil {
+			return
+		}
+		n, err := io.Copy(io.Discard, message)
+		if !k.received(int(n)) || err != nil {
+			return
+		}
+	}
+}
+
+// received counts a frame, and reports whether there may be another.
+func (k *socket) received(size int) bool {
+	return k.left.Add(-int64(size)-frameCost) > 0
+}
+
+// send sends one framed event. The patience of the request ends it.
+func (k *socket) send(frame []byte) error {
+	if len(frame) == 0 {
+		return nil
+	}
+	return k.conn.Write(context.Background(), k.kind, frame[k.skip:])
+}
+
+// end says good-bye, and gives the peer a moment to do so.
+func (k *socket) end() {
+	code := websocket.StatusNormalClosure
+	if k.left.Load() <= 0 {
+		code = websocket.StatusPolicyViolation
+	}
+	stop := time.AfterFunc(parting, func() { _ = k.below.raw.Close() })
+	defer stop.Stop()
+	_ = k.conn.Close(code, "")
+	<-k.done
+}
+
+// hijackable reports whether the connection below w can be taken over.
+func hijackable(w http.ResponseWriter) bool {
+	for {
+		if _, ok := w.(http.Hijacker); ok {
+			return true
+		}
+		below, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = below.Unwrap()
+	}
+}
+
+// upgrader takes the connection of an answer over, as one that ends in time.
+type upgrader struct {
+	*response
+	socket *socket
+}
+
+// Hijack implements http.Hijacker.
+func (u upgrader) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(u.response).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	raw := conn
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		raw = t.NetConn()
+	}
+	u.socket.below = partingConn{conn, raw}
+	return u.socket.below, buffered, nil
+}
+
+// partingConn is a connection to a peer that may not read: neither the end of
+// the WebSocket nor that of TLS below it waits for more than a moment.
+type partingConn struct {
+	net.Conn
+	raw net.Conn
+}
+
+// Close implements net.Conn.
+func (c partingConn) Close() error {
+	stop := time.AfterFunc(parting, func() { _ = c.raw.Close() })
+	defer stop.Stop()
+	return c.Conn.Close()
+}
