@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -129,4 +130,29 @@ rules:
 	assert.Equal(t, "zoe", events[6].ImpersonatedUser.Username)
 	assert.Equal(t, "ResponseStarted", events[7].Stage)
 	assert.Equal(t, "ResponseComplete", events[8].Stage)
+}
+
+// TestLostRecordsAreShown: the health endpoints and the metrics tell of records
+// that do not get through, and the server serves on.
+func TestLostRecordsAreShown(t *testing.T) {
+	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None, nonResourceURLs: ['*']}, {level: Metadata}]}"), names.Kubernetes)
+	require.NoError(t, err)
+	pipe, other := io.Pipe()
+	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: other}}, Names: names.Kubernetes})
+	require.NoError(t, err)
+	a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Audit = log }))
+	assert.Contains(t, string(a.must(200, "GET", "/readyz?verbose", nil).raw), "[+]audit ok\n")
+	require.NoError(t, pipe.CloseWithError(io.ErrNoProgress)) // nobody reads: every write fails
+	a.must(200, "GET", configMaps, nil)
+	for log.Dropped() < 2 {
+		runtime.Gosched()
+	}
+	for _, path := range []string{"/readyz", "/livez", "/healthz", "/readyz/audit"} {
+		assert.Equal(t, "ok", string(a.must(200, "GET", path, nil).raw), path)
+	}
+	assert.Contains(t, string(a.must(200, "GET", "/readyz?verbose", nil).raw), "[+]audit degraded: ok\n")
+	metrics := string(a.must(200, "GET", "/metrics", nil).raw)
+	assert.Contains(t, metrics, "apiserver_audit_event_total 2\n")
+	assert.Contains(t, metrics, "apiserver_audit_error_total{plugin=\"log\"} 2\n")
+	require.NoError(t, log.Close(t.Context()))
 }

@@ -80,7 +80,9 @@ type Builder struct {
 	// Checks are health checks beside the server's own, by name.
 	Checks map[string]func(context.Context) error
 
-	// Audit receives what happens; nil records nothing.
+	// Audit receives what happens; nil records nothing. If it has a method Check,
+	// as an audit.Log has, the health endpoints tell whether it is degraded; if it
+	// is a prometheus.Collector, /metrics shows what it counts.
 	Audit auth.Auditor
 
 	// Logger receives what an operator should know; nil discards.
@@ -223,6 +225,12 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	s.metrics = newMetrics(b.Metrics)
+	if c, ok := b.Audit.(prometheus.Collector); ok {
+		var twice prometheus.AlreadyRegisteredError
+		if err := s.metrics.registry.Register(c); err != nil && !errors.As(err, &twice) { // servers may share an audit
+			return nil, fmt.Errorf("metrics of the audit: %w", err)
+		}
+	}
 	if err := b.newShares(s); err != nil {
 		return nil, err
 	}

@@ -72,12 +72,20 @@ func (f *File) Write(_ context.Context, events [][]byte) error {
 			return err
 		}
 	}
-	n, err := f.file.Write(b.Bytes())
-	f.size += int64(n)
-	if err != nil {
+	if n, err := f.file.Write(b.Bytes()); err != nil {
+		f.undo(n)
 		return fmt.Errorf("audit: %w", err)
 	}
+	f.size += int64(b.Len())
 	return nil
+}
+
+// undo takes off the part of a batch that was written, so that no line is cut
+// and what counts as lost is.
+func (f *File) undo(n int) {
+	if n > 0 && f.file.Truncate(f.size) != nil {
+		f.size += int64(n)
+	}
 }
 
 // rotate renames the file after the time and removes what is too old.
@@ -95,14 +103,13 @@ func (f *File) rotate() error {
 	if err := f.open(); err != nil {
 		return err
 	}
-	return f.prune(base+"-", ext)
+	f.prune(base+"-", ext)
+	return nil
 }
 
-func (f *File) prune(prefix, ext string) error {
-	old, err := filepath.Glob(escape(prefix) + "[0-9]*" + escape(ext))
-	if err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
+// prune removes old files. One that stays costs room, but no event.
+func (f *File) prune(prefix, ext string) {
+	old, _ := filepath.Glob(escape(prefix) + "[0-9]*" + escape(ext)) // the pattern is a good one
 	slices.Sort(old)
 	for i, path := range old {
 		info, err := os.Stat(path)
@@ -112,12 +119,9 @@ func (f *File) prune(prefix, ext string) error {
 		many := f.options.MaxBackups > 0 && i < len(old)-f.options.MaxBackups
 		aged := f.options.MaxAge > 0 && f.options.Now().Sub(info.ModTime()) > f.options.MaxAge
 		if many || aged {
-			if err := os.Remove(path); err != nil {
-				return fmt.Errorf("audit: %w", err)
-			}
+			_ = os.Remove(path)
 		}
 	}
-	return nil
 }
 
 func escape(s string) string {

@@ -2,7 +2,8 @@
 // much, sinks say where to.
 //
 // Recording never holds a request up: every sink has a queue of bounded length
-// and size, and what does not fit is dropped and counted.
+// and size, and what does not fit is dropped. Losses are counted, logged and told
+// by Check: a server keeps serving, as the field's servers do that gather events.
 package audit
 
 import (
@@ -12,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -39,12 +41,15 @@ type Config struct {
 	Sinks  []Sink  // at least one; Close closes them
 	Names  names.Profile
 	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // is told of losses, once a minute for each sink; nil discards
 }
 
-// Log records requests. It is an auth.Auditor.
+// Log records requests. It is an auth.Auditor, and a prometheus.Collector of how
+// many events there were and how many were lost.
 type Log struct {
-	config Config
-	queues []*queue
+	config   Config
+	queues   []*queue
+	counters counters
 }
 
 // Open starts one goroutine for each sink. Close ends them.
@@ -55,20 +60,27 @@ func Open(c Config) (*Log, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	l := &Log{config: c}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Log{config: c, counters: newCounters()}
 	for _, s := range c.Sinks {
-		l.queues = append(l.queues, newQueue(s))
+		name := nameOf(s)
+		l.queues = append(l.queues, newQueue(s, &state{sink: name, now: c.Now, errors: l.counters.errors.WithLabelValues(name), logger: c.Logger}))
 	}
 	return l, nil
 }
 
 // Close writes what is waiting, for as long as ctx allows, and closes the sinks.
-// Events that come later are dropped.
+// Events that come later are dropped. A sink that does not heed its context a
+// second after that is left to end by itself.
 func (l *Log) Close(ctx context.Context) error {
-	var errs []error
-	for _, q := range l.queues {
-		errs = append(errs, q.close(ctx))
+	errs := make([]error, len(l.queues))
+	var all sync.WaitGroup
+	for i, q := range l.queues {
+		all.Go(func() { errs[i] = q.close(ctx) })
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 
@@ -77,7 +89,7 @@ func (l *Log) Close(ctx context.Context) error {
 func (l *Log) Dropped() uint64 {
 	var n uint64
 	for _, q := range l.queues {
-		n += q.dropped.Load()
+		n += q.state.dropped()
 	}
 	return n
 }
@@ -85,6 +97,7 @@ func (l *Log) Dropped() uint64 {
 // Begin implements auth.Auditor.
 func (l *Log) Begin(r *http.Request, id string, a auth.Action) auth.Trail {
 	t := &trail{log: l, decision: l.config.Policy.decide(a)}
+	l.counters.levels.WithLabelValues(t.level.String()).Inc()
 	if t.level == None {
 		return t
 	}
@@ -298,10 +311,11 @@ func (t *trail) emit(stage Stage) {
 	if stage == RequestReceived {
 		t.event.StageTime = t.event.Received
 	}
+	t.log.counters.events.Inc()
 	line, err := json.Marshal(&t.event)
 	if err != nil {
 		for _, q := range t.log.queues {
-			q.dropped.Add(1)
+			q.state.lost(1, err)
 		}
 		return
 	}

@@ -69,7 +69,7 @@ func (f *flags) record(b *server.Builder) (close func() error, err error) {
 	if len(sinks) == 0 {
 		return none, nil
 	}
-	log, err := audit.Open(audit.Config{Policy: policy, Sinks: sinks, Names: f.names})
+	log, err := audit.Open(audit.Config{Policy: policy, Sinks: sinks, Names: f.names, Logger: b.Logger})
 	if err != nil {
 		return none, err
 	}
