@@ -93,9 +93,10 @@ func (s *Server) read(ctx context.Context, r *request) ([]byte, error) {
 // does not get it in time is asked to come again.
 func (s *Server) makeRoom(ctx context.Context, r *request, size int64) error {
 	size = min(size, s.limits.LargeBodies)
-	if r.share.exempt {
-		s.bodies.Force(r.share.holder, size)
-	} else {
+	if r.share.exempt && !s.bodies.Take(r.share.holder, size) {
+		return nil
+	}
+	if !r.share.exempt {
 		ctx, cancel := context.WithTimeout(ctx, bodyWait)
 		defer cancel()
 		if err := s.bodies.Wait(ctx, r.share.holder, size); err != nil {

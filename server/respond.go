@@ -71,8 +71,8 @@ func (s *Server) send(w *response, r *request, m codec.Media, code int, body []b
 	if m.Pretty && m.Format == codec.JSON {
 		body = codec.Indent(nil, body)
 	}
-	if !s.takeAnswer(r, len(body)) {
-		s.fail(w, r, tooMany("too many answers wait to be read"))
+	if err := s.takeAnswer(r, len(body)); err != nil {
+		s.fail(w, r, err)
 		return
 	}
 	out := s.begin(w, r, m, code, len(body))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/fair"
 )
 
@@ -47,7 +48,7 @@ type share struct {
 	flow   fair.Flow
 	action auth.Action // what the flow was found by
 	holder string      // whose share it is: the user's, nobody's before he is known
-	exempt bool        // takes what it needs, whatever there is
+	exempt bool        // goes on without its part of a pool, if it must
 	place  *fair.Pool  // where it has a place; nil: nowhere
 	seat   fair.Seat
 	making fair.Seat
@@ -77,15 +78,13 @@ func (s *Server) takePlace(r *request) error {
 		place, why = s.watches, "too many watches at a time"
 	}
 	switch {
+	case place.Take(sh.holder, 1):
+		sh.place = place
+		return nil
 	case sh.exempt:
-		place.Force(sh.holder, 1)
-	case !s.answers.Take(sh.holder, 0):
-		return tooMany("too many answers wait to be read")
-	case !place.Take(sh.holder, 1):
-		return tooMany(why)
+		return nil
 	}
-	sh.place = place
-	return nil
+	return tooMany(why)
 }
 
 // turnAway refuses a request that has no place. The caller gets a moment to take
@@ -145,19 +144,20 @@ func (s *Server) widen(r *request, o *listOptions) {
 	r.share.width = min((n+objectsPerSeat-1)/objectsPerSeat, fair.MaxSeats)
 }
 
-// takeAnswer takes the size of a long answer from its pool until it was read. A
-// write is done when its answer is made: it cannot be refused any more.
-func (s *Server) takeAnswer(r *request, size int) bool {
-	if size < long || r.share.place == nil {
-		return true
+// takeAnswer takes the size of a long answer from its pool until it was read.
+func (s *Server) takeAnswer(r *request, size int) error {
+	switch {
+	case size < long:
+		return nil
+	case s.answers.Take(r.share.holder, int64(size)):
+		r.share.answer += int64(size)
+		return nil
+	case r.share.exempt:
+		return nil
+	case r.verb == "get" || r.verb == "list":
+		return tooMany("too many answers wait to be read")
 	}
-	if r.share.exempt || r.verb != "get" && r.verb != "list" {
-		s.answers.Force(r.share.holder, int64(size))
-	} else if !s.answers.Take(r.share.holder, int64(size)) {
-		return false
-	}
-	r.share.answer += int64(size)
-	return true
+	return meta.Failure(http.StatusGatewayTimeout, meta.ReasonTimeout, "the request was carried out, but too many answers wait to be read")
 }
 
 // worked gives back what only a request that is worked on needs: its answer is

@@ -230,7 +230,10 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "third").code, "what all share is not counted")
 	got := a.do("PATCH", configMaps+"/c1?pretty=1", `{"metadata":{"labels":{"v":"1"}}}`, "X-User", "third")
-	assert.Equal(t, 200, got.code, "what is done is told")
+	assert.Equal(t, 200, got.code, "%s", got.raw)
+	got = a.do("PATCH", configMaps+"/c1?pretty=1", `{"metadata":{"labels":{"v":"2"}}}`, "X-User", "greedy")
+	assert.Equal(t, 504, got.code, "%s", got.raw)
+	assert.Contains(t, got.body["message"], "carried out")
 	for _, res := range greedy {
 		_, _ = io.Copy(io.Discard, res.Body)
 	}
@@ -342,4 +345,55 @@ func TestOwnFlowControl(t *testing.T) {
 
 	_, err := (&server.Builder{Authorizer: auth.AllowAll, FlowControl: &flowcontrol.Config{}}).Build(t.Context())
 	assert.ErrorContains(t, err, "flow control without schemas")
+}
+
+// TestStrangersAndBodies: who is unknown, or has no right, is told so while his
+// body is still on its way.
+func TestStrangersAndBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) {
+			b.Limits.InFlight, b.Limits.Requests, b.Authorizer = 1, 10, auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+				if a.User.Name == "intruder" {
+					return auth.Deny, "", nil
+				}
+				return auth.Allow, "", nil
+			})
+		}))
+		begun := time.Now()
+		for range 100 {
+			for user, code := range map[string]int{"": 401, "intruder": 403} {
+				body, w := io.Pipe()
+				assert.Equal(t, code, a.do("POST", configMaps, body, "X-User", user).code)
+				_ = w.Close()
+			}
+		}
+		assert.Zero(t, time.Since(begun), "nobody waited")
+		assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "other").code)
+	})
+}
+
+// TestShortUnreadAnswers: who does not read the short answers of HTTP/2, errors
+// among them, is given up, and so few wait for him that others have places.
+func TestShortUnreadAnswers(t *testing.T) {
+	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.RequestTime, b.Limits.Requests = time.Second, 100 })
+	web := httptest.NewUnstartedServer(s)
+	web.EnableHTTP2 = true
+	web.StartTLS()
+	defer web.Close()
+	defer web.CloseClientConnections()
+	for _, path := range []string{configMaps + "/none", "/version", "/healthz", "/nothing", "/api/v9/things"} {
+		c, err := dialRaw(web, 0)
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+		for range 200 {
+			c.send("GET", path, 0)
+		}
+		far := &api{t, web.URL, client(web)}
+		assert.Equal(t, 200, far.do("GET", configMaps, nil, "X-User", "other").code)
+		for range 200 {
+			require.NoError(t, c.await(), "the server ends the stream")
+		}
+		_ = c.Close()
+		far.client.CloseIdleConnections()
+	}
 }

@@ -31,18 +31,11 @@ func NewPool(size int64) *Pool { return &Pool{free: size, held: map[string]int64
 func (p *Pool) Take(holder string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n > max(0, p.free) || p.exceeds(holder, n) {
+	if n > p.free || p.exceeds(holder, n) {
 		return false
 	}
 	p.take(holder, n)
 	return true
-}
-
-// Force takes n, also if there is not so much.
-func (p *Pool) Force(holder string, n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.take(holder, n)
 }
 
 // Wait takes n as soon as the holder may have that much more. Those who wait

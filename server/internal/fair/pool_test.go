@@ -31,10 +31,11 @@ func TestPoolShares(t *testing.T) {
 	p.Give("a", 200)
 	assert.Equal(t, 12, fill("a"))
 	assert.Equal(t, 31, fill("b"))
-	p.Force("root", 2000)
-	assert.False(t, p.Take("d", 1))
-	assert.True(t, p.Take("d", 0), "he has nothing")
-	p.Give("root", 2000)
+	free := p.free
+	assert.True(t, p.Take("d", free), "who has nothing may take all that is free")
+	assert.False(t, p.Take("e", 1))
+	assert.True(t, p.Take("e", 0), "he has not too much")
+	p.Give("d", free)
 	p.Give("a", 312)
 	p.Give("b", 281)
 	p.Give("c", 125)
@@ -81,7 +82,7 @@ func TestPoolWait(t *testing.T) {
 		// Who gives up makes way.
 		p = NewPool(100)
 		order = nil
-		p.Force("a", 90)
+		assert.True(t, p.Take("a", 90))
 		ctx, cancel = context.WithCancel(t.Context())
 		all.Go(func() { assert.Error(t, p.Wait(ctx, "b", 20)) })
 		synctest.Wait()
