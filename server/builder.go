@@ -224,7 +224,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s.metrics = newMetrics(b.Metrics)
+	s.metrics = newMetrics(b.Metrics, s.backend)
 	if c, ok := b.Audit.(prometheus.Collector); ok {
 		var twice prometheus.AlreadyRegisteredError
 		if err := s.metrics.registry.Register(c); err != nil && !errors.As(err, &twice) { // servers may share an audit

@@ -58,6 +58,9 @@ func (c *client) List(ctx context.Context, r meta.GroupResource, namespace strin
 		return nil, err
 	}
 	page, err := s.entries(ctx, req, &listOptions{})
+	if err == nil {
+		err = s.allReadable(req)
+	}
 	if err != nil {
 		return nil, err
 	}

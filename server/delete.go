@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -40,6 +42,11 @@ func (s *Server) delete(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
+	if res.entry == nil {
+		return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: &meta.Details{
+			Name: r.name, Group: r.version.Group, Kind: r.version.Plural,
+		}})
+	}
 	if !res.deleted || !r.version.AnswersStatus {
 		code := http.StatusOK
 		if !res.deleted && o.orphan != nil && !*o.orphan {
@@ -56,10 +63,11 @@ func (s *Server) delete(ctx context.Context, w *response, r *request) error {
 type removal struct {
 	*write
 	deleteOptions *deleteOptions
+	action        auth.Action // that was allowed
 }
 
 func (s *Server) newRemoval(r *request, key meta.Key, o *deleteOptions) *removal {
-	return &removal{deleteOptions: o, write: &write{
+	return &removal{deleteOptions: o, action: r.action(), write: &write{
 		version: r.version, key: key, user: r.user, notes: &r.notes, dryRun: o.dryRun, options: o.object, versioned: o.version != nil,
 	}}
 }
@@ -74,6 +82,9 @@ func (s *Server) remove(ctx context.Context, w *removal) (*result, error) {
 func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
 	t := w.version.Type
 	entry, err := s.live(ctx, t, w.key)
+	if damaged := (*unreadable)(nil); errors.As(err, &damaged) {
+		return s.removeUnreadable(ctx, w, damaged)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"orch.io/controlplane/storage"
 )
 
 // check is one line of a health endpoint.
@@ -41,6 +43,9 @@ func (s *Server) checksOf(endpoint string) []check {
 		list = append(list, check{name: name, run: s.checks[name]})
 	}
 	if endpoint == "readyz" {
+		if c, ok := s.backend.(storage.Checker); ok {
+			list = append(list, check{name: "storage-integrity", run: c.Check})
+		}
 		list = append(list, check{name: "shutdown", run: s.checkShutdown})
 	}
 	return list

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"orch.io/controlplane/storage"
 )
 
 // metrics are what operators watch, under the names that dashboards know.
@@ -20,7 +22,7 @@ type metrics struct {
 	panics     *prometheus.CounterVec
 }
 
-func newMetrics(reg *prometheus.Registry) *metrics {
+func newMetrics(reg *prometheus.Registry, b storage.Backend) *metrics {
 	if reg == nil {
 		reg = prometheus.NewRegistry()
 	}
@@ -44,6 +46,7 @@ func newMetrics(reg *prometheus.Registry) *metrics {
 		}, []string{"in"}),
 	}
 	reg.MustRegister(m.requests, m.duration, m.inFlight, m.deprecated, m.panics)
+	watchIntegrity(reg, b)
 	m.handler = promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 	return m
 }

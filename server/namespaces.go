@@ -59,7 +59,10 @@ func (s *Server) namespaceLifecycle() admission.Plugin {
 
 // openNamespace checks that the namespace of a new object exists and stays.
 func (s *Server) openNamespace(ctx context.Context, r *admission.Request) error {
-	entry := s.hub.Cache(namespacesResource).Get(meta.Key{Name: r.Namespace})
+	entry, err := s.lookUp(s.types().Type(namespacesResource), meta.Key{Name: r.Namespace})
+	if err != nil {
+		return err
+	}
 	if entry == nil {
 		return meta.NotFound(namespacesResource, r.Namespace)
 	}

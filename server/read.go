@@ -32,7 +32,10 @@ func (s *Server) get(ctx context.Context, w *response, r *request) error {
 	if err := s.atLeast(ctx, version, rev); err != nil {
 		return err
 	}
-	entry := s.hub.Cache(r.version.GroupResource()).Get(r.key())
+	entry, err := s.lookUp(r.version.Type, r.key())
+	if err != nil {
+		return err
+	}
 	if entry == nil {
 		return meta.NotFound(r.version.GroupResource(), r.name)
 	}
@@ -112,6 +115,9 @@ type listPage struct {
 // page reads what a list asks for, and says how it goes on.
 func (s *Server) page(ctx context.Context, r *request, o *listOptions) (*listPage, error) {
 	p, err := s.entries(ctx, r, o)
+	if err == nil {
+		err = s.allReadable(r)
+	}
 	if err != nil {
 		return nil, err
 	}

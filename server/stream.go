@@ -70,6 +70,9 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		if err := s.atLeast(ctx, o.version, o.revision); err != nil {
 			return err
 		}
+		if err := s.allReadable(r); err != nil {
+			return err
+		}
 		initial, cursor = cache.WatchFrom(q)
 		if current = o.initialEvents || !o.sendInitial; !current {
 			initial = nil

@@ -159,7 +159,7 @@ func (s *Server) live(ctx context.Context, t *registry.Type, key meta.Key) (*wat
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	return s.hub.Cache(t.GroupResource()).Get(key), nil
+	return s.lookUp(t, key)
 }
 
 // catchUp waits until the caches show every commit acknowledged so far.

@@ -38,7 +38,9 @@ type Cache struct {
 	parked   map[interest]*group
 	pins     []pin // oldest first
 	replaced int64 // bytes of all objects that were ever replaced
-	era      *era  // of the cursors that begin now
+	damaged  map[string]storage.Revision
+	severed  storage.Revision // watches from before it cannot go on
+	era      *era             // of the cursors that begin now
 }
 
 func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision) *Cache {
@@ -103,15 +105,16 @@ func (c *Cache) snapshotLocked() *snapshot {
 func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time) (woken groups, grown int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	mended := c.mend(key, rev)
 	old, had := c.tree.Get(key)
 	if e == nil && !had || had && old.revision >= rev {
-		return nil, 0
+		return mended, 0
 	}
 	c.put(key, old, e)
 	c.last = max(c.last, rev)
 	before := c.log.bytes
 	r := &record{revision: rev, old: old, new: e}
-	woken = c.publish(r)
+	woken = append(mended, c.publish(r)...)
 	c.replaced += r.size
 	c.ages.Committed(now, c.last)
 	c.log.trim(c.ages.Oldest(now), c.hub.options.MaxEvents)

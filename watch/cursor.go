@@ -99,6 +99,9 @@ func (c *Cache) Watch(q Query, after storage.Revision) (*Cursor, error) {
 	}
 	cur.era, cur.skip = c.era, after
 	cur.revision.Store(int64(after))
+	if after < c.severed {
+		return nil, &GoneError{c.severed}
+	}
 	cur.enterLog()
 	return cur, nil
 }
@@ -234,6 +237,8 @@ func (cur *Cursor) fault() error {
 		return ErrClosed
 	case cur.era.over && cur.pos >= cur.era.end:
 		return ErrEnded
+	case cur.Revision() < cur.cache.severed:
+		return &GoneError{cur.cache.severed}
 	case cur.pos < cur.cache.log.first:
 		return &GoneError{cur.cache.log.floor}
 	}
@@ -245,6 +250,16 @@ func (cur *Cursor) lost() error {
 	cur.cache.mu.RLock()
 	defer cur.cache.mu.RUnlock()
 	return &GoneError{cur.cache.log.floor}
+}
+
+// cut tells that the cursor reads history that does not lead to now.
+func (cur *Cursor) cut() error {
+	cur.cache.mu.RLock()
+	defer cur.cache.mu.RUnlock()
+	if cur.skip < cur.cache.severed {
+		return &GoneError{cur.cache.severed}
+	}
+	return nil
 }
 
 // park returns a group to wait in, or nil if there is something to read.
@@ -306,6 +321,9 @@ const historyBatch = 100
 // the backend.
 func (cur *Cursor) readHistory(ctx context.Context) (events []Event, err error) {
 	seen := 0
+	if err := cur.cut(); err != nil {
+		return nil, err
+	}
 	err = cur.cache.hub.history(ctx, cur.cache, cur.skip, cur.history, func(rev storage.Revision, r *record) bool {
 		if r != nil {
 			if ev, ok := cur.match.event(r); ok {

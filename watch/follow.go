@@ -138,6 +138,9 @@ func (h *Hub) reload(ctx context.Context) error {
 	var found []difference
 	seen := make(map[*Cache]map[string]bool)
 	for rec, err := range records {
+		if h.damage(rec, err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

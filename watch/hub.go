@@ -102,6 +102,9 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Hub, error) {
 	}
 	h.caches.base = rev
 	for rec, err := range records {
+		if h.damage(rec, err) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the current objects: %w", err)
 		}

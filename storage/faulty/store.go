@@ -8,6 +8,7 @@ package faulty
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 	"time"
@@ -52,7 +53,8 @@ type Fault struct {
 	Delay time.Duration
 	Wait  <-chan struct{}
 	// Err is returned or yielded. For OpRecord and OpEvent it is the last
-	// thing that is yielded.
+	// thing that is yielded, but a *storage.DamagedError stands for its record
+	// alone.
 	Err error
 	// Done lets the call happen before Err is returned, which leaves the
 	// caller in doubt.
@@ -85,6 +87,7 @@ type ending struct {
 var (
 	_ storage.Backend = (*Store)(nil)
 	_ storage.Stamper = (*Store)(nil)
+	_ storage.Checker = (*Store)(nil)
 )
 
 // Wrap returns b behind plan; nil lets everything pass. Close closes b.
@@ -210,6 +213,22 @@ func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
 	})
 }
 
+// Check implements storage.Checker. A store that does not notice losses has none.
+func (s *Store) Check(ctx context.Context) error {
+	if inner, ok := s.inner.(storage.Checker); ok {
+		return inner.Check(ctx)
+	}
+	return ctx.Err()
+}
+
+// Missing implements storage.Checker.
+func (s *Store) Missing() (damaged, losses int) {
+	if inner, ok := s.inner.(storage.Checker); ok {
+		return inner.Missing()
+	}
+	return 0, 0
+}
+
 // Close closes the store below.
 func (s *Store) Close() error { return s.inner.Close() }
 
@@ -228,6 +247,12 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 	}
 	return below.at, func(yield func(storage.Record, error) bool) {
 		for rec, err := range below.records {
+			if damaged := (*storage.DamagedError)(nil); errors.As(err, &damaged) {
+				if !yield(rec, err) {
+					return
+				}
+				continue
+			}
 			if err != nil {
 				yield(rec, err)
 				return
@@ -235,6 +260,12 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 			f, err := s.meet(ctx, Call{Op: OpRecord, Key: rec.Key, At: rec.Revision})
 			if err == nil {
 				err = f.Err
+			}
+			if damaged := (*storage.DamagedError)(nil); errors.As(err, &damaged) {
+				if !yield(storage.Record{Key: damaged.Key, Revision: damaged.Revision}, err) {
+					return
+				}
+				continue
 			}
 			if err != nil {
 				yield(storage.Record{}, err)

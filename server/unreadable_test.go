@@ -1,0 +1,179 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/badgerstore"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// notUnsafe lets everybody do everything but delete what cannot be read.
+type notUnsafe struct{ denied string }
+
+func (n *notUnsafe) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+	if a.Verb == n.denied {
+		return auth.Deny, "not that", nil
+	}
+	return auth.Allow, "", nil
+}
+
+func someMap(name string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"of": name}}
+}
+
+// TestUnreadableObject: an object that the store cannot read is a 500 of its own
+// for every verb, and what is read of many says which it is; everything else is
+// served. Whoever may can delete it, and write it anew.
+func TestUnreadableObject(t *testing.T) {
+	ctx := context.Background()
+	mem := memstore.New(memstore.Options{})
+	maps := "/api/v1/namespaces/default/configmaps"
+	seedServer := servertest.New(t, func(b *server.Builder) { b.Storage = faulty.Wrap(keepOpen{mem}, nil) })
+	seed := inProcess(t, seedServer)
+	for _, name := range []string{"a", "bad", "c"} {
+		require.Equal(t, 201, seed.do("POST", maps, someMap(name)).code)
+	}
+	before := seed.do("GET", maps, nil).body["metadata"].(map[string]any)["resourceVersion"].(string)
+
+	gate := &notUnsafe{denied: "unsafe-delete-ignore-read-errors"}
+	store := faulty.Wrap(mem, func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpRecord && strings.HasSuffix(c.Key, "/default/bad") {
+			return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
+		}
+		return faulty.Fault{}
+	})
+	a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage, b.Authorizer = store, gate }))
+	bad := maps + "/bad"
+	for _, path := range []string{bad, maps, "/api/v1/configmaps", maps + "?watch=true", maps + "?fieldSelector=metadata.name%3Dbad",
+		maps + "?limit=1", maps + "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"} {
+		got := a.do("GET", path, nil)
+		require.Equal(t, 500, got.code, "%s: %s", path, got.raw)
+		require.Equal(t, "Status", got.body["kind"])
+		require.Contains(t, string(got.raw), "default/bad")
+		require.Contains(t, string(got.raw), "damaged")
+	}
+	require.Equal(t, 500, a.do("PUT", bad, someMap("bad")).code)
+	require.Equal(t, 500, a.do("POST", maps, someMap("bad")).code)
+	require.Equal(t, 500, a.do("DELETE", maps, nil).code)
+	for _, name := range []string{"a", "c"} {
+		require.Equal(t, name, a.do("GET", maps+"/"+name, nil).body["data"].(map[string]any)["of"])
+	}
+	require.Equal(t, 200, a.do("GET", "/api/v1/namespaces/other/configmaps", nil).code)
+	require.Equal(t, 200, a.do("GET", maps+"?fieldSelector=metadata.name%3Da", nil).code)
+	require.Equal(t, 201, a.do("POST", maps, someMap("new")).code)
+
+	require.Equal(t, 403, a.do("DELETE", bad, nil).code)
+	gate.denied = ""
+	require.Equal(t, 409, a.do("DELETE", bad, map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": map[string]any{"uid": "x"}}).code)
+	require.Equal(t, 200, a.do("DELETE", bad+"?dryRun=All", nil).code)
+	require.Equal(t, 500, a.do("GET", bad, nil).code)
+	require.Equal(t, 200, a.do("DELETE", bad, nil).code)
+	require.Equal(t, 404, a.do("GET", bad, nil).code)
+	require.Equal(t, 200, a.do("GET", maps, nil).code)
+	require.Equal(t, 201, a.do("POST", maps, someMap("bad")).code)
+	require.Equal(t, "bad", a.do("GET", bad, nil).body["data"].(map[string]any)["of"])
+	// Nobody can be told what went: who watched it starts over.
+	got := a.do("GET", maps+"?watch=true&timeoutSeconds=1&resourceVersion="+before, nil)
+	require.Contains(t, string(got.raw), "too old resource version")
+	_, err := store.Get(ctx, "configmaps/default/bad", 0)
+	require.NoError(t, err)
+}
+
+// keepOpen is a store that outlives its server.
+type keepOpen struct{ storage.Backend }
+
+func (keepOpen) Close() error { return nil }
+
+// TestDamagedDirectory: a server over a directory in which one large object is
+// damaged starts and serves the others; a check and a metric fail until the
+// object is deleted.
+func TestDamagedDirectory(t *testing.T) {
+	dir := t.TempDir()
+	maps := "/api/v1/namespaces/default/configmaps"
+	serve := func() (*api, func()) {
+		store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+		require.NoError(t, err)
+		s := servertest.New(t, func(b *server.Builder) { b.Storage = store })
+		return inProcess(t, s), func() { require.NoError(t, s.Shutdown(context.Background())) }
+	}
+	large := func(name string) map[string]any {
+		m := someMap(name)
+		m["data"] = map[string]any{"x": strings.Repeat(name, 1<<20)}
+		return m
+	}
+	a, stop := serve()
+	for _, name := range []string{"a", "b", "c"} {
+		require.Equal(t, 201, a.do("POST", maps, large(name)).code)
+	}
+	revision := a.do("GET", maps+"/b", nil).body["metadata"].(map[string]any)["resourceVersion"].(string)
+	stop()
+	losePiece(t, dir, revision)
+
+	a, stop = serve()
+	require.Equal(t, 500, a.do("GET", maps+"/b", nil).code)
+	require.Equal(t, 200, a.do("GET", maps+"/a", nil).code)
+	ready := a.do("GET", "/readyz?verbose", nil)
+	require.Equal(t, http.StatusInternalServerError, ready.code)
+	require.Contains(t, string(ready.raw), "[-]storage-integrity failed")
+	require.Equal(t, 200, a.do("GET", "/livez", nil).code)
+	require.Contains(t, string(a.do("GET", "/metrics", nil).raw), "apiserver_storage_damaged_records 1")
+	require.Equal(t, 200, a.do("DELETE", maps+"/b", nil).code)
+	require.Equal(t, 200, a.do("GET", "/readyz", nil).code)
+	require.Contains(t, string(a.do("GET", "/metrics", nil).raw), "apiserver_storage_damaged_records 0")
+	require.Equal(t, 201, a.do("POST", maps, large("b")).code)
+	stop()
+
+	a, stop = serve()
+	require.Equal(t, 200, a.do("GET", maps, nil).code)
+	require.Equal(t, 200, a.do("GET", "/readyz", nil).code)
+	stop()
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOST"), []byte("something"), 0o600))
+	a, stop = serve()
+	require.Equal(t, 500, a.do("GET", "/readyz", nil).code)
+	require.Contains(t, string(a.do("GET", "/metrics", nil).raw), "apiserver_storage_lost_commits 1")
+	require.NoError(t, os.Remove(filepath.Join(dir, "LOST")))
+	require.Equal(t, 200, a.do("GET", "/readyz", nil).code)
+	stop()
+}
+
+// losePiece takes a part of a large value out of a closed store.
+func losePiece(t *testing.T, dir, revision string) {
+	o := badger.DefaultOptions(dir)
+	o.Logger = nil
+	db, err := badger.OpenManaged(o)
+	require.NoError(t, err)
+	var at uint64
+	_, err = fmt.Sscan(revision, &at)
+	require.NoError(t, err)
+	txn := db.NewTransactionAt(at, false)
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte("z")})
+	var last []byte
+	for it.Rewind(); it.Valid(); it.Next() {
+		if it.Item().Version() == at {
+			last = it.Item().KeyCopy(nil)
+		}
+	}
+	it.Close()
+	txn.Discard()
+	require.NotNil(t, last)
+	batch := db.NewManagedWriteBatch()
+	require.NoError(t, batch.DeleteAt(last, at))
+	require.NoError(t, batch.Flush())
+	require.NoError(t, db.Close())
+}

@@ -1,0 +1,88 @@
+package watch
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+)
+
+// An object whose record the backend cannot read is in no list and no watch of
+// the cache; who answers for all objects of a type asks for it with Damaged. As
+// nobody knows what it was, no event can tell that it went: watches end with
+// ErrGone when it is deleted or replaced.
+
+// Damaged returns the keys of the objects in a namespace ("" for all) that cannot
+// be read, in order.
+func (c *Cache) Damaged(namespace string) (keys []meta.Key) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, key := range slices.Sorted(maps.Keys(c.damaged)) {
+		ns, name, _ := strings.Cut(key, "/")
+		if namespace == "" || ns == namespace {
+			keys = append(keys, meta.Key{Namespace: ns, Name: name})
+		}
+	}
+	return keys
+}
+
+// DamagedAt returns the revision of an object that cannot be read, and whether
+// there is one.
+func (c *Cache) DamagedAt(key meta.Key) (storage.Revision, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	rev, ok := c.damaged[key.Namespace+"/"+key.Name]
+	return rev, ok
+}
+
+// damage takes in what a scan says of a record, and reports whether that is that
+// it cannot be read.
+func (h *Hub) damage(rec storage.Record, err error) bool {
+	var damaged *storage.DamagedError
+	if !errors.As(err, &damaged) {
+		return false
+	}
+	if c, key := h.cacheOf(damaged.Key); c != nil {
+		c.setDamaged(key, damaged.Revision).release()
+	}
+	return true
+}
+
+// setDamaged notes that the object at key cannot be read any more.
+func (c *Cache) setDamaged(key string, rev storage.Revision) (woken groups) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.damaged == nil {
+		c.damaged = make(map[string]storage.Revision)
+	}
+	c.damaged[key] = rev
+	old, had := c.tree.Get(key)
+	if had {
+		c.put(key, old, nil)
+		woken = c.sever(max(rev, c.revision()+1))
+	}
+	return woken
+}
+
+// mend notes that the object at key was replaced or deleted; the caller holds
+// the lock.
+func (c *Cache) mend(key string, rev storage.Revision) (woken groups) {
+	if _, ok := c.damaged[key]; !ok {
+		return nil
+	}
+	delete(c.damaged, key)
+	return c.sever(rev)
+}
+
+// sever ends the watches from before a revision with ErrGone; the caller holds
+// the lock.
+func (c *Cache) sever(rev storage.Revision) (woken groups) {
+	c.severed = max(c.severed, rev)
+	for i := range c.parked {
+		woken = c.wake(woken, i, c.log.next)
+	}
+	return woken
+}
