@@ -33,6 +33,11 @@ func parseFlags(args []string) (*flags, error) {
 	f := &flags{}
 	profile := ""
 	set := flag.NewFlagSet("apiserver", flag.ContinueOnError)
+	set.Usage = func() {
+		fmt.Fprint(set.Output(), "apiserver [flags] serves.\napiserver inspect --data-dir DIR [--salvage NEW] checks the directory of a server that does not run,\n"+
+			"and salvages what can be read into a new one; it exits with 1 if anything is wrong.\n\nFlags:\n")
+		set.PrintDefaults()
+	}
 	set.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "address to listen on")
 	set.IntVar(&f.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 takes a free one")
 	set.StringVar(&f.dataDir, "data-dir", "./controlplane-data", "directory of the data; empty means memory")

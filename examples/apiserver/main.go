@@ -6,6 +6,11 @@
 //
 // When it is ready it prints "serving on https://HOST:PORT" and two commands to
 // try. SIGTERM ends it: /readyz fails, requests in flight finish, watches end.
+//
+//	go run ./examples/apiserver inspect --data-dir DIR [--salvage NEW]
+//
+// checks the directory of a server that does not run, and salvages what can be
+// read into a new one. It exits with 1 if anything is wrong.
 package main
 
 import (
@@ -45,8 +50,11 @@ func main() {
 	}
 }
 
-// run serves until the context ends.
+// run serves until the context ends, or inspects a directory.
 func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 && args[0] == "inspect" {
+		return inspect(ctx, args[1:], out)
+	}
 	f, err := parseFlags(args)
 	if err != nil {
 		return err

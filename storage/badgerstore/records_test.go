@@ -105,6 +105,38 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
+// TestInspectNamesRecords: records that cannot be read are told by key, and are
+// not salvaged.
+func TestInspectNamesRecords(t *testing.T) {
+	ctx, dir, out := context.Background(), t.TempDir(), t.TempDir()
+	edit(t, dir, func(db *badger.DB) {
+		good, _ := seal(storage.Record{Key: "a", Value: []byte("right"), Revision: 1}, pieceBytes)
+		putEntry(t, db, good, 1)
+		bad, _ := seal(storage.Record{Key: "b", Value: []byte("right"), Revision: 2}, pieceBytes)
+		bad.Value[0] ^= 1
+		putEntry(t, db, bad, 2)
+		head, pieces := seal(storage.Record{Key: "c", Value: make([]byte, 3*minPiece), Revision: 3}, minPiece)
+		putEntry(t, db, head, 3)
+		putEntry(t, db, pieces[1], 3)
+	})
+	for _, look := range []func() (*Report, error){
+		func() (*Report, error) { return Inspect(ctx, dir) },
+		func() (*Report, error) { return Salvage(ctx, dir, out) },
+	} {
+		report, err := look()
+		require.NoError(t, err)
+		require.False(t, report.Whole())
+		require.Equal(t, 1, report.Records)
+		require.Len(t, report.Damaged, 2)
+		require.Equal(t, "b", report.Damaged[0].Key)
+		require.ErrorContains(t, &report.Damaged[1], "2 of its 3 pieces are missing")
+	}
+	s, err := Open(Options{Dir: out})
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Stats().Keys)
+	require.NoError(t, s.Close())
+}
+
 func checkDamaged(t *testing.T, s *Store, at storage.Revision, want []byte) {
 	ctx := context.Background()
 	var damaged *storage.DamagedError
