@@ -155,6 +155,7 @@ func TestKill(t *testing.T) {
 		require.GreaterOrEqual(t, l.start, last, "the revision went back")
 		s, err := badgerstore.Open(badgerstore.Options{Dir: dir, Retain: -1})
 		require.NoError(t, err)
+		require.NoError(t, s.Check(ctx))
 		newest, err := s.Revision(ctx)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, newest, l.seen, "a commit that a watch had shown is lost")

@@ -88,7 +88,7 @@ func (s *Store) start(o Options) (err error) {
 	if err := found.prove(); err != nil {
 		return err
 	}
-	if err := found.repair(o.Logger); err != nil {
+	if err := found.repair(o.Logger, set); err != nil {
 		return err
 	}
 	if s.db, err = openDatabase(set); err != nil {

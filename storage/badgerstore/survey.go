@@ -27,6 +27,7 @@ type survey struct {
 	witnessed bool
 	tables    []uint64 // that the list names
 	strays    []uint64 // that it does not name
+	spoilt    []uint64 // tables that lost parts of large values
 	torn      bool     // the list ends in the middle of a change
 	logs      []logFound
 	empty     []string // logs that a kill left without a byte
@@ -72,6 +73,10 @@ func look(dir string) (*survey, error) {
 		}
 		delete(found, id)
 		bad, err := readTable(v.path(id), nil)
+		if err == nil && onlyPieces(bad) {
+			v.spoilt = append(v.spoilt, id)
+			continue
+		}
 		for _, b := range bad {
 			v.fault("table %s: %w", filepath.Base(v.path(id)), b.err)
 		}
@@ -186,8 +191,16 @@ func (v *survey) prove() error {
 	return nil
 }
 
-// repair removes the logs that a kill left before anything was in them.
-func (v *survey) repair(log *slog.Logger) error {
+// repair removes the logs that a kill left before anything was in them, and
+// makes tables readable that lost parts of large values.
+func (v *survey) repair(log *slog.Logger, o badger.Options) error {
+	for _, id := range v.spoilt {
+		path := v.path(id)
+		log.Error("a table of the storage has lost parts of large values; it is kept beside", "path", path, "kept", path+spoiltSuffix)
+		if err := mendTable(path, o); err != nil {
+			return fmt.Errorf("%w: %w; %s", errTablesLost, err, wayOut)
+		}
+	}
 	for _, path := range v.empty {
 		log.Warn("storage removes an empty log that its last process left", "path", path)
 		if err := os.Remove(path); err != nil {

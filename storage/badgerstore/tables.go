@@ -28,6 +28,8 @@ type entry struct {
 	deleted bool
 	form    byte
 	value   []byte // nil if it is kept in the log of values
+	bits    byte   // as the database has them
+	stored  []byte // as the database has it
 }
 
 // Bits that the database keeps with an entry.
@@ -178,7 +180,7 @@ func newEntry(key []byte, bits, form byte, value []byte) (entry, bool) {
 	if end < 0 {
 		return entry{}, false
 	}
-	e := entry{key: key[:end:end], version: math.MaxUint64 - binary.BigEndian.Uint64(key[end:]), form: form}
+	e := entry{key: key[:end:end], version: math.MaxUint64 - binary.BigEndian.Uint64(key[end:]), form: form, bits: bits, stored: value}
 	if e.deleted = bits&bitDeleted != 0; !e.deleted && bits&bitPointer == 0 {
 		e.value = value
 	}
