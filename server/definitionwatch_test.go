@@ -115,3 +115,43 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 	close(hold)
 	assert.Empty(t, (<-began).ended())
 }
+
+// TestACreateThatComesAsItsDefinitionGoes leaves nothing behind that a later
+// definition of the name would show.
+func TestACreateThatComesAsItsDefinitionGoes(t *testing.T) {
+	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	s := servertest.New(t, over(store))
+	a := inProcess(t, s)
+	for _, held := range []bool{false, true} { // by another object, so that the definition is still going
+		a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+		s.Settle()
+		assert.Empty(t, a.must(200, "GET", definedPath, nil).names())
+		if held {
+			a.must(201, "POST", definedPath, strings.Replace(definedWidget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
+		}
+		hold, waiting := make(chan struct{}), make(chan struct{})
+		store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
+			if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Write.Value != nil {
+				close(waiting)
+				f.Wait = hold
+			}
+			return f
+		})
+		created := make(chan answer, 1)
+		go func() { created <- a.do("POST", definedPath, definedWidget("late", `{}`)) }()
+		<-waiting
+		a.must(200, "DELETE", definedCRD, nil)
+		if !held {
+			require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
+		}
+		close(hold)
+		require.Equal(t, 405, (<-created).code)
+		if held {
+			a.must(200, "PATCH", definedPath+"/held", `{"metadata":{"finalizers":null}}`)
+			require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
+		}
+	}
+	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	assert.Empty(t, a.must(200, "GET", definedPath, nil).names())
+}

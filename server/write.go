@@ -151,7 +151,25 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 	if apply.Unchanged(live, obj) && !finished(w.version.Type, obj) {
 		return &result{entry: entry}, nil
 	}
-	return s.store(ctx, w, obj, entry)
+	res, err := s.store(ctx, w, obj, entry)
+	if err == nil && res.created && w.version.Custom && !w.dryRun {
+		err = s.takeBack(ctx, w, res.entry)
+	}
+	return res, err
+}
+
+// takeBack removes a new object whose definition began to go, or went, meanwhile:
+// nobody else would, for it may have come after the last look for objects.
+func (s *Server) takeBack(ctx context.Context, w *write, made *watch.Entry) error {
+	if now := s.types().Type(w.version.GroupResource()); now != nil && !now.Closed {
+		return nil
+	}
+	_, err := s.commit(ctx, storage.Write{Key: w.version.StorageKey(w.key), Expect: made.Revision()})
+	var other *storage.ConflictError
+	if err != nil && !errors.As(err, &other) {
+		return err
+	}
+	return closed(w.version.GroupResource(), w.key.Name)
 }
 
 // live returns the newest entry of an object, or nil.
