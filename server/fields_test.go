@@ -13,11 +13,13 @@ import (
 // type, by verb, media type, mode and kind: the code, and the message or the
 // warnings, in the order and in the words that clients know.
 func TestFieldValidation(t *testing.T) {
-	a := inProcess(t, servertest.New(t))
+	s := servertest.New(t)
+	a := inProcess(t, s)
 	a.must(201, "POST", configMaps, newConfigMap("fv", "a", "b"))
 	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"},"o":{"type":"object","properties":{"x":{"type":"string"}}},
 		"l":{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer"}}}},
 		"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}`))
+	s.Settle()
 	a.must(201, "POST", definedPath, definedWidget("fv", `{"a":"x"}`))
 	const (
 		pods      = "/api/v1/namespaces/default/pods"
