@@ -397,3 +397,15 @@ func TestShortUnreadAnswers(t *testing.T) {
 		far.client.CloseIdleConnections()
 	}
 }
+
+// TestWatchesHoldNoSeats once they have begun, over whatever protocol.
+func TestWatchesHoldNoSeats(t *testing.T) {
+	c := newConsole(t)
+	c.must(201, "POST", configMaps, newConfigMap("a"))
+	for range 3 {
+		c.messages(1, configMaps+"?watch=1")
+		c.watch(configMaps + "?watch=1").next()
+	}
+	assert.Contains(t, string(c.must(200, "GET", "/metrics", nil).raw),
+		"\napiserver_flowcontrol_current_executing_requests{flow_schema=\"global-default\",priority_level=\"global-default\"} 1\n", "this one itself")
+}
