@@ -2,9 +2,9 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
-	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -45,25 +45,41 @@ func (c chain) RulesFor(ctx context.Context, u *User, namespace string) Rules {
 			continue
 		}
 		r := l.RulesFor(ctx, u, namespace)
-		all.Resource = addNew(all.Resource, r.Resource)
-		all.NonResource = addNew(all.NonResource, r.NonResource)
+		all.Resource = append(all.Resource, r.Resource...)
+		all.NonResource = append(all.NonResource, r.NonResource...)
 		all.Incomplete = all.Incomplete || r.Incomplete
 		if r.Fault != "" {
 			faults = append(faults, r.Fault)
 		}
 	}
+	all.Resource = unique(all.Resource, func(r ResourceRule) []byte { return text(r.Verbs, r.Groups, r.Resources, r.Names) })
+	all.NonResource = unique(all.NonResource, func(r NonResourceRule) []byte { return text(r.Verbs, r.Paths) })
 	all.Fault = strings.Join(faults, "; ")
 	return all
 }
 
-// addNew appends the rules that are not there yet.
-func addNew[T any](all, more []T) []T {
-	for _, r := range more {
-		if !slices.ContainsFunc(all, func(have T) bool { return reflect.DeepEqual(have, r) }) {
-			all = append(all, r)
+// unique leaves out the rules that are there before, as their text tells.
+func unique[T any](rules []T, text func(T) []byte) (once []T) {
+	seen := map[[sha256.Size]byte]bool{}
+	for _, r := range rules {
+		if sum := sha256.Sum256(text(r)); !seen[sum] {
+			seen[sum] = true
+			once = append(once, r)
 		}
 	}
-	return all
+	return once
+}
+
+// text returns lists of words so that no two are the same unless their words
+// are.
+func text(lists ...[]string) (out []byte) {
+	for _, list := range lists {
+		out = binary.AppendUvarint(out, uint64(len(list)))
+		for _, word := range list {
+			out = append(binary.AppendUvarint(out, uint64(len(word))), word...)
+		}
+	}
+	return out
 }
 
 // Superuser allows everything to the members of a group and has no opinion on

@@ -9,12 +9,27 @@ import (
 // combination, for a caller whose rules do not cover them as a whole.
 const maxTuples = 100_000
 
+// maxCompared bounds the words that are compared to find out what one role is
+// beyond: the rules of both sides multiply.
+const maxCompared = 50_000_000
+
 // beyond returns the rules of want that own does not cover, split as far as
-// needed, and whether want was small enough to tell.
+// needed, and whether own and want were small enough to tell.
 func beyond(own, want []Rule) (missing []Rule, ok bool) {
-	left := maxTuples
+	left, words := maxTuples, maxCompared
+	covered := func(w *Rule) bool {
+		for i := range own {
+			if words -= own[i].effort(w); words < 0 {
+				return false
+			}
+			if own[i].covers(w) {
+				return true
+			}
+		}
+		return false
+	}
 	for i := range want {
-		if slices.ContainsFunc(own, func(o Rule) bool { return o.covers(&want[i]) }) {
+		if covered(&want[i]) {
 			continue
 		}
 		parts, fits := split(&want[i], &left)
@@ -22,12 +37,21 @@ func beyond(own, want []Rule) (missing []Rule, ok bool) {
 			return nil, false
 		}
 		for j := range parts {
-			if !slices.ContainsFunc(own, func(o Rule) bool { return o.covers(&parts[j]) }) {
+			if !covered(&parts[j]) {
 				missing = append(missing, parts[j])
+			}
+			if words < 0 {
+				return nil, false
 			}
 		}
 	}
-	return missing, true
+	return missing, words >= 0
+}
+
+// effort is how many words covers compares at most.
+func (r *Rule) effort(w *Rule) int {
+	return 1 + len(r.Verbs)*len(w.Verbs) + len(r.URLs)*len(w.URLs) + len(r.Groups)*len(w.Groups) +
+		len(r.Resources)*len(w.Resources) + len(r.Names)*len(w.Names)
 }
 
 // covers reports whether everything that w allows is allowed by r.

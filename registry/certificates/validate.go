@@ -2,7 +2,6 @@ package certificates
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"orch.io/controlplane/registry/check"
@@ -46,11 +45,7 @@ func (s *CertificateSigningRequestSpec) validate(f *check.Faults, p names.Profil
 	for i, u := range s.Usages {
 		f.OneOf(at.Field("usages").Index(i), u, Usages()...)
 	}
-	for i, u := range s.Usages {
-		if slices.Contains(s.Usages[:i], u) {
-			f.Duplicate(at.Field("usages").Index(i), u)
-		}
-	}
+	f.Unique(at.Field("usages"), s.Usages)
 	if s.SignerName == p.Wire(names.SignerLegacyUnknown) {
 		f.Invalid(at.Field("signerName"), s.SignerName, "this signer cannot be asked through this version")
 	} else {

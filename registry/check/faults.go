@@ -41,6 +41,17 @@ func (f *Faults) Duplicate(at *Path, value any) {
 	f.add(meta.CauseDuplicate, at, "Duplicate value: "+show(value))
 }
 
+// Unique checks that no word is in a list twice.
+func (f *Faults) Unique(at *Path, list []string) {
+	seen := make(map[string]bool, len(list))
+	for i, word := range list {
+		if seen[word] {
+			f.Duplicate(at.Index(i), word)
+		}
+		seen[word] = true
+	}
+}
+
 // NotFound says that a value names something that is not there.
 func (f *Faults) NotFound(at *Path, value any) {
 	f.add(meta.CauseNotFound, at, "Not found: "+show(value))

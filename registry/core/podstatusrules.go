@@ -88,9 +88,5 @@ func addresses(f *check.Faults, at *check.Path, list []string) {
 	if len(list) > 2 || len(list) == 2 && !check.DualStack(list) {
 		f.Invalid(at, list, "may specify no more than one IP for each IP family")
 	}
-	for i, ip := range list {
-		if slices.Contains(list[:i], ip) {
-			f.Duplicate(at.Index(i), ip)
-		}
-	}
+	f.Unique(at, list)
 }

@@ -187,12 +187,14 @@ func (c *structural) mapItems(s *Schema, path *check.Path) {
 		c.typeMustBe(items, at, Object, "must be object if parent array's "+c.names.Extension("list-type")+" is map")
 		return
 	}
-	for i, key := range s.ListKeys {
+	seen := make(map[string]bool, len(s.ListKeys))
+	for _, key := range s.ListKeys {
 		keyAt := path.Field(c.names.Extension("list-map-keys"))
-		if slices.Contains(s.ListKeys[:i], key) {
+		if seen[key] {
 			c.faults.Invalid(keyAt, key, "must not contain duplicate entries")
 			continue
 		}
+		seen[key] = true
 		f := items.Struct.Field(key)
 		if f == nil {
 			c.faults.Invalid(keyAt, key, "entries must all be names of item properties")
