@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 		return nil, nil, err
 	}
 	if len(conflicting) > 0 {
-		return nil, nil, &conflicts{conflicting}
+		return nil, nil, r.w.conflicts(conflicting)
 	}
 	if !meta.Equal(r.live, out) {
 		self.wrote(r.w)
@@ -260,7 +261,18 @@ func withOwned(merged, pruned *typed.TypedValue, owned *fieldpath.Set) (*typed.T
 }
 
 // conflicts is the error of an apply that would change what others own.
-type conflicts struct{ list []conflict }
+type conflicts struct {
+	list  []conflict
+	seeAs string // the version that the fields of others are shown in, if not in theirs
+}
+
+func (w Write) conflicts(list []conflict) *conflicts {
+	c := &conflicts{list: list}
+	if w.Subresource == "scale" {
+		c.seeAs = "autoscaling/v1" // all that one sees of the object is its scale
+	}
+	return c
+}
 
 func (c *conflicts) Error() string { return c.status().Message }
 
@@ -269,7 +281,7 @@ func (c *conflicts) status() *meta.Status {
 	var causes []meta.Cause
 	var lines []string
 	for _, x := range c.list {
-		owner := x.owner.describe()
+		owner := x.owner.describe(c.seeAs)
 		lines = append(lines, "conflicts with "+owner+":")
 		x.fields.Iterate(func(p fieldpath.Path) {
 			causes = append(causes, meta.Cause{Reason: meta.CauseFieldManager, Message: "conflict with " + owner, Field: p.String()})
@@ -285,14 +297,15 @@ func (c *conflicts) status() *meta.Status {
 	return s
 }
 
-// describe names an owner in a conflict.
-func (e *entry) describe() string {
+// describe names an owner in a conflict; seeAs, if not empty, is the version
+// that is named in the place of its own.
+func (e *entry) describe(seeAs string) string {
 	s := fmt.Sprintf("%q", e.manager)
 	if e.subresource != "" {
 		s += fmt.Sprintf(" with subresource %q", e.subresource)
 	}
 	if e.operation == opUpdate {
-		s += " using " + e.apiVersion
+		s += " using " + cmp.Or(seeAs, e.apiVersion)
 	}
 	return s
 }
@@ -315,7 +328,7 @@ func (r *applyRun) afterClientSide(c *conflicts) (map[string]any, entries, error
 		}
 	}
 	if len(rest) > 0 {
-		return nil, nil, (&conflicts{rest}).status()
+		return nil, nil, r.w.conflicts(rest).status()
 	}
 	return r.apply(true)
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"embed"
+	"fmt"
 	"strings"
 
 	"orch.io/controlplane/registry/meta"
@@ -39,16 +40,10 @@ type scaleStatus struct {
 var scaleSource embed.FS
 
 // scalePaths are the paths of a Scale, parsed.
-type scalePaths struct {
-	spec, status, selector []string
-	field                  string // the path of the wanted size as it was given
-}
+type scalePaths struct{ spec, status, selector []string }
 
 func (c *compiler) scale(t *Type) {
-	p := scalePaths{field: t.Scale.SpecReplicas}
-	if c.kind.SelfChecked {
-		p.field = strings.TrimPrefix(p.field, ".") // as clients know it of built-in kinds
-	}
+	var p scalePaths
 	for _, path := range []struct {
 		to    *[]string
 		text  string
@@ -83,9 +78,16 @@ func (c *compiler) scale(t *Type) {
 		c.fault("scale: %w", err)
 		return
 	}
-	t.Subresources = append(t.Subresources, Subresource{
-		Name: "scale", Kind: body.Storage.GVK(), Body: body.Storage, Show: p.show, Merge: p.merge, Validate: p.validate,
-	})
+	sub := Subresource{Name: "scale", Kind: body.Storage.GVK(), Body: body.Storage, Show: p.show, Merge: p.merge}
+	switch {
+	case t.Custom:
+		t.Validate = p.validateCustom // whichever way the numbers come
+	case c.kind.SelfChecked:
+		sub.Validate = p.validate
+	default:
+		sub.Validate = p.validateCustom
+	}
+	t.Subresources = append(t.Subresources, sub)
 }
 
 // show makes the Scale of an item.
@@ -130,12 +132,19 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 func (p scalePaths) merge(obj, in *meta.Object) { obj.Set(in.Int("spec", "replicas"), p.spec...) }
 
 func (p scalePaths) validate(_ context.Context, obj, _ *meta.Object) []meta.Cause {
-	if obj.Int(p.spec...) >= 0 {
+	return natural(obj, p.spec, strings.Join(p.spec, "."), "must be greater than or equal to 0")
+}
+
+func (p scalePaths) validateCustom(_ context.Context, obj, _ *meta.Object) []meta.Cause {
+	const why = "should be a non-negative integer"
+	return append(natural(obj, p.spec, "."+strings.Join(p.spec, "."), why), natural(obj, p.status, "."+strings.Join(p.status, "."), why)...)
+}
+
+// natural is the fault of a number of replicas below 0.
+func natural(obj *meta.Object, path []string, field, why string) []meta.Cause {
+	n := obj.Int(path...)
+	if n >= 0 {
 		return nil
 	}
-	field := p.field
-	if !strings.HasPrefix(field, ".") {
-		field = strings.Join(p.spec, ".")
-	}
-	return []meta.Cause{{Reason: meta.CauseInvalid, Field: field, Message: "Invalid value: must be greater than or equal to 0"}}
+	return []meta.Cause{{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %d: %s", n, why)}}
 }

@@ -283,3 +283,82 @@ func TestDiscoveryForms(t *testing.T) {
 		assert.Equal(t, hash, hashes[resource], resource)
 	}
 }
+
+// TestMessages: what faults are told in, word by word as clients print it.
+func TestMessages(t *testing.T) {
+	s := servertest.New(t)
+	a := inProcess(t, s)
+	const (
+		merge       = "application/merge-patch+json"
+		applied     = "application/apply-patch+yaml"
+		deployments = "/apis/apps/v1/namespaces/default/deployments"
+		pods        = "/api/v1/namespaces/default/pods"
+		csrs        = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+		scale       = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":5}}`
+		spec        = `"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}`
+		scaled      = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.example.com"},
+			"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"gadgets","kind":"Gadget"},"versions":[{"name":"v1","served":true,"storage":true,
+			"subresources":{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}},
+			"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"description":"Told.","required":["spec"],
+			"properties":{"spec":{"type":"object","additionalProperties":true,"properties":{"n":{"type":"integer"},"s":{"type":"string"}}}}}}}]}}`
+		gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
+	)
+	a.must(201, "POST", configMaps, newConfigMap("u"))
+	a.must(201, "POST", configMaps, `{"metadata":{"name":"held","finalizers":["x.io/f"]}}`)
+	a.must(200, "DELETE", configMaps+"/held", nil)
+	a.must(201, "PATCH", deployments+"/d?fieldManager=one", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},`+spec+`}`, "Content-Type", applied)
+	a.must(201, "POST", pods, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+	a.must(201, "POST", crdPath, scaled)
+	s.Settle()
+	a.must(201, "POST", gadgets, `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g"},"spec":{"n":1,"more":{"x":1}}}`)
+
+	for _, c := range []struct {
+		code              int
+		path, media, body string
+		message           string
+		causes            int
+	}{
+		{422, configMaps + "/u", merge, `{"metadata":{"uid":"<other>"}}`, `ConfigMap "u" is invalid: metadata.uid: Invalid value: "<other>": field is immutable`, 2},
+		{422, configMaps + "/held", merge, `{"metadata":{"finalizers":["x.io/f","y.io/g","z.io/h"]}}`, `ConfigMap "held" is invalid: metadata.finalizers: Forbidden: ` +
+			`no new finalizers can be added if the object is being deleted, found new finalizers []string{"y.io/g", "z.io/h"}`, 2},
+		{422, deployments + "/d", merge, `{"spec":{"replicas":-1}}`, `Deployment.apps "d" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0`, 1},
+		{422, deployments + "/d/scale", merge, `{"spec":{"replicas":-1}}`, `Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0`, 1},
+		{409, deployments + "/d/scale?fieldManager=two", applied, scale, `Apply failed with 1 conflict: conflict with "one": .spec.replicas`, 1},
+		{422, gadgets + "/g", merge, `{"spec":{"n":-1}}`, `Gadget.example.com "g" is invalid: .spec.n: Invalid value: -1: should be a non-negative integer`, 1},
+		{422, gadgets + "/g/scale", merge, `{"spec":{"replicas":-2}}`, `Gadget.example.com "g" is invalid: .spec.n: Invalid value: -2: should be a non-negative integer`, 1},
+		{422, gadgets + "/g/status", merge, `{"status":{"n":-3}}`, `Gadget.example.com "g" is invalid: .status.n: Invalid value: -3: should be a non-negative integer`, 1},
+		{422, gadgets + "/g", merge, `{"spec":{"s":1}}`, `Gadget.example.com "g" is invalid: spec.s: Invalid value: "integer": spec.s in body must be of type string: "integer"`, 1},
+	} {
+		got := a.must(c.code, "PATCH", c.path, c.body, "Content-Type", c.media)
+		assert.Equal(t, c.message, got.body["message"], c.path)
+		assert.Len(t, at(got.body, "details", "causes"), c.causes, "each time that it was found")
+	}
+	a.must(200, "PATCH", deployments+"/d?fieldManager=hand", `{"spec":{"replicas":7}}`, "Content-Type", merge)
+	assert.Equal(t, `Apply failed with 1 conflict: conflict with "hand" using autoscaling/v1: .spec.replicas`,
+		a.must(409, "PATCH", deployments+"/d/scale?fieldManager=two", scale, "Content-Type", applied).body["message"])
+	assert.Equal(t, `Apply failed with 1 conflict: conflict with "hand" using apps/v1: .spec.replicas`,
+		a.must(409, "PATCH", deployments+"/d?fieldManager=one", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},`+spec+`}`, "Content-Type", applied).body["message"])
+
+	change := a.must(422, "PATCH", pods+"/p", `{"spec":{"restartPolicy":"Never","hostname":"h"}}`, "Content-Type", merge)
+	message := text(change.body, "message")
+	assert.Contains(t, message, "pod updates may not change fields other than `spec.containers[*].image`")
+	assert.Contains(t, message, "\n- \"restartPolicy\": \"Always\",\n+ \"restartPolicy\": \"Never\",\n")
+	assert.Contains(t, message, "\n+ \"hostname\": \"h\",\n")
+	assert.NotContains(t, message, `"image": "i",\n-`)
+
+	// What stands in brackets is no markup.
+	request := a.must(422, "POST", csrs, `{"metadata":{"name":"c"},"spec":{"request":"YWJj","signerName":"<x>/y","usages":["client auth"]}}`)
+	assert.Contains(t, string(request.raw), "<x>")
+	assert.NotContains(t, text(request.body, "message"), `\u003c`)
+
+	assert.Equal(t, map[string]any{"n": 1., "more": map[string]any{"x": 1.}}, at(a.must(200, "GET", gadgets+"/g", nil).body, "spec"), "properties, and others beside them")
+	v2 := at(a.must(200, "GET", "/openapi/v2", nil).body, "definitions")
+	assert.Equal(t, map[string]any{"type": "object", "x-kubernetes-group-version-kind": []any{map[string]any{"group": "example.com", "kind": "Gadget", "version": "v1"}}},
+		at(v2, "com.example.v1.Gadget"), "its root keeps what it does not know")
+	v3 := at(a.must(200, "GET", "/openapi/v3/apis/example.com/v1", nil).body, "components", "schemas", "com.example.v1.Gadget")
+	assert.Equal(t, "Told.", text(v3, "description"))
+	for more, code := range map[string]int{`true`: 201, `false`: 422, `{"type":"string"}`: 422} {
+		body := strings.NewReplacer(`"additionalProperties":true`, `"additionalProperties":`+more, "gadget", "other", "Gadget", "Other").Replace(scaled)
+		assert.Equal(t, code, a.do("POST", crdPath+"?dryRun=All", body).code, more)
+	}
+}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -188,12 +189,15 @@ func because(what, why string) string {
 // read.
 func show(v any) string {
 	const most = 256
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
 		return "?"
 	}
-	if len(b) > most {
-		return strings.ToValidUTF8(string(b[:most]), "") + "..."
+	text := strings.TrimSuffix(b.String(), "\n")
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
-	return string(b)
+	return text
 }

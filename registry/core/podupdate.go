@@ -98,7 +98,7 @@ func (s *PodSpec) changes(f *check.Faults, at *check.Path, old *PodSpec, ephemer
 	if !check.Same(like, *old) {
 		f.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"+
 			"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
-			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")
+			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"+check.Diff(*old, like))
 	}
 }
 

@@ -204,15 +204,20 @@ func Forbidden(r GroupResource, name, why string) *Status {
 	return about(Failure(http.StatusForbidden, ReasonForbidden, "%s", msg), r, name)
 }
 
-// Invalid says which fields of an object break which rules.
+// Invalid says which fields of an object break which rules. The message tells
+// each fault once, however often it was found.
 func Invalid(k GroupKind, name string, causes []Cause) *Status {
 	var parts []string
+	told := map[string]bool{}
 	for _, c := range causes {
-		if c.Field == "" {
-			parts = append(parts, c.Message)
-			continue
+		part := c.Message
+		if c.Field != "" {
+			part = c.Field + ": " + part
 		}
-		parts = append(parts, c.Field+": "+c.Message)
+		if !told[part] {
+			told[part] = true
+			parts = append(parts, part)
+		}
 	}
 	text := strings.Join(parts, ", ")
 	if len(parts) > 1 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -262,11 +263,11 @@ func (f *metadataFaults) update() {
 		var added []string
 		for _, name := range f.obj.Finalizers() {
 			if !slices.Contains(f.old.Finalizers(), name) {
-				added = append(added, name)
+				added = append(added, strconv.Quote(name))
 			}
 		}
 		if len(added) > 0 {
-			f.add(CauseForbidden, "finalizers", "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers %q", clip(strings.Join(added, ",")))
+			f.add(CauseForbidden, "finalizers", "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}", clip(strings.Join(added, ", ")))
 		}
 	}
 	for _, field := range []string{"name", "namespace", "uid"} {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -234,9 +235,11 @@ func appendObject(b []byte, m map[string]any) []byte {
 }
 
 func appendJSON(b []byte, x any) []byte {
-	text, err := json.Marshal(x)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // messages are for people
+	if e.Encode(x) != nil {
 		return append(b, '?')
 	}
-	return append(b, text...)
+	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }

@@ -264,7 +264,7 @@ func (d node) object(s *Schema) {
 	default:
 		d.wrong("additionalProperties", "an object or a boolean")
 	}
-	if len(properties) > 0 {
+	if len(properties) > 0 && d.doc["additionalProperties"] != true {
 		d.faults.Forbidden(d.path("additionalProperties"), "additionalProperties and properties are mutual exclusive")
 	}
 }

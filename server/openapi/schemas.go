@@ -40,6 +40,10 @@ func (b *builder) custom(v *registry.Version, name string) {
 	if v.Schema != nil {
 		def = b.inline(v.Schema)
 	}
+	if b.dialect == v2 && v.Schema != nil && v.Schema.Preserve {
+		b.definitions[name] = map[string]any{"type": "object"} // nothing more is known for sure
+		return
+	}
 	b.definitions[name] = b.head(def)
 }
 
