@@ -231,6 +231,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 			return nil, fmt.Errorf("metrics of the audit: %w", err)
 		}
 	}
+	s.slis = newSLIs()
 	if err := b.newShares(s); err != nil {
 		return nil, err
 	}

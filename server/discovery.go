@@ -350,6 +350,7 @@ func (s *Server) versionDocument() map[string]any {
 	}
 }
 
-// defaultVersion is what /version tells: clients compare it with their own and
-// warn when it is more than one minor version away.
-const defaultVersion = "v1.32.0"
+// defaultVersion is what /version tells: that of the field's newest release whose
+// behaviour is implemented. Clients compare it with their own and warn when it is
+// more than one minor version away.
+const defaultVersion = "v1.36.3"

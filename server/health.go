@@ -16,23 +16,41 @@ import (
 type check struct {
 	name string
 	run  func(context.Context) error
-	mild bool // what it finds is shown, and fails nothing
+	mild bool   // what it finds is shown, and fails nothing
+	over string // the check that this one says more about; leaving that out leaves out this
 }
 
 // checksOf returns the checks behind a health endpoint, in the order of their
 // lines.
 func (s *Server) checksOf(endpoint string) []check {
+	fine := func(context.Context) error { return nil }
+	store := once(s.checkStorage)
+	caches := once(func(ctx context.Context) error {
+		if err := store(ctx); err != nil {
+			return err
+		}
+		return s.checkCaches(ctx)
+	})
 	list := []check{
-		{name: "ping", run: func(context.Context) error { return nil }},
-		{name: "log", run: func(context.Context) error { return nil }},
-		{name: "storage", run: s.checkStorage},
+		{name: "ping", run: fine},
+		{name: "log", run: fine},
+		{name: "storage", run: store},
+		{name: "etcd", run: store, over: "storage"}, // the name that tools ask for
 	}
 	if a, ok := s.audit.(interface{ Check(context.Context) error }); ok {
 		// A server that loses records of what it does goes on with it.
 		list = append(list, check{name: "audit", run: a.Check, mild: true})
 	}
+	if endpoint == "readyz" {
+		list = append(list, check{name: "etcd-readiness", run: store, over: "storage"}, check{name: "informer-sync", run: caches, over: "storage"})
+	}
 	for _, l := range s.loops {
-		list = append(list, check{name: "poststarthook/" + l.Name, run: func(context.Context) error { return nil }})
+		list = append(list, check{name: "poststarthook/" + l.Name, run: fine})
+	}
+	if s.definitions.cache != nil { // what is waited for before definitions are made
+		for _, name := range []string{"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"} {
+			list = append(list, check{name: "poststarthook/" + name, run: caches, over: "storage"})
+		}
 	}
 	names := make([]string, 0, len(s.checks))
 	for name := range s.checks {
@@ -51,11 +69,31 @@ func (s *Server) checksOf(endpoint string) []check {
 	return list
 }
 
+// once is a check that several lines show, run for the first of them.
+func once(run func(context.Context) error) func(context.Context) error {
+	var err error
+	ran := false
+	return func(ctx context.Context) error {
+		if !ran {
+			err, ran = run(ctx), true
+		}
+		return err
+	}
+}
+
 func (s *Server) checkStorage(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, err := s.backend.Revision(ctx)
 	return err
+}
+
+// checkCaches reports whether reads are served: the caches show what the store
+// has.
+func (s *Server) checkCaches(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return s.catchUp(ctx)
 }
 
 func (s *Server) checkShutdown(context.Context) error {
@@ -68,6 +106,10 @@ func (s *Server) checkShutdown(context.Context) error {
 // serveHealth answers /livez, /readyz and /healthz and single checks below them
 // (conventions, Health endpoints).
 func (s *Server) serveHealth(w *response, r *request, path string) bool {
+	if path == "/metrics/slis" {
+		s.serveSLIs(w, r)
+		return true
+	}
 	endpoint, name, single := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if endpoint != "livez" && endpoint != "readyz" && endpoint != "healthz" {
 		return false
@@ -95,11 +137,12 @@ func (s *Server) runChecks(w *response, r *request, endpoint string, checks []ch
 	graceful := endpoint == "livez" && time.Since(s.started) < s.livezGrace
 	failed := false
 	for _, c := range checks {
-		if slices.Contains(excluded, c.name) {
+		if slices.Contains(excluded, c.name) || c.over != "" && slices.Contains(excluded, c.over) {
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.name)
 			continue
 		}
 		err := c.run(r.http.Context())
+		s.slis.record(endpoint, c.name, err)
 		switch {
 		case err == nil:
 			fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
@@ -112,6 +155,11 @@ func (s *Server) runChecks(w *response, r *request, endpoint string, checks []ch
 			s.log.Error("health check failed", "endpoint", endpoint, "check", c.name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.name)
 			failed = true
+		}
+	}
+	for _, name := range excluded {
+		if !slices.ContainsFunc(checks, func(c check) bool { return c.name == name }) {
+			fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %q\n", name)
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

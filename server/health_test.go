@@ -47,14 +47,22 @@ func TestHealth(t *testing.T) {
 			assert.Equal(t, []string{"ok"}, get(200, e+"/storage"))
 			get(404, e+"/none")
 			lines := get(200, e+"?verbose")
-			for _, check := range []string{"ping", "log", "storage", "mine", "poststarthook/namespace"} {
+			for _, check := range []string{"ping", "log", "storage", "etcd", "mine", "poststarthook/namespace", "poststarthook/crd-informer-synced"} {
 				assert.Contains(t, lines, "[+]"+check+" ok")
 			}
 			assert.Equal(t, e[1:]+" check passed", lines[len(lines)-1])
 			assert.Contains(t, get(200, e+"?verbose&exclude=storage&exclude=mine"), "[+]storage excluded: ok")
+			assert.Equal(t, []string{"ok"}, get(200, e+"/etcd"))
+			assert.Contains(t, get(200, e+"?verbose&exclude=nosuch"), `warn: some health checks cannot be excluded: no matches for "nosuch"`)
 			got := a.do("POST", e, nil)
 			assert.Equal(t, 405, got.code)
 		}
+		for _, check := range []string{"etcd-readiness", "informer-sync", "shutdown"} {
+			assert.Equal(t, []string{"ok"}, get(200, "/readyz/"+check))
+			get(404, "/livez/"+check)
+		}
+		assert.Contains(t, get(200, "/metrics/slis"), `kubernetes_healthcheck{name="etcd",type="livez"} 1`)
+		assert.Contains(t, get(200, "/metrics/slis"), `kubernetes_healthcheck{name="shutdown",type="readyz"} 1`)
 
 		store.SetPlan(func(c faulty.Call) faulty.Fault {
 			if c.Op == faulty.OpRevision {
@@ -67,6 +75,7 @@ func TestHealth(t *testing.T) {
 		assert.Contains(t, get(500, "/readyz/storage"), "[-]storage failed: reason withheld")
 		assert.Equal(t, []string{"ok"}, get(200, "/readyz/ping"))
 		assert.Equal(t, []string{"ok"}, get(200, "/readyz?exclude=storage"))
+		get(500, "/readyz?exclude=")
 		time.Sleep(time.Minute)
 		assert.Contains(t, get(500, "/livez"), "[-]storage failed: reason withheld")
 		get(500, "/livez/storage")
@@ -86,6 +95,7 @@ func TestHealth(t *testing.T) {
 		sick.Store(true)
 		assert.Contains(t, get(500, "/healthz?verbose"), "[-]mine failed: reason withheld")
 		get(500, "/livez/mine")
+		assert.Contains(t, get(200, "/metrics/slis"), `kubernetes_healthcheck{name="mine",type="livez"} 0`)
 		sick.Store(false)
 		s.Drain()
 		assert.Contains(t, get(500, "/readyz"), "[-]shutdown failed: reason withheld")

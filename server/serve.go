@@ -38,6 +38,7 @@ type Server struct {
 	handlers      map[string]http.Handler
 	audit         auth.Auditor
 	metrics       *metrics
+	slis          *slis
 	client        *client
 	loops         []Loop
 	checks        map[string]func(context.Context) error
