@@ -36,9 +36,9 @@ func TestJoin(t *testing.T) {
 		"--tls-cert-file", f.put("tls.pem", string(serving)), "--tls-private-key-file", f.put("tls.key", string(servingKey)),
 		"--client-ca-file", f.put("ca.pem", string(ca.pem)), "--root-ca-file", f.put("root.pem", string(ca.pem)),
 		"--cluster-signing-cert-file", f.put("sign.pem", string(ca.pem)), "--cluster-signing-key-file", f.put("sign.key", string(caKey)),
-		"--enable-bootstrap-token-auth", "--controllers", "*,bootstrapsigner,tokencleaner")
+		"--enable-bootstrap-token-auth")
 	const id, secret = "abcdef", "0123456789abcdef"
-	prepareJoin(t, server, ca.pem, id, secret)
+	prepareJoin(t, server, id, secret)
 
 	trusted := verifiedAuthority(t, server, id, secret)
 	pool := x509.NewCertPool()
@@ -89,20 +89,12 @@ func loopback() *x509.Certificate {
 
 // prepareJoin does what an administrator does once: the token, the document,
 // and who may read and ask for what.
-func prepareJoin(t *testing.T, server string, ca []byte, id, secret string) {
-	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
-		server, base64.StdEncoding.EncodeToString(ca))
-	text, err := json.Marshal(config)
-	require.NoError(t, err)
+func prepareJoin(t *testing.T, server, id, secret string) {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	for _, step := range [][2]string{
 		{"/api/v1/namespaces/kube-system/secrets", `{"type":"bootstrap.kubernetes.io/token","metadata":{"name":"bootstrap-token-` + id + `"},"stringData":{
 			"token-id":"` + id + `","token-secret":"` + secret + `","usage-bootstrap-authentication":"true","usage-bootstrap-signing":"true",
 			"auth-extra-groups":"system:bootstrappers:joining"}}`},
-		{"/api/v1/namespaces/kube-public/configmaps", `{"metadata":{"name":"cluster-info"},"data":{"kubeconfig":` + string(text) + `}}`},
-		{rbac + "namespaces/kube-public/roles", `{"metadata":{"name":"info"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["cluster-info"],"verbs":["get"]}]}`},
-		{rbac + "namespaces/kube-public/rolebindings", `{"metadata":{"name":"info"},"roleRef":{"kind":"Role","name":"info","apiGroup":"rbac.authorization.k8s.io"},
-			"subjects":[{"kind":"Group","name":"system:unauthenticated","apiGroup":"rbac.authorization.k8s.io"}]}`},
 		{rbac + "clusterrolebindings", `{"metadata":{"name":"ask"},"roleRef":{"kind":"ClusterRole","name":"system:node-bootstrapper","apiGroup":"rbac.authorization.k8s.io"},
 			"subjects":[{"kind":"Group","name":"system:bootstrappers:joining","apiGroup":"rbac.authorization.k8s.io"}]}`},
 		{rbac + "clusterrolebindings", `{"metadata":{"name":"approve"},"roleRef":{"kind":"ClusterRole","name":"system:certificates.k8s.io:certificatesigningrequests:nodeclient","apiGroup":"rbac.authorization.k8s.io"},

@@ -64,12 +64,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	l, err := net.Listen("tcp", net.JoinHostPort(f.bindAddress, fmt.Sprint(f.securePort)))
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	defer l.Close() // a second time does not hurt
 	id, err := f.identity()
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Pools: f.network.pools()}
-	hangUp, err := f.access(b, id)
+	hangUp, err := f.access(b, id, l.Addr())
 	defer hangUp()
 	if err != nil {
 		return errors.Join(err, store.Close())
@@ -83,7 +88,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(f.advise(err), store.Close(), flushAudit())
 	}
-	return errors.Join(serve(ctx, s, f, id, log, out), flushAudit())
+	return errors.Join(serve(ctx, l, s, f, id, log, out), flushAudit())
 }
 
 // advise says what to do about a directory that was filled under other names.
@@ -98,7 +103,7 @@ func (f *flags) advise(err error) error {
 
 // access puts the access control that the flags describe into a server. close
 // ends what was opened.
-func (f *flags) access(b *server.Builder, id *identity) (close func(), err error) {
+func (f *flags) access(b *server.Builder, id *identity, at net.Addr) (close func(), err error) {
 	var c access.Config
 	hangUp, err := f.authenticate(b, id, &c)
 	if err != nil {
@@ -107,6 +112,9 @@ func (f *flags) access(b *server.Builder, id *identity) (close func(), err error
 	hangUpToo, err := f.authorize(id, &c)
 	close = func() { hangUp(); hangUpToo() }
 	if err != nil {
+		return close, err
+	}
+	if c.Publish, err = f.publish(id, at); err != nil {
 		return close, err
 	}
 	return close, access.Setup(b, c)
@@ -119,12 +127,8 @@ func openStore(f *flags, log *slog.Logger) (storage.Backend, error) {
 	return badgerstore.Open(badgerstore.Options{Dir: f.dataDir, Logger: log})
 }
 
-// serve listens, tells that it is ready, and ends in order.
-func serve(ctx context.Context, s *server.Server, f *flags, id *identity, log *slog.Logger, out io.Writer) error {
-	l, err := net.Listen("tcp", net.JoinHostPort(f.bindAddress, fmt.Sprint(f.securePort)))
-	if err != nil {
-		return errors.Join(err, s.Shutdown(context.Background()))
-	}
+// serve tells that it is ready, and ends in order.
+func serve(ctx context.Context, l net.Listener, s *server.Server, f *flags, id *identity, log *slog.Logger, out io.Writer) error {
 	address := l.Addr().String()
 	kubeconfig, err := id.writeKubeconfig(f, "https://"+address)
 	if err != nil {

@@ -19,12 +19,19 @@ type ServiceNetwork struct {
 	LastPort  int64        // zero: 32767
 }
 
+// First returns the first address of the network, that of the server itself.
+func (n ServiceNetwork) First() netip.Addr { return n.network().Addr().Next() }
+
+func (n ServiceNetwork) network() netip.Prefix {
+	if !n.Addresses.IsValid() {
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, 0}), 24)
+	}
+	return n.Addresses.Masked()
+}
+
 // Pool returns the pool that gives services of the network what they lack.
 func (n ServiceNetwork) Pool() *registry.Pool {
-	if !n.Addresses.IsValid() {
-		n.Addresses = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, 0}), 24)
-	}
-	n.Addresses = n.Addresses.Masked()
+	n.Addresses = n.network()
 	if n.FirstPort == 0 {
 		n.FirstPort = 30000
 	}

@@ -22,6 +22,8 @@ const (
 // Objects that a control plane keeps for itself.
 const (
 	ClusterInfo         = "cluster-info"
+	ClusterInfoRole     = "kubeadm:bootstrap-signer-clusterinfo" // as those who join machines know it
+	ServerService       = NamespaceFinalizer                     // in the namespace default: the product's name
 	LegacyTokenTracking = "kube-apiserver-legacy-service-account-token-tracking"
 )
 

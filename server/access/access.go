@@ -16,7 +16,7 @@
 //   - the reviews that ask who a token is and what somebody may do;
 //   - service accounts, their tokens, and the documents by which others verify
 //     these; certificate requests from the request to the certificate;
-//     cluster-info, signed for machines that join.
+//     what machines that join and other servers know this one by, see Publish.
 //
 // What is here is put together from the packages below auth; a program that
 // wants less of it uses those. The records of what happened are apart: see
@@ -76,6 +76,8 @@ type Config struct {
 	RootCA []byte
 	// PublishRootCA keeps RootCA in a ConfigMap of every namespace.
 	PublishRootCA bool
+	// Publish is what the server tells others of itself; zero: nothing.
+	Publish Publish
 	// Controllers chooses the background loops by name: "*" stands for those
 	// that run by default, "-NAME" leaves one out. None is "*".
 	Controllers []string
@@ -184,6 +186,17 @@ func (c Config) authorize(b *server.Builder) {
 		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client registry.Client) error {
 			return rbac.Reconcile(ctx, client, b.Names)
 		})
+	}
+	if kept := c.objects(b.Names); len(kept) > 0 {
+		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client registry.Client) error {
+			for _, k := range kept {
+				if err := k.keep(ctx, client); err != nil && b.Logger != nil {
+					b.Logger.Warn("an object of the server's own could not be made; it is tried again", "object", keyOf(k.object), "error", err)
+				}
+			}
+			return ctx.Err()
+		})
+		b.Loops = append(b.Loops, publisher(kept))
 	}
 	for _, l := range c.loops(b, all) {
 		if c.runs(l.name, l.usual) {

@@ -38,8 +38,8 @@ func (c Config) loops(b *server.Builder, all auth.Authorizer) []choice {
 		{"serviceaccount", true, serviceaccount.DefaultAccounts},
 		{"serviceaccount-token", true, func() registry.Loop { return c.Tokens.Secrets(c.RootCA) }},
 		{"root-ca-cert-publisher", c.PublishRootCA, func() registry.Loop { return serviceaccount.RootCA(p, c.RootCA) }},
-		{"bootstrapsigner", false, func() registry.Loop { return bootstraptoken.Signer(p, nil) }},
-		{"tokencleaner", false, func() registry.Loop { return bootstraptoken.Cleaner(p, nil) }},
+		{"bootstrapsigner", c.BootstrapTokens, func() registry.Loop { return bootstraptoken.Signer(p, nil) }},
+		{"tokencleaner", c.BootstrapTokens, func() registry.Loop { return bootstraptoken.Cleaner(p, nil) }},
 	}
 }
 

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhatTheServerTellsOfItself: the service by which it is found, and what
+// others verify callers with, are there from the start, come again when somebody
+// deletes them and are put right when somebody changes them.
+func TestWhatTheServerTellsOfItself(t *testing.T) {
+	t.Parallel()
+	f := files{t, t.TempDir()}
+	ca, _, err := newAuthority()
+	require.NoError(t, err)
+	server := running(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
+		"--client-ca-file", f.put("ca.pem", string(ca.pem)), "--requestheader-client-ca-file", f.put("proxy.pem", string(ca.pem)),
+		"--requestheader-allowed-names", "front", "--requestheader-username-headers", "X-Remote-User",
+		"--service-cluster-ip-range", "10.7.0.0/16", "--enable-bootstrap-token-auth")
+	get := func(path string) map[string]any {
+		code, answer := ask(t, nil, "GET", server+path, "admin-token", "")
+		require.Equal(t, 200, code, "%s: %v", path, answer)
+		return answer
+	}
+	const service = "/api/v1/namespaces/default/services/kubernetes"
+	const verify = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+	const info = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+	spec := get(service)["spec"].(map[string]any)
+	assert.Equal(t, "10.7.0.1", spec["clusterIP"])
+	assert.Equal(t, 443.0, spec["ports"].([]any)[0].(map[string]any)["port"])
+	data := get(verify)["data"].(map[string]any)
+	assert.Contains(t, data["client-ca-file"], string(ca.pem))
+	assert.Equal(t, string(ca.pem), data["requestheader-client-ca-file"])
+	assert.Equal(t, `["front"]`, data["requestheader-allowed-names"])
+	assert.Equal(t, `["X-Remote-User"]`, data["requestheader-username-headers"])
+	assert.Equal(t, `[]`, data["requestheader-group-headers"])
+
+	code, answer := ask(t, nil, "GET", server+info, "", "")
+	require.Equal(t, 200, code, "anybody reads it: %v", answer)
+	assert.Contains(t, answer["data"].(map[string]any)["kubeconfig"], "server: "+server)
+	code, _ = ask(t, nil, "GET", server+"/api/v1/namespaces/kube-public/configmaps", "", "")
+	assert.Equal(t, 403, code, "and nothing else")
+	code, _ = ask(t, nil, "GET", server+verify, "", "")
+	assert.Equal(t, 403, code)
+
+	for _, path := range []string{service, verify, info, "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-public/roles/kubeadm:bootstrap-signer-clusterinfo"} {
+		uid := get(path)["metadata"].(map[string]any)["uid"]
+		code, answer := ask(t, nil, "DELETE", server+path, "admin-token", "")
+		require.Equal(t, 200, code, answer)
+		require.Eventually(t, func() bool {
+			code, answer := ask(t, nil, "GET", server+path, "admin-token", "")
+			return code == 200 && answer["metadata"].(map[string]any)["uid"] != uid
+		}, time.Minute, 10*time.Millisecond, path)
+	}
+	assert.Equal(t, "10.7.0.1", get(service)["spec"].(map[string]any)["clusterIP"])
+	for path, patch := range map[string]string{
+		verify:  `{"data":{"client-ca-file":"mine"}}`,
+		service: `{"spec":{"ports":[{"name":"https","port":1}]}}`,
+		info:    `{"data":{"kubeconfig":"the administrator's own"}}`,
+	} {
+		code, answer := ask(t, nil, "PATCH", server+path, "admin-token", patch, "Content-Type", "application/merge-patch+json")
+		require.Equal(t, 200, code, answer)
+	}
+	require.Eventually(t, func() bool {
+		port := get(service)["spec"].(map[string]any)["ports"].([]any)[0].(map[string]any)["port"]
+		return port == 443.0 && get(verify)["data"].(map[string]any)["client-ca-file"] == data["client-ca-file"]
+	}, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, "the administrator's own", get(info)["data"].(map[string]any)["kubeconfig"])
+}
