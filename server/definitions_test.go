@@ -156,7 +156,9 @@ func TestADeletedDefinitionTakesItsObjectsAlong(t *testing.T) {
 	must(t, s, 201, "POST", definedPath, strings.Replace(definedWidget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
 	watch := watchLines(t, s, definedPath)
 	must(t, s, 200, "DELETE", definedCRD, "")
-	must(t, s, 405, "POST", definedPath, definedWidget("late", `{}`))
+	late := must(t, s, 403, "POST", definedPath, definedWidget("late", `{}`))
+	assert.Equal(t, `widgets.example.com "late" is forbidden: create not allowed while custom resource definition is terminating`, late.String("message"))
+	must(t, s, 404, "PUT", definedPath+"/late", definedWidget("late", `{}`))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		_, o := call(t, s, "GET", definedCRD, "")
 		assert.Contains(c, conditionsOf(o), "Terminating=True InstanceDeletionInProgress")

@@ -82,6 +82,10 @@ func TestFieldValidation(t *testing.T) {
 		{"PATCH", definedPath + "/new?fieldManager=m", applied, "", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: new}\nspec: {o: x}\n", 422,
 			"failed to create typed patch object (/new; example.com/v1, Kind=Widget): .spec.o: expected map, got &{x}"},
 
+		{"PATCH", definedPath + "/new?fieldManager=m", applied, "", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: new}\nspec: {a: null}\n", 422,
+			`Widget.example.com "new" is invalid: spec.a: Invalid value: "null": spec.a in body must be of type string: "null"`},
+		{"POST", definedPath, "", "", definedWidget("n", `{"a":null}`), 201, ""},
+
 		{"POST", configMaps, "", "", `{"metadata":{"name":"n"},"immutable":"x"}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal string into Go struct field ConfigMap.immutable of type bool"},
 		{"POST", configMaps, "", "", `{"metadata":{"name":"n"},"data":1}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string"},
 		{"POST", configMaps, "", "", `{"metadata":{"name":"n"},"data":{"a":true}}`, 400, "ConfigMap" + handled + "ConfigMap: json: cannot unmarshal bool into Go struct field ConfigMap.data of type string"},
@@ -138,4 +142,33 @@ func TestWarningsAreBounded(t *testing.T) {
 		assert.Len(t, warnings, c.warnings, "%+v", c)
 		assert.Equal(t, c.longest, longest, "%+v", c)
 	}
+}
+
+// TestScaleOwnsItsPath: who writes the scale of a custom kind owns the field that
+// the definition names, and conflicts over it.
+func TestScaleOwnsItsPath(t *testing.T) {
+	s := servertest.New(t)
+	a := inProcess(t, s)
+	a.must(201, "POST", crdPath, strings.Replace(widgetDefinition(`{"a":{"type":"string"},"size":{"type":"object","properties":{"n":{"type":"integer"}}}}`),
+		`"schema":{`, `"subresources":{"status":{},"scale":{"specReplicasPath":".spec.size.n","statusReplicasPath":".status.n"}},"schema":{`, 1))
+	s.Settle()
+	a.must(201, "POST", definedPath+"?fieldManager=maker", definedWidget("w", `{"a":"x","size":{"n":1}}`))
+	a.must(200, "PATCH", definedPath+"/w/scale?fieldManager=scaler", `{"spec":{"replicas":4}}`)
+	owners := map[string]any{}
+	list, _ := at(a.must(200, "GET", definedPath+"/w", nil).body, "metadata", "managedFields").([]any)
+	for _, e := range list {
+		owners[text(e, "manager")+" "+text(e, "subresource")+" "+text(e, "apiVersion")] = at(e, "fieldsV1", "f:spec")
+	}
+	assert.Equal(t, map[string]any{
+		"maker  example.com/v1":       map[string]any{".": map[string]any{}, "f:a": map[string]any{}, "f:size": map[string]any{}},
+		"scaler scale example.com/v1": map[string]any{"f:size": map[string]any{"f:n": map[string]any{}}},
+	}, owners)
+	got := a.must(409, "PATCH", definedPath+"/w?fieldManager=other", definedWidget("w", `{"size":{"n":9}}`), "Content-Type", "application/apply-patch+yaml")
+	assert.Equal(t, `Apply failed with 1 conflict: conflict with "scaler" with subresource "scale" using example.com/v1: .spec.size.n`, text(got.body, "message"))
+	for accept, code := range map[string]int{"application/vnd.kubernetes.protobuf": 406, "application/vnd.kubernetes.protobuf,application/json": 200, "application/vnd.kubernetes.protobuf, */*": 200} {
+		got := a.do("GET", definedPath+"/w", nil, "Accept", accept)
+		assert.Equal(t, code, got.code, accept)
+		assert.Equal(t, "application/json", got.header.Get("Content-Type"), accept)
+	}
+	assert.Equal(t, 415, a.do("POST", definedPath, "k8s\x00\x0a", "Content-Type", "application/vnd.kubernetes.protobuf").code)
 }

@@ -282,6 +282,9 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		if err := s.conformApplied(r, obj); err != nil {
 			return nil, err
 		}
+		if nulls := r.version.Schema.Nulls(patch.Tree()); r.sub == nil && len(nulls) > 0 {
+			return nil, meta.Invalid(r.version.GroupKind(), r.name, nulls)
+		}
 		if err := s.judgeFields(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil || live == nil || r.sub == nil {
 			return obj, err
 		}

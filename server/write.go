@@ -90,10 +90,7 @@ func (s *Server) retry(ctx context.Context, w *write, attempt func(context.Conte
 
 // closed refuses new objects of a kind whose definition is being deleted.
 func closed(r meta.GroupResource, name string) *meta.Status {
-	st := meta.Failure(http.StatusMethodNotAllowed, meta.ReasonMethodNotAllowed,
-		"create is not supported on resources of kind %q: their definition is being deleted", r)
-	st.Details = &meta.Details{Name: name, Group: r.Group, Kind: r.Resource}
-	return st
+	return meta.Forbidden(r, name, "create not allowed while custom resource definition is terminating")
 }
 
 func modified(t *registry.Type, name string) *meta.Status {

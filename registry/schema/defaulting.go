@@ -64,6 +64,9 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		return
 	}
 	for _, f := range faultsOf(pruned, s) {
+		if f.Field == wholeField {
+			f.Field = ""
+		}
 		f.Field = strings.Replace(join(path.String(), f.Field), ".default[", ".default.[", 1)
 		c.faults = append(c.faults, f)
 	}

@@ -962,3 +962,88 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+// TestMessagesOfDefinitionFaults: list types, defaults and combinations that no
+// structural schema has, one cause each.
+func TestMessagesOfDefinitionFaults(t *testing.T) {
+	for _, c := range []struct{ schema, want string }{
+		{`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"}}},"x-kubernetes-list-type":"set"}`, `Invalid f.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set`},
+		{`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"}},"x-kubernetes-map-type":"granular"},"x-kubernetes-list-type":"set"}`, `Invalid f.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set`},
+		{`{"type":"array","items":{"type":"array","items":{"type":"integer"},"x-kubernetes-list-type":"set"},"x-kubernetes-list-type":"set"}`, `Invalid f.items.x-kubernetes-list-type: Invalid value: "set": must be atomic as item of a list with x-kubernetes-list-type=set`},
+		{`{"type":"array","items":{"type":"string","nullable":true},"x-kubernetes-list-type":"set"}`, `Forbidden f.items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type is set`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}},"required":["k"]},"x-kubernetes-list-type":"map"}`, `Required f.x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}},"required":["k"]},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["z"]}`, `Invalid f.x-kubernetes-list-map-keys: Invalid value: ["z"]: entries must all be names of item properties`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}},"required":["k"]},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k","k"]}`, `Invalid f.x-kubernetes-list-map-keys: Invalid value: ["k","k"]: must not contain duplicate entries`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"object"}},"required":["k"]},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]}`, `Invalid f.items.properties[k].type: Invalid value: "object": must be a scalar type if parent array's x-kubernetes-list-type is map`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}}},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]}`, `Required f.items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string","nullable":true}},"required":["k"]},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]}`, `Forbidden f.items.properties[k].nullable: Forbidden: this property is in x-kubernetes-list-map-keys, so it cannot be nullable`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string","nullable":true}}},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]}`, `Required f.items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property
+Forbidden f.items.properties[k].nullable: Forbidden: this property is in x-kubernetes-list-map-keys, so it cannot be nullable`},
+		{`{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]}`, `Invalid f.items.type: Invalid value: "string": must be object if parent array's x-kubernetes-list-type is map`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}},"required":["k"],"nullable":true},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]}`, `Forbidden f.items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type is map`},
+		{`{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]}`, `Invalid f.x-kubernetes-list-map-keys: Invalid value: ["k"]: entries must all be names of item properties`},
+		{`{"type":"array","items":{"type":"object","additionalProperties":{"type":"string"}},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]}`, `Invalid f.x-kubernetes-list-map-keys: Invalid value: ["k"]: entries must all be names of item properties`},
+		{`{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"}},"required":["k"]},"x-kubernetes-list-map-keys":["k"]}`, `Required f.x-kubernetes-list-type: Required value: must be map if x-kubernetes-list-map-keys is non-empty`},
+		{`{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set","x-kubernetes-list-map-keys":["k"]}`, `Invalid f.x-kubernetes-list-type: Invalid value: "set": must be map if x-kubernetes-list-map-keys is non-empty`},
+		{`{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"odd"}`, `NotSupported f.x-kubernetes-list-type: Unsupported value: "odd": supported values: "atomic", "set", "map"`},
+		{`{"type":"object","x-kubernetes-map-type":"odd"}`, `NotSupported f.x-kubernetes-map-type: Unsupported value: "odd": supported values: "atomic", "granular"`},
+		{`{"type":"string","x-kubernetes-list-type":"set"}`, `Invalid f.type: Invalid value: "string": must be array if x-kubernetes-list-type is specified`},
+		{`{"x-kubernetes-list-type":"set"}`, `Required f.type: Required value: must not be empty for specified object fields
+Required f.type: Required value: must be array if x-kubernetes-list-type is specified`},
+		{`{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":""}`, `NotSupported f.x-kubernetes-list-type: Unsupported value: "": supported values: "atomic", "set", "map"`},
+		{`{"type":"array","items":{"type":"string"},"x-kubernetes-map-type":"atomic"}`, `Invalid f.type: Invalid value: "array": must be object if x-kubernetes-map-type is specified`},
+		{`{"type":"string","default":1}`, `TypeInvalid f.default: Invalid value: "integer":  in body must be of type string: "integer"`},
+		{`{"type":"string","default":"c","enum":["a"]}`, `NotSupported f.default: Unsupported value: "c": supported values: "a"`},
+		{`{"type":"string","default":"a","minLength":3}`, `Invalid f.default: Invalid value: "a":  in body should be at least 3 chars long`},
+		{`{"type":"string","default":"b","pattern":"^a"}`, `Invalid f.default: Invalid value: "b":  in body should match '^a'`},
+		{`{"type":"integer","default":5,"maximum":2}`, `Invalid f.default: Invalid value: 5:  in body should be less than or equal to 2`},
+		{`{"type":"object","properties":{"a":{"type":"string"}},"default":{"b":1}}`, `Invalid f.default: Invalid value: {"b":1}: must not have unknown fields`},
+		{`{"type":"object","properties":{"a":{"type":"string"}},"default":{"a":1}}`, `TypeInvalid f.default.a: Invalid value: "integer": a in body must be of type string: "integer"`},
+		{`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"default":{}}`, `Required f.default.a: Required value`},
+		{`{"type":"array","items":{"type":"string"},"default":[1]}`, `TypeInvalid f.default.[0]: Invalid value: "integer": [0] in body must be of type string: "integer"`},
+		{`{"type":"array","items":{"type":"string"},"default":["a"],"minItems":2}`, `Invalid f.default: Invalid value: 1:  in body should have at least 2 items`},
+		{`{"type":"string","default":"x","format":"date"}`, `TypeInvalid f.default: Invalid value: "x":  in body must be of type date: "x"`},
+		{`{"type":"string","default":"b","anyOf":[{"minLength":3}]}`, `Invalid f.default: Invalid value: "": "" must validate at least one schema (anyOf)
+Invalid f.default: Invalid value: "b":  in body should be at least 3 chars long`},
+		{`{"type":"string","default":"b","not":{"minLength":1}}`, `Invalid f.default: Invalid value: "": "" must not validate the schema (not)`},
+		{`{"type":"array","items":{"type":"string","default":1}}`, `TypeInvalid f.items.default: Invalid value: "integer":  in body must be of type string: "integer"`},
+		{`{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string","default":2}}}}}`, `TypeInvalid f.properties[a].properties[b].default: Invalid value: "integer":  in body must be of type string: "integer"`},
+		{`{"type":"integer","default":1.5}`, `TypeInvalid f.default: Invalid value: "number":  in body must be of type integer: "number"
+Invalid f.default: Invalid value: "": Checked value must be of type integer (default format) in `},
+		{`{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"string"},{"type":"integer"}]}`, `Forbidden f.anyOf[0].type: Forbidden: must be empty to be structural
+Forbidden f.anyOf[1].type: Forbidden: must be empty to be structural`},
+		{`{"type":"string","pattern":"("}`, `Invalid f.pattern: Invalid value: "(": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): ` + "`" + `(` + "`" + ``},
+		{`{"type":"string","anyOf":[{"nullable":true}]}`, `Forbidden f.anyOf[0].nullable: Forbidden: must be false to be structural`},
+		{`{"type":"string","anyOf":[{"type":"string"}]}`, `Forbidden f.anyOf[0].type: Forbidden: must be empty to be structural`},
+	} {
+		_, faults := OpenAPI(tree(t, fmt.Sprintf(`{"type":"object","properties":{"f":%s}}`, c.schema)), names.Kubernetes, nil)
+		var got []string
+		for _, f := range faults {
+			got = append(got, strings.TrimPrefix(string(f.Reason), "FieldValue")+" "+strings.Replace(f.Field, "properties[f]", "f", 1)+": "+f.Message)
+		}
+		assert.ElementsMatch(t, strings.Split(c.want, "\n"), got, c.schema)
+	}
+}
+
+func TestNullsOfAppliedObjects(t *testing.T) {
+	s, faults := OpenAPI(tree(t, `{"type":"object","properties":{"spec":{"type":"object","properties":{
+		"s":{"type":"string"},"d":{"type":"string","default":"x"},"n":{"type":"string","nullable":true},"any":{"x-kubernetes-preserve-unknown-fields":true},
+		"i":{"x-kubernetes-int-or-string":true},"m":{"type":"object","additionalProperties":{"type":"integer"}},"p":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+		"l":{"type":"array","items":{"type":"object","properties":{"v":{"type":"string"}}}}}}}}`), names.Kubernetes, nil)
+	require.Empty(t, faults)
+	for in, want := range map[string][]string{
+		`{"spec":null}`: nil,
+		`{"spec":{"d":null,"n":null,"any":null,"p":{"a":null},"l":[{"v":"x"}]}}`: nil,
+		`{"spec":{"s":null,"m":{"a":1,"b":null},"l":[{"v":null}],"i":null}}`: {
+			`spec.i: Invalid value: "null": spec.i in body must be of type integer,string: "null"`,
+			`spec.l[0].v: Invalid value: "null": spec.l[0].v in body must be of type string: "null"`,
+			`spec.m.b: Invalid value: "null": spec.m.b in body must be of type integer: "null"`,
+			`spec.s: Invalid value: "null": spec.s in body must be of type string: "null"`},
+	} {
+		var got []string
+		for _, c := range s.Nulls(tree(t, in)) {
+			got = append(got, c.Field+": "+c.Message)
+		}
+		assert.Equal(t, want, got, in)
+	}
+}

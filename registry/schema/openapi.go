@@ -205,7 +205,7 @@ func (d node) basics(s *Schema) {
 	}
 	if s.Pattern = d.text("pattern"); s.Pattern != "" {
 		if _, err := compilePattern(s.Pattern); err != nil {
-			d.faults.Invalid(d.path("pattern"), s.Pattern, "must be a valid regular expression: "+err.Error())
+			d.faults.Invalid(d.path("pattern"), s.Pattern, "must be a valid regular expression, but isn't: "+err.Error())
 			s.Pattern = ""
 		}
 	}
@@ -306,8 +306,8 @@ func (d node) extensions(s *Schema) {
 	if d.doc[word("preserve-unknown-fields")] == false {
 		d.faults.Invalid(d.path(word("preserve-unknown-fields")), false, "must be true or undefined")
 	}
-	if s.ListType != "" {
-		d.faults.OneOf(d.path(word("list-type")), s.ListType, "atomic", "map", "set")
+	if s.ListType != "" || d.doc[word("list-type")] == "" {
+		d.faults.OneOf(d.path(word("list-type")), s.ListType, "atomic", "set", "map")
 	}
 	if s.MapType != "" {
 		d.faults.OneOf(d.path(word("map-type")), s.MapType, "atomic", "granular")

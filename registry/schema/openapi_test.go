@@ -86,7 +86,7 @@ func TestStructuralRules(t *testing.T) {
 		{`{"type":"string","x-orch-embedded-resource":true,"x-orch-preserve-unknown-fields":true}`, []cause{{meta.CauseInvalid, inA + ".type"}}},
 		{`{"type":"object","x-orch-embedded-resource":true,"properties":{"kind":{"type":"integer"}}}`, []cause{{meta.CauseInvalid, inA + ".properties[kind].type"}}},
 
-		{`{"type":"string","x-orch-list-type":"set"}`, []cause{{meta.CauseRequired, inA + ".items"}, {meta.CauseInvalid, inA + ".type"}}},
+		{`{"type":"string","x-orch-list-type":"set"}`, []cause{{meta.CauseInvalid, inA + ".type"}}},
 		{`{"type":"array","items":{"type":"string"},"x-orch-list-type":"bag"}`, []cause{{meta.CauseNotSupported, inA + ".x-orch-list-type"}}},
 		{`{"type":"array","items":{"type":"string","nullable":true},"x-orch-list-type":"set"}`, []cause{{meta.CauseForbidden, inA + ".items.nullable"}}},
 		{`{"type":"array","items":{"type":"object"},"x-orch-list-type":"set"}`, []cause{{meta.CauseInvalid, inA + ".items.x-orch-map-type"}}},

@@ -168,8 +168,8 @@ func (c *structural) lists(s *Schema, path *check.Path) {
 		c.faults.Required(path.Field(word("list-map-keys")), "must not be empty if "+word("list-type")+" is map")
 	}
 	if s.Items == nil {
-		if (s.ListType == "map" || s.ListType == "set") && s.Type != Array {
-			c.faults.Required(path.Field("items"), "must have a schema if "+word("list-type")+" is "+s.ListType)
+		if s.ListType == "map" && s.Type != Array {
+			c.faults.Required(path.Field("items"), "must have a schema if "+word("list-type")+" is map")
 		}
 		return
 	}
@@ -187,29 +187,35 @@ func (c *structural) mapItems(s *Schema, path *check.Path) {
 		c.typeMustBe(items, at, Object, "must be object if parent array's "+c.names.Extension("list-type")+" is map")
 		return
 	}
+	word, known := c.names.Extension, true
+	if items.Nullable {
+		c.faults.Forbidden(at.Field("nullable"), "cannot be nullable when "+word("list-type")+" is map")
+	}
 	seen := make(map[string]bool, len(s.ListKeys))
 	for _, key := range s.ListKeys {
-		keyAt := path.Field(c.names.Extension("list-map-keys"))
 		if seen[key] {
-			c.faults.Invalid(keyAt, key, "must not contain duplicate entries")
-			continue
+			c.faults.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "must not contain duplicate entries")
+			return
 		}
 		seen[key] = true
 		f := items.Struct.Field(key)
 		if f == nil {
-			c.faults.Invalid(keyAt, key, "entries must all be names of item properties")
+			known = false
 			continue
 		}
 		prop := at.Field("properties").Key(key)
 		if f.Schema.Type == Object || f.Schema.Type == Array {
-			c.faults.Invalid(prop.Field("type"), f.Schema.Type.String(), "must be a scalar type if parent array's list type is map")
+			c.faults.Invalid(prop.Field("type"), f.Schema.Type.String(), "must be a scalar type if parent array's "+word("list-type")+" is map")
 		}
 		if f.Schema.Default == nil && !f.Required {
-			c.faults.Required(prop.Field("default"), "this property is a key of a list, so it must have a default or be a required property")
+			c.faults.Required(prop.Field("default"), "this property is in "+word("list-map-keys")+", so it must have a default or be a required property")
 		}
 		if f.Schema.Nullable {
-			c.faults.Forbidden(prop.Field("nullable"), "this property is a key of a list, so it cannot be nullable")
+			c.faults.Forbidden(prop.Field("nullable"), "this property is in "+word("list-map-keys")+", so it cannot be nullable")
 		}
+	}
+	if !known {
+		c.faults.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "entries must all be names of item properties")
 	}
 }
 
@@ -217,18 +223,12 @@ func (c *structural) setItems(items *Schema, at *check.Path) {
 	if items.Nullable {
 		c.faults.Forbidden(at.Field("nullable"), "cannot be nullable when "+c.names.Extension("list-type")+" is set")
 	}
-	switch items.Type {
-	case Array:
-		if items.ListType != "" && items.ListType != "atomic" {
-			c.faults.Invalid(at.Field(c.names.Extension("list-type")), items.ListType, "must be atomic as item of a list with list type set")
-		}
-	case Object:
-		word := c.names.Extension("map-type")
-		switch items.MapType {
-		case "atomic":
-		default:
-			c.faults.Invalid(at.Field(word), items.MapType, "must be atomic as item of a list with list type set")
-		}
+	why := "must be atomic as item of a list with " + c.names.Extension("list-type") + "=set"
+	switch {
+	case items.Type == Array && items.ListType != "" && items.ListType != "atomic":
+		c.faults.Invalid(at.Field(c.names.Extension("list-type")), items.ListType, why)
+	case items.Type == Object && items.MapType != "atomic":
+		c.faults.Invalid(at.Field(c.names.Extension("map-type")), nil, why)
 	}
 }
 
@@ -321,14 +321,13 @@ func (c *structural) nested(doc map[string]any, s *Schema, path *check.Path, dec
 
 // onlyValidates reports the keywords that shape values.
 func (c *structural) onlyValidates(doc map[string]any, path *check.Path) {
-	for _, word := range []string{"type", "additionalProperties", "default", "title", "description", "nullable"} {
-		if v := doc[word]; v != nil && v != "" && v != false {
-			c.faults.Forbidden(path.Field(word), "must be undefined to be structural")
-		}
-	}
-	for _, word := range []string{"preserve-unknown-fields", "embedded-resource", "int-or-string", "list-type", "list-map-keys", "map-type"} {
-		if v := doc[c.names.Extension(word)]; v != nil && v != false {
-			c.faults.Forbidden(path.Field(c.names.Extension(word)), "must be undefined to be structural")
+	for _, k := range []struct{ word, must string }{
+		{"type", "empty"}, {"additionalProperties", "undefined"}, {"default", "undefined"}, {"title", "empty"}, {"description", "empty"}, {"nullable", "false"},
+		{c.names.Extension("preserve-unknown-fields"), "false"}, {c.names.Extension("embedded-resource"), "false"}, {c.names.Extension("int-or-string"), "false"},
+		{c.names.Extension("list-type"), "undefined"}, {c.names.Extension("list-map-keys"), "undefined"}, {c.names.Extension("map-type"), "undefined"},
+	} {
+		if v := doc[k.word]; v != nil && v != "" && v != false {
+			c.faults.Forbidden(path.Field(k.word), "must be "+k.must+" to be structural")
 		}
 	}
 }
