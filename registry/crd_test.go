@@ -64,7 +64,9 @@ func TestFromCRD(t *testing.T) {
 	unknown, faults := typ.Storage.Conform(obj)
 	assert.Empty(t, faults)
 	assert.Equal(t, []string{"spec.other"}, unknown)
-	typ.Storage.Defaults(obj)
+	if err := typ.Storage.Defaults(obj); err != nil {
+		t.Fatal(err)
+	}
 	assert.Equal(t, "red", obj.String("spec", "color"))
 
 	var heads []string

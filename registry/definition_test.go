@@ -68,7 +68,7 @@ func ExampleOf() {
 	}
 	obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "green", "size": int64(3)}})
 	unknown, _ := t.Storage.Schema.Conform(obj.Tree())
-	t.Storage.Schema.FillDefaults(obj.Tree())
+	_ = t.Storage.Schema.FillDefaults(obj.Tree())
 	t.Default(obj)
 	fmt.Println(t.Plural, t.ListKind, unknown)
 	fmt.Println(obj.Map("spec"))
@@ -208,7 +208,9 @@ func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
 			}
 			obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "red"}})
 			typ.Storage.Conform(obj)
-			typ.Storage.Defaults(obj)
+			if err := typ.Storage.Defaults(obj); err != nil {
+				t.Fatal(err)
+			}
 			assert.Empty(t, typ.Storage.Schema.Validate(obj.Tree(), nil))
 			assert.Equal(t, "ruby", obj.String("spec", "shade"))
 		})

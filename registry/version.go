@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
 )
 
 // Verbs returns what can be done with the type, as discovery lists it.
@@ -68,7 +70,7 @@ func (v *Version) FromStorage(obj *meta.Object) {
 	obj.Tree()["apiVersion"] = v.GVK().APIVersion()
 	if v.Custom && v.Schema != nil {
 		v.Schema.Conform(obj.Tree())
-		v.Schema.FillDefaults(obj.Tree())
+		_ = v.Schema.FillDefaults(obj.Tree()) // what is stored is shown, with the defaults that there is room for
 	}
 }
 
@@ -110,14 +112,19 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 	return meta.BadRequest("%s in version %q cannot be handled as a %s: %s", v.Kind, v.Name, v.Kind, why)
 }
 
-// Defaults fills in what the schema and the kind say.
-func (v *Version) Defaults(obj *meta.Object) {
+// Defaults fills in what the schema and the kind say. It is 413 if that is more
+// than one object may be.
+func (v *Version) Defaults(obj *meta.Object) error {
 	if v.Schema != nil {
-		v.Schema.FillDefaults(obj.Tree())
+		if err := v.Schema.FillDefaults(obj.Tree()); err != nil {
+			return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
+				"%s %q cannot be kept: %v: limit is %d bytes", v.Kind, obj.Name(), err, schema.MaxDefaults)
+		}
 	}
 	if v.Default != nil {
 		v.Default(obj)
 	}
+	return nil
 }
 
 // Fit leaves out what callers may not set, runs the kind's Prepare, and counts

@@ -100,8 +100,9 @@ type Builder struct {
 	FlowControl *flowcontrol.Config
 
 	// GzipFrom is the length in bytes from which on an answer is compressed with
-	// gzip, for callers on other machines who accept that; watches never are.
-	// Zero is 128 KiB, negative is never.
+	// gzip, for callers who accept that; watches never are. Zero is 128 KiB, and
+	// only for callers on other machines: on loopback it costs more than it saves.
+	// Negative is never.
 	GzipFrom int
 
 	// Version is what /version tells as gitVersion; empty is the module's own.
@@ -213,7 +214,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 		handlers: b.Handlers, audit: b.Audit, version: b.Version, started: time.Now(), livezGrace: b.LivezGrace,
 		checks: b.Checks,
 	}
-	s.zipper.from = cmp.Or(b.GzipFrom, gzipFrom)
+	s.zipper.from, s.zipper.near = cmp.Or(b.GzipFrom, gzipFrom), b.GzipFrom > 0
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}

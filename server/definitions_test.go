@@ -324,3 +324,33 @@ func TestWrittenObjectsShowAsStored(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaultsAreBounded: a default in the items of a list is filled in as often
+// as a body has items, so a small body must not become an object of gigabytes.
+func TestDefaultsAreBounded(t *testing.T) {
+	s := servertest.New(t)
+	define := func(text string) {
+		must(t, s, 200, "PUT", definedCRD, strings.Replace(widgetDefinition(
+			`{"a":{"type":"string"},"l":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string","default":"`+text+`"}}}}}`),
+			`"metadata":{`, `"metadata":{"resourceVersion":"`+must(t, s, 200, "GET", definedCRD, "").ResourceVersion()+`",`, 1))
+		s.Settle()
+	}
+	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"},"l":{"type":"array","items":{"type":"object"}}}`))
+	s.Settle()
+	many := `{"l":[{}` + strings.Repeat(",{}", 18_000) + `]}`
+	must(t, s, 201, "POST", definedPath, definedWidget("before", many))
+
+	define(strings.Repeat("x", 200<<10))
+	for _, body := range []string{definedWidget("w", many), definedWidget("before", many)} {
+		o := must(t, s, 413, "POST", definedPath, body)
+		require.Equal(t, "RequestEntityTooLarge", o.String("reason"))
+	}
+	must(t, s, 413, "PATCH", definedPath+"/before", `{"metadata":{"labels":{"a":"b"}}}`)
+	o := must(t, s, 200, "GET", definedPath+"/before", "")
+	require.Len(t, o.List("spec", "l"), 18_001, "what was there is shown, with the defaults that fit")
+	must(t, s, 201, "POST", definedPath, definedWidget("few", `{"l":[{},{}]}`))
+
+	define(strings.Repeat("x", 100))
+	must(t, s, 201, "POST", definedPath, definedWidget("w", many))
+	must(t, s, 200, "DELETE", definedPath+"/before", "")
+}

@@ -19,7 +19,8 @@ const (
 
 // zipper compresses answers where that pays: it costs more than to make them.
 type zipper struct {
-	from    int // bytes; negative: never
+	from    int  // bytes; negative: never
+	near    bool // also for callers on this machine
 	writers sync.Pool
 }
 
@@ -32,7 +33,7 @@ func (s *Server) encode(w *response, r *request, length int) io.WriteCloser {
 		out = noBody{}
 	}
 	z := &s.zipper
-	if z.from >= 0 && length >= z.from && isRemote(h.RemoteAddr) {
+	if z.from >= 0 && length >= z.from && (z.near || isRemote(h.RemoteAddr)) {
 		w.Header().Add("Vary", "Accept-Encoding")
 		if acceptsGzip(h.Header["Accept-Encoding"]) {
 			if s.zipping.Take(r.share.holder, 1) {

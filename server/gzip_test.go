@@ -124,7 +124,9 @@ func TestGzip(t *testing.T) {
 		{"an error", early, "GET", item + "-not", remote, "gzip", true, true, false},
 		{"a document", early, "GET", doc, remote, "gzip", true, true, false},
 		{"the head of a document", early, "HEAD", doc, remote, "gzip", true, true, true},
-		{"the plain head of a document", early, "HEAD", doc, local, "gzip", false, false, true},
+		{"the plain head of a document", usual, "HEAD", doc, local, "gzip", false, false, true},
+		{"loopback, told to", early, "GET", item, local, "gzip", true, true, false},
+		{"in process, told to", early, "GET", list, "in-process", "gzip", true, true, false},
 		{"told not to", never, "GET", list, remote, "gzip", false, false, false},
 		{"a watch", early, "GET", list + "?watch=1&timeoutSeconds=1", remote, "gzip", false, false, false},
 	}
@@ -153,7 +155,7 @@ func TestGzip(t *testing.T) {
 			require.NoError(t, err)
 			text, err := io.ReadAll(z)
 			require.NoError(t, err)
-			assert.Equal(t, tc.ask(tc.method, tc.url, local, tc.accept).Body.String(), string(text))
+			assert.Equal(t, tc.ask(tc.method, tc.url, remote, "").Body.String(), string(text))
 		})
 	}
 }

@@ -190,7 +190,9 @@ func (s *Server) catchUp(ctx context.Context) error {
 // defaults, admission and the kind make of it and say to it.
 func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) error {
 	v := w.version
-	v.Defaults(obj)
+	if err := v.Defaults(obj); err != nil {
+		return err
+	}
 	for _, text := range v.Warnings(obj, live) {
 		w.notes.warn(text)
 	}
@@ -211,7 +213,9 @@ func (s *Server) admit(ctx context.Context, w *write, obj, live *meta.Object) er
 	if unknown, faults := v.Conform(obj); len(unknown) > 0 || len(faults) > 0 {
 		return meta.Internal(fmt.Errorf("admission made fields that %s does not have: %v %v", v.Kind, unknown, faults))
 	}
-	v.Defaults(obj)
+	if err := v.Defaults(obj); err != nil {
+		return err
+	}
 	if causes := v.Faults(ctx, obj, live, w.sub); len(causes) > 0 {
 		kind := v.GroupKind()
 		if w.sub != nil && w.sub.Body != nil && v.SelfChecked {

@@ -67,7 +67,9 @@ func BenchmarkDecodeStrict(b *testing.B) {
 func BenchmarkProtobuf(b *testing.B) {
 	v, body := deployment(b)
 	obj := decodeStrict(b, v, body)
-	v.Defaults(obj)
+	if err := v.Defaults(obj); err != nil {
+		b.Fatal(err)
+	}
 	message := v.Proto().Append(nil, obj.Tree())
 	b.Run("encode", func(b *testing.B) {
 		b.SetBytes(int64(len(message)))

@@ -40,7 +40,9 @@ func definition(t testing.TB, v *registry.Version, old *meta.Object, change ...s
 	o := meta.NewObject(tree)
 	_, faults := v.Conform(o)
 	require.Empty(t, faults)
-	v.Defaults(o)
+	if err := v.Defaults(o); err != nil {
+		t.Fatal(err)
+	}
 	v.Fit(context.Background(), o, old, nil)
 	return o
 }

@@ -45,7 +45,7 @@ func BenchmarkFillDefaults(b *testing.B) {
 	s, _, m := benchObject(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.FillDefaults(m)
+		_ = s.FillDefaults(m)
 	}
 }
 

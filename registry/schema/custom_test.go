@@ -43,7 +43,7 @@ func conformed(t testing.TB, s *Schema, in string) (map[string]any, []string) {
 	m := tree(t, in)
 	unknown, faults := s.Conform(m)
 	require.Empty(t, faults)
-	s.FillDefaults(m)
+	_ = s.FillDefaults(m)
 	return m, unknown
 }
 
@@ -124,7 +124,7 @@ func TestNoSchemaKeepsAll(t *testing.T) {
 	var s *Schema
 	m := tree(t, `{"metadata":{"name":"a","x":1,"labels":null},"spec":{"x":null,"y":[1]}}`)
 	unknown, faults := s.Conform(m)
-	s.FillDefaults(m)
+	_ = s.FillDefaults(m)
 	assert.Equal(t, []string{"metadata.x"}, unknown)
 	assert.Empty(t, faults)
 	assert.JSONEq(t, `{"metadata":{"name":"a"},"spec":{"x":null,"y":[1]}}`, text(t, m))

@@ -1,56 +1,89 @@
 package schema
 
-import "orch.io/controlplane/registry/meta"
+import (
+	"errors"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// MaxDefaults bounds what defaults make of one object, in bytes of JSON, about:
+// a default in the items of a list is filled in as often as the list is long.
+const MaxDefaults = 4 << 20
+
+// ErrDefaults says that defaults would add more than MaxDefaults to an object.
+var ErrDefaults = errors.New("its defaults are too much for one object")
 
 // FillDefaults fills in defaults, in place, after Conform. A missing field gets its
 // default; below an absent parent nothing is filled in. A null gets the default
 // unless the schema is nullable; one without a default is dropped. Where the
 // struct comes from Go, a field that is no pointer gets the default for its zero
-// value as well, since Go cannot tell the two apart.
-func (s *Schema) FillDefaults(tree map[string]any) {
+// value as well, since Go cannot tell the two apart. On ErrDefaults the tree is
+// filled in part.
+func (s *Schema) FillDefaults(tree map[string]any) error {
 	if s == nil {
-		return
+		return nil
 	}
-	s.defaultIn(tree, s.Struct.Canonical())
+	f := filler{left: MaxDefaults}
+	f.value(s, tree, s.Struct.Canonical())
+	if f.left < 0 {
+		return ErrDefaults
+	}
+	return nil
 }
 
-func (s *Schema) defaultIn(v any, canonical bool) {
+// filler fills defaults in until they are too much.
+type filler struct{ left int }
+
+// copyOf returns the default of s, the object's own, if there is room for it.
+func (f *filler) copyOf(s *Schema, name string) (any, bool) {
+	if f.left -= len(name) + s.defaultSize; f.left < 0 {
+		return nil, false
+	}
+	return meta.Clone(s.Default), true
+}
+
+func (f *filler) value(s *Schema, v any, canonical bool) {
 	if s.Struct != nil {
 		canonical = s.Struct.Canonical()
 	}
-	if canonical && !s.fills {
+	if canonical && !s.fills || f.left < 0 {
 		return // nulls are gone already
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		s.defaultMap(v, canonical)
+		f.object(s, v, canonical)
 	case []any:
 		if s.Items == nil {
 			return
 		}
 		for i, e := range v {
 			if e == nil && !s.Items.Nullable && s.Items.Default != nil {
-				e = meta.Clone(s.Items.Default)
+				var ok bool
+				if e, ok = f.copyOf(s.Items, ""); !ok {
+					return
+				}
 				v[i] = e
 			}
-			s.Items.defaultIn(e, canonical)
+			f.value(s.Items, e, canonical)
 		}
 	}
 }
 
-func (s *Schema) defaultMap(m map[string]any, canonical bool) {
+func (f *filler) object(s *Schema, m map[string]any, canonical bool) {
 	if s.Struct != nil {
-		for _, f := range s.Struct.filled {
-			e, ok := m[f.Name]
-			if !ok || e == nil && !f.Schema.Nullable || canonical && !f.Pointer && f.Schema.isZero(e) {
-				m[f.Name] = meta.Clone(f.Schema.Default)
+		for _, field := range s.Struct.filled {
+			e, ok := m[field.Name]
+			if !ok || e == nil && !field.Schema.Nullable || canonical && !field.Pointer && field.Schema.isZero(e) {
+				if d, ok := f.copyOf(field.Schema, field.Name); ok {
+					m[field.Name] = d
+				}
 			}
 		}
 	}
 	for k, e := range m {
 		next := s.Values
-		if f := s.Struct.Field(k); f != nil {
-			next = f.Schema
+		if field := s.Struct.Field(k); field != nil {
+			next = field.Schema
 		}
 		if next == nil {
 			continue
@@ -60,9 +93,31 @@ func (s *Schema) defaultMap(m map[string]any, canonical bool) {
 				delete(m, k)
 				continue
 			}
-			e = meta.Clone(next.Default)
+			var ok bool
+			if e, ok = f.copyOf(next, k); !ok {
+				return
+			}
 			m[k] = e
 		}
-		next.defaultIn(e, canonical)
+		f.value(next, e, canonical)
 	}
+}
+
+// sizeOf is the length of a value as JSON, about.
+func sizeOf(v any) int {
+	const each = 8 // a number, a word, quotes and commas
+	size := each
+	switch v := v.(type) {
+	case string:
+		size += len(v)
+	case []any:
+		for _, e := range v {
+			size += sizeOf(e)
+		}
+	case map[string]any:
+		for k, e := range v {
+			size += len(k) + sizeOf(e)
+		}
+	}
+	return size
 }

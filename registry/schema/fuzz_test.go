@@ -29,14 +29,14 @@ func FuzzConform(f *testing.F) {
 			return
 		}
 		_, faults := s.Conform(m)
-		s.FillDefaults(m)
+		_ = s.FillDefaults(m)
 		s.Validate(m, m)
 		if len(faults) > 0 {
 			return
 		}
 		once := text(t, m)
 		unknown, faults := s.Conform(m)
-		s.FillDefaults(m)
+		_ = s.FillDefaults(m)
 		if len(unknown)+len(faults) > 0 || text(t, m) != once {
 			t.Fatalf("conformed twice: %s\nonce: %s", text(t, m), once)
 		}

@@ -173,6 +173,6 @@ func TestFillDefaultsOfGoKinds(t *testing.T) {
 	s := gadgetSchema(t)
 	m := tree(t, `{"spec":{"parts":[{"name":"a"},{"name":"b","n":0}]}}`)
 	s.Conform(m)
-	s.FillDefaults(m)
+	_ = s.FillDefaults(m)
 	assert.JSONEq(t, `{"metadata":{},"spec":{"args":null,"at":null,"size":3,"parts":[{"name":"a","n":7},{"name":"b","n":0}]},"status":{}}`, text(t, m))
 }

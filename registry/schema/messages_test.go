@@ -876,7 +876,7 @@ func told(t *testing.T, s *Schema, in string) []string {
 	m := tree(t, in)
 	_, faults := s.Conform(m)
 	require.Empty(t, faults, in)
-	s.FillDefaults(m)
+	_ = s.FillDefaults(m)
 	texts := []string{}
 	for _, c := range s.Validate(m, nil) {
 		texts = append(texts, strings.TrimPrefix(string(c.Reason), "FieldValue")+" "+c.Field+": "+c.Message)

@@ -196,7 +196,7 @@ func FuzzOpenAPI(f *testing.F) {
 			return
 		}
 		s.Conform(o)
-		s.FillDefaults(o)
+		_ = s.FillDefaults(o)
 		s.Validate(o, nil)
 	})
 }

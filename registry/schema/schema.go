@@ -79,6 +79,8 @@ type Schema struct {
 	re    *pattern // Pattern
 	fills bool     // the value or something in it has a default
 	fixed bool     // the value or something in it is immutable
+
+	defaultSize int // of Default, as JSON, about
 }
 
 // Wire is a value's form where the JSON type does not tell it.

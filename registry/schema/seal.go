@@ -60,6 +60,9 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 	if s.Default != nil && canonical {
 		w.defaultOf(s, path)
 	}
+	if s.Default != nil && s.defaultSize == 0 {
+		s.defaultSize = sizeOf(s.Default)
+	}
 	if s.fills != b.fills || s.fixed != b.fixed {
 		s.fills, s.fixed = b.fills, b.fixed
 	}

@@ -227,7 +227,7 @@ func ExampleGo() {
 	}
 	box := map[string]any{"spec": map[string]any{"colour": "red"}}
 	unknown, _ := s.Conform(box)
-	s.FillDefaults(box)
+	_ = s.FillDefaults(box)
 	fmt.Println(unknown, box)
 	box["spec"].(map[string]any)["size"] = int64(11)
 	fmt.Println(s.Validate(box, nil))

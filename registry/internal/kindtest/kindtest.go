@@ -55,7 +55,9 @@ func (k Kind) Object(t *testing.T, body string) *meta.Object {
 func (k Kind) Create(t *testing.T, body string) (*meta.Object, []string) {
 	t.Helper()
 	obj := k.Object(t, body)
-	k.Defaults(obj)
+	if err := k.Defaults(obj); err != nil {
+		t.Fatal(err)
+	}
 	k.Fit(t.Context(), obj, nil, nil)
 	return obj, k.faults(t, obj, nil, nil)
 }
@@ -78,7 +80,9 @@ func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) 
 		obj = old.Clone()
 		sub.Accept(obj, in)
 	}
-	k.Defaults(obj)
+	if err := k.Defaults(obj); err != nil {
+		t.Fatal(err)
+	}
 	k.Fit(t.Context(), obj, old, sub)
 	return obj, k.faults(t, obj, old, sub)
 }
