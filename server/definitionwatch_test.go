@@ -145,7 +145,7 @@ func TestACreateThatComesAsItsDefinitionGoes(t *testing.T) {
 			require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
 		}
 		close(hold)
-		require.Equal(t, 405, (<-created).code)
+		require.Equal(t, 403, (<-created).code)
 		if held {
 			a.must(200, "PATCH", definedPath+"/held", `{"metadata":{"finalizers":null}}`)
 			require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
