@@ -222,6 +222,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if s.backend == nil {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}
+	s.writer, _ = s.backend.(storage.Writer)
 	if s.log == nil {
 		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

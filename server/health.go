@@ -24,7 +24,7 @@ type check struct {
 // lines.
 func (s *Server) checksOf(endpoint string) []check {
 	fine := func(context.Context) error { return nil }
-	store := once(s.checkStorage)
+	store := once(func(ctx context.Context) error { return s.checkStorage(ctx, endpoint) })
 	caches := once(func(ctx context.Context) error {
 		if err := store(ctx); err != nil {
 			return err
@@ -81,11 +81,18 @@ func once(run func(context.Context) error) func(context.Context) error {
 	}
 }
 
-func (s *Server) checkStorage(ctx context.Context) error {
+// checkStorage fails where the store takes no writes. Of what may pass only
+// readiness speaks; liveness fails where a new start helps.
+func (s *Server) checkStorage(ctx context.Context, endpoint string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, err := s.backend.Revision(ctx)
-	return err
+	if _, err := s.backend.Revision(ctx); err != nil || s.writer == nil {
+		return err
+	}
+	if err := s.writer.Writable(ctx); endpoint != "livez" || errors.Is(err, storage.ErrStopped) {
+		return err
+	}
+	return nil
 }
 
 // checkCaches reports whether reads are served: the caches show what the store

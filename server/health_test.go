@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -102,4 +104,39 @@ func TestHealth(t *testing.T) {
 		get(200, "/livez")
 		get(200, configMaps)
 	})
+}
+
+// stuck is a store that may be unable to write.
+type stuck struct {
+	*memstore.Store
+	why atomic.Pointer[error]
+}
+
+func (s *stuck) Writable(context.Context) error {
+	if why := s.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// TestHealthOfAStoreThatTakesNoWrites: readiness fails while writes do, liveness
+// where only a new start helps.
+func TestHealthOfAStoreThatTakesNoWrites(t *testing.T) {
+	store := &stuck{Store: memstore.New(memstore.Options{})}
+	a := inProcess(t, servertest.New(t, over(store)))
+	codes := func() (codes []int) {
+		for _, e := range []string{"/readyz", "/healthz", "/livez", "/livez/storage"} {
+			codes = append(codes, a.do("GET", e, nil).code)
+		}
+		return codes
+	}
+	assert.Equal(t, []int{200, 200, 200, 200}, codes())
+	why := errors.New("the directory takes no new file")
+	store.why.Store(&why)
+	assert.Equal(t, []int{500, 500, 200, 200}, codes())
+	store.why.Store(nil)
+	assert.Equal(t, []int{200, 200, 200, 200}, codes())
+	why = fmt.Errorf("%w: input/output error", storage.ErrStopped)
+	store.why.Store(&why)
+	assert.Equal(t, []int{500, 500, 500, 500}, codes())
 }

@@ -26,6 +26,7 @@ import (
 type Server struct {
 	names         names.Profile
 	backend       storage.Backend
+	writer        storage.Writer // nil: the backend is none
 	catalog       registry.Catalog
 	hub           *watch.Hub
 	pools         map[*registry.Type]*pool // of the kinds that have one

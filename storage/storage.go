@@ -148,6 +148,15 @@ type Checker interface {
 	Missing() (damaged, losses int)
 }
 
+// Writer is implemented by stores that may be unable to write while they can be
+// read.
+type Writer interface {
+	// Writable returns nil if the store takes writes, or lacks nothing but room.
+	// An error that is ErrStopped stays until the store is opened anew, any other
+	// one until its reason is gone. It costs nothing.
+	Writable(ctx context.Context) error
+}
+
 // DamagedError says that the record of a key cannot be read. It has another
 // value than the one that was written; nobody knows which.
 type DamagedError struct {
@@ -172,6 +181,9 @@ var (
 	ErrFuture = errors.New("revision is in the future")
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("storage is closed")
+	// ErrStopped says that a write failed in a way after which nobody knows what
+	// is on the disk, so that the store takes no more until it is opened anew.
+	ErrStopped = errors.New("storage takes no more writes after a failure")
 	// ErrFull says that there is no room for what should be written. Deletions
 	// may still work.
 	ErrFull = errors.New("storage has no room")

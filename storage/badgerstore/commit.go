@@ -37,6 +37,7 @@ type committer struct {
 	live    set              // of the records that are published
 	witness *witness
 	pieces  pieces
+	spare   spare
 }
 
 // Commit implements storage.Backend. The write is on the disk when it returns.
@@ -148,6 +149,14 @@ func (s *Store) drain() (closed bool) {
 	}
 }
 
+// sizeOf returns how many bytes of the log requests take, at most.
+func sizeOf(requests []*request) (size int64) {
+	for _, r := range requests {
+		size += int64(len(r.write.Key) + len(r.write.Value) + len(r.write.Value)/8 + 512)
+	}
+	return size
+}
+
 // take returns how many of the first requests make one batch.
 func take(waiting []*request) int {
 	size := 0
@@ -167,10 +176,15 @@ func (s *Store) commit(requests []*request) {
 		refuse(requests, s.committer.broken)
 		return
 	}
+	full, written, err := s.ready(sizeOf(requests))
+	if err != nil {
+		refuse(requests, err)
+		return
+	}
+	defer written()
 	next := s.committer.next
 	events := make([]storage.Event, 0, len(requests))
 	pending := make(map[string]storage.Record)
-	full := s.room()
 	for _, r := range requests {
 		var e storage.Event
 		if r.err = full; full != nil && r.write.Value != nil {
@@ -188,9 +202,7 @@ func (s *Store) commit(requests []*request) {
 		return
 	}
 	if err := s.write(events); err != nil {
-		s.committer.broken = fmt.Errorf("%w in %s: %w", ErrStopped, s.dir, err)
-		s.logger.Error("storage takes no more writes", "dir", s.dir, "err", err)
-		refuse(requests, s.committer.broken)
+		refuse(requests, s.stop(err))
 		return
 	}
 	s.stats.commits.Add(uint64(len(events)))
@@ -351,12 +363,16 @@ func (s *Store) note(key, value []byte, more ...func(*badger.WriteBatch) error) 
 	if s.committer.broken != nil {
 		return s.committer.broken
 	}
-	err := s.flush(1, func(batch *badger.WriteBatch, _ int) error {
+	_, written, err := s.ready(int64(len(key) + len(value) + 512))
+	if err != nil {
+		return err
+	}
+	defer written()
+	err = s.flush(1, func(batch *badger.WriteBatch, _ int) error {
 		return batch.SetEntryAt(badger.NewEntry(key, value), s.committer.marked+1)
 	}, more...)
 	if err != nil {
-		s.committer.broken = fmt.Errorf("%w in %s: %w", ErrStopped, s.dir, err)
-		return s.committer.broken
+		return s.stop(err)
 	}
 	s.committer.marked++
 	return nil

@@ -69,6 +69,7 @@ func TestSalvage(t *testing.T) {
 			require.NoError(t, copySparse(dir, killed))
 			files, err := filepath.Glob(filepath.Join(dir, c.pattern))
 			require.NoError(t, err)
+			files = begun(files)
 			spoil(t, files[len(files)-1], damage{c.name, c.damage})
 			before := contents(t, dir)
 			report, err := badgerstore.Inspect(ctx, dir)

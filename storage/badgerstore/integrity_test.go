@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,6 +159,7 @@ func TestDamagedFiles(t *testing.T) {
 					continue // as after a kill
 				}
 			}
+			files = begun(files)
 			require.NotEmpty(t, files, pattern)
 			for i, d := range append([]damage{{name: "deleted"}}, spoils()...) {
 				if plain := pattern == "*.vlog" || pattern == "KEYREGISTRY" || pattern == "DISCARD" || pattern == "LOCK"; plain && i > 4 {
@@ -184,6 +186,14 @@ func TestDamagedFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// begun leaves out the log that is to be used next, which is empty.
+func begun(files []string) []string {
+	return slices.DeleteFunc(files, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Size() == 0 && filepath.Ext(path) == ".mem"
+	})
 }
 
 func spoil(t *testing.T, path string, d damage) {
@@ -275,7 +285,7 @@ func TestLogLost(t *testing.T) {
 	filled := fill(t, true)
 	logs, err := filepath.Glob(filepath.Join(filled, "*.mem"))
 	require.NoError(t, err)
-	require.Len(t, logs, 1)
+	require.Len(t, logs, 2, "the one in use and the next")
 	for name, d := range map[string]func([]byte) []byte{
 		"cut":     func(b []byte) []byte { return b[:len(bytes.TrimRight(b, "\x00"))/2] },
 		"zeroed":  func(b []byte) []byte { clear(b[len(bytes.TrimRight(b, "\x00"))/2:]); return b },

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -49,26 +51,33 @@ func Open(o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.free == nil {
-		o.free = freeBytes
+	if o.disk == nil {
+		o.disk = diskBytes
+	}
+	if err := writable(o.Dir); err != nil {
+		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
+	}
+	if o.memTable == 0 {
+		o.memTable = tableBytes(o.Dir, o.disk)
 	}
 	s := &Store{dir: o.Dir, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o))}
-	s.room = func() error { return roomy(o.Dir, o.free, tablesToWrite, settings(o).MemTableSize) }
+	s.room = func(tables, more int64) error { return roomy(o.Dir, o.disk, tables*o.memTable+more) }
 	s.queue.ready = make(chan struct{}, 1)
 	if err := s.start(o); err != nil {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
 	limits := eventlog.Limits{Age: max(o.Retain, 0), Events: logEvents, Bytes: logBytes}
 	s.log = eventlog.New(s.state.revision, limits)
+	if g := s.gate; g != nil {
+		g.done.Add(1)
+		go g.watchRoom(func() error { return s.room(tablesToFlush, 0) }, s.stats.batches.Load)
+	}
 	go s.run()
 	return s, nil
 }
 
 // start opens the database, once its files are known to be whole, and loads it.
 func (s *Store) start(o Options) (err error) {
-	if err := writable(o.Dir); err != nil {
-		return err
-	}
 	if s.unlock, err = lock(o.Dir); err != nil {
 		return err
 	}
@@ -78,7 +87,7 @@ func (s *Store) start(o Options) (err error) {
 		}
 	}()
 	set := settings(o)
-	if err := roomy(o.Dir, o.free, tablesToOpen, set.MemTableSize); err != nil {
+	if err := s.room(tablesToOpen, 0); err != nil {
 		return err
 	}
 	found, err := look(o.Dir)
@@ -91,11 +100,21 @@ func (s *Store) start(o Options) (err error) {
 	if err := found.repair(o.Logger, set); err != nil {
 		return err
 	}
-	if s.db, err = openDatabase(set); err != nil {
+	if s.gate, err = openGate(o.Dir); err != nil {
 		return err
 	}
-	if err := s.load(found); err != nil {
-		return errors.Join(err, s.db.Close())
+	if s.gate != nil {
+		set.Dir, set.ValueDir = s.gate.path, s.gate.path
+		set.Logger = logger{o.Logger, s.gate}
+	}
+	if s.db, err = openDatabase(set); err != nil {
+		return errors.Join(err, s.gate.close())
+	}
+	if err = s.openSpare(set.MemTableSize); err == nil {
+		err = s.load(found)
+	}
+	if err != nil {
+		return errors.Join(err, s.db.Close(), s.closeSpare(), s.gate.close())
 	}
 	return nil
 }
@@ -108,20 +127,16 @@ func settings(o Options) badger.Options {
 	b.MetricsEnabled = false
 	b.NumCompactors = 2
 	b.NumGoroutines = 2
-	b.ValueThreshold = 1 << 20
 	b.ValueLogFileSize = 1 << 20 // nothing goes there, see seal
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
 	b.BaseTableSize = 1 << 20 // as little memory for each table that a compaction makes
-	b.MemTableSize = 8 << 20  // takes as much again in memory, and four times that while it is written out
-	if o.memTable > 0 {
-		b.MemTableSize = o.memTable
-		b.ValueThreshold = min(b.ValueThreshold, o.memTable/10)
-	}
+	b.MemTableSize = cmp.Or(o.memTable, largeTable)
+	b.ValueThreshold = min(1<<20, b.MemTableSize/10)
 	b.VerifyValueChecksum = true
 	b.BypassLockGuard = locks
 	b.ChecksumVerificationMode = options.OnBlockRead
-	b.Logger = logger{o.Logger}
+	b.Logger = logger{to: o.Logger}
 	return b
 }
 
@@ -270,13 +285,27 @@ func (s *Store) loadStampVersion(txn *badger.Txn) error {
 	return nil
 }
 
-// logger passes on what the database says, one level lower than it thinks.
-type logger struct{ to *slog.Logger }
+// logger passes on what the database says, one level lower than it thinks. What
+// could not be written, for want of room, waits here before it is tried again.
+type logger struct {
+	to   *slog.Logger
+	gate *gate
+}
 
-func (l logger) Errorf(format string, args ...any)   { l.to.Error(line(format, args)) }
-func (l logger) Warningf(format string, args ...any) { l.to.Warn(line(format, args)) }
-func (l logger) Infof(format string, args ...any)    { l.to.Debug(line(format, args)) }
-func (l logger) Debugf(string, ...any)               {}
+func (l logger) Errorf(format string, args ...any) {
+	l.to.Error(line(format, args))
+	if unflushed(format) && l.gate.failed() {
+		runtime.Goexit() // the log keeps what this goroutine cannot write
+	}
+}
+
+func (l logger) Warningf(format string, args ...any) {
+	l.to.Warn(line(format, args))
+	l.gate.failed()
+}
+
+func (l logger) Infof(format string, args ...any) { l.to.Debug(line(format, args)) }
+func (l logger) Debugf(string, ...any)            {}
 
 func line(format string, args []any) string {
 	return "badger: " + strings.TrimSpace(fmt.Sprintf(format, args...))

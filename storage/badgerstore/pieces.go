@@ -59,6 +59,11 @@ func (s *Store) dropPieces(values []large) error {
 
 // deletePieces deletes pieces by their keys, which are never used again.
 func (s *Store) deletePieces(keys [][]byte) error {
+	_, written, err := s.ready(int64(len(keys)) * 128)
+	if err != nil {
+		return err
+	}
+	defer written()
 	return s.flush(len(keys), func(batch *badger.WriteBatch, i int) error {
 		revision, _, _ := pieceOf(keys[i])
 		return batch.DeleteAt(keys[i], uint64(revision)+1)

@@ -2,5 +2,5 @@
 
 package badgerstore
 
-// freeBytes does not know.
-func freeBytes(string) (int64, bool) { return 0, false }
+// diskBytes does not know.
+func diskBytes(string) (free, size int64, ok bool) { return 0, 0, false }

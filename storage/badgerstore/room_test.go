@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 func TestFullDisk(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	var left atomic.Int64
-	o := Options{Dir: dir, Retain: -1, free: func(string) (int64, bool) { return left.Load(), true }}
+	o := Options{Dir: dir, Retain: -1, disk: func(string) (int64, int64, bool) { return left.Load(), 1 << 40, true }}
 	_, err := Open(o)
 	require.ErrorIs(t, err, storage.ErrFull)
 	require.ErrorContains(t, err, dir)
@@ -39,4 +40,28 @@ func TestFullDisk(t *testing.T) {
 	left.Store(1 << 30)
 	_, err = s.Commit(ctx, storage.Write{Key: "b", Value: []byte("1")})
 	require.NoError(t, err)
+}
+
+// TestStoppedStore: after a write whose outcome nobody knows the store takes no
+// more, says so, and can still be read.
+func TestStoppedStore(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir(), Retain: -1})
+	require.NoError(t, err)
+	put := func(key string) (storage.Revision, error) {
+		return s.Commit(t.Context(), storage.Write{Key: key, Value: []byte("1")})
+	}
+	first, err := put("a")
+	require.NoError(t, err)
+	require.NoError(t, s.Writable(t.Context()))
+	broken := &request{ctx: t.Context(), do: func() error { return s.stop(errors.New("input/output error")) }, done: make(chan struct{})}
+	require.NoError(t, s.submit(broken))
+	for range 2 {
+		_, err = put("b")
+		require.ErrorIs(t, err, storage.ErrStopped)
+		require.ErrorIs(t, s.Writable(t.Context()), storage.ErrStopped)
+	}
+	rec, err := s.Get(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, first, rec.Revision)
+	require.NoError(t, s.Close())
 }

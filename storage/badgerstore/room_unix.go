@@ -4,11 +4,11 @@ package badgerstore
 
 import "syscall"
 
-// freeBytes returns how much the disk of a directory has room for.
-func freeBytes(dir string) (int64, bool) {
+// diskBytes returns how much the disk of a directory has room for, and its size.
+func diskBytes(dir string) (free, size int64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return int64(s.Bavail) * int64(s.Bsize), true
+	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), true
 }

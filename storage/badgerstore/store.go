@@ -50,7 +50,7 @@ var (
 	// ErrStopped says that a write to the disk failed, after which the store
 	// takes no more writes. What was acknowledged stays readable; opening the
 	// directory anew finds out what of the failed batch is there.
-	ErrStopped = errors.New("storage takes no more writes after a failure")
+	ErrStopped = storage.ErrStopped
 )
 
 // Options say where a store lives and how much history it keeps.
@@ -64,8 +64,8 @@ type Options struct {
 	// Logger gets what the database says; nil drops it.
 	Logger *slog.Logger
 
-	memTable int64                      // bytes, for tests that want many tables
-	free     func(string) (int64, bool) // bytes of a disk, for tests that want a full one
+	memTable int64                                       // bytes, for tests that want many tables
+	disk     func(string) (free, size int64, known bool) // bytes, for tests that want a full one
 }
 
 // Stats counts since Open, but Keys and the revisions, which are of now.
@@ -86,7 +86,8 @@ type Store struct {
 	retain time.Duration
 	logger *slog.Logger
 	db     *badger.DB
-	room   func() error // whether the disk has some
+	room   func(tables, more int64) error // whether the disk has some
+	gate   *gate
 	log    *eventlog.Log
 	floor  atomic.Int64 // start of the history, set before it is discarded
 	piece  int          // bytes of one piece of a large value
@@ -98,6 +99,8 @@ type Store struct {
 		index    map[string]storage.Revision
 		damaged  map[string]*storage.DamagedError // of those in index
 	}
+	unready atomic.Pointer[error] // why nothing can be written, see Writable
+
 	index revisionIndex
 	ages  ages
 	queue struct { // writes that wait for the committer
@@ -122,6 +125,7 @@ var (
 	_ storage.Checker = (*Store)(nil)
 
 	_ storage.Historian = (*Store)(nil)
+	_ storage.Writer    = (*Store)(nil)
 )
 
 // Revision returns the newest revision.
@@ -176,6 +180,23 @@ func (s *Store) Stats() Stats {
 	}
 }
 
+// Writable implements storage.Writer.
+func (s *Store) Writable(ctx context.Context) error {
+	if why := s.unready.Load(); why != nil {
+		return *why
+	}
+	return ctx.Err()
+}
+
+// stop makes a failure the end of all writes.
+func (s *Store) stop(err error) error {
+	err = fmt.Errorf("%w in %s: %w", ErrStopped, s.dir, err)
+	s.committer.broken = err
+	s.unready.Store(&err)
+	s.logger.Error("storage takes no more writes", "dir", s.dir, "err", err)
+	return err
+}
+
 // enter reports whether the database may be used, until leave.
 func (s *Store) enter() bool {
 	s.life.RLock()
@@ -200,7 +221,8 @@ func (s *Store) Close() (err error) {
 		s.life.Lock()
 		s.life.closed = true
 		s.life.Unlock()
-		if fault := errors.Join(s.db.Close(), s.rest(), s.unlock()); fault != nil {
+		s.gate.end(s.room(tablesToFlush, 0))
+		if fault := errors.Join(s.db.Close(), s.closeSpare(), s.rest(), s.gate.close(), s.unlock()); fault != nil {
 			err = fmt.Errorf("close storage in %s: %w", s.dir, fault)
 		}
 	})

@@ -1,0 +1,175 @@
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/storage"
+)
+
+// The database writes a table into a mapped file in goroutines of its own,
+// whenever it sees fit, and a disk that has filled up meanwhile ends the process.
+// It takes an error in good part and tries again. So it is given its directory
+// under a name that can be taken away: without room no table is begun.
+
+// gate is the name. Nil is a gate that is always open.
+type gate struct {
+	path string // of the directory
+	set  func(open bool) error
+	free func() error // gives back what the gate holds
+
+	mu      sync.RWMutex // held for reading where the database may go on to its next log
+	shut    bool
+	ending  bool          // the store closes: nobody waits for room any more
+	opened  chan struct{} // closed when the gate opens
+	stopped chan struct{}
+	done    sync.WaitGroup
+}
+
+// Pauses between looks at the room on the disk: beside writes, and without any.
+const (
+	busyPause  = 10 * time.Millisecond
+	quietPause = time.Second
+	busyFor    = 10 * time.Second // after the last write
+)
+
+// watchRoom shuts the gate where there is no room for tables and opens it where
+// there is, until stop.
+func (g *gate) watchRoom(room func() error, writes func() uint64) {
+	defer g.done.Done()
+	last, at := uint64(0), time.Now()
+	for {
+		if now := writes(); now != last {
+			last, at = now, time.Now()
+		}
+		pause := busyPause
+		if time.Since(at) > busyFor {
+			pause = quietPause
+		}
+		g.turn(room() == nil)
+		select {
+		case <-time.After(pause):
+		case <-g.stopped:
+			return
+		}
+	}
+}
+
+// turn opens or shuts the gate.
+func (g *gate) turn(open bool) {
+	g.mu.RLock()
+	same := g.shut != open
+	g.mu.RUnlock()
+	if same {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.set(open) != nil {
+		return
+	}
+	if g.shut = !open; open {
+		close(g.opened)
+	} else {
+		g.opened = make(chan struct{})
+	}
+}
+
+// pass holds the gate as it is until leave; it fails if it is shut.
+func (g *gate) pass() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.RLock()
+	if g.shut {
+		g.mu.RUnlock()
+		return fmt.Errorf("%w for tables", storage.ErrFull)
+	}
+	return nil
+}
+
+func (g *gate) leave() {
+	if g != nil {
+		g.mu.RUnlock()
+	}
+}
+
+// failed is called by goroutines of the database that could not write a table,
+// before they try again. It reports whether they should rather end.
+func (g *gate) failed() (end bool) {
+	if g == nil {
+		return false
+	}
+	g.mu.RLock()
+	shut, ending, opened := g.shut, g.ending, g.opened
+	g.mu.RUnlock()
+	if !shut || ending {
+		return ending
+	}
+	select {
+	case <-opened:
+	case <-g.stopped:
+	case <-time.After(time.Second):
+	}
+	return false
+}
+
+// end leaves the gate for good as the room is now.
+func (g *gate) end(room error) {
+	if g == nil {
+		return
+	}
+	close(g.stopped)
+	g.done.Wait()
+	g.turn(room == nil)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ending = true
+}
+
+func (g *gate) close() error {
+	if g == nil {
+		return nil
+	}
+	return g.free()
+}
+
+// unflushed says that a message of the database is about a table in memory that
+// it could not write to a file.
+func unflushed(format string) bool { return strings.HasPrefix(format, "error flushing memtable") }
+
+// inDirectory opens a gate to a directory by the name that the system has for an
+// open file, which is taken away by putting another file there.
+func inDirectory(dir string, replace func(from, to *os.File) error) (*gate, error) {
+	name, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	there, err := os.Open(dir)
+	if err != nil {
+		return nil, errors.Join(err, name.Close())
+	}
+	nowhere, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, errors.Join(err, name.Close(), there.Close())
+	}
+	g := &gate{path: fmt.Sprintf("/proc/self/fd/%d", name.Fd()), opened: make(chan struct{}), stopped: make(chan struct{})}
+	close(g.opened)
+	g.set = func(open bool) error {
+		if open {
+			return replace(there, name)
+		}
+		return replace(nowhere, name)
+	}
+	g.free = func() error { return errors.Join(name.Close(), there.Close(), nowhere.Close()) }
+	if a, err := os.Stat(g.path); err == nil {
+		if b, err := os.Stat(dir); err == nil && os.SameFile(a, b) {
+			return g, nil
+		}
+	}
+	return nil, g.free() // the system has no such names
+}

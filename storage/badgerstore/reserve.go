@@ -1,0 +1,131 @@
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"orch.io/controlplane/storage"
+)
+
+// The database maps its log into memory and writes there, where a disk without
+// room ends the process. So the room of a log is taken before: that of the one in
+// use when the store is opened, that of the next one, as an empty file by its
+// name, before the one in use is full. A directory that takes no new file is
+// noticed by this, too, at a point where nothing is half done, so that writes go
+// on when it does again.
+
+// spare is the log that the database goes on with when the one in use is full.
+type spare struct {
+	id   int   // its number; 0: there is none yet
+	made bool  // it is there
+	used int64 // what went into the log in use, about, in bytes
+	size int64 // of a table in memory
+
+	passed bool // the database may go on to the next log now
+}
+
+// logSlack is how much longer than a table its log may get.
+const logSlack = 4
+
+func (s *Store) logPath(id int) string { return filepath.Join(s.dir, fmt.Sprintf("%05d.mem", id)) }
+
+// openSpare takes the room of the log in use.
+func (s *Store) openSpare(table int64) error {
+	names, err := filepath.Glob(filepath.Join(s.dir, "*.mem"))
+	if err != nil {
+		return err
+	}
+	newest := 0
+	for _, name := range names {
+		id := 0
+		if _, err := fmt.Sscanf(filepath.Base(name), "%05d.mem", &id); err == nil {
+			newest = max(newest, id)
+		}
+	}
+	p := &s.committer.spare
+	*p = spare{id: newest + 1, size: table}
+	f, err := os.OpenFile(s.logPath(newest), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(allocate(f, table+table/logSlack), f.Close())
+}
+
+// prepare makes the spare log if it is not there, and finds out whether the
+// database has begun to use it.
+func (p *spare) prepare(path func(int) string) error {
+	if p.made {
+		info, err := os.Stat(path(p.id))
+		if err == nil && info.Size() == 0 {
+			return nil
+		}
+		p.made = false
+		if err == nil {
+			p.id, p.used = p.id+1, 0
+		}
+	}
+	f, err := os.OpenFile(path(p.id), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(allocate(f, p.size+p.size/logSlack), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path(p.id)))
+	}
+	p.made = true
+	return nil
+}
+
+// ready reports whether so many bytes can be written: full is why there is room
+// for deletions only, err why nothing can be written at all. Both pass. written
+// is to be called afterwards.
+func (s *Store) ready(bytes int64) (full error, written func(), err error) {
+	p := &s.committer.spare
+	full, written = s.room(tablesToWrite, 2*bytes), func() {}
+	err = p.prepare(s.logPath)
+	if p.used += bytes; p.used >= p.size/2 && !p.passed {
+		// The log in use may be full, then the next one is begun and a table made.
+		if err == nil {
+			err = s.room(tablesToFlush, 2*bytes)
+		}
+		if err == nil {
+			err = s.gate.pass()
+		}
+		if err == nil {
+			p.passed = true
+			written = func() {
+				p.passed = false
+				s.gate.leave()
+			}
+		}
+	} else if errors.Is(err, syscall.ENOSPC) {
+		full, err = fmt.Errorf("%w in %s", storage.ErrFull, s.dir), nil
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("%w in %s", storage.ErrFull, s.dir)
+	}
+	return full, written, s.noteReady(err)
+}
+
+// noteReady remembers for Writable what keeps the store from writing.
+func (s *Store) noteReady(err error) error {
+	if err != nil && !errors.Is(err, storage.ErrFull) {
+		err = fmt.Errorf("storage in %s takes no writes: %w", s.dir, err)
+		s.unready.Store(&err)
+		return err
+	}
+	s.unready.Store(nil)
+	return err
+}
+
+// closeSpare removes the log that was not needed.
+func (s *Store) closeSpare() error {
+	p := &s.committer.spare
+	path := s.logPath(p.id)
+	if info, err := os.Stat(path); err != nil || info.Size() > 0 {
+		return nil
+	}
+	return os.Remove(path)
+}

@@ -1,0 +1,260 @@
+package badgerstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+// smallDisk is a file system of its own, in memory.
+func smallDisk(t *testing.T, bytes int64) string {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", bytes)); err != nil {
+		t.Skip("a file system of its own cannot be mounted here: ", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return dir
+}
+
+// fillDisk writes until there is no room.
+func fillDisk(t *testing.T, path string) {
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	data := make([]byte, 256<<10)
+	for {
+		if _, err := f.Write(data); err != nil {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			return
+		}
+	}
+}
+
+// writers commit to keys of their own, and count what was acknowledged and what
+// was refused for want of room. Anything else is a fault.
+type writers struct {
+	t       *testing.T
+	s       *Store
+	mu      sync.Mutex
+	changed *sync.Cond
+	acked   map[string][]byte // newest value of each key
+	taken   int
+	refused int
+	stopped bool
+	wg      sync.WaitGroup
+}
+
+func (w *writers) start(s *Store, n int) {
+	w.s, w.stopped = s, false
+	w.changed = sync.NewCond(&w.mu)
+	for i := range n {
+		w.wg.Go(func() {
+			for round := 0; ; round++ {
+				key, value := fmt.Sprint("k", i, "/", round%5), bytes.Repeat(fmt.Append(nil, i, ",", round, ";"), 600)
+				if round%3 == 2 {
+					value = nil
+				}
+				_, err := s.Commit(context.Background(), storage.Write{Key: key, Value: value, Expect: storage.AnyRevision})
+				w.mu.Lock()
+				switch {
+				case errors.Is(err, storage.ErrFull):
+					w.refused++
+				case err == nil:
+					w.taken++
+					if w.acked[key] = value; value == nil {
+						delete(w.acked, key)
+					}
+				case !errors.Is(err, storage.ErrNotFound):
+					w.t.Error(err)
+					w.stopped = true
+				}
+				end := w.stopped
+				w.changed.Broadcast()
+				w.mu.Unlock()
+				if end {
+					return
+				}
+			}
+		})
+	}
+}
+
+// wait returns when so many more writes were taken and refused.
+func (w *writers) wait(taken, refused int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	taken, refused = w.taken+taken, w.refused+refused
+	for (w.taken < taken || w.refused < refused) && !w.stopped {
+		w.changed.Wait()
+	}
+}
+
+func (w *writers) stop() {
+	w.mu.Lock()
+	w.stopped = true
+	w.mu.Unlock()
+	w.wg.Wait()
+}
+
+func (w *writers) check(s *Store) {
+	_, records, err := s.Scan(context.Background(), "", "", 0)
+	require.NoError(w.t, err)
+	got := map[string][]byte{}
+	for rec, err := range records {
+		require.NoError(w.t, err)
+		got[rec.Key] = rec.Value
+	}
+	require.Equal(w.t, len(w.acked), len(got))
+	for key, value := range w.acked {
+		require.True(w.t, bytes.Equal(value, got[key]), key)
+	}
+}
+
+// TestDiskFilledByOthers: a disk that others fill while commits run refuses
+// writes, ends nothing, loses nothing, and takes writes again when there is room.
+func TestDiskFilledByOthers(t *testing.T) {
+	disk := smallDisk(t, 192<<20)
+	o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second}
+	s, err := Open(o)
+	require.NoError(t, err)
+	w := &writers{t: t, acked: map[string][]byte{}}
+	for round := range 4 {
+		w.start(s, 8)
+		w.wait(1000, 0)
+		fill := filepath.Join(disk, "others")
+		fillDisk(t, fill)
+		w.wait(0, 200)
+		if round == 2 { // it ends while the disk is full
+			w.stop()
+			w.check(s)
+			_ = s.Close()
+			require.NoError(t, os.Remove(fill))
+			s, err = Open(o)
+			require.NoError(t, err)
+			w.check(s)
+			continue
+		}
+		require.NoError(t, os.Remove(fill))
+		w.wait(1000, 0)
+		w.stop()
+		w.check(s)
+	}
+	require.NoError(t, s.Close())
+}
+
+// TestSmallDisk: a store begins small on a small disk, and its logs take what
+// they are going to need.
+func TestSmallDisk(t *testing.T) {
+	disk := smallDisk(t, 64<<20)
+	s, err := Open(Options{Dir: disk, Retain: time.Second})
+	require.NoError(t, err)
+	w := &writers{t: t, acked: map[string][]byte{}}
+	w.start(s, 4)
+	w.wait(3000, 0)
+	w.stop()
+	require.Zero(t, w.refused)
+	w.check(s)
+	require.NoError(t, s.Close())
+	s, err = Open(Options{Dir: disk})
+	require.NoError(t, err)
+	w.check(s)
+	require.NoError(t, s.Close())
+}
+
+// TestLogsHaveTheirRoom: the pages of the log in use, and of the next one, are
+// there before they are written.
+func TestLogsHaveTheirRoom(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Retain: -1, memTable: 1 << 20})
+	require.NoError(t, err)
+	defer func() {
+		require.NoError(t, s.Close())
+		logs, err := filepath.Glob(filepath.Join(dir, "*.mem"))
+		require.NoError(t, err)
+		require.Empty(t, logs)
+	}()
+	for i := range 100 {
+		_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint(i), Value: make([]byte, 40<<10)})
+		require.NoError(t, err)
+		p := s.committer.spare
+		for _, id := range []int{p.id - 1, p.id} {
+			info, err := os.Stat(s.logPath(id))
+			if id < p.id && errors.Is(err, os.ErrNotExist) {
+				continue // the next one is in use since this commit
+			}
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, info.Sys().(*syscall.Stat_t).Blocks*512, int64(5<<18), "log %d", id)
+		}
+	}
+	require.Greater(t, s.committer.spare.id, 3)
+}
+
+const immutable = 0x10 // FS_IMMUTABLE_FL
+
+// setImmutable makes a directory take no new files, or take them again.
+func setImmutable(t *testing.T, dir string, on bool) {
+	d, err := os.Open(dir)
+	require.NoError(t, err)
+	defer d.Close()
+	flags := uint32(0)
+	if on {
+		flags = immutable
+	}
+	if _, _, no := syscall.Syscall(syscall.SYS_IOCTL, d.Fd(), 0x40086602, uintptr(unsafe.Pointer(&flags))); no != 0 {
+		t.Skip("the directory cannot be made immutable here: ", no)
+	}
+}
+
+// TestImmutableDirectory: what cannot be written is refused, the store says so,
+// and goes on by itself when it can.
+func TestImmutableDirectory(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Retain: -1, memTable: 1 << 20})
+	require.NoError(t, err)
+	put := func(i int) (storage.Revision, error) {
+		return s.Commit(t.Context(), storage.Write{Key: fmt.Sprint(i), Value: make([]byte, 40<<10)})
+	}
+	for round := range 3 {
+		setImmutable(t, dir, true)
+		defer setImmutable(t, dir, false)
+		var acked storage.Revision
+		err := error(nil)
+		for i := 0; err == nil; i++ {
+			require.Less(t, i, 1000, "an immutable directory has taken all")
+			var revision storage.Revision
+			if revision, err = put(round*10000 + i); err == nil {
+				acked = revision
+			}
+		}
+		require.NotErrorIs(t, err, storage.ErrStopped)
+		require.ErrorIs(t, s.Writable(t.Context()), syscall.EPERM)
+		now, err := s.Revision(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, acked, now)
+		_, err = s.Get(t.Context(), fmt.Sprint(round*10000), 0)
+		require.NoError(t, err)
+
+		setImmutable(t, dir, false)
+		_, err = put(round*10000 + 5000)
+		require.NoError(t, err)
+		require.NoError(t, s.Writable(t.Context()))
+	}
+	keys := s.Stats().Keys
+	require.NoError(t, s.Close())
+	s, err = Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	require.Equal(t, keys, s.Stats().Keys)
+	require.NoError(t, s.Close())
+}
