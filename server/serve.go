@@ -26,6 +26,7 @@ import (
 type Server struct {
 	names         names.Profile
 	backend       storage.Backend
+	allowance     allowance
 	writer        storage.Writer // nil: the backend is none
 	catalog       registry.Catalog
 	hub           *watch.Hub

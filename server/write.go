@@ -348,11 +348,18 @@ func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *w
 	}
 	stored := s.encodeStored(w.version, obj)
 	res := &result{created: entry == nil, deleted: entry != nil && finished(t, obj)}
+	change := storage.Write{Key: t.StorageKey(w.key), Value: stored, Expect: expect}
+	if !res.deleted {
+		release, err := s.allow(w, change, obj, entry)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	if w.dryRun {
 		res.entry = s.written(w, expect, stored)
 		return res, nil
 	}
-	change := storage.Write{Key: t.StorageKey(w.key), Value: stored, Expect: expect}
 	if res.deleted && t.Grace != nil && !ending(entry.Object()) {
 		rev, err := s.commit(ctx, change)
 		if err != nil {

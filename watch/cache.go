@@ -133,6 +133,7 @@ func (c *Cache) load(key string, e *Entry) {
 // lock.
 func (c *Cache) put(key string, old, e *Entry) {
 	c.current = nil
+	c.hub.held.count(c.prefix, key, old, e)
 	if e == nil {
 		c.tree.Delete(key)
 	} else {

@@ -19,6 +19,7 @@ import (
 type Entry struct {
 	key      string // "namespace/name"
 	revision storage.Revision
+	length   int         // of the text as it is stored
 	current  atomic.Bool // it is the object's newest state in a cache
 	body     atomic.Pointer[body]
 	labels   atomic.Pointer[[]string] // key, value, key, value, ...
@@ -83,7 +84,7 @@ func NewEntry(key meta.Key, revision storage.Revision, stored []byte) *Entry {
 }
 
 func newEntry(forms *formBudget, key string, revision storage.Revision, stored []byte) *Entry {
-	e := &Entry{key: key, revision: revision, budget: forms}
+	e := &Entry{key: key, revision: revision, length: len(stored), budget: forms}
 	e.body.Store(&body{bytes: stored})
 	return e
 }
@@ -101,6 +102,9 @@ func (e *Entry) Key() meta.Key {
 
 // Revision returns the revision that is the object's resourceVersion.
 func (e *Entry) Revision() storage.Revision { return e.revision }
+
+// StoredBytes returns the length of the JSON text as it is stored.
+func (e *Entry) StoredBytes() int64 { return int64(e.length) }
 
 // size returns the length of the JSON text in bytes, about.
 func (e *Entry) size() int { return len(e.body.Load().bytes) }

@@ -70,6 +70,8 @@ type Hub struct {
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the goroutine has ended
 
+	held held
+
 	revision atomic.Int64
 	closed   atomic.Bool
 
@@ -95,6 +97,7 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Hub, error) {
 	h.historian, _ = b.(storage.Historian)
 	h.forms = &formBudget{max: h.options.MaxFormBytes}
 	h.caches.by = make(map[string]*Cache)
+	h.held.by = make(map[string]int64)
 	h.waits.by = make(map[storage.Revision]*gate)
 	rev, records, err := b.Scan(ctx, "", "", 0)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
 )
 
 // flags are the command line, see parseFlags.
@@ -23,6 +24,7 @@ type flags struct {
 	tlsKey        string
 	livezGrace    time.Duration
 	shutdownDelay time.Duration
+	limits        server.Limits
 	authn         authnFlags
 	authz         authzFlags
 	audit         auditFlags
@@ -47,6 +49,8 @@ func parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
+	set.Int64Var(&f.limits.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
+	set.Int64Var(&f.limits.StoreBytes, "max-store-bytes", 0, "bytes of all objects; what would exceed it is 507, 0 is no bound")
 	f.authn.define(set)
 	f.authz.define(set)
 	f.audit.define(set)

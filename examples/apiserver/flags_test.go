@@ -55,3 +55,11 @@ func TestFlagsThatWouldBeIgnored(t *testing.T) {
 		require.NoError(t, err, "%v", args)
 	}
 }
+
+func TestByteLimits(t *testing.T) {
+	t.Parallel()
+	f, err := parseFlags([]string{"--max-namespace-bytes", "1000", "--max-store-bytes", "2000"})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1000, f.limits.NamespaceBytes)
+	assert.EqualValues(t, 2000, f.limits.StoreBytes)
+}

@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Pools: f.network.pools()}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Pools: f.network.pools(), Limits: f.limits}
 	hangUp, err := f.access(b, id, l.Addr())
 	defer hangUp()
 	if err != nil {

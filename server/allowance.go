@@ -1,0 +1,64 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// allowance holds objects to Limits.NamespaceBytes and Limits.StoreBytes. What
+// there is, the caches count; what is being written is counted here until they
+// show it, so that the bounds hold however many write at once. A write near a
+// bound may meet one that is counted twice for a moment.
+type allowance struct {
+	mu      sync.Mutex
+	pending map[string]int64 // by namespace
+	total   int64
+}
+
+// allow reserves the bytes by which a write makes the store grow, until release.
+// What does not grow always passes, and so does the begin of a deletion.
+func (s *Server) allow(w *write, change storage.Write, obj *meta.Object, old *watch.Entry) (release func(), err error) {
+	perNamespace, all := s.limits.NamespaceBytes, s.limits.StoreBytes
+	grown := int64(len(change.Key) + len(change.Value))
+	if old != nil {
+		grown -= int64(len(change.Key)) + old.StoredBytes()
+	}
+	begins := old != nil && obj.Terminating() && !old.Object().Terminating()
+	if perNamespace <= 0 && all <= 0 || grown <= 0 || begins {
+		return func() {}, nil
+	}
+	a, namespace := &s.allowance, w.key.Namespace
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	here, total := s.hub.Held(namespace)
+	here, total = here+a.pending[namespace], total+a.total
+	switch {
+	case all > 0 && total+grown > all:
+		return nil, meta.Failure(http.StatusInsufficientStorage, meta.ReasonInternalError,
+			"the storage of the server has no room: requested: %d bytes, used: %d, limited: %d; only deletions and changes that make objects smaller are taken", grown, total, all)
+	case perNamespace > 0 && namespace != "" && here+grown > perNamespace:
+		return nil, meta.Forbidden(w.version.GroupResource(), w.key.Name,
+			fmt.Sprintf("exceeded quota: bytes of the namespace, requested: bytes=%d, used: bytes=%d, limited: bytes=%d", grown, here, perNamespace))
+	}
+	a.add(namespace, grown)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.add(namespace, -grown)
+	}, nil
+}
+
+func (a *allowance) add(namespace string, bytes int64) {
+	if a.pending == nil {
+		a.pending = make(map[string]int64)
+	}
+	a.total += bytes
+	if a.pending[namespace] += bytes; a.pending[namespace] == 0 {
+		delete(a.pending, namespace)
+	}
+}
