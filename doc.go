@@ -13,8 +13,9 @@
 //
 //   - [orch.io/controlplane/server]: the Builder, and the way of every request:
 //     who, whether, what. Below it openapi, the documents that clients explain,
-//     check and patch by, flowcontrol, how callers share its seats, access, the
-//     usual access control of a cluster in one call, and servertest, a server for a test.
+//     check and patch by, flowcontrol, how callers share the server, access, the
+//     usual access control of a cluster in one call, and servertest, a server for
+//     a test.
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
 //     catalog of those served. Below it the vocabulary: names (the naming
 //     table), meta (objects, Status), schema (shapes as data), codec (bytes to
@@ -51,11 +52,12 @@
 // respond.go). Nothing is decoded. The seat is free when the answer begins.
 //
 // A POST: the same door, then create (create.go) reads the body, takes a seat,
-// decodes (body.go) and calls write (write.go): load live → mutate → default → own → admit →
-// fit → validate → commit → wait for the cache. PUT (update.go), PATCH and
-// apply (patch.go) differ only in mutate, how they make the new object from the
-// live one. Who finds the object changed at the commit starts over, and writers of
-// one object queue for that (turns.go). DELETE (delete.go) marks the object, or removes its record if
-// nothing holds it; what is left to do comes from the background loops
-// (internal/background), which write through the same functions (client.go).
+// decodes (body.go) and calls write (write.go): load live → mutate → default →
+// own → admit → fit → validate → commit → wait for the cache. PUT (update.go),
+// PATCH and apply (patch.go) differ only in mutate, how they make the new object
+// from the live one. Who finds the object changed at the commit starts over, and
+// writers of one object queue for that (turns.go). DELETE (delete.go) marks the
+// object, or removes its record if nothing holds it; what is left to do comes
+// from the background loops (internal/background), which write through the same
+// functions (client.go).
 package controlplane
