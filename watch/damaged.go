@@ -39,16 +39,16 @@ func (c *Cache) DamagedAt(key meta.Key) (storage.Revision, bool) {
 }
 
 // damage takes in what a scan says of a record, and reports whether that is that
-// it cannot be read.
-func (h *Hub) damage(rec storage.Record, err error) bool {
-	var damaged *storage.DamagedError
-	if !errors.As(err, &damaged) {
-		return false
+// it cannot be read. The cache is nil if the record is no object's.
+func (h *Hub) damage(err error) (c *Cache, key string, damaged bool) {
+	var d *storage.DamagedError
+	if !errors.As(err, &d) {
+		return nil, "", false
 	}
-	if c, key := h.cacheOf(damaged.Key); c != nil {
-		c.setDamaged(key, damaged.Revision).release()
+	if c, key = h.cacheOf(d.Key); c != nil {
+		c.setDamaged(key, d.Revision).release()
 	}
-	return true
+	return c, key, true
 }
 
 // setDamaged notes that the object at key cannot be read any more.

@@ -138,13 +138,14 @@ func (h *Hub) reload(ctx context.Context) error {
 	var found []difference
 	seen := make(map[*Cache]map[string]bool)
 	for rec, err := range records {
-		if h.damage(rec, err) {
-			continue
-		}
-		if err != nil {
+		c, key, damaged := h.damage(err)
+		switch {
+		case damaged:
+		case err != nil:
 			return err
+		default:
+			c, key = h.cacheOf(rec.Key)
 		}
-		c, key := h.cacheOf(rec.Key)
 		if c == nil {
 			continue
 		}
@@ -152,6 +153,9 @@ func (h *Hub) reload(ctx context.Context) error {
 			seen[c] = make(map[string]bool)
 		}
 		seen[c][key] = true
+		if damaged {
+			continue
+		}
 		if old, ok := c.tree.Get(key); !ok || old.revision != rec.Revision {
 			found = append(found, difference{c, key, rec.Revision, newEntry(h.forms, key, rec.Revision, rec.Value)})
 		}
@@ -173,7 +177,7 @@ func (h *Hub) reload(ctx context.Context) error {
 	return nil
 }
 
-// deletions returns the objects that are gone. The revisions at which they went
+// deletions returns the objects that are gone, readable or not. The revisions at which they went
 // are unknown; each gets one of its own, as late as possible, so that a watch can
 // be resumed between any two changes.
 func (h *Hub) deletions(rev storage.Revision, changed []difference, seen map[*Cache]map[string]bool) []difference {
@@ -183,12 +187,18 @@ func (h *Hub) deletions(rev storage.Revision, changed []difference, seen map[*Ca
 	}
 	var gone []difference
 	for _, c := range h.all() {
-		c.tree.Scan(func(key string, _ *Entry) bool {
+		missing := func(key string) {
 			if !seen[c][key] {
 				gone = append(gone, difference{cache: c, key: key})
 			}
+		}
+		c.tree.Scan(func(key string, _ *Entry) bool {
+			missing(key)
 			return true
 		})
+		for key := range c.damaged {
+			missing(key)
+		}
 	}
 	free := rev
 	for i := range slices.Backward(gone) {

@@ -105,7 +105,7 @@ func Open(ctx context.Context, b storage.Backend, o Options) (*Hub, error) {
 	}
 	h.caches.base = rev
 	for rec, err := range records {
-		if h.damage(rec, err) {
+		if _, _, damaged := h.damage(err); damaged {
 			continue
 		}
 		if err != nil {
