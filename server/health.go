@@ -16,8 +16,11 @@ import (
 type check struct {
 	name string
 	run  func(context.Context) error
-	mild bool   // what it finds is shown, and fails nothing
-	over string // the check that this one says more about; leaving that out leaves out this
+	mild bool // what it finds is shown, and fails nothing
+	// over is the check that this one also fails with, because it is another name
+	// of that or builds on it: leaving that out leaves out this, or whoever asks
+	// what else is wrong would be told of the same fault again.
+	over string
 }
 
 // checksOf returns the checks behind a health endpoint, in the order of their
@@ -25,12 +28,6 @@ type check struct {
 func (s *Server) checksOf(endpoint string) []check {
 	fine := func(context.Context) error { return nil }
 	store := once(func(ctx context.Context) error { return s.checkStorage(ctx, endpoint) })
-	caches := once(func(ctx context.Context) error {
-		if err := store(ctx); err != nil {
-			return err
-		}
-		return s.checkCaches(ctx)
-	})
 	list := []check{
 		{name: "ping", run: fine},
 		{name: "log", run: fine},
@@ -42,14 +39,20 @@ func (s *Server) checksOf(endpoint string) []check {
 		list = append(list, check{name: "audit", run: a.Check, mild: true})
 	}
 	if endpoint == "readyz" {
+		caches := func(ctx context.Context) error {
+			if err := store(ctx); err != nil {
+				return err
+			}
+			return s.checkCaches(ctx)
+		}
 		list = append(list, check{name: "etcd-readiness", run: store, over: "storage"}, check{name: "informer-sync", run: caches, over: "storage"})
 	}
 	for _, l := range s.loops {
 		list = append(list, check{name: "poststarthook/" + l.Name, run: fine})
 	}
-	if s.definitions.cache != nil { // what is waited for before definitions are made
+	if s.definitions.cache != nil { // what is waited for before definitions are made: done once the server is there
 		for _, name := range []string{"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"} {
-			list = append(list, check{name: "poststarthook/" + name, run: caches, over: "storage"})
+			list = append(list, check{name: "poststarthook/" + name, run: fine})
 		}
 	}
 	names := make([]string, 0, len(s.checks))

@@ -140,3 +140,32 @@ func TestHealthOfAStoreThatTakesNoWrites(t *testing.T) {
 	store.why.Store(&why)
 	assert.Equal(t, []int{500, 500, 500, 500}, codes())
 }
+
+// ahead is a store whose changes may take long to arrive.
+type ahead struct {
+	*memstore.Store
+	by atomic.Uint64
+}
+
+func (s *ahead) Revision(ctx context.Context) (storage.Revision, error) {
+	rev, err := s.Store.Revision(ctx)
+	return rev + storage.Revision(s.by.Load()), err
+}
+
+// TestHealthOfCachesThatLag: a server whose caches lag serves no reads, which
+// passes; it is alive.
+func TestHealthOfCachesThatLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &ahead{Store: memstore.New(memstore.Options{})}
+		a := inProcess(t, servertest.New(t, over(store)))
+		store.by.Store(1)
+		assert.Equal(t, 200, a.do("GET", "/livez", nil).code)
+		assert.Equal(t, 200, a.do("GET", "/healthz", nil).code)
+		got := a.do("GET", "/readyz", nil)
+		assert.Equal(t, 500, got.code)
+		assert.Equal(t, 1, strings.Count(string(got.raw), "[-]"), "%s", got.raw)
+		assert.Contains(t, string(got.raw), "[-]informer-sync failed")
+		store.by.Store(0)
+		assert.Equal(t, 200, a.do("GET", "/readyz", nil).code)
+	})
+}
