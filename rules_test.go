@@ -135,7 +135,7 @@ func checkImport(t *testing.T, s source, at token.Pos, to string) {
 	}
 }
 
-var wireName = regexp.MustCompile(`orch\.io|k8s\.io|kubernetes\.io|x-kubernetes|x-orch|vnd\.kubernetes|vnd\.orch|^kube-|^orch-|KUBERNETES_|ORCH_`)
+var wireName = regexp.MustCompile(`orch\.io|k8s\.io|kubernetes\.io|x-kubernetes|x-orch|vnd\.kubernetes|vnd\.orch|^kube-|^orch-|^kubernetes_|^orch_|KUBERNETES_|ORCH_`)
 
 func TestWireNamesStandInOnePlace(t *testing.T) {
 	for _, s := range sources(t) {

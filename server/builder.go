@@ -235,7 +235,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 			return nil, fmt.Errorf("metrics of the audit: %w", err)
 		}
 	}
-	s.slis = newSLIs()
+	s.slis = newSLIs(b.Names)
 	if err := b.newShares(s); err != nil {
 		return nil, err
 	}

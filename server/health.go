@@ -114,18 +114,18 @@ func (s *Server) checkShutdown(context.Context) error {
 }
 
 // serveHealth answers /livez, /readyz and /healthz and single checks below them
-// (conventions, Health endpoints).
+// (conventions, Health endpoints), and /metrics/slis.
 func (s *Server) serveHealth(w *response, r *request, path string) bool {
-	if path == "/metrics/slis" {
-		s.serveSLIs(w, r)
-		return true
-	}
 	endpoint, name, single := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if endpoint != "livez" && endpoint != "readyz" && endpoint != "healthz" {
+	if endpoint != "livez" && endpoint != "readyz" && endpoint != "healthz" && path != "/metrics/slis" {
 		return false
 	}
 	if r.http.Method != http.MethodGet && r.http.Method != http.MethodHead {
 		s.fail(w, r, methodNotAllowed())
+		return true
+	}
+	if path == "/metrics/slis" {
+		s.slis.handler.ServeHTTP(w, r.http)
 		return true
 	}
 	checks := s.checksOf(endpoint)

@@ -5,23 +5,26 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"orch.io/controlplane/registry/names"
 )
 
-// slis are what became of the health checks, as /metrics/slis shows it: apart
-// from the other metrics, to be read often.
+// slis are what became of the health checks that probes asked for, as
+// /metrics/slis shows it: apart from the other metrics, to be read often, and
+// thus without running any check.
 type slis struct {
 	handler http.Handler
 	last    *prometheus.GaugeVec
 	runs    *prometheus.CounterVec
 }
 
-func newSLIs() *slis {
+func newSLIs(p names.Profile) *slis {
 	m := &slis{
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kubernetes_healthcheck", Help: "1 if the health check last succeeded, else 0.",
+			Name: p.Wire(names.HealthMetric), Help: "1 if the health check last succeeded, else 0.",
 		}, []string{"name", "type"}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kubernetes_healthchecks_total", Help: "Runs of health checks by what became of them.",
+			Name: p.Wire(names.HealthRunsMetric), Help: "Runs of health checks by what became of them.",
 		}, []string{"name", "status", "type"}),
 	}
 	reg := prometheus.NewRegistry()
@@ -38,15 +41,4 @@ func (m *slis) record(endpoint, name string, err error) {
 	}
 	m.last.WithLabelValues(name, endpoint).Set(1)
 	m.runs.WithLabelValues(name, "success", endpoint).Inc()
-}
-
-// serveSLIs runs all checks and shows what became of them, now and since the
-// start.
-func (s *Server) serveSLIs(w *response, r *request) {
-	for _, endpoint := range []string{"healthz", "livez", "readyz"} {
-		for _, c := range s.checksOf(endpoint) {
-			s.slis.record(endpoint, c.name, c.run(r.http.Context()))
-		}
-	}
-	s.slis.handler.ServeHTTP(w, r.http)
 }

@@ -55,6 +55,8 @@ const (
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"
 	DefinitionApproval  = "api-approved.orch.io"
 	ServerManager       = "orch-apiserver"
+	HealthMetric        = "orch_healthcheck"
+	HealthRunsMetric    = "orch_healthchecks_total"
 	SocketBearer        = "base64url.bearer.authorization.orch.io." // before the token in a sub-protocol of WebSocket
 )
 
@@ -79,6 +81,8 @@ const (
 // whole holds the names that no prefix rule gives.
 var whole = map[string]string{
 	ServerManager:       "kube-apiserver",
+	HealthMetric:        "kubernetes_healthcheck",
+	HealthRunsMetric:    "kubernetes_healthchecks_total",
 	GroupABAC:           "abac.authorization.kubernetes.io",
 	NamespaceFinalizer:  "kubernetes",
 	TokenClaim:          "kubernetes.io",
