@@ -27,7 +27,9 @@ type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid str
 // An owner counts as gone only if its kind is served, or was when it went, and
 // look finds nobody who has its name and uid. An owner of any other kind may be
 // there or not: nobody can tell, so what it owns stays. So does what names an
-// owner in a namespace that is not its own, and an event says so.
+// owner in a namespace that is not its own, as long as that is there, and an event
+// says so. What is anywhere is in the graph before anything is decided, so a
+// server that was started anew decides the same.
 func Garbage(p names.Profile, look Look) registry.Loop {
 	g := &graph{
 		nodes: map[string]*node{}, waiting: map[string]bool{},
@@ -203,24 +205,20 @@ func (g *graph) standing(o *object, k *known) (s standing) {
 }
 
 // placeOf returns where the owner that o names by r is, if it is anywhere. That
-// is not resolved if its kind is not served, unless it was seen to go before
-// that, and if it is misplaced: an owner is in the object's namespace or in none.
+// is not resolved if its kind is not served, unless it was seen to go, and if it
+// is misplaced: an owner is in the object's namespace or in none. One that went
+// is no longer misplaced, wherever it was.
 func (n *node) placeOf(o *object, r meta.OwnerReference, types []*registry.Type) (at place, resolved, misplaced bool) {
-	last := n.object
-	if last == nil {
-		last = n.last
-	}
-	if last != nil && last.key.Namespace != "" && last.key.Namespace != o.key.Namespace {
+	if n.object != nil && !o.near(n.object) {
 		return at, false, true
 	}
 	gv := meta.ParseAPIVersion(r.APIVersion)
 	t := typeOf(types, meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind})
 	if t == nil {
-		went := n.object == nil && last != nil && last.resource.Group == gv.Group && last.key.Name == r.Name
-		if went {
-			at = last.place
+		if last := n.last; last != nil && o.near(last) && last.resource.Group == gv.Group && last.key.Name == r.Name {
+			return last.place, true, false
 		}
-		return at, went, false
+		return at, false, false
 	}
 	if t.Namespaced && o.key.Namespace == "" {
 		return at, false, true
@@ -230,6 +228,11 @@ func (n *node) placeOf(o *object, r meta.OwnerReference, types []*registry.Type)
 		at.key.Namespace = o.key.Namespace
 	}
 	return at, true, false
+}
+
+// near reports whether an owner is where the object's owners are.
+func (o *object) near(owner *object) bool {
+	return owner.key.Namespace == "" || owner.key.Namespace == o.key.Namespace
 }
 
 // typeOf returns the type of a kind that is kept and served in a version, or nil.

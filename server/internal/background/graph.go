@@ -23,7 +23,7 @@ type graph struct {
 // node is a uid that an object has, or that objects name as their owner's.
 type node struct {
 	object     *object // nil: no object has it
-	last       *object // the last one that had it, nil if none was seen
+	last       *object // the one that had it and was seen to go, or nil
 	dependents map[*object]bool
 }
 
@@ -171,7 +171,7 @@ func (g *graph) tidy(uid string) {
 func (g *graph) dependents(o *object) iter.Seq[*object] {
 	return func(yield func(*object) bool) {
 		for d := range g.nodes[o.uid].dependents {
-			if (o.key.Namespace == "" || o.key.Namespace == d.key.Namespace) && !yield(d) {
+			if d.near(o) && !yield(d) {
 				return
 			}
 		}
