@@ -12,10 +12,12 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Bounds of one batch, below those above which the database splits it.
+// A batch is below the bounds above which the database splits it, which depend on
+// its tables in memory: one failed write of two would end the process. It fills no
+// more than a part of a log, so that at most one log is begun meanwhile.
 const (
-	batchWrites = 8 << 10
-	batchBytes  = 1 << 20
+	batchesOfTable = 8
+	batchEntry     = 128 // bytes that each entry counts beyond its key and value
 )
 
 // request is one thing that waits for the committer: a write, or do.
@@ -135,7 +137,7 @@ func (s *Store) drain() (closed bool) {
 			return closed
 		}
 		for len(waiting) > 0 {
-			n := take(waiting)
+			n := s.take(waiting)
 			if waiting[0].do != nil {
 				waiting[0].err = waiting[0].do()
 			} else {
@@ -158,11 +160,11 @@ func sizeOf(requests []*request) (size int64) {
 }
 
 // take returns how many of the first requests make one batch.
-func take(waiting []*request) int {
+func (s *Store) take(waiting []*request) int {
 	size := 0
 	for i, r := range waiting {
-		size += len(r.write.Key) + len(r.write.Value) + 128
-		if i > 0 && (r.do != nil || waiting[0].do != nil || i == batchWrites || size > batchBytes) {
+		size += len(r.write.Key) + len(r.write.Value) + batchEntry
+		if i > 0 && (r.do != nil || waiting[0].do != nil || size > s.batch) {
 			return i
 		}
 	}
@@ -176,12 +178,7 @@ func (s *Store) commit(requests []*request) {
 		refuse(requests, s.committer.broken)
 		return
 	}
-	full, written, err := s.ready(sizeOf(requests))
-	if err != nil {
-		refuse(requests, err)
-		return
-	}
-	defer written()
+	full := s.full(sizeOf(requests))
 	next := s.committer.next
 	events := make([]storage.Event, 0, len(requests))
 	pending := make(map[string]storage.Record)
@@ -202,7 +199,7 @@ func (s *Store) commit(requests []*request) {
 		return
 	}
 	if err := s.write(events); err != nil {
-		refuse(requests, s.stop(err))
+		refuse(requests, err)
 		return
 	}
 	s.stats.commits.Add(uint64(len(events)))
@@ -211,63 +208,98 @@ func (s *Store) commit(requests []*request) {
 }
 
 // write brings commits to the disk: pieces first, so that an entry which is
-// there has all of its value.
+// there has all of its value. The revisions are used even if it fails, since pieces
+// may be there.
 func (s *Store) write(events []storage.Event) error {
 	last := events[len(events)-1].Revision
 	if err := s.reserve(last); err != nil {
-		return err
+		return s.noteReady(err)
 	}
-	heads := make([]*badger.Entry, len(events))
+	s.committer.next = last + 1
+	heads, size := make([]*badger.Entry, len(events)), 0
 	var pieces []*badger.Entry
 	for i, e := range events {
+		size += len(e.Key) + 2*batchEntry
 		if !e.Deleted() {
 			head, parts := seal(e.Record, s.piece)
 			heads[i], pieces = head, append(pieces, parts...)
+			size += len(head.Value)
 		}
 	}
-	err := s.flush(len(pieces), func(batch *badger.WriteBatch, i int) error {
+	err := s.flushAll(len(pieces), s.piece, func(batch *badger.WriteBatch, i int) error {
 		revision, _, _ := pieceOf(pieces[i].Key)
 		return batch.SetEntryAt(pieces[i], uint64(revision))
 	})
 	if err != nil {
+		s.committer.pieces.abandon(events, s.piece)
 		return err
 	}
-	s.committer.next = last + 1
 	indexed := func() {}
-	err = s.flush(len(heads), func(batch *badger.WriteBatch, i int) error {
-		if heads[i] == nil {
-			return batch.DeleteAt(recordKey(events[i].Key), uint64(events[i].Revision))
+	err = s.flush(size+s.blocksAtOnce()*blockBytes, func(batch *badger.WriteBatch) (err error) {
+		for i, head := range heads {
+			at := uint64(events[i].Revision)
+			if head == nil {
+				err = batch.DeleteAt(recordKey(events[i].Key), at)
+			} else {
+				err = batch.SetEntryAt(head, at)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		return batch.SetEntryAt(heads[i], uint64(events[i].Revision))
-	}, func(batch *badger.WriteBatch) (err error) {
 		indexed, err = s.putBlocks(batch)
 		return err
 	})
-	if err == nil {
-		indexed()
+	if err != nil {
+		s.committer.pieces.abandon(events, s.piece)
+		return err
 	}
-	return err
+	indexed()
+	return nil
 }
 
-// flush writes n entries, and more, with one wait for the disk.
-func (s *Store) flush(n int, put func(batch *badger.WriteBatch, i int) error, more ...func(*badger.WriteBatch) error) error {
-	if n == 0 {
-		return nil
+// flushAll writes n entries of some size in as many batches as they need, up to
+// the first that fails.
+func (s *Store) flushAll(n, size int, put func(batch *badger.WriteBatch, i int) error) error {
+	most := max(1, s.batch/(size+batchEntry))
+	for from := 0; from < n; from += most {
+		to := min(from+most, n)
+		err := s.flush((to-from)*(size+batchEntry), func(batch *badger.WriteBatch) error {
+			for i := from; i < to; i++ {
+				if err := put(batch, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// flush writes one batch of about so many bytes with one wait for the disk. All
+// writes go through it: after one whose outcome nobody knows there is no other.
+func (s *Store) flush(bytes int, put func(batch *badger.WriteBatch) error) error {
+	if s.committer.broken != nil {
+		return s.committer.broken
+	}
+	written, err := s.ready(int64(bytes))
+	if err != nil {
+		return err
+	}
+	defer written()
 	batch := s.db.NewManagedWriteBatch()
 	defer batch.Cancel()
-	for i := range n {
-		if err := put(batch, i); err != nil {
-			return err
-		}
-	}
-	for _, put := range more {
-		if err := put(batch); err != nil {
-			return err
-		}
+	if err := put(batch); err != nil {
+		return s.stop(err)
 	}
 	s.stats.fsyncs.Add(1)
-	return batch.Flush()
+	if err := batch.Flush(); err != nil {
+		return s.stop(err)
+	}
+	return nil
 }
 
 func refuse(requests []*request, err error) {
@@ -360,19 +392,19 @@ func (s *Store) stamp(name, value string) (string, error) {
 
 // note writes one entry that is no commit, and what more puts into the batch.
 func (s *Store) note(key, value []byte, more ...func(*badger.WriteBatch) error) error {
-	if s.committer.broken != nil {
-		return s.committer.broken
-	}
-	_, written, err := s.ready(int64(len(key) + len(value) + 512))
+	err := s.flush(len(key)+len(value)+2*batchEntry, func(batch *badger.WriteBatch) error {
+		if err := batch.SetEntryAt(badger.NewEntry(key, value), s.committer.marked+1); err != nil {
+			return err
+		}
+		for _, put := range more {
+			if err := put(batch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	defer written()
-	err = s.flush(1, func(batch *badger.WriteBatch, _ int) error {
-		return batch.SetEntryAt(badger.NewEntry(key, value), s.committer.marked+1)
-	}, more...)
-	if err != nil {
-		return s.stop(err)
 	}
 	s.committer.marked++
 	return nil

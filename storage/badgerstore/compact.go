@@ -44,7 +44,7 @@ func (s *Store) compact(before storage.Revision) error {
 	}
 	s.log.Forget(before)
 	s.db.SetDiscardTs(uint64(before))
-	return s.dropPieces(s.committer.pieces.before(before))
+	return s.dropPieces(before)
 }
 
 // expire compacts what is older than the store retains.

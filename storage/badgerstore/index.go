@@ -31,12 +31,15 @@ const (
 	blockTombstone = 2
 )
 
-// Bounds of a block, and of the blocks that are written with one batch.
+// Bounds of a block, and which part of a batch blocks may add to it.
 const (
-	blockCommits = 256
-	blockBytes   = 16 << 10
-	batchBlocks  = 8
+	blockCommits  = 256
+	blockBytes    = 16 << 10
+	blocksOfBatch = 8
 )
+
+// blocksAtOnce is how many blocks are written with one batch.
+func (s *Store) blocksAtOnce() int { return max(1, s.batch/blocksOfBatch/blockBytes) }
 
 // commit says what a commit did, without its value.
 type commit struct {
@@ -108,7 +111,7 @@ func (x *revisionIndex) since(after storage.Revision, limit int) ([]commit, bool
 // putBlocks adds full blocks to a batch. indexed is called when it is on the disk.
 func (s *Store) putBlocks(batch *badger.WriteBatch) (indexed func(), err error) {
 	n, after := 0, s.index.blocked
-	for range batchBlocks {
+	for range s.blocksAtOnce() {
 		b, ok := s.index.full(n, after)
 		if !ok {
 			break
@@ -125,13 +128,15 @@ func (s *Store) putBlocks(batch *badger.WriteBatch) (indexed func(), err error) 
 	}, nil
 }
 
-// dropBlocks deletes the blocks that are history no more.
+// dropBlocks deletes blocks that are history no more, as many as fit into a batch.
 func (s *Store) dropBlocks(batch *badger.WriteBatch, before storage.Revision) error {
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix)})
 	defer it.Close()
-	for it.Rewind(); it.Valid(); it.Next() {
+	left := s.batch / batchEntry
+	for it.Rewind(); it.Valid() && left > 0; it.Next() {
+		left--
 		key := it.Item().KeyCopy(nil)
 		if blockEnd(key) > before {
 			return nil

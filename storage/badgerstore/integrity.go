@@ -106,14 +106,14 @@ func (s *Store) reserve(last storage.Revision) error {
 	return c.witness.swear(t)
 }
 
-// rest notes an end in order: no revision beyond the newest was used.
+// rest notes an end in order: which revisions were used.
 func (s *Store) rest() error {
 	c := &s.committer
 	if c.broken != nil {
 		return c.witness.close()
 	}
 	t := testimony{revision: s.published(), floor: s.discarded(), live: c.live}
-	t.reserved = t.revision
+	t.reserved = max(t.revision, c.next-1)
 	return c.witness.rest(t)
 }
 

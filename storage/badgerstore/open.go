@@ -60,7 +60,7 @@ func Open(o Options) (*Store, error) {
 	if o.memTable == 0 {
 		o.memTable = tableBytes(o.Dir, o.disk)
 	}
-	s := &Store{dir: o.Dir, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o))}
+	s := &Store{dir: o.Dir, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o)), batch: int(o.memTable / batchesOfTable)}
 	s.room = func(tables, more int64) error { return roomy(o.Dir, o.disk, tables*o.memTable+more) }
 	s.queue.ready = make(chan struct{}, 1)
 	if err := s.start(o); err != nil {

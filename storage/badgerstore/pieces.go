@@ -34,37 +34,37 @@ func (p *pieces) replace(e storage.Event, piece int) {
 	}
 }
 
-// before takes out the values that nobody can read any more when the history
-// begins at a revision.
-func (p *pieces) before(floor storage.Revision) []large {
-	n := 0
-	for n < len(p.replaced) && p.replaced[n].by <= floor {
-		n++
-	}
-	gone := slices.Clone(p.replaced[:n])
-	p.replaced = p.replaced[n:]
-	return gone
-}
-
-// dropPieces deletes pieces. Those of a crash in between are found by load.
-func (s *Store) dropPieces(values []large) error {
-	var keys [][]byte
-	for _, v := range values {
-		for i := range v.n {
-			keys = append(keys, pieceKey(v.revision, i))
+// abandon takes in commits that were not made, whose pieces may be there.
+func (p *pieces) abandon(events []storage.Event, piece int) {
+	last := events[len(events)-1].Revision
+	for _, e := range events {
+		if len(e.Value) > piece {
+			p.replaced = append(p.replaced, large{revision: e.Revision, by: last, n: (len(e.Value) + piece - 1) / piece})
 		}
 	}
-	return s.deletePieces(keys)
+}
+
+// dropPieces deletes the pieces of values that nobody can read any more when the
+// history begins at a revision. Those of a crash in between are found by load.
+func (s *Store) dropPieces(floor storage.Revision) error {
+	p := &s.committer.pieces
+	n := 0
+	var keys [][]byte
+	for ; n < len(p.replaced) && p.replaced[n].by <= floor; n++ {
+		for i := range p.replaced[n].n {
+			keys = append(keys, pieceKey(p.replaced[n].revision, i))
+		}
+	}
+	if err := s.deletePieces(keys); err != nil {
+		return err
+	}
+	p.replaced = slices.Delete(p.replaced, 0, n)
+	return nil
 }
 
 // deletePieces deletes pieces by their keys, which are never used again.
 func (s *Store) deletePieces(keys [][]byte) error {
-	_, written, err := s.ready(int64(len(keys)) * 128)
-	if err != nil {
-		return err
-	}
-	defer written()
-	return s.flush(len(keys), func(batch *badger.WriteBatch, i int) error {
+	return s.flushAll(len(keys), len(piecePrefix)+12, func(batch *badger.WriteBatch, i int) error {
 		revision, _, _ := pieceOf(keys[i])
 		return batch.DeleteAt(keys[i], uint64(revision)+1)
 	})

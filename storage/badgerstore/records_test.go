@@ -247,7 +247,7 @@ func TestPiecesGoWithTheirValues(t *testing.T) {
 	require.Zero(t, countPieces(t, s))
 
 	fourth := put(big)
-	require.NoError(t, s.flush(1, func(batch *badger.WriteBatch, _ int) error {
+	require.NoError(t, s.flush(1, func(batch *badger.WriteBatch) error {
 		return batch.SetEntryAt(badger.NewEntry(pieceKey(fourth+1, 0), big[:9]).WithMeta(formPiece), uint64(fourth)+1)
 	}))
 	require.Equal(t, each+1, countPieces(t, s))

@@ -23,8 +23,6 @@ type spare struct {
 	made bool  // it is there
 	used int64 // what went into the log in use, about, in bytes
 	size int64 // of a table in memory
-
-	passed bool // the database may go on to the next log now
 }
 
 // logSlack is how much longer than a table its log may get.
@@ -32,7 +30,7 @@ const logSlack = 4
 
 func (s *Store) logPath(id int) string { return filepath.Join(s.dir, fmt.Sprintf("%05d.mem", id)) }
 
-// openSpare takes the room of the log in use.
+// openSpare takes the room of the log in use, and of the next one if there is some.
 func (s *Store) openSpare(table int64) error {
 	names, err := filepath.Glob(filepath.Join(s.dir, "*.mem"))
 	if err != nil {
@@ -51,7 +49,13 @@ func (s *Store) openSpare(table int64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(allocate(f, table+table/logSlack), f.Close())
+	if err := errors.Join(allocate(f, table+table/logSlack), f.Close()); err != nil {
+		return err
+	}
+	if err := p.prepare(s.logPath); !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return nil
 }
 
 // prepare makes the spare log if it is not there, and finds out whether the
@@ -78,14 +82,24 @@ func (p *spare) prepare(path func(int) string) error {
 	return nil
 }
 
-// ready reports whether so many bytes can be written: full is why there is room
-// for deletions only, err why nothing can be written at all. Both pass. written
-// is to be called afterwards.
-func (s *Store) ready(bytes int64) (full error, written func(), err error) {
+// full says why there is room for deletions only; it passes.
+func (s *Store) full(bytes int64) error {
+	if err := s.room(tablesToWrite, 2*bytes); err != nil {
+		return err
+	}
+	if err := s.committer.spare.prepare(s.logPath); errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w in %s", storage.ErrFull, s.dir)
+	}
+	return nil
+}
+
+// ready fails while a batch of so many bytes cannot be written; it passes, too.
+// written is to be called afterwards.
+func (s *Store) ready(bytes int64) (written func(), err error) {
 	p := &s.committer.spare
-	full, written = s.room(tablesToWrite, 2*bytes), func() {}
+	written = func() {}
 	err = p.prepare(s.logPath)
-	if p.used += bytes; p.used >= p.size/2 && !p.passed {
+	if p.used += bytes; p.used >= p.size/2 {
 		// The log in use may be full, then the next one is begun and a table made.
 		if err == nil {
 			err = s.room(tablesToFlush, 2*bytes)
@@ -94,19 +108,15 @@ func (s *Store) ready(bytes int64) (full error, written func(), err error) {
 			err = s.gate.pass()
 		}
 		if err == nil {
-			p.passed = true
-			written = func() {
-				p.passed = false
-				s.gate.leave()
-			}
+			written = s.gate.leave
 		}
 	} else if errors.Is(err, syscall.ENOSPC) {
-		full, err = fmt.Errorf("%w in %s", storage.ErrFull, s.dir), nil
+		err = nil // the log in use has room
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("%w in %s", storage.ErrFull, s.dir)
 	}
-	return full, written, s.noteReady(err)
+	return written, s.noteReady(err)
 }
 
 // noteReady remembers for Writable what keeps the store from writing.

@@ -258,3 +258,72 @@ func TestImmutableDirectory(t *testing.T) {
 	require.Equal(t, keys, s.Stats().Keys)
 	require.NoError(t, s.Close())
 }
+
+// TestLargeWritesToImmutableDirectory: a value of several logs is refused where no
+// log can be begun, though a part of it is written. It leaves nothing.
+func TestLargeWritesToImmutableDirectory(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s, err := Open(Options{Dir: dir, Retain: -1, memTable: 1 << 20})
+	require.NoError(t, err)
+	put := func(key string, value []byte) (storage.Revision, error) {
+		return s.Commit(ctx, storage.Write{Key: key, Value: value, Expect: storage.AnyRevision})
+	}
+	acked, err := put("a", []byte("1"))
+	require.NoError(t, err)
+	large := bytes.Repeat([]byte("0123456789abcdef"), MaxValueBytes/16)
+
+	setImmutable(t, dir, true)
+	defer setImmutable(t, dir, false)
+	for range 3 {
+		_, err = put("b", large)
+		require.Error(t, err)
+		require.NotErrorIs(t, err, storage.ErrStopped)
+		require.ErrorIs(t, s.Writable(ctx), syscall.EPERM)
+		now, err := s.Revision(ctx)
+		require.NoError(t, err)
+		require.Equal(t, acked, now)
+	}
+	require.NotZero(t, countPieces(t, s))
+
+	setImmutable(t, dir, false)
+	revision, err := put("c", large)
+	require.NoError(t, err)
+	require.Greater(t, revision, acked+3, "revisions of pieces are not used again")
+	require.NoError(t, s.Writable(ctx))
+	require.NoError(t, s.Compact(ctx, revision))
+	require.Equal(t, (len(large)+s.piece-1)/s.piece, countPieces(t, s))
+	require.NoError(t, s.Close())
+
+	s, err = Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	rec, err := s.Get(ctx, "c", 0)
+	require.NoError(t, err)
+	require.Equal(t, large, rec.Value)
+	require.NoError(t, s.Check(ctx))
+	require.NoError(t, s.Close())
+}
+
+// TestPiecesStayUntilTheyAreDeleted: what could not be deleted is deleted later.
+func TestPiecesStayUntilTheyAreDeleted(t *testing.T) {
+	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "store")
+	s, err := Open(Options{Dir: dir, Retain: -1, memTable: 1 << 20})
+	require.NoError(t, err)
+	var last storage.Revision
+	for range 2 {
+		last, err = s.Commit(ctx, storage.Write{Key: "a", Value: make([]byte, 1<<20), Expect: storage.AnyRevision})
+		require.NoError(t, err)
+	}
+	each := countPieces(t, s) / 2
+	drop := func() error {
+		r := &request{ctx: ctx, done: make(chan struct{}), do: func() error { return s.dropPieces(last) }}
+		require.NoError(t, s.submit(r))
+		return r.err
+	}
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	require.Error(t, drop())
+	require.Equal(t, 2*each, countPieces(t, s))
+	require.NoError(t, os.Rename(dir+".away", dir))
+	require.NoError(t, drop())
+	require.Equal(t, each, countPieces(t, s))
+	require.NoError(t, s.Close())
+}

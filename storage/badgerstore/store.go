@@ -91,6 +91,7 @@ type Store struct {
 	log    *eventlog.Log
 	floor  atomic.Int64 // start of the history, set before it is discarded
 	piece  int          // bytes of one piece of a large value
+	batch  int          // bytes of one batch
 	unlock func() error // gives the directory back
 
 	state struct { // what is published, replaced as one
