@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
@@ -11,11 +12,13 @@ import (
 // same write function as requests, as the server itself: authentication and
 // authorization are left out, admission is not. Types are named by their wire
 // group and plural; any served version's objects are in the storage version.
-// Errors are *meta.Status. Objects that Get and List return may be shared: they
+// Errors are *meta.Status, or *UnreadableError of an object whose stored data is
+// damaged: it is there, and can only be deleted. Objects that Get and List return may be shared: they
 // must not be modified.
 type Client interface {
 	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
-	// List returns the objects of one namespace ("" for all), newest state.
+	// List returns the objects of one namespace ("" for all), newest state. With
+	// an *UnreadableError come those that can be read.
 	List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error)
 	// Create stores obj and returns it as stored.
 	Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error)
@@ -29,6 +32,26 @@ type Client interface {
 	Feed(r ...meta.GroupResource) Feed
 	// Types returns the resource types served now.
 	Types() []*Type
+}
+
+// UnreadableError says which objects cannot be read, since their stored data is
+// damaged.
+type UnreadableError struct {
+	Resource meta.GroupResource
+	Keys     []meta.Key       // one at least
+	Revision storage.Revision // of the first one's record, if it was asked for alone
+}
+
+// Error implements error.
+func (e *UnreadableError) Error() string {
+	name := e.Keys[0].Name
+	if ns := e.Keys[0].Namespace; ns != "" {
+		name = ns + "/" + name
+	}
+	if more := len(e.Keys) - 1; more > 0 {
+		return fmt.Sprintf("the stored data of %s %q and of %d others is damaged and cannot be read; the others can be read one by one, a damaged one can be deleted and created anew", e.Resource, name, more)
+	}
+	return fmt.Sprintf("the stored data of %s %q is damaged and cannot be read; it can be deleted and created anew", e.Resource, name)
 }
 
 // DeleteOptions are the options of a delete from inside.

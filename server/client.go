@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 
@@ -35,6 +36,14 @@ func (c *client) request(r meta.GroupResource, key meta.Key) (*Server, *request,
 	}, nil
 }
 
+// refusal is an error as callers from inside see it.
+func (s *Server) refusal(r *request, err error) error {
+	if damaged := (*registry.UnreadableError)(nil); errors.As(err, &damaged) {
+		return damaged
+	}
+	return s.status(r, err)
+}
+
 // Get implements registry.Client.
 func (c *client) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
 	s, req, err := c.request(r, key)
@@ -58,19 +67,17 @@ func (c *client) List(ctx context.Context, r meta.GroupResource, namespace strin
 		return nil, err
 	}
 	page, err := s.entries(ctx, req, &listOptions{})
-	if err == nil {
-		err = s.allReadable(req)
-	}
 	if err != nil {
 		return nil, err
 	}
+	unreadable := s.allReadable(req)
 	list := make([]*meta.Object, len(page.Entries))
 	for i, e := range page.Entries {
 		if list[i], err = s.object(e, req.version); err != nil {
 			return nil, err
 		}
 	}
-	return list, nil
+	return list, unreadable
 }
 
 // Create implements registry.Client.
@@ -91,7 +98,7 @@ func (c *client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	}
 	res, err := s.createObject(ctx, req, &writeOptions{manager: s.names.Wire(names.ServerManager), validation: "Ignore"}, obj)
 	if err != nil {
-		return nil, s.status(req, err)
+		return nil, s.refusal(req, err)
 	}
 	return s.object(res.entry, req.version)
 }
@@ -127,7 +134,7 @@ func (c *client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	case refused != nil:
 		return nil, refused
 	case err != nil:
-		return nil, s.status(req, err)
+		return nil, s.refusal(req, err)
 	}
 	return s.object(res.entry, req.version)
 }
@@ -144,7 +151,7 @@ func (c *client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 		uid: given(o.UID), version: given(o.Version), propagation: given(o.Propagation), grace: o.GraceSeconds, object: &meta.Object{},
 	}))
 	if err != nil {
-		return s.status(req, err)
+		return s.refusal(req, err)
 	}
 	return nil
 }

@@ -2,16 +2,19 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
 
 var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
-// bootstrap makes the namespaces that exist from the start.
+// bootstrap makes the namespaces that exist from the start. One that is there and
+// cannot be read keeps nobody from the others.
 func (s *Server) bootstrap(ctx context.Context) error {
 	if s.types().Type(namespacesResource) == nil {
 		return nil
@@ -20,7 +23,12 @@ func (s *Server) bootstrap(ctx context.Context) error {
 		obj := &meta.Object{}
 		obj.SetGVK(meta.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 		obj.SetName(name)
-		if _, err := s.client.Create(ctx, namespacesResource, obj); err != nil && !meta.IsAlreadyExists(err) {
+		_, err := s.client.Create(ctx, namespacesResource, obj)
+		switch unreadable := (*registry.UnreadableError)(nil); {
+		case err == nil, meta.IsAlreadyExists(err):
+		case errors.As(err, &unreadable):
+			s.log.Error("a namespace that exists from the start cannot be read", "name", name, "error", err)
+		default:
 			return fmt.Errorf("creating namespace %s: %w", name, err)
 		}
 	}

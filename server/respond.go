@@ -170,12 +170,12 @@ func bounded(st *meta.Status) *meta.Status {
 func (s *Server) status(r *request, err error) *meta.Status {
 	var st *meta.Status
 	var tooLong *http.MaxBytesError
-	var damaged *unreadable
+	var damaged *registry.UnreadableError
 	switch {
 	case errors.As(err, &st):
 		return st
 	case errors.As(err, &damaged):
-		return damaged.status()
+		return unreadableStatus(damaged)
 	case errors.Is(err, codec.ErrNull):
 		return meta.BadRequest("%v", err)
 	case errors.As(err, &tooLong):

@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,30 +13,11 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// unreadable is the error for an object whose record the store cannot read.
-type unreadable struct {
-	resource meta.GroupResource
-	key      meta.Key
-	revision storage.Revision
-	more     int // others of the same list
-}
-
-func (u *unreadable) Error() string {
-	name := u.key.Name
-	if u.key.Namespace != "" {
-		name = u.key.Namespace + "/" + name
-	}
-	if u.more > 0 {
-		return fmt.Sprintf("the stored data of %s %q and of %d others is damaged and cannot be read; the others can be read one by one, a damaged one can be deleted and created anew", u.resource, name, u.more)
-	}
-	return fmt.Sprintf("the stored data of %s %q is damaged and cannot be read; it can be deleted and created anew", u.resource, name)
-}
-
-// status is 500: nothing that the caller does differently helps.
-func (u *unreadable) status() *meta.Status {
-	st := meta.Failure(http.StatusInternalServerError, meta.ReasonInternalError, "Internal error occurred: %v", u)
-	st.Details = &meta.Details{Name: u.key.Name, Group: u.resource.Group, Kind: u.resource.Resource,
-		Causes: []meta.Cause{{Reason: meta.CauseUnexpected, Message: u.Error()}}}
+// unreadableStatus is 500: nothing that the caller does differently helps.
+func unreadableStatus(e *registry.UnreadableError) *meta.Status {
+	st := meta.Failure(http.StatusInternalServerError, meta.ReasonInternalError, "Internal error occurred: %v", e)
+	st.Details = &meta.Details{Name: e.Keys[0].Name, Group: e.Resource.Group, Kind: e.Resource.Resource,
+		Causes: []meta.Cause{{Reason: meta.CauseUnexpected, Message: e.Error()}}}
 	return st
 }
 
@@ -47,7 +28,7 @@ func (s *Server) lookUp(t *registry.Type, key meta.Key) (*watch.Entry, error) {
 		return e, nil
 	}
 	if rev, ok := cache.DamagedAt(key); ok {
-		return nil, &unreadable{resource: t.GroupResource(), key: key, revision: rev}
+		return nil, &registry.UnreadableError{Resource: t.GroupResource(), Keys: []meta.Key{key}, Revision: rev}
 	}
 	return nil, nil
 }
@@ -57,20 +38,13 @@ func (s *Server) lookUp(t *registry.Type, key meta.Key) (*watch.Entry, error) {
 func (s *Server) allReadable(r *request) error {
 	cache := s.hub.Cache(r.version.GroupResource())
 	damaged := cache.Damaged(r.namespace)
+	if name := r.name + r.selected; name != "" { // one of them is empty
+		damaged = slices.DeleteFunc(damaged, func(k meta.Key) bool { return k.Name != name })
+	}
 	if len(damaged) == 0 {
 		return nil
 	}
-	u := &unreadable{resource: r.version.GroupResource(), key: damaged[0], more: len(damaged) - 1}
-	name := r.name + r.selected // one of them is empty
-	if name == "" {
-		return u
-	}
-	for _, u.key = range damaged {
-		if u.more = 0; u.key.Name == name {
-			return u
-		}
-	}
-	return nil
+	return &registry.UnreadableError{Resource: r.version.GroupResource(), Keys: damaged}
 }
 
 // verbUnreadable is what one must be allowed to do to delete an object of which
@@ -78,7 +52,7 @@ func (s *Server) allReadable(r *request) error {
 const verbUnreadable = "unsafe-delete-ignore-read-errors"
 
 // removeUnreadable deletes the record of an object that cannot be read.
-func (s *Server) removeUnreadable(ctx context.Context, w *removal, u *unreadable) (*result, error) {
+func (s *Server) removeUnreadable(ctx context.Context, w *removal, u *registry.UnreadableError) (*result, error) {
 	t := w.version.Type
 	a := w.action
 	a.Verb = verbUnreadable
@@ -87,14 +61,14 @@ func (s *Server) removeUnreadable(ctx context.Context, w *removal, u *unreadable
 		return nil, err
 	}
 	o := w.deleteOptions
-	if o.uid != nil || o.version != nil && *o.version != formatRevision(u.revision) {
-		return nil, meta.Conflict(t.GroupResource(), u.key.Name, "Precondition failed: "+u.Error())
+	if o.uid != nil || o.version != nil && *o.version != formatRevision(u.Revision) {
+		return nil, meta.Conflict(t.GroupResource(), w.key.Name, "Precondition failed: "+u.Error())
 	}
 	if !w.dryRun {
-		if _, err := s.commit(ctx, storage.Write{Key: w.version.StorageKey(w.key), Expect: u.revision}); err != nil {
+		if _, err := s.commit(ctx, storage.Write{Key: w.version.StorageKey(w.key), Expect: u.Revision}); err != nil {
 			return nil, err
 		}
-		s.log.Warn("an object that could not be read was deleted", "resource", u.resource, "namespace", u.key.Namespace, "name", u.key.Name)
+		s.log.Warn("an object that could not be read was deleted", "resource", u.Resource, "namespace", w.key.Namespace, "name", w.key.Name)
 	}
 	return &result{deleted: true}, nil
 }

@@ -12,8 +12,10 @@ import (
 
 // Reconcile makes the default roles and bindings and restores the permissions
 // and subjects that they have lost; what was added to them stays. Objects whose
-// autoupdate annotation is "false" are left alone. It is run at every start. An
-// error tells every object that failed; the others are done.
+// autoupdate annotation is "false" are left alone, and so are those that cannot
+// be read or whose namespace cannot: when that was deleted, the next start makes
+// it anew. It is run at every start. An error tells every object that failed; the
+// others are done.
 func Reconcile(ctx context.Context, client registry.Client, p names.Profile) error {
 	list, bindings := defaults(p)
 	group := p.Group(names.GroupRBAC)
@@ -43,7 +45,15 @@ func Reconcile(ctx context.Context, client registry.Client, p names.Profile) err
 // is there.
 func restore(ctx context.Context, c registry.Client, p names.Profile, r meta.GroupResource, want *meta.Object, merge func(have, want *meta.Object)) error {
 	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
+	if key.Namespace != "" {
+		if _, err := c.Get(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: key.Namespace}); unreadable(err) {
+			return nil
+		}
+	}
 	_, err := c.Create(ctx, r, want.Clone())
+	if unreadable(err) {
+		return nil
+	}
 	if !meta.IsAlreadyExists(err) {
 		return err
 	}
@@ -62,6 +72,11 @@ func restore(ctx context.Context, c registry.Client, p names.Profile, r meta.Gro
 		return nil
 	})
 	return err
+}
+
+func unreadable(err error) bool {
+	var e *registry.UnreadableError
+	return errors.As(err, &e)
 }
 
 func keepsOff(o *meta.Object, p names.Profile) bool {
