@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -154,6 +155,14 @@ func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
 	}
 	t.Edition, t.Closed = edition, crd.Terminating()
 	return t
+}
+
+// sameDefinition reports whether two types were made by one definition, changed
+// or not.
+func sameDefinition(a, b *registry.Type) bool {
+	uid, _, _ := strings.Cut(a.Edition, "/")
+	other, _, _ := strings.Cut(b.Edition, "/")
+	return uid == other
 }
 
 // named reports whether a type has the names that a kind would give it.

@@ -117,41 +117,61 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 }
 
 // TestACreateThatComesAsItsDefinitionGoes leaves nothing behind that a later
-// definition of the name would show.
+// definition of the name would show, or that nobody could name under it.
 func TestACreateThatComesAsItsDefinitionGoes(t *testing.T) {
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-	s := servertest.New(t, over(store))
-	a := inProcess(t, s)
-	for _, held := range []bool{false, true} { // by another object, so that the definition is still going
-		a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
-		s.Settle()
-		assert.Empty(t, a.must(200, "GET", definedPath, nil).names())
-		if held {
-			a.must(201, "POST", definedPath, strings.Replace(definedWidget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
-		}
-		hold, waiting := make(chan struct{}), make(chan struct{})
-		store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
-			if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Write.Value != nil {
-				close(waiting)
-				f.Wait = hold
+	definition := widgetDefinition(`{"a":{"type":"string"}}`)
+	for name, c := range map[string]struct {
+		held bool   // another object keeps the definition for a while
+		anew string // definition of the name that is there when the create goes on
+	}{
+		"gone":                     {},
+		"going":                    {held: true},
+		"made anew":                {anew: definition},
+		"made anew in other scope": {anew: strings.Replace(definition, "Namespaced", "Cluster", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+			s := servertest.New(t, over(store))
+			a := inProcess(t, s)
+			gone := func() {
+				t.Helper()
+				require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
 			}
-			return f
+			a.must(201, "POST", crdPath, definition)
+			s.Settle()
+			if c.held {
+				a.must(201, "POST", definedPath, strings.Replace(definedWidget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
+			}
+			hold, waiting := make(chan struct{}), make(chan struct{})
+			store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
+				if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Write.Value != nil {
+					close(waiting)
+					f.Wait = hold
+				}
+				return f
+			})
+			created := make(chan answer, 1)
+			go func() { created <- a.do("POST", definedPath, definedWidget("late", `{}`)) }()
+			<-waiting
+			a.must(200, "DELETE", definedCRD, nil)
+			if !c.held {
+				gone()
+			}
+			if c.anew != "" {
+				a.must(201, "POST", crdPath, c.anew)
+				s.Settle()
+			}
+			close(hold)
+			assert.Equal(t, 403, (<-created).code)
+			if c.held {
+				a.must(200, "PATCH", definedPath+"/held", `{"metadata":{"finalizers":null}}`)
+				gone()
+			}
+			if c.anew == "" {
+				a.must(201, "POST", crdPath, definition)
+				s.Settle()
+			}
+			assert.Empty(t, a.must(200, "GET", "/apis/example.com/v1/widgets", nil).names())
 		})
-		created := make(chan answer, 1)
-		go func() { created <- a.do("POST", definedPath, definedWidget("late", `{}`)) }()
-		<-waiting
-		a.must(200, "DELETE", definedCRD, nil)
-		if !held {
-			require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
-		}
-		close(hold)
-		require.Equal(t, 403, (<-created).code)
-		if held {
-			a.must(200, "PATCH", definedPath+"/held", `{"metadata":{"finalizers":null}}`)
-			require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
-		}
 	}
-	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
-	s.Settle()
-	assert.Empty(t, a.must(200, "GET", definedPath, nil).names())
 }

@@ -155,10 +155,11 @@ func (s *Server) try(ctx context.Context, w *write) (*result, error) {
 	return res, err
 }
 
-// takeBack removes a new object whose definition began to go, or went, meanwhile:
-// nobody else would, for it may have come after the last look for objects.
+// takeBack removes a new object whose definition began to go, or went, meanwhile,
+// even if there is another by now: nobody else would, for it may have come after
+// the last look for objects.
 func (s *Server) takeBack(ctx context.Context, w *write, made *watch.Entry) error {
-	if now := s.types().Type(w.version.GroupResource()); now != nil && !now.Closed {
+	if now := s.types().Type(w.version.GroupResource()); now != nil && !now.Closed && sameDefinition(now, w.version.Type) {
 		return nil
 	}
 	_, err := s.commit(ctx, storage.Write{Key: w.version.StorageKey(w.key), Expect: made.Revision()})
