@@ -213,7 +213,7 @@ func TestServiceNetwork(t *testing.T) {
 	free := func(string) bool { return true }
 	body := `{"spec":{"type":"NodePort","ports":[{"port":1,"protocol":"TCP"}]}}`
 	k := kind(t, "Service")
-	for _, network := range []string{"192.168.5.0/30", "fd00::/126", "10.1.2.3/16", "fd00::/64"} {
+	for _, network := range []string{"192.168.5.0/29", "fd00::/126", "10.1.2.3/16", "fd00::/64"} {
 		prefix := netip.MustParsePrefix(network)
 		pool := core.ServiceNetwork{Addresses: prefix, FirstPort: 7, LastPort: 7}.Pool()
 		taken := map[string]bool{}
@@ -225,6 +225,7 @@ func TestServiceNetwork(t *testing.T) {
 			ip := netip.MustParseAddr(obj.String("spec", "clusterIP"))
 			require.True(t, prefix.Contains(ip), ip)
 			require.NotEqual(t, prefix.Masked().Addr(), ip, "not the network's own address")
+			require.NotEqual(t, prefix.Masked().Addr().Next(), ip, "nor the server's")
 			require.Equal(t, []string{ip.String(), ":7"}, pool.Held(obj))
 			require.False(t, taken[ip.String()])
 			taken[ip.String()] = true

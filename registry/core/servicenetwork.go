@@ -209,13 +209,13 @@ func (l *lots) contains(a netip.Addr) bool {
 	return a.Is6() || l.Addresses.Contains(a.Next())
 }
 
-// address returns an address that is free. It begins above the part that is left
-// to those who choose addresses by hand.
+// address returns an address that is free and not that of the server itself. It
+// begins above the part that is left to those who choose addresses by hand.
 func (l *lots) address() (string, bool) {
 	n := l.size()
 	n = l.search(1, n-1, min(max(n/16, 16), 256), func(i int64) bool {
 		a := offset(l.Addresses.Addr(), i)
-		return l.contains(a) && l.free(a.String())
+		return l.contains(a) && a != l.First() && l.free(a.String())
 	})
 	return offset(l.Addresses.Addr(), max(n, 0)).String(), n >= 0
 }

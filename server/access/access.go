@@ -187,16 +187,15 @@ func (c Config) authorize(b *server.Builder) {
 			return rbac.Reconcile(ctx, client, b.Names)
 		})
 	}
-	if kept := c.objects(b.Names); len(kept) > 0 {
+	if list := c.objects(b.Names); len(list) > 0 {
+		k := newKeeper(list)
 		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client registry.Client) error {
-			for _, k := range kept {
-				if err := k.keep(ctx, client); err != nil && b.Logger != nil {
-					b.Logger.Warn("an object of the server's own could not be made; it is tried again", "object", keyOf(k.object), "error", err)
-				}
+			if b.Logger != nil {
+				k.log = b.Logger
 			}
-			return ctx.Err()
+			return k.prepare(ctx, client)
 		})
-		b.Loops = append(b.Loops, publisher(kept))
+		b.Loops = append(b.Loops, k.loop())
 	}
 	for _, l := range c.loops(b, all) {
 		if c.runs(l.name, l.usual) {

@@ -62,9 +62,11 @@ func (g guarded) send(method, target, body string, headers ...string) (int, map[
 	req, err := http.NewRequestWithContext(g.t.Context(), method, "https://server/", strings.NewReader(body))
 	require.NoError(g.t, err)
 	req.URL = u
-	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
+	}
+	if req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := g.Transport().RoundTrip(req)
 	require.NoError(g.t, err)

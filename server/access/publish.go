@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
+	"slices"
+	"sync"
 	"time"
 
 	"orch.io/controlplane/auth"
@@ -20,7 +24,8 @@ import (
 type Publish struct {
 	// Address and Port make the service by which programs in the cluster find
 	// the server: its address, the first of the network of services, and the
-	// port that the server listens on.
+	// port that the server listens on. Where another service has the address
+	// already, a warning names it, and the service is made when that is gone.
 	Address netip.Addr
 	Port    int
 
@@ -31,8 +36,10 @@ type Publish struct {
 	Authentication Authentication
 
 	// URL is where machines that join reach the server. With BootstrapTokens it
-	// stands, together with RootCA, in the ConfigMap cluster-info, which anybody
-	// may read. Only a missing one is made: its text is the administrator's.
+	// stands, together with RootCA, in the ConfigMap cluster-info. The role and
+	// the binding that let anybody read it are made before it and never again
+	// while it is there: deleting one of them closes it. Its text follows URL and
+	// RootCA until somebody else writes it.
 	URL string
 }
 
@@ -75,39 +82,61 @@ type kept struct {
 	resource meta.GroupResource
 	object   *meta.Object
 	own      [][]string // the paths that are put right; none: only a missing object is made
+	manager  string     // the paths are put right only while nobody but this manager has written them; empty: always
+	before   []kept     // what is made before a missing object, and only then
 }
 
 // objects are those that c keeps, under the names of p.
 func (c Config) objects(p names.Profile) (list []kept) {
 	add := func(r meta.GroupResource, apiVersion, kind, namespace, name string, body map[string]any, own ...[]string) {
-		body["apiVersion"], body["kind"] = apiVersion, kind
-		o := meta.NewObject(body)
-		o.SetNamespace(namespace)
-		o.SetName(name)
-		list = append(list, kept{r, o, own})
+		list = append(list, kept{resource: r, object: newObject(apiVersion, kind, namespace, name, body), own: own})
 	}
 	configMaps := meta.GroupResource{Resource: "configmaps"}
 	if c.Publish.Address.IsValid() {
 		add(meta.GroupResource{Resource: "services"}, "v1", "Service", "default", p.Wire(names.ServerService), c.Publish.service(p),
-			[]string{"spec", "ports"}, []string{"spec", "type"}, []string{"spec", "sessionAffinity"})
+			[]string{"spec", "ports"}, []string{"spec", "type"}, []string{"spec", "sessionAffinity"},
+			[]string{"spec", "clusterIP"}, []string{"spec", "clusterIPs"})
 	}
 	if data := c.Publish.Authentication.data(); len(data) > 0 {
 		add(configMaps, "v1", "ConfigMap", p.SystemNamespace("system"), names.ReaderConfigMap, map[string]any{"data": data}, []string{"data"})
 	}
 	if c.BootstrapTokens && c.Publish.URL != "" {
-		public, group := p.SystemNamespace("public"), p.Group(names.GroupRBAC)
-		config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
-			c.Publish.URL, base64.StdEncoding.EncodeToString(c.RootCA))
-		add(configMaps, "v1", "ConfigMap", public, names.ClusterInfo, map[string]any{"data": map[string]any{"kubeconfig": config}})
-		add(meta.GroupResource{Group: group, Resource: "roles"}, group+"/v1", "Role", public, names.ClusterInfoRole, map[string]any{"rules": []any{map[string]any{
-			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{names.ClusterInfo}, "verbs": []any{"get"},
-		}}})
-		add(meta.GroupResource{Group: group, Resource: "rolebindings"}, group+"/v1", "RoleBinding", public, names.ClusterInfoRole, map[string]any{
-			"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": names.ClusterInfoRole},
-			"subjects": []any{map[string]any{"apiGroup": group, "kind": "User", "name": auth.Anonymous}},
-		})
+		list = append(list, c.clusterInfo(p))
 	}
 	return list
+}
+
+func newObject(apiVersion, kind, namespace, name string, body map[string]any) *meta.Object {
+	body["apiVersion"], body["kind"] = apiVersion, kind
+	o := meta.NewObject(body)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+// clusterInfo is what machines that join read before they trust anybody. The
+// role and its binding are no objects of their own in the list: who deletes them
+// means that nobody reads it any more.
+func (c Config) clusterInfo(p names.Profile) kept {
+	public, group := p.SystemNamespace("public"), p.Group(names.GroupRBAC)
+	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
+		c.Publish.URL, base64.StdEncoding.EncodeToString(c.RootCA))
+	role := newObject(group+"/v1", "Role", public, names.ClusterInfoRole, map[string]any{"rules": []any{map[string]any{
+		"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{names.ClusterInfo}, "verbs": []any{"get"},
+	}}})
+	binding := newObject(group+"/v1", "RoleBinding", public, names.ClusterInfoRole, map[string]any{
+		"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": names.ClusterInfoRole},
+		"subjects": []any{map[string]any{"apiGroup": group, "kind": "User", "name": auth.Anonymous}},
+	})
+	return kept{
+		resource: meta.GroupResource{Resource: "configmaps"},
+		object:   newObject("v1", "ConfigMap", public, names.ClusterInfo, map[string]any{"data": map[string]any{"kubeconfig": config}}),
+		own:      [][]string{{"data", "kubeconfig"}}, manager: p.Wire(names.ServerManager),
+		before: []kept{
+			{resource: meta.GroupResource{Group: group, Resource: "roles"}, object: role},
+			{resource: meta.GroupResource{Group: group, Resource: "rolebindings"}, object: binding},
+		},
+	}
 }
 
 func (p Publish) service(profile names.Profile) map[string]any {
@@ -121,35 +150,59 @@ func (p Publish) service(profile names.Profile) map[string]any {
 	}
 }
 
-// publisher returns the loop that keeps objects. Its keys are their places in
-// the list.
-func publisher(list []kept) registry.Loop {
-	places := map[string]kept{}
-	var types []meta.GroupResource
-	for _, k := range list {
-		places[place(k.resource, keyOf(k.object))] = k
-		types = append(types, k.resource)
+// keeper keeps objects.
+type keeper struct {
+	places map[string]kept
+	log    *slog.Logger
+
+	mu   sync.Mutex // guards told
+	told map[string]string
+}
+
+func newKeeper(list []kept) *keeper {
+	k := &keeper{places: map[string]kept{}, log: slog.New(slog.DiscardHandler), told: map[string]string{}}
+	for _, o := range list {
+		k.places[place(o.resource, keyOf(o.object))] = o
 	}
+	return k
+}
+
+// prepare keeps all objects once. What fails is left to the loop.
+func (k *keeper) prepare(ctx context.Context, cl registry.Client) error {
+	for at, o := range k.places {
+		if _, err := k.keep(ctx, cl, at); err != nil {
+			k.log.Warn("an object of the server's own could not be made; it is tried again", "object", keyOf(o.object), "error", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// loop keeps the objects while the server runs. Its keys are their places.
+func (k *keeper) loop() registry.Loop {
 	namespaces := meta.GroupResource{Resource: "namespaces"}
+	types := []meta.GroupResource{namespaces}
+	for _, o := range k.places {
+		if !slices.Contains(types, o.resource) {
+			types = append(types, o.resource)
+		}
+	}
 	return registry.Loop{
-		Name: "publisher", Types: append(types, namespaces), Identity: true,
+		Name: "publisher", Types: types, Identity: true,
 		Observe: func(c registry.Change) (due []string) {
 			if c.Resource != namespaces {
-				if _, ok := places[place(c.Resource, c.Key)]; ok {
+				if _, ok := k.places[place(c.Resource, c.Key)]; ok {
 					due = append(due, place(c.Resource, c.Key))
 				}
 				return due
 			}
-			for at, k := range places { // a namespace that comes, also at the start, may lack them
-				if k.object.Namespace() == c.Key.Name && c.Old == nil {
+			for at, o := range k.places { // a namespace that comes, also at the start, may lack them
+				if o.object.Namespace() == c.Key.Name && c.Old == nil {
 					due = append(due, at)
 				}
 			}
 			return due
 		},
-		Reconcile: func(ctx context.Context, cl registry.Client, key string) (time.Duration, error) {
-			return 0, places[key].keep(ctx, cl)
-		},
+		Reconcile: k.keep,
 	}
 }
 
@@ -157,12 +210,53 @@ func keyOf(o *meta.Object) meta.Key { return meta.Key{Namespace: o.Namespace(), 
 
 func place(r meta.GroupResource, key meta.Key) string { return registry.StorageKey(r, key) }
 
+// blocked is how long an object waits that others stand in the way of.
+const blocked = time.Minute
+
+// keep makes an object or puts it right. What is refused as invalid is so because
+// of what others have: that is told once, and looked at again later.
+func (k *keeper) keep(ctx context.Context, cl registry.Client, at string) (time.Duration, error) {
+	o := k.places[at]
+	err := o.keep(ctx, cl)
+	why := ""
+	if status := (*meta.Status)(nil); errors.As(err, &status) && status.Reason == meta.ReasonInvalid {
+		why = err.Error()
+	}
+	k.mu.Lock()
+	news := why != k.told[at]
+	k.told[at] = why
+	k.mu.Unlock()
+	if why == "" {
+		return 0, err
+	}
+	if news {
+		k.log.Warn("an object of the server's own cannot be as it should", "object", keyOf(o.object), "held by", o.holder(ctx, cl), "error", err)
+	}
+	return blocked, nil
+}
+
+// holder names the other object that has the address of a service; empty: none
+// has.
+func (k kept) holder(ctx context.Context, cl registry.Client) string {
+	list, err := cl.List(ctx, k.resource, "")
+	address := k.object.String("spec", "clusterIP")
+	if err != nil || address == "" {
+		return ""
+	}
+	for _, o := range list {
+		if slices.Contains(o.Strings("spec", "clusterIPs"), address) && keyOf(o) != keyOf(k.object) {
+			return keyOf(o).String()
+		}
+	}
+	return ""
+}
+
 // keep makes the object, or puts it right.
 func (k kept) keep(ctx context.Context, cl registry.Client) error {
 	there, err := cl.Get(ctx, k.resource, keyOf(k.object))
 	switch {
 	case meta.IsNotFound(err):
-		_, err = cl.Create(ctx, k.resource, k.object)
+		err = k.create(ctx, cl)
 	case err != nil || there.Terminating():
 	case len(k.own) > 0:
 		_, err = cl.Update(ctx, k.resource, keyOf(k.object), "", k.correct)
@@ -173,11 +267,55 @@ func (k kept) keep(ctx context.Context, cl registry.Client) error {
 	return err
 }
 
+func (k kept) create(ctx context.Context, cl registry.Client) error {
+	for _, first := range k.before {
+		if _, err := cl.Create(ctx, first.resource, first.object); err != nil && !meta.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	_, err := cl.Create(ctx, k.resource, k.object)
+	return err
+}
+
 func (k kept) correct(o *meta.Object) error {
 	for _, path := range k.own {
-		if v, ok := k.object.Get(path...); ok {
+		if v, ok := k.object.Get(path...); ok && (k.manager == "" || writtenBy(o, k.manager, path)) {
 			o.Set(meta.Clone(v), path...)
 		}
 	}
 	return nil
+}
+
+// writtenBy reports whether a manager, and no other, has written a field.
+func writtenBy(o *meta.Object, manager string, path []string) bool {
+	found := false
+	for _, e := range o.List("metadata", "managedFields") {
+		tree, _ := e.(map[string]any)
+		entry := meta.NewObject(tree)
+		fields, _ := entry.Get("fieldsV1")
+		text, err := json.Marshal(fields)
+		if err != nil || !owns(text, path) {
+			continue
+		}
+		if entry.String("manager") != manager {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// owns reports whether a set of fields, as managedFields have it, holds a path.
+func owns(set json.RawMessage, path []string) bool {
+	for _, name := range path {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(set, &fields) != nil {
+			return false
+		}
+		var ok bool
+		if set, ok = fields["f:"+name]; !ok {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,138 @@
+package access_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// journal is a log that a test reads.
+type journal struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) lines(word string) (list []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for line := range strings.Lines(j.text.String()) {
+		if strings.Contains(line, word) {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// telling is a server over a store that tells of itself; root may do everything.
+func telling(t *testing.T, store *memstore.Store, log *journal, c access.Config) guarded {
+	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
+	require.NoError(t, err)
+	c.Methods = []auth.Authenticator{users}
+	return guarded{t: t, Server: servertest.New(t, func(b *server.Builder) {
+		b.Storage, b.Logger, b.Authorizer = store, slog.New(slog.NewTextHandler(log, nil)), nil
+		b.Pools = map[meta.GroupKind]*registry.Pool{{Kind: "Service"}: core.ServiceNetwork{}.Pool()}
+		require.NoError(t, access.Setup(b, c))
+	})}
+}
+
+var (
+	asRoot        = []string{"Authorization", "Bearer root"}
+	asRootMerging = append([]string{"Content-Type", "application/merge-patch+json"}, asRoot...)
+)
+
+// TestAddressThatAnotherHas: the service of the server waits for its address
+// without a word more than the first, and is put right in all that makes it.
+func TestAddressThatAnotherHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const services = "/api/v1/namespaces/default/services"
+		store, log := memstore.New(memstore.Options{}), &journal{}
+		before := telling(t, store, log, access.Config{})
+		before.must(201, "POST", services, `{"metadata":{"name":"squatter"},"spec":{"clusterIP":"10.0.0.1","ports":[{"port":1}]}}`, asRoot...)
+
+		g := telling(t, store.Fork(), log, access.Config{Publish: access.Publish{Address: netip.MustParseAddr("10.0.0.1"), Port: 6443}})
+		g.must(404, "GET", services+"/kubernetes", "", asRoot...)
+		time.Sleep(time.Hour)
+		warnings := log.lines("level=WARN")
+		require.Len(t, warnings, 1, "%s", warnings)
+		assert.Contains(t, warnings[0], "default/squatter")
+		assert.Empty(t, log.lines("level=ERROR"))
+
+		g.must(200, "DELETE", services+"/squatter", "", asRoot...)
+		time.Sleep(2 * time.Minute)
+		ip := func() any {
+			return g.must(200, "GET", services+"/kubernetes", "", asRoot...)["spec"].(map[string]any)["clusterIP"]
+		}
+		assert.Equal(t, "10.0.0.1", ip())
+		g.must(200, "PATCH", services+"/kubernetes", `{"spec":{"type":"ExternalName","externalName":"a.example.com","clusterIP":"","clusterIPs":null}}`,
+			asRootMerging...)
+		g.Settle()
+		assert.Equal(t, "10.0.0.1", ip())
+	})
+}
+
+// TestClusterInfoThatWasClosed: who takes its role or binding away has closed it,
+// also for the next start.
+func TestClusterInfoThatWasClosed(t *testing.T) {
+	const public, info = "/namespaces/kube-public/", "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+	config := access.Config{BootstrapTokens: true, RootCA: []byte("one"), Publish: access.Publish{URL: "https://one"}}
+	for _, what := range []string{"roles", "rolebindings"} {
+		store, log := memstore.New(memstore.Options{}), &journal{}
+		g := telling(t, store, log, config)
+		g.Settle()
+		g.must(200, "GET", info, "")
+		path := "/apis/rbac.authorization.k8s.io/v1" + public + what + "/kubeadm:bootstrap-signer-clusterinfo"
+		g.must(200, "DELETE", path, "", asRoot...)
+		g.Settle()
+		g.must(404, "GET", path, "", asRoot...)
+		g = telling(t, store.Fork(), log, config)
+		g.Settle()
+		g.must(403, "GET", info, "")
+		g.must(404, "GET", path, "", asRoot...)
+	}
+}
+
+// TestClusterInfoFollowsTheServer: what the server wrote changes with it, what
+// somebody else wrote does not.
+func TestClusterInfoFollowsTheServer(t *testing.T) {
+	const info = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+	config := func(url string) access.Config {
+		return access.Config{BootstrapTokens: true, RootCA: []byte("one"), Publish: access.Publish{URL: url}}
+	}
+	store, log := memstore.New(memstore.Options{}), &journal{}
+	text := func(g guarded) any {
+		g.Settle()
+		return g.must(200, "GET", info, "")["data"].(map[string]any)["kubeconfig"]
+	}
+	g := telling(t, store, log, config("https://one"))
+	assert.Contains(t, text(g), "server: https://one\n")
+	store = store.Fork()
+	g = telling(t, store, log, config("https://two"))
+	assert.Contains(t, text(g), "server: https://two\n")
+	g.must(200, "PATCH", info, `{"data":{"kubeconfig":"mine"}}`, asRootMerging...)
+	g = telling(t, store.Fork(), log, config("https://three"))
+	assert.Equal(t, "mine", text(g))
+}
