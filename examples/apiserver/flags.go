@@ -40,7 +40,7 @@ func parseFlags(args []string) (*flags, error) {
 			"and salvages what can be read into a new one; it exits with 1 if anything is wrong.\n\nFlags:\n")
 		set.PrintDefaults()
 	}
-	set.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "address to listen on")
+	set.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "address to listen on; with 0.0.0.0 or :: others are told the first address of the machine that is no loopback")
 	set.IntVar(&f.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 takes a free one")
 	set.StringVar(&f.dataDir, "data-dir", "./controlplane-data", "directory of the data; empty means memory")
 	set.StringVar(&profile, "names", "orch", "names on the wire: orch, or kubernetes for kubectl and client-go")

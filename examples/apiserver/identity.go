@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,8 +37,8 @@ type authority struct {
 	pem  []byte
 }
 
-// identity loads or makes the server's certificates.
-func (f *flags) identity() (*identity, error) {
+// identity loads or makes the server's certificates; at is where it is reached.
+func (f *flags) identity(at netip.Addr) (*identity, error) {
 	ca, err := loadAuthority(f.dataDir)
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (f *flags) identity() (*identity, error) {
 			return nil, fmt.Errorf("--client-ca-file: %s holds no certificate", f.authn.clientCAFile)
 		}
 	}
-	cert, err := f.serving(ca)
+	cert, err := f.serving(ca, at)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +70,12 @@ func (f *flags) identity() (*identity, error) {
 	return id, nil
 }
 
-func (f *flags) serving(ca *authority) (tls.Certificate, error) {
+func (f *flags) serving(ca *authority, at netip.Addr) (tls.Certificate, error) {
 	if f.tlsCert != "" {
 		return tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
 	}
 	names := []string{"localhost"}
-	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, at.WithZone("").AsSlice()}
 	if ip := net.ParseIP(f.bindAddress); ip != nil {
 		ips = append(ips, ip)
 	} else {

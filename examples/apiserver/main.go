@@ -22,6 +22,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -69,12 +70,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	defer l.Close() // a second time does not hurt
-	id, err := f.identity()
+	at, err := reachable(l.Addr(), net.InterfaceAddrs)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	id, err := f.identity(at.Addr())
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Pools: f.network.pools(), Limits: f.limits}
-	hangUp, err := f.access(b, id, l.Addr())
+	hangUp, err := f.access(b, id, at)
 	defer hangUp()
 	if err != nil {
 		return errors.Join(err, store.Close())
@@ -88,7 +93,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(f.advise(err), store.Close(), flushAudit())
 	}
-	return errors.Join(serve(ctx, l, s, f, id, log, out), flushAudit())
+	return errors.Join(serve(ctx, l, at, s, f, id, log, out), flushAudit())
 }
 
 // advise says what to do about a directory that was filled under other names.
@@ -103,7 +108,7 @@ func (f *flags) advise(err error) error {
 
 // access puts the access control that the flags describe into a server. close
 // ends what was opened.
-func (f *flags) access(b *server.Builder, id *identity, at net.Addr) (close func(), err error) {
+func (f *flags) access(b *server.Builder, id *identity, at netip.AddrPort) (close func(), err error) {
 	var c access.Config
 	hangUp, err := f.authenticate(b, id, &c)
 	if err != nil {
@@ -128,8 +133,8 @@ func openStore(f *flags, log *slog.Logger) (storage.Backend, error) {
 }
 
 // serve tells that it is ready, and ends in order.
-func serve(ctx context.Context, l net.Listener, s *server.Server, f *flags, id *identity, log *slog.Logger, out io.Writer) error {
-	address := l.Addr().String()
+func serve(ctx context.Context, l net.Listener, at netip.AddrPort, s *server.Server, f *flags, id *identity, log *slog.Logger, out io.Writer) error {
+	address := at.String()
 	kubeconfig, err := id.writeKubeconfig(f, "https://"+address)
 	if err != nil {
 		return errors.Join(err, l.Close(), s.Shutdown(context.Background()))

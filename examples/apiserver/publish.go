@@ -11,14 +11,10 @@ import (
 
 // publish is what the server tells others of itself: where it is, and how it
 // verifies callers. The range of services must have room for its own.
-func (f *flags) publish(id *identity, at net.Addr) (access.Publish, error) {
+func (f *flags) publish(id *identity, at netip.AddrPort) (access.Publish, error) {
 	p := access.Publish{URL: "https://" + at.String(), Address: f.network.First()}
 	if !f.network.Addresses.IsValid() || f.network.Addresses.Contains(p.Address) {
-		where, err := netip.ParseAddrPort(at.String())
-		if err != nil {
-			return p, err
-		}
-		p.Port = int(where.Port())
+		p.Port = int(at.Port())
 	} else {
 		p.Address = netip.Addr{}
 	}
@@ -39,4 +35,29 @@ func (f *flags) publish(id *identity, at net.Addr) (access.Publish, error) {
 		p.Authentication.GroupHeaders, p.Authentication.Extras = proxy.groups, proxy.extras
 	}
 	return p, nil
+}
+
+// reachable is where others reach a server that listens at an address. One that
+// listens at every address of the machine is reached by the first that is no
+// loopback, if there is any.
+func reachable(at net.Addr, machine func() ([]net.Addr, error)) (netip.AddrPort, error) {
+	where, err := netip.ParseAddrPort(at.String())
+	if err != nil || !where.Addr().IsUnspecified() {
+		return where, err
+	}
+	list, err := machine()
+	if err != nil {
+		return where, err
+	}
+	four := where.Addr().Is4()
+	for _, a := range list {
+		p, err := netip.ParsePrefix(a.String())
+		if err == nil && p.Addr().IsGlobalUnicast() && (p.Addr().Is4() || !four) {
+			return netip.AddrPortFrom(p.Addr(), where.Port()), nil
+		}
+	}
+	if four {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), where.Port()), nil
+	}
+	return netip.AddrPortFrom(netip.IPv6Loopback(), where.Port()), nil
 }

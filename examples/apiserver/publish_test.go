@@ -1,11 +1,19 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
 // TestWhatTheServerTellsOfItself: the service by which it is found, and what
@@ -69,4 +77,64 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 		return port == 443.0 && get(verify)["data"].(map[string]any)["client-ca-file"] == data["client-ca-file"]
 	}, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, "the administrator's own", get(info)["data"].(map[string]any)["kubeconfig"])
+}
+
+// TestReachable: a server that listens everywhere is told of by an address that
+// others reach.
+func TestReachable(t *testing.T) {
+	for _, c := range []struct {
+		at, want string
+		machine  []string
+	}{
+		{"10.1.1.1:5", "10.1.1.1:5", []string{"10.2.2.2/8"}},
+		{"[fe80::1%eth0]:5", "[fe80::1%eth0]:5", nil},
+		{"0.0.0.0:5", "10.2.2.2:5", []string{"127.0.0.1/8", "fd00::1/64", "10.2.2.2/8", "10.3.3.3/8"}},
+		{"[::]:5", "[fd00::1]:5", []string{"127.0.0.1/8", "::1/128", "fe80::1/64", "fd00::1/64", "10.2.2.2/8"}},
+		{"[::]:5", "10.2.2.2:5", []string{"10.2.2.2/8", "fd00::1/64"}},
+		{"0.0.0.0:5", "127.0.0.1:5", []string{"127.0.0.1/8", "fd00::1/64"}},
+		{"[::]:5", "[::1]:5", []string{"127.0.0.1/8", "fe80::1/64"}},
+	} {
+		got, err := reachable(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.at)), func() (list []net.Addr, err error) {
+			for _, m := range c.machine {
+				ip, network, err := net.ParseCIDR(m)
+				require.NoError(t, err)
+				list = append(list, &net.IPNet{IP: ip, Mask: network.Mask})
+			}
+			return list, nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, c.want, got.String(), c.at)
+	}
+}
+
+// TestListeningEverywhere: cluster-info carries an address at which the server
+// answers, with a certificate for it by the authority beside it.
+func TestListeningEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, bind := range []string{"0.0.0.0", "127.0.0.1"} {
+		server := running(t, "--bind-address", bind, "--enable-bootstrap-token-auth")
+		_, answer := ask(t, nil, "GET", server+"/api/v1/namespaces/kube-public/configmaps/cluster-info", "", "")
+		var config struct {
+			Clusters []struct {
+				Cluster struct {
+					Server string `json:"server"`
+					CA     string `json:"certificate-authority-data"`
+				} `json:"cluster"`
+			} `json:"clusters"`
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(answer["data"].(map[string]any)["kubeconfig"].(string)), &config))
+		cluster := config.Clusters[0].Cluster
+		where, err := url.Parse(cluster.Server)
+		require.NoError(t, err)
+		assert.False(t, netip.MustParseAddr(where.Hostname()).IsUnspecified(), where)
+		ca, err := base64.StdEncoding.DecodeString(cluster.CA)
+		require.NoError(t, err)
+		pool := x509.NewCertPool()
+		require.True(t, pool.AppendCertsFromPEM(ca))
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+		res, err := client.Get(cluster.Server + "/livez")
+		require.NoError(t, err)
+		res.Body.Close()
+		client.CloseIdleConnections()
+	}
 }
