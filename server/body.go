@@ -77,7 +77,7 @@ func (s *Server) read(ctx context.Context, r *request) ([]byte, error) {
 			return nil, err
 		case len(body) < cap(body):
 			continue
-		case len(body) >= smallBody && r.share.body == 0:
+		case len(body) >= smallBody && !r.share.body.Held():
 			if err := s.makeRoom(ctx, r, min(size, s.limits.Body)); err != nil {
 				return nil, err
 			}
@@ -92,18 +92,17 @@ func (s *Server) read(ctx context.Context, r *request) ([]byte, error) {
 // their pool until the answer is made: decoded, it is many times as large. Who
 // does not get it in time is asked to come again.
 func (s *Server) makeRoom(ctx context.Context, r *request, size int64) error {
-	size = min(size, s.limits.LargeBodies)
-	if r.share.exempt && !s.bodies.Take(r.share.holder, size) {
+	if r.share.exempt {
+		r.share.body, _ = s.bodies.Take(r.share.holder, size)
 		return nil
 	}
-	if !r.share.exempt {
-		ctx, cancel := context.WithTimeout(ctx, bodyWait)
-		defer cancel()
-		if err := s.bodies.Wait(ctx, r.share.holder, size); err != nil {
-			return tooMany("too many large bodies at a time")
-		}
+	ctx, cancel := context.WithTimeout(ctx, bodyWait)
+	defer cancel()
+	body, err := s.bodies.Wait(ctx, r.share.holder, size)
+	if err != nil {
+		return tooMany("too many large bodies at a time")
 	}
-	r.share.body = size
+	r.share.body = body
 	return nil
 }
 

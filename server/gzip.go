@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+
+	"orch.io/controlplane/server/internal/fair"
 )
 
 // Bounds of compression.
@@ -36,9 +38,9 @@ func (s *Server) encode(w *response, r *request, length int) io.WriteCloser {
 	if z.from >= 0 && length >= z.from && (z.near || isRemote(h.RemoteAddr)) {
 		w.Header().Add("Vary", "Accept-Encoding")
 		if acceptsGzip(h.Header["Accept-Encoding"]) {
-			if s.zipping.Take(r.share.holder, 1) {
+			if place, ok := s.zipping.Take(r.share.holder, 1); ok {
 				w.Header().Set("Content-Encoding", "gzip")
-				return zippedBody{z.open(out), s, r.share.holder}
+				return zippedBody{z.open(out), z, place}
 			}
 		}
 	}
@@ -58,8 +60,8 @@ func (noBody) Close() error                { return nil }
 
 type zippedBody struct {
 	*gzip.Writer
-	server *Server
-	holder string
+	zipper *zipper
+	place  fair.Part
 }
 
 func (z *zipper) open(w io.Writer) *gzip.Writer {
@@ -75,8 +77,8 @@ func (z *zipper) open(w io.Writer) *gzip.Writer {
 func (b zippedBody) Close() error {
 	err := b.Writer.Close()
 	b.Reset(io.Discard)
-	b.server.zipper.writers.Put(b.Writer)
-	b.server.zipping.Give(b.holder, 1)
+	b.zipper.writers.Put(b.Writer)
+	b.place.Give()
 	return err
 }
 

@@ -163,10 +163,10 @@ func TestGzip(t *testing.T) {
 // TestGzipIsBounded: what would be one answer too many at a time for a caller is
 // sent as it is; another caller's is not.
 func TestGzipIsBounded(t *testing.T) {
-	s := &Server{zipper: zipper{from: 1}, shares: shares{zipping: fair.NewPool(maxZipping)}}
+	s := &Server{zipper: zipper{from: 1}, shares: shares{zipping: fair.NewPool(maxZipping, nil)}}
 	open := func(user string) (io.WriteCloser, http.Header) {
 		w := httptest.NewRecorder()
-		r := &request{http: httptest.NewRequest("GET", "/", nil), share: share{holder: user}}
+		r := &request{http: httptest.NewRequest("GET", "/", nil), share: share{holder: fair.Holder{Name: user}}}
 		r.http.Header.Set("Accept-Encoding", "gzip")
 		return s.encode(&response{ResponseWriter: w, server: s, request: r}, r, 100), w.Header()
 	}

@@ -15,13 +15,13 @@ import (
 // worked on, and pools of what they hold while nobody works on them.
 type shares struct {
 	seats    *fair.Controller
-	makers   *fair.Controller // of those who make long answers: few, since they compute
+	makers   *fair.Controller // of those who make long answers: as many as compute at a time
 	headers  [2]string        // that tell the flow schema and the priority level
 	places   *fair.Pool       // for requests but watches
 	watches  *fair.Pool
 	refusals *fair.Pool // places for answers to those who have no place
 	bodies   *fair.Pool // bytes of large bodies
-	answers  *fair.Pool // bytes of long answers
+	answers  *fair.Pool // bytes of long answers that are one caller's own
 	zipping  *fair.Pool // answers that are compressed
 }
 
@@ -33,13 +33,15 @@ func (b *Builder) newShares(s *Server) (err error) {
 	for i, name := range s.headers {
 		s.headers[i] = http.CanonicalHeaderKey(name)
 	}
-	s.places, s.watches, s.refusals = fair.NewPool(int64(s.limits.Requests)), fair.NewPool(int64(s.limits.Watches)), fair.NewPool(maxRefusals)
-	s.bodies, s.answers, s.zipping = fair.NewPool(s.limits.LargeBodies), fair.NewPool(s.limits.LongAnswers), fair.NewPool(maxZipping)
+	config := b.flowControl()
+	pool := func(size int64) *fair.Pool { return fair.NewPool(size, config.Levels) }
+	s.places, s.watches, s.refusals = pool(int64(s.limits.Requests)), pool(int64(s.limits.Watches)), pool(maxRefusals)
+	s.bodies, s.answers, s.zipping = pool(s.limits.LargeBodies), pool(s.limits.LongAnswers), pool(maxZipping)
 	wait := s.limits.RequestTime / 4
-	if s.makers, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: wait}, b.flowControl()); err != nil {
+	if s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: wait, Metrics: s.metrics.registry}, config); err != nil {
 		return err
 	}
-	s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: wait, Metrics: s.metrics.registry}, b.flowControl())
+	s.makers, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: wait}, config)
 	return err
 }
 
@@ -47,14 +49,14 @@ func (b *Builder) newShares(s *Server) (err error) {
 type share struct {
 	flow   fair.Flow
 	action auth.Action // what the flow was found by
-	holder string      // whose share it is: the user's, nobody's before he is known
+	holder fair.Holder // whose share it is: the user's in his level, nobody's before he is known
 	exempt bool        // goes on without its part of a pool, if it must
-	place  *fair.Pool  // where it has a place; nil: nowhere
+	place  fair.Part   // of those for requests, for watches or for refusals
 	seat   fair.Seat
 	making fair.Seat
 	width  int // how many seats it needs, if more than one
-	body   int64
-	answer int64
+	body   fair.Part
+	answer fair.Part
 }
 
 // classify finds the flow of a request whose caller is known, and tells it.
@@ -71,29 +73,38 @@ func (s *Server) classify(w http.ResponseWriter, r *request) {
 func (s *Server) takePlace(r *request) error {
 	sh := &r.share
 	if r.user != nil {
-		sh.holder = r.user.Name
+		sh.holder = holder(sh.flow, r.user)
 	}
-	place, why := s.places, "too many requests wait"
+	places, why := s.places, "too many requests wait"
 	if r.verb == "watch" {
-		place, why = s.watches, "too many watches at a time"
+		places, why = s.watches, "too many watches at a time"
 	}
-	switch {
-	case place.Take(sh.holder, 1):
-		sh.place = place
-		return nil
-	case sh.exempt:
-		return nil
+	place, ok := places.Take(sh.holder, 1)
+	if !ok && !sh.exempt {
+		return tooMany(why)
 	}
-	return tooMany(why)
+	sh.place = place
+	return nil
+}
+
+// holder is whose share of the pools a request takes. The service accounts of a
+// namespace have one together: who may make one there may make any number.
+func holder(f fair.Flow, u *auth.User) fair.Holder {
+	h := fair.Holder{Level: f.Level(), Name: u.Name}
+	if namespace, _, ok := auth.SplitServiceAccount(u.Name); ok {
+		h.Name = auth.ServiceAccountUser(namespace, "")
+	}
+	return h
 }
 
 // turnAway refuses a request that has no place. The caller gets a moment to take
 // the answer; if too many wait like that, there is none.
 func (s *Server) turnAway(w *response, r *request, why error) {
-	if !s.refusals.Take(r.share.holder, 1) {
+	place, ok := s.refusals.Take(r.share.holder, 1)
+	if !ok {
 		panic(http.ErrAbortHandler)
 	}
-	r.share.place = s.refusals
+	r.share.place = place
 	_ = r.patience.control.SetReadDeadline(time.Now().Add(parting)) // of a body that nobody wants
 	r.patience.cut()
 	s.fail(w, r, why)
@@ -146,11 +157,13 @@ func (s *Server) widen(r *request, o *listOptions) {
 
 // takeAnswer takes the size of a long answer from its pool until it was read.
 func (s *Server) takeAnswer(r *request, size int) error {
-	switch {
-	case size < long:
+	if size < long {
 		return nil
-	case s.answers.Take(r.share.holder, int64(size)):
-		r.share.answer += int64(size)
+	}
+	answer, ok := s.answers.Take(r.share.holder, int64(size))
+	switch {
+	case ok:
+		r.share.answer = answer
 		return nil
 	case r.share.exempt:
 		return nil
@@ -165,8 +178,7 @@ func (s *Server) takeAnswer(r *request, size int) error {
 func (s *Server) worked(r *request) {
 	r.share.making.Release()
 	r.share.seat.Release()
-	s.bodies.Give(r.share.holder, r.share.body)
-	r.share.body = 0
+	r.share.body.Give()
 }
 
 // leave gives everything back, when the answer has left. HTTP/2 would keep a
@@ -177,8 +189,6 @@ func (s *Server) leave(w *response, r *request) {
 		_ = r.patience.control.Flush()
 	}
 	s.worked(r)
-	s.answers.Give(r.share.holder, r.share.answer)
-	if r.share.place != nil {
-		r.share.place.Give(r.share.holder, 1)
-	}
+	r.share.answer.Give()
+	r.share.place.Give()
 }

@@ -37,6 +37,14 @@ func (f Flow) SchemaUID() string { return f.schema.UID }
 // LevelUID returns the UID of the flow's priority level.
 func (f Flow) LevelUID() string { return f.schema.levelUID }
 
+// Level returns the name of the flow's priority level; no flow has none.
+func (f Flow) Level() string {
+	if f.schema == nil {
+		return ""
+	}
+	return f.schema.Level
+}
+
 // Exempt reports whether requests of the flow take no seats and never wait.
 func (f Flow) Exempt() bool { return f.schema.exempt }
 

@@ -4,109 +4,183 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"orch.io/controlplane/server/flowcontrol"
 )
 
-// Pool is an amount of something of which callers hold parts. A holder may have
-// as much as is still free, so that none has more than half of it, n have
-// 1/(n+1) each, and there is always something left for one more. Who has nothing
-// yet may take all that is free.
+// Pool is an amount of something of which callers hold parts. Each priority level
+// keeps some of it for itself, as it does of the seats; the rest, at least half,
+// is for everybody. Within what a level may still take, a holder may have as much
+// as is free, so that none has more than half of it, and n have 1/(n+1) each. Who
+// has nothing yet may take all that is free there. So many holders together may
+// use up what is for everybody and what their own levels keep, never what the
+// other levels keep.
 type Pool struct {
+	size int64
+
 	mu      sync.Mutex // guards the rest
-	free    int64
-	held    map[string]int64
+	kept    map[string]int64
+	used    map[string]int64 // by level
+	free    int64            // neither used nor kept
+	held    map[Holder]int64
 	waiting []*claim // oldest first
 }
 
+// Holder is who holds parts of a pool: somebody within a priority level. A level
+// that is not there keeps nothing.
+type Holder struct{ Level, Name string }
+
+// Part is what a holder has of a pool. The zero Part is none.
+type Part struct {
+	pool   *Pool // nil: nothing is held
+	holder Holder
+	n      int64
+}
+
 type claim struct {
-	holder  string
+	holder  Holder
 	n       int64
 	granted chan struct{}
 }
 
-// NewPool makes a pool of a size.
-func NewPool(size int64) *Pool { return &Pool{free: size, held: map[string]int64{}} }
-
-// Take takes n if the holder may have that much more. Nothing can be taken by
-// who has more than is free: that tells whether he has too much.
-func (p *Pool) Take(holder string, n int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n > p.free || p.exceeds(holder, n) {
-		return false
+// NewPool makes a pool of a size for the levels of a configuration.
+func NewPool(size int64, levels []flowcontrol.Level) *Pool {
+	p := &Pool{size: size, kept: map[string]int64{}, used: map[string]int64{}, free: size, held: map[Holder]int64{}}
+	shares, keep := 0.0, 0.0
+	for i := range levels {
+		if l := &levels[i]; !l.Exempt {
+			shares += float64(l.Shares)
+			keep += keeps(l)
+		}
 	}
-	p.take(holder, n)
-	return true
+	for i := range levels {
+		if l := &levels[i]; !l.Exempt && l.Shares > 0 {
+			p.kept[l.Name] = int64(float64(size) * keeps(l) / max(shares, 2*keep))
+			p.free -= p.kept[l.Name]
+		}
+	}
+	return p
 }
 
-// Wait takes n as soon as the holder may have that much more. Those who wait
-// come in order, but nobody waits for a holder who has too much. It fails with
-// the context's error.
-func (p *Pool) Wait(ctx context.Context, holder string, n int64) error {
-	c := &claim{holder, n, make(chan struct{})}
+// keeps is how many shares a level does not lend.
+func keeps(l *flowcontrol.Level) float64 { return float64(l.Shares) * float64(100-l.Lendable) / 100 }
+
+// Take takes n if the holder may have that much more; of more than his level may
+// ever have, that. Nothing can be taken by who has more than is free: that tells
+// whether he has too much.
+func (p *Pool) Take(h Holder, n int64) (Part, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = p.bound(h, n)
+	if n > p.room(h) || p.exceeds(h, n) {
+		return Part{}, false
+	}
+	p.take(h, n)
+	return Part{p, h, n}, true
+}
+
+// Wait takes n, or what the holder's level may have at most, as soon as the
+// holder may have that much more. Those who wait come in order, but nobody waits
+// for a holder who has too much, and no level for another where it has room of
+// its own. It fails with the context's error.
+func (p *Pool) Wait(ctx context.Context, h Holder, n int64) (Part, error) {
+	c := &claim{h, p.bound(h, n), make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, c)
 	p.grant()
 	p.mu.Unlock()
 	select {
 	case <-c.granted:
-		return nil
+		return Part{p, h, c.n}, nil
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.Index(p.waiting, c)
 	if i < 0 { // granted at the last moment
-		return nil
+		return Part{p, h, c.n}, nil
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 	p.grant() // those behind it may fit
-	return ctx.Err()
+	return Part{}, ctx.Err()
 }
 
-// Give returns n of what the holder took.
-func (p *Pool) Give(holder string, n int64) {
-	if n == 0 {
+// Held reports whether it is anything.
+func (part *Part) Held() bool { return part.pool != nil }
+
+// Give gives the part back. Only the first call counts; calls must not run at
+// the same time.
+func (part *Part) Give() {
+	p, h := part.pool, part.holder
+	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free += n
-	if left := p.held[holder] - n; left > 0 {
-		p.held[holder] = left
-	} else {
-		delete(p.held, holder)
-	}
+	p.take(h, -part.n)
 	p.grant()
+	*part = Part{}
 }
 
-func (p *Pool) take(holder string, n int64) {
-	if n == 0 {
-		return
+// bound returns n, or as much as the holder's level may have if nobody else has
+// anything.
+func (p *Pool) bound(h Holder, n int64) int64 {
+	most := p.size
+	for level, kept := range p.kept {
+		if level != h.Level {
+			most -= kept
+		}
 	}
-	p.free -= n
-	p.held[holder] += n
+	return min(n, max(1, most))
+}
+
+// own is how much of what the holder's level keeps is free.
+func (p *Pool) own(h Holder) int64 { return max(0, p.kept[h.Level]-p.used[h.Level]) }
+
+// room is how much the holder's level may take.
+func (p *Pool) room(h Holder) int64 { return p.own(h) + p.free }
+
+// take makes the holder have n more.
+func (p *Pool) take(h Holder, n int64) {
+	kept, before := p.kept[h.Level], p.used[h.Level]
+	p.free -= max(before+n, kept) - max(before, kept)
+	add(p.used, h.Level, n)
+	add(p.held, h, n)
+}
+
+func add[K comparable](m map[K]int64, key K, n int64) {
+	if m[key] += n; m[key] == 0 {
+		delete(m, key)
+	}
 }
 
 // exceeds reports whether n would be too much for the holder, whatever is free.
-func (p *Pool) exceeds(holder string, n int64) bool {
-	held := p.held[holder]
-	return held > 0 && held+n > p.free-n
+func (p *Pool) exceeds(h Holder, n int64) bool {
+	held := p.held[h]
+	return held > 0 && held+n > p.room(h)-n
 }
 
 // grant serves the claims that fit, in order. A holder who has too much is
-// passed over, with all his claims.
+// passed over, with all his claims. Behind a claim that does not fit its level
+// waits, and the others take no more than they keep.
 func (p *Pool) grant() {
-	var over []string
+	var over []Holder
+	var full []string
 	for i := 0; i < len(p.waiting); {
 		c := p.waiting[i]
+		room := p.room(c.holder)
+		if len(full) > 0 {
+			room = p.own(c.holder)
+		}
 		switch {
-		case slices.Contains(over, c.holder):
+		case slices.Contains(over, c.holder), slices.Contains(full, c.holder.Level):
 			i++
 		case p.exceeds(c.holder, c.n):
 			over = append(over, c.holder)
 			i++
-		case c.n > p.free:
-			return
+		case c.n > room:
+			full = append(full, c.holder.Level)
+			i++
 		default:
 			p.take(c.holder, c.n)
 			close(c.granted)

@@ -10,51 +10,129 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server/flowcontrol"
 )
 
 // TestPoolShares: one holder gets half, two a third each, and there is always
 // some left for the next.
 func TestPoolShares(t *testing.T) {
-	p := NewPool(1000)
+	p := NewPool(1000, nil)
+	parts := map[string][]Part{}
+	take := func(holder string, n int64) bool {
+		part, ok := p.Take(Holder{Name: holder}, n)
+		if ok {
+			parts[holder] = append(parts[holder], part)
+		}
+		return ok
+	}
+	give := func(holder string, n int) {
+		for i := range parts[holder][:n] {
+			parts[holder][i].Give()
+			parts[holder][i].Give() // counts once
+		}
+		parts[holder] = parts[holder][n:]
+	}
 	fill := func(holder string) (n int) {
-		for p.Take(holder, 1) {
+		for take(holder, 1) {
 			n++
 		}
 		return n
 	}
 	assert.Equal(t, 500, fill("a"))
-	assert.False(t, p.Take("a", 1))
-	assert.True(t, p.Take("a", 0))
+	assert.False(t, take("a", 1))
+	assert.True(t, take("a", 0))
 	assert.Equal(t, 250, fill("b"))
-	assert.False(t, p.Take("a", 0), "he has more than is free")
+	assert.False(t, take("a", 0), "he has more than is free")
 	assert.Equal(t, 125, fill("c"))
-	p.Give("a", 200)
+	give("a", 200)
 	assert.Equal(t, 12, fill("a"))
 	assert.Equal(t, 31, fill("b"))
 	free := p.free
-	assert.True(t, p.Take("d", free), "who has nothing may take all that is free")
-	assert.False(t, p.Take("e", 1))
-	assert.True(t, p.Take("e", 0), "he has not too much")
-	p.Give("d", free)
-	p.Give("a", 312)
-	p.Give("b", 281)
-	p.Give("c", 125)
-	p.Give("c", 0)
+	assert.True(t, take("d", free), "who has nothing may take all that is free")
+	assert.False(t, take("e", 1))
+	assert.True(t, take("e", 0), "he has not too much")
+	for holder, all := range parts {
+		give(holder, len(all))
+	}
+	new(Part).Give()
 	assert.EqualValues(t, 1000, p.free)
 	assert.Empty(t, p.held)
-	assert.True(t, p.Take("a", 1000), "who has nothing may take all")
-	assert.False(t, p.Take("b", 1))
+	assert.True(t, take("a", 5000), "who has nothing may take all, and more there is not")
+	assert.False(t, take("b", 1))
+	give("a", 1)
+	assert.EqualValues(t, 1000, p.free)
+}
+
+// TestPoolLevels: however many holders a level has, they leave to each other
+// level what that one keeps, whether they take it or wait for it.
+func TestPoolLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		levels := []flowcontrol.Level{
+			{Name: "exempt", Exempt: true, Shares: 1000}, {Name: "high", Shares: 30, Lendable: 50}, {Name: "low", Shares: 70, Lendable: 90},
+		}
+		p := NewPool(1000, levels)
+		var parts []Part
+		fill := func(level string) (n int) {
+			for user := range 50 {
+				for {
+					part, ok := p.Take(Holder{level, fmt.Sprint(user)}, 1)
+					if !ok {
+						break
+					}
+					parts = append(parts, part)
+					n++
+				}
+			}
+			return n
+		}
+		assert.Equal(t, 850, fill("low"))
+		assert.Zero(t, fill("none"))
+		late := make(chan Part, 2)
+		var all sync.WaitGroup
+		wait := func(level string, n int64) {
+			all.Go(func() {
+				part, err := p.Wait(t.Context(), Holder{level, "late"}, n)
+				assert.NoError(t, err)
+				late <- part
+			})
+			synctest.Wait()
+		}
+		wait("low", 1000)
+		wait("high", 100)
+		assert.Len(t, late, 1, "it waits for no other level")
+		high := <-late
+		assert.Equal(t, 50, fill("high"))
+		for i := range parts {
+			parts[i].Give()
+		}
+		synctest.Wait()
+		assert.Len(t, late, 1)
+		low := <-late
+		assert.EqualValues(t, 850, low.n, "more than what the others leave it cannot have")
+		assert.EqualValues(t, 0, p.free)
+		high.Give()
+		low.Give()
+		all.Wait()
+		assert.EqualValues(t, 780, p.free)
+		assert.Empty(t, p.used)
+
+		half := NewPool(1000, []flowcontrol.Level{{Name: "a", Shares: 3}, {Name: "b", Shares: 1}})
+		_, ok := half.Take(Holder{}, 500)
+		assert.True(t, ok, "half is for everybody, whatever the levels would keep")
+		assert.Equal(t, map[string]int64{"a": 375, "b": 125}, half.kept)
+	})
 }
 
 func TestPoolWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(100)
+		p := NewPool(100, nil)
 		var mu sync.Mutex
 		var order []string
 		var all sync.WaitGroup
 		wait := func(holder string, n int64) {
 			all.Go(func() {
-				if p.Wait(t.Context(), holder, n) == nil {
+				if _, err := p.Wait(t.Context(), Holder{Name: holder}, n); err == nil {
 					mu.Lock()
 					order = append(order, fmt.Sprint(holder, n))
 					mu.Unlock()
@@ -62,7 +140,8 @@ func TestPoolWait(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		require.NoError(t, p.Wait(t.Context(), "a", 50))
+		first, err := p.Wait(t.Context(), Holder{Name: "a"}, 50)
+		require.NoError(t, err)
 		wait("a", 10) // too much for him
 		wait("a", 1)  // his claims come in order
 		wait("b", 20)
@@ -73,18 +152,23 @@ func TestPoolWait(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		assert.ErrorIs(t, p.Wait(ctx, "e", 1), context.DeadlineExceeded)
-		p.Give("a", 50)
+		_, err = p.Wait(ctx, Holder{Name: "e"}, 1)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		first.Give()
 		synctest.Wait()
 		assert.ElementsMatch(t, []string{"b20", "a10", "a1", "c60", "d1"}, order)
 		all.Wait()
 
 		// Who gives up makes way.
-		p = NewPool(100)
+		p = NewPool(100, nil)
 		order = nil
-		assert.True(t, p.Take("a", 90))
+		_, ok := p.Take(Holder{Name: "a"}, 90)
+		assert.True(t, ok)
 		ctx, cancel = context.WithCancel(t.Context())
-		all.Go(func() { assert.Error(t, p.Wait(ctx, "b", 20)) })
+		all.Go(func() {
+			_, err := p.Wait(ctx, Holder{Name: "b"}, 20)
+			assert.Error(t, err)
+		})
 		synctest.Wait()
 		wait("c", 5)
 		assert.Empty(t, order)
