@@ -239,6 +239,31 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
+// TestUnreadLists: lists that nobody reads are bounded by what they hold beside
+// what all share: room to write, and forms made for them.
+func TestUnreadLists(t *testing.T) {
+	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.LongAnswers = 4 << 20 })
+	near := inProcess(t, s)
+	for i := range 200 {
+		require.Equal(t, 201, near.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 2000)), "X-User", "u").code)
+	}
+	web := httptest.NewUnstartedServer(s)
+	web.EnableHTTP2 = true
+	web.StartTLS()
+	defer web.Close()
+	defer web.CloseClientConnections()
+	c, err := dialRaw(web, 0)
+	require.NoError(t, err)
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	for range 100 {
+		c.send("GET", configMaps, 0)
+	}
+	a := &api{t, web.URL, client(web)}
+	assert.Eventually(t, func() bool { return a.do("GET", configMaps, nil, "X-User", "intruder").code == 429 }, patience, time.Millisecond)
+	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "other").code)
+	assert.Equal(t, 200, a.do("GET", configMaps+"?limit=1", nil, "X-User", "intruder").code, "short ones are not counted")
+}
+
 // TestAnswerLargerThanAll: an answer of more bytes than there are for all takes
 // what its level may have, and gives that back.
 func TestAnswerLargerThanAll(t *testing.T) {

@@ -203,47 +203,60 @@ func itemMedia(m codec.Media) codec.Media {
 	return m
 }
 
-// items returns the bytes of a list's items, commas among them. Those of kinds
-// that are structs in Go tell no apiVersion and kind: the list does.
-func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Media, whole bool) ([][]byte, error) {
+// listed are the items of a JSON list, commas among them.
+type listed struct {
+	parts [][]byte
+	own   int // bytes made for this list; the rest the entries keep, and all lists share
+}
+
+// items returns a list's items. Those of kinds that are structs in Go tell no
+// apiVersion and kind: the list does.
+func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Media, whole bool) (listed, error) {
 	item := itemMedia(m)
 	if plain(v, item) {
-		return watch.Joined(entries, whole), nil
+		parts, own := watch.Joined(entries, whole)
+		return listed{parts, own}, nil
 	}
 	comma, brace := []byte(","), []byte("{")
-	parts := make([][]byte, 0, 3*len(entries))
+	l := listed{parts: make([][]byte, 0, 3*len(entries))}
 	for i, e := range entries {
 		breathe(i)
 		body, err := s.entryBytes(e, v, item)
 		if err != nil {
-			return nil, err
+			return listed{}, err
+		}
+		if item.View != codec.Full || !s.asStored(e, v) {
+			l.own += len(body) // as the forms that entries keep are dropped for newer ones
 		}
 		if i > 0 {
-			parts = append(parts, comma)
+			l.parts = append(l.parts, comma)
 		}
 		if !v.Custom && item.View == codec.Full {
 			_, body = codec.CutHead(body)
-			parts = append(parts, brace)
+			l.parts = append(l.parts, brace)
 		}
-		parts = append(parts, body)
+		l.parts = append(l.parts, body)
 	}
-	return parts, nil
+	return l, nil
 }
 
 // streamList writes a list, head, items, tail, without putting it together
 // first. whole says that the entries are all of a range.
 func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, whole bool, m codec.Media, lm codec.ListMeta) error {
-	parts, err := s.items(entries, r.version, m, whole)
+	items, err := s.items(entries, r.version, m, whole)
 	if err != nil {
 		return err
 	}
 	head := s.listHead(r.version, m, lm)
 	size := len(head) + len(codec.ListTail) + 1
-	for _, p := range parts {
+	for _, p := range items.parts {
 		size += len(p)
 	}
+	if err := s.takeAnswer(r, min(chunk, size)+partSize*len(items.parts)+items.own); err != nil {
+		return err
+	}
 	out := s.begin(w, r, m, http.StatusOK, size)
-	writeParts(out, size, head, parts, codec.ListTail+"\n")
+	writeParts(out, size, head, items.parts, codec.ListTail+"\n")
 	_ = out.Close()
 	return nil
 }
@@ -251,8 +264,9 @@ func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, who
 // Parts of an answer that are shorter than long are put together in a buffer of
 // chunk bytes before they are written.
 const (
-	chunk = 128 << 10
-	long  = 16 << 10
+	chunk    = 128 << 10
+	long     = 16 << 10
+	partSize = 24 // bytes of what tells where a part is
 )
 
 // writeParts writes head, parts and tail, of size bytes. A caller who went away
@@ -278,12 +292,12 @@ func writeParts(w io.Writer, size int, head []byte, parts [][]byte, tail string)
 // wholeList puts a list together for the forms that need the whole: YAML, and
 // JSON for people.
 func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
-	parts, err := s.items(entries, v, m, false)
+	items, err := s.items(entries, v, m, false)
 	if err != nil {
 		return nil, err
 	}
 	body := s.listHead(v, m, lm)
-	for _, p := range parts {
+	for _, p := range items.parts {
 		body = append(body, p...)
 	}
 	body = append(body, codec.ListTail...)

@@ -29,9 +29,9 @@ type block struct {
 // Joined returns the JSON texts of the entries as the items of a list, without
 // apiVersion and kind and with commas between, in pieces. all says that the
 // entries are all objects of a range: their texts are gathered in blocks then,
-// for the lists to come. The results are shared and must not be modified.
-func Joined(entries []*Entry, all bool) [][]byte {
-	var texts [][]byte
+// for the lists to come. The results are shared and must not be modified; own is
+// how many bytes of them nobody else keeps.
+func Joined(entries []*Entry, all bool) (texts [][]byte, own int) {
 	comma, brace := []byte(","), []byte("{")
 	for len(entries) > 0 {
 		if len(texts) > 0 {
@@ -48,15 +48,21 @@ func Joined(entries []*Entry, all bool) [][]byte {
 				size += 1 + next
 				n += more
 			}
-			text = gather(entries[:n], size)
+			var kept bool
+			if text, kept = gather(entries[:n], size); !kept {
+				own += len(text)
+			}
 		case text == nil:
 			_, text = codec.CutHead(entries[0].JSON())
 			texts = append(texts, brace)
+			if !entries[0].current.Load() {
+				own += len(text)
+			}
 		}
 		texts = append(texts, text)
 		entries = entries[n:]
 	}
-	return texts
+	return texts, own
 }
 
 // adjacent returns the text of those entries, the first and more, that lie side
@@ -82,8 +88,9 @@ func adjacent(entries []*Entry) (text []byte, size, n int) {
 }
 
 // gather joins the texts of the entries and makes a block of them, unless they
-// are old states for the most part. size is how long the text gets, about.
-func gather(entries []*Entry, size int) []byte {
+// are old states for the most part: then it is not kept. size is how long the
+// text gets, about.
+func gather(entries []*Entry, size int) (text []byte, kept bool) {
 	b := &block{text: make([]byte, 0, size)}
 	end := make([]int, len(entries))
 	for i, e := range entries {
@@ -102,7 +109,7 @@ func gather(entries []*Entry, size int) []byte {
 		}
 	}
 	if b.used.Load() < b.half() {
-		return b.text
+		return b.text, false
 	}
 	at, left := 0, b.entries
 	for i, e := range entries {
@@ -112,7 +119,7 @@ func gather(entries []*Entry, size int) []byte {
 		}
 		at = end[i] + 1
 	}
-	return b.text
+	return b.text, true
 }
 
 func (b *block) half() int64 { return int64(len(b.text) / 2) }
