@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/fair"
 )
 
@@ -41,8 +42,21 @@ func (b *Builder) newShares(s *Server) (err error) {
 	if s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: wait, Metrics: s.metrics.registry}, config); err != nil {
 		return err
 	}
-	s.makers, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: wait}, config)
+	s.makers, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: wait}, oneLevel(config))
 	return err
+}
+
+// oneLevel makes a configuration of one level, of the flows of another one: they
+// all share what there is.
+func oneLevel(config flowcontrol.Config) flowcontrol.Config {
+	one := flowcontrol.Config{Levels: []flowcontrol.Level{{
+		Name: "all", Shares: 1, Queuing: &flowcontrol.Queuing{Queues: 128, HandSize: 6, QueueLength: 50},
+	}}}
+	for _, schema := range config.Schemas {
+		schema.Level = "all"
+		one.Schemas = append(one.Schemas, schema)
+	}
+	return one
 }
 
 // share is what a request holds of that. The zero share holds nothing.
@@ -123,7 +137,9 @@ func (s *Server) takeSeat(ctx context.Context, r *request) error {
 
 // takeMaker waits until the request may make an answer of many objects. Many who
 // compute for long at a time would hold up everybody, as the processors are
-// shared by all who have something to do. It is given back with the seat.
+// shared by all who have something to do. It comes after the seat, which levels
+// have of their own: who waited for one of those while he is a maker would keep
+// all levels from making answers. It is given back with the seat.
 func (s *Server) takeMaker(ctx context.Context, r *request) error {
 	if r.share.width <= 1 || r.share.exempt {
 		return nil
