@@ -38,6 +38,14 @@ type target struct {
 	web *httptest.Server
 }
 
+// accounts are 16 service accounts, half of them of one namespace.
+func accounts() (users []string) {
+	for i := range 8 {
+		users = append(users, auth.ServiceAccountUser("one", fmt.Sprint("a", i)), auth.ServiceAccountUser(fmt.Sprint("ns", i), "a"))
+	}
+	return users
+}
+
 // TestAttacks: while one user does his worst over real connections, requests of
 // the administrator, the system and other users all succeed. The log tells how
 // long they took.
@@ -54,6 +62,12 @@ func TestAttacks(t *testing.T) {
 		}},
 		{"unfinished large bodies", func(ctx context.Context, t *target, begun func()) {
 			t.raw(ctx, 4, 50, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun)
+		}},
+		{"unfinished bodies of many", func(ctx context.Context, t *target, begun func()) {
+			t.raw(ctx, 16, 100, 65535, "POST", configMaps+"?dryRun=All", 1000, begun, accounts()...)
+		}},
+		{"unfinished large bodies of many", func(ctx context.Context, t *target, begun func()) {
+			t.raw(ctx, 16, 8, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun, accounts()...)
 		}},
 		{"unread lists", func(ctx context.Context, t *target, begun func()) {
 			t.raw(ctx, 8, 250, 0, "GET", configMaps, 0, begun)
@@ -109,9 +123,30 @@ func withstand(t *testing.T, store storage.Backend, a attack) {
 		assert.Zero(t, refused, "%s was turned away", c.user)
 		t.Logf("%-24s %-32s p50 %8s  p99 %8s", a.name, c.user, p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond))
 	}
+	far := &api{t, web.URL, client(web)}
+	unhindered(t, string(far.must(200, "GET", "/metrics", nil, "X-User", "root", "X-Group", auth.Masters).raw))
+	far.client.CloseIdleConnections()
 	cancel()
 	web.CloseClientConnections()
 	all.Wait()
+}
+
+// unhindered: by the metrics, none of the administrator's and the system's
+// requests waited for a seat or was refused one.
+func unhindered(t *testing.T, metrics string) {
+	t.Helper()
+	value := func(line string) string {
+		_, rest, _ := strings.Cut(metrics, "\napiserver_flowcontrol_"+line+" ")
+		n, _, _ := strings.Cut(rest, "\n")
+		return n
+	}
+	for schema, level := range map[string]string{"exempt": "exempt", "system-nodes": "system", names.FlowControllers: "workload-high"} {
+		labels := fmt.Sprintf(`flow_schema=%q,priority_level=%q`, schema, level)
+		asked := value(`dispatched_requests_total{` + labels + `}`)
+		assert.NotContains(t, []string{"", "0"}, asked, schema)
+		assert.Equal(t, asked, value(`request_wait_duration_seconds_bucket{execute="true",`+labels+`,le="0"}`), "%s: all began at once", schema)
+		assert.Contains(t, []string{"", "0"}, value(`request_wait_duration_seconds_count{execute="false",`+labels+`}`), "%s: none was refused", schema)
+	}
 }
 
 // measure sends requests one after the other: reads, short lists and writes.
@@ -120,19 +155,24 @@ func measure(t *testing.T, web *httptest.Server, user, group string) (p50, p99 t
 	defer client.CloseIdleConnections()
 	far := &api{t, web.URL, client}
 	var took []time.Duration
+	large := newConfigMap("", "k", strings.Repeat("x", 100_000))
 	for i := range 60 {
+		want := 200
 		var got answer
 		begun := time.Now()
-		switch i % 3 {
+		switch i % 4 {
 		case 0:
 			got = far.do("GET", configMaps+"/c1", nil, "X-User", user, "X-Group", group)
 		case 1:
 			got = far.do("GET", configMaps+"?limit=10", nil, "X-User", user, "X-Group", group)
 		case 2:
 			got = far.do("PATCH", configMaps+"/c"+fmt.Sprint(i), fmt.Sprintf(`{"data":{"k":"%d"}}`, i), "X-User", user, "X-Group", group)
+		case 3:
+			want, large["metadata"] = 201, map[string]any{"generateName": "x"}
+			got = far.do("POST", configMaps+"?dryRun=All", large, "X-User", user, "X-Group", group)
 		}
 		took = append(took, time.Since(begun))
-		if got.code != 200 {
+		if got.code != want {
 			refused++
 			t.Logf("%s: %d %.200s", user, got.code, got.raw)
 		}
@@ -179,16 +219,19 @@ func (t *target) flood(ctx context.Context, n int, method, path string, body fun
 
 // raw opens connections of HTTP/2 with so many streams each, and a new one for
 // each that ends. The streams have a window of so many bytes, and send that many
-// of a body that does not end.
-func (t *target) raw(ctx context.Context, connections, streams, window int, method, path string, body int, begun func()) {
+// of a body that does not end. The users take turns; without any it is one.
+func (t *target) raw(ctx context.Context, connections, streams, window int, method, path string, body int, begun func(), users ...string) {
 	var all sync.WaitGroup
 	var open atomic.Int64
-	for range connections {
+	for i := range connections {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				c, err := dialRaw(t.web, window)
 				if err != nil {
 					continue
+				}
+				if len(users) > 0 {
+					c.user, c.group = users[i%len(users)], auth.ServiceAccounts
 				}
 				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 				for range streams {
@@ -211,8 +254,9 @@ func (t *target) raw(ctx context.Context, connections, streams, window int, meth
 // rawConn speaks as much of HTTP/2 as it takes to hold a server up.
 type rawConn struct {
 	*tls.Conn
-	in   *bufio.Reader
-	next uint32
+	in          *bufio.Reader
+	next        uint32
+	user, group string
 }
 
 func dialRaw(web *httptest.Server, window int) (*rawConn, error) {
@@ -220,7 +264,7 @@ func dialRaw(web *httptest.Server, window int) (*rawConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &rawConn{conn, bufio.NewReader(conn), 1}
+	c := &rawConn{conn, bufio.NewReader(conn), 1, "intruder", ""}
 	_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	c.frame(4, 0, 0, binary.BigEndian.AppendUint32([]byte{0, 4}, uint32(window))) // SETTINGS_INITIAL_WINDOW_SIZE
 	return c, nil
@@ -235,7 +279,8 @@ func (c *rawConn) frame(kind, flags byte, stream uint32, payload []byte) {
 func (c *rawConn) send(method, path string, body int) {
 	var h []byte
 	for _, f := range [][2]string{
-		{":method", method}, {":scheme", "https"}, {":authority", "example.com"}, {":path", path}, {"x-user", "intruder"}, {"content-type", "application/json"},
+		{":method", method}, {":scheme", "https"}, {":authority", "example.com"}, {":path", path}, {"x-user", c.user}, {"x-group", c.group},
+		{"content-type", "application/json"},
 	} {
 		h = append(append(append(append(h, 0, byte(len(f[0]))), f[0]...), byte(len(f[1]))), f[1]...) // literal, not indexed
 	}
