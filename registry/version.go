@@ -63,15 +63,27 @@ func (t *Type) SelectableField(name string) *SelectableField {
 	return &t.Fields[i]
 }
 
-// FromStorage makes an object of the storage version one of this version: what
-// the version's schema does not know is dropped and its defaults filled in,
-// where a definition may have changed since the object was written.
-func (v *Version) FromStorage(obj *meta.Object) {
+// FromStorage makes an object of this version of one of the storage version,
+// which stays as it is: what the version's schema does not know is dropped and
+// its defaults filled in, where a definition may have changed since the object
+// was written. Defaults that there is no room for are left out, all of them.
+func (v *Version) FromStorage(stored *meta.Object) *meta.Object {
+	obj := v.conformed(stored)
+	if v.Custom && v.Schema != nil && v.Schema.FillDefaults(obj.Tree()) != nil {
+		return v.conformed(stored) // which ones were filled in is chance
+	}
+	return obj
+}
+
+// conformed returns a copy of a stored object without what the version's schema
+// does not know.
+func (v *Version) conformed(stored *meta.Object) *meta.Object {
+	obj := stored.Clone()
 	obj.Tree()["apiVersion"] = v.GVK().APIVersion()
 	if v.Custom && v.Schema != nil {
 		v.Schema.Conform(obj.Tree())
-		_ = v.Schema.FillDefaults(obj.Tree()) // what is stored is shown, with the defaults that there is room for
 	}
+	return obj
 }
 
 // AsStored reports whether stored objects are served as they are.

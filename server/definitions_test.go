@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -347,7 +348,7 @@ func TestDefaultsAreBounded(t *testing.T) {
 	}
 	must(t, s, 413, "PATCH", definedPath+"/before", `{"metadata":{"labels":{"a":"b"}}}`)
 	o := must(t, s, 200, "GET", definedPath+"/before", "")
-	require.Len(t, o.List("spec", "l"), 18_001, "what was there is shown, with the defaults that fit")
+	require.True(t, meta.Equal(o.List("spec", "l"), slices.Repeat([]any{map[string]any{}}, 18_001)), "what was there is shown, without defaults")
 	must(t, s, 201, "POST", definedPath, definedWidget("few", `{"l":[{},{}]}`))
 
 	define(strings.Repeat("x", 100))

@@ -201,8 +201,7 @@ func (s *Server) object(e *watch.Entry, v *registry.Version) (*meta.Object, erro
 	if v.AsStored() || v == v.Storage && e.Fits(v.Fitted()) {
 		return obj, nil
 	}
-	shown := obj.Clone()
-	v.FromStorage(shown)
+	shown := v.FromStorage(obj)
 	if v == v.Storage && meta.Equal(shown.Tree(), obj.Tree()) {
 		e.SetFits(v.Fitted())
 	}

@@ -413,8 +413,7 @@ func (s *Server) commit(ctx context.Context, w storage.Write) (storage.Revision,
 // without the resourceVersion.
 func (s *Server) encodeStored(v *registry.Version, obj *meta.Object) []byte {
 	if v != v.Storage {
-		obj = obj.Clone()
-		v.Storage.FromStorage(obj) // what the storage version does not know cannot be kept
+		obj = v.Storage.FromStorage(obj) // what the storage version does not know cannot be kept
 	}
 	room, _ := s.encodings.Get().(*[]byte)
 	if room == nil {
