@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
@@ -92,6 +94,51 @@ func TestUnreadableObject(t *testing.T) {
 	require.Contains(t, string(got.raw), "too old resource version")
 	_, err := store.Get(ctx, "configmaps/default/bad", 0)
 	require.NoError(t, err)
+}
+
+// TestUnreadableObjectInWhatEnds: an object that cannot be read keeps its
+// namespace, or its definition, from going until it is deleted; the others there
+// are deleted, and the conditions say what remains.
+func TestUnreadableObjectInWhatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const widgets = "/apis/sea.example.com/v1/widgets"
+		const definition = crdPath + "/widgets.sea.example.com"
+		mem := memstore.New(memstore.Options{})
+		seedServer := servertest.New(t, over(keepOpen{mem}))
+		seed := inProcess(t, seedServer)
+		seed.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "ends"}})
+		seed.must(201, "POST", crdPath, boatDefinition("widgets", "Widget"))
+		seedServer.Settle()
+		for _, name := range []string{"a", "bad", "c"} {
+			seed.must(201, "POST", "/api/v1/namespaces/ends/configmaps", someMap(name))
+			seed.must(201, "POST", widgets, map[string]any{"apiVersion": "sea.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name}})
+		}
+		require.NoError(t, seedServer.Shutdown(t.Context()))
+		s := servertest.New(t, over(faulty.Wrap(keepOpen{mem}, func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpRecord && strings.HasSuffix(c.Key, "/bad") {
+				return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
+			}
+			return faulty.Fault{}
+		})))
+		a := inProcess(t, s)
+		for _, path := range []string{"/api/v1/namespaces/ends", definition} {
+			a.must(200, "DELETE", path, nil)
+		}
+		time.Sleep(time.Minute)
+		for path, told := range map[string]string{"/api/v1/namespaces/ends": "ends/bad", definition: "1 objects of this kind are left"} {
+			got := a.must(200, "GET", path, nil)
+			require.Contains(t, string(got.raw), told)
+		}
+		for _, list := range []string{"/api/v1/namespaces/ends/configmaps", widgets} {
+			a.must(404, "GET", list+"/a", nil)
+			a.must(404, "GET", list+"/c", nil)
+			a.must(500, "GET", list+"/bad", nil)
+			a.must(200, "DELETE", list+"/bad", nil)
+		}
+		time.Sleep(time.Minute)
+		a.must(404, "GET", "/api/v1/namespaces/ends", nil)
+		a.must(404, "GET", definition, nil)
+	})
 }
 
 // keepOpen is a store that outlives its server.

@@ -2,9 +2,11 @@ package background
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"orch.io/controlplane/registry"
@@ -24,7 +26,7 @@ func Namespaces(p names.Profile) registry.Loop {
 	return registry.Loop{
 		Name: "namespace", Identity: true, Forget: func() { clear(e) }, Observe: e.observe,
 		Reconcile: func(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
-			return 0, emptyNamespace(ctx, cl, name, finalizer)
+			return emptyNamespace(ctx, cl, name, finalizer)
 		},
 	}
 }
@@ -36,6 +38,10 @@ type ending map[string]time.Time
 // straggle is how long a namespace that went is remembered: longer than a write
 // can be on its way.
 const straggle = 10 * time.Minute
+
+// unreadableAgain is when a namespace with objects that cannot be read is looked
+// at again.
+const unreadableAgain = 10 * time.Second
 
 func (e ending) observe(c registry.Change) []string {
 	if c.Resource != namespaces {
@@ -62,18 +68,24 @@ func (e ending) observe(c registry.Change) []string {
 
 // emptyNamespace deletes what is in a namespace that ends, and lets it go if
 // nothing is left. Objects whose finalizers hold them bring the loop back when
-// they go.
-func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer string) error {
+// they go; that one went that cannot be read is no change, so there it looks again.
+func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer string) (again time.Duration, err error) {
 	there, ends, err := namespaceState(ctx, cl, name)
 	if err != nil || !ends {
-		return err
+		return 0, err
 	}
 	left, err := deleteContent(ctx, cl, name)
+	if err != nil {
+		return 0, err
+	}
+	if slices.ContainsFunc(left, func(l Remaining) bool { return l.Unreadable != nil }) {
+		again = unreadableAgain
+	}
 	switch {
-	case err != nil || !there:
-		return err
+	case !there:
+		return again, nil
 	case len(left) > 0:
-		return tellRemaining(ctx, cl, name, left)
+		return again, tellRemaining(ctx, cl, name, left)
 	}
 	_, err = cl.Update(ctx, namespaces, meta.Key{Name: name}, "finalize", func(ns *meta.Object) error {
 		if ns.Terminating() { // and not another of the name
@@ -82,7 +94,7 @@ func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer str
 		}
 		return nil
 	})
-	return unlessGone(err)
+	return 0, unlessGone(err)
 }
 
 // namespaceState tells whether a namespace is there, and whether what is in it
@@ -115,18 +127,31 @@ func deleteContent(ctx context.Context, cl registry.Client, name string) (left [
 	return left, nil
 }
 
-// Remaining is what of one type waits for its finalizers.
+// Remaining is what of one type waits for its finalizers, or cannot be read.
 type Remaining struct {
 	Resource   meta.GroupResource
 	Objects    int
-	Finalizers map[string]int // how many objects each holds
+	Finalizers map[string]int            // how many objects each holds
+	Unreadable *registry.UnreadableError // nil: all can be read
+}
+
+// list returns the objects that can be read, and counts all into what remains.
+func (left *Remaining) list(ctx context.Context, cl registry.Client, namespace string) ([]*meta.Object, error) {
+	objects, err := cl.List(ctx, left.Resource, namespace)
+	left.Objects, left.Unreadable = len(objects), nil
+	if errors.As(err, &left.Unreadable) {
+		left.Objects += len(left.Unreadable.Keys)
+		return objects, nil
+	}
+	return objects, err
 }
 
 // DeleteAll deletes the objects of a type, in a namespace that ends or (with an
-// empty name) everywhere, and returns what stays.
+// empty name) everywhere, and returns what stays. An object that cannot be read
+// is one of these, for nobody knows who holds it: whoever may has to delete it.
 func DeleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namespace string) (Remaining, error) {
 	left := Remaining{Resource: t.GroupResource(), Finalizers: map[string]int{}}
-	objects, err := cl.List(ctx, left.Resource, namespace)
+	objects, err := left.list(ctx, cl, namespace)
 	if err != nil || len(objects) == 0 {
 		return left, err
 	}
@@ -134,7 +159,7 @@ func DeleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namesp
 		// A namespace of the same name may have come meanwhile; what was
 		// listed before it is seen to end is not of that one.
 		if _, ends, err := namespaceState(ctx, cl, namespace); err != nil || !ends {
-			return left, err
+			return Remaining{Resource: left.Resource}, err
 		}
 	}
 	for _, o := range objects {
@@ -146,10 +171,9 @@ func DeleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namesp
 			return left, err
 		}
 	}
-	if objects, err = cl.List(ctx, left.Resource, namespace); err != nil {
+	if objects, err = left.list(ctx, cl, namespace); err != nil {
 		return left, err
 	}
-	left.Objects = len(objects)
 	for _, o := range objects {
 		for _, f := range o.Finalizers() {
 			left.Finalizers[f]++
@@ -160,8 +184,11 @@ func DeleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namesp
 
 // tellRemaining writes into the namespace's status what it waits for.
 func tellRemaining(ctx context.Context, cl registry.Client, name string, left []Remaining) error {
-	var content, holders []string
+	var content, holders, faults []string
 	for _, l := range left {
+		if l.Unreadable != nil {
+			faults = append(faults, l.Unreadable.Error())
+		}
 		content = append(content, fmt.Sprintf("%s has %d resource instances", l.Resource, l.Objects))
 		for f, n := range l.Finalizers {
 			holders = append(holders, fmt.Sprintf("%s in %d resource instances", f, n))
@@ -170,6 +197,12 @@ func tellRemaining(ctx context.Context, cl registry.Client, name string, left []
 	slices.Sort(holders)
 	_, err := cl.Update(ctx, namespaces, meta.Key{Name: name}, "status", func(ns *meta.Object) error {
 		ns.SetCondition("NamespaceContentRemaining", "True", "SomeResourcesRemain", fmt.Sprintf("Some resources are remaining: %v", content))
+		switch failed := "NamespaceDeletionContentFailure"; {
+		case len(faults) > 0:
+			ns.SetCondition(failed, "True", "ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(faults), strings.Join(faults, ", ")))
+		case ns.HasCondition(failed):
+			ns.SetCondition(failed, "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization")
+		}
 		if len(holders) > 0 {
 			ns.SetCondition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", fmt.Sprintf("Some content in the namespace has finalizers remaining: %v", holders))
 		}
