@@ -51,7 +51,9 @@ func (s *Server) allReadable(r *request) error {
 // nobody knows who holds it: finalizers, owners and admission cannot be asked.
 const verbUnreadable = "unsafe-delete-ignore-read-errors"
 
-// removeUnreadable deletes the record of an object that cannot be read.
+// removeUnreadable deletes the record of an object that cannot be read. It has no
+// uid that anybody could tell, so a precondition on that never holds: the garbage
+// collector leaves such an object alone, whoever owned it.
 func (s *Server) removeUnreadable(ctx context.Context, w *removal, u *registry.UnreadableError) (*result, error) {
 	t := w.version.Type
 	a := w.action
@@ -62,6 +64,7 @@ func (s *Server) removeUnreadable(ctx context.Context, w *removal, u *registry.U
 	}
 	o := w.deleteOptions
 	if o.uid != nil || o.version != nil && *o.version != formatRevision(u.Revision) {
+		s.log.Warn("an object that cannot be read was not deleted: nobody can tell whether it is the one that is meant", "resource", u.Resource, "namespace", w.key.Namespace, "name", w.key.Name)
 		return nil, meta.Conflict(t.GroupResource(), w.key.Name, "Precondition failed: "+u.Error())
 	}
 	if !w.dryRun {
