@@ -82,9 +82,32 @@ func (s *Server) retry(ctx context.Context, w *write, attempt func(context.Conte
 		if !errors.As(err, &conflict) {
 			return res, err
 		}
-		if err := ctx.Err(); err != nil {
+		if err := pause(ctx, tries); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// Conflicts after each other from which on a writer pauses between its attempts,
+// and the longest of the pauses, which begin with a millisecond and double.
+const (
+	patientTries = 10
+	longestPause = 200 * time.Millisecond
+)
+
+// pause comes between two attempts at a write, and ends with the context: a store
+// that says of every write that another came before is not to be asked without end.
+func pause(ctx context.Context, tries int) error {
+	if tries < patientTries {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(min(longestPause, time.Millisecond<<min(tries-patientTries, 10)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

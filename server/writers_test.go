@@ -332,6 +332,26 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 	})
 }
 
+// TestAStoreOfConflicts: a write that the store never takes ends with its request,
+// and asks the store seldom.
+func TestAStoreOfConflicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		a := inProcess(t, servertest.New(t, over(store)))
+		a.must(201, "POST", configMaps, newConfigMap("x"))
+		var asked atomic.Int32
+		store.SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op != faulty.OpCommit || asked.Add(1) > 10_000 {
+				return faulty.Fault{}
+			}
+			return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
+		})
+		a.must(504, "PATCH", configMaps+"/x?timeout=10s", `{"data":{"t":"0"}}`)
+		a.must(504, "DELETE", configMaps+"/x?timeout=10s", nil)
+		assert.Less(t, asked.Load(), int32(300))
+	})
+}
+
 // BenchmarkWritersOfOneObject has many patch one object in a directory.
 func BenchmarkWritersOfOneObject(b *testing.B) {
 	for _, writers := range []int{1, 8, 32, 200} {
