@@ -103,11 +103,13 @@ func (s *Store) signal() {
 // run is the committer. It ends when the store is closed and the queue empty.
 func (s *Store) run() {
 	defer close(s.done)
-	defer func() {
+	save := func() {
 		if err := s.saveAges(); err != nil {
 			s.logger.Warn("storage could not save the age of its history", "dir", s.dir, "err", err)
 		}
-	}()
+	}
+	save() // what a life that did not end in order left without an age
+	defer save()
 	var tick <-chan time.Time
 	if s.retain > 0 {
 		ticker := time.NewTicker(max(s.retain/10, 10*time.Millisecond))

@@ -25,7 +25,11 @@ func (s *Store) History(ctx context.Context, prefix string, after, last storage.
 		within := func(e storage.Event, err error) bool {
 			return (err != nil || e.Revision <= last) && yield(e, err)
 		}
-		for cursor.After < last && s.replay(ctx, &cursor, within) {
+		for cursor.After < last {
+			at := cursor.After
+			if !s.replay(ctx, &cursor, within) || cursor.After == at {
+				return // at the newest commit there is no more
+			}
 		}
 	}
 }

@@ -1,0 +1,48 @@
+package badgerstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+// TestHistoryBeyondTheNewest ends.
+func TestHistoryBeyondTheNewest(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir(), Retain: -1})
+	require.NoError(t, err)
+	last, err := s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
+	require.NoError(t, err)
+	n := 0
+	for e, err := range s.History(t.Context(), "", 0, last+100) {
+		require.NoError(t, err)
+		require.Equal(t, last, e.Revision)
+		n++
+	}
+	require.Equal(t, 1, n)
+	require.NoError(t, s.Close())
+}
+
+// TestAgesOfShortLives: the age of what a life found is saved when it begins, so
+// that lives without an end in order do not keep history for ever.
+func TestAgesOfShortLives(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	last, err := s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	s, err = Open(Options{Dir: dir, Retain: time.Hour})
+	require.NoError(t, err)
+	r := &request{ctx: t.Context(), done: make(chan struct{}), do: func() error { return nil }}
+	require.NoError(t, s.submit(r))
+	saved := &Store{retain: time.Hour}
+	saved.state.revision = last
+	txn := s.db.NewTransactionAt(1<<62, false)
+	saved.loadAges(txn)
+	txn.Discard()
+	require.Equal(t, last, saved.ages.saved)
+	require.NoError(t, s.Close())
+}
