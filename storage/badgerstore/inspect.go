@@ -23,7 +23,8 @@ type Report struct {
 	Faults []string
 	// Notes say what is unusual but no loss, such as what a kill leaves.
 	Notes []string
-	// Damaged are the newest records that cannot be read, by key.
+	// Damaged are the newest records that cannot be read, by key. Among them are
+	// those in the value log of an older release, which nobody has read.
 	Damaged []storage.DamagedError
 	// Records is how many can be read, in whatever file they are.
 	Records int
@@ -88,7 +89,7 @@ func examine(ctx context.Context, dir string, each func(storage.Record) error, f
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
 	}
-	unlock, err := lock(dir)
+	unlock, err := hold(dir)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", dir, err)
 	}
@@ -251,7 +252,7 @@ func (r *ruin) readRecords(each func(storage.Record) error) error {
 		at := storage.Revision(e.version)
 		switch n := piecesOf(e.form, e.value); {
 		case e.value == nil:
-			faults[key] = errors.New("its value is in a log of values, which is not read")
+			faults[key] = errors.New("its value is in the value log of an older release, which is not read here; the store itself reads it")
 		case n > 0:
 			large[at] = &value{key: key, head: slices.Clone(e.value), parts: make([][]byte, n), left: n}
 		default:

@@ -13,8 +13,9 @@ import (
 // locks says that lock holds a directory, so that the database need not.
 const locks = true
 
-// lock takes a directory until unlock, before anybody looks at its files.
-func lock(dir string) (unlock func() error, err error) {
+// hold takes a directory until unlock, before anybody looks at its files. It
+// changes nothing in it.
+func hold(dir string) (unlock func() error, err error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -25,9 +26,18 @@ func lock(dir string) (unlock func() error, err error) {
 		}
 		return nil, errors.Join(err, d.Close())
 	}
+	return d.Close, nil
+}
+
+// lock holds a directory and notes in it which process does.
+func lock(dir string) (unlock func() error, err error) {
+	release, err := hold(dir)
+	if err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dir, lockFile)
 	if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600); err != nil {
-		return nil, errors.Join(err, d.Close())
+		return nil, errors.Join(err, release())
 	}
-	return func() error { return errors.Join(os.Remove(path), d.Close()) }, nil
+	return func() error { return errors.Join(os.Remove(path), release()) }, nil
 }

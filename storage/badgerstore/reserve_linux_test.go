@@ -327,3 +327,37 @@ func TestPiecesStayUntilTheyAreDeleted(t *testing.T) {
 	require.Equal(t, each, countPieces(t, s))
 	require.NoError(t, s.Close())
 }
+
+// TestInspectChangesNothing: a directory that takes no files can be inspected.
+func TestInspectChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	_, err = s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	setImmutable(t, dir, true)
+	defer setImmutable(t, dir, false)
+	report, err := Inspect(t.Context(), dir)
+	require.NoError(t, err)
+	require.True(t, report.Whole(), "%+v", report)
+	require.Equal(t, 1, report.Records)
+}
+
+// TestCloseInImmutableDirectory: what is in the log stays there, and Close ends.
+func TestCloseInImmutableDirectory(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	_, err = s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
+	require.NoError(t, err)
+	setImmutable(t, dir, true)
+	defer setImmutable(t, dir, false)
+	require.Error(t, s.Close())
+	setImmutable(t, dir, false)
+	s, err = Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	_, err = s.Get(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
