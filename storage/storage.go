@@ -141,7 +141,7 @@ type Historian interface {
 // Checker is implemented by stores that notice when data is lost or damaged.
 type Checker interface {
 	// Check returns nil if the store has everything that it ever acknowledged,
-	// else an error that says what is missing. It costs nothing.
+	// else an error that says what is missing. It is quick, but may look at a disk.
 	Check(ctx context.Context) error
 	// Missing returns how many records cannot be read, and how many times the
 	// store found that it had lost commits.

@@ -29,22 +29,25 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 }
 
 // compact forgets history. The mark goes to the disk first: once tombstones
-// may be discarded nothing else remembers how far the revisions went.
+// may be discarded nothing else remembers how far the revisions went. Before it
+// goes the witness, since the records of a revision before the mark's floor cannot
+// be counted any more.
 func (s *Store) compact(before storage.Revision) error {
 	if before <= s.discarded() {
 		return nil
+	}
+	if err := s.testify(true); err != nil {
+		return err
 	}
 	drop := func(batch *badger.WriteBatch) error { return s.dropBlocks(batch, before) }
 	if err := s.note([]byte(markKey), mark(before, s.published()), drop); err != nil {
 		return err
 	}
 	s.floor.Store(int64(before))
-	if err := s.testify(true); err != nil {
-		return err
-	}
+	err := s.testify(true)
 	s.log.Forget(before)
 	s.db.SetDiscardTs(uint64(before))
-	return s.dropPieces(before)
+	return errors.Join(err, s.dropPieces(before))
 }
 
 // expire compacts what is older than the store retains.

@@ -31,11 +31,11 @@ func (s *Store) Check(ctx context.Context) error {
 
 // Missing implements storage.Checker.
 func (s *Store) Missing() (damaged, losses int) {
-	s.state.RLock()
-	defer s.state.RUnlock()
 	if s.lost() != nil {
 		losses = 1
 	}
+	s.state.RLock()
+	defer s.state.RUnlock()
 	return len(s.state.damaged), losses
 }
 
@@ -118,26 +118,24 @@ func (s *Store) rest() error {
 }
 
 // settle holds what was loaded against the witness, and begins a new one. was is
-// the set of records at the witness's revision.
-func (s *Store) settle(told testimony, witnessed bool, was set) (err error) {
+// the set of records at the witness's revision, pieces the newest one of pieces.
+func (s *Store) settle(told testimony, witnessed bool, was set, pieces storage.Revision) (err error) {
 	c := &s.committer
 	found := s.state.revision
 	fault := told.compare(found, was)
-	if witnessed {
-		c.next = max(found, told.reserved) + 1
-	} else {
-		c.next = found + 1
-	}
-	if fault != nil {
+	c.next = max(found, told.reserved) + 1
+	switch used := max(found, pieces); {
+	case fault != nil:
 		if err := s.lose(fault, c.next-1); err != nil {
 			return err
 		}
+	case !witnessed && used > 0:
+		s.logger.Warn("storage has no note of what it must hold, so nobody knows whether commits are lost", "dir", s.dir, "revision", int64(found))
+		c.next = used + reserveBlock + 1 // that many may have been used
+	case told.reserved == told.revision:
+		c.next = found + 1 // the end was in order
 	}
-	reserved := max(found, told.reserved)
-	if fault == nil && (!witnessed || told.reserved == told.revision) {
-		c.next, reserved = found+1, found // the end was in order
-	}
-	c.witness, err = openWitness(s.dir, testimony{revision: s.state.revision, floor: s.discarded(), reserved: max(reserved, s.state.revision), live: c.live})
+	c.witness, err = openWitness(s.dir, testimony{revision: s.state.revision, floor: s.discarded(), reserved: c.next - 1, live: c.live})
 	if err != nil || fault == nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (s *Store) start(o Options) (err error) {
 		err = s.load(found)
 	}
 	if err != nil {
-		return errors.Join(err, s.db.Close(), s.closeSpare(), s.gate.close())
+		return errors.Join(err, s.db.Close(), s.closeSpare(), s.committer.witness.close(), s.gate.close())
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (s *Store) load(found *survey) error {
 	s.state.damaged = make(map[string]*storage.DamagedError)
 	s.committer.pieces.live = make(map[string]large)
 	was := s.loadRecords(txn, found.told.revision)
-	if err := s.settle(found.told, found.witnessed, was); err != nil {
+	if err := s.settle(found.told, found.witnessed, was, newestPiece(txn)); err != nil {
 		return err
 	}
 	sortCommits(s.index.tail)

@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"math"
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
@@ -68,6 +69,17 @@ func (s *Store) deletePieces(keys [][]byte) error {
 		revision, _, _ := pieceOf(keys[i])
 		return batch.DeleteAt(keys[i], uint64(revision)+1)
 	})
+}
+
+// newestPiece returns the newest revision that pieces belong to, or 0.
+func newestPiece(txn *badger.Txn) storage.Revision {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(piecePrefix), Reverse: true})
+	defer it.Close()
+	if it.Seek(pieceKey(math.MaxInt64, math.MaxUint32)); !it.Valid() {
+		return 0
+	}
+	revision, _, _ := pieceOf(it.Item().Key())
+	return revision
 }
 
 // loadPieces deletes the pieces of values that are not there: of writes that

@@ -167,6 +167,7 @@ func (s *Store) forgotten() error { return &storage.CompactedError{Oldest: s.com
 
 // Stats returns the store's counters.
 func (s *Store) Stats() Stats {
+	lost := s.lost() != nil
 	s.state.RLock()
 	defer s.state.RUnlock()
 	return Stats{
@@ -177,7 +178,7 @@ func (s *Store) Stats() Stats {
 		Revision:  s.state.revision,
 		Compacted: s.compacted(),
 		Damaged:   len(s.state.damaged),
-		Lost:      s.lost() != nil,
+		Lost:      lost,
 	}
 }
 

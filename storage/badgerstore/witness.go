@@ -82,10 +82,18 @@ type lines struct {
 	turn int64 // of the line that is written next
 }
 
-func (l *lines) write(t testimony) error {
-	_, err := l.WriteAt(t.line(), l.turn*lineBytes)
+// write replaces the older line. One that may not be whole is replaced again.
+func (l *lines) write(t testimony, durable bool) error {
+	if _, err := l.WriteAt(t.line(), l.turn*lineBytes); err != nil {
+		return err
+	}
+	if durable {
+		if err := l.Sync(); err != nil {
+			return err
+		}
+	}
 	l.turn = 1 - l.turn
-	return err
+	return nil
 }
 
 func (t testimony) line() []byte {
@@ -179,15 +187,12 @@ func openWitness(dir string, t testimony) (_ *witness, err error) {
 // say writes a line.
 func (w *witness) say(t testimony) error {
 	w.said = t
-	return w.running.write(t)
+	return w.running.write(t, false)
 }
 
 // swear writes a line and waits until it is on the disk.
 func (w *witness) swear(t testimony) error {
-	if err := w.durable.write(t); err != nil {
-		return err
-	}
-	if err := w.durable.Sync(); err != nil {
+	if err := w.durable.write(t, true); err != nil {
 		return err
 	}
 	w.said = t
@@ -203,6 +208,9 @@ func (w *witness) rest(t testimony) error {
 }
 
 func (w *witness) close() (err error) {
+	if w == nil {
+		return nil
+	}
 	for _, f := range []*os.File{w.durable.File, w.running.File} {
 		if f != nil {
 			err = errors.Join(err, f.Close())
