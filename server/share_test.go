@@ -85,7 +85,7 @@ func TestSeats(t *testing.T) {
 	var held atomic.Int64
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 	s, _ := newTough(t, byHeader, func(b *server.Builder) {
-		b.Storage, b.Limits.InFlight, b.Limits.Requests, b.Limits.RequestTime = store, 20, 1000, time.Hour
+		b.Storage, b.Limits.InFlight, b.Limits.Requests, b.Limits.RequestTime = store, 20, 2000, time.Hour
 	})
 	a := inProcess(t, s)
 	store.SetPlan(func(c faulty.Call) faulty.Fault {

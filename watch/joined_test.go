@@ -104,9 +104,9 @@ func TestSecondListCopiesNothing(t *testing.T) {
 		w.put(things, fmt.Sprintf("a/o%03d", i), "", strings.Repeat("x", 1000))
 	}
 	blocks := func() (texts [][]byte) {
-		texts, own := Joined(c.List(Query{}, "", 0).Entries, true)
+		all, own := Joined(c.List(Query{}, "", 0).Entries, true)
 		assert.Zero(t, own)
-		for _, text := range texts {
+		for _, text := range all {
 			if len(text) > 1 { // no comma
 				texts = append(texts, text)
 			}
@@ -167,8 +167,8 @@ func TestTextsOfAnotherKindInOneList(t *testing.T) {
 	entries := c.List(Query{}, "", 0).Entries
 	require.Len(t, entries, len(texts))
 	for _, all := range []bool{false, true, true, false} {
-		texts, _ := Joined(entries, all)
-		list := string(bytes.Join(texts, nil))
+		parts, _ := Joined(entries, all)
+		list := string(bytes.Join(parts, nil))
 		require.True(t, strings.HasPrefix(list, `{"metadata":{"resourceVersion":"1","name":"a"}},{"metadata":{"resourceVersion":"2","name":"b"},"x":"\"metadata\":{"},`), list)
 		for i, e := range entries {
 			assert.Equal(t, texts[i], string(e.stored()), all)
