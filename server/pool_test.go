@@ -30,7 +30,8 @@ func services(t *testing.T, s *servertest.Server) []*meta.Object {
 	return out
 }
 
-// Six addresses and four ports are enough to see each of them given once.
+// Five addresses, beside that of the server itself, and four ports are enough to
+// see each of them given once.
 func TestPool(t *testing.T) {
 	store := shared{memstore.New(memstore.Options{})}
 	small := func(b *server.Builder) {
@@ -45,18 +46,19 @@ func TestPool(t *testing.T) {
 		must(t, s, 422, "POST", servicePath, service("a", `,"sessionAffinity":"X"`))
 	}
 
-	codes := make([]int, 9)
+	codes := make([]int, 8)
 	var wg sync.WaitGroup
 	for i := range codes {
 		wg.Go(func() { codes[i], _ = call(t, s, "POST", servicePath, service(fmt.Sprint("s", i), "")) })
 	}
 	wg.Wait()
-	require.ElementsMatch(t, []int{201, 201, 201, 201, 201, 201, 500, 500, 500}, codes)
+	require.ElementsMatch(t, []int{201, 201, 201, 201, 201, 500, 500, 500}, codes)
 	given := map[string]bool{}
 	for _, o := range services(t, s) {
 		given[o.String("spec", "clusterIP")] = true
 	}
-	require.Len(t, given, 6)
+	require.Len(t, given, 5)
+	require.NotContains(t, given, "10.0.0.1")
 
 	first, second := services(t, s)[0], services(t, s)[1]
 	must(t, s, 200, "DELETE", servicePath+"/"+first.Name(), "")
