@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/names"
@@ -30,13 +33,11 @@ import (
 // ends. It calls begun when it is in full swing.
 type attack struct {
 	name string
-	run  func(ctx context.Context, t *target, begun func())
+	run  func(ctx context.Context, t target, begun func())
 }
 
-type target struct {
-	testing.TB
-	web *httptest.Server
-}
+// target is the address of a server that takes TLS with HTTP/2.
+type target string
 
 // accounts are 16 service accounts, half of them of one namespace.
 func accounts() (users []string) {
@@ -44,6 +45,48 @@ func accounts() (users []string) {
 		users = append(users, auth.ServiceAccountUser("one", fmt.Sprint("a", i)), auth.ServiceAccountUser(fmt.Sprint("ns", i), "a"))
 	}
 	return users
+}
+
+var attacks = []attack{
+	{"peace", func(ctx context.Context, _ target, begun func()) { begun(); <-ctx.Done() }},
+	{"unfinished bodies", func(ctx context.Context, t target, begun func()) {
+		t.raw(ctx, 4, 250, 65535, "POST", configMaps+"?dryRun=All", 1000, begun)
+	}},
+	{"unfinished large bodies", func(ctx context.Context, t target, begun func()) {
+		t.raw(ctx, 4, 50, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun)
+	}},
+	{"unfinished bodies of many", func(ctx context.Context, t target, begun func()) {
+		t.raw(ctx, 16, 100, 65535, "POST", configMaps+"?dryRun=All", 1000, begun, accounts()...)
+	}},
+	{"unfinished large bodies of many", func(ctx context.Context, t target, begun func()) {
+		t.raw(ctx, 16, 8, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun, accounts()...)
+	}},
+	{"unread lists", func(ctx context.Context, t target, begun func()) {
+		t.raw(ctx, 8, 250, 0, "GET", configMaps, 0, begun)
+	}},
+	{"unread indented lists", func(ctx context.Context, t target, begun func()) {
+		t.raw(ctx, 4, 250, 0, "GET", configMaps+"?pretty=1", 0, begun)
+	}},
+	{"unread watches", func(ctx context.Context, t target, begun func()) {
+		t.raw(ctx, 8, 250, 0, "GET", configMaps+"?watch=1", 0, begun)
+	}},
+	{"lists", func(ctx context.Context, t target, begun func()) { t.flood(ctx, 64, "GET", configMaps, nil, begun) }},
+	{"tables", func(ctx context.Context, t target, begun func()) {
+		t.flood(ctx, 64, "GET", configMaps, nil, begun, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	}},
+	{"watches", func(ctx context.Context, t target, begun func()) {
+		t.flood(ctx, 256, "GET", configMaps+"?watch=1&timeoutSeconds=1", nil, begun)
+	}},
+	{"creates", func(ctx context.Context, t target, begun func()) {
+		t.flood(ctx, 64, "POST", configMaps+"?dryRun=All", func() string { return `{"metadata":{"generateName":"x"},"data":{"a":"b"}}` }, begun)
+	}},
+	{"large bodies", func(ctx context.Context, t target, begun func()) {
+		large := `{"metadata":{"generateName":"x"},"data":{"a":"` + strings.Repeat("x", 900_000) + `"}}`
+		t.flood(ctx, 16, "POST", configMaps+"?dryRun=All", func() string { return large }, begun)
+	}},
+	{"anonymous", func(ctx context.Context, t target, begun func()) {
+		t.flood(ctx, 128, "GET", configMaps, nil, begun, "X-User", "")
+	}},
 }
 
 // TestAttacks: while one user does his worst over real connections, requests of
@@ -55,47 +98,7 @@ func TestAttacks(t *testing.T) {
 	for i := range 500 {
 		near.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 500)))
 	}
-	for _, a := range []attack{
-		{"peace", func(ctx context.Context, _ *target, begun func()) { begun(); <-ctx.Done() }},
-		{"unfinished bodies", func(ctx context.Context, t *target, begun func()) {
-			t.raw(ctx, 4, 250, 65535, "POST", configMaps+"?dryRun=All", 1000, begun)
-		}},
-		{"unfinished large bodies", func(ctx context.Context, t *target, begun func()) {
-			t.raw(ctx, 4, 50, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun)
-		}},
-		{"unfinished bodies of many", func(ctx context.Context, t *target, begun func()) {
-			t.raw(ctx, 16, 100, 65535, "POST", configMaps+"?dryRun=All", 1000, begun, accounts()...)
-		}},
-		{"unfinished large bodies of many", func(ctx context.Context, t *target, begun func()) {
-			t.raw(ctx, 16, 8, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun, accounts()...)
-		}},
-		{"unread lists", func(ctx context.Context, t *target, begun func()) {
-			t.raw(ctx, 8, 250, 0, "GET", configMaps, 0, begun)
-		}},
-		{"unread tables", func(ctx context.Context, t *target, begun func()) {
-			t.raw(ctx, 4, 250, 0, "GET", configMaps+"?pretty=1", 0, begun)
-		}},
-		{"unread watches", func(ctx context.Context, t *target, begun func()) {
-			t.raw(ctx, 8, 250, 0, "GET", configMaps+"?watch=1", 0, begun)
-		}},
-		{"lists", func(ctx context.Context, t *target, begun func()) { t.flood(ctx, 64, "GET", configMaps, nil, begun) }},
-		{"tables", func(ctx context.Context, t *target, begun func()) {
-			t.flood(ctx, 64, "GET", configMaps, nil, begun, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
-		}},
-		{"watches", func(ctx context.Context, t *target, begun func()) {
-			t.flood(ctx, 256, "GET", configMaps+"?watch=1&timeoutSeconds=1", nil, begun)
-		}},
-		{"creates", func(ctx context.Context, t *target, begun func()) {
-			t.flood(ctx, 64, "POST", configMaps+"?dryRun=All", func() string { return `{"metadata":{"generateName":"x"},"data":{"a":"b"}}` }, begun)
-		}},
-		{"large bodies", func(ctx context.Context, t *target, begun func()) {
-			large := `{"metadata":{"generateName":"x"},"data":{"a":"` + strings.Repeat("x", 900_000) + `"}}`
-			t.flood(ctx, 16, "POST", configMaps+"?dryRun=All", func() string { return large }, begun)
-		}},
-		{"anonymous", func(ctx context.Context, t *target, begun func()) {
-			t.flood(ctx, 128, "GET", configMaps, nil, begun, "X-User", "")
-		}},
-	} {
+	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) { withstand(t, store.Fork(), a) })
 	}
 }
@@ -106,29 +109,56 @@ func withstand(t *testing.T, store storage.Backend, a attack) {
 	web.EnableHTTP2 = true
 	web.StartTLS()
 	defer web.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	begun := make(chan struct{})
-	var once sync.Once
-	all.Go(func() { a.run(ctx, &target{t, web}, func() { once.Do(func() { close(begun) }) }) })
-	select {
-	case <-begun:
-	case <-time.After(patience):
-		t.Error("the attack did not begin")
-	}
+	end := launch(t, a, target(web.URL))
 	for _, c := range []struct{ user, group string }{
 		{"root", auth.Masters}, {names.UserControllerManager, ""}, {"node", "system:nodes"}, {"bystander", ""},
 	} {
-		p50, p99, refused := measure(t, web, c.user, c.group)
+		p50, p99, refused := measure(t, target(web.URL), c.user, c.group)
 		assert.Zero(t, refused, "%s was turned away", c.user)
 		t.Logf("%-24s %-32s p50 %8s  p99 %8s", a.name, c.user, p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond))
 	}
-	far := &api{t, web.URL, client(web)}
+	far := &api{t, web.URL, target(web.URL).client()}
 	unhindered(t, string(far.must(200, "GET", "/metrics", nil, "X-User", "root", "X-Group", auth.Masters).raw))
 	far.client.CloseIdleConnections()
-	cancel()
-	web.CloseClientConnections()
-	all.Wait()
+	end()
+}
+
+// attackVariable holds the name of an attack and its target, in the process that
+// is the attacker.
+const attackVariable = "TEST_ATTACK"
+
+// launch begins an attack in a process of its own, as attackers are elsewhere,
+// and returns once it is in full swing.
+func launch(t *testing.T, a attack, on target) (end func()) {
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), attackVariable+"="+a.name+"@"+string(on))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	hangs := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	_, err = stdout.Read(make([]byte, 1))
+	require.NoError(t, err, "the attack did not begin")
+	hangs.Stop()
+	return func() {
+		_ = stdin.Close()
+		assert.NoError(t, cmd.Wait())
+	}
+}
+
+// attackAsTold is the attacker's process: it says when it is in full swing, and
+// ends with its standard input.
+func attackAsTold(told string) {
+	name, on, _ := strings.Cut(told, "@")
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	a := attacks[slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })]
+	a.run(ctx, target(on), sync.OnceFunc(func() { fmt.Println("begun") }))
 }
 
 // unhindered: by the metrics, none of the administrator's and the system's
@@ -150,13 +180,13 @@ func unhindered(t *testing.T, metrics string) {
 }
 
 // measure sends requests one after the other: reads, short lists and writes.
-func measure(t *testing.T, web *httptest.Server, user, group string) (p50, p99 time.Duration, refused int) {
-	client := client(web)
+func measure(t *testing.T, on target, user, group string) (p50, p99 time.Duration, refused int) {
+	client := on.client()
 	defer client.CloseIdleConnections()
-	far := &api{t, web.URL, client}
+	far := &api{t, string(on), client}
 	var took []time.Duration
 	large := newConfigMap("", "k", strings.Repeat("x", 100_000))
-	for i := range 60 {
+	for i := range 200 {
 		want := 200
 		var got answer
 		begun := time.Now()
@@ -181,14 +211,14 @@ func measure(t *testing.T, web *httptest.Server, user, group string) (p50, p99 t
 	return took[len(took)/2], took[len(took)*99/100], refused
 }
 
-// client is one of the server's with connections of its own.
-func client(web *httptest.Server) *http.Client {
-	return &http.Client{Transport: web.Client().Transport.(*http.Transport).Clone()}
+// client is one with connections of its own.
+func (t target) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 }
 
 // flood sends requests from n clients at a time, as fast as they are answered.
-func (t *target) flood(ctx context.Context, n int, method, path string, body func() string, begun func(), headers ...string) {
-	c := client(t.web)
+func (t target) flood(ctx context.Context, n int, method, path string, body func() string, begun func(), headers ...string) {
+	c := t.client()
 	defer c.CloseIdleConnections()
 	var sent atomic.Int64
 	var all sync.WaitGroup
@@ -199,7 +229,7 @@ func (t *target) flood(ctx context.Context, n int, method, path string, body fun
 				if body != nil {
 					in = strings.NewReader(body())
 				}
-				r, _ := http.NewRequestWithContext(ctx, method, t.web.URL+path, in)
+				r, _ := http.NewRequestWithContext(ctx, method, string(t)+path, in)
 				r.Header.Set("X-User", "intruder")
 				for i := 0; i < len(headers); i += 2 {
 					r.Header.Set(headers[i], headers[i+1])
@@ -220,13 +250,13 @@ func (t *target) flood(ctx context.Context, n int, method, path string, body fun
 // raw opens connections of HTTP/2 with so many streams each, and a new one for
 // each that ends. The streams have a window of so many bytes, and send that many
 // of a body that does not end. The users take turns; without any it is one.
-func (t *target) raw(ctx context.Context, connections, streams, window int, method, path string, body int, begun func(), users ...string) {
+func (t target) raw(ctx context.Context, connections, streams, window int, method, path string, body int, begun func(), users ...string) {
 	var all sync.WaitGroup
 	var open atomic.Int64
 	for i := range connections {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				c, err := dialRaw(t.web, window)
+				c, err := t.dialRaw(window)
 				if err != nil {
 					continue
 				}
@@ -259,8 +289,8 @@ type rawConn struct {
 	user, group string
 }
 
-func dialRaw(web *httptest.Server, window int) (*rawConn, error) {
-	conn, err := tls.Dial("tcp", web.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+func (t target) dialRaw(window int) (*rawConn, error) {
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(string(t), "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		return nil, err
 	}

@@ -171,8 +171,10 @@ func (s *Server) widen(r *request, o *listOptions) {
 	r.share.width = min((n+objectsPerSeat-1)/objectsPerSeat, fair.MaxSeats)
 }
 
-// takeAnswer takes the size of a long answer from its pool until it was read.
+// takeAnswer takes the size of a long answer from its pool until it was read, in
+// place of what was taken for the request before.
 func (s *Server) takeAnswer(r *request, size int) error {
+	r.share.answer.Give()
 	if size < long {
 		return nil
 	}

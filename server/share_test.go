@@ -252,13 +252,14 @@ func TestUnreadLists(t *testing.T) {
 	web.StartTLS()
 	defer web.Close()
 	defer web.CloseClientConnections()
-	c, err := dialRaw(web, 0)
+	on := target(web.URL)
+	c, err := on.dialRaw(0)
 	require.NoError(t, err)
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 	for range 100 {
 		c.send("GET", configMaps, 0)
 	}
-	a := &api{t, web.URL, client(web)}
+	a := &api{t, web.URL, on.client()}
 	assert.Eventually(t, func() bool { return a.do("GET", configMaps, nil, "X-User", "intruder").code == 429 }, patience, time.Millisecond)
 	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "other").code)
 	assert.Equal(t, 200, a.do("GET", configMaps+"?limit=1", nil, "X-User", "intruder").code, "short ones are not counted")
@@ -467,13 +468,14 @@ func TestShortUnreadAnswers(t *testing.T) {
 	defer web.Close()
 	defer web.CloseClientConnections()
 	for _, path := range []string{configMaps + "/none", "/version", "/healthz", "/nothing", "/api/v9/things"} {
-		c, err := dialRaw(web, 0)
+		on := target(web.URL)
+	c, err := on.dialRaw(0)
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 		for range 200 {
 			c.send("GET", path, 0)
 		}
-		far := &api{t, web.URL, client(web)}
+		far := &api{t, web.URL, target(web.URL).client()}
 		assert.Equal(t, 200, far.do("GET", configMaps, nil, "X-User", "other").code)
 		for range 200 {
 			require.NoError(t, c.await(), "the server ends the stream")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"slices"
@@ -165,6 +166,10 @@ func (s *Server) respondList(w *response, r *request, p *listPage) error {
 	if m.Format == codec.JSON && m.View != codec.Table && !m.Pretty {
 		return s.streamList(w, r, p.Entries, p.whole, m, lm)
 	}
+	// What there is no room for is not made first, to be refused then.
+	if err := s.takeAnswer(r, leastSize(p.Entries, m)); err != nil {
+		return err
+	}
 	var body []byte
 	var err error
 	switch {
@@ -184,6 +189,19 @@ func (s *Server) respondList(w *response, r *request, p *listPage) error {
 	}
 	s.send(w, r, m, http.StatusOK, body)
 	return nil
+}
+
+// leastSize is about how many bytes a list has in a form at the least.
+func leastSize(entries []*watch.Entry, m codec.Media) int {
+	const metadata = 200
+	if m.View != codec.Full || m.Format == codec.Protobuf {
+		return metadata * len(entries)
+	}
+	size := 0
+	for _, e := range entries {
+		size += int(e.StoredBytes())
+	}
+	return size
 }
 
 // listHead is everything of a JSON list before its items.
@@ -296,11 +314,7 @@ func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.
 	if err != nil {
 		return nil, err
 	}
-	body := s.listHead(v, m, lm)
-	for _, p := range items.parts {
-		body = append(body, p...)
-	}
-	body = append(body, codec.ListTail...)
+	body := bytes.Join(append(append([][]byte{s.listHead(v, m, lm)}, items.parts...), []byte(codec.ListTail)), nil)
 	if m.Format == codec.YAML {
 		return codec.EncodeYAML(body)
 	}

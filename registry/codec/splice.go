@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -40,9 +41,10 @@ func CutHead(object []byte) (head, rest []byte) {
 // Indent appends JSON with two spaces for each level, one field or item to a
 // line, and a final line break.
 func Indent(dst, data []byte) []byte {
-	var b bytes.Buffer
-	if err := json.Indent(&b, data, "", "  "); err != nil {
+	b := bytes.NewBuffer(slices.Grow(dst, len(data)+len(data)/2))
+	if err := json.Indent(b, data, "", "  "); err != nil {
 		return append(dst, data...)
 	}
-	return append(append(dst, b.Bytes()...), '\n')
+	b.WriteByte('\n')
+	return b.Bytes()
 }
