@@ -163,7 +163,7 @@ func TestGzip(t *testing.T) {
 // TestGzipIsBounded: what would be one answer too many at a time for a caller is
 // sent as it is; another caller's is not.
 func TestGzipIsBounded(t *testing.T) {
-	s := &Server{zipper: zipper{from: 1}, shares: shares{zipping: fair.NewPool(maxZipping, nil)}}
+	s := &Server{zipper: zipper{from: 1}, shares: shares{zipping: fair.NewPool(maxZipping)}}
 	open := func(user string) (io.WriteCloser, http.Header) {
 		w := httptest.NewRecorder()
 		r := &request{http: httptest.NewRequest("GET", "/", nil), share: share{holder: fair.Holder{Name: user}}}

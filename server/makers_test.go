@@ -32,3 +32,22 @@ func TestMakersAreFew(t *testing.T) {
 	}
 	assert.Len(t, got, 2)
 }
+
+// TestMakersFollow: those who make long answers are told apart by the schemas of
+// the newest configuration.
+func TestMakersFollow(t *testing.T) {
+	config := flowcontrol.Default(names.Kubernetes)
+	s, err := (&Builder{Authorizer: auth.AllowAll}).Build(t.Context())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, s.Shutdown(t.Context())) }()
+	a := &auth.Action{User: &auth.User{Name: "somebody", Groups: []string{auth.Authenticated}}, Verb: "list", Resource: "pods"}
+	before := s.makers.Classify(a)
+	config.Schemas = append(config.Schemas, flowcontrol.Schema{Name: "own", Level: "workload-low", Rules: []flowcontrol.Rule{{
+		Subjects: []flowcontrol.Subject{{User: a.User.Name}}, Resources: config.Schemas[0].Rules[0].Resources,
+	}}})
+	require.NoError(t, s.SetFlowControl(config))
+	after := s.makers.Classify(a)
+	assert.NotEqual(t, before.SchemaUID(), after.SchemaUID())
+	assert.Equal(t, s.seats.Classify(a).SchemaUID(), after.SchemaUID())
+	assert.Equal(t, "all", after.Level())
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"sync"
 	"time"
 
 	"orch.io/controlplane/auth"
@@ -15,6 +16,7 @@ import (
 // shares are what all requests of a server share: seats for those that are
 // worked on, and pools of what they hold while nobody works on them.
 type shares struct {
+	sharing  sync.Mutex // held while all of them get another configuration
 	seats    *fair.Controller
 	makers   *fair.Controller // of those who make long answers: as many as compute at a time
 	headers  [2]string        // that tell the flow schema and the priority level
@@ -34,16 +36,36 @@ func (b *Builder) newShares(s *Server) (err error) {
 	for i, name := range s.headers {
 		s.headers[i] = http.CanonicalHeaderKey(name)
 	}
-	config := b.flowControl()
-	pool := func(size int64) *fair.Pool { return fair.NewPool(size, config.Levels) }
-	s.places, s.watches, s.refusals = pool(int64(s.limits.Requests)), pool(int64(s.limits.Watches)), pool(maxRefusals)
-	s.bodies, s.answers, s.zipping = pool(s.limits.LargeBodies), pool(s.limits.LongAnswers), pool(maxZipping)
-	wait := s.limits.RequestTime / 4
+	s.places, s.watches, s.refusals = fair.NewPool(int64(s.limits.Requests)), fair.NewPool(int64(s.limits.Watches)), fair.NewPool(maxRefusals)
+	s.bodies, s.answers, s.zipping = fair.NewPool(s.limits.LargeBodies), fair.NewPool(s.limits.LongAnswers), fair.NewPool(maxZipping)
+	config, wait := b.flowControl(), s.limits.RequestTime/4
 	if s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: wait, Metrics: s.metrics.registry}, config); err != nil {
 		return err
 	}
-	s.makers, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: wait}, oneLevel(config))
-	return err
+	if s.makers, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: wait}, oneLevel(config)); err != nil {
+		return err
+	}
+	s.setLevels(config.Levels)
+	return nil
+}
+
+// SetFlowControl replaces Builder.FlowControl while the server runs. Requests that
+// hold something keep it, those that wait are sorted anew. A fault of the
+// configuration is returned and changes nothing. It may be called at any time.
+func (s *Server) SetFlowControl(config flowcontrol.Config) error {
+	s.sharing.Lock()
+	defer s.sharing.Unlock()
+	if err := s.seats.SetConfig(config); err != nil {
+		return err
+	}
+	s.setLevels(config.Levels)
+	return s.makers.SetConfig(oneLevel(config))
+}
+
+func (s *shares) setLevels(levels []flowcontrol.Level) {
+	for _, p := range []*fair.Pool{s.places, s.watches, s.refusals, s.bodies, s.answers, s.zipping} {
+		p.SetLevels(levels)
+	}
 }
 
 // oneLevel makes a configuration of one level, of the flows of another one: they

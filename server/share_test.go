@@ -433,6 +433,34 @@ func TestOwnFlowControl(t *testing.T) {
 	assert.ErrorContains(t, err, "flow control without schemas")
 }
 
+// TestSetFlowControl: all that is shared follows a configuration that comes while
+// the server runs, and what is held meanwhile is kept.
+func TestSetFlowControl(t *testing.T) {
+	config := flowcontrol.Default(names.Kubernetes)
+	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.Watches, b.FlowControl = 20, &config })
+	a := inProcess(t, s)
+	open := func(user string) int {
+		res := a.open(t.Context(), "GET", configMaps+"?watch=1", nil, "X-User", user, "X-Group", "vip")
+		t.Cleanup(func() { _ = res.Body.Close() })
+		return res.StatusCode
+	}
+	for i := 0; open(fmt.Sprint("greedy", i)) == 200; i++ {
+	}
+	assert.Equal(t, 429, open("vip"))
+
+	later := flowcontrol.Default(names.Kubernetes)
+	later.Levels = append(later.Levels, flowcontrol.Level{Name: "vip", Shares: 100, Queuing: &flowcontrol.Queuing{Queues: 1, HandSize: 1, QueueLength: 1}})
+	later.Schemas = append(later.Schemas, flowcontrol.Schema{Name: "vip", Precedence: 10, Level: "vip", Rules: []flowcontrol.Rule{{
+		Subjects: []flowcontrol.Subject{{Group: "vip"}}, Resources: later.Schemas[0].Rules[0].Resources,
+	}}})
+	require.NoError(t, s.SetFlowControl(later))
+	assert.Equal(t, 200, open("vip"), "its level keeps some now")
+	assert.ErrorContains(t, s.SetFlowControl(flowcontrol.Config{Levels: later.Levels[:1], Schemas: later.Schemas}), "there is no level")
+	assert.Equal(t, 200, open("other"), "a fault changes nothing")
+	require.NoError(t, s.SetFlowControl(config))
+	assert.Equal(t, 429, open("vip"), "as before")
+}
+
 // TestStrangersAndBodies: who is unknown, or has no right, is told so while his
 // body is still on its way.
 func TestStrangersAndBodies(t *testing.T) {
@@ -469,7 +497,7 @@ func TestShortUnreadAnswers(t *testing.T) {
 	defer web.CloseClientConnections()
 	for _, path := range []string{configMaps + "/none", "/version", "/healthz", "/nothing", "/api/v9/things"} {
 		on := target(web.URL)
-	c, err := on.dialRaw(0)
+		c, err := on.dialRaw(0)
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 		for range 200 {

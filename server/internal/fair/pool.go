@@ -21,7 +21,7 @@ type Pool struct {
 	mu      sync.Mutex // guards the rest
 	kept    map[string]int64
 	used    map[string]int64 // by level
-	free    int64            // neither used nor kept
+	free    int64            // neither used nor kept; less than nothing if levels keep what others still hold
 	held    map[Holder]int64
 	waiting []*claim // oldest first
 }
@@ -39,13 +39,20 @@ type Part struct {
 
 type claim struct {
 	holder  Holder
-	n       int64
+	wanted  int64
+	n       int64 // of that, what the level may have
 	granted chan struct{}
 }
 
-// NewPool makes a pool of a size for the levels of a configuration.
-func NewPool(size int64, levels []flowcontrol.Level) *Pool {
-	p := &Pool{size: size, kept: map[string]int64{}, used: map[string]int64{}, free: size, held: map[Holder]int64{}}
+// NewPool makes a pool of a size, of which no level keeps anything yet.
+func NewPool(size int64) *Pool {
+	return &Pool{size: size, used: map[string]int64{}, free: size, held: map[Holder]int64{}}
+}
+
+// SetLevels makes the levels of a configuration, which is valid, keep their parts.
+// What is held stays so. What a level keeps it has at once; until others gave
+// back what they held of it, more than the pool's size may be held, by as much.
+func (p *Pool) SetLevels(levels []flowcontrol.Level) {
 	shares, keep := 0.0, 0.0
 	for i := range levels {
 		if l := &levels[i]; !l.Exempt {
@@ -53,13 +60,22 @@ func NewPool(size int64, levels []flowcontrol.Level) *Pool {
 			keep += keeps(l)
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept, p.free = map[string]int64{}, p.size
 	for i := range levels {
 		if l := &levels[i]; !l.Exempt && l.Shares > 0 {
-			p.kept[l.Name] = int64(float64(size) * keeps(l) / max(shares, 2*keep))
+			p.kept[l.Name] = int64(float64(p.size) * keeps(l) / max(shares, 2*keep))
 			p.free -= p.kept[l.Name]
 		}
 	}
-	return p
+	for level, used := range p.used {
+		p.free -= max(0, used-p.kept[level])
+	}
+	for _, c := range p.waiting {
+		c.n = p.bound(c.holder, c.wanted)
+	}
+	p.grant()
 }
 
 // keeps is how many shares a level does not lend.
@@ -84,8 +100,9 @@ func (p *Pool) Take(h Holder, n int64) (Part, bool) {
 // for a holder who has too much, and no level for another where it has room of
 // its own. It fails with the context's error.
 func (p *Pool) Wait(ctx context.Context, h Holder, n int64) (Part, error) {
-	c := &claim{h, p.bound(h, n), make(chan struct{})}
+	c := &claim{holder: h, wanted: n, granted: make(chan struct{})}
 	p.mu.Lock()
+	c.n = p.bound(h, n)
 	p.waiting = append(p.waiting, c)
 	p.grant()
 	p.mu.Unlock()
@@ -138,7 +155,7 @@ func (p *Pool) bound(h Holder, n int64) int64 {
 func (p *Pool) own(h Holder) int64 { return max(0, p.kept[h.Level]-p.used[h.Level]) }
 
 // room is how much the holder's level may take.
-func (p *Pool) room(h Holder) int64 { return p.own(h) + p.free }
+func (p *Pool) room(h Holder) int64 { return p.own(h) + max(0, p.free) }
 
 // take makes the holder have n more.
 func (p *Pool) take(h Holder, n int64) {

@@ -17,7 +17,7 @@ import (
 // TestPoolShares: one holder gets half, two a third each, and there is always
 // some left for the next.
 func TestPoolShares(t *testing.T) {
-	p := NewPool(1000, nil)
+	p := NewPool(1000)
 	parts := map[string][]Part{}
 	take := func(holder string, n int64) bool {
 		part, ok := p.Take(Holder{Name: holder}, n)
@@ -71,7 +71,8 @@ func TestPoolLevels(t *testing.T) {
 		levels := []flowcontrol.Level{
 			{Name: "exempt", Exempt: true, Shares: 1000}, {Name: "high", Shares: 30, Lendable: 50}, {Name: "low", Shares: 70, Lendable: 90},
 		}
-		p := NewPool(1000, levels)
+		p := NewPool(1000)
+		p.SetLevels(levels)
 		var parts []Part
 		fill := func(level string) (n int) {
 			for user := range 50 {
@@ -117,16 +118,96 @@ func TestPoolLevels(t *testing.T) {
 		assert.EqualValues(t, 780, p.free)
 		assert.Empty(t, p.used)
 
-		half := NewPool(1000, []flowcontrol.Level{{Name: "a", Shares: 3}, {Name: "b", Shares: 1}})
+		half := NewPool(1000)
+		half.SetLevels([]flowcontrol.Level{{Name: "a", Shares: 3}, {Name: "b", Shares: 1}})
 		_, ok := half.Take(Holder{}, 500)
 		assert.True(t, ok, "half is for everybody, whatever the levels would keep")
 		assert.Equal(t, map[string]int64{"a": 375, "b": 125}, half.kept)
 	})
 }
 
+// TestPoolSetLevels: what levels keep follows the configuration. What is held
+// meanwhile counts until it is given back, once.
+func TestPoolSetLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(1000)
+		p.SetLevels([]flowcontrol.Level{{Name: "a", Shares: 1}, {Name: "b", Shares: 1}})
+		first, ok := p.Take(Holder{"a", "1"}, 700)
+		require.True(t, ok)
+		second, ok := p.Take(Holder{"b", "1"}, 200)
+		require.True(t, ok)
+		late := make(chan Part, 1)
+		go func() {
+			part, err := p.Wait(t.Context(), Holder{"b", "2"}, 1000)
+			assert.NoError(t, err)
+			late <- part
+		}()
+		synctest.Wait()
+		assert.Empty(t, late, "750 is what b may have, without the other's 200")
+
+		p.SetLevels([]flowcontrol.Level{{Name: "b", Shares: 1}, {Name: "c", Shares: 4}})
+		third, ok := p.Take(Holder{"c", "1"}, 400)
+		assert.True(t, ok, "it has at once what it keeps")
+		_, ok = p.Take(Holder{"c", "2"}, 1)
+		assert.False(t, ok, "but no more, while others hold too much")
+		_, ok = p.Take(Holder{"a", "2"}, 1)
+		assert.False(t, ok, "a is gone")
+		first.Give()
+		synctest.Wait()
+		assert.Empty(t, late)
+		second.Give()
+		synctest.Wait()
+		require.Len(t, late, 1)
+		last := <-late
+		assert.EqualValues(t, 600, last.n, "what it may have now")
+		p.SetLevels(nil)
+		assert.EqualValues(t, 0, p.free)
+		third.Give()
+		last.Give()
+		assert.EqualValues(t, 1000, p.free)
+		assert.Empty(t, p.used)
+		assert.Empty(t, p.held)
+	})
+}
+
+// TestPoolSetLevelsMeanwhile: nothing is lost or counted twice if configurations
+// change while parts come and go.
+func TestPoolSetLevelsMeanwhile(t *testing.T) {
+	p := NewPool(100)
+	configs := [][]flowcontrol.Level{nil, {{Name: "a", Shares: 1}}, {{Name: "b", Shares: 2}, {Name: "c", Shares: 1, Lendable: 50}}, {{Name: "a", Exempt: true}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all, done sync.WaitGroup
+	for i := range 8 {
+		h := Holder{string(rune('a' + i%4)), fmt.Sprint(i % 6)}
+		all.Go(func() {
+			for n := range int64(500) {
+				if part, ok := p.Take(h, n%40); ok {
+					part.Give()
+				}
+				if part, err := p.Wait(t.Context(), h, n%120); assert.NoError(t, err) {
+					part.Give()
+				}
+			}
+		})
+	}
+	done.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			p.SetLevels(configs[i%len(configs)])
+		}
+	})
+	all.Wait()
+	cancel()
+	done.Wait()
+	p.SetLevels(nil)
+	assert.EqualValues(t, 100, p.free)
+	assert.Empty(t, p.used)
+	assert.Empty(t, p.held)
+	assert.Empty(t, p.waiting)
+}
+
 func TestPoolWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(100, nil)
+		p := NewPool(100)
 		var mu sync.Mutex
 		var order []string
 		var all sync.WaitGroup
@@ -160,7 +241,7 @@ func TestPoolWait(t *testing.T) {
 		all.Wait()
 
 		// Who gives up makes way.
-		p = NewPool(100, nil)
+		p = NewPool(100)
 		order = nil
 		_, ok := p.Take(Holder{Name: "a"}, 90)
 		assert.True(t, ok)
