@@ -81,6 +81,7 @@ func (s *Server) remove(ctx context.Context, w *removal) (*result, error) {
 
 func (s *Server) tryRemove(ctx context.Context, w *removal) (*result, error) {
 	t := w.version.Type
+	w.turn.settle(ctx)
 	entry, err := s.live(ctx, t, w.key)
 	if damaged := (*registry.UnreadableError)(nil); errors.As(err, &damaged) {
 		return s.removeUnreadable(ctx, w, damaged)

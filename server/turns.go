@@ -5,6 +5,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
 )
 
 // turnTime is how long a writer may keep those behind it waiting. One that takes
@@ -12,11 +15,18 @@ import (
 const turnTime = 2 * time.Second
 
 // turns lets the writers of one key go one after the other, first come, first
-// served, so that each sees what the one before wrote. Nothing is kept of keys
-// that nobody waits for.
+// served, so that each sees what the one before wrote. A turn ends when its writer
+// has handed over what it made, not when that is committed: what is handed over
+// while the store waits for its disk is committed together, next.
 type turns struct {
-	mu sync.Mutex
-	of map[string][]*turn // the first one has its turn
+	mu sync.Mutex // also of the lanes and of their sequences until these are closed
+	of map[string]*lane
+}
+
+// lane is a key that somebody writes.
+type lane struct {
+	queue  []*turn   // the first one has its turn
+	newest *sequence // whose last value is the newest; nil: what the cache shows is
 }
 
 // turn is a writer's place in the queue of its key.
@@ -27,11 +37,32 @@ type turn struct {
 	limit *time.Timer // set when it begins
 }
 
-// wanted reports whether anybody has the turn at a key.
+// sequence is what is committed at once: values of one key, each made of the one
+// before it. Whoever handed over the first one commits it.
+type sequence struct {
+	before *sequence     // that it builds on, nil if it begins with a committed object
+	first  storage.Write // with Expect only if there is nothing before
+	then   [][]byte
+	size   int
+	entry  *watch.Entry // of the last value; its revision is that of the object at first
+	closed bool         // takes no more values
+
+	done      chan struct{} // closed when the rest is set: the cache shows it
+	revisions []storage.Revision
+	err       error // of the values that have no revision
+}
+
+// place is a value in a sequence; the zero place is none.
+type place struct {
+	*sequence
+	index int
+}
+
+// wanted reports whether anybody has the turn at a key, or is just committing it.
 func (q *turns) wanted(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.of[key]) > 0
+	return q.of[key] != nil
 }
 
 // take queues up and waits for the turn, or for the context's end.
@@ -39,10 +70,13 @@ func (q *turns) take(ctx context.Context, key string) (*turn, error) {
 	t := &turn{turns: q, key: key, begun: make(chan struct{})}
 	q.mu.Lock()
 	if q.of == nil {
-		q.of = map[string][]*turn{}
+		q.of = map[string]*lane{}
 	}
-	q.of[key] = append(q.of[key], t)
-	if len(q.of[key]) == 1 {
+	if q.of[key] == nil {
+		q.of[key] = &lane{}
+	}
+	l := q.of[key]
+	if l.queue = append(l.queue, t); len(l.queue) == 1 {
 		t.begin()
 	}
 	q.mu.Unlock()
@@ -69,22 +103,40 @@ func (t *turn) end() {
 	}
 	t.turns.mu.Lock()
 	defer t.turns.mu.Unlock()
-	queue := t.turns.of[t.key]
-	i := slices.Index(queue, t)
+	t.leave()
+}
+
+// leave is end; the lock is held.
+func (t *turn) leave() {
+	l := t.turns.of[t.key]
+	if l == nil {
+		return
+	}
+	i := slices.Index(l.queue, t)
 	if i < 0 {
 		return
 	}
 	if t.limit != nil {
 		t.limit.Stop()
 	}
-	queue = slices.Delete(queue, i, i+1)
-	t.turns.of[t.key] = queue
-	switch {
-	case len(queue) == 0:
-		delete(t.turns.of, t.key)
-	case i == 0:
-		queue[0].begin()
+	l.queue = slices.Delete(l.queue, i, i+1)
+	if i == 0 && len(l.queue) > 0 {
+		l.queue[0].begin()
 	}
+	t.turns.drop(t.key)
+}
+
+// drop forgets a lane that nobody uses; the lock is held.
+func (q *turns) drop(key string) {
+	if l := q.of[key]; len(l.queue) == 0 && l.newest == nil {
+		delete(q.of, key)
+	}
+}
+
+// has reports whether it is this one's turn; the lock is held.
+func (t *turn) has() bool {
+	l := t.turns.of[t.key]
+	return l != nil && len(l.queue) > 0 && l.queue[0] == t
 }
 
 // over reports whether the turn has ended, or never began.
@@ -94,7 +146,91 @@ func (t *turn) over() bool {
 	}
 	t.turns.mu.Lock()
 	defer t.turns.mu.Unlock()
-	return !slices.Contains(t.turns.of[t.key], t)
+	return !t.has()
+}
+
+// newest returns the newest value if it is not committed yet, else none. While the
+// turn lasts no other one comes.
+func (t *turn) newest() place {
+	if t == nil {
+		return place{}
+	}
+	t.turns.mu.Lock()
+	defer t.turns.mu.Unlock()
+	l := t.turns.of[t.key]
+	if !t.has() || l.newest == nil {
+		return place{}
+	}
+	return place{l.newest, len(l.newest.then)}
+}
+
+// settle waits until everything that was handed over is committed, or has failed.
+func (t *turn) settle(ctx context.Context) {
+	if at := t.newest(); at.sequence != nil {
+		_, _ = at.wait(ctx)
+	}
+}
+
+// handOver ends the turn with a value made of another one, or of a committed
+// object. It returns the value's place, which is none if the turn is over, and
+// whether the caller must commit its sequence.
+func (t *turn) handOver(on place, w storage.Write, entry *watch.Entry) (at place, commits bool) {
+	t.turns.mu.Lock()
+	defer t.turns.mu.Unlock()
+	if !t.has() {
+		return place{}, false
+	}
+	q, size := on.sequence, len(w.Value)
+	if q != nil && !q.closed && len(q.then) < storage.SequenceLength-1 && q.size+size <= storage.SequenceBytes {
+		q.then = append(q.then, w.Value)
+	} else {
+		q, commits = &sequence{before: q, first: w, done: make(chan struct{})}, true
+	}
+	q.size += size
+	q.entry = entry
+	t.turns.of[t.key].newest = q
+	t.leave()
+	return place{q, len(q.then)}, commits
+}
+
+// close lets the sequence take no more values.
+func (q *turns) close(s *sequence) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.closed = true
+}
+
+// finish tells all who wait what became of a sequence.
+func (q *turns) finish(s *sequence, revisions []storage.Revision, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.closed, s.before, s.revisions, s.err = true, nil, revisions, err
+	if l := q.of[s.first.Key]; l.newest == s {
+		l.newest = nil
+		q.drop(s.first.Key)
+	}
+	close(s.done)
+}
+
+// value returns the stored object there.
+func (at place) value() []byte {
+	if at.index == 0 {
+		return at.first.Value
+	}
+	return at.then[at.index-1]
+}
+
+// wait returns the revision of a value when it is committed.
+func (at place) wait(ctx context.Context) (storage.Revision, error) {
+	select {
+	case <-at.done:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if at.index < len(at.revisions) {
+		return at.revisions[at.index], nil
+	}
+	return 0, at.err
 }
 
 // inTurn marks the context of a writer that has a turn. What it writes in turn,

@@ -37,6 +37,9 @@ type write struct {
 	// own records who owns the fields of obj; nil records nothing.
 	own func(live, obj *meta.Object) error
 
+	turn *turn // among the writers of the key, if there are others
+	on   place // of the object that an attempt is made of, if it is not committed yet
+
 	release func() // gives back what admit reserved, see pool
 
 	uid        string // of the object that is meant; empty: whichever has the name
@@ -62,22 +65,25 @@ func (s *Server) write(ctx context.Context, w *write) (*result, error) {
 // retry makes attempts at a write until none comes between its look at the
 // object and its commit, or the context ends. The first attempt is made at once
 // if nobody queues; after a conflict, or behind others, a writer takes its turn
-// and keeps it. Whoever means one version, or a name that is free, takes none: it
-// need not see what others write first, and is told by its next attempt.
+// and keeps it until it has handed over what it made. Whoever means one version,
+// or a name that is free, takes none: it need not see what others write first, and
+// is told by its next attempt.
 func (s *Server) retry(ctx context.Context, w *write, attempt func(context.Context) (*result, error)) (*result, error) {
-	var mine *turn
-	defer func() { mine.end() }()
+	defer func() { w.turn.end() }()
 	queues := !w.versioned && !w.mustCreate && !w.dryRun && !hasTurn(ctx)
 	key := w.version.StorageKey(w.key)
 	for tries := 1; ; tries++ {
-		if queues && mine.over() && (tries > 1 || s.turns.wanted(key)) {
+		if queues && w.turn.over() && (tries > 1 || s.turns.wanted(key)) {
 			var err error
-			if mine, err = s.turns.take(ctx, key); err != nil {
+			if w.turn, err = s.turns.take(ctx, key); err != nil {
 				return nil, err
 			}
 			ctx = context.WithValue(ctx, inTurn{}, true)
 		}
 		res, err := attempt(ctx)
+		if w.on.sequence != nil {
+			res, err = s.confirm(ctx, w, res, err)
+		}
 		var conflict *storage.ConflictError
 		if !errors.As(err, &conflict) {
 			return res, err
@@ -86,6 +92,25 @@ func (s *Server) retry(ctx context.Context, w *write, attempt func(context.Conte
 			return nil, err
 		}
 	}
+}
+
+// confirm waits for the commit of the object that an attempt was made of, since
+// nobody may be told what rests on an object that will not have been.
+func (s *Server) confirm(ctx context.Context, w *write, res *result, err error) (*result, error) {
+	on := w.on
+	w.on = place{}
+	w.turn.end()
+	revision, failed := on.wait(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if failed != nil {
+		return nil, &storage.ConflictError{Key: on.first.Key}
+	}
+	if err == nil {
+		res.entry = s.written(w, revision, on.value())
+	}
+	return res, err
 }
 
 // Conflicts after each other from which on a writer pauses between its attempts,
@@ -128,7 +153,7 @@ func otherUID(t *registry.Type, name, meant, uid string) *meta.Status {
 }
 
 func (s *Server) try(ctx context.Context, w *write) (*result, error) {
-	entry, err := s.live(ctx, w.version.Type, w.key)
+	entry, err := s.newest(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +216,15 @@ func (s *Server) takeBack(ctx context.Context, w *write, made *watch.Entry) erro
 		return err
 	}
 	return closed(w.version.GroupResource(), w.key.Name)
+}
+
+// newest returns the newest entry of the object of a write, or nil: that of the
+// writer before it in the queue, or the one in the cache.
+func (s *Server) newest(ctx context.Context, w *write) (*watch.Entry, error) {
+	if w.on = w.turn.newest(); w.on.sequence != nil {
+		return w.on.entry, nil
+	}
+	return s.live(ctx, w.version.Type, w.key)
 }
 
 // live returns the newest entry of an object, or nil.
@@ -384,6 +418,19 @@ func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *w
 		res.entry = s.written(w, expect, stored)
 		return res, nil
 	}
+	if entry != nil && !res.deleted && len(stored) <= storage.SequenceBytes && !w.turn.over() {
+		rev, err := s.commitInTurn(ctx, w, change)
+		if err != nil {
+			return nil, err
+		}
+		res.entry = s.written(w, rev, stored)
+		return res, nil
+	}
+	if w.on.sequence != nil { // only what is committed can be replaced by other means
+		w.turn.settle(ctx)
+		w.on = place{}
+		return nil, &storage.ConflictError{Key: change.Key}
+	}
 	if res.deleted && t.Grace != nil && !ending(entry.Object()) {
 		rev, err := s.commit(ctx, change)
 		if err != nil {
@@ -406,6 +453,41 @@ func (s *Server) store(ctx context.Context, w *write, obj *meta.Object, entry *w
 	return res, nil
 }
 
+// commitInTurn hands an object over to the writers behind and returns when it is
+// committed, maybe together with what they make of it.
+func (s *Server) commitInTurn(ctx context.Context, w *write, change storage.Write) (storage.Revision, error) {
+	at, commits := w.turn.handOver(w.on, change, watch.NewEntry(w.key, change.Expect, change.Value))
+	if at.sequence == nil {
+		return 0, &storage.ConflictError{Key: change.Key}
+	}
+	w.on = place{}
+	if commits {
+		s.commitSequence(ctx, at.sequence)
+	}
+	return at.wait(ctx)
+}
+
+// commitSequence commits a sequence once those before it are, with all that was
+// handed over until then.
+func (s *Server) commitSequence(ctx context.Context, q *sequence) {
+	if before := q.before; before != nil {
+		<-before.done // its committer does not wait for ever either
+		if before.err != nil {
+			s.turns.finish(q, nil, &storage.ConflictError{Key: q.first.Key})
+			return
+		}
+		q.first.Expect = before.revisions[len(before.revisions)-1]
+	}
+	s.turns.close(q)
+	ctx, cancel := s.commitTime(ctx)
+	defer cancel()
+	revisions, err := storage.CommitSequence(ctx, s.backend, q.first, q.then...)
+	if len(revisions) > 0 {
+		err = errors.Join(err, s.hub.Wait(ctx, revisions[len(revisions)-1]))
+	}
+	s.turns.finish(q, revisions, err)
+}
+
 // written returns the entry of an object that was written. A custom one has just
 // been through the schema, so it and that of the cache are shown as they are.
 func (s *Server) written(w *write, rev storage.Revision, stored []byte) *watch.Entry {
@@ -420,16 +502,21 @@ func (s *Server) written(w *write, rev storage.Revision, stored []byte) *watch.E
 	return e
 }
 
-// commit is the only call of Backend.Commit for objects.
+// commit makes one write; commitSequence makes those of a queue.
 func (s *Server) commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
-	// The write must not be torn from its answer by a caller who goes away.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.RequestTime)
+	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
 	rev, err := s.backend.Commit(ctx, w)
 	if err != nil {
 		return 0, err
 	}
 	return rev, s.hub.Wait(ctx, rev)
+}
+
+// commitTime bounds a commit. The write must not be torn from its answer by a
+// caller who goes away.
+func (s *Server) commitTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), s.limits.RequestTime)
 }
 
 // encodeStored gives the bytes that are stored: JSON in the storage version,

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -350,6 +352,91 @@ func TestAStoreOfConflicts(t *testing.T) {
 		a.must(504, "DELETE", configMaps+"/x?timeout=10s", nil)
 		assert.Less(t, asked.Load(), int32(300))
 	})
+}
+
+// TestWritersShareACommit: those who queue while the store waits for its disk are
+// committed together then, each with a version and an event of its own.
+func TestWritersShareACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const writers = 40
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		a := inProcess(t, servertest.New(t, over(store)))
+		from := a.must(201, "POST", configMaps, newConfigMap("x")).version()
+		store.SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpCommit {
+				return faulty.Fault{Delay: time.Millisecond}
+			}
+			return faulty.Fault{}
+		})
+		before := store.Count(faulty.OpCommit)
+		var all sync.WaitGroup
+		var versions sync.Map
+		for w := range writers {
+			all.Go(func() {
+				got := a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"w%d":"1"}}`, w))
+				assert.Equal(t, "1", text(got.body, "data", fmt.Sprint("w", w)))
+				_, twice := versions.LoadOrStore(got.version(), true)
+				assert.False(t, twice, "two writes show one version")
+			})
+		}
+		all.Wait()
+		// All begin at once: one wins, and of the others one commits for itself,
+		// the rest as two sequences.
+		assert.Equal(t, writers+1+2, store.Count(faulty.OpCommit)-before)
+		watch := a.watch(configMaps + "?watch=1&resourceVersion=" + from)
+		for range writers {
+			_, seen := versions.LoadAndDelete(watch.next().version())
+			assert.True(t, seen)
+		}
+	})
+}
+
+// TestWhatRestsOnACommitThatFails: nobody is told what only holds of an object
+// that was made but never committed; whoever built on it begins anew.
+func TestWhatRestsOnACommitThatFails(t *testing.T) {
+	for _, c := range []struct {
+		name, method, body, contentType string
+		code                            int
+	}{
+		{"a fault", "PATCH", `[{"op":"remove","path":"/data/keep"},{"op":"add","path":"/data/b","value":"1"}]`, "application/json-patch+json", 200},
+		{"a success", "PATCH", `[{"op":"test","path":"/data/a","value":"1"},{"op":"add","path":"/data/b","value":"1"}]`, "application/json-patch+json", 422},
+		{"no change", "PATCH", `{"data":{"a":"1"}}`, "application/merge-patch+json", 200},
+		{"a deletion", "DELETE", ``, "application/json", 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+				a := inProcess(t, servertest.New(t, over(store)))
+				a.must(201, "POST", configMaps, newConfigMap("x", "keep", "me"))
+				var failed atomic.Bool
+				store.SetPlan(func(call faulty.Call) faulty.Fault {
+					if call.Op != faulty.OpCommit {
+						return faulty.Fault{}
+					}
+					f := faulty.Fault{Delay: time.Millisecond}
+					if strings.Contains(string(call.Write.Value), `"a":"1"`) && !failed.Swap(true) {
+						f = faulty.Fault{Delay: time.Second, Err: errors.New("disk")}
+					}
+					return f
+				})
+				var all sync.WaitGroup
+				defer all.Wait()
+				for i := range 2 { // one wins, the other queues
+					all.Go(func() { a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
+				}
+				time.Sleep(1500 * time.Microsecond)
+				all.Go(func() { a.must(500, "PATCH", configMaps+"/x", `{"data":{"a":"1","keep":null}}`) })
+				time.Sleep(time.Millisecond) // its commit has begun
+				var body any
+				if c.body != "" {
+					body = c.body
+				}
+				got := a.do(c.method, configMaps+"/x", body, "Content-Type", c.contentType)
+				assert.True(t, failed.Load())
+				assert.Equal(t, c.code, got.code, "%s", got.raw)
+			})
+		})
+	}
 }
 
 // BenchmarkWritersOfOneObject has many patch one object in a directory.

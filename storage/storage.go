@@ -138,6 +138,42 @@ type Historian interface {
 	History(ctx context.Context, prefix string, after, last Revision) iter.Seq2[Event, error]
 }
 
+// What every Sequencer takes at once.
+const (
+	SequenceLength = 32
+	SequenceBytes  = 64 << 10
+)
+
+// Sequencer is implemented by stores that commit several values of one key sooner
+// together than one after the other, since they wait for a disk.
+type Sequencer interface {
+	// CommitSequence commits first as Commit does and then further values of its
+	// key, each in place of the one before. Each is a commit of its own, also for
+	// Watch. It returns the revisions of those that were committed, and what Commit
+	// says of the next one if that is not all. No value is nil. A store takes
+	// SequenceLength values of SequenceBytes in all, and maybe more.
+	CommitSequence(ctx context.Context, first Write, then ...[]byte) ([]Revision, error)
+}
+
+// CommitSequence is that of the store, or makes the commits one by one where there
+// is none.
+func CommitSequence(ctx context.Context, b Backend, first Write, then ...[]byte) ([]Revision, error) {
+	if s, ok := b.(Sequencer); ok && len(then) > 0 {
+		return s.CommitSequence(ctx, first, then...)
+	}
+	revisions := make([]Revision, 0, 1+len(then))
+	for w := first; ; {
+		revision, err := b.Commit(ctx, w)
+		if err != nil {
+			return revisions, err
+		}
+		if revisions = append(revisions, revision); len(revisions) > len(then) {
+			return revisions, nil
+		}
+		w.Value, w.Expect = then[len(revisions)-1], revision
+	}
+}
+
 // Checker is implemented by stores that notice when data is lost or damaged.
 type Checker interface {
 	// Check returns nil if the store has everything that it ever acknowledged,

@@ -24,6 +24,7 @@ const (
 type request struct {
 	ctx    context.Context
 	write  storage.Write
+	then   [][]byte       // further values of its key
 	seen   storage.Record // of the key when the request was made
 	do     func() error
 	result storage.Revision
@@ -44,13 +45,32 @@ type committer struct {
 
 // Commit implements storage.Backend. The write is on the disk when it returns.
 func (s *Store) Commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
+	return s.commitAll(ctx, &request{write: w})
+}
+
+// CommitSequence implements storage.Sequencer with one wait for the disk: all
+// values are committed or none. More than fits into one batch is ErrTooLarge.
+func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
+	revision, err := s.commitAll(ctx, &request{write: first, then: then})
+	if err != nil {
+		return nil, err
+	}
+	revisions := make([]storage.Revision, 1+len(then))
+	for i := range revisions {
+		revisions[i] = revision + storage.Revision(i)
+	}
+	return revisions, nil
+}
+
+// commitAll returns the revision of the first value; those of the others follow it.
+func (s *Store) commitAll(ctx context.Context, r *request) (storage.Revision, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if len(w.Key) > MaxKeyBytes || len(w.Value) > MaxValueBytes {
-		return 0, fmt.Errorf("commit %.80q with %d bytes: %w", w.Key, len(w.Value), ErrTooLarge)
+	if size := r.valueBytes(); len(r.write.Key) > MaxKeyBytes || size > MaxValueBytes || len(r.then) > 0 && r.size() > s.batch {
+		return 0, fmt.Errorf("commit %.80q with %d bytes: %w", r.write.Key, size, ErrTooLarge)
 	}
-	r := &request{ctx: ctx, write: w, done: make(chan struct{})}
+	r.ctx, r.done = ctx, make(chan struct{})
 	if err := s.prepare(r); err != nil {
 		return 0, err
 	}
@@ -58,6 +78,20 @@ func (s *Store) Commit(ctx context.Context, w storage.Write) (storage.Revision, 
 		return 0, err
 	}
 	return r.result, r.err
+}
+
+// valueBytes returns the length of all values.
+func (r *request) valueBytes() int {
+	size := len(r.write.Value)
+	for _, value := range r.then {
+		size += len(value)
+	}
+	return size
+}
+
+// size returns how much of a batch the request takes.
+func (r *request) size() int {
+	return (len(r.write.Key)+batchEntry)*(1+len(r.then)) + r.valueBytes()
 }
 
 // prepare reads what the write replaces, so that the committer need not, and
@@ -156,7 +190,7 @@ func (s *Store) drain() (closed bool) {
 // sizeOf returns how many bytes of the log requests take, at most.
 func sizeOf(requests []*request) (size int64) {
 	for _, r := range requests {
-		size += int64(len(r.write.Key) + len(r.write.Value) + len(r.write.Value)/8 + 512)
+		size += int64((len(r.write.Key)+512)*(1+len(r.then)) + r.valueBytes()*9/8)
 	}
 	return size
 }
@@ -165,7 +199,7 @@ func sizeOf(requests []*request) (size int64) {
 func (s *Store) take(waiting []*request) int {
 	size := 0
 	for i, r := range waiting {
-		size += len(r.write.Key) + len(r.write.Value) + batchEntry
+		size += r.size()
 		if i > 0 && (r.do != nil || waiting[0].do != nil || size > s.batch) {
 			return i
 		}
@@ -192,10 +226,15 @@ func (s *Store) commit(requests []*request) {
 		if e, r.err = s.decide(r, pending, next); r.err != nil {
 			continue
 		}
-		pending[e.Key] = e.Record
 		events = append(events, e)
 		r.result = next
 		next++
+		for _, value := range r.then {
+			e = storage.Event{Record: storage.Record{Key: e.Key, Value: value, Revision: next}, Prev: e.Record}
+			events = append(events, e)
+			next++
+		}
+		pending[e.Key] = e.Record
 	}
 	if len(events) == 0 {
 		return

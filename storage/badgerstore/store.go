@@ -126,6 +126,7 @@ var (
 	_ storage.Checker = (*Store)(nil)
 
 	_ storage.Historian = (*Store)(nil)
+	_ storage.Sequencer = (*Store)(nil)
 	_ storage.Writer    = (*Store)(nil)
 )
 

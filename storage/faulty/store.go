@@ -187,6 +187,13 @@ func (s *Store) Commit(ctx context.Context, w storage.Write) (storage.Revision, 
 	})
 }
 
+// CommitSequence implements storage.Sequencer; the plan sees one commit.
+func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
+	return call(ctx, s, Call{Op: OpCommit, Key: first.Key, Write: first}, func() ([]storage.Revision, error) {
+		return storage.CommitSequence(ctx, s.inner, first, then...)
+	})
+}
+
 // Revision implements storage.Backend.
 func (s *Store) Revision(ctx context.Context) (storage.Revision, error) {
 	return call(ctx, s, Call{Op: OpRevision}, func() (storage.Revision, error) {

@@ -22,6 +22,7 @@ func writeRules() []rule {
 		{"ConcurrentCreate", "of many creates of one key exactly one wins", concurrentCreate},
 		{"ConcurrentIncrement", "compare-and-swap loses no update", concurrentIncrement},
 		{"ConcurrentCommits", "concurrent commits have unique revisions, and each read at one shows its write", concurrentCommits},
+		{"CommitSequence", "a sequence commits values of one key one after the other, each with a revision and an event of its own, and nothing if the first comparison fails", commitSequence},
 		{"StampKeepsFirst", "a stamp keeps its first value and touches neither keys nor revisions", stampKeepsFirst},
 	}
 }
@@ -73,6 +74,45 @@ func commitCompares(s *store) {
 	require.Greater(s.t, third, second)
 	conflict(s, storage.Write{Key: "a", Expect: second}, storage.Record{})
 	conflict(s, storage.Write{Key: "a", Value: value, Expect: third}, storage.Record{})
+}
+
+func commitSequence(s *store) {
+	var values [][]byte
+	for i := range storage.SequenceLength {
+		value := make([]byte, storage.SequenceBytes/storage.SequenceLength)
+		value[0] = byte(i)
+		values = append(values, value)
+	}
+	prev := storage.Record{}
+	base := s.newest()
+	var want []storage.Event
+	for range 3 {
+		_, err := storage.CommitSequence(s.ctx, s.Backend, storage.Write{Key: "a", Value: values[0], Expect: prev.Revision + 1}, values[1:]...)
+		var fault *storage.ConflictError
+		require.ErrorAs(s.t, err, &fault)
+		require.Equal(s.t, prev, fault.Current)
+		var others sync.WaitGroup // commits of other keys may come between
+		for i := range 4 {
+			others.Go(func() {
+				write(s, 1, 4, func(n int) storage.Write {
+					return storage.Write{Key: fmt.Sprint("b", i, n), Expect: storage.AnyRevision, Value: values[0]}
+				})
+			})
+		}
+		revisions, err := storage.CommitSequence(s.ctx, s.Backend, storage.Write{Key: "a", Value: values[0], Expect: prev.Revision}, values[1:]...)
+		require.NoError(s.t, err)
+		others.Wait()
+		require.Len(s.t, revisions, len(values))
+		for i, revision := range revisions {
+			require.Greater(s.t, revision, prev.Revision)
+			rec := storage.Record{Key: "a", Value: values[i], Revision: revision}
+			require.Equal(s.t, rec, s.get("a", revision))
+			want = append(want, storage.Event{Record: rec, Prev: prev})
+			prev = rec
+		}
+		require.Equal(s.t, prev, s.get("a", 0))
+	}
+	require.Equal(s.t, want, s.follow("a", base, len(want)))
 }
 
 func commitDeletes(s *store) {
