@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	yamlv2 "go.yaml.in/yaml/v2"
@@ -32,6 +33,9 @@ func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string
 	}
 	if manyDocuments(data) {
 		return nil, nil, badYAML("more than one document")
+	}
+	if directives(data) > maxDirectives {
+		return nil, nil, badYAML("more than %d directives", maxDirectives)
 	}
 	if bytes.IndexByte(data, '&') >= 0 && bytes.IndexByte(data, '*') >= 0 {
 		if err := walkYAML(data, l); err != nil {
@@ -87,17 +91,52 @@ func manyDocuments(data []byte) bool {
 	return false
 }
 
-// maxExpanded bounds the bytes of text that aliases may expand to.
-const maxExpanded = 32 << 20
+// maxDirectives bounds the lines that may be directives: each is compared with
+// all before it.
+const maxDirectives = 100
 
-// walkYAML bounds what aliases expand to.
+// directives counts the lines that begin with a percent sign, whatever ends a
+// line in YAML; zeros are what UTF-16 has between its characters.
+func directives(data []byte) (n int) {
+	for i, c := range data {
+		if c == '%' && (i == 0 || endsLine(data[:i])) {
+			n++
+		}
+	}
+	return n
+}
+
+func endsLine(data []byte) bool {
+	return slices.ContainsFunc([]string{"\n", "\r", "\u0085", "\u2028", "\u2029", "\ufeff", "\x00"}, func(end string) bool {
+		return bytes.HasSuffix(data, []byte(end))
+	})
+}
+
+// maxExpanded bounds the bytes of text that aliases may expand to, and maxAliased
+// those of a key beside aliases, which can repeat it.
+const (
+	maxExpanded = 32 << 20
+	maxAliased  = 1 << 10
+)
+
+// walkYAML bounds what aliases expand to, merged ones (<<) too, and refuses keys
+// that are no scalars: the decoder would print them whole.
 func walkYAML(data []byte, l Limits) error {
-	var root yamlv2.MapSlice
+	var root yamlNode
 	if err := yamlv2.Unmarshal(data, &root); err != nil {
 		return badYAML("%v", err)
 	}
 	w := yamlWalk{limits: l}
 	return w.value(root, 0)
+}
+
+// yamlNode is a value that is not decoded yet; the zero one is null.
+type yamlNode struct{ decode func(any) error }
+
+// UnmarshalYAML implements the decoder's interface.
+func (n *yamlNode) UnmarshalYAML(decode func(any) error) error {
+	n.decode = decode
+	return nil
 }
 
 type yamlWalk struct {
@@ -106,7 +145,7 @@ type yamlWalk struct {
 	bytes  int
 }
 
-func (w *yamlWalk) value(v any, depth int) error {
+func (w *yamlWalk) value(n yamlNode, depth int) error {
 	if w.values++; w.values > w.limits.Values {
 		return badYAML("more than %d values", w.limits.Values)
 	}
@@ -116,21 +155,42 @@ func (w *yamlWalk) value(v any, depth int) error {
 	if w.bytes > maxExpanded {
 		return badYAML("more than %d bytes of text", maxExpanded)
 	}
-	switch v := v.(type) {
-	case string:
-		w.bytes += len(v)
-	case yamlv2.MapSlice:
-		for _, item := range v {
-			w.bytes += len(fmt.Sprint(item.Key))
-			if err := w.value(item.Value, depth+1); err != nil {
-				return err
-			}
+	if n.decode == nil {
+		return nil
+	}
+	var text string
+	if n.decode(&text) == nil {
+		w.bytes += len(text)
+		return nil
+	}
+	var list []yamlNode
+	if n.decode(&list) == nil {
+		return w.list(list, depth+1)
+	}
+	var members map[string]yamlNode
+	if err := n.decode(&members); err != nil {
+		return badYAML("%v", err)
+	}
+	return w.members(members, depth+1)
+}
+
+func (w *yamlWalk) list(list []yamlNode, depth int) error {
+	for _, item := range list {
+		if err := w.value(item, depth); err != nil {
+			return err
 		}
-	case []any:
-		for _, item := range v {
-			if err := w.value(item, depth+1); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+func (w *yamlWalk) members(members map[string]yamlNode, depth int) error {
+	for key, item := range members {
+		if len(key) > maxAliased {
+			return badYAML("a key of more than %d bytes beside aliases", maxAliased)
+		}
+		w.bytes += len(key)
+		if err := w.value(item, depth); err != nil {
+			return err
 		}
 	}
 	return nil

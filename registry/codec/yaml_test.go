@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -38,10 +39,20 @@ func TestDecodeYAMLRefused(t *testing.T) {
 	for c := 'b'; c < 'm'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 9), ","))
 	}
+	many := func(end string) (text string) {
+		for i := range 200 {
+			text += fmt.Sprintf("%%TAG !t%d! x", i) + end
+		}
+		return text + "---" + end + "a: 1" + end
+	}
+	megabyte := "a: &a {k: " + strings.Repeat("x", 1<<20) + "}\n"
 	long := "a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.TrimSuffix(strings.Repeat("*a,", 1000), ",") + "]\n"
 	for _, text := range []string{
 		long, "a: [b", "a: 1\n---\nb: 2\n", "--- {a: 1}\n--- {b: 2}\n", "a: .nan", "a: *x", "\ta: 1", "- a", "word", "3", bomb,
 		strings.Repeat("[", 20000), "a: " + strings.Repeat("[", 1001) + strings.Repeat("]", 1001), "a: \"\\z\"", "a: 1\na: [b", "? [a, b]\n: c",
+		many("\n"), many("\r"), many("\u0085"), many("\u2028"), many("\u2029"), "\ufeff" + many("\n"),
+		megabyte + "b:\n" + strings.Repeat("- {<<: *a}\n", 1000), megabyte + "b:\n" + strings.Repeat("- {<<: [*a]}\n", 1000),
+		megabyte + "? [" + strings.Repeat("*a, ", 1000) + "]\n: x\n", "a: &a " + strings.Repeat("x", 1<<20) + "\nb:\n" + strings.Repeat("- {*a : 1}\n", 1000),
 	} {
 		_, _, err := codec.DecodeYAML([]byte(text), codec.Limits{})
 		require.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err), "%.60s: %v", text, err)
@@ -53,6 +64,23 @@ func TestDecodeYAMLRefused(t *testing.T) {
 	}
 	_, _, err := codec.DecodeYAML([]byte("a: 1"), codec.Limits{Bytes: 2})
 	require.Equal(t, meta.ReasonRequestEntityTooLarge, meta.ReasonOf(err))
+}
+
+// TestDecodeYAMLAllocates: what is refused is refused before it is there.
+func TestDecodeYAMLAllocates(t *testing.T) {
+	for name, text := range map[string]string{
+		"merges":         "a: &a {k: " + strings.Repeat("x", 1<<20) + "}\nb:\n" + strings.Repeat("- {<<: *a}\n", 1000),
+		"repeated keys":  "a: &a " + strings.Repeat("x", 1<<20) + "\nb: {" + strings.Repeat("*a : 1, ", 1000) + "}\n",
+		"keys in merges": "a: &a " + strings.Repeat("x", 1<<20) + "\nb: {<<: {[" + strings.Repeat("*a, ", 1000) + "]: 1}}\n",
+		"keys":           "a: &a " + strings.Repeat("x", 1<<20) + "\n? [" + strings.Repeat("*a, ", 1000) + "]\n: x\n",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := codec.DecodeYAML([]byte(text), codec.Limits{})
+		runtime.ReadMemStats(&after)
+		require.Error(t, err, name)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), name)
+	}
 }
 
 func TestDecodeYAMLDuplicates(t *testing.T) {
