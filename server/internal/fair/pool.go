@@ -10,15 +10,17 @@ import (
 
 // Pool is an amount of something of which callers hold parts. Each priority level
 // keeps some of it for itself, as it does of the seats; the rest, at least half,
-// is for everybody. Within what a level may still take, a holder may have as much
-// as is free, so that none has more than half of it, and n have 1/(n+1) each. Who
-// has nothing yet may take all that is free there. So many holders together may
-// use up what is for everybody and what their own levels keep, never what the
-// other levels keep.
+// is for everybody. A quarter of each of these is for first parts: who has nothing
+// yet may take all that his level may, but who has some leaves the quarters, and
+// of the rest may have as much as is free there. So none gets half of a pool in
+// parts, and n get 1/(n+1) each of three quarters; and to crowd out who has
+// nothing takes as many holders as there are first parts in a quarter. However
+// many they are, they never get what other levels keep.
 type Pool struct {
 	size int64
 
 	mu      sync.Mutex // guards the rest
+	shared  int64      // what no level keeps
 	kept    map[string]int64
 	used    map[string]int64 // by level
 	free    int64            // neither used nor kept; less than nothing if levels keep what others still hold
@@ -46,7 +48,7 @@ type claim struct {
 
 // NewPool makes a pool of a size, of which no level keeps anything yet.
 func NewPool(size int64) *Pool {
-	return &Pool{size: size, used: map[string]int64{}, free: size, held: map[Holder]int64{}}
+	return &Pool{size: size, shared: size, used: map[string]int64{}, free: size, held: map[Holder]int64{}}
 }
 
 // SetLevels makes the levels of a configuration, which is valid, keep their parts.
@@ -62,13 +64,14 @@ func (p *Pool) SetLevels(levels []flowcontrol.Level) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kept, p.free = map[string]int64{}, p.size
+	p.kept, p.shared = map[string]int64{}, p.size
 	for i := range levels {
 		if l := &levels[i]; !l.Exempt && l.Shares > 0 {
 			p.kept[l.Name] = int64(float64(p.size) * keeps(l) / max(shares, 2*keep))
-			p.free -= p.kept[l.Name]
+			p.shared -= p.kept[l.Name]
 		}
 	}
+	p.free = p.shared
 	for level, used := range p.used {
 		p.free -= max(0, used-p.kept[level])
 	}
@@ -82,8 +85,8 @@ func (p *Pool) SetLevels(levels []flowcontrol.Level) {
 func keeps(l *flowcontrol.Level) float64 { return float64(l.Shares) * float64(100-l.Lendable) / 100 }
 
 // Take takes n if the holder may have that much more; of more than his level may
-// ever have, that. Nothing can be taken by who has more than is free: that tells
-// whether he has too much.
+// ever have, that. Nothing can be taken by who has more than he may have: that
+// tells whether he has too much.
 func (p *Pool) Take(h Holder, n int64) (Part, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +177,12 @@ func add[K comparable](m map[K]int64, key K, n int64) {
 // exceeds reports whether n would be too much for the holder, whatever is free.
 func (p *Pool) exceeds(h Holder, n int64) bool {
 	held := p.held[h]
-	return held > 0 && held+n > p.room(h)-n
+	return held > 0 && held+n > p.spare(h)-n
+}
+
+// spare is how much of its room the holder's level need not leave for first parts.
+func (p *Pool) spare(h Holder) int64 {
+	return max(0, p.own(h)-p.kept[h.Level]/4) + max(0, p.free-p.shared/4)
 }
 
 // grant serves the claims that fit, in order. A holder who has too much is

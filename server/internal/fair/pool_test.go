@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 )
 
-// TestPoolShares: one holder gets half, two a third each, and there is always
-// some left for the next.
+// TestPoolShares: of three quarters one holder gets half, two a third each, and
+// there is always some left for the next.
 func TestPoolShares(t *testing.T) {
 	p := NewPool(1000)
 	parts := map[string][]Part{}
@@ -39,15 +39,15 @@ func TestPoolShares(t *testing.T) {
 		}
 		return n
 	}
-	assert.Equal(t, 500, fill("a"))
+	assert.Equal(t, 375, fill("a"))
 	assert.False(t, take("a", 1))
 	assert.True(t, take("a", 0))
-	assert.Equal(t, 250, fill("b"))
-	assert.False(t, take("a", 0), "he has more than is free")
-	assert.Equal(t, 125, fill("c"))
+	assert.Equal(t, 187, fill("b"))
+	assert.False(t, take("a", 0), "he has more than he may have")
+	assert.Equal(t, 94, fill("c"))
 	give("a", 200)
-	assert.Equal(t, 12, fill("a"))
-	assert.Equal(t, 31, fill("b"))
+	assert.Equal(t, 59, fill("a"))
+	assert.Equal(t, 24, fill("b"))
 	free := p.free
 	assert.True(t, take("d", free), "who has nothing may take all that is free")
 	assert.False(t, take("e", 1))
@@ -64,6 +64,30 @@ func TestPoolShares(t *testing.T) {
 	assert.EqualValues(t, 1000, p.free)
 }
 
+// TestPoolCrowd: many who take as much as they can leave something for who has
+// nothing yet, also within their level.
+func TestPoolCrowd(t *testing.T) {
+	p := NewPool(1000)
+	p.SetLevels([]flowcontrol.Level{{Name: "crowd", Shares: 40}, {Name: "other", Shares: 60, Lendable: 50}})
+	for user := range 80 {
+		_, ok := p.Take(Holder{"crowd", fmt.Sprint(user)}, 1)
+		assert.True(t, ok, user)
+		for ok {
+			_, ok = p.Take(Holder{"crowd", fmt.Sprint(user)}, 1)
+		}
+	}
+	_, ok := p.Take(Holder{"crowd", "bystander"}, 10)
+	assert.True(t, ok)
+
+	_, ok = p.Take(Holder{"crowd", "huge"}, p.room(Holder{Level: "crowd"}))
+	assert.True(t, ok, "a first part may be all that there is for the level")
+	n := 0
+	for ; ok; n++ {
+		_, ok = p.Take(Holder{"other", "somebody"}, 1)
+	}
+	assert.Equal(t, 81, n, "nothing is left for everybody, but his level keeps some")
+}
+
 // TestPoolLevels: however many holders a level has, they leave to each other
 // level what that one keeps, whether they take it or wait for it.
 func TestPoolLevels(t *testing.T) {
@@ -75,7 +99,7 @@ func TestPoolLevels(t *testing.T) {
 		p.SetLevels(levels)
 		var parts []Part
 		fill := func(level string) (n int) {
-			for user := range 50 {
+			for user := range 1000 {
 				for {
 					part, ok := p.Take(Holder{level, fmt.Sprint(user)}, 1)
 					if !ok {
