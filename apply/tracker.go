@@ -149,10 +149,14 @@ func checkName(name, field string, required bool) []meta.Cause {
 		return []meta.Cause{{Reason: meta.CauseRequired, Field: field, Message: "Required value: is required for apply patch"}}
 	case len(name) > maxManager:
 		return []meta.Cause{{Reason: meta.CauseTooLong, Field: field, Message: fmt.Sprintf("Too long: may not be more than %d bytes", maxManager)}}
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return []meta.Cause{{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %q: should only contain printable characters", name)}}
 	}
-	return nil
+	var causes []meta.Cause
+	for i, r := range name {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %q: invalid character %U (at position %d)", name, r, i)})
+		}
+	}
+	return causes
 }
 
 // nobodys are the fields that nobody owns.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"orch.io/controlplane/registry/meta"
 )
 
 // ConfigKey returns what is wrong with the key of a configuration entry, which
@@ -11,14 +13,15 @@ import (
 func ConfigKey(key string) []string {
 	var faults []string
 	if len(key) > 253 {
-		faults = append(faults, "must be no more than 253 bytes")
+		faults = append(faults, "must be no more than 253 characters")
 	}
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !letter(r) && !digit(r) && !strings.ContainsRune("-_.", r) }) {
-		faults = append(faults, "a key consists of letters, digits, '-', '_' or '.'")
+		faults = append(faults, meta.Like("a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+			"[-._a-zA-Z0-9]+", "key.name", "KEY_NAME", "key-name"))
 	}
 	switch {
 	case key == ".", key == "..":
-		faults = append(faults, fmt.Sprintf("must not be %q", key))
+		faults = append(faults, fmt.Sprintf("must not be '%s'", key))
 	case strings.HasPrefix(key, ".."):
 		faults = append(faults, "must not start with '..'")
 	}
@@ -33,10 +36,10 @@ func PortName(name string) []string {
 		faults = append(faults, "must be no more than 15 characters")
 	}
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !lower(r) && !digit(r) && r != '-' }) {
-		faults = append(faults, "must contain only lower-case letters, digits and '-'")
+		faults = append(faults, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
 	}
 	if !strings.ContainsFunc(name, lower) {
-		faults = append(faults, "must contain at least one letter")
+		faults = append(faults, "must contain at least one letter (a-z)")
 	}
 	if strings.Contains(name, "--") {
 		faults = append(faults, "must not contain consecutive hyphens")
@@ -50,7 +53,7 @@ func PortName(name string) []string {
 // EnvName returns what is wrong with the name of an environment variable.
 func EnvName(name string) []string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '=' }) {
-		return []string{"a variable's name consists of printable ASCII characters other than '='"}
+		return []string{"a valid environment variable name must consist only of printable ASCII characters other than '='"}
 	}
 	return nil
 }

@@ -5,13 +5,34 @@ import (
 	"strings"
 )
 
-// The Check functions return what is wrong with a text, in words for its
-// author; nil means nothing is.
+// The Check functions return what is wrong with a text, in the words that
+// clients of the field's servers know; nil means nothing is.
 
 const (
 	maxLabel     = 63
 	maxSubdomain = 253
 )
+
+// How the forms are told: by their characters, and as a pattern.
+const (
+	labelPattern     = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+	subdomainPattern = labelPattern + `(\.` + labelPattern + ")*"
+	namePattern      = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+
+	nameCharacters = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+
+// Like ends the words about a form with examples of it and its pattern.
+func Like(form, pattern string, examples ...string) string {
+	return fmt.Sprintf("%s (e.g. '%s', regex used for validation is '%s')", form, strings.Join(examples, "',  or '"), pattern)
+}
+
+func subdomainForm() string {
+	return Like("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+		subdomainPattern, "example.com")
+}
+
+func qualifiedForm() string { return Like(nameCharacters, namePattern, "MyName", "my.name", "123-abc") }
 
 func lowerAlnum(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 func alnum(c byte) bool      { return lowerAlnum(c) || c >= 'A' && c <= 'Z' }
@@ -24,7 +45,8 @@ func CheckDNSLabel(s string) []string {
 		faults = append(faults, tooLong(maxLabel))
 	}
 	if !dnsLabel(s) {
-		faults = append(faults, "must consist of lower case letters, digits or '-', and begin and end with a letter or digit (a lowercase RFC 1123 label)")
+		faults = append(faults, Like("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+			labelPattern, "my-name", "123-abc"))
 	}
 	return faults
 }
@@ -37,7 +59,7 @@ func CheckDNSSubdomain(s string) []string {
 		faults = append(faults, tooLong(maxSubdomain))
 	}
 	if !dnsSubdomain(s) {
-		faults = append(faults, "must consist of lower case letters, digits, '-' or '.', and begin and end with a letter or digit (a lowercase RFC 1123 subdomain)")
+		faults = append(faults, subdomainForm())
 	}
 	return faults
 }
@@ -50,7 +72,8 @@ func CheckDNS1035Label(s string) []string {
 		faults = append(faults, tooLong(maxLabel))
 	}
 	if !dnsLabel(s) || s[0] >= '0' && s[0] <= '9' {
-		faults = append(faults, "must consist of lower case letters, digits or '-', begin with a letter and end with a letter or digit (an RFC 1035 label)")
+		faults = append(faults, Like("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
+			"[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123"))
 	}
 	return faults
 }
@@ -65,22 +88,25 @@ func CheckQualifiedName(s string) []string {
 	case !hasPrefix:
 		name = prefix
 	case strings.Contains(name, "/"):
-		return []string{"must be a name of letters, digits, '-', '_' or '.', with an optional DNS subdomain prefix and '/'"}
+		return []string{"a valid label key " + qualifiedForm() + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"}
 	case prefix == "":
-		faults = append(faults, "the prefix part must not be empty")
+		faults = append(faults, "prefix part must be non-empty")
 	default:
-		for _, f := range CheckDNSSubdomain(prefix) {
-			faults = append(faults, "the prefix part "+f)
+		if len(prefix) > maxSubdomain {
+			faults = append(faults, "prefix part "+tooManyBytes(maxSubdomain))
+		}
+		if !dnsSubdomain(prefix) {
+			faults = append(faults, "prefix part "+subdomainForm())
 		}
 	}
 	switch {
 	case name == "":
-		faults = append(faults, "the name part must not be empty")
+		faults = append(faults, "name part must be non-empty")
 	case len(name) > maxLabel:
-		faults = append(faults, "the name part "+tooLong(maxLabel))
+		faults = append(faults, "name part "+tooManyBytes(maxLabel))
 	}
 	if !nameForm(name) {
-		faults = append(faults, "the name part must consist of letters, digits, '-', '_' or '.', and begin and end with a letter or digit")
+		faults = append(faults, "name part "+qualifiedForm())
 	}
 	return faults
 }
@@ -90,10 +116,11 @@ func CheckQualifiedName(s string) []string {
 func CheckLabelValue(s string) []string {
 	var faults []string
 	if len(s) > maxLabel {
-		faults = append(faults, tooLong(maxLabel))
+		faults = append(faults, tooManyBytes(maxLabel))
 	}
 	if s != "" && !nameForm(s) {
-		faults = append(faults, "a label value must be empty or consist of letters, digits, '-', '_' or '.', and begin and end with a letter or digit")
+		faults = append(faults, Like("a valid label must be an empty string or "+strings.TrimPrefix(nameCharacters, "must "),
+			"("+namePattern+")?", "MyValue", "my_value", "12345"))
 	}
 	return faults
 }
@@ -101,7 +128,7 @@ func CheckLabelValue(s string) []string {
 // CheckPathSegment checks that a name can stand as one segment of a path.
 func CheckPathSegment(s string) []string {
 	if s == "." || s == ".." {
-		return []string{fmt.Sprintf("must not be %q", s)}
+		return []string{fmt.Sprintf("may not be '%s'", s)}
 	}
 	return CheckPathSegmentPrefix(s)
 }
@@ -111,7 +138,7 @@ func CheckPathSegmentPrefix(s string) []string {
 	var faults []string
 	for _, c := range []string{"/", "%"} {
 		if strings.Contains(s, c) {
-			faults = append(faults, fmt.Sprintf("must not contain %q", c))
+			faults = append(faults, fmt.Sprintf("may not contain '%s'", c))
 		}
 	}
 	return faults
@@ -129,7 +156,8 @@ func NameChecker(form func(string) []string) func(name string, prefix bool) []st
 	}
 }
 
-func tooLong(n int) string { return fmt.Sprintf("must be no more than %d characters", n) }
+func tooLong(n int) string      { return fmt.Sprintf("must be no more than %d characters", n) }
+func tooManyBytes(n int) string { return fmt.Sprintf("must be no more than %d bytes", n) }
 
 func dnsLabel(s string) bool {
 	if s == "" || !lowerAlnum(s[0]) || !lowerAlnum(s[len(s)-1]) {

@@ -131,8 +131,12 @@ func (o *Object) OwnerReferences() []OwnerReference {
 
 // OwnerReference names an object that this one belongs to.
 type OwnerReference struct {
-	APIVersion, Kind, Name, UID    string
-	Controller, BlockOwnerDeletion bool
+	APIVersion         string `json:"apiVersion"`
+	Kind               string `json:"kind"`
+	Name               string `json:"name"`
+	UID                string `json:"uid"`
+	Controller         bool   `json:"controller,omitempty"`
+	BlockOwnerDeletion bool   `json:"blockOwnerDeletion,omitempty"`
 }
 
 func (o *Object) setMeta(field, s string) {

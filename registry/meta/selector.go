@@ -459,10 +459,13 @@ func selectorError(what, format string, args ...any) *Status {
 	return BadRequest("unable to parse the %s selector: %s", what, fmt.Sprintf(format, args...))
 }
 
+// maxShown bounds a caller's text in a message, in bytes.
+const maxShown = 1 << 10
+
 // clip keeps a caller's text in a message short.
 func clip(s string) string {
-	if len(s) > 128 {
-		return strings.ToValidUTF8(s[:128], "") + "…"
+	if len(s) > maxShown {
+		return strings.ToValidUTF8(s[:maxShown], "") + "…"
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ const MaxAnnotations = 256 << 10
 const (
 	maxManager     = 128
 	maxSubresource = 256
+	maxFaults      = 1000 // that are told of one object
 )
 
 // The finalizers that stand for a deletion policy; they need no domain.
@@ -102,11 +104,26 @@ type metadataFaults struct {
 }
 
 func (f *metadataFaults) add(reason CauseReason, field, format string, args ...any) {
-	f.causes = append(f.causes, Cause{Reason: reason, Field: "metadata." + field, Message: fmt.Sprintf(format, args...)})
+	if !f.full() {
+		f.causes = append(f.causes, Cause{Reason: reason, Field: "metadata." + field, Message: fmt.Sprintf(format, args...)})
+	}
 }
+
+// full reports whether no more faults are told: those of a body are as many as
+// its labels, and each is longer than a label.
+func (f *metadataFaults) full() bool { return len(f.causes) >= maxFaults }
 
 func (f *metadataFaults) invalid(field, value, why string) {
 	f.add(CauseInvalid, field, "Invalid value: %q: %s", clip(value), why)
+}
+
+// invalidJSON tells a value that is no text.
+func (f *metadataFaults) invalidJSON(field string, value any, why string) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		text = []byte("null")
+	}
+	f.add(CauseInvalid, field, "Invalid value: %s: %s", clip(string(text)), why)
 }
 
 // common holds the rules for every object.
@@ -127,7 +144,7 @@ func (f *metadataFaults) common(nameForm func(string, bool) []string) {
 	}
 	f.namespace()
 	if n := f.obj.Generation(); n < 0 {
-		f.invalid("generation", fmt.Sprint(n), "must be greater than or equal to 0")
+		f.invalidJSON("generation", n, "must be greater than or equal to 0")
 	}
 	f.labels()
 	f.owners()
@@ -151,6 +168,9 @@ func (f *metadataFaults) namespace() {
 func (f *metadataFaults) labels() {
 	labels := f.obj.Map("metadata", "labels")
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		if f.full() {
+			return
+		}
 		for _, why := range CheckQualifiedName(k) {
 			f.invalid("labels", k, why)
 		}
@@ -161,6 +181,9 @@ func (f *metadataFaults) labels() {
 	}
 	annotations, size := f.obj.Map("metadata", "annotations"), 0
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {
+		if f.full() {
+			return
+		}
 		for _, why := range CheckQualifiedName(strings.ToLower(k)) {
 			f.invalid("annotations", k, why)
 		}
@@ -175,12 +198,13 @@ func (f *metadataFaults) labels() {
 func (f *metadataFaults) owners() {
 	const field = "ownerReferences"
 	controller := ""
-	for _, o := range f.obj.OwnerReferences() {
+	owners := f.obj.OwnerReferences()
+	for _, o := range owners {
+		if f.full() {
+			return
+		}
 		gv := ParseAPIVersion(o.APIVersion)
-		switch {
-		case strings.Contains(gv.Version, "/"):
-			f.invalid(field+".apiVersion", o.APIVersion, "must be a version, or group/version")
-		case gv.Version == "":
+		if gv.Version == "" || strings.Contains(gv.Version, "/") {
 			f.invalid(field+".apiVersion", o.APIVersion, "version must not be empty")
 		}
 		for _, part := range [][2]string{{"kind", o.Kind}, {"name", o.Name}, {"uid", o.UID}} {
@@ -189,27 +213,30 @@ func (f *metadataFaults) owners() {
 			}
 		}
 		if gv == (GroupVersion{"", "v1"}) && o.Kind == "Event" {
-			f.invalid(field, o.Kind, "an Event cannot be an owner")
+			f.invalidJSON(field, o, "/v1, Kind=Event is disallowed from being an owner")
 		}
 		if !o.Controller {
 			continue
 		}
 		if controller != "" {
-			f.invalid(field, o.Name, fmt.Sprintf("only one reference can have controller set to true, found also %q", clip(controller)))
+			f.invalidJSON(field, owners, fmt.Sprintf(`Only one reference can have Controller set to true. Found "true" in references for %s and %s`, clip(controller), clip(o.Kind+"/"+o.Name)))
 		}
-		controller = o.Name
+		controller = o.Kind + "/" + o.Name
 	}
 }
 
 func (f *metadataFaults) finalizers() {
 	list := f.obj.Finalizers()
 	for _, name := range list {
+		if f.full() {
+			return
+		}
 		for _, why := range CheckQualifiedName(name) {
 			f.invalid("finalizers", name, why)
 		}
 	}
 	if slices.Contains(list, FinalizerOrphan) && slices.Contains(list, FinalizerForeground) {
-		f.invalid("finalizers", strings.Join(list, ","), fmt.Sprintf("%s and %s cannot both be set", FinalizerOrphan, FinalizerForeground))
+		f.invalidJSON("finalizers", list, fmt.Sprintf("finalizer %s and %s cannot be both set", FinalizerOrphan, FinalizerForeground))
 	}
 }
 
@@ -276,7 +303,7 @@ func (f *metadataFaults) update() {
 		}
 	}
 	if now, before := f.obj.Generation(), f.old.Generation(); now < before {
-		f.invalid("generation", fmt.Sprint(now), "must not be decremented")
+		f.invalidJSON("generation", now, "must not be decremented")
 	}
 	for _, field := range []string{"creationTimestamp", "deletionTimestamp"} {
 		if now := f.obj.String("metadata", field); now != "" && !sameTime(now, f.old.String("metadata", field)) {
@@ -286,7 +313,7 @@ func (f *metadataFaults) update() {
 	now, set := f.obj.Get("metadata", "deletionGracePeriodSeconds")
 	before, _ := f.old.Get("metadata", "deletionGracePeriodSeconds")
 	if set && now != nil && !Equal(now, before) {
-		f.invalid("deletionGracePeriodSeconds", fmt.Sprint(now), "field is immutable")
+		f.invalidJSON("deletionGracePeriodSeconds", now, "field is immutable")
 	}
 	f.labels()
 	f.owners()

@@ -44,6 +44,68 @@ func TestForms(t *testing.T) {
 	require.NotEmpty(t, name("Bad_", true))
 }
 
+// What is told about a form is part of the interface: suites compare it.
+func TestFormsInWords(t *testing.T) {
+	const (
+		label     = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+		subdomain = `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`
+		part      = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+		value     = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+	)
+	x := func(n int) string { return strings.Repeat("x", n) }
+	for _, row := range []struct {
+		check func(string) []string
+		text  string
+		words []string
+	}{
+		{meta.CheckDNSLabel, "A b", []string{label}},
+		{meta.CheckDNSLabel, x(64), []string{"must be no more than 63 characters"}},
+		{meta.CheckDNSSubdomain, "a..b", []string{subdomain}},
+		{meta.CheckDNSSubdomain, x(254), []string{"must be no more than 253 characters"}},
+		{meta.CheckDNS1035Label, "1a", []string{"a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"}},
+		{meta.CheckQualifiedName, "a b", []string{"name part " + part}},
+		{meta.CheckQualifiedName, "", []string{"name part must be non-empty", "name part " + part}},
+		{meta.CheckQualifiedName, "/a", []string{"prefix part must be non-empty"}},
+		{meta.CheckQualifiedName, "A/a", []string{"prefix part " + subdomain}},
+		{meta.CheckQualifiedName, x(254) + "/a", []string{"prefix part must be no more than 253 bytes"}},
+		{meta.CheckQualifiedName, "a/" + x(64), []string{"name part must be no more than 63 bytes"}},
+		{meta.CheckQualifiedName, "a/b/c", []string{"a valid label key " + part + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"}},
+		{meta.CheckLabelValue, "-", []string{value}},
+		{meta.CheckLabelValue, x(64), []string{"must be no more than 63 bytes"}},
+		{meta.CheckPathSegment, "..", []string{"may not be '..'"}},
+		{meta.CheckPathSegment, "a/%", []string{"may not contain '/'", "may not contain '%'"}},
+	} {
+		require.Equal(t, row.words, row.check(row.text), row.text)
+	}
+}
+
+func TestMetadataFaultsInWords(t *testing.T) {
+	for _, row := range [][2]string{
+		{`"generation":-1`, `metadata.generation: Invalid value: -1: must be greater than or equal to 0`},
+		{`"finalizers":["orphan","foregroundDeletion"]`, `metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set`},
+		{`"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"n","uid":"u"}]`,
+			`metadata.ownerReferences: Invalid value: {"apiVersion":"v1","kind":"Event","name":"n","uid":"u"}: /v1, Kind=Event is disallowed from being an owner`},
+		{`"ownerReferences":[{"apiVersion":"a/b/c","kind":"X","name":"n","uid":"u"}]`, `metadata.ownerReferences.apiVersion: Invalid value: "a/b/c": version must not be empty`},
+		{`"ownerReferences":[{"apiVersion":"v1","kind":"X","name":"n","uid":"u","controller":true},{"apiVersion":"v1","kind":"Y","name":"m","uid":"w","controller":true}]`,
+			`metadata.ownerReferences: Invalid value: [{"apiVersion":"v1","kind":"X","name":"n","uid":"u","controller":true},{"apiVersion":"v1","kind":"Y","name":"m","uid":"w","controller":true}]: ` +
+				`Only one reference can have Controller set to true. Found "true" in references for X/n and Y/m`},
+	} {
+		causes := meta.ValidateMetadata(object(t, `{"metadata":{"name":"a",`+row[0]+`}}`), nil, meta.MetadataRules{})
+		require.Len(t, causes, 1, row[0])
+		require.Equal(t, row[1], causes[0].Field+": "+causes[0].Message)
+	}
+}
+
+// A body full of bad labels makes no more faults than are told.
+func TestMetadataFaultsAreBounded(t *testing.T) {
+	labels := map[string]any{}
+	for i := range 5000 {
+		labels[fmt.Sprint("-", i)] = "-"
+	}
+	o := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "a", "labels": labels}})
+	require.Len(t, meta.ValidateMetadata(o, o, meta.MetadataRules{}), 1000)
+}
+
 func object(t *testing.T, text string) *meta.Object {
 	var tree map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &tree))
