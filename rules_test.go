@@ -76,7 +76,7 @@ var layers = []struct {
 
 // implementations may import anything below the server, and be imported by
 // programs, tests and each other.
-var implementations = regexp.MustCompile(`^(storage|auth|admission)/|^registry/(core|apps|coordination|rbac|authentication|authorization|certificates|extensions|builtin)$`)
+var implementations = regexp.MustCompile(`^(storage|auth|admission)/|^registry/(core|apps|coordination|rbac|authentication|authorization|certificates|discovery|extensions|builtin)$`)
 
 // exceptions are imports of implementations by the core that the design wants.
 var exceptions = map[string]string{

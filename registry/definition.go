@@ -25,6 +25,7 @@ type Definition[T any] struct {
 	Scope                Scope
 	Status               bool // the sub-resource status exists
 	Columns              []Column
+	Deprecated           string // warning text for callers; empty: not deprecated
 
 	// Default fills in a new or changed object, after the schema's defaults.
 	Default func(obj *T)
@@ -54,7 +55,7 @@ func Of[T any](d Definition[T]) *Kind {
 		Group: d.Group, Kind: d.Kind, ListKind: d.ListKind, Plural: d.Plural, Singular: d.Singular,
 		ShortNames: d.ShortNames, Categories: d.Categories, Scope: d.Scope,
 		Versions: []KindVersion{{
-			Name: d.Version, Storage: true, Served: true, Columns: d.Columns,
+			Name: d.Version, Storage: true, Served: true, Deprecated: d.Deprecated, Columns: d.Columns,
 			Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
 		}},
 		Behavior: d.Behavior,

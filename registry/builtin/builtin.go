@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/registry/certificates"
 	"orch.io/controlplane/registry/coordination"
 	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/discovery"
 	"orch.io/controlplane/registry/extensions"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/rbac"
@@ -17,5 +18,5 @@ import (
 
 // Kinds returns the built-in kinds.
 func Kinds(p names.Profile) []*registry.Kind {
-	return slices.Concat(core.Kinds(p), apps.Kinds(p), coordination.Kinds(), rbac.Kinds(p), certificates.Kinds(p), extensions.Kinds(p))
+	return slices.Concat(core.Kinds(p), apps.Kinds(p), coordination.Kinds(), rbac.Kinds(p), certificates.Kinds(p), discovery.Kinds(p), extensions.Kinds(p))
 }

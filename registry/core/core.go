@@ -32,5 +32,6 @@ func Kinds(p names.Profile) []*registry.Kind {
 		pods(p),
 		podTemplates(p),
 		services(),
+		endpoints(p),
 	}
 }

@@ -27,6 +27,7 @@ func ExampleKinds() {
 	// pods [po] true
 	// podtemplates [] true
 	// services [svc] true
+	// endpoints [ep] true
 }
 
 // Services of a network of their own: six addresses, and no ports of nodes

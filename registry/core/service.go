@@ -263,15 +263,7 @@ func servicePorts(o *meta.Object) any {
 }
 
 // portsOf returns the ports of a service.
-func portsOf(o *meta.Object) []*meta.Object {
-	var out []*meta.Object
-	for _, v := range o.List("spec", "ports") {
-		if m, ok := v.(map[string]any); ok {
-			out = append(out, meta.NewObject(m))
-		}
-	}
-	return out
-}
+func portsOf(o *meta.Object) []*meta.Object { return o.Objects("spec", "ports") }
 
 // defaultService fills in what the schema's defaults cannot say.
 func defaultService(obj *meta.Object) {

@@ -145,6 +145,17 @@ func (o *Object) Strings(path ...string) []string {
 	return out
 }
 
+// Objects returns the objects of the list at path. They are parts of o.
+func (o *Object) Objects(path ...string) []*Object {
+	var out []*Object
+	for _, v := range o.List(path...) {
+		if m, ok := v.(map[string]any); ok {
+			out = append(out, NewObject(m))
+		}
+	}
+	return out
+}
+
 // StringList returns strings as a tree holds them, for Set.
 func StringList(list []string) []any {
 	out := make([]any, len(list))

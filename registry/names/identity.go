@@ -29,7 +29,6 @@ const (
 
 // API groups that default roles name.
 const (
-	GroupEndpoints       = "discovery.orch.io"
 	GroupNetworking      = "networking.orch.io"
 	GroupNode            = "node.orch.io"
 	GroupDevices         = "resource.orch.io"

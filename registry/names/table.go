@@ -10,6 +10,7 @@ const (
 	GroupCertificates   = "certificates.orch.io"
 	GroupCoordination   = "coordination.orch.io"
 	GroupEvents         = "events.orch.io"
+	GroupEndpoints      = "discovery.orch.io"
 	GroupStorage        = "storage.orch.io"
 	GroupExtensions     = "apiextensions.orch.io"
 	GroupAdmission      = "admission.orch.io"
@@ -49,6 +50,9 @@ const (
 	AuditDecision       = "authorization.orch.io/decision"
 	AuditReason         = "authorization.orch.io/reason"
 	AuditPatch          = "patch.webhook.admission.orch.io/"
+	ServiceName         = "orch.io/service-name"
+	LabelHostname       = "orch.io/hostname"
+	SkipMirror          = "endpointslice.orch.io/skip-mirror"
 	PodDeletionCost     = "controller.orch.io/pod-deletion-cost"
 	TaintNotReady       = "node.orch.io/not-ready"
 	TaintUnreachable    = "node.orch.io/unreachable"
@@ -117,6 +121,7 @@ var prefixes = []prefix{
 	{"kubelet.orch.io/", "kubelet.kubernetes.io/"},
 	{"node.orch.io/", "node.kubernetes.io/"},
 	{"controller.orch.io/", "controller.kubernetes.io/"},
+	{"endpointslice.orch.io/", "endpointslice.kubernetes.io/"},
 	{"beta.orch.io/", "beta.kubernetes.io/"},
 	{"failure-domain.beta.orch.io/", "failure-domain.beta.kubernetes.io/"},
 	{"topology.orch.io/", "topology.kubernetes.io/"},

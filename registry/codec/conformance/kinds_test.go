@@ -15,6 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"orch.io/controlplane/registry/apps"
@@ -24,6 +25,7 @@ import (
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/coordination"
 	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/discovery"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/rbac"
 	"orch.io/controlplane/registry/schema"
@@ -43,6 +45,8 @@ var pairs = []pair{
 	{reflect.TypeFor[core.Pod](), &corev1.Pod{}},
 	{reflect.TypeFor[core.PodTemplate](), &corev1.PodTemplate{}},
 	{reflect.TypeFor[core.Service](), &corev1.Service{}},
+	{reflect.TypeFor[core.Endpoints](), &corev1.Endpoints{}},
+	{reflect.TypeFor[discovery.EndpointSlice](), &discoveryv1.EndpointSlice{}},
 	{reflect.TypeFor[apps.Deployment](), &appsv1.Deployment{}},
 	{reflect.TypeFor[coordination.Lease](), &coordinationv1.Lease{}},
 	{reflect.TypeFor[rbac.Role](), &rbacv1.Role{}},

@@ -1,0 +1,197 @@
+package core
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Endpoints are the addresses and ports that a service of the same name leads
+// to. Deprecated: EndpointSlice says more and is split where there are many.
+type Endpoints struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Subsets together are the endpoints: of each, all its addresses with all its
+	// ports.
+	Subsets []EndpointSubset `json:"subsets,omitempty" protobuf:"2" schema:"listType=atomic"`
+}
+
+// EndpointSubset is a set of addresses that have the same ports.
+type EndpointSubset struct {
+	// Addresses that are ready to be used.
+	Addresses []EndpointAddress `json:"addresses,omitempty" protobuf:"1" schema:"listType=atomic"`
+
+	// NotReadyAddresses are those that are not, or not yet.
+	NotReadyAddresses []EndpointAddress `json:"notReadyAddresses,omitempty" protobuf:"2" schema:"listType=atomic"`
+
+	// Ports of the addresses.
+	Ports []EndpointPort `json:"ports,omitempty" protobuf:"3" schema:"listType=atomic"`
+}
+
+// EndpointAddress is one address.
+type EndpointAddress struct {
+	_ struct{} `schema:"mapType=atomic"`
+
+	// IP is the address: neither unspecified, nor loopback, nor link-local.
+	IP string `json:"ip" protobuf:"1" schema:"required"`
+
+	// Hostname of the endpoint, a DNS label.
+	Hostname string `json:"hostname,omitempty" protobuf:"3"`
+
+	// NodeName is the node that the endpoint is on.
+	NodeName *string `json:"nodeName,omitempty" protobuf:"4"`
+
+	// TargetRef is the object that the endpoint stands for.
+	TargetRef *ObjectReference `json:"targetRef,omitempty" protobuf:"2"`
+}
+
+// EndpointPort is a port of endpoints.
+type EndpointPort struct {
+	_ struct{} `schema:"mapType=atomic"`
+
+	// Name of the port, a DNS label; that of the service's port. Needed if there
+	// are several.
+	Name string `json:"name,omitempty" protobuf:"1"`
+
+	// Port number.
+	Port int32 `json:"port" protobuf:"2" schema:"required"`
+
+	// Protocol is TCP (the default), UDP or SCTP.
+	Protocol string `json:"protocol,omitempty" protobuf:"3" schema:"default=TCP"`
+
+	// AppProtocol names the protocol on top, for those who look into the
+	// traffic.
+	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"4"`
+}
+
+func endpoints(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[Endpoints]{
+		Version:    version,
+		Source:     source,
+		Plural:     "endpoints",
+		Singular:   "endpoints",
+		ShortNames: []string{"ep"},
+		Deprecated: "v1 Endpoints is deprecated in v1.33+; use " + p.Group(names.GroupEndpoints) + "/v1 EndpointSlice",
+		Columns: []registry.Column{
+			{Name: "Endpoints", Type: "string", Doc: "The addresses that are ready, with their ports.", Cell: readyEndpoints},
+			registry.Age(),
+		},
+		Validate: validateEndpoints,
+		Behavior: registry.Behavior{
+			NoGeneration:  true,
+			SelfChecked:   true,
+			AnswersStatus: true,
+			CreateOnPut:   true,
+			Warn:          warnOfEndpoints,
+		},
+	})
+}
+
+// readyEndpoints lists the ready addresses of each port.
+func readyEndpoints(o *meta.Object) any {
+	subsets := o.Objects("subsets")
+	if len(subsets) == 0 {
+		return none
+	}
+	var list []string
+	for _, s := range subsets {
+		addresses, ports := s.Objects("addresses"), s.Objects("ports")
+		for _, p := range ports {
+			for _, a := range addresses {
+				list = append(list, net.JoinHostPort(a.String("ip"), strconv.FormatInt(p.Int("port"), 10)))
+			}
+		}
+		if len(ports) == 0 {
+			for _, a := range addresses {
+				list = append(list, a.String("ip"))
+			}
+		}
+	}
+	return FirstFew(list)
+}
+
+// FirstFew is a list as a column shows it, the first words and how many more
+// there are.
+func FirstFew(list []string) string {
+	const few = 3
+	if len(list) <= few {
+		return strings.Join(list, ",")
+	}
+	return strings.Join(list[:few], ",") + " + " + strconv.Itoa(len(list)-few) + " more..."
+}
+
+func validateEndpoints(_ context.Context, old, new *Endpoints) []meta.Cause {
+	var f check.Faults
+	for i := range new.Subsets {
+		new.Subsets[i].check(&f, check.At("subsets").Index(i))
+	}
+	if len(f) > 0 && old != nil && check.Same(old.Subsets, new.Subsets) {
+		return nil // what was stored under other rules may stay
+	}
+	return f
+}
+
+func (s *EndpointSubset) check(f *check.Faults, at *check.Path) {
+	if len(s.Addresses)+len(s.NotReadyAddresses) == 0 {
+		f.Required(at, "must specify `addresses` or `notReadyAddresses`")
+	}
+	for i := range s.Addresses {
+		s.Addresses[i].check(f, at.Field("addresses").Index(i))
+	}
+	for i := range s.NotReadyAddresses {
+		s.NotReadyAddresses[i].check(f, at.Field("notReadyAddresses").Index(i))
+	}
+	for i := range s.Ports {
+		s.Ports[i].check(f, at.Field("ports").Index(i), len(s.Ports) > 1)
+	}
+}
+
+// check checks an address. Clients see two faults for a text that is none.
+func (a *EndpointAddress) check(f *check.Faults, at *check.Path) {
+	f.HostIP(at.Field("ip"), a.IP)
+	if a.Hostname != "" {
+		f.Label(at.Field("hostname"), a.Hostname)
+	}
+	if n := a.NodeName; n != nil {
+		f.Format(at.Field("nodeName"), *n, meta.CheckDNSSubdomain(*n))
+	}
+	f.Reachable(at.Field("ip"), a.IP)
+}
+
+func (p *EndpointPort) check(f *check.Faults, at *check.Path, several bool) {
+	if several || p.Name != "" {
+		f.Label(at.Field("name"), p.Name)
+	}
+	f.Port(at.Field("port"), int64(p.Port))
+	f.RequiredOneOf(at.Field("protocol"), p.Protocol, "SCTP", "TCP", "UDP")
+	if w := p.AppProtocol; w != nil {
+		f.Format(at.Field("appProtocol"), *w, meta.CheckQualifiedName(*w))
+	}
+}
+
+// warnOfEndpoints warns of IPv6 addresses that are not written as others write
+// them.
+func warnOfEndpoints(obj, _ *meta.Object) (texts []string) {
+	for i, s := range obj.Objects("subsets") {
+		for _, field := range []string{"addresses", "notReadyAddresses"} {
+			for j, a := range s.Objects(field) {
+				text := a.String("ip")
+				if ip, err := netip.ParseAddr(text); err == nil && ip.String() != text {
+					at := check.At("subsets").Index(i).Field(field).Index(j).Field("ip")
+					texts = append(texts, at.String()+": IPv6 address "+strconv.Quote(text)+" should be in the canonical form "+strconv.Quote(ip.String()))
+				}
+			}
+		}
+	}
+	return texts
+}
