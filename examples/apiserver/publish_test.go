@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -108,11 +109,13 @@ func TestReachable(t *testing.T) {
 }
 
 // TestListeningEverywhere: cluster-info carries an address at which the server
-// answers, with a certificate for it by the authority beside it.
+// answers, with a certificate for it by the authority beside it; the service of
+// the server leads there, too, if others reach it.
 func TestListeningEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, bind := range []string{"0.0.0.0", "127.0.0.1"} {
-		server := running(t, "--bind-address", bind, "--enable-bootstrap-token-auth")
+		server := running(t, "--bind-address", bind, "--enable-bootstrap-token-auth",
+			"--token-auth-file", files{t, t.TempDir()}.put("users.csv", "admin-token,admin,1,system:masters\n"))
 		_, answer := ask(t, nil, "GET", server+"/api/v1/namespaces/kube-public/configmaps/cluster-info", "", "")
 		var config struct {
 			Clusters []struct {
@@ -127,6 +130,12 @@ func TestListeningEverywhere(t *testing.T) {
 		where, err := url.Parse(cluster.Server)
 		require.NoError(t, err)
 		assert.False(t, netip.MustParseAddr(where.Hostname()).IsUnspecified(), where)
+		code, answer := ask(t, nil, "GET", server+"/api/v1/namespaces/default/endpoints/kubernetes", "admin-token", "")
+		if netip.MustParseAddr(where.Hostname()).IsLoopback() {
+			assert.Equal(t, 404, code, answer)
+		} else {
+			assert.Contains(t, fmt.Sprint(answer["subsets"]), where.Hostname())
+		}
 		ca, err := base64.StdEncoding.DecodeString(cluster.CA)
 		require.NoError(t, err)
 		pool := x509.NewCertPool()

@@ -29,6 +29,11 @@ type Publish struct {
 	Address netip.Addr
 	Port    int
 
+	// Endpoint is where that service leads to, at Port: an address of the server
+	// itself, in its Endpoints and its EndpointSlice. One that means nothing on
+	// other machines, such as a loopback address, is not told.
+	Endpoint netip.Addr
+
 	// Authentication is what servers that serve further groups on behalf of this
 	// one verify callers with, in a ConfigMap that the reader role gives access
 	// to: authorities in PEM by the key client-ca-file, and the settings of the
@@ -82,6 +87,7 @@ type kept struct {
 	resource meta.GroupResource
 	object   *meta.Object
 	own      [][]string // the paths that are put right; none: only a missing object is made
+	fixed    [][]string // the paths that no update may change: an object that differs there is made anew
 	manager  string     // the paths are put right only while nobody but this manager has written them; empty: always
 	before   []kept     // what is made before a missing object, and only then
 }
@@ -96,6 +102,7 @@ func (c Config) objects(p names.Profile) (list []kept) {
 		add(meta.GroupResource{Resource: "services"}, "v1", "Service", "default", p.Wire(names.ServerService), c.Publish.service(p),
 			[]string{"spec", "ports"}, []string{"spec", "type"}, []string{"spec", "sessionAffinity"},
 			[]string{"spec", "clusterIP"}, []string{"spec", "clusterIPs"})
+		list = append(list, c.Publish.endpoints(p)...)
 	}
 	if data := c.Publish.Authentication.data(); len(data) > 0 {
 		add(configMaps, "v1", "ConfigMap", p.SystemNamespace("system"), names.ReaderConfigMap, map[string]any{"data": data}, []string{"data"})
@@ -146,6 +153,42 @@ func (p Publish) service(profile names.Profile) map[string]any {
 		"spec": map[string]any{
 			"type": "ClusterIP", "clusterIP": p.Address.String(), "clusterIPs": []any{p.Address.String()}, "sessionAffinity": "None",
 			"ports": []any{map[string]any{"name": "https", "protocol": "TCP", "port": int64(443), "targetPort": int64(p.Port)}},
+		},
+	}
+}
+
+// endpoints are those of the service, in the old kind and in the new one.
+func (p Publish) endpoints(profile names.Profile) []kept {
+	at := p.Endpoint.Unmap()
+	if !at.IsGlobalUnicast() || at.Zone() != "" {
+		return nil
+	}
+	family := "IPv4"
+	if at.Is6() {
+		family = "IPv6"
+	}
+	name, group := profile.Wire(names.ServerService), profile.Group(names.GroupEndpoints)
+	port := map[string]any{"name": "https", "protocol": "TCP", "port": int64(p.Port)}
+	mirror, service := profile.Wire(names.SkipMirror), profile.Wire(names.ServiceName)
+	return []kept{
+		{
+			resource: meta.GroupResource{Resource: "endpoints"},
+			object: newObject("v1", "Endpoints", "default", name, map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{mirror: "true"}}, // the slice is here already
+				"subsets":  []any{map[string]any{"addresses": []any{map[string]any{"ip": at.String()}}, "ports": []any{port}}},
+			}),
+			own: [][]string{{"subsets"}, {"metadata", "labels", mirror}},
+		},
+		{
+			resource: meta.GroupResource{Group: group, Resource: "endpointslices"},
+			object: newObject(group+"/v1", "EndpointSlice", "default", name, map[string]any{
+				"metadata":    map[string]any{"labels": map[string]any{service: name}},
+				"addressType": family,
+				"endpoints":   []any{map[string]any{"addresses": []any{at.String()}, "conditions": map[string]any{"ready": true}}},
+				"ports":       []any{port},
+			}),
+			own:   [][]string{{"endpoints"}, {"ports"}, {"metadata", "labels", service}},
+			fixed: [][]string{{"addressType"}},
 		},
 	}
 }
@@ -258,6 +301,10 @@ func (k kept) keep(ctx context.Context, cl registry.Client) error {
 	case meta.IsNotFound(err):
 		err = k.create(ctx, cl)
 	case err != nil || there.Terminating():
+	case k.stuck(there):
+		if err = cl.Delete(ctx, k.resource, keyOf(there), registry.DeleteOptions{UID: there.UID()}); err == nil {
+			err = k.create(ctx, cl)
+		}
 	case len(k.own) > 0:
 		_, err = cl.Update(ctx, k.resource, keyOf(k.object), "", k.correct)
 	}
@@ -265,6 +312,15 @@ func (k kept) keep(ctx context.Context, cl registry.Client) error {
 		return nil // its namespace is gone, or it changed meanwhile: that comes as a change
 	}
 	return err
+}
+
+// stuck reports whether an object differs where no update may change it.
+func (k kept) stuck(there *meta.Object) bool {
+	return slices.ContainsFunc(k.fixed, func(path []string) bool {
+		want, _ := k.object.Get(path...)
+		has, _ := there.Get(path...)
+		return !meta.Equal(want, has)
+	})
 }
 
 func (k kept) create(ctx context.Context, cl registry.Client) error {

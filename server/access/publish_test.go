@@ -94,6 +94,54 @@ func TestAddressThatAnotherHas(t *testing.T) {
 	})
 }
 
+// TestEndpointsOfTheServer: its service leads to where it is reached, also after
+// it moved, and whatever somebody else makes of that.
+func TestEndpointsOfTheServer(t *testing.T) {
+	const endpoints, slice = "/api/v1/namespaces/default/endpoints/kubernetes", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
+	synctest.Test(t, func(t *testing.T) {
+		store, log := memstore.New(memstore.Options{}), &journal{}
+		at := func(address string, port int) guarded {
+			store = store.Fork()
+			g := telling(t, store, log, access.Config{Publish: access.Publish{
+				Address: netip.MustParseAddr("10.0.0.1"), Port: port, Endpoint: netip.MustParseAddr(address)}})
+			g.Settle()
+			return g
+		}
+		leadsTo := func(g guarded, family, address string, port float64) {
+			t.Helper()
+			ports := []any{map[string]any{"name": "https", "protocol": "TCP", "port": port}}
+			old := g.must(200, "GET", endpoints, "", asRoot...)
+			assert.Equal(t, []any{map[string]any{"addresses": []any{map[string]any{"ip": address}}, "ports": ports}}, old["subsets"])
+			assert.Equal(t, map[string]any{"endpointslice.kubernetes.io/skip-mirror": "true"}, old["metadata"].(map[string]any)["labels"])
+			now := g.must(200, "GET", slice, "", asRoot...)
+			assert.Equal(t, family, now["addressType"])
+			assert.Equal(t, []any{map[string]any{"addresses": []any{address}, "conditions": map[string]any{"ready": true}}}, now["endpoints"])
+			assert.Equal(t, ports, now["ports"])
+			assert.Equal(t, map[string]any{"kubernetes.io/service-name": "kubernetes"}, now["metadata"].(map[string]any)["labels"])
+		}
+		for _, nowhere := range []string{"127.0.0.1", "::1", "0.0.0.0", "fe80::1", "fd00::1%eth0"} {
+			g := at(nowhere, 6443)
+			g.must(404, "GET", endpoints, "", asRoot...)
+			g.must(404, "GET", slice, "", asRoot...)
+		}
+		leadsTo(at("192.0.2.7", 6443), "IPv4", "192.0.2.7", 6443)
+		leadsTo(at("::ffff:192.0.2.8", 443), "IPv4", "192.0.2.8", 443)
+		g := at("fd00::7", 443)
+		leadsTo(g, "IPv6", "fd00::7", 443)
+
+		g.must(200, "DELETE", endpoints, "", asRoot...)
+		g.must(200, "DELETE", slice, "", asRoot...)
+		g.Settle()
+		leadsTo(g, "IPv6", "fd00::7", 443)
+		g.must(200, "PATCH", endpoints, `{"metadata":{"labels":null},"subsets":null}`, asRootMerging...)
+		g.must(200, "PATCH", slice, `{"metadata":{"labels":null},"endpoints":null,"ports":[{"port":1}]}`, asRootMerging...)
+		g.Settle()
+		leadsTo(g, "IPv6", "fd00::7", 443)
+		assert.Empty(t, log.lines("level=ERROR"))
+		assert.Empty(t, log.lines("level=WARN"))
+	})
+}
+
 // TestClusterInfoThatWasClosed: who takes its role or binding away has closed it,
 // also for the next start.
 func TestClusterInfoThatWasClosed(t *testing.T) {
