@@ -24,6 +24,7 @@ func validator(p names.Profile) func(context.Context, *meta.Object, *meta.Object
 			d.spec()
 			d.stored()
 		}
+		d.words(false, "status", "acceptedNames")
 		return d.faults
 	}
 }
@@ -81,7 +82,7 @@ func (d *definition) spec() {
 	d.group()
 	d.faults.RequiredOneOf(check.At("spec", "scope"), d.String("spec", "scope"), "Cluster", "Namespaced")
 	d.versionNames()
-	d.words()
+	d.words(true, "spec", "names")
 	if d.Bool("spec", "preserveUnknownFields") {
 		d.faults.Invalid(check.At("spec", "preserveUnknownFields"), true,
 			"must be false in order to use defaults in the schema; use the schema extension instead")
@@ -169,25 +170,26 @@ func (d *definition) warning(at *check.Path, v *meta.Object) {
 }
 
 // words checks the names of the type and its kind.
-func (d *definition) words() {
-	at := check.At("spec", "names")
-	word := func(field string) string { return d.String("spec", "names", field) }
-	for _, field := range []string{"plural", "singular", "kind", "listKind"} {
-		w := word(field)
-		if w == "" {
-			d.faults.Required(at.Field(field), "")
-			continue
+func (d *definition) words(required bool, path ...string) {
+	at, words := check.At(path...), meta.NewObject(d.Map(path...))
+	for _, name := range []struct {
+		field string
+		form  func(string) []string
+	}{
+		{"plural", meta.CheckDNS1035Label}, {"singular", meta.CheckDNS1035Label}, {"kind", meta.CheckKind}, {"listKind", meta.CheckKind},
+	} {
+		switch w := words.String(name.field); {
+		case w != "":
+			d.faults.Format(at.Field(name.field), w, name.form(w))
+		case required:
+			d.faults.Required(at.Field(name.field), "")
 		}
-		if field == "kind" || field == "listKind" {
-			w = strings.ToLower(w)
-		}
-		d.faults.Format(at.Field(field), word(field), meta.CheckDNS1035Label(w))
 	}
-	if k := word("kind"); k != "" && k == word("listKind") {
+	if k := words.String("kind"); k != "" && k == words.String("listKind") {
 		d.faults.Invalid(at.Field("listKind"), k, "kind and listKind may not be the same")
 	}
 	for _, field := range []string{"shortNames", "categories"} {
-		for i, w := range d.Strings("spec", "names", field) {
+		for i, w := range words.Strings(field) {
 			d.faults.Format(at.Field(field).Index(i), w, meta.CheckDNS1035Label(w))
 		}
 	}

@@ -138,6 +138,36 @@ func TestWhatADefinitionMayNotChange(t *testing.T) {
 		"a version in which objects may be stored stays")
 }
 
+// Whoever writes the status of a definition cannot have it serve other names
+// than could stand in its spec.
+func TestAcceptedNames(t *testing.T) {
+	v := compiled(t, names.Orch)
+	old := definition(t, v, nil)
+	const form = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+	for _, c := range []struct {
+		accepted map[string]any
+		want     []string
+	}{
+		{map[string]any{}, nil},
+		{map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": []any{"w"}, "categories": []any{"all"}}, nil},
+		{map[string]any{"plural": "", "kind": ""}, nil},
+		{map[string]any{"plural": "A B"}, []string{`plural: Invalid value: "A B": ` + form}},
+		{map[string]any{"singular": "Widget"}, []string{`singular: Invalid value: "Widget": ` + form}},
+		{map[string]any{"kind": "a b"}, []string{`kind: Invalid value: "a b": may have mixed case, but should otherwise match: ` + form}},
+		{map[string]any{"kind": strings.Repeat("K", 64)}, []string{`kind: Invalid value: "` + strings.Repeat("K", 64) + `": may have mixed case, but should otherwise match: must be no more than 63 characters`}},
+		{map[string]any{"kind": "Widget", "listKind": "Widget"}, []string{`listKind: Invalid value: "Widget": kind and listKind may not be the same`}},
+		{map[string]any{"shortNames": []any{"w", ""}, "categories": []any{"All"}}, []string{`shortNames[1]: Invalid value: "": ` + form, `categories[0]: Invalid value: "All": ` + form}},
+	} {
+		o := definition(t, v, old)
+		o.Set(c.accepted, "status", "acceptedNames")
+		var got []string
+		for _, cause := range v.Faults(context.Background(), o, old, nil) {
+			got = append(got, strings.TrimPrefix(cause.Field, "status.acceptedNames.")+": "+cause.Message)
+		}
+		assert.Equal(t, c.want, got)
+	}
+}
+
 func TestSchemasKeepOnlyWhatOpenAPIHas(t *testing.T) {
 	v := compiled(t, names.Kubernetes)
 	o := meta.NewObject(map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{

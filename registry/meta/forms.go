@@ -78,6 +78,15 @@ func CheckDNS1035Label(s string) []string {
 	return faults
 }
 
+// CheckKind checks the name of a kind: an RFC 1035 label, in any case.
+func CheckKind(s string) []string {
+	faults := CheckDNS1035Label(strings.ToLower(s))
+	for i, f := range faults {
+		faults[i] = "may have mixed case, but should otherwise match: " + f
+	}
+	return faults
+}
+
 // CheckQualifiedName checks the key of a label or annotation: a name of at most
 // 63 letters, digits, '-', '_' and '.', with an optional DNS subdomain and '/'
 // before it.

@@ -50,9 +50,5 @@ func notNaming(field, text string) []string {
 	case field == "apiVersion":
 		return nil
 	}
-	var why []string
-	for _, form := range meta.CheckDNS1035Label(strings.ToLower(text)) {
-		why = append(why, "may have mixed case, but should otherwise match: "+form)
-	}
-	return why
+	return meta.CheckKind(text)
 }
