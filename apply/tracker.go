@@ -272,6 +272,10 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	if same {
 		return &change{fieldpath.NewSet(), fieldpath.NewSet()}, nil
 	}
+	left, _ := pathsWithin(a, 0, maxPaths)
+	if _, ok := pathsWithin(b, 0, left); !ok {
+		return nil, untracked(errLongPaths)
+	}
 	diff, err := v.value(a).Compare(v.value(b))
 	if err != nil {
 		return nil, untracked(err)
@@ -281,6 +285,8 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 		set:     c.t.filter(diff.Modified.Union(diff.Added), c.subresource),
 	}, nil
 }
+
+var errLongPaths = fmt.Errorf("the paths of its values are more than %d bytes long together", maxPaths)
 
 // misfit says that an object cannot be read by its schema: a list has a key
 // twice, say.

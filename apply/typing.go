@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -47,6 +48,9 @@ func (t *typing) empty(obj map[string]any) map[string]any {
 func (t *typing) fieldsOf(tree map[string]any) (*fieldpath.Set, error) {
 	if set, ok := t.plan.checkedSet(tree); ok {
 		return set, nil
+	}
+	if _, ok := pathsWithin(tree, 0, maxPaths); !ok {
+		return nil, meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the applied object does not fit its schema, and the paths of its values are more than %d bytes long together", maxPaths)
 	}
 	v, err := t.strict.FromUnstructured(tree)
 	if err != nil {
@@ -278,7 +282,32 @@ func listType(s *schema.Schema) string {
 	return "set"
 }
 
-const maxCauses = 100 // of one applied object
+const (
+	maxCauses = 100      // of one applied object
+	maxPaths  = 64 << 20 // bytes of the paths of all values of one object
+)
+
+// pathsWithin takes the length of the paths of all values in v, which at bytes of
+// path lead to, from left; false if that is less. structured-merge-diff has a
+// fault for each value that does not fit, and each has its whole path.
+func pathsWithin(v any, at, left int) (rest int, ok bool) {
+	left -= at
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if left, ok = pathsWithin(e, at+len(k)+1, left); !ok {
+				return left, false
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if left, ok = pathsWithin(e, at+1, left); !ok {
+				return left, false
+			}
+		}
+	}
+	return left, left >= 0
+}
 
 // typingFault turns what structured-merge-diff says about an applied object
 // into causes, and into the text that clients print.
@@ -288,6 +317,7 @@ func typingFault(patch map[string]any, err error) error {
 	if list, ok := err.(typed.ValidationErrors); ok {
 		texts = nil
 		for _, e := range list[:min(len(list), maxCauses)] {
+			e.Path = meta.CutPath([]byte(e.Path))
 			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Message: e.ErrorMessage, Field: strings.TrimPrefix(e.Path, ".")})
 			texts = append(texts, e.Error())
 		}

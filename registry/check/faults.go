@@ -10,10 +10,17 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// Faults is a growing list of causes. The zero value is empty and ready.
+// maxFaults bounds what is told of one object.
+const maxFaults = 100
+
+// Faults is a growing list of causes, of which the first hundred are kept. The
+// zero value is empty and ready.
 type Faults []meta.Cause
 
 func (f *Faults) add(reason meta.CauseReason, at *Path, text string) {
+	if len(*f) >= maxFaults {
+		return
+	}
 	*f = append(*f, meta.Cause{Reason: reason, Message: text, Field: at.String()})
 }
 

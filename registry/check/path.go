@@ -5,8 +5,10 @@
 package check
 
 import (
+	"slices"
 	"strconv"
-	"strings"
+
+	"orch.io/controlplane/registry/meta"
 )
 
 // Path leads to a field of an object. A nil Path is the object itself.
@@ -43,27 +45,29 @@ func (p *Path) Index(i int) *Path { return &Path{parent: p, form: item, index: i
 // Key returns the path of a map entry below p.
 func (p *Path) Key(k string) *Path { return &Path{parent: p, form: key, name: k} }
 
-// String returns the path as causes spell it: spec.containers[0].env[1].name.
+// String returns the path as causes spell it, spec.containers[0].env[1].name, cut
+// to meta.MaxPath.
 func (p *Path) String() string {
-	var b strings.Builder
-	p.write(&b)
-	return b.String()
-}
-
-func (p *Path) write(b *strings.Builder) {
-	if p == nil {
-		return
+	var steps []*Path
+	for ; p != nil; p = p.parent {
+		steps = append(steps, p)
 	}
-	p.parent.write(b)
-	switch p.form {
-	case item:
-		b.WriteString("[" + strconv.Itoa(p.index) + "]")
-	case key:
-		b.WriteString("[" + p.name + "]")
-	default:
-		if b.Len() > 0 {
-			b.WriteByte('.')
+	var b []byte
+	for _, s := range slices.Backward(steps) {
+		if len(b) > meta.MaxPath {
+			break
 		}
-		b.WriteString(p.name)
+		name := s.name[:min(len(s.name), meta.MaxPath+1)]
+		switch {
+		case s.form == item:
+			b = append(strconv.AppendInt(append(b, '['), int64(s.index), 10), ']')
+		case s.form == key:
+			b = append(append(append(b, '['), name...), ']')
+		case len(b) > 0:
+			b = append(append(b, '.'), name...)
+		default:
+			b = append(b, name...)
+		}
 	}
+	return meta.CutPath(b)
 }

@@ -266,9 +266,13 @@ func (p *parser) duplicate() {
 	p.duplicates = append(p.duplicates, d)
 }
 
+// pathString returns a path as faults tell it, cut to meta.MaxPath.
 func pathString(path []step) string {
 	var b []byte
 	for _, s := range path {
+		if len(b) > meta.MaxPath {
+			break
+		}
 		if s.index >= 0 {
 			b = append(strconv.AppendInt(append(b, '['), int64(s.index), 10), ']')
 			continue
@@ -276,9 +280,9 @@ func pathString(path []step) string {
 		if len(b) > 0 {
 			b = append(b, '.')
 		}
-		b = append(b, s.key...)
+		b = append(b, s.key[:min(len(s.key), meta.MaxPath+1)]...)
 	}
-	return string(b)
+	return meta.CutPath(b)
 }
 
 func (p *parser) number() (any, error) {

@@ -239,3 +239,15 @@ func Internal(err error) *Status {
 	s.Details = &Details{Causes: []Cause{{Message: err.Error()}}}
 	return s
 }
+
+// MaxPath bounds the path of a field in what a caller is told, in bytes: the keys
+// of a map may be of any length, and stand in the path of all below them.
+const MaxPath = 4 << 10
+
+// CutPath returns a path as text, cut to MaxPath bytes.
+func CutPath(path []byte) string {
+	if len(path) > MaxPath {
+		return strings.ToValidUTF8(string(path[:MaxPath]), "") + "..."
+	}
+	return string(path)
+}

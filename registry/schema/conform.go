@@ -89,7 +89,8 @@ func (c *conformer) metadata(v any) {
 
 // fault says what is wrong with the value at the path.
 func (c *conformer) fault(format string, args ...any) {
-	if at := c.path.String(); len(c.faults) < maxReported {
+	if len(c.faults) < maxReported {
+		at := c.path.String()
 		c.faults = append(c.faults, meta.Cause{Reason: meta.CauseTypeInvalid, Field: at, Message: at + ": " + fmt.Sprintf(format, args...)})
 	}
 }

@@ -1,6 +1,10 @@
 package schema
 
-import "strconv"
+import (
+	"strconv"
+
+	"orch.io/controlplane/registry/meta"
+)
 
 // path is the way from the root to a value, as clients print it:
 // spec.containers[0].name. It is only put together where it is needed.
@@ -16,9 +20,14 @@ func (p *path) key(name string)   { *p = append(*p, step{name, -2}) }
 func (p *path) item(i int)        { *p = append(*p, step{index: i}) }
 func (p *path) pop()              { *p = (*p)[:len(*p)-1] }
 
+// String returns the path, cut to meta.MaxPath.
 func (p path) String() string {
 	var b []byte
 	for _, s := range p {
+		if len(b) > meta.MaxPath {
+			break
+		}
+		s.name = s.name[:min(len(s.name), meta.MaxPath+1)]
 		switch {
 		case s.index >= 0:
 			b = append(strconv.AppendInt(append(b, '['), int64(s.index), 10), ']')
@@ -28,7 +37,7 @@ func (p path) String() string {
 			b = append(b, s.name...)
 		}
 	}
-	return string(b)
+	return meta.CutPath(b)
 }
 
 // to returns the path of a field of the value that p leads to.
