@@ -55,6 +55,7 @@ const (
 	firstPiece = 4 << 10          // bytes of room for a body of which nothing is there
 	smallBody  = 16 << 10         // bytes; bounded by the number of requests at a time
 	bodyWait   = 10 * time.Second // for other large bodies to be done with
+	growthWait = time.Second      // the same, by one that others may wait for
 )
 
 // read returns the body of a request. Room is made as bytes arrive: what is only
@@ -77,32 +78,44 @@ func (s *Server) read(ctx context.Context, r *request) ([]byte, error) {
 			return nil, err
 		case len(body) < cap(body):
 			continue
-		case len(body) >= smallBody && !r.share.body.Held():
-			if err := s.makeRoom(ctx, r, min(size, s.limits.Body)); err != nil {
+		}
+		room := min(size, 4*int64(cap(body)))
+		if len(body) >= smallBody {
+			if err := s.makeRoom(ctx, r, room, min(size, s.limits.Body)); err != nil {
 				return nil, err
 			}
 		}
-		more := make([]byte, len(body), min(size, 4*int64(cap(body))))
+		more := make([]byte, len(body), room)
 		copy(more, body)
 		body = more
 	}
 }
 
-// makeRoom takes the size of a large body, of which the beginning is there, from
-// their pool until the answer is made: decoded, it is many times as large. Who
-// does not get it in time is asked to come again.
-func (s *Server) makeRoom(ctx context.Context, r *request, size int64) error {
+// makeRoom takes so many bytes for what there is of a large body from their pool,
+// or makes what was taken as large, until the answer is made: decoded, the body is
+// many times as large. It begins where the whole would fit, but the rest is not
+// held until it comes. Who does not get it in time is asked to come again.
+func (s *Server) makeRoom(ctx context.Context, r *request, size, whole int64) (err error) {
+	body, wait := &r.share.body, bodyWait
 	if r.share.exempt {
-		r.share.body, _ = s.bodies.Take(r.share.holder, size)
+		if !body.Held() {
+			*body, _ = s.bodies.Take(r.share.holder, whole)
+		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, bodyWait)
+	if body.Held() {
+		wait = growthWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	body, err := s.bodies.Wait(ctx, r.share.holder, size)
+	if body.Held() {
+		err = body.Grow(ctx, size)
+	} else {
+		*body, err = s.bodies.Wait(ctx, r.share.holder, size, whole)
+	}
 	if err != nil {
 		return tooMany("too many large bodies at a time")
 	}
-	r.share.body = body
 	return nil
 }
 

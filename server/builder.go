@@ -123,13 +123,13 @@ type Builder struct {
 // Limits bounds requests. A zero field means the default that its comment gives.
 //
 // Of LargeBodies, LongAnswers, Requests and Watches every priority level keeps the
-// share that it does not lend, half of all at most. Of what his level may have
-// nobody may hold more than is still free: one user has half of it at most, two
-// have a third each. The service accounts of a namespace are one user here. Users
+// share that it does not lend, half of all at most. A quarter is for who holds
+// nothing yet; of the rest of what his level may have nobody may hold more than is
+// still free: one user has half of it at most, two have a third each. The service accounts of a namespace are one user here. Users
 // of an exempt level are not bounded. Who has too much is told so with 429.
 type Limits struct {
 	Body           int64         // bytes of a request body: 3 MiB
-	LargeBodies    int64         // bytes of all bodies over 16 KiB at a time, from when that much is there until the answer: 24 MiB; see below
+	LargeBodies    int64         // bytes of room for all bodies over 16 KiB at a time, made as they come, held until the answer: 24 MiB; see below
 	LongAnswers    int64         // bytes of all answers over 16 KiB made for one caller, until they are read; of JSON lists what is made for them alone: 128 MiB; see below
 	Depth          int           // nesting of JSON and YAML: 1000
 	Entries        int           // of one object or list in a body: 20,000

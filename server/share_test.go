@@ -304,12 +304,12 @@ func TestManyHolders(t *testing.T) {
 		pass := func() {
 			t.Helper()
 			large := newConfigMap("c", "k", strings.Repeat("x", 200<<10))
-			for user, group := range map[string]string{"system:node:a": "system:nodes", names.UserControllerManager: "", "other": ""} {
+			for user, group := range map[string]string{
+				"system:node:a": "system:nodes", names.UserControllerManager: "", "other": "", auth.ServiceAccountUser("bystander", "a"): auth.ServiceAccounts,
+			} {
 				assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", user, "X-Group", group).code, user)
 				assert.Equal(t, 201, a.do("POST", configMaps+"?dryRun=All", large, "X-User", user, "X-Group", group).code, user)
 			}
-			bystander := auth.ServiceAccountUser("bystander", "a")
-			assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", bystander, "X-Group", auth.ServiceAccounts).code, "of their level")
 		}
 		for i := range 16 {
 			hold(auth.ServiceAccountUser("one", fmt.Sprint("a", i)), 8, 1000)
@@ -393,6 +393,53 @@ func TestLargeBodies(t *testing.T) {
 		b := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Limits.LargeBodies = 1 }))
 		assert.Equal(t, 201, b.do("POST", configMaps, newConfigMap("a", "k", large)).code)
 		assert.Equal(t, 201, b.do("POST", configMaps, newConfigMap("b", "k", large)).code)
+	})
+}
+
+// TestUnfinishedBodies: of a body that is announced only what is there is held, and
+// of bodies that wait for each other some get through.
+func TestUnfinishedBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) {
+			b.Limits.LargeBodies = 1792 << 10 // 1096 of them for the level
+		}))
+		whole := fmt.Sprintf(`{"metadata":{"name":"c"},"data":{"k":%q}}`, strings.Repeat("x", 300<<10))
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		codes := map[int]int{}
+		var bodies []*io.PipeWriter
+		for i := range 12 {
+			body, w := io.Pipe()
+			bodies = append(bodies, w)
+			all.Go(func() {
+				r, err := http.NewRequestWithContext(t.Context(), "POST", a.base+configMaps+"?dryRun=All", body)
+				assert.NoError(t, err)
+				r.ContentLength = int64(len(whole))
+				r.Header.Set("X-User", fmt.Sprint("u", i))
+				res, err := a.client.Do(r)
+				assert.NoError(t, err)
+				assert.NoError(t, res.Body.Close())
+				_ = body.Close()
+				mu.Lock()
+				defer mu.Unlock()
+				codes[res.StatusCode]++
+			})
+		}
+		send := func(from, to int) {
+			for _, w := range bodies {
+				go func() { _, _ = io.WriteString(w, whole[from:to]) }()
+			}
+			synctest.Wait()
+		}
+		send(0, 20_000)
+		begun := time.Now()
+		assert.Equal(t, 201, a.do("POST", configMaps+"?dryRun=All", whole, "X-User", "other").code)
+		assert.Zero(t, time.Since(begun), "none of the unfinished holds more than what is there")
+		send(20_000, 100_000)       // more than there is room for
+		time.Sleep(5 * time.Second) // nobody waits longer for the others
+		send(100_000, len(whole))
+		all.Wait()
+		assert.Equal(t, map[int]int{201: 4, 429: 8}, codes)
 	})
 }
 

@@ -39,11 +39,11 @@ type Part struct {
 	n      int64
 }
 
+// claim is somebody who waits for a part to become so large.
 type claim struct {
-	holder  Holder
-	wanted  int64
-	n       int64 // of that, what the level may have
-	granted chan struct{}
+	Part
+	size, whole int64 // now, and in the end
+	granted     chan struct{}
 }
 
 // NewPool makes a pool of a size, of which no level keeps anything yet.
@@ -75,9 +75,6 @@ func (p *Pool) SetLevels(levels []flowcontrol.Level) {
 	for level, used := range p.used {
 		p.free -= max(0, used-p.kept[level])
 	}
-	for _, c := range p.waiting {
-		c.n = p.bound(c.holder, c.wanted)
-	}
 	p.grant()
 }
 
@@ -91,38 +88,60 @@ func (p *Pool) Take(h Holder, n int64) (Part, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n = p.bound(h, n)
-	if n > p.room(h) || p.exceeds(h, n) {
+	if n > p.room(h) || p.exceeds(h, 0, n) {
 		return Part{}, false
 	}
 	p.take(h, n)
 	return Part{p, h, n}, true
 }
 
-// Wait takes n, or what the holder's level may have at most, as soon as the
-// holder may have that much more. Those who wait come in order, but nobody waits
-// for a holder who has too much, and no level for another where it has room of
-// its own. It fails with the context's error.
-func (p *Pool) Wait(ctx context.Context, h Holder, n int64) (Part, error) {
-	c := &claim{holder: h, wanted: n, granted: make(chan struct{})}
+// Wait takes n, or what the holder's level may have at most, of what will be whole
+// in the end, as soon as the holder may have all of that. Those who wait come in
+// order, but nobody waits for a holder who has too much, and no level for another
+// where it has room of its own. It fails with the context's error.
+func (p *Pool) Wait(ctx context.Context, h Holder, n, whole int64) (Part, error) {
+	c := &claim{Part{p, h, 0}, n, whole, make(chan struct{})}
+	err := p.wait(ctx, c)
+	return c.Part, err
+}
+
+// Grow makes a part, which must be held, as large as n, or as its level may have
+// at most, as soon as its holder may have that. Those who wait for that come before
+// all who have nothing yet. If it fails, with the context's error, the part is
+// given back: of parts that wait for each other, the first that fails lets
+// another grow.
+func (part *Part) Grow(ctx context.Context, n int64) error {
+	c := &claim{*part, n, n, make(chan struct{})}
+	err := part.pool.wait(ctx, c)
+	*part = c.Part
+	return err
+}
+
+func (p *Pool) wait(ctx context.Context, c *claim) error {
 	p.mu.Lock()
-	c.n = p.bound(h, n)
-	p.waiting = append(p.waiting, c)
+	at := len(p.waiting)
+	if i := slices.IndexFunc(p.waiting, func(w *claim) bool { return w.n == 0 }); i >= 0 && c.n > 0 {
+		at = i
+	}
+	p.waiting = slices.Insert(p.waiting, at, c)
 	p.grant()
 	p.mu.Unlock()
 	select {
 	case <-c.granted:
-		return Part{p, h, c.n}, nil
+		return nil
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.Index(p.waiting, c)
 	if i < 0 { // granted at the last moment
-		return Part{p, h, c.n}, nil
+		return nil
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)
+	p.take(c.holder, -c.n)
+	c.Part = Part{}
 	p.grant() // those behind it may fit
-	return Part{}, ctx.Err()
+	return ctx.Err()
 }
 
 // Held reports whether it is anything.
@@ -174,10 +193,11 @@ func add[K comparable](m map[K]int64, key K, n int64) {
 	}
 }
 
-// exceeds reports whether n would be too much for the holder, whatever is free.
-func (p *Pool) exceeds(h Holder, n int64) bool {
+// exceeds reports whether n more than he has would be too much for the holder,
+// whatever is free. A part that grows to that is his first if he has no other.
+func (p *Pool) exceeds(h Holder, part, n int64) bool {
 	held := p.held[h]
-	return held > 0 && held+n > p.spare(h)-n
+	return held > part && held+n > p.spare(h)-n
 }
 
 // spare is how much of its room the holder's level need not leave for first parts.
@@ -193,21 +213,24 @@ func (p *Pool) grant() {
 	var full []string
 	for i := 0; i < len(p.waiting); {
 		c := p.waiting[i]
+		size := max(c.n, p.bound(c.holder, c.size))
+		lacks := max(size, p.bound(c.holder, c.whole)) - c.n
 		room := p.room(c.holder)
 		if len(full) > 0 {
 			room = p.own(c.holder)
 		}
 		switch {
-		case slices.Contains(over, c.holder), slices.Contains(full, c.holder.Level):
+		case lacks > 0 && (slices.Contains(over, c.holder) || slices.Contains(full, c.holder.Level)):
 			i++
-		case p.exceeds(c.holder, c.n):
+		case lacks > 0 && p.exceeds(c.holder, c.n, lacks):
 			over = append(over, c.holder)
 			i++
-		case c.n > room:
+		case lacks > room:
 			full = append(full, c.holder.Level)
 			i++
 		default:
-			p.take(c.holder, c.n)
+			p.take(c.holder, size-c.n)
+			c.n = size
 			close(c.granted)
 			p.waiting = slices.Delete(p.waiting, i, i+1)
 		}

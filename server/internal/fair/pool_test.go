@@ -117,7 +117,7 @@ func TestPoolLevels(t *testing.T) {
 		var all sync.WaitGroup
 		wait := func(level string, n int64) {
 			all.Go(func() {
-				part, err := p.Wait(t.Context(), Holder{level, "late"}, n)
+				part, err := p.Wait(t.Context(), Holder{level, "late"}, n, n)
 				assert.NoError(t, err)
 				late <- part
 			})
@@ -162,7 +162,7 @@ func TestPoolSetLevels(t *testing.T) {
 		require.True(t, ok)
 		late := make(chan Part, 1)
 		go func() {
-			part, err := p.Wait(t.Context(), Holder{"b", "2"}, 1000)
+			part, err := p.Wait(t.Context(), Holder{"b", "2"}, 1000, 1000)
 			assert.NoError(t, err)
 			late <- part
 		}()
@@ -208,7 +208,10 @@ func TestPoolSetLevelsMeanwhile(t *testing.T) {
 				if part, ok := p.Take(h, n%40); ok {
 					part.Give()
 				}
-				if part, err := p.Wait(t.Context(), h, n%120); assert.NoError(t, err) {
+				if part, err := p.Wait(t.Context(), h, n%120, n%120); assert.NoError(t, err) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					_ = part.Grow(ctx, n%90)
+					cancel()
 					part.Give()
 				}
 			}
@@ -229,6 +232,86 @@ func TestPoolSetLevelsMeanwhile(t *testing.T) {
 	assert.Empty(t, p.waiting)
 }
 
+// TestPoolGrow: what a part may become later it does not hold now; those who have
+// begun come before those who have not.
+func TestPoolGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(100)
+		wait := func(holder string, n, whole int64) Part {
+			part, err := p.Wait(t.Context(), Holder{Name: holder}, n, whole)
+			assert.NoError(t, err)
+			return part
+		}
+		a, b := wait("a", 40, 100), wait("b", 40, 60)
+		begun := make(chan Part, 1)
+		go func() { begun <- wait("c", 1, 60) }()
+		synctest.Wait()
+		assert.Empty(t, begun, "the whole would not fit")
+		grown := make(chan error, 1)
+		go func() { grown <- b.Grow(t.Context(), 70) }()
+		synctest.Wait()
+		assert.Empty(t, grown)
+		a.Give()
+		synctest.Wait()
+		assert.Len(t, grown, 1)
+		assert.NoError(t, <-grown)
+		assert.EqualValues(t, 70, b.n)
+		assert.Empty(t, begun)
+		assert.NoError(t, b.Grow(t.Context(), 5000))
+		assert.EqualValues(t, 100, b.n, "more than there is it cannot have")
+		late, cancel := context.WithCancel(t.Context())
+		cancel()
+		other, ok := p.Take(Holder{Name: "d"}, 0)
+		assert.True(t, ok)
+		assert.ErrorIs(t, other.Grow(late, 1), context.Canceled, "there is no room")
+		assert.NoError(t, b.Grow(t.Context(), 50))
+		assert.EqualValues(t, 100, b.n, "it does not shrink")
+		b.Give()
+		synctest.Wait()
+		c := <-begun
+		assert.EqualValues(t, 1, c.n)
+		c.Give()
+		assert.EqualValues(t, 100, p.free)
+		assert.Empty(t, p.held)
+	})
+}
+
+// TestPoolGrowTogether: of parts that fill a pool and wait for each other some
+// grow, as the others are given back.
+func TestPoolGrowTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(100)
+		parts := make([]Part, 10)
+		var all sync.WaitGroup
+		for i := range parts {
+			var err error
+			parts[i], err = p.Wait(t.Context(), Holder{Name: fmt.Sprint(i)}, 10, 10)
+			require.NoError(t, err)
+		}
+		for i := range parts {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := parts[i].Grow(ctx, 30); err != nil {
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					assert.False(t, parts[i].Held())
+				}
+			})
+		}
+		all.Wait()
+		n := 0
+		for i := range parts {
+			if parts[i].Held() {
+				n++
+			}
+			parts[i].Give()
+		}
+		assert.Equal(t, 3, n)
+		assert.EqualValues(t, 100, p.free)
+		assert.Empty(t, p.held)
+	})
+}
+
 func TestPoolWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(100)
@@ -237,7 +320,7 @@ func TestPoolWait(t *testing.T) {
 		var all sync.WaitGroup
 		wait := func(holder string, n int64) {
 			all.Go(func() {
-				if _, err := p.Wait(t.Context(), Holder{Name: holder}, n); err == nil {
+				if _, err := p.Wait(t.Context(), Holder{Name: holder}, n, n); err == nil {
 					mu.Lock()
 					order = append(order, fmt.Sprint(holder, n))
 					mu.Unlock()
@@ -245,7 +328,7 @@ func TestPoolWait(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		first, err := p.Wait(t.Context(), Holder{Name: "a"}, 50)
+		first, err := p.Wait(t.Context(), Holder{Name: "a"}, 50, 50)
 		require.NoError(t, err)
 		wait("a", 10) // too much for him
 		wait("a", 1)  // his claims come in order
@@ -257,7 +340,7 @@ func TestPoolWait(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = p.Wait(ctx, Holder{Name: "e"}, 1)
+		_, err = p.Wait(ctx, Holder{Name: "e"}, 1, 1)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		first.Give()
 		synctest.Wait()
@@ -271,7 +354,7 @@ func TestPoolWait(t *testing.T) {
 		assert.True(t, ok)
 		ctx, cancel = context.WithCancel(t.Context())
 		all.Go(func() {
-			_, err := p.Wait(ctx, Holder{Name: "b"}, 20)
+			_, err := p.Wait(ctx, Holder{Name: "b"}, 20, 20)
 			assert.Error(t, err)
 		})
 		synctest.Wait()
