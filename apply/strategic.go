@@ -29,12 +29,27 @@ func StrategicMerge(obj, patch map[string]any, s *schema.Schema) (map[string]any
 	if tooDeep(patch, Limits{}.withDefaults().Depth) {
 		return nil, meta.BadRequest("the patch is nested too deep")
 	}
-	m := strategic{}
+	m := strategic{budget: maxMerged}
 	return m.object(meta.Clone(obj).(map[string]any), meta.Clone(patch).(map[string]any), s)
 }
 
+// maxMerged bounds the items that the merges of one patch look at. A patch may
+// name an item any number of times, and each time merge a list below it.
+const maxMerged = 2_000_000
+
 // strategic is a merge under way; path leads to the value in hand.
-type strategic struct{ path []string }
+type strategic struct {
+	path   []string
+	budget int // items that may still be looked at
+}
+
+// spend takes n items from the budget.
+func (m *strategic) spend(n int) error {
+	if m.budget -= n; m.budget < 0 {
+		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the patch merges lists of more than %d items in all", maxMerged)
+	}
+	return nil
+}
 
 // fault says what is wrong with the patch at the current place.
 func (m *strategic) fault(format string, args ...any) error {
@@ -171,6 +186,9 @@ func (m *strategic) retain(orig, patch map[string]any) error {
 	if !ok {
 		return m.malformed(retainKeys, "a list of field names")
 	}
+	if err := m.spend(len(orig) + len(list)); err != nil {
+		return err
+	}
 	keep := make(map[string]bool, len(list))
 	for _, e := range list {
 		name, ok := e.(string)
@@ -207,6 +225,9 @@ func (m *strategic) deletions(orig, patch map[string]any) error {
 		list, ok := orig[name].([]any)
 		if !ok {
 			continue
+		}
+		if err := m.spend(len(list) + len(gone)); err != nil {
+			return err
 		}
 		drop := make(map[any]bool, len(gone))
 		for _, v := range gone {

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -131,4 +133,30 @@ func FuzzStrategicMerge(f *testing.F) {
 			t.Error("the patch has changed")
 		}
 	})
+}
+
+// TestStrategicMergeIsBounded: an item that a patch names a thousand times merges
+// its lists as often, up to a number of items in all.
+func TestStrategicMergeIsBounded(t *testing.T) {
+	s := deploymentSchema()
+	repeat := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	live := tree(t, podSpec(`{"containers":[{"name":"c","env":[`+numbered(10_000, `{"name":"E%d"}`)+`],"args":["a"]}]}`))
+	for name, item := range map[string]string{
+		"lists":  `{"name":"c","env":[{"name":"E1","value":"x"}]}`,
+		"orders": `{"name":"c","$setElementOrder/env":[]}`,
+		"spared": `{"name":"c","$deleteFromPrimitiveList/env":["x"]}`,
+	} {
+		_, err := StrategicMerge(live, tree(t, podSpec(`{"containers":[`+repeat(1000, item)+`]}`)), s)
+		assert.Equal(t, 413, statusOf(t, err).Code, name)
+		_, err = StrategicMerge(live, tree(t, podSpec(`{"containers":[`+repeat(10, item)+`]}`)), s)
+		assert.NoError(t, err, name)
+	}
+}
+
+func numbered(n int, item string) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(item, i)
+	}
+	return strings.Join(list, ",")
 }

@@ -49,6 +49,9 @@ func itemKey(item any, mergeKey string) (any, bool) {
 // list merges the items of patch into orig. Items of the patch come in the
 // patch's order, the others stay where they were among them.
 func (m *strategic) list(orig, patch []any, s *schema.Schema) ([]any, error) {
+	if err := m.spend(len(orig) + len(patch)); err != nil {
+		return nil, err
+	}
 	key, err := m.mergeKey(orig, patch, s)
 	if err != nil {
 		return nil, err
@@ -235,6 +238,9 @@ func (m *strategic) orderedList(orig, patch map[string]any, name string, order [
 		delete(orig, name)
 		delete(patch, name)
 		return nil
+	}
+	if err := m.spend(len(before) + len(items) + len(order)); err != nil {
+		return err
 	}
 	mergeable := hasStrategy(s, "merge")
 	key := ""
