@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"math"
 	"strings"
 
 	"orch.io/controlplane/registry/meta"
@@ -81,7 +82,7 @@ func (c *compiler) scale(t *Type) {
 	sub := Subresource{Name: "scale", Kind: body.Storage.GVK(), Body: body.Storage, Show: p.show, Merge: p.merge}
 	switch {
 	case t.Custom:
-		t.Validate = p.validateCustom // whichever way the numbers come
+		t.Validate = p.validateWhole // whichever way the numbers come
 	case c.kind.SelfChecked:
 		sub.Validate = p.validate
 	default:
@@ -136,9 +137,68 @@ func (p scalePaths) validate(_ context.Context, obj, _ *meta.Object) []meta.Caus
 }
 
 func (p scalePaths) validateCustom(_ context.Context, obj, _ *meta.Object) []meta.Cause {
-	const why = "should be a non-negative integer"
-	return append(natural(obj, p.spec, "."+strings.Join(p.spec, "."), why), natural(obj, p.status, "."+strings.Join(p.status, "."), why)...)
+	return append(size(obj, p.spec), size(obj, p.status)...)
 }
+
+// validateWhole checks all that the sub-resource shows of a custom object, whose
+// schema may let anything stand there.
+func (p scalePaths) validateWhole(ctx context.Context, obj, old *meta.Object) []meta.Cause {
+	causes := p.validateCustom(ctx, obj, old)
+	if p.selector == nil {
+		return causes
+	}
+	if _, wrong := valueAt[string](obj, p.selector); wrong != "" {
+		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: dotted(p.selector), Message: `Invalid value: "": ` + wrong})
+	}
+	return causes
+}
+
+// size is the fault of a number of replicas that a Scale cannot show.
+func size(obj *meta.Object, path []string) []meta.Cause {
+	n, why := valueAt[int64](obj, path)
+	switch {
+	case why != "":
+	case n < 0:
+		why = "should be a non-negative integer"
+	case n > math.MaxInt32:
+		why = fmt.Sprintf("should be less than or equal to %d", math.MaxInt32)
+	default:
+		return nil
+	}
+	return []meta.Cause{{Reason: meta.CauseInvalid, Field: dotted(path), Message: fmt.Sprintf("Invalid value: %d: %s", n, why)}}
+}
+
+// valueAt returns the value at a path, the zero value where there is none, or
+// what is wrong with the one that stands there or on the way: the words are
+// those that clients know.
+func valueAt[T int64 | string](obj *meta.Object, path []string) (value T, wrong string) {
+	var at any = obj.Tree()
+	for i, name := range path {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return value, unexpected(path[:i+1], at, "map[string]interface{}")
+		}
+		if at, ok = m[name]; !ok || at == nil && i < len(path)-1 {
+			return value, ""
+		}
+	}
+	value, ok := at.(T)
+	if !ok {
+		wrong = unexpected(path, at, fmt.Sprintf("%T", value))
+	}
+	return value, wrong
+}
+
+func unexpected(path []string, found any, want string) string {
+	const most = 1 << 10 // bytes
+	text := fmt.Sprint(found)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return fmt.Sprintf("%s accessor error: %s is of the type %T, expected %s", dotted(path), text, found, want)
+}
+
+func dotted(path []string) string { return "." + strings.Join(path, ".") }
 
 // natural is the fault of a number of replicas below 0.
 func natural(obj *meta.Object, path []string, field, why string) []meta.Cause {

@@ -298,7 +298,7 @@ func TestMessages(t *testing.T) {
 		spec        = `"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}`
 		scaled      = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.example.com"},
 			"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"gadgets","kind":"Gadget"},"versions":[{"name":"v1","served":true,"storage":true,
-			"subresources":{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}},
+			"subresources":{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n","labelSelectorPath":".status.sel"}},
 			"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"description":"Told.","required":["spec"],
 			"properties":{"spec":{"type":"object","additionalProperties":true,"properties":{"n":{"type":"integer"},"s":{"type":"string"}}}}}}}]}}`
 		gadgets = "/apis/example.com/v1/namespaces/default/gadgets"
@@ -327,6 +327,14 @@ func TestMessages(t *testing.T) {
 		{422, gadgets + "/g", merge, `{"spec":{"n":-1}}`, `Gadget.example.com "g" is invalid: .spec.n: Invalid value: -1: should be a non-negative integer`, 1},
 		{422, gadgets + "/g/scale", merge, `{"spec":{"replicas":-2}}`, `Gadget.example.com "g" is invalid: .spec.n: Invalid value: -2: should be a non-negative integer`, 1},
 		{422, gadgets + "/g/status", merge, `{"status":{"n":-3}}`, `Gadget.example.com "g" is invalid: .status.n: Invalid value: -3: should be a non-negative integer`, 1},
+		{422, gadgets + "/g", merge, `{"spec":{"n":3000000000}}`, `Gadget.example.com "g" is invalid: .spec.n: Invalid value: 3000000000: should be less than or equal to 2147483647`, 1},
+		{422, gadgets + "/g", merge, `{"spec":{"n":"x"}}`, `Gadget.example.com "g" is invalid: [spec.n: Invalid value: "string": spec.n in body must be of type integer: "string", ` +
+			`.spec.n: Invalid value: 0: .spec.n accessor error: x is of the type string, expected int64]`, 2},
+		{422, gadgets + "/g", merge, `{"spec":true}`, `Gadget.example.com "g" is invalid: [spec: Invalid value: "boolean": spec in body must be of type object: "boolean", ` +
+			`.spec.n: Invalid value: 0: .spec.n accessor error: true is of the type bool, expected map[string]interface{}]`, 2},
+		{422, gadgets + "/g/status", merge, `{"status":{"n":[1,"x"]}}`, `Gadget.example.com "g" is invalid: .status.n: Invalid value: 0: .status.n accessor error: [1 x] is of the type []interface {}, expected int64`, 1},
+		{422, gadgets + "/g/status", merge, `{"status":{"n":1.5,"sel":{"a":"b"}}}`, `Gadget.example.com "g" is invalid: [.status.n: Invalid value: 0: .status.n accessor error: 1.5 is of the type float64, expected int64, ` +
+			`.status.sel: Invalid value: "": .status.sel accessor error: map[a:b] is of the type map[string]interface {}, expected string]`, 2},
 		{422, gadgets + "/g", merge, `{"spec":{"s":1}}`, `Gadget.example.com "g" is invalid: spec.s: Invalid value: "integer": spec.s in body must be of type string: "integer"`, 1},
 	} {
 		got := a.must(c.code, "PATCH", c.path, c.body, "Content-Type", c.media)
