@@ -113,3 +113,21 @@ func BenchmarkApplyConfigMap(b *testing.B) {
 func BenchmarkApplyDeployment(b *testing.B) {
 	benchmarkApply(b, deploymentTracker(), deploymentBody, "apps/v1")
 }
+
+// BenchmarkFieldsOfLargeMap: twice the entries take twice the time.
+func BenchmarkFieldsOfLargeMap(b *testing.B) {
+	for _, n := range []int{10_000, 20_000, 40_000, 80_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			data := make(map[string]any, n)
+			for i := range n {
+				data[fmt.Sprint("k", i)] = int64(1)
+			}
+			typing := compileTyping(nil)
+			for b.Loop() {
+				if _, err := typing.fieldsOf(map[string]any{"spec": data}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

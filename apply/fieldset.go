@@ -1,6 +1,9 @@
 package apply
 
 import (
+	"maps"
+	"slices"
+
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -62,7 +65,12 @@ func (p *plan) leaf(v any) bool {
 }
 
 func (p *plan) collectMap(m map[string]any, set *fieldpath.Set) bool {
-	for k, v := range m {
+	keys := maps.Keys(m)
+	if set != nil { // in order, since a set is a sorted list that each insert moves
+		keys = slices.Values(slices.Sorted(keys))
+	}
+	for k := range keys {
+		v := m[k]
 		f, declared := p.field(k)
 		if p.shape == shapeAny {
 			f = p
