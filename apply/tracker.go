@@ -331,11 +331,11 @@ func (t *Tracker) take(es entries, self *entry, c *changes, force bool) (entries
 			continue // the version is gone, and what was owned in it
 		}
 		known = append(known, e)
-		lost := e.set.Intersection(d.set)
+		lost := common(e.set, d.set)
 		if !lost.Empty() {
 			conflicts = append(conflicts, conflict{e, lost})
 		}
-		gone := e.set.Intersection(d.removed)
+		gone := common(e.set, d.removed)
 		if lost.Empty() && gone.Empty() {
 			continue
 		}
@@ -348,6 +348,23 @@ func (t *Tracker) take(es entries, self *entry, c *changes, force bool) (entries
 		l.e.own(l.keep)
 	}
 	return known.withoutEmpty(), nil, nil
+}
+
+// common returns the fields in both sets. An owner of little looks up what it
+// has: an object may have a thousand owners, and a write change half a million
+// fields.
+func common(few, many *fieldpath.Set) *fieldpath.Set {
+	const lookup = 16 // about the cost of finding one field, in steps of a walk over all
+	if lookup*few.Size() >= many.Size() {
+		return few.Intersection(many)
+	}
+	out := fieldpath.NewSet()
+	few.Iterate(func(p fieldpath.Path) {
+		if many.Has(p) {
+			out.Insert(p.Copy())
+		}
+	})
+	return out
 }
 
 // capUpdaters merges the oldest Update entries of a version into one, while

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"orch.io/controlplane/registry/meta"
 )
@@ -150,4 +151,21 @@ func TestUpdateOwners(t *testing.T) {
 	a.merge("unknown", `{"data":{"d":"4"}}`)
 	a.merge("tool", `{"data":{"a":null}}`)
 	a.want("data", `{"c":"3","d":"4"}`, `tool Update v1 {"f:data":{}}`, `unknown Update v1 {"f:data":{"f:d":{}}}`, `xput Update v1 {"f:data":{"f:c":{}}}`)
+}
+
+// TestCommonFields: looking up gives what walking gives.
+func TestCommonFields(t *testing.T) {
+	many := fieldpath.NewSet(fieldpath.MakePathOrDie("a"), fieldpath.MakePathOrDie("a", "b"))
+	for i := range 1000 {
+		many.Insert(fieldpath.MakePathOrDie("m", fmt.Sprint(i)))
+	}
+	for _, few := range []*fieldpath.Set{
+		fieldpath.NewSet(),
+		fieldpath.NewSet(fieldpath.MakePathOrDie("m")),
+		fieldpath.NewSet(fieldpath.MakePathOrDie("m", "7"), fieldpath.MakePathOrDie("m", "x"), fieldpath.MakePathOrDie("m", "7", "y")),
+		fieldpath.NewSet(fieldpath.MakePathOrDie("a"), fieldpath.MakePathOrDie("a", "b"), fieldpath.MakePathOrDie("z")),
+		many,
+	} {
+		assert.True(t, few.Intersection(many).Equals(common(few, many)), "%s", few)
+	}
 }
