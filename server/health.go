@@ -47,13 +47,8 @@ func (s *Server) checksOf(endpoint string) []check {
 		}
 		list = append(list, check{name: "etcd-readiness", run: store, over: "storage"}, check{name: "informer-sync", run: caches, over: "storage"})
 	}
-	for _, l := range s.loops {
-		list = append(list, check{name: "poststarthook/" + l.Name, run: fine})
-	}
-	if s.definitions.cache != nil { // what is waited for before definitions are made: done once the server is there
-		for _, name := range []string{"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"} {
-			list = append(list, check{name: "poststarthook/" + name, run: fine})
-		}
+	for _, name := range s.startNames() {
+		list = append(list, check{name: "poststarthook/" + name, run: fine})
 	}
 	names := make([]string, 0, len(s.checks))
 	for name := range s.checks {
@@ -68,6 +63,19 @@ func (s *Server) checksOf(endpoint string) []check {
 			list = append(list, check{name: "storage-integrity", run: c.Check})
 		}
 		list = append(list, check{name: "shutdown", run: s.checkShutdown})
+	}
+	return list
+}
+
+// startNames are the names of what a server does from its start on, and of what is
+// done once it is there: its loops, and the names that tools wait for.
+func (s *Server) startNames() (list []string) {
+	for _, l := range s.loops {
+		list = append(list, l.Name)
+	}
+	list = append(list, "generic-apiserver-start-informers", "start-system-namespaces-controller")
+	if s.definitions.cache != nil { // what is waited for before definitions are made
+		list = append(list, "start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced")
 	}
 	return list
 }

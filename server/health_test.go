@@ -49,7 +49,7 @@ func TestHealth(t *testing.T) {
 			assert.Equal(t, []string{"ok"}, get(200, e+"/storage"))
 			get(404, e+"/none")
 			lines := get(200, e+"?verbose")
-			for _, check := range []string{"ping", "log", "storage", "etcd", "mine", "poststarthook/namespace", "poststarthook/crd-informer-synced"} {
+			for _, check := range []string{"ping", "log", "storage", "etcd", "mine", "poststarthook/namespace", "poststarthook/start-system-namespaces-controller", "poststarthook/generic-apiserver-start-informers", "poststarthook/crd-informer-synced"} {
 				assert.Contains(t, lines, "[+]"+check+" ok")
 			}
 			assert.Equal(t, e[1:]+" check passed", lines[len(lines)-1])

@@ -186,6 +186,7 @@ func (c Config) authorize(b *server.Builder) {
 		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client registry.Client) error {
 			return rbac.Reconcile(ctx, client, b.Names)
 		})
+		done(b, "rbac/bootstrap-roles")
 	}
 	if list := c.objects(b.Names); len(list) > 0 {
 		k := newKeeper(list)
@@ -196,10 +197,25 @@ func (c Config) authorize(b *server.Builder) {
 			return k.prepare(ctx, client)
 		})
 		b.Loops = append(b.Loops, k.loop())
+		if c.Publish.Address.IsValid() {
+			done(b, "bootstrap-controller")
+		}
+		if len(c.Publish.Authentication.data()) > 0 {
+			done(b, "start-cluster-authentication-info-controller")
+		}
 	}
 	for _, l := range c.loops(b, all) {
 		if c.runs(l.name, l.usual) {
 			b.Loops = append(b.Loops, l.make())
 		}
 	}
+}
+
+// done adds the check that tools wait for until something is done. It is before
+// the server answers: what fails in Prepare fails the start.
+func done(b *server.Builder, name string) {
+	checks := map[string]func(context.Context) error{}
+	maps.Copy(checks, b.Checks)
+	checks["poststarthook/"+name] = func(context.Context) error { return nil }
+	b.Checks = checks
 }

@@ -184,3 +184,20 @@ func TestClusterInfoFollowsTheServer(t *testing.T) {
 	g = telling(t, store.Fork(), log, config("https://three"))
 	assert.Equal(t, "mine", text(g))
 }
+
+// TestChecksThatToolsWaitFor: what is done before the server answers has the
+// check that tools ask for, and what this server does not do has none.
+func TestChecksThatToolsWaitFor(t *testing.T) {
+	const roles, service, authentication = "/readyz/poststarthook/rbac/bootstrap-roles", "/readyz/poststarthook/bootstrap-controller",
+		"/readyz/poststarthook/start-cluster-authentication-info-controller"
+	g := telling(t, memstore.New(memstore.Options{}), &journal{}, access.Config{})
+	g.must(200, "GET", roles, "", asRoot...)
+	g.must(404, "GET", service, "", asRoot...)
+	g.must(404, "GET", authentication, "", asRoot...)
+	g = telling(t, memstore.New(memstore.Options{}), &journal{}, access.Config{Publish: access.Publish{
+		Address: netip.MustParseAddr("10.0.0.1"), Port: 6443, Authentication: access.Authentication{ClientCAs: []byte("one")},
+	}})
+	for _, path := range []string{roles, service, authentication} {
+		g.must(200, "GET", path, "", asRoot...)
+	}
+}
