@@ -3,6 +3,7 @@ package registry
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"orch.io/controlplane/registry/codec"
@@ -112,12 +113,20 @@ func cell(v any, kind string, now time.Time) any {
 	return nil
 }
 
-// cellText returns a value as text.
+// maxCell bounds the text of one cell, in bytes: the path of a column may lead to
+// the whole object.
+const maxCell = 16 << 10
+
+// cellText returns a value as text, cut to maxCell.
 func cellText(v any) any {
-	if text, ok := v.(string); ok {
-		return text
+	text, ok := v.(string)
+	if !ok {
+		text = string(codec.EncodeValue(nil, v))
 	}
-	return string(codec.EncodeValue(nil, v))
+	if len(text) > maxCell {
+		return strings.ToValidUTF8(text[:maxCell], "") + "..."
+	}
+	return text
 }
 
 // Text returns a column that shows the text at a path, empty if there is none.

@@ -48,3 +48,20 @@ func TestLongKeys(t *testing.T) {
 		})
 	}
 }
+
+// TestColumnsAreBounded: columns that show the whole object make no row many
+// times as large.
+func TestColumnsAreBounded(t *testing.T) {
+	s, _ := newTough(t)
+	a := inProcess(t, s)
+	columns := func(n int) string {
+		return strings.Replace(widgetDefinition(`{"a":{"type":"string"}}`), `"selectableFields"`,
+			`"additionalPrinterColumns":[`+strings.TrimSuffix(strings.Repeat(`{"name":"a","type":"string","jsonPath":".spec"},`, n), ",")+`],"selectableFields"`, 1)
+	}
+	refused(t, a.do("POST", crdPath, columns(129)), "columns")
+	must(t, s, 201, "POST", crdPath, columns(128))
+	s.Settle()
+	a.must(201, "POST", definedPath, definedWidget("x", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`))
+	got := a.must(200, "GET", definedPath, nil, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	assert.Less(t, len(got.raw), 4<<20)
+}

@@ -275,10 +275,18 @@ func fieldPath(text string) bool {
 	return ok && len(fields) > 0
 }
 
+// maxColumns bounds the columns of a table: each may show much of each object.
+const maxColumns = 128
+
 func (d *definition) columns(at *check.Path, v *meta.Object) {
 	types := []string{"integer", "number", "string", "boolean", "date"}
 	formats := []string{"int32", "int64", "float", "double", "byte", "date", "date-time", "password"}
-	for i, e := range v.List("additionalPrinterColumns") {
+	list := v.List("additionalPrinterColumns")
+	if len(list) > maxColumns {
+		d.faults.TooMany(at, len(list), maxColumns)
+		return
+	}
+	for i, e := range list {
 		m, _ := e.(map[string]any)
 		c, at := meta.NewObject(m), at.Index(i)
 		if c.String("name") == "" {
