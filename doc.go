@@ -51,13 +51,14 @@
 // the newest commit and answers with the bytes of the entry (view.go,
 // respond.go). Nothing is decoded. The seat is free when the answer begins.
 //
-// A POST: the same door, then create (create.go) reads the body, takes a seat,
-// decodes (body.go) and calls write (write.go): load live → mutate → default →
-// own → admit → fit → validate → commit → wait for the cache. PUT (update.go),
-// PATCH and apply (patch.go) differ only in mutate, how they make the new object
-// from the live one. Who finds the object changed at the commit starts over, and
-// writers of one object queue for that (turns.go). DELETE (delete.go) marks the
-// object, or removes its record if nothing holds it; what is left to do comes
-// from the background loops (internal/background), which write through the same
-// functions (client.go).
+// A POST: the same door, then create (create.go) reads the body, takes a seat and
+// decodes (body.go). What follows is the work of the engine, internal/objects, which
+// knows nothing of HTTP: Store.Write (write.go) loads the live object, lets the verb
+// make the new one (Mutate), prepares it (prepare.go: defaults, field ownership,
+// admission, validation), commits and waits for the cache. PUT (update.go), PATCH and
+// apply (patch.go) differ only in Mutate. DELETE takes the same way: it marks the
+// object, or removes its record if nothing holds it. Who finds the object changed at
+// the commit starts over, and writers of one object queue for that and share a commit
+// (turns.go). The background loops (internal/background) and the parts of a program
+// stand on the same engine through its Client.
 package controlplane

@@ -116,6 +116,24 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
+// TestEngineKnowsNoHTTP: what reads and writes objects serves requests, the clients
+// of programs and controllers alike.
+func TestEngineKnowsNoHTTP(t *testing.T) {
+	found := false
+	for _, s := range sources(t) {
+		if s.dir() != "server/internal/objects" {
+			continue
+		}
+		found = true
+		for _, imp := range s.file.Imports {
+			if imp.Path.Value == `"net/http"` {
+				t.Errorf("%s imports net/http", s.where(imp.Pos()))
+			}
+		}
+	}
+	require.True(t, found)
+}
+
 func checkImport(t *testing.T, s source, at token.Pos, to string) {
 	from := s.dir()
 	_, excused := exceptions[from+" "+to]
@@ -180,8 +198,9 @@ func TestEveryPackageIsDocumented(t *testing.T) {
 func TestLibraryHasNoHiddenState(t *testing.T) {
 	forbidden := []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.Exit", "log.Fatal", "panic"}
 	allowed := map[string][]string{
-		"auth/exec": {"os.Environ"}, // the plugin runs in the program's environment
-		"server":    {"panic"},      // http.ErrAbortHandler goes on to net/http
+		"auth/exec":               {"os.Environ"}, // the plugin runs in the program's environment
+		"server":                  {"panic"},      // http.ErrAbortHandler goes on to net/http
+		"server/internal/objects": {"panic"},      // that of another goroutine goes on to the request
 	}
 	for _, s := range sources(t) {
 		if s.test() || strings.HasPrefix(s.path, "examples/") || strings.HasPrefix(s.path, "storage/storagetest") {

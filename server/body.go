@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/objects"
 )
 
 // readBody reads a request body within the limit, and then takes a seat for the
@@ -151,7 +151,7 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 	if err := s.checkWidth(body, obj.Tree()); err != nil {
 		return nil, err
 	}
-	if err := checkKind(obj, v); err != nil {
+	if err := objects.CheckKind(obj, v); err != nil {
 		return nil, err
 	}
 	r.record.sent(obj)
@@ -226,48 +226,6 @@ func decodeEnvelope(p *codec.Proto, data []byte, l codec.Limits) (*meta.Object, 
 	}
 	tree["apiVersion"], tree["kind"] = apiVersion, kind
 	return meta.NewObject(tree), nil
-}
-
-// checkKind checks apiVersion and kind of a body against what the path takes,
-// and fills them in where they are missing; custom kinds must name them.
-func checkKind(obj *meta.Object, v *registry.Version) error {
-	want := v.GVK()
-	for _, f := range []string{"apiVersion", "kind"} {
-		if value, ok := obj.Get(f); ok && value != nil {
-			if _, text := value.(string); !text {
-				return meta.BadRequest("%s must be a string", f)
-			}
-		}
-	}
-	version, kind := obj.APIVersion(), obj.Kind()
-	for _, field := range []string{"apiVersion", "kind"} {
-		if word := obj.Tree()[field]; word != nil {
-			if _, ok := word.(string); !ok {
-				return meta.BadRequest("%s must be a string", field)
-			}
-		}
-	}
-	if v.Custom && (version == "" || kind == "") {
-		return meta.BadRequest("an object of a custom kind must name its apiVersion and kind")
-	}
-	if version != "" && version != want.APIVersion() {
-		return meta.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, want.APIVersion())
-	}
-	if kind != "" && kind != want.Kind && v.Custom {
-		return otherKind(obj.Name(), kind, want)
-	}
-	if kind != "" && kind != want.Kind {
-		return meta.BadRequest("%s in version %q cannot be handled as a %s: the kind does not match", kind, want.Version, want.Kind)
-	}
-	obj.SetGVK(want)
-	return nil
-}
-
-// otherKind refuses an object of another kind where a custom one belongs.
-func otherKind(name, kind string, want meta.GroupVersionKind) error {
-	return meta.Invalid(meta.GroupKind{Group: want.Group, Kind: kind}, name, []meta.Cause{{
-		Reason: meta.CauseInvalid, Field: "kind", Message: fmt.Sprintf("Invalid value: %q: must be %s", kind, want.Kind),
-	}})
 }
 
 // readDeleteBody reads the options of a delete in the body, or nothing.

@@ -28,6 +28,7 @@ import (
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 	"orch.io/controlplane/watch"
@@ -117,7 +118,7 @@ type Builder struct {
 	DisabledVersions []string
 
 	kinds  []*registry.Kind
-	client client
+	client objects.Client
 }
 
 // Limits bounds requests. A zero field means the default that its comment gives.
@@ -250,19 +251,16 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
-	s.pools = map[*registry.Type]*pool{}
-	for _, t := range types {
-		s.hub.Cache(t.GroupResource()).Index(t.Fields...)
-		if t.Pool != nil {
-			s.pools[t] = newPool(s.hub, t)
-		}
-	}
 	s.openDefinitions()
-	s.admission = append(admission.Chain{s.namespaceLifecycle()}, b.Admission...)
+	s.objects = objects.New(objects.Options{
+		Names: s.names, Backend: s.backend, Hub: s.hub, Types: s.types, Admission: b.Admission, Log: s.log,
+		RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
+		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
+	}, types)
 	s.client = &b.client
-	s.client.server.Store(s)
+	s.client.Open(s.objects)
 	s.loops = append(s.builtinLoops(), b.Loops...)
-	err = s.bootstrap(ctx)
+	err = s.objects.Bootstrap(ctx, s.client)
 	for _, prepare := range b.Prepare {
 		if err == nil {
 			err = prepare(ctx, s.client)

@@ -2,12 +2,10 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
-
-	"github.com/google/uuid"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/objects"
 )
 
 // create answers POST on a collection, on a virtual type, or on a sub-resource
@@ -27,44 +25,24 @@ func (s *Server) create(ctx context.Context, w *response, r *request) error {
 	if err := placeInNamespace(r, obj); err != nil {
 		return err
 	}
-	res, err := s.createObject(ctx, r, o, obj)
+	res, err := s.objects.Create(ctx, s.newWrite(r, o, "CreateOptions"), obj)
 	if err != nil {
 		return err
 	}
-	return s.respondEntry(w, r, res.code(), res.entry)
-}
-
-// createObject stores a new object; a generated name that is taken is drawn
-// again a few times.
-func (s *Server) createObject(ctx context.Context, r *request, o *writeOptions, obj *meta.Object) (*result, error) {
-	generate := obj.Name() == "" && obj.GenerateName() != ""
-	for attempt := 1; ; attempt++ {
-		body := obj
-		if generate {
-			body = obj.Clone()
-			body.SetName(generatedName(obj.GenerateName()))
-		}
-		w := s.newWrite(r, o, "CreateOptions")
-		w.key = meta.Key{Namespace: r.namespace, Name: body.Name()}
-		w.create, w.mustCreate = true, true
-		version, _ := parseRevision(obj.ResourceVersion()) // what is no version says nothing
-		w.versioned = version != 0
-		w.mutate = func(*meta.Object) (*meta.Object, error) { return body.Clone(), nil }
-		res, err := s.write(ctx, w)
-		if !generate || !meta.IsAlreadyExists(err) || attempt == 8 {
-			return res, err
-		}
-	}
+	return s.respondEntry(w, r, code(res), res.Entry)
 }
 
 // newWrite fills in what every write of a request has.
-func (s *Server) newWrite(r *request, o *writeOptions, optionsKind string) *write {
-	w := &write{
-		version: r.version, key: r.key(), sub: r.sub, user: r.user, notes: &r.notes, dryRun: o.dryRun,
-		options: o.object(s.names, optionsKind),
+func (s *Server) newWrite(r *request, o *writeOptions, optionsKind string) *objects.Write {
+	return &objects.Write{
+		Caller: s.caller(r), Version: r.version, Key: r.key(), Sub: r.sub, DryRun: o.dryRun,
+		Options: o.object(s.names, optionsKind), Own: objects.Owner(r.version, r.sub, o.managerFor(r.http)),
 	}
-	w.own = owner(w, o.managerFor(r.http))
-	return w
+}
+
+// caller is who sent a request, as the store of the objects sees it.
+func (s *Server) caller(r *request) objects.Caller {
+	return objects.Caller{User: r.user, Notes: &r.notes, Allow: func(ctx context.Context, verb string) error { return s.allow(ctx, r, verb) }}
 }
 
 // placeInNamespace checks that the body's namespace is the path's, and fills it
@@ -105,42 +83,15 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *meta.Object) (*meta.Object, error) {
 	call := &registry.Call{
 		Resource: r.version.Resource(), Subresource: r.subresource, Key: r.key(), User: r.user,
-		Object: obj, DryRun: o.dryRun, Names: s.names, Client: s.client, Warn: r.notes.warn,
+		Object: obj, DryRun: o.dryRun, Names: s.names, Client: s.client, Warn: r.notes.Warn,
 		Manager: o.managerFor(r.http),
 	}
 	act := r.version.Act
 	if r.sub != nil {
 		act = r.sub.Act
 	}
-	w := s.newWrite(r, o, "CreateOptions")
-	request := s.admissionRequest(w, obj, nil)
-	if err := s.admission.Mutate(ctx, request); err != nil {
+	if err := s.objects.Admit(ctx, s.newWrite(r, o, "CreateOptions"), obj); err != nil {
 		return nil, err
-	}
-	if err := s.admission.Validate(ctx, request); err != nil {
-		return nil, err
-	}
-	if r.sub == nil {
-		if err := w.own(nil, obj); err != nil {
-			return nil, err
-		}
 	}
 	return act(ctx, call)
 }
-
-// generatedName appends five random characters to a prefix, which is cut so
-// that the name stays a DNS label.
-func generatedName(prefix string) string {
-	const letters = "bcdfghjklmnpqrstvwxz2456789"
-	if len(prefix) > 58 {
-		prefix = prefix[:58]
-	}
-	var b [5]byte
-	_, _ = rand.Read(b[:])
-	for i := range b {
-		b[i] = letters[int(b[i])%len(letters)]
-	}
-	return prefix + string(b[:])
-}
-
-func newUID() string { return uuid.NewString() }

@@ -54,7 +54,7 @@ func (s *Server) definitionLoop() Loop {
 // acceptNames decides which names each definition of a group gets. It runs for
 // one group at a time, so that two definitions never get the same.
 func (s *Server) acceptNames(ctx context.Context, cl registry.Client, group string) error {
-	if err := s.catchUp(ctx); err != nil {
+	if err := s.objects.CatchUp(ctx); err != nil {
 		return err
 	}
 	all := s.outlines(group)

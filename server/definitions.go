@@ -4,13 +4,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
 )
@@ -138,7 +138,7 @@ func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
 	if !crd.HasCondition("Established") {
 		return nil
 	}
-	edition := crd.UID() + "/" + formatRevision(storage.Revision(crd.Generation()))
+	edition := crd.UID() + "/" + objects.FormatRevision(storage.Revision(crd.Generation()))
 	kind := registry.FromDefinition(crd)
 	given := crd.Map("status", "acceptedNames")
 	kind.Names(meta.NewObject(given))
@@ -155,14 +155,6 @@ func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
 	}
 	t.Edition, t.Closed = edition, crd.Terminating()
 	return t
-}
-
-// sameDefinition reports whether two types were made by one definition, changed
-// or not.
-func sameDefinition(a, b *registry.Type) bool {
-	uid, _, _ := strings.Cut(a.Edition, "/")
-	other, _, _ := strings.Cut(b.Edition, "/")
-	return uid == other
 }
 
 // named reports whether a type has the names that a kind would give it.

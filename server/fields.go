@@ -50,7 +50,7 @@ func (s *Server) judgeFields(r *request, mode string, f fieldFaults, refuse func
 		return refuse(f.String())
 	}
 	for _, text := range append(f.lines, f.texts...) {
-		r.notes.warn(text)
+		r.notes.Warn(text)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (s *Server) checkStorage(ctx context.Context, endpoint string) error {
 func (s *Server) checkCaches(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return s.catchUp(ctx)
+	return s.objects.CatchUp(ctx)
 }
 
 func (s *Server) checkShutdown(context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/background"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
 )
 
@@ -25,7 +26,7 @@ func (s *Server) builtinLoops() []Loop {
 	}
 	for _, t := range s.catalog.Now().Types() {
 		if t.Grace != nil {
-			loops = append(loops, endingLoop(t))
+			loops = append(loops, objects.Ending(t))
 		}
 	}
 	return loops

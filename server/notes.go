@@ -22,8 +22,8 @@ const (
 	shortWarning = 256
 )
 
-// warn adds a warning that is not there yet.
-func (n *notes) warn(text string) {
+// Warn adds a warning that is not there yet.
+func (n *notes) Warn(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.size < allWarnings && !slices.Contains(n.warnings, text) {
@@ -32,7 +32,8 @@ func (n *notes) warn(text string) {
 	}
 }
 
-func (n *notes) annotate(key, value string) {
+// Annotate records a key and value in the audit event.
+func (n *notes) Annotate(key, value string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.annotations == nil {

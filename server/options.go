@@ -13,19 +13,13 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/storage"
+	"orch.io/controlplane/server/internal/objects"
 )
 
 // listOptions are the query parameters of list, watch and deletecollection
 // (conventions, Common query parameters).
 type listOptions struct {
-	labels        meta.LabelSelector
-	fields        meta.FieldSelector
-	version       string // resourceVersion as sent
-	revision      storage.Revision
-	match         string // resourceVersionMatch
-	limit         int64
-	token         string // continue
+	objects.Selection
 	timeout       time.Duration
 	bookmarks     bool
 	initialEvents bool
@@ -34,20 +28,21 @@ type listOptions struct {
 
 // parseListOptions reads and checks the parameters. Selectors and numbers that
 // cannot be read are 400, combinations that make no sense 422 ListOptions.
-func parseListOptions(q url.Values, t *registry.Type, watch bool) (*listOptions, error) {
-	o := &listOptions{
-		version: q.Get("resourceVersion"), match: q.Get("resourceVersionMatch"), token: q.Get("continue"),
-		bookmarks: truthy(q, "allowWatchBookmarks"), initialEvents: truthy(q, "sendInitialEvents"),
-	}
+func parseListOptions(r *request, watch bool) (*listOptions, error) {
+	q, t := r.query, r.version.Type
+	o := &listOptions{Selection: objects.Selection{
+		Namespace: r.namespace, Name: r.name,
+		Version: q.Get("resourceVersion"), Match: q.Get("resourceVersionMatch"), Continue: q.Get("continue"),
+	}, bookmarks: truthy(q, "allowWatchBookmarks"), initialEvents: truthy(q, "sendInitialEvents")}
 	_, o.sendInitial = q["sendInitialEvents"]
 	var err error
-	if o.labels, err = meta.ParseLabelSelector(q.Get("labelSelector")); err != nil {
+	if o.Labels, err = meta.ParseLabelSelector(q.Get("labelSelector")); err != nil {
 		return nil, err
 	}
-	if o.fields, err = meta.ParseFieldSelector(q.Get("fieldSelector")); err != nil {
+	if o.Fields, err = meta.ParseFieldSelector(q.Get("fieldSelector")); err != nil {
 		return nil, err
 	}
-	if o.limit, err = integer(q, "limit"); err != nil {
+	if o.Limit, err = integer(q, "limit"); err != nil {
 		return nil, err
 	}
 	seconds, err := integer(q, "timeoutSeconds")
@@ -58,10 +53,10 @@ func parseListOptions(q url.Values, t *registry.Type, watch bool) (*listOptions,
 	if causes := o.faults(watch); len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(names.GroupMeta), Kind: "ListOptions"}, "", causes)
 	}
-	if err := checkFields(o.fields, t); err != nil {
+	if err := checkFields(o.Fields, t); err != nil {
 		return nil, err
 	}
-	if o.revision, err = parseRevision(o.version); err != nil {
+	if o.Revision, err = objects.ParseRevision(o.Version); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -74,17 +69,17 @@ func (o *listOptions) faults(watch bool) []meta.Cause {
 		return o.watchFaults()
 	}
 	var causes []meta.Cause
-	if o.match != "" {
-		if o.version == "" {
+	if o.Match != "" {
+		if o.Version == "" {
 			causes = append(causes, mustNot("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
 		}
-		if o.token != "" {
+		if o.Continue != "" {
 			causes = append(causes, noMatchWithToken())
 		}
 		switch {
-		case o.match != "Exact" && o.match != "NotOlderThan":
-			causes = append(causes, unsupported("resourceVersionMatch", o.match, "Exact", "NotOlderThan"))
-		case o.match == "Exact" && o.version == "0":
+		case o.Match != "Exact" && o.Match != "NotOlderThan":
+			causes = append(causes, unsupported("resourceVersionMatch", o.Match, "Exact", "NotOlderThan"))
+		case o.Match == "Exact" && o.Version == "0":
 			causes = append(causes, mustNot("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
 		}
 	}
@@ -98,8 +93,8 @@ func (o *listOptions) faults(watch bool) []meta.Cause {
 // current state first, as with sendInitialEvents.
 func (o *listOptions) watchFaults() []meta.Cause {
 	var causes []meta.Cause
-	match, initial := o.match, o.sendInitial
-	if match == "" && !initial && (o.version == "" || o.version == "0") {
+	match, initial := o.Match, o.sendInitial
+	if match == "" && !initial && (o.Version == "" || o.Version == "0") {
 		match, initial = "NotOlderThan", true
 	}
 	if initial && match != "NotOlderThan" {
@@ -114,7 +109,7 @@ func (o *listOptions) watchFaults() []meta.Cause {
 	if match != "NotOlderThan" {
 		causes = append(causes, unsupported("resourceVersionMatch", match, "NotOlderThan"))
 	}
-	if o.token != "" {
+	if o.Continue != "" {
 		causes = append(causes, noMatchWithToken())
 	}
 	return causes
@@ -152,18 +147,6 @@ func integer(q url.Values, name string) (int64, error) {
 		return 0, meta.BadRequest("%s: %q is not an integer", name, s)
 	}
 	return n, nil
-}
-
-// parseRevision reads a resourceVersion; empty gives 0.
-func parseRevision(s string) (storage.Revision, error) {
-	if s == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(s, 10, 63)
-	if err != nil {
-		return 0, meta.BadRequest("Invalid value: %q: resourceVersion must be an unsigned integer", s)
-	}
-	return storage.Revision(n), nil
 }
 
 // writeOptions are the query parameters of create, update and patch.

@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/objects"
 )
 
 // patch answers PATCH on an item or on a sub-resource, in four languages.
@@ -39,11 +40,11 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	res, err := s.write(ctx, wr)
+	res, err := s.objects.Write(ctx, wr)
 	if err != nil {
 		return err
 	}
-	return s.respondEntry(w, r, res.code(), res.entry)
+	return s.respondEntry(w, r, code(res), res.Entry)
 }
 
 func (s *Server) parsePatchOptions(r *request, kind codec.PatchType) (*writeOptions, error) {
@@ -63,13 +64,13 @@ type change func(live map[string]any) (map[string]any, error)
 
 // plainPatch prepares a write by JSON patch, merge patch or strategic merge
 // patch.
-func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, body []byte, w *write) error {
+func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, body []byte, w *objects.Write) error {
 	alter, faults, err := s.parsePatch(r, kind, body, w)
 	if err != nil { // a missing object is told first
-		w.mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
+		w.Mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
 		return nil
 	}
-	w.mutate = func(live *meta.Object) (*meta.Object, error) {
+	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		shown := live
 		if r.sub != nil && r.sub.Show != nil {
 			shown = r.sub.Show(live)
@@ -82,7 +83,7 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, b
 		if err := s.checkPatched(r, o, in, shown, faults); err != nil {
 			return nil, err
 		}
-		return s.merge(r, in, live), nil
+		return objects.Merge(r.sub, in, live), nil
 	}
 	return nil
 }
@@ -90,7 +91,7 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, b
 // parsePatch reads the body once, for however many attempts. The faults are those
 // of the patch; what it names that the object cannot have is judged with the
 // object that it makes.
-func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *write) (alter change, faults fieldFaults, err error) {
+func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *objects.Write) (alter change, faults fieldFaults, err error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
 	if kind == codec.JSONPatch {
 		value, duplicates, err := codec.DecodeValue(body, limits)
@@ -119,7 +120,7 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *wr
 		return nil, faults, err
 	}
 	faults.duplicate(duplicates)
-	w.versioned = versioned(meta.NewObject(patch))
+	w.Versioned = versioned(meta.NewObject(patch))
 	return func(live map[string]any) (map[string]any, error) {
 		if kind == codec.StrategicPatch {
 			return strategic(live, patch, r.bodyVersion())
@@ -195,7 +196,7 @@ func sameKind(r *request, in *meta.Object, v *registry.Version) error {
 		if version == "" {
 			return meta.BadRequest("the patch leaves no apiVersion")
 		}
-		if err := checkKind(in, v); err != nil {
+		if err := objects.CheckKind(in, v); err != nil {
 			return badPatch(err.Error())
 		}
 		return nil
@@ -204,7 +205,7 @@ func sameKind(r *request, in *meta.Object, v *registry.Version) error {
 		return badPatch("the patch leaves no kind or no apiVersion")
 	}
 	if kind != want.Kind {
-		return otherKind(r.name, kind, want)
+		return objects.OtherKind(r.name, kind, want)
 	}
 	if version != want.APIVersion() {
 		return meta.Invalid(v.GroupKind(), r.name, []meta.Cause{{
@@ -243,7 +244,7 @@ func sameIdentity(r *request, in *meta.Object) error {
 
 // applyPatch prepares a write by server-side apply (conventions, Server-side
 // apply and field ownership).
-func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *write) error {
+func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *objects.Write) error {
 	tree, lines, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
 	if errors.Is(err, codec.ErrNull) {
 		err = errNullPatch()
@@ -261,15 +262,15 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	if patch, err = s.applyToItem(r, patch); err != nil {
 		return err
 	}
-	w.create, w.versioned = r.sub == nil, versioned(patch)
-	w.own = nil
+	w.Create, w.Versioned = r.sub == nil, versioned(patch)
+	w.Own = nil
 	opts := apply.Write{Manager: o.manager, APIVersion: r.version.GVK().APIVersion(), Subresource: r.subresource, Now: time.Now(), Force: o.force}
-	w.mutate = func(live *meta.Object) (*meta.Object, error) {
+	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if patch.UID() != "" {
-				return nil, modified(r.version.Type, r.name)
+				return nil, objects.Modified(r.version.Type, r.name)
 			}
-			if err := s.allowCreate(ctx, r); err != nil {
+			if err := s.allow(ctx, r, "create"); err != nil {
 				return nil, err
 			}
 		} else if err := conditions(r, patch, live); err != nil {
@@ -325,7 +326,7 @@ func (s *Server) mergeApplied(r *request, applied, live *meta.Object) *meta.Obje
 		in = r.sub.Show(applied)
 	}
 	r.sub.Accept(obj, in)
-	keep(obj.Metadata(), applied.Metadata(), "managedFields")
+	obj.Metadata()["managedFields"] = applied.Metadata()["managedFields"]
 	return obj
 }
 
@@ -334,7 +335,7 @@ func (s *Server) checkApplied(r *request, patch *meta.Object) error {
 	if patch.APIVersion() == "" || patch.Kind() == "" {
 		return meta.BadRequest("an applied object must name its apiVersion and kind")
 	}
-	if err := checkKind(patch, r.bodyVersion()); err != nil {
+	if err := objects.CheckKind(patch, r.bodyVersion()); err != nil {
 		return err
 	}
 	if patch.Name() == "" && patch.GenerateName() != "" {

@@ -1,18 +1,15 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
+	"orch.io/controlplane/server/internal/objects"
 )
 
 // response remembers what was answered.
@@ -168,50 +165,14 @@ func bounded(st *meta.Status) *meta.Status {
 
 // status maps an error to the Status that the caller sees.
 func (s *Server) status(r *request, err error) *meta.Status {
-	var st *meta.Status
 	var tooLong *http.MaxBytesError
-	var damaged *registry.UnreadableError
-	switch {
-	case errors.As(err, &st):
-		return st
-	case errors.As(err, &damaged):
-		return unreadableStatus(damaged)
-	case errors.Is(err, codec.ErrNull):
-		return meta.BadRequest("%v", err)
-	case errors.As(err, &tooLong):
+	if errors.As(err, &tooLong) {
 		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
 			"Request entity too large: limit is %d", tooLong.Limit)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		st := meta.Failure(http.StatusGatewayTimeout, meta.ReasonTimeout, "Timeout: request did not complete within the allotted timeout")
-		st.Details = &meta.Details{}
+	}
+	if st := objects.Status(err); st != nil {
 		return st
-	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
-		return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
-	case errors.Is(err, storage.ErrFull):
-		return meta.Failure(http.StatusInsufficientStorage, meta.ReasonInternalError, "the storage of the server has no room; only deletions are taken")
 	}
 	s.log.Error("request failed", "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name, "error", err)
 	return meta.Internal(errors.New("the store failed"))
-}
-
-// object decodes an entry for a version of its type. The object may be shared:
-// it must not be modified.
-func (s *Server) object(e *watch.Entry, v *registry.Version) (*meta.Object, error) {
-	obj := e.Object()
-	if v.AsStored() || v == v.Storage && e.Fits(v.Fitted()) {
-		return obj, nil
-	}
-	shown := v.FromStorage(obj)
-	if v == v.Storage && meta.Equal(shown.Tree(), obj.Tree()) {
-		e.SetFits(v.Fitted())
-	}
-	return shown, nil
-}
-
-// asStored reports whether a version shows an entry as it is stored.
-func (s *Server) asStored(e *watch.Entry, v *registry.Version) bool {
-	if !v.AsStored() && v == v.Storage && !e.Fits(v.Fitted()) {
-		_, _ = s.object(e, v) // finds out
-	}
-	return v.AsStored() || v == v.Storage && e.Fits(v.Fitted())
 }

@@ -69,8 +69,8 @@ func (s *Server) prepare(r *request) error {
 		return err
 	}
 	if r.version.Deprecated != "" {
-		r.notes.warn(r.version.Deprecated)
-		r.notes.annotate(s.names.Wire(names.Deprecated), "true")
+		r.notes.Warn(r.version.Deprecated)
+		r.notes.Annotate(s.names.Wire(names.Deprecated), "true")
 	}
 	if !allowed(r) {
 		return refuseMethod(r)

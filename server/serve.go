@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/background"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/openapi"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
@@ -26,22 +26,20 @@ import (
 type Server struct {
 	names         names.Profile
 	backend       storage.Backend
-	allowance     allowance
 	writer        storage.Writer // nil: the backend is none
 	catalog       registry.Catalog
 	hub           *watch.Hub
-	pools         map[*registry.Type]*pool // of the kinds that have one
+	objects       *objects.Store
 	definitions   definitions
 	limits        Limits
 	log           *slog.Logger
 	authenticator auth.Authenticator
 	authorizer    auth.Authorizer
-	admission     admission.Chain
 	handlers      map[string]http.Handler
 	audit         auth.Auditor
 	metrics       *metrics
 	slis          *slis
-	client        *client
+	client        *objects.Client
 	loops         []Loop
 	checks        map[string]func(context.Context) error
 	version       string
@@ -52,9 +50,6 @@ type Server struct {
 	shares
 	notReady atomic.Bool
 	openapi  openapi.Cache
-	turns    turns // of writers
-
-	encodings sync.Pool // of *[]byte, room to encode in
 
 	life     context.Context // ends with the server; watches and loops end with it
 	end      context.CancelFunc
@@ -65,6 +60,10 @@ type Server struct {
 	closing  bool
 	runners  []*background.Runner
 }
+
+// Objects returns the server's own way to its objects, without authentication
+// and authorization: for the program that runs it, not for callers.
+func (s *Server) Objects() registry.Client { return s.client }
 
 // ServeHTTP answers one request: who, whether, what.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {

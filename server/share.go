@@ -187,8 +187,8 @@ const objectsPerSeat = 100
 // widen makes a request that looks at many objects take more seats.
 func (s *Server) widen(r *request, o *listOptions) {
 	n := s.hub.Cache(r.version.GroupResource()).Len()
-	if o.limit > 0 && o.labels.Empty() && o.fields.Empty() {
-		n = int(min(o.limit, int64(n)))
+	if o.Limit > 0 && o.Labels.Empty() && o.Fields.Empty() {
+		n = int(min(o.Limit, int64(n)))
 	}
 	r.share.width = min((n+objectsPerSeat-1)/objectsPerSeat, fair.MaxSeats)
 }

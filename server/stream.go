@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
 )
@@ -24,14 +25,14 @@ func (s *Server) serveWatch(w *response, r *request) error {
 	if err := s.prepare(r); err != nil {
 		return err
 	}
-	o, err := parseListOptions(r.query, r.version.Type, true)
+	o, err := parseListOptions(r, true)
 	if err != nil {
 		return err
 	}
-	if name, _ := o.fields.Value("metadata.name"); r.name != "" && !o.fields.Empty() && name != r.name {
+	if name, _ := o.Fields.Value("metadata.name"); r.name != "" && !o.Fields.Empty() && name != r.name {
 		return meta.BadRequest("the field selector does not select the object on the path")
 	}
-	if o.revision == 0 || o.initialEvents {
+	if o.Revision == 0 || o.initialEvents {
 		s.widen(r, o)
 	}
 	if err := s.takeSeat(r.http.Context(), r); err != nil {
@@ -61,25 +62,25 @@ func (s *Server) watchTime(o *listOptions) time.Duration {
 // watch opens the cursor and streams. An error means that nothing was sent yet.
 func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOptions) error {
 	cache := s.hub.Cache(r.version.GroupResource())
-	q := query(r, o)
+	q := objects.Query(r.version.Type, &o.Selection)
 	var initial []*watch.Entry
 	var cursor *watch.Cursor
 	var current bool // the watch begins with the current state
 	var err error
-	if o.initialEvents || o.revision == 0 {
-		if err := s.atLeast(ctx, o.version, o.revision); err != nil {
+	if o.initialEvents || o.Revision == 0 {
+		if err := s.objects.AtLeast(ctx, o.Version, o.Revision); err != nil {
 			return err
 		}
-		if err := s.allReadable(r); err != nil {
+		if err := s.objects.AllReadable(r.version.Type, &o.Selection); err != nil {
 			return err
 		}
 		initial, cursor = cache.WatchFrom(q)
 		if current = o.initialEvents || !o.sendInitial; !current {
 			initial = nil
 		}
-	} else if cursor, err = cache.Watch(q, o.revision); err != nil {
+	} else if cursor, err = cache.Watch(q, o.Revision); err != nil {
 		if errors.Is(err, watch.ErrGone) {
-			return s.watchGone(ctx, w, r, goneStatus(o.revision, err))
+			return s.watchGone(ctx, w, r, goneStatus(o.Revision, err))
 		}
 		return err
 	}
@@ -273,7 +274,7 @@ func (st *stream) appendFramed(dst []byte, e watch.Event) ([]byte, error) {
 	var body []byte
 	var err error
 	if st.table != nil {
-		body, err = st.table.ofEntries([]*watch.Entry{e.Entry}, codec.ListMeta{ResourceVersion: formatRevision(e.Entry.Revision())}, st.headed)
+		body, err = st.table.ofEntries([]*watch.Entry{e.Entry}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Entry.Revision())}, st.headed)
 		st.headed = true
 	} else {
 		body, err = s.entryBytes(e.Entry, v, m)
@@ -308,7 +309,7 @@ func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 	v := st.request.version
 	obj := &meta.Object{}
 	obj.SetGVK(v.GVK())
-	obj.SetResourceVersion(formatRevision(rev))
+	obj.SetResourceVersion(objects.FormatRevision(rev))
 	if initialEnd {
 		obj.Set(map[string]any{st.server.names.Wire(names.InitialEventsEnd): "true"}, "metadata", "annotations")
 	}

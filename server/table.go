@@ -4,6 +4,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/watch"
 )
 
@@ -35,15 +36,12 @@ func (t *table) ofEntries(entries []*watch.Entry, m codec.ListMeta, headed bool)
 	body := t.head(columns, m, headed)
 	for i, e := range entries {
 		breathe(i)
-		obj, err := t.server.object(e, t.version)
-		if err != nil {
-			return nil, err
-		}
+		obj := objects.Object(e, t.version)
 		if i > 0 {
 			body = append(body, ',')
 		}
 		object := e.JSON()
-		if !t.server.asStored(e, t.version) {
+		if !objects.AsStored(e, t.version) {
 			object = codec.EncodeJSON(nil, obj.Tree())
 		}
 		body = codec.TableRow(body, t.server.names, t.media.ViewVersion, columns, obj, object, t.include)

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"net/http"
 
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/objects"
 )
 
 // update answers PUT on an item or on a sub-resource.
@@ -30,18 +32,18 @@ func (s *Server) update(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondEntry(w, r, res.code(), res.entry)
+	return s.respondEntry(w, r, code(res), res.Entry)
 }
 
 // put replaces the object, or its part behind a sub-resource, by in.
-func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.Object) (*result, error) {
+func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.Object) (*objects.Result, error) {
 	wr := s.newWrite(r, o, "UpdateOptions")
-	wr.create = r.version.CreateOnPut && r.sub == nil
-	wr.uid = in.UID()
-	wr.versioned = versioned(in)
-	wr.mutate = func(live *meta.Object) (*meta.Object, error) {
+	wr.Create = r.version.CreateOnPut && r.sub == nil
+	wr.UID = in.UID()
+	wr.Versioned = versioned(in)
+	wr.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
-			if err := s.allowCreate(ctx, r); err != nil {
+			if err := s.allow(ctx, r, "create"); err != nil {
 				return nil, err
 			}
 			return in.Clone(), nil
@@ -49,19 +51,19 @@ func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.
 		if err := preconditions(r, in, live); err != nil {
 			return nil, err
 		}
-		if needsVersion(r) && !wr.versioned {
+		if needsVersion(r) && !wr.Versioned {
 			return nil, versionMissing(r)
 		}
-		return s.merge(r, in.Clone(), live), nil
+		return objects.Merge(r.sub, in.Clone(), live), nil
 	}
-	return s.write(ctx, wr)
+	return s.objects.Write(ctx, wr)
 }
 
 // preconditions checks the resourceVersion and uid that a caller put into an
 // object against the live one.
 func preconditions(r *request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return otherUID(r.version.Type, r.name, uid, live.UID())
+		return objects.OtherUID(r.version.Type, r.name, uid, live.UID())
 	}
 	return sameVersion(r, in, live)
 }
@@ -69,25 +71,14 @@ func preconditions(r *request, in, live *meta.Object) error {
 // sameVersion refuses a resourceVersion that is not the live object's; 0 stands
 // for none.
 func sameVersion(r *request, in, live *meta.Object) error {
-	rev, err := parseRevision(in.ResourceVersion())
+	rev, err := objects.ParseRevision(in.ResourceVersion())
 	if err != nil {
 		return err
 	}
 	if rev != 0 && in.ResourceVersion() != live.ResourceVersion() {
-		return modified(r.version.Type, r.name)
+		return objects.Modified(r.version.Type, r.name)
 	}
 	return nil
-}
-
-// merge makes the new object of a request from what was sent and the live one:
-// the object itself, or the live one with what the sub-resource may change.
-func (s *Server) merge(r *request, in, live *meta.Object) *meta.Object {
-	if r.sub == nil {
-		return in
-	}
-	obj := live.Clone()
-	r.sub.Accept(obj, in)
-	return obj
 }
 
 // versioned reports whether an object names a version; zero is none at all.
@@ -105,4 +96,12 @@ func versionMissing(r *request) error {
 	return meta.Invalid(meta.GroupKind{Group: r.group, Kind: r.resource}, r.name, []meta.Cause{{
 		Reason: meta.CauseInvalid, Field: "metadata.resourceVersion", Message: "Invalid value: 0: must be specified for an update",
 	}})
+}
+
+// code is the HTTP status of a write that succeeded.
+func code(r *objects.Result) int {
+	if r.Created {
+		return http.StatusCreated
+	}
+	return http.StatusOK
 }

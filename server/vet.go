@@ -41,7 +41,7 @@ func (s *Server) identify(r *request) error {
 		return unauthorized()
 	}
 	if auth.SpaceBeforeBearer(r.http) {
-		r.notes.warn("the Authorization header is ignored: more than one space before the bearer token")
+		r.notes.Warn("the Authorization header is ignored: more than one space before the bearer token")
 	}
 	r.user = user
 	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
@@ -117,11 +117,11 @@ func join(why, reason string) string {
 	return why + ": " + reason
 }
 
-// allowCreate asks for the right to create, for the verbs that create where
-// nothing is.
-func (s *Server) allowCreate(ctx context.Context, r *request) error {
+// allow asks for the right to a verb on what a request is about, for those that
+// turn out to be more than they were allowed as, such as a PUT that creates.
+func (s *Server) allow(ctx context.Context, r *request, verb string) error {
 	a := r.action()
-	a.Verb = "create"
+	a.Verb = verb
 	decision, reason, err := s.authorizer.Authorize(ctx, a)
 	return s.judge(a, decision, reason, err)
 }

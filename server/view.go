@@ -5,17 +5,14 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/storage"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/watch"
 )
-
-func formatRevision(rev storage.Revision) string { return strconv.FormatInt(int64(rev), 10) }
 
 // plain reports whether an entry's own bytes are the answer.
 func plain(v *registry.Version, m codec.Media) bool {
@@ -34,7 +31,7 @@ func formKey(v *registry.Version, m codec.Media) watch.FormKey {
 // entryBytes returns an entry in the form that a caller gets, made once. Tables
 // are not made here.
 func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) ([]byte, error) {
-	if m.Format == codec.JSON && m.View == codec.Full && s.asStored(e, v) {
+	if m.Format == codec.JSON && m.View == codec.Full && objects.AsStored(e, v) {
 		return e.JSON(), nil
 	}
 	if m.Format == codec.Protobuf {
@@ -42,13 +39,10 @@ func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) 
 		return s.envelope(message, v, m), err
 	}
 	return e.Form(formKey(v, m), func() ([]byte, error) {
-		if m.Format == codec.JSON && m.View == codec.Partial && s.asStored(e, v) {
+		if m.Format == codec.JSON && m.View == codec.Partial && objects.AsStored(e, v) {
 			return codec.AppendPartial(nil, e.JSON(), s.names, m.ViewVersion), nil
 		}
-		obj, err := s.object(e, v)
-		if err != nil {
-			return nil, err
-		}
+		obj := objects.Object(e, v)
 		return s.objectBytes(obj, v, m)
 	})
 }
@@ -56,10 +50,7 @@ func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) 
 // message returns an entry's protobuf message, without envelope, made once.
 func (s *Server) message(e *watch.Entry, v *registry.Version) ([]byte, error) {
 	return e.Form(watch.FormKey{Version: v.FormName(), Media: uint8(codec.Protobuf)}, func() ([]byte, error) {
-		obj, err := s.object(e, v)
-		if err != nil {
-			return nil, err
-		}
+		obj := objects.Object(e, v)
 		return v.Proto().Append(nil, obj.Tree()), nil
 	})
 }
@@ -111,10 +102,7 @@ func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m cod
 func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry) error {
 	s.answeredEntry(r, e)
 	if r.sub != nil && r.sub.Show != nil {
-		obj, err := s.object(e, r.version)
-		if err != nil {
-			return err
-		}
+		obj := objects.Object(e, r.version)
 		return s.respondObject(w, r, code, r.sub.Show(obj))
 	}
 	body, err := s.shownEntry(r, e)
@@ -133,7 +121,7 @@ func (s *Server) shownEntry(r *request, e *watch.Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: formatRevision(e.Revision())}, false)
+	return t.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, false)
 }
 
 // respondObject answers with an object that has no entry.
@@ -156,15 +144,15 @@ func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Obje
 }
 
 // respondList answers with a page.
-func (s *Server) respondList(w *response, r *request, p *listPage) error {
+func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 	m := r.media
-	lm := codec.ListMeta{ResourceVersion: formatRevision(p.Revision), Continue: p.token, KeepContinue: r.version.Custom && m.View == codec.Full}
-	if p.remaining >= 0 {
-		lm.Remaining = &p.remaining
+	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.Custom && m.View == codec.Full}
+	if p.Remaining >= 0 {
+		lm.Remaining = &p.Remaining
 	}
 	s.answeredList(r, p.Entries, lm)
 	if m.Format == codec.JSON && m.View != codec.Table && !m.Pretty {
-		return s.streamList(w, r, p.Entries, p.whole, m, lm)
+		return s.streamList(w, r, p.Entries, p.Whole, m, lm)
 	}
 	// What there is no room for is not made first, to be refused then.
 	if err := s.takeAnswer(r, leastSize(p.Entries, m)); err != nil {
@@ -243,7 +231,7 @@ func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Medi
 		if err != nil {
 			return listed{}, err
 		}
-		if item.View != codec.Full || !s.asStored(e, v) {
+		if item.View != codec.Full || !objects.AsStored(e, v) {
 			l.own += len(body) // as the forms that entries keep are dropped for newer ones
 		}
 		if i > 0 {

@@ -233,6 +233,26 @@ func BadRequest(format string, args ...any) *Status {
 	return Failure(http.StatusBadRequest, ReasonBadRequest, format, args...)
 }
 
+// Unavailable is 503: the server cannot do anything just now.
+func Unavailable(format string, args ...any) *Status {
+	return Failure(http.StatusServiceUnavailable, ReasonServiceUnavailable, format, args...)
+}
+
+// Timeout is 504: what was asked for took too long.
+func Timeout(format string, args ...any) *Status {
+	return Failure(http.StatusGatewayTimeout, ReasonTimeout, format, args...)
+}
+
+// Expired is 410: the version that was asked for is forgotten.
+func Expired(format string, args ...any) *Status {
+	return Failure(http.StatusGone, ReasonExpired, format, args...)
+}
+
+// NoRoom is 507: what should be stored has no room.
+func NoRoom(format string, args ...any) *Status {
+	return Failure(http.StatusInsufficientStorage, ReasonInternalError, format, args...)
+}
+
 // Internal says that the server failed.
 func Internal(err error) *Status {
 	s := Failure(http.StatusInternalServerError, ReasonInternalError, "Internal error occurred: %v", err)

@@ -1,4 +1,4 @@
-package server
+package objects
 
 import (
 	"slices"
@@ -9,11 +9,11 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// pool keeps account of the values that the objects of a kind with a
+// allocator keeps account of the values that the objects of a kind with a
 // registry.Pool hold: those in the cache, which the feed tells of, and those of
 // writes under way. Nothing of it is stored: a server that starts learns it from
 // the objects.
-type pool struct {
+type allocator struct {
 	*registry.Pool
 	sync.Mutex
 	feed     *watch.Feed
@@ -21,13 +21,13 @@ type pool struct {
 	reserved map[string]int // by how many writes
 }
 
-func newPool(hub *watch.Hub, t *registry.Type) *pool {
-	return &pool{Pool: t.Pool, feed: hub.Feed(t.GroupResource()), held: map[string]int{}, reserved: map[string]int{}}
+func newAllocator(hub *watch.Hub, t *registry.Type) *allocator {
+	return &allocator{Pool: t.Pool, feed: hub.Feed(t.GroupResource()), held: map[string]int{}, reserved: map[string]int{}}
 }
 
 // allot lets the kind give obj what it lacks. What obj holds then is reserved
 // until release is called, which must be after the write is through.
-func (p *pool) allot(obj, live *meta.Object) (release func(), causes []meta.Cause, err error) {
+func (p *allocator) allot(obj, live *meta.Object) (release func(), causes []meta.Cause, err error) {
 	p.Lock()
 	defer p.Unlock()
 	p.catchUp()
@@ -51,7 +51,7 @@ func (p *pool) allot(obj, live *meta.Object) (release func(), causes []meta.Caus
 }
 
 // catchUp takes in what changed since the last call.
-func (p *pool) catchUp() {
+func (p *allocator) catchUp() {
 	changes, reset := p.feed.Changes()
 	if reset {
 		clear(p.held)

@@ -1,8 +1,7 @@
-package server
+package objects
 
 import (
 	"fmt"
-	"net/http"
 	"sync"
 
 	"orch.io/controlplane/registry/meta"
@@ -10,11 +9,11 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// allowance holds objects to Limits.NamespaceBytes and Limits.StoreBytes. What
+// usage holds objects to Options.NamespaceBytes and Options.StoreBytes. What
 // there is, the caches count; what is being written is counted here until they
 // show it, so that the bounds hold however many write at once. A write near a
 // bound may meet one that is counted twice for a moment.
-type allowance struct {
+type usage struct {
 	mu      sync.Mutex
 	pending map[string]int64 // by namespace
 	total   int64
@@ -22,8 +21,8 @@ type allowance struct {
 
 // allow reserves the bytes by which a write makes the store grow, until release.
 // What does not grow always passes, and so does the begin of a deletion.
-func (s *Server) allow(w *write, change storage.Write, obj *meta.Object, old *watch.Entry) (release func(), err error) {
-	perNamespace, all := s.limits.NamespaceBytes, s.limits.StoreBytes
+func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) (release func(), err error) {
+	perNamespace, all := s.o.NamespaceBytes, s.o.StoreBytes
 	grown := int64(len(change.Key) + len(change.Value))
 	if old != nil {
 		grown -= int64(len(change.Key)) + old.StoredBytes()
@@ -32,17 +31,16 @@ func (s *Server) allow(w *write, change storage.Write, obj *meta.Object, old *wa
 	if perNamespace <= 0 && all <= 0 || grown <= 0 || begins {
 		return func() {}, nil
 	}
-	a, namespace := &s.allowance, w.key.Namespace
+	a, namespace := &s.usage, w.Key.Namespace
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	here, total := s.hub.Held(namespace)
+	here, total := s.o.Hub.Held(namespace)
 	here, total = here+a.pending[namespace], total+a.total
 	switch {
 	case all > 0 && total+grown > all:
-		return nil, meta.Failure(http.StatusInsufficientStorage, meta.ReasonInternalError,
-			"the storage of the server has no room: requested: %d bytes, used: %d, limited: %d; only deletions and changes that make objects smaller are taken", grown, total, all)
+		return nil, meta.NoRoom("the storage of the server has no room: requested: %d bytes, used: %d, limited: %d; only deletions and changes that make objects smaller are taken", grown, total, all)
 	case perNamespace > 0 && namespace != "" && here+grown > perNamespace:
-		return nil, meta.Forbidden(w.version.GroupResource(), w.key.Name,
+		return nil, meta.Forbidden(w.Version.GroupResource(), w.Key.Name,
 			fmt.Sprintf("exceeded quota: bytes of the namespace, requested: bytes=%d, used: bytes=%d, limited: bytes=%d", grown, here, perNamespace))
 	}
 	a.add(namespace, grown)
@@ -53,7 +51,7 @@ func (s *Server) allow(w *write, change storage.Write, obj *meta.Object, old *wa
 	}, nil
 }
 
-func (a *allowance) add(namespace string, bytes int64) {
+func (a *usage) add(namespace string, bytes int64) {
 	if a.pending == nil {
 		a.pending = make(map[string]int64)
 	}

@@ -1,4 +1,4 @@
-package server
+package objects
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 // removes it at once, unless the server or the store fails just then.
 const endingTime = 10 * time.Second
 
-// endingLoop removes objects of a kind that is deleted gracefully whose deletion
-// was cut off between its two commits, see Server.store. Its keys are storage keys.
-func endingLoop(t *registry.Type) Loop {
-	return Loop{
+// Ending removes objects of a kind that is deleted gracefully whose deletion
+// was cut off between its two commits, see Store.store. Its keys are storage keys.
+func Ending(t *registry.Type) registry.Loop {
+	return registry.Loop{
 		Name: "ending", Types: []meta.GroupResource{t.GroupResource()}, Identity: true,
 		Observe: func(c registry.Change) []string {
 			if o := c.Object; o != nil && (!o.Terminating() || len(o.Finalizers()) > 0) {
@@ -42,4 +42,15 @@ func endingLoop(t *registry.Type) Loop {
 			return 0, err
 		},
 	}
+}
+
+// finished reports whether an object that is being deleted has nothing left to
+// wait for.
+func finished(t *registry.Type, obj *meta.Object) bool {
+	return ending(obj) && len(obj.Finalizers()) == 0 && !(t.Held != nil && t.Held(obj))
+}
+
+// ending reports whether an object is being deleted and has no time left.
+func ending(obj *meta.Object) bool {
+	return obj.Terminating() && obj.Int("metadata", "deletionGracePeriodSeconds") == 0
 }

@@ -1,4 +1,4 @@
-package server
+package objects
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 
 var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
-// bootstrap makes the namespaces that exist from the start. One that is there and
+// Bootstrap makes the namespaces that exist from the start. One that is there and
 // cannot be read keeps nobody from the others.
-func (s *Server) bootstrap(ctx context.Context) error {
-	if s.types().Type(namespacesResource) == nil {
+func (s *Store) Bootstrap(ctx context.Context, client registry.Client) error {
+	if s.o.Types().Type(namespacesResource) == nil {
 		return nil
 	}
 	for _, name := range s.systemNamespaces() {
 		obj := &meta.Object{}
 		obj.SetGVK(meta.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 		obj.SetName(name)
-		_, err := s.client.Create(ctx, namespacesResource, obj)
+		_, err := client.Create(ctx, namespacesResource, obj)
 		switch unreadable := (*registry.UnreadableError)(nil); {
 		case err == nil, meta.IsAlreadyExists(err):
 		case errors.As(err, &unreadable):
-			s.log.Error("a namespace that exists from the start cannot be read", "name", name, "error", err)
+			s.o.Log.Error("a namespace that exists from the start cannot be read", "name", name, "error", err)
 		default:
 			return fmt.Errorf("creating namespace %s: %w", name, err)
 		}
@@ -36,16 +36,16 @@ func (s *Server) bootstrap(ctx context.Context) error {
 }
 
 // systemNamespaces are made at start; all but the last cannot be deleted.
-func (s *Server) systemNamespaces() []string {
-	return []string{"default", s.names.SystemNamespace("system"), s.names.SystemNamespace("public"), s.names.SystemNamespace("node-lease")}
+func (s *Store) systemNamespaces() []string {
+	return []string{"default", s.o.Names.SystemNamespace("system"), s.o.Names.SystemNamespace("public"), s.o.Names.SystemNamespace("node-lease")}
 }
 
 // namespaceLifecycle keeps objects out of namespaces that are missing or going,
 // and the namespaces that every server has from being deleted (access control,
 // NamespaceLifecycle).
-func (s *Server) namespaceLifecycle() admission.Plugin {
+func (s *Store) namespaceLifecycle() admission.Plugin {
 	return admission.Plugin{Name: "NamespaceLifecycle", Mutate: func(ctx context.Context, r *admission.Request) error {
-		t := s.types().Type(namespacesResource)
+		t := s.o.Types().Type(namespacesResource)
 		if t == nil {
 			return nil
 		}
@@ -58,7 +58,7 @@ func (s *Server) namespaceLifecycle() admission.Plugin {
 		if r.Operation != admission.Create || r.Namespace == "" || r.Subresource != "" && r.Old != nil {
 			return nil
 		}
-		if t := s.types().Type(r.Resource.GroupResource()); t != nil && t.Virtual() {
+		if t := s.o.Types().Type(r.Resource.GroupResource()); t != nil && t.Virtual() {
 			return nil // a question makes nothing in the namespace; whether that exists is not for all to know
 		}
 		return s.openNamespace(ctx, r)
@@ -66,8 +66,8 @@ func (s *Server) namespaceLifecycle() admission.Plugin {
 }
 
 // openNamespace checks that the namespace of a new object exists and stays.
-func (s *Server) openNamespace(ctx context.Context, r *admission.Request) error {
-	entry, err := s.lookUp(s.types().Type(namespacesResource), meta.Key{Name: r.Namespace})
+func (s *Store) openNamespace(ctx context.Context, r *admission.Request) error {
+	entry, err := s.Entry(s.o.Types().Type(namespacesResource), meta.Key{Name: r.Namespace})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,197 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Client is the way to the objects for the parts of the server itself, as the
+// server: a registry.Client. The zero Client is there before its store, for the
+// parts that a server is built from; its calls fail until then.
+type Client struct {
+	store atomic.Pointer[Store] // nil until Open
+}
+
+// Open gives the client its store.
+func (c *Client) Open(s *Store) { c.store.Store(s) }
+
+// of returns the store and the storage version of a type.
+func (c *Client) of(r meta.GroupResource) (*Store, *registry.Version, error) {
+	s := c.store.Load()
+	if s == nil {
+		return nil, nil, meta.Unavailable("the server is not built yet")
+	}
+	t := s.o.Types().Type(r)
+	if t == nil {
+		return nil, nil, meta.NoSuchResource()
+	}
+	return s, t.Storage, nil
+}
+
+// ownWrite returns what every write of the server itself has, and its time.
+func (s *Store) ownWrite(ctx context.Context, v *registry.Version, key meta.Key, sub *registry.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
+	manager := s.o.Names.Wire(names.ServerManager)
+	o := meta.NewObject(map[string]any{"fieldManager": manager, "fieldValidation": "Ignore"})
+	o.SetGVK(meta.GroupVersionKind{Group: s.o.Names.Group(names.GroupMeta), Version: "v1", Kind: options})
+	ctx, cancel := context.WithTimeout(ctx, s.o.RequestTime)
+	return ctx, cancel, &Write{
+		Caller:  Caller{User: &auth.User{Name: auth.ServerUser, Groups: []string{auth.Masters, auth.Authenticated}}, Notes: nobody{}},
+		Version: v, Key: key, Sub: sub, Options: o, Own: Owner(v, sub, manager),
+	}
+}
+
+// nobody takes what nobody is told.
+type nobody struct{}
+
+func (nobody) Warn(string)             {}
+func (nobody) Annotate(string, string) {}
+
+// refusal is an error as the server's own parts see it.
+func (s *Store) refusal(err error) error {
+	if damaged := (*registry.UnreadableError)(nil); errors.As(err, &damaged) {
+		return damaged
+	}
+	if st := Status(err); st != nil {
+		return st
+	}
+	s.o.Log.Error("a write of the server's own failed", "error", err)
+	return meta.Internal(errors.New("the store failed"))
+}
+
+// Get implements registry.Client.
+func (c *Client) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
+	s, v, err := c.of(r)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := s.Live(ctx, v.Type, key)
+	if err != nil {
+		return nil, err
+	}
+	if entry == nil {
+		return nil, meta.NotFound(r, key.Name)
+	}
+	return Object(entry, v), nil
+}
+
+// List implements registry.Client.
+func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
+	s, v, err := c.of(r)
+	if err != nil {
+		return nil, err
+	}
+	all := &Selection{Namespace: namespace}
+	page, err := s.entries(ctx, v.Type, all)
+	if err != nil {
+		return nil, err
+	}
+	unreadable := s.AllReadable(v.Type, all)
+	list := make([]*meta.Object, len(page.Entries))
+	for i, e := range page.Entries {
+		list[i] = Object(e, v)
+	}
+	return list, unreadable
+}
+
+// Create implements registry.Client.
+func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
+	s, v, err := c.of(r)
+	if err != nil {
+		return nil, err
+	}
+	obj = obj.Clone()
+	obj.SetResourceVersion("") // that of the object it was made from
+	if err := CheckKind(obj, v); err != nil {
+		return nil, err
+	}
+	if _, faults := v.Conform(obj); len(faults) > 0 {
+		return nil, v.Misfit(faults)
+	}
+	ctx, cancel, w := s.ownWrite(ctx, v, meta.Key{Namespace: obj.Namespace()}, nil, "CreateOptions")
+	defer cancel()
+	res, err := s.Create(ctx, w, obj)
+	if err != nil {
+		return nil, s.refusal(err)
+	}
+	return Object(res.Entry, v), nil
+}
+
+// Update implements registry.Client.
+func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+	s, v, err := c.of(r)
+	if err != nil {
+		return nil, err
+	}
+	var sub *registry.Subresource
+	if subresource != "" {
+		if sub = v.Subresource(subresource); sub == nil || sub.Merge == nil {
+			return nil, meta.NoSuchResource()
+		}
+	}
+	ctx, cancel, w := s.ownWrite(ctx, v, key, sub, "UpdateOptions")
+	defer cancel()
+	var refused error // the caller's own word
+	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
+		in := live.Clone()
+		if refused = change(in); refused != nil {
+			return nil, refused
+		}
+		if _, faults := v.Conform(in); len(faults) > 0 {
+			return nil, v.Misfit(faults)
+		}
+		return Merge(sub, in, live), nil
+	}
+	res, err := s.Write(ctx, w)
+	switch {
+	case refused != nil:
+		return nil, refused
+	case err != nil:
+		return nil, s.refusal(err)
+	}
+	return Object(res.Entry, v), nil
+}
+
+// Delete implements registry.Client.
+func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
+	s, v, err := c.of(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel, w := s.ownWrite(ctx, v, key, nil, "DeleteOptions")
+	defer cancel()
+	_, err = s.Delete(ctx, w, &Deletion{UID: given(o.UID), Version: given(o.Version), Propagation: given(o.Propagation), Grace: o.GraceSeconds})
+	if err != nil {
+		return s.refusal(err)
+	}
+	return nil
+}
+
+// given is a text that is there, nil if it is empty.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Feed implements registry.Client. Before Open it returns nil.
+func (c *Client) Feed(r ...meta.GroupResource) registry.Feed {
+	if s := c.store.Load(); s != nil {
+		return s.o.Hub.Feed(r...)
+	}
+	return nil
+}
+
+// Types implements registry.Client. Before Open there are none.
+func (c *Client) Types() []*registry.Type {
+	if s := c.store.Load(); s != nil {
+		return s.o.Types().Types()
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package objects
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// Create stores a new object; a generated name that is taken is drawn again a few
+// times. The write has what every attempt has in common.
+func (s *Store) Create(ctx context.Context, w *Write, obj *meta.Object) (*Result, error) {
+	generate := obj.Name() == "" && obj.GenerateName() != ""
+	for attempt := 1; ; attempt++ {
+		body := obj
+		if generate {
+			body = obj.Clone()
+			body.SetName(generatedName(obj.GenerateName()))
+		}
+		one := *w
+		one.Key.Name = body.Name()
+		one.Create, one.MustCreate = true, true
+		version, _ := ParseRevision(obj.ResourceVersion()) // what is no version says nothing
+		one.Versioned = version != 0
+		one.Mutate = func(*meta.Object) (*meta.Object, error) { return body.Clone(), nil }
+		res, err := s.Write(ctx, &one)
+		if !generate || !meta.IsAlreadyExists(err) || attempt == 8 {
+			return res, err
+		}
+	}
+}
+
+// generatedName appends five random characters to a prefix, which is cut so
+// that the name stays a DNS label.
+func generatedName(prefix string) string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	if len(prefix) > 58 {
+		prefix = prefix[:58]
+	}
+	var b [5]byte
+	_, _ = rand.Read(b[:])
+	for i := range b {
+		b[i] = letters[int(b[i])%len(letters)]
+	}
+	return prefix + string(b[:])
+}
+
+// Merge makes the new object of a write from what was sent and the live one: the
+// object itself, or the live one with what the sub-resource may change.
+func Merge(sub *registry.Subresource, in, live *meta.Object) *meta.Object {
+	if sub == nil {
+		return in
+	}
+	obj := live.Clone()
+	sub.Accept(obj, in)
+	return obj
+}
+
+// CheckKind checks apiVersion and kind of a body against what the path takes,
+// and fills them in where they are missing; custom kinds must name them.
+func CheckKind(obj *meta.Object, v *registry.Version) error {
+	want := v.GVK()
+	for _, f := range []string{"apiVersion", "kind"} {
+		if value, ok := obj.Get(f); ok && value != nil {
+			if _, text := value.(string); !text {
+				return meta.BadRequest("%s must be a string", f)
+			}
+		}
+	}
+	version, kind := obj.APIVersion(), obj.Kind()
+	if v.Custom && (version == "" || kind == "") {
+		return meta.BadRequest("an object of a custom kind must name its apiVersion and kind")
+	}
+	if version != "" && version != want.APIVersion() {
+		return meta.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, want.APIVersion())
+	}
+	if kind != "" && kind != want.Kind && v.Custom {
+		return OtherKind(obj.Name(), kind, want)
+	}
+	if kind != "" && kind != want.Kind {
+		return meta.BadRequest("%s in version %q cannot be handled as a %s: the kind does not match", kind, want.Version, want.Kind)
+	}
+	obj.SetGVK(want)
+	return nil
+}
+
+// OtherKind refuses an object of another kind where a custom one belongs.
+func OtherKind(name, kind string, want meta.GroupVersionKind) error {
+	return meta.Invalid(meta.GroupKind{Group: want.Group, Kind: kind}, name, []meta.Cause{{
+		Reason: meta.CauseInvalid, Field: "kind", Message: fmt.Sprintf("Invalid value: %q: must be %s", kind, want.Kind),
+	}})
+}
+
+// Status maps an error of a store to the Status that callers see, nil if it is not
+// theirs to know what failed.
+func Status(err error) *meta.Status {
+	var st *meta.Status
+	var damaged *registry.UnreadableError
+	switch {
+	case errors.As(err, &st):
+		return st
+	case errors.As(err, &damaged):
+		st := meta.Internal(damaged) // nothing that the caller does differently helps
+		st.Details = &meta.Details{Name: damaged.Keys[0].Name, Group: damaged.Resource.Group, Kind: damaged.Resource.Resource,
+			Causes: []meta.Cause{{Reason: meta.CauseUnexpected, Message: damaged.Error()}}}
+		return st
+	case errors.Is(err, codec.ErrNull):
+		return meta.BadRequest("%v", err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		st := meta.Timeout("Timeout: request did not complete within the allotted timeout")
+		st.Details = &meta.Details{}
+		return st
+	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
+		return meta.Unavailable("the server is shutting down")
+	case errors.Is(err, storage.ErrFull):
+		return meta.NoRoom("the storage of the server has no room; only deletions are taken")
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package objects
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// Deletion is how an object is to be deleted.
+type Deletion struct {
+	UID, Version *string // preconditions
+	Propagation  *string // Background, Foreground or Orphan
+	Orphan       *bool   // orphanDependents, the old form
+	Grace        *int64  // seconds
+}
+
+// Delete starts the deletion of the object of a write, or ends it if nothing holds
+// it: an object with finalizers gets a deletionTimestamp and stays; removing the
+// last finalizer, by whatever verb, ends it. The entry of the result is nil if the
+// object was there but could not be read.
+func (s *Store) Delete(ctx context.Context, w *Write, d *Deletion) (*Result, error) {
+	w.deletion, w.Versioned = d, d.Version != nil
+	return s.Write(ctx, w)
+}
+
+// DeleteAll deletes objects, some at the same time; of makes the write and the
+// deletion of each. The error is that of the first one in order that could not be
+// deleted; those after it may be gone or not.
+func (s *Store) DeleteAll(ctx context.Context, entries []*watch.Entry, of func(meta.Key) (*Write, *Deletion)) error {
+	for some := range slices.Chunk(entries, deletionsAtOnce) {
+		if err := s.deleteSome(ctx, some, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deletionsAtOnce is how many objects DeleteAll deletes at a time, so that they
+// share the waits for the disk.
+const deletionsAtOnce = 32
+
+func (s *Store) deleteSome(ctx context.Context, entries []*watch.Entry, of func(meta.Key) (*Write, *Deletion)) error {
+	errs, panics := make([]error, len(entries)), make([]any, len(entries))
+	var all sync.WaitGroup
+	for i, e := range entries {
+		w, d := of(e.Key())
+		all.Go(func() {
+			defer func() { panics[i] = recover() }()
+			_, errs[i] = s.Delete(ctx, w, d)
+		})
+	}
+	all.Wait()
+	for i, err := range errs {
+		if panics[i] != nil {
+			panic(panics[i]) // the request fails, not the process
+		}
+		if err != nil && !meta.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// planDeletion asks admission, holds the preconditions against the object between
+// its phases, and marks the object.
+func (s *Store) planDeletion(ctx context.Context, w *Write, entry *watch.Entry) (change, error) {
+	t := w.Version.Type
+	if entry == nil {
+		return change{}, meta.NotFound(t.GroupResource(), w.Key.Name)
+	}
+	live := Object(entry, t.Storage)
+	r := s.admissionRequest(w, nil, live)
+	r.Operation = admission.Delete
+	if err := s.admission.Mutate(ctx, r); err != nil {
+		return change{}, err
+	}
+	if err := w.deletion.check(t, live); err != nil {
+		return change{}, err
+	}
+	if err := s.admission.Validate(ctx, r); err != nil {
+		return change{}, err
+	}
+	obj := live.Clone()
+	w.deletion.begin(t, obj)
+	switch ends := finished(t, obj); {
+	case ends && t.Grace == nil:
+		return change{erase: true}, nil
+	case !ends && meta.Equal(obj.Tree(), live.Tree()):
+		return change{}, nil
+	}
+	return change{obj: obj}, nil
+}
+
+// erase removes the record. The answer and the watch show the object as it was;
+// one of a kind that ends gracefully shows its end, see store.
+func (s *Store) erase(ctx context.Context, w *Write, entry *watch.Entry) (*Result, error) {
+	if !w.DryRun {
+		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: entry.Revision()}); err != nil {
+			return nil, err
+		}
+	}
+	return &Result{Entry: entry, Deleted: true}, nil
+}
+
+// verbUnreadable is what one must be allowed to do to delete an object of which
+// nobody knows who holds it: finalizers, owners and admission cannot be asked.
+const verbUnreadable = "unsafe-delete-ignore-read-errors"
+
+// deleteUnreadable deletes the record of an object that cannot be read. It has no
+// uid that anybody could tell, so a precondition on that never holds: the garbage
+// collector leaves such an object alone, whoever owned it.
+func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *registry.UnreadableError) (*Result, error) {
+	if err := w.allow(ctx, verbUnreadable); err != nil {
+		return nil, err
+	}
+	about := []any{"resource", u.Resource, "namespace", w.Key.Namespace, "name", w.Key.Name}
+	d := w.deletion
+	if d.UID != nil || d.Version != nil && *d.Version != FormatRevision(u.Revision) {
+		s.o.Log.Warn("an object that cannot be read was not deleted: nobody can tell whether it is the one that is meant", about...)
+		return nil, meta.Conflict(u.Resource, w.Key.Name, "Precondition failed: "+u.Error())
+	}
+	if !w.DryRun {
+		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: u.Revision}); err != nil {
+			return nil, err
+		}
+		s.o.Log.Warn("an object that could not be read was deleted", about...)
+	}
+	return &Result{Deleted: true}, nil
+}
+
+// check holds the preconditions against the live object.
+func (d *Deletion) check(t *registry.Type, live *meta.Object) error {
+	kind := meta.GroupResource{Group: t.Group, Resource: t.Kind}
+	if t.Held != nil { // one that is emptied first has a delete of its own
+		kind.Resource = t.Plural
+	}
+	if d.UID != nil && *d.UID != live.UID() {
+		return meta.Conflict(kind, live.Name(), "Precondition failed: UID in precondition: "+*d.UID+", UID in object meta: "+live.UID())
+	}
+	if d.Version != nil && *d.Version != live.ResourceVersion() {
+		return meta.Conflict(kind, live.Name(), "Precondition failed: ResourceVersion in precondition: "+*d.Version+", ResourceVersion in object meta: "+live.ResourceVersion())
+	}
+	return nil
+}
+
+// begin marks obj as being deleted, with the finalizers of the propagation
+// policy. The latest policy wins; own finalizers stay.
+func (d *Deletion) begin(t *registry.Type, obj *meta.Object) {
+	if own := d.policy(); own != "" && !t.NoDependents {
+		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == meta.FinalizerOrphan || f == meta.FinalizerForeground })
+		switch own {
+		case "Orphan":
+			finalizers = append(finalizers, meta.FinalizerOrphan)
+		case "Foreground":
+			finalizers = append(finalizers, meta.FinalizerForeground)
+		}
+		obj.SetFinalizers(finalizers)
+	}
+	var grace int64
+	if t.Grace != nil {
+		grace = t.Grace(obj, d.Grace)
+	}
+	if obj.Terminating() {
+		if left := obj.Int("metadata", "deletionGracePeriodSeconds"); grace < left {
+			begun := obj.DeletionTimestamp().Add(-time.Duration(left) * time.Second)
+			obj.SetTime(begun.Add(time.Duration(grace)*time.Second), "metadata", "deletionTimestamp")
+			obj.Metadata()["deletionGracePeriodSeconds"] = grace
+		}
+		return
+	}
+	obj.SetTime(time.Now().Add(time.Duration(grace)*time.Second), "metadata", "deletionTimestamp")
+	obj.Metadata()["deletionGracePeriodSeconds"] = grace
+	if obj.Generation() > 0 && t.Held == nil {
+		obj.SetGeneration(obj.Generation() + 1)
+	}
+	if t.Terminate != nil {
+		t.Terminate(obj)
+	}
+}
+
+func (d *Deletion) policy() string {
+	if d.Orphan != nil {
+		if *d.Orphan {
+			return "Orphan"
+		}
+		return "Background"
+	}
+	if d.Propagation != nil {
+		return *d.Propagation
+	}
+	return ""
+}

@@ -1,0 +1,167 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+)
+
+// prepare takes an object through everything between mutate and commit: what
+// defaults, admission and the kind make of it and say to it.
+func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) error {
+	v := w.Version
+	if err := v.Defaults(obj); err != nil {
+		return err
+	}
+	for _, text := range v.Warnings(obj, live) {
+		w.Notes.Warn(text)
+	}
+	dropRepeatedOwners(obj)
+	if w.Own != nil {
+		if err := w.Own(live, obj); err != nil {
+			return err
+		}
+	}
+	request := s.admissionRequest(w, obj, live)
+	if err := s.admission.Mutate(ctx, request); err != nil {
+		return err
+	}
+	v.Fit(ctx, obj, live, w.Sub)
+	if err := s.allot(w, obj, live); err != nil {
+		return err
+	}
+	if unknown, faults := v.Conform(obj); len(unknown) > 0 || len(faults) > 0 {
+		return meta.Internal(fmt.Errorf("admission made fields that %s does not have: %v %v", v.Kind, unknown, faults))
+	}
+	if err := v.Defaults(obj); err != nil {
+		return err
+	}
+	if causes := v.Faults(ctx, obj, live, w.Sub); len(causes) > 0 {
+		kind := v.GroupKind()
+		if w.Sub != nil && w.Sub.Body != nil && v.SelfChecked {
+			kind = w.Sub.Body.GroupKind()
+		}
+		return meta.Invalid(kind, obj.Name(), causes)
+	}
+	if v.Warn != nil {
+		for _, text := range v.Warn(obj, live) {
+			w.Notes.Warn(text)
+		}
+	}
+	if err := s.admission.Validate(ctx, request); err != nil {
+		return err
+	}
+	return nil
+}
+
+// allot gives an object of a kind with a pool the values that it lacks.
+func (s *Store) allot(w *Write, obj, live *meta.Object) error {
+	p := s.allocators[w.Version.GroupResource()]
+	if p == nil || w.Sub != nil {
+		return nil
+	}
+	release, causes, err := p.allot(obj, live)
+	if err != nil {
+		return meta.Internal(err)
+	}
+	if len(causes) > 0 {
+		return meta.Invalid(w.Version.GroupKind(), obj.Name(), causes)
+	}
+	w.release = release
+	return nil
+}
+
+func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Request {
+	op := admission.Update
+	if live == nil {
+		op = admission.Create
+	}
+	r := &admission.Request{
+		Operation: op, Kind: w.Version.GVK(), Resource: w.Version.Resource(),
+		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
+		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate,
+	}
+	if w.Sub != nil {
+		r.Subresource = w.Sub.Name
+	}
+	return r
+}
+
+// initialize gives a new object what only the server gives.
+func (s *Store) initialize(w *Write, obj *meta.Object) {
+	m := obj.Metadata()
+	for _, f := range []string{"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		delete(m, f)
+	}
+	obj.SetUID(uuid.NewString())
+	obj.SetTime(time.Now(), "metadata", "creationTimestamp")
+	if w.Key.Namespace != "" {
+		obj.SetNamespace(w.Key.Namespace)
+	}
+	if !w.Version.NoGeneration {
+		obj.SetGeneration(1)
+	}
+}
+
+// inherit gives a changed object the metadata that writes cannot change.
+func inherit(obj, live *meta.Object) {
+	m, old := obj.Metadata(), live.Metadata()
+	for _, f := range []string{"uid", "creationTimestamp", "generation", "namespace"} {
+		keep(m, old, f)
+	}
+	if _, sent := m["deletionTimestamp"]; !sent || live.Terminating() {
+		keep(m, old, "deletionTimestamp")
+	}
+	if m["deletionGracePeriodSeconds"] == nil {
+		keep(m, old, "deletionGracePeriodSeconds")
+	}
+	delete(m, "selfLink")
+	keep(m, old, "resourceVersion")
+}
+
+// dropRepeatedOwners leaves each owner in metadata.ownerReferences once.
+func dropRepeatedOwners(obj *meta.Object) {
+	list := obj.List("metadata", "ownerReferences")
+	if len(list) < 2 {
+		return
+	}
+	seen := make(map[string]bool, len(list))
+	rest := slices.DeleteFunc(slices.Clone(list), func(owner any) bool {
+		tree, _ := owner.(map[string]any)
+		text := string(codec.EncodeJSON(nil, tree))
+		again := seen[text]
+		seen[text] = true
+		return again
+	})
+	if len(rest) < len(list) {
+		obj.Metadata()["ownerReferences"] = rest
+	}
+}
+
+func keep(m, old map[string]any, field string) {
+	if v, ok := old[field]; ok {
+		m[field] = v
+		return
+	}
+	delete(m, field)
+}
+
+// Admit asks admission about the body of a request that stores nothing, such as a
+// review, and records who wrote it.
+func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
+	request := s.admissionRequest(w, obj, nil)
+	if err := s.admission.Mutate(ctx, request); err != nil {
+		return err
+	}
+	if err := s.admission.Validate(ctx, request); err != nil || w.Sub != nil {
+		return err
+	}
+	return w.Own(nil, obj)
+}

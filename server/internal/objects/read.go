@@ -1,0 +1,291 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// CatchUp waits until the caches show every commit acknowledged so far.
+func (s *Store) CatchUp(ctx context.Context) error {
+	rev, err := s.o.Backend.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	return s.o.Hub.Wait(ctx, rev)
+}
+
+// AtLeast waits until the caches show what a resourceVersion, as it was sent and
+// as a number, asks for: the newest commit if it is unset, anything if it is 0,
+// else that version.
+func (s *Store) AtLeast(ctx context.Context, version string, rev storage.Revision) error {
+	switch {
+	case version == "0":
+		return nil
+	case rev == 0:
+		return s.CatchUp(ctx)
+	case rev <= s.o.Hub.Revision():
+		return nil
+	}
+	return s.awaitFuture(ctx, rev)
+}
+
+// awaitFuture gives a revision that this server has not seen a short time to
+// arrive.
+func (s *Store) awaitFuture(ctx context.Context, rev storage.Revision) error {
+	short, cancel := context.WithTimeout(ctx, s.o.FutureWait)
+	defer cancel()
+	if err := s.o.Hub.Wait(short, rev); err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			return tooLarge(rev, s.o.Hub.Revision())
+		}
+		return err
+	}
+	return nil
+}
+
+func tooLarge(asked, current storage.Revision) *meta.Status {
+	st := meta.Timeout("Timeout: Too large resource version: %d, current: %d", asked, current)
+	st.Details = &meta.Details{RetryAfterSeconds: 1, Causes: []meta.Cause{{
+		Reason: meta.CauseTooLargeRV, Message: "Too large resource version",
+	}}}
+	return st
+}
+
+// Entry returns the entry of an object as the cache shows it, nil if there is none.
+func (s *Store) Entry(t *registry.Type, key meta.Key) (*watch.Entry, error) {
+	cache := s.o.Hub.Cache(t.GroupResource())
+	if e := cache.Get(key); e != nil {
+		return e, nil
+	}
+	if rev, ok := cache.DamagedAt(key); ok {
+		return nil, &registry.UnreadableError{Resource: t.GroupResource(), Keys: []meta.Key{key}, Revision: rev}
+	}
+	return nil, nil
+}
+
+// Live returns the newest entry of an object, or nil.
+func (s *Store) Live(ctx context.Context, t *registry.Type, key meta.Key) (*watch.Entry, error) {
+	if err := s.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	return s.Entry(t, key)
+}
+
+// Object decodes an entry for a version of its type. The object may be shared:
+// it must not be modified.
+func Object(e *watch.Entry, v *registry.Version) *meta.Object {
+	obj := e.Object()
+	if v.AsStored() || v == v.Storage && e.Fits(v.Fitted()) {
+		return obj
+	}
+	shown := v.FromStorage(obj)
+	if v == v.Storage && meta.Equal(shown.Tree(), obj.Tree()) {
+		e.SetFits(v.Fitted())
+	}
+	return shown
+}
+
+// AsStored reports whether a version shows an entry as it is stored.
+func AsStored(e *watch.Entry, v *registry.Version) bool {
+	if !v.AsStored() && v == v.Storage && !e.Fits(v.Fitted()) {
+		Object(e, v) // finds out
+	}
+	return v.AsStored() || v == v.Storage && e.Fits(v.Fitted())
+}
+
+// Selection says which objects of a type a list, a watch or a deletecollection is
+// about, and at which version.
+type Selection struct {
+	Namespace string // empty: all
+	Name      string // empty: all
+	Labels    meta.LabelSelector
+	Fields    meta.FieldSelector
+
+	Version  string // resourceVersion as sent
+	Revision storage.Revision
+	Match    string // resourceVersionMatch
+	Limit    int64
+	Continue string
+}
+
+// Page is one page of a list.
+type Page struct {
+	watch.Page
+	Continue  string
+	Remaining int64 // -1: not told
+	Whole     bool  // nothing was left out by selectors
+}
+
+// List reads what a selection asks for, and says how it goes on. It fails if one of
+// the objects cannot be read.
+func (s *Store) List(ctx context.Context, t *registry.Type, sel *Selection) (*Page, error) {
+	p, err := s.entries(ctx, t, sel)
+	if err == nil {
+		err = s.AllReadable(t, sel)
+	}
+	if err != nil {
+		return nil, err
+	}
+	page := &Page{Page: p, Remaining: -1, Whole: sel.Name == "" && sel.Labels.Empty() && sel.Fields.Empty()}
+	if p.Next != "" {
+		page.Continue = continueToken{Revision: p.Revision, Start: p.Next}.String()
+		if page.Whole {
+			page.Remaining = p.Remaining
+		}
+	}
+	return page, nil
+}
+
+// entries reads the entries that a list asks for: at the version of its continue
+// token, at one exact version, or the newest (conventions, Resource version
+// semantics, list).
+func (s *Store) entries(ctx context.Context, t *registry.Type, sel *Selection) (watch.Page, error) {
+	cache, q, limit := s.o.Hub.Cache(t.GroupResource()), Query(t, sel), int(max(sel.Limit, 0))
+	switch {
+	case sel.Continue != "":
+		if sel.Version != "" && sel.Version != "0" {
+			return watch.Page{}, meta.BadRequest("specifying resource version is not allowed when using continue")
+		}
+		token, err := parseToken(sel.Continue)
+		if err != nil {
+			return watch.Page{}, err
+		}
+		if token.Revision == anyState {
+			if err := s.CatchUp(ctx); err != nil {
+				return watch.Page{}, err
+			}
+			return cache.List(q, token.Start, limit), nil
+		}
+		if err := s.AtLeast(ctx, "", token.Revision); err != nil {
+			return watch.Page{}, err // of a server that is ahead of this one, or made up
+		}
+		p, err := cache.ListAt(ctx, token.Revision, q, token.Start, limit)
+		return p, goneToken(err, token.Start)
+	case sel.Match == "Exact", sel.Match == "" && sel.Limit > 0 && sel.Revision > 0:
+		if err := s.AtLeast(ctx, "", sel.Revision); err != nil {
+			return watch.Page{}, err
+		}
+		p, err := cache.ListAt(ctx, sel.Revision, q, "", limit)
+		return p, expired(err)
+	}
+	if err := s.AtLeast(ctx, sel.Version, sel.Revision); err != nil {
+		return watch.Page{}, err
+	}
+	return cache.List(q, "", limit), nil
+}
+
+// Query is a selection as caches are asked for it.
+func Query(t *registry.Type, sel *Selection) watch.Query {
+	return watch.Query{Namespace: sel.Namespace, Name: sel.Name, Labels: sel.Labels, Fields: sel.Fields, Field: func(e *watch.Entry, field string) string {
+		f := t.SelectableField(field)
+		if v := e.Field(f.Path...); v != "" {
+			return v
+		}
+		return f.Absent
+	}}
+}
+
+// AllReadable fails if an object that a list or the start of a watch would show
+// cannot be read: what is missing in an answer without a word counts as deleted.
+func (s *Store) AllReadable(t *registry.Type, sel *Selection) error {
+	damaged := s.o.Hub.Cache(t.GroupResource()).Damaged(sel.Namespace)
+	if len(damaged) == 0 {
+		return nil
+	}
+	name := sel.Name
+	if selected, ok := sel.Fields.Value("metadata.name"); ok && name == "" {
+		name = selected
+	}
+	if name != "" {
+		damaged = slices.DeleteFunc(damaged, func(k meta.Key) bool { return k.Name != name })
+	}
+	if len(damaged) == 0 {
+		return nil
+	}
+	return &registry.UnreadableError{Resource: t.GroupResource(), Keys: damaged}
+}
+
+// FormatRevision writes a resourceVersion.
+func FormatRevision(r storage.Revision) string { return strconv.FormatInt(int64(r), 10) }
+
+// ParseRevision reads a resourceVersion; empty gives 0.
+func ParseRevision(s string) (storage.Revision, error) {
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil {
+		return 0, meta.BadRequest("Invalid value: %q: resourceVersion must be an unsigned integer", s)
+	}
+	return storage.Revision(n), nil
+}
+
+// continueToken says where the next page of a list begins, and at which
+// revision all of its pages are.
+type continueToken struct {
+	Revision storage.Revision `json:"rv"`
+	Start    string           `json:"start"`
+}
+
+// anyState in a token goes on at the newest state: with it who was too slow for
+// one consistent list gets the rest.
+const anyState storage.Revision = -1
+
+func (t continueToken) String() string {
+	b, _ := json.Marshal(t) // two plain fields cannot fail
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func parseToken(s string) (continueToken, error) {
+	var t continueToken
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.DisallowUnknownFields()
+		err = errors.Join(d.Decode(&t), trailing(d))
+	}
+	if err != nil || t.Revision <= 0 && t.Revision != anyState || t.Start == "" {
+		return t, meta.BadRequest("continue key is not valid")
+	}
+	return t, nil
+}
+
+// trailing is an error unless the decoder is at its end.
+func trailing(d *json.Decoder) error {
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows")
+	}
+	return nil
+}
+
+// goneToken is the 410 for a page whose history is gone. It carries a token for
+// the rest of the list as it is now.
+func goneToken(err error, start string) error {
+	if !errors.Is(err, watch.ErrGone) {
+		return err
+	}
+	st := meta.Expired("%s",
+		"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, "+
+			"or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an "+
+			"inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
+	st.Continue = continueToken{Revision: anyState, Start: start}.String()
+	return st
+}
+
+func expired(err error) error {
+	if !errors.Is(err, watch.ErrGone) {
+		return err
+	}
+	return meta.Expired("%s", "The resourceVersion for the provided list is too old.")
+}

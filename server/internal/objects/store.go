@@ -1,0 +1,86 @@
+// Package objects is the engine of a server: it reads, writes and deletes the
+// objects of every type, gives out values that must be unique, and keeps objects
+// out of namespaces that go. It knows nothing of HTTP: the handlers of requests,
+// the client of the server's own parts and, through that, its controllers stand on
+// it as equals.
+//
+// A [Store] is used by any number of goroutines at once.
+package objects
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// Options are what a Store works with. All but the bounds in bytes must be set.
+type Options struct {
+	Names     names.Profile
+	Backend   storage.Backend
+	Hub       *watch.Hub // over Backend
+	Types     func() *registry.State
+	Admission admission.Chain // besides that of namespaces
+	Log       *slog.Logger
+
+	RequestTime    time.Duration // of a commit, and of a call of the client
+	FutureWait     time.Duration // for a version that is not there yet
+	NamespaceBytes int64         // of the objects of one namespace; 0: any
+	StoreBytes     int64         // of all objects; 0: any
+}
+
+// Store reads and writes objects.
+type Store struct {
+	o          Options
+	admission  admission.Chain
+	allocators map[meta.GroupResource]*allocator // of the types that have one
+	usage      usage
+	turns      turns
+	encodings  sync.Pool // of *[]byte, room to encode in
+}
+
+// New returns a store over what the options hold; types are those that are there
+// from the start.
+func New(o Options, types []*registry.Type) *Store {
+	s := &Store{o: o, allocators: map[meta.GroupResource]*allocator{}}
+	s.admission = append(admission.Chain{s.namespaceLifecycle()}, o.Admission...)
+	for _, t := range types {
+		o.Hub.Cache(t.GroupResource()).Index(t.Fields...)
+		if t.Pool != nil {
+			s.allocators[t.GroupResource()] = newAllocator(o.Hub, t)
+		}
+	}
+	return s
+}
+
+// Caller is on whose behalf something is done.
+type Caller struct {
+	User  *auth.User
+	Notes Notes
+
+	// Allow asks for the right to a verb on the same object, where a request turns
+	// out to be more than it was allowed as; nil: everything is allowed.
+	Allow func(ctx context.Context, verb string) error
+}
+
+// Notes take what a caller is told besides the result. They are called by several
+// goroutines at once.
+type Notes interface {
+	Warn(text string)
+	Annotate(key, value string) // in the audit event
+}
+
+func (c *Caller) allow(ctx context.Context, verb string) error {
+	if c.Allow == nil {
+		return nil
+	}
+	return c.Allow(ctx, verb)
+}

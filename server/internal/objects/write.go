@@ -1,0 +1,417 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/apply"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
+)
+
+// Write is one change of an object on its way through the store.
+type Write struct {
+	Caller
+	Version *registry.Version // the caller's; Mutate sees and makes objects of it
+	Key     meta.Key
+	Sub     *registry.Subresource // nil: the object itself
+	DryRun  bool
+	Options *meta.Object // as admission sees them
+
+	// Mutate makes the new object from the live one, nil if there is none. The
+	// new one is the write's own; the live one is shared and stays as it is. It
+	// runs once for each attempt.
+	Mutate func(live *meta.Object) (*meta.Object, error)
+
+	// Own records who owns the fields of obj; nil records nothing.
+	Own func(live, obj *meta.Object) error
+
+	UID        string // of the object that is meant; empty: whichever has the name
+	Create     bool   // a missing object may be created
+	MustCreate bool   // an existing object is AlreadyExists
+	Versioned  bool   // the caller names the version that is meant
+
+	deletion *Deletion // what is asked for instead of Mutate, or nil
+
+	turn    *turn  // among the writers of the key, if there are others
+	on      place  // of the object that an attempt is made of, if it is not committed yet
+	release func() // gives back what prepare reserved, see allocator
+}
+
+// Result is what a write did.
+type Result struct {
+	Entry   *watch.Entry // the object as it is now, or as it last was
+	Created bool
+	Deleted bool // the object is gone
+}
+
+// Write makes a change: load live → mutate → default → track field ownership →
+// admission mutate → prepare → default → validate → admission validate → commit →
+// wait for the cache. A deletion takes the same way, see plan.
+//
+// It makes attempts until no other write comes between its look at the object and
+// its commit, or the context ends. The first attempt is made at once if nobody
+// queues; after a conflict, or behind others, a writer takes its turn and keeps it
+// until it has handed over what it made. Whoever means one version, or a name that
+// is free, takes none: it need not see what others write first, and is told by its
+// next attempt.
+func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
+	defer func() { w.turn.end() }()
+	queues := !w.Versioned && !w.MustCreate && !w.DryRun && !hasTurn(ctx)
+	key := w.Version.StorageKey(w.Key)
+	for tries := 1; ; tries++ {
+		if queues && w.turn.over() && (tries > 1 || s.turns.wanted(key)) {
+			var err error
+			if w.turn, err = s.turns.take(ctx, key); err != nil {
+				return nil, err
+			}
+			ctx = context.WithValue(ctx, inTurn{}, true)
+		}
+		res, err := s.attempt(ctx, w)
+		if w.on.sequence != nil {
+			res, err = s.confirm(ctx, w, res, err)
+		}
+		var conflict *storage.ConflictError
+		if !errors.As(err, &conflict) {
+			return res, err
+		}
+		if err := pause(ctx, tries); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// confirm waits for the commit of the object that an attempt was made of, since
+// nobody may be told what rests on an object that will not have been.
+func (s *Store) confirm(ctx context.Context, w *Write, res *Result, err error) (*Result, error) {
+	on := w.on
+	w.on = place{}
+	w.turn.end()
+	revision, failed := on.wait(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if failed != nil {
+		return nil, &storage.ConflictError{Key: on.first.Key}
+	}
+	if err == nil {
+		res.Entry = s.written(w, revision, on.value())
+	}
+	return res, err
+}
+
+// Conflicts after each other from which on a writer pauses between its attempts,
+// and the longest of the pauses, which begin with a millisecond and double.
+const (
+	patientTries = 10
+	longestPause = 200 * time.Millisecond
+)
+
+// pause comes between two attempts at a write, and ends with the context: a store
+// that says of every write that another came before is not to be asked without end.
+func pause(ctx context.Context, tries int) error {
+	if tries < patientTries {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(min(longestPause, time.Millisecond<<min(tries-patientTries, 10)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// closed refuses new objects of a kind whose definition is being deleted.
+func closed(r meta.GroupResource, name string) *meta.Status {
+	return meta.Forbidden(r, name, "create not allowed while custom resource definition is terminating")
+}
+
+// Modified is the conflict of a caller who means another version than the newest.
+func Modified(t *registry.Type, name string) *meta.Status {
+	return meta.Conflict(t.GroupResource(), name,
+		"the object has been modified; please apply your changes to the latest version and try again")
+}
+
+// OtherUID is the conflict of a caller who means another object than the one
+// that has the name, or, where PUT creates, one that is gone.
+func OtherUID(t *registry.Type, name, meant, uid string) *meta.Status {
+	return meta.Conflict(t.GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
+}
+
+// change is what an attempt found should become of an object.
+type change struct {
+	obj   *meta.Object // to be stored; nil: nothing changes
+	erase bool         // the record goes as it is
+}
+
+// attempt makes one attempt at a write.
+func (s *Store) attempt(ctx context.Context, w *Write) (*Result, error) {
+	entry, err := s.newest(ctx, w)
+	if damaged := (*registry.UnreadableError)(nil); w.deletion != nil && errors.As(err, &damaged) {
+		return s.deleteUnreadable(ctx, w, damaged)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.release = func() {}
+	defer func() { w.release() }()
+	var c change
+	if w.deletion != nil {
+		c, err = s.planDeletion(ctx, w, entry)
+	} else {
+		c, err = s.plan(ctx, w, entry)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case c.erase:
+		return s.erase(ctx, w, entry)
+	case c.obj == nil:
+		return &Result{Entry: entry}, nil
+	}
+	res, err := s.store(ctx, w, c.obj, entry)
+	if err == nil && res.Created && w.Version.Custom && !w.DryRun {
+		err = s.takeBack(ctx, w, res.Entry)
+	}
+	return res, err
+}
+
+// plan makes the object that a write stores of the live one.
+func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change, error) {
+	r := w.Version.GroupResource()
+	var live *meta.Object
+	taken := entry != nil && w.MustCreate // what is wrong with the object is told before that
+	switch {
+	case entry != nil && !taken:
+		live = Object(entry, w.Version)
+	case w.Create && w.UID != "":
+		return change{}, OtherUID(w.Version.Type, w.Key.Name, w.UID, "")
+	case !w.Create:
+		return change{}, meta.NotFound(r, w.Key.Name)
+	case w.Version.Closed:
+		return change{}, closed(r, w.Key.Name)
+	}
+	obj, err := w.Mutate(live)
+	if err != nil {
+		return change{}, err
+	}
+	if live == nil {
+		s.initialize(w, obj)
+	} else {
+		inherit(obj, live)
+	}
+	if err := s.prepare(ctx, w, obj, live); err != nil {
+		return change{}, err
+	}
+	switch {
+	case w.MustCreate && w.Versioned && !w.DryRun:
+		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
+	case taken:
+		return change{}, meta.AlreadyExists(r, w.Key.Name)
+	case apply.Unchanged(live, obj) && !finished(w.Version.Type, obj):
+		return change{}, nil
+	}
+	return change{obj: obj}, nil
+}
+
+// takeBack removes a new object whose definition began to go, or went, meanwhile,
+// even if there is another by now: nobody else would, for it may have come after
+// the last look for objects.
+func (s *Store) takeBack(ctx context.Context, w *Write, made *watch.Entry) error {
+	if now := s.o.Types().Type(w.Version.GroupResource()); now != nil && !now.Closed && sameDefinition(now, w.Version.Type) {
+		return nil
+	}
+	_, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: made.Revision()})
+	var other *storage.ConflictError
+	if err != nil && !errors.As(err, &other) {
+		return err
+	}
+	return closed(w.Version.GroupResource(), w.Key.Name)
+}
+
+// sameDefinition reports whether two types were made by one definition, changed
+// or not.
+func sameDefinition(a, b *registry.Type) bool {
+	uid, _, _ := strings.Cut(a.Edition, "/")
+	other, _, _ := strings.Cut(b.Edition, "/")
+	return uid == other
+}
+
+// newest returns the newest entry of the object of a write, or nil: that of the
+// writer before it in the queue, or the one in the cache. Deletions begin with what
+// is committed.
+func (s *Store) newest(ctx context.Context, w *Write) (*watch.Entry, error) {
+	if w.deletion != nil {
+		w.turn.settle(ctx)
+	}
+	if w.on = w.turn.newest(); w.on.sequence != nil {
+		return w.on.entry, nil
+	}
+	return s.Live(ctx, w.Version.Type, w.Key)
+}
+
+// store commits obj, or its removal if its deletion is finished, and waits
+// until the cache shows it. Where deletion is graceful, the object is seen with
+// its end before it goes; what is cut off between the two is left to Ending.
+func (s *Store) store(ctx context.Context, w *Write, obj *meta.Object, entry *watch.Entry) (*Result, error) {
+	t := w.Version.Type
+	expect := storage.Revision(0)
+	if entry != nil {
+		expect = entry.Revision()
+	}
+	stored := s.encodeStored(w.Version, obj)
+	res := &Result{Created: entry == nil, Deleted: entry != nil && finished(t, obj)}
+	change := storage.Write{Key: t.StorageKey(w.Key), Value: stored, Expect: expect}
+	if !res.Deleted {
+		release, err := s.allow(w, change, obj, entry)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
+	if w.DryRun {
+		res.Entry = s.written(w, expect, stored)
+		return res, nil
+	}
+	if entry != nil && !res.Deleted && len(stored) <= storage.SequenceBytes && !w.turn.over() {
+		rev, err := s.commitInTurn(ctx, w, change)
+		if err != nil {
+			return nil, err
+		}
+		res.Entry = s.written(w, rev, stored)
+		return res, nil
+	}
+	if w.on.sequence != nil { // only what is committed can be replaced by other means
+		w.turn.settle(ctx)
+		w.on = place{}
+		return nil, &storage.ConflictError{Key: change.Key}
+	}
+	if res.Deleted && t.Grace != nil && !ending(entry.Object()) {
+		rev, err := s.commit(ctx, change)
+		if err != nil {
+			return nil, err
+		}
+		res.Entry, change.Expect = s.written(w, rev, stored), rev
+	}
+	if res.Deleted {
+		change.Value = nil
+	}
+	rev, err := s.commit(ctx, change)
+	var conflict *storage.ConflictError
+	if res.Entry != nil && errors.As(err, &conflict) {
+		return res, nil // somebody else removed it: every write to one that has ended does
+	}
+	if err != nil {
+		return nil, err
+	}
+	res.Entry = s.written(w, rev, stored)
+	return res, nil
+}
+
+// commitInTurn hands an object over to the writers behind and returns when it is
+// committed, maybe together with what they make of it.
+func (s *Store) commitInTurn(ctx context.Context, w *Write, change storage.Write) (storage.Revision, error) {
+	at, commits := w.turn.handOver(w.on, change, watch.NewEntry(w.Key, change.Expect, change.Value))
+	if at.sequence == nil {
+		return 0, &storage.ConflictError{Key: change.Key}
+	}
+	w.on = place{}
+	if commits {
+		s.commitSequence(ctx, at.sequence)
+	}
+	return at.wait(ctx)
+}
+
+// commitSequence commits a sequence once those before it are, with all that was
+// handed over until then.
+func (s *Store) commitSequence(ctx context.Context, q *sequence) {
+	if before := q.before; before != nil {
+		<-before.done // its committer does not wait for ever either
+		if before.err != nil {
+			s.turns.finish(q, nil, &storage.ConflictError{Key: q.first.Key})
+			return
+		}
+		q.first.Expect = before.revisions[len(before.revisions)-1]
+	}
+	s.turns.close(q)
+	ctx, cancel := s.commitTime(ctx)
+	defer cancel()
+	revisions, err := storage.CommitSequence(ctx, s.o.Backend, q.first, q.then...)
+	if len(revisions) > 0 {
+		err = errors.Join(err, s.o.Hub.Wait(ctx, revisions[len(revisions)-1]))
+	}
+	s.turns.finish(q, revisions, err)
+}
+
+// written returns the entry of an object that was written. A custom one has just
+// been through the schema, so it and that of the cache are shown as they are.
+func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.Entry {
+	v, e := w.Version, watch.NewEntry(w.Key, rev, stored)
+	if v.AsStored() || v != v.Storage || v.Default != nil {
+		return e
+	}
+	e.SetFits(v.Fitted())
+	if kept := s.o.Hub.Cache(v.GroupResource()).Get(w.Key); kept != nil && kept.Revision() == rev && !w.DryRun {
+		kept.SetFits(v.Fitted())
+	}
+	return e
+}
+
+// commit makes one write; commitSequence makes those of a queue.
+func (s *Store) commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
+	ctx, cancel := s.commitTime(ctx)
+	defer cancel()
+	rev, err := s.o.Backend.Commit(ctx, w)
+	if err != nil {
+		return 0, err
+	}
+	return rev, s.o.Hub.Wait(ctx, rev)
+}
+
+// commitTime bounds a commit. The write must not be torn from its answer by a
+// caller who goes away.
+func (s *Store) commitTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), s.o.RequestTime)
+}
+
+// encodeStored gives the bytes that are stored: JSON in the storage version,
+// without the resourceVersion.
+func (s *Store) encodeStored(v *registry.Version, obj *meta.Object) []byte {
+	if v != v.Storage {
+		obj = v.Storage.FromStorage(obj) // what the storage version does not know cannot be kept
+	}
+	room, _ := s.encodings.Get().(*[]byte)
+	if room == nil {
+		room = new([]byte)
+	}
+	*room = codec.EncodeStored((*room)[:0], obj.Tree())
+	stored := bytes.Clone(*room) // no longer than it has to be: it is kept
+	if cap(*room) <= maxEncoding {
+		s.encodings.Put(room)
+	}
+	return stored
+}
+
+// maxEncoding bounds the memory that an encoding leaves for the next one.
+const maxEncoding = 64 << 10
+
+// Owner returns how a write that is no apply records who owns its fields.
+func Owner(v *registry.Version, sub *registry.Subresource, manager string) func(live, obj *meta.Object) error {
+	by := apply.Write{Manager: manager, APIVersion: v.GVK().APIVersion()}
+	if sub != nil {
+		by.Subresource = sub.Name
+	}
+	return func(live, obj *meta.Object) error {
+		by.Now = time.Now()
+		return v.Tracker().Update(live, obj, by)
+	}
+}
