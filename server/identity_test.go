@@ -23,7 +23,7 @@ import (
 	"orch.io/controlplane/auth/proxyheader"
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/registry/authentication"
+	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/names"
 )
 

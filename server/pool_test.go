@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"

@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/certificates"
+	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/pki"

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"

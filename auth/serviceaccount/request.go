@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/authentication"
+	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )

@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/registry/authentication"
-	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/builtin/authentication"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/authentication"
+	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )

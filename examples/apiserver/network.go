@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/meta"
 )
 

@@ -6,17 +6,17 @@ import (
 	"slices"
 
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/apps"
-	"orch.io/controlplane/registry/certificates"
-	"orch.io/controlplane/registry/coordination"
-	"orch.io/controlplane/registry/core"
-	"orch.io/controlplane/registry/discovery"
-	"orch.io/controlplane/registry/extensions"
+	"orch.io/controlplane/registry/builtin/apps"
+	"orch.io/controlplane/registry/builtin/certificates"
+	"orch.io/controlplane/registry/builtin/coordination"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/discovery"
+	"orch.io/controlplane/registry/builtin/extensions"
+	"orch.io/controlplane/registry/builtin/roles"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/rbac"
 )
 
 // Kinds returns the built-in kinds.
 func Kinds(p names.Profile) []*registry.Kind {
-	return slices.Concat(core.Kinds(p), apps.Kinds(p), coordination.Kinds(), rbac.Kinds(p), certificates.Kinds(p), discovery.Kinds(p), extensions.Kinds(p))
+	return slices.Concat(core.Kinds(p), apps.Kinds(p), coordination.Kinds(), roles.Kinds(p), certificates.Kinds(p), discovery.Kinds(p), extensions.Kinds(p))
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/authentication"
-	"orch.io/controlplane/registry/authorization"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/builtin/authentication"
+	"orch.io/controlplane/registry/builtin/authorization"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"

@@ -40,8 +40,8 @@ import (
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/authentication"
-	"orch.io/controlplane/registry/authorization"
+	"orch.io/controlplane/registry/builtin/authentication"
+	"orch.io/controlplane/registry/builtin/authorization"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 )

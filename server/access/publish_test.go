@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/core"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"

@@ -18,16 +18,16 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"orch.io/controlplane/registry/apps"
-	"orch.io/controlplane/registry/authentication"
-	"orch.io/controlplane/registry/authorization"
-	"orch.io/controlplane/registry/certificates"
+	"orch.io/controlplane/registry/builtin/apps"
+	"orch.io/controlplane/registry/builtin/authentication"
+	"orch.io/controlplane/registry/builtin/authorization"
+	"orch.io/controlplane/registry/builtin/certificates"
+	"orch.io/controlplane/registry/builtin/coordination"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/discovery"
+	"orch.io/controlplane/registry/builtin/roles"
 	"orch.io/controlplane/registry/codec"
-	"orch.io/controlplane/registry/coordination"
-	"orch.io/controlplane/registry/core"
-	"orch.io/controlplane/registry/discovery"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/rbac"
 	"orch.io/controlplane/registry/schema"
 )
 
@@ -49,10 +49,10 @@ var pairs = []pair{
 	{reflect.TypeFor[discovery.EndpointSlice](), &discoveryv1.EndpointSlice{}},
 	{reflect.TypeFor[apps.Deployment](), &appsv1.Deployment{}},
 	{reflect.TypeFor[coordination.Lease](), &coordinationv1.Lease{}},
-	{reflect.TypeFor[rbac.Role](), &rbacv1.Role{}},
-	{reflect.TypeFor[rbac.ClusterRole](), &rbacv1.ClusterRole{}},
-	{reflect.TypeFor[rbac.RoleBinding](), &rbacv1.RoleBinding{}},
-	{reflect.TypeFor[rbac.ClusterRoleBinding](), &rbacv1.ClusterRoleBinding{}},
+	{reflect.TypeFor[roles.Role](), &rbacv1.Role{}},
+	{reflect.TypeFor[roles.ClusterRole](), &rbacv1.ClusterRole{}},
+	{reflect.TypeFor[roles.RoleBinding](), &rbacv1.RoleBinding{}},
+	{reflect.TypeFor[roles.ClusterRoleBinding](), &rbacv1.ClusterRoleBinding{}},
 	{reflect.TypeFor[authentication.TokenReview](), &authenticationv1.TokenReview{}},
 	{reflect.TypeFor[authentication.SelfSubjectReview](), &authenticationv1.SelfSubjectReview{}},
 	{reflect.TypeFor[authentication.TokenRequest](), &authenticationv1.TokenRequest{}},

@@ -1,0 +1,222 @@
+// Package apps holds the kinds of the apps group, which keep pods running:
+// Deployment.
+package apps
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Deployment keeps a number of equal pods running and replaces them step by step
+// when their template changes.
+type Deployment struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec is which pods, and how many.
+	Spec DeploymentSpec `json:"spec,omitempty" protobuf:"2"`
+
+	// Status is what the controller last saw.
+	Status DeploymentStatus `json:"status,omitempty" protobuf:"3"`
+}
+
+// DeploymentSpec says which pods shall run, and how they are replaced.
+type DeploymentSpec struct {
+	// Replicas is how many pods there shall be; 1 by default.
+	Replicas *int32 `json:"replicas,omitempty" protobuf:"1" schema:"default=1"`
+
+	// Selector of the pods; it must match the template's labels and cannot
+	// change.
+	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required"`
+
+	// Template of the pods.
+	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"required"`
+
+	// Strategy is how pods are replaced.
+	Strategy DeploymentStrategy `json:"strategy,omitempty" protobuf:"4" patchStrategy:"retainKeys"`
+
+	// MinReadySeconds is how long a new pod must be ready to count as available.
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"5"`
+
+	// RevisionHistoryLimit is how many old sets are kept for a rollback; 10 by
+	// default.
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"6" schema:"default=10"`
+
+	// Paused stops replacing pods.
+	Paused bool `json:"paused,omitempty" protobuf:"7"`
+
+	// ProgressDeadlineSeconds is how long a deployment may go without progress;
+	// 600 by default.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty" protobuf:"9" schema:"default=600"`
+}
+
+// DeploymentStrategy is how pods are replaced.
+type DeploymentStrategy struct {
+	// Type is RollingUpdate (the default) or Recreate.
+	Type string `json:"type,omitempty" protobuf:"1" schema:"default=RollingUpdate"`
+
+	// RollingUpdate holds the settings of that type.
+	RollingUpdate *RollingUpdateDeployment `json:"rollingUpdate,omitempty" protobuf:"2"`
+}
+
+// RollingUpdateDeployment says how fast pods are replaced.
+type RollingUpdateDeployment struct {
+	// MaxUnavailable is how many may be missing meanwhile, as a number or a part
+	// such as 25% (the default), rounded down.
+	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"1"`
+
+	// MaxSurge is how many may be there beyond replicas meanwhile, as a number
+	// or a part such as 25% (the default), rounded up.
+	MaxSurge *meta.IntOrString `json:"maxSurge,omitempty" protobuf:"2"`
+}
+
+// DeploymentStatus is the state of a deployment.
+type DeploymentStatus struct {
+	// ObservedGeneration is the generation that the controller has seen.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"1"`
+
+	// Replicas is how many pods there are.
+	Replicas int32 `json:"replicas,omitempty" protobuf:"2"`
+
+	// UpdatedReplicas is how many have the newest template.
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty" protobuf:"3"`
+
+	// ReadyReplicas is how many are ready.
+	ReadyReplicas int32 `json:"readyReplicas,omitempty" protobuf:"7"`
+
+	// AvailableReplicas is how many have been ready for minReadySeconds.
+	AvailableReplicas int32 `json:"availableReplicas,omitempty" protobuf:"4"`
+
+	// UnavailableReplicas is how many are missing.
+	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty" protobuf:"5"`
+
+	// TerminatingReplicas is how many are being deleted.
+	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty" protobuf:"9"`
+
+	// Conditions are aspects of the state: Available, Progressing,
+	// ReplicaFailure.
+	Conditions []DeploymentCondition `json:"conditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+
+	// CollisionCount is part of the names of the sets, so that they do not
+	// clash.
+	CollisionCount *int32 `json:"collisionCount,omitempty" protobuf:"8"`
+}
+
+// DeploymentCondition is one aspect of a deployment's state.
+type DeploymentCondition struct {
+	// Type names the aspect that the condition is about.
+	Type string `json:"type" protobuf:"1" schema:"required"`
+
+	// Status is True, False or Unknown.
+	Status string `json:"status" protobuf:"2" schema:"required"`
+
+	// LastUpdateTime is when the condition was last written.
+	LastUpdateTime meta.Time `json:"lastUpdateTime,omitempty" protobuf:"6"`
+
+	// LastTransitionTime is when the status last changed.
+	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"7"`
+
+	// Reason is a word for programs that says why.
+	Reason string `json:"reason,omitempty" protobuf:"4"`
+
+	// Message is a text for people.
+	Message string `json:"message,omitempty" protobuf:"5"`
+}
+
+// Kinds returns the kinds of the apps group under the names of p.
+func Kinds(p names.Profile) []*registry.Kind { return []*registry.Kind{deployments(p)} }
+
+func deployments(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[Deployment]{
+		Group:      names.GroupApps,
+		Version:    "v1",
+		Source:     source,
+		Sources:    map[string]fs.FS{core.Path(): core.Source()},
+		Kind:       "Deployment",
+		ShortNames: []string{"deploy"},
+		Categories: []string{"all"},
+		Status:     true,
+		Columns:    deploymentColumns(),
+		Validate: func(ctx context.Context, old, new *Deployment) []meta.Cause {
+			switch registry.Endpoint(ctx) {
+			case "status":
+				return new.Status.faults(&old.Status)
+			case "scale":
+				return nil // which checks the one field that it changes
+			}
+			return validateDeployment(p, old, new)
+		},
+		Behavior: registry.Behavior{
+			SelfChecked:   true,
+			StatusTakes:   []string{"annotations", "finalizers", "ownerReferences"},
+			Passes:        []meta.MetadataPass{meta.PassUpdate},
+			AnswersStatus: true,
+			Scale:         &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
+			Default:       defaultDeployment,
+			Warn:          core.WarnOfPod(p, "spec", "template", "spec"),
+			Changed: func(obj, old *meta.Object) bool {
+				return !meta.Equal(obj.Map("spec"), old.Map("spec")) || !maps.Equal(obj.Annotations(), old.Annotations())
+			},
+		},
+	})
+}
+
+func deploymentColumns() []registry.Column {
+	template := func(o *meta.Object) map[string]any { return o.Map("spec", "template", "spec") }
+	return []registry.Column{
+		{Name: "Ready", Type: "string", Doc: "How many of the wanted pods are ready.", Cell: func(o *meta.Object) any {
+			return fmt.Sprintf("%d/%d", o.Int("status", "readyReplicas"), o.Int("spec", "replicas"))
+		}},
+		{Name: "Up-to-date", Type: "string", Doc: "How many pods have the newest template.", Cell: func(o *meta.Object) any {
+			return o.Int("status", "updatedReplicas")
+		}},
+		{Name: "Available", Type: "string", Doc: "How many pods are available.", Cell: func(o *meta.Object) any {
+			return o.Int("status", "availableReplicas")
+		}},
+		registry.Age(),
+		{Name: "Containers", Type: "string", Doc: "The names of the containers.", Priority: 1, Cell: func(o *meta.Object) any {
+			names, _ := core.ContainerNames(template(o))
+			return names
+		}},
+		{Name: "Images", Type: "string", Doc: "The images of the containers.", Priority: 1, Cell: func(o *meta.Object) any {
+			_, images := core.ContainerNames(template(o))
+			return images
+		}},
+		{Name: "Selector", Type: "string", Doc: "The selector of the pods.", Priority: 1, Cell: func(o *meta.Object) any {
+			s, err := meta.LabelSelectorFromObject(o.Map("spec", "selector"))
+			if err != nil {
+				return "<error>"
+			}
+			return s.String()
+		}},
+	}
+}
+
+// defaultDeployment fills in what the schema's defaults cannot say.
+func defaultDeployment(obj *meta.Object) {
+	if spec := obj.Map("spec", "template", "spec"); spec != nil {
+		core.DefaultPodSpec(spec)
+	}
+	if obj.String("spec", "strategy", "type") != rollingUpdate {
+		return
+	}
+	for _, field := range []string{"maxUnavailable", "maxSurge"} {
+		if v, ok := obj.Get("spec", "strategy", "rollingUpdate", field); !ok || v == nil {
+			obj.Set("25%", "spec", "strategy", "rollingUpdate", field)
+		}
+	}
+}
+
+const (
+	rollingUpdate = "RollingUpdate"
+	recreate      = "Recreate"
+)

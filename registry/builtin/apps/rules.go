@@ -1,0 +1,164 @@
+package apps
+
+import (
+	"strconv"
+
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+func validateDeployment(p names.Profile, old, new *Deployment) []meta.Cause {
+	var f check.Faults
+	at, s := check.At("spec"), &new.Spec
+	if s.Replicas != nil {
+		f.NotNegative(at.Field("replicas"), int64(*s.Replicas))
+	}
+	if selector(&f, at.Field("selector"), s.Selector) {
+		f = append(f, templateFaults(p, at.Field("template"), s.Selector, &s.Template)...)
+	}
+	s.Strategy.check(&f, at.Field("strategy"))
+	f.NotNegative(at.Field("minReadySeconds"), int64(s.MinReadySeconds))
+	if n := s.RevisionHistoryLimit; n != nil {
+		f.NotNegative(at.Field("revisionHistoryLimit"), int64(*n))
+	}
+	if n := s.ProgressDeadlineSeconds; n != nil {
+		f.NotNegative(at.Field("progressDeadlineSeconds"), int64(*n))
+		if *n <= s.MinReadySeconds {
+			f.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
+		}
+	}
+	if old != nil {
+		f.Unchanged(at.Field("selector"), s.Selector, old.Spec.Selector)
+	}
+	return f
+}
+
+// selector checks the required selector of a controller's pods. It reports
+// whether the selector can be held against labels.
+func selector(f *check.Faults, at *check.Path, s *meta.Selector) bool {
+	before := len(*f)
+	f.Selector(at, s)
+	if len(*f) > before {
+		f.Invalid(at, s, "invalid label selector")
+		return false
+	}
+	switch {
+	case s == nil:
+		f.Required(at, "")
+	case check.Empty(s):
+		f.Invalid(at, s, "empty selector is invalid")
+	}
+	return true
+}
+
+// templateFaults checks the template of pods that run for good.
+func templateFaults(p names.Profile, at *check.Path, s *meta.Selector, t *core.PodTemplateSpec) []meta.Cause {
+	var f check.Faults
+	if !check.Matches(s, t.Labels) {
+		f.Invalid(at.Field("metadata").Field("labels"), t.Labels, "`selector` does not match template `labels`")
+	}
+	f = append(f, core.CheckPodTemplate(p, at, t)...)
+	spec := at.Field("spec")
+	if policy := t.Spec.RestartPolicy; policy != "Always" {
+		f.NotSupported(spec.Field("restartPolicy"), policy, "Always")
+	}
+	if t.Spec.ActiveDeadlineSeconds != nil {
+		f.Forbidden(spec.Field("activeDeadlineSeconds"), "activeDeadlineSeconds in a template is not supported")
+	}
+	return f
+}
+
+func (s *DeploymentStrategy) check(f *check.Faults, at *check.Path) {
+	switch s.Type {
+	case recreate:
+		if s.RollingUpdate != nil {
+			f.Forbidden(at.Field("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'")
+		}
+	case rollingUpdate:
+		if s.RollingUpdate == nil {
+			f.Required(at.Field("rollingUpdate"), "this should be defaulted and never be nil")
+			return
+		}
+		s.RollingUpdate.check(f, at.Field("rollingUpdate"))
+	default:
+		f.NotSupported(at, s, recreate, rollingUpdate)
+	}
+}
+
+func (r *RollingUpdateDeployment) check(f *check.Faults, at *check.Path) {
+	share(f, at.Field("maxUnavailable"), r.MaxUnavailable)
+	share(f, at.Field("maxSurge"), r.MaxSurge)
+	if zero(r.MaxUnavailable) && zero(r.MaxSurge) {
+		f.Invalid(at.Field("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0")
+	}
+	if r.MaxUnavailable != nil {
+		if n, ok := r.MaxUnavailable.Percent(); ok && n > 100 {
+			f.Invalid(at.Field("maxUnavailable"), r.MaxUnavailable, "must not be greater than 100%")
+		}
+	}
+}
+
+// share checks a number of pods, or a part of them.
+func share(f *check.Faults, at *check.Path, v *meta.IntOrString) {
+	if v == nil {
+		return
+	}
+	if !v.IsString {
+		f.NotNegative(at, int64(v.Int))
+		return
+	}
+	if _, ok := v.Percent(); !ok {
+		f.Invalid(at, v, "must be an integer or a percentage (such as '1%' or '93%')")
+	}
+}
+
+// zero reports whether a number of pods is none, as texts that are no number
+// are taken to be.
+func zero(v *meta.IntOrString) bool {
+	if v == nil || !v.IsString {
+		return v == nil || v.Int == 0
+	}
+	n, percent := v.Percent()
+	if !percent {
+		n, _ = strconv.Atoi(v.Text)
+	}
+	return n == 0
+}
+
+func (s *DeploymentStatus) faults(old *DeploymentStatus) []meta.Cause {
+	var f check.Faults
+	at := check.At("status")
+	for _, n := range []struct {
+		field string
+		value int64
+	}{
+		{"observedGeneration", s.ObservedGeneration}, {"replicas", int64(s.Replicas)},
+		{"updatedReplicas", int64(s.UpdatedReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)},
+		{"availableReplicas", int64(s.AvailableReplicas)}, {"unavailableReplicas", int64(s.UnavailableReplicas)},
+	} {
+		f.NotNegative(at.Field(n.field), n.value)
+	}
+	if n := s.TerminatingReplicas; n != nil {
+		f.NotNegative(at.Field("terminatingReplicas"), int64(*n))
+	}
+	if n := s.CollisionCount; n != nil {
+		f.NotNegative(at.Field("collisionCount"), int64(*n))
+	}
+	for _, n := range []struct {
+		field string
+		value int32
+	}{{"updatedReplicas", s.UpdatedReplicas}, {"readyReplicas", s.ReadyReplicas}, {"availableReplicas", s.AvailableReplicas}} {
+		if n.value > s.Replicas {
+			f.Invalid(at.Field(n.field), n.value, "cannot be greater than status.replicas")
+		}
+	}
+	if s.AvailableReplicas > s.ReadyReplicas {
+		f.Invalid(at.Field("availableReplicas"), s.AvailableReplicas, "cannot be greater than readyReplicas")
+	}
+	if before := old.CollisionCount; before != nil && (s.CollisionCount == nil || *s.CollisionCount < *before) {
+		f.Invalid(at.Field("collisionCount"), s.CollisionCount, "cannot be decremented")
+	}
+	return f
+}

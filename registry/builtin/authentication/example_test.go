@@ -1,0 +1,17 @@
+package authentication_test
+
+import (
+	"fmt"
+
+	"orch.io/controlplane/registry/builtin/authentication"
+	"orch.io/controlplane/registry/meta"
+)
+
+func ExampleTokenRequestFaults() {
+	r := meta.NewObject(map[string]any{})
+	r.Set(int64(60), "spec", "expirationSeconds")
+	for _, c := range authentication.TokenRequestFaults(r) {
+		fmt.Println(c.Field, c.Message)
+	}
+	// Output: spec.expirationSeconds Invalid value: 60: may not specify a duration less than 10 minutes
+}

@@ -1,0 +1,21 @@
+package certificates_test
+
+import (
+	"fmt"
+
+	"orch.io/controlplane/registry/builtin/certificates"
+	"orch.io/controlplane/registry/names"
+)
+
+func ExampleKinds() {
+	for _, k := range certificates.Kinds(names.Orch) {
+		t, err := k.Compile(names.Orch)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(t.GroupResource(), t.ShortNames, t.Namespaced)
+	}
+	// Output:
+	// certificatesigningrequests.certificates.orch.io [csr] false
+}

@@ -1,0 +1,21 @@
+package coordination_test
+
+import (
+	"fmt"
+
+	"orch.io/controlplane/registry/builtin/coordination"
+	"orch.io/controlplane/registry/names"
+)
+
+func ExampleKinds() {
+	for _, k := range coordination.Kinds() {
+		t, err := k.Compile(names.Orch)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(t.GroupResource(), t.ShortNames, t.Namespaced)
+	}
+	// Output:
+	// leases.coordination.orch.io [] true
+}

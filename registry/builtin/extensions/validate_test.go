@@ -1,0 +1,194 @@
+package extensions_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/extensions"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+func compiled(t testing.TB, p names.Profile) *registry.Version {
+	typ, err := extensions.Kinds(p)[0].Compile(p)
+	require.NoError(t, err)
+	return typ.Storage
+}
+
+// definition returns a definition with one version, as it is after the server
+// prepared it; change may edit its text before.
+func definition(t testing.TB, v *registry.Version, old *meta.Object, change ...string) *meta.Object {
+	text := `{"apiVersion":"apiextensions.orch.io/v1","kind":"CustomResourceDefinition",
+	"metadata":{"name":"widgets.example.com","uid":"u","resourceVersion":"1","creationTimestamp":"2026-01-01T00:00:00Z"},
+	"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
+	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
+	"properties":{"s":{"type":"string"},"n":{"type":"integer"},"l":{"type":"array","items":{"type":"string"}}}},"status":{"type":"object","properties":{"r":{"type":"integer"}}}}}}}]}}`
+	require.Zero(t, len(change)%2)
+	for i := 0; i < len(change); i += 2 {
+		require.Contains(t, text, change[i])
+		text = strings.ReplaceAll(text, change[i], change[i+1])
+	}
+	var tree map[string]any
+	d := json.NewDecoder(strings.NewReader(text))
+	require.NoError(t, d.Decode(&tree))
+	o := meta.NewObject(tree)
+	_, faults := v.Conform(o)
+	require.Empty(t, faults)
+	if err := v.Defaults(o); err != nil {
+		t.Fatal(err)
+	}
+	v.Fit(context.Background(), o, old, nil)
+	return o
+}
+
+func fields(causes []meta.Cause) (out []string) {
+	for _, c := range causes {
+		out = append(out, string(c.Reason)+" "+c.Field)
+	}
+	return out
+}
+
+func TestWhatADefinitionMustSay(t *testing.T) {
+	v := compiled(t, names.Orch)
+	second := func(rest string) []string {
+		return []string{`"versions":[`, `"versions":[{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-orch-preserve-unknown-fields":true}}` + rest + `},`}
+	}
+	part := func(field, value string) []string {
+		return []string{`"name":"v1",`, `"name":"v1","` + field + `":` + value + `,`}
+	}
+	long := `"` + strings.Repeat("x", 257) + `"`
+	for _, c := range []struct {
+		change []string
+		want   []string
+	}{
+		{nil, nil},
+		{second(""), nil},
+		{[]string{`"name":"widgets.example.com"`, `"name":"others.example.com"`}, []string{"FieldValueInvalid metadata.name"}},
+		{[]string{"example.com", "example"}, []string{"FieldValueInvalid spec.group"}},
+		{[]string{`"group":"example.com",`, ``}, []string{"FieldValueInvalid metadata.name", "FieldValueRequired spec.group"}},
+		{[]string{"example.com", "things.orch.io"}, []string{"FieldValueRequired metadata.annotations[api-approved.orch.io]"}},
+		{[]string{"example.com", "things.orch.io", `"uid"`, `"annotations":{"api-approved.orch.io":"yes"},"uid"`}, nil},
+		{[]string{`"scope":"Namespaced",`, ``}, []string{"FieldValueRequired spec.scope"}},
+		{[]string{`"Namespaced"`, `"Everywhere"`}, []string{"FieldValueNotSupported spec.scope"}},
+		{[]string{`"kind":"Widget"`, `"kind":"Widget","shortNames":["W"],"categories":["A B"]`}, []string{"FieldValueInvalid spec.names.shortNames[0]", "FieldValueInvalid spec.names.categories[0]"}},
+		{[]string{`"kind":"Widget"`, `"kind":"Widget","listKind":"Widget"`}, []string{"FieldValueInvalid spec.names.listKind"}},
+		{[]string{`"kind":"Widget"`, `"kind":"Wid get"`}, []string{"FieldValueInvalid spec.names.singular", "FieldValueInvalid spec.names.kind", "FieldValueInvalid spec.names.listKind"}},
+		{[]string{`"storage":true`, `"storage":false`}, []string{"FieldValueInvalid spec.versions", "FieldValueInvalid status.storedVersions"}},
+		{[]string{`"name":"v1"`, `"name":"V1"`}, []string{"FieldValueInvalid spec.versions[0].name", "FieldValueInvalid spec.version"}},
+		{[]string{`"spec":{"group"`, `"spec":{"preserveUnknownFields":true,"group"`}, []string{"FieldValueInvalid spec.preserveUnknownFields"}},
+		{[]string{`"spec":{"group"`, `"spec":{"conversion":{"strategy":"Webhook","webhook":{}},"group"`}, []string{"FieldValueNotSupported spec.conversion.strategy"}},
+		{[]string{`"type":"integer"`, `"type":"text"`}, []string{
+			"FieldValueNotSupported spec.validation.openAPIV3Schema.properties[spec].properties[n].type",
+			"FieldValueNotSupported spec.validation.openAPIV3Schema.properties[status].properties[r].type"}},
+		{append(second(""), `"type":"string"},"n"`, `"type":"text"},"n"`), []string{"FieldValueNotSupported spec.versions[1].schema.openAPIV3Schema.properties[spec].properties[s].type"}},
+
+		{part("deprecationWarning", `"old"`), []string{"FieldValueInvalid spec.versions[0].deprecationWarning"}},
+		{part("deprecated", `true,"deprecationWarning":"old"`), nil},
+		{part("deprecated", `true,"deprecationWarning":`+long), []string{"FieldValueInvalid spec.versions[0].deprecationWarning"}},
+		{part("subresources", `{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.r"}}`), nil},
+		{part("subresources", `{"scale":{"specReplicasPath":".status.r","statusReplicasPath":".spec[0]","labelSelectorPath":".metadata.x"}}`), []string{
+			"FieldValueInvalid spec.subresources.scale.specReplicasPath", "FieldValueInvalid spec.subresources.scale.statusReplicasPath", "FieldValueInvalid spec.subresources.scale.labelSelectorPath"}},
+		{part("subresources", `{"scale":{}}`), []string{"FieldValueRequired spec.subresources.scale.specReplicasPath", "FieldValueRequired spec.subresources.scale.statusReplicasPath"}},
+		{part("additionalPrinterColumns", `[{"name":"A","type":"integer","format":"int32","jsonPath":".spec.n"}]`), nil},
+		{part("additionalPrinterColumns", `[{},{"name":"A","type":"text","format":"odd","jsonPath":"spec"}]`), []string{
+			"FieldValueRequired spec.additionalPrinterColumns[0].name", "FieldValueRequired spec.additionalPrinterColumns[0].type", "FieldValueRequired spec.additionalPrinterColumns[0].JSONPath",
+			"FieldValueInvalid spec.additionalPrinterColumns[1].type", "FieldValueInvalid spec.additionalPrinterColumns[1].format", "FieldValueInvalid spec.additionalPrinterColumns[1].JSONPath"}},
+		{part("selectableFields", `[{"jsonPath":".spec.s"},{"jsonPath":".spec.n"}]`), nil},
+		{part("selectableFields", `[{"jsonPath":".spec.s"},{"jsonPath":".spec.s"},{"jsonPath":".spec.l"},{"jsonPath":".spec.x"},{"jsonPath":".metadata.name"},{"jsonPath":".spec.l[0]"},{}]`), []string{
+			"FieldValueDuplicate spec.selectableFields[1].jsonPath", "FieldValueInvalid spec.selectableFields[2].jsonPath", "FieldValueInvalid spec.selectableFields[3].jsonPath",
+			"FieldValueInvalid spec.selectableFields[4].jsonPath", "FieldValueInvalid spec.selectableFields[5].jsonPath", "FieldValueRequired spec.selectableFields[6].jsonPath"}},
+		{second(`,"selectableFields":[{"jsonPath":".spec.x"}]`), []string{"FieldValueInvalid spec.versions[0].selectableFields[0].jsonPath"}},
+	} {
+		o := definition(t, v, nil, c.change...)
+		assert.Equal(t, c.want, fields(v.Faults(context.Background(), o, nil, nil)), "%q", c.change)
+	}
+}
+
+func TestWhatADefinitionMayNotChange(t *testing.T) {
+	v := compiled(t, names.Orch)
+	for _, established := range []bool{true, false} {
+		old := definition(t, v, nil)
+		if established {
+			old.Set([]any{map[string]any{"type": "Established", "status": "True"}}, "status", "conditions")
+		}
+		for _, c := range []struct{ from, to, field string }{
+			{`"scope":"Namespaced"`, `"scope":"Cluster"`, "spec.scope"},
+			{`"group":"example.com"`, `"group":"example.org"`, "spec.group"},
+			{`"plural":"widgets"`, `"plural":"gadgets"`, "spec.names.plural"},
+			{`"kind":"Widget"`, `"kind":"Gadget"`, "spec.names.kind"},
+		} {
+			o := definition(t, v, old, c.from, c.to)
+			var want []string
+			if established {
+				want = []string{"FieldValueInvalid " + c.field}
+			}
+			assert.Equal(t, want, fields(v.Faults(context.Background(), o, old, nil)), c.to)
+		}
+	}
+	old := definition(t, v, nil)
+	o := definition(t, v, old, `"name":"v1"`, `"name":"v2"`)
+	assert.Equal(t, []string{"v1", "v2"}, o.Strings("status", "storedVersions"))
+	assert.Equal(t, []string{"FieldValueInvalid status.storedVersions[0]"}, fields(v.Faults(context.Background(), o, old, nil)),
+		"a version in which objects may be stored stays")
+}
+
+// Whoever writes the status of a definition cannot have it serve other names
+// than could stand in its spec.
+func TestAcceptedNames(t *testing.T) {
+	v := compiled(t, names.Orch)
+	old := definition(t, v, nil)
+	const form = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+	for _, c := range []struct {
+		accepted map[string]any
+		want     []string
+	}{
+		{map[string]any{}, nil},
+		{map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": []any{"w"}, "categories": []any{"all"}}, nil},
+		{map[string]any{"plural": "", "kind": ""}, nil},
+		{map[string]any{"plural": "A B"}, []string{`plural: Invalid value: "A B": ` + form}},
+		{map[string]any{"singular": "Widget"}, []string{`singular: Invalid value: "Widget": ` + form}},
+		{map[string]any{"kind": "a b"}, []string{`kind: Invalid value: "a b": may have mixed case, but should otherwise match: ` + form}},
+		{map[string]any{"kind": strings.Repeat("K", 64)}, []string{`kind: Invalid value: "` + strings.Repeat("K", 64) + `": may have mixed case, but should otherwise match: must be no more than 63 characters`}},
+		{map[string]any{"kind": "Widget", "listKind": "Widget"}, []string{`listKind: Invalid value: "Widget": kind and listKind may not be the same`}},
+		{map[string]any{"shortNames": []any{"w", ""}, "categories": []any{"All"}}, []string{`shortNames[1]: Invalid value: "": ` + form, `categories[0]: Invalid value: "All": ` + form}},
+	} {
+		o := definition(t, v, old)
+		o.Set(c.accepted, "status", "acceptedNames")
+		var got []string
+		for _, cause := range v.Faults(context.Background(), o, old, nil) {
+			got = append(got, strings.TrimPrefix(cause.Field, "status.acceptedNames.")+": "+cause.Message)
+		}
+		assert.Equal(t, c.want, got)
+	}
+}
+
+func TestSchemasKeepOnlyWhatOpenAPIHas(t *testing.T) {
+	v := compiled(t, names.Kubernetes)
+	o := meta.NewObject(map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{
+		"type": "object", "nonsense": true, "x-orch-list-type": "set",
+		"properties": map[string]any{"a": map[string]any{
+			"items": map[string]any{"odd": int64(1), "x-kubernetes-int-or-string": true}, "additionalProperties": true, "default": map[string]any{"any": "thing"}}},
+	}}}}}})
+	unknown, faults := v.Conform(o)
+	assert.Empty(t, faults)
+	at := "spec.versions[0].schema.openAPIV3Schema."
+	assert.Equal(t, []string{at + "nonsense", at + "properties.a.items.odd", at + "x-orch-list-type"}, unknown)
+
+	o = meta.NewObject(map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{
+		"items": "x", "additionalProperties": int64(3)}}}}}})
+	_, faults = v.Conform(o)
+	assert.Len(t, faults, 2)
+}
+
+func TestExpressionsWarn(t *testing.T) {
+	v := compiled(t, names.Orch)
+	assert.Empty(t, v.Warn(definition(t, v, nil), nil))
+	o := definition(t, v, nil, `"l":{`, `"l":{"x-orch-validations":[{"rule":"true"}],`)
+	assert.Len(t, v.Warn(o, nil), 1)
+}

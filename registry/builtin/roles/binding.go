@@ -1,0 +1,211 @@
+package roles
+
+import (
+	"context"
+	"strings"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// The kinds of subjects.
+const (
+	UserKind           = "User"
+	GroupKind          = "Group"
+	ServiceAccountKind = "ServiceAccount"
+)
+
+// RoleBinding gives a Role or a ClusterRole to subjects, in its own namespace.
+type RoleBinding struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Subjects get the role.
+	Subjects []Subject `json:"subjects,omitempty" protobuf:"2" schema:"listType=atomic"`
+
+	// RoleRef names the role: a Role of this namespace or a ClusterRole. It
+	// cannot change.
+	RoleRef RoleRef `json:"roleRef" protobuf:"3" schema:"required"`
+}
+
+// ClusterRoleBinding gives a ClusterRole to subjects, in the whole cluster.
+type ClusterRoleBinding struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Subjects get the role.
+	Subjects []Subject `json:"subjects,omitempty" protobuf:"2" schema:"listType=atomic"`
+
+	// RoleRef names the ClusterRole. It cannot change.
+	RoleRef RoleRef `json:"roleRef" protobuf:"3" schema:"required"`
+}
+
+// Subject is someone that a role is given to.
+type Subject struct {
+	_ struct{} `schema:"mapType=atomic"`
+
+	// Kind is User, Group or ServiceAccount.
+	Kind string `json:"kind" protobuf:"1" schema:"required"`
+
+	// APIGroup of the subject: empty for service accounts, the group of this
+	// API, which is filled in, for users and groups.
+	APIGroup string `json:"apiGroup,omitempty" protobuf:"2"`
+
+	// Name of the subject.
+	Name string `json:"name" protobuf:"3" schema:"required"`
+
+	// Namespace of a service account; empty for users and groups.
+	Namespace string `json:"namespace,omitempty" protobuf:"4"`
+}
+
+// RoleRef names the role of a binding.
+type RoleRef struct {
+	_ struct{} `schema:"mapType=atomic"`
+
+	// APIGroup of the role; it is filled in.
+	APIGroup string `json:"apiGroup" protobuf:"1" schema:"required"`
+
+	// Kind is Role or ClusterRole.
+	Kind string `json:"kind" protobuf:"2" schema:"required"`
+
+	// Name of the role.
+	Name string `json:"name" protobuf:"3" schema:"required"`
+}
+
+func roleBindings(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[RoleBinding]{
+		Group:   names.GroupRBAC,
+		Version: version,
+		Source:  source,
+		Kind:    "RoleBinding",
+		Columns: bindingColumns(),
+		Default: func(b *RoleBinding) { defaultBinding(p, b.Subjects, &b.RoleRef) },
+		Validate: func(_ context.Context, old, new *RoleBinding) []meta.Cause {
+			b := binding{p, new.Subjects, new.RoleRef, true}
+			if old == nil {
+				return b.faults(nil)
+			}
+			return b.faults(&old.RoleRef)
+		},
+		Behavior: behavior(),
+	})
+}
+
+func clusterRoleBindings(p names.Profile) *registry.Kind {
+	return registry.Of(registry.Definition[ClusterRoleBinding]{
+		Group:   names.GroupRBAC,
+		Version: version,
+		Source:  source,
+		Kind:    "ClusterRoleBinding",
+		Scope:   registry.Cluster,
+		Columns: bindingColumns(),
+		Default: func(b *ClusterRoleBinding) { defaultBinding(p, b.Subjects, &b.RoleRef) },
+		Validate: func(_ context.Context, old, new *ClusterRoleBinding) []meta.Cause {
+			b := binding{p, new.Subjects, new.RoleRef, false}
+			if old == nil {
+				return b.faults(nil)
+			}
+			return b.faults(&old.RoleRef)
+		},
+		Behavior: behavior(),
+	})
+}
+
+func bindingColumns() []registry.Column {
+	named := func(kind string) func(o *meta.Object) any {
+		return func(o *meta.Object) any { return subjects(o, kind) }
+	}
+	return []registry.Column{
+		{Name: "Role", Type: "string", Doc: "The role that is given.", Cell: func(o *meta.Object) any {
+			return o.String("roleRef", "kind") + "/" + o.String("roleRef", "name")
+		}},
+		registry.Age(),
+		{Name: "Users", Type: "string", Doc: "The users that have the role.", Priority: 1, Cell: named(UserKind)},
+		{Name: "Groups", Type: "string", Doc: "The groups that have the role.", Priority: 1, Cell: named(GroupKind)},
+		{Name: "ServiceAccounts", Type: "string", Doc: "The service accounts that have the role.", Priority: 1, Cell: named(ServiceAccountKind)},
+	}
+}
+
+// subjects returns the names of the subjects of a kind.
+func subjects(o *meta.Object, kind string) string {
+	var out []string
+	for _, v := range o.List("subjects") {
+		m, _ := v.(map[string]any)
+		switch s := meta.NewObject(m); {
+		case s.Kind() != kind:
+		case kind == ServiceAccountKind:
+			out = append(out, s.String("namespace")+"/"+s.String("name"))
+		default:
+			out = append(out, s.String("name"))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func defaultBinding(p names.Profile, subjects []Subject, ref *RoleRef) {
+	if ref.APIGroup == "" {
+		ref.APIGroup = p.Group(names.GroupRBAC)
+	}
+	for i := range subjects {
+		if s := &subjects[i]; s.APIGroup == "" && (s.Kind == UserKind || s.Kind == GroupKind) {
+			s.APIGroup = p.Group(names.GroupRBAC)
+		}
+	}
+}
+
+// binding is what the two kinds of bindings have to be checked.
+type binding struct {
+	names      names.Profile
+	subjects   []Subject
+	ref        RoleRef
+	namespaced bool
+}
+
+func (b *binding) faults(old *RoleRef) []meta.Cause {
+	var f check.Faults
+	at := check.At("roleRef")
+	f.OneOf(at.Field("apiGroup"), b.ref.APIGroup, b.names.Group(names.GroupRBAC))
+	if b.namespaced {
+		f.OneOf(at.Field("kind"), b.ref.Kind, "Role", "ClusterRole")
+	} else {
+		f.OneOf(at.Field("kind"), b.ref.Kind, "ClusterRole")
+	}
+	if b.ref.Name == "" {
+		f.Required(at.Field("name"), "")
+	} else {
+		f.Format(at.Field("name"), b.ref.Name, meta.CheckPathSegment(b.ref.Name))
+	}
+	for i, s := range b.subjects {
+		b.subject(&f, check.At("subjects").Index(i), s)
+	}
+	if old != nil && *old != b.ref {
+		f.Invalid(at, b.ref, "cannot change roleRef")
+	}
+	return f
+}
+
+func (b *binding) subject(f *check.Faults, at *check.Path, s Subject) {
+	if s.Name == "" {
+		f.Required(at.Field("name"), "")
+	}
+	switch s.Kind {
+	case ServiceAccountKind:
+		if s.Name != "" {
+			f.Format(at.Field("name"), s.Name, meta.CheckDNSSubdomain(s.Name))
+		}
+		f.OneOf(at.Field("apiGroup"), s.APIGroup, "")
+		if !b.namespaced && s.Namespace == "" {
+			f.Required(at.Field("namespace"), "")
+		}
+	case UserKind, GroupKind:
+		f.OneOf(at.Field("apiGroup"), s.APIGroup, b.names.Group(names.GroupRBAC))
+	default:
+		f.NotSupported(at.Field("kind"), s.Kind, ServiceAccountKind, UserKind, GroupKind)
+	}
+}

@@ -1,0 +1,178 @@
+// Package roles holds the kinds of role-based access control: roles that list
+// rights, and bindings that give a role to subjects.
+package roles
+
+import (
+	"context"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+const version = "v1"
+
+// Kinds returns the kinds of the group under the names of p.
+func Kinds(p names.Profile) []*registry.Kind {
+	return []*registry.Kind{roles(), clusterRoles(), roleBindings(p), clusterRoleBindings(p)}
+}
+
+// Role is a list of rights in one namespace.
+type Role struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Rules are the rights; there are no denials, so they add up.
+	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"required,listType=atomic"`
+}
+
+// PolicyRule gives verbs on resources, or on paths that are no resource.
+type PolicyRule struct {
+	// Verbs that are given; * is all.
+	Verbs []string `json:"verbs" protobuf:"1" schema:"required,listType=atomic"`
+
+	// APIGroups of the resources; "" is the core group, * all.
+	APIGroups []string `json:"apiGroups,omitempty" protobuf:"2" schema:"listType=atomic"`
+
+	// Resources in these groups, or sub-resources as resource/sub; * is all,
+	// */sub that sub-resource of all.
+	Resources []string `json:"resources,omitempty" protobuf:"3" schema:"listType=atomic"`
+
+	// ResourceNames limits the rule to objects of these names; empty: any.
+	ResourceNames []string `json:"resourceNames,omitempty" protobuf:"4" schema:"listType=atomic"`
+
+	// NonResourceURLs are paths that are no resource; * is allowed as the last
+	// part. Only cluster roles have them, in rules of their own.
+	NonResourceURLs []string `json:"nonResourceURLs,omitempty" protobuf:"5" schema:"listType=atomic"`
+}
+
+// ClusterRole is a list of rights that can be given for the whole cluster or,
+// by a RoleBinding, for one namespace.
+type ClusterRole struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Rules are the rights; there are no denials, so they add up.
+	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"required,listType=atomic"`
+
+	// AggregationRule, if set, lets the server fill rules from other cluster
+	// roles; rules written by others are replaced.
+	AggregationRule *AggregationRule `json:"aggregationRule,omitempty" protobuf:"3"`
+}
+
+// AggregationRule says which cluster roles another one is made of.
+type AggregationRule struct {
+	// ClusterRoleSelectors select the cluster roles by label; one match is enough.
+	ClusterRoleSelectors []meta.Selector `json:"clusterRoleSelectors,omitempty" protobuf:"1" schema:"listType=atomic"`
+}
+
+func roles() *registry.Kind {
+	return registry.Of(registry.Definition[Role]{
+		Group:    names.GroupRBAC,
+		Version:  version,
+		Source:   source,
+		Kind:     "Role",
+		Columns:  []registry.Column{createdAt()},
+		Validate: validateRole,
+		Behavior: roleBehavior(),
+	})
+}
+
+func clusterRoles() *registry.Kind {
+	return registry.Of(registry.Definition[ClusterRole]{
+		Group:    names.GroupRBAC,
+		Version:  version,
+		Source:   source,
+		Kind:     "ClusterRole",
+		Scope:    registry.Cluster,
+		Columns:  []registry.Column{createdAt()},
+		Validate: validateClusterRole,
+		Behavior: roleBehavior(),
+	})
+}
+
+// behavior is what the four kinds have in common.
+func behavior() registry.Behavior {
+	return registry.Behavior{
+		NoGeneration:  true,
+		SelfChecked:   true,
+		Passes:        []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate},
+		CreateOnPut:   true,
+		AnswersStatus: true,
+
+		Name: meta.NameChecker(meta.CheckPathSegment),
+	}
+}
+
+func roleBehavior() registry.Behavior {
+	b := behavior()
+	b.Prepare = func(_ context.Context, obj, _ *meta.Object) { unsetRules(obj) }
+	return b
+}
+
+// unsetRules shows no rules as null, the form that clients know.
+func unsetRules(obj *meta.Object) {
+	if rules, ok := obj.Get("rules"); ok && len(obj.List("rules")) == 0 && rules != nil {
+		obj.Set(nil, "rules")
+	}
+}
+
+func createdAt() registry.Column {
+	c := registry.Text("Created At", "When it was created.", "metadata", "creationTimestamp")
+	c.Type = "date"
+	return c
+}
+
+func validateRole(_ context.Context, _, new *Role) []meta.Cause {
+	var f check.Faults
+	for i, r := range new.Rules {
+		r.validate(&f, check.At("rules").Index(i), true)
+	}
+	return f
+}
+
+func validateClusterRole(_ context.Context, _, new *ClusterRole) []meta.Cause {
+	var f check.Faults
+	for i, r := range new.Rules {
+		r.validate(&f, check.At("rules").Index(i), false)
+	}
+	if a := new.AggregationRule; a != nil {
+		at := check.At("aggregationRule", "clusterRoleSelectors")
+		if len(a.ClusterRoleSelectors) == 0 {
+			f.Required(at, "at least one selector is needed")
+		}
+		for i := range a.ClusterRoleSelectors {
+			before := len(f)
+			if f.Selector(at.Index(i), &a.ClusterRoleSelectors[i]); len(f) > before {
+				f.Invalid(at.Index(i), a.ClusterRoleSelectors[i], "is no label selector")
+			}
+		}
+	}
+	return f
+}
+
+func (r *PolicyRule) validate(f *check.Faults, at *check.Path, namespaced bool) {
+	if len(r.Verbs) == 0 {
+		f.Required(at.Field("verbs"), "verbs must contain at least one value")
+	}
+	if len(r.NonResourceURLs) > 0 {
+		if namespaced {
+			f.Invalid(at.Field("nonResourceURLs"), r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs")
+		}
+		if len(r.APIGroups)+len(r.Resources)+len(r.ResourceNames) > 0 {
+			f.Invalid(at.Field("nonResourceURLs"), r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs")
+		}
+		return
+	}
+	if len(r.APIGroups) == 0 {
+		f.Required(at.Field("apiGroups"), "resource rules must supply at least one api group")
+	}
+	if len(r.Resources) == 0 {
+		f.Required(at.Field("resources"), "resource rules must supply at least one resource")
+	}
+}
