@@ -29,6 +29,8 @@
 //     store.
 //   - [orch.io/controlplane/auth] and [orch.io/controlplane/admission]: the
 //     questions asked of every request, and below them the usual answers.
+//   - internal: what the implementations below auth and admission share: caches,
+//     indexes that follow objects, calls of remote servers, fakes for tests.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //

@@ -61,7 +61,8 @@ func sources(t *testing.T) []source {
 
 // layer is how far from the bottom a package stands; imports may only go down.
 // Packages below storage, auth and admission, and the built-in kinds, implement
-// what others define: nobody above imports them but programs and tests.
+// what others define: nobody above imports them but programs and tests. Those below
+// internal are what implementations share.
 var layers = []struct {
 	prefix string
 	level  int
@@ -77,7 +78,7 @@ var layers = []struct {
 // implementation reports whether a package may import anything below the server,
 // and be imported by programs, tests and its like alone.
 func implementation(pkg string) bool {
-	for _, of := range []string{"storage/", "auth/", "admission/", "registry/builtin"} {
+	for _, of := range []string{"storage/", "auth/", "admission/", "registry/builtin", "internal/"} {
 		if strings.HasPrefix(pkg, of) {
 			return true
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/internal/cache"
 	"orch.io/controlplane/registry/pki"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/internal/testcerts"
+	"orch.io/controlplane/internal/testcerts"
 )
 
 func over(certs ...*x509.Certificate) *http.Request {

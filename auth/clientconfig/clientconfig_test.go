@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"orch.io/controlplane/auth/clientconfig"
-	"orch.io/controlplane/auth/internal/testcerts"
+	"orch.io/controlplane/internal/testcerts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"orch.io/controlplane/auth/exec"
-	"orch.io/controlplane/auth/internal/testcerts"
+	"orch.io/controlplane/internal/testcerts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

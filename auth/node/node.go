@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/follow"
+	"orch.io/controlplane/internal/follow"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"

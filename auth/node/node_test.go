@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/fake"
 	"orch.io/controlplane/auth/node"
+	"orch.io/controlplane/internal/fake"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"

@@ -27,7 +27,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/bearer"
-	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/internal/cache"
 )
 
 // Config is the flags of the table in the spec (Authentication, OpenID Connect

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/testcerts"
 	"orch.io/controlplane/auth/proxyheader"
+	"orch.io/controlplane/internal/testcerts"
 )
 
 func request(cert *x509.Certificate, kv ...string) *http.Request {

@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/fake"
+	"orch.io/controlplane/internal/fake"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/fake"
 	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/internal/fake"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/internal/cache"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/names"
 )

@@ -24,8 +24,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/fake"
 	"orch.io/controlplane/auth/serviceaccount"
+	"orch.io/controlplane/internal/fake"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"

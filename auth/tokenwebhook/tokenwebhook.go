@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientconfig"
 	"orch.io/controlplane/auth/internal/bearer"
-	"orch.io/controlplane/auth/internal/cache"
-	"orch.io/controlplane/auth/internal/remote"
+	"orch.io/controlplane/internal/cache"
+	"orch.io/controlplane/internal/remote"
 	"orch.io/controlplane/registry/names"
 )
 

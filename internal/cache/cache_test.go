@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/auth/internal/cache"
+	"orch.io/controlplane/internal/cache"
 )
 
 func TestCache(t *testing.T) {
