@@ -269,3 +269,17 @@ func TestRule12MigrationFromClientSideApply(t *testing.T) {
 	a.merge("else", `{"data":{"a":"5"}}`) // the annotation no longer holds
 	assert.Equal(t, []string{`.data.a: conflict with "else" using v1`}, a.conflict("kubectl", `{"data":{"a":"6"}}`))
 }
+
+// TestKeyedItemsMayOmitAKey is why structured-merge-diff is v6 and not v4, which
+// refuses an item that omits one of several keys before the kind's own validation
+// can say spec.map[0].k: Required value.
+func TestKeyedItemsMayOmitAKey(t *testing.T) {
+	item := object(false, fields{"k": text(), "l": text(), "v": text()})
+	a := listKind(t, object(false, fields{"map": {Type: schema.Array, Items: item, ListType: "map", ListKeys: []string{"k", "l"}}}))
+	a.apply("m", `{"spec":{"map":[{"k":"1","l":"2","v":"x"},{"k":"1","v":"y"}]}}`)
+	a.want("spec.map", `[{"k":"1","l":"2","v":"x"},{"k":"1","v":"y"}]`,
+		`m Apply x.example.com/v1 {"f:spec":{"f:map":{"k:{\"k\":\"1\"}":{".":{},"f:k":{},"f:v":{}},"k:{\"k\":\"1\",\"l\":\"2\"}":{".":{},"f:k":{},"f:l":{},"f:v":{}}}}}`)
+	s := statusOf(t, a.tryApply(a.write("m"), `{"spec":{"map":[{"v":"x"}]}}`))
+	assert.Equal(t, 422, s.Code)
+	assert.Contains(t, s.Message, `omits all key fields ["k" "l"]`)
+}
