@@ -20,6 +20,8 @@
 //     catalog of those served. Below it the vocabulary: names (the naming
 //     table), meta (objects, Status), schema (shapes as data), codec (bytes to
 //     objects and back), and the built-in kinds, one package for each API group.
+//   - [orch.io/controlplane/controller]: how parts of a server, also those of a
+//     program, work on its objects from inside: Client, Feed, Controller.
 //   - [orch.io/controlplane/watch]: the cache that every read is served from:
 //     current entries, one event log for each type, exact lists.
 //   - [orch.io/controlplane/apply]: patches, and who owns which field.
@@ -36,7 +38,7 @@
 //
 // # How imports run
 //
-// One way only: server → watch → registry → (codec, apply) → (schema,
+// One way only: server → watch → controller → registry → (codec, apply) → (schema,
 // admission) → (meta, names, storage, auth). Packages below storage, auth and
 // admission implement what their parent defines; the core imports none of them
 // but memstore. A test keeps this true, and that no name that goes on the wire
@@ -61,6 +63,6 @@
 // apply (patch.go) differ only in Mutate. DELETE takes the same way: it marks the
 // object, or removes its record if nothing holds it. Who finds the object changed at
 // the commit starts over, and writers of one object queue for that and share a commit
-// (turns.go). The background loops (internal/background) and the parts of a program
+// (turns.go). The controllers (internal/controllers) and the parts of a program
 // stand on the same engine through its Client.
 package controlplane

@@ -1,17 +1,13 @@
 package registry_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/server"
 )
 
 type Lamp struct {
@@ -32,10 +28,6 @@ var (
 	lamps = meta.GroupResource{Group: "example.com", Resource: "lamps"}
 )
 
-func newLamp(name string, lit bool) *meta.Object {
-	return meta.NewObject(map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"lit": lit}})
-}
-
 func ExampleCatalog() {
 	var served registry.Catalog
 	t, err := registry.Of(lamp).Compile(names.Orch)
@@ -51,80 +43,6 @@ func ExampleCatalog() {
 	// Output:
 	// 0 1
 	// Lamp lamp [create delete deletecollection get list patch update watch]
-}
-
-// The program that runs a server reads and writes its objects without HTTP.
-func ExampleClient() {
-	ctx := context.Background()
-	b := &server.Builder{Authorizer: auth.AllowAll}
-	b.Register(registry.Of(lamp))
-	s, err := b.Build(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer s.Shutdown(ctx)
-	var objects registry.Client = s.Objects()
-	feed := objects.Feed(lamps)
-	defer feed.Close()
-
-	_, _ = objects.Create(ctx, lamps, newLamp("desk", false))
-	changes, _ := feed.Pull() // at first, what is there
-	fmt.Println(changes[0].Key, changes[0].Old == nil)
-	_, err = objects.Update(ctx, lamps, meta.Key{Name: "desk"}, "status", func(o *meta.Object) error {
-		o.Set(true, "status", "burnt")
-		return nil
-	})
-	if err != nil {
-		fmt.Println(err)
-	}
-	changes, _ = feed.Pull()
-	fmt.Println(changes[0].Old.Bool("status", "burnt"), changes[0].Object.Bool("status", "burnt"))
-	err = objects.Delete(ctx, lamps, meta.Key{Name: "desk"}, registry.DeleteOptions{Version: "1"})
-	fmt.Println(meta.IsConflict(err))
-	// Output:
-	// desk true
-	// false true
-	// true
-}
-
-// A loop that puts out every lamp that somebody lights.
-func ExampleLoop() {
-	off := make(chan string)
-	saver := registry.Loop{
-		Name:  "saver",
-		Types: []meta.GroupResource{lamps},
-		Observe: func(c registry.Change) []string {
-			if c.Object == nil || !c.Object.Bool("spec", "lit") {
-				return nil
-			}
-			return []string{c.Key.Name}
-		},
-		Reconcile: func(ctx context.Context, client registry.Client, name string) (time.Duration, error) {
-			_, err := client.Update(ctx, lamps, meta.Key{Name: name}, "", func(o *meta.Object) error {
-				o.Set(false, "spec", "lit")
-				return nil
-			})
-			off <- name
-			return 0, err // an error brings the key back after a pause
-		},
-	}
-	ctx := context.Background()
-	b := &server.Builder{Authorizer: auth.AllowAll, Loops: []registry.Loop{saver}}
-	b.Register(registry.Of(lamp))
-	s, err := b.Build(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ran := make(chan error)
-	go func() { ran <- s.Run(ctx) }()
-	_, _ = s.Objects().Create(ctx, lamps, newLamp("desk", true))
-	fmt.Println("off:", <-off)
-	fmt.Println(errors.Join(s.Shutdown(ctx), <-ran))
-	// Output:
-	// off: desk
-	// <nil>
 }
 
 // Lamps that share a few sockets.

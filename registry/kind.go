@@ -200,6 +200,5 @@ type Call struct {
 	DryRun      bool
 	Manager     string // the field manager of the caller
 	Names       names.Profile
-	Client      Client
 	Warn        func(text string) // sends a warning to the caller
 }

@@ -24,6 +24,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -58,8 +59,8 @@ type Builder struct {
 	// rules on namespaces.
 	Admission []admission.Plugin
 
-	// Loops run beside the built-in background loops while Run runs.
-	Loops []Loop
+	// Controllers run beside the built-in controllers while Run runs.
+	Controllers []controller.Controller
 
 	// Handlers serve further paths, such as issuer discovery, behind
 	// authentication and authorization. Keys are exact paths, or prefixes if
@@ -76,7 +77,7 @@ type Builder struct {
 
 	// Prepare runs at the end of Build, before any request is answered: for
 	// objects that have to be there from the start. An error fails Build.
-	Prepare []func(context.Context, registry.Client) error
+	Prepare []func(context.Context, controller.Client) error
 
 	// Checks are health checks beside the server's own, by name.
 	Checks map[string]func(context.Context) error
@@ -195,11 +196,11 @@ func (b *Builder) Register(kinds ...*registry.Kind) { b.kinds = append(b.kinds, 
 // Client returns a client that works once the server is built, for parts that
 // the server is built from, such as an authorizer that reads roles. Until then
 // its methods fail with 503.
-func (b *Builder) Client() registry.Client { return &b.client }
+func (b *Builder) Client() controller.Client { return &b.client }
 
 // Build makes the server and loads what the store holds. It reports every
 // fault of the configuration and of the kinds at once, joined, and a *NamesError
-// if the store was filled under other names. The server answers requests as soon as Build returns; its background loops start with
+// if the store was filled under other names. The server answers requests as soon as Build returns; its controllers start with
 // Run.
 func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	var faults []error
@@ -259,7 +260,7 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	}, types)
 	s.client = &b.client
 	s.client.Open(s.objects)
-	s.loops = append(s.builtinLoops(), b.Loops...)
+	s.controllers = append(s.builtinControllers(), b.Controllers...)
 	err = s.objects.Bootstrap(ctx, s.client)
 	for _, prepare := range b.Prepare {
 		if err == nil {

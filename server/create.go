@@ -83,7 +83,7 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *meta.Object) (*meta.Object, error) {
 	call := &registry.Call{
 		Resource: r.version.Resource(), Subresource: r.subresource, Key: r.key(), User: r.user,
-		Object: obj, DryRun: o.dryRun, Names: s.names, Client: s.client, Warn: r.notes.Warn,
+		Object: obj, DryRun: o.dryRun, Names: s.names, Warn: r.notes.Warn,
 		Manager: o.managerFor(r.http),
 	}
 	act := r.version.Act

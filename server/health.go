@@ -68,9 +68,9 @@ func (s *Server) checksOf(endpoint string) []check {
 }
 
 // startNames are the names of what a server does from its start on, and of what is
-// done once it is there: its loops, and the names that tools wait for.
+// done once it is there: its controllers, and the names that tools wait for.
 func (s *Server) startNames() (list []string) {
-	for _, l := range s.loops {
+	for _, l := range s.controllers {
 		list = append(list, l.Name)
 	}
 	list = append(list, "generic-apiserver-start-informers", "start-system-namespaces-controller")

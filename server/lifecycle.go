@@ -8,31 +8,29 @@ import (
 	"fmt"
 	"sync"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/server/internal/background"
+	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
 )
 
-// Loop is a background loop, see registry.Loop.
-type Loop = registry.Loop
-
-// builtinLoops are the background loops that every server has.
-func (s *Server) builtinLoops() []Loop {
-	loops := []Loop{background.Namespaces(s.names), background.Garbage(s.names, s.storedUID), background.Events()}
+// builtinControllers are the controllers that every server has.
+func (s *Server) builtinControllers() []controller.Controller {
+	list := []controller.Controller{controllers.Namespaces(s.names), controllers.Garbage(s.names, s.storedUID), controllers.Events()}
 	if s.definitions.cache != nil {
-		loops = append(loops, s.definitionLoop())
+		list = append(list, s.definitionController())
 	}
 	for _, t := range s.catalog.Now().Types() {
 		if t.Grace != nil {
-			loops = append(loops, objects.Ending(t))
+			list = append(list, objects.Ending(t))
 		}
 	}
-	return loops
+	return list
 }
 
-// Run runs the background loops until the context ends or the server shuts
+// Run runs the controllers until the context ends or the server shuts
 // down, and returns when they have ended. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
@@ -42,18 +40,18 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if s.runners != nil {
 		s.mu.Unlock()
-		return errors.New("the loops were started already")
+		return errors.New("the controllers were started already")
 	}
-	s.loopsRun.Add(1)
-	for _, l := range s.loops {
-		s.runners = append(s.runners, background.NewRunner(l, s.hub, s.client, s.log, s.panicked))
+	s.controllersRun.Add(1)
+	for _, l := range s.controllers {
+		s.runners = append(s.runners, controllers.NewRunner(l, s.hub, s.client, s.log, s.panicked))
 	}
 	s.mu.Unlock()
 	for _, r := range s.runners {
 		r.Pull() // what is there now; what goes from here on was seen
 	}
 	close(s.begun)
-	defer s.loopsRun.Done()
+	defer s.controllersRun.Done()
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,11 +65,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// Running is closed when Run has begun and the background loops know every
+// Running is closed when Run has begun and the controllers know every
 // object that was there: an owner deleted after that is one they have seen.
 func (s *Server) Running() <-chan struct{} { return s.begun }
 
-// Settle waits until the background loops have seen every commit and have
+// Settle waits until the controllers have seen every commit and have
 // nothing to do: no key waits, and none is due again within five seconds. It
 // waits for Run to begin.
 func (s *Server) Settle(ctx context.Context) error {
@@ -100,7 +98,7 @@ func (s *Server) Settle(ctx context.Context) error {
 }
 
 // Shutdown ends the server: new requests are refused, watches end, requests in
-// flight finish, loops stop, the store is closed. It returns when nothing of
+// flight finish, controllers stop, the store is closed. It returns when nothing of
 // the server runs any more, or with the context's error if that takes too long
 // (what is left then ends by itself). A second call returns nil.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -115,7 +113,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	idle := make(chan struct{})
 	go func() {
 		s.requests.Wait()
-		s.loopsRun.Wait()
+		s.controllersRun.Wait()
 		close(idle)
 	}()
 	var err error

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/registry/meta"
@@ -195,10 +196,10 @@ func TestClient(t *testing.T) {
 	assert.ErrorIs(t, err, io.ErrNoProgress)
 	_, err = c.Update(ctx, maps, key, "none", func(*meta.Object) error { return nil })
 	assert.True(t, meta.IsNotFound(err))
-	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, registry.DeleteOptions{UID: "other"})))
-	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, registry.DeleteOptions{Version: "1"})))
-	require.NoError(t, c.Delete(ctx, maps, key, registry.DeleteOptions{UID: made.UID()}))
-	assert.True(t, meta.IsNotFound(c.Delete(ctx, maps, key, registry.DeleteOptions{})))
+	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, controller.DeleteOptions{UID: "other"})))
+	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, controller.DeleteOptions{Version: "1"})))
+	require.NoError(t, c.Delete(ctx, maps, key, controller.DeleteOptions{UID: made.UID()}))
+	assert.True(t, meta.IsNotFound(c.Delete(ctx, maps, key, controller.DeleteOptions{})))
 	_, err = c.Get(ctx, meta.GroupResource{Resource: "nothings"}, key)
 	assert.True(t, meta.IsNotFound(err))
 	changes, reset := feed.Pull()
@@ -234,6 +235,6 @@ func TestClientFailures(t *testing.T) {
 	assert.NotContains(t, err.Error(), "pipe")
 	_, err = c.Update(t.Context(), namespaces, key, "", func(o *meta.Object) error { o.Set("x", "metadata", "labels", "a"); return nil })
 	assert.Equal(t, meta.ReasonInternalError, meta.ReasonOf(err))
-	err = c.Delete(t.Context(), meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "none"}, registry.DeleteOptions{})
+	err = c.Delete(t.Context(), meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "none"}, controller.DeleteOptions{})
 	assert.True(t, meta.IsNotFound(err))
 }

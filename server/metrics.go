@@ -42,7 +42,7 @@ func newMetrics(reg *prometheus.Registry, b storage.Backend) *metrics {
 			Name: "apiserver_requested_deprecated_apis", Help: "1 for each deprecated version that was asked for.",
 		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_recovered_panics_total", Help: "Panics that ended a request or a step of a loop, by which.",
+			Name: "apiserver_recovered_panics_total", Help: "Panics that ended a request or a step of a controller, by which.",
 		}, []string{"in"}),
 	}
 	reg.MustRegister(m.requests, m.duration, m.inFlight, m.deprecated, m.panics)

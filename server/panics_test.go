@@ -17,6 +17,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
@@ -36,14 +37,14 @@ func (a *api) panics(in string) string {
 	return "0"
 }
 
-// TestLoopPanics: a loop that panics on a key, or ends the goroutine that it was
+// TestControllerPanics: a controller that panics on a key, or ends the goroutine that it was
 // called in, is called again after growing pauses; its other keys go on.
-func TestLoopPanics(t *testing.T) {
+func TestControllerPanics(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("loudly") }, "goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var calls, others atomic.Int32
-				s, log := newTough(t, configMapLoop(func(name string) (time.Duration, error) {
+				s, log := newTough(t, configMapController(func(name string) (time.Duration, error) {
 					switch {
 					case name == "bad" && calls.Add(1) <= 15:
 						end()
@@ -72,19 +73,19 @@ func TestLoopPanics(t *testing.T) {
 	}
 }
 
-// TestLoopPanicsAtAChange: a change that a loop cannot look at is passed over.
-func TestLoopPanicsAtAChange(t *testing.T) {
+// TestControllerPanicsAtAChange: a change that a controller cannot look at is passed over.
+func TestControllerPanicsAtAChange(t *testing.T) {
 	seen := make(chan string, 10)
 	s, log := newTough(t, func(b *server.Builder) {
-		b.Loops = []server.Loop{{
+		b.Controllers = []controller.Controller{{
 			Name: "test", Types: []meta.GroupResource{{Resource: "configmaps"}},
-			Observe: func(c registry.Change) []string {
+			Observe: func(c controller.Event) []string {
 				if c.Key.Name == "bad" {
 					panic("not that one")
 				}
 				return []string{c.Key.Name}
 			},
-			Reconcile: func(_ context.Context, _ registry.Client, name string) (time.Duration, error) {
+			Reconcile: func(_ context.Context, _ controller.Client, name string) (time.Duration, error) {
 				seen <- name
 				return 0, nil
 			},

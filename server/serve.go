@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/server/internal/background"
+	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/openapi"
 	"orch.io/controlplane/storage"
@@ -40,7 +41,7 @@ type Server struct {
 	metrics       *metrics
 	slis          *slis
 	client        *objects.Client
-	loops         []Loop
+	controllers   []controller.Controller
 	checks        map[string]func(context.Context) error
 	version       string
 	started       time.Time
@@ -51,19 +52,19 @@ type Server struct {
 	notReady atomic.Bool
 	openapi  openapi.Cache
 
-	life     context.Context // ends with the server; watches and loops end with it
-	end      context.CancelFunc
-	requests sync.WaitGroup
-	loopsRun sync.WaitGroup
-	begun    chan struct{} // closed when Run has begun; runners stays as it is then
-	mu       sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
-	closing  bool
-	runners  []*background.Runner
+	life           context.Context // ends with the server; watches and controllers end with it
+	end            context.CancelFunc
+	requests       sync.WaitGroup
+	controllersRun sync.WaitGroup
+	begun          chan struct{} // closed when Run has begun; runners stays as it is then
+	mu             sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
+	closing        bool
+	runners        []*controllers.Runner
 }
 
 // Objects returns the server's own way to its objects, without authentication
 // and authorization: for the program that runs it, not for callers.
-func (s *Server) Objects() registry.Client { return s.client }
+func (s *Server) Objects() controller.Client { return s.client }
 
 // ServeHTTP answers one request: who, whether, what.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
@@ -138,7 +139,7 @@ func (s *Server) recovered(w *response, r *request, p any) {
 }
 
 // panicked logs and counts a panic, for the deferred function that recovered it.
-// Where it happened is a name of ours or of a loop.
+// Where it happened is a name of ours or of a controller.
 func (s *Server) panicked(where string, p any, about ...any) {
 	s.metrics.panics.WithLabelValues(where).Inc()
 	s.log.Error("recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(debug.Stack())}, about...)...)

@@ -135,7 +135,7 @@ func TestManyAppliers(t *testing.T) {
 	})
 }
 
-// TestWritersInProcess: the server's own clients, such as its loops, count
+// TestWritersInProcess: the server's own clients, such as its controllers, count
 // together, while others delete finalizers and status writers come between.
 func TestWritersInProcess(t *testing.T) {
 	onStores(t, func(t *testing.T, store storage.Backend) {

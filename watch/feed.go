@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 )
 
 // Feed is a cursor over the changes of several types, with decoded objects. It
-// implements registry.Feed and has no goroutine.
+// implements controller.Feed and has no goroutine.
 type Feed struct {
 	hub      *Hub
 	types    []meta.GroupResource // none: all
@@ -30,7 +30,7 @@ type found struct {
 	old, new *Entry // nil: not there
 }
 
-var _ registry.Feed = (*Feed)(nil)
+var _ controller.Feed = (*Feed)(nil)
 
 // feedWait is a feed that waits for a change of one of its caches (nil: of any).
 type feedWait struct {
@@ -53,9 +53,9 @@ func (h *Hub) IdentityFeed(types ...meta.GroupResource) *Feed {
 	return f
 }
 
-// Pull implements registry.Feed. Changes are in revision order, after a reset in
+// Pull implements controller.Feed. Changes are in revision order, after a reset in
 // that of types and keys. They go on after Hub.Drop.
-func (f *Feed) Pull() (changes []registry.Change, reset bool) {
+func (f *Feed) Pull() (changes []controller.Event, reset bool) {
 	list, reset := f.collect()
 	for i := range list {
 		changes = append(changes, f.change(list[i]))
@@ -66,9 +66,9 @@ func (f *Feed) Pull() (changes []registry.Change, reset bool) {
 
 // Changes is Pull for a reader that looks at one change at a time: no more than
 // that one is decoded. The sequence can be read once.
-func (f *Feed) Changes() (changes iter.Seq[registry.Change], reset bool) {
+func (f *Feed) Changes() (changes iter.Seq[controller.Event], reset bool) {
 	list, reset := f.collect()
-	return func(yield func(registry.Change) bool) {
+	return func(yield func(controller.Event) bool) {
 		for i := range list {
 			c := f.change(list[i])
 			list[i] = found{}
@@ -141,9 +141,9 @@ func (f *Feed) restart() []found {
 	return list
 }
 
-func (f *Feed) change(c found) registry.Change {
+func (f *Feed) change(c found) controller.Event {
 	namespace, name, _ := strings.Cut(c.key, "/")
-	ch := registry.Change{Resource: c.cache.resource, Key: meta.Key{Namespace: namespace, Name: name}, Revision: c.revision}
+	ch := controller.Event{Resource: c.cache.resource, Key: meta.Key{Namespace: namespace, Name: name}, Revision: c.revision}
 	decode := (*Entry).Object
 	if f.identity {
 		decode = (*Entry).identity
@@ -157,7 +157,7 @@ func (f *Feed) change(c found) registry.Change {
 	return ch
 }
 
-// Wait implements registry.Feed. It fails with the context's error, or with
+// Wait implements controller.Feed. It fails with the context's error, or with
 // ErrClosed when the hub is closed.
 func (f *Feed) Wait(ctx context.Context) error {
 	w := f.hub.feedWait(f)
@@ -179,10 +179,10 @@ func (f *Feed) Wait(ctx context.Context) error {
 	}
 }
 
-// Revision implements registry.Feed.
+// Revision implements controller.Feed.
 func (f *Feed) Revision() storage.Revision { return f.revision }
 
-// Close implements registry.Feed.
+// Close implements controller.Feed.
 func (f *Feed) Close() { clear(f.parts) }
 
 func (f *Feed) caches() []*Cache {

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 )
 
-func showChanges(changes []registry.Change) []string {
+func showChanges(changes []controller.Event) []string {
 	var out []string
 	for _, ch := range changes {
 		s := fmt.Sprintf("%d %s %s:", ch.Revision, ch.Resource, ch.Key)
@@ -135,7 +135,7 @@ func TestIdentityFeed(t *testing.T) {
 	require.NoError(t, w.hub.Wait(t.Context(), rev))
 	changes, reset := f.Changes()
 	assert.False(t, reset)
-	var seen []registry.Change
+	var seen []controller.Event
 	for c := range changes {
 		seen = append(seen, c)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -39,14 +39,14 @@ var (
 
 // Authenticator looks tokens up in Secrets of the system namespace.
 type Authenticator struct {
-	client registry.Client
+	client controller.Client
 	names  names.Profile
 	now    func() time.Time
 }
 
 // New returns a method that reads Secrets through client. now is the clock; nil
 // is time.Now.
-func New(client registry.Client, p names.Profile, now func() time.Time) *Authenticator {
+func New(client controller.Client, p names.Profile, now func() time.Time) *Authenticator {
 	if now == nil {
 		now = time.Now
 	}

@@ -1,6 +1,6 @@
 // Package certificates is what becomes of certificate signing requests: the
 // admission plugins that guard approval and signing, the rules of the built-in
-// signers, and the loops that approve requests of node agents, sign approved
+// signers, and the controllers that approve requests of node agents, sign approved
 // requests and remove old ones. Spec: document 2, CertificateSigningRequest.
 package certificates
 

@@ -29,6 +29,7 @@ import (
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/fake"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -76,7 +77,7 @@ func body(name string, req []byte, signer string, seconds int, usages ...string)
 		"metadata": map[string]any{"name": name}, "spec": spec}
 }
 
-// world is a server with RBAC, tokens and the loops under test.
+// world is a server with RBAC, tokens and the controllers under test.
 type world struct {
 	t *testing.T
 	*servertest.Server
@@ -91,7 +92,7 @@ func newWorld(t *testing.T, ca *certificates.Authority) world {
 		all := auth.Chain(auth.Superuser(auth.Masters), roles)
 		b.Authorizer, b.Authenticators = all, []auth.Authenticator{tokens}
 		b.Admission = []admission.Plugin{certificates.Approval(all, p), certificates.Signing(all, p), certificates.SubjectRestriction(p), roles.Guard(all)}
-		b.Loops = []server.Loop{certificates.Approver(all, p), certificates.Signer{Authority: ca}.Loop(p), certificates.Cleaner(p, nil)}
+		b.Controllers = []controller.Controller{certificates.Approver(all, p), certificates.Signer{Authority: ca}.Controller(p), certificates.Cleaner(p, nil)}
 	})
 	require.NoError(t, rbac.Reconcile(context.Background(), s.Objects(), p))
 	return world{t, s}

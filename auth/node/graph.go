@@ -3,7 +3,7 @@ package node
 import (
 	"strings"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -42,7 +42,7 @@ func newGraph(mirror string) *graph {
 	}
 }
 
-func (g *graph) apply(c registry.Change) {
+func (g *graph) apply(c controller.Event) {
 	switch c.Resource.Resource {
 	case pods:
 		g.setPod(c.Key, c.Object)

@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/follow"
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -48,7 +48,7 @@ type Authorizer struct {
 
 // New returns an Authorizer over the objects of a server. Kinds that the server
 // does not have are left out of the graph.
-func New(client registry.Client, p names.Profile) *Authorizer {
+func New(client controller.Client, p names.Profile) *Authorizer {
 	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(names.GroupStorage), Resource: attachments}}
 	mirror := p.Wire(names.MirrorPod)
 	return &Authorizer{p, follow.New(client, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}

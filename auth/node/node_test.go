@@ -9,8 +9,8 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/node"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/fake"
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -135,7 +135,7 @@ func TestNode(t *testing.T) {
 	d, _, _ = a.Authorize(context.Background(), auth.Action{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName!=n1,metadata.name=spec.nodeName=n1"})
 	assert.Equal(t, auth.NoOpinion, d)
 
-	require.NoError(t, c.Delete(context.Background(), meta.GroupResource{Resource: "pods"}, meta.Key{Namespace: "ns", Name: "p"}, registry.DeleteOptions{}))
+	require.NoError(t, c.Delete(context.Background(), meta.GroupResource{Resource: "pods"}, meta.Key{Namespace: "ns", Name: "p"}, controller.DeleteOptions{}))
 	assert.False(t, ask(n1, "get", "", "secrets", "", "ns", "vol"), "the pod is gone")
 	assert.False(t, ask(n1, "get", "", "secrets", "", "sys", "stage"), "the pod is gone")
 }

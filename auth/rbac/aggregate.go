@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -14,12 +14,12 @@ import (
 // Aggregator fills the rules of every ClusterRole that has an aggregationRule
 // with the rules of the ClusterRoles whose labels match.
 type Aggregator struct {
-	client registry.Client
+	client controller.Client
 	names  names.Profile
 }
 
 // NewAggregator returns an Aggregator over the roles of a server.
-func NewAggregator(client registry.Client, p names.Profile) *Aggregator {
+func NewAggregator(client controller.Client, p names.Profile) *Aggregator {
 	return &Aggregator{client: client, names: p}
 }
 
@@ -66,13 +66,13 @@ func (g *Aggregator) Reconcile(ctx context.Context) error {
 	return nil
 }
 
-// Loop returns the loop that keeps aggregated roles filled.
-func (g *Aggregator) Loop() registry.Loop {
-	return registry.Loop{
+// Controller returns the controller that keeps aggregated roles filled.
+func (g *Aggregator) Controller() controller.Controller {
+	return controller.Controller{
 		Name:    "clusterrole-aggregation",
 		Types:   []meta.GroupResource{g.Resource()},
-		Observe: func(registry.Change) []string { return []string{"all"} },
-		Reconcile: func(ctx context.Context, _ registry.Client, _ string) (time.Duration, error) {
+		Observe: func(controller.Event) []string { return []string{"all"} },
+		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
 			err := g.Reconcile(ctx)
 			if meta.IsNotFound(err) || meta.IsConflict(err) {
 				return 0, nil

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
@@ -21,7 +22,7 @@ func Example() {
 	decide := auth.Chain(auth.Superuser(auth.Masters), roles)
 	b.Authorizer = decide
 	b.Admission = []admission.Plugin{roles.Guard(decide)}
-	b.Loops = []server.Loop{rbac.NewAggregator(b.Client(), b.Names).Loop()}
+	b.Controllers = []controller.Controller{rbac.NewAggregator(b.Client(), b.Names).Controller()}
 	b.Register(builtin.Kinds(b.Names)...)
 	s, err := b.Build(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
@@ -232,7 +232,7 @@ func TestAggregatorFollows(t *testing.T) {
 	var a *rbac.Authorizer
 	w := servertest.New(t, func(b *server.Builder) {
 		a = rbac.New(b.Client(), b.Names)
-		b.Loops = append(b.Loops, rbac.NewAggregator(b.Client(), b.Names).Loop())
+		b.Controllers = append(b.Controllers, rbac.NewAggregator(b.Client(), b.Names).Controller())
 	})
 	ctx := context.Background()
 	require.NoError(t, rbac.Reconcile(ctx, w.Objects(), names.Kubernetes))
@@ -250,7 +250,7 @@ func TestAggregatorFollows(t *testing.T) {
 	w.Settle()
 	get := auth.Action{User: &auth.User{Name: "boss"}, Verb: "get", Group: "mine.example", Resource: "things", Namespace: "default"}
 	assert.True(t, can(t, a, get))
-	require.NoError(t, w.Objects().Delete(ctx, res("clusterroles"), meta.Key{Name: "mine"}, registry.DeleteOptions{}))
+	require.NoError(t, w.Objects().Delete(ctx, res("clusterroles"), meta.Key{Name: "mine"}, controller.DeleteOptions{}))
 	w.Settle()
 	assert.False(t, can(t, a, get), "what a deleted role gave is gone")
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -63,7 +63,7 @@ func newIndex(p names.Profile) *index {
 	}
 }
 
-func (x *index) apply(c registry.Change) {
+func (x *index) apply(c controller.Event) {
 	switch c.Resource.Resource {
 	case roles, clusterRoles:
 		x.setRole(c.Key, c.Object)

@@ -17,8 +17,8 @@ import (
 	"strings"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/follow"
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -40,7 +40,7 @@ type Authorizer struct {
 
 // New returns an Authorizer over the roles and bindings of a server. It may be
 // made before the server is built; it must not be asked before.
-func New(client registry.Client, p names.Profile) *Authorizer {
+func New(client controller.Client, p names.Profile) *Authorizer {
 	return &Authorizer{p, follow.New(client, types(p), func() *index { return newIndex(p) }, (*index).apply)}
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/fake"
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -242,10 +242,10 @@ func TestChangesCountAtOnce(t *testing.T) {
 	assert.False(t, can(t, a, get), "another subject")
 	s.bind("ns", "c", "Role", "r", user("alice"))
 	assert.True(t, can(t, a, get))
-	require.NoError(t, s.Delete(ctx, res("rolebindings"), meta.Key{Namespace: "ns", Name: "c"}, registry.DeleteOptions{}))
+	require.NoError(t, s.Delete(ctx, res("rolebindings"), meta.Key{Namespace: "ns", Name: "c"}, controller.DeleteOptions{}))
 	assert.False(t, can(t, a, get), "a deleted binding")
 	s.bind("ns", "d", "Role", "r", user("alice"))
-	require.NoError(t, s.Delete(ctx, res("roles"), meta.Key{Namespace: "ns", Name: "r"}, registry.DeleteOptions{}))
+	require.NoError(t, s.Delete(ctx, res("roles"), meta.Key{Namespace: "ns", Name: "r"}, controller.DeleteOptions{}))
 	assert.False(t, can(t, a, get), "a deleted role")
 }
 

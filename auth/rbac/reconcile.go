@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -16,7 +16,7 @@ import (
 // be read or whose namespace cannot: when that was deleted, the next start makes
 // it anew. It is run at every start. An error tells every object that failed; the
 // others are done.
-func Reconcile(ctx context.Context, client registry.Client, p names.Profile) error {
+func Reconcile(ctx context.Context, client controller.Client, p names.Profile) error {
 	list, bindings := defaults(p)
 	group := p.Group(names.GroupRBAC)
 	var failed []error
@@ -43,7 +43,7 @@ func Reconcile(ctx context.Context, client registry.Client, p names.Profile) err
 
 // restore creates want, or lets merge put what is missing into the object that
 // is there.
-func restore(ctx context.Context, c registry.Client, p names.Profile, r meta.GroupResource, want *meta.Object, merge func(have, want *meta.Object)) error {
+func restore(ctx context.Context, c controller.Client, p names.Profile, r meta.GroupResource, want *meta.Object, merge func(have, want *meta.Object)) error {
 	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
 	if key.Namespace != "" {
 		if _, err := c.Get(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: key.Namespace}); unreadable(err) {
@@ -75,7 +75,7 @@ func restore(ctx context.Context, c registry.Client, p names.Profile, r meta.Gro
 }
 
 func unreadable(err error) bool {
-	var e *registry.UnreadableError
+	var e *controller.UnreadableError
 	return errors.As(err, &e)
 }
 
@@ -120,11 +120,11 @@ func compact(rules []Rule) []Rule {
 
 // restoreBinding also replaces a binding that refers to another role: a roleRef
 // cannot change.
-func restoreBinding(ctx context.Context, c registry.Client, p names.Profile, r meta.GroupResource, want *meta.Object) error {
+func restoreBinding(ctx context.Context, c controller.Client, p names.Profile, r meta.GroupResource, want *meta.Object) error {
 	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
 	have, err := c.Get(ctx, r, key)
 	if err == nil && !keepsOff(have, p) && !meta.Equal(have.Map("roleRef"), want.Map("roleRef")) {
-		if err := c.Delete(ctx, r, key, registry.DeleteOptions{UID: have.UID()}); err != nil && !meta.IsNotFound(err) {
+		if err := c.Delete(ctx, r, key, controller.DeleteOptions{UID: have.UID()}); err != nil && !meta.IsNotFound(err) {
 			return err
 		}
 	}

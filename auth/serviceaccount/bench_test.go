@@ -29,7 +29,7 @@ func BenchmarkAuthenticateTokenServed(b *testing.B) {
 	account := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "robot", "namespace": "default"}})
 	_, err = s.Client().Create(b.Context(), meta.GroupResource{Resource: "serviceaccounts"}, account)
 	require.NoError(b, err)
-	o, err := tokens.TokenRequest(b.Context(), &registry.Call{Key: meta.Key{Namespace: "default", Name: "robot"}, Client: s.Client(), Names: s.Names,
+	o, err := tokens.TokenRequest(b.Context(), &registry.Call{Key: meta.Key{Namespace: "default", Name: "robot"}, Names: s.Names,
 		Object: meta.NewObject(map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{}})})
 	require.NoError(b, err)
 	token := o.String("status", "token")

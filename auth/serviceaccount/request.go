@@ -24,7 +24,7 @@ func (t *Tokens) TokenRequest(ctx context.Context, call *registry.Call) (*meta.O
 		return nil, err
 	}
 	accounts := meta.GroupResource{Resource: "serviceaccounts"}
-	account, err := call.Client.Get(ctx, accounts, call.Key)
+	account, err := t.config.Client.Get(ctx, accounts, call.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (t *Tokens) TokenRequest(ctx context.Context, call *registry.Call) (*meta.O
 	}
 	c := private{Namespace: call.Key.Namespace, Account: ref{account.Name(), account.UID()}}
 	if req.Map("spec", "boundObjectRef") != nil {
-		if err := bind(ctx, call, req, &c); err != nil {
+		if err := t.bind(ctx, req, &c); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +140,7 @@ func isNumber(v any) bool {
 }
 
 // bind adds the object that the token is to be bound to.
-func bind(ctx context.Context, call *registry.Call, req *meta.Object, c *private) error {
+func (t *Tokens) bind(ctx context.Context, req *meta.Object, c *private) error {
 	get := func(field string) string { return req.String("spec", "boundObjectRef", field) }
 	r := ref{Name: get("name")}
 	get1 := func(resource, namespace string) (*meta.Object, error) {
@@ -148,7 +148,7 @@ func bind(ctx context.Context, call *registry.Call, req *meta.Object, c *private
 		if r.Name == "" {
 			return nil, meta.BadRequest("spec.boundObjectRef.name is required")
 		}
-		o, err := call.Client.Get(ctx, gr, meta.Key{Namespace: namespace, Name: r.Name})
+		o, err := t.config.Client.Get(ctx, gr, meta.Key{Namespace: namespace, Name: r.Name})
 		if meta.IsNotFound(err) {
 			err = meta.NotFound(gr, r.Name) // also on a server without that kind
 		}
@@ -161,7 +161,7 @@ func bind(ctx context.Context, call *registry.Call, req *meta.Object, c *private
 	case gv.Group == "" && kind == "Pod":
 		if o, err = get1("pods", c.Namespace); err == nil {
 			c.Pod = &r
-			err = bindPod(ctx, call, o, c)
+			err = t.bindPod(ctx, o, c)
 		}
 	case gv.Group == "" && kind == "Secret":
 		o, err = get1("secrets", c.Namespace)
@@ -184,7 +184,7 @@ func bind(ctx context.Context, call *registry.Call, req *meta.Object, c *private
 }
 
 // bindPod checks that the pod runs as the account and adds its node.
-func bindPod(ctx context.Context, call *registry.Call, pod *meta.Object, c *private) error {
+func (t *Tokens) bindPod(ctx context.Context, pod *meta.Object, c *private) error {
 	runsAs := pod.String("spec", "serviceAccountName")
 	if runsAs != c.Account.Name {
 		return meta.BadRequest("cannot bind a token of service account %q to a pod that runs as another", c.Account.Name)
@@ -194,7 +194,7 @@ func bindPod(ctx context.Context, call *registry.Call, pod *meta.Object, c *priv
 		return nil
 	}
 	c.Node = &ref{Name: name}
-	node, err := call.Client.Get(ctx, meta.GroupResource{Resource: "nodes"}, meta.Key{Name: name})
+	node, err := t.config.Client.Get(ctx, meta.GroupResource{Resource: "nodes"}, meta.Key{Name: name})
 	if err == nil {
 		c.Node.UID = node.UID()
 		return nil

@@ -10,8 +10,12 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-// Subresource is the sub-resource token of the kind ServiceAccount.
+// Subresource is the sub-resource token of the kind ServiceAccount. It needs
+// Config.Client.
 func (t *Tokens) Subresource() (registry.Subresource, error) {
+	if t.config.Client == nil {
+		return registry.Subresource{}, errors.New("serviceaccount: no Client to look up accounts with")
+	}
 	kind := meta.GroupVersionKind{Group: names.GroupAuthentication, Version: "v1", Kind: "TokenRequest"}
 	body, err := registry.Of(registry.Definition[authentication.TokenRequest]{
 		Group: kind.Group, Version: kind.Version, Kind: kind.Kind,

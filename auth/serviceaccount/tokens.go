@@ -17,8 +17,8 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/cache"
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -39,7 +39,7 @@ type Config struct {
 	// MaxExpiration shortens what callers ask for; zero does not.
 	MaxExpiration time.Duration
 	// Client reads accounts and what tokens are bound to.
-	Client registry.Client
+	Client controller.Client
 	// NoLookup accepts tokens of accounts, secrets and pods that are gone, until
 	// they expire. It needs no Client but for issuing.
 	NoLookup bool

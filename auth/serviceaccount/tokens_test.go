@@ -25,6 +25,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/fake"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
@@ -81,14 +82,14 @@ func (w *world) terminate(resource, ns, name string, at time.Time) {
 }
 
 func (w *world) remove(resource, ns, name string) {
-	require.NoError(w, w.client.Delete(context.Background(), meta.GroupResource{Resource: resource}, meta.Key{Namespace: ns, Name: name}, registry.DeleteOptions{}))
+	require.NoError(w, w.client.Delete(context.Background(), meta.GroupResource{Resource: resource}, meta.Key{Namespace: ns, Name: name}, controller.DeleteOptions{}))
 }
 
 func (w *world) request(account string, body string) (*meta.Object, error) {
 	var tree map[string]any
 	require.NoError(w, json.Unmarshal([]byte(body), &tree))
 	return w.tokens.TokenRequest(context.Background(), &registry.Call{
-		Key: meta.Key{Namespace: "ns", Name: account}, Object: meta.NewObject(tree), Names: names.Kubernetes, Client: w.client,
+		Key: meta.Key{Namespace: "ns", Name: account}, Object: meta.NewObject(tree), Names: names.Kubernetes,
 		Warn: func(text string) { w.warned = append(w.warned, text) },
 	})
 }
@@ -529,7 +530,7 @@ func BenchmarkAuthenticateToken(b *testing.B) {
 	client.Put("serviceaccounts", map[string]any{"metadata": map[string]any{"name": "robot", "namespace": "ns", "uid": "1"}})
 	tokens, err := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: client})
 	require.NoError(b, err)
-	o, err := tokens.TokenRequest(context.Background(), &registry.Call{Key: meta.Key{Namespace: "ns", Name: "robot"}, Client: client,
+	o, err := tokens.TokenRequest(context.Background(), &registry.Call{Key: meta.Key{Namespace: "ns", Name: "robot"},
 		Object: meta.NewObject(map[string]any{"apiVersion": "authentication.orch.io/v1", "kind": "TokenRequest", "spec": map[string]any{}})})
 	require.NoError(b, err)
 	token := o.String("status", "token")
@@ -549,7 +550,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	o, _ := tokens.TokenRequest(context.Background(), &registry.Call{
-		Key: meta.Key{Namespace: "ns", Name: "robot"}, Client: client,
+		Key:    meta.Key{Namespace: "ns", Name: "robot"},
 		Object: meta.NewObject(map[string]any{"apiVersion": "authentication.orch.io/v1", "kind": "TokenRequest"}),
 	})
 	u, audiences, _ := tokens.AuthenticateToken(context.Background(), o.String("status", "token"), nil)
@@ -565,7 +566,7 @@ func TestTokenRequestOwned(t *testing.T) {
 		"spec":     map[string]any{"boundObjectRef": map[string]any{"kind": "Pod", "name": "p"}},
 	})
 	o, err := w.tokens.TokenRequest(context.Background(), &registry.Call{
-		Key: meta.Key{Namespace: "ns", Name: "robot"}, Object: body, Names: names.Kubernetes, Client: w.client,
+		Key: meta.Key{Namespace: "ns", Name: "robot"}, Object: body, Names: names.Kubernetes,
 		Manager: "m", Subresource: "token"})
 	require.NoError(t, err)
 	require.Len(t, o.List("metadata", "managedFields"), 1)

@@ -43,7 +43,7 @@ func (f *authzFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.signing.keyFile, "cluster-signing-key-file", "", "key of that certificate, PEM")
 	set.DurationVar(&f.signing.duration, "cluster-signing-duration", certificates.DefaultDuration, "longest validity of signed certificates")
 	set.StringVar(&f.rootCAFile, "root-ca-file", "", "authorities of the server, PEM, published in every namespace and in token secrets (default: in token secrets alone, the server's own)")
-	set.Var(&f.controllers, "controllers", "background loops to run: * for those that run by default, NAME for more, -NAME for fewer (default: *)")
+	set.Var(&f.controllers, "controllers", "controllers to run: * for those that run by default, NAME for more, -NAME for fewer (default: *)")
 }
 
 // check refuses modes that say nothing or say it twice, and what belongs to modes

@@ -51,7 +51,7 @@ func TestJoin(t *testing.T) {
 	code, answer := node.ask(nil, "POST", requests, id+"."+secret, body)
 	require.Equal(t, 201, code, answer)
 	var issued []byte
-	require.Eventually(t, func() bool { // nobody approves by hand: the loops do
+	require.Eventually(t, func() bool { // nobody approves by hand: the controllers do
 		_, answer = node.ask(nil, "GET", requests+"/n1", id+"."+secret, "")
 		status, _ := answer["status"].(map[string]any)
 		text, _ := status["certificate"].(string)

@@ -3,7 +3,7 @@
 //
 // The controller answers every Greeting with a ConfigMap that holds its text and
 // that goes when the Greeting goes. The tests show a server for each test, forks
-// of one that was filled, waiting for the background loops, and hours that pass
+// of one that was filled, waiting for the controllers, and hours that pass
 // at once.
 package harness
 
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
@@ -33,20 +34,20 @@ var (
 // Register adds the kind and its controller to a server.
 func Register(b *server.Builder) {
 	b.Register(registry.Of(registry.Definition[Greeting]{Group: "example.com", Version: "v1"}))
-	b.Loops = append(b.Loops, Controller())
+	b.Controllers = append(b.Controllers, Controller())
 }
 
-// Controller is the controller as a loop of the server: it is called with the
+// Controller is the controller as a controller of the server: it is called with the
 // key of every Greeting and ConfigMap that changed, and again after an error.
-func Controller() server.Loop {
-	return server.Loop{
+func Controller() controller.Controller {
+	return controller.Controller{
 		Name: "greetings", Types: []meta.GroupResource{Greetings, configMaps},
-		Observe:   func(c registry.Change) []string { return []string{c.Key.String()} },
+		Observe:   func(c controller.Event) []string { return []string{c.Key.String()} },
 		Reconcile: reconcile,
 	}
 }
 
-func reconcile(ctx context.Context, c registry.Client, name string) (time.Duration, error) {
+func reconcile(ctx context.Context, c controller.Client, name string) (time.Duration, error) {
 	namespace, name, _ := strings.Cut(name, "/")
 	key := meta.Key{Namespace: namespace, Name: name}
 	greeting, err := c.Get(ctx, Greetings, key)

@@ -1,4 +1,4 @@
-// Package fake is a registry.Client over a map, for tests of what works on a
+// Package fake is a controller.Client over a map, for tests of what works on a
 // client: no admission, no schemas, but conflicts, versions and feeds.
 package fake
 
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
@@ -19,13 +20,13 @@ import (
 type Client struct {
 	mu      sync.Mutex // guards all below
 	objects map[meta.GroupResource]map[meta.Key]*meta.Object
-	log     []registry.Change
+	log     []controller.Event
 	wake    chan struct{}
 	writes  int
 	err     error // of every read
 }
 
-var _ registry.Client = (*Client)(nil)
+var _ controller.Client = (*Client)(nil)
 
 // Writes returns how many writes changed something.
 func (c *Client) Writes() int {
@@ -119,7 +120,7 @@ func (c *Client) Update(_ context.Context, r meta.GroupResource, key meta.Key, _
 }
 
 // Delete removes an object.
-func (c *Client) Delete(_ context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
+func (c *Client) Delete(_ context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.objects[r][key]
@@ -149,7 +150,7 @@ func (c *Client) put(r meta.GroupResource, k meta.Key, obj *meta.Object) {
 		c.objects[r][k] = obj
 	}
 	c.writes++
-	c.log = append(c.log, registry.Change{Resource: r, Key: k, Object: obj, Old: old, Revision: rev})
+	c.log = append(c.log, controller.Event{Resource: r, Key: k, Object: obj, Old: old, Revision: rev})
 	if c.wake != nil {
 		close(c.wake)
 		c.wake = nil
@@ -160,7 +161,7 @@ func (c *Client) put(r meta.GroupResource, k meta.Key, obj *meta.Object) {
 func (c *Client) Types() []*registry.Type { return nil }
 
 // Feed returns a cursor that starts with what is there.
-func (c *Client) Feed(r ...meta.GroupResource) registry.Feed { return &feed{c: c, types: r, at: -1} }
+func (c *Client) Feed(r ...meta.GroupResource) controller.Feed { return &feed{c: c, types: r, at: -1} }
 
 type feed struct {
 	c     *Client
@@ -172,14 +173,14 @@ func (f *feed) wants(r meta.GroupResource) bool {
 	return len(f.types) == 0 || slices.Contains(f.types, r)
 }
 
-func (f *feed) Pull() (changes []registry.Change, reset bool) {
+func (f *feed) Pull() (changes []controller.Event, reset bool) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	if f.at < 0 {
 		for r, objects := range f.c.objects {
 			for k, o := range objects {
 				if f.wants(r) {
-					changes = append(changes, registry.Change{Resource: r, Key: k, Object: o})
+					changes = append(changes, controller.Event{Resource: r, Key: k, Object: o})
 				}
 			}
 		}

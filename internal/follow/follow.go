@@ -5,20 +5,20 @@ package follow
 import (
 	"sync"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 )
 
 // Index is a value of type T made of the objects of some types. Its feed is
 // opened at the first use.
 type Index[T any] struct {
-	client registry.Client
+	client controller.Client
 	types  []meta.GroupResource
 	empty  func() T
-	apply  func(T, registry.Change)
+	apply  func(T, controller.Event)
 
 	pulling sync.Mutex // guards feed, and orders what is applied
-	feed    registry.Feed
+	feed    controller.Feed
 
 	mu    sync.RWMutex // guards what value holds
 	value T
@@ -26,7 +26,7 @@ type Index[T any] struct {
 
 // New returns an Index. Types that the server does not have are left out; empty
 // makes the value before any change, and apply puts a change into it.
-func New[T any](client registry.Client, types []meta.GroupResource, empty func() T, apply func(T, registry.Change)) *Index[T] {
+func New[T any](client controller.Client, types []meta.GroupResource, empty func() T, apply func(T, controller.Event)) *Index[T] {
 	return &Index[T]{client: client, types: types, empty: empty, apply: apply, value: empty()}
 }
 

@@ -1,6 +1,6 @@
 // Package access puts the usual access control of a cluster into a server in
 // one call: who calls, what they may do, the reviews that tell them, and the
-// loops that keep accounts, roles and certificates.
+// controllers that keep accounts, roles and certificates.
 //
 //	b := &server.Builder{Names: names.Kubernetes}
 //	err := access.Setup(b, access.Config{Methods: []auth.Authenticator{tokens}})
@@ -39,6 +39,7 @@ import (
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/registry/builtin/authorization"
@@ -78,7 +79,7 @@ type Config struct {
 	PublishRootCA bool
 	// Publish is what the server tells others of itself; zero: nothing.
 	Publish Publish
-	// Controllers chooses the background loops by name: "*" stands for those
+	// Controllers chooses the controllers by name: "*" stands for those
 	// that run by default, "-NAME" leaves one out. None is "*".
 	Controllers []string
 }
@@ -88,7 +89,7 @@ type Builtin struct{ Node, RBAC auth.Authorizer }
 
 // Setup adds the access control that c describes to b, which must not have an
 // Authorizer yet. The kinds of package builtin must be registered before Build.
-// It sets Authorizer and adds to Authenticators, Admission, Handlers, Loops,
+// It sets Authorizer and adds to Authenticators, Admission, Handlers, Controllers,
 // Subresources, Prepare and the kinds.
 func Setup(b *server.Builder, c Config) error {
 	if b.Authorizer != nil {
@@ -165,7 +166,7 @@ func (c Config) serveAccounts(b *server.Builder) error {
 }
 
 // authorize sets up who decides, the reviews that ask, what guards roles and
-// certificates, and the loops.
+// certificates, and the controllers.
 func (c Config) authorize(b *server.Builder) {
 	roles := rbac.New(b.Client(), b.Names)
 	deciders := []auth.Authorizer{auth.Superuser(auth.Masters)}
@@ -183,20 +184,20 @@ func (c Config) authorize(b *server.Builder) {
 	b.Admission = append(slices.Clone(b.Admission),
 		certificates.Approval(all, b.Names), certificates.Signing(all, b.Names), certificates.SubjectRestriction(b.Names), roles.Guard(all))
 	if slices.Contains(deciders, auth.Authorizer(roles)) {
-		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client registry.Client) error {
+		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client controller.Client) error {
 			return rbac.Reconcile(ctx, client, b.Names)
 		})
 		done(b, "rbac/bootstrap-roles")
 	}
 	if list := c.objects(b.Names); len(list) > 0 {
 		k := newKeeper(list)
-		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client registry.Client) error {
+		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client controller.Client) error {
 			if b.Logger != nil {
 				k.log = b.Logger
 			}
 			return k.prepare(ctx, client)
 		})
-		b.Loops = append(b.Loops, k.loop())
+		b.Controllers = append(b.Controllers, k.controller())
 		if c.Publish.Address.IsValid() {
 			done(b, "bootstrap-controller")
 		}
@@ -204,9 +205,9 @@ func (c Config) authorize(b *server.Builder) {
 			done(b, "start-cluster-authentication-info-controller")
 		}
 	}
-	for _, l := range c.loops(b, all) {
+	for _, l := range c.controllers(b, all) {
 		if c.runs(l.name, l.usual) {
-			b.Loops = append(b.Loops, l.make())
+			b.Controllers = append(b.Controllers, l.make())
 		}
 	}
 }

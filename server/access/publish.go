@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
 // Publish is what a server tells others of itself, in objects that it keeps
-// while its loops run: made when they are missing, put right when they were
+// while its controllers run: made when they are missing, put right when they were
 // changed. What is left empty is not told.
 type Publish struct {
 	// Address and Port make the service by which programs in the cluster find
@@ -210,8 +211,8 @@ func newKeeper(list []kept) *keeper {
 	return k
 }
 
-// prepare keeps all objects once. What fails is left to the loop.
-func (k *keeper) prepare(ctx context.Context, cl registry.Client) error {
+// prepare keeps all objects once. What fails is left to the controller.
+func (k *keeper) prepare(ctx context.Context, cl controller.Client) error {
 	for at, o := range k.places {
 		if _, err := k.keep(ctx, cl, at); err != nil {
 			k.log.Warn("an object of the server's own could not be made; it is tried again", "object", keyOf(o.object), "error", err)
@@ -220,8 +221,8 @@ func (k *keeper) prepare(ctx context.Context, cl registry.Client) error {
 	return ctx.Err()
 }
 
-// loop keeps the objects while the server runs. Its keys are their places.
-func (k *keeper) loop() registry.Loop {
+// controller keeps the objects while the server runs. Its keys are their places.
+func (k *keeper) controller() controller.Controller {
 	namespaces := meta.GroupResource{Resource: "namespaces"}
 	types := []meta.GroupResource{namespaces}
 	for _, o := range k.places {
@@ -229,9 +230,9 @@ func (k *keeper) loop() registry.Loop {
 			types = append(types, o.resource)
 		}
 	}
-	return registry.Loop{
+	return controller.Controller{
 		Name: "publisher", Types: types, Identity: true,
-		Observe: func(c registry.Change) (due []string) {
+		Observe: func(c controller.Event) (due []string) {
 			if c.Resource != namespaces {
 				if _, ok := k.places[place(c.Resource, c.Key)]; ok {
 					due = append(due, place(c.Resource, c.Key))
@@ -258,7 +259,7 @@ const blocked = time.Minute
 
 // keep makes an object or puts it right. What is refused as invalid is so because
 // of what others have: that is told once, and looked at again later.
-func (k *keeper) keep(ctx context.Context, cl registry.Client, at string) (time.Duration, error) {
+func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (time.Duration, error) {
 	o := k.places[at]
 	err := o.keep(ctx, cl)
 	why := ""
@@ -280,7 +281,7 @@ func (k *keeper) keep(ctx context.Context, cl registry.Client, at string) (time.
 
 // holder names the other object that has the address of a service; empty: none
 // has.
-func (k kept) holder(ctx context.Context, cl registry.Client) string {
+func (k kept) holder(ctx context.Context, cl controller.Client) string {
 	list, err := cl.List(ctx, k.resource, "")
 	address := k.object.String("spec", "clusterIP")
 	if err != nil || address == "" {
@@ -295,14 +296,14 @@ func (k kept) holder(ctx context.Context, cl registry.Client) string {
 }
 
 // keep makes the object, or puts it right.
-func (k kept) keep(ctx context.Context, cl registry.Client) error {
+func (k kept) keep(ctx context.Context, cl controller.Client) error {
 	there, err := cl.Get(ctx, k.resource, keyOf(k.object))
 	switch {
 	case meta.IsNotFound(err):
 		err = k.create(ctx, cl)
 	case err != nil || there.Terminating():
 	case k.stuck(there):
-		if err = cl.Delete(ctx, k.resource, keyOf(there), registry.DeleteOptions{UID: there.UID()}); err == nil {
+		if err = cl.Delete(ctx, k.resource, keyOf(there), controller.DeleteOptions{UID: there.UID()}); err == nil {
 			err = k.create(ctx, cl)
 		}
 	case len(k.own) > 0:
@@ -323,7 +324,7 @@ func (k kept) stuck(there *meta.Object) bool {
 	})
 }
 
-func (k kept) create(ctx context.Context, cl registry.Client) error {
+func (k kept) create(ctx context.Context, cl controller.Client) error {
 	for _, first := range k.before {
 		if _, err := cl.Create(ctx, first.resource, first.object); err != nil && !meta.IsAlreadyExists(err) {
 			return err

@@ -4,7 +4,7 @@
 //	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: s.Host(), Transport: s.Transport()})
 //
 // A server lives in the test's process and in memory, needs no socket, starts
-// in milliseconds, runs its background loops, and cleans up after itself. Any
+// in milliseconds, runs its controllers, and cleans up after itself. Any
 // number of them run side by side. It works inside a testing/synctest bubble,
 // where hours of retention and expiry pass at once.
 package servertest
@@ -68,7 +68,7 @@ func start(t testing.TB, store *memstore.Store, configure []func(*server.Builder
 	go func() {
 		defer close(ran)
 		if err := built.Run(context.Background()); err != nil {
-			t.Errorf("running the background loops: %v", err)
+			t.Errorf("running the controllers: %v", err)
 		}
 	}()
 	t.Cleanup(func() {
@@ -101,14 +101,14 @@ func (s *Server) Fork(t testing.TB) *Server {
 	return start(t, s.store.Fork(), s.configure)
 }
 
-// Settle waits until the background loops have nothing left to do: namespaces
+// Settle waits until the controllers have nothing left to do: namespaces
 // emptied, garbage collected. It fails the test after a minute.
 func (s *Server) Settle() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.Server.Settle(ctx); err != nil {
-		s.t.Fatalf("waiting for the background loops: %v", err)
+		s.t.Fatalf("waiting for the controllers: %v", err)
 	}
 }
 

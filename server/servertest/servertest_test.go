@@ -105,7 +105,7 @@ func TestForksAreApart(t *testing.T) {
 }
 
 // TestForkKnowsOwners deletes an owner right after a fork: what it owned goes
-// at once, since the fork's loops know what was there.
+// at once, since the fork's controllers know what was there.
 func TestForkKnowsOwners(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
 // Client is the way to the objects for the parts of the server itself, as the
-// server: a registry.Client. The zero Client is there before its store, for the
+// server: a controller.Client. The zero Client is there before its store, for the
 // parts that a server is built from; its calls fail until then.
 type Client struct {
 	store atomic.Pointer[Store] // nil until Open
@@ -54,7 +55,7 @@ func (nobody) Annotate(string, string) {}
 
 // refusal is an error as the server's own parts see it.
 func (s *Store) refusal(err error) error {
-	if damaged := (*registry.UnreadableError)(nil); errors.As(err, &damaged) {
+	if damaged := (*controller.UnreadableError)(nil); errors.As(err, &damaged) {
 		return damaged
 	}
 	if st := Status(err); st != nil {
@@ -64,7 +65,7 @@ func (s *Store) refusal(err error) error {
 	return meta.Internal(errors.New("the store failed"))
 }
 
-// Get implements registry.Client.
+// Get implements controller.Client.
 func (c *Client) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
@@ -80,7 +81,7 @@ func (c *Client) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*
 	return Object(entry, v), nil
 }
 
-// List implements registry.Client.
+// List implements controller.Client.
 func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
@@ -99,7 +100,7 @@ func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace strin
 	return list, unreadable
 }
 
-// Create implements registry.Client.
+// Create implements controller.Client.
 func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	return Object(res.Entry, v), nil
 }
 
-// Update implements registry.Client.
+// Update implements controller.Client.
 func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
@@ -157,8 +158,8 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	return Object(res.Entry, v), nil
 }
 
-// Delete implements registry.Client.
-func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
+// Delete implements controller.Client.
+func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
 	s, v, err := c.of(r)
 	if err != nil {
 		return err
@@ -180,15 +181,15 @@ func given(s string) *string {
 	return &s
 }
 
-// Feed implements registry.Client. Before Open it returns nil.
-func (c *Client) Feed(r ...meta.GroupResource) registry.Feed {
+// Feed implements controller.Client. Before Open it returns nil.
+func (c *Client) Feed(r ...meta.GroupResource) controller.Feed {
 	if s := c.store.Load(); s != nil {
 		return s.o.Hub.Feed(r...)
 	}
 	return nil
 }
 
-// Types implements registry.Client. Before Open there are none.
+// Types implements controller.Client. Before Open there are none.
 func (c *Client) Types() []*registry.Type {
 	if s := c.store.Load(); s != nil {
 		return s.o.Types().Types()

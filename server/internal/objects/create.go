@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
@@ -101,7 +102,7 @@ func OtherKind(name, kind string, want meta.GroupVersionKind) error {
 // theirs to know what failed.
 func Status(err error) *meta.Status {
 	var st *meta.Status
-	var damaged *registry.UnreadableError
+	var damaged *controller.UnreadableError
 	switch {
 	case errors.As(err, &st):
 		return st

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
@@ -116,7 +117,7 @@ const verbUnreadable = "unsafe-delete-ignore-read-errors"
 // deleteUnreadable deletes the record of an object that cannot be read. It has no
 // uid that anybody could tell, so a precondition on that never holds: the garbage
 // collector leaves such an object alone, whoever owned it.
-func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *registry.UnreadableError) (*Result, error) {
+func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.UnreadableError) (*Result, error) {
 	if err := w.allow(ctx, verbUnreadable); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
@@ -14,16 +15,16 @@ const endingTime = 10 * time.Second
 
 // Ending removes objects of a kind that is deleted gracefully whose deletion
 // was cut off between its two commits, see Store.store. Its keys are storage keys.
-func Ending(t *registry.Type) registry.Loop {
-	return registry.Loop{
+func Ending(t *registry.Type) controller.Controller {
+	return controller.Controller{
 		Name: "ending", Types: []meta.GroupResource{t.GroupResource()}, Identity: true,
-		Observe: func(c registry.Change) []string {
+		Observe: func(c controller.Event) []string {
 			if o := c.Object; o != nil && (!o.Terminating() || len(o.Finalizers()) > 0) {
 				return nil
 			}
 			return []string{t.StorageKey(c.Key)}
 		},
-		Reconcile: func(ctx context.Context, cl registry.Client, key string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
 			r, k, _ := registry.ParseStorageKey(key)
 			o, err := cl.Get(ctx, r, k)
 			if meta.IsNotFound(err) {
@@ -35,7 +36,7 @@ func Ending(t *registry.Type) registry.Loop {
 			if left := endingTime - time.Since(o.DeletionTimestamp()); left > 0 {
 				return left, nil
 			}
-			err = cl.Delete(ctx, r, k, registry.DeleteOptions{UID: o.UID()})
+			err = cl.Delete(ctx, r, k, controller.DeleteOptions{UID: o.UID()})
 			if meta.IsNotFound(err) || meta.IsConflict(err) { // gone, or another of the name
 				return 0, nil
 			}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -15,7 +15,7 @@ var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
 // Bootstrap makes the namespaces that exist from the start. One that is there and
 // cannot be read keeps nobody from the others.
-func (s *Store) Bootstrap(ctx context.Context, client registry.Client) error {
+func (s *Store) Bootstrap(ctx context.Context, client controller.Client) error {
 	if s.o.Types().Type(namespacesResource) == nil {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (s *Store) Bootstrap(ctx context.Context, client registry.Client) error {
 		obj.SetGVK(meta.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 		obj.SetName(name)
 		_, err := client.Create(ctx, namespacesResource, obj)
-		switch unreadable := (*registry.UnreadableError)(nil); {
+		switch unreadable := (*controller.UnreadableError)(nil); {
 		case err == nil, meta.IsAlreadyExists(err):
 		case errors.As(err, &unreadable):
 			s.o.Log.Error("a namespace that exists from the start cannot be read", "name", name, "error", err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
@@ -69,7 +70,7 @@ func (s *Store) Entry(t *registry.Type, key meta.Key) (*watch.Entry, error) {
 		return e, nil
 	}
 	if rev, ok := cache.DamagedAt(key); ok {
-		return nil, &registry.UnreadableError{Resource: t.GroupResource(), Keys: []meta.Key{key}, Revision: rev}
+		return nil, &controller.UnreadableError{Resource: t.GroupResource(), Keys: []meta.Key{key}, Revision: rev}
 	}
 	return nil, nil
 }
@@ -213,7 +214,7 @@ func (s *Store) AllReadable(t *registry.Type, sel *Selection) error {
 	if len(damaged) == 0 {
 		return nil
 	}
-	return &registry.UnreadableError{Resource: t.GroupResource(), Keys: damaged}
+	return &controller.UnreadableError{Resource: t.GroupResource(), Keys: damaged}
 }
 
 // FormatRevision writes a resourceVersion.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/apply"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
@@ -156,7 +157,7 @@ type change struct {
 // attempt makes one attempt at a write.
 func (s *Store) attempt(ctx context.Context, w *Write) (*Result, error) {
 	entry, err := s.newest(ctx, w)
-	if damaged := (*registry.UnreadableError)(nil); w.deletion != nil && errors.As(err, &damaged) {
+	if damaged := (*controller.UnreadableError)(nil); w.deletion != nil && errors.As(err, &damaged) {
 		return s.deleteUnreadable(ctx, w, damaged)
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-package background
+package controllers
 
 import (
 	"iter"
@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -75,7 +75,7 @@ func (g *graph) await(uid string) {
 }
 
 // observe records a change and returns the uids that it concerns.
-func (g *graph) observe(c registry.Change) (due []string) {
+func (g *graph) observe(c controller.Event) (due []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c.Old != nil && (c.Object == nil || c.Object.UID() != c.Old.UID()) {
@@ -92,7 +92,7 @@ func (g *graph) observe(c registry.Change) (due []string) {
 
 // put records an object. Owners that it had need not wait for it any more,
 // those that it has may have to.
-func (g *graph) put(c registry.Change) (due []string) {
+func (g *graph) put(c controller.Event) (due []string) {
 	o := &object{
 		place: place{c.Resource, c.Key}, uid: c.Object.UID(), version: c.Object.ResourceVersion(),
 		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object), since: time.Now(),

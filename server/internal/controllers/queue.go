@@ -1,4 +1,4 @@
-package background
+package controllers
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// queue holds the keys of one loop. A key waits until it is due, is worked on
+// queue holds the keys of one controller. A key waits until it is due, is worked on
 // by one call at a time, and is forgotten when nobody asks for it any more.
 type queue struct {
 	tasks   map[string]*task

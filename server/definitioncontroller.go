@@ -8,30 +8,31 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/server/internal/background"
+	"orch.io/controlplane/server/internal/controllers"
 )
 
 // removeAgain is when a definition that waits for the finalizers of its objects
 // is looked at again.
 const removeAgain = 250 * time.Millisecond
 
-// The keys of the definition loop: a group whose names are to be given out, or a
+// The keys of the definition controller: a group whose names are to be given out, or a
 // definition that is being deleted.
 const (
 	acceptKey = "accept "
 	removeKey = "remove "
 )
 
-// definitionLoop gives out the names in each group, first come, first served,
+// definitionController gives out the names in each group, first come, first served,
 // and removes the objects of definitions that are being deleted.
-func (s *Server) definitionLoop() Loop {
-	return Loop{
+func (s *Server) definitionController() controller.Controller {
+	return controller.Controller{
 		Name:  "definitions",
 		Types: []meta.GroupResource{s.definitions.resource},
-		Observe: func(c registry.Change) []string {
+		Observe: func(c controller.Event) []string {
 			s.types()
 			if c.Object == nil {
 				return []string{acceptKey + c.Old.String("spec", "group")}
@@ -42,7 +43,7 @@ func (s *Server) definitionLoop() Loop {
 			}
 			return keys
 		},
-		Reconcile: func(ctx context.Context, cl registry.Client, key string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
 			if name, ok := strings.CutPrefix(key, removeKey); ok {
 				return s.removeDefined(ctx, cl, name)
 			}
@@ -53,7 +54,7 @@ func (s *Server) definitionLoop() Loop {
 
 // acceptNames decides which names each definition of a group gets. It runs for
 // one group at a time, so that two definitions never get the same.
-func (s *Server) acceptNames(ctx context.Context, cl registry.Client, group string) error {
+func (s *Server) acceptNames(ctx context.Context, cl controller.Client, group string) error {
 	if err := s.objects.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func take(given *meta.Object, field string, want any, ok bool) {
 
 // removeDefined deletes the objects of a definition that is being deleted, and
 // lets it go when they are gone.
-func (s *Server) removeDefined(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
+func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
 	key := meta.Key{Name: name}
 	crd, err := cl.Get(ctx, s.definitions.resource, key)
 	if meta.IsNotFound(err) || err == nil && !crd.Terminating() {
@@ -218,7 +219,7 @@ func (s *Server) removeDefined(ctx context.Context, cl registry.Client, name str
 		return 0, nil
 	}
 	if t := s.defined(name); t != nil {
-		left, err := background.DeleteAll(ctx, cl, t, "")
+		left, err := controllers.DeleteAll(ctx, cl, t, "")
 		if err != nil {
 			return 0, fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
 		}
@@ -237,7 +238,7 @@ func (s *Server) removeDefined(ctx context.Context, cl registry.Client, name str
 }
 
 // tellRemoval writes into a definition's status what it waits for.
-func (s *Server) tellRemoval(ctx context.Context, cl registry.Client, key meta.Key, left background.Remaining) error {
+func (s *Server) tellRemoval(ctx context.Context, cl controller.Client, key meta.Key, left controllers.Remaining) error {
 	_, err := cl.Update(ctx, s.definitions.resource, key, "status", func(o *meta.Object) error {
 		o.SetCondition("Terminating", "True", "InstanceDeletionInProgress", fmt.Sprintf("%d objects of this kind are left", left.Objects))
 		return nil

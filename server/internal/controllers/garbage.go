@@ -1,4 +1,4 @@
-package background
+package controllers
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -30,14 +31,14 @@ type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid str
 // owner in a namespace that is not its own, as long as that is there, and an event
 // says so. What is anywhere is in the graph before anything is decided, so a
 // server that was started anew decides the same.
-func Garbage(p names.Profile, look Look) registry.Loop {
+func Garbage(p names.Profile, look Look) controller.Controller {
 	g := &graph{
 		nodes: map[string]*node{}, waiting: map[string]bool{},
 		definitions: meta.GroupResource{Group: p.Group(names.GroupExtensions), Resource: "customresourcedefinitions"},
 	}
-	return registry.Loop{
+	return controller.Controller{
 		Name: "garbage-collector", Identity: true, Forget: g.forget, Observe: g.observe,
-		Reconcile: func(ctx context.Context, cl registry.Client, uid string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl controller.Client, uid string) (time.Duration, error) {
 			steps, again, err := g.consider(ctx, cl, look, uid)
 			if err != nil {
 				return 0, err
@@ -53,7 +54,7 @@ func Garbage(p names.Profile, look Look) registry.Loop {
 }
 
 // step is one write that was decided on.
-type step func(ctx context.Context, cl registry.Client) error
+type step func(ctx context.Context, cl controller.Client) error
 
 // place is where an object is.
 type place struct {
@@ -73,7 +74,7 @@ type known struct {
 
 // consider decides what is to be done about an object, and asks the store what
 // there is to know for that.
-func (g *graph) consider(ctx context.Context, cl registry.Client, look Look, uid string) ([]step, time.Duration, error) {
+func (g *graph) consider(ctx context.Context, cl controller.Client, look Look, uid string) ([]step, time.Duration, error) {
 	g.await(uid)
 	k := known{now: time.Now(), types: cl.Types(), uids: map[place]string{}}
 	for {
@@ -126,7 +127,7 @@ func (g *graph) orphan(o *object) (steps []step) {
 
 // foreground deletes o's dependents, but those that others own too, and lets o
 // go when none is left that blocks it. Objects that wait for each other go
-// together. The last of those that block brings the loop back.
+// together. The last of those that block brings the controller back.
 func (g *graph) foreground(o *object, k *known) (steps []step) {
 	blocked := false
 	for d := range g.dependents(o) {
@@ -250,8 +251,8 @@ func typeOf(types []*registry.Type, k meta.GroupVersionKind) *registry.Type {
 // destroy deletes o. On a conflict the newer object comes as a change, and this
 // again.
 func destroy(o *object, propagation string) step {
-	return func(ctx context.Context, cl registry.Client) error {
-		return unlessGone(cl.Delete(ctx, o.resource, o.key, registry.DeleteOptions{
+	return func(ctx context.Context, cl controller.Client) error {
+		return unlessGone(cl.Delete(ctx, o.resource, o.key, controller.DeleteOptions{
 			UID: o.uid, Version: o.version, Propagation: propagation,
 		}))
 	}
@@ -280,7 +281,7 @@ func disown(o *object, uids []string) step {
 
 // edit changes o unless it is gone, or another object has its name by now.
 func edit(o *object, change func(*meta.Object)) step {
-	return func(ctx context.Context, cl registry.Client) error {
+	return func(ctx context.Context, cl controller.Client) error {
 		_, err := cl.Update(ctx, o.resource, o.key, "", func(obj *meta.Object) error {
 			if obj.UID() == o.uid {
 				change(obj)

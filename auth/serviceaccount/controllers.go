@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
-// Types that the loops follow.
+// Types that the controllers follow.
 var (
 	namespaceType = meta.GroupResource{Resource: "namespaces"}
 	accountType   = meta.GroupResource{Resource: "serviceaccounts"}
@@ -25,10 +25,10 @@ var (
 // DefaultAccount is the account that every active namespace has.
 const DefaultAccount = "default"
 
-// DefaultAccounts returns the loop that gives every active namespace its account
+// DefaultAccounts returns the controller that gives every active namespace its account
 // named default.
-func DefaultAccounts() registry.Loop {
-	return perNamespace("default-service-accounts", accountType, DefaultAccount, func(ctx context.Context, c registry.Client, namespace string) error {
+func DefaultAccounts() controller.Controller {
+	return perNamespace("default-service-accounts", accountType, DefaultAccount, func(ctx context.Context, c controller.Client, namespace string) error {
 		obj := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
 			"metadata": map[string]any{"name": DefaultAccount, "namespace": namespace}})
 		_, err := c.Create(ctx, accountType, obj)
@@ -36,11 +36,11 @@ func DefaultAccounts() registry.Loop {
 	})
 }
 
-// RootCA returns the loop that keeps a ConfigMap with the authorities of the
+// RootCA returns the controller that keeps a ConfigMap with the authorities of the
 // server, in PEM, in every active namespace.
-func RootCA(p names.Profile, authorities []byte) registry.Loop {
+func RootCA(p names.Profile, authorities []byte) controller.Controller {
 	name := p.Wire(names.RootCAConfigMap)
-	return perNamespace("root-ca-publisher", configMapType, name, func(ctx context.Context, c registry.Client, namespace string) error {
+	return perNamespace("root-ca-publisher", configMapType, name, func(ctx context.Context, c controller.Client, namespace string) error {
 		data := map[string]any{"ca.crt": string(authorities)}
 		_, err := c.Create(ctx, configMapType, meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": name, "namespace": namespace, "annotations": map[string]any{
@@ -57,14 +57,14 @@ func RootCA(p names.Profile, authorities []byte) registry.Loop {
 	})
 }
 
-// perNamespace is a loop that keeps one object in every active namespace. Its
+// perNamespace is a controller that keeps one object in every active namespace. Its
 // keys are namespaces.
-func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ctx context.Context, c registry.Client, namespace string) error) registry.Loop {
-	return registry.Loop{
+func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ctx context.Context, c controller.Client, namespace string) error) controller.Controller {
+	return controller.Controller{
 		Name:     loop,
 		Types:    []meta.GroupResource{namespaceType, r},
 		Identity: true,
-		Observe: func(c registry.Change) []string {
+		Observe: func(c controller.Event) []string {
 			switch {
 			case c.Resource == namespaceType && c.Object != nil:
 				return []string{c.Key.Name}
@@ -73,7 +73,7 @@ func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ct
 			}
 			return nil
 		},
-		Reconcile: func(ctx context.Context, c registry.Client, namespace string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, c controller.Client, namespace string) (time.Duration, error) {
 			ns, err := c.Get(ctx, namespaceType, meta.Key{Name: namespace})
 			if meta.IsNotFound(err) || err == nil && ns.Terminating() {
 				return 0, nil
@@ -97,20 +97,20 @@ func ended(err error) bool {
 	})
 }
 
-// Secrets returns the loop that fills the Secrets of the token type with a
+// Secrets returns the controller that fills the Secrets of the token type with a
 // token, the namespace and the authorities of the server, and removes those whose
 // account is gone, is another one of the same name, or does not come soon.
-func (t *Tokens) Secrets(authorities []byte) registry.Loop {
+func (t *Tokens) Secrets(authorities []byte) controller.Controller {
 	s := &secrets{tokens: t, authorities: base64.StdEncoding.EncodeToString(authorities), wire: t.config.Names.Wire}
 	s.forget()
-	return registry.Loop{
+	return controller.Controller{
 		Name:    "service-account-tokens",
 		Types:   []meta.GroupResource{secretType, accountType},
 		Observe: s.observe, Forget: s.forget, Reconcile: s.reconcile,
 	}
 }
 
-// secrets is the state of the loop; of is used by observe and forget alone.
+// secrets is the state of the controller; of is used by observe and forget alone.
 type secrets struct {
 	tokens      *Tokens
 	authorities string // base64
@@ -122,7 +122,7 @@ func (s *secrets) forget() { s.of = map[meta.Key]map[string]bool{} }
 
 // observe returns keys "namespace/secret", and "namespace/secret/account" for a
 // secret that is gone from an account.
-func (s *secrets) observe(c registry.Change) []string {
+func (s *secrets) observe(c controller.Event) []string {
 	ns := c.Key.Namespace + "/"
 	if c.Resource == accountType {
 		var keys []string
@@ -158,7 +158,7 @@ func (s *secrets) account(o *meta.Object) string {
 	return o.Annotation(s.wire(names.ServiceAccountName))
 }
 
-func (s *secrets) reconcile(ctx context.Context, c registry.Client, key string) (time.Duration, error) {
+func (s *secrets) reconcile(ctx context.Context, c controller.Client, key string) (time.Duration, error) {
 	parts := strings.Split(key, "/")
 	k := meta.Key{Namespace: parts[0], Name: parts[1]}
 	var again time.Duration
@@ -180,7 +180,7 @@ const accountGrace = 5 * time.Second
 
 // fill puts into a secret what it lacks, or removes it if its account is not
 // there, or says when to look for that again.
-func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) (again time.Duration, err error) {
+func (s *secrets) fill(ctx context.Context, c controller.Client, k meta.Key) (again time.Duration, err error) {
 	o, err := c.Get(ctx, secretType, k)
 	if err != nil {
 		return 0, err
@@ -195,7 +195,7 @@ func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) (agai
 		return min(left, accountGrace), nil
 	}
 	if meta.IsNotFound(err) || err == nil && uid != "" && uid != account.UID() {
-		return 0, c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+		return 0, c.Delete(ctx, secretType, k, controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	}
 	if err != nil {
 		return 0, err
@@ -217,7 +217,7 @@ func (s *secrets) fill(ctx context.Context, c registry.Client, k meta.Key) (agai
 }
 
 // unlink takes a secret that is gone out of the list of its account.
-func (s *secrets) unlink(ctx context.Context, c registry.Client, account meta.Key, secret string) error {
+func (s *secrets) unlink(ctx context.Context, c controller.Client, account meta.Key, secret string) error {
 	if _, err := c.Get(ctx, secretType, meta.Key{Namespace: account.Namespace, Name: secret}); err == nil {
 		return nil // there again
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
-func TestLoops(t *testing.T) { synctest.Test(t, loops) }
+func TestControllers(t *testing.T) { synctest.Test(t, loops) }
 
 func loops(t *testing.T) {
 	ctx := context.Background()
@@ -27,7 +27,7 @@ func loops(t *testing.T) {
 	w := servertest.New(t, func(b *server.Builder) {
 		tokens, err = serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: b.Client(), Names: b.Names})
 		require.NoError(t, err)
-		b.Loops = []server.Loop{serviceaccount.DefaultAccounts(), serviceaccount.RootCA(names.Kubernetes, []byte("CA")), tokens.Secrets([]byte("CA"))}
+		b.Controllers = []controller.Controller{serviceaccount.DefaultAccounts(), serviceaccount.RootCA(names.Kubernetes, []byte("CA")), tokens.Secrets([]byte("CA"))}
 	})
 	c := w.Objects()
 	put := func(resource string, tree map[string]any) {
@@ -40,7 +40,7 @@ func loops(t *testing.T) {
 		return c.Get(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name})
 	}
 	drop := func(resource, name string) {
-		require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name}, registry.DeleteOptions{}))
+		require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name}, controller.DeleteOptions{}))
 	}
 	put("namespaces", map[string]any{"kind": "Namespace", "metadata": map[string]any{"name": "ns"}})
 	for range 2 { // made, and made again
@@ -86,7 +86,7 @@ func loops(t *testing.T) {
 	drop("serviceaccounts", "robot")
 	_, err = get("secrets", "t2")
 	assert.True(t, meta.IsNotFound(err), "a secret goes with its account")
-	require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"}, registry.DeleteOptions{}))
+	require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"}, controller.DeleteOptions{}))
 	w.Settle()
 	_, err = c.Get(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"})
 	assert.True(t, meta.IsNotFound(err), "nothing is made in a namespace that goes")

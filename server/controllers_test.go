@@ -10,27 +10,29 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
-// configMapLoop works on the names of ConfigMaps.
-func configMapLoop(reconcile func(name string) (time.Duration, error)) func(*server.Builder) {
+// configMapController works on the names of ConfigMaps.
+func configMapController(reconcile func(name string) (time.Duration, error)) func(*server.Builder) {
 	return func(b *server.Builder) {
-		b.Loops = []server.Loop{{
+		b.Controllers = []controller.Controller{{
 			Name: "test", Types: []meta.GroupResource{{Resource: "configmaps"}},
-			Observe:   func(c registry.Change) []string { return []string{c.Key.Name} },
-			Reconcile: func(_ context.Context, _ registry.Client, name string) (time.Duration, error) { return reconcile(name) },
+			Observe: func(c controller.Event) []string { return []string{c.Key.Name} },
+			Reconcile: func(_ context.Context, _ controller.Client, name string) (time.Duration, error) {
+				return reconcile(name)
+			},
 		}}
 	}
 }
 
-// TestLoopGoesOnWithoutItsSlowestKey: one key waits for what another brings.
-func TestLoopGoesOnWithoutItsSlowestKey(t *testing.T) {
+// TestControllerGoesOnWithoutItsSlowestKey: one key waits for what another brings.
+func TestControllerGoesOnWithoutItsSlowestKey(t *testing.T) {
 	begun, quick := make(chan struct{}), make(chan struct{})
-	s := servertest.New(t, configMapLoop(func(name string) (time.Duration, error) {
+	s := servertest.New(t, configMapController(func(name string) (time.Duration, error) {
 		switch name {
 		case "slow":
 			close(begun)
@@ -47,12 +49,12 @@ func TestLoopGoesOnWithoutItsSlowestKey(t *testing.T) {
 	s.Settle()
 }
 
-// TestLoopPauses: a key that fails is tried again after growing pauses, up to
+// TestControllerPauses: a key that fails is tried again after growing pauses, up to
 // half a minute; a change of the object starts over.
-func TestLoopPauses(t *testing.T) {
+func TestControllerPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		s := servertest.New(t, configMapLoop(func(name string) (time.Duration, error) {
+		s := servertest.New(t, configMapController(func(name string) (time.Duration, error) {
 			if name == "bad" {
 				calls.Add(1)
 				return 0, errors.New("no")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth/bootstraptoken"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
@@ -20,7 +21,7 @@ import (
 func TestSignerAndCleaner(t *testing.T) {
 	ctx, p := context.Background(), names.Kubernetes
 	w := servertest.New(t, func(b *server.Builder) {
-		b.Loops = []server.Loop{bootstraptoken.Signer(p, nil), bootstraptoken.Cleaner(p, nil)}
+		b.Controllers = []controller.Controller{bootstraptoken.Signer(p, nil), bootstraptoken.Cleaner(p, nil)}
 	})
 	token := func(id, end, signing string) {
 		data := map[string]any{"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": signing}

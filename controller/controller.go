@@ -1,4 +1,7 @@
-package registry
+// Package controller is how parts of a server work on its objects from inside: a
+// Client reads and writes them, a Feed tells what changes, and a Controller makes
+// things right one key at a time. Package server runs controllers.
+package controller
 
 import (
 	"context"
@@ -7,14 +10,14 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// Loop is a background loop: it sees every change of some types, picks keys
+// Controller sees every change of some types, picks keys
 // that need attention, and makes things right for one key at a time. Keys are
-// the loop's own words. A server runs it (server.Server.Run), at most one call
+// the controller's own words. A server runs it (server.Server.Run), at most one call
 // for a key at a time.
-type Loop struct {
+type Controller struct {
 	Name string
 
-	// Types are the types whose changes the loop sees; nil: all stored types.
+	// Types are the types whose changes the controller sees; nil: all stored types.
 	Types []meta.GroupResource
 
 	// Identity says that Observe asks only who objects are and whether they may
@@ -26,7 +29,7 @@ type Loop struct {
 	// object as new, and again after Forget. It is never called together with
 	// itself or Forget, but while Reconcile runs. A change at which it panics is
 	// passed over.
-	Observe func(c Change) []string
+	Observe func(e Event) []string
 
 	// Forget drops what Observe remembers, before the whole state comes again.
 	Forget func()

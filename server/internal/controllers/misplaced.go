@@ -1,4 +1,4 @@
-package background
+package controllers
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
@@ -14,7 +15,7 @@ import (
 // complain writes the event that says that o names an owner in a namespace that
 // is not its own: once for an object, as long as the event lives.
 func complain(o *object, owner meta.OwnerReference) step {
-	return func(ctx context.Context, cl registry.Client) error {
+	return func(ctx context.Context, cl controller.Client) error {
 		_, err := cl.Create(ctx, events, misplacedEvent(o, owner, cl.Types()))
 		var refused *meta.Status
 		if errors.As(err, &refused) && refused.Code < 500 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -60,26 +60,26 @@ func Verify(document []byte, signature string, t Token) bool {
 	return err == nil && hmac.Equal(got, mac(header, document, t))
 }
 
-// Signer returns the loop that signs the client configuration in the ConfigMap
+// Signer returns the controller that signs the client configuration in the ConfigMap
 // cluster-info with every token that is for signing and not expired. now is the
 // clock, nil is time.Now.
-func Signer(p names.Profile, now func() time.Time) registry.Loop {
+func Signer(p names.Profile, now func() time.Time) controller.Controller {
 	if now == nil {
 		now = time.Now
 	}
 	info := meta.Key{Namespace: p.SystemNamespace("public"), Name: names.ClusterInfo}
-	return registry.Loop{
+	return controller.Controller{
 		Name:     "bootstrap-signer",
 		Types:    []meta.GroupResource{secretType, configMapType},
 		Identity: true,
-		Observe: func(c registry.Change) []string {
+		Observe: func(c controller.Event) []string {
 			token := c.Key.Namespace == p.SystemNamespace("system") && strings.HasPrefix(c.Key.Name, NamePrefix)
 			if c.Resource == configMapType && c.Key == info || c.Resource == secretType && token {
 				return []string{info.Name}
 			}
 			return nil
 		},
-		Reconcile: func(ctx context.Context, c registry.Client, _ string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, c controller.Client, _ string) (time.Duration, error) {
 			o, err := c.Get(ctx, configMapType, info)
 			if meta.IsNotFound(err) {
 				return 0, nil
@@ -106,7 +106,7 @@ func isToken(o *meta.Object, p names.Profile) bool {
 
 // signatures returns the entries of all signing tokens, and when the next of
 // them ends.
-func signatures(ctx context.Context, c registry.Client, p names.Profile, document string, now time.Time) (map[string]string, time.Duration, error) {
+func signatures(ctx context.Context, c controller.Client, p names.Profile, document string, now time.Time) (map[string]string, time.Duration, error) {
 	out := map[string]string{}
 	var again time.Duration
 	list, err := c.List(ctx, secretType, p.SystemNamespace("system"))
@@ -138,22 +138,22 @@ func replaceSignatures(o *meta.Object, want map[string]string) error {
 	return nil
 }
 
-// Cleaner returns the loop that removes expired bootstrap tokens. now is the
+// Cleaner returns the controller that removes expired bootstrap tokens. now is the
 // clock, nil is time.Now.
-func Cleaner(p names.Profile, now func() time.Time) registry.Loop {
+func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
 	if now == nil {
 		now = time.Now
 	}
-	return registry.Loop{
+	return controller.Controller{
 		Name:  "bootstrap-token-cleaner",
 		Types: []meta.GroupResource{secretType},
-		Observe: func(c registry.Change) []string {
+		Observe: func(c controller.Event) []string {
 			if !isToken(c.Object, p) {
 				return nil
 			}
 			return []string{c.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, c registry.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, c controller.Client, name string) (time.Duration, error) {
 			k := meta.Key{Namespace: p.SystemNamespace("system"), Name: name}
 			o, err := c.Get(ctx, secretType, k)
 			if meta.IsNotFound(err) {
@@ -170,7 +170,7 @@ func Cleaner(p names.Profile, now func() time.Time) registry.Loop {
 				end, err := time.Parse(time.RFC3339, t.Expiration)
 				return end.Sub(now()), err
 			}
-			err = c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+			err = c.Delete(ctx, secretType, k, controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 			if meta.IsNotFound(err) || meta.IsConflict(err) {
 				return 0, nil
 			}

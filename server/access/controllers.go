@@ -10,15 +10,15 @@ import (
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server"
 )
 
-// choice is a loop that Controllers can name, and whether * is enough for it.
+// choice is a controller that Controllers can name, and whether * is enough for it.
 type choice struct {
 	name  string
 	usual bool
-	make  func() registry.Loop
+	make  func() controller.Controller
 }
 
 // ControllerNames are the words that Config.Controllers knows beside "*".
@@ -27,19 +27,19 @@ func ControllerNames() []string {
 		"serviceaccount-token", "root-ca-cert-publisher", "bootstrapsigner", "tokencleaner"}
 }
 
-func (c Config) loops(b *server.Builder, all auth.Authorizer) []choice {
+func (c Config) controllers(b *server.Builder, all auth.Authorizer) []choice {
 	p := b.Names
 	signs := c.Signer.Authority != nil || len(c.Signer.Authorities) > 0
 	return []choice{
-		{"clusterrole-aggregation", true, func() registry.Loop { return rbac.NewAggregator(b.Client(), p).Loop() }},
-		{"csrapproving", true, func() registry.Loop { return certificates.Approver(all, p) }},
-		{"csrsigning", signs, func() registry.Loop { return c.Signer.Loop(p) }},
-		{"csrcleaner", true, func() registry.Loop { return certificates.Cleaner(p, nil) }},
+		{"clusterrole-aggregation", true, func() controller.Controller { return rbac.NewAggregator(b.Client(), p).Controller() }},
+		{"csrapproving", true, func() controller.Controller { return certificates.Approver(all, p) }},
+		{"csrsigning", signs, func() controller.Controller { return c.Signer.Controller(p) }},
+		{"csrcleaner", true, func() controller.Controller { return certificates.Cleaner(p, nil) }},
 		{"serviceaccount", true, serviceaccount.DefaultAccounts},
-		{"serviceaccount-token", true, func() registry.Loop { return c.Tokens.Secrets(c.RootCA) }},
-		{"root-ca-cert-publisher", c.PublishRootCA, func() registry.Loop { return serviceaccount.RootCA(p, c.RootCA) }},
-		{"bootstrapsigner", c.BootstrapTokens, func() registry.Loop { return bootstraptoken.Signer(p, nil) }},
-		{"tokencleaner", c.BootstrapTokens, func() registry.Loop { return bootstraptoken.Cleaner(p, nil) }},
+		{"serviceaccount-token", true, func() controller.Controller { return c.Tokens.Secrets(c.RootCA) }},
+		{"root-ca-cert-publisher", c.PublishRootCA, func() controller.Controller { return serviceaccount.RootCA(p, c.RootCA) }},
+		{"bootstrapsigner", c.BootstrapTokens, func() controller.Controller { return bootstraptoken.Signer(p, nil) }},
+		{"tokencleaner", c.BootstrapTokens, func() controller.Controller { return bootstraptoken.Cleaner(p, nil) }},
 	}
 }
 
@@ -52,7 +52,7 @@ func (c Config) checkControllers() error {
 	return nil
 }
 
-// runs tells whether a loop is chosen.
+// runs tells whether a controller is chosen.
 func (c Config) runs(name string, usual bool) bool {
 	switch {
 	case slices.Contains(c.Controllers, "-"+name):

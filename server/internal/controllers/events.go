@@ -1,11 +1,11 @@
-package background
+package controllers
 
 import (
 	"context"
 	"strings"
 	"time"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -16,12 +16,12 @@ var events = meta.GroupResource{Resource: "events"}
 
 // Events removes events an hour after they were last written. Its keys are
 // "namespace/name".
-func Events() registry.Loop {
-	return registry.Loop{
+func Events() controller.Controller {
+	return controller.Controller{
 		Name:     "event-expiry",
 		Types:    []meta.GroupResource{events},
 		Identity: true,
-		Observe: func(c registry.Change) []string {
+		Observe: func(c controller.Event) []string {
 			if c.Object == nil {
 				return nil
 			}
@@ -31,7 +31,7 @@ func Events() registry.Loop {
 	}
 }
 
-func expire(ctx context.Context, cl registry.Client, key string) (time.Duration, error) {
+func expire(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
 	namespace, name, _ := strings.Cut(key, "/")
 	k := meta.Key{Namespace: namespace, Name: name}
 	o, err := cl.Get(ctx, events, k)
@@ -41,9 +41,9 @@ func expire(ctx context.Context, cl registry.Client, key string) (time.Duration,
 	if left := eventLife - time.Since(lastWritten(o)); left > 0 {
 		return left, nil
 	}
-	err = cl.Delete(ctx, events, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+	err = cl.Delete(ctx, events, k, controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	if meta.IsConflict(err) {
-		return 0, nil // written again: then the loop sees it again
+		return 0, nil // written again: then the controller sees it again
 	}
 	return 0, unlessGone(err)
 }

@@ -1,9 +1,10 @@
-package registry
+package controller
 
 import (
 	"context"
 	"fmt"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 )
@@ -31,7 +32,7 @@ type Client interface {
 	// of every stored type if none is given.
 	Feed(r ...meta.GroupResource) Feed
 	// Types returns the resource types served now.
-	Types() []*Type
+	Types() []*registry.Type
 }
 
 // UnreadableError says which objects cannot be read, since their stored data is
@@ -60,29 +61,4 @@ type DeleteOptions struct {
 	Version      string // precondition on resourceVersion, if not empty
 	Propagation  string // Background, Foreground, Orphan or empty for the default
 	GraceSeconds *int64
-}
-
-// Feed is a cursor over the changes of some resource types. At first it holds
-// the current objects as changes without Old. A Feed is used by one goroutine
-// at a time.
-type Feed interface {
-	// Pull returns the changes since the last call that this server has seen;
-	// after a write was acknowledged by this server, it is seen. It never
-	// blocks. If history was lost, reset is true and the changes are the whole
-	// current state again.
-	Pull() (changes []Change, reset bool)
-	// Wait blocks until there is something to pull or the context ends.
-	Wait(ctx context.Context) error
-	// Revision is the revision up to which Pull has returned everything.
-	Revision() storage.Revision
-	Close()
-}
-
-// Change is one change of an object. Object is nil if it was removed, Old is nil
-// if it was new. Both are shared: they must not be modified.
-type Change struct {
-	Resource    meta.GroupResource
-	Key         meta.Key
-	Object, Old *meta.Object
-	Revision    storage.Revision
 }

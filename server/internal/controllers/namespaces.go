@@ -1,4 +1,4 @@
-package background
+package controllers
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -20,12 +21,12 @@ var namespaces = meta.GroupResource{Resource: "namespaces"}
 // nothing is left (conventions, Scope and naming rules, 2). An object that was
 // admitted before the deletion began may come after its namespace went: that is
 // deleted too. Its keys are names of namespaces.
-func Namespaces(p names.Profile) registry.Loop {
+func Namespaces(p names.Profile) controller.Controller {
 	e := ending{}
 	finalizer := p.Wire(names.NamespaceFinalizer)
-	return registry.Loop{
+	return controller.Controller{
 		Name: "namespace", Identity: true, Forget: func() { clear(e) }, Observe: e.observe,
-		Reconcile: func(ctx context.Context, cl registry.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
 			return emptyNamespace(ctx, cl, name, finalizer)
 		},
 	}
@@ -43,7 +44,7 @@ const straggle = 10 * time.Minute
 // at again.
 const unreadableAgain = 10 * time.Second
 
-func (e ending) observe(c registry.Change) []string {
+func (e ending) observe(c controller.Event) []string {
 	if c.Resource != namespaces {
 		went, ends := e[c.Key.Namespace]
 		if came := c.Old == nil; ends && (went.IsZero() || came) {
@@ -67,9 +68,9 @@ func (e ending) observe(c registry.Change) []string {
 }
 
 // emptyNamespace deletes what is in a namespace that ends, and lets it go if
-// nothing is left. Objects whose finalizers hold them bring the loop back when
+// nothing is left. Objects whose finalizers hold them bring the controller back when
 // they go; that one went that cannot be read is no change, so there it looks again.
-func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer string) (again time.Duration, err error) {
+func emptyNamespace(ctx context.Context, cl controller.Client, name, finalizer string) (again time.Duration, err error) {
 	there, ends, err := namespaceState(ctx, cl, name)
 	if err != nil || !ends {
 		return 0, err
@@ -99,7 +100,7 @@ func emptyNamespace(ctx context.Context, cl registry.Client, name, finalizer str
 
 // namespaceState tells whether a namespace is there, and whether what is in it
 // has to go.
-func namespaceState(ctx context.Context, cl registry.Client, name string) (there, ends bool, err error) {
+func namespaceState(ctx context.Context, cl controller.Client, name string) (there, ends bool, err error) {
 	ns, err := cl.Get(ctx, namespaces, meta.Key{Name: name})
 	switch {
 	case meta.IsNotFound(err):
@@ -111,7 +112,7 @@ func namespaceState(ctx context.Context, cl registry.Client, name string) (there
 }
 
 // deleteContent deletes the objects in a namespace and returns what stays.
-func deleteContent(ctx context.Context, cl registry.Client, name string) (left []Remaining, err error) {
+func deleteContent(ctx context.Context, cl controller.Client, name string) (left []Remaining, err error) {
 	for _, t := range cl.Types() {
 		if !t.Namespaced || t.Virtual() {
 			continue
@@ -131,12 +132,12 @@ func deleteContent(ctx context.Context, cl registry.Client, name string) (left [
 type Remaining struct {
 	Resource   meta.GroupResource
 	Objects    int
-	Finalizers map[string]int            // how many objects each holds
-	Unreadable *registry.UnreadableError // nil: all can be read
+	Finalizers map[string]int              // how many objects each holds
+	Unreadable *controller.UnreadableError // nil: all can be read
 }
 
 // list returns the objects that can be read, and counts all into what remains.
-func (left *Remaining) list(ctx context.Context, cl registry.Client, namespace string) ([]*meta.Object, error) {
+func (left *Remaining) list(ctx context.Context, cl controller.Client, namespace string) ([]*meta.Object, error) {
 	objects, err := cl.List(ctx, left.Resource, namespace)
 	left.Objects, left.Unreadable = len(objects), nil
 	if errors.As(err, &left.Unreadable) {
@@ -149,7 +150,7 @@ func (left *Remaining) list(ctx context.Context, cl registry.Client, namespace s
 // DeleteAll deletes the objects of a type, in a namespace that ends or (with an
 // empty name) everywhere, and returns what stays. An object that cannot be read
 // is one of these, for nobody knows who holds it: whoever may has to delete it.
-func DeleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namespace string) (Remaining, error) {
+func DeleteAll(ctx context.Context, cl controller.Client, t *registry.Type, namespace string) (Remaining, error) {
 	left := Remaining{Resource: t.GroupResource(), Finalizers: map[string]int{}}
 	objects, err := left.list(ctx, cl, namespace)
 	if err != nil || len(objects) == 0 {
@@ -166,7 +167,7 @@ func DeleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namesp
 		if o.Terminating() {
 			continue
 		}
-		err := cl.Delete(ctx, left.Resource, meta.Key{Namespace: o.Namespace(), Name: o.Name()}, registry.DeleteOptions{UID: o.UID(), Propagation: "Background"})
+		err := cl.Delete(ctx, left.Resource, meta.Key{Namespace: o.Namespace(), Name: o.Name()}, controller.DeleteOptions{UID: o.UID(), Propagation: "Background"})
 		if err != nil && !meta.IsNotFound(err) && !meta.IsConflict(err) {
 			return left, err
 		}
@@ -183,7 +184,7 @@ func DeleteAll(ctx context.Context, cl registry.Client, t *registry.Type, namesp
 }
 
 // tellRemaining writes into the namespace's status what it waits for.
-func tellRemaining(ctx context.Context, cl registry.Client, name string, left []Remaining) error {
+func tellRemaining(ctx context.Context, cl controller.Client, name string, left []Remaining) error {
 	var content, holders, faults []string
 	for _, l := range left {
 		if l.Unreadable != nil {

@@ -1,6 +1,6 @@
 // Package background does what a server does without being asked: it runs
-// loops, among them those that every server has.
-package background
+// controllers, among them those that every server has.
+package controllers
 
 import (
 	"context"
@@ -10,47 +10,47 @@ import (
 	"sync"
 	"time"
 
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
 )
 
-// Bounds of the loops' pace.
+// Bounds of the controllers' pace.
 const (
-	workers      = 16 // keys of one loop at a time
+	workers      = 16 // keys of one controller at a time
 	firstPause   = 5 * time.Millisecond
 	longestPause = 30 * time.Second
 	soon         = 5 * time.Second // Settle waits for what is due within this
 )
 
-// Runner runs one loop: one goroutine shows it what changes and starts work on
+// Runner runs one controller: one goroutine shows it what changes and starts work on
 // the keys that are due, each in a goroutine of its own.
 type Runner struct {
-	loop     registry.Loop
-	client   registry.Client
-	log      *slog.Logger
-	panicked Panicked
-	feed     *watch.Feed
+	controller controller.Controller
+	client     controller.Client
+	log        *slog.Logger
+	panicked   Panicked
+	feed       *watch.Feed
 
 	mu       sync.Mutex // guards the rest
 	queue    queue
-	seen     storage.Revision   // up to which the loop was shown everything
+	seen     storage.Revision   // up to which the controller was shown everything
 	wake     context.CancelFunc // ends the current rest
 	progress chan struct{}      // closed and replaced when any of these change
 }
 
-// Panicked is told of a panic of a loop's code that was recovered, by the
+// Panicked is told of a panic of a controller's code that was recovered, by the
 // deferred function that did.
-type Panicked func(loop string, p any, about ...any)
+type Panicked func(controller string, p any, about ...any)
 
 // NewRunner returns a runner that has seen nothing.
-func NewRunner(loop registry.Loop, hub *watch.Hub, client registry.Client, log *slog.Logger, panicked Panicked) *Runner {
+func NewRunner(c controller.Controller, hub *watch.Hub, client controller.Client, log *slog.Logger, panicked Panicked) *Runner {
 	feed := hub.Feed
-	if loop.Identity {
+	if c.Identity {
 		feed = hub.IdentityFeed
 	}
 	return &Runner{
-		loop: loop, client: client, log: log, panicked: panicked, feed: feed(loop.Types...),
+		controller: c, client: client, log: log, panicked: panicked, feed: feed(c.Types...),
 		queue: newQueue(), wake: func() {}, progress: make(chan struct{}),
 	}
 }
@@ -65,7 +65,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// round shows the loop what changed, starts what is due, and rests until there
+// round shows the controller what changed, starts what is due, and rests until there
 // is more of either.
 func (r *Runner) round(ctx context.Context, work *sync.WaitGroup) {
 	rest, wake := context.WithCancel(ctx) // before all else: what ends from here on ends the rest
@@ -82,10 +82,10 @@ func (r *Runner) round(ctx context.Context, work *sync.WaitGroup) {
 	_ = r.feed.Wait(rest) // the end of the rest is as good a reason to go on as a change
 }
 
-// Pull shows the loop what changed. It is for the caller of Run, before that.
+// Pull shows the controller what changed. It is for the caller of Run, before that.
 func (r *Runner) Pull() {
 	changes, reset := r.feed.Changes()
-	if reset && r.loop.Forget != nil {
+	if reset && r.controller.Forget != nil {
 		r.forget()
 	}
 	var keys []string
@@ -102,23 +102,23 @@ func (r *Runner) Pull() {
 	r.changed()
 }
 
-// observe shows the loop a change. One that it panics at is passed over.
-func (r *Runner) observe(c registry.Change) []string {
+// observe shows the controller a change. One that it panics at is passed over.
+func (r *Runner) observe(c controller.Event) []string {
 	defer func() {
 		if p := recover(); p != nil {
-			r.panicked(r.loop.Name, p, "resource", c.Resource, "namespace", c.Key.Namespace, "name", c.Key.Name)
+			r.panicked(r.controller.Name, p, "resource", c.Resource, "namespace", c.Key.Namespace, "name", c.Key.Name)
 		}
 	}()
-	return r.loop.Observe(c)
+	return r.controller.Observe(c)
 }
 
 func (r *Runner) forget() {
 	defer func() {
 		if p := recover(); p != nil {
-			r.panicked(r.loop.Name, p)
+			r.panicked(r.controller.Name, p)
 		}
 	}()
-	r.loop.Forget()
+	r.controller.Forget()
 }
 
 // start begins work on the keys that are due and tells when the next one is.
@@ -141,11 +141,11 @@ func (r *Runner) reconcile(ctx context.Context, t *task) {
 	again, err := time.Duration(0), errUnfinished
 	defer func() {
 		if p := recover(); p != nil {
-			r.panicked(r.loop.Name, p, "key", t.key)
+			r.panicked(r.controller.Name, p, "key", t.key)
 		}
 		r.reconciled(ctx, t, again, err)
 	}()
-	again, err = r.loop.Reconcile(ctx, r.client, t.key)
+	again, err = r.controller.Reconcile(ctx, r.client, t.key)
 }
 
 // reconciled ends the work on a key and says when it is due again: after a
@@ -157,7 +157,7 @@ func (r *Runner) reconciled(ctx context.Context, t *task, again time.Duration, e
 		again = min(longestPause, max(firstPause, 2*t.pause))
 		t.pause = again
 		if ctx.Err() == nil {
-			r.log.Warn("background loop failed", "loop", r.loop.Name, "key", t.key, "again", again, "error", err)
+			r.log.Warn("controller failed", "controller", r.controller.Name, "key", t.key, "again", again, "error", err)
 		}
 	} else {
 		t.pause = 0
@@ -177,7 +177,7 @@ func (r *Runner) changed() {
 	r.progress = make(chan struct{})
 }
 
-// Settle waits until the loop has seen a revision and has nothing to do, now
+// Settle waits until the controller has seen a revision and has nothing to do, now
 // and within five seconds.
 func (r *Runner) Settle(ctx context.Context, rev storage.Revision) error {
 	for {
@@ -194,7 +194,7 @@ func (r *Runner) Settle(ctx context.Context, rev storage.Revision) error {
 		select {
 		case <-progress:
 		case <-ctx.Done():
-			return fmt.Errorf("loop %s has not settled: %w", r.loop.Name, ctx.Err())
+			return fmt.Errorf("controller %s has not settled: %w", r.controller.Name, ctx.Err())
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -30,19 +30,19 @@ func requests(p names.Profile) meta.GroupResource {
 	return meta.GroupResource{Group: p.Group(names.GroupCertificates), Resource: resource}
 }
 
-// loop is a loop over requests, by name.
-func loop(p names.Profile, name string, reconcile func(ctx context.Context, c registry.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error)) registry.Loop {
+// controller is a controller over requests, by name.
+func loop(p names.Profile, name string, reconcile func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error)) controller.Controller {
 	r := requests(p)
-	return registry.Loop{
+	return controller.Controller{
 		Name:  name,
 		Types: []meta.GroupResource{r},
-		Observe: func(c registry.Change) []string {
+		Observe: func(c controller.Event) []string {
 			if c.Object == nil {
 				return nil
 			}
 			return []string{c.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, c registry.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, c controller.Client, name string) (time.Duration, error) {
 			o, err := c.Get(ctx, r, meta.Key{Name: name})
 			if err == nil {
 				var again time.Duration
@@ -51,7 +51,7 @@ func loop(p names.Profile, name string, reconcile func(ctx context.Context, c re
 				}
 			}
 			if meta.IsNotFound(err) || meta.IsConflict(err) {
-				return 0, nil // gone, or changed: then the loop sees it again
+				return 0, nil // gone, or changed: then the controller sees it again
 			}
 			return 0, err
 		},
@@ -98,12 +98,12 @@ func decide(kind, reason, message string) func(*meta.Object) error {
 
 var errDecided = errors.New("decided meanwhile")
 
-// Approver returns the loop that approves requests of node agents for client
+// Approver returns the controller that approves requests of node agents for client
 // certificates, if the authorizer lets who asked create
 // certificatesigningrequests/nodeclient, or /selfnodeclient for a certificate of
 // its own name.
-func Approver(a auth.Authorizer, p names.Profile) registry.Loop {
-	return loop(p, "certificate-approver", func(ctx context.Context, c registry.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+func Approver(a auth.Authorizer, p names.Profile) controller.Controller {
+	return loop(p, "certificate-approver", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if condition(o, certificates.Approved) || condition(o, certificates.Denied) || o.String("status", "certificate") != "" ||
 			o.String("spec", "signerName") != p.Wire(names.SignerClientNode) {
 			return 0, nil
@@ -154,10 +154,10 @@ type Signer struct {
 	Now func() time.Time
 }
 
-// Loop returns the loop that signs. A request that breaks the rules of its
+// Controller returns the controller that signs. A request that breaks the rules of its
 // signer gets the condition Failed.
-func (s Signer) Loop(p names.Profile) registry.Loop {
-	return loop(p, "certificate-signer", func(ctx context.Context, c registry.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+func (s Signer) Controller(p names.Profile) controller.Controller {
+	return loop(p, "certificate-signer", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if !condition(o, certificates.Approved) || condition(o, certificates.Denied) || condition(o, certificates.Failed) ||
 			o.String("status", "certificate") != "" {
 			return 0, nil
@@ -226,18 +226,18 @@ func (s Signer) duration(o *meta.Object) time.Duration {
 	return most
 }
 
-// Cleaner returns the loop that removes requests: decided ones an hour after
+// Cleaner returns the controller that removes requests: decided ones an hour after
 // their last change of state, pending ones after a day, and any whose
 // certificate has ended. now is the clock, nil is time.Now.
-func Cleaner(p names.Profile, now func() time.Time) registry.Loop {
+func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
 	if now == nil {
 		now = time.Now
 	}
-	return loop(p, "certificate-cleaner", func(ctx context.Context, c registry.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+	return loop(p, "certificate-cleaner", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if left := endOf(o).Sub(now()); left > 0 {
 			return left, nil
 		}
-		return 0, c.Delete(ctx, r, meta.Key{Name: o.Name()}, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+		return 0, c.Delete(ctx, r, meta.Key{Name: o.Name()}, controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	})
 }
 
