@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,26 +12,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 )
 
-// goldenServer configures a server as the transcripts want it: the usual access
-// control, the callers of users.csv.
-func goldenServer(t *testing.T, users string) func(*server.Builder) {
-	return func(b *server.Builder) {
-		tokens, err := tokenfile.Load(users)
-		require.NoError(t, err)
-		b.Authorizer = nil
-		require.NoError(t, access.Setup(b, access.Config{
-			Methods: []auth.Authenticator{tokens}, Signer: certificates.Signer{Authority: newAuthority(t)},
-		}))
+// goldenServer is a server as the transcripts want it: the usual access control,
+// the callers of users.csv. Its background loops run if asked for.
+func goldenServer(t *testing.T, users string, loops bool) *server.Server {
+	tokens, err := tokenfile.Load(users)
+	require.NoError(t, err)
+	b := &server.Builder{Names: names.Kubernetes}
+	require.NoError(t, access.Setup(b, access.Config{
+		Methods: []auth.Authenticator{tokens}, Signer: certificates.Signer{Authority: newAuthority(t)},
+	}))
+	b.Register(builtin.Kinds(b.Names)...)
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
+	if loops {
+		go func() { assert.NoError(t, s.Run(context.Background())) }()
+		<-s.Running()
 	}
+	return s
 }
 
 // newAuthority makes an authority that signs certificates for a test.
