@@ -103,6 +103,7 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *ob
 		}
 		faults.add("json patch unknown field ", strayFields(value))
 		faults.add("json patch duplicate field ", duplicates)
+		w.Versioned = readsVersion(value)
 		return func(live map[string]any) (map[string]any, error) {
 			return apply.JSONPatch(live, body, apply.Limits{Operations: s.limits.PatchOps})
 		}, faults, nil
@@ -127,6 +128,21 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *ob
 		}
 		return apply.MergePatch(live, patch), nil
 	}, faults, nil
+}
+
+// readsVersion reports whether operations of a JSON patch look at the
+// resourceVersion, such as to test that it is the one that is meant.
+func readsVersion(patch any) bool {
+	list, _ := patch.([]any)
+	return slices.ContainsFunc(list, func(e any) bool {
+		op, _ := e.(map[string]any)
+		for _, pointer := range []any{op["path"], op["from"]} {
+			if pointer == "" || pointer == "/metadata" || pointer == "/metadata/resourceVersion" {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // maxStray bounds how many stray fields are told.

@@ -439,6 +439,42 @@ func TestWhatRestsOnACommitThatFails(t *testing.T) {
 	}
 }
 
+// TestAVersionThatIsTested: a version is no longer that of the object as soon as
+// another writer's change of it is on its way.
+func TestAVersionThatIsTested(t *testing.T) {
+	const add = `,{"op":"add","path":"/data/b","value":"1"}]`
+	for _, c := range []struct {
+		method, contentType, body string // with the version
+		code                      int
+	}{
+		{"PATCH", "application/json-patch+json", `[{"op":"test","path":"/metadata/resourceVersion","value":"%s"}` + add, 422},
+		{"PATCH", "application/json-patch+json", `[{"op":"replace","path":"/metadata/resourceVersion","value":"%s"}` + add, 409},
+		{"PATCH", "application/merge-patch+json", `{"metadata":{"resourceVersion":"%s"},"data":{"b":"1"}}`, 409},
+		{"PUT", "application/json", `{"metadata":{"name":"x","resourceVersion":"%s"},"data":{"b":"1"}}`, 409},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+			a := inProcess(t, servertest.New(t, over(store)))
+			a.must(201, "POST", configMaps, newConfigMap("x"))
+			store.SetPlan(func(call faulty.Call) faulty.Fault {
+				if call.Op == faulty.OpCommit {
+					return faulty.Fault{Delay: 10 * time.Millisecond}
+				}
+				return faulty.Fault{}
+			})
+			var all sync.WaitGroup
+			defer all.Wait()
+			for i := range 2 { // one wins, the other queues
+				all.Go(func() { a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
+			}
+			time.Sleep(11 * time.Millisecond)
+			version := a.must(200, "GET", configMaps+"/x", nil).version()
+			got := a.do(c.method, configMaps+"/x", fmt.Sprintf(c.body, version), "Content-Type", c.contentType)
+			assert.Equal(t, c.code, got.code, "%s", got.raw)
+		})
+	}
+}
+
 // BenchmarkWritersOfOneObject has many patch one object in a directory.
 func BenchmarkWritersOfOneObject(b *testing.B) {
 	for _, writers := range []int{1, 8, 32, 200} {
