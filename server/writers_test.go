@@ -475,6 +475,36 @@ func TestAVersionThatIsTested(t *testing.T) {
 	}
 }
 
+// TestWhatIsCommittedAfterTheLimit: a writer whose time ends while the commit goes on
+// that it shares is told what becomes of it, and what it reserved stays so until then.
+func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		a := inProcess(t, servertest.New(t, over(store)))
+		const port = `{"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30002}]}}`
+		for _, name := range []string{"x", "y"} {
+			a.must(201, "POST", servicePath, service(name, ""))
+		}
+		store.SetPlan(func(call faulty.Call) faulty.Fault {
+			if call.Op == faulty.OpCommit && strings.HasSuffix(call.Key, "/x") {
+				return faulty.Fault{Delay: 5 * time.Second}
+			}
+			return faulty.Fault{}
+		})
+		var all sync.WaitGroup
+		defer all.Wait()
+		for i := range 2 { // one wins, the other queues
+			all.Go(func() { a.must(200, "PATCH", servicePath+"/x", fmt.Sprintf(`{"metadata":{"labels":{"c%d":"1"}}}`, i)) })
+		}
+		time.Sleep(5100 * time.Millisecond)
+		all.Go(func() { a.must(200, "PATCH", servicePath+"/x?timeout=1s", port) })
+		time.Sleep(2 * time.Second)
+		a.must(422, "PATCH", servicePath+"/y", port)
+		all.Wait()
+		a.must(422, "PATCH", servicePath+"/y", port)
+	})
+}
+
 // BenchmarkWritersOfOneObject has many patch one object in a directory.
 func BenchmarkWritersOfOneObject(b *testing.B) {
 	for _, writers := range []int{1, 8, 32, 200} {

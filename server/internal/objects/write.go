@@ -319,7 +319,8 @@ func (s *Store) store(ctx context.Context, w *Write, obj *meta.Object, entry *wa
 }
 
 // commitInTurn hands an object over to the writers behind and returns when it is
-// committed, maybe together with what they make of it.
+// committed, maybe together with what they make of it. That may not be torn from
+// its answer, nor from what is reserved for it, by a caller who goes away.
 func (s *Store) commitInTurn(ctx context.Context, w *Write, change storage.Write) (storage.Revision, error) {
 	at, commits := w.turn.handOver(w.on, change, watch.NewEntry(w.Key, change.Expect, change.Value))
 	if at.sequence == nil {
@@ -329,7 +330,7 @@ func (s *Store) commitInTurn(ctx context.Context, w *Write, change storage.Write
 	if commits {
 		s.commitSequence(ctx, at.sequence)
 	}
-	return at.wait(ctx)
+	return at.wait(context.WithoutCancel(ctx))
 }
 
 // commitSequence commits a sequence once those before it are, with all that was
