@@ -505,6 +505,36 @@ func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
 	})
 }
 
+// TestAStoreThatPanics: the requests that share the commit fail, and the next
+// writers of the object do not wait for it.
+func TestAStoreThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		a := inProcess(t, servertest.New(t, over(store)))
+		a.must(201, "POST", configMaps, newConfigMap("x"))
+		store.SetPlan(func(call faulty.Call) faulty.Fault {
+			if call.Op != faulty.OpCommit {
+				return faulty.Fault{}
+			}
+			if strings.Contains(string(call.Write.Value), `"bad":"1"`) {
+				panic("a fault of the store")
+			}
+			return faulty.Fault{Delay: time.Second}
+		})
+		var all sync.WaitGroup
+		defer all.Wait()
+		for i := range 2 { // one wins, the other queues
+			all.Go(func() { a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
+		}
+		time.Sleep(1500 * time.Millisecond)
+		all.Go(func() { a.must(500, "PATCH", configMaps+"/x", `{"data":{"bad":"1"}}`) })
+		time.Sleep(time.Millisecond)
+		a.must(500, "PATCH", configMaps+"/x", `{"data":{"shared":"1"}}`)
+		got := a.must(200, "PATCH", configMaps+"/x", `{"data":{"good":"1"}}`)
+		assert.Equal(t, map[string]any{"c0": "1", "c1": "1", "good": "1"}, at(got.body, "data"))
+	})
+}
+
 // BenchmarkWritersOfOneObject has many patch one object in a directory.
 func BenchmarkWritersOfOneObject(b *testing.B) {
 	for _, writers := range []int{1, 8, 32, 200} {

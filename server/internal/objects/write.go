@@ -336,10 +336,13 @@ func (s *Store) commitInTurn(ctx context.Context, w *Write, change storage.Write
 // commitSequence commits a sequence once those before it are, with all that was
 // handed over until then.
 func (s *Store) commitSequence(ctx context.Context, q *sequence) {
+	var revisions []storage.Revision
+	err := errors.New("the store broke off a commit") // if it panics: nobody else would tell those who wait
+	defer func() { s.turns.finish(q, revisions, err) }()
 	if before := q.before; before != nil {
 		<-before.done // its committer does not wait for ever either
 		if before.err != nil {
-			s.turns.finish(q, nil, &storage.ConflictError{Key: q.first.Key})
+			err = &storage.ConflictError{Key: q.first.Key}
 			return
 		}
 		q.first.Expect = before.revisions[len(before.revisions)-1]
@@ -347,11 +350,10 @@ func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 	s.turns.close(q)
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
-	revisions, err := storage.CommitSequence(ctx, s.o.Backend, q.first, q.then...)
+	revisions, err = storage.CommitSequence(ctx, s.o.Backend, q.first, q.then...)
 	if len(revisions) > 0 {
 		err = errors.Join(err, s.o.Hub.Wait(ctx, revisions[len(revisions)-1]))
 	}
-	s.turns.finish(q, revisions, err)
 }
 
 // written returns the entry of an object that was written. A custom one has just
