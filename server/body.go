@@ -21,7 +21,7 @@ func (s *Server) readBody(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return body, s.takeSeat(ctx, r)
+	return body, s.acquireSeat(ctx, r)
 }
 
 func (s *Server) receive(ctx context.Context, r *request) ([]byte, error) {
@@ -35,7 +35,7 @@ func (s *Server) receive(ctx context.Context, r *request) ([]byte, error) {
 	if e := h.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return nil, meta.Failure(http.StatusUnsupportedMediaType, meta.ReasonUnsupportedMediaType, "bodies encoded as %q are not read", e)
 	}
-	_ = r.patience.control.SetReadDeadline(time.Now().Add(s.limits.RequestTime))
+	_ = r.deadline.control.SetReadDeadline(time.Now().Add(s.limits.RequestTime))
 	body, err := s.read(ctx, r)
 	var tooLong *http.MaxBytesError
 	var full *meta.Status
@@ -47,7 +47,7 @@ func (s *Server) receive(ctx context.Context, r *request) ([]byte, error) {
 	case err != nil:
 		return nil, meta.BadRequest("reading the body: %v", err)
 	}
-	_ = r.patience.control.SetReadDeadline(time.Time{})
+	_ = r.deadline.control.SetReadDeadline(time.Time{})
 	return body, nil
 }
 
@@ -81,7 +81,7 @@ func (s *Server) read(ctx context.Context, r *request) ([]byte, error) {
 		}
 		room := min(size, 4*int64(cap(body)))
 		if len(body) >= smallBody {
-			if err := s.makeRoom(ctx, r, room, min(size, s.limits.Body)); err != nil {
+			if err := s.reserveBody(ctx, r, room, min(size, s.limits.Body)); err != nil {
 				return nil, err
 			}
 		}
@@ -91,11 +91,11 @@ func (s *Server) read(ctx context.Context, r *request) ([]byte, error) {
 	}
 }
 
-// makeRoom takes so many bytes for what there is of a large body from their pool,
+// reserveBody takes so many bytes for what there is of a large body from their pool,
 // or makes what was taken as large, until the answer is made: decoded, the body is
 // many times as large. It begins where the whole would fit, but the rest is not
 // held until it comes. Who does not get it in time is asked to come again.
-func (s *Server) makeRoom(ctx context.Context, r *request, size, whole int64) (err error) {
+func (s *Server) reserveBody(ctx context.Context, r *request, size, whole int64) (err error) {
 	body, wait := &r.share.body, bodyWait
 	if r.share.exempt {
 		if !body.Held() {
@@ -164,7 +164,7 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 	} else {
 		faults.unknown(unknown)
 	}
-	return obj, s.judgeFields(r, validation, faults, func(why string) error {
+	return obj, s.enforceFieldValidation(r, validation, faults, func(why string) error {
 		return v.CannotHandle("strict decoding error: " + why)
 	})
 }

@@ -1,7 +1,7 @@
 // Package server is the API server: it takes a request apart, asks who and
 // whether, and reads, writes or watches objects of the registered kinds.
 //
-// The way of a GET: ServeHTTP (serve.go) → parse (request.go) → vet (vet.go) →
+// The way of a GET: ServeHTTP (serve.go) → parse (request.go) → vet (authorize.go) →
 // route (route.go) → get or list (read.go) → bytes of a cache entry (view.go,
 // respond.go). The way of a POST: the same door, then create (create.go) →
 // write (write.go), the one function behind every verb that changes something.

@@ -31,11 +31,11 @@ func (s *Server) limitTime(r *request) error {
 	return nil
 }
 
-// patience bounds how long the peer of one answer may hold up its writes. The
+// writeDeadline bounds how long the peer of one answer may hold up its writes. The
 // deadline of the connection is set only when the time is over: setting it for
 // each answer costs more than the timer. A writer without deadlines, such as a
 // test's recorder, never waits.
-type patience struct {
+type writeDeadline struct {
 	control http.ResponseController
 	span    time.Duration
 	timer   *time.Timer
@@ -46,22 +46,22 @@ type patience struct {
 }
 
 // begin starts the time of the first writes.
-func (p *patience) begin(w http.ResponseWriter, span time.Duration) {
+func (p *writeDeadline) begin(w http.ResponseWriter, span time.Duration) {
 	p.control, p.span = *http.NewResponseController(w), span+parting
 	p.timer = time.AfterFunc(p.span, func() { p.end(-1) })
 }
 
 // renew gives the writes that follow their whole time.
-func (p *patience) renew() { p.timer.Reset(p.span) }
+func (p *writeDeadline) renew() { p.timer.Reset(p.span) }
 
 // rest is for when nothing is written until renew.
-func (p *patience) rest() { p.timer.Stop() }
+func (p *writeDeadline) rest() { p.timer.Stop() }
 
 // cut ends a write that waits, after a moment.
-func (p *patience) cut() { p.end(parting) }
+func (p *writeDeadline) cut() { p.end(parting) }
 
 // end sets the deadline for good.
-func (p *patience) end(after time.Duration) {
+func (p *writeDeadline) end(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
@@ -72,7 +72,7 @@ func (p *patience) end(after time.Duration) {
 
 // again sets a deadline for good that whoever took the connection over has taken
 // off.
-func (p *patience) again() {
+func (p *writeDeadline) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -81,7 +81,7 @@ func (p *patience) again() {
 }
 
 // release takes the deadline off: the connection serves other requests.
-func (p *patience) release() {
+func (p *writeDeadline) release() {
 	p.timer.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -61,7 +61,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 	if err != nil {
 		return err
 	}
-	s.widen(r, list)
+	s.estimateSeats(r, list)
 	o, err := s.parseDeleteOptions(ctx, r)
 	if err != nil {
 		return err

@@ -40,9 +40,9 @@ func (f fieldFaults) ofYAML() string {
 	return "yaml: unmarshal errors:\n  " + strings.Join(f.lines, "\n  ")
 }
 
-// judgeFields does with unknown and duplicate fields what the mode says
+// enforceFieldValidation does with unknown and duplicate fields what the mode says
 // (conventions, field validation).
-func (s *Server) judgeFields(r *request, mode string, f fieldFaults, refuse func(why string) error) error {
+func (s *Server) enforceFieldValidation(r *request, mode string, f fieldFaults, refuse func(why string) error) error {
 	if mode == ignoreFields || len(f.lines)+len(f.texts) == 0 {
 		return nil
 	}

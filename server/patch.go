@@ -200,7 +200,7 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 	}
 	faults.texts = slices.Clone(faults.texts) // every attempt begins with those of the patch
 	faults.unknown(unknown)
-	return s.judgeFields(r, o.validation, faults, func(why string) error { return badPatch("strict decoding error: " + why) })
+	return s.enforceFieldValidation(r, o.validation, faults, func(why string) error { return badPatch("strict decoding error: " + why) })
 }
 
 // sameKind refuses patches that make an object of another kind or version of
@@ -302,7 +302,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		if nulls := r.version.Schema.Nulls(patch.Tree()); r.sub == nil && len(nulls) > 0 {
 			return nil, meta.Invalid(r.version.GroupKind(), r.name, nulls)
 		}
-		if err := s.judgeFields(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil || live == nil || r.sub == nil {
+		if err := s.enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil || live == nil || r.sub == nil {
 			return obj, err
 		}
 		return s.mergeApplied(r, obj, live), nil

@@ -47,15 +47,15 @@ func (s *Server) list(ctx context.Context, w *response, r *request) error {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	s.widen(r, o)
-	if err := s.takeSeat(ctx, r); err != nil {
+	s.estimateSeats(r, o)
+	if err := s.acquireSeat(ctx, r); err != nil {
 		return err
 	}
 	page, err := s.objects.List(ctx, r.version.Type, &o.Selection)
 	if err != nil {
 		return err
 	}
-	if err := s.takeMaker(ctx, r); err != nil {
+	if err := s.acquireMaker(ctx, r); err != nil {
 		return err
 	}
 	return s.respondList(w, r, page)

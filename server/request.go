@@ -23,7 +23,7 @@ type request struct {
 
 	id       string        // names it to the caller and in the audit
 	limit    time.Duration // of its time
-	patience patience      // none in the server's own requests
+	deadline writeDeadline // none in the server's own requests
 	share    share         // what it holds of what all share; nothing in the server's own requests
 
 	record record

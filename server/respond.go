@@ -68,7 +68,7 @@ func (s *Server) send(w *response, r *request, m codec.Media, code int, body []b
 	if m.Pretty && m.Format == codec.JSON {
 		body = codec.Indent(nil, body)
 	}
-	if err := s.takeAnswer(r, len(body)); err != nil {
+	if err := s.reserveAnswer(r, len(body)); err != nil {
 		s.fail(w, r, err)
 		return
 	}

@@ -36,7 +36,7 @@ func (s *Server) serveResource(w *response, r *request) error {
 	}
 	switch r.verb {
 	case "get":
-		if err := s.takeSeat(ctx, r); err != nil {
+		if err := s.acquireSeat(ctx, r); err != nil {
 			return err
 		}
 		return s.get(ctx, w, r)
@@ -169,7 +169,7 @@ func methodNotAllowed() *meta.Status {
 
 // serveOther answers paths that are no resources.
 func (s *Server) serveOther(w *response, r *request) {
-	if err := s.takeSeat(r.http.Context(), r); err != nil {
+	if err := s.acquireSeat(r.http.Context(), r); err != nil {
 		s.fail(w, r, err)
 		return
 	}

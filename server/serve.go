@@ -68,7 +68,7 @@ func (s *Server) Objects() controller.Client { return s.client }
 
 // ServeHTTP answers one request: who, whether, what.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
-	deepen()
+	growStack()
 	r := parse(h)
 	r.id = requestID(h.Header)
 	head, values := w.Header(), []string{r.id, "no-cache, private"}
@@ -79,8 +79,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 	defer s.requests.Done()
 	out := &response{ResponseWriter: w, server: s, request: r}
-	r.patience.begin(w, s.limits.RequestTime)
-	defer r.patience.release()
+	r.deadline.begin(w, s.limits.RequestTime)
+	defer r.deadline.release()
 	s.metrics.inFlight.Inc()
 	defer s.count(r, out, time.Now())
 	defer s.endRecord(out, r)
@@ -91,9 +91,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 			s.recovered(out, r, p)
 		}
 	}()
-	err := s.vet(out, r)
-	if full := s.takePlace(r); full != nil {
-		s.turnAway(out, r, full)
+	err := s.authenticate(out, r)
+	if full := s.acquirePlace(r); full != nil {
+		s.reject(out, r, full)
 		return
 	}
 	if err == nil {
@@ -106,12 +106,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	s.route(out, r)
 }
 
-// deepen makes the goroutine's stack at once as large as most requests need. It
+// growStack makes the goroutine's stack at once as large as most requests need. It
 // would get there by doubling, from request to request, as HTTP/2 has a new
 // goroutine for each; copying ever more frames is some eight per cent of a write.
 //
 //go:noinline
-func deepen() byte {
+func growStack() byte {
 	var room [12 << 10]byte
 	return room[time.Now().Nanosecond()&1]
 }

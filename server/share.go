@@ -104,9 +104,9 @@ func (s *Server) classify(w http.ResponseWriter, r *request) {
 	h[s.headers[0]], h[s.headers[1]] = values[:1:1], values[1:]
 }
 
-// takePlace takes a place for the request, so that no caller fills the server with
+// acquirePlace takes a place for the request, so that no caller fills the server with
 // requests that wait: for their bodies, for seats, for their answers to be read.
-func (s *Server) takePlace(r *request) error {
+func (s *Server) acquirePlace(r *request) error {
 	sh := &r.share
 	if r.user != nil {
 		sh.holder = holder(sh.flow, r.user)
@@ -133,22 +133,22 @@ func holder(f fair.Flow, u *auth.User) fair.Holder {
 	return h
 }
 
-// turnAway refuses a request that has no place. The caller gets a moment to take
+// reject refuses a request that has no place. The caller gets a moment to take
 // the answer; if too many wait like that, there is none.
-func (s *Server) turnAway(w *response, r *request, why error) {
+func (s *Server) reject(w *response, r *request, why error) {
 	place, ok := s.refusals.Take(r.share.holder, 1)
 	if !ok {
 		panic(http.ErrAbortHandler)
 	}
 	r.share.place = place
-	_ = r.patience.control.SetReadDeadline(time.Now().Add(parting)) // of a body that nobody wants
-	r.patience.cut()
+	_ = r.deadline.control.SetReadDeadline(time.Now().Add(parting)) // of a body that nobody wants
+	r.deadline.cut()
 	s.fail(w, r, why)
 }
 
-// takeSeat waits until the request may be worked on. The seat is given back when
+// acquireSeat waits until the request may be worked on. The seat is given back when
 // its answer begins.
-func (s *Server) takeSeat(ctx context.Context, r *request) error {
+func (s *Server) acquireSeat(ctx context.Context, r *request) error {
 	seat, err := s.seats.Acquire(ctx, r.share.flow, r.share.width)
 	if err != nil {
 		return tooMany("too many requests at a time")
@@ -157,12 +157,12 @@ func (s *Server) takeSeat(ctx context.Context, r *request) error {
 	return nil
 }
 
-// takeMaker waits until the request may make an answer of many objects. Many who
+// acquireMaker waits until the request may make an answer of many objects. Many who
 // compute for long at a time would hold up everybody, as the processors are
 // shared by all who have something to do. It comes after the seat, which levels
 // have of their own: who waited for one of those while he is a maker would keep
 // all levels from making answers. It is given back with the seat.
-func (s *Server) takeMaker(ctx context.Context, r *request) error {
+func (s *Server) acquireMaker(ctx context.Context, r *request) error {
 	if r.share.width <= 1 || r.share.exempt {
 		return nil
 	}
@@ -174,8 +174,8 @@ func (s *Server) takeMaker(ctx context.Context, r *request) error {
 	return nil
 }
 
-// breathe lets others run, now and then, within work on many objects.
-func breathe(i int) {
+// yield lets others run, now and then, within work on many objects.
+func yield(i int) {
 	if i%64 == 63 {
 		runtime.Gosched()
 	}
@@ -184,8 +184,8 @@ func breathe(i int) {
 // objectsPerSeat is how many objects one seat is for.
 const objectsPerSeat = 100
 
-// widen makes a request that looks at many objects take more seats.
-func (s *Server) widen(r *request, o *listOptions) {
+// estimateSeats makes a request that looks at many objects take more seats.
+func (s *Server) estimateSeats(r *request, o *listOptions) {
 	n := s.hub.Cache(r.version.GroupResource()).Len()
 	if o.Limit > 0 && o.Labels.Empty() && o.Fields.Empty() {
 		n = int(min(o.Limit, int64(n)))
@@ -193,9 +193,9 @@ func (s *Server) widen(r *request, o *listOptions) {
 	r.share.width = min((n+objectsPerSeat-1)/objectsPerSeat, fair.MaxSeats)
 }
 
-// takeAnswer takes the size of a long answer from its pool until it was read, in
+// reserveAnswer takes the size of a long answer from its pool until it was read, in
 // place of what was taken for the request before.
-func (s *Server) takeAnswer(r *request, size int) error {
+func (s *Server) reserveAnswer(r *request, size int) error {
 	r.share.answer.Give()
 	if size < long {
 		return nil
@@ -226,7 +226,7 @@ func (s *Server) worked(r *request) {
 // ever.
 func (s *Server) leave(w *response, r *request) {
 	if r.http.ProtoMajor > 1 && w.code != 0 {
-		_ = r.patience.control.Flush()
+		_ = r.deadline.control.Flush()
 	}
 	s.worked(r)
 	r.share.answer.Give()

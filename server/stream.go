@@ -33,16 +33,16 @@ func (s *Server) serveWatch(w *response, r *request) error {
 		return meta.BadRequest("the field selector does not select the object on the path")
 	}
 	if o.Revision == 0 || o.initialEvents {
-		s.widen(r, o)
+		s.estimateSeats(r, o)
 	}
-	if err := s.takeSeat(r.http.Context(), r); err != nil {
+	if err := s.acquireSeat(r.http.Context(), r); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.http.Context(), s.watchTime(o))
 	defer cancel()
 	stop := context.AfterFunc(s.life, cancel)
 	defer stop()
-	defer context.AfterFunc(ctx, r.patience.cut)()
+	defer context.AfterFunc(ctx, r.deadline.cut)()
 	return s.watch(ctx, w, r, o)
 }
 
@@ -176,7 +176,7 @@ func (st *stream) end() {
 // ends by its time a bookmark tells from where the next one goes on.
 func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bool) {
 	for ended := error(nil); ended == nil; {
-		st.request.patience.rest()
+		st.request.deadline.rest()
 		wait, cancel := ctx, context.CancelFunc(func() {})
 		if bookmarks {
 			wait, cancel = context.WithTimeout(ctx, bookmarkEvery)
@@ -288,7 +288,7 @@ func (st *stream) appendFramed(dst []byte, e watch.Event) ([]byte, error) {
 // write sends what is framed, one event if it goes as a message. Who takes it
 // has the whole time for the next.
 func (st *stream) write(frames []byte) error {
-	st.request.patience.renew()
+	st.request.deadline.renew()
 	if st.socket != nil {
 		return st.socket.send(frames)
 	}

@@ -35,7 +35,7 @@ func (t *table) ofEntries(entries []*watch.Entry, m codec.ListMeta, headed bool)
 	columns := t.columns()
 	body := t.head(columns, m, headed)
 	for i, e := range entries {
-		breathe(i)
+		yield(i)
 		obj := objects.Object(e, t.version)
 		if i > 0 {
 			body = append(body, ',')

@@ -82,7 +82,7 @@ func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m codec.Medi
 func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
 	messages := make([][]byte, len(entries))
 	for i, e := range entries {
-		breathe(i)
+		yield(i)
 		message, err := s.message(e, v)
 		if err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 		return s.streamList(w, r, p.Entries, p.Whole, m, lm)
 	}
 	// What there is no room for is not made first, to be refused then.
-	if err := s.takeAnswer(r, leastSize(p.Entries, m)); err != nil {
+	if err := s.reserveAnswer(r, leastSize(p.Entries, m)); err != nil {
 		return err
 	}
 	var body []byte
@@ -226,7 +226,7 @@ func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Medi
 	comma, brace := []byte(","), []byte("{")
 	l := listed{parts: make([][]byte, 0, 3*len(entries))}
 	for i, e := range entries {
-		breathe(i)
+		yield(i)
 		body, err := s.entryBytes(e, v, item)
 		if err != nil {
 			return listed{}, err
@@ -258,7 +258,7 @@ func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, who
 	for _, p := range items.parts {
 		size += len(p)
 	}
-	if err := s.takeAnswer(r, min(chunk, size)+partSize*len(items.parts)+items.own); err != nil {
+	if err := s.reserveAnswer(r, min(chunk, size)+partSize*len(items.parts)+items.own); err != nil {
 		return err
 	}
 	out := s.begin(w, r, m, http.StatusOK, size)

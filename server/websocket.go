@@ -53,10 +53,10 @@ func protocols(h http.Header) (list []string) {
 	return list
 }
 
-// takeSocketToken moves the bearer token that scripts in a browser, which cannot
+// readSocketToken moves the bearer token that scripts in a browser, which cannot
 // set headers, send as a sub-protocol to where all others send theirs. Another
 // sub-protocol must be left, since the browser wants one of its own back.
-func (s *Server) takeSocketToken(r *request) error {
+func (s *Server) readSocketToken(r *request) error {
 	if !wantsSocket(r.http) || r.http.Header.Get("Authorization") != "" {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (st *stream) openSocket(ctx context.Context, w *response) (*socket, context
 		st.server.log.Debug("no WebSocket", "path", st.request.path, "error", err)
 		return nil, nil, nil
 	}
-	st.request.patience.again()
+	st.request.deadline.again()
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer close(k.done)
@@ -171,7 +171,7 @@ func (k *socket) received(size int) bool {
 	return k.left.Add(-int64(size)-frameCost) > 0
 }
 
-// send sends one framed event. The patience of the request ends it.
+// send sends one framed event. The write deadline of the request ends it.
 func (k *socket) send(frame []byte) error {
 	if len(frame) == 0 {
 		return nil

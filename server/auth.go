@@ -11,11 +11,11 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// vet finds out who calls, as whom, and to which flow that belongs.
-func (s *Server) vet(w *response, r *request) error {
+// authenticate finds out who calls, as whom, and to which flow that belongs.
+func (s *Server) authenticate(w *response, r *request) error {
 	err := s.limitTime(r)
 	if err == nil {
-		err = s.identify(r)
+		err = s.identifyUser(r)
 	}
 	s.beginRecord(r)
 	if err != nil {
@@ -28,11 +28,11 @@ func (s *Server) vet(w *response, r *request) error {
 	return nil
 }
 
-// identify sets the caller. Whom no authenticator knows is 401; who may be
+// identifyUser sets the caller. Whom no authenticator knows is 401; who may be
 // anonymous is for auth.AnonymousAccess to say.
-func (s *Server) identify(r *request) error {
+func (s *Server) identifyUser(r *request) error {
 	var user *auth.User
-	err := s.takeSocketToken(r)
+	err := s.readSocketToken(r)
 	if err == nil {
 		user, err = s.authenticator.Authenticate(r.http)
 	}
@@ -78,11 +78,11 @@ func (s *Server) authorize(r *request) error {
 	a := r.action()
 	decision, reason, err := s.authorizer.Authorize(r.http.Context(), a)
 	r.record.decided(s.names, decision == auth.Allow, reason)
-	return s.judge(a, decision, reason, err)
+	return s.enforce(a, decision, reason, err)
 }
 
-// judge turns anything but Allow into 403.
-func (s *Server) judge(a auth.Action, decision auth.Decision, reason string, err error) error {
+// enforce turns anything but Allow into 403.
+func (s *Server) enforce(a auth.Action, decision auth.Decision, reason string, err error) error {
 	if decision == auth.Allow {
 		return nil
 	}
@@ -123,5 +123,5 @@ func (s *Server) allow(ctx context.Context, r *request, verb string) error {
 	a := r.action()
 	a.Verb = verb
 	decision, reason, err := s.authorizer.Authorize(ctx, a)
-	return s.judge(a, decision, reason, err)
+	return s.enforce(a, decision, reason, err)
 }
