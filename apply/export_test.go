@@ -1,0 +1,62 @@
+package apply
+
+import (
+	"fmt"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/schema"
+)
+
+// ComparePlans says which part of an apply of patch to live the plans of this
+// package leave to structured-merge-diff, or do otherwise than it.
+func ComparePlans(s *schema.Schema, live, patch map[string]any) error {
+	t := compileTyping(s)
+	set, ok := t.plan.checkedSet(patch)
+	if !ok {
+		return fmt.Errorf("the fields of the applied object are left to structured-merge-diff")
+	}
+	value, err := t.strict.FromUnstructured(patch)
+	if err != nil {
+		return err
+	}
+	want, err := value.ToFieldSet()
+	if err != nil {
+		return err
+	}
+	if !want.Equals(set) {
+		return fmt.Errorf("fields: got %s, want %s", set, want)
+	}
+	merged, ok := t.plan.merge(live, patch)
+	if !ok {
+		return fmt.Errorf("the merge is left to structured-merge-diff")
+	}
+	theirs, err := t.value(live).Merge(t.value(patch))
+	if err != nil {
+		return err
+	}
+	if !meta.Equal(merged, theirs.AsValue().Unstructured()) {
+		return fmt.Errorf("merge: got %v, want %v", merged, theirs.AsValue().Unstructured())
+	}
+	return t.compareReduced(live, merged.(map[string]any))
+}
+
+// compareReduced says whether the comparison of what differs at all finds other
+// changes than that of the whole objects.
+func (t *typing) compareReduced(old, new map[string]any) error {
+	want, err := t.value(old).Compare(t.value(new))
+	if err != nil {
+		return err
+	}
+	a, b, same := t.plan.reduce(old, new)
+	if same {
+		return fmt.Errorf("the objects do not differ")
+	}
+	got, err := t.value(a).Compare(t.value(b))
+	if err != nil {
+		return err
+	}
+	if want.String() != got.String() {
+		return fmt.Errorf("changes: got %s, want %s", got, want)
+	}
+	return nil
+}
