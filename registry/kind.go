@@ -72,7 +72,7 @@ type Behavior struct {
 	NoDependents  bool     // owns nothing; propagation policies mean nothing to it
 	Strategic     bool     // strategic merge patch is offered
 	Unowned       []string // fields at the root whose owners are not recorded
-	SelfChecked   bool     // Validate says all; what the schema requires is documentation, not checked by itself
+	SelfChecked   bool     // the kind checks its Scale by itself
 	Fields        []SelectableField
 
 	// Name returns what is wrong with a name (or, with prefix, a

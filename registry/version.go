@@ -200,19 +200,21 @@ func (v *Version) Faults(ctx context.Context, obj, old *meta.Object, sub *Subres
 		rules.Passes = []meta.MetadataPass{meta.PassUpdate}
 	}
 	causes := meta.ValidateMetadata(obj, old, rules)
-	if v.Schema != nil && !v.SelfChecked {
-		var oldTree map[string]any
-		if old != nil {
-			oldTree = old.Tree()
-		}
-		causes = append(causes, v.Schema.Validate(obj.Tree(), oldTree)...)
-	}
+	var byKind []meta.Cause
 	if v.Validate != nil {
 		if sub != nil {
 			ctx = context.WithValue(ctx, endpoint{}, sub.Name)
 		}
-		causes = append(causes, v.Validate(ctx, obj, old)...)
+		byKind = v.Validate(ctx, obj, old)
 	}
+	if v.Schema != nil {
+		var oldTree map[string]any
+		if old != nil {
+			oldTree = old.Tree()
+		}
+		byKind = v.Schema.InFieldOrder(v.Schema.Validate(obj.Tree(), oldTree), byKind)
+	}
+	causes = append(causes, byKind...)
 	if sub != nil && sub.Validate != nil {
 		causes = append(causes, sub.Validate(ctx, obj, old)...)
 	}

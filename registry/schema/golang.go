@@ -23,12 +23,27 @@ import (
 // the value; before anything else it stands for itself, so that patterns read
 // as usual (mind that Go quotes tag values: \d is written \\d there).
 //
-//	required  immutable  nullable  deprecated  preserve  embedded  uniqueItems  intOrString
-//	default=  enum=a|b  format=  pattern=  title=
-//	min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
+//	required  expected  immutable  nullable  deprecated  preserve  embedded  uniqueItems  intOrString
+//	repeats  unchecked
+//	default=  enum=a|b  format=  keyFormat=  pattern=  title=
+//	range=min|max  min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
 //	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
 //	listType=atomic|set|map  listMapKeys=a|b  mapType=atomic|granular
 //	patchStrategy=  patchMergeKey=
+//
+// A required field is not the zero value, or, if it is a pointer, not nil. An
+// expected one is documented as required only: left out, it has its zero value,
+// which the other rules judge if the field is always written. What omitempty
+// leaves out breaks no rule but required. Items of a list with listType=set, and
+// keys of one with listType=map, are there once, unless the list repeats: then
+// only those who merge lists look at the type. The rules inside of an unchecked
+// value are documentation.
+//
+// Formats are those of OpenAPI (date, uuid, ...) and those of the fields of
+// built-in kinds:
+//
+//	dns-label  dns-1035-label  dns-subdomain  qualified-name  label-value  path-segment
+//	ip  cidr  port-name  config-key  env-name  header-name
 //
 // The prefixes items. and values. speak of the items of a list and of the
 // values of a map. On a field named _ of type struct{}, mapType speaks of the

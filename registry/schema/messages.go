@@ -17,7 +17,8 @@ type rule int
 const (
 	ruleType rule = iota
 	ruleFormat
-	ruleRange // of the format of a number
+	ruleWritten // as a field's own format wants it
+	ruleRange   // of the format of a number
 	ruleRequired
 	ruleImmutable
 	ruleEnum
@@ -25,6 +26,7 @@ const (
 	ruleMaxLength
 	rulePattern
 	ruleMultipleOf
+	ruleBetween
 	ruleMinimum
 	ruleExclusiveMinimum
 	ruleMaximum
@@ -42,13 +44,14 @@ const (
 	ruleEffort
 )
 
-// wording is how a broken rule is told. In the texts {at} stands for the path of
+// wording is how a broken rule is told: there are two dialects, and where a kind
+// comes from chooses one. In the texts {at} stands for the path of
 // the value, {value} for the value, {limit} for what the rule asks for, and {s}
 // for the plural of what the limit counts.
 type wording struct {
 	reason     meta.CauseReason
 	definition string // to the clients of kinds that have a definition; suites compare it
-	program    string // to those of kinds that come from Go; empty: the same
+	program    string // to those of kinds from Go, built-in or not; empty: the same
 	whole      bool   // the cause has no field: the text says where
 }
 
@@ -58,6 +61,7 @@ var wordings = [...]wording{
 		`Invalid value: {value}: must be of type {limit}`, false},
 	ruleFormat: {meta.CauseTypeInvalid, `Invalid value: {value}: {at} in body must be of type {limit}: {value}`,
 		`Invalid value: {value}: must have the format {limit}`, false},
+	ruleWritten:   {meta.CauseInvalid, "", `Invalid value: {value}: {limit}`, false},
 	ruleRange:     {meta.CauseInvalid, `Invalid value: "": Checked value must be of type {limit} in {at}`, "", true},
 	ruleRequired:  {meta.CauseRequired, `Required value`, "", false},
 	ruleImmutable: {meta.CauseInvalid, `Invalid value: {value}: field is immutable`, "", false},
@@ -70,6 +74,7 @@ var wordings = [...]wording{
 		`Invalid value: {value}: must match the pattern {limit}`, false},
 	ruleMultipleOf: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be a multiple of {limit}`,
 		`Invalid value: {value}: must be a multiple of {limit}`, false},
+	ruleBetween: {meta.CauseInvalid, "", `Invalid value: {value}: must be between {limit}, inclusive`, false},
 	ruleMinimum: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be greater than or equal to {limit}`,
 		`Invalid value: {value}: must be greater than or equal to {limit}`, false},
 	ruleExclusiveMinimum: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be greater than {limit}`,

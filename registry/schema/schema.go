@@ -50,6 +50,7 @@ type Schema struct {
 	Pattern                      string
 	MinLength, MaxLength         *int64
 	Minimum, Maximum             *float64
+	Between                      bool // of a Go field: both bounds are told together
 	ExclusiveMin, ExclusiveMax   bool
 	MultipleOf                   *float64
 	MinItems, MaxItems           *int64
@@ -70,6 +71,11 @@ type Schema struct {
 	ListKeys []string // the fields that identify an item of a map list
 	MapType  string   // atomic or granular, for maps and structs
 
+	// Of fields of Go structs only.
+	KeyFormat string // of the keys of a map, see Go
+	Repeats   bool   // ListType is for those who merge; items may repeat
+	Unchecked bool   // what the schema says of the value is documentation
+
 	PatchStrategy string // merge, replace, retainKeys, comma-separated
 	PatchMergeKey string
 
@@ -79,6 +85,7 @@ type Schema struct {
 	re    *pattern // Pattern
 	fills bool     // the value or something in it has a default
 	fixed bool     // the value or something in it is immutable
+	rules bool     // the value or something in it can break a rule
 
 	defaultSize int // of Default, as JSON, about
 }
@@ -123,6 +130,7 @@ type Field struct {
 	Name      string // on the wire
 	Schema    *Schema
 	Required  bool
+	Expected  bool   // documented as required; left out, a Go field has its zero value
 	OmitEmpty bool   // Go leaves the empty value out (never true for struct values, as in encoding/json)
 	OmitZero  bool   // Go leaves the zero value out
 	Pointer   bool   // Go keeps an explicit zero apart from an unset value

@@ -16,14 +16,16 @@ func (s *Schema) Seal() error {
 }
 
 type sealer struct {
-	known  map[*Struct]below // both true while a struct is on the way
+	known  map[*Struct]below // all true while a struct is on the way
 	faults []error
 }
 
 // below is what stands in a value or somewhere inside it.
-type below struct{ fills, fixed bool }
+type below struct{ fills, fixed, rules bool }
 
-func (b below) or(c below) below { return below{b.fills || c.fills, b.fixed || c.fixed} }
+func (b below) or(c below) below {
+	return below{b.fills || c.fills, b.fixed || c.fixed, b.rules || c.rules}
+}
 
 func (w *sealer) fault(path string, err error) {
 	if path == "" {
@@ -56,17 +58,26 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 			w.schema(e, path, canonical)
 		}
 	}
-	b = b.or(below{s.Default != nil, s.Immutable})
+	b.rules = (b.rules || s.ruled()) && !s.Unchecked
+	b = b.or(below{s.Default != nil, s.Immutable, s.Immutable})
+	if s.fills != b.fills || s.fixed != b.fixed || s.rules != b.rules {
+		s.fills, s.fixed, s.rules = b.fills, b.fixed, b.rules
+	}
 	if s.Default != nil && canonical {
 		w.defaultOf(s, path)
 	}
 	if s.Default != nil && s.defaultSize == 0 {
 		s.defaultSize = sizeOf(s.Default)
 	}
-	if s.fills != b.fills || s.fixed != b.fixed {
-		s.fills, s.fixed = b.fills, b.fixed
-	}
 	return b
+}
+
+// ruled reports whether a value can break a rule of its own.
+func (s *Schema) ruled() bool {
+	return len(s.Enum)+len(s.Required)+len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Not != nil || s.Embedded || s.UniqueItems ||
+		s.Pattern != "" || s.KeyFormat != "" || s.ListType != "" && !s.Repeats || s.Type == String && s.Format != "" ||
+		s.MinLength != nil || s.MaxLength != nil || s.Minimum != nil || s.Maximum != nil || s.MultipleOf != nil ||
+		s.MinItems != nil || s.MaxItems != nil || s.MinProperties != nil || s.MaxProperties != nil
 }
 
 // defaultOf brings the default of a Go field into canonical form.
@@ -90,10 +101,10 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	if st.sealed {
 		return st.below
 	}
-	w.known[st] = below{true, true}
+	w.known[st] = below{true, true, true}
 	var all below
 	for _, f := range st.Fields {
-		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical))
+		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical)).or(below{rules: f.Required})
 		if f.Schema.Default != nil {
 			st.filled = append(st.filled, f)
 		}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -62,8 +63,12 @@ func (t tag) apply(f *Field) []error {
 }
 
 func (e entry) applyTo(f *Field) error {
-	if e.key == "required" {
+	switch e.key {
+	case "required":
 		f.Required = true
+		return e.noValue()
+	case "expected":
+		f.Expected = true
 		return e.noValue()
 	}
 	s := f.Schema
@@ -134,6 +139,10 @@ func (e entry) flag(s *Schema) *bool {
 		return &s.UniqueItems
 	case "intOrString":
 		return &s.IntOrString
+	case "repeats":
+		return &s.Repeats
+	case "unchecked":
+		return &s.Unchecked
 	}
 	return nil
 }
@@ -191,6 +200,14 @@ func (e entry) applyText(s *Schema) (err error) {
 		s.re, err = compilePattern(e.value)
 	case "format":
 		s.Format = e.value
+	case "keyFormat":
+		if s.KeyFormat = e.value; fieldFormat(e.value) == nil {
+			err = fmt.Errorf("%q is no format of texts", e.value)
+		}
+	case "range":
+		s.Between = true
+		low, high, _ := strings.Cut(e.value, "|")
+		err = errors.Join(entry{"min", low, true}.applySchema(s), entry{"max", high, true}.applySchema(s))
 	case "title":
 		s.Title = e.value
 	case "listType":
@@ -227,6 +244,8 @@ func misplaced(s *Schema) (faults []string) {
 	wrong(s.Minimum != nil || s.Maximum != nil || s.MultipleOf != nil, "a range", "numbers", s.Type == Integer || s.Type == Number)
 	wrong(s.MinItems != nil || s.MaxItems != nil || s.UniqueItems, "a rule for items", "lists", s.Type == Array)
 	wrong(s.ListType != "" || len(s.ListKeys) > 0, "listType", "lists", s.Type == Array || s.Wire != Plain)
+	wrong(s.Repeats, "repeats", "lists with a listType", s.ListType != "")
+	wrong(s.KeyFormat != "", "keyFormat", "maps", s.Values != nil)
 	wrong(s.MinProperties != nil || s.MaxProperties != nil, "a number of properties", "maps and structs", s.Type == Object)
 	if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
 		faults = append(faults, "the minimum is over the maximum")

@@ -187,6 +187,9 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 		}
 		return
 	}
+	if canonical && !v.branch && !s.rules {
+		return
+	}
 	if old != nil && !canonical && meta.Equal(x, old) {
 		return // what a definition came to forbid may stay where it is
 	}
@@ -308,6 +311,9 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 	if s.MaxProperties != nil && int64(len(m)) > *s.MaxProperties {
 		v.breaks(ruleMaxProperties, int64(len(m)), decimal(*s.MaxProperties), canonical)
 	}
+	if s.KeyFormat != "" {
+		v.keys(m, s)
+	}
 	if s.Values != nil {
 		v.entries(m, before, s, canonical)
 	}
@@ -321,6 +327,20 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 	}
 	if s.Embedded {
 		v.embedded(m)
+	}
+}
+
+// keys checks the form of the keys of a map.
+func (v *validator) keys(m map[string]any, s *Schema) {
+	reasons := fieldFormat(s.KeyFormat)
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		for _, why := range reasons(k) {
+			if v.full() {
+				return
+			}
+			at := meta.CutPath(fmt.Appendf(nil, "%s[%s]", v.path, k))
+			v.causes = append(v.causes, ruleWritten.cause(at, show(k), why, true))
+		}
 	}
 }
 
@@ -463,8 +483,8 @@ func identity(x any) string {
 // duplicates looks for items of a set that are equal and items of a map list
 // with equal keys. Each value is told once, where it first stands again.
 func (v *validator) duplicates(l []any, s *Schema) {
-	set := s.ListType == "set" || s.UniqueItems
-	if len(l) == 0 || !set && (!s.isMapList() || s.Items == nil) {
+	set := s.ListType == "set" && !s.Repeats || s.UniqueItems
+	if len(l) == 0 || s.Repeats && !set || !set && (!s.isMapList() || s.Items == nil) {
 		return
 	}
 	seen := make(map[string]int, len(l))

@@ -10,7 +10,16 @@ import (
 // text checks a string.
 func (v *validator) text(x string, s *Schema, canonical bool) {
 	v.spelling(x, s, canonical)
-	if s.Format != "" && !s.IntOrString && s.Wire == Plain && !hasFormat(x, s.Format) {
+	if s.Format == "" || s.IntOrString || s.Wire != Plain {
+		return
+	}
+	if reasons := fieldFormat(s.Format); canonical && reasons != nil {
+		for _, why := range reasons(x) {
+			v.breaks(ruleWritten, x, why, canonical)
+		}
+		return
+	}
+	if !hasFormat(x, s.Format) {
 		v.breaks(ruleFormat, x, s.Format, canonical)
 	}
 }
@@ -47,6 +56,12 @@ func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
 	}
 	if s.MultipleOf != nil && *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf) {
 		v.breaks(ruleMultipleOf, x, limitOf(*s.MultipleOf, x), canonical)
+	}
+	if s.Between && canonical {
+		if f < *s.Minimum || f > *s.Maximum {
+			v.breaks(ruleBetween, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), canonical)
+		}
+		return
 	}
 	switch {
 	case s.Minimum == nil || f > *s.Minimum || f == *s.Minimum && !s.ExclusiveMin:

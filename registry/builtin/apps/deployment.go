@@ -36,10 +36,10 @@ type DeploymentSpec struct {
 
 	// Selector of the pods; it must match the template's labels and cannot
 	// change.
-	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required"`
+	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"expected,unchecked"`
 
 	// Template of the pods.
-	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"required"`
+	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"expected"`
 
 	// Strategy is how pods are replaced.
 	Strategy DeploymentStrategy `json:"strategy,omitempty" protobuf:"4" patchStrategy:"retainKeys"`
@@ -104,7 +104,7 @@ type DeploymentStatus struct {
 
 	// Conditions are aspects of the state: Available, Progressing,
 	// ReplicaFailure.
-	Conditions []DeploymentCondition `json:"conditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+	Conditions []DeploymentCondition `json:"conditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 
 	// CollisionCount is part of the names of the sets, so that they do not
 	// clash.
@@ -114,10 +114,10 @@ type DeploymentStatus struct {
 // DeploymentCondition is one aspect of a deployment's state.
 type DeploymentCondition struct {
 	// Type names the aspect that the condition is about.
-	Type string `json:"type" protobuf:"1" schema:"required"`
+	Type string `json:"type" protobuf:"1" schema:"expected"`
 
 	// Status is True, False or Unknown.
-	Status string `json:"status" protobuf:"2" schema:"required"`
+	Status string `json:"status" protobuf:"2" schema:"expected"`
 
 	// LastUpdateTime is when the condition was last written.
 	LastUpdateTime meta.Time `json:"lastUpdateTime,omitempty" protobuf:"6"`

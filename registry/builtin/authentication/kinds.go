@@ -10,7 +10,7 @@ type TokenReview struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.
-	Spec TokenReviewSpec `json:"spec" protobuf:"2" schema:"required"`
+	Spec TokenReviewSpec `json:"spec" protobuf:"2" schema:"expected"`
 
 	// Status is the answer.
 	Status TokenReviewStatus `json:"status,omitempty" protobuf:"3"`
@@ -83,7 +83,7 @@ type TokenRequest struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is what is asked for.
-	Spec TokenRequestSpec `json:"spec" protobuf:"2" schema:"required"`
+	Spec TokenRequestSpec `json:"spec" protobuf:"2" schema:"expected"`
 
 	// Status is the token.
 	Status TokenRequestStatus `json:"status,omitempty" protobuf:"3"`
@@ -92,7 +92,7 @@ type TokenRequest struct {
 // TokenRequestSpec is the token that is asked for.
 type TokenRequestSpec struct {
 	// Audiences that the token shall be for; empty: the API server.
-	Audiences []string `json:"audiences" protobuf:"1" schema:"required,listType=atomic"`
+	Audiences []string `json:"audiences" protobuf:"1" schema:"expected,listType=atomic"`
 
 	// BoundObjectRef names an object that the token shall end with.
 	BoundObjectRef *BoundObjectReference `json:"boundObjectRef" protobuf:"3"`
@@ -120,8 +120,8 @@ type BoundObjectReference struct {
 // TokenRequestStatus is a token.
 type TokenRequestStatus struct {
 	// Token is the bearer token.
-	Token string `json:"token" protobuf:"1" schema:"required"`
+	Token string `json:"token" protobuf:"1" schema:"expected"`
 
 	// ExpirationTimestamp is when the token ends.
-	ExpirationTimestamp meta.Time `json:"expirationTimestamp" protobuf:"2" schema:"required"`
+	ExpirationTimestamp meta.Time `json:"expirationTimestamp" protobuf:"2" schema:"expected"`
 }

@@ -30,7 +30,7 @@ type CertificateSigningRequest struct {
 
 	// Spec is the request. Only request, signerName, usages and
 	// expirationSeconds are the caller's; the rest is who asked.
-	Spec CertificateSigningRequestSpec `json:"spec" protobuf:"2" schema:"required"`
+	Spec CertificateSigningRequestSpec `json:"spec" protobuf:"2" schema:"expected"`
 
 	// Status is the decision and the certificate.
 	Status CertificateSigningRequestStatus `json:"status,omitempty" protobuf:"3"`
@@ -39,7 +39,7 @@ type CertificateSigningRequest struct {
 // CertificateSigningRequestSpec is what is asked for, and who asked.
 type CertificateSigningRequestSpec struct {
 	// Request is a PKCS#10 request in a PEM block CERTIFICATE REQUEST.
-	Request []byte `json:"request" protobuf:"1" schema:"required"`
+	Request []byte `json:"request" protobuf:"1" schema:"expected"`
 
 	// Username of who asked, set on create.
 	Username string `json:"username,omitempty" protobuf:"2"`
@@ -57,7 +57,7 @@ type CertificateSigningRequestSpec struct {
 	Extra map[string][]string `json:"extra,omitempty" protobuf:"6"`
 
 	// SignerName names the signer, as domain/name.
-	SignerName string `json:"signerName" protobuf:"7" schema:"required"`
+	SignerName string `json:"signerName" protobuf:"7" schema:"expected"`
 
 	// ExpirationSeconds is how long the certificate shall be valid; the signer
 	// may make it shorter. At least 600.
@@ -67,7 +67,7 @@ type CertificateSigningRequestSpec struct {
 // CertificateSigningRequestStatus is what became of a request.
 type CertificateSigningRequestStatus struct {
 	// Conditions are Approved, Denied and Failed, and others that signers know.
-	Conditions []CertificateSigningRequestCondition `json:"conditions,omitempty" protobuf:"1" schema:"listType=map,listMapKeys=type"`
+	Conditions []CertificateSigningRequestCondition `json:"conditions,omitempty" protobuf:"1" schema:"listType=map,listMapKeys=type,repeats"`
 
 	// Certificate is the signed certificate and the chain above it, in PEM
 	// blocks CERTIFICATE.
@@ -78,7 +78,7 @@ type CertificateSigningRequestStatus struct {
 type CertificateSigningRequestCondition struct {
 	// Type is Approved, Denied, Failed or a signer's own. Approved and Denied
 	// exclude each other, and neither is ever taken back.
-	Type string `json:"type" protobuf:"1" schema:"required"`
+	Type string `json:"type" protobuf:"1" schema:"expected"`
 
 	// Reason is a word for programs.
 	Reason string `json:"reason,omitempty" protobuf:"2"`
@@ -93,7 +93,7 @@ type CertificateSigningRequestCondition struct {
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"5"`
 
 	// Status is True, False or Unknown; Approved, Denied and Failed are True.
-	Status string `json:"status" protobuf:"6" schema:"required"`
+	Status string `json:"status" protobuf:"6" schema:"expected"`
 }
 
 // Kinds returns the kinds of the group under the names of p.

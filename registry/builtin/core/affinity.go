@@ -28,10 +28,10 @@ type NodeAffinity struct {
 // PreferredSchedulingTerm is a wish about the node.
 type PreferredSchedulingTerm struct {
 	// Weight of the wish, 1 to 100.
-	Weight int32 `json:"weight" protobuf:"1" schema:"required"`
+	Weight int32 `json:"weight" protobuf:"1" schema:"expected"`
 
 	// Preference is what is wished for.
-	Preference NodeSelectorTerm `json:"preference" protobuf:"2" schema:"required"`
+	Preference NodeSelectorTerm `json:"preference" protobuf:"2" schema:"expected"`
 }
 
 // NodeSelector chooses nodes: one of its terms must match.
@@ -39,7 +39,7 @@ type NodeSelector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// NodeSelectorTerms, of which one must match.
-	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms" protobuf:"1" schema:"required,listType=atomic"`
+	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms" protobuf:"1" schema:"expected,listType=atomic"`
 }
 
 // NodeSelectorTerm chooses nodes: all of it must match; an empty one matches
@@ -57,10 +57,10 @@ type NodeSelectorTerm struct {
 // NodeSelectorRequirement is a condition on a label or field.
 type NodeSelectorRequirement struct {
 	// Key is the label or field.
-	Key string `json:"key" protobuf:"1" schema:"required"`
+	Key string `json:"key" protobuf:"1" schema:"expected"`
 
 	// Operator is In, NotIn, Exists, DoesNotExist, Gt or Lt.
-	Operator string `json:"operator" protobuf:"2" schema:"required"`
+	Operator string `json:"operator" protobuf:"2" schema:"expected"`
 
 	// Values belong to In and NotIn; Gt and Lt have one, an integer.
 	Values []string `json:"values,omitempty" protobuf:"3" schema:"listType=atomic"`
@@ -89,25 +89,25 @@ type PodAntiAffinity struct {
 // WeightedPodAffinityTerm is a wish about other pods.
 type WeightedPodAffinityTerm struct {
 	// Weight of the wish, 1 to 100.
-	Weight int32 `json:"weight" protobuf:"1" schema:"required"`
+	Weight int32 `json:"weight" protobuf:"1" schema:"expected"`
 
 	// PodAffinityTerm is what is wished for.
-	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm" protobuf:"2" schema:"required"`
+	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm" protobuf:"2" schema:"expected"`
 }
 
 // PodAffinityTerm chooses pods, and what near means.
 type PodAffinityTerm struct {
 	// LabelSelector chooses the pods.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"1"`
+	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"1" schema:"unchecked"`
 
 	// Namespaces of the pods; none and no namespaceSelector: this pod's.
 	Namespaces []string `json:"namespaces,omitempty" protobuf:"2" schema:"listType=atomic"`
 
 	// TopologyKey is the node label whose equal values mean near.
-	TopologyKey string `json:"topologyKey" protobuf:"3" schema:"required"`
+	TopologyKey string `json:"topologyKey" protobuf:"3" schema:"expected"`
 
 	// NamespaceSelector chooses further namespaces by label; {} is all.
-	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"4"`
+	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"4" schema:"unchecked"`
 
 	// MatchLabelKeys are labels in which the pods must equal this one.
 	MatchLabelKeys []string `json:"matchLabelKeys,omitempty" protobuf:"5" schema:"listType=atomic"`

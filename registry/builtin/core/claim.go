@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // PersistentVolumeClaimVolumeSource is the volume that a claim is bound to.
 type PersistentVolumeClaimVolumeSource struct {
 	// ClaimName is the claim, in the pod's namespace.
-	ClaimName string `json:"claimName" protobuf:"1" schema:"required"`
+	ClaimName string `json:"claimName" protobuf:"1" schema:"expected"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"2"`
@@ -24,7 +24,7 @@ type PersistentVolumeClaimTemplate struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec of the claim.
-	Spec PersistentVolumeClaimSpec `json:"spec" protobuf:"2" schema:"required"`
+	Spec PersistentVolumeClaimSpec `json:"spec" protobuf:"2" schema:"expected"`
 }
 
 // PersistentVolumeClaimSpec is the storage that is asked for.
@@ -34,7 +34,7 @@ type PersistentVolumeClaimSpec struct {
 	AccessModes []string `json:"accessModes,omitempty" protobuf:"1" schema:"listType=atomic"`
 
 	// Selector of volumes by label.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4"`
+	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
 
 	// Resources that the volume must have at least.
 	Resources VolumeResourceRequirements `json:"resources,omitempty" protobuf:"2"`

@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // Container is one program of a pod.
 type Container struct {
 	// Name of the container, a DNS label, unique in the pod. It cannot change.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// Image to run.
 	Image string `json:"image,omitempty" protobuf:"2"`
@@ -21,13 +21,13 @@ type Container struct {
 
 	// Ports that the container listens on; for information, and for others to
 	// refer to.
-	Ports []ContainerPort `json:"ports,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"containerPort" schema:"listType=map,listMapKeys=containerPort|protocol"`
+	Ports []ContainerPort `json:"ports,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"containerPort" schema:"listType=map,listMapKeys=containerPort|protocol,repeats"`
 
 	// EnvFrom are sources of variables; later ones win, and env wins over all.
 	EnvFrom []EnvFromSource `json:"envFrom,omitempty" protobuf:"19" schema:"listType=atomic"`
 
 	// Env are variables.
-	Env []EnvVar `json:"env,omitempty" protobuf:"7" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	Env []EnvVar `json:"env,omitempty" protobuf:"7" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// Resources that the container needs and may use.
 	Resources ResourceRequirements `json:"resources,omitempty" protobuf:"8"`
@@ -44,10 +44,10 @@ type Container struct {
 	RestartPolicyRules []ContainerRestartRule `json:"restartPolicyRules,omitempty" protobuf:"25" schema:"listType=atomic"`
 
 	// VolumeMounts say where volumes appear in the container.
-	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty" protobuf:"9" patchStrategy:"merge" patchMergeKey:"mountPath" schema:"listType=map,listMapKeys=mountPath"`
+	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty" protobuf:"9" patchStrategy:"merge" patchMergeKey:"mountPath" schema:"listType=map,listMapKeys=mountPath,repeats"`
 
 	// VolumeDevices say where block devices appear in the container.
-	VolumeDevices []VolumeDevice `json:"volumeDevices,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"devicePath" schema:"listType=map,listMapKeys=devicePath"`
+	VolumeDevices []VolumeDevice `json:"volumeDevices,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"devicePath" schema:"listType=map,listMapKeys=devicePath,repeats"`
 
 	// LivenessProbe restarts the container when it fails.
 	LivenessProbe *Probe `json:"livenessProbe,omitempty" protobuf:"10"`
@@ -103,7 +103,7 @@ type ContainerPort struct {
 	HostPort int32 `json:"hostPort,omitempty" protobuf:"2"`
 
 	// ContainerPort is the number in the pod.
-	ContainerPort int32 `json:"containerPort" protobuf:"3" schema:"required"`
+	ContainerPort int32 `json:"containerPort" protobuf:"3" schema:"expected"`
 
 	// Protocol is TCP (the default), UDP or SCTP.
 	Protocol string `json:"protocol,omitempty" protobuf:"4" schema:"default=TCP"`
@@ -115,7 +115,7 @@ type ContainerPort struct {
 // VolumeMount says where a volume appears in a container.
 type VolumeMount struct {
 	// Name of the volume.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// ReadOnly mounts it so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"2"`
@@ -125,7 +125,7 @@ type VolumeMount struct {
 	RecursiveReadOnly *string `json:"recursiveReadOnly,omitempty" protobuf:"7"`
 
 	// MountPath is where it appears; no ':' in it.
-	MountPath string `json:"mountPath" protobuf:"3" schema:"required"`
+	MountPath string `json:"mountPath" protobuf:"3" schema:"expected"`
 
 	// SubPath is the part of the volume that is mounted; the root by default.
 	SubPath string `json:"subPath,omitempty" protobuf:"4"`
@@ -140,10 +140,10 @@ type VolumeMount struct {
 // VolumeDevice says where a block device appears in a container.
 type VolumeDevice struct {
 	// Name of the volume, which is a claim.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// DevicePath is where it appears.
-	DevicePath string `json:"devicePath" protobuf:"2" schema:"required"`
+	DevicePath string `json:"devicePath" protobuf:"2" schema:"expected"`
 }
 
 // ResourceRequirements are what a container, or a pod, needs and may use.
@@ -155,13 +155,13 @@ type ResourceRequirements struct {
 	Requests map[string]meta.Quantity `json:"requests,omitempty" protobuf:"2"`
 
 	// Claims are the pod's resource claims that are used.
-	Claims []ResourceClaim `json:"claims,omitempty" protobuf:"3" schema:"listType=map,listMapKeys=name"`
+	Claims []ResourceClaim `json:"claims,omitempty" protobuf:"3" schema:"listType=map,listMapKeys=name,repeats"`
 }
 
 // ResourceClaim is the use of a claim of the pod.
 type ResourceClaim struct {
 	// Name of the claim in the pod.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// Request in the claim; empty: all of it.
 	Request string `json:"request,omitempty" protobuf:"2"`
@@ -170,10 +170,10 @@ type ResourceClaim struct {
 // ContainerResizePolicy says what a change of a resource asks for.
 type ContainerResizePolicy struct {
 	// ResourceName is cpu or memory.
-	ResourceName string `json:"resourceName" protobuf:"1" schema:"required"`
+	ResourceName string `json:"resourceName" protobuf:"1" schema:"expected"`
 
 	// RestartPolicy is NotRequired or RestartContainer.
-	RestartPolicy string `json:"restartPolicy" protobuf:"2" schema:"required"`
+	RestartPolicy string `json:"restartPolicy" protobuf:"2" schema:"expected"`
 }
 
 // ContainerRestartRule decides what happens after an exit.
@@ -191,5 +191,5 @@ type ContainerRestartRuleOnExitCodes struct {
 	Operator string `json:"operator,omitempty" protobuf:"1"`
 
 	// Values are the codes.
-	Values []int32 `json:"values,omitempty" protobuf:"2" schema:"listType=set"`
+	Values []int32 `json:"values,omitempty" protobuf:"2" schema:"listType=set,repeats"`
 }

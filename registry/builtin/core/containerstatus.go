@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // ContainerStatus is the state of a container.
 type ContainerStatus struct {
 	// Name of the container.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// State of the container now.
 	State ContainerState `json:"state,omitempty" protobuf:"2"`
@@ -14,16 +14,16 @@ type ContainerStatus struct {
 	LastTerminationState ContainerState `json:"lastState,omitempty" protobuf:"3"`
 
 	// Ready is true while the readiness probe succeeds.
-	Ready bool `json:"ready" protobuf:"4" schema:"required"`
+	Ready bool `json:"ready" protobuf:"4" schema:"expected"`
 
 	// RestartCount is how often it was restarted.
-	RestartCount int32 `json:"restartCount" protobuf:"5" schema:"required"`
+	RestartCount int32 `json:"restartCount" protobuf:"5" schema:"expected"`
 
 	// Image that runs.
-	Image string `json:"image" protobuf:"6" schema:"required"`
+	Image string `json:"image" protobuf:"6" schema:"expected"`
 
 	// ImageID identifies that image.
-	ImageID string `json:"imageID" protobuf:"7" schema:"required"`
+	ImageID string `json:"imageID" protobuf:"7" schema:"expected"`
 
 	// ContainerID identifies the container, as type://id.
 	ContainerID string `json:"containerID,omitempty" protobuf:"8"`
@@ -39,13 +39,13 @@ type ContainerStatus struct {
 	Resources *ResourceRequirements `json:"resources,omitempty" protobuf:"11"`
 
 	// VolumeMounts are the states of its mounts.
-	VolumeMounts []VolumeMountStatus `json:"volumeMounts,omitempty" protobuf:"12" patchStrategy:"merge" patchMergeKey:"mountPath" schema:"listType=map,listMapKeys=mountPath"`
+	VolumeMounts []VolumeMountStatus `json:"volumeMounts,omitempty" protobuf:"12" patchStrategy:"merge" patchMergeKey:"mountPath" schema:"listType=map,listMapKeys=mountPath,repeats"`
 
 	// User that its first process got.
 	User *ContainerUser `json:"user,omitempty" protobuf:"13"`
 
 	// AllocatedResourcesStatus is the health of its devices.
-	AllocatedResourcesStatus []ResourceStatus `json:"allocatedResourcesStatus,omitempty" protobuf:"14" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	AllocatedResourcesStatus []ResourceStatus `json:"allocatedResourcesStatus,omitempty" protobuf:"14" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// StopSignal is the signal that ends it.
 	StopSignal *string `json:"stopSignal,omitempty" protobuf:"15"`
@@ -82,7 +82,7 @@ type ContainerStateRunning struct {
 // ContainerStateTerminated is about a container that ended.
 type ContainerStateTerminated struct {
 	// ExitCode of its last process.
-	ExitCode int32 `json:"exitCode" protobuf:"1" schema:"required"`
+	ExitCode int32 `json:"exitCode" protobuf:"1" schema:"expected"`
 
 	// Signal that ended it.
 	Signal int32 `json:"signal,omitempty" protobuf:"2"`
@@ -106,10 +106,10 @@ type ContainerStateTerminated struct {
 // VolumeMountStatus is the state of a mount.
 type VolumeMountStatus struct {
 	// Name of the volume.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// MountPath is where it appears.
-	MountPath string `json:"mountPath" protobuf:"2" schema:"required"`
+	MountPath string `json:"mountPath" protobuf:"2" schema:"expected"`
 
 	// ReadOnly says that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -143,10 +143,10 @@ type ContainerUser struct {
 // LinuxContainerUser is a Linux user and its groups.
 type LinuxContainerUser struct {
 	// UID of the process.
-	UID int64 `json:"uid" protobuf:"1" schema:"required"`
+	UID int64 `json:"uid" protobuf:"1" schema:"expected"`
 
 	// GID of the process.
-	GID int64 `json:"gid" protobuf:"2" schema:"required"`
+	GID int64 `json:"gid" protobuf:"2" schema:"expected"`
 
 	// SupplementalGroups of the process.
 	SupplementalGroups []int64 `json:"supplementalGroups,omitempty" protobuf:"3" schema:"listType=atomic"`
@@ -155,16 +155,16 @@ type LinuxContainerUser struct {
 // ResourceStatus is the health of devices of one kind.
 type ResourceStatus struct {
 	// Name of the resource.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// Resources are the devices.
-	Resources []ResourceHealth `json:"resources,omitempty" protobuf:"2" schema:"listType=map,listMapKeys=resourceID"`
+	Resources []ResourceHealth `json:"resources,omitempty" protobuf:"2" schema:"listType=map,listMapKeys=resourceID,repeats"`
 }
 
 // ResourceHealth is the health of a device.
 type ResourceHealth struct {
 	// ResourceID identifies the device.
-	ResourceID string `json:"resourceID" protobuf:"1" schema:"required"`
+	ResourceID string `json:"resourceID" protobuf:"1" schema:"expected"`
 
 	// Health is Healthy, Unhealthy or Unknown.
 	Health string `json:"health,omitempty" protobuf:"2"`

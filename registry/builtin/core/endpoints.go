@@ -43,7 +43,7 @@ type EndpointAddress struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// IP is the address: neither unspecified, nor loopback, nor link-local.
-	IP string `json:"ip" protobuf:"1" schema:"required"`
+	IP string `json:"ip" protobuf:"1" schema:"expected"`
 
 	// Hostname of the endpoint, a DNS label.
 	Hostname string `json:"hostname,omitempty" protobuf:"3"`
@@ -64,7 +64,7 @@ type EndpointPort struct {
 	Name string `json:"name,omitempty" protobuf:"1"`
 
 	// Port number.
-	Port int32 `json:"port" protobuf:"2" schema:"required"`
+	Port int32 `json:"port" protobuf:"2" schema:"expected"`
 
 	// Protocol is TCP (the default), UDP or SCTP.
 	Protocol string `json:"protocol,omitempty" protobuf:"3" schema:"default=TCP"`

@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // EnvVar is a variable.
 type EnvVar struct {
 	// Name of the variable.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// Value of the variable; $(NAME) is expanded, $$ is a dollar sign.
 	Value string `json:"value,omitempty" protobuf:"2"`
@@ -40,7 +40,7 @@ type ObjectFieldSelector struct {
 	APIVersion string `json:"apiVersion,omitempty" protobuf:"1" schema:"default=v1"`
 
 	// FieldPath leads to the field, such as metadata.name.
-	FieldPath string `json:"fieldPath" protobuf:"2" schema:"required"`
+	FieldPath string `json:"fieldPath" protobuf:"2" schema:"expected"`
 }
 
 // ResourceFieldSelector chooses a limit or request of a container.
@@ -51,7 +51,7 @@ type ResourceFieldSelector struct {
 	ContainerName string `json:"containerName,omitempty" protobuf:"1"`
 
 	// Resource is limits.cpu, requests.memory and so on.
-	Resource string `json:"resource" protobuf:"2" schema:"required"`
+	Resource string `json:"resource" protobuf:"2" schema:"expected"`
 
 	// Divisor is the unit of the result; 1 by default.
 	Divisor meta.Quantity `json:"divisor,omitempty" protobuf:"3"`
@@ -65,7 +65,7 @@ type ConfigMapKeySelector struct {
 	LocalObjectReference `json:",inline" protobuf:"1"`
 
 	// Key of the entry.
-	Key string `json:"key" protobuf:"2" schema:"required"`
+	Key string `json:"key" protobuf:"2" schema:"expected"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"3"`
@@ -79,7 +79,7 @@ type SecretKeySelector struct {
 	LocalObjectReference `json:",inline" protobuf:"1"`
 
 	// Key of the entry.
-	Key string `json:"key" protobuf:"2" schema:"required"`
+	Key string `json:"key" protobuf:"2" schema:"expected"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"3"`
@@ -90,13 +90,13 @@ type FileKeySelector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// VolumeName is the volume that the file is in.
-	VolumeName string `json:"volumeName" protobuf:"1" schema:"required"`
+	VolumeName string `json:"volumeName" protobuf:"1" schema:"expected"`
 
 	// Path of the file in the volume.
-	Path string `json:"path" protobuf:"2" schema:"required"`
+	Path string `json:"path" protobuf:"2" schema:"expected"`
 
 	// Key of the entry.
-	Key string `json:"key" protobuf:"3" schema:"required"`
+	Key string `json:"key" protobuf:"3" schema:"expected"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"4" schema:"default=false"`

@@ -18,11 +18,11 @@ type Event struct {
 	meta.TypeMeta `json:",inline"`
 
 	// Standard object metadata.
-	meta.ObjectMeta `json:"metadata" protobuf:"1" schema:"required"`
+	meta.ObjectMeta `json:"metadata" protobuf:"1" schema:"expected"`
 
 	// InvolvedObject is the object that the event is about; an event lives in
 	// its namespace.
-	InvolvedObject ObjectReference `json:"involvedObject" protobuf:"2" schema:"required"`
+	InvolvedObject ObjectReference `json:"involvedObject" protobuf:"2" schema:"expected"`
 
 	// Reason is a word for programs that says why it happened.
 	Reason string `json:"reason,omitempty" protobuf:"3"`

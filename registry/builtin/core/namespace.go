@@ -45,16 +45,16 @@ type NamespaceStatus struct {
 	Phase string `json:"phase,omitempty" protobuf:"1"`
 
 	// Conditions tell what holds up the deletion.
-	Conditions []NamespaceCondition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+	Conditions []NamespaceCondition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 }
 
 // NamespaceCondition is one aspect of a namespace's deletion.
 type NamespaceCondition struct {
 	// Type names the aspect.
-	Type string `json:"type" protobuf:"1" schema:"required"`
+	Type string `json:"type" protobuf:"1" schema:"expected"`
 
 	// Status is True, False or Unknown.
-	Status string `json:"status" protobuf:"2" schema:"required"`
+	Status string `json:"status" protobuf:"2" schema:"expected"`
 
 	// LastTransitionTime is when the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"4"`

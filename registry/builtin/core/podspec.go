@@ -5,19 +5,19 @@ import "orch.io/controlplane/registry/meta"
 // PodSpec describes a pod.
 type PodSpec struct {
 	// Volumes that the containers can mount.
-	Volumes []Volume `json:"volumes,omitempty" protobuf:"1" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	Volumes []Volume `json:"volumes,omitempty" protobuf:"1" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// InitContainers run one after the other, each to its end, before the
 	// containers start; one with restartPolicy Always keeps running beside them.
-	InitContainers []Container `json:"initContainers,omitempty" protobuf:"20" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	InitContainers []Container `json:"initContainers,omitempty" protobuf:"20" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// Containers of the pod; at least one. They cannot be added or removed
 	// later.
-	Containers []Container `json:"containers" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"required,listType=map,listMapKeys=name"`
+	Containers []Container `json:"containers" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"expected,listType=map,listMapKeys=name,repeats"`
 
 	// EphemeralContainers are added to a running pod to look into it, through
 	// the sub-resource ephemeralcontainers.
-	EphemeralContainers []EphemeralContainer `json:"ephemeralContainers,omitempty" protobuf:"34" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	EphemeralContainers []EphemeralContainer `json:"ephemeralContainers,omitempty" protobuf:"34" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// RestartPolicy of all containers: Always, OnFailure or Never. Always by
 	// default.
@@ -72,7 +72,7 @@ type PodSpec struct {
 	SecurityContext *PodSecurityContext `json:"securityContext,omitempty" protobuf:"14"`
 
 	// ImagePullSecrets name the secrets to pull the images with.
-	ImagePullSecrets []LocalObjectReference `json:"imagePullSecrets,omitempty" protobuf:"15" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	ImagePullSecrets []LocalObjectReference `json:"imagePullSecrets,omitempty" protobuf:"15" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// Hostname of the pod; its name by default.
 	Hostname string `json:"hostname,omitempty" protobuf:"16"`
@@ -91,7 +91,7 @@ type PodSpec struct {
 	Tolerations []Toleration `json:"tolerations,omitempty" protobuf:"22" schema:"listType=atomic"`
 
 	// HostAliases are lines for the hosts file of the pod.
-	HostAliases []HostAlias `json:"hostAliases,omitempty" protobuf:"23" patchStrategy:"merge" patchMergeKey:"ip" schema:"listType=map,listMapKeys=ip"`
+	HostAliases []HostAlias `json:"hostAliases,omitempty" protobuf:"23" patchStrategy:"merge" patchMergeKey:"ip" schema:"listType=map,listMapKeys=ip,repeats"`
 
 	// PriorityClassName names the class that gives the pod its priority.
 	PriorityClassName string `json:"priorityClassName,omitempty" protobuf:"24"`
@@ -121,7 +121,7 @@ type PodSpec struct {
 	Overhead map[string]meta.Quantity `json:"overhead,omitempty" protobuf:"32"`
 
 	// TopologySpreadConstraints spread pods over zones, nodes or other domains.
-	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty" protobuf:"33" patchStrategy:"merge" patchMergeKey:"topologyKey" schema:"listType=map,listMapKeys=topologyKey|whenUnsatisfiable"`
+	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty" protobuf:"33" patchStrategy:"merge" patchMergeKey:"topologyKey" schema:"listType=map,listMapKeys=topologyKey|whenUnsatisfiable,repeats"`
 
 	// SetHostnameAsFQDN makes the host name the whole name with domain.
 	SetHostnameAsFQDN *bool `json:"setHostnameAsFQDN,omitempty" protobuf:"35"`
@@ -134,11 +134,11 @@ type PodSpec struct {
 
 	// SchedulingGates keep the pod from being scheduled until each is removed;
 	// they can be set on create only.
-	SchedulingGates []PodSchedulingGate `json:"schedulingGates,omitempty" protobuf:"38" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	SchedulingGates []PodSchedulingGate `json:"schedulingGates,omitempty" protobuf:"38" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// ResourceClaims that must be allocated before the pod starts; containers
 	// use them by name.
-	ResourceClaims []PodResourceClaim `json:"resourceClaims,omitempty" protobuf:"39" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	ResourceClaims []PodResourceClaim `json:"resourceClaims,omitempty" protobuf:"39" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// Resources of the pod as a whole.
 	Resources *ResourceRequirements `json:"resources,omitempty" protobuf:"40"`
@@ -172,7 +172,7 @@ type Toleration struct {
 // HostAlias is a line of the hosts file.
 type HostAlias struct {
 	// IP is the address.
-	IP string `json:"ip" protobuf:"1" schema:"required"`
+	IP string `json:"ip" protobuf:"1" schema:"expected"`
 
 	// Hostnames of the address.
 	Hostnames []string `json:"hostnames,omitempty" protobuf:"2" schema:"listType=atomic"`
@@ -202,22 +202,22 @@ type PodDNSConfigOption struct {
 // PodReadinessGate names a condition that readiness needs.
 type PodReadinessGate struct {
 	// ConditionType is the type in status.conditions.
-	ConditionType string `json:"conditionType" protobuf:"1" schema:"required"`
+	ConditionType string `json:"conditionType" protobuf:"1" schema:"expected"`
 }
 
 // TopologySpreadConstraint spreads pods over domains.
 type TopologySpreadConstraint struct {
 	// MaxSkew is how much the numbers of pods may differ.
-	MaxSkew int32 `json:"maxSkew" protobuf:"1" schema:"required"`
+	MaxSkew int32 `json:"maxSkew" protobuf:"1" schema:"expected"`
 
 	// TopologyKey is the node label whose values are the domains.
-	TopologyKey string `json:"topologyKey" protobuf:"2" schema:"required"`
+	TopologyKey string `json:"topologyKey" protobuf:"2" schema:"expected"`
 
 	// WhenUnsatisfiable is DoNotSchedule or ScheduleAnyway.
-	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"required"`
+	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"expected"`
 
 	// LabelSelector chooses the pods that are counted.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"4"`
+	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"4" schema:"unchecked"`
 
 	// MinDomains is how many domains there must be.
 	MinDomains *int32 `json:"minDomains,omitempty" protobuf:"5"`
@@ -237,19 +237,19 @@ type TopologySpreadConstraint struct {
 // PodOS is an operating system.
 type PodOS struct {
 	// Name is linux or windows.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 }
 
 // PodSchedulingGate keeps a pod from being scheduled.
 type PodSchedulingGate struct {
 	// Name of the gate, unique in the pod.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 }
 
 // PodResourceClaim is a resource claim of a pod; exactly one source is set.
 type PodResourceClaim struct {
 	// Name of the claim in the pod, a DNS label.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// ResourceClaimName is a claim in the pod's namespace.
 	ResourceClaimName *string `json:"resourceClaimName,omitempty" protobuf:"3"`

@@ -11,7 +11,7 @@ type PodStatus struct {
 	Phase string `json:"phase,omitempty" protobuf:"1"`
 
 	// Conditions are aspects of the state, such as Ready and PodScheduled.
-	Conditions []PodCondition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+	Conditions []PodCondition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 
 	// Message says for people why the pod is in this state.
 	Message string `json:"message,omitempty" protobuf:"3"`
@@ -33,7 +33,7 @@ type PodStatus struct {
 	PodIP string `json:"podIP,omitempty" protobuf:"6"`
 
 	// PodIPs are all addresses of the pod; the first equals podIP.
-	PodIPs []PodIP `json:"podIPs,omitempty" protobuf:"12" patchStrategy:"merge" patchMergeKey:"ip" schema:"listType=map,listMapKeys=ip"`
+	PodIPs []PodIP `json:"podIPs,omitempty" protobuf:"12" patchStrategy:"merge" patchMergeKey:"ip" schema:"listType=map,listMapKeys=ip,repeats"`
 
 	// StartTime is when the node first saw the pod.
 	StartTime *meta.Time `json:"startTime,omitempty" protobuf:"7"`
@@ -55,7 +55,7 @@ type PodStatus struct {
 	Resize string `json:"resize,omitempty" protobuf:"14"`
 
 	// ResourceClaimStatuses are the claims that were made for the pod.
-	ResourceClaimStatuses []PodResourceClaimStatus `json:"resourceClaimStatuses,omitempty" protobuf:"15" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	ResourceClaimStatuses []PodResourceClaimStatus `json:"resourceClaimStatuses,omitempty" protobuf:"15" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// ExtendedResourceClaimStatus is the claim that stands for extended
 	// resources.
@@ -69,19 +69,19 @@ type PodStatus struct {
 
 	// NodeAllocatableResourceClaimStatuses are the claims that count against the
 	// node's resources.
-	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"resourceClaimName" schema:"listType=map,listMapKeys=resourceClaimName"`
+	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"resourceClaimName" schema:"listType=map,listMapKeys=resourceClaimName,repeats"`
 }
 
 // PodCondition is one aspect of a pod's state.
 type PodCondition struct {
 	// Type names the aspect that the condition is about.
-	Type string `json:"type" protobuf:"1" schema:"required"`
+	Type string `json:"type" protobuf:"1" schema:"expected"`
 
 	// ObservedGeneration is the generation of the object that this tells about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"7"`
 
 	// Status is True, False or Unknown.
-	Status string `json:"status" protobuf:"2" schema:"required"`
+	Status string `json:"status" protobuf:"2" schema:"expected"`
 
 	// LastProbeTime is when the condition was last looked at.
 	LastProbeTime meta.Time `json:"lastProbeTime,omitempty" protobuf:"3"`
@@ -99,19 +99,19 @@ type PodCondition struct {
 // HostIP is an address of a node.
 type HostIP struct {
 	// IP is the address.
-	IP string `json:"ip" protobuf:"1" schema:"required"`
+	IP string `json:"ip" protobuf:"1" schema:"expected"`
 }
 
 // PodIP is an address of a pod.
 type PodIP struct {
 	// IP is the address.
-	IP string `json:"ip" protobuf:"1" schema:"required"`
+	IP string `json:"ip" protobuf:"1" schema:"expected"`
 }
 
 // PodResourceClaimStatus is a claim that was made for a pod.
 type PodResourceClaimStatus struct {
 	// Name of the claim in the pod.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// ResourceClaimName is the claim's own name; unset: none was needed.
 	ResourceClaimName *string `json:"resourceClaimName,omitempty" protobuf:"2"`
@@ -121,34 +121,34 @@ type PodResourceClaimStatus struct {
 // resources.
 type PodExtendedResourceClaimStatus struct {
 	// RequestMappings say which request stands for which resource.
-	RequestMappings []ContainerExtendedResourceRequest `json:"requestMappings" protobuf:"1" schema:"required,listType=atomic"`
+	RequestMappings []ContainerExtendedResourceRequest `json:"requestMappings" protobuf:"1" schema:"expected,listType=atomic"`
 
 	// ResourceClaimName is the claim.
-	ResourceClaimName string `json:"resourceClaimName" protobuf:"2" schema:"required"`
+	ResourceClaimName string `json:"resourceClaimName" protobuf:"2" schema:"expected"`
 }
 
 // ContainerExtendedResourceRequest says which request stands for a container's
 // resource.
 type ContainerExtendedResourceRequest struct {
 	// ContainerName is the container.
-	ContainerName string `json:"containerName" protobuf:"1" schema:"required"`
+	ContainerName string `json:"containerName" protobuf:"1" schema:"expected"`
 
 	// ResourceName is the extended resource.
-	ResourceName string `json:"resourceName" protobuf:"2" schema:"required"`
+	ResourceName string `json:"resourceName" protobuf:"2" schema:"expected"`
 
 	// RequestName is the request in the claim.
-	RequestName string `json:"requestName" protobuf:"3" schema:"required"`
+	RequestName string `json:"requestName" protobuf:"3" schema:"expected"`
 }
 
 // NodeAllocatableResourceClaimStatus is a claim that counts against a node's
 // resources.
 type NodeAllocatableResourceClaimStatus struct {
 	// ResourceClaimName is the claim.
-	ResourceClaimName string `json:"resourceClaimName" protobuf:"1" schema:"required"`
+	ResourceClaimName string `json:"resourceClaimName" protobuf:"1" schema:"expected"`
 
 	// Containers that use the claim.
-	Containers []string `json:"containers,omitempty" protobuf:"2" schema:"listType=set"`
+	Containers []string `json:"containers,omitempty" protobuf:"2" schema:"listType=set,repeats"`
 
 	// Resources that the claim takes.
-	Resources map[string]meta.Quantity `json:"resources" protobuf:"3" schema:"required"`
+	Resources map[string]meta.Quantity `json:"resources" protobuf:"3" schema:"expected"`
 }

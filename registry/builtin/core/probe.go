@@ -55,7 +55,7 @@ type HTTPGetAction struct {
 	Path string `json:"path,omitempty" protobuf:"1" schema:"default=/"`
 
 	// Port, by number or by name.
-	Port meta.IntOrString `json:"port" protobuf:"2" schema:"required"`
+	Port meta.IntOrString `json:"port" protobuf:"2" schema:"expected"`
 
 	// Host to connect to; the pod's address by default.
 	Host string `json:"host,omitempty" protobuf:"3"`
@@ -70,16 +70,16 @@ type HTTPGetAction struct {
 // HTTPHeader is a header of a request.
 type HTTPHeader struct {
 	// Name of the header.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// Value of the header.
-	Value string `json:"value" protobuf:"2" schema:"required"`
+	Value string `json:"value" protobuf:"2" schema:"expected"`
 }
 
 // TCPSocketAction opens a TCP connection.
 type TCPSocketAction struct {
 	// Port, by number or by name.
-	Port meta.IntOrString `json:"port" protobuf:"1" schema:"required"`
+	Port meta.IntOrString `json:"port" protobuf:"1" schema:"expected"`
 
 	// Host to connect to; the pod's address by default.
 	Host string `json:"host,omitempty" protobuf:"2"`
@@ -88,7 +88,7 @@ type TCPSocketAction struct {
 // GRPCAction asks the gRPC health service.
 type GRPCAction struct {
 	// Port of the service.
-	Port int32 `json:"port" protobuf:"1" schema:"required"`
+	Port int32 `json:"port" protobuf:"1" schema:"expected"`
 
 	// Service that is asked about; "" by default.
 	Service *string `json:"service" protobuf:"2" schema:"default="`
@@ -125,5 +125,5 @@ type LifecycleHandler struct {
 // SleepAction waits.
 type SleepAction struct {
 	// Seconds to wait.
-	Seconds int64 `json:"seconds" protobuf:"1" schema:"required"`
+	Seconds int64 `json:"seconds" protobuf:"1" schema:"expected"`
 }

@@ -128,7 +128,7 @@ type WindowsSecurityContextOptions struct {
 // SeccompProfile chooses a seccomp profile.
 type SeccompProfile struct {
 	// Type is Localhost, RuntimeDefault or Unconfined.
-	Type string `json:"type" protobuf:"1" schema:"required"`
+	Type string `json:"type" protobuf:"1" schema:"expected"`
 
 	// LocalhostProfile is the file on the node, for type Localhost only.
 	LocalhostProfile *string `json:"localhostProfile,omitempty" protobuf:"2"`
@@ -137,7 +137,7 @@ type SeccompProfile struct {
 // AppArmorProfile chooses an AppArmor profile.
 type AppArmorProfile struct {
 	// Type is Localhost, RuntimeDefault or Unconfined.
-	Type string `json:"type" protobuf:"1" schema:"required"`
+	Type string `json:"type" protobuf:"1" schema:"expected"`
 
 	// LocalhostProfile is the profile loaded on the node, for type Localhost
 	// only.
@@ -147,8 +147,8 @@ type AppArmorProfile struct {
 // Sysctl is a kernel setting.
 type Sysctl struct {
 	// Name of the setting.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// Value of the setting.
-	Value string `json:"value" protobuf:"2" schema:"required"`
+	Value string `json:"value" protobuf:"2" schema:"expected"`
 }

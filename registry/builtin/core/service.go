@@ -27,7 +27,7 @@ type Service struct {
 // ServiceSpec says which pods a service leads to, and how.
 type ServiceSpec struct {
 	// Ports of the service.
-	Ports []ServicePort `json:"ports,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"port" schema:"listType=map,listMapKeys=port|protocol"`
+	Ports []ServicePort `json:"ports,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"port" schema:"listType=map,listMapKeys=port|protocol,repeats"`
 
 	// Selector is the labels of the pods; none: somebody else keeps the
 	// endpoints.
@@ -108,7 +108,7 @@ type ServicePort struct {
 	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"6"`
 
 	// Port number.
-	Port int32 `json:"port" protobuf:"3" schema:"required"`
+	Port int32 `json:"port" protobuf:"3" schema:"expected"`
 
 	// TargetPort is the port of the pods, by number or name; port by default.
 	TargetPort meta.IntOrString `json:"targetPort,omitempty" protobuf:"4"`
@@ -135,7 +135,7 @@ type ServiceStatus struct {
 	LoadBalancer LoadBalancerStatus `json:"loadBalancer,omitempty" protobuf:"1"`
 
 	// Conditions are aspects of the state.
-	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats,unchecked"`
 }
 
 // LoadBalancerStatus is where a load balancer is reached.
@@ -162,10 +162,10 @@ type LoadBalancerIngress struct {
 // PortStatus is the state of a port.
 type PortStatus struct {
 	// Port number.
-	Port int32 `json:"port" protobuf:"1" schema:"required"`
+	Port int32 `json:"port" protobuf:"1" schema:"expected"`
 
 	// Protocol of the port.
-	Protocol string `json:"protocol" protobuf:"2" schema:"required"`
+	Protocol string `json:"protocol" protobuf:"2" schema:"expected"`
 
 	// Error is what is wrong with it.
 	Error *string `json:"error,omitempty" protobuf:"3"`

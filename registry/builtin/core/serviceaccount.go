@@ -16,7 +16,7 @@ type ServiceAccount struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Secrets names the secrets that pods of this account may use.
-	Secrets []ObjectReference `json:"secrets,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	Secrets []ObjectReference `json:"secrets,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// ImagePullSecrets names the secrets that pods of this account pull images
 	// with, unless they name their own.

@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // HostPathVolumeSource is a file or directory of the node.
 type HostPathVolumeSource struct {
 	// Path on the node; it may not go up by "..".
-	Path string `json:"path" protobuf:"1" schema:"required"`
+	Path string `json:"path" protobuf:"1" schema:"expected"`
 
 	// Type is what must be there, or what is made: empty (no check),
 	// DirectoryOrCreate, Directory, FileOrCreate, File, Socket, CharDevice or
@@ -27,7 +27,7 @@ type EmptyDirVolumeSource struct {
 // GitRepoVolumeSource is a checkout of a repository.
 type GitRepoVolumeSource struct {
 	// Repository is its URL.
-	Repository string `json:"repository" protobuf:"1" schema:"required"`
+	Repository string `json:"repository" protobuf:"1" schema:"expected"`
 
 	// Revision is the commit to check out.
 	Revision string `json:"revision,omitempty" protobuf:"2"`
@@ -82,10 +82,10 @@ type ConfigMapVolumeSource struct {
 // KeyToPath says where an entry goes.
 type KeyToPath struct {
 	// Key of the entry.
-	Key string `json:"key" protobuf:"1" schema:"required"`
+	Key string `json:"key" protobuf:"1" schema:"expected"`
 
 	// Path of the file, relative to the volume and without "..".
-	Path string `json:"path" protobuf:"2" schema:"required"`
+	Path string `json:"path" protobuf:"2" schema:"expected"`
 
 	// Mode is the permission of the file, 0 to 511 (octal 0777); the volume's
 	// default by default.
@@ -105,7 +105,7 @@ type DownwardAPIVolumeSource struct {
 // DownwardAPIVolumeFile is a file with a field of the pod.
 type DownwardAPIVolumeFile struct {
 	// Path of the file, relative to the volume and without "..".
-	Path string `json:"path" protobuf:"1" schema:"required"`
+	Path string `json:"path" protobuf:"1" schema:"expected"`
 
 	// FieldRef is a field of the pod: annotations, labels, name, namespace or
 	// uid.

@@ -76,7 +76,7 @@ type ServiceAccountTokenProjection struct {
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"2" schema:"default=3600"`
 
 	// Path of the file, relative to the volume.
-	Path string `json:"path" protobuf:"3" schema:"required"`
+	Path string `json:"path" protobuf:"3" schema:"expected"`
 }
 
 // ClusterTrustBundleProjection gives trust anchors as a PEM file.
@@ -88,13 +88,13 @@ type ClusterTrustBundleProjection struct {
 	SignerName *string `json:"signerName,omitempty" protobuf:"2"`
 
 	// LabelSelector limits them by label.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"3"`
+	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"3" schema:"unchecked"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"5"`
 
 	// Path of the file, relative to the volume.
-	Path string `json:"path" protobuf:"4" schema:"required"`
+	Path string `json:"path" protobuf:"4" schema:"expected"`
 }
 
 // PodCertificateProjection gives a key and a certificate made for the pod.

@@ -4,7 +4,7 @@ package core
 // at a time.
 type CloudAElasticBlockStoreVolumeSource struct {
 	// VolumeID identifies the volume at its provider.
-	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
+	VolumeID string `json:"volumeID" protobuf:"1" schema:"expected"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -21,10 +21,10 @@ type CloudAElasticBlockStoreVolumeSource struct {
 // CloudBDiskVolumeSource is a disk of cloud B.
 type CloudBDiskVolumeSource struct {
 	// DiskName is the disk's name.
-	DiskName string `json:"diskName" protobuf:"1" schema:"required"`
+	DiskName string `json:"diskName" protobuf:"1" schema:"expected"`
 
 	// DataDiskURI is where the disk is stored.
-	DiskURI string `json:"diskURI" protobuf:"2" schema:"required"`
+	DiskURI string `json:"diskURI" protobuf:"2" schema:"expected"`
 
 	// CachingMode is None, ReadOnly or ReadWrite.
 	CachingMode *string `json:"cachingMode,omitempty" protobuf:"3" schema:"default=ReadWrite"`
@@ -43,10 +43,10 @@ type CloudBDiskVolumeSource struct {
 // CloudBFileVolumeSource is a file share of cloud B.
 type CloudBFileVolumeSource struct {
 	// SecretName is the secret with the account's name and key.
-	SecretName string `json:"secretName" protobuf:"1" schema:"required"`
+	SecretName string `json:"secretName" protobuf:"1" schema:"expected"`
 
 	// ShareName is the name of the share.
-	ShareName string `json:"shareName" protobuf:"2" schema:"required"`
+	ShareName string `json:"shareName" protobuf:"2" schema:"expected"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -56,7 +56,7 @@ type CloudBFileVolumeSource struct {
 // a time unless read-only.
 type CloudCPersistentDiskVolumeSource struct {
 	// PDName is the name of the disk.
-	PDName string `json:"pdName" protobuf:"1" schema:"required"`
+	PDName string `json:"pdName" protobuf:"1" schema:"expected"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -73,7 +73,7 @@ type CloudCPersistentDiskVolumeSource struct {
 // CloudDVolumeSource is a virtual disk of cloud D.
 type CloudDVolumeSource struct {
 	// VolumePath leads to the disk.
-	VolumePath string `json:"volumePath" protobuf:"1" schema:"required"`
+	VolumePath string `json:"volumePath" protobuf:"1" schema:"expected"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -89,7 +89,7 @@ type CloudDVolumeSource struct {
 // CloudEPersistentDiskVolumeSource is a disk of cloud E.
 type CloudEPersistentDiskVolumeSource struct {
 	// PdID identifies the disk.
-	PdID string `json:"pdID" protobuf:"1" schema:"required"`
+	PdID string `json:"pdID" protobuf:"1" schema:"expected"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -99,7 +99,7 @@ type CloudEPersistentDiskVolumeSource struct {
 // BlockSvcVolumeSource is a volume of the block service.
 type BlockSvcVolumeSource struct {
 	// VolumeID identifies the volume at its provider.
-	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
+	VolumeID string `json:"volumeID" protobuf:"1" schema:"expected"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -115,7 +115,7 @@ type BlockSvcVolumeSource struct {
 // StoreAfsVolumeSource is a file system of store A.
 type StoreAfsVolumeSource struct {
 	// Monitors are the addresses of the store's monitors.
-	Monitors []string `json:"monitors" protobuf:"1" schema:"required,listType=atomic"`
+	Monitors []string `json:"monitors" protobuf:"1" schema:"expected,listType=atomic"`
 
 	// Path in the file system to mount; / by default.
 	Path string `json:"path,omitempty" protobuf:"2"`
@@ -137,10 +137,10 @@ type StoreAfsVolumeSource struct {
 // StoreAblockVolumeSource is a block device of store A.
 type StoreAblockVolumeSource struct {
 	// Monitors are the addresses of the store's monitors.
-	Monitors []string `json:"monitors" protobuf:"1" schema:"required,listType=atomic"`
+	Monitors []string `json:"monitors" protobuf:"1" schema:"expected,listType=atomic"`
 
 	// Image is the name of the device.
-	Image string `json:"image" protobuf:"2" schema:"required"`
+	Image string `json:"image" protobuf:"2" schema:"expected"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -165,10 +165,10 @@ type StoreAblockVolumeSource struct {
 // StoreBfsVolumeSource is a volume of store B.
 type StoreBfsVolumeSource struct {
 	// EndpointsName names the Endpoints object with the store's addresses.
-	EndpointsName string `json:"endpoints" protobuf:"1" schema:"required"`
+	EndpointsName string `json:"endpoints" protobuf:"1" schema:"expected"`
 
 	// Path is the name of the volume.
-	Path string `json:"path" protobuf:"2" schema:"required"`
+	Path string `json:"path" protobuf:"2" schema:"expected"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -177,7 +177,7 @@ type StoreBfsVolumeSource struct {
 // StoreCVolumeSource is a volume of store C.
 type StoreCVolumeSource struct {
 	// VolumeID identifies the volume at its provider.
-	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
+	VolumeID string `json:"volumeID" protobuf:"1" schema:"expected"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -191,10 +191,10 @@ type StoreCVolumeSource struct {
 type StoreDfsVolumeSource struct {
 	// Registry is the addresses of the registries, as host:port with commas
 	// between.
-	Registry string `json:"registry" protobuf:"1" schema:"required"`
+	Registry string `json:"registry" protobuf:"1" schema:"expected"`
 
 	// Volume is its name.
-	Volume string `json:"volume" protobuf:"2" schema:"required"`
+	Volume string `json:"volume" protobuf:"2" schema:"expected"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -212,13 +212,13 @@ type StoreDfsVolumeSource struct {
 // StoreEVolumeSource is a volume of store E.
 type StoreEVolumeSource struct {
 	// Gateway is the address of the API.
-	Gateway string `json:"gateway" protobuf:"1" schema:"required"`
+	Gateway string `json:"gateway" protobuf:"1" schema:"expected"`
 
 	// System is the name of the storage system.
-	System string `json:"system" protobuf:"2" schema:"required"`
+	System string `json:"system" protobuf:"2" schema:"expected"`
 
 	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3" schema:"required"`
+	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3" schema:"expected"`
 
 	// SSLEnabled talks to the gateway by TLS.
 	SSLEnabled bool `json:"sslEnabled,omitempty" protobuf:"4"`

@@ -27,7 +27,7 @@ type EndpointSlice struct {
 
 	// AddressType is IPv4, IPv6 or FQDN (deprecated), for all addresses. It
 	// cannot change.
-	AddressType string `json:"addressType" protobuf:"4" schema:"required"`
+	AddressType string `json:"addressType" protobuf:"4" schema:"expected"`
 
 	// Endpoints of the slice, at most 1000.
 	Endpoints []Endpoint `json:"endpoints" protobuf:"2" schema:"listType=atomic"`
@@ -40,7 +40,7 @@ type EndpointSlice struct {
 type Endpoint struct {
 	// Addresses of the endpoint, 1 to 100, of the type of the slice. What the
 	// second and later ones mean is not defined.
-	Addresses []string `json:"addresses" protobuf:"1" schema:"required,listType=set"`
+	Addresses []string `json:"addresses" protobuf:"1" schema:"expected,listType=set,repeats"`
 
 	// Conditions are the state of the endpoint.
 	Conditions EndpointConditions `json:"conditions,omitempty" protobuf:"2"`
@@ -90,13 +90,13 @@ type EndpointHints struct {
 // ForZone is a zone from where an endpoint should be used.
 type ForZone struct {
 	// Name of the zone.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 }
 
 // ForNode is a node from where an endpoint should be used.
 type ForNode struct {
 	// Name of the node.
-	Name string `json:"name" protobuf:"1" schema:"required"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 }
 
 // EndpointPort is a port of the endpoints of a slice.

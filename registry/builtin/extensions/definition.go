@@ -179,7 +179,7 @@ type CustomResourceConversion struct {
 // CustomResourceDefinitionStatus tells how far the server is.
 type CustomResourceDefinitionStatus struct {
 	// Conditions are NamesAccepted, Established and Terminating.
-	Conditions []CustomResourceDefinitionCondition `json:"conditions" protobuf:"1" schema:"listType=map,listMapKeys=type"`
+	Conditions []CustomResourceDefinitionCondition `json:"conditions" protobuf:"1" schema:"listType=map,listMapKeys=type,repeats"`
 
 	// AcceptedNames are the names that are served.
 	AcceptedNames CustomResourceDefinitionNames `json:"acceptedNames" protobuf:"2"`
@@ -194,10 +194,10 @@ type CustomResourceDefinitionStatus struct {
 // CustomResourceDefinitionCondition is one aspect of how far the server is.
 type CustomResourceDefinitionCondition struct {
 	// Type names the aspect.
-	Type string `json:"type" protobuf:"1" schema:"required"`
+	Type string `json:"type" protobuf:"1" schema:"expected"`
 
 	// Status is True, False or Unknown.
-	Status string `json:"status" protobuf:"2" schema:"required"`
+	Status string `json:"status" protobuf:"2" schema:"expected"`
 
 	// LastTransitionTime is when the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"3"`

@@ -137,13 +137,13 @@ type JSONSchemaProps struct {
 	MapType *string `json:"extension:map-type,omitempty" protobuf:"43"`
 
 	// Validations are expressions in CEL. They are kept, but not evaluated.
-	Validations []ValidationRule `json:"extension:validations,omitempty" protobuf:"44" patchStrategy:"merge" patchMergeKey:"rule" schema:"listType=map,listMapKeys=rule"`
+	Validations []ValidationRule `json:"extension:validations,omitempty" protobuf:"44" patchStrategy:"merge" patchMergeKey:"rule" schema:"listType=map,listMapKeys=rule,repeats"`
 }
 
 // ValidationRule is an expression that must hold.
 type ValidationRule struct {
 	// Rule is the expression.
-	Rule string `json:"rule" protobuf:"1" schema:"required"`
+	Rule string `json:"rule" protobuf:"1" schema:"expected"`
 
 	// Message tells callers what is wrong.
 	Message string `json:"message,omitempty" protobuf:"2"`

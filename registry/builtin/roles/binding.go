@@ -29,7 +29,7 @@ type RoleBinding struct {
 
 	// RoleRef names the role: a Role of this namespace or a ClusterRole. It
 	// cannot change.
-	RoleRef RoleRef `json:"roleRef" protobuf:"3" schema:"required"`
+	RoleRef RoleRef `json:"roleRef" protobuf:"3" schema:"expected"`
 }
 
 // ClusterRoleBinding gives a ClusterRole to subjects, in the whole cluster.
@@ -43,7 +43,7 @@ type ClusterRoleBinding struct {
 	Subjects []Subject `json:"subjects,omitempty" protobuf:"2" schema:"listType=atomic"`
 
 	// RoleRef names the ClusterRole. It cannot change.
-	RoleRef RoleRef `json:"roleRef" protobuf:"3" schema:"required"`
+	RoleRef RoleRef `json:"roleRef" protobuf:"3" schema:"expected"`
 }
 
 // Subject is someone that a role is given to.
@@ -51,14 +51,14 @@ type Subject struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// Kind is User, Group or ServiceAccount.
-	Kind string `json:"kind" protobuf:"1" schema:"required"`
+	Kind string `json:"kind" protobuf:"1" schema:"expected"`
 
 	// APIGroup of the subject: empty for service accounts, the group of this
 	// API, which is filled in, for users and groups.
 	APIGroup string `json:"apiGroup,omitempty" protobuf:"2"`
 
 	// Name of the subject.
-	Name string `json:"name" protobuf:"3" schema:"required"`
+	Name string `json:"name" protobuf:"3" schema:"expected"`
 
 	// Namespace of a service account; empty for users and groups.
 	Namespace string `json:"namespace,omitempty" protobuf:"4"`
@@ -69,13 +69,13 @@ type RoleRef struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// APIGroup of the role; it is filled in.
-	APIGroup string `json:"apiGroup" protobuf:"1" schema:"required"`
+	APIGroup string `json:"apiGroup" protobuf:"1" schema:"expected"`
 
 	// Kind is Role or ClusterRole.
-	Kind string `json:"kind" protobuf:"2" schema:"required"`
+	Kind string `json:"kind" protobuf:"2" schema:"expected"`
 
 	// Name of the role.
-	Name string `json:"name" protobuf:"3" schema:"required"`
+	Name string `json:"name" protobuf:"3" schema:"expected"`
 }
 
 func roleBindings(p names.Profile) *registry.Kind {

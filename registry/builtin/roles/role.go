@@ -26,13 +26,13 @@ type Role struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Rules are the rights; there are no denials, so they add up.
-	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"required,listType=atomic"`
+	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"expected,listType=atomic"`
 }
 
 // PolicyRule gives verbs on resources, or on paths that are no resource.
 type PolicyRule struct {
 	// Verbs that are given; * is all.
-	Verbs []string `json:"verbs" protobuf:"1" schema:"required,listType=atomic"`
+	Verbs []string `json:"verbs" protobuf:"1" schema:"expected,listType=atomic"`
 
 	// APIGroups of the resources; "" is the core group, * all.
 	APIGroups []string `json:"apiGroups,omitempty" protobuf:"2" schema:"listType=atomic"`
@@ -58,7 +58,7 @@ type ClusterRole struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Rules are the rights; there are no denials, so they add up.
-	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"required,listType=atomic"`
+	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"expected,listType=atomic"`
 
 	// AggregationRule, if set, lets the server fill rules from other cluster
 	// roles; rules written by others are replaced.
@@ -68,7 +68,7 @@ type ClusterRole struct {
 // AggregationRule says which cluster roles another one is made of.
 type AggregationRule struct {
 	// ClusterRoleSelectors select the cluster roles by label; one match is enough.
-	ClusterRoleSelectors []meta.Selector `json:"clusterRoleSelectors,omitempty" protobuf:"1" schema:"listType=atomic"`
+	ClusterRoleSelectors []meta.Selector `json:"clusterRoleSelectors,omitempty" protobuf:"1" schema:"listType=atomic,unchecked"`
 }
 
 func roles() *registry.Kind {

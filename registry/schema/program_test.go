@@ -1,0 +1,94 @@
+package schema
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+type widget struct {
+	Port     int32             `json:"port" schema:"expected,range=1|65535"`
+	Size     *int32            `json:"size,omitempty" schema:"min=0"`
+	Policy   *string           `json:"policy,omitempty" schema:"enum=Always|Never"`
+	Name     string            `json:"name" schema:"required,format=dns-label"`
+	Host     string            `json:"host,omitempty" schema:"format=dns-subdomain"`
+	Address  string            `json:"address,omitempty" schema:"format=ip"`
+	Networks []string          `json:"networks,omitempty" schema:"items.format=cidr"`
+	Data     map[string]string `json:"data,omitempty" schema:"keyFormat=config-key"`
+	Fixed    string            `json:"fixed,omitempty" schema:"immutable"`
+	Parts    []widgetPart      `json:"parts,omitempty" schema:"listType=map,listMapKeys=name"`
+	Again    []widgetPart      `json:"again,omitempty" schema:"listType=map,listMapKeys=name,repeats"`
+	Loose    *widgetPart       `json:"loose,omitempty" schema:"unchecked"`
+}
+
+type widgetPart struct {
+	Name string `json:"name" schema:"required"`
+}
+
+// TestMessagesOfPrograms holds what clients are told about kinds from Go.
+func TestMessagesOfPrograms(t *testing.T) {
+	s, err := Go(reflect.TypeFor[widget](), names.Kubernetes)
+	require.NoError(t, err)
+	old := tree(t, `{"name":"a","port":1,"fixed":"x"}`)
+	for body, want := range map[string][]string{
+		`{"fixed":"x"}`:             {"Invalid port: Invalid value: 0: must be between 1 and 65535, inclusive", "Required name: Required value"},
+		`{"fixed":"x","port":1}`:    {"Required name: Required value"},
+		also(`"size":-1`):           {"Invalid size: Invalid value: -1: must be greater than or equal to 0"},
+		also(`"policy":""`):         {`NotSupported policy: Unsupported value: "": supported values: "Always", "Never"`},
+		also(`"policy":"Always"`):   {},
+		also(`"host":"a.b"`):        {},
+		also(`"address":"1.2"`):     {`Invalid address: Invalid value: "1.2": must be a valid IP address`},
+		also(`"networks":["::/0"]`): {},
+		also(`"networks":["::"]`):   {`Invalid networks[0]: Invalid value: "::": must be a valid CIDR value`},
+		also(`"data":{"b":"","..":"","a/":""}`): {
+			`Invalid data[..]: Invalid value: "..": must not be '..'`,
+			`Invalid data[a/]: Invalid value: "a/": ` + reasonOf("config-key", "a/"),
+		},
+		`{"name":"a","port":1,"fixed":"y"}`:         {`Invalid fixed: Invalid value: "y": field is immutable`},
+		`{"name":"a","port":1}`:                     {`Invalid fixed: Invalid value: null: field is immutable`},
+		also(`"parts":[{"name":"x"},{}]`):           {"Required parts[1].name: Required value"},
+		also(`"parts":[{"name":"x"},{"name":"x"}]`): {`Duplicate parts[1]: Duplicate value: {"name":"x"}`},
+		also(`"again":[{"name":"x"},{"name":"x"}]`): {},
+		also(`"loose":{}`):                          {},
+		`{"name":"A_","port":1,"fixed":"x"}`:        {`Invalid name: Invalid value: "A_": ` + reasonOf("dns-label", "A_")},
+	} {
+		obj := tree(t, body)
+		_, faults := s.Conform(obj)
+		require.Empty(t, faults, body)
+		got := []string{}
+		for _, c := range s.Validate(obj, old) {
+			got = append(got, string(c.Reason[len("FieldValue"):])+" "+c.Field+": "+c.Message)
+		}
+		require.Equal(t, want, got, body)
+	}
+}
+
+func also(fields string) string { return `{"name":"a","port":1,"fixed":"x",` + fields + `}` }
+
+func reasonOf(format, text string) string { return fieldFormat(format)(text)[0] }
+
+func TestInFieldOrder(t *testing.T) {
+	s, err := Go(reflect.TypeFor[widget](), names.Kubernetes)
+	require.NoError(t, err)
+	causes := func(fields ...string) (out []meta.Cause) {
+		for _, f := range fields {
+			out = append(out, meta.Cause{Field: f})
+		}
+		return out
+	}
+	for _, c := range []struct{ schema, code, want []meta.Cause }{
+		{causes("port"), nil, causes("port")},
+		{nil, causes("port"), causes("port")},
+		{causes("port", "parts[1].name", "parts[10].name"), causes("size", "parts", "parts[9]", "parts[9].name"),
+			causes("port", "size", "parts", "parts[1].name", "parts[9]", "parts[9].name", "parts[10].name")},
+		{causes("name", "host"), causes("loose", "name"), causes("name", "host", "loose", "name")},
+		{causes("data[a]", "data[c]"), causes("data[b]", "data[c]"), causes("data[a]", "data[b]", "data[c]", "data[c]")},
+		{causes("port"), causes("nosuch", "Port[0]"), causes("nosuch", "Port[0]", "port")},
+	} {
+		require.Equal(t, c.want, s.InFieldOrder(c.schema, c.code))
+	}
+}
