@@ -97,6 +97,15 @@ type Builder struct {
 	// Limits bounds what callers can cost; zero fields have defaults.
 	Limits Limits
 
+	// Serving is what few programs change.
+	Serving Serving
+
+	kinds  []*registry.Kind
+	client objects.Client
+}
+
+// Serving is how requests are answered. A zero field means what its comment says.
+type Serving struct {
 	// FlowControl says how requests share Limits.InFlight; nil is
 	// flowcontrol.Default. A fault in it fails Build.
 	FlowControl *flowcontrol.Config
@@ -117,9 +126,6 @@ type Builder struct {
 	// DisabledVersions are group/versions that are not served, such as
 	// "apps/v1" or "v1" for the core group.
 	DisabledVersions []string
-
-	kinds  []*registry.Kind
-	client objects.Client
 }
 
 // Limits bounds requests. A zero field means the default that its comment gives.
@@ -135,7 +141,7 @@ type Limits struct {
 	LongAnswers    int64         // bytes of all answers over 16 KiB made for one caller, until they are read; of JSON lists what is made for them alone: 128 MiB; see below
 	Depth          int           // nesting of JSON and YAML: 1000
 	Entries        int           // of one object or list in a body: 20,000
-	InFlight       int           // seats: requests that are worked on at a time, shared as Builder.FlowControl says: 600
+	InFlight       int           // seats: requests that are worked on at a time, shared as Serving.FlowControl says: 600
 	Requests       int           // requests at a time, those that wait for a body, a seat or a reader among them, but no watches: 8 times InFlight; see below
 	Watches        int           // watches at a time: 100,000; see below
 	RequestTime    time.Duration // of one request that is no watch: 60 s
@@ -184,8 +190,8 @@ func (l Limits) withDefaults() Limits {
 }
 
 func (b *Builder) flowControl() flowcontrol.Config {
-	if b.FlowControl != nil {
-		return *b.FlowControl
+	if b.Serving.FlowControl != nil {
+		return *b.Serving.FlowControl
 	}
 	return flowcontrol.Default(b.Names)
 }
@@ -217,10 +223,10 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	s := &Server{
 		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: b.Logger, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		handlers: b.Handlers, audit: b.Audit, version: b.Version, started: time.Now(), livezGrace: b.LivezGrace,
+		handlers: b.Handlers, audit: b.Audit, version: b.Serving.Version, started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks,
 	}
-	s.zipper.from, s.zipper.near = cmp.Or(b.GzipFrom, gzipFrom), b.GzipFrom > 0
+	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}
@@ -306,7 +312,7 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 		}
 		seen[t.GroupResource()], seenKind[t.GroupKind()] = true, true
 		for _, v := range t.Versions {
-			for _, off := range b.DisabledVersions {
+			for _, off := range b.Serving.DisabledVersions {
 				if v.GVK().APIVersion() == off {
 					v.Served = false
 				}

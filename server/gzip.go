@@ -15,7 +15,7 @@ import (
 
 // Bounds of compression.
 const (
-	gzipFrom   = 128 << 10 // the default of Builder.GzipFrom
+	gzipFrom   = 128 << 10 // the default of Serving.GzipFrom
 	maxZipping = 32        // answers at a time, of about a MiB of memory each; more are sent as they are
 )
 

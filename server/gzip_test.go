@@ -75,7 +75,7 @@ func TestIsRemote(t *testing.T) {
 // TestGzip: who gets which answer compressed; what comes is the same.
 func TestGzip(t *testing.T) {
 	build := func(from int) func(method, url, peer, accept string) *httptest.ResponseRecorder {
-		b := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, GzipFrom: from}
+		b := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Serving: Serving{GzipFrom: from}}
 		b.Register(core.Kinds(b.Names)...)
 		s, err := b.Build(t.Context())
 		require.NoError(t, err)

@@ -27,7 +27,7 @@ func TestHealth(t *testing.T) {
 		var sick atomic.Bool
 		s := servertest.New(t, func(b *server.Builder) {
 			b.Storage = store
-			b.LivezGrace = time.Minute
+			b.Serving.LivezGrace = time.Minute
 			b.Checks = map[string]func(context.Context) error{"mine": func(context.Context) error {
 				if sick.Load() {
 					return errors.New("secret reason")

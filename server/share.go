@@ -49,7 +49,7 @@ func (b *Builder) newShares(s *Server) (err error) {
 	return nil
 }
 
-// SetFlowControl replaces Builder.FlowControl while the server runs. Requests that
+// SetFlowControl replaces Serving.FlowControl while the server runs. Requests that
 // hold something keep it, those that wait are sorted anew. A fault of the
 // configuration is returned and changes nothing. It may be called at any time.
 func (s *Server) SetFlowControl(config flowcontrol.Config) error {

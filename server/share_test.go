@@ -474,11 +474,11 @@ func TestOwnFlowControl(t *testing.T) {
 	}}})
 	none := 0
 	config.Levels = append(config.Levels, flowcontrol.Level{Name: "closed", Borrowing: &none})
-	a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) { b.FlowControl = &config }))
+	a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) { b.Serving.FlowControl = &config }))
 	assert.Equal(t, 429, a.do("GET", configMaps, nil, "X-User", "closed").code)
 	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "open").code)
 
-	_, err := (&server.Builder{Authorizer: auth.AllowAll, FlowControl: &flowcontrol.Config{}}).Build(t.Context())
+	_, err := (&server.Builder{Authorizer: auth.AllowAll, Serving: server.Serving{FlowControl: &flowcontrol.Config{}}}).Build(t.Context())
 	assert.ErrorContains(t, err, "flow control without schemas")
 }
 
@@ -486,7 +486,7 @@ func TestOwnFlowControl(t *testing.T) {
 // the server runs, and what is held meanwhile is kept.
 func TestSetFlowControl(t *testing.T) {
 	config := flowcontrol.Default(names.Kubernetes)
-	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.Watches, b.FlowControl = 20, &config })
+	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.Watches, b.Serving.FlowControl = 20, &config })
 	a := inProcess(t, s)
 	open := func(user string) int {
 		res := a.open(t.Context(), "GET", configMaps+"?watch=1", nil, "X-User", user, "X-Group", "vip")

@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, LivezGrace: f.livezGrace, Pools: f.network.pools(), Limits: f.limits}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Serving: server.Serving{LivezGrace: f.livezGrace}, Pools: f.network.pools(), Limits: f.limits}
 	hangUp, err := f.access(b, id, at)
 	defer hangUp()
 	if err != nil {

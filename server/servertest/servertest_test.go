@@ -303,7 +303,7 @@ func TestSocket(t *testing.T) {
 // TestConfiguration is what a fork has as well.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
-	s := servertest.New(t, func(b *server.Builder) { b.Limits.Body = 100 }, func(b *server.Builder) { b.Version = "v1.2.3" })
+	s := servertest.New(t, func(b *server.Builder) { b.Limits.Body = 100 }, func(b *server.Builder) { b.Serving.Version = "v1.2.3" })
 	res := send(t, t.Context(), s.Client(), "POST", s.Host()+maps, `{"metadata":{"name":"a"},"data":{"k":"`+strings.Repeat("x", 100)+`"}}`)
 	require.NoError(t, res.Body.Close())
 	assert.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
