@@ -220,6 +220,15 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
+	s, err := b.newServer()
+	if err != nil {
+		return nil, err
+	}
+	return s.open(ctx, b, types)
+}
+
+// newServer makes a server of the parts that need nothing of the store.
+func (b *Builder) newServer() (*Server, error) {
 	s := &Server{
 		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: b.Logger, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
@@ -249,10 +258,16 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if err := b.newShares(s); err != nil {
 		return nil, err
 	}
+	return s, nil
+}
+
+// open loads what the store holds and makes the parts that stand on it.
+func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type) (*Server, error) {
 	s.catalog.Put(types...)
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
 	}
+	var err error
 	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{
 		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
 	}); err != nil {
