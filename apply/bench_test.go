@@ -131,3 +131,38 @@ func BenchmarkFieldsOfLargeMap(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkManyOwners changes many values, each below a map of its own, in an
+// object of which hundreds of others own a field.
+func BenchmarkManyOwners(b *testing.B) {
+	const values, owners = 50_000, 900
+	t := NewTracker(Config{Kind: "Widget", Versions: []Version{{APIVersion: "g/v1"}}})
+	body := func(values int, value int64) *meta.Object {
+		spec := map[string]any{}
+		for i := range values {
+			group := fmt.Sprint("g", i/200)
+			if spec[group] == nil {
+				spec[group] = map[string]any{}
+			}
+			spec[group].(map[string]any)[fmt.Sprint(i)] = map[string]any{"a": value}
+		}
+		return meta.NewObject(map[string]any{"apiVersion": "g/v1", "kind": "Widget", "spec": spec})
+	}
+	by := Write{Manager: "m", APIVersion: "g/v1", Now: start}
+	live, err := t.Apply(nil, body(values, 1), by)
+	require.NoError(b, err)
+	entries := live.List("metadata", "managedFields")
+	for i := range owners {
+		entries = append(entries, map[string]any{
+			"apiVersion": "g/v1", "fieldsType": "FieldsV1", "manager": fmt.Sprint("o", i), "operation": "Apply", "time": "2000-01-01T00:00:00Z",
+			"fieldsV1": map[string]any{"f:other": map[string]any{"f:" + fmt.Sprint(i): map[string]any{}}},
+		})
+	}
+	live.Metadata()["managedFields"] = entries
+	patch := body(values, 2)
+	for b.Loop() {
+		if _, err := t.Apply(live, patch, by); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

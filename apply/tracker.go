@@ -232,6 +232,11 @@ func (t *Tracker) convert(obj map[string]any, apiVersion string) (map[string]any
 // change is what differs between two objects, in one version.
 type change struct {
 	removed, set *fieldpath.Set // set: modified or added
+	sizes        [2]int         // of these: a set counts its fields one by one
+}
+
+func newChange(removed, set *fieldpath.Set) *change {
+	return &change{removed, set, [2]int{removed.Size(), set.Size()}}
 }
 
 // changes compares two objects, in every version that is asked for.
@@ -270,7 +275,7 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	}
 	a, b, same := v.plan.reduce(oldTree, newTree)
 	if same {
-		return &change{fieldpath.NewSet(), fieldpath.NewSet()}, nil
+		return newChange(fieldpath.NewSet(), fieldpath.NewSet()), nil
 	}
 	left, _ := pathsWithin(a, 0, maxPaths)
 	if _, ok := pathsWithin(b, 0, left); !ok {
@@ -280,10 +285,7 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	if err != nil {
 		return nil, untracked(err)
 	}
-	return &change{
-		removed: c.t.filter(diff.Removed, c.subresource),
-		set:     c.t.filter(diff.Modified.Union(diff.Added), c.subresource),
-	}, nil
+	return newChange(c.t.filter(diff.Removed, c.subresource), c.t.filter(diff.Modified.Union(diff.Added), c.subresource)), nil
 }
 
 var errLongPaths = fmt.Errorf("the paths of its values are more than %d bytes long together", maxPaths)
@@ -331,11 +333,11 @@ func (t *Tracker) take(es entries, self *entry, c *changes, force bool) (entries
 			continue // the version is gone, and what was owned in it
 		}
 		known = append(known, e)
-		lost := common(e.set, d.set)
+		lost := common(e.set, d.set, d.sizes[1])
 		if !lost.Empty() {
 			conflicts = append(conflicts, conflict{e, lost})
 		}
-		gone := common(e.set, d.removed)
+		gone := common(e.set, d.removed, d.sizes[0])
 		if lost.Empty() && gone.Empty() {
 			continue
 		}
@@ -350,12 +352,12 @@ func (t *Tracker) take(es entries, self *entry, c *changes, force bool) (entries
 	return known.withoutEmpty(), nil, nil
 }
 
-// common returns the fields in both sets. An owner of little looks up what it
-// has: an object may have a thousand owners, and a write change half a million
-// fields.
-func common(few, many *fieldpath.Set) *fieldpath.Set {
+// common returns the fields in both sets; size is that of the second. An owner of
+// little looks up what it has: an object may have a thousand owners, and a write
+// change half a million fields.
+func common(few, many *fieldpath.Set, size int) *fieldpath.Set {
 	const lookup = 16 // about the cost of finding one field, in steps of a walk over all
-	if lookup*few.Size() >= many.Size() {
+	if lookup*few.Size() >= size {
 		return few.Intersection(many)
 	}
 	out := fieldpath.NewSet()

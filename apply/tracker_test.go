@@ -166,6 +166,6 @@ func TestCommonFields(t *testing.T) {
 		fieldpath.NewSet(fieldpath.MakePathOrDie("a"), fieldpath.MakePathOrDie("a", "b"), fieldpath.MakePathOrDie("z")),
 		many,
 	} {
-		assert.True(t, few.Intersection(many).Equals(common(few, many)), "%s", few)
+		assert.True(t, few.Intersection(many).Equals(common(few, many, many.Size())), "%s", few)
 	}
 }
