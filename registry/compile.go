@@ -136,7 +136,7 @@ func (c *compiler) versions(t *Type) {
 		if t.Version(kv.Name) != nil {
 			c.fault("version %q is given twice", kv.Name)
 		}
-		v := &Version{Type: t, Name: kv.Name, Deprecated: kv.Deprecated, Lacks: kv.Lacks, Served: kv.Served, Columns: c.columns(kv.Columns)}
+		v := &Version{Type: t, Name: kv.Name, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served, Columns: c.columns(kv.Columns)}
 		v.Schema = c.schema(kv)
 		t.Versions = append(t.Versions, v)
 		if kv.Storage {
@@ -148,6 +148,16 @@ func (c *compiler) versions(t *Type) {
 		c.fault("exactly one version must be the storage version, not %d", storage)
 	}
 	slices.SortStableFunc(t.Versions, func(a, b *Version) int { return CompareVersions(a.Name, b.Name) })
+}
+
+// deprecation is the warning for callers of a deprecated version.
+func (c *compiler) deprecation(kv KindVersion) string {
+	if kv.Replacement == (meta.GroupVersionKind{}) {
+		return kv.Deprecated
+	}
+	now := kv.Replacement
+	now.Group = c.names.Group(now.Group)
+	return kv.Deprecated + "; use " + now.APIVersion() + " " + now.Kind
 }
 
 // versionFaults takes each of joined errors as a fault of its own.

@@ -1,10 +1,8 @@
 package registry
 
 import (
-	"context"
 	"io/fs"
 	"reflect"
-	"strings"
 
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -25,15 +23,20 @@ type Definition[T any] struct {
 	Scope                Scope
 	Status               bool // the sub-resource status exists
 	Columns              []Column
-	Deprecated           string // warning text for callers; empty: not deprecated
+	Deprecated           string                // warning text for callers; empty: not deprecated
+	Replacement          meta.GroupVersionKind // what they should use instead of a deprecated kind, as the warning says; spec names
 
 	// Default fills in a new or changed object, after the schema's defaults.
-	Default func(obj *T)
-	// Validate returns the faults beyond the schema's; old is nil on create.
-	Validate func(ctx context.Context, old, new *T) []meta.Cause
+	Default func(w *Write[T])
+	// Prepare fits the object that is to be written: clears what callers may not
+	// set, merges convenience fields. It does not run for sub-resources.
+	Prepare func(w *Write[T])
+	// Validate adds the faults beyond the schema's to w.
+	Validate func(w *Write[T])
+	// Warn returns warnings for the caller who wrote a valid object.
+	Warn func(w *Write[T]) []string
 
-	// Behavior holds what few kinds need. The typed Default and Validate run
-	// after its own.
+	// Behavior holds what few kinds need. The typed hooks run after its own.
 	Behavior Behavior
 
 	// Source holds the Go files of T's package, as embedded by it; their comments
@@ -55,7 +58,7 @@ func Of[T any](d Definition[T]) *Kind {
 		Group: d.Group, Kind: d.Kind, ListKind: d.ListKind, Plural: d.Plural, Singular: d.Singular,
 		ShortNames: d.ShortNames, Categories: d.Categories, Scope: d.Scope,
 		Versions: []KindVersion{{
-			Name: d.Version, Storage: true, Served: true, Deprecated: d.Deprecated, Columns: d.Columns,
+			Name: d.Version, Storage: true, Served: true, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns,
 			Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
 		}},
 		Behavior: d.Behavior,
@@ -68,65 +71,8 @@ func Of[T any](d Definition[T]) *Kind {
 		sources[path] = files
 	}
 	k.Docs = schema.NewDocs(sources)
-	if d.Default != nil || d.Validate != nil {
+	if d.Default != nil || d.Prepare != nil || d.Validate != nil || d.Warn != nil {
 		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) error { return typedHooks(d, b, s, p) }
 	}
 	return k
-}
-
-// typedHooks puts the hooks of a definition behind those of the behavior. A
-// typed view is made only here, once for a hook that runs.
-func typedHooks[T any](d Definition[T], b *Behavior, s *schema.Schema, p names.Profile) error {
-	view, err := schema.NewView(reflect.TypeFor[T](), p)
-	if err != nil {
-		return err
-	}
-	if first := b.Default; d.Default != nil {
-		b.Default = func(obj *meta.Object) {
-			if first != nil {
-				first(obj)
-			}
-			var v T
-			if view.Into(obj.Tree(), &v) != nil {
-				return // Validate says what does not fit
-			}
-			d.Default(&v)
-			if tree, err := view.From(&v); err == nil {
-				s.Update(obj.Tree(), tree)
-			}
-		}
-	}
-	if first := b.Validate; d.Validate != nil {
-		b.Validate = func(ctx context.Context, obj, old *meta.Object) (causes []meta.Cause) {
-			if first != nil {
-				causes = first(ctx, obj, old)
-			}
-			now, err := typed[T](view, obj)
-			if err != nil {
-				return append(causes, misfit(err))
-			}
-			before, err := typed[T](view, old)
-			if err != nil {
-				before = new(T) // stored by an older definition
-			}
-			return append(causes, d.Validate(ctx, before, now)...)
-		}
-	}
-	return nil
-}
-
-func typed[T any](view *schema.View, obj *meta.Object) (*T, error) {
-	if obj == nil {
-		return nil, nil
-	}
-	v := new(T)
-	return v, view.Into(obj.Tree(), v)
-}
-
-func misfit(err error) meta.Cause {
-	field, why, ok := strings.Cut(err.Error(), ": ")
-	if !ok {
-		field, why = "", err.Error()
-	}
-	return meta.Cause{Reason: meta.CauseTypeInvalid, Field: field, Message: why}
 }

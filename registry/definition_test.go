@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -38,16 +39,15 @@ func widgets() registry.Definition[Widget] {
 	return registry.Definition[Widget]{
 		Group: "example.com", Version: "v1", Status: true, ShortNames: []string{"wd"},
 		Columns: []registry.Column{{Name: "Color", Type: "string", JSONPath: ".spec.color"}, registry.Age()},
-		Default: func(w *Widget) {
-			if w.Spec.Color == "red" && w.Spec.Shade == "" {
-				w.Spec.Shade = "ruby"
+		Default: func(w *registry.Write[Widget]) {
+			if w.New.Spec.Color == "red" && w.New.Spec.Shade == "" {
+				w.New.Spec.Shade = "ruby"
 			}
 		},
-		Validate: func(_ context.Context, old, new *Widget) (causes []meta.Cause) {
-			if old != nil && new.Spec.Replicas < old.Spec.Replicas {
-				causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "spec.replicas", Message: "may not shrink"})
+		Validate: func(w *registry.Write[Widget]) {
+			if n := w.New.Spec.Replicas; w.Old != nil && n < w.Old.Spec.Replicas {
+				w.Invalid(check.At("spec", "replicas"), n, "may not shrink")
 			}
-			return causes
 		},
 		Behavior: registry.Behavior{
 			Scale:  &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.ready", Selector: ".status.selector"},
@@ -59,7 +59,7 @@ func widgets() registry.Definition[Widget] {
 func ExampleOf() {
 	kind := registry.Of(registry.Definition[Widget]{
 		Group: "example.com", Version: "v1", Status: true,
-		Default: func(w *Widget) { w.Spec.Shade = "ruby" },
+		Default: func(w *registry.Write[Widget]) { w.New.Spec.Shade = "ruby" },
 	})
 	t, err := kind.Compile(names.Kubernetes)
 	if err != nil {
@@ -69,7 +69,7 @@ func ExampleOf() {
 	obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "green", "size": int64(3)}})
 	unknown, _ := t.Storage.Schema.Conform(obj.Tree())
 	_ = t.Storage.Schema.FillDefaults(obj.Tree())
-	t.Default(obj)
+	t.Default(t.NewWrite(context.Background(), obj, nil, ""))
 	fmt.Println(t.Plural, t.ListKind, unknown)
 	fmt.Println(obj.Map("spec"))
 	for _, c := range t.Storage.Schema.Validate(obj.Tree(), nil) {
@@ -90,13 +90,16 @@ func compiled(t *testing.T) *registry.Type {
 func TestOfRunsTypedHooks(t *testing.T) {
 	typ := compiled(t)
 	obj := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"replicas": int64(2), "color": "red"}, "status": map[string]any{}})
-	typ.Default(obj)
+	typ.Default(typ.NewWrite(t.Context(), obj, nil, ""))
 	assert.Equal(t, map[string]any{"replicas": int64(2), "color": "red", "shade": "ruby"}, obj.Map("spec"))
 	assert.Equal(t, "a", obj.Name())
 	smaller := obj.Clone()
 	smaller.Set(int64(1), "spec", "replicas")
-	assert.Len(t, typ.Validate(context.Background(), smaller, obj), 1)
-	assert.Empty(t, typ.Validate(context.Background(), smaller, nil))
+	shrink, create := typ.NewWrite(t.Context(), smaller, obj, ""), typ.NewWrite(t.Context(), smaller, nil, "")
+	typ.Validate(shrink)
+	typ.Validate(create)
+	assert.Len(t, shrink.Faults, 1)
+	assert.Empty(t, create.Faults)
 }
 
 func TestOfStatusAndScale(t *testing.T) {
@@ -116,9 +119,10 @@ func TestOfStatusAndScale(t *testing.T) {
 	}, body.Tree())
 	body.Set(int64(-1), "spec", "replicas")
 	scale.Merge(obj, body)
-	causes := scale.Validate(context.Background(), obj, nil)
-	require.Len(t, causes, 1)
-	assert.Equal(t, ".spec.replicas", causes[0].Field)
+	w := typ.NewWrite(t.Context(), obj, nil, "scale")
+	scale.Validate(w)
+	require.Len(t, w.Faults, 1)
+	assert.Equal(t, ".spec.replicas", w.Faults[0].Field)
 }
 
 // misplaced has rules that cannot hold.
@@ -208,7 +212,7 @@ func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
 			}
 			obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "red"}})
 			typ.Storage.Conform(obj)
-			if err := typ.Storage.Defaults(obj); err != nil {
+			if err := typ.Storage.Defaults(typ.NewWrite(t.Context(), obj, nil, "")); err != nil {
 				t.Fatal(err)
 			}
 			assert.Empty(t, typ.Storage.Schema.Validate(obj.Tree(), nil))

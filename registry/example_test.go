@@ -1,11 +1,13 @@
 package registry_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -43,6 +45,36 @@ func ExampleCatalog() {
 	// Output:
 	// 0 1
 	// Lamp lamp [create delete deletecollection get list patch update watch]
+}
+
+// Every hook of a kind sees a write in the same form.
+func ExampleWrite() {
+	d := lamp
+	d.Default = func(w *registry.Write[Lamp]) {
+		if w.Old == nil {
+			w.New.Spec.Lit = true
+		}
+	}
+	d.Validate = func(w *registry.Write[Lamp]) {
+		if w.Subresource == "" && w.New.Spec.Lit && w.New.Status.Burnt {
+			w.Forbidden(check.At("spec", "lit"), "it is burnt")
+		}
+	}
+	t, err := registry.Of(d).Compile(names.Orch)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	desk := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "desk"}, "spec": map[string]any{"lit": false}})
+	t.Default(t.NewWrite(context.Background(), desk, nil, ""))
+	fmt.Println(desk.Map("spec"))
+	desk.Set(true, "status", "burnt")
+	for _, c := range t.Storage.ValidateWrite(t.NewWrite(context.Background(), desk, nil, "")) {
+		fmt.Println(c.Field, c.Message)
+	}
+	// Output:
+	// map[lit:true]
+	// spec.lit Forbidden: it is burnt
 }
 
 // Lamps that share a few sockets.

@@ -45,13 +45,14 @@ const (
 
 // KindVersion is one version of a Kind.
 type KindVersion struct {
-	Name       string
-	Schema     func(p names.Profile) (*schema.Schema, error) // nil result: any object
-	Storage    bool                                          // the version that is stored; exactly one
-	Served     bool
-	Deprecated string   // warning text for callers; empty: not deprecated
-	Lacks      []string // sub-resources of the kind that this version does not serve
-	Columns    []Column
+	Name        string
+	Schema      func(p names.Profile) (*schema.Schema, error) // nil result: any object
+	Storage     bool                                          // the version that is stored; exactly one
+	Served      bool
+	Deprecated  string                // warning text for callers; empty: not deprecated
+	Replacement meta.GroupVersionKind // what they should use instead, as the warning says; spec names
+	Lacks       []string              // sub-resources of the kind that this version does not serve
+	Columns     []Column
 }
 
 // Behavior is what a kind does beyond its schema. The zero value is a plain
@@ -85,30 +86,30 @@ type Behavior struct {
 
 	// Default fills in what the schema's defaults cannot say. It runs on every
 	// write, after them.
-	Default func(obj *meta.Object)
+	Default func(w *Write[meta.Object])
 
 	// Prepare fits an object to be written: clears what callers may not set,
-	// merges convenience fields. old is nil on create. It does not run for
-	// sub-resources, whose Merge takes only what callers may set.
-	Prepare func(ctx context.Context, obj, old *meta.Object)
+	// merges convenience fields. It does not run for sub-resources, whose Merge
+	// takes only what callers may set.
+	Prepare func(w *Write[meta.Object])
 
 	// Pool gives objects values that no other object of the kind may hold, such
 	// as addresses; nil: none.
 	Pool *Pool
 
-	// Validate returns the faults of obj beyond the schema's; old is nil on create.
-	Validate func(ctx context.Context, obj, old *meta.Object) []meta.Cause
+	// Validate adds the faults of the object beyond the schema's to w.
+	Validate func(w *Write[meta.Object])
 
 	// Changed reports whether a write raises metadata.generation. nil: anything
 	// but metadata and status changed.
-	Changed func(obj, old *meta.Object) bool
+	Changed func(w *Write[meta.Object]) bool
 
 	// Grace returns how a delete goes on: the grace period in seconds that the
 	// object gets. nil: none, deleted at once.
 	Grace func(obj *meta.Object, asked *int64) int64
 
 	// Terminate fits an object when its deletion begins and it stays for now.
-	Terminate func(obj *meta.Object)
+	Terminate func(w *Write[meta.Object])
 
 	// Held reports whether a deleted object stays even without finalizers in
 	// its metadata.
@@ -118,8 +119,8 @@ type Behavior struct {
 	// answers what it returns.
 	Act Act
 
-	// Warn returns warnings for the caller who wrote obj; old is nil on create.
-	Warn func(obj, old *meta.Object) []string
+	// Warn returns warnings for the caller who wrote a valid object.
+	Warn func(w *Write[meta.Object]) []string
 }
 
 // Pool hands out values of which each belongs to one object of a kind at a time.
@@ -160,9 +161,9 @@ type Subresource struct {
 	// through this endpoint, too: some of CallersMetadata.
 	Metadata []string
 
-	// Validate returns the faults of a write through this endpoint, beyond those
-	// that the kind's own Validate finds.
-	Validate func(ctx context.Context, obj, old *meta.Object) []meta.Cause
+	// Validate adds the faults of a write through this endpoint to w, beyond
+	// those that the kind's own Validate finds.
+	Validate func(w *Write[meta.Object])
 
 	// Body is the version of the kind in the body, if that is not the item.
 	Body *Version

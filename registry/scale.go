@@ -1,12 +1,12 @@
 package registry
 
 import (
-	"context"
 	"embed"
 	"fmt"
 	"math"
 	"strings"
 
+	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -132,25 +132,24 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 // merge takes the wanted size over into the item.
 func (p scalePaths) merge(obj, in *meta.Object) { obj.Set(in.Int("spec", "replicas"), p.spec...) }
 
-func (p scalePaths) validate(_ context.Context, obj, _ *meta.Object) []meta.Cause {
-	return natural(obj, p.spec, strings.Join(p.spec, "."), "must be greater than or equal to 0")
+func (p scalePaths) validate(w *Write[meta.Object]) {
+	w.NotNegative(check.At(p.spec...), w.New.Int(p.spec...))
 }
 
-func (p scalePaths) validateCustom(_ context.Context, obj, _ *meta.Object) []meta.Cause {
-	return append(size(obj, p.spec), size(obj, p.status)...)
+func (p scalePaths) validateCustom(w *Write[meta.Object]) {
+	w.Faults = append(append(w.Faults, size(w.New, p.spec)...), size(w.New, p.status)...)
 }
 
 // validateWhole checks all that the sub-resource shows of a custom object, whose
 // schema may let anything stand there.
-func (p scalePaths) validateWhole(ctx context.Context, obj, old *meta.Object) []meta.Cause {
-	causes := p.validateCustom(ctx, obj, old)
+func (p scalePaths) validateWhole(w *Write[meta.Object]) {
+	p.validateCustom(w)
 	if p.selector == nil {
-		return causes
+		return
 	}
-	if _, wrong := valueAt[string](obj, p.selector); wrong != "" {
-		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: dotted(p.selector), Message: `Invalid value: "": ` + wrong})
+	if _, wrong := valueAt[string](w.New, p.selector); wrong != "" {
+		w.Faults = append(w.Faults, meta.Cause{Reason: meta.CauseInvalid, Field: dotted(p.selector), Message: `Invalid value: "": ` + wrong})
 	}
-	return causes
 }
 
 // size is the fault of a number of replicas that a Scale cannot show.
@@ -199,12 +198,3 @@ func unexpected(path []string, found any, want string) string {
 }
 
 func dotted(path []string) string { return "." + strings.Join(path, ".") }
-
-// natural is the fault of a number of replicas below 0.
-func natural(obj *meta.Object, path []string, field, why string) []meta.Cause {
-	n := obj.Int(path...)
-	if n >= 0 {
-		return nil
-	}
-	return []meta.Cause{{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %d: %s", n, why)}}
-}

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -126,34 +125,36 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 
 // Defaults fills in what the schema and the kind say. It is 413 if that is more
 // than one object may be.
-func (v *Version) Defaults(obj *meta.Object) error {
+func (v *Version) Defaults(w *Write[meta.Object]) error {
 	if v.Schema != nil {
-		if err := v.Schema.FillDefaults(obj.Tree()); err != nil {
+		if err := v.Schema.FillDefaults(w.New.Tree()); err != nil {
 			return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
-				"%s %q cannot be kept: %v: limit is %d bytes", v.Kind, obj.Name(), err, schema.MaxDefaults)
+				"%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
 		}
 	}
 	if v.Default != nil {
-		v.Default(obj)
+		v.Default(w)
 	}
 	return nil
 }
 
-// Fit leaves out what callers may not set, runs the kind's Prepare, and counts
-// the generation: up by one when anything but metadata and status changed, never
-// through the status endpoint.
-func (v *Version) Fit(ctx context.Context, obj, old *meta.Object, sub *Subresource) {
-	if v.Status && sub == nil {
-		v.keepStatus(obj, old)
+// PrepareForWrite leaves out what callers may not set, runs the kind's Prepare,
+// and counts the generation: up by one when anything but metadata and status
+// changed, never through the status endpoint.
+func (v *Version) PrepareForWrite(w *Write[meta.Object]) {
+	if w.Subresource == "" {
+		if v.Status {
+			v.keepStatus(w.New, w.Old)
+		}
+		if v.Prepare != nil {
+			v.Prepare(w)
+		}
 	}
-	if v.Prepare != nil && sub == nil {
-		v.Prepare(ctx, obj, old)
-	}
-	if old == nil || v.NoGeneration || sub != nil && sub.Name == "status" {
+	if w.Old == nil || v.NoGeneration || w.Subresource == "status" {
 		return
 	}
-	if v.changed(obj, old) {
-		obj.SetGeneration(old.Generation() + 1)
+	if v.changed(w) {
+		w.New.SetGeneration(w.Old.Generation() + 1)
 	}
 }
 
@@ -174,11 +175,11 @@ func (v *Version) keepStatus(obj, old *meta.Object) {
 	obj.Delete("status")
 }
 
-func (v *Version) changed(obj, old *meta.Object) bool {
+func (v *Version) changed(w *Write[meta.Object]) bool {
 	if v.Changed != nil {
-		return v.Changed(obj, old)
+		return v.Changed(w)
 	}
-	a, b := obj.Tree(), old.Tree()
+	a, b := w.New.Tree(), w.Old.Tree()
 	for _, side := range []map[string]any{a, b} {
 		for field := range side {
 			if field == "metadata" || field == "status" && v.Status || field == "apiVersion" {
@@ -192,42 +193,28 @@ func (v *Version) changed(obj, old *meta.Object) bool {
 	return false
 }
 
-// Faults returns everything that is wrong with an object that is to be
+// ValidateWrite returns everything that is wrong with an object that is to be
 // written: its metadata, what its schema says, what its kind says.
-func (v *Version) Faults(ctx context.Context, obj, old *meta.Object, sub *Subresource) []meta.Cause {
+func (v *Version) ValidateWrite(w *Write[meta.Object]) []meta.Cause {
 	rules := v.metadataRules()
+	sub := v.Subresource(w.Subresource)
 	if sub != nil && sub.Body == nil {
 		rules.Passes = []meta.MetadataPass{meta.PassUpdate}
 	}
-	causes := meta.ValidateMetadata(obj, old, rules)
-	var byKind []meta.Cause
-	if v.Validate != nil {
-		if sub != nil {
-			ctx = context.WithValue(ctx, endpoint{}, sub.Name)
-		}
-		byKind = v.Validate(ctx, obj, old)
-	}
+	causes := meta.ValidateMetadata(w.New, w.Old, rules)
+	byKind := faultsOf(v.Validate, w)
 	if v.Schema != nil {
-		var oldTree map[string]any
-		if old != nil {
-			oldTree = old.Tree()
+		var old map[string]any
+		if w.Old != nil {
+			old = w.Old.Tree()
 		}
-		byKind = v.Schema.InFieldOrder(v.Schema.Validate(obj.Tree(), oldTree), byKind)
+		byKind = v.Schema.InFieldOrder(v.Schema.Validate(w.New.Tree(), old), byKind)
 	}
 	causes = append(causes, byKind...)
-	if sub != nil && sub.Validate != nil {
-		causes = append(causes, sub.Validate(ctx, obj, old)...)
+	if sub != nil {
+		causes = append(causes, faultsOf(sub.Validate, w)...)
 	}
 	return causes
-}
-
-type endpoint struct{}
-
-// Endpoint returns the name of the sub-resource that a write under validation
-// came through, "" for the object itself.
-func Endpoint(ctx context.Context) string {
-	name, _ := ctx.Value(endpoint{}).(string)
-	return name
 }
 
 func (v *Version) metadataRules() meta.MetadataRules {

@@ -145,7 +145,7 @@ func echo(body []byte) http.HandlerFunc {
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		s := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
-		s.Register(builtin.Kinds(names.Kubernetes)...)
+		s.Register(builtin.Kinds()...)
 		built, err := s.Build(context.Background())
 		if err != nil {
 			b.Fatal(err)

@@ -81,7 +81,7 @@ func ExampleBuilder_Build() {
 func ExampleServer_Objects() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
-	b.Register(builtin.Kinds(b.Names)...)
+	b.Register(builtin.Kinds()...)
 	b.Register(lamps())
 	s, err := b.Build(ctx)
 	if err != nil {

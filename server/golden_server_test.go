@@ -33,7 +33,7 @@ func goldenServer(t *testing.T, users string, loops bool) *server.Server {
 	require.NoError(t, access.Setup(b, access.Config{
 		Methods: []auth.Authenticator{tokens}, Signer: certificates.Signer{Authority: newAuthority(t)},
 	}))
-	b.Register(builtin.Kinds(b.Names)...)
+	b.Register(builtin.Kinds()...)
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })

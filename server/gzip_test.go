@@ -76,7 +76,7 @@ func TestIsRemote(t *testing.T) {
 func TestGzip(t *testing.T) {
 	build := func(from int) func(method, url, peer, accept string) *httptest.ResponseRecorder {
 		b := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Serving: Serving{GzipFrom: from}}
-		b.Register(core.Kinds(b.Names)...)
+		b.Register(core.Kinds()...)
 		s, err := b.Build(t.Context())
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, s.Shutdown(context.Background())) })

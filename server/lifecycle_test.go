@@ -33,8 +33,8 @@ func TestBuildReportsEveryFault(t *testing.T) {
 	}
 	b.Register(registry.Of(registry.Definition[bad]{Group: "a.example", Version: "v1", Kind: "First"}),
 		registry.Of(registry.Definition[bad]{Group: "b.example", Version: "not a version", Kind: "Second"}))
-	b.Register(builtin.Kinds(names.Orch)...)
-	b.Register(builtin.Kinds(names.Orch)...)
+	b.Register(builtin.Kinds()...)
+	b.Register(builtin.Kinds()...)
 	_, err := b.Build(t.Context())
 	require.Error(t, err)
 	for _, part := range []string{"Authorizer", "First", "Second", "ConfigMap", "twice"} {

@@ -23,7 +23,7 @@ const (
 
 func TestOpenAPIOverHTTP(t *testing.T) {
 	b := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
-	b.Register(core.Kinds(b.Names)...)
+	b.Register(core.Kinds()...)
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, s.Shutdown(t.Context())) }()

@@ -23,7 +23,7 @@ func Example() {
 	b.Authorizer = decide
 	b.Admission = []admission.Plugin{roles.Guard(decide)}
 	b.Controllers = []controller.Controller{rbac.NewAggregator(b.Client(), b.Names).Controller()}
-	b.Register(builtin.Kinds(b.Names)...)
+	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)
 	if err != nil {
 		fmt.Println(err)

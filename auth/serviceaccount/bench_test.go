@@ -22,7 +22,7 @@ func BenchmarkAuthenticateTokenServed(b *testing.B) {
 	require.NoError(b, err)
 	tokens, err := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: s.Client(), Names: s.Names})
 	require.NoError(b, err)
-	s.Register(core.Kinds(s.Names)...)
+	s.Register(core.Kinds()...)
 	built, err := s.Build(b.Context())
 	require.NoError(b, err)
 	defer func() { require.NoError(b, built.Shutdown(b.Context())) }()

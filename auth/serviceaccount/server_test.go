@@ -48,7 +48,7 @@ func TestServed(t *testing.T) {
 	users, err := tokenfile.Parse(strings.NewReader("admin,admin,1\n"))
 	require.NoError(t, err)
 	b.Authenticators = []auth.Authenticator{users, tokens}
-	kinds := core.Kinds(b.Names)
+	kinds := core.Kinds()
 	require.NoError(t, tokens.Serve(kinds))
 	b.Register(kinds...)
 	b.Register(authentication.Kinds(authentication.Answers{

@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b.Register(builtin.Kinds(f.names)...)
+	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)
 	if err != nil {
 		return errors.Join(f.advise(err), store.Close(), flushAudit())

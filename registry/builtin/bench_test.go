@@ -17,7 +17,7 @@ import (
 func deployment(b *testing.B) (*registry.Version, []byte) {
 	b.Helper()
 	var v *registry.Version
-	for _, k := range builtin.Kinds(names.Kubernetes) {
+	for _, k := range builtin.Kinds() {
 		if k.Kind != "Deployment" {
 			continue
 		}
@@ -67,7 +67,7 @@ func BenchmarkDecodeStrict(b *testing.B) {
 func BenchmarkProtobuf(b *testing.B) {
 	v, body := deployment(b)
 	obj := decodeStrict(b, v, body)
-	if err := v.Defaults(obj); err != nil {
+	if err := v.Defaults(v.NewWrite(b.Context(), obj, nil, "")); err != nil {
 		b.Fatal(err)
 	}
 	message := v.Proto().Append(nil, obj.Tree())

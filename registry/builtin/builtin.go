@@ -13,10 +13,9 @@ import (
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/builtin/extensions"
 	"orch.io/controlplane/registry/builtin/roles"
-	"orch.io/controlplane/registry/names"
 )
 
 // Kinds returns the built-in kinds.
-func Kinds(p names.Profile) []*registry.Kind {
-	return slices.Concat(core.Kinds(p), apps.Kinds(p), coordination.Kinds(), roles.Kinds(p), certificates.Kinds(p), discovery.Kinds(p), extensions.Kinds(p))
+func Kinds() []*registry.Kind {
+	return slices.Concat(core.Kinds(), apps.Kinds(), coordination.Kinds(), roles.Kinds(), certificates.Kinds(), discovery.Kinds(), extensions.Kinds())
 }

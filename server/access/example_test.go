@@ -26,7 +26,7 @@ func ExampleSetup() {
 		fmt.Println(err)
 		return
 	}
-	b.Register(builtin.Kinds(b.Names)...)
+	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)
 	if err != nil {
 		fmt.Println(err)

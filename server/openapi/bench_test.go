@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/names"
 )
 
 // BenchmarkDocuments makes every document of the built-in kinds, as the first
@@ -15,7 +14,7 @@ func BenchmarkDocuments(b *testing.B) {
 			b.ReportAllocs()
 			var size int64
 			for b.Loop() {
-				s := catalog(b, builtin.Kinds(names.Kubernetes)...)
+				s := catalog(b, builtin.Kinds()...)
 				size = 0
 				switch version {
 				case "V2":

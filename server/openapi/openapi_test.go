@@ -66,7 +66,7 @@ func walk(v any, visit func(map[string]any)) {
 
 // every is each document of the built-in kinds.
 func every(t testing.TB) map[string]*Document {
-	s := catalog(t, builtin.Kinds(names.Kubernetes)...)
+	s := catalog(t, builtin.Kinds()...)
 	docs := map[string]*Document{"v2": V2(s.Types(), info(s))}
 	for gv, versions := range served(s.Types()) {
 		docs["v3 "+gv.String()] = V3(gv, versions, info(s))

@@ -55,7 +55,7 @@ func start(t testing.TB, store *memstore.Store, configure []func(*server.Builder
 	for _, c := range configure {
 		c(b)
 	}
-	b.Register(builtin.Kinds(b.Names)...)
+	b.Register(builtin.Kinds()...)
 	built, err := b.Build(context.Background())
 	if err != nil {
 		t.Fatalf("building the server: %v", err)

@@ -3,7 +3,6 @@
 package apps
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -132,10 +131,10 @@ type DeploymentCondition struct {
 	Message string `json:"message,omitempty" protobuf:"5"`
 }
 
-// Kinds returns the kinds of the apps group under the names of p.
-func Kinds(p names.Profile) []*registry.Kind { return []*registry.Kind{deployments(p)} }
+// Kinds returns the kinds of the apps group.
+func Kinds() []*registry.Kind { return []*registry.Kind{deployments()} }
 
-func deployments(p names.Profile) *registry.Kind {
+func deployments() *registry.Kind {
 	return registry.Of(registry.Definition[Deployment]{
 		Group:      names.GroupApps,
 		Version:    "v1",
@@ -146,15 +145,7 @@ func deployments(p names.Profile) *registry.Kind {
 		Categories: []string{"all"},
 		Status:     true,
 		Columns:    deploymentColumns(),
-		Validate: func(ctx context.Context, old, new *Deployment) []meta.Cause {
-			switch registry.Endpoint(ctx) {
-			case "status":
-				return new.Status.faults(&old.Status)
-			case "scale":
-				return nil // which checks the one field that it changes
-			}
-			return validateDeployment(p, old, new)
-		},
+		Validate:   validateDeployment,
 		Behavior: registry.Behavior{
 			SelfChecked:   true,
 			StatusTakes:   []string{"annotations", "finalizers", "ownerReferences"},
@@ -162,9 +153,9 @@ func deployments(p names.Profile) *registry.Kind {
 			AnswersStatus: true,
 			Scale:         &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
 			Default:       defaultDeployment,
-			Warn:          core.WarnOfPod(p, "spec", "template", "spec"),
-			Changed: func(obj, old *meta.Object) bool {
-				return !meta.Equal(obj.Map("spec"), old.Map("spec")) || !maps.Equal(obj.Annotations(), old.Annotations())
+			Warn:          func(w *registry.Write[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
+			Changed: func(w *registry.Write[meta.Object]) bool {
+				return !meta.Equal(w.New.Map("spec"), w.Old.Map("spec")) || !maps.Equal(w.New.Annotations(), w.Old.Annotations())
 			},
 		},
 	})
@@ -202,7 +193,8 @@ func deploymentColumns() []registry.Column {
 }
 
 // defaultDeployment fills in what the schema's defaults cannot say.
-func defaultDeployment(obj *meta.Object) {
+func defaultDeployment(w *registry.Write[meta.Object]) {
+	obj := w.New
 	if spec := obj.Map("spec", "template", "spec"); spec != nil {
 		core.DefaultPodSpec(spec)
 	}

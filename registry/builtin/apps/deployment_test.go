@@ -14,11 +14,11 @@ import (
 const template = `"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"example.com/app:1"}]}}`
 
 func deployment(t *testing.T) kindtest.Kind {
-	return kindtest.Of(t, names.Kubernetes, apps.Kinds(names.Kubernetes), "Deployment")
+	return kindtest.Of(t, names.Kubernetes, apps.Kinds(), "Deployment")
 }
 
 func ExampleKinds() {
-	for _, k := range apps.Kinds(names.Orch) {
+	for _, k := range apps.Kinds() {
 		t, err := k.Compile(names.Orch)
 		fmt.Println(t.GroupResource(), t.ShortNames, t.Categories, err)
 	}

@@ -3,22 +3,29 @@ package apps
 import (
 	"strconv"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
-func validateDeployment(p names.Profile, old, new *Deployment) []meta.Cause {
-	var f check.Faults
-	at, s := check.At("spec"), &new.Spec
+func validateDeployment(w *registry.Write[Deployment]) {
+	switch w.Subresource {
+	case "status":
+		w.Faults = w.New.Status.faults(&w.Old.Status)
+		return
+	case "scale":
+		return // which checks the one field that it changes
+	}
+	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
 	if s.Replicas != nil {
 		f.NotNegative(at.Field("replicas"), int64(*s.Replicas))
 	}
-	if selector(&f, at.Field("selector"), s.Selector) {
-		f = append(f, templateFaults(p, at.Field("template"), s.Selector, &s.Template)...)
+	if selector(f, at.Field("selector"), s.Selector) {
+		w.Faults = append(w.Faults, templateFaults(w.Names, at.Field("template"), s.Selector, &s.Template)...)
 	}
-	s.Strategy.check(&f, at.Field("strategy"))
+	s.Strategy.check(f, at.Field("strategy"))
 	f.NotNegative(at.Field("minReadySeconds"), int64(s.MinReadySeconds))
 	if n := s.RevisionHistoryLimit; n != nil {
 		f.NotNegative(at.Field("revisionHistoryLimit"), int64(*n))
@@ -29,10 +36,9 @@ func validateDeployment(p names.Profile, old, new *Deployment) []meta.Cause {
 			f.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
 		}
 	}
-	if old != nil {
-		f.Unchanged(at.Field("selector"), s.Selector, old.Spec.Selector)
+	if w.Old != nil {
+		f.Unchanged(at.Field("selector"), s.Selector, w.Old.Spec.Selector)
 	}
-	return f
 }
 
 // selector checks the required selector of a controller's pods. It reports

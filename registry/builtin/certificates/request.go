@@ -3,7 +3,6 @@
 package certificates
 
 import (
-	"context"
 	"time"
 
 	"orch.io/controlplane/auth"
@@ -96,8 +95,8 @@ type CertificateSigningRequestCondition struct {
 	Status string `json:"status" protobuf:"6" schema:"expected"`
 }
 
-// Kinds returns the kinds of the group under the names of p.
-func Kinds(p names.Profile) []*registry.Kind {
+// Kinds returns the kinds of the group.
+func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[CertificateSigningRequest]{
 		Group:      names.GroupCertificates,
 		Version:    "v1",
@@ -107,7 +106,7 @@ func Kinds(p names.Profile) []*registry.Kind {
 		Scope:      registry.Cluster,
 		Status:     true,
 		Columns:    columns(),
-		Validate:   validateRequest(p),
+		Validate:   validateRequest,
 		Behavior: registry.Behavior{
 			NoGeneration:  true,
 			Unowned:       []string{"spec", "status"},
@@ -162,16 +161,17 @@ func decision(o *meta.Object) any {
 }
 
 // prepare records who asks; afterwards nothing of the spec changes.
-func prepare(ctx context.Context, obj, old *meta.Object) {
-	if old != nil {
-		obj.Set(meta.Clone(old.Map("spec")), "spec")
+func prepare(w *registry.Write[meta.Object]) {
+	obj := w.New
+	if w.Old != nil {
+		obj.Set(meta.Clone(w.Old.Map("spec")), "spec")
 		return
 	}
 	obj.Delete("status")
 	for _, field := range []string{"username", "uid", "groups", "extra"} {
 		obj.Delete("spec", field)
 	}
-	user := auth.UserFrom(ctx)
+	user := auth.UserFrom(w.Context)
 	if user == nil {
 		return
 	}

@@ -28,7 +28,7 @@ func csr(t *testing.T) string {
 }
 
 func TestRequests(t *testing.T) {
-	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(names.Kubernetes), "CertificateSigningRequest")
+	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
 	request := csr(t)
 	body := func(rest string) string { return `{"spec":{"request":"` + request + `",` + rest + `}}` }
 	const usages = `"usages":["digital signature","client auth"]`
@@ -59,10 +59,10 @@ func TestRequests(t *testing.T) {
 }
 
 func TestWhoAskedIsRecordedAndNothingChanges(t *testing.T) {
-	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(names.Kubernetes), "CertificateSigningRequest")
+	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
 	obj := k.Object(t, `{"spec":{"request":"`+csr(t)+`","signerName":"example.com/s","usages":["any"],"username":"root","groups":["system:masters"]}}`)
 	ctx := auth.WithUser(t.Context(), &auth.User{Name: "alice", UID: "2", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}})
-	k.Fit(ctx, obj, nil, nil)
+	k.PrepareForWrite(k.NewWrite(ctx, obj, nil, ""))
 	require.Equal(t, "alice", obj.String("spec", "username"))
 	require.Equal(t, []string{"devs"}, obj.Strings("spec", "groups"))
 	require.Equal(t, []string{"v"}, obj.Strings("spec", "extra", "k"))
@@ -73,7 +73,7 @@ func TestWhoAskedIsRecordedAndNothingChanges(t *testing.T) {
 }
 
 func TestDecisions(t *testing.T) {
-	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(names.Kubernetes), "CertificateSigningRequest")
+	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
 	obj, _ := k.Create(t, `{"spec":{"request":"`+csr(t)+`","signerName":"example.com/s","usages":["any"]}}`)
 	condition := func(types ...string) string {
 		out := ""

@@ -1,9 +1,9 @@
 package certificates
 
 import (
-	"context"
 	"strings"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -23,15 +23,11 @@ func Usages() []string {
 	}
 }
 
-func validateRequest(p names.Profile) func(context.Context, *CertificateSigningRequest, *CertificateSigningRequest) []meta.Cause {
-	return func(_ context.Context, old, new *CertificateSigningRequest) []meta.Cause {
-		var f check.Faults
-		if old == nil {
-			new.Spec.validate(&f, p)
-		}
-		new.Status.validate(&f)
-		return f
+func validateRequest(w *registry.Write[CertificateSigningRequest]) {
+	if w.Old == nil {
+		w.New.Spec.validate(&w.Faults, w.Names)
 	}
+	w.New.Status.validate(&w.Faults)
 }
 
 func (s *CertificateSigningRequestSpec) validate(f *check.Faults, p names.Profile) {
@@ -116,35 +112,30 @@ func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
 }
 
 // validateApproval lets decisions come, but not go.
-func validateApproval(_ context.Context, obj, old *meta.Object) []meta.Cause {
-	var f check.Faults
-	keepDecisions(&f, obj, old)
-	return f
-}
+func validateApproval(w *registry.Write[meta.Object]) { keepDecisions(w) }
 
 // validateStatus lets decisions neither come nor go nor change, and no
 // certificate be replaced.
-func validateStatus(_ context.Context, obj, old *meta.Object) []meta.Cause {
-	var f check.Faults
-	keepDecisions(&f, obj, old)
+func validateStatus(w *registry.Write[meta.Object]) {
+	keepDecisions(w)
+	obj, old := w.New, w.Old
 	for _, t := range []string{Approved, Denied} {
 		switch before, now := find(old, t), find(obj, t); {
 		case before == nil && now != nil:
-			f.Forbidden(check.At("status", "conditions"), "updates may not add a condition of type "+t)
+			w.Forbidden(check.At("status", "conditions"), "updates may not add a condition of type "+t)
 		case now != nil && !check.Same(before, now):
-			f.Forbidden(check.At("status", "conditions"), "updates may not modify a condition of type "+t)
+			w.Forbidden(check.At("status", "conditions"), "updates may not modify a condition of type "+t)
 		}
 	}
 	if before := old.String("status", "certificate"); before != "" && obj.String("status", "certificate") != before {
-		f.Forbidden(check.At("status", "certificate"), "updates may not change existing certificate content")
+		w.Forbidden(check.At("status", "certificate"), "updates may not change existing certificate content")
 	}
-	return f
 }
 
-func keepDecisions(f *check.Faults, obj, old *meta.Object) {
+func keepDecisions(w *registry.Write[meta.Object]) {
 	for _, t := range []string{Approved, Denied, Failed} {
-		if find(old, t) != nil && find(obj, t) == nil {
-			f.Forbidden(check.At("status", "conditions"), "updates may not remove a condition of type "+t)
+		if find(w.Old, t) != nil && find(w.New, t) == nil {
+			w.Forbidden(check.At("status", "conditions"), "updates may not remove a condition of type "+t)
 		}
 	}
 }

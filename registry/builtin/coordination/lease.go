@@ -2,8 +2,6 @@
 package coordination
 
 import (
-	"context"
-
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
@@ -73,20 +71,18 @@ func leases() *registry.Kind {
 	})
 }
 
-func validateLease(_ context.Context, _, new *Lease) []meta.Cause {
-	var f check.Faults
-	spec, at := &new.Spec, check.At("spec")
+func validateLease(w *registry.Write[Lease]) {
+	spec, at := &w.New.Spec, check.At("spec")
 	if d := spec.LeaseDurationSeconds; d != nil {
-		f.Positive(at.Field("leaseDurationSeconds"), int64(*d))
+		w.Positive(at.Field("leaseDurationSeconds"), int64(*d))
 	}
 	if n := spec.LeaseTransitions; n != nil {
-		f.NotNegative(at.Field("leaseTransitions"), int64(*n))
+		w.NotNegative(at.Field("leaseTransitions"), int64(*n))
 	}
 	if s := spec.Strategy; s != nil {
-		f.Format(at.Field("strategy"), *s, meta.CheckQualifiedName(*s))
+		w.Format(at.Field("strategy"), *s, meta.CheckQualifiedName(*s))
 	}
 	if p := spec.PreferredHolder; p != nil && *p != "" && (spec.Strategy == nil || *spec.Strategy == "") {
-		f.Forbidden(at.Field("preferredHolder"), "needs a strategy")
+		w.Forbidden(at.Field("preferredHolder"), "needs a strategy")
 	}
-	return f
 }

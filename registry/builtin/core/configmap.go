@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -52,34 +51,33 @@ func configMaps() *registry.Kind {
 	})
 }
 
-func validateConfigMap(_ context.Context, old, new *ConfigMap) []meta.Cause {
-	var f check.Faults
+func validateConfigMap(w *registry.Write[ConfigMap]) {
+	old, new := w.Old, w.New
 	if old != nil && old.Immutable != nil && *old.Immutable {
-		fixed(&f, new.Immutable)
+		fixed(&w.Faults, new.Immutable)
 		if !check.Same(new.Data, old.Data) {
-			f.Forbidden(check.At("data"), whyFixed)
+			w.Forbidden(check.At("data"), whyFixed)
 		}
 		if !check.Same(new.BinaryData, old.BinaryData) {
-			f.Forbidden(check.At("binaryData"), whyFixed)
+			w.Forbidden(check.At("binaryData"), whyFixed)
 		}
 	}
 	size := 0
 	for _, k := range slices.Sorted(maps.Keys(new.Data)) {
 		at := check.At("data").Key(k)
-		f.Format(at, k, check.ConfigKey(k))
+		w.Format(at, k, check.ConfigKey(k))
 		if _, both := new.BinaryData[k]; both {
-			f.Invalid(at, k, "duplicate of key present in binaryData")
+			w.Invalid(at, k, "duplicate of key present in binaryData")
 		}
 		size += len(new.Data[k])
 	}
 	for _, k := range slices.Sorted(maps.Keys(new.BinaryData)) {
-		f.Format(check.At("binaryData").Key(k), k, check.ConfigKey(k))
+		w.Format(check.At("binaryData").Key(k), k, check.ConfigKey(k))
 		size += len(new.BinaryData[k])
 	}
 	if size > maxData {
-		f.TooLong(check.At("").Key(""), maxData)
+		w.TooLong(check.At("").Key(""), maxData)
 	}
-	return f
 }
 
 const whyFixed = "field is immutable when `immutable` is set"

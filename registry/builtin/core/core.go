@@ -14,24 +14,21 @@
 // and rules that kinds of other packages share are exported.
 package core
 
-import (
-	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/names"
-)
+import "orch.io/controlplane/registry"
 
 const version = "v1"
 
-// Kinds returns the kinds of the core group under the names of p.
-func Kinds(p names.Profile) []*registry.Kind {
+// Kinds returns the kinds of the core group.
+func Kinds() []*registry.Kind {
 	return []*registry.Kind{
-		namespaces(p),
+		namespaces(),
 		configMaps(),
-		secrets(p),
+		secrets(),
 		serviceAccounts(),
-		events(p),
-		pods(p),
-		podTemplates(p),
+		events(),
+		pods(),
+		podTemplates(),
 		services(),
-		endpoints(p),
+		endpoints(),
 	}
 }

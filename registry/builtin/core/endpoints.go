@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"strconv"
@@ -74,14 +73,15 @@ type EndpointPort struct {
 	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"4"`
 }
 
-func endpoints(p names.Profile) *registry.Kind {
+func endpoints() *registry.Kind {
 	return registry.Of(registry.Definition[Endpoints]{
-		Version:    version,
-		Source:     source,
-		Plural:     "endpoints",
-		Singular:   "endpoints",
-		ShortNames: []string{"ep"},
-		Deprecated: "v1 Endpoints is deprecated in v1.33+; use " + p.Group(names.GroupEndpoints) + "/v1 EndpointSlice",
+		Version:     version,
+		Source:      source,
+		Plural:      "endpoints",
+		Singular:    "endpoints",
+		ShortNames:  []string{"ep"},
+		Deprecated:  "v1 Endpoints is deprecated in v1.33+",
+		Replacement: meta.GroupVersionKind{Group: names.GroupEndpoints, Version: "v1", Kind: "EndpointSlice"},
 		Columns: []registry.Column{
 			{Name: "Endpoints", Type: "string", Doc: "The addresses that are ready, with their ports.", Cell: readyEndpoints},
 			registry.Age(),
@@ -130,15 +130,13 @@ func FirstFew(list []string) string {
 	return strings.Join(list[:few], ",") + " + " + strconv.Itoa(len(list)-few) + " more..."
 }
 
-func validateEndpoints(_ context.Context, old, new *Endpoints) []meta.Cause {
-	var f check.Faults
-	for i := range new.Subsets {
-		new.Subsets[i].check(&f, check.At("subsets").Index(i))
+func validateEndpoints(w *registry.Write[Endpoints]) {
+	for i := range w.New.Subsets {
+		w.New.Subsets[i].check(&w.Faults, check.At("subsets").Index(i))
 	}
-	if len(f) > 0 && old != nil && check.Same(old.Subsets, new.Subsets) {
-		return nil // what was stored under other rules may stay
+	if len(w.Faults) > 0 && w.Old != nil && check.Same(w.Old.Subsets, w.New.Subsets) {
+		w.Faults = nil // what was stored under other rules may stay
 	}
-	return f
 }
 
 func (s *EndpointSubset) check(f *check.Faults, at *check.Path) {
@@ -181,8 +179,8 @@ func (p *EndpointPort) check(f *check.Faults, at *check.Path, several bool) {
 
 // warnOfEndpoints warns of IPv6 addresses that are not written as others write
 // them.
-func warnOfEndpoints(obj, _ *meta.Object) (texts []string) {
-	for i, s := range obj.Objects("subsets") {
+func warnOfEndpoints(w *registry.Write[meta.Object]) (texts []string) {
+	for i, s := range w.New.Objects("subsets") {
 		for _, field := range []string{"addresses", "notReadyAddresses"} {
 			for j, a := range s.Objects(field) {
 				text := a.String("ip")

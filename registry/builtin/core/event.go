@@ -2,14 +2,12 @@ package core
 
 import (
 	"cmp"
-	"context"
 	"strings"
 	"time"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Event reports that something happened to an object. Events are kept for a
@@ -83,16 +81,14 @@ type EventSeries struct {
 	LastObservedTime meta.MicroTime `json:"lastObservedTime,omitempty" protobuf:"2"`
 }
 
-func events(p names.Profile) *registry.Kind {
+func events() *registry.Kind {
 	return registry.Of(registry.Definition[Event]{
 		Version:    version,
 		Source:     source,
 		Kind:       "Event",
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),
-		Validate: func(_ context.Context, _, new *Event) []meta.Cause {
-			return new.faults(p.SystemNamespace("system"))
-		},
+		Validate:   validateEvent,
 		Behavior: registry.Behavior{
 			NoGeneration:  true,
 			SelfChecked:   true,
@@ -176,28 +172,26 @@ func eventSource(o *meta.Object) any {
 	return component
 }
 
-// faults checks that an event lives in the namespace of its object, or in the
+// validateEvent checks that an event lives in the namespace of its object, or in the
 // default namespace if that has none. Events with an eventTime, which newer
 // clients send, name their reporter and action; they may be anywhere, those of
 // objects without a namespace also in the system's.
-func (e *Event) faults(system string) []meta.Cause {
-	var f check.Faults
+func validateEvent(w *registry.Write[Event]) {
+	e, system := w.New, w.Names.SystemNamespace("system")
 	in, at := e.InvolvedObject.Namespace, check.At("involvedObject", "namespace")
 	switch {
-	case in == "" && (e.Namespace == defaultNamespace || e.Namespace == system && !e.EventTime.IsZero()):
+	case in == "" && (e.Namespace == "default" || e.Namespace == system && !e.EventTime.IsZero()):
 	case e.EventTime.IsZero() && in != e.Namespace, in == "":
-		f.Invalid(at, in, "does not match event.namespace")
+		w.Invalid(at, in, "does not match event.namespace")
 	}
 	if !e.EventTime.IsZero() {
-		e.validateNew(&f)
+		e.validateNew(&w.Faults)
 	}
-	return f
 }
 
 const (
-	defaultNamespace = "default"
-	maxEventWord     = 128
-	maxEventMessage  = 1024
+	maxEventWord    = 128
+	maxEventMessage = 1024
 )
 
 func (e *Event) validateNew(f *check.Faults) {

@@ -10,7 +10,7 @@ import (
 )
 
 func ExampleKinds() {
-	for _, k := range core.Kinds(names.Orch) {
+	for _, k := range core.Kinds() {
 		t, err := k.Compile(names.Orch)
 		if err != nil {
 			fmt.Println(err)

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -66,7 +65,7 @@ type NamespaceCondition struct {
 	Message string `json:"message,omitempty" protobuf:"6"`
 }
 
-func namespaces(p names.Profile) *registry.Kind {
+func namespaces() *registry.Kind {
 	return registry.Of(registry.Definition[Namespace]{
 		Version:    version,
 		Source:     source,
@@ -78,8 +77,8 @@ func namespaces(p names.Profile) *registry.Kind {
 			registry.Text("Status", "Active or Terminating.", "status", "phase"),
 			registry.Age(),
 		},
-		Default:  func(n *Namespace) { settleNamespace(p, n) },
-		Validate: validateNamespace(p),
+		Default:  defaultNamespace,
+		Validate: validateNamespace,
 		Behavior: registry.Behavior{
 			NoGeneration: true,
 			SelfChecked:  true,
@@ -87,14 +86,12 @@ func namespaces(p names.Profile) *registry.Kind {
 			Passes:       []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			NoCollection: true,
 
-			Name:   meta.NameChecker(meta.CheckDNSLabel),
-			Fields: []registry.SelectableField{{Name: "status.phase", Path: []string{"status", "phase"}}},
-			Prepare: func(_ context.Context, obj, old *meta.Object) {
-				prepareNamespace(p, obj, old)
-			},
-			Terminate: func(obj *meta.Object) {
-				obj.Set(NamespaceTerminating, "status", "phase")
-				obj.Delete("metadata", "deletionGracePeriodSeconds")
+			Name:    meta.NameChecker(meta.CheckDNSLabel),
+			Fields:  []registry.SelectableField{{Name: "status.phase", Path: []string{"status", "phase"}}},
+			Prepare: prepareNamespace,
+			Terminate: func(w *registry.Write[meta.Object]) {
+				w.New.Set(NamespaceTerminating, "status", "phase")
+				w.New.Delete("metadata", "deletionGracePeriodSeconds")
 			},
 			Held:         func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
 			Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalize, WriteOnly: true}},
@@ -102,9 +99,10 @@ func namespaces(p names.Profile) *registry.Kind {
 	})
 }
 
-// settleNamespace gives a namespace its phase, and the label that selects it by
+// defaultNamespace gives a namespace its phase, and the label that selects it by
 // name.
-func settleNamespace(p names.Profile, n *Namespace) {
+func defaultNamespace(w *registry.Write[Namespace]) {
+	n := w.New
 	if n.Status.Phase == "" {
 		n.Status.Phase = NamespaceActive
 	}
@@ -114,18 +112,19 @@ func settleNamespace(p names.Profile, n *Namespace) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	n.Labels[p.Wire(names.NamespaceNameLabel)] = n.Name
+	n.Labels[w.Names.Wire(names.NamespaceNameLabel)] = n.Name
 }
 
 // prepareNamespace makes a new namespace Active and held by the product's
 // finalizer; afterwards only the sub-resource finalize changes the spec.
-func prepareNamespace(p names.Profile, obj, old *meta.Object) {
-	if old != nil {
-		mergeFinalizers(obj, old)
+func prepareNamespace(w *registry.Write[meta.Object]) {
+	obj := w.New
+	if w.Old != nil {
+		mergeFinalizers(obj, w.Old)
 		return
 	}
 	obj.Set(map[string]any{"phase": NamespaceActive}, "status")
-	mine := p.Wire(names.NamespaceFinalizer)
+	mine := w.Names.Wire(names.NamespaceFinalizer)
 	if held := obj.List("spec", "finalizers"); !slices.Contains(held, any(mine)) {
 		obj.Set(append(held, mine), "spec", "finalizers")
 	}
@@ -145,36 +144,30 @@ func mergeFinalizers(obj, in *meta.Object) {
 	}
 }
 
-func validateNamespace(p names.Profile) func(context.Context, *Namespace, *Namespace) []meta.Cause {
-	return func(ctx context.Context, old, new *Namespace) []meta.Cause {
-		if registry.Endpoint(ctx) == "status" {
-			return phaseFaults(new)
+func validateNamespace(w *registry.Write[Namespace]) {
+	if w.Subresource == "status" {
+		validatePhase(w)
+		return
+	}
+	for i, name := range w.New.Spec.Finalizers {
+		at := check.At("spec", "finalizers")
+		if w.Old != nil {
+			at = at.Index(i)
 		}
-		var f check.Faults
-		for i, name := range new.Spec.Finalizers {
-			at := check.At("spec", "finalizers")
-			if old != nil {
-				at = at.Index(i)
-			}
-			f.Format(at, name, meta.CheckQualifiedName(name))
-			if name != p.Wire(names.NamespaceFinalizer) && !strings.Contains(name, "/") {
-				f.Invalid(at, name, "name is neither a standard finalizer nor fully qualified")
-			}
+		w.Format(at, name, meta.CheckQualifiedName(name))
+		if name != w.Names.Wire(names.NamespaceFinalizer) && !strings.Contains(name, "/") {
+			w.Invalid(at, name, "name is neither a standard finalizer nor fully qualified")
 		}
-		return f
 	}
 }
 
-// phaseFaults: the phase follows the deletion, not the caller.
-func phaseFaults(n *Namespace) []meta.Cause {
+// validatePhase: the phase follows the deletion, not the caller.
+func validatePhase(w *registry.Write[Namespace]) {
 	want := NamespaceActive
-	if n.DeletionTimestamp != nil {
+	if w.New.DeletionTimestamp != nil {
 		want = NamespaceTerminating
 	}
-	if n.Status.Phase == want {
-		return nil
+	if got := w.New.Status.Phase; got != want {
+		w.Invalid(check.At("status", "Phase"), got, "may only be "+want)
 	}
-	var f check.Faults
-	f.Invalid(check.At("status", "Phase"), n.Status.Phase, "may only be "+want)
-	return f
 }

@@ -1,11 +1,8 @@
 package core
 
 import (
-	"context"
-
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Pod is a group of containers that run together on one node.
@@ -22,7 +19,7 @@ type Pod struct {
 	Status PodStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-func pods(p names.Profile) *registry.Kind {
+func pods() *registry.Kind {
 	return registry.Of(registry.Definition[Pod]{
 		Version:    version,
 		Source:     source,
@@ -31,14 +28,14 @@ func pods(p names.Profile) *registry.Kind {
 		Categories: []string{"all"},
 		Status:     true,
 		Columns:    podColumns(),
-		Validate:   func(ctx context.Context, old, new *Pod) []meta.Cause { return validatePod(ctx, p, old, new) },
+		Validate:   validatePod,
 		Behavior: registry.Behavior{
 			SelfChecked: true,
 			StatusTakes: []string{"labels", "annotations", "finalizers"}, // nodes do not hand pods to others
 			Default:     defaultPod,
-			Prepare:     preparePod(p),
+			Prepare:     preparePod,
 			Grace:       podGrace,
-			Warn:        warnOfNewPod(p),
+			Warn:        warnOfNewPod,
 			Fields: []registry.SelectableField{
 				{Name: "spec.nodeName"},
 				{Name: "spec.restartPolicy"},
@@ -60,14 +57,11 @@ func pods(p names.Profile) *registry.Kind {
 
 // warnOfNewPod warns of a new pod. Those that run are written often, and hardly
 // ever by people.
-func warnOfNewPod(p names.Profile) func(obj, old *meta.Object) []string {
-	warn := WarnOfPod(p, "spec")
-	return func(obj, old *meta.Object) []string {
-		if old != nil {
-			return nil
-		}
-		return warn(obj, nil)
+func warnOfNewPod(w *registry.Write[meta.Object]) []string {
+	if w.Old != nil {
+		return nil
 	}
+	return WarnOfPod(w, "spec")
 }
 
 // podGrace returns the seconds that a pod gets to end: none unless it may run

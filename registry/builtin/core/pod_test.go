@@ -185,12 +185,12 @@ func TestVolumeSources(t *testing.T) {
 }
 
 func TestVolumeFieldsHaveTheProfilesNames(t *testing.T) {
-	orch := kindtest.Of(t, names.Orch, core.Kinds(names.Orch), "Pod")
+	orch := kindtest.Of(t, names.Orch, core.Kinds(), "Pod")
 	_, got := orch.Create(t, withVolume(`"storeAblock":{"monitors":["m"]}`))
 	require.Equal(t, []string{"Required:spec.volumes[0].storeAblock.image"}, got)
 	obj, got := orch.Create(t, withVolume(`"storeAblock":{"monitors":["m"],"image":"i"}`))
 	require.Empty(t, got)
-	require.Len(t, orch.Warn(obj, nil), 1)
+	require.Len(t, orch.Warn(orch.NewWrite(t.Context(), obj, nil, "")), 1)
 }
 
 func TestPodUpdates(t *testing.T) {

@@ -1,41 +1,40 @@
 package core
 
 import (
-	"context"
 	"time"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
 // preparePod gives a new pod its first status, and what nodes and schedulers
 // count on: an account, a priority, and how long it stays on a node in trouble.
-func preparePod(p names.Profile) func(context.Context, *meta.Object, *meta.Object) {
-	return func(_ context.Context, obj, old *meta.Object) {
-		for _, taint := range []string{names.TaintNotReady, names.TaintUnreachable} {
-			tolerate(obj, p.Wire(taint))
-		}
-		if old != nil {
-			return
-		}
-		obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(obj.Map("spec"))}, "status")
-		if len(obj.List("spec", "schedulingGates")) > 0 {
-			obj.Set([]any{map[string]any{
-				"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": nil, "lastTransitionTime": meta.FormatTime(time.Now()),
-				"message": "The pod is not scheduled as long as it has scheduling gates",
-			}}, "status", "conditions")
-		}
-		if obj.Int("spec", "terminationGracePeriodSeconds") < 0 {
-			obj.Set(int64(1), "spec", "terminationGracePeriodSeconds")
-		}
-		fill(obj, defaultAccount, "spec", "serviceAccountName")
-		obj.Set(obj.String("spec", "serviceAccountName"), "spec", "serviceAccount")
-		if obj.String("spec", "priorityClassName") == "" {
-			fill(obj, int64(0), "spec", "priority")
-		}
-		fill(obj, "PreemptLowerPriority", "spec", "preemptionPolicy")
-		widenSelectors(obj)
+func preparePod(w *registry.Write[meta.Object]) {
+	obj := w.New
+	for _, taint := range []string{names.TaintNotReady, names.TaintUnreachable} {
+		tolerate(obj, w.Names.Wire(taint))
 	}
+	if w.Old != nil {
+		return
+	}
+	obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(obj.Map("spec"))}, "status")
+	if len(obj.List("spec", "schedulingGates")) > 0 {
+		obj.Set([]any{map[string]any{
+			"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": nil, "lastTransitionTime": meta.FormatTime(time.Now()),
+			"message": "The pod is not scheduled as long as it has scheduling gates",
+		}}, "status", "conditions")
+	}
+	if obj.Int("spec", "terminationGracePeriodSeconds") < 0 {
+		obj.Set(int64(1), "spec", "terminationGracePeriodSeconds")
+	}
+	fill(obj, defaultAccount, "spec", "serviceAccountName")
+	obj.Set(obj.String("spec", "serviceAccountName"), "spec", "serviceAccount")
+	if obj.String("spec", "priorityClassName") == "" {
+		fill(obj, int64(0), "spec", "priority")
+	}
+	fill(obj, "PreemptLowerPriority", "spec", "preemptionPolicy")
+	widenSelectors(obj)
 }
 
 const (

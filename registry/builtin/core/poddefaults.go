@@ -3,12 +3,14 @@ package core
 import (
 	"strings"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
 
 // defaultPod fills in what the schema's defaults cannot say. It works on the
 // tree, since templates and pods are written often.
-func defaultPod(obj *meta.Object) {
+func defaultPod(w *registry.Write[meta.Object]) {
+	obj := w.New
 	spec := obj.Map("spec")
 	if spec == nil {
 		return

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,7 +32,7 @@ type PodTemplateSpec struct {
 	Spec PodSpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-func podTemplates(p names.Profile) *registry.Kind {
+func podTemplates() *registry.Kind {
 	return registry.Of(registry.Definition[PodTemplate]{
 		Version: version,
 		Source:  source,
@@ -51,15 +50,15 @@ func podTemplates(p names.Profile) *registry.Kind {
 				return labelText(o.Map("template", "metadata", "labels"))
 			}},
 		},
-		Validate: func(_ context.Context, _, new *PodTemplate) []meta.Cause {
-			return CheckPodTemplate(p, check.At("template"), &new.Template)
+		Validate: func(w *registry.Write[PodTemplate]) {
+			w.Faults = CheckPodTemplate(w.Names, check.At("template"), &w.New.Template)
 		},
 		Behavior: registry.Behavior{
 			SelfChecked: true,
 			Passes:      []meta.MetadataPass{meta.PassUpdate},
-			Warn:        WarnOfPod(p, "template", "spec"),
-			Default: func(obj *meta.Object) {
-				if spec := obj.Map("template", "spec"); spec != nil {
+			Warn:        func(w *registry.Write[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
+			Default: func(w *registry.Write[meta.Object]) {
+				if spec := w.New.Map("template", "spec"); spec != nil {
 					DefaultPodSpec(spec)
 				}
 			},

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -14,30 +13,29 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-func validatePod(ctx context.Context, p names.Profile, old, new *Pod) []meta.Cause {
-	at := check.At("spec")
+func validatePod(w *registry.Write[Pod]) {
+	at, old, new := check.At("spec"), w.Old, w.New
+	w.Faults = new.annotationFaults(w.Names, old)
 	if old == nil {
-		f := check.Faults(new.annotationFaults(p, nil))
-		f = append(f, specFaults(p, at, &new.Spec, new)...)
+		w.Faults = append(w.Faults, specFaults(w.Names, at, &new.Spec, new)...)
 		if len(new.Spec.EphemeralContainers) > 0 {
-			f.Forbidden(at.Field("ephemeralContainers"), "cannot be set on create")
+			w.Forbidden(at.Field("ephemeralContainers"), "cannot be set on create")
 		}
 		if new.Spec.NodeName != "" && len(new.Spec.SchedulingGates) > 0 {
-			f.Forbidden(at.Field("nodeName"), "cannot be set until all schedulingGates have been cleared")
+			w.Forbidden(at.Field("nodeName"), "cannot be set until all schedulingGates have been cleared")
 		}
-		return f
+		return
 	}
-	f := check.Faults(new.annotationFaults(p, old))
-	if registry.Endpoint(ctx) == "status" {
-		return append(f, new.statusFaults(old)...)
+	if w.Subresource == "status" {
+		w.Faults = append(w.Faults, new.statusFaults(old)...)
+		return
 	}
 	// The spec is checked if it changed: a pod that was accepted stays so.
 	if check.Same(new.Spec, old.Spec) {
-		return f
+		return
 	}
-	f = append(f, specFaults(p, at, &new.Spec, new)...)
-	new.Spec.changes(&f, at, &old.Spec, registry.Endpoint(ctx) == "ephemeralcontainers")
-	return f
+	w.Faults = append(w.Faults, specFaults(w.Names, at, &new.Spec, new)...)
+	new.Spec.changes(&w.Faults, at, &old.Spec, w.Subresource == "ephemeralcontainers")
 }
 
 // annotationFaults checks the annotations that mean something to the server: the
@@ -223,18 +221,16 @@ func begins(list, start []NodeSelectorRequirement) bool {
 }
 
 // validateEphemeral lets ephemeral containers come, but neither change nor go.
-func validateEphemeral(_ context.Context, obj, old *meta.Object) []meta.Cause {
-	var f check.Faults
+func validateEphemeral(w *registry.Write[meta.Object]) {
 	now := map[string]any{}
-	for _, c := range containersOf(obj.Map("spec"), "ephemeralContainers") {
+	for _, c := range containersOf(w.New.Map("spec"), "ephemeralContainers") {
 		name, _ := c["name"].(string)
 		now[name] = c
 	}
-	for _, c := range containersOf(old.Map("spec"), "ephemeralContainers") {
+	for _, c := range containersOf(w.Old.Map("spec"), "ephemeralContainers") {
 		name, _ := c["name"].(string)
 		if !meta.Equal(now[name], c) {
-			f.Forbidden(check.At("spec", "ephemeralContainers"), fmt.Sprintf("existing ephemeral containers %q may not be removed or changed", name))
+			w.Forbidden(check.At("spec", "ephemeralContainers"), fmt.Sprintf("existing ephemeral containers %q may not be removed or changed", name))
 		}
 	}
-	return f
 }

@@ -4,34 +4,34 @@ import (
 	"fmt"
 	"slices"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
-// WarnOfPod returns a function that warns of what is accepted in the spec of a
-// pod at a path, and not what its author should want. A spec that stays as it
-// was is not worth a warning.
-func WarnOfPod(p names.Profile, path ...string) func(obj, old *meta.Object) []string {
-	return func(obj, old *meta.Object) []string {
-		if old != nil && meta.Equal(obj.Map(path...), old.Map(path...)) {
-			return nil
-		}
-		w := podWarnings{names: p, spec: meta.NewObject(obj.Map(path...)), at: check.At(path...)}
-		w.nodes()
-		w.selectors()
-		w.volumes()
-		w.pullSecrets(w.at.Field("imagePullSecrets"))
-		for _, list := range []string{"initContainers", "containers"} {
-			for i, c := range containersOf(w.spec.Tree(), list) {
-				w.container(w.at.Field(list).Index(i), meta.NewObject(c))
-			}
-		}
-		if w.spec.Int("terminationGracePeriodSeconds") < 0 {
-			w.warn(w.at.Field("terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
-		}
-		return w.texts
+// WarnOfPod warns of what is accepted in the spec of a pod at a path, and not
+// what its author should want. A spec that stays as it was is not worth a
+// warning.
+func WarnOfPod(write *registry.Write[meta.Object], path ...string) []string {
+	spec := write.New.Map(path...)
+	if write.Old != nil && meta.Equal(spec, write.Old.Map(path...)) {
+		return nil
 	}
+	w := podWarnings{names: write.Names, spec: meta.NewObject(spec), at: check.At(path...)}
+	w.nodes()
+	w.selectors()
+	w.volumes()
+	w.pullSecrets(w.at.Field("imagePullSecrets"))
+	for _, list := range []string{"initContainers", "containers"} {
+		for i, c := range containersOf(w.spec.Tree(), list) {
+			w.container(w.at.Field(list).Index(i), meta.NewObject(c))
+		}
+	}
+	if w.spec.Int("terminationGracePeriodSeconds") < 0 {
+		w.warn(w.at.Field("terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
+	}
+	return w.texts
 }
 
 type podWarnings struct {

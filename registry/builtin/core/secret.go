@@ -2,7 +2,6 @@ package core
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -39,7 +38,7 @@ type Secret struct {
 	Immutable *bool `json:"immutable,omitempty" protobuf:"5"`
 }
 
-func secrets(p names.Profile) *registry.Kind {
+func secrets() *registry.Kind {
 	return registry.Of(registry.Definition[Secret]{
 		Version: version,
 		Source:  source,
@@ -52,74 +51,67 @@ func secrets(p names.Profile) *registry.Kind {
 			registry.Age(),
 		},
 		Default:  defaultSecret,
-		Validate: validateSecret(p),
+		Validate: validateSecret,
+		Warn:     warnOfSecret,
 		Behavior: registry.Behavior{
 			NoGeneration:  true,
 			SelfChecked:   true,
 			AnswersStatus: true,
 
 			Default: mergeStringData,
-			Warn:    warnOfSecret(p),
 			Fields:  []registry.SelectableField{{Name: "type"}},
 		},
 	})
 }
 
-func defaultSecret(s *Secret) {
-	if s.Type == "" {
-		s.Type = names.SecretOpaque
+func defaultSecret(w *registry.Write[Secret]) {
+	if w.New.Type == "" {
+		w.New.Type = names.SecretOpaque
 	}
 }
 
 // mergeStringData moves stringData into data, before the fields get their
 // owners.
-func mergeStringData(obj *meta.Object) {
-	for k, v := range obj.Map("stringData") {
+func mergeStringData(w *registry.Write[meta.Object]) {
+	for k, v := range w.New.Map("stringData") {
 		text, _ := v.(string)
-		obj.Set(base64.StdEncoding.EncodeToString([]byte(text)), "data", k)
+		w.New.Set(base64.StdEncoding.EncodeToString([]byte(text)), "data", k)
 	}
-	obj.Delete("stringData")
+	w.New.Delete("stringData")
 }
 
-// warnOfSecret returns what is wrong with the certificate and key of a secret
-// for TLS.
-func warnOfSecret(p names.Profile) func(obj, _ *meta.Object) []string {
-	return func(obj, _ *meta.Object) []string {
-		if obj.String("type") != p.Wire(names.SecretTLS) {
-			return nil
-		}
-		cert, _ := base64.StdEncoding.DecodeString(obj.String("data", "tls.crt"))
-		key, _ := base64.StdEncoding.DecodeString(obj.String("data", "tls.key"))
-		if _, err := pki.ParseKeyPair(cert, key); err != nil {
-			return []string{err.Error()}
-		}
+// warnOfSecret tells what is wrong with the certificate and key of a secret for
+// TLS.
+func warnOfSecret(w *registry.Write[Secret]) []string {
+	if w.New.Type != w.Names.Wire(names.SecretTLS) {
 		return nil
 	}
+	if _, err := pki.ParseKeyPair(w.New.Data["tls.crt"], w.New.Data["tls.key"]); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
 }
 
-func validateSecret(p names.Profile) func(context.Context, *Secret, *Secret) []meta.Cause {
-	return func(_ context.Context, old, new *Secret) []meta.Cause {
-		var f check.Faults
-		if old != nil {
-			f.Unchanged(check.At("type"), new.Type, old.Type)
-			if old.Immutable != nil && *old.Immutable {
-				fixed(&f, new.Immutable)
-				if !maps.EqualFunc(new.Data, old.Data, bytes.Equal) {
-					f.Forbidden(check.At("data"), whyFixed)
-				}
+func validateSecret(w *registry.Write[Secret]) {
+	old, new := w.Old, w.New
+	if old != nil {
+		w.Unchanged(check.At("type"), new.Type, old.Type)
+		if old.Immutable != nil && *old.Immutable {
+			fixed(&w.Faults, new.Immutable)
+			if !maps.EqualFunc(new.Data, old.Data, bytes.Equal) {
+				w.Forbidden(check.At("data"), whyFixed)
 			}
 		}
-		size := 0
-		for _, k := range slices.Sorted(maps.Keys(new.Data)) {
-			f.Format(check.At("data").Key(k), k, check.ConfigKey(k))
-			size += len(new.Data[k])
-		}
-		if size > maxData {
-			f.TooLong(check.At("data"), maxData)
-		}
-		new.needs(&f, p)
-		return f
 	}
+	size := 0
+	for _, k := range slices.Sorted(maps.Keys(new.Data)) {
+		w.Format(check.At("data").Key(k), k, check.ConfigKey(k))
+		size += len(new.Data[k])
+	}
+	if size > maxData {
+		w.TooLong(check.At("data"), maxData)
+	}
+	new.needs(&w.Faults, w.Names)
 }
 
 // needs checks what the known types ask for.

@@ -266,7 +266,8 @@ func servicePorts(o *meta.Object) any {
 func portsOf(o *meta.Object) []*meta.Object { return o.Objects("spec", "ports") }
 
 // defaultService fills in what the schema's defaults cannot say.
-func defaultService(obj *meta.Object) {
+func defaultService(w *registry.Write[meta.Object]) {
+	obj := w.New
 	switch obj.String("spec", "sessionAffinity") {
 	case "None":
 		obj.Delete("spec", "sessionAffinityConfig")

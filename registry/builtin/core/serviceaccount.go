@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"maps"
 
 	"orch.io/controlplane/registry"
@@ -42,8 +41,8 @@ func serviceAccounts() *registry.Kind {
 
 // onlyNames leaves of the secrets of an account no more than their names: they
 // are in its namespace.
-func onlyNames(_ context.Context, obj, _ *meta.Object) {
-	for _, v := range obj.List("secrets") {
+func onlyNames(w *registry.Write[meta.Object]) {
+	for _, v := range w.New.List("secrets") {
 		if m, ok := v.(map[string]any); ok {
 			maps.DeleteFunc(m, func(field string, _ any) bool { return field != "name" })
 		}

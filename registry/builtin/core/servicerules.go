@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,38 +10,36 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-func validateService(ctx context.Context, old, new *Service) []meta.Cause {
-	var f check.Faults
-	at, s := check.At("spec"), &new.Spec
-	if registry.Endpoint(ctx) == "status" {
-		new.Status.LoadBalancer.check(&f, check.At("status", "loadBalancer"), s.Type)
-		return f
+func validateService(w *registry.Write[Service]) {
+	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	if w.Subresource == "status" {
+		w.New.Status.LoadBalancer.check(f, check.At("status", "loadBalancer"), s.Type)
+		return
 	}
-	if old != nil {
-		s.changes(&f, at, &old.Spec)
+	if w.Old != nil {
+		s.changes(f, at, &w.Old.Spec)
 	}
 	if len(s.Ports) == 0 && !s.headless() && s.Type != ExternalNameType {
 		f.Required(at.Field("ports"), "")
 	}
-	s.typeFaults(&f, at)
+	s.typeFaults(f, at)
 	names := map[string]bool{}
 	for i := range s.Ports {
-		s.Ports[i].check(&f, at.Field("ports").Index(i), len(s.Ports) > 1, names)
+		s.Ports[i].check(f, at.Field("ports").Index(i), len(s.Ports) > 1, names)
 	}
 	f.Labels(at.Field("selector"), s.Selector)
 	f.RequiredOneOf(at.Field("sessionAffinity"), s.SessionAffinity, "ClientIP", "None")
-	s.affinity(&f, at.Field("sessionAffinityConfig"))
-	s.addresses(&f, at)
+	s.affinity(f, at.Field("sessionAffinityConfig"))
+	s.addresses(f, at)
 	for i, ip := range s.ExternalIPs {
 		if a, err := netip.ParseAddr(ip); err != nil || a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() {
 			f.Invalid(at.Field("externalIPs").Index(i), ip, "must be a valid IP address that is not special")
 		}
 	}
 	f.RequiredOneOf(at.Field("type"), s.Type, ClusterIPType, ExternalNameType, LoadBalancerType, NodePortType)
-	s.portNumbers(&f, at.Field("ports"))
-	s.balancer(&f, at)
-	s.policies(&f, at)
-	return f
+	s.portNumbers(f, at.Field("ports"))
+	s.balancer(f, at)
+	s.policies(f, at)
 }
 
 func (s *ServiceSpec) headless() bool { return len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == noAddress }

@@ -1,15 +1,15 @@
 package core
 
 import (
-	"context"
-
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
 
 // prepareService fits a service to be written: an update need not repeat what
 // was allotted, the two forms of the address follow each other, and what a
 // former type left behind goes.
-func prepareService(_ context.Context, obj, old *meta.Object) {
+func prepareService(w *registry.Write[meta.Object]) {
+	obj, old := w.New, w.Old
 	if obj.String("spec", "type") == ExternalNameType {
 		obj.Delete("spec", "internalTrafficPolicy")
 	}
@@ -28,7 +28,8 @@ func prepareService(_ context.Context, obj, old *meta.Object) {
 }
 
 // warnOfService warns of fields that have no meaning for a service.
-func warnOfService(obj, _ *meta.Object) []string {
+func warnOfService(w *registry.Write[meta.Object]) []string {
+	obj := w.New
 	var texts []string
 	ignored := func(field, why string) {
 		texts = append(texts, "spec."+field+" is ignored when "+why)

@@ -13,7 +13,7 @@ import (
 )
 
 func kind(t *testing.T, name string) kindtest.Kind {
-	return kindtest.Of(t, names.Kubernetes, core.Kinds(names.Kubernetes), name)
+	return kindtest.Of(t, names.Kubernetes, core.Kinds(), name)
 }
 
 // creates takes bodies through a create and compares the causes.
@@ -95,7 +95,7 @@ func TestNamespace(t *testing.T) {
 	require.Equal(t, []string{"kubernetes"}, kept.Strings("spec", "finalizers"), "only finalize changes the spec")
 	require.Equal(t, "n", kept.Labels()["kubernetes.io/metadata.name"])
 
-	k.Terminate(obj)
+	k.Terminate(k.NewWrite(t.Context(), obj, nil, ""))
 	require.Equal(t, "Terminating", obj.String("status", "phase"))
 	free, faults := k.Update(t, obj, `{"spec":{"finalizers":[]}}`, "finalize")
 	require.Empty(t, faults)

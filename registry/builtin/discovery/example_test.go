@@ -8,7 +8,7 @@ import (
 )
 
 func ExampleKinds() {
-	for _, k := range discovery.Kinds(names.Orch) {
+	for _, k := range discovery.Kinds() {
 		t, err := k.Compile(names.Orch)
 		if err != nil {
 			fmt.Println(err)

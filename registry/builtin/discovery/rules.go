@@ -1,10 +1,10 @@
 package discovery
 
 import (
-	"context"
 	"net/netip"
 	"strings"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 )
@@ -19,18 +19,17 @@ const (
 	maxHints     = 8
 )
 
-func validate(_ context.Context, old, new *EndpointSlice) []meta.Cause {
-	var f check.Faults
+func validate(w *registry.Write[EndpointSlice]) {
+	old, new := w.Old, w.New
 	at := check.At("addressType")
-	f.RequiredOneOf(at, new.AddressType, typeFQDN, typeIPv4, typeIPv6)
-	checkPorts(&f, check.At("ports"), new.Ports)
+	w.RequiredOneOf(at, new.AddressType, typeFQDN, typeIPv4, typeIPv6)
+	checkPorts(&w.Faults, check.At("ports"), new.Ports)
 	if old == nil || !check.Same(old.Endpoints, new.Endpoints) { // what was stored under other rules may stay
-		checkEndpoints(&f, check.At("endpoints"), new)
+		checkEndpoints(&w.Faults, check.At("endpoints"), new)
 	}
 	if old != nil {
-		f.Unchanged(at, new.AddressType, old.AddressType)
+		w.Unchanged(at, new.AddressType, old.AddressType)
 	}
-	return f
 }
 
 // few checks how many there are.

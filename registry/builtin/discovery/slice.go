@@ -2,7 +2,6 @@
 package discovery
 
 import (
-	"context"
 	"io/fs"
 	"maps"
 	"strconv"
@@ -13,8 +12,8 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-// Kinds returns the kinds of the discovery group under the names of p.
-func Kinds(p names.Profile) []*registry.Kind { return []*registry.Kind{endpointSlices(p)} }
+// Kinds returns the kinds of the discovery group.
+func Kinds() []*registry.Kind { return []*registry.Kind{endpointSlices()} }
 
 // EndpointSlice is a part of the addresses and ports that a service leads to;
 // the label service-name tells which service. All slices of it together are the
@@ -125,7 +124,7 @@ const (
 	typeFQDN = "FQDN"
 )
 
-func endpointSlices(p names.Profile) *registry.Kind {
+func endpointSlices() *registry.Kind {
 	return registry.Of(registry.Definition[EndpointSlice]{
 		Group:    names.GroupEndpoints,
 		Version:  "v1",
@@ -136,16 +135,16 @@ func endpointSlices(p names.Profile) *registry.Kind {
 		Behavior: registry.Behavior{
 			SelfChecked:   true,
 			AnswersStatus: true,
-			Prepare:       func(_ context.Context, obj, old *meta.Object) { dropTopology(p, obj, old) },
-			Warn: func(obj, old *meta.Object) []string {
-				if old == nil && obj.String("addressType") == typeFQDN {
+			Prepare:       dropTopology,
+			Warn: func(w *registry.Write[meta.Object]) []string {
+				if w.Old == nil && w.New.String("addressType") == typeFQDN {
 					return []string{"spec.addressType: FQDN endpoints are deprecated"}
 				}
 				return nil
 			},
-			Changed: func(obj, old *meta.Object) bool {
-				return !sameField(obj, old, "addressType") || !sameField(obj, old, "endpoints") || !sameField(obj, old, "ports") ||
-					!maps.Equal(obj.Labels(), old.Labels())
+			Changed: func(w *registry.Write[meta.Object]) bool {
+				return !sameField(w.New, w.Old, "addressType") || !sameField(w.New, w.Old, "endpoints") || !sameField(w.New, w.Old, "ports") ||
+					!maps.Equal(w.New.Labels(), w.Old.Labels())
 			},
 		},
 	})
@@ -191,8 +190,9 @@ func columns() []registry.Column {
 
 // dropTopology takes out what callers wrote into the read-only topology. An
 // endpoint whose node stood there keeps it under its present name.
-func dropTopology(p names.Profile, obj, old *meta.Object) {
-	nodes, hostname := map[string]bool{}, p.Wire(names.LabelHostname)
+func dropTopology(w *registry.Write[meta.Object]) {
+	obj, old := w.New, w.Old
+	nodes, hostname := map[string]bool{}, w.Names.Wire(names.LabelHostname)
 	if old != nil {
 		if sameField(obj, old, "endpoints") {
 			return

@@ -14,7 +14,7 @@ import (
 )
 
 func kind(t *testing.T) kindtest.Kind {
-	return kindtest.Of(t, names.Kubernetes, discovery.Kinds(names.Kubernetes), "EndpointSlice")
+	return kindtest.Of(t, names.Kubernetes, discovery.Kinds(), "EndpointSlice")
 }
 
 func TestDefaults(t *testing.T) {
@@ -113,7 +113,7 @@ func TestChanges(t *testing.T) {
 		`{"ports":[{"port":1}]}`:                 true,
 	} {
 		now, _ := k.Update(t, obj, patch, "")
-		assert.Equal(t, want, k.Changed(now, obj), patch)
+		assert.Equal(t, want, k.Changed(k.NewWrite(t.Context(), now, obj, "")), patch)
 	}
 }
 
@@ -137,9 +137,9 @@ func TestTopologyIsReadOnly(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	k := kind(t)
 	named := k.Object(t, `{"addressType":"FQDN"}`)
-	require.Equal(t, []string{"spec.addressType: FQDN endpoints are deprecated"}, k.Warn(named, nil))
-	require.Empty(t, k.Warn(named, named))
-	require.Empty(t, k.Warn(k.Object(t, `{"addressType":"IPv4"}`), nil))
+	require.Equal(t, []string{"spec.addressType: FQDN endpoints are deprecated"}, k.Warn(k.NewWrite(t.Context(), named, nil, "")))
+	require.Empty(t, k.Warn(k.NewWrite(t.Context(), named, named, "")))
+	require.Empty(t, k.Warn(k.NewWrite(t.Context(), k.Object(t, `{"addressType":"IPv4"}`), nil, "")))
 }
 
 func TestColumns(t *testing.T) {

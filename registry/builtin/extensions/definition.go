@@ -6,7 +6,6 @@
 package extensions
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -16,10 +15,8 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-// Kinds returns the kinds of the group under the names of p.
-func Kinds(p names.Profile) []*registry.Kind {
-	return []*registry.Kind{definitions(p)}
-}
+// Kinds returns the kinds of the group.
+func Kinds() []*registry.Kind { return []*registry.Kind{definitions()} }
 
 // CustomResourceDefinition defines a resource type that the server serves from
 // then on.
@@ -212,7 +209,7 @@ type CustomResourceDefinitionCondition struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"6"`
 }
 
-func definitions(p names.Profile) *registry.Kind {
+func definitions() *registry.Kind {
 	return registry.Of(registry.Definition[CustomResourceDefinition]{
 		Group:      names.GroupExtensions,
 		Version:    "v1",
@@ -229,15 +226,16 @@ func definitions(p names.Profile) *registry.Kind {
 			Passes:       []meta.MetadataPass{meta.PassUpdate},
 			Default:      setDefaults,
 			Prepare:      prepare,
-			Validate:     validator(p),
-			Warn:         func(obj, _ *meta.Object) []string { return warnings(p, obj) },
-			Terminate:    func(obj *meta.Object) { terminate(p, obj) },
+			Validate:     validate,
+			Warn:         warnings,
+			Terminate:    terminate,
 		},
 	})
 }
 
 // setDefaults derives the names that the kind gives, and the conversion.
-func setDefaults(obj *meta.Object) {
+func setDefaults(w *registry.Write[meta.Object]) {
+	obj := w.New
 	if kind := obj.String("spec", "names", "kind"); kind != "" {
 		if obj.String("spec", "names", "singular") == "" {
 			obj.Set(strings.ToLower(kind), "spec", "names", "singular")
@@ -256,11 +254,11 @@ func setDefaults(obj *meta.Object) {
 
 // prepare begins the status of a new definition, and notes every version that
 // objects may be stored in from now on.
-func prepare(_ context.Context, obj, old *meta.Object) {
-	if old == nil {
-		obj.Set(map[string]any{}, "status")
+func prepare(w *registry.Write[meta.Object]) {
+	if w.Old == nil {
+		w.New.Set(map[string]any{}, "status")
 	}
-	noteStored(obj)
+	noteStored(w.New)
 }
 
 // noteStored adds the storage version to those that objects may be stored in.
@@ -280,10 +278,11 @@ func noteStored(obj *meta.Object) {
 
 // terminate holds a definition that is being deleted until its objects are gone.
 // That is no change of its spec.
-func terminate(p names.Profile, obj *meta.Object) {
+func terminate(w *registry.Write[meta.Object]) {
+	obj := w.New
 	obj.SetGeneration(obj.Generation() - 1)
 	obj.Delete("metadata", "deletionGracePeriodSeconds")
-	mine := p.Wire(names.DefinitionFinalizer)
+	mine := w.Names.Wire(names.DefinitionFinalizer)
 	if held := obj.Finalizers(); !slices.Contains(held, mine) {
 		obj.SetFinalizers(append(held, mine))
 	}

@@ -1,10 +1,10 @@
 package extensions
 
 import (
-	"context"
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/jsonpath"
 	"orch.io/controlplane/registry/meta"
@@ -12,28 +12,19 @@ import (
 	"orch.io/controlplane/registry/schema"
 )
 
-func validator(p names.Profile) func(context.Context, *meta.Object, *meta.Object) []meta.Cause {
-	return func(_ context.Context, obj, old *meta.Object) []meta.Cause {
-		d := definition{Object: obj, names: p}
-		if old == nil {
-			d.name()
-		} else {
-			d.unchanged(old)
-		}
-		if before, now := mapOf(old), obj.Map("spec"); old == nil || !meta.Equal(before, now) {
-			d.spec()
-			d.stored()
-		}
-		d.words(false, "status", "acceptedNames")
-		return d.faults
+func validate(w *registry.Write[meta.Object]) {
+	d := definition{Object: w.New, names: w.Names}
+	if w.Old == nil {
+		d.name()
+	} else {
+		d.unchanged(w.Old)
 	}
-}
-
-func mapOf(o *meta.Object) map[string]any {
-	if o == nil {
-		return nil
+	if w.Old == nil || !meta.Equal(w.Old.Map("spec"), w.New.Map("spec")) {
+		d.spec()
+		d.stored()
 	}
-	return o.Map("spec")
+	d.words(false, "status", "acceptedNames")
+	w.Faults = d.faults
 }
 
 // definition is a definition being checked.
@@ -398,8 +389,8 @@ func (d *definition) stored() {
 }
 
 // warnings tells what a definition says in vain.
-func warnings(p names.Profile, obj *meta.Object) []string {
-	if word := p.Extension("validations"); holds(obj.Map("spec"), word) {
+func warnings(w *registry.Write[meta.Object]) []string {
+	if word := w.Names.Extension("validations"); holds(w.New.Map("spec"), word) {
 		return []string{"the expressions in " + word + " are kept, but not evaluated"}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package roles
 
 import (
-	"context"
 	"strings"
 
 	"orch.io/controlplane/registry"
@@ -78,26 +77,26 @@ type RoleRef struct {
 	Name string `json:"name" protobuf:"3" schema:"expected"`
 }
 
-func roleBindings(p names.Profile) *registry.Kind {
+func roleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[RoleBinding]{
 		Group:   names.GroupRBAC,
 		Version: version,
 		Source:  source,
 		Kind:    "RoleBinding",
 		Columns: bindingColumns(),
-		Default: func(b *RoleBinding) { defaultBinding(p, b.Subjects, &b.RoleRef) },
-		Validate: func(_ context.Context, old, new *RoleBinding) []meta.Cause {
-			b := binding{p, new.Subjects, new.RoleRef, true}
-			if old == nil {
-				return b.faults(nil)
+		Default: func(w *registry.Write[RoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
+		Validate: func(w *registry.Write[RoleBinding]) {
+			b := binding{w.Names, w.New.Subjects, w.New.RoleRef, true}
+			b.validate(&w.Faults)
+			if w.Old != nil {
+				b.unchanged(&w.Faults, w.Old.RoleRef)
 			}
-			return b.faults(&old.RoleRef)
 		},
 		Behavior: behavior(),
 	})
 }
 
-func clusterRoleBindings(p names.Profile) *registry.Kind {
+func clusterRoleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRoleBinding]{
 		Group:   names.GroupRBAC,
 		Version: version,
@@ -105,13 +104,13 @@ func clusterRoleBindings(p names.Profile) *registry.Kind {
 		Kind:    "ClusterRoleBinding",
 		Scope:   registry.Cluster,
 		Columns: bindingColumns(),
-		Default: func(b *ClusterRoleBinding) { defaultBinding(p, b.Subjects, &b.RoleRef) },
-		Validate: func(_ context.Context, old, new *ClusterRoleBinding) []meta.Cause {
-			b := binding{p, new.Subjects, new.RoleRef, false}
-			if old == nil {
-				return b.faults(nil)
+		Default: func(w *registry.Write[ClusterRoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
+		Validate: func(w *registry.Write[ClusterRoleBinding]) {
+			b := binding{w.Names, w.New.Subjects, w.New.RoleRef, false}
+			b.validate(&w.Faults)
+			if w.Old != nil {
+				b.unchanged(&w.Faults, w.Old.RoleRef)
 			}
-			return b.faults(&old.RoleRef)
 		},
 		Behavior: behavior(),
 	})
@@ -167,8 +166,7 @@ type binding struct {
 	namespaced bool
 }
 
-func (b *binding) faults(old *RoleRef) []meta.Cause {
-	var f check.Faults
+func (b *binding) validate(f *check.Faults) {
 	at := check.At("roleRef")
 	f.OneOf(at.Field("apiGroup"), b.ref.APIGroup, b.names.Group(names.GroupRBAC))
 	if b.namespaced {
@@ -182,12 +180,14 @@ func (b *binding) faults(old *RoleRef) []meta.Cause {
 		f.Format(at.Field("name"), b.ref.Name, meta.CheckPathSegment(b.ref.Name))
 	}
 	for i, s := range b.subjects {
-		b.subject(&f, check.At("subjects").Index(i), s)
+		b.subject(f, check.At("subjects").Index(i), s)
 	}
-	if old != nil && *old != b.ref {
-		f.Invalid(at, b.ref, "cannot change roleRef")
+}
+
+func (b *binding) unchanged(f *check.Faults, old RoleRef) {
+	if old != b.ref {
+		f.Invalid(check.At("roleRef"), b.ref, "cannot change roleRef")
 	}
-	return f
 }
 
 func (b *binding) subject(f *check.Faults, at *check.Path, s Subject) {

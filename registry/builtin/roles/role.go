@@ -3,8 +3,6 @@
 package roles
 
 import (
-	"context"
-
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
@@ -13,9 +11,9 @@ import (
 
 const version = "v1"
 
-// Kinds returns the kinds of the group under the names of p.
-func Kinds(p names.Profile) []*registry.Kind {
-	return []*registry.Kind{roles(), clusterRoles(), roleBindings(p), clusterRoleBindings(p)}
+// Kinds returns the kinds of the group.
+func Kinds() []*registry.Kind {
+	return []*registry.Kind{roles(), clusterRoles(), roleBindings(), clusterRoleBindings()}
 }
 
 // Role is a list of rights in one namespace.
@@ -111,14 +109,14 @@ func behavior() registry.Behavior {
 
 func roleBehavior() registry.Behavior {
 	b := behavior()
-	b.Prepare = func(_ context.Context, obj, _ *meta.Object) { unsetRules(obj) }
+	b.Prepare = unsetRules
 	return b
 }
 
 // unsetRules shows no rules as null, the form that clients know.
-func unsetRules(obj *meta.Object) {
-	if rules, ok := obj.Get("rules"); ok && len(obj.List("rules")) == 0 && rules != nil {
-		obj.Set(nil, "rules")
+func unsetRules(w *registry.Write[meta.Object]) {
+	if rules, ok := w.New.Get("rules"); ok && len(w.New.List("rules")) == 0 && rules != nil {
+		w.New.Set(nil, "rules")
 	}
 }
 
@@ -128,32 +126,28 @@ func createdAt() registry.Column {
 	return c
 }
 
-func validateRole(_ context.Context, _, new *Role) []meta.Cause {
-	var f check.Faults
-	for i, r := range new.Rules {
-		r.validate(&f, check.At("rules").Index(i), true)
+func validateRole(w *registry.Write[Role]) {
+	for i, r := range w.New.Rules {
+		r.validate(&w.Faults, check.At("rules").Index(i), true)
 	}
-	return f
 }
 
-func validateClusterRole(_ context.Context, _, new *ClusterRole) []meta.Cause {
-	var f check.Faults
-	for i, r := range new.Rules {
-		r.validate(&f, check.At("rules").Index(i), false)
+func validateClusterRole(w *registry.Write[ClusterRole]) {
+	for i, r := range w.New.Rules {
+		r.validate(&w.Faults, check.At("rules").Index(i), false)
 	}
-	if a := new.AggregationRule; a != nil {
+	if a := w.New.AggregationRule; a != nil {
 		at := check.At("aggregationRule", "clusterRoleSelectors")
 		if len(a.ClusterRoleSelectors) == 0 {
-			f.Required(at, "at least one selector is needed")
+			w.Required(at, "at least one selector is needed")
 		}
 		for i := range a.ClusterRoleSelectors {
-			before := len(f)
-			if f.Selector(at.Index(i), &a.ClusterRoleSelectors[i]); len(f) > before {
-				f.Invalid(at.Index(i), a.ClusterRoleSelectors[i], "is no label selector")
+			before := len(w.Faults)
+			if w.Selector(at.Index(i), &a.ClusterRoleSelectors[i]); len(w.Faults) > before {
+				w.Invalid(at.Index(i), a.ClusterRoleSelectors[i], "is no label selector")
 			}
 		}
 	}
-	return f
 }
 
 func (r *PolicyRule) validate(f *check.Faults, at *check.Path, namespaced bool) {

@@ -11,22 +11,22 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-const group = "roles.authorization.k8s.io"
+const group = "rbac.authorization.k8s.io"
 
 func kind(t *testing.T, name string) kindtest.Kind {
-	return kindtest.Of(t, names.Kubernetes, roles.Kinds(names.Kubernetes), name)
+	return kindtest.Of(t, names.Kubernetes, roles.Kinds(), name)
 }
 
 func ExampleKinds() {
-	for _, k := range roles.Kinds(names.Orch) {
+	for _, k := range roles.Kinds() {
 		t, _ := k.Compile(names.Orch)
 		fmt.Println(t.GroupResource(), t.Namespaced)
 	}
 	// Output:
-	// roles.roles.authorization.orch.io true
-	// clusterroles.roles.authorization.orch.io false
-	// rolebindings.roles.authorization.orch.io true
-	// clusterrolebindings.roles.authorization.orch.io false
+	// roles.rbac.authorization.orch.io true
+	// clusterroles.rbac.authorization.orch.io false
+	// rolebindings.rbac.authorization.orch.io true
+	// clusterrolebindings.rbac.authorization.orch.io false
 }
 
 func TestRoles(t *testing.T) {

@@ -55,11 +55,7 @@ func (k Kind) Object(t *testing.T, body string) *meta.Object {
 func (k Kind) Create(t *testing.T, body string) (*meta.Object, []string) {
 	t.Helper()
 	obj := k.Object(t, body)
-	if err := k.Defaults(obj); err != nil {
-		t.Fatal(err)
-	}
-	k.Fit(t.Context(), obj, nil, nil)
-	return obj, k.faults(t, obj, nil, nil)
+	return obj, k.write(t, k.NewWrite(t.Context(), obj, nil, ""))
 }
 
 // Update takes a merge patch of old through an update, by a sub-resource if
@@ -72,33 +68,30 @@ func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) 
 	text, err := json.Marshal(tree)
 	require.NoError(t, err)
 	obj := k.Object(t, string(text))
-	var sub *registry.Subresource
 	if subresource != "" {
-		sub = k.Subresource(subresource)
+		sub := k.Subresource(subresource)
 		require.NotNil(t, sub)
 		in := obj
 		obj = old.Clone()
 		sub.Accept(obj, in)
 	}
-	if err := k.Defaults(obj); err != nil {
-		t.Fatal(err)
-	}
-	k.Fit(t.Context(), obj, old, sub)
-	return obj, k.faults(t, obj, old, sub)
+	return obj, k.write(t, k.NewWrite(t.Context(), obj, old, subresource))
 }
 
-// faults returns the causes of a write, after the kind's pool, of which
-// everything is free, gave the object what it lacks.
-func (k Kind) faults(t *testing.T, obj, old *meta.Object, sub *registry.Subresource) []string {
+// write returns the causes of a write, after the kind's pool, of which everything
+// is free, gave the object what it lacks.
+func (k Kind) write(t *testing.T, w *registry.Write[meta.Object]) []string {
 	t.Helper()
-	if k.Pool != nil && sub == nil {
-		found, err := k.Pool.Allot(obj, old, func(string) bool { return true })
+	require.NoError(t, k.Defaults(w))
+	k.PrepareForWrite(w)
+	if k.Pool != nil && w.Subresource == "" {
+		found, err := k.Pool.Allot(w.New, w.Old, func(string) bool { return true })
 		require.NoError(t, err)
 		if len(found) > 0 {
 			return causes(found)
 		}
 	}
-	return causes(k.Faults(t.Context(), obj, old, sub))
+	return causes(k.ValidateWrite(w))
 }
 
 // Cell returns what a column shows of an object.

@@ -90,6 +90,9 @@ func (s *Store) planDeletion(ctx context.Context, w *Write, entry *watch.Entry) 
 	}
 	obj := live.Clone()
 	w.deletion.begin(t, obj)
+	if t.Terminate != nil && !live.Terminating() {
+		t.Terminate(t.NewWrite(ctx, obj, live, ""))
+	}
 	switch ends := finished(t, obj); {
 	case ends && t.Grace == nil:
 		return change{erase: true}, nil
@@ -180,9 +183,6 @@ func (d *Deletion) begin(t *registry.Type, obj *meta.Object) {
 	obj.Metadata()["deletionGracePeriodSeconds"] = grace
 	if obj.Generation() > 0 && t.Held == nil {
 		obj.SetGeneration(obj.Generation() + 1)
-	}
-	if t.Terminate != nil {
-		t.Terminate(obj)
 	}
 }
 

@@ -16,8 +16,12 @@ import (
 // prepare takes an object through everything between mutate and commit: what
 // defaults, admission and the kind make of it and say to it.
 func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) error {
-	v := w.Version
-	if err := v.Defaults(obj); err != nil {
+	v, sub := w.Version, ""
+	if w.Sub != nil {
+		sub = w.Sub.Name
+	}
+	write := v.NewWrite(ctx, obj, live, sub)
+	if err := v.Defaults(write); err != nil {
 		return err
 	}
 	for _, text := range v.Warnings(obj, live) {
@@ -33,17 +37,17 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 	if err := s.admission.Mutate(ctx, request); err != nil {
 		return err
 	}
-	v.Fit(ctx, obj, live, w.Sub)
+	v.PrepareForWrite(write)
 	if err := s.allot(w, obj, live); err != nil {
 		return err
 	}
 	if unknown, faults := v.Conform(obj); len(unknown) > 0 || len(faults) > 0 {
 		return meta.Internal(fmt.Errorf("admission made fields that %s does not have: %v %v", v.Kind, unknown, faults))
 	}
-	if err := v.Defaults(obj); err != nil {
+	if err := v.Defaults(write); err != nil {
 		return err
 	}
-	if causes := v.Faults(ctx, obj, live, w.Sub); len(causes) > 0 {
+	if causes := v.ValidateWrite(write); len(causes) > 0 {
 		kind := v.GroupKind()
 		if w.Sub != nil && w.Sub.Body != nil && v.SelfChecked {
 			kind = w.Sub.Body.GroupKind()
@@ -51,7 +55,7 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 		return meta.Invalid(kind, obj.Name(), causes)
 	}
 	if v.Warn != nil {
-		for _, text := range v.Warn(obj, live) {
+		for _, text := range v.Warn(write) {
 			w.Notes.Warn(text)
 		}
 	}

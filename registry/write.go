@@ -1,0 +1,151 @@
+package registry
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// Write is a write of an object as the hooks of its kind see it. T is the kind's
+// Go type, or meta.Object for hooks that work on the tree.
+//
+// A Write is the hook's own for the time of the call. It carries the context for
+// that reason alone.
+type Write[T any] struct {
+	Context     context.Context
+	New         *T     // the object as it shall be
+	Old         *T     // as it is stored, not to be changed; nil on create
+	Subresource string // that the write came through; empty: the object itself
+	Names       names.Profile
+
+	// Faults is what Validate finds; other hooks find nothing.
+	check.Faults
+
+	old any // Old as typed hooks see it, made by the first of them
+}
+
+// NewWrite returns the write of an object of the type; old is nil on create,
+// subresource empty for the object itself.
+func (t *Type) NewWrite(ctx context.Context, obj, old *meta.Object, subresource string) *Write[meta.Object] {
+	return &Write[meta.Object]{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: t.Names}
+}
+
+// faultsOf returns what a hook finds wrong.
+func faultsOf[T any](validate func(*Write[T]), w *Write[T]) []meta.Cause {
+	if validate == nil {
+		return nil
+	}
+	w.Faults = nil
+	validate(w)
+	return w.Faults
+}
+
+// typed makes hooks of T hooks of the tree. A typed view is made only for a hook
+// that runs.
+type typed[T any] struct {
+	view   *schema.View
+	schema *schema.Schema
+}
+
+// write returns a write as hooks of T see it. The error says that the new object
+// does not fit the type.
+func (t *typed[T]) write(w *Write[meta.Object]) (*Write[T], error) {
+	own := &Write[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names}
+	if err := t.view.Into(w.New.Tree(), own.New); err != nil {
+		return nil, err
+	}
+	if w.Old == nil {
+		return own, nil
+	}
+	if w.old == nil {
+		old := new(T)
+		if t.view.Into(w.Old.Tree(), old) != nil {
+			old = new(T) // stored by an older definition
+		}
+		w.old = old
+	}
+	own.Old, _ = w.old.(*T)
+	return own, nil
+}
+
+// edit returns a hook that changes the new object, after first.
+func (t *typed[T]) edit(first func(*Write[meta.Object]), hook func(*Write[T])) func(*Write[meta.Object]) {
+	if hook == nil {
+		return first
+	}
+	return func(w *Write[meta.Object]) {
+		if first != nil {
+			first(w)
+		}
+		own, err := t.write(w)
+		if err != nil {
+			return // Validate says what does not fit
+		}
+		hook(own)
+		if tree, err := t.view.From(own.New); err == nil {
+			t.schema.Update(w.New.Tree(), tree)
+		}
+	}
+}
+
+// validate returns a hook that finds what first and hook find.
+func (t *typed[T]) validate(first func(*Write[meta.Object]), hook func(*Write[T])) func(*Write[meta.Object]) {
+	if hook == nil {
+		return first
+	}
+	return func(w *Write[meta.Object]) {
+		if first != nil {
+			first(w)
+		}
+		own, err := t.write(w)
+		if err != nil {
+			w.Faults = append(w.Faults, decodeFault(err))
+			return
+		}
+		w.Faults = append(w.Faults, faultsOf(hook, own)...)
+	}
+}
+
+// warn returns a hook that warns of what first and hook warn of.
+func (t *typed[T]) warn(first func(*Write[meta.Object]) []string, hook func(*Write[T]) []string) func(*Write[meta.Object]) []string {
+	if hook == nil {
+		return first
+	}
+	return func(w *Write[meta.Object]) (texts []string) {
+		if first != nil {
+			texts = first(w)
+		}
+		if own, err := t.write(w); err == nil {
+			texts = append(texts, hook(own)...)
+		}
+		return texts
+	}
+}
+
+// typedHooks puts the hooks of a definition behind those of the behavior.
+func typedHooks[T any](d Definition[T], b *Behavior, s *schema.Schema, p names.Profile) error {
+	view, err := schema.NewView(reflect.TypeFor[T](), p)
+	if err != nil {
+		return err
+	}
+	t := &typed[T]{view, s}
+	b.Default = t.edit(b.Default, d.Default)
+	b.Prepare = t.edit(b.Prepare, d.Prepare)
+	b.Validate = t.validate(b.Validate, d.Validate)
+	b.Warn = t.warn(b.Warn, d.Warn)
+	return nil
+}
+
+// decodeFault is the cause for a value that does not have its field's type.
+func decodeFault(err error) meta.Cause {
+	field, why, ok := strings.Cut(err.Error(), ": ")
+	if !ok {
+		field, why = "", err.Error()
+	}
+	return meta.Cause{Reason: meta.CauseTypeInvalid, Field: field, Message: why}
+}
