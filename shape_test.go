@@ -1,0 +1,191 @@
+package controlplane_test
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// library are the sources that programs import.
+func library(t *testing.T) []source {
+	t.Helper()
+	return slices.DeleteFunc(sources(t), func(s source) bool { return s.test() || strings.HasPrefix(s.path, "examples/") })
+}
+
+func TestSizes(t *testing.T) {
+	const maxFile, maxFunction = 600, 60
+	excused := except(map[string]string{
+		"registry/schema/validate.go": "the checks of scalars, lists and objects are to be three files",
+	})
+	for _, s := range library(t) {
+		if n := s.set.File(s.file.Pos()).LineCount(); n > maxFile && !excused.excuse(s.path) {
+			t.Errorf("%s has %d lines, more than %d", s.path, n, maxFile)
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			n := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1
+			if n > maxFunction && !excused.excuse(s.path+" "+f.Name.Name) {
+				t.Errorf("%s: %s has %d lines, more than %d", s.where(f.Pos()), f.Name.Name, n, maxFunction)
+			}
+		}
+	}
+	excused.check(t)
+}
+
+// constant are the calls whose result a package variable may hold: it is made
+// once and does not change.
+var constant = map[string]string{
+	"errors.New":          "a sentinel error",
+	"fmt.Errorf":          "a sentinel error",
+	"regexp.MustCompile":  "a compiled pattern",
+	"strings.NewReplacer": "a compiled replacement",
+	"reflect.TypeFor":     "a type",
+	"crc32.MakeTable":     "a table",
+	"sync.OnceValue":      "made when first needed, the same for everybody",
+}
+
+// TestPackageVariablesAreConstants holds the rule of no mutable package state: a
+// package variable is a sentinel, an embedded file, a compiled pattern or a table,
+// and nothing in its package writes to it or hands out its address.
+func TestPackageVariablesAreConstants(t *testing.T) {
+	calls := except(constant)
+	excused := except(map[string]string{
+		"auth DenyAll":     "a function as an authorizer, which holds nothing",
+		"server errNoPath": "a sentinel error that is a status",
+	})
+	variables := map[string]map[string]bool{} // by package
+	for _, s := range library(t) {
+		for name, v := range packageVariables(s) {
+			if variables[s.dir()] == nil {
+				variables[s.dir()] = map[string]bool{}
+			}
+			variables[s.dir()][name] = true
+			if !isConstant(v, name, calls) && !excused.excuse(s.dir()+" "+name) {
+				t.Errorf("%s: the package variable %s has a value of no form that is known to stay as it is", s.where(v.Pos()), name)
+			}
+		}
+	}
+	for _, s := range library(t) {
+		for _, id := range writtenNames(s) {
+			if variables[s.dir()][id.Name] {
+				t.Errorf("%s: the package variable %s is written, or could be", s.where(id.Pos()), id.Name)
+			}
+		}
+	}
+	calls.check(t)
+	excused.check(t)
+}
+
+func packageVariables(s source) map[string]*ast.ValueSpec {
+	out := map[string]*ast.ValueSpec{}
+	for _, d := range s.file.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
+			for _, spec := range g.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					if name.Name != "_" {
+						out[name.Name] = spec.(*ast.ValueSpec)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func isConstant(v *ast.ValueSpec, name string, calls *exceptions) bool {
+	if len(v.Values) == 0 {
+		return selected(v.Type) == "embed.FS"
+	}
+	i := slices.IndexFunc(v.Names, func(id *ast.Ident) bool { return id.Name == name })
+	switch x := v.Values[i].(type) {
+	case *ast.CompositeLit:
+		return true // a table
+	case *ast.SelectorExpr:
+		return strings.HasPrefix(x.Sel.Name, "Err") // a sentinel of another package
+	case *ast.CallExpr:
+		f := x.Fun
+		if generic, ok := f.(*ast.IndexExpr); ok {
+			f = generic.X
+		}
+		return calls.excuse(selected(f))
+	}
+	return false
+}
+
+// selected is the text of an expression x.y, "" for another.
+func selected(e ast.Expr) string {
+	if sel, ok := e.(*ast.SelectorExpr); ok {
+		if x, ok := sel.X.(*ast.Ident); ok {
+			return x.Name + "." + sel.Sel.Name
+		}
+	}
+	return ""
+}
+
+// writers change what their first argument holds.
+var writers = []string{"append", "clear", "copy", "delete", "maps.Copy", "maps.DeleteFunc", "slices.Delete", "slices.DeleteFunc", "slices.Insert",
+	"slices.Reverse", "slices.Sort", "slices.SortFunc", "slices.SortStableFunc", "sort.Slice", "sort.Strings"}
+
+// writtenNames are the names in a file that are assigned to, in whole or in part,
+// whose address is taken or that are handed to a writer, but for local ones.
+func writtenNames(s source) (names []*ast.Ident) {
+	add := func(e ast.Expr) {
+		id := root(e)
+		if id == nil || id.Obj != nil && !topLevel(s, id.Obj) {
+			return
+		}
+		names = append(names, id)
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if n.Tok != token.DEFINE {
+				for _, e := range n.Lhs {
+					add(e)
+				}
+			}
+		case *ast.IncDecStmt:
+			add(n.X)
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				add(n.X)
+			}
+		case *ast.CallExpr:
+			if name := called(n); slices.Contains(writers, name) && len(n.Args) > 0 {
+				add(n.Args[0])
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// topLevel reports whether a name of a file is declared outside functions.
+func topLevel(s source, obj *ast.Object) bool { return s.file.Scope.Lookup(obj.Name) == obj }
+
+// root is the variable that an expression is a part of, or nil.
+func root(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.SliceExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		default:
+			return nil
+		}
+	}
+}
