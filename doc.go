@@ -38,7 +38,7 @@
 //
 // # How imports run
 //
-// One way only: server → watch → controller → registry → (codec, apply) → (schema,
+// One way only: server → watch → controller → registry → apply → codec → (schema,
 // admission) → (meta, names, storage, auth). Packages below storage, auth and
 // admission implement what their parent defines; the core imports none of them
 // but memstore. A test keeps this true, and that no name that goes on the wire

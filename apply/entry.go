@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -169,37 +170,14 @@ func rawFields(v any) (meta.RawJSON, error) {
 // after the value, so that is looked for first.
 func parseSet(raw meta.RawJSON) (*fieldpath.Set, error) {
 	b := []byte(raw)
-	if !json.Valid(b) || nesting(b) > maxDepth {
-		return nil, errors.New("fieldsV1 is no JSON, or nested too deep")
-	}
-	if b = bytes.TrimSpace(b); b[0] != '{' {
-		return nil, errors.New("fieldsV1 is no object")
+	if !codec.IsObject(b, maxDepth) {
+		return nil, errors.New("fieldsV1 is no JSON object, or nested too deep")
 	}
 	set := &fieldpath.Set{}
 	if err := set.FromJSON(bytes.NewReader(b)); err != nil {
 		return nil, fmt.Errorf("fieldsV1: %w", err)
 	}
 	return set, nil
-}
-
-// nesting returns how deep the valid JSON text b nests.
-func nesting(b []byte) int {
-	depth, deepest, inString := 0, 0, false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{', c == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case c == '}', c == ']':
-			depth--
-		}
-	}
-	return deepest
 }
 
 // write returns es as a managedFields list in the order that clients know:

@@ -80,8 +80,8 @@ func FuzzManagedFields(f *testing.F) {
 	f.Add(`[{}]`, `{}`)
 	tracker := deploymentTracker()
 	f.Fuzz(func(t *testing.T, list, body string) {
-		managed, err1 := decodeValue([]byte(list))
-		v, err2 := decodeValue([]byte(body))
+		managed, err1 := meta.ParseJSON([]byte(list))
+		v, err2 := meta.ParseJSON([]byte(body))
 		patch, ok := v.(map[string]any)
 		if err1 != nil || err2 != nil || !ok {
 			return

@@ -1,11 +1,9 @@
 package apply
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -125,7 +123,7 @@ func decodeOperation(raw map[string]json.RawMessage) (op operation, bad *badOper
 	}
 	if v, ok := raw["value"]; ok {
 		var err error
-		if op.Value, err = decodeValue(v); err != nil {
+		if op.Value, err = meta.ParseJSON(v); err != nil {
 			return op, &badOperation{err.Error(), false}
 		}
 	}
@@ -142,49 +140,6 @@ func decodeOperation(raw map[string]json.RawMessage) (op operation, bad *badOper
 		}
 	}
 	return op, nil
-}
-
-// decodeValue reads one JSON value with integers as int64.
-func decodeValue(b []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("text after the JSON value")
-	}
-	return numbers(v)
-}
-
-// numbers turns every json.Number in v, in place, into an int64 or a float64.
-func numbers(v any) (any, error) {
-	var err error
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			if v[k], err = numbers(e); err != nil {
-				return nil, err
-			}
-		}
-	case []any:
-		for i, e := range v {
-			if v[i], err = numbers(e); err != nil {
-				return nil, err
-			}
-		}
-	case json.Number:
-		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-			return i, nil
-		}
-		f, err := strconv.ParseFloat(string(v), 64)
-		if err != nil {
-			return nil, fmt.Errorf("the number %s is out of range", v)
-		}
-		return f, nil
-	}
-	return v, nil
 }
 
 var (

@@ -17,7 +17,7 @@ import (
 // tree reads JSON as the API's trees are.
 func tree(t testing.TB, text string) map[string]any {
 	t.Helper()
-	v, err := decodeValue([]byte(text))
+	v, err := meta.ParseJSON([]byte(text))
 	require.NoError(t, err, text)
 	m, ok := v.(map[string]any)
 	require.True(t, ok, text)
@@ -33,10 +33,10 @@ func statusOf(t *testing.T, err error) *meta.Status {
 
 func TestTrailingTextAfterAPatch(t *testing.T) {
 	for _, rest := range []string{"]", "}", " x", "[]", ","} {
-		_, err := decodeValue([]byte("[]" + rest))
+		_, err := meta.ParseJSON([]byte("[]" + rest))
 		require.Error(t, err, rest)
 	}
-	_, err := decodeValue([]byte("[] \n"))
+	_, err := meta.ParseJSON([]byte("[] \n"))
 	require.NoError(t, err)
 }
 
@@ -135,7 +135,7 @@ func FuzzJSONPatch(f *testing.F) {
 	f.Add(`{"a":1}`, `[{"op":"copy","from":"/a","path":"/b"},{"op":"move","from":"/b","path":"/c"}]`)
 	f.Add(`{}`, `[{"op":"test","path":"/x","value":null},{"op":"add","path":"","value":{}}]`)
 	f.Fuzz(func(t *testing.T, doc, patch string) {
-		v, err := decodeValue([]byte(doc))
+		v, err := meta.ParseJSON([]byte(doc))
 		obj, ok := v.(map[string]any)
 		if err != nil || !ok {
 			return
@@ -156,7 +156,7 @@ func FuzzJSONPatch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		want, err := decodeValue(out)
+		want, err := meta.ParseJSON(out)
 		if err != nil {
 			return
 		}
@@ -191,8 +191,8 @@ func TestMergePatch(t *testing.T) {
 func FuzzMergePatch(f *testing.F) {
 	f.Add(`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`)
 	f.Fuzz(func(t *testing.T, doc, patch string) {
-		d, err1 := decodeValue([]byte(doc))
-		p, err2 := decodeValue([]byte(patch))
+		d, err1 := meta.ParseJSON([]byte(doc))
+		p, err2 := meta.ParseJSON([]byte(patch))
 		obj, ok1 := d.(map[string]any)
 		change, ok2 := p.(map[string]any)
 		if err1 != nil || err2 != nil || !ok1 || !ok2 {

@@ -32,8 +32,8 @@ func FuzzPlan(f *testing.F) {
 	}
 	v := compileTyping(s)
 	f.Fuzz(func(t *testing.T, one, two string) {
-		x, err1 := decodeValue([]byte(one))
-		y, err2 := decodeValue([]byte(two))
+		x, err1 := meta.ParseJSON([]byte(one))
+		y, err2 := meta.ParseJSON([]byte(two))
 		live, ok1 := x.(map[string]any)
 		patch, ok2 := y.(map[string]any)
 		if err1 != nil || err2 != nil || !ok1 || !ok2 {

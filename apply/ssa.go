@@ -340,7 +340,7 @@ func (r *applyRun) lastAppliedFields() *fieldpath.Set {
 	if r.t.config.LastApplied == "" || text == "" {
 		return nil
 	}
-	v, err := decodeValue([]byte(text))
+	v, err := meta.ParseJSON([]byte(text))
 	last, ok := v.(map[string]any)
 	if err != nil || !ok || tooDeep(last, maxDepth) || last["apiVersion"] != r.w.APIVersion {
 		return nil

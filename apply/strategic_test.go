@@ -118,8 +118,8 @@ func FuzzStrategicMerge(f *testing.F) {
 	f.Add(`{"spec":{"strategy":{"a":1}}}`, `{"spec":{"strategy":{"$retainKeys":["a"],"$patch":"x"}}}`)
 	s := deploymentSchema()
 	f.Fuzz(func(t *testing.T, doc, patch string) {
-		d, err1 := decodeValue([]byte(doc))
-		p, err2 := decodeValue([]byte(patch))
+		d, err1 := meta.ParseJSON([]byte(doc))
+		p, err2 := meta.ParseJSON([]byte(patch))
 		obj, ok1 := d.(map[string]any)
 		change, ok2 := p.(map[string]any)
 		if err1 != nil || err2 != nil || !ok1 || !ok2 {

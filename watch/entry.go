@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,16 +116,7 @@ func (e *Entry) stored() []byte {
 	if !b.spliced {
 		return text
 	}
-	head := []byte(`"metadata":{"resourceVersion":"` + strconv.FormatInt(int64(e.revision), 10) + `"`)
-	i := bytes.Index(text, head)
-	if i < 0 {
-		return text
-	}
-	end := i + len(head)
-	if end < len(text) && text[end] == ',' {
-		end++
-	}
-	return slices.Concat(text[:i+len(`"metadata":{`)], text[end:])
+	return codec.Unsplice(make([]byte, 0, len(text)), text, int64(e.revision))
 }
 
 // JSON returns the JSON text with its resourceVersion. It is shared and must not
@@ -183,9 +173,9 @@ func (e *Entry) decode() *meta.Object {
 	return o
 }
 
-// identity returns an object with what isIdentity names and nothing else. It is
-// for those who look at every object: the rest is skipped, not decoded. It is
-// shared like Object.
+// identity returns an object with what makes out who it is and whether it may go,
+// and nothing else. It is for those who look at every object: the rest is skipped,
+// not decoded. It is shared like Object.
 func (e *Entry) identity() *meta.Object {
 	kept := e.slim.Load()
 	if kept != nil {
@@ -198,14 +188,14 @@ func (e *Entry) identity() *meta.Object {
 	if k.Namespace != "" {
 		m["namespace"] = k.Namespace
 	}
-	eachField(findField(e.body.Load().bytes, "metadata"), func(key, value []byte) bool {
-		if isIdentity(key) {
+	for name, value := range codec.Fields(codec.FindField(e.body.Load().bytes, "metadata")) {
+		switch string(name) {
+		case "uid", "ownerReferences", "finalizers", "deletionTimestamp":
 			if v, _, err := codec.DecodeValue(value, codec.Limits{}); err == nil {
-				m[unquote(key)] = v
+				m[string(name)] = v
 			}
 		}
-		return true
-	})
+	}
 	if e.revision != 0 {
 		m["resourceVersion"] = strconv.FormatInt(int64(e.revision), 10)
 	}
@@ -213,12 +203,6 @@ func (e *Entry) identity() *meta.Object {
 	w := weak.Make(o)
 	e.slim.CompareAndSwap(kept, &w)
 	return o
-}
-
-// isIdentity says which fields of metadata make out who an object is and whether
-// it may go, beside its name, namespace and resourceVersion.
-func isIdentity(key []byte) bool {
-	return keyIs(key, "uid") || keyIs(key, "ownerReferences") || keyIs(key, "finalizers") || keyIs(key, "deletionTimestamp")
 }
 
 // label returns the value of a label, and whether it is there.
@@ -237,12 +221,11 @@ func (e *Entry) labelPairs() []string {
 		return *p
 	}
 	var pairs []string
-	eachField(findField(e.body.Load().bytes, "metadata", "labels"), func(key, value []byte) bool {
+	for key, value := range codec.Fields(codec.FindField(e.body.Load().bytes, "metadata", "labels")) {
 		if value[0] == '"' {
-			pairs = append(pairs, unquote(key), unquote(value))
+			pairs = append(pairs, string(key), codec.ScalarText(value))
 		}
-		return true
-	})
+	}
 	e.labels.Store(&pairs)
 	return pairs
 }
@@ -250,7 +233,7 @@ func (e *Entry) labelPairs() []string {
 // Field returns the string, number or boolean at a path as text; "" if there is
 // none.
 func (e *Entry) Field(path ...string) string {
-	return scalar(findField(e.body.Load().bytes, path...))
+	return codec.ScalarText(codec.FindField(e.body.Load().bytes, path...))
 }
 
 // SetFits notes that the JSON text is what a version of the type shows, see

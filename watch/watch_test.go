@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -477,22 +476,4 @@ func TestEntryBytes(t *testing.T) {
 	broken := NewEntry(meta.Key{Namespace: "s", Name: "n"}, 3, []byte(`{"metadata":`))
 	assert.Equal(t, "n", broken.Object().Name())
 	assert.Empty(t, broken.labelPairs())
-}
-
-func FuzzFindField(f *testing.F) {
-	for _, s := range []string{`{"a":{"b":"c"}}`, `{"a":[{"b":1}],"a":2}`, ` { "x\"" : "\\" , "a" : null } `, `{"a":"\u0041}`, `{"a"`, `[`, `{"a":{}}{`} {
-		f.Add(s, "a")
-	}
-	f.Fuzz(func(t *testing.T, text, name string) {
-		found := findField([]byte(text), name)
-		scalar(found)
-		var object map[string]json.RawMessage
-		if json.Unmarshal([]byte(text), &object) != nil || strings.Contains(text, `\u`) || strings.Count(text, name) > 1 {
-			return
-		}
-		// Of valid text the same is found as by decoding.
-		if want := object[name]; string(want) != string(found) {
-			t.Errorf("found %q, want %q", found, want)
-		}
-	})
 }

@@ -1,12 +1,9 @@
 package codec
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"orch.io/controlplane/registry/meta"
@@ -83,12 +80,12 @@ func DecodeValue(data []byte, l Limits) (value any, duplicates []string, err err
 	if l.Bytes > 0 && len(data) > l.Bytes {
 		return nil, nil, tooLarge(l.Bytes)
 	}
-	p := parser{data: data, text: string(data), limits: l}
+	p := newParser(data, l)
 	v, err := p.value(0)
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.space(); p.pos < len(data) {
+	if p.peek(); p.pos < len(data) {
 		return nil, nil, p.fault("unexpected data after the value")
 	}
 	return v, p.duplicates, nil
@@ -107,45 +104,16 @@ type step struct {
 // parser reads a text. The strings of a tree are parts of one copy of it: a
 // tree keeps its text alive, and costs one allocation for all its strings.
 type parser struct {
-	data       []byte
-	text       string // the same
-	pos        int
+	scanner
+	text       string // the same as scanner.data
 	limits     Limits
 	path       []step
 	duplicates []string
 	repeats    int // how often duplicate was called: paths are made for few
 }
 
-func (p *parser) fault(format string, args ...any) error {
-	return meta.BadRequest("the body is no valid JSON: %s at byte %d", fmt.Sprintf(format, args...), p.pos)
-}
-
-// unexpected faults the byte at the position.
-func (p *parser) unexpected(want string) error {
-	if p.pos >= len(p.data) {
-		return p.fault("unexpected end, expected %s", want)
-	}
-	return p.fault("unexpected %q, expected %s", rune(p.data[p.pos]), want)
-}
-
-func (p *parser) space() {
-	for p.pos < len(p.data) {
-		switch p.data[p.pos] {
-		case ' ', '\t', '\r', '\n':
-			p.pos++
-		default:
-			return
-		}
-	}
-}
-
-// peek skips space and returns the next byte, 0 at the end.
-func (p *parser) peek() byte {
-	p.space()
-	if p.pos < len(p.data) {
-		return p.data[p.pos]
-	}
-	return 0
+func newParser(data []byte, l Limits) parser {
+	return parser{scanner: scanner{data: data}, text: string(data), limits: l}
 }
 
 func (p *parser) value(depth int) (any, error) {
@@ -172,14 +140,6 @@ func (p *parser) value(depth int) (any, error) {
 		return nil, p.literal("null")
 	}
 	return nil, p.unexpected("a value")
-}
-
-func (p *parser) literal(word string) error {
-	if !bytes.HasPrefix(p.data[p.pos:], []byte(word)) {
-		return p.fault("unknown word, expected %s", word)
-	}
-	p.pos += len(word)
-	return nil
 }
 
 func (p *parser) object(depth int) (any, error) {
@@ -287,33 +247,10 @@ func pathString(path []step) string {
 
 func (p *parser) number() (any, error) {
 	start := p.pos
-	if p.data[p.pos] == '-' {
-		p.pos++
+	text, integer, err := p.scanner.number()
+	if err != nil {
+		return nil, err
 	}
-	switch n := p.digits(); {
-	case n == 0:
-		return nil, p.unexpected("a digit")
-	case n > 1 && p.data[p.pos-n] == '0':
-		p.pos -= n
-		return nil, p.fault("a number with a leading zero")
-	}
-	integer := true
-	if p.pos < len(p.data) && p.data[p.pos] == '.' {
-		integer = false
-		if p.pos++; p.digits() == 0 {
-			return nil, p.unexpected("a digit")
-		}
-	}
-	if p.pos < len(p.data) && (p.data[p.pos] == 'e' || p.data[p.pos] == 'E') {
-		integer = false
-		if p.pos++; p.pos < len(p.data) && (p.data[p.pos] == '+' || p.data[p.pos] == '-') {
-			p.pos++
-		}
-		if p.digits() == 0 {
-			return nil, p.unexpected("a digit")
-		}
-	}
-	text := p.data[start:p.pos]
 	if integer {
 		if n, ok := smallInt(text); ok {
 			return n, nil
@@ -322,20 +259,12 @@ func (p *parser) number() (any, error) {
 			return n, nil
 		}
 	}
-	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || math.IsInf(f, 0) {
+	f, ok := parseFloat(text)
+	if !ok {
 		p.pos = start
 		return nil, p.fault("a number out of range")
 	}
 	return f, nil
-}
-
-func (p *parser) digits() int {
-	start := p.pos
-	for p.pos < len(p.data) && p.data[p.pos] >= '0' && p.data[p.pos] <= '9' {
-		p.pos++
-	}
-	return p.pos - start
 }
 
 // smallInt parses integers of up to 18 characters, which cannot overflow.
@@ -355,6 +284,11 @@ func smallInt(text []byte) (int64, bool) {
 		n = -n
 	}
 	return n, true
+}
+
+func parseFloat(text []byte) (f float64, ok bool) {
+	f, err := strconv.ParseFloat(string(text), 64)
+	return f, err == nil && !math.IsInf(f, 0)
 }
 
 func (p *parser) str() (string, error) {
@@ -385,10 +319,11 @@ func (p *parser) slowString(start, i int) (string, error) {
 			p.pos = i + 1
 			return string(out), nil
 		case c == '\\':
-			n, err := p.escape(&out, i)
+			r, n, err := p.escape(i)
 			if err != nil {
 				return "", err
 			}
+			out = utf8.AppendRune(out, r)
 			i += n
 		case c < ' ':
 			p.pos = i
@@ -404,54 +339,4 @@ func (p *parser) slowString(start, i int) (string, error) {
 	}
 	p.pos = len(p.data)
 	return "", p.fault("unexpected end in a string")
-}
-
-// escape reads the escape at i and returns its length.
-func (p *parser) escape(out *[]byte, i int) (int, error) {
-	const plain, meaning = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
-	p.pos = i
-	if i+1 >= len(p.data) {
-		p.pos = len(p.data)
-		return 0, p.fault("unexpected end in a string")
-	}
-	if at := bytes.IndexByte([]byte(plain), p.data[i+1]); at >= 0 {
-		*out = append(*out, meaning[at])
-		return 2, nil
-	}
-	r, ok := p.hex(i)
-	if !ok {
-		return 0, p.fault("an unknown escape in a string")
-	}
-	if utf16.IsSurrogate(r) {
-		low, ok := p.hex(i + 6)
-		if joined := utf16.DecodeRune(r, low); ok && joined != utf8.RuneError {
-			*out = utf8.AppendRune(*out, joined)
-			return 12, nil
-		}
-		r = utf8.RuneError
-	}
-	*out = utf8.AppendRune(*out, r)
-	return 6, nil
-}
-
-// hex reads \uXXXX at i.
-func (p *parser) hex(i int) (rune, bool) {
-	if i+6 > len(p.data) || p.data[i] != '\\' || p.data[i+1] != 'u' {
-		return 0, false
-	}
-	var r rune
-	for _, c := range p.data[i+2 : i+6] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }

@@ -31,6 +31,19 @@ func Splice(dst, stored []byte, resourceVersion int64) []byte {
 	return append(dst, stored[i:]...)
 }
 
+// Unsplice appends what Splice made of stored bytes without the resourceVersion
+// that it put in.
+func Unsplice(dst, spliced []byte, resourceVersion int64) []byte {
+	var room [64]byte
+	field := strconv.AppendInt(append(room[:0], metadataHead+`"resourceVersion":"`...), resourceVersion, 10)
+	before, after, found := bytes.Cut(spliced, append(field, '"'))
+	if !found {
+		return append(dst, spliced...)
+	}
+	dst = append(append(dst, before...), metadataHead...)
+	return append(dst, bytes.TrimPrefix(after, []byte(","))...)
+}
+
 // CutHead divides canonical JSON before its metadata: head holds the opening
 // brace, apiVersion and kind, rest all else.
 func CutHead(object []byte) (head, rest []byte) {

@@ -14,15 +14,13 @@ const maxStrict = 100
 // duplicate field "spec.b", each once. In what is unknown nothing more is looked
 // for. The text has been decoded without an error before.
 func StrictJSON(data []byte, s *schema.Schema) []string {
-	w := strictWalk{p: parser{data: data, text: string(data), limits: Limits{}.withDefaults()}, told: map[string]bool{}}
-	w.skip.p = &w.p
+	w := strictWalk{p: newParser(data, Limits{}), told: map[string]bool{}}
 	w.value(s)
 	return w.faults
 }
 
 type strictWalk struct {
 	p      parser
-	skip   scanner
 	told   map[string]bool
 	faults []string
 }
@@ -52,7 +50,7 @@ func (w *strictWalk) value(s *schema.Schema) bool {
 	case c == '[' && s.Items != nil:
 		return w.list(s.Items)
 	}
-	return w.skip.value(0)
+	return w.p.skipValue(DefaultDepth)
 }
 
 func (w *strictWalk) object(s *schema.Schema) bool {
@@ -83,7 +81,7 @@ func (w *strictWalk) object(s *schema.Schema) bool {
 		p.path = p.path[:len(p.path)-1]
 		if p.peek() == ',' {
 			p.pos++
-			p.space()
+			p.peek()
 		}
 	}
 	p.pos++

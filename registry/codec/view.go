@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"bytes"
 	"strconv"
 
 	"orch.io/controlplane/registry/meta"
@@ -48,39 +47,16 @@ func AppendPartial(dst, object []byte, p names.Profile, version string) []byte {
 	dst = append(dst, versionHead...)
 	dst = append(append(append(dst, p.Group(names.GroupMeta)...), '/'), version...)
 	dst = append(dst, `","kind":"PartialObjectMetadata","metadata":`...)
-	return append(append(dst, metadataOf(object)...), '}')
+	metadata := FindField(object, "metadata")
+	if metadata == nil {
+		metadata = []byte("{}")
+	}
+	return append(append(dst, metadata...), '}')
 }
 
 // PartialListHead is ListHead for PartialObjectMetadata items.
 func PartialListHead(dst []byte, p names.Profile, version string, m ListMeta) []byte {
 	return ListHead(dst, p.Group(names.GroupMeta)+"/"+version, "PartialObjectMetadataList", m)
-}
-
-// metadataOf returns the bytes of the metadata of canonical JSON.
-func metadataOf(object []byte) []byte {
-	i := bytes.Index(object, []byte(metadataHead))
-	if i < 0 {
-		return []byte("{}")
-	}
-	rest := object[i+len(metadataHead)-1:]
-	depth := 0
-	for j := 0; j < len(rest); j++ {
-		switch rest[j] {
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return rest[:j+1]
-			}
-		case '"':
-			for j++; j < len(rest) && rest[j] != '"'; j++ {
-				if rest[j] == '\\' {
-					j++
-				}
-			}
-		}
-	}
-	return []byte("{}")
 }
 
 // Column is a column of a Table with the function that fills its cells.

@@ -3,7 +3,9 @@ package meta
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
+	"errors"
+	"fmt"
+	"io"
 )
 
 // RawJSON is a JSON value kept as its text, compact, where reading it is not
@@ -14,13 +16,11 @@ type RawJSON string
 
 // Value returns the value as a tree, nil if the text is no JSON.
 func (r RawJSON) Value() any {
-	d := json.NewDecoder(strings.NewReader(string(r)))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
+	v, err := ParseJSON([]byte(r))
+	if err != nil {
 		return nil
 	}
-	return plainNumbers(v)
+	return v
 }
 
 // MarshalJSON returns the text.
@@ -36,22 +36,47 @@ func CompactJSON(b []byte) (RawJSON, bool) {
 	return RawJSON(out.String()), true
 }
 
-func plainNumbers(v any) any {
+// ParseJSON reads exactly one JSON value as a tree: integers that fit are int64, all
+// other numbers float64. It is for values inside of the program and parts of a body
+// that has been read; bodies and objects are read by package codec.
+func ParseJSON(b []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("text after the JSON value")
+	}
+	return plainNumbers(v)
+}
+
+// plainNumbers turns every json.Number in v, in place, into an int64 or a float64.
+func plainNumbers(v any) (any, error) {
+	var err error
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
-			v[k] = plainNumbers(e)
+			if v[k], err = plainNumbers(e); err != nil {
+				return nil, err
+			}
 		}
 	case []any:
 		for i, e := range v {
-			v[i] = plainNumbers(e)
+			if v[i], err = plainNumbers(e); err != nil {
+				return nil, err
+			}
 		}
 	case json.Number:
 		if i, err := v.Int64(); err == nil {
-			return i
+			return i, nil
 		}
-		f, _ := v.Float64()
-		return f
+		f, err := v.Float64()
+		if err != nil {
+			return nil, fmt.Errorf("the number %s is out of range", v)
+		}
+		return f, nil
 	}
-	return v
+	return v, nil
 }

@@ -1,9 +1,7 @@
 package schema
 
 import (
-	"encoding/json"
 	"reflect"
-	"strings"
 	"testing"
 
 	"orch.io/controlplane/registry/meta"
@@ -55,13 +53,7 @@ func FuzzConform(f *testing.F) {
 }
 
 func decode(in string) (map[string]any, bool) {
-	d := json.NewDecoder(strings.NewReader(in))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return nil, false
-	}
-	v, err := plainNumbers(v)
+	v, err := meta.ParseJSON([]byte(in))
 	m, ok := v.(map[string]any)
 	return m, ok && err == nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -56,11 +55,7 @@ func gadgetSchema(t testing.TB) *Schema {
 }
 
 func tree(t testing.TB, text string) map[string]any {
-	var v any
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	require.NoError(t, d.Decode(&v))
-	v, err := plainNumbers(v)
+	v, err := meta.ParseJSON([]byte(text))
 	require.NoError(t, err)
 	return v.(map[string]any)
 }

@@ -1,12 +1,13 @@
 package schema
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"orch.io/controlplane/registry/meta"
 )
 
 // tag is what schema:"..." says about a Go field; Go lists the words.
@@ -276,39 +277,12 @@ func literal(s *Schema, text string) (any, error) {
 	if s.Type == String && !s.IntOrString {
 		return text, nil
 	}
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil || d.More() {
+	v, err := meta.ParseJSON([]byte(text))
+	if err != nil {
 		if s.IntOrString || s.Type == Any {
 			return text, nil
 		}
 		return nil, fmt.Errorf("%q does not fit the type of the field", text)
-	}
-	return plainNumbers(v)
-}
-
-// plainNumbers turns json.Number into int64 or float64.
-func plainNumbers(v any) (any, error) {
-	var err error
-	switch x := v.(type) {
-	case json.Number:
-		if n, err := x.Int64(); err == nil {
-			return n, nil
-		}
-		return x.Float64()
-	case map[string]any:
-		for k, e := range x {
-			if x[k], err = plainNumbers(e); err != nil {
-				return nil, err
-			}
-		}
-	case []any:
-		for i, e := range x {
-			if x[i], err = plainNumbers(e); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return v, nil
 }

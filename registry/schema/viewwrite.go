@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/base64"
 	"encoding/json"
@@ -195,13 +194,7 @@ func viaJSON(v any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var out any
-	if err := d.Decode(&out); err != nil {
-		return nil, err
-	}
-	return plainNumbers(out)
+	return meta.ParseJSON(b)
 }
 
 // Update brings dst to what src says, both trees of the schema's objects: what

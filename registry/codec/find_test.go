@@ -1,0 +1,66 @@
+package codec_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/registry/codec"
+)
+
+func TestFindField(t *testing.T) {
+	data := []byte(` {"a" : {"b":"c\u0041\"", "n":-1.5e3, "t":true, "z":null, "o":{"x":[1,{}]}, "x\ty":1} , "l":[ 1 ], "s":"\\" } `)
+	for path, want := range map[string]string{
+		"a.b": `"c\u0041\""`, "a.n": "-1.5e3", "a.t": "true", "a.z": "null", "a.o": `{"x":[1,{}]}`, "a.o.x": `[1,{}]`, "a.x\ty": "1",
+		"l": "[ 1 ]", "s": `"\\"`, "a.b.c": "", "l.0": "", "nosuch": "",
+	} {
+		assert.Equal(t, want, string(codec.FindField(data, strings.Split(path, ".")...)), path)
+	}
+	for text, want := range map[string]string{`"c\u0041\""`: `cA"`, `-1.5`: "-1.5", `true`: "true", `null`: "", `{}`: "", `[]`: "", ``: ""} {
+		assert.Equal(t, want, codec.ScalarText([]byte(text)), text)
+	}
+}
+
+// TestFieldsOfFaultyText: what stands before a fault is found, and nothing after it.
+func TestFieldsOfFaultyText(t *testing.T) {
+	for _, text := range []string{
+		`{"a":1`, `{"a":1 "b":2}`, `{"a":1,"b"}`, `{"a":1,"b":}`, `{"a":1,"b":01}`, `{"a":1,"b":tru,"c":3}`, `{"a":1,"b":"\x"}`,
+		"{\"a\":1,\"b\":\"\n\"}", `{"a":1,"b":[1}`, `{"a":1,"b":1e999}`, `{"a":1,b:2}`, `{"a":1,"b":"`, `{"a":1,"b":-}`,
+		`{"a":1,"b":` + strings.Repeat("[", 5000),
+	} {
+		var names []string
+		for name := range codec.Fields([]byte(text)) {
+			names = append(names, string(name))
+		}
+		assert.Equal(t, []string{"a"}, names, text)
+	}
+}
+
+func TestIsObject(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{}`: true, ` {"a":{"b":1}} `: true, `{"a":{"b":{}}}`: false, `{"a":[[]]}`: false, `{"a":"{{{"}`: true, `[]`: false, `{} x`: false,
+		`{"a":1}}`: false, `{`: false, ``: false, "{}\x00": false, `{"a":[}`: false,
+	} {
+		assert.Equal(t, want, codec.IsObject([]byte(text), 2), text)
+	}
+}
+
+func FuzzFindField(f *testing.F) {
+	for _, s := range []string{`{"a":{"b":"c"}}`, `{"a":[{"b":1}],"a":2}`, ` { "x\"" : "\\" , "a" : null } `, `{"a":"\u0041}`, `{"a"`, `[`, `{"a":{}}{`} {
+		f.Add(s, "a")
+	}
+	f.Fuzz(func(t *testing.T, text, name string) {
+		found := codec.FindField([]byte(text), name)
+		codec.ScalarText(found)
+		var object map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &object) != nil || strings.Contains(text, `\u`) || strings.Count(text, name) > 1 {
+			return
+		}
+		// Of valid text the same is found as by decoding.
+		if want := object[name]; string(want) != string(found) {
+			t.Errorf("found %q, want %q", found, want)
+		}
+	})
+}
