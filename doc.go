@@ -14,8 +14,8 @@
 //   - [orch.io/controlplane/server]: the Builder, and the way of every request:
 //     who, whether, what. Below it openapi, the documents that clients explain,
 //     check and patch by, flowcontrol, how callers share the server, access, the
-//     usual access control of a cluster in one call, and servertest, a server for
-//     a test.
+//     usual access control of a cluster in one call, serving, TLS and an orderly
+//     end for a program of its own, and servertest, a server for a test.
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
 //     catalog of those served. Below it the vocabulary: names (the naming
 //     table), meta (objects, Status), schema (shapes as data), codec (bytes to

@@ -23,6 +23,7 @@ import (
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/serving"
 )
 
 // authnFlags say how callers prove who they are.
@@ -183,7 +184,7 @@ func (f *flags) accountKeys() ([]serviceaccount.Key, error) {
 	if keys, err := serviceaccount.LoadKeys(path); !errors.Is(err, fs.ErrNotExist) {
 		return keys, err
 	}
-	return []serviceaccount.Key{key}, writePrivate(path, pem)
+	return []serviceaccount.Key{key}, serving.WritePrivate(path, pem)
 }
 
 func (f *authnFlags) proxyMethod() (auth.Authenticator, error) {

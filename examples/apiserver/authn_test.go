@@ -6,8 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -24,6 +22,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"orch.io/controlplane/server/serving"
 )
 
 // running starts the server with flags and returns its address. It ends with
@@ -132,13 +131,12 @@ func TestEveryMethod(t *testing.T) {
 			q.APIVersion, q.Spec.Token == "hook-token")
 	}))
 	t.Cleanup(hook.Close)
-	ca, _, err := newAuthority()
+	ca, err := serving.NewAuthority("ca")
 	require.NoError(t, err)
-	proxyCA, _, err := newAuthority()
+	proxyCA, err := serving.NewAuthority("proxy")
 	require.NoError(t, err)
-	client := func(from *authority, name string, groups ...string) *tls.Certificate {
-		cert, key, err := from.issue(&x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: groups},
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	client := func(from *serving.Authority, name string, groups ...string) *tls.Certificate {
+		cert, key, err := from.Client(name, groups...)
 		require.NoError(t, err)
 		pair, err := tls.X509KeyPair(cert, key)
 		require.NoError(t, err)
@@ -147,13 +145,13 @@ func TestEveryMethod(t *testing.T) {
 	auditLog := filepath.Join(f.dir, "audit.log")
 	server := running(t,
 		"--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
-		"--client-ca-file", f.put("ca.pem", string(ca.pem)),
+		"--client-ca-file", f.put("ca.pem", string(ca.PEM())),
 		"--enable-bootstrap-token-auth",
 		"--oidc-issuer-url", issuer.URL, "--oidc-client-id", "app", "--oidc-username-claim", "email", "--oidc-groups-claim", "groups",
 		"--oidc-groups-prefix", "oidc:", "--oidc-required-claim", "hd=example.com",
 		"--oidc-ca-file", f.put("issuer.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issuer.Certificate().Raw}))),
 		"--authentication-token-webhook-config-file", f.put("hook.yaml", "clusters: [{name: c, cluster: {server: '"+hook.URL+"'}}]"),
-		"--requestheader-client-ca-file", f.put("proxy.pem", string(proxyCA.pem)), "--requestheader-allowed-names", "front",
+		"--requestheader-client-ca-file", f.put("proxy.pem", string(proxyCA.PEM())), "--requestheader-allowed-names", "front",
 		"--requestheader-username-headers", "X-Remote-User", "--requestheader-group-headers", "X-Remote-Group",
 		"--requestheader-extra-headers-prefix", "X-Remote-Extra-",
 		"--audit-policy-file", f.put("policy.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"),

@@ -163,10 +163,10 @@ func (f *flags) accessWebhook() (auth.Authorizer, error) {
 
 func (f *flags) signer(id *identity) (certificates.Signer, error) {
 	s := &f.authz.signing
-	cert, key := id.ca.pem, []byte(nil)
+	cert, key := id.ca.PEM(), []byte(nil)
 	var err error
 	if s.certFile == "" {
-		key, err = encodeKey(id.ca.key)
+		key, err = id.ca.KeyPEM()
 	} else if cert, err = os.ReadFile(s.certFile); err == nil {
 		key, err = os.ReadFile(s.keyFile)
 	}

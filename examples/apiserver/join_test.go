@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"orch.io/controlplane/server/serving"
 )
 
 // TestJoin is a machine that knows an address and a token, and ends with a
@@ -28,14 +28,16 @@ import (
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	f := files{t, t.TempDir()}
-	ca, caKey, err := newAuthority()
+	ca, err := serving.NewAuthority("ca")
 	require.NoError(t, err)
-	serving, servingKey, err := ca.issue(loopback())
+	caKey, err := ca.KeyPEM()
+	require.NoError(t, err)
+	cert, key, err := ca.Server("127.0.0.1")
 	require.NoError(t, err)
 	server := running(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
-		"--tls-cert-file", f.put("tls.pem", string(serving)), "--tls-private-key-file", f.put("tls.key", string(servingKey)),
-		"--client-ca-file", f.put("ca.pem", string(ca.pem)), "--root-ca-file", f.put("root.pem", string(ca.pem)),
-		"--cluster-signing-cert-file", f.put("sign.pem", string(ca.pem)), "--cluster-signing-key-file", f.put("sign.key", string(caKey)),
+		"--tls-cert-file", f.put("tls.pem", string(cert)), "--tls-private-key-file", f.put("tls.key", string(key)),
+		"--client-ca-file", f.put("ca.pem", string(ca.PEM())), "--root-ca-file", f.put("root.pem", string(ca.PEM())),
+		"--cluster-signing-cert-file", f.put("sign.pem", string(ca.PEM())), "--cluster-signing-key-file", f.put("sign.key", string(caKey)),
 		"--enable-bootstrap-token-auth")
 	const id, secret = "abcdef", "0123456789abcdef"
 	prepareJoin(t, server, id, secret)
@@ -44,7 +46,7 @@ func TestJoin(t *testing.T) {
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(trusted))
 	node := joining{t, server, pool}
-	key, csr := request(t, pkix.Name{CommonName: "system:node:n1", Organization: []string{"system:nodes"}})
+	nodeKey, csr := request(t, pkix.Name{CommonName: "system:node:n1", Organization: []string{"system:nodes"}})
 	requests := "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	body := fmt.Sprintf(`{"metadata":{"name":"n1"},"spec":{"request":%q,"signerName":"kubernetes.io/kube-apiserver-client-kubelet",
 		"usages":["key encipherment","digital signature","client auth"]}}`, base64.StdEncoding.EncodeToString(csr))
@@ -58,7 +60,7 @@ func TestJoin(t *testing.T) {
 		issued, err = base64.StdEncoding.DecodeString(text)
 		return err == nil && len(issued) > 0
 	}, time.Minute, 20*time.Millisecond, "%v", answer)
-	pair, err := tls.X509KeyPair(issued, key)
+	pair, err := tls.X509KeyPair(issued, nodeKey)
 	require.NoError(t, err)
 	code, answer = node.ask(&pair, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "", "{}")
 	require.Equal(t, 201, code, answer)
@@ -80,11 +82,6 @@ func TestJoin(t *testing.T) {
 		data, _ := info["data"].(map[string]any)
 		return code == 404 && data["kubeconfig"] != nil && data["jws-kubeconfig-"+id] == nil
 	}, time.Minute, 20*time.Millisecond)
-}
-
-func loopback() *x509.Certificate {
-	return &x509.Certificate{Subject: pkix.Name{CommonName: "apiserver"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 }
 
 // prepareJoin does what an administrator does once: the token, the document,

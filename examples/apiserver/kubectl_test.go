@@ -171,8 +171,9 @@ func request(t *testing.T, subject pkix.Name) (keyPEM, requestPEM []byte) {
 	require.NoError(t, err)
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
 	require.NoError(t, err)
-	keyPEM, err = encodeKey(key)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
+	keyPEM = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 	return keyPEM, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 

@@ -21,18 +21,17 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	"time"
 
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/serving"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
 	"orch.io/controlplane/storage/memstore"
@@ -139,13 +138,6 @@ func serve(ctx context.Context, l net.Listener, at netip.AddrPort, s *server.Ser
 	if err != nil {
 		return errors.Join(err, l.Close(), s.Shutdown(context.Background()))
 	}
-	web := &http.Server{
-		Handler: s, TLSConfig: id.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-	failed := make(chan error, 2)
-	go func() { failed <- web.ServeTLS(l, "", "") }()
-	go func() { failed <- s.Run(context.Background()) }()
 	fmt.Fprintf(out, "serving on https://%s\n", address)
 	fmt.Fprintf(out, "try: kubectl --kubeconfig %s get namespaces\n", kubeconfig)
 	if f.names == names.Kubernetes {
@@ -153,13 +145,5 @@ func serve(ctx context.Context, l net.Listener, at netip.AddrPort, s *server.Ser
 	} else { // what kubectl makes of a command line goes in a media type of the other names
 		fmt.Fprintf(out, "     echo '{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"hello\"}}' | kubectl --kubeconfig %s apply -f -\n", kubeconfig)
 	}
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	s.Drain()
-	time.Sleep(f.shutdownDelay)
-	end, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return errors.Join(err, s.Shutdown(end), web.Shutdown(end))
+	return serving.Run(ctx, s, l, serving.Options{TLS: id.tls, Drain: f.shutdownDelay, Logger: log})
 }

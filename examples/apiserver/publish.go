@@ -18,13 +18,13 @@ func (f *flags) publish(id *identity, at netip.AddrPort) (access.Publish, error)
 	} else {
 		p.Address = netip.Addr{}
 	}
-	p.Authentication.ClientCAs = id.ca.pem
+	p.Authentication.ClientCAs = id.ca.PEM()
 	if f.authn.clientCAFile != "" {
 		more, err := os.ReadFile(f.authn.clientCAFile)
 		if err != nil {
 			return p, err
 		}
-		p.Authentication.ClientCAs = slices.Concat(id.ca.pem, more)
+		p.Authentication.ClientCAs = slices.Concat(id.ca.PEM(), more)
 	}
 	if proxy := &f.authn.proxy; proxy.caFile != "" {
 		var err error

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"orch.io/controlplane/server/serving"
 	"sigs.k8s.io/yaml"
 )
 
@@ -23,10 +24,10 @@ import (
 func TestWhatTheServerTellsOfItself(t *testing.T) {
 	t.Parallel()
 	f := files{t, t.TempDir()}
-	ca, _, err := newAuthority()
+	ca, err := serving.NewAuthority("ca")
 	require.NoError(t, err)
 	server := running(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
-		"--client-ca-file", f.put("ca.pem", string(ca.pem)), "--requestheader-client-ca-file", f.put("proxy.pem", string(ca.pem)),
+		"--client-ca-file", f.put("ca.pem", string(ca.PEM())), "--requestheader-client-ca-file", f.put("proxy.pem", string(ca.PEM())),
 		"--requestheader-allowed-names", "front", "--requestheader-username-headers", "X-Remote-User",
 		"--service-cluster-ip-range", "10.7.0.0/16", "--enable-bootstrap-token-auth")
 	get := func(path string) map[string]any {
@@ -41,8 +42,8 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	assert.Equal(t, "10.7.0.1", spec["clusterIP"])
 	assert.Equal(t, 443.0, spec["ports"].([]any)[0].(map[string]any)["port"])
 	data := get(verify)["data"].(map[string]any)
-	assert.Contains(t, data["client-ca-file"], string(ca.pem))
-	assert.Equal(t, string(ca.pem), data["requestheader-client-ca-file"])
+	assert.Contains(t, data["client-ca-file"], string(ca.PEM()))
+	assert.Equal(t, string(ca.PEM()), data["requestheader-client-ca-file"])
 	assert.Equal(t, `["front"]`, data["requestheader-allowed-names"])
 	assert.Equal(t, `["X-Remote-User"]`, data["requestheader-username-headers"])
 	assert.Equal(t, `[]`, data["requestheader-group-headers"])

@@ -1,0 +1,84 @@
+package serving
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/server"
+)
+
+// Options are how a server is served.
+type Options struct {
+	// TLS is the configuration to serve with; nil serves plain HTTP.
+	TLS *tls.Config
+
+	// Handler is what requests come to; nil is the server itself.
+	Handler http.Handler
+
+	// Drain is how long requests are still taken at the end, while /readyz already
+	// fails, so that load balancers send no more.
+	Drain time.Duration
+
+	// Timeout is how long requests under way may take at the end, 1 minute if it is
+	// zero. What is left then is cut off.
+	Timeout time.Duration
+
+	// Logger receives at level debug what clients did to their connections; nil
+	// discards.
+	Logger *slog.Logger
+}
+
+// Bounds of what a client may hold open before a request is there.
+const (
+	headTime  = 10 * time.Second
+	idleTime  = 3 * time.Minute
+	headBytes = 64 << 10
+)
+
+// Run serves a server on a listener and runs its controllers until the context ends
+// or serving fails. Then it ends in order: /readyz fails, requests under way finish,
+// controllers stop, the store is closed. It takes the listener over. The error is nil
+// if all of that went well.
+func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error {
+	web := &http.Server{
+		Handler: o.Handler, TLSConfig: o.TLS, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
+	}
+	if web.Handler == nil {
+		web.Handler = s
+	}
+	log := slog.DiscardHandler
+	if o.Logger != nil {
+		log = o.Logger.Handler()
+	}
+	web.ErrorLog = slog.NewLogLogger(log, slog.LevelDebug)
+	serve := web.Serve
+	if o.TLS != nil {
+		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
+	}
+	failed := make(chan error, 2)
+	var both sync.WaitGroup
+	both.Go(func() { failed <- serve(l) })
+	both.Go(func() { failed <- s.Run(context.WithoutCancel(ctx)) })
+	var err error
+	select {
+	case <-ctx.Done():
+		s.Drain()
+		time.Sleep(o.Drain)
+	case err = <-failed:
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(o.Timeout, time.Minute))
+	defer cancel()
+	err = errors.Join(err, s.Shutdown(end))
+	if late := web.Shutdown(end); late != nil {
+		err = errors.Join(err, late, web.Close())
+	}
+	both.Wait()
+	return err
+}

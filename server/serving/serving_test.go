@@ -1,0 +1,187 @@
+package serving_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/serving"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A complete server over TLS: whoever has the kubeconfig is the administrator.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ca, err := serving.NewAuthority("example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b := &server.Builder{}
+	b.Register(builtin.Kinds()...)
+	if err := access.Setup(b, access.Config{ClientCAs: ca.Pool()}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config, err := ca.TLS("127.0.0.1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ended := make(chan error)
+	go func() { ended <- serving.Run(ctx, s, l, serving.Options{TLS: config}) }()
+
+	kubeconfig, err := ca.Kubeconfig("https://"+l.Addr().String(), "admin", auth.Masters)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(get(kubeconfig, "/readyz"))
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// 200 ok
+	// <nil>
+}
+
+// get asks a server as its kubeconfig says.
+func get(kubeconfig []byte, path string) string {
+	config, err := clientconfig.Parse(kubeconfig, "")
+	if err != nil {
+		return err.Error()
+	}
+	remote, err := config.Current()
+	if err != nil {
+		return err.Error()
+	}
+	client := &http.Client{Transport: remote.Transport()}
+	defer client.CloseIdleConnections()
+	res, err := client.Get(remote.URL.JoinPath(path).String())
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(res.Body)
+	return fmt.Sprint(res.StatusCode, " ", string(body))
+}
+
+// TestLoadAuthority: what was signed before a restart is trusted after it.
+func TestLoadAuthority(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	first, err := serving.LoadAuthority(dir)
+	require.NoError(t, err)
+	second, err := serving.LoadAuthority(dir)
+	require.NoError(t, err)
+	assert.Equal(t, first.Cert.Raw, second.Cert.Raw)
+	certPEM, keyPEM, err := first.Server("127.0.0.1", "::1", "name.example")
+	require.NoError(t, err)
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	require.NoError(t, err)
+	for _, host := range []string{"127.0.0.1", "::1", "name.example"} {
+		_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: second.Pool(), DNSName: host})
+		assert.NoError(t, err, host)
+	}
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: second.Pool(), DNSName: "other.example"})
+	assert.Error(t, err)
+	info, err := os.Stat(filepath.Join(dir, "authority.pem"))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "authority.pem"), certPEM, 0o600))
+	_, err = serving.LoadAuthority(dir)
+	assert.Error(t, err, "a file without its key is not replaced in silence")
+}
+
+// TestWritePrivate: a file that others could read is not written into.
+func TestWritePrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o644))
+	require.NoError(t, serving.WritePrivate(path, []byte("new")))
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "new", string(data))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+	assert.Error(t, serving.WritePrivate(filepath.Dir(path), nil))
+}
+
+// TestRun: plain HTTP with a handler around the server; a request that is under way
+// at the end is answered, one that takes too long is cut off.
+func TestRun(t *testing.T) {
+	for _, patient := range []bool{true, false} {
+		t.Run(fmt.Sprint("patient=", patient), func(t *testing.T) {
+			s, err := (&server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}).Build(t.Context())
+			require.NoError(t, err)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			begun, goOn := make(chan struct{}), make(chan struct{})
+			around := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				close(begun)
+				<-goOn
+				s.ServeHTTP(w, r)
+			})
+			o := serving.Options{Handler: around, Timeout: time.Minute}
+			if !patient {
+				o.Timeout = time.Millisecond
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended, answered := make(chan error, 1), make(chan error, 1)
+			go func() { ended <- serving.Run(ctx, s, l, o) }()
+			client := &http.Client{Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			go func() {
+				res, err := client.Get("http://" + l.Addr().String() + "/version")
+				if err == nil {
+					err = res.Body.Close()
+				}
+				answered <- err
+			}()
+			<-begun
+			stop()
+			if patient {
+				close(goOn)
+				assert.NoError(t, <-answered)
+				assert.NoError(t, <-ended)
+				return
+			}
+			assert.ErrorIs(t, <-ended, context.DeadlineExceeded)
+			assert.Error(t, <-answered)
+			close(goOn)
+		})
+	}
+}
