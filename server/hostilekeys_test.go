@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/registry/pki/pkitest"
+	"orch.io/controlplane/internal/pkitest"
 )
 
 // TestKeyBombs sends keys whose arithmetic would take minutes to all who look at

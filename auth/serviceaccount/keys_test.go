@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/registry/pki/pkitest"
+	"orch.io/controlplane/internal/pkitest"
 )
 
 func TestLongKeys(t *testing.T) {

@@ -1,0 +1,21 @@
+package extensions_test
+
+import (
+	"fmt"
+
+	"orch.io/controlplane/registry/builtin/extensions"
+	"orch.io/controlplane/registry/names"
+)
+
+func ExampleKinds() {
+	for _, k := range extensions.Kinds() {
+		t, err := k.Compile(names.Orch)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(t.GroupResource(), t.ShortNames, t.Namespaced)
+	}
+	// Output:
+	// customresourcedefinitions.apiextensions.orch.io [crd crds] false
+}
