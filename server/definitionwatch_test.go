@@ -144,7 +144,7 @@ func TestACreateThatComesAsItsDefinitionGoes(t *testing.T) {
 			}
 			hold, waiting := make(chan struct{}), make(chan struct{})
 			store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
-				if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Write.Value != nil {
+				if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Writes[0].Value != nil {
 					close(waiting)
 					f.Wait = hold
 				}

@@ -36,9 +36,9 @@ type probed struct {
 	commit func([]string)
 }
 
-func (p *probed) Commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
+func (p *probed) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	p.commit(frames())
-	return p.Backend.Commit(ctx, w)
+	return p.Backend.Commit(ctx, ws...)
 }
 
 // probedWriter tells what is on the stack when the body of an answer is written.

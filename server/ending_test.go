@@ -148,7 +148,7 @@ func TestADeletionThatWasCutOff(t *testing.T) {
 					a := inProcess(t, s)
 					a.must(201, "POST", pods, newPod("p", ""))
 					store.SetPlan(func(c faulty.Call) faulty.Fault {
-						if c.Op == faulty.OpCommit && c.Write.Value == nil {
+						if c.Op == faulty.OpCommit && c.Writes[0].Value == nil {
 							return faulty.Fault{Err: errors.New("cut off")}
 						}
 						return faulty.Fault{}

@@ -316,7 +316,7 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 		})))
 		a.must(201, "POST", configMaps, newConfigMap("x"))
 		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit && strings.Contains(string(c.Write.Value), "hang") && attempts.Load() == 1 {
+			if c.Op == faulty.OpCommit && strings.Contains(string(c.Writes[0].Value), "hang") && attempts.Load() == 1 {
 				return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
 			}
 			return faulty.Fault{}
@@ -414,7 +414,7 @@ func TestWhatRestsOnACommitThatFails(t *testing.T) {
 						return faulty.Fault{}
 					}
 					f := faulty.Fault{Delay: time.Millisecond}
-					if strings.Contains(string(call.Write.Value), `"a":"1"`) && !failed.Swap(true) {
+					if strings.Contains(string(call.Writes[0].Value), `"a":"1"`) && !failed.Swap(true) {
 						f = faulty.Fault{Delay: time.Second, Err: errors.New("disk")}
 					}
 					return f
@@ -516,7 +516,7 @@ func TestAStoreThatPanics(t *testing.T) {
 			if call.Op != faulty.OpCommit {
 				return faulty.Fault{}
 			}
-			if strings.Contains(string(call.Write.Value), `"bad":"1"`) {
+			if strings.Contains(string(call.Writes[0].Value), `"bad":"1"`) {
 				panic("a fault of the store")
 			}
 			return faulty.Fault{Delay: time.Second}

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 )
 
 // Revision numbers the commits of one store: 1, 2, 3, ... It never decreases,
@@ -50,12 +52,41 @@ func (w Write) Check(current Record) error {
 	return nil
 }
 
-// Event is one commit. Record.Value is nil if the commit deleted the key.
-// Prev is the record that the commit replaced; its zero value means that the
-// key did not exist.
+// What every Backend takes in one commit: so many writes, whose keys, and whose
+// values but the longest one, have so many bytes in all.
+const (
+	CommitLength = 128
+	CommitBytes  = 16 << 10
+)
+
+// Together returns writes in byte order of their keys, or ErrNotTogether. It is
+// for implementations; what it is given stays as it is.
+func Together(ws []Write) ([]Write, error) {
+	if len(ws) == 1 {
+		return ws, nil
+	}
+	if len(ws) == 0 {
+		return nil, fmt.Errorf("%w: there are none", ErrNotTogether)
+	}
+	ws = slices.Clone(ws)
+	slices.SortFunc(ws, func(a, b Write) int { return strings.Compare(a.Key, b.Key) })
+	for i := range ws[1:] {
+		if ws[i].Key == ws[i+1].Key {
+			return nil, fmt.Errorf("%w: there are two of key %.80q", ErrNotTogether, ws[i].Key)
+		}
+	}
+	return ws, nil
+}
+
+// Event is what a commit did to one key. Record.Value is nil if the commit deleted
+// the key. Prev is the record that the commit replaced; its zero value means that
+// the key did not exist.
 type Event struct {
 	Record
 	Prev Record
+
+	// More says that the next event of the watch belongs to the same commit.
+	More bool
 }
 
 // Deleted reports whether the commit removed the key.
@@ -86,19 +117,23 @@ type Backend interface {
 	// other records follow. The sequence can be used once.
 	Scan(ctx context.Context, prefix, start string, at Revision) (Revision, iter.Seq2[Record, error], error)
 
-	// Commit applies one write and returns its revision, which is larger than
-	// every revision returned or shown before. The write is durable, in the
-	// store's own sense, and visible to Get, Scan and Revision when Commit
-	// returns. If the comparison fails nothing is written and the error is a
-	// *ConflictError. Deleting a key that does not exist with AnyRevision is
-	// ErrNotFound. After any other error, also the context's, the write may or
-	// may not have happened. A damaged record can be replaced and deleted like
-	// any other.
-	Commit(ctx context.Context, w Write) (Revision, error)
+	// Commit applies writes of different keys, all or none, also if the process
+	// dies meanwhile, and returns their revision, which is one for all and larger
+	// than every revision returned or shown before. They are durable, in the
+	// store's own sense, and visible to Get, Scan and Revision at one moment, when
+	// Commit returns at the latest. If a comparison fails nothing is written and
+	// the error is a *ConflictError, of the first key in byte order. Deleting a key
+	// that does not exist with AnyRevision is ErrNotFound. No writes, or two of one
+	// key, are ErrNotTogether. After any other error, also the context's, the
+	// writes may or may not have happened. A damaged record can be replaced and
+	// deleted like any other. A store takes CommitLength writes of CommitBytes, and
+	// maybe more.
+	Commit(ctx context.Context, ws ...Write) (Revision, error)
 
 	// Watch yields every commit under prefix with a revision larger than after,
 	// each once, in revision order, without gaps, until the context ends or the
-	// consumer stops; then it ends without an error. If after lies before the
+	// consumer stops; then it ends without an error. The events of one commit
+	// follow each other in byte order of their keys. If after lies before the
 	// retained history it yields ErrCompacted, and nothing else. An after in
 	// the future waits and then delivers only what is larger. A consumer that
 	// falls behind the retained history gets ErrCompacted and the end; it never
@@ -215,6 +250,8 @@ var (
 	ErrCompacted = errors.New("revision is compacted")
 	// ErrFuture says that the asked revision is newer than the newest commit.
 	ErrFuture = errors.New("revision is in the future")
+	// ErrNotTogether says that writes cannot be made by one commit.
+	ErrNotTogether = errors.New("these writes are no commit")
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("storage is closed")
 	// ErrStopped says that a write failed in a way after which nobody knows what

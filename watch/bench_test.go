@@ -53,7 +53,7 @@ func BenchmarkPublish(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				rev++
-				w.hub.apply(c, "ns0/o0", rev, newEntry(w.hub.forms, "ns0/o0", rev, value))
+				w.hub.apply(rev, []change{{c, "ns0/o0", rev, newEntry(w.hub.forms, "ns0/o0", rev, value)}})
 			}
 		})
 	}

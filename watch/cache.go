@@ -100,22 +100,29 @@ func (c *Cache) snapshotLocked() *snapshot {
 	return c.current
 }
 
-// apply takes in one change: the object at key is now e, or gone if e is nil. It
-// returns the parked cursors to release, and by how many bytes the log grew.
-func (c *Cache) apply(key string, rev storage.Revision, e *Entry, now time.Time) (woken groups, grown int64) {
+// apply takes in the changes of one commit. It returns the parked cursors to
+// release, and by how many bytes the log grew.
+func (c *Cache) apply(changes []change, now time.Time) (woken groups, grown int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	mended := c.mend(key, rev)
-	old, had := c.tree.Get(key)
-	if e == nil && !had || had && old.revision >= rev {
-		return mended, 0
+	before, news := c.log.bytes, false
+	for i := range changes {
+		ch := &changes[i]
+		woken = append(woken, c.mend(ch.key, ch.revision)...)
+		old, had := c.tree.Get(ch.key)
+		if ch.entry == nil && !had || had && old.revision >= ch.revision {
+			continue
+		}
+		c.put(ch.key, old, ch.entry)
+		c.last = max(c.last, ch.revision)
+		r := &record{revision: ch.revision, old: old, new: ch.entry}
+		woken = append(woken, c.publish(r)...)
+		c.replaced += r.size
+		news = true
 	}
-	c.put(key, old, e)
-	c.last = max(c.last, rev)
-	before := c.log.bytes
-	r := &record{revision: rev, old: old, new: e}
-	woken = append(mended, c.publish(r)...)
-	c.replaced += r.size
+	if !news {
+		return woken, 0
+	}
 	c.ages.Committed(now, c.last)
 	c.log.trim(c.ages.Oldest(now), c.hub.options.MaxEvents)
 	c.forgetPins(now)

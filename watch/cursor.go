@@ -184,14 +184,19 @@ func (cur *Cursor) wait(ctx context.Context) error {
 // drain returns the events that are there, a batch at most.
 func (cur *Cursor) drain() ([]Event, error) {
 	var events []Event
-	for seen, last := 0, false; !last && (seen < maxBatch || len(events) == 0); {
+	var within storage.Revision // of which there is more than was read; 0: none
+	for seen, last := 0, false; !last && (seen < maxBatch || len(events) == 0 || within != 0); {
 		run, upTo, err := cur.take()
+		for err != nil && len(events) > 0 && events[len(events)-1].Revision == within {
+			events = events[:len(events)-1]
+		}
 		if err != nil && len(events) > 0 {
 			return events, nil // the next call fails
 		}
 		if err != nil {
 			return nil, err
 		}
+		within = 0
 		for i := range run {
 			r := run[i].Load()
 			if r == nil {
@@ -206,9 +211,24 @@ func (cur *Cursor) drain() ([]Event, error) {
 		seen += len(run)
 		if last = upTo >= 0; last {
 			cur.advance(upTo)
+		} else {
+			within = cur.within(run)
 		}
 	}
 	return events, nil
+}
+
+// within returns the revision of the last record of a run that was read if the next
+// one has it too, else 0.
+func (cur *Cursor) within(run []atomic.Pointer[record]) storage.Revision {
+	last := run[len(run)-1].Load()
+	cur.cache.mu.RLock()
+	defer cur.cache.mu.RUnlock()
+	l := &cur.cache.log
+	if last == nil || cur.pos < l.first || cur.pos >= l.next || l.at(cur.pos).revision != last.revision {
+		return 0
+	}
+	return last.revision
 }
 
 // take returns the next run of records and the revision up to which there is no
@@ -324,16 +344,18 @@ func (cur *Cursor) readHistory(ctx context.Context) (events []Event, err error) 
 	if err := cur.cut(); err != nil {
 		return nil, err
 	}
-	err = cur.cache.hub.history(ctx, cur.cache, cur.skip, cur.history, func(rev storage.Revision, r *record) bool {
+	err = cur.cache.hub.history(ctx, cur.cache, cur.skip, cur.history, func(rev storage.Revision, r *record, more bool) bool {
 		if r != nil {
 			if ev, ok := cur.match.event(r); ok {
 				events = append(events, ev)
 			}
 		}
+		if seen++; more {
+			return true
+		}
 		cur.skip = rev
 		cur.advance(rev)
-		seen++
-		enough := len(events) == historyBatch || len(events) > 0 && seen >= maxBatch
+		enough := len(events) >= historyBatch || len(events) > 0 && seen >= maxBatch
 		return !enough && !cur.closed.Load()
 	})
 	if err != nil && len(events) == 0 {

@@ -68,31 +68,57 @@ func (h *Hub) end() {
 }
 
 func (h *Hub) watchBackend(ctx context.Context) error {
+	var changes []change // of one commit
 	for ev, err := range h.backend.Watch(ctx, "", h.Revision()) {
 		if err != nil {
 			return err
 		}
-		var e *Entry
-		c, key := h.cacheOf(ev.Key)
-		if c != nil && !ev.Deleted() {
-			e = newEntry(h.forms, key, ev.Revision, ev.Value)
+		if c, key := h.cacheOf(ev.Key); c != nil {
+			var e *Entry
+			if !ev.Deleted() {
+				e = newEntry(h.forms, key, ev.Revision, ev.Value)
+			}
+			changes = append(changes, change{c, key, ev.Revision, e})
 		}
-		h.apply(c, key, ev.Revision, e)
+		if ev.More {
+			continue
+		}
+		h.apply(ev.Revision, changes)
+		clear(changes)
+		changes = changes[:0]
 	}
 	return nil
 }
 
-// apply takes one change into its cache (nil: it concerns none) and counts it.
-func (h *Hub) apply(c *Cache, key string, rev storage.Revision, e *Entry) {
+// change is what happened to one object: it is entry now, or gone if that is nil.
+type change struct {
+	cache    *Cache
+	key      string
+	revision storage.Revision
+	entry    *Entry
+}
+
+// apply takes the changes of one commit into their caches, in the order of the
+// storage keys, and counts it. Those of one cache are seen there at one moment.
+func (h *Hub) apply(rev storage.Revision, changes []change) {
 	now := time.Now()
-	if c == nil {
-		h.advance(rev)
-	} else {
-		woken, kept := c.apply(key, rev, e, now)
+	var woken groups
+	for rest := changes; len(rest) > 0; {
+		c, n := rest[0].cache, 1
+		for n < len(rest) && rest[n].cache == c {
+			n++
+		}
+		some, kept := c.apply(rest[:n], now)
+		woken = append(woken, some...)
 		h.kept += kept
-		h.advance(rev) // writers first
-		woken.release()
-		h.wakeFeeds(c)
+		rest = rest[n:]
+	}
+	h.advance(rev) // writers first
+	woken.release()
+	for i := range changes {
+		if c := changes[i].cache; i == 0 || c != changes[i-1].cache {
+			h.wakeFeeds(c)
+		}
 	}
 	if now.Sub(h.swept) > h.options.Retain/4 {
 		h.swept = now
@@ -121,21 +147,13 @@ func (h *Hub) longest() (longest *Cache) {
 	return longest
 }
 
-// difference is a change found by reload.
-type difference struct {
-	cache    *Cache
-	key      string
-	revision storage.Revision
-	entry    *Entry
-}
-
 // reload reads everything and applies the differences as changes.
 func (h *Hub) reload(ctx context.Context) error {
 	rev, records, err := h.backend.Scan(ctx, "", "", 0)
 	if err != nil {
 		return err
 	}
-	var found []difference
+	var found []change
 	seen := make(map[*Cache]map[string]bool)
 	for rec, err := range records {
 		c, key, damaged := h.damage(err)
@@ -157,7 +175,7 @@ func (h *Hub) reload(ctx context.Context) error {
 			continue
 		}
 		if old, ok := c.tree.Get(key); !ok || old.revision != rec.Revision {
-			found = append(found, difference{c, key, rec.Revision, newEntry(h.forms, key, rec.Revision, rec.Value)})
+			found = append(found, change{c, key, rec.Revision, newEntry(h.forms, key, rec.Revision, rec.Value)})
 		}
 	}
 	found = append(found, h.deletions(rev, found, seen)...)
@@ -167,8 +185,13 @@ func (h *Hub) reload(ctx context.Context) error {
 		c.exact = rev
 		c.mu.Unlock()
 	}
-	for _, d := range found {
-		h.apply(d.cache, d.key, d.revision, d.entry)
+	for len(found) > 0 {
+		n := 1
+		for n < len(found) && found[n].revision == found[0].revision {
+			n++
+		}
+		h.apply(found[0].revision, found[:n])
+		found = found[n:]
 	}
 	h.caches.Lock()
 	h.caches.base = rev
@@ -180,16 +203,16 @@ func (h *Hub) reload(ctx context.Context) error {
 // deletions returns the objects that are gone, readable or not. The revisions at which they went
 // are unknown; each gets one of its own, as late as possible, so that a watch can
 // be resumed between any two changes.
-func (h *Hub) deletions(rev storage.Revision, changed []difference, seen map[*Cache]map[string]bool) []difference {
+func (h *Hub) deletions(rev storage.Revision, changed []change, seen map[*Cache]map[string]bool) []change {
 	taken := make(map[storage.Revision]bool, len(changed))
 	for _, d := range changed {
 		taken[d.revision] = true
 	}
-	var gone []difference
+	var gone []change
 	for _, c := range h.all() {
 		missing := func(key string) {
 			if !seen[c][key] {
-				gone = append(gone, difference{cache: c, key: key})
+				gone = append(gone, change{cache: c, key: key})
 			}
 		}
 		c.tree.Scan(func(key string, _ *Entry) bool {

@@ -27,7 +27,8 @@ import (
 type model []map[string]string
 
 // churn writes n random changes of two types and returns the model of things;
-// its first element is the state at the revision before.
+// its first element is the state at the revision before. The last change is one of
+// things, for which drainAll waits.
 func (w *world) churn(rng *rand.Rand, n int) model {
 	state := make(map[string]string)
 	for _, e := range w.hub.Cache(things).List(Query{}, "", 0).Entries {
@@ -37,8 +38,10 @@ func (w *world) churn(rng *rand.Rand, n int) model {
 	for i := range n {
 		key := fmt.Sprintf("%s/o%d", []string{"a", "a-b", "b"}[rng.IntN(3)], rng.IntN(5))
 		switch _, there := state[key]; {
-		case rng.IntN(4) == 0:
+		case i < n-1 && rng.IntN(4) == 0:
 			w.put(others, key, "", "other")
+		case i < n-1 && rng.IntN(4) == 0:
+			w.several(rng, state, fmt.Sprint(i))
 		case there && rng.IntN(3) == 0:
 			w.delete(things, key)
 			delete(state, key)
@@ -50,6 +53,32 @@ func (w *world) churn(rng *rand.Rand, n int) model {
 		m = append(m, maps.Clone(state))
 	}
 	return m
+}
+
+// several writes some objects in one commit.
+func (w *world) several(rng *rand.Rand, state map[string]string, value string) {
+	writes := []storage.Write{{Key: storageKey(others, "a/o0"), Value: object("a/o0", "", value), Expect: storage.AnyRevision}}
+	var put []string
+	for i := range 5 {
+		key := fmt.Sprintf("a/o%d", i)
+		write := storage.Write{Key: storageKey(things, key), Expect: storage.AnyRevision}
+		switch _, there := state[key]; {
+		case there && rng.IntN(3) == 0:
+			delete(state, key)
+		case rng.IntN(2) == 0:
+			write.Value = object(key, "", value)
+			put = append(put, key)
+		default:
+			continue
+		}
+		writes = append(writes, write)
+	}
+	rev, err := w.store.Commit(w.t.Context(), writes...)
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.hub.Wait(w.t.Context(), rev))
+	for _, key := range put {
+		state[key] = fmt.Sprintf("%s@%d %s", key, rev, value)
+	}
 }
 
 func (m model) at(i int, namespace string) []string {
@@ -67,18 +96,22 @@ func (m model) events(i int, base storage.Revision) []string {
 	var out []string
 	for ; i+1 < len(m); i++ {
 		rev := base + storage.Revision(i+1)
+		changed := map[string]string{}
 		for key, now := range m[i+1] {
 			if before, ok := m[i][key]; !ok {
-				out = append(out, "ADDED "+now)
+				changed[key] = "ADDED " + now
 			} else if before != now {
-				out = append(out, "MODIFIED "+now)
+				changed[key] = "MODIFIED " + now
 			}
 		}
 		for key, before := range m[i] {
 			if _, ok := m[i+1][key]; !ok {
 				_, value, _ := strings.Cut(before, " ")
-				out = append(out, fmt.Sprintf("DELETED %s@%d %s", key, rev, value))
+				changed[key] = fmt.Sprintf("DELETED %s@%d %s", key, rev, value)
 			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(changed)) {
+			out = append(out, changed[key])
 		}
 	}
 	return out
@@ -240,7 +273,7 @@ func TestRevisionBetweenCacheAndHub(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.hub.Cache(things)
 	w.put(things, "a/x", "", "1")
-	c.apply("a/x", 2, NewEntry(meta.Key{Namespace: "a", Name: "x"}, 2, object("a/x", "", "2")), time.Now())
+	c.apply([]change{{c, "a/x", 2, NewEntry(meta.Key{Namespace: "a", Name: "x"}, 2, object("a/x", "", "2"))}}, time.Now())
 	assert.Equal(t, storage.Revision(1), w.hub.Revision())
 	assert.Equal(t, storage.Revision(2), c.List(Query{}, "", 0).Revision)
 	entries, cur := c.WatchFrom(Query{})
@@ -321,9 +354,9 @@ func TestLostWatchesLeaveNoGap(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
 	w := openWorld(t, faulty.Wrap(inner, func(c faulty.Call) faulty.Fault {
 		switch {
-		case c.Op == faulty.OpEvent && c.N%3 == 0:
+		case c.Op == faulty.OpEvent && c.N%13 == 0:
 			return faulty.Fault{Err: errors.New("connection lost")}
-		case c.Op == faulty.OpEvent && c.N%5 == 0:
+		case c.Op == faulty.OpEvent && c.N%7 == 0:
 			return faulty.Fault{End: true}
 		case c.Op == faulty.OpWatch && c.N%4 == 0:
 			return faulty.Fault{Err: errors.New("no connection")}

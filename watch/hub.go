@@ -273,8 +273,8 @@ func (q *gateHeap) Pop() any {
 
 // history calls each with the revisions after one up to and including another,
 // as the backend remembers them, until it returns false. Those that concern the
-// type come with their change.
-func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revision, each func(storage.Revision, *record) bool) error {
+// type come with their change; more says that the next one is of the same revision.
+func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revision, each func(rev storage.Revision, r *record, more bool) bool) error {
 	for ev, err := range h.stretch(ctx, c, after, last) {
 		if err != nil {
 			return gone(err)
@@ -283,7 +283,8 @@ func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revisio
 		if ev.Revision <= last && strings.HasPrefix(ev.Key, c.prefix) {
 			r = h.record(ev, ev.Key[len(c.prefix):])
 		}
-		if !each(min(ev.Revision, last), r) || ev.Revision >= last {
+		more := ev.More && ev.Revision <= last
+		if !each(min(ev.Revision, last), r, more) || ev.Revision >= last && !more {
 			return nil
 		}
 	}
@@ -293,7 +294,7 @@ func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revisio
 	if h.historian == nil {
 		return errors.New("the backend's watch ended")
 	}
-	each(last, nil)
+	each(last, nil, false)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -20,16 +21,22 @@ const (
 	batchEntry     = 128 // bytes that each entry counts beyond its key and value
 )
 
-// request is one thing that waits for the committer: a write, or do.
+// request is one thing that waits for the committer: the writes of one commit, in
+// the order of their keys, or do.
 type request struct {
 	ctx    context.Context
-	write  storage.Write
-	then   [][]byte       // further values of its key
-	seen   storage.Record // of the key when the request was made
+	writes []write
+	then   [][]byte // further values of the key, if it is one write
 	do     func() error
 	result storage.Revision
 	err    error
 	done   chan struct{}
+	one    [1]write // room for writes
+}
+
+type write struct {
+	storage.Write
+	seen storage.Record // of the key when the request was made
 }
 
 // committer is what only the committing goroutine touches.
@@ -43,15 +50,28 @@ type committer struct {
 	spare   spare
 }
 
-// Commit implements storage.Backend. The write is on the disk when it returns.
-func (s *Store) Commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
-	return s.commitAll(ctx, &request{write: w})
+// Commit implements storage.Backend. The writes are on the disk when it returns.
+// Several of them take one wait for the disk more than one, shared with all that is
+// committed at the time.
+func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+	ws, err := storage.Together(ws)
+	if err != nil {
+		return 0, err
+	}
+	r := &request{}
+	r.writes = r.one[:0]
+	for _, w := range ws {
+		r.writes = append(r.writes, write{Write: w})
+	}
+	return s.commitAll(ctx, r)
 }
 
 // CommitSequence implements storage.Sequencer with one wait for the disk: all
 // values are committed or none. More than fits into one batch is ErrTooLarge.
 func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
-	revision, err := s.commitAll(ctx, &request{write: first, then: then})
+	r := &request{then: then}
+	r.writes = append(r.one[:0], write{Write: first})
+	revision, err := s.commitAll(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +87,8 @@ func (s *Store) commitAll(ctx context.Context, r *request) (storage.Revision, er
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if size := r.valueBytes(); len(r.write.Key) > MaxKeyBytes || size > MaxValueBytes || len(r.then) > 0 && r.size() > s.batch {
-		return 0, fmt.Errorf("commit %.80q with %d bytes: %w", r.write.Key, size, ErrTooLarge)
+	if err := s.checkSize(r); err != nil {
+		return 0, err
 	}
 	r.ctx, r.done = ctx, make(chan struct{})
 	if err := s.prepare(r); err != nil {
@@ -80,9 +100,34 @@ func (s *Store) commitAll(ctx context.Context, r *request) (storage.Revision, er
 	return r.result, r.err
 }
 
+// checkSize refuses what is larger than the store can commit at once.
+func (s *Store) checkSize(r *request) error {
+	size, keys, inPieces := r.size(), 0, 0
+	for i := range r.writes {
+		w := &r.writes[i]
+		keys += len(w.Key)
+		if len(w.Value) > s.piece {
+			size -= len(w.Value) // it is on the disk before the commit
+			inPieces++
+		}
+		if len(w.Key) > MaxKeyBytes || len(w.Value) > MaxValueBytes {
+			return fmt.Errorf("commit %.80q with %d bytes: %w", w.Key, len(w.Value), ErrTooLarge)
+		}
+	}
+	switch {
+	case len(r.then) > 0 && (r.size() > s.batch || r.valueBytes() > MaxValueBytes):
+	case len(r.writes) > 1 && (size > min(s.batch, 2*s.piece) || keys > groupBytes || inPieces > 1):
+	default:
+		return nil
+	}
+	return fmt.Errorf("commit %.80q and more, %d writes of %d bytes: %w", r.writes[0].Key, len(r.writes), r.valueBytes(), ErrTooLarge)
+}
+
 // valueBytes returns the length of all values.
-func (r *request) valueBytes() int {
-	size := len(r.write.Value)
+func (r *request) valueBytes() (size int) {
+	for i := range r.writes {
+		size += len(r.writes[i].Value)
+	}
 	for _, value := range r.then {
 		size += len(value)
 	}
@@ -91,21 +136,41 @@ func (r *request) valueBytes() int {
 
 // size returns how much of a batch the request takes.
 func (r *request) size() int {
-	return (len(r.write.Key)+batchEntry)*(1+len(r.then)) + r.valueBytes()
+	size := r.valueBytes()
+	for i := range r.writes {
+		size += (len(r.writes[i].Key) + batchEntry) * (1 + len(r.then))
+	}
+	return size
 }
 
-// prepare reads what the write replaces, so that the committer need not, and
-// answers at once if the comparison fails already.
+// deletes reports whether the request makes nothing larger.
+func (r *request) deletes() bool {
+	for i := range r.writes {
+		if r.writes[i].Value != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// prepare reads what the writes replace, so that the committer need not, and
+// answers at once if a comparison fails already.
 func (s *Store) prepare(r *request) error {
 	if !s.enter() {
 		return storage.ErrClosed
 	}
 	defer s.leave()
-	var err error
-	if r.seen, err = s.replaceable(r.write.Key); err != nil {
-		return err
+	for i := range r.writes {
+		w := &r.writes[i]
+		var err error
+		if w.seen, err = s.replaceable(w.Key); err != nil {
+			return err
+		}
+		if err := w.Check(w.seen); err != nil {
+			return err
+		}
 	}
-	return r.write.Check(r.seen)
+	return nil
 }
 
 // submit waits until the committer has handled r.
@@ -190,7 +255,14 @@ func (s *Store) drain() (closed bool) {
 // sizeOf returns how many bytes of the log requests take, at most.
 func sizeOf(requests []*request) (size int64) {
 	for _, r := range requests {
-		size += int64((len(r.write.Key)+512)*(1+len(r.then)) + r.valueBytes()*9/8)
+		one := r.valueBytes() * 9 / 8
+		for i := range r.writes {
+			one += (len(r.writes[i].Key) + 512) * (1 + len(r.then))
+		}
+		if len(r.writes) > 1 {
+			one *= 2 // they are written twice
+		}
+		size += int64(one)
 	}
 	return size
 }
@@ -219,22 +291,23 @@ func (s *Store) commit(requests []*request) {
 	events := make([]storage.Event, 0, len(requests))
 	pending := make(map[string]storage.Record)
 	for _, r := range requests {
-		var e storage.Event
-		if r.err = full; full != nil && r.write.Value != nil {
+		if r.err = full; full != nil && !r.deletes() {
 			continue
 		}
-		if e, r.err = s.decide(r, pending, next); r.err != nil {
+		n := len(events)
+		if events, r.err = s.decide(events, r, pending, next); r.err != nil {
 			continue
 		}
-		events = append(events, e)
 		r.result = next
 		next++
 		for _, value := range r.then {
-			e = storage.Event{Record: storage.Record{Key: e.Key, Value: value, Revision: next}, Prev: e.Record}
-			events = append(events, e)
+			last := events[len(events)-1].Record
+			events = append(events, storage.Event{Record: storage.Record{Key: last.Key, Value: value, Revision: next}, Prev: last})
 			next++
 		}
-		pending[e.Key] = e.Record
+		for _, e := range events[n:] {
+			pending[e.Key] = e.Record
+		}
 	}
 	if len(events) == 0 {
 		return
@@ -249,7 +322,7 @@ func (s *Store) commit(requests []*request) {
 }
 
 // write brings commits to the disk: pieces first, so that an entry which is
-// there has all of its value. The revisions are used even if it fails, since pieces
+// there has all of its value, then as a whole those of several writes. The revisions are used even if it fails, since pieces
 // may be there.
 func (s *Store) write(events []storage.Event) error {
 	last := events[len(events)-1].Revision
@@ -275,8 +348,8 @@ func (s *Store) write(events []storage.Event) error {
 		s.committer.pieces.abandon(events, s.piece)
 		return err
 	}
-	indexed := func() {}
-	err = s.flush(size+s.blocksAtOnce()*blockBytes, func(batch *badger.WriteBatch) (err error) {
+	groups, indexed := runs(events), func() {}
+	puts := []func(*badger.WriteBatch) error{func(batch *badger.WriteBatch) (err error) {
 		for i, head := range heads {
 			at := uint64(events[i].Revision)
 			if head == nil {
@@ -290,8 +363,14 @@ func (s *Store) write(events []storage.Event) error {
 		}
 		indexed, err = s.putBlocks(batch)
 		return err
-	})
-	if err != nil {
+	}}
+	if len(groups) > 0 {
+		size *= 2
+		puts = slices.Insert(puts, 0, func(batch *badger.WriteBatch) error {
+			return putGroups(batch, groups, events, heads)
+		})
+	}
+	if err = s.flush(size+s.blocksAtOnce()*blockBytes, puts...); err != nil {
 		s.committer.pieces.abandon(events, s.piece)
 		return err
 	}
@@ -320,9 +399,10 @@ func (s *Store) flushAll(n, size int, put func(batch *badger.WriteBatch, i int) 
 	return nil
 }
 
-// flush writes one batch of about so many bytes with one wait for the disk. All
-// writes go through it: after one whose outcome nobody knows there is no other.
-func (s *Store) flush(bytes int, put func(batch *badger.WriteBatch) error) error {
+// flush writes batches of about so many bytes in all, with one wait for the disk
+// each, in this order, and once it has begun all of them. All writes go through it:
+// after one whose outcome nobody knows there is no other.
+func (s *Store) flush(bytes int, puts ...func(batch *badger.WriteBatch) error) error {
 	if s.committer.broken != nil {
 		return s.committer.broken
 	}
@@ -331,16 +411,22 @@ func (s *Store) flush(bytes int, put func(batch *badger.WriteBatch) error) error
 		return err
 	}
 	defer written()
+	for _, put := range puts {
+		if err := s.flushBatch(put); err != nil {
+			return s.stop(err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) flushBatch(put func(batch *badger.WriteBatch) error) error {
 	batch := s.db.NewManagedWriteBatch()
 	defer batch.Cancel()
 	if err := put(batch); err != nil {
-		return s.stop(err)
+		return err
 	}
 	s.stats.fsyncs.Add(1)
-	if err := batch.Flush(); err != nil {
-		return s.stop(err)
-	}
-	return nil
+	return batch.Flush()
 }
 
 func refuse(requests []*request, err error) {
@@ -349,29 +435,41 @@ func refuse(requests []*request, err error) {
 	}
 }
 
-// decide returns the event that a write makes at the given revision.
-func (s *Store) decide(r *request, pending map[string]storage.Record, next storage.Revision) (storage.Event, error) {
+// decide appends the events that a commit makes at the given revision.
+func (s *Store) decide(events []storage.Event, r *request, pending map[string]storage.Record, next storage.Revision) ([]storage.Event, error) {
 	if err := r.ctx.Err(); err != nil {
-		return storage.Event{}, err
+		return events, err
 	}
-	key := r.write.Key
-	prev, ok := pending[key]
-	if !ok {
-		prev = r.seen
-		if _, of := s.newest(key); of != r.seen.Revision {
-			var err error
-			if prev, err = s.replaceable(key); err != nil {
-				return storage.Event{}, err
-			}
+	n := len(events)
+	for i := range r.writes {
+		w := &r.writes[i]
+		prev, err := s.replaced(w, pending)
+		if err == nil {
+			err = w.Check(prev)
 		}
-	} else if prev.Value == nil {
-		prev = storage.Record{}
+		if err != nil {
+			return events[:n], err
+		}
+		rec := storage.Record{Key: w.Key, Value: w.Value, Revision: next}
+		events = append(events, storage.Event{Record: rec, Prev: prev})
 	}
-	if err := r.write.Check(prev); err != nil {
-		return storage.Event{}, err
+	return events, nil
+}
+
+// replaced returns the record that a write replaces after those before it in its
+// batch.
+func (s *Store) replaced(w *write, pending map[string]storage.Record) (storage.Record, error) {
+	prev, ok := pending[w.Key]
+	switch {
+	case ok && prev.Value == nil:
+		return storage.Record{}, nil
+	case ok:
+		return prev, nil
 	}
-	rec := storage.Record{Key: key, Value: r.write.Value, Revision: next}
-	return storage.Event{Record: rec, Prev: prev}, nil
+	if _, of := s.newest(w.Key); of != w.seen.Revision {
+		return s.replaceable(w.Key)
+	}
+	return w.seen, nil
 }
 
 // publish makes commits visible that are on the disk.

@@ -53,7 +53,8 @@ func commitOf(e storage.Event) commit {
 	return commit{e.Key, e.Revision, e.Deleted(), e.Prev.Revision == 0}
 }
 
-// block is a run of commits: all those after one revision up to another.
+// block is a run of commits: all those after one revision up to another. One of
+// several writes is in it once for each of them.
 type block struct {
 	after, last storage.Revision
 	commits     []commit
@@ -81,7 +82,9 @@ func (x *revisionIndex) full(skip int, after storage.Revision) (block, bool) {
 	defer x.RUnlock()
 	size := 0
 	for i, c := range x.tail[skip:] {
-		if size += len(c.key) + 8; size >= blockBytes || i+1 == blockCommits {
+		size += len(c.key) + 8
+		last := skip+i+1 == len(x.tail) || x.tail[skip+i+1].revision != c.revision // of its commit
+		if last && (size >= blockBytes || i+1 >= blockCommits) {
 			return block{after, c.revision, x.tail[skip : skip+i+1]}, true
 		}
 	}
@@ -96,8 +99,8 @@ func (x *revisionIndex) drop(n int) {
 	x.tail = x.tail[n:]
 }
 
-// since returns some of the commits after a revision, or false if they are in
-// blocks.
+// since returns some of the commits after a revision, whole ones, or false if they
+// are in blocks.
 func (x *revisionIndex) since(after storage.Revision, limit int) ([]commit, bool) {
 	x.RLock()
 	defer x.RUnlock()
@@ -105,7 +108,11 @@ func (x *revisionIndex) since(after storage.Revision, limit int) ([]commit, bool
 		return nil, false
 	}
 	from := sort.Search(len(x.tail), func(i int) bool { return x.tail[i].revision > after })
-	return x.tail[from:min(from+limit, len(x.tail))], true
+	to := min(from+limit, len(x.tail))
+	for to > from && to < len(x.tail) && x.tail[to].revision == x.tail[to-1].revision {
+		to++
+	}
+	return x.tail[from:to], true
 }
 
 // putBlocks adds full blocks to a batch. indexed is called when it is on the disk.
@@ -188,7 +195,7 @@ func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storag
 	newest := s.published()
 	upTo := newest
 	list, ok := s.index.since(after, blockCommits)
-	if ok && len(list) == blockCommits {
+	if ok && len(list) >= blockCommits {
 		upTo = min(newest, list[len(list)-1].revision)
 	}
 	if !ok {
@@ -231,7 +238,9 @@ func (s *Store) search(prefix string, after storage.Revision) ([]commit, storage
 }
 
 func sortCommits(list []commit) {
-	slices.SortFunc(list, func(a, b commit) int { return cmp.Compare(a.revision, b.revision) })
+	slices.SortFunc(list, func(a, b commit) int {
+		return cmp.Or(cmp.Compare(a.revision, b.revision), strings.Compare(a.key, b.key))
+	})
 }
 
 func blockKey(last storage.Revision) []byte {
@@ -291,7 +300,7 @@ func decodeBlock(last storage.Revision, data []byte) (block, bool) {
 	b := block{after: number(), last: last}
 	for at := b.after; len(data) > 0; {
 		step := number()
-		if step <= 0 || len(data) == 0 || step > last-at {
+		if step < 0 || len(data) == 0 || step > last-at || step == 0 && len(b.commits) == 0 {
 			return block{}, false
 		}
 		flags := data[0]

@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -116,9 +117,10 @@ type ruin struct {
 	*survey
 	ctx    context.Context
 	report *Report
-	newest map[string]version          // of every key
-	stamps map[string]stamp            // by key
-	heads  map[storage.Revision]string // keys of the values in pieces
+	newest map[string]version // of every key
+	stamps map[string]stamp   // by key
+	groups map[string]entry   // commits of several writes, by key
+	marked uint64             // the revision in the mark
 }
 
 type stamp struct {
@@ -193,12 +195,53 @@ func (r *ruin) each(tables []uint64, visit func(entry) error, bad func(table str
 			return err
 		}
 	}
+	return r.eachOfGroups(checked)
+}
+
+// eachOfGroups visits the entries that Open makes if they are missing.
+func (r *ruin) eachOfGroups(visit func(entry) error) error {
+	for _, g := range r.groups {
+		if g.version <= r.marked {
+			continue
+		}
+		entries, ok := decodeGroup(storage.Revision(g.version), g.value)
+		if !ok {
+			r.report.fault("what was committed at revision %d cannot be read", g.version)
+			continue
+		}
+		for _, e := range entries {
+			if err := visit(e); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// collectGroups finds the commits of several writes that may not be finished.
+func (r *ruin) collectGroups() error {
+	groups := map[string]entry{}
+	err := r.each(append(slices.Clone(r.tables), r.strays...), func(e entry) error {
+		key := string(e.key)
+		switch {
+		case strings.HasPrefix(key, groupPrefix) && e.version > groups[key].version:
+			e.key, e.value = nil, slices.Clone(e.value)
+			groups[key] = e
+		case key == markKey && len(e.value) == markBytes:
+			r.marked = max(r.marked, binary.BigEndian.Uint64(e.value[8:]))
+		}
+		return nil
+	}, nil)
+	r.groups = groups
+	return err
 }
 
 // collect finds the newest version of every key in all files.
 func (r *ruin) collect() error {
-	r.newest, r.stamps, r.heads = map[string]version{}, map[string]stamp{}, map[storage.Revision]string{}
+	if err := r.collectGroups(); err != nil {
+		return err
+	}
+	r.newest, r.stamps = map[string]version{}, map[string]stamp{}
 	return r.each(append(slices.Clone(r.tables), r.strays...), func(e entry) error {
 		key := string(e.key)
 		switch {

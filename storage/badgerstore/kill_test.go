@@ -23,7 +23,10 @@ import (
 // childDir makes the test binary a process that writes until it is killed.
 const childDir = "BADGERSTORE_TEST_CHILD_DIR"
 
-const childWriters = 16
+const (
+	childWriters = 16
+	childGroup   = 5 // writes of a commit of several
+)
 
 // runChild writes from several goroutines and reports each acknowledged
 // write, and what a watch shows, on standard output.
@@ -49,7 +52,9 @@ func runChild(dir string) error {
 				failed <- err
 				return
 			}
-			lines <- fmt.Sprintf("seen %d", e.Revision)
+			if !e.More {
+				lines <- fmt.Sprintf("seen %d", e.Revision)
+			}
 		}
 	}()
 	go func() {
@@ -84,7 +89,17 @@ func childWrite(ctx context.Context, s *badgerstore.Store, w int, start storage.
 			}
 			sum = crc32.ChecksumIEEE(write.Value)
 		}
-		revision, err := s.Commit(ctx, write)
+		writes := []storage.Write{write}
+		if w >= childWriters/2 && write.Value != nil { // several keys get the same value
+			write.Key = fmt.Sprintf("z%d/%d", w, r.IntN(3))
+			for j := range childGroup - 1 {
+				other := write
+				other.Key = fmt.Sprintf("w%d/%d", j, w)
+				writes = append(writes, other)
+			}
+			writes[0] = write
+		}
+		revision, err := s.Commit(ctx, writes...)
 		if err == storage.ErrNotFound {
 			continue
 		}
@@ -188,13 +203,18 @@ func checkLife(t *testing.T, s *badgerstore.Store, l life, newest storage.Revisi
 		require.Empty(t, l.acks)
 		return
 	}
+	var one []storage.Event
 	for e, err := range s.Watch(ctx, "", l.start) {
 		require.NoError(t, err)
 		require.Equal(t, state[e.Key], e.Prev)
 		if state[e.Key] = e.Record; e.Deleted() {
 			delete(state, e.Key)
 		}
-		found[e.Revision] = e
+		if one = append(one, e); e.More {
+			continue
+		}
+		checkWhole(t, one)
+		one, found[e.Revision] = nil, e
 		order = append(order, e.Revision)
 		if e.Revision == newest {
 			break
@@ -218,6 +238,9 @@ func checkLife(t *testing.T, s *badgerstore.Store, l life, newest storage.Revisi
 	middle := len(order) / 2
 	for e, err := range s.Watch(ctx, "", order[middle]) {
 		require.NoError(t, err)
+		if e.More {
+			continue
+		}
 		middle++
 		require.Equal(t, found[order[middle]], e)
 		if e.Revision == newest {
@@ -226,5 +249,20 @@ func checkLife(t *testing.T, s *badgerstore.Store, l life, newest storage.Revisi
 		if middle == len(order)-1 {
 			t.Fatal("the watch goes on after the newest revision")
 		}
+	}
+}
+
+// checkWhole checks that a commit is one write or all of several.
+func checkWhole(t *testing.T, commit []storage.Event) {
+	t.Helper()
+	last := commit[len(commit)-1]
+	if !strings.HasPrefix(last.Key, "z") {
+		require.Equal(t, 1, len(commit))
+		return
+	}
+	require.Equal(t, childGroup, len(commit))
+	for _, e := range commit {
+		require.Equal(t, last.Revision, e.Revision)
+		require.Equal(t, string(last.Value), string(e.Value))
 	}
 }

@@ -189,6 +189,9 @@ func (s *Store) load(found *survey) error {
 	if err := s.loadMark(txn); err != nil {
 		return err
 	}
+	if err := s.finishGroups(txn); err != nil {
+		return err
+	}
 	s.floor.Store(max(s.floor.Load(), int64(found.told.floor)))
 	s.state.index = make(map[string]storage.Revision)
 	s.index.blocked = max(s.discarded(), indexedUpTo(txn))

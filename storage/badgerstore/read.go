@@ -61,7 +61,7 @@ func (s *Store) current(key string) (storage.Record, error) {
 		if of == 0 {
 			return storage.Record{}, nil
 		}
-		if e, ok := s.log.At(of); ok { // cheaper than to search the tables
+		if e, ok := s.log.At(key, of); ok { // cheaper than to search the tables
 			return e.Record, nil
 		}
 		rec, err := s.read(key, newest)

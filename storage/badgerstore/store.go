@@ -7,8 +7,9 @@
 // that it wrote, so older revisions are read from the database itself, and
 // nothing above the published revision is ever read. Each write is exactly one
 // entry: after a crash the entries of an unacknowledged batch may be there in
-// part, and each of them alone is a whole commit. A large value is in pieces,
-// which are on the disk before that entry is written.
+// part, and each of them alone is a whole commit, or belongs to one of several
+// writes, which is on the disk as a whole before its batch and made whole by Open.
+// A large value is in pieces, which are on the disk before that entry is written.
 //
 // The database does not notice when it loses a part of its files, so the store
 // keeps a witness beside it, the file REVISION: what was acknowledged, how many

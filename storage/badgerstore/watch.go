@@ -46,7 +46,8 @@ func (s *Store) replay(ctx context.Context, cursor *eventlog.Cursor, yield func(
 		if events, err = s.events(ctx, commits[:n]); err != nil {
 			break
 		}
-		for _, e := range events {
+		for i, e := range events {
+			e.More = i+1 < len(commits) && commits[i+1].revision == e.Revision
 			if ctx.Err() != nil || !yield(e, nil) {
 				return false
 			}

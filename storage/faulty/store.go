@@ -37,13 +37,14 @@ type Call struct {
 	Op Op
 	// N counts the calls with this Op from 1.
 	N int
-	// Key is the key, the prefix or the name of the stamp.
+	// Key is the key, the prefix or the name of the stamp; of a commit of several
+	// writes that of the first.
 	Key string
 	// At is the revision of a read, a record or an event, or the one after
 	// which a watch begins.
 	At storage.Revision
-	// Write is what OpCommit is given.
-	Write storage.Write
+	// Writes are what OpCommit is given, at least one.
+	Writes []storage.Write
 }
 
 // Fault is what happens to a call. The zero value lets it pass.
@@ -181,15 +182,18 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 }
 
 // Commit implements storage.Backend.
-func (s *Store) Commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
-	return call(ctx, s, Call{Op: OpCommit, Key: w.Key, Write: w}, func() (storage.Revision, error) {
-		return s.inner.Commit(ctx, w)
+func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+	if len(ws) == 0 {
+		return s.inner.Commit(ctx)
+	}
+	return call(ctx, s, Call{Op: OpCommit, Key: ws[0].Key, Writes: ws}, func() (storage.Revision, error) {
+		return s.inner.Commit(ctx, ws...)
 	})
 }
 
 // CommitSequence implements storage.Sequencer; the plan sees one commit.
 func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
-	return call(ctx, s, Call{Op: OpCommit, Key: first.Key, Write: first}, func() ([]storage.Revision, error) {
+	return call(ctx, s, Call{Op: OpCommit, Key: first.Key, Writes: []storage.Write{first}}, func() ([]storage.Revision, error) {
 		return storage.CommitSequence(ctx, s.inner, first, then...)
 	})
 }

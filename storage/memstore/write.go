@@ -7,29 +7,41 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Commit implements storage.Backend. The store keeps w.Value.
-func (s *Store) Commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
+// Commit implements storage.Backend. The store keeps the values, and takes any
+// number of writes of any size.
+func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	ws, err := storage.Together(ws)
+	if err != nil {
+		return 0, err
+	}
+	var one [1]storage.Event // the log copies it
+	events := one[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return 0, storage.ErrClosed
 	}
-	prev, _ := s.tree.Get(w.Key)
-	if err := w.Check(prev); err != nil {
-		return 0, err
+	for _, w := range ws {
+		prev, _ := s.tree.Get(w.Key)
+		if err := w.Check(prev); err != nil {
+			return 0, err
+		}
+		rec := storage.Record{Key: w.Key, Value: w.Value, Revision: s.revision + 1}
+		events = append(events, storage.Event{Record: rec, Prev: prev})
+	}
+	for _, e := range events {
+		if e.Deleted() {
+			s.tree.Delete(e.Key)
+		} else {
+			s.tree.Set(e.Key, e.Record)
+		}
 	}
 	s.revision++
-	rec := storage.Record{Key: w.Key, Value: w.Value, Revision: s.revision}
-	if w.Value == nil {
-		s.tree.Delete(w.Key)
-	} else {
-		s.tree.Set(w.Key, rec)
-	}
 	s.newest = nil
-	s.log.Append(time.Now(), storage.Event{Record: rec, Prev: prev})
+	s.log.Append(time.Now(), events...)
 	return s.revision, nil
 }
 

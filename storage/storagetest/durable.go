@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,7 @@ func RunDurable(t *testing.T, open OpenDir) {
 		{"Reopen", "after Close and a new start everything is as it was: keys, history, watches, revision", reopen},
 		{"Crash", "after a crash every acknowledged write is there", crash},
 		{"CrashWhileWriting", "after a crash beside writers every acknowledged write is there and a watch has no gap", crashWhileWriting},
+		{"CrashWhileCommittingTogether", "after a crash beside writers each commit of several writes is there as a whole or not at all", crashTogether},
 		{"RevisionAfterCompactedDeletes", "the revision does not decrease when the newest commits were deletes and are compacted", revisionAfterDeletes},
 		{"CompactionIsKept", "what was compacted stays so after a new start", compactionIsKept},
 		{"StampsAreKept", "a stamp survives a new start", stampsAreKept},
@@ -137,6 +139,7 @@ func reopen(d *durable) {
 	h, keys := d.history()
 	for range 3 {
 		h.fill(d.store, 30)
+		h.fillTogether(d.store, 10)
 		d.restart()
 		h.verify(d.store, h.base, keys, []string{"", "k/4"})
 	}
@@ -147,6 +150,7 @@ func crash(d *durable) {
 	h, keys := d.history()
 	for range 3 {
 		h.fill(d.store, 20)
+		h.fillTogether(d.store, 10)
 		d.crash()
 		h.verify(d.store, h.base, keys, []string{"", "k/4"})
 	}
@@ -201,6 +205,63 @@ func crashWhileWriting(d *durable) {
 	for _, rec := range want {
 		require.Equal(d.t, rec, seen[rec.Revision])
 		require.Equal(d.t, rec, d.store.get(rec.Key, rec.Revision))
+	}
+}
+
+func crashTogether(d *durable) {
+	base := d.store.newest()
+	const workers, atLeast = 6, 30
+	var acknowledged sync.Map // of revisions
+	enough := make(chan struct{})
+	var total atomic.Int64
+	var wg sync.WaitGroup
+	s := d.store
+	for w := range workers {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				var ws []storage.Write
+				for j := range 2 + w {
+					ws = append(ws, storage.Write{Key: fmt.Sprint("k", j, "/", w), Value: fmt.Append(nil, i), Expect: storage.AnyRevision})
+				}
+				revision, err := s.Commit(s.ctx, ws...)
+				if err != nil {
+					return
+				}
+				acknowledged.Store(revision, w)
+				if total.Add(1) == atLeast {
+					close(enough)
+				}
+			}
+		})
+	}
+	<-enough
+	var want []storage.Revision
+	acknowledged.Range(func(revision, _ any) bool {
+		want = append(want, revision.(storage.Revision))
+		return true
+	})
+	d.crash()
+	wg.Wait()
+	newest := d.store.newest()
+	found := map[storage.Revision]bool{}
+	var one []storage.Event
+	for e, err := range d.store.Watch(d.store.ctx, "", base) {
+		require.NoError(d.t, err)
+		if one = append(one, e); e.More {
+			continue
+		}
+		require.Len(d.t, one, 2+int(e.Key[len(e.Key)-1]-'0'))
+		for _, other := range one {
+			require.Equal(d.t, e.Revision, other.Revision)
+			require.Equal(d.t, string(e.Value), string(other.Value))
+			require.Equal(d.t, other.Record, d.store.get(other.Key, e.Revision))
+		}
+		if found[e.Revision], one = true, one[:0]; e.Revision == newest {
+			break
+		}
+	}
+	for _, revision := range want {
+		require.True(d.t, found[revision])
 	}
 }
 

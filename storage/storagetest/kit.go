@@ -35,7 +35,7 @@ type rule struct {
 // empty store that keeps its history until it is told otherwise; the kit
 // closes it. The cases run in parallel, each with a store of its own.
 func Run(t *testing.T, open func(t testing.TB) storage.Backend) {
-	for _, group := range [][]rule{readRules(), writeRules(), watchRules(), compactRules(), lifeRules(), modelRules(), brokenRules()} {
+	for _, group := range [][]rule{readRules(), writeRules(), togetherRules(), watchRules(), compactRules(), lifeRules(), modelRules(), brokenRules()} {
 		for _, r := range group {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
@@ -204,6 +204,9 @@ func (h *history) after(revision storage.Revision, prefix string) []storage.Even
 	var events []storage.Event
 	for _, e := range h.events {
 		if e.Revision > revision && strings.HasPrefix(e.Key, prefix) {
+			if n := len(events); n > 0 {
+				events[n-1].More = events[n-1].Revision == e.Revision
+			}
 			events = append(events, e)
 		}
 	}
@@ -220,7 +223,7 @@ func (h *history) verify(s *store, from storage.Revision, keys, prefixes []strin
 		revisions = append(revisions, from)
 	}
 	for _, e := range h.events {
-		if e.Revision > from {
+		if e.Revision > from && (len(revisions) == 0 || e.Revision > revisions[len(revisions)-1]) {
 			revisions = append(revisions, e.Revision)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ const breakEnv = "STORAGETEST_BREAK"
 type broken struct {
 	storage.Backend
 	get      func(ctx context.Context, key string, at storage.Revision) (storage.Record, error)
-	commit   func(ctx context.Context, w storage.Write) (storage.Revision, error)
+	commit   func(ctx context.Context, ws ...storage.Write) (storage.Revision, error)
 	revision func(ctx context.Context) (storage.Revision, error)
 	watch    func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool)
 }
@@ -37,11 +38,11 @@ func (b *broken) Get(ctx context.Context, key string, at storage.Revision) (stor
 	return b.Backend.Get(ctx, key, at)
 }
 
-func (b *broken) Commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
+func (b *broken) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	if b.commit != nil {
-		return b.commit(ctx, w)
+		return b.commit(ctx, ws...)
 	}
-	return b.Backend.Commit(ctx, w)
+	return b.Backend.Commit(ctx, ws...)
 }
 
 func (b *broken) Revision(ctx context.Context) (storage.Revision, error) {
@@ -144,26 +145,47 @@ func breakages() map[string]struct {
 			}
 		}},
 		"a comparison is left out": {"ConcurrentIncrement", func(b *broken, s storage.Backend) {
-			b.commit = func(ctx context.Context, w storage.Write) (storage.Revision, error) {
-				w.Expect = storage.AnyRevision
-				return s.Commit(ctx, w)
+			b.commit = func(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+				return s.Commit(ctx, unconditional(ws)...)
 			}
 		}},
 		"a write is made twice": {"RetriedWrite", func(b *broken, s storage.Backend) {
-			b.commit = func(ctx context.Context, w storage.Write) (storage.Revision, error) {
-				if revision, err := s.Commit(ctx, w); err != nil || w.Value == nil {
+			b.commit = func(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+				if revision, err := s.Commit(ctx, ws...); err != nil || ws[0].Value == nil {
 					return revision, err
 				}
-				w.Expect = storage.AnyRevision
-				return s.Commit(ctx, w)
+				return s.Commit(ctx, unconditional(ws)...)
 			}
 		}},
 		"a delete keeps an empty record": {"CommitDeletes", func(b *broken, s storage.Backend) {
-			b.commit = func(ctx context.Context, w storage.Write) (storage.Revision, error) {
-				if w.Value == nil {
-					w.Value = []byte{}
+			b.commit = func(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+				ws = slices.Clone(ws)
+				for i := range ws {
+					if ws[i].Value == nil {
+						ws[i].Value = []byte{}
+					}
 				}
-				return s.Commit(ctx, w)
+				return s.Commit(ctx, ws...)
+			}
+		}},
+		"several writes are made one by one": {"CommitTogetherCompares", func(b *broken, s storage.Backend) {
+			b.commit = func(ctx context.Context, ws ...storage.Write) (revision storage.Revision, err error) {
+				for _, w := range ws {
+					if revision, err = s.Commit(ctx, w); err != nil {
+						return 0, err
+					}
+				}
+				return revision, nil
+			}
+		}},
+		"several writes are several commits": {"CommitTogether", func(b *broken, s storage.Backend) {
+			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool) {
+				for e, err := range s.Watch(ctx, prefix, after) {
+					e.More = false
+					if !yield(e, err) {
+						return
+					}
+				}
 			}
 		}},
 		"revisions run ahead": {"RevisionsIncrease", func(b *broken, s storage.Backend) {
@@ -173,6 +195,14 @@ func breakages() map[string]struct {
 			}
 		}},
 	}
+}
+
+func unconditional(ws []storage.Write) []storage.Write {
+	ws = slices.Clone(ws)
+	for i := range ws {
+		ws[i].Expect = storage.AnyRevision
+	}
+	return ws
 }
 
 // TestKit runs the kit against memory, or against the broken store that a

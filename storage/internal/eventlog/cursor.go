@@ -39,7 +39,8 @@ func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, 
 				yield(storage.Event{}, err)
 				return
 			}
-			for _, e := range events {
+			for i, e := range events {
+				e.More = i+1 < len(events) && events[i+1].Revision == e.Revision
 				if ctx.Err() != nil || !yield(e, nil) {
 					return
 				}
@@ -61,7 +62,7 @@ type waiter struct {
 }
 
 // Next appends to buf the events that match the cursor, waits for the first
-// one, and moves the cursor on. It fails with storage.ErrCompacted if part of
+// one, and moves the cursor on, never to between those of one commit. It fails with storage.ErrCompacted if part of
 // them is forgotten, with storage.ErrClosed after Close and with the context's
 // error when that ends.
 func (l *Log) Next(ctx context.Context, c *Cursor, buf []storage.Event) ([]storage.Event, error) {

@@ -29,7 +29,7 @@ const (
 	eventOverhead = 96
 )
 
-// chunk is a run of events. Published elements are never written again, so a
+// chunk is a run of events, with all those of one commit. Published elements are never written again, so a
 // reader may use the slice that it was given without the lock.
 type chunk struct {
 	events []storage.Event
@@ -58,8 +58,8 @@ func New(start storage.Revision, limits Limits) *Log {
 	return &Log{limits: limits, ages: storage.Retention{Keep: limits.Age}, floor: start, newest: start}
 }
 
-// Append publishes events, which must continue the revision order, and wakes
-// the readers whose prefix they match.
+// Append publishes events, which must continue the revision order, all of a commit
+// at once, and wakes the readers whose prefix they match.
 func (l *Log) Append(now time.Time, events ...storage.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *Log) Append(now time.Time, events ...storage.Event) {
 }
 
 func (l *Log) add(e storage.Event) {
-	c := l.open()
+	c := l.open(e.Revision)
 	// What was replaced is kept too; of what follows each other it counts once.
 	size := eventOverhead + len(e.Key) + max(len(e.Value), len(e.Prev.Value))
 	c.events = append(c.events, e)
@@ -82,16 +82,16 @@ func (l *Log) add(e storage.Event) {
 	l.newest = e.Revision
 }
 
-// open returns the chunk to append to. Chunks are closed early when they are
-// large, because memory is given back a chunk at a time.
-func (l *Log) open() *chunk {
+// open returns the chunk to append an event of a revision to. Chunks are closed
+// early when they are large, because memory is given back a chunk at a time.
+func (l *Log) open(rev storage.Revision) *chunk {
 	size := chunkEvents
 	if n := l.limits.Events; n > 0 {
 		size = max(1, min(size, n/8))
 	}
 	if n := len(l.chunks); n > 0 {
 		c := l.chunks[n-1]
-		if len(c.events) < size && c.bytes < chunkBytes {
+		if len(c.events) < size && c.bytes < chunkBytes || c.last() == rev {
 			return c
 		}
 	}
@@ -162,14 +162,19 @@ func (l *Log) Between(after, last storage.Revision) ([][]storage.Event, bool) {
 	return runs, true
 }
 
-// At returns the event of a revision, if it is not forgotten.
-func (l *Log) At(rev storage.Revision) (storage.Event, bool) {
+// At returns what the commit of a revision did to a key, if it is not forgotten.
+func (l *Log) At(key string, rev storage.Revision) (storage.Event, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := l.find(rev - 1); i < len(l.chunks) {
 		events := l.chunks[i].events
-		if j := index(events, rev-1); events[j].Revision == rev {
-			return events[j], true
+		for _, e := range events[index(events, rev-1):] {
+			if e.Revision != rev {
+				break
+			}
+			if e.Key == key {
+				return e, true
+			}
 		}
 	}
 	return storage.Event{}, false

@@ -119,7 +119,7 @@ func TestAt(t *testing.T) {
 		l.Append(time.Now(), event(11+i*3))
 	}
 	for revision := range storage.Revision(320) {
-		e, ok := l.At(revision)
+		e, ok := l.At(event(revision).Key, revision)
 		require.Equal(t, revision > l.Floor() && revision <= 308 && (revision-11)%3 == 0, ok, revision)
 		if ok {
 			require.Equal(t, event(revision), e)
@@ -138,4 +138,35 @@ func TestBytesCountWhatWasReplaced(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	require.LessOrEqual(t, l.events, 2*chunkBytes/(10<<10))
+}
+
+// Chunks and the forgetting of them do not divide a commit, and no reader stands
+// within one.
+func TestCommitsAreNotDivided(t *testing.T) {
+	const each = 5
+	l := New(0, Limits{Events: 40})
+	for i := range storage.Revision(100) {
+		var events []storage.Event
+		for j := range each {
+			e := event(i + 1)
+			e.Key = fmt.Sprint("k", j)
+			events = append(events, e)
+		}
+		l.Append(time.Now(), events...)
+		floor := l.Floor()
+		for after := floor; after <= i; after++ {
+			c := Cursor{After: after}
+			events, err := l.Next(t.Context(), &c, nil)
+			require.NoError(t, err)
+			require.Equal(t, after+1, events[0].Revision)
+			require.Zero(t, len(events)%each)
+			require.Equal(t, c.After, events[len(events)-1].Revision)
+			last, ok := l.At(fmt.Sprint("k", each-1), after+1)
+			require.True(t, ok)
+			require.Equal(t, after+1, last.Revision)
+			_, ok = l.At("none", after+1)
+			require.False(t, ok)
+		}
+	}
+	require.Greater(t, l.Floor(), storage.Revision(50))
 }

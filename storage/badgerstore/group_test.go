@@ -1,0 +1,188 @@
+package badgerstore
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+// begin writes the commits of several writes of a batch, but of their entries only
+// those that are chosen, as a crash may leave them, and ends the store.
+func begin(t *testing.T, s *Store, events []storage.Event, chosen func(i int) bool) {
+	t.Helper()
+	r := &request{ctx: t.Context(), done: make(chan struct{})}
+	r.do = func() error {
+		heads := make([]*badger.Entry, len(events))
+		for i, e := range events {
+			if e.Deleted() {
+				continue
+			}
+			var pieces []*badger.Entry
+			heads[i], pieces = seal(e.Record, s.piece)
+			for _, piece := range pieces {
+				put := func(batch *badger.WriteBatch) error { return batch.SetEntryAt(piece, uint64(e.Revision)) }
+				if err := s.flush(s.piece, put); err != nil {
+					return err
+				}
+			}
+		}
+		return s.flush(s.batch, func(batch *badger.WriteBatch) error {
+			return putGroups(batch, runs(events), events, heads)
+		}, func(batch *badger.WriteBatch) error {
+			for i, e := range events {
+				switch {
+				case !chosen(i):
+				case e.Deleted():
+					if err := batch.DeleteAt(recordKey(e.Key), uint64(e.Revision)); err != nil {
+						return err
+					}
+				default:
+					if err := batch.SetEntryAt(heads[i], uint64(e.Revision)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, s.submit(r))
+	require.NoError(t, r.err)
+	require.NoError(t, s.Close())
+}
+
+// TestUnfinishedGroup: of a commit of several writes whose entries are there in
+// part, all are there when the store is opened, or salvaged, and stay as they were
+// when more is done to them.
+func TestUnfinishedGroup(t *testing.T) {
+	const all = 4
+	for part := range 1 << all {
+		t.Run(fmt.Sprintf("%04b", part), func(t *testing.T) {
+			t.Parallel()
+			ctx, dir := t.Context(), t.TempDir()
+			o := Options{Dir: dir, Retain: -1}
+			s, err := Open(o)
+			require.NoError(t, err)
+			base, err := s.Commit(ctx, storage.Write{Key: "a", Value: []byte("old")}, storage.Write{Key: "b", Value: []byte("old")})
+			require.NoError(t, err)
+			old := func(key string) storage.Record { return storage.Record{Key: key, Value: []byte("old"), Revision: base} }
+			event := func(key string, value []byte, prev storage.Record) storage.Event {
+				return storage.Event{Record: storage.Record{Key: key, Value: value, Revision: base + 1}, Prev: prev}
+			}
+			large := make([]byte, 3*s.piece)
+			events := []storage.Event{
+				event("a", []byte("new"), old("a")), event("b", nil, old("b")), event("c", large, storage.Record{}), event("d", []byte("x"), storage.Record{}),
+			}
+			begin(t, s, events, func(i int) bool { return part&(1<<i) != 0 })
+
+			salvaged := filepath.Join(t.TempDir(), "salvaged")
+			report, err := Salvage(ctx, dir, salvaged)
+			require.NoError(t, err)
+			require.True(t, report.Whole(), report)
+			for _, dir := range []string{salvaged, dir} {
+				s, err = Open(Options{Dir: dir, Retain: -1})
+				require.NoError(t, err)
+				require.NoError(t, s.Check(ctx))
+				for _, e := range events {
+					rec, err := s.Get(ctx, e.Key, 0)
+					if e.Deleted() {
+						require.ErrorIs(t, err, storage.ErrNotFound)
+						continue
+					}
+					require.NoError(t, err)
+					require.Equal(t, e.Record, rec)
+				}
+				if dir == salvaged {
+					require.NoError(t, s.Close())
+				}
+			}
+			i := 0
+			for e, err := range s.Watch(ctx, "", base) {
+				require.NoError(t, err)
+				want := events[i]
+				want.More = i+1 < len(events)
+				require.Equal(t, want, e)
+				if i++; i == len(events) {
+					break
+				}
+			}
+			for _, key := range []string{"a", "c", "d"} { // nothing comes back
+				last, err := s.Commit(ctx, storage.Write{Key: key, Expect: base + 1})
+				require.NoError(t, err)
+				require.NoError(t, s.Compact(ctx, last))
+			}
+			require.NoError(t, s.db.Flatten(1))
+			for range 2 {
+				require.NoError(t, s.Close())
+				s, err = Open(o)
+				require.NoError(t, err)
+				require.NoError(t, s.Check(ctx))
+				require.Zero(t, s.Stats().Keys)
+				require.Zero(t, countPieces(t, s))
+			}
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// TestGroupCannotBeRead: a store that cannot know whether a commit is whole is not
+// served.
+func TestGroupCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	revision, err := s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")}, storage.Write{Key: "b", Value: []byte("x")})
+	require.NoError(t, err)
+	require.NoError(t, s.flush(100, func(batch *badger.WriteBatch) error {
+		return batch.SetEntryAt(badger.NewEntry(groupKey(0), []byte("none")), uint64(revision+1))
+	}))
+	require.NoError(t, s.Close())
+	_, err = Open(Options{Dir: dir, Retain: -1})
+	require.ErrorIs(t, err, errTablesLost)
+	report, err := Inspect(t.Context(), dir)
+	require.NoError(t, err)
+	require.False(t, report.Whole())
+	require.Equal(t, 2, report.Records)
+}
+
+// TestGroupTooLarge: what is refused changes nothing.
+func TestGroupTooLarge(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir(), memTable: smallTable})
+	require.NoError(t, err)
+	var many []storage.Write
+	for i := range 2000 {
+		many = append(many, storage.Write{Key: fmt.Sprint("k", i), Value: []byte("x")})
+	}
+	long := func(key string) storage.Write { return storage.Write{Key: key, Value: make([]byte, s.piece+1)} }
+	for _, ws := range [][]storage.Write{
+		many,
+		{long("a"), long("b")},
+		{{Key: string(make([]byte, groupBytes/2)), Value: []byte("x")}, {Key: string(make([]byte, groupBytes/2+1)), Value: []byte("x")}},
+		{{Key: "a", Value: []byte("x")}, {Key: "b", Value: make([]byte, MaxValueBytes+1)}},
+	} {
+		_, err := s.Commit(t.Context(), ws...)
+		require.ErrorIs(t, err, ErrTooLarge)
+	}
+	require.Zero(t, s.Stats().Keys)
+	require.NoError(t, s.Close())
+}
+
+func FuzzGroup(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(encodeGroup([]entry{{key: recordKey("a"), form: formSealed, value: []byte("value")}, {key: recordKey("b"), deleted: true}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, data := range [][]byte{data, encodeSum(data)} {
+			entries, ok := decodeGroup(7, data)
+			if !ok {
+				continue
+			}
+			again, ok := decodeGroup(7, encodeGroup(entries))
+			require.True(t, ok)
+			require.Equal(t, entries, again)
+		}
+	})
+}
