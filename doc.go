@@ -29,8 +29,10 @@
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
 //     that fails as a test wants it), and storagetest, the kit that proves a
 //     store.
-//   - [orch.io/controlplane/auth] and [orch.io/controlplane/admission]: the
-//     questions asked of every request, and below them the usual answers.
+//   - [orch.io/controlplane/auth]: who calls and whether he may, and below it the
+//     usual answers.
+//   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
+//     writes, and below it plugins, those of every server: a file each and a table.
 //   - internal: what the implementations below auth and admission share: caches,
 //     indexes that follow objects, calls of remote servers, fakes for tests.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
@@ -38,11 +40,12 @@
 //
 // # How imports run
 //
-// One way only: server → watch → controller → registry → apply → codec → (schema,
-// admission) → (meta, names, storage, auth). Packages below storage, auth and
-// admission implement what their parent defines; the core imports none of them
-// but memstore. A test keeps this true, and that no name that goes on the wire
-// stands outside registry/names.
+// One way only: server → (watch, admission) → controller → registry → apply → codec
+// → schema → (meta, names, storage, auth). Packages below storage, auth and admission
+// implement what their parent defines, and what is below admission may use what is
+// below auth, never the other way; the core imports none of them but memstore and
+// the table of admission plugins. A test keeps this true, and that no name that goes
+// on the wire stands outside registry/names.
 //
 // # The way of a request
 //

@@ -1,12 +1,38 @@
-// Package admission is the stage between authorization and storage: plugins
-// that change or refuse what is about to be written. Sub-packages implement
-// plugins.
+// Package admission is the stage between authorization and storage: plugins that
+// change or refuse what is about to be written.
+//
+// A plugin is one value in one file: a name, the requests that concern it as data,
+// and a function for one or both phases.
+//
+//	// noAttic keeps lamps out of the attic.
+//	func noAttic() admission.Plugin {
+//		return admission.Plugin{
+//			Name: "NoAttic",
+//			Rules: []admission.Rule{{
+//				Operations: []admission.Operation{admission.Create, admission.Update},
+//				Groups:     []string{"example.com"}, Resources: []string{"lamps"},
+//			}},
+//			Validate: func(ctx context.Context, r *admission.Request) error {
+//				if r.Object.String("spec", "room") == "attic" {
+//					return errors.New("no lamps in the attic") // 403 with this text
+//				}
+//				return nil
+//			},
+//		}
+//	}
+//
+//	b.Admission = append(b.Admission, noAttic()) // of a server.Builder
+//
+// What a plugin needs of its server (a client, the authorizer, the names on the
+// wire, its configuration) its Setup gets in an [Env]. The plugins that every
+// server has are the table of package admission/plugins.
+//
+// A [Chain] is what a table becomes for one server: first Mutate of every plugin in
+// the order of the table, then, after the object was validated, Validate of every
+// plugin in the same order.
 package admission
 
 import (
-	"context"
-	"errors"
-
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/meta"
 )
@@ -14,7 +40,8 @@ import (
 // Operation is the kind of a write.
 type Operation string
 
-// The operations. Connect is a request to a sub-resource that acts.
+// The operations. Connect is a request to a sub-resource that connects, such as
+// exec; a sub-resource that answers a body, such as token, is created.
 const (
 	Create  Operation = "CREATE"
 	Update  Operation = "UPDATE"
@@ -32,64 +59,23 @@ type Request struct {
 	Namespace   string
 	Name        string // may be empty on create with generateName
 	User        *auth.User
-	Object      *meta.Object // nil on delete
+	Object      *meta.Object // nil on delete; the options of a connection
 	Old         *meta.Object // nil on create and connect; must not be changed
-	Options     *meta.Object // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions
+	Options     *meta.Object // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions; nil on connect
 	DryRun      bool
 
 	// Warn sends a warning to the caller.
 	Warn func(text string)
 	// Annotate records a key and value in the audit event.
 	Annotate func(key, value string)
+
+	// Pass is 0, and 1 while Mutate runs again, see Again.
+	Pass  int
+	again bool
 }
 
-// Plugin is one step of admission. A nil Mutate or Validate skips that phase;
-// a nil Match matches everything. An error that is a *meta.Status goes to the
-// caller as it is, any other becomes 403 Forbidden.
-type Plugin struct {
-	Name     string
-	Match    func(r meta.Resource, subresource string) bool
-	Mutate   func(ctx context.Context, r *Request) error
-	Validate func(ctx context.Context, r *Request) error
-}
-
-// Chain is an ordered list of plugins.
-type Chain []Plugin
-
-// Mutate runs the mutating phase of every plugin that matches, in order. The
-// first error ends it; it is a *meta.Status.
-func (c Chain) Mutate(ctx context.Context, r *Request) error {
-	for _, p := range c {
-		if p.Mutate != nil && p.matches(r) {
-			if err := p.Mutate(ctx, r); err != nil {
-				return denied(r, err)
-			}
-		}
-	}
-	return nil
-}
-
-// Validate runs the validating phase of every plugin that matches, in order.
-// The first error ends it; it is a *meta.Status.
-func (c Chain) Validate(ctx context.Context, r *Request) error {
-	for _, p := range c {
-		if p.Validate != nil && p.matches(r) {
-			if err := p.Validate(ctx, r); err != nil {
-				return denied(r, err)
-			}
-		}
-	}
-	return nil
-}
-
-func (p *Plugin) matches(r *Request) bool {
-	return p.Match == nil || p.Match(r.Resource, r.Subresource)
-}
-
-func denied(r *Request, err error) error {
-	var st *meta.Status
-	if errors.As(err, &st) {
-		return st
-	}
-	return meta.Forbidden(r.Resource.GroupResource(), r.Name, err.Error())
-}
+// Again asks that the mutating phase runs once more when it is through, from the
+// first plugin on: this one made changes that those before it have to see, as a
+// webhook does. There are two passes at most; in the second one it does nothing.
+// So Mutate of every plugin must leave alone what it has done already.
+func (r *Request) Again() { r.again = true }

@@ -13,23 +13,30 @@ import (
 // A server runs it as one of Builder.Admission; here a chain of one does.
 func ExamplePlugin() {
 	rooms := admission.Plugin{
-		Name:  "rooms",
-		Match: func(r meta.Resource, subresource string) bool { return r.Resource == "lamps" && subresource == "" },
+		Name: "Rooms",
+		Rules: []admission.Rule{{
+			Operations: []admission.Operation{admission.Create, admission.Update},
+			Groups:     []string{"example.com"}, Resources: []string{"lamps"},
+		}},
 		Mutate: func(_ context.Context, r *admission.Request) error {
-			if r.Object != nil && r.Object.String("spec", "room") == "" {
+			if r.Object.String("spec", "room") == "" {
 				r.Object.Set("hall", "spec", "room")
 				r.Warn("spec.room was set to hall")
 			}
 			return nil
 		},
 		Validate: func(_ context.Context, r *admission.Request) error {
-			if r.Object != nil && r.Object.String("spec", "room") == "attic" {
+			if r.Object.String("spec", "room") == "attic" {
 				return errors.New("no lamps in the attic") // 403 with this text
 			}
 			return nil
 		},
 	}
-	chain := admission.Chain{rooms}
+	chain, err := admission.New([]admission.Plugin{rooms}, admission.Options{}, admission.Env{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	for _, room := range []string{"", "attic"} {
 		lamp := meta.NewObject(map[string]any{"spec": map[string]any{"room": room}})
 		r := &admission.Request{
@@ -43,4 +50,30 @@ func ExamplePlugin() {
 	// warning: spec.room was set to hall
 	// hall <nil>
 	// attic lamps.example.com is forbidden: no lamps in the attic
+}
+
+// A plugin whose default room a server may choose.
+func ExamplePlugin_setup() {
+	type defaults struct{ Room string }
+	rooms := admission.Plugin{
+		Name: "DefaultRoom", Default: admission.Off, Config: defaults{Room: "hall"},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			config := env.Config.(defaults) // of this type, New sees to that
+			p.Mutate = func(_ context.Context, r *admission.Request) error {
+				r.Object.Set(config.Room, "spec", "room")
+				return nil
+			}
+			return nil
+		},
+	}
+	chain, err := admission.New([]admission.Plugin{rooms}, admission.Options{
+		Enable: []string{"DefaultRoom"}, Config: map[string]any{"DefaultRoom": defaults{Room: "kitchen"}},
+	}, admission.Env{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lamp := meta.NewObject(nil)
+	fmt.Println(chain.Mutate(context.Background(), &admission.Request{Operation: admission.Create, Object: lamp}), lamp.String("spec", "room"))
+	// Output: <nil> kitchen
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
@@ -55,9 +56,13 @@ type Builder struct {
 	// Build. auth.AllowAll is the explicit choice of no access control.
 	Authorizer auth.Authorizer
 
-	// Admission changes or refuses writes, in order, after the server's own
-	// rules on namespaces.
+	// Admission are plugins that change or refuse writes, in order, in the place
+	// that plugins.Table gives them among the built-in ones.
 	Admission []admission.Plugin
+
+	// AdmissionOptions choose and configure plugins, the built-in ones and those of
+	// Admission, by name.
+	AdmissionOptions admission.Options
 
 	// Controllers run beside the built-in controllers while Run runs.
 	Controllers []controller.Controller
@@ -217,20 +222,30 @@ func (b *Builder) Build(ctx context.Context) (*Server, error) {
 	if err != nil {
 		faults = append(faults, err)
 	}
+	log := b.Logger
+	if log == nil {
+		log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	chain, err := admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
+		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Type: b.client.Type, Log: log,
+	})
+	if err != nil {
+		faults = append(faults, err)
+	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	s, err := b.newServer()
+	s, err := b.newServer(log)
 	if err != nil {
 		return nil, err
 	}
-	return s.open(ctx, b, types)
+	return s.open(ctx, b, types, chain)
 }
 
 // newServer makes a server of the parts that need nothing of the store.
-func (b *Builder) newServer() (*Server, error) {
+func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
-		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: b.Logger, begun: make(chan struct{}),
+		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, audit: b.Audit, version: b.Serving.Version, started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks,
@@ -244,9 +259,6 @@ func (b *Builder) newServer() (*Server, error) {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}
 	s.writer, _ = s.backend.(storage.Writer)
-	if s.log == nil {
-		s.log = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
 	s.metrics = newMetrics(b.Metrics, s.backend)
 	if c, ok := b.Audit.(prometheus.Collector); ok {
 		var twice prometheus.AlreadyRegisteredError
@@ -262,7 +274,7 @@ func (b *Builder) newServer() (*Server, error) {
 }
 
 // open loads what the store holds and makes the parts that stand on it.
-func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type) (*Server, error) {
+func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type, chain *admission.Chain) (*Server, error) {
 	s.catalog.Put(types...)
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
@@ -275,7 +287,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type) (
 	}
 	s.openDefinitions()
 	s.objects = objects.New(objects.Options{
-		Names: s.names, Backend: s.backend, Hub: s.hub, Types: s.types, Admission: b.Admission, Log: s.log,
+		Names: s.names, Backend: s.backend, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
 		RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)

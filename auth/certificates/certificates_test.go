@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/rbac"
@@ -91,7 +92,7 @@ func newWorld(t *testing.T, ca *certificates.Authority) world {
 		roles := rbac.New(b.Client(), p)
 		all := auth.Chain(auth.Superuser(auth.Masters), roles)
 		b.Authorizer, b.Authenticators = all, []auth.Authenticator{tokens}
-		b.Admission = []admission.Plugin{certificates.Approval(all, p), certificates.Signing(all, p), certificates.SubjectRestriction(p), roles.Guard(all)}
+		b.Admission = []admission.Plugin{plugins.RBACEscalation(roles)}
 		b.Controllers = []controller.Controller{certificates.Approver(all, p), certificates.Signer{Authority: ca}.Controller(p), certificates.Cleaner(p, nil)}
 	})
 	require.NoError(t, rbac.Reconcile(context.Background(), s.Objects(), p))
@@ -348,17 +349,4 @@ func TestCleaner(t *testing.T) {
 			assert.Equal(t, !tt.gone, again > 0)
 		})
 	}
-}
-
-func FuzzSubjectRestriction(f *testing.F) {
-	f.Add(request(f, subject("x", "system:masters")))
-	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n"))
-	p := certificates.SubjectRestriction(names.Kubernetes)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		err := p.Validate(context.Background(), &admission.Request{Operation: admission.Create, Object: meta.NewObject(map[string]any{
-			"spec": map[string]any{"signerName": "kubernetes.io/kube-apiserver-client", "request": base64.StdEncoding.EncodeToString(data)}})})
-		if err != nil {
-			assert.Equal(t, meta.ReasonForbidden, meta.ReasonOf(err))
-		}
-	})
 }

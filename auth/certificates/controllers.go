@@ -26,6 +26,9 @@ const (
 	askAgain        = 30 * time.Second
 )
 
+// resource is the plural of the kind.
+const resource = "certificatesigningrequests"
+
 func requests(p names.Profile) meta.GroupResource {
 	return meta.GroupResource{Group: p.Group(names.GroupCertificates), Resource: resource}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/controller"
@@ -21,7 +22,7 @@ func Example() {
 	roles := rbac.New(b.Client(), b.Names)
 	decide := auth.Chain(auth.Superuser(auth.Masters), roles)
 	b.Authorizer = decide
-	b.Admission = []admission.Plugin{roles.Guard(decide)}
+	b.Admission = []admission.Plugin{plugins.RBACEscalation(roles)}
 	b.Controllers = []controller.Controller{rbac.NewAggregator(b.Client(), b.Names).Controller()}
 	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/fake"
 	"orch.io/controlplane/registry/meta"
@@ -20,15 +19,13 @@ func FuzzGuard(f *testing.F) {
 	f.Add(`[{"verbs":["get"],"nonResourceURLs":["/x*"]},{"verbs":["get"],"resources":["secrets"]},{"apiGroups":[""]}]`)
 	f.Add(`{"verbs":1}`)
 	a := New(&fake.Client{}, names.Kubernetes)
-	p := a.Guard(a)
 	f.Fuzz(func(t *testing.T, text string) {
 		var rules any
 		if json.Unmarshal([]byte(text), &rules) != nil {
 			return
 		}
 		o := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "x"}, "rules": rules})
-		err := p.Validate(context.Background(), &admission.Request{Operation: admission.Create, User: &auth.User{Name: "u"}, Object: o,
-			Resource: meta.Resource{Group: a.names.Group(names.GroupRBAC), Version: "v1", Resource: clusterRoles}})
+		err := a.CheckGrant(context.Background(), a, Grant{User: &auth.User{Name: "u"}, Object: o, Resource: clusterRoles})
 		if err != nil {
 			return
 		}

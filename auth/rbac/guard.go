@@ -7,29 +7,42 @@ import (
 	"net/http"
 	"strings"
 
-	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
-// Guard returns the plugin that refuses roles and bindings beyond the rights of
-// their writer. Writing a role takes all its rights at the same or a wider
-// scope, or the verb escalate on it; writing a binding takes all rights of its
-// role, or the verb bind on the role. A ClusterRole that is made of others takes
-// every right there is. Members of auth.Masters are not guarded.
+// Grant is a role or a binding that somebody is about to write.
+type Grant struct {
+	User        *auth.User
+	Resource    string // roles, clusterroles, rolebindings or clusterrolebindings
+	Namespace   string // empty for the kinds of cluster scope
+	Name        string
+	Posted      bool         // the name is in the body alone, not in the path
+	Object, Old *meta.Object // Old is nil if it is new
+}
+
+// CheckGrant refuses a role or a binding beyond the rights of its writer. Writing a
+// role takes all its rights at the same or a wider scope, or the verb escalate on
+// it; writing a binding takes all rights of its role, or the verb bind on the role.
+// A ClusterRole that is made of others takes every right there is. Members of
+// auth.Masters may grant anything. A refusal is a *meta.Status.
 //
-// authorizer is the one of the server: it is asked for escalate and bind. The
-// plugin looks at the object of every create and update, however it was sent, in
-// both phases: it belongs after everything that changes objects.
-func (r *Authorizer) Guard(authorizer auth.Authorizer) admission.Plugin {
-	g := guard{rbac: r, authorizer: authorizer, group: r.names.Group(names.GroupRBAC)}
-	return admission.Plugin{
-		Name:     "RBACEscalation",
-		Match:    func(res meta.Resource, sub string) bool { return res.Group == g.group && sub == "" },
-		Mutate:   g.check,
-		Validate: g.check,
+// authorizer is the one of the server: it is asked for escalate and bind. Whoever
+// stores roles calls this for every create and update, however it was sent, when
+// nothing changes the object any more.
+func (r *Authorizer) CheckGrant(ctx context.Context, authorizer auth.Authorizer, q Grant) error {
+	if q.User != nil && q.User.InGroup(auth.Masters) || q.Old != nil && sameGrant(q.Old, q.Object) {
+		return nil
 	}
+	g := guard{rbac: r, authorizer: authorizer, group: r.names.Group(names.GroupRBAC)}
+	switch q.Resource {
+	case roles, clusterRoles:
+		return g.role(ctx, &q)
+	case roleBindings, clusterRoleBindings:
+		return g.binding(ctx, &q)
+	}
+	return nil
 }
 
 type guard struct {
@@ -38,31 +51,12 @@ type guard struct {
 	group      string
 }
 
-func (g guard) check(ctx context.Context, q *admission.Request) error {
-	if q.Object == nil || q.Operation != admission.Create && q.Operation != admission.Update {
-		return nil
-	}
-	if q.User != nil && q.User.InGroup(auth.Masters) {
-		return nil
-	}
-	if q.Old != nil && sameGrant(q.Old, q.Object) {
-		return nil
-	}
-	switch q.Resource.Resource {
-	case roles, clusterRoles:
-		return g.role(ctx, q)
-	case roleBindings, clusterRoleBindings:
-		return g.binding(ctx, q)
-	}
-	return nil
-}
-
-func (g guard) role(ctx context.Context, q *admission.Request) error {
+func (g guard) role(ctx context.Context, q *Grant) error {
 	name := q.Name
-	if q.Options != nil && q.Options.Kind() == "CreateOptions" {
+	if q.Posted {
 		name = "" // escalate on a name covers a role that is there, or is written by name
 	}
-	if g.may(ctx, q.User, "escalate", q.Resource.Resource, meta.Key{Namespace: q.Namespace, Name: name}) {
+	if g.may(ctx, q.User, "escalate", q.Resource, meta.Key{Namespace: q.Namespace, Name: name}) {
 		return nil
 	}
 	want := rulesOf(q.Object)
@@ -72,7 +66,7 @@ func (g guard) role(ctx context.Context, q *admission.Request) error {
 	return g.covered(q, want)
 }
 
-func (g guard) binding(ctx context.Context, q *admission.Request) error {
+func (g guard) binding(ctx context.Context, q *Grant) error {
 	k, ok := roleOf(q.Object, q.Namespace)
 	if !ok {
 		return nil // not a valid binding; it goes no further than validation
@@ -87,13 +81,13 @@ func (g guard) binding(ctx context.Context, q *admission.Request) error {
 	rules, ok := g.rbac.role(k)
 	if !ok {
 		s := meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "%s", g.rbac.noRole(k))
-		s.Details = &meta.Details{Group: g.group, Kind: q.Resource.Resource, Name: k.Name}
+		s.Details = &meta.Details{Group: g.group, Kind: q.Resource, Name: k.Name}
 		return s
 	}
 	return g.covered(q, rules)
 }
 
-func (g guard) covered(q *admission.Request, want []Rule) error {
+func (g guard) covered(q *Grant, want []Rule) error {
 	own, _ := g.rbac.rulesFor(q.User, q.Namespace)
 	missing, ok := beyond(own, want)
 	switch {
@@ -105,8 +99,8 @@ func (g guard) covered(q *admission.Request, want []Rule) error {
 	return nil
 }
 
-func (g guard) forbidden(q *admission.Request, why string) error {
-	return meta.Forbidden(q.Resource.GroupResource(), q.Name, why)
+func (g guard) forbidden(q *Grant, why string) error {
+	return meta.Forbidden(meta.GroupResource{Group: g.group, Resource: q.Resource}, q.Name, why)
 }
 
 func notHeld(u *auth.User, missing []Rule) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/controller"
@@ -50,7 +51,9 @@ func TestGuard(t *testing.T) {
 	s.role("ns", "esc", rule(words("escalate"), words(group), words("roles"), "x"), rule(words("bind"), words(group), words("roles", "clusterroles"), "strong", "later"))
 	s.bind("ns", "esc", "Role", "esc", user("eve"))
 	a := rbac.New(s, names.Kubernetes)
-	p := a.Guard(auth.Chain(auth.Superuser(auth.Masters), a))
+	p, err := admission.New([]admission.Plugin{plugins.RBACEscalation(a)}, admission.Options{},
+		admission.Env{Names: names.Kubernetes, Authorizer: auth.Chain(auth.Superuser(auth.Masters), a)})
+	require.NoError(t, err)
 	alice, eve := &auth.User{Name: "alice"}, &auth.User{Name: "eve"}
 	root := &auth.User{Name: "root", Groups: []string{auth.Masters}}
 	secrets := rule(words("get"), words(""), words("secrets"))

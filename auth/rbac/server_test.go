@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/auth/tokenfile"
@@ -34,7 +35,7 @@ func newGuarded(t *testing.T) guarded {
 		roles := rbac.New(b.Client(), b.Names)
 		all := auth.Chain(auth.Superuser(auth.Masters), roles)
 		b.Authorizer, b.Authenticators = all, []auth.Authenticator{tokens, auth.AnonymousAccess}
-		b.Admission = []admission.Plugin{roles.Guard(all)}
+		b.Admission = []admission.Plugin{plugins.RBACEscalation(roles)}
 	})
 	g := guarded{t, s}
 	g.must(201, "root", "POST", rbacPath+"namespaces/default/roles", `{"metadata":{"name":"w"},"rules":[

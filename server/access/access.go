@@ -31,6 +31,7 @@ import (
 	"net/http"
 	"slices"
 
+	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/bootstraptoken"
 	"orch.io/controlplane/auth/certificates"
@@ -181,8 +182,7 @@ func (c Config) authorize(b *server.Builder) {
 	b.Register(authorization.Kinds(authorization.Answers{
 		Subject: answers.Subject, SelfSubject: answers.SelfSubject, LocalSubject: answers.LocalSubject, SelfSubjectRules: answers.SelfSubjectRules,
 	})...)
-	b.Admission = append(slices.Clone(b.Admission),
-		certificates.Approval(all, b.Names), certificates.Signing(all, b.Names), certificates.SubjectRestriction(b.Names), roles.Guard(all))
+	b.Admission = append(slices.Clone(b.Admission), plugins.RBACEscalation(roles))
 	if slices.Contains(deciders, auth.Authorizer(roles)) {
 		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client controller.Client) error {
 			return rbac.Reconcile(ctx, client, b.Names)

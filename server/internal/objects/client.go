@@ -189,6 +189,14 @@ func (c *Client) Feed(r ...meta.GroupResource) controller.Feed {
 	return nil
 }
 
+// Type returns the type of a wire group and plural that is served now, or nil.
+func (c *Client) Type(r meta.GroupResource) *registry.Type {
+	if s := c.store.Load(); s != nil {
+		return s.o.Types().Type(r)
+	}
+	return nil
+}
+
 // Types implements controller.Client. Before Open there are none.
 func (c *Client) Types() []*registry.Type {
 	if s := c.store.Load(); s != nil {

@@ -79,13 +79,13 @@ func (s *Store) planDeletion(ctx context.Context, w *Write, entry *watch.Entry) 
 	live := Object(entry, t.Storage)
 	r := s.admissionRequest(w, nil, live)
 	r.Operation = admission.Delete
-	if err := s.admission.Mutate(ctx, r); err != nil {
+	if err := s.o.Admission.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}
 	if err := w.deletion.check(t, live); err != nil {
 		return change{}, err
 	}
-	if err := s.admission.Validate(ctx, r); err != nil {
+	if err := s.o.Admission.Validate(ctx, r); err != nil {
 		return change{}, err
 	}
 	obj := live.Clone()

@@ -34,7 +34,7 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 		}
 	}
 	request := s.admissionRequest(w, obj, live)
-	if err := s.admission.Mutate(ctx, request); err != nil {
+	if err := s.o.Admission.Mutate(ctx, request); err != nil {
 		return err
 	}
 	v.PrepareForWrite(write)
@@ -59,7 +59,7 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 			w.Notes.Warn(text)
 		}
 	}
-	if err := s.admission.Validate(ctx, request); err != nil {
+	if err := s.o.Admission.Validate(ctx, request); err != nil {
 		return err
 	}
 	return nil
@@ -161,10 +161,10 @@ func keep(m, old map[string]any, field string) {
 // review, and records who wrote it.
 func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	request := s.admissionRequest(w, obj, nil)
-	if err := s.admission.Mutate(ctx, request); err != nil {
+	if err := s.o.Admission.Mutate(ctx, request); err != nil {
 		return err
 	}
-	if err := s.admission.Validate(ctx, request); err != nil || w.Sub != nil {
+	if err := s.o.Admission.Validate(ctx, request); err != nil || w.Sub != nil {
 		return err
 	}
 	return w.Own(nil, obj)

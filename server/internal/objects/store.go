@@ -28,7 +28,7 @@ type Options struct {
 	Backend   storage.Backend
 	Hub       *watch.Hub // over Backend
 	Types     func() *registry.State
-	Admission admission.Chain // besides that of namespaces
+	Admission *admission.Chain
 	Log       *slog.Logger
 
 	RequestTime    time.Duration // of a commit, and of a call of the client
@@ -40,7 +40,6 @@ type Options struct {
 // Store reads and writes objects.
 type Store struct {
 	o          Options
-	admission  admission.Chain
 	allocators map[meta.GroupResource]*allocator // of the types that have one
 	usage      usage
 	turns      turns
@@ -51,7 +50,6 @@ type Store struct {
 // from the start.
 func New(o Options, types []*registry.Type) *Store {
 	s := &Store{o: o, allocators: map[meta.GroupResource]*allocator{}}
-	s.admission = append(admission.Chain{s.namespaceLifecycle()}, o.Admission...)
 	for _, t := range types {
 		o.Hub.Cache(t.GroupResource()).Index(t.Fields...)
 		if t.Pool != nil {

@@ -1,0 +1,191 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"orch.io/controlplane/registry/meta"
+)
+
+// Chain is the plugins that run in one server. It never changes. The zero Chain
+// admits everything.
+type Chain struct{ mutating, validating phase }
+
+// New makes the chain of a table. Its order is that of the table: the one in
+// which plugins are enabled does not matter. The error holds every fault of the
+// options: a name that is no plugin's, a configuration that does not fit; or, if
+// they have none, what every Setup said.
+func New(table []Plugin, o Options, env Env) (*Chain, error) {
+	faults := o.check(table)
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	c := &Chain{}
+	for _, p := range table {
+		if !o.runs(&p) {
+			continue
+		}
+		env.Config = p.Config
+		if given, ok := o.Config[p.Name]; ok {
+			env.Config = given
+		}
+		if p.Setup != nil {
+			if err := p.Setup(&p, env); err != nil {
+				faults = append(faults, fmt.Errorf("admission plugin %s: %w", p.Name, err))
+			}
+		}
+		rules := make([]Rule, len(p.Rules))
+		for i, rule := range p.Rules {
+			rules[i] = rule.wire(env.Names)
+		}
+		c.mutating.add(p.Mutate, rules)
+		c.validating.add(p.Validate, rules)
+	}
+	return c, errors.Join(faults...)
+}
+
+// Mutate runs the mutating phase of every plugin that the request concerns, in
+// order, and once more if one of them asks for that. The first error ends it; it
+// is a *meta.Status.
+func (c *Chain) Mutate(ctx context.Context, r *Request) error {
+	for r.Pass = 0; ; r.Pass++ {
+		r.again = false
+		if err := c.mutating.run(ctx, r); err != nil || !r.again || r.Pass == 1 {
+			return err
+		}
+	}
+}
+
+// Validate runs the validating phase of every plugin that the request concerns, in
+// order. The first error ends it; it is a *meta.Status.
+func (c *Chain) Validate(ctx context.Context, r *Request) error {
+	return c.validating.run(ctx, r)
+}
+
+// phase holds the steps of one phase in order, by the plural of a resource:
+// most plugins concern few resources, and most resources few plugins.
+type phase struct {
+	of     map[string][]step
+	others []step // of every resource that is not in of
+}
+
+type step struct {
+	rules []Rule
+	run   func(ctx context.Context, r *Request) error
+}
+
+// add appends a step wherever one of the rules may match.
+func (p *phase) add(run func(ctx context.Context, r *Request) error, rules []Rule) {
+	if run == nil {
+		return
+	}
+	others, named := len(rules) == 0, map[string]bool{}
+	for i := range rules {
+		list, all := rules[i].plurals()
+		others = others || all
+		for _, plural := range list {
+			named[plural] = true
+		}
+	}
+	if p.of == nil {
+		p.of = map[string][]step{}
+	}
+	for plural := range named {
+		if p.of[plural] == nil {
+			p.of[plural] = slices.Clone(p.others)
+		}
+	}
+	for plural := range p.of {
+		if others || named[plural] {
+			p.of[plural] = append(p.of[plural], step{rules, run})
+		}
+	}
+	if others {
+		p.others = append(p.others, step{rules, run})
+	}
+}
+
+func (p *phase) run(ctx context.Context, r *Request) error {
+	steps, ok := p.of[r.Resource.Resource]
+	if !ok {
+		steps = p.others
+	}
+	for i := range steps {
+		if !steps[i].concerns(r) {
+			continue
+		}
+		if err := steps[i].run(ctx, r); err != nil {
+			return denied(r, err)
+		}
+	}
+	return nil
+}
+
+func (s *step) concerns(r *Request) bool {
+	for i := range s.rules {
+		if s.rules[i].Matches(r) {
+			return true
+		}
+	}
+	return len(s.rules) == 0
+}
+
+func denied(r *Request, err error) error {
+	var st *meta.Status
+	if errors.As(err, &st) {
+		return st
+	}
+	return meta.Forbidden(r.Resource.GroupResource(), r.Name, err.Error())
+}
+
+// runs reports whether a plugin is chosen.
+func (o *Options) runs(p *Plugin) bool {
+	switch p.Default {
+	case Required:
+		return true
+	case Off:
+		return slices.Contains(o.Enable, p.Name)
+	}
+	return !slices.Contains(o.Disable, p.Name)
+}
+
+// check returns what is wrong with the choice of plugins of a table.
+func (o *Options) check(table []Plugin) (faults []error) {
+	known := map[string]*Plugin{}
+	for i, p := range table {
+		if p.Name == "" || known[p.Name] != nil {
+			faults = append(faults, fmt.Errorf("admission plugin %d of the table is called %q, which is no name of its own", i+1, p.Name))
+		}
+		known[p.Name] = &table[i]
+	}
+	for _, name := range slices.Concat(o.Enable, o.Disable, slices.Sorted(maps.Keys(o.Config))) {
+		if known[name] == nil {
+			faults = append(faults, fmt.Errorf("there is no admission plugin %q", name))
+		}
+	}
+	for _, name := range o.Disable {
+		if slices.Contains(o.Enable, name) {
+			faults = append(faults, fmt.Errorf("the admission plugin %s is both enabled and disabled", name))
+		}
+		if p := known[name]; p != nil && p.Default == Required {
+			faults = append(faults, fmt.Errorf("the admission plugin %s cannot be disabled", name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Config)) {
+		p := known[name]
+		if p == nil {
+			continue
+		}
+		if given, want := reflect.TypeOf(o.Config[name]), reflect.TypeOf(p.Config); given != want {
+			faults = append(faults, fmt.Errorf("the configuration of the admission plugin %s is a %v, not a %v", name, want, given))
+		}
+		if !o.runs(p) {
+			faults = append(faults, fmt.Errorf("the admission plugin %s is configured, but does not run", name))
+		}
+	}
+	return faults
+}

@@ -1,0 +1,173 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// journal makes plugins that write down that they run.
+type journal struct{ lines []string }
+
+func (j *journal) plugin(name string, rules ...admission.Rule) admission.Plugin {
+	note := func(phase string) func(context.Context, *admission.Request) error {
+		return func(context.Context, *admission.Request) error {
+			j.lines = append(j.lines, phase+" "+name)
+			return nil
+		}
+	}
+	return admission.Plugin{Name: name, Rules: rules, Mutate: note("mutate"), Validate: note("validate")}
+}
+
+func (j *journal) take() []string {
+	lines := j.lines
+	j.lines = nil
+	return lines
+}
+
+func request(group, resource string) *admission.Request {
+	return &admission.Request{Operation: admission.Create, Resource: meta.Resource{Group: group, Version: "v1", Resource: resource}, Object: meta.NewObject(nil)}
+}
+
+func chain(t *testing.T, table []admission.Plugin, o admission.Options) *admission.Chain {
+	c, err := admission.New(table, o, admission.Env{Names: names.Kubernetes})
+	require.NoError(t, err)
+	return c
+}
+
+// TestChainOrder: those that a request concerns run in the order of the table,
+// whatever names which of them, and groups go by their spec names.
+func TestChainOrder(t *testing.T) {
+	var j journal
+	on := func(groups []string, resources ...string) admission.Rule {
+		return admission.Rule{Groups: groups, Resources: resources}
+	}
+	table := []admission.Plugin{
+		j.plugin("a"), j.plugin("pods", on([]string{""}, "pods")), j.plugin("b", on(nil, "*")),
+		j.plugin("requests", on([]string{names.GroupCertificates}, "certificatesigningrequests")),
+		j.plugin("both", on(nil, "pods"), on(nil, "certificatesigningrequests")), j.plugin("c"),
+	}
+	c := chain(t, table, admission.Options{})
+	for _, test := range []struct {
+		group, resource string
+		want            []string
+	}{
+		{"", "pods", []string{"a", "pods", "b", "both", "c"}},
+		{"other", "pods", []string{"a", "b", "both", "c"}},
+		{"certificates.k8s.io", "certificatesigningrequests", []string{"a", "b", "requests", "both", "c"}},
+		{"certificates.orch.io", "certificatesigningrequests", []string{"a", "b", "both", "c"}},
+		{"", "configmaps", []string{"a", "b", "c"}},
+	} {
+		r, want := request(test.group, test.resource), []string(nil)
+		require.NoError(t, c.Mutate(context.Background(), r))
+		require.NoError(t, c.Validate(context.Background(), r))
+		for _, phase := range []string{"mutate ", "validate "} {
+			for _, name := range test.want {
+				want = append(want, phase+name)
+			}
+		}
+		assert.Equal(t, want, j.take(), test)
+	}
+}
+
+// TestAgain: what a late plugin changes, those before it see once more, and they
+// are not asked for ever.
+func TestAgain(t *testing.T) {
+	var passes []int
+	table := []admission.Plugin{
+		{Name: "Label", Mutate: func(_ context.Context, r *admission.Request) error {
+			for _, c := range r.Object.List("spec", "containers") {
+				c.(map[string]any)["pull"] = "Always"
+			}
+			return nil
+		}},
+		{Name: "Inject", Mutate: func(_ context.Context, r *admission.Request) error {
+			passes = append(passes, r.Pass)
+			if len(r.Object.List("spec", "containers")) == 0 {
+				r.Object.Set([]any{map[string]any{"name": "sidecar"}}, "spec", "containers")
+			}
+			r.Again() // always: it must not be obeyed for ever
+			return nil
+		}},
+	}
+	c := chain(t, table, admission.Options{})
+	r := request("", "pods")
+	for range 2 {
+		require.NoError(t, c.Mutate(context.Background(), r))
+		assert.Equal(t, []any{map[string]any{"name": "sidecar", "pull": "Always"}}, r.Object.List("spec", "containers"))
+		assert.Equal(t, []int{0, 1}, passes)
+		passes = nil
+	}
+}
+
+// TestOncePerPhase: nobody asked, so nothing runs again; an error in the second
+// pass ends it as one in the first does.
+func TestOncePerPhase(t *testing.T) {
+	var j journal
+	c := chain(t, []admission.Plugin{j.plugin("a"), j.plugin("b")}, admission.Options{})
+	require.NoError(t, c.Mutate(context.Background(), request("", "pods")))
+	assert.Equal(t, []string{"mutate a", "mutate b"}, j.take())
+
+	refuses := admission.Plugin{Name: "refuses", Mutate: func(_ context.Context, r *admission.Request) error {
+		r.Again()
+		if r.Pass == 1 {
+			return errors.New("not like this")
+		}
+		return nil
+	}}
+	c = chain(t, []admission.Plugin{refuses, j.plugin("b")}, admission.Options{})
+	r := request("", "pods")
+	r.Name = "x"
+	assert.EqualError(t, c.Mutate(context.Background(), r), `pods "x" is forbidden: not like this`)
+	assert.Equal(t, []string{"mutate b"}, j.take())
+}
+
+// TestOptions: plugins are chosen by name, and what cannot be meant is told, all
+// at once.
+func TestOptions(t *testing.T) {
+	type config struct{ Seconds int }
+	var j journal
+	seen := config{}
+	table := func() []admission.Plugin {
+		on, off, required := j.plugin("On"), j.plugin("Off"), j.plugin("Required")
+		off.Default, required.Default = admission.Off, admission.Required
+		on.Config = config{300}
+		on.Setup = func(_ *admission.Plugin, env admission.Env) error {
+			seen = env.Config.(config)
+			return nil
+		}
+		return []admission.Plugin{on, off, required}
+	}
+	run := func(o admission.Options) []string {
+		require.NoError(t, chain(t, table(), o).Validate(context.Background(), request("", "pods")))
+		return j.take()
+	}
+	assert.Equal(t, []string{"validate On", "validate Required"}, run(admission.Options{}))
+	assert.Equal(t, config{300}, seen)
+	assert.Equal(t, []string{"validate On", "validate Off", "validate Required"}, run(admission.Options{Enable: []string{"Off"}, Config: map[string]any{"On": config{60}}}))
+	assert.Equal(t, config{60}, seen)
+	assert.Equal(t, []string{"validate Required"}, run(admission.Options{Disable: []string{"On"}}))
+
+	_, err := admission.New(append(table(), j.plugin("On"), j.plugin("")), admission.Options{
+		Enable: []string{"On", "NoSuch"}, Disable: []string{"Required", "On", "Neither"},
+		Config: map[string]any{"Off": 1, "Nobody": 2, "On": "text"},
+	}, admission.Env{})
+	assert.EqualError(t, err, `admission plugin 4 of the table is called "On", which is no name of its own
+admission plugin 5 of the table is called "", which is no name of its own
+there is no admission plugin "NoSuch"
+there is no admission plugin "Neither"
+there is no admission plugin "Nobody"
+the admission plugin Required cannot be disabled
+the admission plugin On is both enabled and disabled
+the configuration of the admission plugin Off is a <nil>, not a int
+the admission plugin Off is configured, but does not run
+the configuration of the admission plugin On is a <nil>, not a string
+the admission plugin On is configured, but does not run`)
+}

@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"context"
+	"log/slog"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+// Plugin is one step of admission: a row of a table. It is shared by servers and
+// holds nothing of any of them; what does is made by Setup.
+type Plugin struct {
+	Name    string  // by which it is enabled, disabled and configured
+	Default Default // whether it runs if nobody names it
+
+	// Rules say which requests concern the plugin: those that match one of them.
+	// None is all. Groups go by their spec names.
+	Rules []Rule
+
+	// Config is the configuration of a server that gives none. What one gives must
+	// have the same type. nil: there is nothing to configure.
+	Config any
+
+	// Mutate may change the object of a request, Validate sees what became of it. A
+	// nil one skips its phase. An error that is a *meta.Status goes to the caller as
+	// it is, any other becomes 403 Forbidden with its text. Both are called by many
+	// goroutines at once.
+	Mutate   func(ctx context.Context, r *Request) error
+	Validate func(ctx context.Context, r *Request) error
+
+	// Setup completes a copy of the plugin for one server: it sets Mutate and
+	// Validate to functions over what env holds. nil: they stand there already.
+	Setup func(p *Plugin, env Env) error
+}
+
+// Default says whether a plugin runs.
+type Default int
+
+// The defaults.
+const (
+	On       Default = iota // unless it is disabled
+	Off                     // only if it is enabled
+	Required                // always: it cannot be disabled
+)
+
+// Env is what a plugin may use of its server.
+type Env struct {
+	Names      names.Profile
+	Authorizer auth.Authorizer
+
+	// Client reads and writes objects as the server itself, and gives a feed of
+	// changes. It works from the first request on, not in Setup.
+	Client controller.Client
+
+	// Type returns the resource type that is served now under a wire group and
+	// plural, or nil.
+	Type func(meta.GroupResource) *registry.Type
+
+	Log    *slog.Logger
+	Config any // of the type of Plugin.Config
+}
+
+// Options choose plugins by name.
+type Options struct {
+	Enable  []string // besides those that run by default
+	Disable []string
+
+	// Config is the configuration of plugins, by their names.
+	Config map[string]any
+}

@@ -1,0 +1,63 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry/meta"
+)
+
+// namespaceLifecycle keeps objects out of namespaces that are missing or going,
+// and the namespaces that every server has from being deleted.
+func namespaceLifecycle() admission.Plugin {
+	return admission.Plugin{
+		Name: "NamespaceLifecycle",
+		Rules: []admission.Rule{
+			{Operations: []admission.Operation{admission.Create}, Scope: admission.Namespaced},
+			{Operations: []admission.Operation{admission.Delete}, Groups: []string{""}, Resources: []string{"namespaces"}},
+		},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			fixed := []string{"default", env.Names.SystemNamespace("system"), env.Names.SystemNamespace("public")}
+			p.Mutate = func(ctx context.Context, r *admission.Request) error {
+				switch {
+				case env.Type(namespacesResource) == nil:
+					return nil
+				case r.Operation == admission.Create:
+					return openNamespace(ctx, env, r)
+				case slices.Contains(fixed, r.Name):
+					return meta.Forbidden(namespacesResource, r.Name, "this namespace may not be deleted")
+				}
+				return nil
+			}
+			return nil
+		},
+	}
+}
+
+var namespacesResource = meta.GroupResource{Resource: "namespaces"}
+
+// openNamespace checks that the namespace of a new object exists and stays.
+func openNamespace(ctx context.Context, env admission.Env, r *admission.Request) error {
+	if t := env.Type(r.Resource.GroupResource()); t != nil && t.Virtual() {
+		return nil // a question makes nothing in the namespace; whether that exists is not for all to know
+	}
+	namespace, err := env.Client.Get(ctx, namespacesResource, meta.Key{Name: r.Namespace})
+	if err != nil {
+		return err
+	}
+	if !namespace.Terminating() {
+		return nil
+	}
+	name := r.Name
+	if name == "" && r.Object != nil {
+		name = r.Object.GenerateName()
+	}
+	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)
+	st := meta.Forbidden(r.Resource.GroupResource(), name, why)
+	st.Details.Causes = []meta.Cause{{
+		Reason: meta.CauseNSTerminating, Field: "metadata.namespace", Message: fmt.Sprintf("namespace %s is being terminated", r.Namespace),
+	}}
+	return st
+}

@@ -1,0 +1,84 @@
+package plugins_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/fake"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+)
+
+// builtin is the chain of a server with an empty store.
+func builtin(t testing.TB, o admission.Options, own ...admission.Plugin) *admission.Chain {
+	c, err := admission.New(plugins.Table(own...), o, admission.Env{
+		Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: &fake.Client{},
+		Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
+	})
+	require.NoError(t, err)
+	return c
+}
+
+func update(resource string) *admission.Request {
+	return &admission.Request{Operation: admission.Update, Resource: meta.Resource{Version: "v1", Resource: resource},
+		Namespace: "default", Name: "x", Object: meta.NewObject(nil), Old: meta.NewObject(nil)}
+}
+
+// BenchmarkChain is what admission costs a write that concerns no plugin.
+func BenchmarkChain(b *testing.B) {
+	c, r, ctx := builtin(b, admission.Options{}), update("configmaps"), context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if c.Mutate(ctx, r) != nil || c.Validate(ctx, r) != nil {
+			b.Fatal("refused")
+		}
+	}
+}
+
+// TestNamespaceLifecycle: nothing is made in a namespace that is missing or going,
+// and the first namespaces stay, unless the plugin is disabled.
+func TestNamespaceLifecycle(t *testing.T) {
+	ctx := context.Background()
+	configMap := func(namespace string) *meta.Object {
+		o := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "x", "namespace": namespace, "finalizers": []any{"a.b/c"}}})
+		return o
+	}
+	configMaps, namespaces := meta.GroupResource{Resource: "configmaps"}, meta.GroupResource{Resource: "namespaces"}
+
+	on := servertest.New(t).Objects()
+	_, err := on.Create(ctx, configMaps, configMap("missing"))
+	assert.True(t, meta.IsNotFound(err), err)
+	assert.ErrorContains(t, on.Delete(ctx, namespaces, meta.Key{Name: "default"}, controller.DeleteOptions{}), "this namespace may not be deleted")
+	_, err = on.Create(ctx, namespaces, meta.NewObject(map[string]any{"metadata": map[string]any{"name": "going"}}))
+	require.NoError(t, err)
+	_, err = on.Create(ctx, configMaps, configMap("going"))
+	require.NoError(t, err)
+	require.NoError(t, on.Delete(ctx, namespaces, meta.Key{Name: "going"}, controller.DeleteOptions{}))
+	late := configMap("going")
+	late.SetName("late")
+	_, err = on.Create(ctx, configMaps, late)
+	assert.ErrorContains(t, err, `configmaps "late" is forbidden: unable to create new content in namespace going because it is being terminated`)
+
+	off := servertest.New(t, func(b *server.Builder) {
+		b.AdmissionOptions = admission.Options{Disable: []string{"NamespaceLifecycle"}}
+	}).Objects()
+	_, err = off.Create(ctx, configMaps, configMap("missing"))
+	assert.NoError(t, err)
+}
+
+// TestEscalationCannotBeDisabled: a server whose rights are made of roles has no
+// way to let others give them away.
+func TestEscalationCannotBeDisabled(t *testing.T) {
+	_, err := admission.New(plugins.Table(plugins.RBACEscalation(nil)), admission.Options{Disable: []string{"RBACEscalation"}}, admission.Env{})
+	assert.EqualError(t, err, "the admission plugin RBACEscalation cannot be disabled")
+}

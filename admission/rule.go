@@ -1,0 +1,90 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/registry/names"
+)
+
+// Rule says which requests are meant, in the words that the rules of webhooks have.
+// A request matches if every field does; an empty field matches all.
+type Rule struct {
+	Operations []Operation // * is every one
+	Groups     []string    // the empty word is the core group, * every one
+	Versions   []string    // * is every one
+
+	// Resources are plurals such as pods, sub-resources such as pods/status, or
+	// both with wildcards: * is every resource without its sub-resources, pods/* a
+	// resource with all of its own, */scale one sub-resource of every resource, */*
+	// everything.
+	Resources []string
+
+	Scope Scope
+}
+
+// Scope is where the objects of a resource live. The empty one is *.
+type Scope string
+
+// The scopes.
+const (
+	AllScopes  Scope = "*"
+	Cluster    Scope = "Cluster"
+	Namespaced Scope = "Namespaced"
+)
+
+const every = "*"
+
+// Matches reports whether a request is meant. Groups are compared as they stand.
+func (m *Rule) Matches(r *Request) bool {
+	return (len(m.Operations) == 0 || slices.Contains(m.Operations, r.Operation) || slices.Contains(m.Operations, every)) &&
+		matchesWord(m.Groups, r.Resource.Group) && matchesWord(m.Versions, r.Resource.Version) &&
+		m.Scope.matches(r.Namespace) && m.matchesResource(r.Resource.Resource, r.Subresource)
+}
+
+func matchesWord(list []string, word string) bool {
+	return len(list) == 0 || slices.Contains(list, word) || slices.Contains(list, every)
+}
+
+func (s Scope) matches(namespace string) bool {
+	switch s {
+	case Cluster:
+		return namespace == ""
+	case Namespaced:
+		return namespace != ""
+	}
+	return true
+}
+
+func (m *Rule) matchesResource(resource, sub string) bool {
+	for _, word := range m.Resources {
+		base, ofSub, isSub := strings.Cut(word, "/")
+		if (base == every || base == resource) && (ofSub == sub || isSub && ofSub == every) {
+			return true
+		}
+	}
+	return len(m.Resources) == 0
+}
+
+// plurals returns the resources that the rule can match, and whether it can match
+// others.
+func (m *Rule) plurals() (list []string, others bool) {
+	for _, word := range m.Resources {
+		base, _, _ := strings.Cut(word, "/")
+		if base == every {
+			return nil, true
+		}
+		list = append(list, base)
+	}
+	return list, len(m.Resources) == 0
+}
+
+// wire returns the rule with the groups as they are on the wire.
+func (m Rule) wire(p names.Profile) Rule {
+	groups := make([]string, len(m.Groups))
+	for i, g := range m.Groups {
+		groups[i] = p.Group(g)
+	}
+	m.Groups = groups
+	return m
+}

@@ -1,0 +1,64 @@
+package admission_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry/meta"
+)
+
+// TestRuleMatches: the words of the rules of webhooks, with all their wildcards.
+func TestRuleMatches(t *testing.T) {
+	type request struct {
+		op                       admission.Operation
+		group, version, resource string
+		sub, namespace           string
+	}
+	pod := request{op: admission.Create, version: "v1", resource: "pods", namespace: "default"}
+	podStatus := request{op: admission.Update, version: "v1", resource: "pods", sub: "status", namespace: "default"}
+	exec := request{op: admission.Connect, version: "v1", resource: "pods", sub: "exec", namespace: "default"}
+	deployment := request{op: admission.Delete, group: "apps", version: "v1", resource: "deployments", namespace: "default"}
+	scale := request{op: admission.Update, group: "apps", version: "v1", resource: "deployments", sub: "scale", namespace: "default"}
+	node := request{op: admission.Create, version: "v1", resource: "nodes"}
+	all := []request{pod, podStatus, exec, deployment, scale, node}
+
+	resources := func(words ...string) admission.Rule { return admission.Rule{Resources: words} }
+	for _, test := range []struct {
+		name string
+		rule admission.Rule
+		want []request
+	}{
+		{"nothing said", admission.Rule{}, all},
+		{"operation", admission.Rule{Operations: []admission.Operation{admission.Create}}, []request{pod, node}},
+		{"operations", admission.Rule{Operations: []admission.Operation{admission.Delete, admission.Connect}}, []request{exec, deployment}},
+		{"every operation", admission.Rule{Operations: []admission.Operation{"*"}}, all},
+		{"core group", admission.Rule{Groups: []string{""}}, []request{pod, podStatus, exec, node}},
+		{"group", admission.Rule{Groups: []string{"apps", "batch"}}, []request{deployment, scale}},
+		{"every group", admission.Rule{Groups: []string{"*"}}, all},
+		{"version", admission.Rule{Versions: []string{"v1beta1"}}, nil},
+		{"every version", admission.Rule{Versions: []string{"*"}}, all},
+		{"cluster", admission.Rule{Scope: admission.Cluster}, []request{node}},
+		{"namespaced", admission.Rule{Scope: admission.Namespaced}, []request{pod, podStatus, exec, deployment, scale}},
+		{"every scope", admission.Rule{Scope: admission.AllScopes}, all},
+		{"resource", resources("pods"), []request{pod}},
+		{"sub-resource", resources("pods/exec"), []request{exec}},
+		{"resource and sub-resource", resources("pods", "pods/status"), []request{pod, podStatus}},
+		{"resource with its own", resources("pods/*"), []request{pod, podStatus, exec}},
+		{"every resource", resources("*"), []request{pod, deployment, node}},
+		{"one sub-resource of all", resources("*/scale"), []request{scale}},
+		{"everything", resources("*/*"), all},
+		{"all of it", admission.Rule{Operations: []admission.Operation{admission.Update}, Groups: []string{"apps"}, Versions: []string{"v1"},
+			Resources: []string{"*/*"}, Scope: admission.Namespaced}, []request{scale}},
+	} {
+		var got []request
+		for _, r := range all {
+			if test.rule.Matches(&admission.Request{Operation: r.op, Subresource: r.sub, Namespace: r.namespace,
+				Resource: meta.Resource{Group: r.group, Version: r.version, Resource: r.resource}}) {
+				got = append(got, r)
+			}
+		}
+		assert.Equal(t, test.want, got, test.name)
+	}
+}
