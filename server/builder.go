@@ -43,7 +43,7 @@ type Builder struct {
 	Names names.Profile
 
 	// Storage keeps the objects; nil is a new memory store. Build takes it
-	// over: Shutdown closes it.
+	// over: Shutdown closes it, and so does a Build that fails.
 	Storage storage.Backend
 
 	// Authenticators find out who calls; the first that knows decides, and a
@@ -211,9 +211,19 @@ func (b *Builder) Client() controller.Client { return &b.client }
 
 // Build makes the server and loads what the store holds. It reports every
 // fault of the configuration and of the kinds at once, joined, and a *NamesError
-// if the store was filled under other names. The server answers requests as soon as Build returns; its controllers start with
-// Run.
-func (b *Builder) Build(ctx context.Context) (*Server, error) {
+// if the store was filled under other names. The server answers requests as soon
+// as Build returns; its controllers start with Run.
+//
+// Storage belongs to Build from the call on: when it fails, for whatever reason,
+// the store is closed.
+func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
+	if b.Storage != nil {
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, b.Storage.Close())
+			}
+		}()
+	}
 	var faults []error
 	if b.Authorizer == nil {
 		faults = append(faults, errors.New("no Authorizer: choose one, or auth.AllowAll for a server without access control"))

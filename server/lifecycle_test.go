@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +23,9 @@ import (
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -48,8 +52,55 @@ func TestStoreIsStamped(t *testing.T) {
 	store := openBadger(t, dir)
 	_, err := (&server.Builder{Names: names.Orch, Authorizer: auth.AllowAll, Storage: store}).Build(t.Context())
 	assert.ErrorContains(t, err, "names")
-	require.NoError(t, store.Close())
 }
+
+// TestFailedBuildClosesTheStore on every way out.
+func TestFailedBuildClosesTheStore(t *testing.T) {
+	broken := errors.New("broken")
+	fails := func(at faulty.Op) func(*server.Builder) {
+		return func(b *server.Builder) {
+			b.Storage = faulty.Wrap(b.Storage, func(c faulty.Call) (f faulty.Fault) {
+				if c.Op == at {
+					f.Err = broken
+				}
+				return f
+			})
+		}
+	}
+	for name, change := range map[string]func(*server.Builder){
+		"no authorizer":   func(b *server.Builder) { b.Authorizer = nil },
+		"a nil kind":      func(b *server.Builder) { b.Register(nil) },
+		"flow control":    func(b *server.Builder) { b.Serving.FlowControl = &flowcontrol.Config{} },
+		"audit metrics":   func(b *server.Builder) { b.Audit = badCollector{} },
+		"the stamp":       fails(faulty.OpStamp),
+		"other names":     func(b *server.Builder) { b.Names = names.Orch },
+		"the revision":    fails(faulty.OpRevision),
+		"the first read":  fails(faulty.OpScan),
+		"the first write": fails(faulty.OpCommit),
+		"a hook": func(b *server.Builder) {
+			b.Prepare = append(b.Prepare, func(context.Context, controller.Client) error { return broken })
+		},
+	} {
+		store := memstore.New(memstore.Options{})
+		_, err := store.Stamp(t.Context(), "names", names.Kubernetes.String())
+		require.NoError(t, err)
+		b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Storage: store}
+		b.Register(builtin.Kinds()...)
+		change(b)
+		_, err = b.Build(t.Context())
+		require.Error(t, err, name)
+		_, err = store.Revision(t.Context())
+		assert.ErrorIs(t, err, storage.ErrClosed, name)
+	}
+}
+
+// badCollector is an audit whose metrics cannot be registered.
+type badCollector struct{ auth.Auditor }
+
+func (badCollector) Describe(to chan<- *prometheus.Desc) {
+	to <- prometheus.NewInvalidDesc(errors.New("no description"))
+}
+func (badCollector) Collect(chan<- prometheus.Metric) {}
 
 // TestShutdown ends watches cleanly, lets requests finish, refuses new ones.
 func TestShutdown(t *testing.T) {

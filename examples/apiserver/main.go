@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)
 	if err != nil {
-		return errors.Join(f.advise(err), store.Close(), flushAudit())
+		return errors.Join(f.advise(err), flushAudit())
 	}
 	return errors.Join(serve(ctx, l, at, s, f, id, log, out), flushAudit())
 }
