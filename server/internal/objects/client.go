@@ -150,7 +150,7 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	}
 	res, err := s.Write(ctx, w)
 	switch {
-	case refused != nil:
+	case refused != nil && errors.Is(err, refused):
 		return nil, refused
 	case err != nil:
 		return nil, s.refusal(err)

@@ -149,24 +149,24 @@ func (t *turn) over() bool {
 	return !t.has()
 }
 
-// newest returns the newest value if it is not committed yet, else none. While the
-// turn lasts no other one comes.
-func (t *turn) newest() place {
+// newest returns the newest value and its entry if it is not committed yet, else
+// none. While the turn lasts no other one comes.
+func (t *turn) newest() (place, *watch.Entry) {
 	if t == nil {
-		return place{}
+		return place{}, nil
 	}
 	t.turns.mu.Lock()
 	defer t.turns.mu.Unlock()
 	l := t.turns.of[t.key]
 	if !t.has() || l.newest == nil {
-		return place{}
+		return place{}, nil
 	}
-	return place{l.newest, len(l.newest.then)}
+	return place{l.newest, len(l.newest.then)}, l.newest.entry
 }
 
 // settle waits until everything that was handed over is committed, or has failed.
 func (t *turn) settle(ctx context.Context) {
-	if at := t.newest(); at.sequence != nil {
+	if at, _ := t.newest(); at.sequence != nil {
 		_, _ = at.wait(ctx)
 	}
 }
@@ -225,7 +225,11 @@ func (at place) wait(ctx context.Context) (storage.Revision, error) {
 	select {
 	case <-at.done:
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		select {
+		case <-at.done: // what is decided is told
+		default:
+			return 0, ctx.Err()
+		}
 	}
 	if at.index < len(at.revisions) {
 		return at.revisions[at.index], nil

@@ -96,7 +96,7 @@ func (s *Store) confirm(ctx context.Context, w *Write, res *Result, err error) (
 	w.on = place{}
 	w.turn.end()
 	revision, failed := on.wait(ctx)
-	if ctx.Err() != nil {
+	if failed != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if failed != nil {
@@ -254,8 +254,9 @@ func (s *Store) newest(ctx context.Context, w *Write) (*watch.Entry, error) {
 	if w.deletion != nil {
 		w.turn.settle(ctx)
 	}
-	if w.on = w.turn.newest(); w.on.sequence != nil {
-		return w.on.entry, nil
+	at, entry := w.turn.newest()
+	if w.on = at; entry != nil {
+		return entry, nil
 	}
 	return s.Live(ctx, w.Version.Type, w.Key)
 }
@@ -351,8 +352,11 @@ func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
 	revisions, err = storage.CommitSequence(ctx, s.o.Backend, q.first, q.then...)
-	if len(revisions) > 0 {
-		err = errors.Join(err, s.o.Hub.Wait(ctx, revisions[len(revisions)-1]))
+	if len(revisions) == 0 {
+		return
+	}
+	if late := s.o.Hub.Wait(ctx, revisions[len(revisions)-1]); late != nil {
+		revisions, err = nil, late // nobody is told of what the cache does not show
 	}
 }
 
