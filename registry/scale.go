@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 
-	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -83,9 +82,7 @@ func (c *compiler) scale(t *Type) {
 	switch {
 	case t.Custom:
 		t.Validate = p.validateWhole // whichever way the numbers come
-	case c.kind.SelfChecked:
-		sub.Validate = p.validate
-	default:
+	case !c.kind.SelfChecked: // else its schema says what replicas may be
 		sub.Validate = p.validateCustom
 	}
 	t.Subresources = append(t.Subresources, sub)
@@ -131,10 +128,6 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 
 // merge takes the wanted size over into the item.
 func (p scalePaths) merge(obj, in *meta.Object) { obj.Set(in.Int("spec", "replicas"), p.spec...) }
-
-func (p scalePaths) validate(w *Write[meta.Object]) {
-	w.NotNegative(check.At(p.spec...), w.New.Int(p.spec...))
-}
 
 func (p scalePaths) validateCustom(w *Write[meta.Object]) {
 	w.Faults = append(append(w.Faults, size(w.New, p.spec)...), size(w.New, p.status)...)

@@ -212,6 +212,8 @@ func appendShown(b []byte, x any) []byte {
 		return append(b, ']')
 	case map[string]any:
 		return appendObject(b, x)
+	case ordered:
+		return appendFields(b, x)
 	case string:
 		x = x[:min(len(x), maxShown)]
 		return appendJSON(b, strings.ToValidUTF8(x, ""))
@@ -235,6 +237,34 @@ func appendObject(b []byte, m map[string]any) []byte {
 		}
 		b = append(appendShown(b, k), ':')
 		b = appendShown(b, m[k])
+	}
+	return append(b, '}')
+}
+
+// ordered is an object of a Go struct, whose fields messages show in its order.
+type ordered struct {
+	fields map[string]any
+	*Schema
+}
+
+// inOrder returns a value as messages show it.
+func inOrder(x any, s *Schema) any {
+	if m, ok := x.(map[string]any); ok && s.Struct.Canonical() {
+		return ordered{m, s}
+	}
+	return x
+}
+
+func appendFields(b []byte, x ordered) []byte {
+	b = append(b, '{')
+	for _, f := range x.Struct.Fields {
+		if e, ok := x.fields[f.Name]; ok {
+			if b[len(b)-1] != '{' {
+				b = append(b, ',')
+			}
+			b = append(appendShown(b, f.Name), ':')
+			b = appendShown(b, inOrder(e, f.Schema))
+		}
 	}
 	return append(b, '}')
 }

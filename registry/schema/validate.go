@@ -194,7 +194,10 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 		return // what a definition came to forbid may stay where it is
 	}
 	if s.Immutable && old != nil && !meta.Equal(x, old) {
-		v.breaks(ruleImmutable, x, "", canonical)
+		v.breaks(ruleImmutable, inOrder(x, s), "", canonical)
+	}
+	if s.Unchecked {
+		return
 	}
 	if !v.hasType(x, s) {
 		v.typeFault(x, s, canonical)

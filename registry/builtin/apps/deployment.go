@@ -31,11 +31,11 @@ type Deployment struct {
 // DeploymentSpec says which pods shall run, and how they are replaced.
 type DeploymentSpec struct {
 	// Replicas is how many pods there shall be; 1 by default.
-	Replicas *int32 `json:"replicas,omitempty" protobuf:"1" schema:"default=1"`
+	Replicas *int32 `json:"replicas,omitempty" protobuf:"1" schema:"default=1,min=0"`
 
 	// Selector of the pods; it must match the template's labels and cannot
 	// change.
-	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"expected,unchecked"`
+	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked,immutable"`
 
 	// Template of the pods.
 	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"expected"`
@@ -44,24 +44,24 @@ type DeploymentSpec struct {
 	Strategy DeploymentStrategy `json:"strategy,omitempty" protobuf:"4" patchStrategy:"retainKeys"`
 
 	// MinReadySeconds is how long a new pod must be ready to count as available.
-	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"5"`
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"5" schema:"min=0"`
 
 	// RevisionHistoryLimit is how many old sets are kept for a rollback; 10 by
 	// default.
-	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"6" schema:"default=10"`
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"6" schema:"default=10,min=0"`
 
 	// Paused stops replacing pods.
 	Paused bool `json:"paused,omitempty" protobuf:"7"`
 
 	// ProgressDeadlineSeconds is how long a deployment may go without progress;
 	// 600 by default.
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty" protobuf:"9" schema:"default=600"`
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty" protobuf:"9" schema:"default=600,min=0"`
 }
 
 // DeploymentStrategy is how pods are replaced.
 type DeploymentStrategy struct {
 	// Type is RollingUpdate (the default) or Recreate.
-	Type string `json:"type,omitempty" protobuf:"1" schema:"default=RollingUpdate"`
+	Type string `json:"type,omitempty" protobuf:"1" schema:"default=RollingUpdate,enum=Recreate|RollingUpdate,unchecked"`
 
 	// RollingUpdate holds the settings of that type.
 	RollingUpdate *RollingUpdateDeployment `json:"rollingUpdate,omitempty" protobuf:"2"`
@@ -81,25 +81,25 @@ type RollingUpdateDeployment struct {
 // DeploymentStatus is the state of a deployment.
 type DeploymentStatus struct {
 	// ObservedGeneration is the generation that the controller has seen.
-	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"1"`
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"1" schema:"min=0"`
 
 	// Replicas is how many pods there are.
-	Replicas int32 `json:"replicas,omitempty" protobuf:"2"`
+	Replicas int32 `json:"replicas,omitempty" protobuf:"2" schema:"min=0"`
 
 	// UpdatedReplicas is how many have the newest template.
-	UpdatedReplicas int32 `json:"updatedReplicas,omitempty" protobuf:"3"`
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty" protobuf:"3" schema:"min=0"`
 
 	// ReadyReplicas is how many are ready.
-	ReadyReplicas int32 `json:"readyReplicas,omitempty" protobuf:"7"`
+	ReadyReplicas int32 `json:"readyReplicas,omitempty" protobuf:"7" schema:"min=0"`
 
 	// AvailableReplicas is how many have been ready for minReadySeconds.
-	AvailableReplicas int32 `json:"availableReplicas,omitempty" protobuf:"4"`
+	AvailableReplicas int32 `json:"availableReplicas,omitempty" protobuf:"4" schema:"min=0"`
 
 	// UnavailableReplicas is how many are missing.
-	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty" protobuf:"5"`
+	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty" protobuf:"5" schema:"min=0"`
 
 	// TerminatingReplicas is how many are being deleted.
-	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty" protobuf:"9"`
+	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty" protobuf:"9" schema:"min=0"`
 
 	// Conditions are aspects of the state: Available, Progressing,
 	// ReplicaFailure.
@@ -107,7 +107,7 @@ type DeploymentStatus struct {
 
 	// CollisionCount is part of the names of the sets, so that they do not
 	// clash.
-	CollisionCount *int32 `json:"collisionCount,omitempty" protobuf:"8"`
+	CollisionCount *int32 `json:"collisionCount,omitempty" protobuf:"8" schema:"min=0"`
 }
 
 // DeploymentCondition is one aspect of a deployment's state.

@@ -19,29 +19,16 @@ func validateDeployment(w *registry.Write[Deployment]) {
 		return // which checks the one field that it changes
 	}
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
-	if s.Replicas != nil {
-		f.NotNegative(at.Field("replicas"), int64(*s.Replicas))
-	}
 	if selector(f, at.Field("selector"), s.Selector) {
 		w.Faults = append(w.Faults, templateFaults(w.Names, at.Field("template"), s.Selector, &s.Template)...)
 	}
 	s.Strategy.check(f, at.Field("strategy"))
-	f.NotNegative(at.Field("minReadySeconds"), int64(s.MinReadySeconds))
-	if n := s.RevisionHistoryLimit; n != nil {
-		f.NotNegative(at.Field("revisionHistoryLimit"), int64(*n))
-	}
-	if n := s.ProgressDeadlineSeconds; n != nil {
-		f.NotNegative(at.Field("progressDeadlineSeconds"), int64(*n))
-		if *n <= s.MinReadySeconds {
-			f.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
-		}
-	}
-	if w.Old != nil {
-		f.Unchanged(at.Field("selector"), s.Selector, w.Old.Spec.Selector)
+	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
+		f.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
 	}
 }
 
-// selector checks the required selector of a controller's pods. It reports
+// selector checks the selector of a controller's pods. It reports
 // whether the selector can be held against labels.
 func selector(f *check.Faults, at *check.Path, s *meta.Selector) bool {
 	before := len(*f)
@@ -50,10 +37,7 @@ func selector(f *check.Faults, at *check.Path, s *meta.Selector) bool {
 		f.Invalid(at, s, "invalid label selector")
 		return false
 	}
-	switch {
-	case s == nil:
-		f.Required(at, "")
-	case check.Empty(s):
+	if s != nil && check.Empty(s) {
 		f.Invalid(at, s, "empty selector is invalid")
 	}
 	return true
@@ -136,22 +120,6 @@ func zero(v *meta.IntOrString) bool {
 func (s *DeploymentStatus) faults(old *DeploymentStatus) []meta.Cause {
 	var f check.Faults
 	at := check.At("status")
-	for _, n := range []struct {
-		field string
-		value int64
-	}{
-		{"observedGeneration", s.ObservedGeneration}, {"replicas", int64(s.Replicas)},
-		{"updatedReplicas", int64(s.UpdatedReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)},
-		{"availableReplicas", int64(s.AvailableReplicas)}, {"unavailableReplicas", int64(s.UnavailableReplicas)},
-	} {
-		f.NotNegative(at.Field(n.field), n.value)
-	}
-	if n := s.TerminatingReplicas; n != nil {
-		f.NotNegative(at.Field("terminatingReplicas"), int64(*n))
-	}
-	if n := s.CollisionCount; n != nil {
-		f.NotNegative(at.Field("collisionCount"), int64(*n))
-	}
 	for _, n := range []struct {
 		field string
 		value int32

@@ -30,7 +30,7 @@ type LeaseSpec struct {
 
 	// LeaseDurationSeconds is how long others wait after renewTime before they
 	// may take the lease.
-	LeaseDurationSeconds *int32 `json:"leaseDurationSeconds,omitempty" protobuf:"2"`
+	LeaseDurationSeconds *int32 `json:"leaseDurationSeconds,omitempty" protobuf:"2" schema:"exclusiveMin=0"`
 
 	// AcquireTime is when the holder took the lease.
 	AcquireTime *meta.MicroTime `json:"acquireTime,omitempty" protobuf:"3"`
@@ -39,10 +39,10 @@ type LeaseSpec struct {
 	RenewTime *meta.MicroTime `json:"renewTime,omitempty" protobuf:"4"`
 
 	// LeaseTransitions counts the changes of holder.
-	LeaseTransitions *int32 `json:"leaseTransitions,omitempty" protobuf:"5"`
+	LeaseTransitions *int32 `json:"leaseTransitions,omitempty" protobuf:"5" schema:"min=0"`
 
 	// Strategy names how a holder is chosen among candidates.
-	Strategy *string `json:"strategy,omitempty" protobuf:"6"`
+	Strategy *string `json:"strategy,omitempty" protobuf:"6" schema:"format=qualified-name"`
 
 	// PreferredHolder names whom the holder should give the lease to; it needs
 	// a strategy.
@@ -73,15 +73,6 @@ func leases() *registry.Kind {
 
 func validateLease(w *registry.Write[Lease]) {
 	spec, at := &w.New.Spec, check.At("spec")
-	if d := spec.LeaseDurationSeconds; d != nil {
-		w.Positive(at.Field("leaseDurationSeconds"), int64(*d))
-	}
-	if n := spec.LeaseTransitions; n != nil {
-		w.NotNegative(at.Field("leaseTransitions"), int64(*n))
-	}
-	if s := spec.Strategy; s != nil {
-		w.Format(at.Field("strategy"), *s, meta.CheckQualifiedName(*s))
-	}
 	if p := spec.PreferredHolder; p != nil && *p != "" && (spec.Strategy == nil || *spec.Strategy == "") {
 		w.Forbidden(at.Field("preferredHolder"), "needs a strategy")
 	}

@@ -110,8 +110,8 @@ type PodAffinityTerm struct {
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"4" schema:"unchecked"`
 
 	// MatchLabelKeys are labels in which the pods must equal this one.
-	MatchLabelKeys []string `json:"matchLabelKeys,omitempty" protobuf:"5" schema:"listType=atomic"`
+	MatchLabelKeys []string `json:"matchLabelKeys,omitempty" protobuf:"5" schema:"listType=atomic,items.format=qualified-name"`
 
 	// MismatchLabelKeys are labels in which the pods must differ from this one.
-	MismatchLabelKeys []string `json:"mismatchLabelKeys,omitempty" protobuf:"6" schema:"listType=atomic"`
+	MismatchLabelKeys []string `json:"mismatchLabelKeys,omitempty" protobuf:"6" schema:"listType=atomic,items.format=qualified-name"`
 }

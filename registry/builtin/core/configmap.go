@@ -23,11 +23,11 @@ type ConfigMap struct {
 
 	// Data is the configuration as text. Keys consist of letters, digits, '-',
 	// '_' and '.'. Values that are no UTF-8 text belong into binaryData.
-	Data map[string]string `json:"data,omitempty" protobuf:"2"`
+	Data map[string]string `json:"data,omitempty" protobuf:"2" schema:"keyFormat=config-key"`
 
 	// BinaryData is configuration in any bytes. The rules for keys are those of
 	// data, and no key may be in both.
-	BinaryData map[string][]byte `json:"binaryData,omitempty" protobuf:"3"`
+	BinaryData map[string][]byte `json:"binaryData,omitempty" protobuf:"3" schema:"keyFormat=config-key"`
 
 	// Immutable, once true, fixes data, binaryData and itself; only metadata
 	// can change then.
@@ -64,16 +64,13 @@ func validateConfigMap(w *registry.Write[ConfigMap]) {
 	}
 	size := 0
 	for _, k := range slices.Sorted(maps.Keys(new.Data)) {
-		at := check.At("data").Key(k)
-		w.Format(at, k, check.ConfigKey(k))
 		if _, both := new.BinaryData[k]; both {
-			w.Invalid(at, k, "duplicate of key present in binaryData")
+			w.Invalid(check.At("data").Key(k), k, "duplicate of key present in binaryData")
 		}
 		size += len(new.Data[k])
 	}
-	for _, k := range slices.Sorted(maps.Keys(new.BinaryData)) {
-		w.Format(check.At("binaryData").Key(k), k, check.ConfigKey(k))
-		size += len(new.BinaryData[k])
+	for _, v := range new.BinaryData {
+		size += len(v)
 	}
 	if size > maxData {
 		w.TooLong(check.At("").Key(""), maxData)

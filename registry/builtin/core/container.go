@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // Container is one program of a pod.
 type Container struct {
 	// Name of the container, a DNS label, unique in the pod. It cannot change.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"required,format=dns-label"`
 
 	// Image to run.
 	Image string `json:"image,omitempty" protobuf:"2"`
@@ -37,11 +37,11 @@ type Container struct {
 
 	// RestartPolicy of this container alone; on an init container, Always makes
 	// it a sidecar.
-	RestartPolicy *string `json:"restartPolicy,omitempty" protobuf:"24"`
+	RestartPolicy *string `json:"restartPolicy,omitempty" protobuf:"24" schema:"enum=Always|OnFailure|Never"`
 
 	// RestartPolicyRules decide about a restart by exit code, before
 	// restartPolicy.
-	RestartPolicyRules []ContainerRestartRule `json:"restartPolicyRules,omitempty" protobuf:"25" schema:"listType=atomic"`
+	RestartPolicyRules []ContainerRestartRule `json:"restartPolicyRules,omitempty" protobuf:"25" schema:"listType=atomic,maxItems=20"`
 
 	// VolumeMounts say where volumes appear in the container.
 	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty" protobuf:"9" patchStrategy:"merge" patchMergeKey:"mountPath" schema:"listType=map,listMapKeys=mountPath,repeats"`
@@ -66,11 +66,11 @@ type Container struct {
 	TerminationMessagePath string `json:"terminationMessagePath,omitempty" protobuf:"13" schema:"default=/dev/termination-log"`
 
 	// TerminationMessagePolicy is File, or FallbackToLogsOnError.
-	TerminationMessagePolicy string `json:"terminationMessagePolicy,omitempty" protobuf:"20" schema:"default=File"`
+	TerminationMessagePolicy string `json:"terminationMessagePolicy,omitempty" protobuf:"20" schema:"default=File,enum=File|FallbackToLogsOnError"`
 
 	// ImagePullPolicy is Always, IfNotPresent or Never; Always by default for
 	// images with tag latest or none.
-	ImagePullPolicy string `json:"imagePullPolicy,omitempty" protobuf:"14"`
+	ImagePullPolicy string `json:"imagePullPolicy,omitempty" protobuf:"14" schema:"enum=Always|IfNotPresent|Never"`
 
 	// SecurityContext holds security settings; they win over the pod's.
 	SecurityContext *SecurityContext `json:"securityContext,omitempty" protobuf:"15"`
@@ -97,16 +97,16 @@ type EphemeralContainer struct {
 // ContainerPort is a port that a container listens on.
 type ContainerPort struct {
 	// Name of the port, unique in the pod.
-	Name string `json:"name,omitempty" protobuf:"1"`
+	Name string `json:"name,omitempty" protobuf:"1" schema:"format=port-name"`
 
 	// HostPort is the node's port that leads here.
-	HostPort int32 `json:"hostPort,omitempty" protobuf:"2"`
+	HostPort int32 `json:"hostPort,omitempty" protobuf:"2" schema:"range=1|65535"`
 
 	// ContainerPort is the number in the pod.
-	ContainerPort int32 `json:"containerPort" protobuf:"3" schema:"expected"`
+	ContainerPort int32 `json:"containerPort" protobuf:"3" schema:"required,range=1|65535"`
 
 	// Protocol is TCP (the default), UDP or SCTP.
-	Protocol string `json:"protocol,omitempty" protobuf:"4" schema:"default=TCP"`
+	Protocol string `json:"protocol,omitempty" protobuf:"4" schema:"default=TCP,enum=SCTP|TCP|UDP"`
 
 	// HostIP is the node's address that the port is bound to.
 	HostIP string `json:"hostIP,omitempty" protobuf:"5"`
@@ -115,23 +115,23 @@ type ContainerPort struct {
 // VolumeMount says where a volume appears in a container.
 type VolumeMount struct {
 	// Name of the volume.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"required"`
 
 	// ReadOnly mounts it so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"2"`
 
 	// RecursiveReadOnly is Disabled, IfPossible or Enabled: what is mounted
 	// below is read-only too.
-	RecursiveReadOnly *string `json:"recursiveReadOnly,omitempty" protobuf:"7"`
+	RecursiveReadOnly *string `json:"recursiveReadOnly,omitempty" protobuf:"7" schema:"enum=Disabled|Enabled|IfPossible,unchecked"`
 
 	// MountPath is where it appears; no ':' in it.
-	MountPath string `json:"mountPath" protobuf:"3" schema:"expected"`
+	MountPath string `json:"mountPath" protobuf:"3" schema:"required"`
 
 	// SubPath is the part of the volume that is mounted; the root by default.
 	SubPath string `json:"subPath,omitempty" protobuf:"4"`
 
 	// MountPropagation is None (the default), HostToContainer or Bidirectional.
-	MountPropagation *string `json:"mountPropagation,omitempty" protobuf:"5"`
+	MountPropagation *string `json:"mountPropagation,omitempty" protobuf:"5" schema:"enum=Bidirectional|HostToContainer|None,unchecked"`
 
 	// SubPathExpr is a subPath with $(NAME) expanded; not together with subPath.
 	SubPathExpr string `json:"subPathExpr,omitempty" protobuf:"6"`
@@ -140,10 +140,10 @@ type VolumeMount struct {
 // VolumeDevice says where a block device appears in a container.
 type VolumeDevice struct {
 	// Name of the volume, which is a claim.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"required"`
 
 	// DevicePath is where it appears.
-	DevicePath string `json:"devicePath" protobuf:"2" schema:"expected"`
+	DevicePath string `json:"devicePath" protobuf:"2" schema:"required"`
 }
 
 // ResourceRequirements are what a container, or a pod, needs and may use.
@@ -164,22 +164,22 @@ type ResourceClaim struct {
 	Name string `json:"name" protobuf:"1" schema:"expected"`
 
 	// Request in the claim; empty: all of it.
-	Request string `json:"request,omitempty" protobuf:"2"`
+	Request string `json:"request,omitempty" protobuf:"2" schema:"format=dns-label"`
 }
 
 // ContainerResizePolicy says what a change of a resource asks for.
 type ContainerResizePolicy struct {
 	// ResourceName is cpu or memory.
-	ResourceName string `json:"resourceName" protobuf:"1" schema:"expected"`
+	ResourceName string `json:"resourceName" protobuf:"1" schema:"expected,enum=cpu|memory,unchecked"`
 
 	// RestartPolicy is NotRequired or RestartContainer.
-	RestartPolicy string `json:"restartPolicy" protobuf:"2" schema:"expected"`
+	RestartPolicy string `json:"restartPolicy" protobuf:"2" schema:"expected,enum=NotRequired|RestartContainer,unchecked"`
 }
 
 // ContainerRestartRule decides what happens after an exit.
 type ContainerRestartRule struct {
 	// Action is what happens: Restart.
-	Action string `json:"action,omitempty" protobuf:"1"`
+	Action string `json:"action,omitempty" protobuf:"1" schema:"required,enum=Restart"`
 
 	// ExitCodes that the rule is for.
 	ExitCodes *ContainerRestartRuleOnExitCodes `json:"exitCodes,omitempty" protobuf:"2"`
@@ -188,8 +188,8 @@ type ContainerRestartRule struct {
 // ContainerRestartRuleOnExitCodes chooses exit codes.
 type ContainerRestartRuleOnExitCodes struct {
 	// Operator is In or NotIn.
-	Operator string `json:"operator,omitempty" protobuf:"1"`
+	Operator string `json:"operator,omitempty" protobuf:"1" schema:"required,enum=In|NotIn"`
 
 	// Values are the codes.
-	Values []int32 `json:"values,omitempty" protobuf:"2" schema:"listType=set,repeats"`
+	Values []int32 `json:"values,omitempty" protobuf:"2" schema:"listType=set,repeats,maxItems=255"`
 }

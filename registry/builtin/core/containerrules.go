@@ -106,15 +106,12 @@ func (r *podRules) absent(at *check.Path, why string, fields []setField) {
 
 // container checks what all containers have.
 func (r *podRules) container(at *check.Path, c *Container) {
-	r.Label(at.Field("name"), c.Name)
 	r.Needs(at, "image", c.Image)
-	r.RequiredOneOf(at.Field("terminationMessagePolicy"), c.TerminationMessagePolicy, "File", "FallbackToLogsOnError")
 	r.ports(at.Field("ports"), c.Ports)
 	r.env(at.Field("env"), c.Env)
 	r.envFrom(at.Field("envFrom"), c.EnvFrom)
 	r.mounts(at.Field("volumeMounts"), c)
 	r.devices(at.Field("volumeDevices"), c)
-	r.RequiredOneOf(at.Field("imagePullPolicy"), c.ImagePullPolicy, "Always", "IfNotPresent", "Never")
 	r.resources(at.Field("resources"), &c.Resources)
 	r.resizePolicies(at.Field("resizePolicy"), c.ResizePolicy)
 	r.security(at.Field("securityContext"), c.SecurityContext)
@@ -126,21 +123,9 @@ func (r *podRules) restarts(at *check.Path, c *Container) {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
 		r.Required(at.Field("restartPolicy"), "must be set when there are rules")
 	}
-	r.OptionalOneOf(at.Field("restartPolicy"), c.RestartPolicy, "Always", "OnFailure", "Never")
-	const maxRules, maxCodes = 20, 255
-	if n := len(c.RestartPolicyRules); n > maxRules {
-		r.TooMany(rules, n, maxRules)
-	}
 	for i, rule := range c.RestartPolicyRules {
-		p := rules.Index(i)
-		r.RequiredOneOf(p.Field("action"), rule.Action, "Restart")
 		if rule.ExitCodes == nil {
-			r.Required(p.Field("exitCodes"), "must be specified")
-			continue
-		}
-		r.RequiredOneOf(p.Field("exitCodes").Field("operator"), rule.ExitCodes.Operator, "In", "NotIn")
-		if n := len(rule.ExitCodes.Values); n > maxCodes {
-			r.TooMany(p.Field("exitCodes").Field("values"), n, maxCodes)
+			r.Required(rules.Index(i).Field("exitCodes"), "must be specified")
 		}
 	}
 }
@@ -167,22 +152,11 @@ func (r *podRules) ports(at *check.Path, ports []ContainerPort) {
 	for i, port := range ports {
 		p := at.Index(i)
 		if port.Name != "" {
-			faults := check.PortName(port.Name)
-			r.Format(p.Field("name"), port.Name, faults)
-			if len(faults) == 0 && seen[port.Name] {
+			if len(check.PortName(port.Name)) == 0 && seen[port.Name] {
 				r.Duplicate(p.Field("name"), port.Name)
 			}
 			seen[port.Name] = true
 		}
-		if port.ContainerPort == 0 {
-			r.Required(p.Field("containerPort"), "")
-		} else {
-			r.Port(p.Field("containerPort"), int64(port.ContainerPort))
-		}
-		if port.HostPort != 0 {
-			r.Port(p.Field("hostPort"), int64(port.HostPort))
-		}
-		r.RequiredOneOf(p.Field("protocol"), port.Protocol, "SCTP", "TCP", "UDP")
 	}
 }
 
@@ -210,11 +184,9 @@ func (r *podRules) mounts(at *check.Path, c *Container) {
 	seen := map[string]bool{}
 	for i, m := range c.VolumeMounts {
 		p, v := at.Index(i), r.volumes[m.Name]
-		r.Needs(p, "name", m.Name)
 		if v == nil {
 			r.NotFound(p.Field("name"), m.Name)
 		}
-		r.Needs(p, "mountPath", m.MountPath)
 		if seen[m.MountPath] {
 			r.Invalid(p.Field("mountPath"), m.MountPath, "must be unique")
 		}
@@ -261,7 +233,6 @@ func (r *podRules) devices(at *check.Path, c *Container) {
 	names, paths := map[string]bool{}, map[string]bool{}
 	for i, d := range c.VolumeDevices {
 		p, v := at.Index(i), r.volumes[d.Name]
-		r.Needs(p, "name", d.Name)
 		if names[d.Name] {
 			r.Invalid(p.Field("name"), d.Name, "must be unique")
 		}
@@ -271,7 +242,6 @@ func (r *podRules) devices(at *check.Path, c *Container) {
 		case v.PersistentVolumeClaim == nil && v.Ephemeral == nil:
 			r.Invalid(p.Field("name"), d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode")
 		}
-		r.Needs(p, "devicePath", d.DevicePath)
 		if paths[d.DevicePath] {
 			r.Invalid(p.Field("devicePath"), d.DevicePath, "must be unique")
 		}
@@ -305,8 +275,5 @@ func (r *podRules) inside(at *check.Path, path string) {
 func (r *podRules) labelKeys(at *check.Path, keys []string, s *meta.Selector) {
 	if len(keys) > 0 && s == nil {
 		r.Forbidden(at, "must not be specified when labelSelector is not set")
-	}
-	for i, k := range keys {
-		r.Format(at.Index(i), k, meta.CheckQualifiedName(k))
 	}
 }

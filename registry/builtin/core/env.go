@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // EnvVar is a variable.
 type EnvVar struct {
 	// Name of the variable.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"required,format=env-name"`
 
 	// Value of the variable; $(NAME) is expanded, $$ is a dollar sign.
 	Value string `json:"value,omitempty" protobuf:"2"`
@@ -105,7 +105,7 @@ type FileKeySelector struct {
 // EnvFromSource is a source of variables.
 type EnvFromSource struct {
 	// Prefix is put before each name.
-	Prefix string `json:"prefix,omitempty" protobuf:"1"`
+	Prefix string `json:"prefix,omitempty" protobuf:"1" schema:"format=env-name"`
 
 	// ConfigMapRef takes all entries of a ConfigMap.
 	ConfigMapRef *ConfigMapEnvSource `json:"configMapRef,omitempty" protobuf:"2"`

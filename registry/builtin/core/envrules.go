@@ -11,11 +11,6 @@ import (
 func (r *podRules) env(at *check.Path, env []EnvVar) {
 	for i := range env {
 		e, p := &env[i], at.Index(i)
-		if e.Name == "" {
-			r.Required(p.Field("name"), "")
-		} else {
-			r.Format(p.Field("name"), e.Name, check.EnvName(e.Name))
-		}
 		if e.ValueFrom != nil {
 			r.valueFrom(p.Field("valueFrom"), e)
 		}
@@ -155,9 +150,6 @@ func (r *podRules) fileRef(at *check.Path, f *FileKeySelector) {
 func (r *podRules) envFrom(at *check.Path, list []EnvFromSource) {
 	for i, e := range list {
 		p := at.Index(i)
-		if e.Prefix != "" {
-			r.Format(p.Field("prefix"), e.Prefix, check.EnvName(e.Prefix))
-		}
 		n := 0
 		if e.ConfigMapRef != nil {
 			n++

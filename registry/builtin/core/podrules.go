@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -33,8 +32,6 @@ func specFaults(p names.Profile, at *check.Path, spec *PodSpec, pod *Pod) []meta
 	r.ephemeralContainers(at.Field("ephemeralContainers"))
 	r.podResources(at.Field("resources"))
 	r.networkPorts(at.Field("containers"))
-	r.RequiredOneOf(at.Field("restartPolicy"), spec.RestartPolicy, "Always", "OnFailure", "Never")
-	r.RequiredOneOf(at.Field("dnsPolicy"), spec.DNSPolicy, "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 	r.Labels(at.Field("nodeSelector"), spec.NodeSelector)
 	r.podSecurity(at.Field("securityContext"))
 	r.affinity(at.Field("affinity"), spec.Affinity)
@@ -43,15 +40,9 @@ func specFaults(p names.Profile, at *check.Path, spec *PodSpec, pod *Pod) []meta
 	r.spread(at.Field("topologySpreadConstraints"))
 	r.hostProcesses(at)
 	r.hostUsers(at)
-	r.Subdomain(at.Field("serviceAccountName"), spec.ServiceAccountName)
-	r.Subdomain(at.Field("nodeName"), spec.NodeName)
-	if n := spec.ActiveDeadlineSeconds; n != nil {
-		r.Range(at.Field("activeDeadlineSeconds"), *n, 1, math.MaxInt32)
-	}
 	r.hostNames(at)
 	r.tolerations(at.Field("tolerations"), spec.Tolerations)
-	r.hostAliases(at.Field("hostAliases"))
-	r.classes(at)
+	r.resources(at.Field("overhead"), &ResourceRequirements{Limits: spec.Overhead})
 	r.system(at)
 	if pod != nil {
 		r.podAlone(at)
@@ -100,17 +91,10 @@ func (r *podRules) claims(at *check.Path) {
 		p := at.Index(i)
 		if c.Name != "" && seen[c.Name] {
 			r.Duplicate(p.Field("name"), c.Name)
-		} else {
-			r.Label(p.Field("name"), c.Name)
 		}
 		seen[c.Name] = true
 		if (c.ResourceClaimName == nil) == (c.ResourceClaimTemplateName == nil) {
 			r.Invalid(p, c, "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`")
-		}
-		for field, name := range map[string]*string{"resourceClaimName": c.ResourceClaimName, "resourceClaimTemplateName": c.ResourceClaimTemplateName} {
-			if name != nil {
-				r.Format(p.Field(field), *name, meta.CheckDNSSubdomain(*name))
-			}
 		}
 	}
 }
@@ -131,9 +115,6 @@ func (r *podRules) networkPorts(at *check.Path) {
 }
 
 func (r *podRules) gates(at *check.Path) {
-	for i, g := range r.spec.ReadinessGates {
-		r.Format(at.Field("readinessGates").Index(i).Field("conditionType"), g.ConditionType, meta.CheckQualifiedName(g.ConditionType))
-	}
 	seen := map[string]bool{}
 	for i, g := range r.spec.SchedulingGates {
 		p := at.Field("schedulingGates").Index(i)
@@ -149,24 +130,17 @@ func (r *podRules) spread(at *check.Path) {
 	list := r.spec.TopologySpreadConstraints
 	for i, c := range list {
 		p := at.Index(i)
-		r.Positive(p.Field("maxSkew"), int64(c.MaxSkew))
 		if c.TopologyKey == "" {
 			r.Required(p.Field("topologyKey"), "can not be empty")
 		}
-		r.OneOf(p.Field("whenUnsatisfiable"), c.WhenUnsatisfiable, "DoNotSchedule", "ScheduleAnyway")
 		if slices.ContainsFunc(list[i+1:], func(o TopologySpreadConstraint) bool {
 			return o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable
 		}) {
 			r.Duplicate(p.Field("{topologyKey, whenUnsatisfiable}"), c.TopologyKey+", "+c.WhenUnsatisfiable)
 		}
-		if c.MinDomains != nil {
-			r.Positive(p.Field("minDomains"), int64(*c.MinDomains))
-			if c.WhenUnsatisfiable != "DoNotSchedule" {
-				r.Invalid(p.Field("minDomains"), *c.MinDomains, "can only use minDomains if whenUnsatisfiable=DoNotSchedule")
-			}
+		if c.MinDomains != nil && c.WhenUnsatisfiable != "DoNotSchedule" {
+			r.Invalid(p.Field("minDomains"), *c.MinDomains, "can only use minDomains if whenUnsatisfiable=DoNotSchedule")
 		}
-		r.OptionalOneOf(p.Field("nodeAffinityPolicy"), c.NodeAffinityPolicy, "Ignore", "Honor")
-		r.OptionalOneOf(p.Field("nodeTaintsPolicy"), c.NodeTaintsPolicy, "Ignore", "Honor")
 		r.labelKeys(p.Field("matchLabelKeys"), c.MatchLabelKeys, c.LabelSelector)
 		r.Selector(p.Field("labelSelector"), c.LabelSelector)
 	}
@@ -182,20 +156,6 @@ func (r *podRules) hostNames(at *check.Path) {
 		r.Format(p, *name, meta.CheckDNSSubdomain(*name))
 		if len(*name) > maxOverride {
 			r.TooLong(p, maxOverride)
-		}
-	}
-	for _, n := range []struct{ field, name string }{{"hostname", r.spec.Hostname}, {"subdomain", r.spec.Subdomain}} {
-		if n.name != "" {
-			r.Format(at.Field(n.field), n.name, meta.CheckDNSLabel(n.name))
-		}
-	}
-}
-
-func (r *podRules) hostAliases(at *check.Path) {
-	for i, h := range r.spec.HostAliases {
-		r.IP(at.Index(i).Field("ip"), h.IP)
-		for j, name := range h.Hostnames {
-			r.Format(at.Index(i).Field("hostnames").Index(j), name, meta.CheckDNSSubdomain(name))
 		}
 	}
 }
@@ -218,9 +178,6 @@ func (r *podRules) dnsConfig(at *check.Path) {
 	const maxServers, maxSearches, maxSearchText = 3, 32, 2048
 	if len(c.Nameservers) > maxServers {
 		r.Invalid(at.Field("nameservers"), c.Nameservers, fmt.Sprintf("must not have more than %d nameservers", maxServers))
-	}
-	for i, s := range c.Nameservers {
-		r.IP(at.Field("nameservers").Index(i), s)
 	}
 	if len(c.Searches) > maxSearches {
 		r.Invalid(at.Field("searches"), len(c.Searches), fmt.Sprintf("must not have more than %d search paths", maxSearches))
@@ -245,9 +202,6 @@ func (r *podRules) dnsConfig(at *check.Path) {
 func (r *podRules) tolerations(at *check.Path, list []Toleration) {
 	for i, t := range list {
 		p := at.Index(i)
-		if t.Key != "" {
-			r.Format(p.Field("key"), t.Key, meta.CheckQualifiedName(t.Key))
-		}
 		if t.Key == "" && t.Operator != "Exists" {
 			r.Invalid(p.Field("operator"), t.Operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
 		}
@@ -266,23 +220,7 @@ func (r *podRules) tolerations(at *check.Path, list []Toleration) {
 		default:
 			r.NotSupported(p.Field("operator"), t.Operator, "Equal", "Exists")
 		}
-		if t.Effect != "" {
-			r.OneOf(p.Field("effect"), t.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
-		}
 	}
-}
-
-// classes checks priority, runtime, preemption and overhead.
-func (r *podRules) classes(at *check.Path) {
-	s := r.spec
-	r.Subdomain(at.Field("priorityClassName"), s.PriorityClassName)
-	if s.RuntimeClassName != nil {
-		r.Format(at.Field("runtimeClassName"), *s.RuntimeClassName, meta.CheckDNSSubdomain(*s.RuntimeClassName))
-	}
-	if p := s.PreemptionPolicy; p != nil {
-		r.RequiredOneOf(at.Field("preemptionPolicy"), *p, "PreemptLowerPriority", "Never")
-	}
-	r.resources(at.Field("overhead"), &ResourceRequirements{Limits: s.Overhead})
 }
 
 // sorted returns the keys of a resource list in order.

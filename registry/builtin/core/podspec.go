@@ -21,7 +21,7 @@ type PodSpec struct {
 
 	// RestartPolicy of all containers: Always, OnFailure or Never. Always by
 	// default.
-	RestartPolicy string `json:"restartPolicy,omitempty" protobuf:"3" schema:"default=Always"`
+	RestartPolicy string `json:"restartPolicy,omitempty" protobuf:"3" schema:"default=Always,enum=Always|OnFailure|Never"`
 
 	// TerminationGracePeriodSeconds is how long the processes get between the
 	// signal to end and the kill; 30 by default.
@@ -29,17 +29,17 @@ type PodSpec struct {
 
 	// ActiveDeadlineSeconds is how long the pod may be active on its node before
 	// it is failed.
-	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" protobuf:"5"`
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" protobuf:"5" schema:"range=1|2147483647"`
 
 	// DNSPolicy is ClusterFirst, ClusterFirstWithHostNet, Default or None.
 	// ClusterFirst by default.
-	DNSPolicy string `json:"dnsPolicy,omitempty" protobuf:"6" schema:"default=ClusterFirst"`
+	DNSPolicy string `json:"dnsPolicy,omitempty" protobuf:"6" schema:"default=ClusterFirst,enum=ClusterFirstWithHostNet|ClusterFirst|Default|None"`
 
 	// NodeSelector is labels that the node must have.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty" protobuf:"7" schema:"mapType=atomic"`
 
 	// ServiceAccountName is the identity that the pod runs under.
-	ServiceAccountName string `json:"serviceAccountName,omitempty" protobuf:"8"`
+	ServiceAccountName string `json:"serviceAccountName,omitempty" protobuf:"8" schema:"format=dns-subdomain"`
 
 	// DeprecatedServiceAccount is the old name of serviceAccountName and always
 	// equal to it.
@@ -51,7 +51,7 @@ type PodSpec struct {
 
 	// NodeName is the node that the pod is bound to; the scheduler sets it
 	// through the sub-resource binding.
-	NodeName string `json:"nodeName,omitempty" protobuf:"10"`
+	NodeName string `json:"nodeName,omitempty" protobuf:"10" schema:"format=dns-subdomain"`
 
 	// HostNetwork uses the node's network; ports that are named must be free on
 	// the node.
@@ -75,10 +75,10 @@ type PodSpec struct {
 	ImagePullSecrets []LocalObjectReference `json:"imagePullSecrets,omitempty" protobuf:"15" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// Hostname of the pod; its name by default.
-	Hostname string `json:"hostname,omitempty" protobuf:"16"`
+	Hostname string `json:"hostname,omitempty" protobuf:"16" schema:"format=dns-label"`
 
 	// Subdomain makes the pod's name hostname.subdomain.namespace.svc.domain.
-	Subdomain string `json:"subdomain,omitempty" protobuf:"17"`
+	Subdomain string `json:"subdomain,omitempty" protobuf:"17" schema:"format=dns-label"`
 
 	// Affinity says which nodes and which pods this one shall be near to, or far
 	// from.
@@ -94,7 +94,7 @@ type PodSpec struct {
 	HostAliases []HostAlias `json:"hostAliases,omitempty" protobuf:"23" patchStrategy:"merge" patchMergeKey:"ip" schema:"listType=map,listMapKeys=ip,repeats"`
 
 	// PriorityClassName names the class that gives the pod its priority.
-	PriorityClassName string `json:"priorityClassName,omitempty" protobuf:"24"`
+	PriorityClassName string `json:"priorityClassName,omitempty" protobuf:"24" schema:"format=dns-subdomain"`
 
 	// Priority of the pod, the higher the more important; admission fills it in
 	// from the class.
@@ -107,14 +107,14 @@ type PodSpec struct {
 	ReadinessGates []PodReadinessGate `json:"readinessGates,omitempty" protobuf:"28" schema:"listType=atomic"`
 
 	// RuntimeClassName names the RuntimeClass that runs the pod.
-	RuntimeClassName *string `json:"runtimeClassName,omitempty" protobuf:"29"`
+	RuntimeClassName *string `json:"runtimeClassName,omitempty" protobuf:"29" schema:"format=dns-subdomain"`
 
 	// EnableServiceLinks puts the addresses of services into the containers'
 	// variables; true by default.
 	EnableServiceLinks *bool `json:"enableServiceLinks,omitempty" protobuf:"30"`
 
 	// PreemptionPolicy is PreemptLowerPriority or Never.
-	PreemptionPolicy *string `json:"preemptionPolicy,omitempty" protobuf:"31"`
+	PreemptionPolicy *string `json:"preemptionPolicy,omitempty" protobuf:"31" schema:"enum=PreemptLowerPriority|Never"`
 
 	// Overhead is what running the pod costs beside its containers; it comes
 	// from the RuntimeClass.
@@ -144,7 +144,7 @@ type PodSpec struct {
 	Resources *ResourceRequirements `json:"resources,omitempty" protobuf:"40"`
 
 	// HostnameOverride is a host name that wins over all other rules.
-	HostnameOverride *string `json:"hostnameOverride,omitempty" protobuf:"41"`
+	HostnameOverride *string `json:"hostnameOverride,omitempty" protobuf:"41" schema:"format=dns-subdomain,unchecked"`
 
 	// SchedulingGroup names the group that the pod is scheduled with.
 	SchedulingGroup *PodSchedulingGroup `json:"schedulingGroup,omitempty" protobuf:"43"`
@@ -153,7 +153,7 @@ type PodSpec struct {
 // Toleration is about taints that do not keep a pod from a node.
 type Toleration struct {
 	// Key of the taint; empty with Exists: all.
-	Key string `json:"key,omitempty" protobuf:"1"`
+	Key string `json:"key,omitempty" protobuf:"1" schema:"format=qualified-name"`
 
 	// Operator is Equal (the default) or Exists.
 	Operator string `json:"operator,omitempty" protobuf:"2"`
@@ -162,7 +162,7 @@ type Toleration struct {
 	Value string `json:"value,omitempty" protobuf:"3"`
 
 	// Effect of the taint: NoSchedule, PreferNoSchedule, NoExecute; empty: all.
-	Effect string `json:"effect,omitempty" protobuf:"4"`
+	Effect string `json:"effect,omitempty" protobuf:"4" schema:"enum=NoSchedule|PreferNoSchedule|NoExecute"`
 
 	// TolerationSeconds is how long a NoExecute taint is tolerated; unset: for
 	// ever.
@@ -172,16 +172,16 @@ type Toleration struct {
 // HostAlias is a line of the hosts file.
 type HostAlias struct {
 	// IP is the address.
-	IP string `json:"ip" protobuf:"1" schema:"expected"`
+	IP string `json:"ip" protobuf:"1" schema:"expected,format=ip"`
 
 	// Hostnames of the address.
-	Hostnames []string `json:"hostnames,omitempty" protobuf:"2" schema:"listType=atomic"`
+	Hostnames []string `json:"hostnames,omitempty" protobuf:"2" schema:"listType=atomic,items.format=dns-subdomain"`
 }
 
 // PodDNSConfig is the DNS configuration of a pod.
 type PodDNSConfig struct {
 	// Nameservers, by address; at most three together.
-	Nameservers []string `json:"nameservers,omitempty" protobuf:"1" schema:"listType=atomic"`
+	Nameservers []string `json:"nameservers,omitempty" protobuf:"1" schema:"listType=atomic,items.format=ip"`
 
 	// Searches are domains that short names are looked up in.
 	Searches []string `json:"searches,omitempty" protobuf:"2" schema:"listType=atomic"`
@@ -202,36 +202,36 @@ type PodDNSConfigOption struct {
 // PodReadinessGate names a condition that readiness needs.
 type PodReadinessGate struct {
 	// ConditionType is the type in status.conditions.
-	ConditionType string `json:"conditionType" protobuf:"1" schema:"expected"`
+	ConditionType string `json:"conditionType" protobuf:"1" schema:"expected,format=qualified-name"`
 }
 
 // TopologySpreadConstraint spreads pods over domains.
 type TopologySpreadConstraint struct {
 	// MaxSkew is how much the numbers of pods may differ.
-	MaxSkew int32 `json:"maxSkew" protobuf:"1" schema:"expected"`
+	MaxSkew int32 `json:"maxSkew" protobuf:"1" schema:"expected,exclusiveMin=0"`
 
 	// TopologyKey is the node label whose values are the domains.
 	TopologyKey string `json:"topologyKey" protobuf:"2" schema:"expected"`
 
 	// WhenUnsatisfiable is DoNotSchedule or ScheduleAnyway.
-	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"expected"`
+	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"expected,enum=DoNotSchedule|ScheduleAnyway"`
 
 	// LabelSelector chooses the pods that are counted.
 	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"4" schema:"unchecked"`
 
 	// MinDomains is how many domains there must be.
-	MinDomains *int32 `json:"minDomains,omitempty" protobuf:"5"`
+	MinDomains *int32 `json:"minDomains,omitempty" protobuf:"5" schema:"exclusiveMin=0"`
 
 	// NodeAffinityPolicy is Honor (the default) or Ignore: whether nodes that
 	// the pod cannot use count.
-	NodeAffinityPolicy *string `json:"nodeAffinityPolicy,omitempty" protobuf:"6"`
+	NodeAffinityPolicy *string `json:"nodeAffinityPolicy,omitempty" protobuf:"6" schema:"enum=Ignore|Honor"`
 
 	// NodeTaintsPolicy is Honor or Ignore (the default): whether tainted nodes
 	// count.
-	NodeTaintsPolicy *string `json:"nodeTaintsPolicy,omitempty" protobuf:"7"`
+	NodeTaintsPolicy *string `json:"nodeTaintsPolicy,omitempty" protobuf:"7" schema:"enum=Ignore|Honor"`
 
 	// MatchLabelKeys are labels in which counted pods must equal this one.
-	MatchLabelKeys []string `json:"matchLabelKeys,omitempty" protobuf:"8" schema:"listType=atomic"`
+	MatchLabelKeys []string `json:"matchLabelKeys,omitempty" protobuf:"8" schema:"listType=atomic,items.format=qualified-name"`
 }
 
 // PodOS is an operating system.
@@ -249,14 +249,14 @@ type PodSchedulingGate struct {
 // PodResourceClaim is a resource claim of a pod; exactly one source is set.
 type PodResourceClaim struct {
 	// Name of the claim in the pod, a DNS label.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"required,format=dns-label"`
 
 	// ResourceClaimName is a claim in the pod's namespace.
-	ResourceClaimName *string `json:"resourceClaimName,omitempty" protobuf:"3"`
+	ResourceClaimName *string `json:"resourceClaimName,omitempty" protobuf:"3" schema:"format=dns-subdomain"`
 
 	// ResourceClaimTemplateName is a template that a claim of the pod's own is
 	// made from.
-	ResourceClaimTemplateName *string `json:"resourceClaimTemplateName,omitempty" protobuf:"4"`
+	ResourceClaimTemplateName *string `json:"resourceClaimTemplateName,omitempty" protobuf:"4" schema:"format=dns-subdomain"`
 }
 
 // PodSchedulingGroup names what a pod is scheduled with.

@@ -78,7 +78,7 @@ type PodCondition struct {
 	Type string `json:"type" protobuf:"1" schema:"expected"`
 
 	// ObservedGeneration is the generation of the object that this tells about.
-	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"7"`
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"7" schema:"min=0"`
 
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"2" schema:"expected"`

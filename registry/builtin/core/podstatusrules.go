@@ -12,7 +12,6 @@ func (p *Pod) statusFaults(old *Pod) []meta.Cause {
 	var f check.Faults
 	at, s, before := check.At("status"), &p.Status, &old.Status
 	for i, c := range s.Conditions {
-		f.NotNegative(at.Field("conditions").Index(i).Field("observedGeneration"), c.ObservedGeneration)
 		if !slices.Contains([]string{"PodScheduled", "Ready", "Initialized"}, c.Type) {
 			// Clients know the field with a capital.
 			f.Format(at.Field("conditions").Index(i).Field("Type"), c.Type, meta.CheckQualifiedName(c.Type))

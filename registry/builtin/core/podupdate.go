@@ -152,7 +152,12 @@ func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec
 			return
 		}
 	}
-	r := podRules{}
+	r := podRules{} // what clients are told of tolerations they are told twice
+	for i, t := range s.Tolerations {
+		if t.Key != "" {
+			r.Format(at.Index(i).Field("key"), t.Key, meta.CheckQualifiedName(t.Key))
+		}
+	}
 	r.tolerations(at, s.Tolerations)
 	*f = append(*f, r.Faults...)
 }

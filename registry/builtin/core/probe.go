@@ -8,24 +8,24 @@ type Probe struct {
 	ProbeHandler `json:",inline" protobuf:"1"`
 
 	// InitialDelaySeconds is how long after the start the first one comes.
-	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty" protobuf:"2"`
+	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty" protobuf:"2" schema:"min=0"`
 
 	// TimeoutSeconds is how long one may take; 1 by default.
-	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty" protobuf:"3" schema:"default=1"`
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty" protobuf:"3" schema:"default=1,min=0"`
 
 	// PeriodSeconds is how long from one to the next; 10 by default.
-	PeriodSeconds int32 `json:"periodSeconds,omitempty" protobuf:"4" schema:"default=10"`
+	PeriodSeconds int32 `json:"periodSeconds,omitempty" protobuf:"4" schema:"default=10,min=0"`
 
 	// SuccessThreshold is how many must succeed in a row; 1 by default, and for
 	// liveness and startup always.
-	SuccessThreshold int32 `json:"successThreshold,omitempty" protobuf:"5" schema:"default=1"`
+	SuccessThreshold int32 `json:"successThreshold,omitempty" protobuf:"5" schema:"default=1,min=0"`
 
 	// FailureThreshold is how many must fail in a row; 3 by default.
-	FailureThreshold int32 `json:"failureThreshold,omitempty" protobuf:"6" schema:"default=3"`
+	FailureThreshold int32 `json:"failureThreshold,omitempty" protobuf:"6" schema:"default=3,min=0"`
 
 	// TerminationGracePeriodSeconds replaces the pod's when this probe ends the
 	// container.
-	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty" protobuf:"7"`
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty" protobuf:"7" schema:"exclusiveMin=0"`
 }
 
 // ProbeHandler is what a probe does.
@@ -61,7 +61,7 @@ type HTTPGetAction struct {
 	Host string `json:"host,omitempty" protobuf:"3"`
 
 	// Scheme is HTTP (the default) or HTTPS.
-	Scheme string `json:"scheme,omitempty" protobuf:"4" schema:"default=HTTP"`
+	Scheme string `json:"scheme,omitempty" protobuf:"4" schema:"default=HTTP,enum=HTTP|HTTPS"`
 
 	// HTTPHeaders of the request.
 	HTTPHeaders []HTTPHeader `json:"httpHeaders,omitempty" protobuf:"5" schema:"listType=atomic"`
@@ -88,7 +88,7 @@ type TCPSocketAction struct {
 // GRPCAction asks the gRPC health service.
 type GRPCAction struct {
 	// Port of the service.
-	Port int32 `json:"port" protobuf:"1" schema:"expected"`
+	Port int32 `json:"port" protobuf:"1" schema:"expected,range=1|65535"`
 
 	// Service that is asked about; "" by default.
 	Service *string `json:"service" protobuf:"2" schema:"default="`

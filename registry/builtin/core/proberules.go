@@ -23,22 +23,8 @@ func (r *podRules) probe(at *check.Path, p *Probe, once bool) {
 		return
 	}
 	r.handler(at, handler{p.Exec, p.HTTPGet, p.TCPSocket, p.GRPC, nil})
-	for _, n := range []struct {
-		field string
-		value int32
-	}{
-		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds}, {"periodSeconds", p.PeriodSeconds},
-		{"successThreshold", p.SuccessThreshold}, {"failureThreshold", p.FailureThreshold},
-	} {
-		r.NotNegative(at.Field(n.field), int64(n.value))
-	}
-	if g := p.TerminationGracePeriodSeconds; g != nil {
-		if *g <= 0 {
-			r.Invalid(at.Field("terminationGracePeriodSeconds"), *g, "must be greater than 0")
-		}
-		if !once {
-			r.Invalid(at.Field("terminationGracePeriodSeconds"), *g, "must not be set for readinessProbes")
-		}
+	if g := p.TerminationGracePeriodSeconds; g != nil && !once {
+		r.Invalid(at.Field("terminationGracePeriodSeconds"), *g, "must not be set for readinessProbes")
 	}
 	if once && p.SuccessThreshold != 1 {
 		r.Invalid(at.Field("successThreshold"), p.SuccessThreshold, "must be 1")
@@ -78,8 +64,8 @@ func (r *podRules) handler(at *check.Path, h handler) {
 	if h.tcp != nil && first("tcpSocket") {
 		r.PortOrName(at.Field("tcpSocket").Field("port"), h.tcp.Port)
 	}
-	if h.grpc != nil && first("grpc") {
-		r.Port(at.Field("grpc").Field("port"), int64(h.grpc.Port))
+	if h.grpc != nil {
+		first("grpc")
 	}
 	if h.sleep != nil && first("sleep") {
 		most := int64(0)
@@ -98,7 +84,6 @@ func (r *podRules) handler(at *check.Path, h handler) {
 func (r *podRules) httpGet(at *check.Path, h *HTTPGetAction) {
 	r.Needs(at, "path", h.Path)
 	r.PortOrName(at.Field("port"), h.Port)
-	r.OneOf(at.Field("scheme"), h.Scheme, "HTTP", "HTTPS")
 	for _, header := range h.HTTPHeaders {
 		r.Format(at.Field("httpHeaders"), header.Name, check.HeaderName(header.Name))
 	}

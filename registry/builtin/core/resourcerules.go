@@ -136,9 +136,6 @@ func (r *podRules) usedClaims(at *check.Path, claims []ResourceClaim) {
 		if !have[c.Name] {
 			r.NotFound(p, c.Name)
 		}
-		if c.Request != "" {
-			r.Format(p.Field("request"), c.Request, meta.CheckDNSLabel(c.Request))
-		}
 	}
 }
 

@@ -10,29 +10,26 @@ type PodSecurityContext struct {
 	WindowsOptions *WindowsSecurityContextOptions `json:"windowsOptions,omitempty" protobuf:"8"`
 
 	// RunAsUser is the user number of the processes.
-	RunAsUser *int64 `json:"runAsUser,omitempty" protobuf:"2"`
+	RunAsUser *int64 `json:"runAsUser,omitempty" protobuf:"2" schema:"range=0|2147483647"`
 
 	// RunAsGroup is the group number of the processes.
-	RunAsGroup *int64 `json:"runAsGroup,omitempty" protobuf:"6"`
+	RunAsGroup *int64 `json:"runAsGroup,omitempty" protobuf:"6" schema:"range=0|2147483647"`
 
 	// RunAsNonRoot refuses to start as user 0.
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty" protobuf:"3"`
 
 	// SupplementalGroups are further groups of the first process.
-	SupplementalGroups []int64 `json:"supplementalGroups,omitempty" protobuf:"4" schema:"listType=atomic"`
-
-	// SupplementalGroupsPolicy is Merge (with those of the image) or Strict.
-	SupplementalGroupsPolicy *string `json:"supplementalGroupsPolicy,omitempty" protobuf:"12"`
+	SupplementalGroups []int64 `json:"supplementalGroups,omitempty" protobuf:"4" schema:"listType=atomic,items.range=0|2147483647"`
 
 	// FSGroup is the group that owns the volumes.
-	FSGroup *int64 `json:"fsGroup,omitempty" protobuf:"5"`
+	FSGroup *int64 `json:"fsGroup,omitempty" protobuf:"5" schema:"range=0|2147483647"`
 
 	// Sysctls are kernel settings of the pod's namespaces.
 	Sysctls []Sysctl `json:"sysctls,omitempty" protobuf:"7" schema:"listType=atomic"`
 
 	// FSGroupChangePolicy is Always or OnRootMismatch: when the volumes' owner
 	// is changed.
-	FSGroupChangePolicy *string `json:"fsGroupChangePolicy,omitempty" protobuf:"9"`
+	FSGroupChangePolicy *string `json:"fsGroupChangePolicy,omitempty" protobuf:"9" schema:"enum=Always|OnRootMismatch"`
 
 	// SeccompProfile limits the system calls.
 	SeccompProfile *SeccompProfile `json:"seccompProfile,omitempty" protobuf:"10"`
@@ -40,9 +37,12 @@ type PodSecurityContext struct {
 	// AppArmorProfile is the AppArmor profile.
 	AppArmorProfile *AppArmorProfile `json:"appArmorProfile,omitempty" protobuf:"11"`
 
+	// SupplementalGroupsPolicy is Merge (with those of the image) or Strict.
+	SupplementalGroupsPolicy *string `json:"supplementalGroupsPolicy,omitempty" protobuf:"12" schema:"enum=Merge|Strict"`
+
 	// SELinuxChangePolicy is MountOption or Recursive: how volumes get their
 	// label.
-	SELinuxChangePolicy *string `json:"seLinuxChangePolicy,omitempty" protobuf:"13"`
+	SELinuxChangePolicy *string `json:"seLinuxChangePolicy,omitempty" protobuf:"13" schema:"enum=MountOption|Recursive"`
 }
 
 // SecurityContext holds security settings of a container.
@@ -60,10 +60,10 @@ type SecurityContext struct {
 	WindowsOptions *WindowsSecurityContextOptions `json:"windowsOptions,omitempty" protobuf:"10"`
 
 	// RunAsUser is the user number of the processes; the image's by default.
-	RunAsUser *int64 `json:"runAsUser,omitempty" protobuf:"4"`
+	RunAsUser *int64 `json:"runAsUser,omitempty" protobuf:"4" schema:"range=0|2147483647"`
 
 	// RunAsGroup is the group number of the processes.
-	RunAsGroup *int64 `json:"runAsGroup,omitempty" protobuf:"8"`
+	RunAsGroup *int64 `json:"runAsGroup,omitempty" protobuf:"8" schema:"range=0|2147483647"`
 
 	// RunAsNonRoot refuses to start as user 0.
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty" protobuf:"5"`
@@ -76,7 +76,7 @@ type SecurityContext struct {
 	AllowPrivilegeEscalation *bool `json:"allowPrivilegeEscalation,omitempty" protobuf:"7"`
 
 	// ProcMount is Default or Unmasked.
-	ProcMount *string `json:"procMount,omitempty" protobuf:"9"`
+	ProcMount *string `json:"procMount,omitempty" protobuf:"9" schema:"enum=Default|Unmasked"`
 
 	// SeccompProfile limits the system calls.
 	SeccompProfile *SeccompProfile `json:"seccompProfile,omitempty" protobuf:"11"`
@@ -112,7 +112,7 @@ type SELinuxOptions struct {
 // WindowsSecurityContextOptions are settings for Windows containers.
 type WindowsSecurityContextOptions struct {
 	// GMSACredentialSpecName names the GMSA credential spec.
-	GMSACredentialSpecName *string `json:"gmsaCredentialSpecName,omitempty" protobuf:"1"`
+	GMSACredentialSpecName *string `json:"gmsaCredentialSpecName,omitempty" protobuf:"1" schema:"format=dns-subdomain"`
 
 	// GMSACredentialSpec is its content, filled in by admission.
 	GMSACredentialSpec *string `json:"gmsaCredentialSpec,omitempty" protobuf:"2"`
@@ -128,7 +128,7 @@ type WindowsSecurityContextOptions struct {
 // SeccompProfile chooses a seccomp profile.
 type SeccompProfile struct {
 	// Type is Localhost, RuntimeDefault or Unconfined.
-	Type string `json:"type" protobuf:"1" schema:"expected"`
+	Type string `json:"type" protobuf:"1" schema:"required,enum=Localhost|RuntimeDefault|Unconfined"`
 
 	// LocalhostProfile is the file on the node, for type Localhost only.
 	LocalhostProfile *string `json:"localhostProfile,omitempty" protobuf:"2"`
@@ -137,7 +137,7 @@ type SeccompProfile struct {
 // AppArmorProfile chooses an AppArmor profile.
 type AppArmorProfile struct {
 	// Type is Localhost, RuntimeDefault or Unconfined.
-	Type string `json:"type" protobuf:"1" schema:"expected"`
+	Type string `json:"type" protobuf:"1" schema:"required,enum=Localhost|RuntimeDefault|Unconfined"`
 
 	// LocalhostProfile is the profile loaded on the node, for type Localhost
 	// only.

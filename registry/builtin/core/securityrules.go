@@ -1,11 +1,9 @@
 package core
 
 import (
-	"math"
 	"strings"
 
 	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
 )
 
 func (r *podRules) podSecurity(at *check.Path) {
@@ -13,31 +11,19 @@ func (r *podRules) podSecurity(at *check.Path) {
 	if s == nil {
 		return
 	}
-	r.id(at.Field("fsGroup"), s.FSGroup)
-	r.id(at.Field("runAsUser"), s.RunAsUser)
-	r.id(at.Field("runAsGroup"), s.RunAsGroup)
-	for i, g := range s.SupplementalGroups {
-		r.id(at.Field("supplementalGroups").Index(i), &g)
-	}
 	if is(r.spec.ShareProcessNamespace) && r.spec.HostPID {
 		r.Invalid(at.Field("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
 	}
 	r.sysctls(at.Field("sysctls"), s.Sysctls)
-	r.OptionalOneOf(at.Field("fsGroupChangePolicy"), s.FSGroupChangePolicy, "Always", "OnRootMismatch")
 	r.seccomp(at.Field("seccompProfile"), s.SeccompProfile)
 	r.windows(at.Field("windowsOptions"), s.WindowsOptions)
 	r.appArmor(at.Field("appArmorProfile"), s.AppArmorProfile)
-	r.OptionalOneOf(at.Field("supplementalGroupsPolicy"), s.SupplementalGroupsPolicy, "Merge", "Strict")
-	r.OptionalOneOf(at.Field("seLinuxChangePolicy"), s.SELinuxChangePolicy, "MountOption", "Recursive")
 }
 
 func (r *podRules) security(at *check.Path, s *SecurityContext) {
 	if s == nil {
 		return
 	}
-	r.id(at.Field("runAsUser"), s.RunAsUser)
-	r.id(at.Field("runAsGroup"), s.RunAsGroup)
-	r.OptionalOneOf(at.Field("procMount"), s.ProcMount, "Default", "Unmasked")
 	if p := s.ProcMount; p != nil && *p == "Unmasked" && !isNot(r.spec.HostUsers) {
 		r.Invalid(at.Field("procMount"), *p, "`hostUsers` must be false to use `Unmasked`")
 	}
@@ -61,13 +47,6 @@ func (r *podRules) security(at *check.Path, s *SecurityContext) {
 // is and isNot say whether a flag is set, and what to.
 func is(flag *bool) bool    { return flag != nil && *flag }
 func isNot(flag *bool) bool { return flag != nil && !*flag }
-
-// id checks a user or group number.
-func (r *podRules) id(at *check.Path, id *int64) {
-	if id != nil {
-		r.Range(at, *id, 0, math.MaxInt32)
-	}
-}
 
 // sysctls checks kernel parameters: those of a namespace that the pod shares
 // with the node are not its own to set.
@@ -115,7 +94,6 @@ func (r *podRules) seccomp(at *check.Path, s *SeccompProfile) {
 	if s == nil {
 		return
 	}
-	r.RequiredOneOf(at.Field("type"), s.Type, localProfile, runtimeProfile, noProfile)
 	local := at.Field("localhostProfile")
 	switch {
 	case s.Type == localProfile && s.LocalhostProfile == nil:
@@ -131,7 +109,6 @@ func (r *podRules) appArmor(at *check.Path, a *AppArmorProfile) {
 	if a == nil {
 		return
 	}
-	r.RequiredOneOf(at.Field("type"), a.Type, localProfile, runtimeProfile, noProfile)
 	const maxPath = 4095
 	local, name := at.Field("localhostProfile"), a.LocalhostProfile
 	switch {
@@ -154,9 +131,6 @@ func (r *podRules) windows(at *check.Path, w *WindowsSecurityContextOptions) {
 		return
 	}
 	const maxSpec = 64 << 10
-	if n := w.GMSACredentialSpecName; n != nil {
-		r.Format(at.Field("gmsaCredentialSpecName"), *n, meta.CheckDNSSubdomain(*n))
-	}
 	if s := w.GMSACredentialSpec; s != nil && (*s == "" || len(*s) > maxSpec) {
 		r.Invalid(at.Field("gmsaCredentialSpec"), "", "must not be empty, nor have more than 64 KiB")
 	}

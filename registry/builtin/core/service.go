@@ -27,7 +27,7 @@ type Service struct {
 // ServiceSpec says which pods a service leads to, and how.
 type ServiceSpec struct {
 	// Ports of the service.
-	Ports []ServicePort `json:"ports,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"port" schema:"listType=map,listMapKeys=port|protocol,repeats"`
+	Ports []ServicePort `json:"ports,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"port" schema:"listType=map,listMapKeys=port|protocol"`
 
 	// Selector is the labels of the pods; none: somebody else keeps the
 	// endpoints.
@@ -41,13 +41,13 @@ type ServiceSpec struct {
 	ClusterIPs []string `json:"clusterIPs,omitempty" protobuf:"18" schema:"listType=atomic"`
 
 	// Type is ClusterIP (the default), NodePort, LoadBalancer or ExternalName.
-	Type string `json:"type,omitempty" protobuf:"4" schema:"default=ClusterIP"`
+	Type string `json:"type,omitempty" protobuf:"4" schema:"default=ClusterIP,enum=ClusterIP|ExternalName|LoadBalancer|NodePort"`
 
 	// ExternalIPs are addresses that nodes also accept traffic for.
 	ExternalIPs []string `json:"externalIPs,omitempty" protobuf:"5" schema:"listType=atomic"`
 
 	// SessionAffinity is None (the default) or ClientIP.
-	SessionAffinity string `json:"sessionAffinity,omitempty" protobuf:"7" schema:"default=None"`
+	SessionAffinity string `json:"sessionAffinity,omitempty" protobuf:"7" schema:"default=None,enum=ClientIP|None"`
 
 	// LoadBalancerIP asks for an address. Deprecated: providers differ in it.
 	LoadBalancerIP string `json:"loadBalancerIP,omitempty" protobuf:"8"`
@@ -61,7 +61,7 @@ type ServiceSpec struct {
 
 	// ExternalTrafficPolicy is Cluster or Local: where traffic from outside goes
 	// on.
-	ExternalTrafficPolicy string `json:"externalTrafficPolicy,omitempty" protobuf:"11"`
+	ExternalTrafficPolicy string `json:"externalTrafficPolicy,omitempty" protobuf:"11" schema:"enum=Cluster|Local"`
 
 	// HealthCheckNodePort is the node's port for the load balancer's health
 	// check.
@@ -74,10 +74,10 @@ type ServiceSpec struct {
 	SessionAffinityConfig *SessionAffinityConfig `json:"sessionAffinityConfig,omitempty" protobuf:"14"`
 
 	// IPFamilies are IPv4, IPv6 or both, in order.
-	IPFamilies []string `json:"ipFamilies,omitempty" protobuf:"19" schema:"listType=atomic"`
+	IPFamilies []string `json:"ipFamilies,omitempty" protobuf:"19" schema:"listType=atomic,items.enum=IPv4|IPv6,unchecked"`
 
 	// IPFamilyPolicy is SingleStack, PreferDualStack or RequireDualStack.
-	IPFamilyPolicy *string `json:"ipFamilyPolicy,omitempty" protobuf:"17"`
+	IPFamilyPolicy *string `json:"ipFamilyPolicy,omitempty" protobuf:"17" schema:"enum=SingleStack|PreferDualStack|RequireDualStack,unchecked"`
 
 	// AllocateLoadBalancerNodePorts says whether a load balancer needs node
 	// ports; true by default.
@@ -89,10 +89,10 @@ type ServiceSpec struct {
 
 	// InternalTrafficPolicy is Cluster (the default) or Local: where traffic
 	// from inside goes on.
-	InternalTrafficPolicy *string `json:"internalTrafficPolicy,omitempty" protobuf:"22"`
+	InternalTrafficPolicy *string `json:"internalTrafficPolicy,omitempty" protobuf:"22" schema:"enum=Cluster|Local"`
 
 	// TrafficDistribution is a wish about which endpoints are preferred.
-	TrafficDistribution *string `json:"trafficDistribution,omitempty" protobuf:"23"`
+	TrafficDistribution *string `json:"trafficDistribution,omitempty" protobuf:"23" schema:"enum=PreferClose|PreferSameNode|PreferSameZone"`
 }
 
 // ServicePort is a port of a service.
@@ -101,14 +101,14 @@ type ServicePort struct {
 	Name string `json:"name,omitempty" protobuf:"1"`
 
 	// Protocol is TCP (the default), UDP or SCTP.
-	Protocol string `json:"protocol,omitempty" protobuf:"2" schema:"default=TCP"`
+	Protocol string `json:"protocol,omitempty" protobuf:"2" schema:"default=TCP,enum=SCTP|TCP|UDP"`
 
 	// AppProtocol names the protocol on top, for those who look into the
 	// traffic.
-	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"6"`
+	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"6" schema:"format=qualified-name"`
 
 	// Port number.
-	Port int32 `json:"port" protobuf:"3" schema:"expected"`
+	Port int32 `json:"port" protobuf:"3" schema:"expected,range=1|65535"`
 
 	// TargetPort is the port of the pods, by number or name; port by default.
 	TargetPort meta.IntOrString `json:"targetPort,omitempty" protobuf:"4"`
@@ -147,13 +147,13 @@ type LoadBalancerStatus struct {
 // LoadBalancerIngress is an entry of a load balancer.
 type LoadBalancerIngress struct {
 	// IP is its address.
-	IP string `json:"ip,omitempty" protobuf:"1"`
+	IP string `json:"ip,omitempty" protobuf:"1" schema:"format=ip"`
 
 	// Hostname is its DNS name.
-	Hostname string `json:"hostname,omitempty" protobuf:"2"`
+	Hostname string `json:"hostname,omitempty" protobuf:"2" schema:"format=dns-subdomain"`
 
 	// IPMode is VIP or Proxy: how traffic arrives.
-	IPMode *string `json:"ipMode,omitempty" protobuf:"3"`
+	IPMode *string `json:"ipMode,omitempty" protobuf:"3" schema:"enum=Proxy|VIP"`
 
 	// Ports are the states of its ports.
 	Ports []PortStatus `json:"ports,omitempty" protobuf:"4" schema:"listType=atomic"`

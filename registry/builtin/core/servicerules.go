@@ -28,7 +28,6 @@ func validateService(w *registry.Write[Service]) {
 		s.Ports[i].check(f, at.Field("ports").Index(i), len(s.Ports) > 1, names)
 	}
 	f.Labels(at.Field("selector"), s.Selector)
-	f.RequiredOneOf(at.Field("sessionAffinity"), s.SessionAffinity, "ClientIP", "None")
 	s.affinity(f, at.Field("sessionAffinityConfig"))
 	s.addresses(f, at)
 	for i, ip := range s.ExternalIPs {
@@ -36,7 +35,6 @@ func validateService(w *registry.Write[Service]) {
 			f.Invalid(at.Field("externalIPs").Index(i), ip, "must be a valid IP address that is not special")
 		}
 	}
-	f.RequiredOneOf(at.Field("type"), s.Type, ClusterIPType, ExternalNameType, LoadBalancerType, NodePortType)
 	s.portNumbers(f, at.Field("ports"))
 	s.balancer(f, at)
 	s.policies(f, at)
@@ -76,15 +74,10 @@ func (p *ServicePort) check(f *check.Faults, at *check.Path, several bool, names
 		f.Duplicate(at.Field("name"), p.Name)
 	}
 	names[p.Name] = true
-	f.Port(at.Field("port"), int64(p.Port))
-	f.RequiredOneOf(at.Field("protocol"), p.Protocol, "SCTP", "TCP", "UDP")
 	f.PortOrName(at.Field("targetPort"), p.TargetPort)
-	if p.AppProtocol != nil {
-		f.Format(at.Field("appProtocol"), *p.AppProtocol, meta.CheckQualifiedName(*p.AppProtocol))
-	}
 }
 
-// portNumbers checks that no port stands twice, here and on the nodes.
+// portNumbers checks that no port of the nodes stands twice.
 func (s *ServiceSpec) portNumbers(f *check.Faults, at *check.Path) {
 	type number struct {
 		port     int32
@@ -101,14 +94,6 @@ func (s *ServiceSpec) portNumbers(f *check.Faults, at *check.Path) {
 	for i, p := range s.Ports {
 		if n := (number{p.NodePort, p.Protocol}); p.NodePort != 0 && seen[n] {
 			f.Duplicate(at.Index(i).Field("nodePort"), p.NodePort)
-		} else {
-			seen[n] = true
-		}
-	}
-	clear(seen)
-	for i, p := range s.Ports {
-		if n := (number{p.Port, p.Protocol}); seen[n] {
-			f.Duplicate(at.Index(i), map[string]any{"port": p.Port, "protocol": p.Protocol})
 		} else {
 			seen[n] = true
 		}
@@ -206,7 +191,7 @@ func (s *ServiceSpec) balancer(f *check.Faults, at *check.Path) {
 func (s *ServiceSpec) policies(f *check.Faults, at *check.Path) {
 	onNodes := s.Type == NodePortType || s.Type == LoadBalancerType
 	if onNodes || s.Type == ClusterIPType && len(s.ExternalIPs) > 0 {
-		f.RequiredOneOf(at.Field("externalTrafficPolicy"), s.ExternalTrafficPolicy, "Cluster", "Local")
+		f.Needs(at, "externalTrafficPolicy", s.ExternalTrafficPolicy)
 	} else if p := s.ExternalTrafficPolicy; p != "" {
 		f.Invalid(at.Field("externalTrafficPolicy"), p, "may only be set for externally-accessible services")
 	}
@@ -218,8 +203,6 @@ func (s *ServiceSpec) policies(f *check.Faults, at *check.Path) {
 	if s.InternalTrafficPolicy == nil && (onNodes || s.Type == ClusterIPType) {
 		f.Required(at.Field("internalTrafficPolicy"), "")
 	}
-	f.OptionalOneOf(at.Field("internalTrafficPolicy"), s.InternalTrafficPolicy, "Cluster", "Local")
-	f.OptionalOneOf(at.Field("trafficDistribution"), s.TrafficDistribution, "PreferClose", "PreferSameNode", "PreferSameZone")
 }
 
 func (s *ServiceSpec) healthChecked() bool {
@@ -255,19 +238,14 @@ func (l *LoadBalancerStatus) check(f *check.Faults, at *check.Path, kind string)
 	for i, in := range l.Ingress {
 		p := at.Field("ingress").Index(i)
 		if in.IP != "" {
-			f.IP(p.Field("ip"), in.IP)
 			if in.IPMode == nil {
 				f.Required(p.Field("ipMode"), "must be specified when `ip` is set")
 			}
 		} else if in.IPMode != nil {
 			f.Forbidden(p.Field("ipMode"), "may not be specified when `ip` is not set")
 		}
-		f.OptionalOneOf(p.Field("ipMode"), in.IPMode, "Proxy", "VIP")
-		if in.Hostname != "" {
-			f.Subdomain(p.Field("hostname"), in.Hostname)
-			if check.IsIP(in.Hostname) {
-				f.Invalid(p.Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")
-			}
+		if check.IsIP(in.Hostname) {
+			f.Invalid(p.Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")
 		}
 	}
 }
