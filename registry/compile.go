@@ -236,6 +236,8 @@ func (c *compiler) subresources(t *Type) {
 			c.fault("sub-resource %q is given twice", s.Name)
 		case s.Merge == nil && s.Act == nil:
 			c.fault("sub-resource %q has neither Merge nor Act", s.Name)
+		case s.Connect && (s.Act == nil || s.Body == nil):
+			c.fault("sub-resource %q connects, which takes an Act and a Body that says its options", s.Name)
 		}
 		seen[s.Name] = true
 	}

@@ -174,9 +174,11 @@ type Subresource struct {
 	// Show makes the body that callers see from the item; nil: the item itself.
 	Show func(obj *meta.Object) *meta.Object
 
-	// Act answers a POST (or, with Read, a GET).
-	Act  Act
-	Read bool
+	// Act answers a POST, whose body is created as admission sees it. With Connect
+	// it answers a GET as well, and both are connections: the object of the call is
+	// of the kind of Body, made of the query, and admission sees a Connect.
+	Act     Act
+	Connect bool
 }
 
 // Column is one column of the Table representation.

@@ -33,7 +33,7 @@ func (t *Type) Verbs() []string {
 // Verbs returns what can be done with the sub-resource.
 func (s *Subresource) Verbs() []string {
 	switch {
-	case s.Act != nil && s.Read:
+	case s.Connect:
 		return []string{"create", "get"}
 	case s.Act != nil:
 		return []string{"create"}

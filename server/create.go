@@ -11,6 +11,9 @@ import (
 // create answers POST on a collection, on a virtual type, or on a sub-resource
 // that acts.
 func (s *Server) create(ctx context.Context, w *response, r *request) error {
+	if r.sub != nil && r.sub.Connect {
+		return s.connect(ctx, w, r)
+	}
 	if r.sub != nil || r.version.Virtual() {
 		return s.act(ctx, w, r)
 	}

@@ -11,12 +11,8 @@ import (
 // get answers GET on an item or a sub-resource (conventions, Resource version
 // semantics, get).
 func (s *Server) get(ctx context.Context, w *response, r *request) error {
-	if r.sub != nil && r.sub.Act != nil {
-		answer, err := s.call(ctx, r, &writeOptions{}, nil)
-		if err != nil {
-			return err
-		}
-		return s.respondObject(w, r, http.StatusOK, answer)
+	if r.sub != nil && r.sub.Connect {
+		return s.connect(ctx, w, r)
 	}
 	version := r.query.Get("resourceVersion")
 	rev, err := objects.ParseRevision(version)

@@ -158,9 +158,15 @@ func keep(m, old map[string]any, field string) {
 }
 
 // Admit asks admission about the body of a request that stores nothing, such as a
-// review, and records who wrote it.
+// review, or about the options of a connection, and records who wrote it.
 func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	request := s.admissionRequest(w, obj, nil)
+	if w.Sub != nil {
+		request.Kind = w.Sub.WireKind(w.Version)
+	}
+	if w.Sub != nil && w.Sub.Connect {
+		request.Operation, request.Options = admission.Connect, nil
+	}
 	if err := s.o.Admission.Mutate(ctx, request); err != nil {
 		return err
 	}

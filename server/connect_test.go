@@ -1,0 +1,107 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+)
+
+// dial are the options of a connection.
+type dial struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+	Command         []string `json:"command,omitempty"`
+	Container       string   `json:"container,omitempty"`
+	Stdin           bool     `json:"stdin,omitempty"`
+	TTY             bool     `json:"tty,omitempty"`
+	Port            int32    `json:"port,omitempty"`
+}
+
+// TestConnect: GET and POST on a sub-resource that connects are a CONNECT to
+// admission, with the options as the object; a sub-resource that answers a body is
+// a CREATE of it.
+func TestConnect(t *testing.T) {
+	options, err := registry.Of(registry.Definition[dial]{Version: "v1", Kind: "DialOptions"}).Compile(names.Kubernetes)
+	require.NoError(t, err)
+	echo := func(_ context.Context, c *registry.Call) (*meta.Object, error) { return c.Object, nil }
+	kind := func(name string) meta.GroupVersionKind { return meta.GroupVersionKind{Version: "v1", Kind: name} }
+	var seen []*admission.Request
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Subresources = map[meta.GroupKind][]registry.Subresource{{Kind: "ConfigMap"}: {
+			{Name: "dial", Kind: kind("DialOptions"), Body: options.Storage, Act: echo, Connect: true},
+			{Name: "ask", Kind: kind("DialOptions"), Body: options.Storage, Act: echo},
+		}}
+		b.Admission = []admission.Plugin{{
+			Name: "Journal", Rules: []admission.Rule{{Resources: []string{"configmaps/*"}}},
+			Mutate: func(_ context.Context, r *admission.Request) error {
+				seen = append(seen, r)
+				if r.Subresource != "" {
+					r.Object.Set("set", "container")
+				}
+				return nil
+			},
+		}, {
+			Name:  "NoShell",
+			Rules: []admission.Rule{{Operations: []admission.Operation{admission.Connect}, Resources: []string{"configmaps/dial"}}},
+			Validate: func(_ context.Context, r *admission.Request) error {
+				if len(r.Object.List("command")) > 0 && r.Object.List("command")[0] == "sh" {
+					return errors.New("no shells")
+				}
+				return nil
+			},
+		}}
+	})
+	a := inProcess(t, s)
+	const at = configMaps + "/x"
+	a.must(201, "POST", configMaps, newConfigMap("x"))
+	seen = nil
+	for _, method := range []string{"GET", "POST"} {
+		got := a.must(200, method, at+"/dial?command=ls&command=-l&stdin=true&tty=false&port=22&stray=1&container=c", nil)
+		got.body["metadata"] = nil
+		assert.Equal(t, map[string]any{"apiVersion": "v1", "kind": "DialOptions", "metadata": nil,
+			"command": []any{"ls", "-l"}, "stdin": true, "port": 22.0, "container": "set"}, withoutZeros(got.body))
+		require.Len(t, seen, 1)
+		r := seen[0]
+		assert.Equal(t, admission.Connect, r.Operation)
+		assert.Equal(t, kind("DialOptions"), r.Kind)
+		assert.Equal(t, []string{"configmaps", "dial", "default", "x"}, []string{r.Resource.Resource, r.Subresource, r.Namespace, r.Name})
+		assert.Nil(t, r.Options)
+		assert.Nil(t, r.Old)
+		seen = nil
+
+		refused := a.must(403, method, at+"/dial?command=sh", nil)
+		assert.Contains(t, refused.body["message"], "no shells")
+		assert.Contains(t, a.must(400, method, at+"/dial?port=x", nil).body["message"], "not an integer")
+		seen = nil
+	}
+	for _, method := range []string{"PUT", "PATCH", "DELETE"} {
+		a.must(405, method, at+"/dial", nil)
+	}
+
+	a.must(201, "POST", at+"/ask", map[string]any{"apiVersion": "v1", "kind": "DialOptions"})
+	require.Len(t, seen, 1)
+	assert.Equal(t, admission.Create, seen[0].Operation)
+	assert.Equal(t, kind("DialOptions"), seen[0].Kind)
+	assert.Equal(t, "CreateOptions", seen[0].Options.Kind())
+	a.must(405, "GET", at+"/ask", nil)
+}
+
+// withoutZeros leaves out the fields that are false.
+func withoutZeros(tree map[string]any) map[string]any {
+	for name, value := range tree {
+		if value == false {
+			delete(tree, name)
+		}
+	}
+	return tree
+}
