@@ -27,6 +27,7 @@ type flags struct {
 	limits        server.Limits
 	authn         authnFlags
 	authz         authzFlags
+	admission     admissionFlags
 	audit         auditFlags
 	network       networkFlags
 }
@@ -53,6 +54,7 @@ func parseFlags(args []string) (*flags, error) {
 	set.Int64Var(&f.limits.StoreBytes, "max-store-bytes", 0, "bytes of all objects; what would exceed it is 507, 0 is no bound")
 	f.authn.define(set)
 	f.authz.define(set)
+	f.admission.define(set)
 	f.audit.define(set)
 	f.network.define(set)
 	if err := set.Parse(args); err != nil {

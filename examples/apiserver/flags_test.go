@@ -1,10 +1,14 @@
 package main
 
 import (
+	"io"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
 )
 
 // TestFlagsThatWouldBeIgnored: a flag that means nothing beside the others is an
@@ -62,4 +66,18 @@ func TestByteLimits(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 1000, f.limits.NamespaceBytes)
 	assert.EqualValues(t, 2000, f.limits.StoreBytes)
+}
+
+// TestAdmissionPluginsByName: a plugin is disabled by its name, and a server that
+// is told of one that it does not have does not start.
+func TestAdmissionPluginsByName(t *testing.T) {
+	t.Parallel()
+	f, err := parseFlags([]string{"--disable-admission-plugins", "CertificateSigning, NamespaceLifecycle"})
+	require.NoError(t, err)
+	assert.Equal(t, admission.Options{Disable: []string{"CertificateSigning", "NamespaceLifecycle"}}, f.admission.options())
+
+	err = run(t.Context(), []string{"--data-dir", "", "--kubeconfig", filepath.Join(t.TempDir(), "k"), "--secure-port", "0", "--enable-admission-plugins", "NoSuch",
+		"--disable-admission-plugins", "RBACEscalation"}, io.Discard)
+	assert.ErrorContains(t, err, `there is no admission plugin "NoSuch"`)
+	assert.ErrorContains(t, err, "the admission plugin RBACEscalation cannot be disabled")
 }

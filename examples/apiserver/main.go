@@ -83,6 +83,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
+	b.AdmissionOptions = f.admission.options()
 	flushAudit, err := f.record(b)
 	if err != nil {
 		return errors.Join(err, store.Close())
