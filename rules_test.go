@@ -84,13 +84,10 @@ var layers = []struct {
 // implementation reports whether a package may import anything below the server,
 // and be imported by programs, tests and its like alone.
 func implementation(pkg string) bool {
-	for _, of := range []string{"storage/", "auth/", "admission/", "registry/builtin", "internal/"} {
-		if strings.HasPrefix(pkg, of) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(implementations, func(of string) bool { return strings.HasPrefix(pkg, of) })
 }
+
+var implementations = []string{"storage/", "auth/", "admission/", "registry/builtin", "internal/"}
 
 // exceptions to a rule: what is excused, and why. One that nothing needs is a
 // fault of its own.
@@ -145,9 +142,17 @@ func layer(pkg string) int {
 }
 
 func TestLayersHavePackages(t *testing.T) {
-	found := map[int]bool{}
+	found, below := map[int]bool{}, map[string]bool{}
 	for _, s := range sources(t) {
 		found[layer(s.dir())] = true
+		for _, of := range implementations {
+			below[of] = below[of] || strings.HasPrefix(s.dir(), of)
+		}
+	}
+	for _, of := range implementations {
+		if !below[of] {
+			t.Errorf("no package is below %s", of)
+		}
 	}
 	for i, l := range layers {
 		if !found[i] {

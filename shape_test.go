@@ -3,7 +3,9 @@ package controlplane_test
 import (
 	"go/ast"
 	"go/token"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -71,9 +73,9 @@ func TestPackageVariablesAreConstants(t *testing.T) {
 		}
 	}
 	for _, s := range library(t) {
-		for _, id := range writtenNames(s) {
-			if variables[s.dir()][id.Name] {
-				t.Errorf("%s: the package variable %s is written, or could be", s.where(id.Pos()), id.Name)
+		for _, w := range writtenNames(s) {
+			if variables[w.dir][w.name] {
+				t.Errorf("%s: the package variable %s is written, or could be", s.where(w.at), w.name)
 			}
 		}
 	}
@@ -131,15 +133,33 @@ func selected(e ast.Expr) string {
 var writers = []string{"append", "clear", "copy", "delete", "maps.Copy", "maps.DeleteFunc", "slices.Delete", "slices.DeleteFunc", "slices.Insert",
 	"slices.Reverse", "slices.Sort", "slices.SortFunc", "slices.SortStableFunc", "sort.Slice", "sort.Strings"}
 
-// writtenNames are the names in a file that are assigned to, in whole or in part,
-// whose address is taken or that are handed to a writer, but for local ones.
-func writtenNames(s source) (names []*ast.Ident) {
-	add := func(e ast.Expr) {
-		id := root(e)
-		if id == nil || id.Obj != nil && !topLevel(s, id.Obj) {
-			return
+// written is a name outside functions that something is written to.
+type written struct {
+	dir, name string
+	at        token.Pos
+}
+
+// writtenNames are the names that a file assigns to, in whole or in part, whose
+// address it takes or that it hands to a writer.
+func writtenNames(s source) (names []written) {
+	packages := map[string]string{}
+	for _, i := range s.file.Imports {
+		dir, _ := strconv.Unquote(i.Path.Value)
+		name := path.Base(dir)
+		if i.Name != nil {
+			name = i.Name.Name
 		}
-		names = append(names, id)
+		packages[name] = strings.TrimPrefix(dir, module+"/")
+	}
+	add := func(e ast.Expr) {
+		id, member := root(e)
+		switch {
+		case id == nil || id.Obj != nil && s.file.Scope.Lookup(id.Name) != id.Obj: // none, or a local one
+		case packages[id.Name] != "":
+			names = append(names, written{packages[id.Name], member, e.Pos()})
+		default:
+			names = append(names, written{s.dir(), id.Name, e.Pos()})
+		}
 	}
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -165,17 +185,14 @@ func writtenNames(s source) (names []*ast.Ident) {
 	return names
 }
 
-// topLevel reports whether a name of a file is declared outside functions.
-func topLevel(s source, obj *ast.Object) bool { return s.file.Scope.Lookup(obj.Name) == obj }
-
-// root is the variable that an expression is a part of, or nil.
-func root(e ast.Expr) *ast.Ident {
+// root is the variable that an expression is a part of, or nil, and the part of it.
+func root(e ast.Expr) (id *ast.Ident, member string) {
 	for {
 		switch x := e.(type) {
 		case *ast.Ident:
-			return x
+			return x, member
 		case *ast.SelectorExpr:
-			e = x.X
+			e, member = x.X, x.Sel.Name
 		case *ast.IndexExpr:
 			e = x.X
 		case *ast.SliceExpr:
@@ -185,7 +202,7 @@ func root(e ast.Expr) *ast.Ident {
 		case *ast.StarExpr:
 			e = x.X
 		default:
-			return nil
+			return nil, ""
 		}
 	}
 }
