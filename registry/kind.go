@@ -124,9 +124,9 @@ type Behavior struct {
 }
 
 // Pool hands out values of which each belongs to one object of a kind at a time.
-// Values are the kind's own words. The server keeps account of them: a value is
-// taken from the moment that Allot lets an object have it, and free again when
-// no stored object and no write under way holds it.
+// Values are the kind's own words. Who holds one is a record in the store, written
+// in one commit with the object, so that of all servers over a store one gives it.
+// An object that loses a value to another one meanwhile is made anew.
 type Pool struct {
 	// Held returns the values that an object holds.
 	Held func(obj *meta.Object) []string

@@ -103,6 +103,15 @@ func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {
 	return r, meta.Key{Namespace: parts[1], Name: parts[2]}, true
 }
 
+// ReservationPrefix begins the storage keys of records that are no objects: each
+// reserves a value for the object that it names, see Pool. No resource is named so.
+const ReservationPrefix = "~reserved/"
+
+// ReservationKey returns where the store keeps who holds a value of a type's pool.
+func ReservationKey(r meta.GroupResource, value string) string {
+	return ReservationPrefix + r.String() + "/" + value
+}
+
 // GVK returns the wire group, version and kind.
 func (v *Version) GVK() meta.GroupVersionKind {
 	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.Kind}

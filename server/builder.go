@@ -304,6 +304,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type, c
 	s.client = &b.client
 	s.client.Open(s.objects)
 	s.controllers = append(s.builtinControllers(), b.Controllers...)
+	if err := s.objects.ReserveHeld(ctx); err != nil {
+		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
+	}
 	err = s.objects.Bootstrap(ctx, s.client)
 	for _, prepare := range b.Prepare {
 		if err == nil {

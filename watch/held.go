@@ -13,7 +13,8 @@ type held struct {
 }
 
 // Held returns how many bytes the objects of a namespace take in the store, keys
-// and values, and all objects of types.
+// and values, and all objects of types. Reservations do not count: the objects that hold
+// them bound their number.
 func (h *Hub) Held(namespace string) (here, total int64) {
 	h.held.mu.Lock()
 	defer h.held.mu.Unlock()

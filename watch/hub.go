@@ -145,8 +145,12 @@ func (h *Hub) Drop(r meta.GroupResource) {
 	c.endWatches()
 }
 
-// cacheOf returns the cache that a storage key belongs to and the key within it.
+// cacheOf returns the cache that a storage key belongs to and the key within it;
+// nil: it is no object's.
 func (h *Hub) cacheOf(key string) (*Cache, string) {
+	if strings.HasPrefix(key, registry.ReservationPrefix) {
+		return nil, ""
+	}
 	i := strings.IndexByte(key, '/')
 	if i < 0 || strings.IndexByte(key[i+1:], '/') < 0 {
 		return nil, ""

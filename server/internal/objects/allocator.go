@@ -9,10 +9,10 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// allocator keeps account of the values that the objects of a kind with a
-// registry.Pool hold: those in the cache, which the feed tells of, and those of
-// writes under way. Nothing of it is stored: a server that starts learns it from
-// the objects.
+// allocator knows which values the objects of a kind with a registry.Pool hold:
+// those in the cache, which the feed tells of, and those of writes under way here. A
+// value that looks free is chosen by it; that it is, the commit decides, see
+// Store.reservations.
 type allocator struct {
 	*registry.Pool
 	sync.Mutex
@@ -48,6 +48,14 @@ func (p *allocator) allot(obj, live *meta.Object) (release func(), causes []meta
 		defer p.Unlock()
 		count(p.reserved, values, -1)
 	}, nil, nil
+}
+
+// taken reports whether an object that the cache shows holds a value.
+func (p *allocator) taken(value string) bool {
+	p.Lock()
+	defer p.Unlock()
+	p.catchUp()
+	return p.held[value] > 0
 }
 
 // catchUp takes in what changed since the last call.

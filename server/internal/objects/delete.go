@@ -106,7 +106,11 @@ func (s *Store) planDeletion(ctx context.Context, w *Write, entry *watch.Entry) 
 // one of a kind that ends gracefully shows its end, see store.
 func (s *Store) erase(ctx context.Context, w *Write, entry *watch.Entry) (*Result, error) {
 	if !w.DryRun {
-		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: entry.Revision()}); err != nil {
+		reserved, err := s.reservations(ctx, w, entry, nil, true)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: entry.Revision()}, reserved...); err != nil {
 			return nil, err
 		}
 	}

@@ -284,7 +284,11 @@ func (s *Store) store(ctx context.Context, w *Write, obj *meta.Object, entry *wa
 		res.Entry = s.written(w, expect, stored)
 		return res, nil
 	}
-	if entry != nil && !res.Deleted && len(stored) <= storage.SequenceBytes && !w.turn.over() {
+	reserved, err := s.reservations(ctx, w, entry, obj, res.Deleted)
+	if err != nil {
+		return nil, err
+	}
+	if entry != nil && !res.Deleted && len(reserved) == 0 && len(stored) <= storage.SequenceBytes && !w.turn.over() {
 		rev, err := s.commitInTurn(ctx, w, change)
 		if err != nil {
 			return nil, err
@@ -307,7 +311,7 @@ func (s *Store) store(ctx context.Context, w *Write, obj *meta.Object, entry *wa
 	if res.Deleted {
 		change.Value = nil
 	}
-	rev, err := s.commit(ctx, change)
+	rev, err := s.commit(ctx, change, reserved...)
 	var conflict *storage.ConflictError
 	if res.Entry != nil && errors.As(err, &conflict) {
 		return res, nil // somebody else removed it: every write to one that has ended does
@@ -374,11 +378,12 @@ func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.En
 	return e
 }
 
-// commit makes one write; commitSequence makes those of a queue.
-func (s *Store) commit(ctx context.Context, w storage.Write) (storage.Revision, error) {
+// commit makes a write, with those that belong to it; commitSequence makes those of a
+// queue.
+func (s *Store) commit(ctx context.Context, w storage.Write, reserved ...storage.Write) (storage.Revision, error) {
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
-	rev, err := s.o.Backend.Commit(ctx, w)
+	rev, err := s.o.Backend.Commit(ctx, append(reserved, w)...)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,169 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// smallNetwork serves 13 addresses, beside that of the server, and 100 ports.
+func smallNetwork(store storage.Backend) func(*server.Builder) {
+	return func(b *server.Builder) {
+		b.Storage = store
+		b.Pools = map[meta.GroupKind]*registry.Pool{{Kind: "Service"}: core.ServiceNetwork{
+			Addresses: netip.MustParsePrefix("10.0.0.0/28"), FirstPort: 30000, LastPort: 30099,
+		}.Pool()}
+	}
+}
+
+// reserved returns who holds which value, as the store has it.
+func reserved(t *testing.T, store storage.Backend) map[string]string {
+	t.Helper()
+	_, records, err := store.Scan(t.Context(), registry.ReservationPrefix, "", 0)
+	require.NoError(t, err)
+	out := map[string]string{}
+	for rec, err := range records {
+		require.NoError(t, err)
+		out[rec.Key] = string(rec.Value)
+	}
+	return out
+}
+
+// atOnce makes calls at the same time and returns how often each code came.
+func atOnce(n int, call func(i int) int) map[int]int {
+	codes := make([]int, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { codes[i] = call(i) })
+	}
+	wg.Wait()
+	count := map[int]int{}
+	for _, code := range codes {
+		count[code]++
+	}
+	return count
+}
+
+// TestServersShareAPool: of servers over one store no two give a value twice, what
+// one gave back another one gives again, and no reservation outlives its object.
+func TestServersShareAPool(t *testing.T) {
+	onStores(t, func(t *testing.T, inner storage.Backend) {
+		store := shared{inner}
+		t.Cleanup(func() { require.NoError(t, inner.Close()) })
+		servers := []*servertest.Server{servertest.New(t, smallNetwork(store)), servertest.New(t, smallNetwork(store))}
+		post := func(i int, body string) int {
+			code, _ := call(t, servers[i%2], "POST", servicePath, body)
+			return code
+		}
+		for round := range 3 {
+			codes := atOnce(20, func(i int) int { return post(i, service(fmt.Sprint("s", i), `,"type":"NodePort"`)) })
+			require.Equal(t, map[int]int{201: 13, 500: 7}, codes)
+			addresses, ports := map[string]bool{}, map[int64]bool{}
+			for _, o := range services(t, servers[1]) {
+				addresses[o.String("spec", "clusterIP")] = true
+				ports[meta.NewObject(o.List("spec", "ports")[0].(map[string]any)).Int("nodePort")] = true
+			}
+			require.Len(t, addresses, 13)
+			require.Len(t, ports, 13)
+			require.Len(t, reserved(t, store), 26)
+			for i, o := range services(t, servers[0]) {
+				must(t, servers[(i+round)%2], 200, "DELETE", servicePath+"/"+o.Name(), "")
+			}
+			require.Empty(t, reserved(t, store))
+		}
+		codes := atOnce(8, func(i int) int { return post(i, service(fmt.Sprint("w", i), `,"clusterIP":"10.0.0.9"`)) })
+		require.Equal(t, map[int]int{201: 1, 422: 7}, codes)
+		for i := range 8 {
+			code, _ := call(t, servers[0], "DELETE", servicePath+"/"+fmt.Sprint("w", i), "")
+			require.Contains(t, []int{200, 404}, code)
+			require.Equal(t, 201, post(i, service(fmt.Sprint("w", i), "")))
+		}
+		codes = atOnce(8, func(i int) int {
+			code, _ := call(t, servers[i%2], "PATCH", servicePath+"/"+fmt.Sprint("w", i), `{"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30007}]}}`)
+			return code
+		})
+		require.Equal(t, map[int]int{200: 1, 422: 7}, codes)
+		require.Len(t, reserved(t, store), 9)
+	})
+}
+
+// TestReservationsFollowTheirObjects: a change of type, and the last finalizer that
+// goes, give back what the object holds.
+func TestReservationsFollowTheirObjects(t *testing.T) {
+	store := shared{memstore.New(memstore.Options{})}
+	s := servertest.New(t, smallNetwork(store))
+	must(t, s, 201, "POST", servicePath, service("a", `,"type":"NodePort"`))
+	require.Len(t, reserved(t, store), 2)
+	must(t, s, 200, "PATCH", servicePath+"/a", `{"metadata":{"labels":{"a":"b"},"finalizers":["example.com/x"]}}`)
+	must(t, s, 200, "PATCH", servicePath+"/a", `{"spec":{"type":"ClusterIP"}}`)
+	require.Len(t, reserved(t, store), 1)
+	must(t, s, 200, "DELETE", servicePath+"/a", "")
+	require.Len(t, reserved(t, store), 1)
+	must(t, s, 200, "PATCH", servicePath+"/a", `{"metadata":{"finalizers":null}}`)
+	must(t, s, 404, "GET", servicePath+"/a", "")
+	require.Empty(t, reserved(t, store))
+}
+
+// TestReservationsOfOlderStores: what objects hold is reserved when a server starts,
+// and a reservation whose holder is gone, or that cannot be read, is in nobody's way.
+func TestReservationsOfOlderStores(t *testing.T) {
+	inner := memstore.New(memstore.Options{})
+	store := faulty.Wrap(shared{inner}, nil)
+	first := servertest.New(t, smallNetwork(shared{store}))
+	for i := range 5 {
+		must(t, first, 201, "POST", servicePath, service(fmt.Sprint("s", i), ""))
+	}
+	want := reserved(t, store)
+	require.Len(t, want, 5)
+	for key := range want {
+		_, err := inner.Commit(t.Context(), storage.Write{Key: key, Expect: storage.AnyRevision})
+		require.NoError(t, err)
+	}
+	must(t, first, 200, "DELETE", servicePath+"/s4", "")
+	second := servertest.New(t, smallNetwork(shared{store}))
+	got := reserved(t, store)
+	require.Len(t, got, 4)
+	for key, holder := range got {
+		require.Equal(t, want[key], holder)
+	}
+
+	left := registry.ReservationKey(meta.GroupResource{Resource: "services"}, "10.0.0.12")
+	free := func() {
+		t.Helper()
+		must(t, second, 201, "POST", servicePath, service("new", `,"clusterIP":"10.0.0.12"`))
+		must(t, second, 422, "POST", servicePath, service("other", `,"clusterIP":"10.0.0.12"`))
+		must(t, second, 200, "DELETE", servicePath+"/new", "")
+		require.NotContains(t, reserved(t, store), left)
+	}
+	for _, holder := range []string{"services./default/gone 1", "services./default/s1 1", "?", ""} {
+		if reserved(t, store)[left] == "" {
+			_, err := inner.Commit(context.Background(), storage.Write{Key: left, Value: []byte(holder)})
+			require.NoError(t, err)
+		}
+		free()
+	}
+	revision, err := inner.Commit(t.Context(), storage.Write{Key: left, Value: []byte("x")})
+	require.NoError(t, err)
+	store.SetPlan(func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpGet && c.Key == left {
+			if rec, err := inner.Get(context.Background(), left, 0); err == nil && rec.Revision == revision {
+				return faulty.Fault{Err: &storage.DamagedError{Key: left, Revision: revision, Err: storage.ErrClosed}}
+			}
+		}
+		return faulty.Fault{}
+	})
+	free()
+}
