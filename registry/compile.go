@@ -57,11 +57,16 @@ func (c *compiler) typeOf() *Type {
 	t := &Type{
 		Group: c.names.Group(k.Group), Kind: k.Kind, ListKind: k.ListKind, Plural: k.Plural, Singular: k.Singular,
 		ShortNames: slices.Clone(k.ShortNames), Categories: slices.Clone(k.Categories),
-		Namespaced: k.Scope == Namespaced, Behavior: k.Behavior, Names: c.names, Docs: k.Docs,
+		Namespaced: k.Scope == Namespaced, Features: k.Features, Behavior: k.Behavior, Names: c.names, Docs: k.Docs,
 	}
-	if t.Custom = k.custom; t.Custom {
+	if k.Reference != nil {
+		t.Reference = *k.Reference
+	}
+	if k.custom {
 		t.Group = k.Group
 	}
+	t.Strategic, t.ConformOnRead = !k.custom, k.custom
+	t.AnyNamespace = !k.custom && len(k.Fields) == 0
 	t.Subresources = slices.Clone(k.Subresources)
 	t.Fields = slices.Clone(k.Fields)
 	lower := strings.ToLower(k.Kind)
@@ -219,7 +224,10 @@ func (c *compiler) behavior(t *Type) {
 		c.scale(t)
 	}
 	if s := t.Subresource("status"); s != nil && s.Metadata == nil {
-		s.Metadata = t.StatusTakes
+		s.Metadata = t.StatusMetadata
+	}
+	if !k.custom { // those of a definition stand in its own order
+		slices.SortFunc(t.Subresources, func(a, b Subresource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	c.subresources(t)
 	for i := range t.Fields {

@@ -11,6 +11,7 @@ import (
 
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"
@@ -112,7 +113,10 @@ func splitDocuments(data []byte) (docs [][]byte) {
 func FromDefinition(crd *meta.Object) *Kind {
 	k := &Kind{Group: crd.String("spec", "group"), custom: true}
 	k.Names(meta.NewObject(crd.Map("spec", "names")))
-	k.NeedsVersion, k.NoProtobuf, k.AnswersStatus = true, true, true
+	k.Reference = &quirks.Reference{
+		PutWithVersion: true, NamesKind: true, SortedUnknown: true, AnyFinalizer: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+		DeleteAnswersStatus: true, NoProtobuf: true, ListContinue: true, NamedItems: true, DelegatedPaths: true,
+	}
 	if crd.String("kind") != definitionKind || !strings.HasSuffix(crd.String("apiVersion"), "/v1") {
 		k.fault("the document is %s %q, not a %s of version v1", crd.String("apiVersion"), crd.String("kind"), definitionKind)
 		return k

@@ -52,7 +52,7 @@ func TestFromCRD(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "gadgets.example.com", typ.GroupResource().String())
 	assert.Equal(t, []string{"Gadget", "GadgetList", "gadget"}, []string{typ.Kind, typ.ListKind, typ.Singular})
-	assert.True(t, typ.Custom && !typ.Namespaced && typ.Status && typ.NeedsVersion)
+	assert.True(t, typ.ConformOnRead && !typ.Namespaced && typ.Status && typ.PutWithVersion)
 	assert.Equal(t, "v1", typ.Versions[0].Name)
 	assert.Equal(t, "v1", typ.Storage.Name)
 	assert.Equal(t, "example.com/v1beta1 Gadget is deprecated", typ.Version("v1beta1").Deprecated)

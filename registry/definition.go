@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"reflect"
 
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"
@@ -21,11 +22,16 @@ type Definition[T any] struct {
 	ShortNames           []string
 	Categories           []string
 	Scope                Scope
-	Status               bool // the sub-resource status exists
-	Columns              []Column
-	Deprecated           string                // warning text for callers; empty: not deprecated
-	Replacement          meta.GroupVersionKind // what they should use instead of a deprecated kind, as the warning says; spec names
 
+	Status       bool   // the sub-resource status exists; spec and status are written apart
+	Scale        *Scale // the sub-resource scale, or nil
+	Subresources []Subresource
+	Columns      []Column
+	Fields       []SelectableField
+
+	// ValidateName returns what is wrong with a name (or, with prefix, a
+	// generateName). nil: a DNS subdomain.
+	ValidateName func(name string, prefix bool) []string
 	// Default fills in a new or changed object, after the schema's defaults.
 	Default func(w *Write[T])
 	// Prepare fits the object that is to be written: clears what callers may not
@@ -36,7 +42,15 @@ type Definition[T any] struct {
 	// Warn returns warnings for the caller who wrote a valid object.
 	Warn func(w *Write[T]) []string
 
-	// Behavior holds what few kinds need. The typed hooks run after its own.
+	// Pool gives objects values that no other object of the kind may hold, such
+	// as addresses; nil: none.
+	Pool *Pool
+
+	Deprecated  string                // warning text for callers; empty: not deprecated
+	Replacement meta.GroupVersionKind // what they should use instead of a deprecated kind, as the warning says; spec names
+
+	// Behavior holds what few kinds need, and hooks that work on the tree, which
+	// is faster. The typed hooks run after those.
 	Behavior Behavior
 
 	// Source holds the Go files of T's package, as embedded by it; their comments
@@ -45,6 +59,9 @@ type Definition[T any] struct {
 	// of their doc tag.
 	Source  fs.FS
 	Sources map[string]fs.FS
+
+	// Reference is for built-in kinds: what they imitate.
+	Reference *quirks.Reference
 }
 
 // Of makes a kind from its definition. What is wrong with the definition is
@@ -61,11 +78,10 @@ func Of[T any](d Definition[T]) *Kind {
 			Name: d.Version, Storage: true, Served: true, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns,
 			Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
 		}},
-		Behavior: d.Behavior,
-		goType:   t,
+		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Pool: d.Pool},
+		Behavior: d.Behavior, Reference: d.Reference,
+		goType: t,
 	}
-	k.Status = k.Status || d.Status
-	k.Strategic = true
 	sources := map[string]fs.FS{t.PkgPath(): d.Source}
 	for path, files := range d.Sources {
 		sources[path] = files

@@ -49,10 +49,8 @@ func widgets() registry.Definition[Widget] {
 				w.Invalid(check.At("spec", "replicas"), n, "may not shrink")
 			}
 		},
-		Behavior: registry.Behavior{
-			Scale:  &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.ready", Selector: ".status.selector"},
-			Fields: []registry.SelectableField{{Name: "spec.color"}},
-		},
+		Scale:  &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.ready", Selector: ".status.selector"},
+		Fields: []registry.SelectableField{{Name: "spec.color"}},
 	}
 }
 
@@ -162,7 +160,7 @@ func TestCompileReportsEveryFault(t *testing.T) {
 		}]{Group: "g.io", Version: "v1", Kind: "X", Status: true}), []string{"no field status"}},
 		{"columns", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Columns: []registry.Column{{Name: "A", Type: "string", JSONPath: "x["}, {Name: "B", Type: "odd"}}}),
 			[]string{`column "A"`, `column "B": type`, "neither JSONPath nor Cell"}},
-		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Behavior: registry.Behavior{Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}}}}),
+		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}}}),
 			[]string{`"spec.nope" leads nowhere`, `"spec" is no single value`}},
 		{"scope", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scope: 9}), []string{"Scope 9"}},
 		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"take the struct, registry_test.Widget"}},
@@ -171,7 +169,7 @@ func TestCompileReportsEveryFault(t *testing.T) {
 			"field Items: tag schema: a rule for items is for lists", "field Order: tag schema: the minimum is over the maximum",
 			"field Counts: tag schema: a minimum is over the maximum", "field Keys: tag schema: listMapKeys needs items that are structs",
 			"field NoKeys: tag schema: listType=map needs listMapKeys", "field Below: tag schema: pattern is for strings", "field hidden: it has a schema tag but is not exported"}},
-		{"scale", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Behavior: registry.Behavior{Scale: &registry.Scale{SpecReplicas: ".spec.x", StatusReplicas: ".spec.replicas"}}}),
+		{"scale", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scale: &registry.Scale{SpecReplicas: ".spec.x", StatusReplicas: ".spec.replicas"}}),
 			[]string{`".spec.x" leads nowhere`, "must be under .status"}},
 	}
 	for _, c := range cases {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"
@@ -23,8 +24,12 @@ type Kind struct {
 	ShortNames, Categories           []string
 	Scope                            Scope
 	Versions                         []KindVersion
+	Features
 	Behavior
 	Docs *schema.Docs // the comments of its Go types, or nil
+
+	// Reference is what a built-in kind imitates.
+	Reference *quirks.Reference
 
 	custom bool         // from a CustomResourceDefinition: its group is a wire name
 	goType reflect.Type // of a kind from a Go struct, else nil
@@ -55,35 +60,26 @@ type KindVersion struct {
 	Columns     []Column
 }
 
-// Behavior is what a kind does beyond its schema. The zero value is a plain
-// stored object.
-type Behavior struct {
-	Status        bool     // the sub-resource status exists; spec and status are written apart
-	Scale         *Scale   // the sub-resource scale, or nil
-	StatusTakes   []string // what of the metadata a write of the status changes, too, see Subresource.Metadata
-	Subresources  []Subresource
-	StoredAs      string   // the version whose hash discovery tells, where the field's servers store another than this one
-	NoGeneration  bool     // metadata.generation is not kept
-	CreateOnPut   bool     // PUT on a missing name creates
-	NeedsVersion  bool     // PUT without a resourceVersion is refused
-	AnswersStatus bool     // DELETE answers a Status, not the object
-	NoCollection  bool     // no deletecollection
-	NoProtobuf    bool     // no protobuf representation
-	NoUpdate      bool     // neither PUT nor PATCH
-	NoDependents  bool     // owns nothing; propagation policies mean nothing to it
-	Strategic     bool     // strategic merge patch is offered
-	Unowned       []string // fields at the root whose owners are not recorded
-	SelfChecked   bool     // the kind checks its Scale by itself
-	Fields        []SelectableField
+// Features are what callers can do with the objects of a kind beyond reading and
+// writing them.
+type Features struct {
+	Status       bool   // the sub-resource status exists; spec and status are written apart
+	Scale        *Scale // the sub-resource scale, or nil
+	Subresources []Subresource
+	Fields       []SelectableField
 
-	// Name returns what is wrong with a name (or, with prefix, a
+	// ValidateName returns what is wrong with a name (or, with prefix, a
 	// generateName). nil: a DNS subdomain.
-	Name func(name string, prefix bool) []string
+	ValidateName func(name string, prefix bool) []string
 
-	// Passes are the kind's own passes over the metadata of an update, see
-	// meta.MetadataRules.
-	Passes []meta.MetadataPass
+	// Pool gives objects values that no other object of the kind may hold, such
+	// as addresses; nil: none.
+	Pool *Pool
+}
 
+// Behavior is what a kind does with the trees of its objects beyond their schema.
+// The zero value is a plain stored object.
+type Behavior struct {
 	// Default fills in what the schema's defaults cannot say. It runs on every
 	// write, after them.
 	Default func(w *Write[meta.Object])
@@ -92,10 +88,6 @@ type Behavior struct {
 	// merges convenience fields. It does not run for sub-resources, whose Merge
 	// takes only what callers may set.
 	Prepare func(w *Write[meta.Object])
-
-	// Pool gives objects values that no other object of the kind may hold, such
-	// as addresses; nil: none.
-	Pool *Pool
 
 	// Validate adds the faults of the object beyond the schema's to w.
 	Validate func(w *Write[meta.Object])

@@ -80,9 +80,9 @@ func (c *compiler) scale(t *Type) {
 	}
 	sub := Subresource{Name: "scale", Kind: body.Storage.GVK(), Body: body.Storage, Show: p.show, Merge: p.merge}
 	switch {
-	case t.Custom:
+	case c.kind.custom:
 		t.Validate = p.validateWhole // whichever way the numbers come
-	case !c.kind.SelfChecked: // else its schema says what replicas may be
+	case !t.ScaleIsObject: // else its schema says what replicas may be
 		sub.Validate = p.validateCustom
 	}
 	t.Subresources = append(t.Subresources, sub)

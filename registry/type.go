@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"
@@ -17,9 +18,14 @@ type Type struct {
 	Namespaced                              bool
 	Versions                                []*Version // by priority, the most stable first
 	Storage                                 *Version
+	Features
 	Behavior
-	Names  names.Profile
-	Custom bool // from a custom resource definition
+	quirks.Reference
+	Names names.Profile
+
+	Strategic     bool // strategic merge patch is offered
+	ConformOnRead bool // stored objects may be of an older schema: what the present one does not know is dropped, its defaults filled in
+
 	Closed bool // no objects may be created any more: the definition is being deleted
 
 	// Edition tells the types that follow each other under one name apart, such

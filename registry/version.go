@@ -19,15 +19,10 @@ func (t *Type) Verbs() []string {
 		return []string{"create"}
 	}
 	verbs := append(make([]string, 0, 8), "create", "delete")
-	if !t.NoCollection {
+	if !t.NoDeleteCollection {
 		verbs = append(verbs, "deletecollection")
 	}
-	verbs = append(verbs, "get", "list")
-	if !t.NoUpdate {
-		verbs = append(verbs, "patch", "update")
-	}
-	verbs = append(verbs, "watch")
-	return verbs
+	return append(verbs, "get", "list", "patch", "update", "watch")
 }
 
 // Verbs returns what can be done with the sub-resource.
@@ -68,7 +63,7 @@ func (t *Type) SelectableField(name string) *SelectableField {
 // was written. Defaults that there is no room for are left out, all of them.
 func (v *Version) FromStorage(stored *meta.Object) *meta.Object {
 	obj := v.conformed(stored)
-	if v.Custom && v.Schema != nil && v.Schema.FillDefaults(obj.Tree()) != nil {
+	if v.ConformOnRead && v.Schema != nil && v.Schema.FillDefaults(obj.Tree()) != nil {
 		return v.conformed(stored) // which ones were filled in is chance
 	}
 	return obj
@@ -79,14 +74,14 @@ func (v *Version) FromStorage(stored *meta.Object) *meta.Object {
 func (v *Version) conformed(stored *meta.Object) *meta.Object {
 	obj := stored.Clone()
 	obj.Tree()["apiVersion"] = v.GVK().APIVersion()
-	if v.Custom && v.Schema != nil {
+	if v.ConformOnRead && v.Schema != nil {
 		v.Schema.Conform(obj.Tree())
 	}
 	return obj
 }
 
 // AsStored reports whether stored objects are served as they are.
-func (v *Version) AsStored() bool { return v == v.Storage && !v.Custom }
+func (v *Version) AsStored() bool { return v == v.Storage && !v.ConformOnRead }
 
 // Fitted stands for a version with the schema that it has now.
 type Fitted struct{ _ byte }
@@ -219,7 +214,7 @@ func (v *Version) ValidateWrite(w *Write[meta.Object]) []meta.Cause {
 
 func (v *Version) metadataRules() meta.MetadataRules {
 	return meta.MetadataRules{
-		Namespaced: v.Namespaced, Name: v.Type.Name, Custom: v.Custom, Passes: v.Passes,
+		Namespaced: v.Namespaced, Name: v.ValidateName, AnyFinalizer: v.AnyFinalizer, Passes: v.MetadataPasses,
 		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer), v.Names.Wire(names.DefinitionFinalizer)},
 	}
 }
@@ -233,7 +228,7 @@ func (v *Version) Warnings(obj, old *meta.Object) []string {
 // Tracker keeps account of who owns the fields of the type's objects.
 func (t *Type) Tracker() *apply.Tracker {
 	t.tracker.once.Do(func() {
-		c := apply.Config{Kind: t.Kind, Status: t.Status, StatusMetadata: t.StatusTakes, Unowned: t.Unowned, LastApplied: t.Names.Wire(names.LastApplied)}
+		c := apply.Config{Kind: t.Kind, Status: t.Status, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned, LastApplied: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema})
 		}
@@ -251,7 +246,7 @@ type tracker struct {
 // Proto is the protobuf form of the version's objects, nil if they have none.
 func (v *Version) Proto() *codec.Proto {
 	v.proto.once.Do(func() {
-		if v.NoProtobuf || v.Custom {
+		if v.NoProtobuf {
 			return
 		}
 		// A kind whose struct has no field numbers is one without the form.

@@ -159,7 +159,7 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 	if len(misfits) > 0 {
 		return nil, v.Misfit(misfits)
 	}
-	if format == codec.JSON && !v.Custom && validation != ignoreFields && len(unknown)+len(faults.texts) > 0 {
+	if format == codec.JSON && !v.SortedUnknown && validation != ignoreFields && len(unknown)+len(faults.texts) > 0 {
 		faults.texts = codec.StrictJSON(body, v.Schema)
 	} else {
 		faults.unknown(unknown)

@@ -36,7 +36,7 @@ func (s *Server) delete(ctx context.Context, w *response, r *request) error {
 			Name: r.name, Group: r.version.Group, Kind: r.version.Plural,
 		}})
 	}
-	if !res.Deleted || !r.version.AnswersStatus {
+	if !res.Deleted || !r.version.DeleteAnswersStatus {
 		code := http.StatusOK
 		if !res.Deleted && o.Orphan != nil && !*o.Orphan {
 			code = http.StatusAccepted

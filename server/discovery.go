@@ -234,15 +234,12 @@ func subresources(v *registry.Version) []*registry.Subresource {
 			list = append(list, sub)
 		}
 	}
-	if !v.Custom {
-		slices.SortFunc(list, func(a, b *registry.Subresource) int { return cmp.Compare(a.Name, b.Name) })
-	}
 	return list
 }
 
 // storageHash changes when a type is stored in another version.
 func storageHash(t *registry.Type) string {
-	sum := sha256.Sum256([]byte(t.Group + "/" + cmp.Or(t.StoredAs, t.Storage.Name) + "/" + t.Kind))
+	sum := sha256.Sum256([]byte(t.Group + "/" + cmp.Or(t.DiscoveredAs, t.Storage.Name) + "/" + t.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 

@@ -127,7 +127,7 @@ func mustNot(field, why string) meta.Cause {
 // checkFields refuses fields that the type cannot be selected by. Built-in
 // kinds that declare no fields take metadata.namespace in any scope.
 func checkFields(s meta.FieldSelector, t *registry.Type) error {
-	namespaces := t.Namespaced || !t.Custom && len(t.Fields) == 0
+	namespaces := t.Namespaced || t.AnyNamespace
 	for _, r := range s.Requirements() {
 		if r.Field == "metadata.name" || r.Field == "metadata.namespace" && namespaces || t.SelectableField(r.Field) != nil {
 			continue

@@ -47,7 +47,7 @@ func (s *Server) negotiate(r *request) (err error) {
 	offer.NoTable = r.version.Virtual() || r.sub != nil && r.sub.Act != nil // what is kept nowhere has no rows
 	r.media, err = codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	var st *meta.Status
-	if errors.As(err, &st) && r.version.Custom {
+	if errors.As(err, &st) && r.version.DelegatedPaths {
 		st.Details = nil // custom kinds do not tell formats and views apart
 	}
 	r.media.Pretty = r.media.Pretty || pretty(r)

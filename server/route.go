@@ -88,7 +88,7 @@ func (s *Server) resolve(r *request) error {
 		return meta.NoSuchResource()
 	}
 	if r.version.Namespaced != (r.namespace != "") && (r.name != "" || !r.version.Namespaced) && !r.isNamespace() {
-		if r.version.Custom {
+		if r.version.DelegatedPaths {
 			return errNoPath
 		}
 		return meta.NoSuchResource()
@@ -103,7 +103,7 @@ func (s *Server) resolve(r *request) error {
 		return nil
 	}
 	if r.sub = r.version.Subresource(r.subresource); r.sub == nil {
-		if r.version.Custom {
+		if r.version.DelegatedPaths {
 			return meta.NotFound(r.version.GroupResource(), r.name)
 		}
 		return meta.NoSuchResource()
@@ -150,7 +150,7 @@ func allowed(r *request) bool {
 
 // refuseMethod is the answer to a verb that a resource does not have.
 func refuseMethod(r *request) error {
-	if !r.version.Custom {
+	if !r.version.DelegatedPaths {
 		return methodNotAllowed()
 	}
 	if r.version.Namespaced && r.namespace == "" {

@@ -89,7 +89,7 @@ func versioned(o *meta.Object) bool {
 
 // needsVersion reports whether an update has to name the version that it means.
 func needsVersion(r *request) bool {
-	return r.version.NeedsVersion && (r.sub == nil || r.sub.Body == nil)
+	return r.version.PutWithVersion && (r.sub == nil || r.sub.Body == nil)
 }
 
 func versionMissing(r *request) error {

@@ -146,7 +146,7 @@ func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Obje
 // respondList answers with a page.
 func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 	m := r.media
-	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.Custom && m.View == codec.Full}
+	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.ListContinue && m.View == codec.Full}
 	if p.Remaining >= 0 {
 		lm.Remaining = &p.Remaining
 	}
@@ -237,7 +237,7 @@ func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Medi
 		if i > 0 {
 			l.parts = append(l.parts, comma)
 		}
-		if !v.Custom && item.View == codec.Full {
+		if !v.NamedItems && item.View == codec.Full {
 			_, body = codec.CutHead(body)
 			l.parts = append(l.parts, brace)
 		}

@@ -19,7 +19,6 @@ func (t *Tokens) Subresource() (registry.Subresource, error) {
 	kind := meta.GroupVersionKind{Group: names.GroupAuthentication, Version: "v1", Kind: "TokenRequest"}
 	body, err := registry.Of(registry.Definition[authentication.TokenRequest]{
 		Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
-		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true},
 	}).Compile(t.config.Names)
 	if err != nil {
 		return registry.Subresource{}, fmt.Errorf("serviceaccount: %w", err)

@@ -31,11 +31,11 @@ type MetadataRules struct {
 	Namespaced bool
 	Name       func(name string, prefix bool) []string // nil: a DNS subdomain
 	Finalizers []string                                // standard names beside orphan and foregroundDeletion
-	Custom     bool                                    // any qualified name may be a finalizer
-	Embedded   bool                                    // in an object that is part of another one: any name is good, or none
+	// AnyFinalizer warns of finalizers without a domain, which are refused else.
+	AnyFinalizer bool
+	Embedded     bool // in an object that is part of another one: any name is good, or none
 
-	// Passes are the kind's own part of an update. nil: PassUpdate, PassKind, of
-	// a custom kind the first only; empty: the kind checks no metadata.
+	// Passes are the kind's own part of an update. nil: PassUpdate, PassKind; empty: the kind checks no metadata.
 	Passes []MetadataPass
 }
 
@@ -72,11 +72,7 @@ func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
 	f.common(segment)
 	f.update()
 	passes := rules.Passes
-	switch {
-	case passes != nil:
-	case rules.Custom:
-		passes = []MetadataPass{PassUpdate}
-	default:
+	if passes == nil {
 		passes = []MetadataPass{PassUpdate, PassKind}
 	}
 	for _, pass := range passes {
@@ -242,7 +238,7 @@ func (f *metadataFaults) finalizers() {
 
 // kindFinalizers demands a domain of all finalizers that are not standard.
 func (f *metadataFaults) kindFinalizers() {
-	if f.rules.Custom {
+	if f.rules.AnyFinalizer {
 		return
 	}
 	for i, name := range f.obj.Finalizers() {
@@ -337,7 +333,7 @@ func MetadataWarnings(obj, old *Object, rules MetadataRules) []string {
 		}
 		seen[o] = true
 	}
-	if !rules.Custom {
+	if !rules.AnyFinalizer {
 		return out
 	}
 	for _, name := range obj.Finalizers() {

@@ -139,9 +139,9 @@ func TestValidateMetadataOnCreate(t *testing.T) {
 		require.Equal(t, row.want, strings.Join(fields(got), "|"), row.metadata)
 	}
 	obj := object(t, `{"metadata":{"namespace":"ns","name":"a","finalizers":["x"]}}`)
-	require.Equal(t, []string{"Forbidden namespace"}, fields(meta.ValidateMetadata(obj, nil, meta.MetadataRules{Custom: true})))
-	require.Len(t, meta.MetadataWarnings(obj, nil, meta.MetadataRules{Custom: true}), 1)
-	require.Empty(t, meta.MetadataWarnings(obj, obj, meta.MetadataRules{Custom: true}))
+	require.Equal(t, []string{"Forbidden namespace"}, fields(meta.ValidateMetadata(obj, nil, meta.MetadataRules{AnyFinalizer: true})))
+	require.Len(t, meta.MetadataWarnings(obj, nil, meta.MetadataRules{AnyFinalizer: true}), 1)
+	require.Empty(t, meta.MetadataWarnings(obj, obj, meta.MetadataRules{AnyFinalizer: true}))
 }
 
 func TestValidateMetadataOnUpdate(t *testing.T) {
@@ -172,7 +172,7 @@ func TestValidateMetadataOnUpdate(t *testing.T) {
 		want  int
 	}{
 		{meta.MetadataRules{}, 4},
-		{meta.MetadataRules{Custom: true}, 3},
+		{meta.MetadataRules{AnyFinalizer: true, Passes: []meta.MetadataPass{meta.PassUpdate}}, 3},
 		{meta.MetadataRules{Passes: []meta.MetadataPass{}}, 2},
 		{meta.MetadataRules{Passes: []meta.MetadataPass{meta.PassUpdate}}, 3},
 		{meta.MetadataRules{Passes: []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate}}, 5},

@@ -26,7 +26,7 @@ func (v *validator) embedded(m map[string]any) {
 		return
 	}
 	obj := meta.NewObject(map[string]any{"metadata": given})
-	rules := meta.MetadataRules{Namespaced: obj.Namespace() != "", Custom: true, Embedded: true}
+	rules := meta.MetadataRules{Namespaced: obj.Namespace() != "", AnyFinalizer: true, Embedded: true}
 	for _, c := range meta.ValidateMetadata(obj, nil, rules) {
 		v.inObject(c)
 	}

@@ -147,7 +147,7 @@ func (b *builder) operation(at place, verb string) operation {
 	case "delete":
 		op.method, op.action, op.doc = "delete", "delete", "delete "+article(at.Kind)
 		op.body, op.codes = common[DeleteOptions](b), []int{200, 202}
-		if at.AnswersStatus {
+		if at.DeleteAnswersStatus {
 			op.answer = common[Status](b)
 		}
 		id("delete")

@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -146,17 +147,19 @@ func deployments() *registry.Kind {
 		Status:     true,
 		Columns:    deploymentColumns(),
 		Validate:   validateDeployment,
+		Scale:      &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
 		Behavior: registry.Behavior{
-			SelfChecked:   true,
-			StatusTakes:   []string{"annotations", "finalizers", "ownerReferences"},
-			Passes:        []meta.MetadataPass{meta.PassUpdate},
-			AnswersStatus: true,
-			Scale:         &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
-			Default:       defaultDeployment,
-			Warn:          func(w *registry.Write[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
+			Default: defaultDeployment,
+			Warn:    func(w *registry.Write[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
 			Changed: func(w *registry.Write[meta.Object]) bool {
 				return !meta.Equal(w.New.Map("spec"), w.Old.Map("spec")) || !maps.Equal(w.New.Annotations(), w.Old.Annotations())
 			},
+		},
+		Reference: &quirks.Reference{
+			ScaleIsObject:       true,
+			StatusMetadata:      []string{"annotations", "finalizers", "ownerReferences"},
+			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
+			DeleteAnswersStatus: true,
 		},
 	})
 }

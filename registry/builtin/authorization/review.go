@@ -41,7 +41,7 @@ func Kinds(a Answers) []*registry.Kind {
 func kind[T any](scope registry.Scope, act registry.Act) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
 		Group: names.GroupAuthorization, Version: version, Source: source, Kind: reflect.TypeFor[T]().Name(), Scope: scope,
-		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, Act: act},
+		Behavior: registry.Behavior{Act: act},
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -98,30 +99,30 @@ type CertificateSigningRequestCondition struct {
 // Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[CertificateSigningRequest]{
-		Group:      names.GroupCertificates,
-		Version:    "v1",
-		Source:     source,
-		Kind:       "CertificateSigningRequest",
-		ShortNames: []string{"csr"},
-		Scope:      registry.Cluster,
-		Status:     true,
-		Columns:    columns(),
-		Validate:   validateRequest,
+		Group:        names.GroupCertificates,
+		Version:      "v1",
+		Source:       source,
+		Kind:         "CertificateSigningRequest",
+		ShortNames:   []string{"csr"},
+		Scope:        registry.Cluster,
+		Status:       true,
+		Columns:      columns(),
+		Validate:     validateRequest,
+		ValidateName: meta.NameChecker(meta.CheckPathSegment),
+		Fields:       []registry.SelectableField{{Name: "spec.signerName"}},
+		Subresources: []registry.Subresource{
+			{Name: "status", Merge: mergeStatus, Validate: validateStatus},
+			{Name: "approval", Merge: mergeApproval, Metadata: registry.CallersMetadata(), Validate: validateApproval},
+		},
 		Behavior: registry.Behavior{
-			NoGeneration:  true,
-			Unowned:       []string{"spec", "status"},
-			SelfChecked:   true,
-			StatusTakes:   registry.CallersMetadata(),
-			Passes:        []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
-			AnswersStatus: true,
-			Name:          meta.NameChecker(meta.CheckPathSegment),
-
-			Fields:  []registry.SelectableField{{Name: "spec.signerName"}},
 			Prepare: prepare,
-			Subresources: []registry.Subresource{
-				{Name: "status", Merge: mergeStatus, Validate: validateStatus},
-				{Name: "approval", Merge: mergeApproval, Metadata: registry.CallersMetadata(), Validate: validateApproval},
-			},
+		},
+		Reference: &quirks.Reference{
+			NoGeneration:        true,
+			Unowned:             []string{"spec", "status"},
+			StatusMetadata:      registry.CallersMetadata(),
+			MetadataPasses:      []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
+			DeleteAnswersStatus: true,
 		},
 	})}
 }

@@ -4,6 +4,7 @@ package coordination
 import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -60,13 +61,12 @@ func leases() *registry.Kind {
 			registry.Age(),
 		},
 		Validate: validateLease,
-		Behavior: registry.Behavior{
-			NoGeneration:  true,
-			SelfChecked:   true,
-			AnswersStatus: true,
-			CreateOnPut:   true,
-			NeedsVersion:  true,
-			Passes:        []meta.MetadataPass{meta.PassUpdate},
+		Reference: &quirks.Reference{
+			NoGeneration:        true,
+			DeleteAnswersStatus: true,
+			CreateOnPut:         true,
+			PutWithVersion:      true,
+			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
 		},
 	})
 }

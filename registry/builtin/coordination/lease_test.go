@@ -12,7 +12,7 @@ import (
 
 func TestLease(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, coordination.Kinds(), "Lease")
-	require.True(t, k.NeedsVersion)
+	require.True(t, k.PutWithVersion)
 	require.True(t, k.CreateOnPut)
 	for body, want := range map[string][]string{
 		`{}`:                                       {},

@@ -6,6 +6,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -46,8 +47,8 @@ func configMaps() *registry.Kind {
 			}},
 			registry.Age(),
 		},
-		Validate: validateConfigMap,
-		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, AnswersStatus: true},
+		Validate:  validateConfigMap,
+		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -88,12 +89,9 @@ func endpoints() *registry.Kind {
 		},
 		Validate: validateEndpoints,
 		Behavior: registry.Behavior{
-			NoGeneration:  true,
-			SelfChecked:   true,
-			AnswersStatus: true,
-			CreateOnPut:   true,
-			Warn:          warnOfEndpoints,
+			Warn: warnOfEndpoints,
 		},
+		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true},
 	})
 }
 

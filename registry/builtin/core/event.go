@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -89,27 +90,25 @@ func events() *registry.Kind {
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),
 		Validate:   validateEvent,
-		Behavior: registry.Behavior{
-			NoGeneration:  true,
-			SelfChecked:   true,
-			AnswersStatus: true,
-			CreateOnPut:   true,
-			NoDependents:  true,
-			Passes:        []meta.MetadataPass{},
-
-			Fields: []registry.SelectableField{
-				{Name: "involvedObject.kind"},
-				{Name: "involvedObject.namespace"},
-				{Name: "involvedObject.name"},
-				{Name: "involvedObject.uid"},
-				{Name: "involvedObject.apiVersion"},
-				{Name: "involvedObject.resourceVersion"},
-				{Name: "involvedObject.fieldPath"},
-				{Name: "reason"},
-				{Name: "reportingComponent"},
-				{Name: "source", Path: []string{"source", "component"}},
-				{Name: "type"},
-			},
+		Fields: []registry.SelectableField{
+			{Name: "involvedObject.kind"},
+			{Name: "involvedObject.namespace"},
+			{Name: "involvedObject.name"},
+			{Name: "involvedObject.uid"},
+			{Name: "involvedObject.apiVersion"},
+			{Name: "involvedObject.resourceVersion"},
+			{Name: "involvedObject.fieldPath"},
+			{Name: "reason"},
+			{Name: "reportingComponent"},
+			{Name: "source", Path: []string{"source", "component"}},
+			{Name: "type"},
+		},
+		Reference: &quirks.Reference{
+			NoGeneration:        true,
+			DeleteAnswersStatus: true,
+			CreateOnPut:         true,
+			NoDependents:        true,
+			MetadataPasses:      []meta.MetadataPass{},
 		},
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -77,24 +78,24 @@ func namespaces() *registry.Kind {
 			registry.Text("Status", "Active or Terminating.", "status", "phase"),
 			registry.Age(),
 		},
-		Default:  defaultNamespace,
-		Validate: validateNamespace,
+		Default:      defaultNamespace,
+		Validate:     validateNamespace,
+		ValidateName: meta.NameChecker(meta.CheckDNSLabel),
+		Fields:       []registry.SelectableField{{Name: "status.phase", Path: []string{"status", "phase"}}},
+		Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalize, WriteOnly: true}},
 		Behavior: registry.Behavior{
-			NoGeneration: true,
-			SelfChecked:  true,
-			StatusTakes:  registry.CallersMetadata(),
-			Passes:       []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
-			NoCollection: true,
-
-			Name:    meta.NameChecker(meta.CheckDNSLabel),
-			Fields:  []registry.SelectableField{{Name: "status.phase", Path: []string{"status", "phase"}}},
 			Prepare: prepareNamespace,
 			Terminate: func(w *registry.Write[meta.Object]) {
 				w.New.Set(NamespaceTerminating, "status", "phase")
 				w.New.Delete("metadata", "deletionGracePeriodSeconds")
 			},
-			Held:         func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
-			Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalize, WriteOnly: true}},
+			Held: func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
+		},
+		Reference: &quirks.Reference{
+			NoGeneration:       true,
+			StatusMetadata:     registry.CallersMetadata(),
+			MetadataPasses:     []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
+			NoDeleteCollection: true,
 		},
 	})
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -29,28 +30,29 @@ func pods() *registry.Kind {
 		Status:     true,
 		Columns:    podColumns(),
 		Validate:   validatePod,
+		Fields: []registry.SelectableField{
+			{Name: "spec.nodeName"},
+			{Name: "spec.restartPolicy"},
+			{Name: "spec.schedulerName"},
+			{Name: "spec.serviceAccountName"},
+			{Name: "spec.hostNetwork", Absent: "false"},
+			{Name: "status.phase"},
+			{Name: "status.podIP"},
+			{Name: "status.podIPs", Path: []string{"status", "podIP"}},
+			{Name: "status.nominatedNodeName"},
+		},
+		Subresources: []registry.Subresource{
+			{Name: "status", Merge: mergePodStatus},
+			{Name: "ephemeralcontainers", Merge: mergeEphemeral, Validate: validateEphemeral},
+		},
 		Behavior: registry.Behavior{
-			SelfChecked: true,
-			StatusTakes: []string{"labels", "annotations", "finalizers"}, // nodes do not hand pods to others
-			Default:     defaultPod,
-			Prepare:     preparePod,
-			Grace:       podGrace,
-			Warn:        warnOfNewPod,
-			Fields: []registry.SelectableField{
-				{Name: "spec.nodeName"},
-				{Name: "spec.restartPolicy"},
-				{Name: "spec.schedulerName"},
-				{Name: "spec.serviceAccountName"},
-				{Name: "spec.hostNetwork", Absent: "false"},
-				{Name: "status.phase"},
-				{Name: "status.podIP"},
-				{Name: "status.podIPs", Path: []string{"status", "podIP"}},
-				{Name: "status.nominatedNodeName"},
-			},
-			Subresources: []registry.Subresource{
-				{Name: "status", Merge: mergePodStatus},
-				{Name: "ephemeralcontainers", Merge: mergeEphemeral, Validate: validateEphemeral},
-			},
+			Default: defaultPod,
+			Prepare: preparePod,
+			Grace:   podGrace,
+			Warn:    warnOfNewPod,
+		},
+		Reference: &quirks.Reference{
+			StatusMetadata: []string{"labels", "annotations", "finalizers"}, // nodes do not hand pods to others
 		},
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -54,15 +55,14 @@ func podTemplates() *registry.Kind {
 			w.Faults = CheckPodTemplate(w.Names, check.At("template"), &w.New.Template)
 		},
 		Behavior: registry.Behavior{
-			SelfChecked: true,
-			Passes:      []meta.MetadataPass{meta.PassUpdate},
-			Warn:        func(w *registry.Write[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
+			Warn: func(w *registry.Write[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
 			Default: func(w *registry.Write[meta.Object]) {
 				if spec := w.New.Map("template", "spec"); spec != nil {
 					DefaultPodSpec(spec)
 				}
 			},
 		},
+		Reference: &quirks.Reference{MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 

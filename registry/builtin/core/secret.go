@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/pki"
@@ -53,14 +54,11 @@ func secrets() *registry.Kind {
 		Default:  defaultSecret,
 		Validate: validateSecret,
 		Warn:     warnOfSecret,
+		Fields:   []registry.SelectableField{{Name: "type"}},
 		Behavior: registry.Behavior{
-			NoGeneration:  true,
-			SelfChecked:   true,
-			AnswersStatus: true,
-
 			Default: mergeStringData,
-			Fields:  []registry.SelectableField{{Name: "type"}},
 		},
+		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
 }
 

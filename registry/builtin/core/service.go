@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -182,26 +183,23 @@ const (
 
 func services() *registry.Kind {
 	return registry.Of(registry.Definition[Service]{
-		Version:    version,
-		Source:     source,
-		Kind:       "Service",
-		ShortNames: []string{"svc"},
-		Categories: []string{"all"},
-		Status:     true,
-		Columns:    serviceColumns(),
-		Validate:   validateService,
+		Version:      version,
+		Source:       source,
+		Kind:         "Service",
+		ShortNames:   []string{"svc"},
+		Categories:   []string{"all"},
+		Status:       true,
+		Columns:      serviceColumns(),
+		Validate:     validateService,
+		ValidateName: meta.NameChecker(meta.CheckDNSLabel),
+		Pool:         ServiceNetwork{}.Pool(),
+		Fields:       []registry.SelectableField{{Name: "spec.clusterIP"}, {Name: "spec.type"}},
 		Behavior: registry.Behavior{
-			NoGeneration: true,
-			SelfChecked:  true,
-			StatusTakes:  registry.CallersMetadata(),
-			CreateOnPut:  true,
-			Name:         meta.NameChecker(meta.CheckDNSLabel),
-			Default:      defaultService,
-			Prepare:      prepareService,
-			Warn:         warnOfService,
-			Pool:         ServiceNetwork{}.Pool(),
-			Fields:       []registry.SelectableField{{Name: "spec.clusterIP"}, {Name: "spec.type"}},
+			Default: defaultService,
+			Prepare: prepareService,
+			Warn:    warnOfService,
 		},
+		Reference: &quirks.Reference{NoGeneration: true, StatusMetadata: registry.CallersMetadata(), CreateOnPut: true},
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -35,7 +36,10 @@ func serviceAccounts() *registry.Kind {
 		Columns: []registry.Column{
 			registry.Age(),
 		},
-		Behavior: registry.Behavior{NoGeneration: true, SelfChecked: true, Prepare: onlyNames},
+		Behavior: registry.Behavior{
+			Prepare: onlyNames,
+		},
+		Reference: &quirks.Reference{NoGeneration: true},
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -133,9 +134,7 @@ func endpointSlices() *registry.Kind {
 		Columns:  columns(),
 		Validate: validate,
 		Behavior: registry.Behavior{
-			SelfChecked:   true,
-			AnswersStatus: true,
-			Prepare:       dropTopology,
+			Prepare: dropTopology,
 			Warn: func(w *registry.Write[meta.Object]) []string {
 				if w.Old == nil && w.New.String("addressType") == typeFQDN {
 					return []string{"spec.addressType: FQDN endpoints are deprecated"}
@@ -147,6 +146,7 @@ func endpointSlices() *registry.Kind {
 					!maps.Equal(w.New.Labels(), w.Old.Labels())
 			},
 		},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true},
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -219,16 +220,17 @@ func definitions() *registry.Kind {
 		Scope:      registry.Cluster,
 		Status:     true,
 		Behavior: registry.Behavior{
-			StoredAs:     "v1beta1",
-			NeedsVersion: true,
-			SelfChecked:  true,
-			StatusTakes:  registry.CallersMetadata(),
-			Passes:       []meta.MetadataPass{meta.PassUpdate},
-			Default:      setDefaults,
-			Prepare:      prepare,
-			Validate:     validate,
-			Warn:         warnings,
-			Terminate:    terminate,
+			Default:   setDefaults,
+			Prepare:   prepare,
+			Validate:  validate,
+			Warn:      warnings,
+			Terminate: terminate,
+		},
+		Reference: &quirks.Reference{
+			DiscoveredAs:   "v1beta1",
+			PutWithVersion: true,
+			StatusMetadata: registry.CallersMetadata(),
+			MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
 		},
 	})
 }

@@ -92,7 +92,8 @@ func roleBindings() *registry.Kind {
 				b.unchanged(&w.Faults, w.Old.RoleRef)
 			}
 		},
-		Behavior: behavior(),
+		ValidateName: meta.NameChecker(meta.CheckPathSegment),
+		Reference:    reference(),
 	})
 }
 
@@ -112,7 +113,8 @@ func clusterRoleBindings() *registry.Kind {
 				b.unchanged(&w.Faults, w.Old.RoleRef)
 			}
 		},
-		Behavior: behavior(),
+		ValidateName: meta.NameChecker(meta.CheckPathSegment),
+		Reference:    reference(),
 	})
 }
 

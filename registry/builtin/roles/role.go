@@ -5,6 +5,7 @@ package roles
 import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -71,46 +72,41 @@ type AggregationRule struct {
 
 func roles() *registry.Kind {
 	return registry.Of(registry.Definition[Role]{
-		Group:    names.GroupRBAC,
-		Version:  version,
-		Source:   source,
-		Kind:     "Role",
-		Columns:  []registry.Column{createdAt()},
-		Validate: validateRole,
-		Behavior: roleBehavior(),
+		Group:        names.GroupRBAC,
+		Version:      version,
+		Source:       source,
+		Kind:         "Role",
+		Columns:      []registry.Column{createdAt()},
+		Validate:     validateRole,
+		ValidateName: meta.NameChecker(meta.CheckPathSegment),
+		Behavior:     registry.Behavior{Prepare: unsetRules},
+		Reference:    reference(),
 	})
 }
 
 func clusterRoles() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRole]{
-		Group:    names.GroupRBAC,
-		Version:  version,
-		Source:   source,
-		Kind:     "ClusterRole",
-		Scope:    registry.Cluster,
-		Columns:  []registry.Column{createdAt()},
-		Validate: validateClusterRole,
-		Behavior: roleBehavior(),
+		Group:        names.GroupRBAC,
+		Version:      version,
+		Source:       source,
+		Kind:         "ClusterRole",
+		Scope:        registry.Cluster,
+		Columns:      []registry.Column{createdAt()},
+		Validate:     validateClusterRole,
+		ValidateName: meta.NameChecker(meta.CheckPathSegment),
+		Behavior:     registry.Behavior{Prepare: unsetRules},
+		Reference:    reference(),
 	})
 }
 
-// behavior is what the four kinds have in common.
-func behavior() registry.Behavior {
-	return registry.Behavior{
-		NoGeneration:  true,
-		SelfChecked:   true,
-		Passes:        []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate},
-		CreateOnPut:   true,
-		AnswersStatus: true,
-
-		Name: meta.NameChecker(meta.CheckPathSegment),
+// reference is what the four kinds imitate.
+func reference() *quirks.Reference {
+	return &quirks.Reference{
+		NoGeneration:        true,
+		MetadataPasses:      []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate},
+		CreateOnPut:         true,
+		DeleteAnswersStatus: true,
 	}
-}
-
-func roleBehavior() registry.Behavior {
-	b := behavior()
-	b.Prepare = unsetRules
-	return b
 }
 
 // unsetRules shows no rules as null, the form that clients know.

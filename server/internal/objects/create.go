@@ -75,13 +75,13 @@ func CheckKind(obj *meta.Object, v *registry.Version) error {
 		}
 	}
 	version, kind := obj.APIVersion(), obj.Kind()
-	if v.Custom && (version == "" || kind == "") {
+	if v.NamesKind && (version == "" || kind == "") {
 		return meta.BadRequest("an object of a custom kind must name its apiVersion and kind")
 	}
 	if version != "" && version != want.APIVersion() {
 		return meta.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, want.APIVersion())
 	}
-	if kind != "" && kind != want.Kind && v.Custom {
+	if kind != "" && kind != want.Kind && v.NamesKind {
 		return OtherKind(obj.Name(), kind, want)
 	}
 	if kind != "" && kind != want.Kind {

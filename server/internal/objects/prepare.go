@@ -49,7 +49,7 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 	}
 	if causes := v.ValidateWrite(write); len(causes) > 0 {
 		kind := v.GroupKind()
-		if w.Sub != nil && w.Sub.Body != nil && v.SelfChecked {
+		if w.Sub != nil && w.Sub.Body != nil && v.ScaleIsObject {
 			kind = w.Sub.Body.GroupKind()
 		}
 		return meta.Invalid(kind, obj.Name(), causes)

@@ -180,7 +180,7 @@ func (s *Store) attempt(ctx context.Context, w *Write) (*Result, error) {
 		return &Result{Entry: entry}, nil
 	}
 	res, err := s.store(ctx, w, c.obj, entry)
-	if err == nil && res.Created && w.Version.Custom && !w.DryRun {
+	if err == nil && res.Created && w.Version.Edition != "" && !w.DryRun {
 		err = s.takeBack(ctx, w, res.Entry)
 	}
 	return res, err

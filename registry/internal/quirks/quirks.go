@@ -1,0 +1,61 @@
+// Package quirks lists in what the kinds of the field's servers differ from each
+// other although they need not: clients know it, so the kinds here differ, too.
+package quirks
+
+import "orch.io/controlplane/registry/meta"
+
+// Reference is what a kind imitates. The zero value imitates nothing; it is what
+// kinds of programs get.
+type Reference struct {
+	// Writes.
+
+	CreateOnPut    bool // a PUT on a name that is free creates
+	PutWithVersion bool // a PUT without a resourceVersion is refused
+	NoGeneration   bool // the metadata has no generation: the kind is older than that, or nothing acts on it
+
+	// NamesKind demands that bodies name their apiVersion and kind, and tells a
+	// wrong kind as a fault of the object: the handler of custom resources reads
+	// them before it knows what they are.
+	NamesKind bool
+
+	// SortedUnknown tells unknown and repeated fields of JSON sorted by path: custom
+	// objects are pruned before they are read. Else they come as they stand in the
+	// body.
+	SortedUnknown bool
+
+	// MetadataPasses are the rounds of checks that the metadata of an update goes
+	// through; clients see a fault once for each. nil: the usual ones. See
+	// meta.MetadataRules.
+	MetadataPasses []meta.MetadataPass
+
+	// AnyFinalizer warns of finalizers without a domain where others are refused.
+	AnyFinalizer bool
+
+	// StatusMetadata is what a write of the status changes of the metadata, too:
+	// for each kind something else, as its strategy happened to be written. It is
+	// some of registry.CallersMetadata.
+	StatusMetadata []string
+
+	// Unowned are the fields at the root whose owners are not recorded, for the
+	// write that tracks them resets them first.
+	Unowned []string
+
+	// ScaleIsObject tells what is wrong with a size as a fault of the Scale and its
+	// fields, not of the object and the path that it has there.
+	ScaleIsObject bool
+
+	// Deletions.
+
+	DeleteAnswersStatus bool // a DELETE answers a Status, not the object as it was
+	NoDeleteCollection  bool // there is no deletecollection
+	NoDependents        bool // propagation policies leave no finalizers: the kind owns nothing
+
+	// Reads.
+
+	NoProtobuf     bool   // there is no protobuf form
+	ListContinue   bool   // a list's metadata has the field continue even if it is empty
+	NamedItems     bool   // the items of lists name their apiVersion and kind
+	AnyNamespace   bool   // the selector metadata.namespace is known in any scope: nobody declared which fields are
+	DiscoveredAs   string // the version whose hash discovery tells; empty: the storage version
+	DelegatedPaths bool   // paths and methods that the kind does not have, and forms that it cannot be shown in, are refused in the words of the handler of custom resources
+}
