@@ -39,10 +39,11 @@ var volumeDefinitions = map[string]string{
 var definitionPackages = map[string]string{
 	"meta":       "apimachinery.pkg.apis.meta.v1",
 	"extensions": "apiextensions-apiserver.pkg.apis.apiextensions.v1",
+	"roles":      "api.rbac.v1",
 }
 
 // Definition returns the OpenAPI definition name of a Go type of this module by
-// its package below registry, such as "core" or "flow/v1beta3", and its name.
+// its package below registry or registry/builtin, such as "core" or "flow/v1beta3", and its name.
 func (p Profile) Definition(pkg, name string) string {
 	if w, ok := definitions[pkg+"."+name]; ok {
 		return p.DefinitionName(w)

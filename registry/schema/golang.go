@@ -406,7 +406,8 @@ func (b *builder) definitionName(t reflect.Type) string {
 	name, _, _ := strings.Cut(t.Name(), "[")
 	registry := strings.TrimSuffix(reflect.TypeFor[meta.ObjectMeta]().PkgPath(), "/meta")
 	if pkg, ok := strings.CutPrefix(t.PkgPath(), registry); ok && (pkg == "" || pkg[0] == '/') {
-		return b.names.Definition(strings.TrimPrefix(pkg, "/"), name)
+		pkg = strings.TrimPrefix(strings.TrimPrefix(pkg, "/"), "builtin/")
+		return b.names.Definition(pkg, name)
 	}
 	segments := strings.Split(t.PkgPath(), "/")
 	domain := strings.Split(segments[0], ".")
