@@ -13,9 +13,10 @@ import (
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/builtin/extensions"
 	"orch.io/controlplane/registry/builtin/roles"
+	"orch.io/controlplane/registry/builtin/scheduling"
 )
 
 // Kinds returns the built-in kinds.
 func Kinds() []*registry.Kind {
-	return slices.Concat(core.Kinds(), apps.Kinds(), coordination.Kinds(), roles.Kinds(), certificates.Kinds(), discovery.Kinds(), extensions.Kinds())
+	return slices.Concat(core.Kinds(), apps.Kinds(), coordination.Kinds(), roles.Kinds(), certificates.Kinds(), discovery.Kinds(), scheduling.Kinds(), extensions.Kinds())
 }

@@ -12,6 +12,7 @@ const (
 	GroupEvents         = "events.orch.io"
 	GroupEndpoints      = "discovery.orch.io"
 	GroupStorage        = "storage.orch.io"
+	GroupScheduling     = "scheduling.orch.io"
 	GroupExtensions     = "apiextensions.orch.io"
 	GroupAdmission      = "admission.orch.io"
 	GroupDiscovery      = "apidiscovery.orch.io"

@@ -195,6 +195,7 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 	}
 	if s.Immutable && old != nil && !meta.Equal(x, old) {
 		v.breaks(ruleImmutable, inOrder(x, s), "", canonical)
+		return
 	}
 	if s.Unchecked {
 		return
