@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
@@ -48,12 +49,9 @@ func priorityClasses() *registry.Kind {
 			registry.Age(),
 			{Name: "PreemptionPolicy", Type: "string", Doc: "Whether less important pods make way.", JSONPath: ".preemptionPolicy"},
 		},
-		Validate: validatePriorityClass,
-		Behavior: registry.Behavior{
-			AnswersStatus: true,
-			Passes:        []meta.MetadataPass{meta.PassUpdate},
-			Changed:       func(*registry.Write[meta.Object]) bool { return false },
-		},
+		Validate:  validatePriorityClass,
+		Behavior:  registry.Behavior{Changed: func(*registry.Write[meta.Object]) bool { return false }},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 
