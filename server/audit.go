@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"orch.io/controlplane/server/internal/media"
+
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/auth"
@@ -119,7 +121,7 @@ func (c *record) answeredStatus(st *meta.Status) {
 func (s *Server) answeredEntry(r *request, e *watch.Entry) {
 	if r.record.trail != nil {
 		r.record.outcome.Response = func() []byte {
-			body, _ := s.entryBytes(e, r.version, codec.Media{})
+			body, _ := s.entryBytes(e, r.version, media.Type{})
 			return body
 		}
 	}
@@ -129,7 +131,7 @@ func (s *Server) answeredEntry(r *request, e *watch.Entry) {
 func (s *Server) answeredList(r *request, entries []*watch.Entry, lm codec.ListMeta) {
 	if r.record.trail != nil {
 		r.record.outcome.Response = func() []byte {
-			body, _ := s.wholeList(entries, r.version, codec.Media{}, lm)
+			body, _ := s.wholeList(entries, r.version, media.Type{}, lm)
 			return body
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
 
@@ -133,7 +134,7 @@ func (r *request) bodyVersion() *registry.Version {
 // refused, as fieldValidation asks.
 func (s *Server) readObject(ctx context.Context, r *request, validation string) (*meta.Object, error) {
 	v := r.bodyVersion()
-	format, err := codec.ContentType(r.http.Header.Get("Content-Type"), s.names, v.Proto() != nil)
+	format, err := media.ContentType(r.http.Header.Get("Content-Type"), s.names, v.Proto() != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +236,7 @@ func (s *Server) readDeleteBody(ctx context.Context, r *request) (map[string]any
 	if err != nil || len(body) == 0 {
 		return nil, err
 	}
-	format, err := codec.ContentType(r.http.Header.Get("Content-Type"), s.names, true)
+	format, err := media.ContentType(r.http.Header.Get("Content-Type"), s.names, true)
 	if err != nil {
 		return nil, err
 	}

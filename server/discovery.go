@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/media"
 )
 
 // group is an API group as discovery shows it: its versions, best first, and
@@ -84,12 +85,12 @@ func (s *Server) discover(w *response, r *request, doc map[string]any) {
 		s.fail(w, r, methodNotAllowed())
 		return
 	}
-	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true, Protobuf: discoveryProto(doc) != nil})
+	m, err := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Views: true, Protobuf: discoveryProto(doc) != nil})
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	m.View, m.Pretty = codec.Full, m.Pretty || pretty(r)
+	m.View, m.Pretty = media.Full, m.Pretty || pretty(r)
 	s.sendDiscovery(w, r, m, doc)
 }
 
@@ -99,7 +100,7 @@ func discoveryProto(doc map[string]any) *codec.Proto {
 	return codec.DiscoveryProto(kind)
 }
 
-func (s *Server) sendDiscovery(w *response, r *request, m codec.Media, doc map[string]any) {
+func (s *Server) sendDiscovery(w *response, r *request, m media.Type, doc map[string]any) {
 	var body []byte
 	var err error
 	switch m.Format {
@@ -121,8 +122,8 @@ func (s *Server) sendDiscovery(w *response, r *request, m codec.Media, doc map[s
 
 // discoverRoot answers /api and /apis in the legacy or in the aggregated form.
 func (s *Server) discoverRoot(w *response, r *request, path string) {
-	m, err := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Aggregated: true, Protobuf: true})
-	if err == nil && m.View == codec.Aggregated {
+	m, err := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Aggregated: true, Protobuf: true})
+	if err == nil && m.View == media.Aggregated {
 		s.discoverAggregated(w, r, m, path == "/api")
 		return
 	}
@@ -245,7 +246,7 @@ func storageHash(t *registry.Type) string {
 
 // discoverAggregated answers with everything at once, so that a client needs
 // two requests instead of one for each group version.
-func (s *Server) discoverAggregated(w *response, r *request, m codec.Media, core bool) {
+func (s *Server) discoverAggregated(w *response, r *request, m media.Type, core bool) {
 	var items []any
 	for _, g := range s.groups() {
 		if (g.name == "") == core {

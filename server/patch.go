@@ -13,12 +13,13 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
 
 // patch answers PATCH on an item or on a sub-resource, in four languages.
 func (s *Server) patch(ctx context.Context, w *response, r *request) error {
-	kind, err := codec.PatchContentType(r.http.Header.Get("Content-Type"), r.version.Strategic)
+	kind, err := media.PatchContentType(r.http.Header.Get("Content-Type"), r.version.Strategic)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	}
 	r.record.sentBytes(body)
 	wr := s.newWrite(r, o, "PatchOptions")
-	if kind == codec.ApplyPatch {
+	if kind == media.ApplyPatch {
 		err = s.applyPatch(ctx, r, o, body, wr)
 	} else {
 		err = s.plainPatch(r, o, kind, body, wr)
@@ -47,9 +48,9 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	return s.respondEntry(w, r, code(res), res.Entry)
 }
 
-func (s *Server) parsePatchOptions(r *request, kind codec.PatchType) (*writeOptions, error) {
+func (s *Server) parsePatchOptions(r *request, kind media.PatchType) (*writeOptions, error) {
 	var causes []meta.Cause
-	applies := kind == codec.ApplyPatch
+	applies := kind == media.ApplyPatch
 	if r.query.Has("force") && !applies {
 		causes = append(causes, mustNot("force", "may not be specified for non-apply patch"))
 	}
@@ -64,7 +65,7 @@ type change func(live map[string]any) (map[string]any, error)
 
 // plainPatch prepares a write by JSON patch, merge patch or strategic merge
 // patch.
-func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, body []byte, w *objects.Write) error {
+func (s *Server) plainPatch(r *request, o *writeOptions, kind media.PatchType, body []byte, w *objects.Write) error {
 	alter, faults, err := s.parsePatch(r, kind, body, w)
 	if err != nil { // a missing object is told first
 		w.Mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
@@ -91,9 +92,9 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind codec.PatchType, b
 // parsePatch reads the body once, for however many attempts. The faults are those
 // of the patch; what it names that the object cannot have is judged with the
 // object that it makes.
-func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *objects.Write) (alter change, faults fieldFaults, err error) {
+func (s *Server) parsePatch(r *request, kind media.PatchType, body []byte, w *objects.Write) (alter change, faults fieldFaults, err error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
-	if kind == codec.JSONPatch {
+	if kind == media.JSONPatch {
 		value, duplicates, err := codec.DecodeValue(body, limits)
 		if err != nil {
 			return nil, faults, err
@@ -110,7 +111,7 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *ob
 	}
 	patch, duplicates, err := codec.DecodeJSON(body, limits)
 	if errors.Is(err, codec.ErrNull) {
-		if err = errNullPatch(); kind == codec.StrategicPatch {
+		if err = errNullPatch(); kind == media.StrategicPatch {
 			err = nil // to them null is a patch that changes nothing
 		}
 	}
@@ -123,7 +124,7 @@ func (s *Server) parsePatch(r *request, kind codec.PatchType, body []byte, w *ob
 	faults.duplicate(duplicates)
 	w.Versioned = versioned(meta.NewObject(patch))
 	return func(live map[string]any) (map[string]any, error) {
-		if kind == codec.StrategicPatch {
+		if kind == media.StrategicPatch {
 			return strategic(live, patch, r.bodyVersion())
 		}
 		return apply.MergePatch(live, patch), nil

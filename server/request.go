@@ -8,8 +8,8 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/media"
 )
 
 // request is one HTTP request on its way through the server: what its path and
@@ -41,7 +41,7 @@ type request struct {
 	beyond      bool   // the path goes on after the sub-resource, where nothing is
 	selected    string // the one name that a list or watch is narrowed to by its field selector
 
-	media   codec.Media           // the form of the answer
+	media   media.Type            // the form of the answer
 	version *registry.Version     // what resource names, nil if nothing
 	sub     *registry.Subresource // what subresource names, nil if none
 }

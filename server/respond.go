@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
 
@@ -43,9 +44,9 @@ func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // negotiate agrees with the client on the form of the answer.
 func (s *Server) negotiate(r *request) (err error) {
-	offer := codec.Offer{Views: true, List: r.verb == "list", Watch: r.verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
+	offer := media.Offer{Views: true, List: r.verb == "list", Watch: r.verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
 	offer.NoTable = r.version.Virtual() || r.sub != nil && r.sub.Act != nil // what is kept nowhere has no rows
-	r.media, err = codec.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
+	r.media, err = media.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	var st *meta.Status
 	if errors.As(err, &st) && r.version.DelegatedPaths {
 		st.Details = nil // custom kinds do not tell formats and views apart
@@ -64,7 +65,7 @@ func pretty(r *request) bool {
 }
 
 // send writes an answer whose bytes are ready.
-func (s *Server) send(w *response, r *request, m codec.Media, code int, body []byte) {
+func (s *Server) send(w *response, r *request, m media.Type, code int, body []byte) {
 	if m.Pretty && m.Format == codec.JSON {
 		body = codec.Indent(nil, body)
 	}
@@ -79,7 +80,7 @@ func (s *Server) send(w *response, r *request, m codec.Media, code int, body []b
 
 // begin sends the head of an answer and returns what takes its body, of so many
 // bytes.
-func (s *Server) begin(w *response, r *request, m codec.Media, code, length int) io.WriteCloser {
+func (s *Server) begin(w *response, r *request, m media.Type, code, length int) io.WriteCloser {
 	h := w.Header()
 	h["Content-Type"] = []string{m.ContentType(s.names, false)}
 	r.notes.header(h)
@@ -91,12 +92,12 @@ func (s *Server) begin(w *response, r *request, m codec.Media, code, length int)
 // respondStatus answers with a Status that is no error.
 func (s *Server) respondStatus(w *response, r *request, st *meta.Status) error {
 	m := r.media
-	m.View = codec.Full
+	m.View = media.Full
 	s.sendStatus(w, r, m, http.StatusOK, st)
 	return nil
 }
 
-func (s *Server) sendStatus(w *response, r *request, m codec.Media, code int, st *meta.Status) {
+func (s *Server) sendStatus(w *response, r *request, m media.Type, code int, st *meta.Status) {
 	r.record.answeredStatus(st)
 	body, err := codec.EncodeStatus(nil, st, m.Format)
 	if err != nil {
@@ -130,11 +131,11 @@ func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 	if st.Code == http.StatusUnauthorized {
 		out.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	m, nerr := codec.Negotiate(r.http.Header.Get("Accept"), s.names, codec.Offer{Views: true, Protobuf: true, List: true})
+	m, nerr := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Views: true, Protobuf: true, List: true})
 	if nerr != nil || st.Code == http.StatusNotAcceptable {
-		m = codec.Media{} // what is not acceptable is told in the form that everybody reads
+		m = media.Type{} // what is not acceptable is told in the form that everybody reads
 	}
-	m.View, m.Stream = codec.Full, false
+	m.View, m.Stream = media.Full, false
 	m.Pretty = m.Pretty || pretty(r)
 	s.sendStatus(out, r, m, st.Code, st)
 }

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
@@ -147,7 +148,7 @@ type stream struct {
 func (s *Server) startStream(ctx context.Context, w *response, r *request) (*stream, context.Context, error) {
 	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w)}
 	var err error
-	if r.media.View == codec.Table {
+	if r.media.View == media.Table {
 		if st.table, err = s.table(r); err != nil {
 			return nil, ctx, err
 		}

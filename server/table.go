@@ -4,6 +4,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/watch"
 )
@@ -12,7 +13,7 @@ import (
 type table struct {
 	server  *Server
 	version *registry.Version
-	media   codec.Media
+	media   media.Type
 	include codec.Include
 }
 

@@ -10,17 +10,18 @@ import (
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/watch"
 )
 
 // plain reports whether an entry's own bytes are the answer.
-func plain(v *registry.Version, m codec.Media) bool {
-	return v.AsStored() && m.Format == codec.JSON && m.View == codec.Full
+func plain(v *registry.Version, m media.Type) bool {
+	return v.AsStored() && m.Format == codec.JSON && m.View == media.Full
 }
 
 // formKey names what distinguishes the kept forms of one entry from each other.
-func formKey(v *registry.Version, m codec.Media) watch.FormKey {
+func formKey(v *registry.Version, m media.Type) watch.FormKey {
 	view := uint8(m.View) << 1
 	if m.ViewVersion == "v1beta1" {
 		view |= 1
@@ -30,8 +31,8 @@ func formKey(v *registry.Version, m codec.Media) watch.FormKey {
 
 // entryBytes returns an entry in the form that a caller gets, made once. Tables
 // are not made here.
-func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) ([]byte, error) {
-	if m.Format == codec.JSON && m.View == codec.Full && objects.AsStored(e, v) {
+func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m media.Type) ([]byte, error) {
+	if m.Format == codec.JSON && m.View == media.Full && objects.AsStored(e, v) {
 		return e.JSON(), nil
 	}
 	if m.Format == codec.Protobuf {
@@ -39,7 +40,7 @@ func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m codec.Media) 
 		return s.envelope(message, v, m), err
 	}
 	return e.Form(formKey(v, m), func() ([]byte, error) {
-		if m.Format == codec.JSON && m.View == codec.Partial && objects.AsStored(e, v) {
+		if m.Format == codec.JSON && m.View == media.Partial && objects.AsStored(e, v) {
 			return codec.AppendPartial(nil, e.JSON(), s.names, m.ViewVersion), nil
 		}
 		obj := objects.Object(e, v)
@@ -56,20 +57,20 @@ func (s *Server) message(e *watch.Entry, v *registry.Version) ([]byte, error) {
 }
 
 // envelope puts what a caller gets of a message around it.
-func (s *Server) envelope(message []byte, v *registry.Version, m codec.Media) []byte {
-	if m.View == codec.Partial {
+func (s *Server) envelope(message []byte, v *registry.Version, m media.Type) []byte {
+	if m.View == media.Partial {
 		return codec.Envelope(nil, s.names.Group(names.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadata", codec.ProtoPartial(message))
 	}
 	return codec.Envelope(nil, v.GVK().APIVersion(), v.Kind, message)
 }
 
 // objectBytes encodes an object.
-func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m codec.Media) ([]byte, error) {
+func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m media.Type) ([]byte, error) {
 	if m.Format == codec.Protobuf {
 		return s.envelope(v.Proto().Append(nil, obj.Tree()), v, m), nil
 	}
 	body := codec.EncodeJSON(nil, obj.Tree())
-	if m.View == codec.Partial {
+	if m.View == media.Partial {
 		body = codec.AppendPartial(nil, body, s.names, m.ViewVersion)
 	}
 	if m.Format == codec.YAML {
@@ -79,7 +80,7 @@ func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m codec.Medi
 }
 
 // protobufList puts a list of messages together.
-func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
+func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
 	messages := make([][]byte, len(entries))
 	for i, e := range entries {
 		yield(i)
@@ -87,12 +88,12 @@ func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m cod
 		if err != nil {
 			return nil, err
 		}
-		if m.View == codec.PartialList {
+		if m.View == media.PartialList {
 			message = codec.ProtoPartial(message)
 		}
 		messages[i] = message
 	}
-	if m.View == codec.PartialList {
+	if m.View == media.PartialList {
 		return codec.ProtoList(nil, s.names.Group(names.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadataList", lm, slices.Values(messages)), nil
 	}
 	return codec.ProtoList(nil, v.ListGVK().APIVersion(), v.ListKind, lm, slices.Values(messages)), nil
@@ -114,7 +115,7 @@ func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry)
 }
 
 func (s *Server) shownEntry(r *request, e *watch.Entry) ([]byte, error) {
-	if r.media.View != codec.Table {
+	if r.media.View != media.Table {
 		return s.entryBytes(e, r.version, r.media)
 	}
 	t, err := s.table(r)
@@ -127,7 +128,7 @@ func (s *Server) shownEntry(r *request, e *watch.Entry) ([]byte, error) {
 // respondObject answers with an object that has no entry.
 func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Object) error {
 	r.record.answered(obj)
-	if r.media.View == codec.Table {
+	if r.media.View == media.Table {
 		t, err := s.table(r)
 		if err != nil {
 			return err
@@ -146,12 +147,12 @@ func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Obje
 // respondList answers with a page.
 func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 	m := r.media
-	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.ListContinue && m.View == codec.Full}
+	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.ListContinue && m.View == media.Full}
 	if p.Remaining >= 0 {
 		lm.Remaining = &p.Remaining
 	}
 	s.answeredList(r, p.Entries, lm)
-	if m.Format == codec.JSON && m.View != codec.Table && !m.Pretty {
+	if m.Format == codec.JSON && m.View != media.Table && !m.Pretty {
 		return s.streamList(w, r, p.Entries, p.Whole, m, lm)
 	}
 	// What there is no room for is not made first, to be refused then.
@@ -161,7 +162,7 @@ func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 	var body []byte
 	var err error
 	switch {
-	case m.View == codec.Table:
+	case m.View == media.Table:
 		t, terr := s.table(r)
 		if terr != nil {
 			return terr
@@ -180,9 +181,9 @@ func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 }
 
 // leastSize is about how many bytes a list has in a form at the least.
-func leastSize(entries []*watch.Entry, m codec.Media) int {
+func leastSize(entries []*watch.Entry, m media.Type) int {
 	const metadata = 200
-	if m.View != codec.Full || m.Format == codec.Protobuf {
+	if m.View != media.Full || m.Format == codec.Protobuf {
 		return metadata * len(entries)
 	}
 	size := 0
@@ -193,17 +194,17 @@ func leastSize(entries []*watch.Entry, m codec.Media) int {
 }
 
 // listHead is everything of a JSON list before its items.
-func (s *Server) listHead(v *registry.Version, m codec.Media, lm codec.ListMeta) []byte {
-	if m.View == codec.PartialList {
+func (s *Server) listHead(v *registry.Version, m media.Type, lm codec.ListMeta) []byte {
+	if m.View == media.PartialList {
 		return codec.PartialListHead(nil, s.names, m.ViewVersion, lm)
 	}
 	return codec.ListHead(nil, v.ListGVK().APIVersion(), v.ListKind, lm)
 }
 
 // itemMedia is the form of the items of a JSON list.
-func itemMedia(m codec.Media) codec.Media {
-	if m.View == codec.PartialList {
-		m.View = codec.Partial
+func itemMedia(m media.Type) media.Type {
+	if m.View == media.PartialList {
+		m.View = media.Partial
 	}
 	m.Format = codec.JSON
 	return m
@@ -217,7 +218,7 @@ type listed struct {
 
 // items returns a list's items. Those of kinds that are structs in Go tell no
 // apiVersion and kind: the list does.
-func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Media, whole bool) (listed, error) {
+func (s *Server) items(entries []*watch.Entry, v *registry.Version, m media.Type, whole bool) (listed, error) {
 	item := itemMedia(m)
 	if plain(v, item) {
 		parts, own := watch.Joined(entries, whole)
@@ -231,13 +232,13 @@ func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Medi
 		if err != nil {
 			return listed{}, err
 		}
-		if item.View != codec.Full || !objects.AsStored(e, v) {
+		if item.View != media.Full || !objects.AsStored(e, v) {
 			l.own += len(body) // as the forms that entries keep are dropped for newer ones
 		}
 		if i > 0 {
 			l.parts = append(l.parts, comma)
 		}
-		if !v.NamedItems && item.View == codec.Full {
+		if !v.NamedItems && item.View == media.Full {
 			_, body = codec.CutHead(body)
 			l.parts = append(l.parts, brace)
 		}
@@ -248,7 +249,7 @@ func (s *Server) items(entries []*watch.Entry, v *registry.Version, m codec.Medi
 
 // streamList writes a list, head, items, tail, without putting it together
 // first. whole says that the entries are all of a range.
-func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, whole bool, m codec.Media, lm codec.ListMeta) error {
+func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, whole bool, m media.Type, lm codec.ListMeta) error {
 	items, err := s.items(entries, r.version, m, whole)
 	if err != nil {
 		return err
@@ -297,7 +298,7 @@ func writeParts(w io.Writer, size int, head []byte, parts [][]byte, tail string)
 
 // wholeList puts a list together for the forms that need the whole: YAML, and
 // JSON for people.
-func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.Media, lm codec.ListMeta) ([]byte, error) {
+func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
 	items, err := s.items(entries, v, m, false)
 	if err != nil {
 		return nil, err
@@ -310,7 +311,7 @@ func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m codec.
 }
 
 // frameBytes frames an object as a watch event.
-func (s *Server) frameBytes(m codec.Media, kind string, object []byte) []byte {
+func (s *Server) frameBytes(m media.Type, kind string, object []byte) []byte {
 	if m.Format == codec.Protobuf {
 		return codec.ProtoFrame(nil, kind, object)
 	}

@@ -27,23 +27,6 @@ func ExampleDecodeYAML() {
 	// Output: map[data:map[answer:true]] <nil>
 }
 
-func ExampleNegotiate() {
-	offer := codec.Offer{Protobuf: true, Views: true, List: true}
-	m, err := codec.Negotiate("text/html, application/json;as=Table;g=meta.k8s.io;v=v1;q=0.8, */*;q=0.1", names.Kubernetes, offer)
-	fmt.Println(m.View == codec.Table, m.ViewVersion, m.ContentType(names.Kubernetes, false), err)
-	// Output: true v1 application/json <nil>
-}
-
-func ExamplePatchContentType() {
-	t, err := codec.PatchContentType("application/merge-patch+json", false)
-	fmt.Println(t == codec.MergePatch, err)
-	_, err = codec.PatchContentType("application/strategic-merge-patch+json", false)
-	fmt.Println(meta.ReasonOf(err))
-	// Output:
-	// true <nil>
-	// UnsupportedMediaType
-}
-
 func ExampleProto() {
 	type ticket struct {
 		meta.TypeMeta `json:",inline"`

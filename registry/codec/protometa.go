@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"fmt"
 	"reflect"
 	"sync"
 
@@ -76,21 +75,4 @@ type deleteOptions struct {
 type preconditions struct {
 	UID             *string `json:"uid,omitempty" protobuf:"bytes,1,opt,name=uid"`
 	ResourceVersion *string `json:"resourceVersion,omitempty" protobuf:"bytes,2,opt,name=resourceVersion"`
-}
-
-// EncodeStatus appends a Status in the given format; protobuf comes in its
-// envelope, JSON is a line without its break.
-func EncodeStatus(dst []byte, s *meta.Status, f Format) ([]byte, error) {
-	tree := s.Object().Tree()
-	switch f {
-	case Protobuf:
-		return Envelope(dst, "v1", "Status", Metas().Status.Append(nil, tree)), nil
-	case YAML:
-		y, err := EncodeYAML(EncodeJSON(nil, tree))
-		if err != nil {
-			return nil, fmt.Errorf("codec: a status: %w", err)
-		}
-		return append(dst, y...), nil
-	}
-	return EncodeJSON(dst, tree), nil
 }

@@ -1,4 +1,6 @@
-package codec
+// Package media agrees with a client on the form of an answer, and tells the form of a
+// body: the headers Accept and Content-Type.
+package media
 
 import (
 	"cmp"
@@ -8,18 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-)
-
-// Format is an encoding of objects.
-type Format uint8
-
-// The formats.
-const (
-	JSON Format = iota
-	YAML
-	Protobuf
 )
 
 // View is what of the objects is sent.
@@ -34,9 +27,9 @@ const (
 	Aggregated
 )
 
-// Media is the form of an answer that a client and a server agreed on.
-type Media struct {
-	Format      Format
+// Type is the form of an answer that a client and a server agreed on.
+type Type struct {
+	Format      codec.Format
 	View        View
 	ViewVersion string // v1 or v1beta1 of a Table or Partial, v2 or v2beta1 of Aggregated; else empty
 	Stream      bool   // the client named ;stream=watch
@@ -71,15 +64,15 @@ type clause struct {
 // that the offer can satisfy the one of highest quality, the first of equals.
 // An empty header and */* mean JSON. Errors are 406 *meta.Status. (Spec:
 // conventions, content negotiation.)
-func Negotiate(accept string, p names.Profile, offer Offer) (Media, error) {
+func Negotiate(accept string, p names.Profile, offer Offer) (Type, error) {
 	if len(accept) > maxAcceptBytes {
-		return Media{}, notAcceptable(p, offer)
+		return Type{}, notAcceptable(p, offer)
 	}
 	switch first, _, _ := strings.Cut(accept, ","); { // of full quality
 	case accept == "", first == "*/*", first == "application/json":
-		return Media{}, nil
+		return Type{}, nil
 	case offer.Protobuf && first == p.ProtobufType():
-		return Media{Format: Protobuf}, nil
+		return Type{Format: codec.Protobuf}, nil
 	}
 	known := false // the format is there, but not in the form that was asked for
 	for _, c := range parseAccept(accept) {
@@ -97,7 +90,7 @@ func Negotiate(accept string, p names.Profile, offer Offer) (Media, error) {
 	if known {
 		s.Message, s.Details = "the requested form of the answer is not available here", nil
 	}
-	return Media{}, s
+	return Type{}, s
 }
 
 // parseAccept returns the clauses by falling quality, otherwise in order.
@@ -127,22 +120,22 @@ func parseAccept(accept string) []clause {
 }
 
 // format returns the format that the clause names, if the offer has it.
-func (c clause) format(p names.Profile, offer Offer) (Format, bool) {
+func (c clause) format(p names.Profile, offer Offer) (codec.Format, bool) {
 	switch kind := c.main + "/" + c.sub; kind {
 	case "*/*", "application/json":
-		return JSON, true
+		return codec.JSON, true
 	case "application/yaml":
-		return YAML, !offer.NoYAML && !offer.Watch
+		return codec.YAML, !offer.NoYAML && !offer.Watch
 	default:
-		return Protobuf, kind == p.ProtobufType() && offer.Protobuf
+		return codec.Protobuf, kind == p.ProtobufType() && offer.Protobuf
 	}
 }
 
 // media returns what the clause asks for beyond the format, if the offer has it.
-func (c clause) media(p names.Profile, offer Offer, format Format) (m Media, ok bool) {
+func (c clause) media(p names.Profile, offer Offer, format codec.Format) (m Type, ok bool) {
 	m.Format = format
 	if s, has := c.params["stream"]; has {
-		if s != "watch" || format == YAML {
+		if s != "watch" || format == codec.YAML {
 			return m, false
 		}
 		m.Stream = offer.Watch
@@ -161,7 +154,7 @@ func (c clause) media(p names.Profile, offer Offer, format Format) (m Media, ok 
 		return m, false
 	case as == "Table":
 		m.View = Table
-		return m, m.Format != Protobuf && !offer.NoTable
+		return m, m.Format != codec.Protobuf && !offer.NoTable
 	case as == "PartialObjectMetadata":
 		m.View = Partial
 		return m, !offer.List || offer.Watch
@@ -188,12 +181,12 @@ func notAcceptable(p names.Profile, offer Offer) *meta.Status {
 
 // ContentType returns the value of the Content-Type header of an answer in
 // this form; watch says that it is a stream of events.
-func (m Media) ContentType(p names.Profile, watch bool) string {
+func (m Type) ContentType(p names.Profile, watch bool) string {
 	var s string
 	switch m.Format {
-	case YAML:
+	case codec.YAML:
 		s = "application/yaml"
-	case Protobuf:
+	case codec.Protobuf:
 		if s = p.ProtobufType(); watch {
 			s += ";stream=watch"
 		}
@@ -208,19 +201,19 @@ func (m Media) ContentType(p names.Profile, watch bool) string {
 
 // ContentType returns the format of a request body from its Content-Type
 // header; empty means JSON. Errors are 415 *meta.Status.
-func ContentType(header string, p names.Profile, protobuf bool) (Format, error) {
+func ContentType(header string, p names.Profile, protobuf bool) (codec.Format, error) {
 	switch header {
 	case "", "application/json":
-		return JSON, nil
+		return codec.JSON, nil
 	}
 	kind, ok := mediaType(header)
 	switch {
 	case ok && kind == "application/json":
-		return JSON, nil
+		return codec.JSON, nil
 	case ok && kind == "application/yaml":
-		return YAML, nil
+		return codec.YAML, nil
 	case ok && protobuf && kind == p.ProtobufType():
-		return Protobuf, nil
+		return codec.Protobuf, nil
 	}
 	have := []string{"application/json", "application/yaml"}
 	if protobuf {
