@@ -138,6 +138,18 @@ func TestEverythingIsDocumented(t *testing.T) {
 	}
 }
 
+// TestDefinitionsAreWhereClientsLook: no name of a definition tells where the code
+// of its kind stands.
+func TestDefinitionsAreWhereClientsLook(t *testing.T) {
+	definitions := parse(t, every(t)["v2"])["definitions"].(map[string]any)
+	for _, name := range []string{"apps.v1.Deployment", "coordination.v1.Lease", "rbac.v1.ClusterRole", "discovery.v1.EndpointSlice", "certificates.v1.CertificateSigningRequest"} {
+		assert.Contains(t, definitions, "io.k8s.api."+name)
+	}
+	for name := range definitions {
+		assert.NotContains(t, name, "builtin")
+	}
+}
+
 func TestConfigMap(t *testing.T) {
 	docs := every(t)
 	v2, v3 := parse(t, docs["v2"]), parse(t, docs["v3 v1"])
