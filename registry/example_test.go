@@ -23,12 +23,9 @@ type Lamp struct {
 	} `json:"status,omitzero"`
 }
 
-var (
-	lamp = registry.Definition[Lamp]{
-		Group: "example.com", Version: "v1", Scope: registry.Cluster, Status: true, ShortNames: []string{"lp"},
-	}
-	lamps = meta.GroupResource{Group: "example.com", Resource: "lamps"}
-)
+var lamp = registry.Definition[Lamp]{
+	Group: "example.com", Version: "v1", Scope: registry.Cluster, Status: true, ShortNames: []string{"lp"},
+}
 
 func ExampleCatalog() {
 	var served registry.Catalog
