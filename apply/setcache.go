@@ -23,7 +23,7 @@ type setKey struct {
 	text       meta.RawJSON
 }
 
-// readSet is a field set fitted to the schema of its version, and its text.
+// readSet is a field set reconciled with the schema of its version, and its text.
 type readSet struct {
 	set  *fieldpath.Set
 	text meta.RawJSON
@@ -53,10 +53,10 @@ func (c *setCache) put(k setKey, r readSet) {
 	c.cur[k] = r
 }
 
-// readSet parses a field set and fits it to the schema that the kind has now: a
+// readSet parses a field set and reconciles it with the schema that the kind has now: a
 // list or map that became atomic is owned whole by who owned parts of it (spec
 // 000, server-side apply, rule 9). A version that is not served any more has no
-// schema to fit.
+// schema for that.
 func (t *Tracker) readSet(apiVersion string, raw meta.RawJSON) (readSet, error) {
 	key := setKey{apiVersion, raw}
 	if r, ok := t.sets.get(key); ok {
@@ -67,12 +67,12 @@ func (t *Tracker) readSet(apiVersion string, raw meta.RawJSON) (readSet, error) 
 		return readSet{}, err
 	}
 	if v := t.versions[apiVersion]; v != nil {
-		fitted, err := typed.ReconcileFieldSetWithSchema(set, v.value(nil))
+		reconciled, err := typed.ReconcileFieldSetWithSchema(set, v.value(nil))
 		if err != nil {
 			return readSet{}, err
 		}
-		if fitted != nil {
-			set = fitted
+		if reconciled != nil {
+			set = reconciled
 		}
 	}
 	text, err := set.ToJSON()

@@ -290,19 +290,19 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 
 var errLongPaths = fmt.Errorf("the paths of its values are more than %d bytes long together", maxPaths)
 
-// misfit says that an object cannot be read by its schema: a list has a key
+// mismatch says that an object cannot be read by its schema: a list has a key
 // twice, say.
-type misfit struct{ status *meta.Status }
+type mismatch struct{ status *meta.Status }
 
 func untracked(err error) error {
 	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, "the object does not fit its schema: %v", err)
 	s.Details = &meta.Details{}
-	return &misfit{s}
+	return &mismatch{s}
 }
 
-func (m *misfit) Error() string { return m.status.Error() }
+func (m *mismatch) Error() string { return m.status.Error() }
 
-func (m *misfit) Unwrap() error { return m.status }
+func (m *mismatch) Unwrap() error { return m.status }
 
 // conflict is what a change would take from an owner.
 type conflict struct {

@@ -37,7 +37,7 @@ func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
 		old = plain(live)
 	}
 	recorded, err := t.record(es, old, plain(obj), w)
-	if misfit := (*misfit)(nil); errors.As(err, &misfit) {
+	if mismatch := (*mismatch)(nil); errors.As(err, &mismatch) {
 		recorded = es // what cannot be told apart stays with those who have it
 	} else if err != nil {
 		return err

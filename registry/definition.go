@@ -33,14 +33,14 @@ type Definition[T any] struct {
 	// generateName). nil: a DNS subdomain.
 	ValidateName func(name string, prefix bool) []string
 	// Default fills in a new or changed object, after the schema's defaults.
-	Default func(w *Write[T])
+	Default func(w *Change[T])
 	// Prepare fits the object that is to be written: clears what callers may not
 	// set, merges convenience fields. It does not run for sub-resources.
-	Prepare func(w *Write[T])
+	Prepare func(w *Change[T])
 	// Validate adds the faults beyond the schema's to w.
-	Validate func(w *Write[T])
+	Validate func(w *Change[T])
 	// Warn returns warnings for the caller who wrote a valid object.
-	Warn func(w *Write[T]) []string
+	Warn func(w *Change[T]) []string
 
 	// Pool gives objects values that no other object of the kind may hold, such
 	// as addresses; nil: none.

@@ -39,12 +39,12 @@ func widgets() registry.Definition[Widget] {
 	return registry.Definition[Widget]{
 		Group: "example.com", Version: "v1", Status: true, ShortNames: []string{"wd"},
 		Columns: []registry.Column{{Name: "Color", Type: "string", JSONPath: ".spec.color"}, registry.Age()},
-		Default: func(w *registry.Write[Widget]) {
+		Default: func(w *registry.Change[Widget]) {
 			if w.New.Spec.Color == "red" && w.New.Spec.Shade == "" {
 				w.New.Spec.Shade = "ruby"
 			}
 		},
-		Validate: func(w *registry.Write[Widget]) {
+		Validate: func(w *registry.Change[Widget]) {
 			if n := w.New.Spec.Replicas; w.Old != nil && n < w.Old.Spec.Replicas {
 				w.Invalid(check.At("spec", "replicas"), n, "may not shrink")
 			}
@@ -57,7 +57,7 @@ func widgets() registry.Definition[Widget] {
 func ExampleOf() {
 	kind := registry.Of(registry.Definition[Widget]{
 		Group: "example.com", Version: "v1", Status: true,
-		Default: func(w *registry.Write[Widget]) { w.New.Spec.Shade = "ruby" },
+		Default: func(w *registry.Change[Widget]) { w.New.Spec.Shade = "ruby" },
 	})
 	t, err := kind.Compile(names.Kubernetes)
 	if err != nil {
@@ -67,7 +67,7 @@ func ExampleOf() {
 	obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "green", "size": int64(3)}})
 	unknown, _ := t.Storage.Schema.Conform(obj.Tree())
 	_ = t.Storage.Schema.FillDefaults(obj.Tree())
-	t.Default(t.NewWrite(context.Background(), obj, nil, ""))
+	t.Default(t.NewChange(context.Background(), obj, nil, ""))
 	fmt.Println(t.Plural, t.ListKind, unknown)
 	fmt.Println(obj.Map("spec"))
 	for _, c := range t.Storage.Schema.Validate(obj.Tree(), nil) {
@@ -88,12 +88,12 @@ func compiled(t *testing.T) *registry.Type {
 func TestOfRunsTypedHooks(t *testing.T) {
 	typ := compiled(t)
 	obj := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"replicas": int64(2), "color": "red"}, "status": map[string]any{}})
-	typ.Default(typ.NewWrite(t.Context(), obj, nil, ""))
+	typ.Default(typ.NewChange(t.Context(), obj, nil, ""))
 	assert.Equal(t, map[string]any{"replicas": int64(2), "color": "red", "shade": "ruby"}, obj.Map("spec"))
 	assert.Equal(t, "a", obj.Name())
 	smaller := obj.Clone()
 	smaller.Set(int64(1), "spec", "replicas")
-	shrink, create := typ.NewWrite(t.Context(), smaller, obj, ""), typ.NewWrite(t.Context(), smaller, nil, "")
+	shrink, create := typ.NewChange(t.Context(), smaller, obj, ""), typ.NewChange(t.Context(), smaller, nil, "")
 	typ.Validate(shrink)
 	typ.Validate(create)
 	assert.Len(t, shrink.Faults, 1)
@@ -117,7 +117,7 @@ func TestOfStatusAndScale(t *testing.T) {
 	}, body.Tree())
 	body.Set(int64(-1), "spec", "replicas")
 	scale.Merge(obj, body)
-	w := typ.NewWrite(t.Context(), obj, nil, "scale")
+	w := typ.NewChange(t.Context(), obj, nil, "scale")
 	scale.Validate(w)
 	require.Len(t, w.Faults, 1)
 	assert.Equal(t, ".spec.replicas", w.Faults[0].Field)
@@ -210,7 +210,7 @@ func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
 			}
 			obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "red"}})
 			typ.Storage.Conform(obj)
-			if err := typ.Storage.Defaults(typ.NewWrite(t.Context(), obj, nil, "")); err != nil {
+			if err := typ.Storage.Defaults(typ.NewChange(t.Context(), obj, nil, "")); err != nil {
 				t.Fatal(err)
 			}
 			assert.Empty(t, typ.Storage.Schema.Validate(obj.Tree(), nil))

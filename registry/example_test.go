@@ -45,14 +45,14 @@ func ExampleCatalog() {
 }
 
 // Every hook of a kind sees a write in the same form.
-func ExampleWrite() {
+func ExampleChange() {
 	d := lamp
-	d.Default = func(w *registry.Write[Lamp]) {
+	d.Default = func(w *registry.Change[Lamp]) {
 		if w.Old == nil {
 			w.New.Spec.Lit = true
 		}
 	}
-	d.Validate = func(w *registry.Write[Lamp]) {
+	d.Validate = func(w *registry.Change[Lamp]) {
 		if w.Subresource == "" && w.New.Spec.Lit && w.New.Status.Burnt {
 			w.Forbidden(check.At("spec", "lit"), "it is burnt")
 		}
@@ -63,10 +63,10 @@ func ExampleWrite() {
 		return
 	}
 	desk := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "desk"}, "spec": map[string]any{"lit": false}})
-	t.Default(t.NewWrite(context.Background(), desk, nil, ""))
+	t.Default(t.NewChange(context.Background(), desk, nil, ""))
 	fmt.Println(desk.Map("spec"))
 	desk.Set(true, "status", "burnt")
-	for _, c := range t.Storage.ValidateWrite(t.NewWrite(context.Background(), desk, nil, "")) {
+	for _, c := range t.Storage.ValidateWrite(t.NewChange(context.Background(), desk, nil, "")) {
 		fmt.Println(c.Field, c.Message)
 	}
 	// Output:

@@ -82,26 +82,26 @@ type Features struct {
 type Behavior struct {
 	// Default fills in what the schema's defaults cannot say. It runs on every
 	// write, after them.
-	Default func(w *Write[meta.Object])
+	Default func(w *Change[meta.Object])
 
 	// Prepare fits an object to be written: clears what callers may not set,
 	// merges convenience fields. It does not run for sub-resources, whose Merge
 	// takes only what callers may set.
-	Prepare func(w *Write[meta.Object])
+	Prepare func(w *Change[meta.Object])
 
 	// Validate adds the faults of the object beyond the schema's to w.
-	Validate func(w *Write[meta.Object])
+	Validate func(w *Change[meta.Object])
 
 	// Changed reports whether a write raises metadata.generation. nil: anything
 	// but metadata and status changed.
-	Changed func(w *Write[meta.Object]) bool
+	Changed func(w *Change[meta.Object]) bool
 
 	// Grace returns how a delete goes on: the grace period in seconds that the
 	// object gets. nil: none, deleted at once.
 	Grace func(obj *meta.Object, asked *int64) int64
 
 	// Terminate fits an object when its deletion begins and it stays for now.
-	Terminate func(w *Write[meta.Object])
+	Terminate func(w *Change[meta.Object])
 
 	// Held reports whether a deleted object stays even without finalizers in
 	// its metadata.
@@ -112,7 +112,7 @@ type Behavior struct {
 	Act Act
 
 	// Warn returns warnings for the caller who wrote a valid object.
-	Warn func(w *Write[meta.Object]) []string
+	Warn func(w *Change[meta.Object]) []string
 }
 
 // Pool hands out values of which each belongs to one object of a kind at a time.
@@ -155,7 +155,7 @@ type Subresource struct {
 
 	// Validate adds the faults of a write through this endpoint to w, beyond
 	// those that the kind's own Validate finds.
-	Validate func(w *Write[meta.Object])
+	Validate func(w *Change[meta.Object])
 
 	// Body is the version of the kind in the body, if that is not the item.
 	Body *Version

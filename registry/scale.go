@@ -129,13 +129,13 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 // merge takes the wanted size over into the item.
 func (p scalePaths) merge(obj, in *meta.Object) { obj.Set(in.Int("spec", "replicas"), p.spec...) }
 
-func (p scalePaths) validateCustom(w *Write[meta.Object]) {
+func (p scalePaths) validateCustom(w *Change[meta.Object]) {
 	w.Faults = append(append(w.Faults, size(w.New, p.spec)...), size(w.New, p.status)...)
 }
 
 // validateWhole checks all that the sub-resource shows of a custom object, whose
 // schema may let anything stand there.
-func (p scalePaths) validateWhole(w *Write[meta.Object]) {
+func (p scalePaths) validateWhole(w *Change[meta.Object]) {
 	p.validateCustom(w)
 	if p.selector == nil {
 		return

@@ -46,8 +46,8 @@ type Version struct {
 	Lacks      []string // sub-resources of the type that are not served in this version
 	Served     bool
 
-	proto  proto
-	fitted fitted
+	proto proto
+	mark  mark
 }
 
 // GroupResource returns the wire name of the type.

@@ -83,29 +83,29 @@ func (v *Version) conformed(stored *meta.Object) *meta.Object {
 // AsStored reports whether stored objects are served as they are.
 func (v *Version) AsStored() bool { return v == v.Storage && !v.ConformOnRead }
 
-// Fitted stands for a version with the schema that it has now.
-type Fitted struct{ _ byte }
+// SchemaMark identifies a version with the schema that it has now.
+type SchemaMark struct{ _ byte }
 
-// Fitted returns what an object is marked with that the version shows as it is
+// SchemaMark returns what an object is marked with that the version shows as it is
 // stored: FromStorage changes nothing. A version made anew has another mark.
-func (v *Version) Fitted() *Fitted {
-	v.fitted.once.Do(func() { v.fitted.value = new(Fitted) })
-	return v.fitted.value
+func (v *Version) SchemaMark() *SchemaMark {
+	v.mark.once.Do(func() { v.mark.value = new(SchemaMark) })
+	return v.mark.value
 }
 
-// fitted is an allocation of its own, so that a mark does not keep the version.
-type fitted struct {
+// mark is an allocation of its own, so that a mark does not keep the version.
+type mark struct {
 	once  sync.Once
-	value *Fitted
+	value *SchemaMark
 }
 
-// Conform fits a decoded object to the version, see schema.Schema.Conform.
+// Conform brings a decoded object into the form of the version, see schema.Schema.Conform.
 func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
 	return v.Schema.Conform(obj.Tree())
 }
 
-// Misfit is the error for an object whose values do not have their fields' types.
-func (v *Version) Misfit(faults []meta.Cause) error {
+// DecodeError is the error for an object whose values do not have their fields' types.
+func (v *Version) DecodeError(faults []meta.Cause) error {
 	var texts []string
 	for _, f := range faults {
 		texts = append(texts, f.Message)
@@ -120,7 +120,7 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 
 // Defaults fills in what the schema and the kind say. It is 413 if that is more
 // than one object may be.
-func (v *Version) Defaults(w *Write[meta.Object]) error {
+func (v *Version) Defaults(w *Change[meta.Object]) error {
 	if v.Schema != nil {
 		if err := v.Schema.FillDefaults(w.New.Tree()); err != nil {
 			return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
@@ -136,7 +136,7 @@ func (v *Version) Defaults(w *Write[meta.Object]) error {
 // PrepareForWrite leaves out what callers may not set, runs the kind's Prepare,
 // and counts the generation: up by one when anything but metadata and status
 // changed, never through the status endpoint.
-func (v *Version) PrepareForWrite(w *Write[meta.Object]) {
+func (v *Version) PrepareForWrite(w *Change[meta.Object]) {
 	if w.Subresource == "" {
 		if v.Status {
 			v.keepStatus(w.New, w.Old)
@@ -170,7 +170,7 @@ func (v *Version) keepStatus(obj, old *meta.Object) {
 	obj.Delete("status")
 }
 
-func (v *Version) changed(w *Write[meta.Object]) bool {
+func (v *Version) changed(w *Change[meta.Object]) bool {
 	if v.Changed != nil {
 		return v.Changed(w)
 	}
@@ -190,7 +190,7 @@ func (v *Version) changed(w *Write[meta.Object]) bool {
 
 // ValidateWrite returns everything that is wrong with an object that is to be
 // written: its metadata, what its schema says, what its kind says.
-func (v *Version) ValidateWrite(w *Write[meta.Object]) []meta.Cause {
+func (v *Version) ValidateWrite(w *Change[meta.Object]) []meta.Cause {
 	rules := v.metadataRules()
 	sub := v.Subresource(w.Subresource)
 	if sub != nil && sub.Body == nil {

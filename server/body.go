@@ -129,7 +129,7 @@ func (r *request) bodyVersion() *registry.Version {
 	return r.version
 }
 
-// readObject reads the object in the body: decoded, of the right kind, fitted
+// readObject reads the object in the body: decoded, of the right kind, conforming
 // to the schema. Unknown and duplicate fields are ignored, warned about or
 // refused, as fieldValidation asks.
 func (s *Server) readObject(ctx context.Context, r *request, validation string) (*meta.Object, error) {
@@ -156,9 +156,9 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 		return nil, err
 	}
 	r.record.sent(obj)
-	unknown, misfits := v.Conform(obj)
-	if len(misfits) > 0 {
-		return nil, v.Misfit(misfits)
+	unknown, mismatches := v.Conform(obj)
+	if len(mismatches) > 0 {
+		return nil, v.DecodeError(mismatches)
 	}
 	if format == codec.JSON && !v.SortedUnknown && validation != ignoreFields && len(unknown)+len(faults.texts) > 0 {
 		faults.texts = codec.StrictJSON(body, v.Schema)

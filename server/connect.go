@@ -56,7 +56,7 @@ func connectOptions(ctx context.Context, q url.Values, v *registry.Version) (*me
 		}
 	}
 	if _, faults := v.Conform(options); len(faults) > 0 {
-		return nil, v.Misfit(faults)
+		return nil, v.DecodeError(faults)
 	}
-	return options, v.Defaults(v.NewWrite(ctx, options, nil, ""))
+	return options, v.Defaults(v.NewChange(ctx, options, nil, ""))
 }

@@ -180,9 +180,9 @@ func errNullPatch() error { return meta.BadRequest("the patch must be an object,
 // faults are those of the patch.
 func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object, faults fieldFaults) error {
 	v := r.bodyVersion()
-	unknown, misfits := v.Conform(in)
-	if len(misfits) > 0 {
-		return badPatch(v.Misfit(misfits).Error())
+	unknown, mismatches := v.Conform(in)
+	if len(mismatches) > 0 {
+		return badPatch(v.DecodeError(mismatches).Error())
 	}
 	if err := sameKind(r, in, v); err != nil {
 		return err
@@ -318,7 +318,7 @@ func (s *Server) applyToItem(r *request, body *meta.Object) (*meta.Object, error
 		return body, nil
 	}
 	if _, faults := r.sub.Body.Conform(body); len(faults) > 0 {
-		return nil, r.sub.Body.Misfit(faults)
+		return nil, r.sub.Body.DecodeError(faults)
 	}
 	identity := map[string]any{} // the rest of its metadata is nobody's
 	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "managedFields"} {
@@ -378,7 +378,7 @@ func (s *Server) conformApplied(r *request, obj *meta.Object) error {
 	}
 	unknown, faults := r.version.Conform(obj)
 	if len(faults) > 0 {
-		return r.version.Misfit(faults)
+		return r.version.DecodeError(faults)
 	}
 	if len(unknown) > 0 {
 		return meta.BadRequest("strict decoding error: unknown fields %s", strings.Join(unknown, ", "))

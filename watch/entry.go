@@ -26,7 +26,7 @@ type Entry struct {
 	budget   *formBudget // nil: the entry is in no cache
 	object   atomic.Pointer[weak.Pointer[meta.Object]]
 	slim     atomic.Pointer[weak.Pointer[meta.Object]] // see identity
-	fits     atomic.Pointer[registry.Fitted]
+	conforms atomic.Pointer[registry.SchemaMark]
 }
 
 // body is the JSON text, with (spliced) or without its resourceVersion. Only one
@@ -236,9 +236,9 @@ func (e *Entry) Field(path ...string) string {
 	return codec.ScalarText(codec.FindField(e.body.Load().bytes, path...))
 }
 
-// SetFits notes that the JSON text is what a version of the type shows, see
-// registry.Version.Fitted.
-func (e *Entry) SetFits(f *registry.Fitted) { e.fits.Store(f) }
+// MarkConforming notes that the JSON text is what a version of the type shows, see
+// registry.Version.SchemaMark.
+func (e *Entry) MarkConforming(m *registry.SchemaMark) { e.conforms.Store(m) }
 
-// Fits reports whether SetFits was called last with f.
-func (e *Entry) Fits(f *registry.Fitted) bool { return e.fits.Load() == f }
+// Conforms reports whether MarkConforming was called last with m.
+func (e *Entry) Conforms(m *registry.SchemaMark) bool { return e.conforms.Load() == m }

@@ -67,7 +67,7 @@ func BenchmarkDecodeStrict(b *testing.B) {
 func BenchmarkProtobuf(b *testing.B) {
 	v, body := deployment(b)
 	obj := decodeStrict(b, v, body)
-	if err := v.Defaults(v.NewWrite(b.Context(), obj, nil, "")); err != nil {
+	if err := v.Defaults(v.NewChange(b.Context(), obj, nil, "")); err != nil {
 		b.Fatal(err)
 	}
 	message := v.Proto().Append(nil, obj.Tree())

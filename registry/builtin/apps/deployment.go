@@ -150,8 +150,8 @@ func deployments() *registry.Kind {
 		Scale:      &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
 		Behavior: registry.Behavior{
 			Default: defaultDeployment,
-			Warn:    func(w *registry.Write[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
-			Changed: func(w *registry.Write[meta.Object]) bool {
+			Warn:    func(w *registry.Change[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
+			Changed: func(w *registry.Change[meta.Object]) bool {
 				return !meta.Equal(w.New.Map("spec"), w.Old.Map("spec")) || !maps.Equal(w.New.Annotations(), w.Old.Annotations())
 			},
 		},
@@ -196,7 +196,7 @@ func deploymentColumns() []registry.Column {
 }
 
 // defaultDeployment fills in what the schema's defaults cannot say.
-func defaultDeployment(w *registry.Write[meta.Object]) {
+func defaultDeployment(w *registry.Change[meta.Object]) {
 	obj := w.New
 	if spec := obj.Map("spec", "template", "spec"); spec != nil {
 		core.DefaultPodSpec(spec)

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-func validateDeployment(w *registry.Write[Deployment]) {
+func validateDeployment(w *registry.Change[Deployment]) {
 	switch w.Subresource {
 	case "status":
 		w.Faults = w.New.Status.faults(&w.Old.Status)

@@ -162,7 +162,7 @@ func decision(o *meta.Object) any {
 }
 
 // prepare records who asks; afterwards nothing of the spec changes.
-func prepare(w *registry.Write[meta.Object]) {
+func prepare(w *registry.Change[meta.Object]) {
 	obj := w.New
 	if w.Old != nil {
 		obj.Set(meta.Clone(w.Old.Map("spec")), "spec")

@@ -23,7 +23,7 @@ func Usages() []string {
 	}
 }
 
-func validateRequest(w *registry.Write[CertificateSigningRequest]) {
+func validateRequest(w *registry.Change[CertificateSigningRequest]) {
 	if w.Old == nil {
 		w.New.Spec.validate(&w.Faults, w.Names)
 	}
@@ -112,11 +112,11 @@ func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
 }
 
 // validateApproval lets decisions come, but not go.
-func validateApproval(w *registry.Write[meta.Object]) { keepDecisions(w) }
+func validateApproval(w *registry.Change[meta.Object]) { keepDecisions(w) }
 
 // validateStatus lets decisions neither come nor go nor change, and no
 // certificate be replaced.
-func validateStatus(w *registry.Write[meta.Object]) {
+func validateStatus(w *registry.Change[meta.Object]) {
 	keepDecisions(w)
 	obj, old := w.New, w.Old
 	for _, t := range []string{Approved, Denied} {
@@ -132,7 +132,7 @@ func validateStatus(w *registry.Write[meta.Object]) {
 	}
 }
 
-func keepDecisions(w *registry.Write[meta.Object]) {
+func keepDecisions(w *registry.Change[meta.Object]) {
 	for _, t := range []string{Approved, Denied, Failed} {
 		if find(w.Old, t) != nil && find(w.New, t) == nil {
 			w.Forbidden(check.At("status", "conditions"), "updates may not remove a condition of type "+t)

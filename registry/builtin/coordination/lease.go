@@ -71,7 +71,7 @@ func leases() *registry.Kind {
 	})
 }
 
-func validateLease(w *registry.Write[Lease]) {
+func validateLease(w *registry.Change[Lease]) {
 	spec, at := &w.New.Spec, check.At("spec")
 	if p := spec.PreferredHolder; p != nil && *p != "" && (spec.Strategy == nil || *spec.Strategy == "") {
 		w.Forbidden(at.Field("preferredHolder"), "needs a strategy")

@@ -52,7 +52,7 @@ func configMaps() *registry.Kind {
 	})
 }
 
-func validateConfigMap(w *registry.Write[ConfigMap]) {
+func validateConfigMap(w *registry.Change[ConfigMap]) {
 	old, new := w.Old, w.New
 	if old != nil && old.Immutable != nil && *old.Immutable {
 		fixed(&w.Faults, new.Immutable)

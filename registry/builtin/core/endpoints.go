@@ -128,7 +128,7 @@ func FirstFew(list []string) string {
 	return strings.Join(list[:few], ",") + " + " + strconv.Itoa(len(list)-few) + " more..."
 }
 
-func validateEndpoints(w *registry.Write[Endpoints]) {
+func validateEndpoints(w *registry.Change[Endpoints]) {
 	for i := range w.New.Subsets {
 		w.New.Subsets[i].check(&w.Faults, check.At("subsets").Index(i))
 	}
@@ -177,7 +177,7 @@ func (p *EndpointPort) check(f *check.Faults, at *check.Path, several bool) {
 
 // warnOfEndpoints warns of IPv6 addresses that are not written as others write
 // them.
-func warnOfEndpoints(w *registry.Write[meta.Object]) (texts []string) {
+func warnOfEndpoints(w *registry.Change[meta.Object]) (texts []string) {
 	for i, s := range w.New.Objects("subsets") {
 		for _, field := range []string{"addresses", "notReadyAddresses"} {
 			for j, a := range s.Objects(field) {

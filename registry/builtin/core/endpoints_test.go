@@ -86,5 +86,5 @@ func TestEndpointsWarnings(t *testing.T) {
 	require.Equal(t, []string{
 		fmt.Sprintf("subsets[0].addresses[0].ip: IPv6 address %q should be in the canonical form %q", "fd00:0::1", "fd00::1"),
 		fmt.Sprintf("subsets[0].notReadyAddresses[0].ip: IPv6 address %q should be in the canonical form %q", "FD00::1", "fd00::1"),
-	}, k.Warn(k.NewWrite(t.Context(), obj, nil, "")))
+	}, k.Warn(k.NewChange(t.Context(), obj, nil, "")))
 }

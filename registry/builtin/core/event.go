@@ -175,7 +175,7 @@ func eventSource(o *meta.Object) any {
 // default namespace if that has none. Events with an eventTime, which newer
 // clients send, name their reporter and action; they may be anywhere, those of
 // objects without a namespace also in the system's.
-func validateEvent(w *registry.Write[Event]) {
+func validateEvent(w *registry.Change[Event]) {
 	e, system := w.New, w.Names.SystemNamespace("system")
 	in, at := e.InvolvedObject.Namespace, check.At("involvedObject", "namespace")
 	switch {

@@ -85,7 +85,7 @@ func namespaces() *registry.Kind {
 		Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalize, WriteOnly: true}},
 		Behavior: registry.Behavior{
 			Prepare: prepareNamespace,
-			Terminate: func(w *registry.Write[meta.Object]) {
+			Terminate: func(w *registry.Change[meta.Object]) {
 				w.New.Set(NamespaceTerminating, "status", "phase")
 				w.New.Delete("metadata", "deletionGracePeriodSeconds")
 			},
@@ -102,7 +102,7 @@ func namespaces() *registry.Kind {
 
 // defaultNamespace gives a namespace its phase, and the label that selects it by
 // name.
-func defaultNamespace(w *registry.Write[Namespace]) {
+func defaultNamespace(w *registry.Change[Namespace]) {
 	n := w.New
 	if n.Status.Phase == "" {
 		n.Status.Phase = NamespaceActive
@@ -118,7 +118,7 @@ func defaultNamespace(w *registry.Write[Namespace]) {
 
 // prepareNamespace makes a new namespace Active and held by the product's
 // finalizer; afterwards only the sub-resource finalize changes the spec.
-func prepareNamespace(w *registry.Write[meta.Object]) {
+func prepareNamespace(w *registry.Change[meta.Object]) {
 	obj := w.New
 	if w.Old != nil {
 		mergeFinalizers(obj, w.Old)
@@ -145,7 +145,7 @@ func mergeFinalizers(obj, in *meta.Object) {
 	}
 }
 
-func validateNamespace(w *registry.Write[Namespace]) {
+func validateNamespace(w *registry.Change[Namespace]) {
 	if w.Subresource == "status" {
 		validatePhase(w)
 		return
@@ -163,7 +163,7 @@ func validateNamespace(w *registry.Write[Namespace]) {
 }
 
 // validatePhase: the phase follows the deletion, not the caller.
-func validatePhase(w *registry.Write[Namespace]) {
+func validatePhase(w *registry.Change[Namespace]) {
 	want := NamespaceActive
 	if w.New.DeletionTimestamp != nil {
 		want = NamespaceTerminating

@@ -59,7 +59,7 @@ func pods() *registry.Kind {
 
 // warnOfNewPod warns of a new pod. Those that run are written often, and hardly
 // ever by people.
-func warnOfNewPod(w *registry.Write[meta.Object]) []string {
+func warnOfNewPod(w *registry.Change[meta.Object]) []string {
 	if w.Old != nil {
 		return nil
 	}

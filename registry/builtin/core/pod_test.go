@@ -190,7 +190,7 @@ func TestVolumeFieldsHaveTheProfilesNames(t *testing.T) {
 	require.Equal(t, []string{"Required:spec.volumes[0].storeAblock.image"}, got)
 	obj, got := orch.Create(t, withVolume(`"storeAblock":{"monitors":["m"],"image":"i"}`))
 	require.Empty(t, got)
-	require.Len(t, orch.Warn(orch.NewWrite(t.Context(), obj, nil, "")), 1)
+	require.Len(t, orch.Warn(orch.NewChange(t.Context(), obj, nil, "")), 1)
 }
 
 func TestPodUpdates(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 // preparePod gives a new pod its first status, and what nodes and schedulers
 // count on: an account, a priority, and how long it stays on a node in trouble.
-func preparePod(w *registry.Write[meta.Object]) {
+func preparePod(w *registry.Change[meta.Object]) {
 	obj := w.New
 	for _, taint := range []string{names.TaintNotReady, names.TaintUnreachable} {
 		tolerate(obj, w.Names.Wire(taint))

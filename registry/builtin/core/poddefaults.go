@@ -9,7 +9,7 @@ import (
 
 // defaultPod fills in what the schema's defaults cannot say. It works on the
 // tree, since templates and pods are written often.
-func defaultPod(w *registry.Write[meta.Object]) {
+func defaultPod(w *registry.Change[meta.Object]) {
 	obj := w.New
 	spec := obj.Map("spec")
 	if spec == nil {

@@ -223,7 +223,7 @@ func TestPodWarnings(t *testing.T) {
 		obj, faults := k.Create(t, body)
 		require.Empty(t, faults, body)
 		var got []string
-		for _, text := range k.Warn(k.NewWrite(t.Context(), obj, nil, "")) {
+		for _, text := range k.Warn(k.NewChange(t.Context(), obj, nil, "")) {
 			at, _, _ := strings.Cut(text, ": ")
 			got = append(got, at)
 		}

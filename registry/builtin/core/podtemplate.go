@@ -51,12 +51,12 @@ func podTemplates() *registry.Kind {
 				return labelText(o.Map("template", "metadata", "labels"))
 			}},
 		},
-		Validate: func(w *registry.Write[PodTemplate]) {
+		Validate: func(w *registry.Change[PodTemplate]) {
 			w.Faults = CheckPodTemplate(w.Names, check.At("template"), &w.New.Template)
 		},
 		Behavior: registry.Behavior{
-			Warn: func(w *registry.Write[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
-			Default: func(w *registry.Write[meta.Object]) {
+			Warn: func(w *registry.Change[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
+			Default: func(w *registry.Change[meta.Object]) {
 				if spec := w.New.Map("template", "spec"); spec != nil {
 					DefaultPodSpec(spec)
 				}

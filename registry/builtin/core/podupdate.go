@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-func validatePod(w *registry.Write[Pod]) {
+func validatePod(w *registry.Change[Pod]) {
 	at, old, new := check.At("spec"), w.Old, w.New
 	w.Faults = new.annotationFaults(w.Names, old)
 	if old == nil {
@@ -226,7 +226,7 @@ func begins(list, start []NodeSelectorRequirement) bool {
 }
 
 // validateEphemeral lets ephemeral containers come, but neither change nor go.
-func validateEphemeral(w *registry.Write[meta.Object]) {
+func validateEphemeral(w *registry.Change[meta.Object]) {
 	now := map[string]any{}
 	for _, c := range containersOf(w.New.Map("spec"), "ephemeralContainers") {
 		name, _ := c["name"].(string)

@@ -13,7 +13,7 @@ import (
 // WarnOfPod warns of what is accepted in the spec of a pod at a path, and not
 // what its author should want. A spec that stays as it was is not worth a
 // warning.
-func WarnOfPod(write *registry.Write[meta.Object], path ...string) []string {
+func WarnOfPod(write *registry.Change[meta.Object], path ...string) []string {
 	spec := write.New.Map(path...)
 	if write.Old != nil && meta.Equal(spec, write.Old.Map(path...)) {
 		return nil

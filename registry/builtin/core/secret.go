@@ -62,7 +62,7 @@ func secrets() *registry.Kind {
 	})
 }
 
-func defaultSecret(w *registry.Write[Secret]) {
+func defaultSecret(w *registry.Change[Secret]) {
 	if w.New.Type == "" {
 		w.New.Type = names.SecretOpaque
 	}
@@ -70,7 +70,7 @@ func defaultSecret(w *registry.Write[Secret]) {
 
 // mergeStringData moves stringData into data, before the fields get their
 // owners.
-func mergeStringData(w *registry.Write[meta.Object]) {
+func mergeStringData(w *registry.Change[meta.Object]) {
 	for k, v := range w.New.Map("stringData") {
 		text, _ := v.(string)
 		w.New.Set(base64.StdEncoding.EncodeToString([]byte(text)), "data", k)
@@ -80,7 +80,7 @@ func mergeStringData(w *registry.Write[meta.Object]) {
 
 // warnOfSecret tells what is wrong with the certificate and key of a secret for
 // TLS.
-func warnOfSecret(w *registry.Write[Secret]) []string {
+func warnOfSecret(w *registry.Change[Secret]) []string {
 	if w.New.Type != w.Names.Wire(names.SecretTLS) {
 		return nil
 	}
@@ -90,7 +90,7 @@ func warnOfSecret(w *registry.Write[Secret]) []string {
 	return nil
 }
 
-func validateSecret(w *registry.Write[Secret]) {
+func validateSecret(w *registry.Change[Secret]) {
 	old, new := w.Old, w.New
 	if old != nil {
 		w.Unchanged(check.At("type"), new.Type, old.Type)

@@ -264,7 +264,7 @@ func servicePorts(o *meta.Object) any {
 func portsOf(o *meta.Object) []*meta.Object { return o.Objects("spec", "ports") }
 
 // defaultService fills in what the schema's defaults cannot say.
-func defaultService(w *registry.Write[meta.Object]) {
+func defaultService(w *registry.Change[meta.Object]) {
 	obj := w.New
 	switch obj.String("spec", "sessionAffinity") {
 	case "None":

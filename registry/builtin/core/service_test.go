@@ -186,7 +186,7 @@ func TestServiceWarnings(t *testing.T) {
 	} {
 		obj, faults := k.Create(t, `{"spec":{"ports":[{"port":1}],`+spec+`}}`)
 		require.Empty(t, faults, spec)
-		require.Len(t, k.Warn(k.NewWrite(t.Context(), obj, nil, "")), want, spec)
+		require.Len(t, k.Warn(k.NewChange(t.Context(), obj, nil, "")), want, spec)
 	}
 }
 

@@ -45,7 +45,7 @@ func serviceAccounts() *registry.Kind {
 
 // onlyNames leaves of the secrets of an account no more than their names: they
 // are in its namespace.
-func onlyNames(w *registry.Write[meta.Object]) {
+func onlyNames(w *registry.Change[meta.Object]) {
 	for _, v := range w.New.List("secrets") {
 		if m, ok := v.(map[string]any); ok {
 			maps.DeleteFunc(m, func(field string, _ any) bool { return field != "name" })

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-func validateService(w *registry.Write[Service]) {
+func validateService(w *registry.Change[Service]) {
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
 	if w.Subresource == "status" {
 		w.New.Status.LoadBalancer.check(f, check.At("status", "loadBalancer"), s.Type)

@@ -8,7 +8,7 @@ import (
 // prepareService fits a service to be written: an update need not repeat what
 // was allotted, the two forms of the address follow each other, and what a
 // former type left behind goes.
-func prepareService(w *registry.Write[meta.Object]) {
+func prepareService(w *registry.Change[meta.Object]) {
 	obj, old := w.New, w.Old
 	if obj.String("spec", "type") == ExternalNameType {
 		obj.Delete("spec", "internalTrafficPolicy")
@@ -28,7 +28,7 @@ func prepareService(w *registry.Write[meta.Object]) {
 }
 
 // warnOfService warns of fields that have no meaning for a service.
-func warnOfService(w *registry.Write[meta.Object]) []string {
+func warnOfService(w *registry.Change[meta.Object]) []string {
 	obj := w.New
 	var texts []string
 	ignored := func(field, why string) {

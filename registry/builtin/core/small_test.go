@@ -95,7 +95,7 @@ func TestNamespace(t *testing.T) {
 	require.Equal(t, []string{"kubernetes"}, kept.Strings("spec", "finalizers"), "only finalize changes the spec")
 	require.Equal(t, "n", kept.Labels()["kubernetes.io/metadata.name"])
 
-	k.Terminate(k.NewWrite(t.Context(), obj, nil, ""))
+	k.Terminate(k.NewChange(t.Context(), obj, nil, ""))
 	require.Equal(t, "Terminating", obj.String("status", "phase"))
 	free, faults := k.Update(t, obj, `{"spec":{"finalizers":[]}}`, "finalize")
 	require.Empty(t, faults)

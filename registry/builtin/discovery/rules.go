@@ -19,7 +19,7 @@ const (
 	maxHints     = 8
 )
 
-func validate(w *registry.Write[EndpointSlice]) {
+func validate(w *registry.Change[EndpointSlice]) {
 	old, new := w.Old, w.New
 	at := check.At("addressType")
 	w.RequiredOneOf(at, new.AddressType, typeFQDN, typeIPv4, typeIPv6)

@@ -135,13 +135,13 @@ func endpointSlices() *registry.Kind {
 		Validate: validate,
 		Behavior: registry.Behavior{
 			Prepare: dropTopology,
-			Warn: func(w *registry.Write[meta.Object]) []string {
+			Warn: func(w *registry.Change[meta.Object]) []string {
 				if w.Old == nil && w.New.String("addressType") == typeFQDN {
 					return []string{"spec.addressType: FQDN endpoints are deprecated"}
 				}
 				return nil
 			},
-			Changed: func(w *registry.Write[meta.Object]) bool {
+			Changed: func(w *registry.Change[meta.Object]) bool {
 				return !sameField(w.New, w.Old, "addressType") || !sameField(w.New, w.Old, "endpoints") || !sameField(w.New, w.Old, "ports") ||
 					!maps.Equal(w.New.Labels(), w.Old.Labels())
 			},
@@ -190,7 +190,7 @@ func columns() []registry.Column {
 
 // dropTopology takes out what callers wrote into the read-only topology. An
 // endpoint whose node stood there keeps it under its present name.
-func dropTopology(w *registry.Write[meta.Object]) {
+func dropTopology(w *registry.Change[meta.Object]) {
 	obj, old := w.New, w.Old
 	nodes, hostname := map[string]bool{}, w.Names.Wire(names.LabelHostname)
 	if old != nil {

@@ -113,7 +113,7 @@ func TestChanges(t *testing.T) {
 		`{"ports":[{"port":1}]}`:                 true,
 	} {
 		now, _ := k.Update(t, obj, patch, "")
-		assert.Equal(t, want, k.Changed(k.NewWrite(t.Context(), now, obj, "")), patch)
+		assert.Equal(t, want, k.Changed(k.NewChange(t.Context(), now, obj, "")), patch)
 	}
 }
 
@@ -137,9 +137,9 @@ func TestTopologyIsReadOnly(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	k := kind(t)
 	named := k.Object(t, `{"addressType":"FQDN"}`)
-	require.Equal(t, []string{"spec.addressType: FQDN endpoints are deprecated"}, k.Warn(k.NewWrite(t.Context(), named, nil, "")))
-	require.Empty(t, k.Warn(k.NewWrite(t.Context(), named, named, "")))
-	require.Empty(t, k.Warn(k.NewWrite(t.Context(), k.Object(t, `{"addressType":"IPv4"}`), nil, "")))
+	require.Equal(t, []string{"spec.addressType: FQDN endpoints are deprecated"}, k.Warn(k.NewChange(t.Context(), named, nil, "")))
+	require.Empty(t, k.Warn(k.NewChange(t.Context(), named, named, "")))
+	require.Empty(t, k.Warn(k.NewChange(t.Context(), k.Object(t, `{"addressType":"IPv4"}`), nil, "")))
 }
 
 func TestColumns(t *testing.T) {

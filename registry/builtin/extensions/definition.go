@@ -236,7 +236,7 @@ func definitions() *registry.Kind {
 }
 
 // setDefaults derives the names that the kind gives, and the conversion.
-func setDefaults(w *registry.Write[meta.Object]) {
+func setDefaults(w *registry.Change[meta.Object]) {
 	obj := w.New
 	if kind := obj.String("spec", "names", "kind"); kind != "" {
 		if obj.String("spec", "names", "singular") == "" {
@@ -256,7 +256,7 @@ func setDefaults(w *registry.Write[meta.Object]) {
 
 // prepare begins the status of a new definition, and notes every version that
 // objects may be stored in from now on.
-func prepare(w *registry.Write[meta.Object]) {
+func prepare(w *registry.Change[meta.Object]) {
 	if w.Old == nil {
 		w.New.Set(map[string]any{}, "status")
 	}
@@ -280,7 +280,7 @@ func noteStored(obj *meta.Object) {
 
 // terminate holds a definition that is being deleted until its objects are gone.
 // That is no change of its spec.
-func terminate(w *registry.Write[meta.Object]) {
+func terminate(w *registry.Change[meta.Object]) {
 	obj := w.New
 	obj.SetGeneration(obj.Generation() - 1)
 	obj.Delete("metadata", "deletionGracePeriodSeconds")

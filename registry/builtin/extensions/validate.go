@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/registry/schema"
 )
 
-func validate(w *registry.Write[meta.Object]) {
+func validate(w *registry.Change[meta.Object]) {
 	d := definition{Object: w.New, names: w.Names}
 	if w.Old == nil {
 		d.name()
@@ -389,7 +389,7 @@ func (d *definition) stored() {
 }
 
 // warnings tells what a definition says in vain.
-func warnings(w *registry.Write[meta.Object]) []string {
+func warnings(w *registry.Change[meta.Object]) []string {
 	if word := w.Names.Extension("validations"); holds(w.New.Map("spec"), word) {
 		return []string{"the expressions in " + word + " are kept, but not evaluated"}
 	}

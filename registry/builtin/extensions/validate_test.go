@@ -40,7 +40,7 @@ func definition(t testing.TB, v *registry.Version, old *meta.Object, change ...s
 	o := meta.NewObject(tree)
 	_, faults := v.Conform(o)
 	require.Empty(t, faults)
-	w := v.NewWrite(context.Background(), o, old, "")
+	w := v.NewChange(context.Background(), o, old, "")
 	require.NoError(t, v.Defaults(w))
 	v.PrepareForWrite(w)
 	return o
@@ -105,7 +105,7 @@ func TestWhatADefinitionMustSay(t *testing.T) {
 		{second(`,"selectableFields":[{"jsonPath":".spec.x"}]`), []string{"FieldValueInvalid spec.versions[0].selectableFields[0].jsonPath"}},
 	} {
 		o := definition(t, v, nil, c.change...)
-		assert.Equal(t, c.want, fields(v.ValidateWrite(v.NewWrite(context.Background(), o, nil, ""))), "%q", c.change)
+		assert.Equal(t, c.want, fields(v.ValidateWrite(v.NewChange(context.Background(), o, nil, ""))), "%q", c.change)
 	}
 }
 
@@ -127,13 +127,13 @@ func TestWhatADefinitionMayNotChange(t *testing.T) {
 			if established {
 				want = []string{"FieldValueInvalid " + c.field}
 			}
-			assert.Equal(t, want, fields(v.ValidateWrite(v.NewWrite(context.Background(), o, old, ""))), c.to)
+			assert.Equal(t, want, fields(v.ValidateWrite(v.NewChange(context.Background(), o, old, ""))), c.to)
 		}
 	}
 	old := definition(t, v, nil)
 	o := definition(t, v, old, `"name":"v1"`, `"name":"v2"`)
 	assert.Equal(t, []string{"v1", "v2"}, o.Strings("status", "storedVersions"))
-	assert.Equal(t, []string{"FieldValueInvalid status.storedVersions[0]"}, fields(v.ValidateWrite(v.NewWrite(context.Background(), o, old, ""))),
+	assert.Equal(t, []string{"FieldValueInvalid status.storedVersions[0]"}, fields(v.ValidateWrite(v.NewChange(context.Background(), o, old, ""))),
 		"a version in which objects may be stored stays")
 }
 
@@ -160,7 +160,7 @@ func TestAcceptedNames(t *testing.T) {
 		o := definition(t, v, old)
 		o.Set(c.accepted, "status", "acceptedNames")
 		var got []string
-		for _, cause := range v.ValidateWrite(v.NewWrite(context.Background(), o, old, "")) {
+		for _, cause := range v.ValidateWrite(v.NewChange(context.Background(), o, old, "")) {
 			got = append(got, strings.TrimPrefix(cause.Field, "status.acceptedNames.")+": "+cause.Message)
 		}
 		assert.Equal(t, c.want, got)
@@ -187,7 +187,7 @@ func TestSchemasKeepOnlyWhatOpenAPIHas(t *testing.T) {
 
 func TestExpressionsWarn(t *testing.T) {
 	v := compiled(t, names.Orch)
-	assert.Empty(t, v.Warn(v.NewWrite(t.Context(), definition(t, v, nil), nil, "")))
+	assert.Empty(t, v.Warn(v.NewChange(t.Context(), definition(t, v, nil), nil, "")))
 	o := definition(t, v, nil, `"l":{`, `"l":{"x-orch-validations":[{"rule":"true"}],`)
-	assert.Len(t, v.Warn(v.NewWrite(t.Context(), o, nil, "")), 1)
+	assert.Len(t, v.Warn(v.NewChange(t.Context(), o, nil, "")), 1)
 }

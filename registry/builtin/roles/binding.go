@@ -84,8 +84,8 @@ func roleBindings() *registry.Kind {
 		Source:  source,
 		Kind:    "RoleBinding",
 		Columns: bindingColumns(),
-		Default: func(w *registry.Write[RoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
-		Validate: func(w *registry.Write[RoleBinding]) {
+		Default: func(w *registry.Change[RoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
+		Validate: func(w *registry.Change[RoleBinding]) {
 			b := binding{w.Names, w.New.Subjects, w.New.RoleRef, true}
 			b.validate(&w.Faults)
 			if w.Old != nil {
@@ -105,8 +105,8 @@ func clusterRoleBindings() *registry.Kind {
 		Kind:    "ClusterRoleBinding",
 		Scope:   registry.Cluster,
 		Columns: bindingColumns(),
-		Default: func(w *registry.Write[ClusterRoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
-		Validate: func(w *registry.Write[ClusterRoleBinding]) {
+		Default: func(w *registry.Change[ClusterRoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
+		Validate: func(w *registry.Change[ClusterRoleBinding]) {
 			b := binding{w.Names, w.New.Subjects, w.New.RoleRef, false}
 			b.validate(&w.Faults)
 			if w.Old != nil {

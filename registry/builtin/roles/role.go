@@ -110,7 +110,7 @@ func reference() *quirks.Reference {
 }
 
 // unsetRules shows no rules as null, the form that clients know.
-func unsetRules(w *registry.Write[meta.Object]) {
+func unsetRules(w *registry.Change[meta.Object]) {
 	if rules, ok := w.New.Get("rules"); ok && len(w.New.List("rules")) == 0 && rules != nil {
 		w.New.Set(nil, "rules")
 	}
@@ -122,13 +122,13 @@ func createdAt() registry.Column {
 	return c
 }
 
-func validateRole(w *registry.Write[Role]) {
+func validateRole(w *registry.Change[Role]) {
 	for i, r := range w.New.Rules {
 		r.validate(&w.Faults, check.At("rules").Index(i), true)
 	}
 }
 
-func validateClusterRole(w *registry.Write[ClusterRole]) {
+func validateClusterRole(w *registry.Change[ClusterRole]) {
 	for i, r := range w.New.Rules {
 		r.validate(&w.Faults, check.At("rules").Index(i), false)
 	}

@@ -50,14 +50,14 @@ func priorityClasses() *registry.Kind {
 			{Name: "PreemptionPolicy", Type: "string", Doc: "Whether less important pods make way.", JSONPath: ".preemptionPolicy"},
 		},
 		Validate:  validatePriorityClass,
-		Behavior:  registry.Behavior{Changed: func(*registry.Write[meta.Object]) bool { return false }},
+		Behavior:  registry.Behavior{Changed: func(*registry.Change[meta.Object]) bool { return false }},
 		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 
 // validatePriorityClass checks what the schema does not know: the highest values
 // belong to the two classes of the system, and so do names like theirs.
-func validatePriorityClass(w *registry.Write[PriorityClass]) {
+func validatePriorityClass(w *registry.Change[PriorityClass]) {
 	const highest = 1_000_000_000
 	system := map[string]int32{"system-cluster-critical": 2 * highest, "system-node-critical": 2*highest + 1000}
 	value, reserved := system[w.New.Name]

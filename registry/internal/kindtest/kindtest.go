@@ -55,7 +55,7 @@ func (k Kind) Object(t *testing.T, body string) *meta.Object {
 func (k Kind) Create(t *testing.T, body string) (*meta.Object, []string) {
 	t.Helper()
 	obj := k.Object(t, body)
-	return obj, k.write(t, k.NewWrite(t.Context(), obj, nil, ""))
+	return obj, k.write(t, k.NewChange(t.Context(), obj, nil, ""))
 }
 
 // Update takes a merge patch of old through an update, by a sub-resource if
@@ -75,12 +75,12 @@ func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) 
 		obj = old.Clone()
 		sub.Accept(obj, in)
 	}
-	return obj, k.write(t, k.NewWrite(t.Context(), obj, old, subresource))
+	return obj, k.write(t, k.NewChange(t.Context(), obj, old, subresource))
 }
 
 // write returns the causes of a write, after the kind's pool, of which everything
 // is free, gave the object what it lacks.
-func (k Kind) write(t *testing.T, w *registry.Write[meta.Object]) []string {
+func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []string {
 	t.Helper()
 	require.NoError(t, k.Defaults(w))
 	k.PrepareForWrite(w)

@@ -112,7 +112,7 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 		return nil, err
 	}
 	if _, faults := v.Conform(obj); len(faults) > 0 {
-		return nil, v.Misfit(faults)
+		return nil, v.DecodeError(faults)
 	}
 	ctx, cancel, w := s.ownWrite(ctx, v, meta.Key{Namespace: obj.Namespace()}, nil, "CreateOptions")
 	defer cancel()
@@ -144,7 +144,7 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 			return nil, refused
 		}
 		if _, faults := v.Conform(in); len(faults) > 0 {
-			return nil, v.Misfit(faults)
+			return nil, v.DecodeError(faults)
 		}
 		return Merge(sub, in, live), nil
 	}

@@ -91,7 +91,7 @@ func (s *Store) planDeletion(ctx context.Context, w *Write, entry *watch.Entry) 
 	obj := live.Clone()
 	w.deletion.begin(t, obj)
 	if t.Terminate != nil && !live.Terminating() {
-		t.Terminate(t.NewWrite(ctx, obj, live, ""))
+		t.Terminate(t.NewChange(ctx, obj, live, ""))
 	}
 	switch ends := finished(t, obj); {
 	case ends && t.Grace == nil:

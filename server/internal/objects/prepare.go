@@ -20,7 +20,7 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 	if w.Sub != nil {
 		sub = w.Sub.Name
 	}
-	write := v.NewWrite(ctx, obj, live, sub)
+	write := v.NewChange(ctx, obj, live, sub)
 	if err := v.Defaults(write); err != nil {
 		return err
 	}

@@ -87,22 +87,22 @@ func (s *Store) Live(ctx context.Context, t *registry.Type, key meta.Key) (*watc
 // it must not be modified.
 func Object(e *watch.Entry, v *registry.Version) *meta.Object {
 	obj := e.Object()
-	if v.AsStored() || v == v.Storage && e.Fits(v.Fitted()) {
+	if v.AsStored() || v == v.Storage && e.Conforms(v.SchemaMark()) {
 		return obj
 	}
 	shown := v.FromStorage(obj)
 	if v == v.Storage && meta.Equal(shown.Tree(), obj.Tree()) {
-		e.SetFits(v.Fitted())
+		e.MarkConforming(v.SchemaMark())
 	}
 	return shown
 }
 
 // AsStored reports whether a version shows an entry as it is stored.
 func AsStored(e *watch.Entry, v *registry.Version) bool {
-	if !v.AsStored() && v == v.Storage && !e.Fits(v.Fitted()) {
+	if !v.AsStored() && v == v.Storage && !e.Conforms(v.SchemaMark()) {
 		Object(e, v) // finds out
 	}
-	return v.AsStored() || v == v.Storage && e.Fits(v.Fitted())
+	return v.AsStored() || v == v.Storage && e.Conforms(v.SchemaMark())
 }
 
 // Selection says which objects of a type a list, a watch or a deletecollection is

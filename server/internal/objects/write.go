@@ -371,9 +371,9 @@ func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.En
 	if v.AsStored() || v != v.Storage || v.Default != nil {
 		return e
 	}
-	e.SetFits(v.Fitted())
+	e.MarkConforming(v.SchemaMark())
 	if kept := s.o.Hub.Cache(v.GroupResource()).Get(w.Key); kept != nil && kept.Revision() == rev && !w.DryRun {
-		kept.SetFits(v.Fitted())
+		kept.MarkConforming(v.SchemaMark())
 	}
 	return e
 }

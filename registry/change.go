@@ -11,12 +11,12 @@ import (
 	"orch.io/controlplane/registry/schema"
 )
 
-// Write is a write of an object as the hooks of its kind see it. T is the kind's
+// Change is a write of an object as the hooks of its kind see it. T is the kind's
 // Go type, or meta.Object for hooks that work on the tree.
 //
-// A Write is the hook's own for the time of the call. It carries the context for
+// A Change is the hook's own for the time of the call. It carries the context for
 // that reason alone.
-type Write[T any] struct {
+type Change[T any] struct {
 	Context     context.Context
 	New         *T     // the object as it shall be
 	Old         *T     // as it is stored, not to be changed; nil on create
@@ -29,14 +29,14 @@ type Write[T any] struct {
 	old any // Old as typed hooks see it, made by the first of them
 }
 
-// NewWrite returns the write of an object of the type; old is nil on create,
+// NewChange returns the write of an object of the type; old is nil on create,
 // subresource empty for the object itself.
-func (t *Type) NewWrite(ctx context.Context, obj, old *meta.Object, subresource string) *Write[meta.Object] {
-	return &Write[meta.Object]{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: t.Names}
+func (t *Type) NewChange(ctx context.Context, obj, old *meta.Object, subresource string) *Change[meta.Object] {
+	return &Change[meta.Object]{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: t.Names}
 }
 
 // faultsOf returns what a hook finds wrong.
-func faultsOf[T any](validate func(*Write[T]), w *Write[T]) []meta.Cause {
+func faultsOf[T any](validate func(*Change[T]), w *Change[T]) []meta.Cause {
 	if validate == nil {
 		return nil
 	}
@@ -54,8 +54,8 @@ type typed[T any] struct {
 
 // write returns a write as hooks of T see it. The error says that the new object
 // does not fit the type.
-func (t *typed[T]) write(w *Write[meta.Object]) (*Write[T], error) {
-	own := &Write[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names}
+func (t *typed[T]) write(w *Change[meta.Object]) (*Change[T], error) {
+	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names}
 	if err := t.view.Into(w.New.Tree(), own.New); err != nil {
 		return nil, err
 	}
@@ -74,11 +74,11 @@ func (t *typed[T]) write(w *Write[meta.Object]) (*Write[T], error) {
 }
 
 // edit returns a hook that changes the new object, after first.
-func (t *typed[T]) edit(first func(*Write[meta.Object]), hook func(*Write[T])) func(*Write[meta.Object]) {
+func (t *typed[T]) edit(first func(*Change[meta.Object]), hook func(*Change[T])) func(*Change[meta.Object]) {
 	if hook == nil {
 		return first
 	}
-	return func(w *Write[meta.Object]) {
+	return func(w *Change[meta.Object]) {
 		if first != nil {
 			first(w)
 		}
@@ -94,11 +94,11 @@ func (t *typed[T]) edit(first func(*Write[meta.Object]), hook func(*Write[T])) f
 }
 
 // validate returns a hook that finds what first and hook find.
-func (t *typed[T]) validate(first func(*Write[meta.Object]), hook func(*Write[T])) func(*Write[meta.Object]) {
+func (t *typed[T]) validate(first func(*Change[meta.Object]), hook func(*Change[T])) func(*Change[meta.Object]) {
 	if hook == nil {
 		return first
 	}
-	return func(w *Write[meta.Object]) {
+	return func(w *Change[meta.Object]) {
 		if first != nil {
 			first(w)
 		}
@@ -112,11 +112,11 @@ func (t *typed[T]) validate(first func(*Write[meta.Object]), hook func(*Write[T]
 }
 
 // warn returns a hook that warns of what first and hook warn of.
-func (t *typed[T]) warn(first func(*Write[meta.Object]) []string, hook func(*Write[T]) []string) func(*Write[meta.Object]) []string {
+func (t *typed[T]) warn(first func(*Change[meta.Object]) []string, hook func(*Change[T]) []string) func(*Change[meta.Object]) []string {
 	if hook == nil {
 		return first
 	}
-	return func(w *Write[meta.Object]) (texts []string) {
+	return func(w *Change[meta.Object]) (texts []string) {
 		if first != nil {
 			texts = first(w)
 		}
