@@ -20,6 +20,8 @@
 //     catalog of those served. Below it the vocabulary: names (the naming
 //     table), meta (objects, Status), schema (shapes as data), codec (bytes to
 //     objects and back), and the built-in kinds, one package for each API group.
+//     What these imitate without need stands in internal/quirks, and what their
+//     comments say, for kubectl explain, in internal/comments.
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
 //     program, work on its objects from inside: Client, Feed, Controller.
 //   - [orch.io/controlplane/watch]: the cache that every read is served from:

@@ -54,11 +54,9 @@ type Definition[T any] struct {
 	Behavior Behavior
 
 	// Source holds the Go files of T's package, as embedded by it; their comments
-	// become field documentation, read only when a client asks. Sources holds
-	// those of other packages, by import path. Without them fields have the text
-	// of their doc tag.
-	Source  fs.FS
-	Sources map[string]fs.FS
+	// become field documentation, read only when a client asks. Without it, fields
+	// have the text of their doc tag. Types of this library are documented anyway.
+	Source fs.FS
 
 	// Reference is for built-in kinds: what they imitate.
 	Reference *quirks.Reference
@@ -80,13 +78,8 @@ func Of[T any](d Definition[T]) *Kind {
 		}},
 		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Pool: d.Pool},
 		Behavior: d.Behavior, Reference: d.Reference,
-		goType: t,
+		Docs: schema.NewDocs(t.PkgPath(), d.Source), goType: t,
 	}
-	sources := map[string]fs.FS{t.PkgPath(): d.Source}
-	for path, files := range d.Sources {
-		sources[path] = files
-	}
-	k.Docs = schema.NewDocs(sources)
 	if d.Default != nil || d.Prepare != nil || d.Validate != nil || d.Warn != nil {
 		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) error { return typedHooks(d, b, s, p) }
 	}

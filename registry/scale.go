@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"embed"
 	"fmt"
 	"math"
 	"strings"
@@ -34,11 +33,6 @@ type scaleStatus struct {
 	Selector string `json:"selector,omitempty" protobuf:"bytes,2,opt,name=selector" doc:"The label selector of the instances, as text."`
 }
 
-// scaleSource holds this file, whose comments document the sub-resource.
-//
-//go:embed scale.go
-var scaleSource embed.FS
-
 // scalePaths are the paths of a Scale, parsed.
 type scalePaths struct{ spec, status, selector []string }
 
@@ -66,7 +60,7 @@ func (c *compiler) scale(t *Type) {
 		*path.to = fields
 	}
 	body, err := Of(Definition[scaleBody]{
-		Group: "autoscaling", Version: "v1", Kind: "Scale", Source: scaleSource,
+		Group: "autoscaling", Version: "v1", Kind: "Scale",
 		Columns: []Column{
 			{Name: "Name", Type: "string", Doc: "Name of the object.", JSONPath: ".metadata.name"},
 			{Name: "Desired", Type: "integer", Doc: "How many instances are wanted.", JSONPath: ".spec.replicas"},

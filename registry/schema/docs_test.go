@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"io/fs"
 	"reflect"
 	"testing"
 	"testing/fstest"
@@ -37,9 +36,9 @@ type documented struct {
 }
 `
 	path := reflect.TypeFor[documented]().PkgPath()
-	docs := schema.NewDocs(map[string]fs.FS{path: fstest.MapFS{
+	docs := schema.NewDocs(path, fstest.MapFS{
 		"a.go": {Data: []byte(src)}, "broken.go": {Data: []byte("package x\ntype ( {")},
-	}})
+	})
 	s, err := schema.Go(reflect.TypeFor[documented](), names.Orch)
 	require.NoError(t, err)
 	field := func(name string) string { return docs.Field(s.Struct, s.Struct.Field(name)) }

@@ -1,23 +1,6 @@
 package openapi
 
-import (
-	"embed"
-	"io/fs"
-	"reflect"
-	"sync"
-
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
-)
-
-// source holds this file, whose comments are the documentation of its types.
-//
-//go:embed common.go
-var source embed.FS
-
-var ownDocs = sync.OnceValue(func() *schema.Docs {
-	return schema.NewDocs(map[string]fs.FS{reflect.TypeFor[Status]().PkgPath(): source})
-})
+import "orch.io/controlplane/registry/meta"
 
 // object is the part that all objects share.
 type object struct {

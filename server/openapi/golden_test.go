@@ -66,7 +66,6 @@ spec:
 func TestGolden(t *testing.T) {
 	s := catalog(t, registry.FromCRD([]byte(definition)))
 	in := info(s)
-	in.Docs = nil
 	gv := meta.GroupVersion{Group: "example.com", Version: "v1alpha1"}
 	for name, d := range map[string]*Document{
 		"gizmos.v2.json": V2(s.Types(), in), "gizmos.v3.json": V3(gv, s.Types()[0].Versions, in),

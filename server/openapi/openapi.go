@@ -23,7 +23,7 @@ import (
 type Info struct {
 	Title, Version string
 	Names          names.Profile
-	Docs           *schema.Docs // of the Go types; nil: fields have no text but that of their tags
+	Docs           *schema.Docs // of the Go types of programs, or nil
 }
 
 // Document is one document, encoded. It never changes and is safe for
@@ -125,7 +125,7 @@ const (
 
 func newBuilder(info Info, d dialect) *builder {
 	return &builder{
-		names: info.Names, dialect: d, docs: schema.JoinDocs(info.Docs, ownDocs()),
+		names: info.Names, dialect: d, docs: info.Docs,
 		paths: map[string]any{}, definitions: map[string]any{}, defined: map[*schema.Struct]string{}, lists: map[string]string{},
 		described: map[parameter]map[string]any{},
 	}

@@ -4,7 +4,6 @@ package apps
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 
 	"orch.io/controlplane/registry"
@@ -139,8 +138,6 @@ func deployments() *registry.Kind {
 	return registry.Of(registry.Definition[Deployment]{
 		Group:      names.GroupApps,
 		Version:    "v1",
-		Source:     source,
-		Sources:    map[string]fs.FS{core.Path(): core.Source()},
 		Kind:       "Deployment",
 		ShortNames: []string{"deploy"},
 		Categories: []string{"all"},

@@ -34,7 +34,7 @@ func Kinds(a Answers) []*registry.Kind {
 
 func kind[T any](act registry.Act) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
-		Group: names.GroupAuthentication, Version: version, Source: source, Kind: reflect.TypeFor[T]().Name(), Scope: registry.Cluster,
+		Group: names.GroupAuthentication, Version: version, Kind: reflect.TypeFor[T]().Name(), Scope: registry.Cluster,
 		Behavior: registry.Behavior{Act: act},
 	})
 }

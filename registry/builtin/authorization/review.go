@@ -40,7 +40,7 @@ func Kinds(a Answers) []*registry.Kind {
 
 func kind[T any](scope registry.Scope, act registry.Act) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
-		Group: names.GroupAuthorization, Version: version, Source: source, Kind: reflect.TypeFor[T]().Name(), Scope: scope,
+		Group: names.GroupAuthorization, Version: version, Kind: reflect.TypeFor[T]().Name(), Scope: scope,
 		Behavior: registry.Behavior{Act: act},
 	})
 }

@@ -101,7 +101,6 @@ func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[CertificateSigningRequest]{
 		Group:        names.GroupCertificates,
 		Version:      "v1",
-		Source:       source,
 		Kind:         "CertificateSigningRequest",
 		ShortNames:   []string{"csr"},
 		Scope:        registry.Cluster,

@@ -54,7 +54,6 @@ func leases() *registry.Kind {
 	return registry.Of(registry.Definition[Lease]{
 		Group:   names.GroupCoordination,
 		Version: "v1",
-		Source:  source,
 		Kind:    "Lease",
 		Columns: []registry.Column{
 			registry.Text("Holder", "Who holds the lease.", "spec", "holderIdentity"),

@@ -38,7 +38,6 @@ type ConfigMap struct {
 func configMaps() *registry.Kind {
 	return registry.Of(registry.Definition[ConfigMap]{
 		Version:    version,
-		Source:     source,
 		Kind:       "ConfigMap",
 		ShortNames: []string{"cm"},
 		Columns: []registry.Column{

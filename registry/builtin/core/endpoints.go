@@ -77,7 +77,6 @@ type EndpointPort struct {
 func endpoints() *registry.Kind {
 	return registry.Of(registry.Definition[Endpoints]{
 		Version:     version,
-		Source:      source,
 		Plural:      "endpoints",
 		Singular:    "endpoints",
 		ShortNames:  []string{"ep"},

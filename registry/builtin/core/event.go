@@ -85,7 +85,6 @@ type EventSeries struct {
 func events() *registry.Kind {
 	return registry.Of(registry.Definition[Event]{
 		Version:    version,
-		Source:     source,
 		Kind:       "Event",
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),

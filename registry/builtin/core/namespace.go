@@ -69,7 +69,6 @@ type NamespaceCondition struct {
 func namespaces() *registry.Kind {
 	return registry.Of(registry.Definition[Namespace]{
 		Version:    version,
-		Source:     source,
 		Kind:       "Namespace",
 		ShortNames: []string{"ns"},
 		Scope:      registry.Cluster,

@@ -23,7 +23,6 @@ type Pod struct {
 func pods() *registry.Kind {
 	return registry.Of(registry.Definition[Pod]{
 		Version:    version,
-		Source:     source,
 		Kind:       "Pod",
 		ShortNames: []string{"po"},
 		Categories: []string{"all"},

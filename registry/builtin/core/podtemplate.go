@@ -36,7 +36,6 @@ type PodTemplateSpec struct {
 func podTemplates() *registry.Kind {
 	return registry.Of(registry.Definition[PodTemplate]{
 		Version: version,
-		Source:  source,
 		Kind:    "PodTemplate",
 		Columns: []registry.Column{
 			{Name: "Containers", Type: "string", Doc: "The names of the containers.", Cell: func(o *meta.Object) any {

@@ -42,7 +42,6 @@ type Secret struct {
 func secrets() *registry.Kind {
 	return registry.Of(registry.Definition[Secret]{
 		Version: version,
-		Source:  source,
 		Kind:    "Secret",
 		Columns: []registry.Column{
 			registry.Text("Type", "What the secret is for.", "type"),

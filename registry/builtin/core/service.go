@@ -184,7 +184,6 @@ const (
 func services() *registry.Kind {
 	return registry.Of(registry.Definition[Service]{
 		Version:      version,
-		Source:       source,
 		Kind:         "Service",
 		ShortNames:   []string{"svc"},
 		Categories:   []string{"all"},

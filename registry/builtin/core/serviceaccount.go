@@ -30,7 +30,6 @@ type ServiceAccount struct {
 func serviceAccounts() *registry.Kind {
 	return registry.Of(registry.Definition[ServiceAccount]{
 		Version:    version,
-		Source:     source,
 		Kind:       "ServiceAccount",
 		ShortNames: []string{"sa"},
 		Columns: []registry.Column{

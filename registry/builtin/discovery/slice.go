@@ -2,7 +2,6 @@
 package discovery
 
 import (
-	"io/fs"
 	"maps"
 	"strconv"
 
@@ -129,8 +128,6 @@ func endpointSlices() *registry.Kind {
 	return registry.Of(registry.Definition[EndpointSlice]{
 		Group:    names.GroupEndpoints,
 		Version:  "v1",
-		Source:   source,
-		Sources:  map[string]fs.FS{core.Path(): core.Source()},
 		Columns:  columns(),
 		Validate: validate,
 		Behavior: registry.Behavior{

@@ -214,7 +214,6 @@ func definitions() *registry.Kind {
 	return registry.Of(registry.Definition[CustomResourceDefinition]{
 		Group:      names.GroupExtensions,
 		Version:    "v1",
-		Source:     source,
 		ShortNames: []string{"crd", "crds"},
 		Categories: []string{"api-extensions"},
 		Scope:      registry.Cluster,

@@ -81,7 +81,6 @@ func roleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[RoleBinding]{
 		Group:   names.GroupRBAC,
 		Version: version,
-		Source:  source,
 		Kind:    "RoleBinding",
 		Columns: bindingColumns(),
 		Default: func(w *registry.Change[RoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
@@ -101,7 +100,6 @@ func clusterRoleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRoleBinding]{
 		Group:   names.GroupRBAC,
 		Version: version,
-		Source:  source,
 		Kind:    "ClusterRoleBinding",
 		Scope:   registry.Cluster,
 		Columns: bindingColumns(),

@@ -74,7 +74,6 @@ func roles() *registry.Kind {
 	return registry.Of(registry.Definition[Role]{
 		Group:        names.GroupRBAC,
 		Version:      version,
-		Source:       source,
 		Kind:         "Role",
 		Columns:      []registry.Column{createdAt()},
 		Validate:     validateRole,
@@ -88,7 +87,6 @@ func clusterRoles() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRole]{
 		Group:        names.GroupRBAC,
 		Version:      version,
-		Source:       source,
 		Kind:         "ClusterRole",
 		Scope:        registry.Cluster,
 		Columns:      []registry.Column{createdAt()},

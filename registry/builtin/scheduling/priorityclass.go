@@ -41,7 +41,7 @@ type PriorityClass struct {
 
 func priorityClasses() *registry.Kind {
 	return registry.Of(registry.Definition[PriorityClass]{
-		Group: names.GroupScheduling, Version: "v1", Source: source, Scope: registry.Cluster,
+		Group: names.GroupScheduling, Version: "v1", Scope: registry.Cluster,
 		Kind: "PriorityClass", Plural: "priorityclasses", ShortNames: []string{"pc"},
 		Columns: []registry.Column{
 			{Name: "Value", Type: "integer", Doc: "The priority of pods of the class.", JSONPath: ".value"},

@@ -1,8 +1,0 @@
-package discovery
-
-import "embed"
-
-// source holds this package's files, whose comments document the kinds.
-//
-//go:embed *.go
-var source embed.FS

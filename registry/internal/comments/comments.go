@@ -1,0 +1,122 @@
+// Package comments holds what the comments of Go types say: the documentation of
+// kinds and their fields.
+package comments
+
+import (
+	"embed"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"strings"
+	"sync"
+)
+
+// Type is what the comments of a Go type say.
+type Type struct {
+	Text   string            `json:"text,omitempty"`
+	Fields map[string]string `json:"fields,omitempty"` // of a struct, by Go name
+}
+
+// The comments of this library's kinds and of what they are made of, by import
+// path and type. A test keeps them current.
+//
+//go:generate go test -run TestLibraryIsCurrent -update
+//go:embed library.json
+var library embed.FS
+
+// Library returns the comments of this library's kinds and of what they are made
+// of, by import path and type. They are read on the first call.
+var Library = sync.OnceValue(func() (types map[string]map[string]Type) {
+	text, _ := library.ReadFile("library.json")
+	_ = json.Unmarshal(text, &types)
+	return types
+})
+
+// Parse returns the comments of the types in the Go files of a folder. Files that
+// do not parse give what they can; tests give nothing.
+func Parse(files fs.FS) map[string]Type {
+	types := map[string]Type{}
+	paths, _ := fs.Glob(files, "*.go")
+	for _, path := range paths {
+		src, err := fs.ReadFile(files, path)
+		if err != nil || strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, _ := parser.ParseFile(token.NewFileSet(), path, src, parser.ParseComments|parser.SkipObjectResolution)
+		if file == nil {
+			continue
+		}
+		for _, decl := range file.Decls {
+			if g, ok := decl.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+				read(g, types)
+			}
+		}
+	}
+	return types
+}
+
+func read(g *ast.GenDecl, types map[string]Type) {
+	for _, spec := range g.Specs {
+		t, ok := spec.(*ast.TypeSpec)
+		if !ok {
+			continue
+		}
+		comment := t.Doc
+		if comment == nil && len(g.Specs) == 1 {
+			comment = g.Doc
+		}
+		c := Type{Text: paragraphs(comment)}
+		if st, ok := t.Type.(*ast.StructType); ok {
+			c.Fields = fields(st)
+		}
+		types[t.Name.Name] = c
+	}
+}
+
+func fields(st *ast.StructType) map[string]string {
+	out := map[string]string{}
+	for _, f := range st.Fields.List {
+		text := paragraphs(f.Doc)
+		if text == "" {
+			text = paragraphs(f.Comment)
+		}
+		if text == "" {
+			continue
+		}
+		for _, n := range f.Names {
+			out[n.Name] = text
+		}
+		if len(f.Names) == 0 {
+			out[embeddedName(f.Type)] = text
+		}
+	}
+	return out
+}
+
+func embeddedName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return embeddedName(e.X)
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	case *ast.IndexExpr:
+		return embeddedName(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+// paragraphs returns a comment as one line per paragraph, directives left out.
+func paragraphs(c *ast.CommentGroup) string {
+	if c == nil {
+		return ""
+	}
+	var parts []string
+	for p := range strings.SplitSeq(strings.TrimSpace(c.Text()), "\n\n") {
+		parts = append(parts, strings.Join(strings.Fields(p), " "))
+	}
+	return strings.Join(parts, "\n")
+}
