@@ -18,9 +18,7 @@ func library(t *testing.T) []source {
 
 func TestSizes(t *testing.T) {
 	const maxFile, maxFunction = 600, 60
-	excused := except(map[string]string{
-		"registry/schema/validate.go": "the checks of scalars, lists and objects are to be three files",
-	})
+	excused := except(nil)
 	for _, s := range library(t) {
 		if n := s.set.File(s.file.Pos()).LineCount(); n > maxFile && !excused.excuse(s.path) {
 			t.Errorf("%s has %d lines, more than %d", s.path, n, maxFile)

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"orch.io/controlplane/registry/meta"
 )
 
 // text checks a string.
@@ -123,3 +126,30 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 func isExact(f float64) bool { return f == math.Trunc(f) && math.Abs(f) < 1<<53 }
 
 func isInteger(f float64) bool { return f == math.Trunc(f) && !math.IsInf(f, 0) }
+
+func (v *validator) enum(x any, s *Schema, canonical bool) {
+	for _, e := range s.Enum {
+		if meta.Equal(e, x) {
+			return
+		}
+	}
+	if v.full() {
+		return
+	}
+	var words strings.Builder
+	for i, e := range s.Enum {
+		if i > 0 {
+			words.WriteString(", ")
+		}
+		if words.Len() > 4*maxShown {
+			words.WriteString("...")
+			break
+		}
+		word := show(e)
+		if _, text := e.(string); !text && !canonical {
+			word = strconv.Quote(word)
+		}
+		words.WriteString(word)
+	}
+	v.breaks(ruleEnum, x, words.String(), canonical)
+}

@@ -1,0 +1,132 @@
+package schema
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
+	v.duplicates(l, s)
+	if s.Items != nil {
+		before := oldItems(old, s)
+		for i, e := range l {
+			var was any
+			if before != nil {
+				was = before[itemKey(e, s)]
+			}
+			v.path.item(i)
+			v.value(e, was, s.Items, canonical)
+			v.path.pop()
+		}
+	}
+	if s.MinItems != nil && int64(len(l)) < *s.MinItems {
+		v.breaks(ruleMinItems, int64(len(l)), decimal(*s.MinItems), canonical)
+	}
+	if s.MaxItems != nil && int64(len(l)) > *s.MaxItems {
+		v.breaks(ruleMaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
+	}
+}
+
+// oldItems finds the items of a map list by their keys, where something in them
+// is compared with what was before; other lists have no items that could be
+// told apart.
+func oldItems(old any, s *Schema) map[string]any {
+	l, _ := old.([]any)
+	if len(l) == 0 || !s.isMapList() || !s.Items.fixed && s.Items.Struct.Canonical() {
+		return nil
+	}
+	m := make(map[string]any, len(l))
+	for _, e := range l {
+		m[itemKey(e, s)] = e
+	}
+	return m
+}
+
+func (s *Schema) isMapList() bool { return s.ListType == "map" && len(s.ListKeys) > 0 }
+
+// itemKey returns the identity of an item of a map list.
+func itemKey(e any, s *Schema) string {
+	m, _ := e.(map[string]any)
+	if len(s.ListKeys) == 1 {
+		return identity(m[s.ListKeys[0]])
+	}
+	var b strings.Builder
+	for _, k := range s.ListKeys {
+		b.WriteString(identity(m[k]))
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// identity returns a text that is the same for equal values only.
+func identity(x any) string {
+	switch v := x.(type) {
+	case string:
+		return v
+	case int64:
+		return "\x01" + strconv.FormatInt(v, 10)
+	case float64:
+		if isInteger(v) && math.Abs(v) < 1<<53 {
+			return "\x01" + strconv.FormatInt(int64(v), 10)
+		}
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		return ""
+	}
+	return "\x02" + string(b)
+}
+
+// duplicates looks for items of a set that are equal and items of a map list
+// with equal keys. Each value is told once, where it first stands again.
+func (v *validator) duplicates(l []any, s *Schema) {
+	set := s.ListType == "set" && !s.Repeats || s.UniqueItems
+	if len(l) == 0 || s.Repeats && !set || !set && (!s.isMapList() || s.Items == nil) {
+		return
+	}
+	seen := make(map[string]int, len(l))
+	for i, e := range l {
+		item, object := e.(map[string]any)
+		switch {
+		case set:
+			if key := identity(e); again(seen, key) {
+				v.repeat(ruleDuplicate, i, e)
+			}
+		case object:
+			if key := itemKey(e, s); again(seen, key) {
+				v.repeat(ruleDuplicate, i, keysOf(item, s))
+			}
+		default:
+			v.repeat(ruleMapItem, i, e)
+			return
+		}
+	}
+}
+
+// again counts a key and reports whether it is there for the second time.
+func again(seen map[string]int, key string) bool {
+	seen[key]++
+	return seen[key] == 2
+}
+
+func (v *validator) repeat(r rule, i int, x any) {
+	if v.full() {
+		return
+	}
+	v.path.item(i)
+	v.repeats = append(v.repeats, r.cause(v.path.String(), show(x), "", false))
+	v.path.pop()
+}
+
+// keysOf returns the part of an item that tells it apart in a map list.
+func keysOf(item map[string]any, s *Schema) map[string]any {
+	key := map[string]any{}
+	for _, k := range s.ListKeys {
+		if x, ok := item[k]; ok {
+			key[k] = x
+		}
+	}
+	return key
+}
