@@ -12,10 +12,10 @@
 // # Where things are
 //
 //   - [orch.io/controlplane/server]: the Builder, and the way of every request:
-//     who, whether, what. Below it openapi, the documents that clients explain,
-//     check and patch by, flowcontrol, how callers share the server, access, the
-//     usual access control of a cluster in one call, serving, TLS and an orderly
-//     end for a program of its own, and servertest, a server for a test.
+//     who, whether, what. Below it flowcontrol, how callers share the server,
+//     access, the usual access control of a cluster in one call, serving, TLS and an
+//     orderly end for a program of its own, servertest, a server for a test, and
+//     internal/openapi, the documents that clients explain, check and patch by.
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
 //     catalog of those served. Below it the vocabulary: names (the naming
 //     table), meta (objects, Status), schema (shapes as data), codec (bytes to
@@ -36,7 +36,8 @@
 //   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
 //     writes, and below it plugins, those of every server: a file each and a table.
 //   - internal: what the implementations below auth and admission share: caches,
-//     indexes that follow objects, calls of remote servers, fakes for tests.
+//     indexes that follow objects, keys and certificates, calls of remote servers,
+//     fakes for tests.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //

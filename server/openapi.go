@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/server/openapi"
+	"orch.io/controlplane/server/internal/openapi"
 )
 
 // serveOpenAPI answers /openapi/v2, /openapi/v3 and below.

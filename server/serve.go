@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/openapi"
+	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/watch"
 )

@@ -10,9 +10,9 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/pki"
 )
 
 // certificateRequests is a rule on certificate requests or one of their

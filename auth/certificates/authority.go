@@ -14,7 +14,7 @@ import (
 	"math/big"
 	"time"
 
-	"orch.io/controlplane/registry/pki"
+	"orch.io/controlplane/internal/pki"
 )
 
 // backdate is how long before the signing a certificate becomes valid, for

@@ -10,10 +10,10 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/pki"
 )
 
 // Times of requests.

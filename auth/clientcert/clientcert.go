@@ -16,7 +16,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/cache"
-	"orch.io/controlplane/registry/pki"
+	"orch.io/controlplane/internal/pki"
 )
 
 // Authenticator accepts the client certificates of some authorities.

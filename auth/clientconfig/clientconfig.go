@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"orch.io/controlplane/auth/exec"
-	"orch.io/controlplane/registry/pki"
+	"orch.io/controlplane/internal/pki"
 )
 
 // maxFile bounds what is read, in bytes.

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/pki"
 )
 
 // Interactive modes.

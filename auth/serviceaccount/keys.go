@@ -16,7 +16,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"orch.io/controlplane/registry/pki"
+	"orch.io/controlplane/internal/pki"
 )
 
 // minRSA is the length in bits that an RSA key needs at least.

@@ -3,11 +3,11 @@ package certificates
 import (
 	"strings"
 
+	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/pki"
 )
 
 // minSeconds is the shortest validity that can be asked for.

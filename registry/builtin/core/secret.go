@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 
+	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/pki"
 )
 
 // Secret holds confidential data, for pods and for the server's own programs.

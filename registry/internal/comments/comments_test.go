@@ -44,7 +44,7 @@ func TestLibraryIsCurrent(t *testing.T) {
 // source.
 func written(t *testing.T) map[string]map[string]Type {
 	all := map[string]map[string]Type{}
-	for _, top := range []string{"registry", "server/openapi"} {
+	for _, top := range []string{"registry", "server/internal/openapi"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
 				return err

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/internal/pkitest"
-	"orch.io/controlplane/registry/pki"
 )
 
 func block(kind string, der []byte) []byte {

@@ -1,4 +1,4 @@
-module orch.io/controlplane/server/openapi/conformance
+module orch.io/controlplane/server/internal/openapi/conformance
 
 go 1.26.8
 
@@ -64,4 +64,4 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace orch.io/controlplane => ../../..
+replace orch.io/controlplane => ../../../..

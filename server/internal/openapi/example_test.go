@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/server/openapi"
+	"orch.io/controlplane/server/internal/openapi"
 )
 
 // Robot is a kind of the examples.
@@ -68,7 +68,7 @@ func ExampleV2() {
 			fmt.Println(name, legs.Type, legs.Description)
 		}
 	}
-	// Output: io.orch.controlplane.server.openapi_test.Robot integer How many legs it has.
+	// Output: io.orch.controlplane.server.internal.openapi_test.Robot integer How many legs it has.
 }
 
 func ExampleCache() {
