@@ -37,7 +37,8 @@
 //     writes, and below it plugins, those of every server: a file each and a table.
 //   - internal: what the implementations below auth and admission share: caches,
 //     indexes that follow objects, keys and certificates, calls of remote servers,
-//     fakes for tests.
+//     fakes for tests; and eventlog, the run of commits behind the watches of stores
+//     and of package watch.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //

@@ -78,12 +78,16 @@ var layers = []struct {
 	{"registry/names", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/check", 2}, {"registry/internal/quirks", 2}, {"registry/internal/comments", 2}, {"registry/schema", 3}, {"registry/codec", 4},
 	{"registry", 6},
 	{"apply", 5},
-	{"storage", 1}, {"auth", 1}, {"admission", 8},
+	{"storage", 1}, {"auth", 1}, {"admission", 8}, {"internal/eventlog", 2},
 }
 
 // implementation reports whether a package may import anything below the server,
-// and be imported by programs, tests and its like alone.
+// and be imported by programs, tests and its like alone. What has a layer by its own
+// name is none.
 func implementation(pkg string) bool {
+	if i := layer(pkg); i >= 0 && layers[i].prefix == pkg {
+		return false
+	}
 	return slices.ContainsFunc(implementations, func(of string) bool { return strings.HasPrefix(pkg, of) })
 }
 

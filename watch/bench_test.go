@@ -35,7 +35,7 @@ func (w *world) idle(n int) (stop func()) {
 	for parked := 0; parked < n; {
 		c.mu.Lock()
 		if g := c.parked[interest{kind: inNamespace, a: "idle"}]; g != nil {
-			parked = g.members
+			parked = g.Members()
 		}
 		c.mu.Unlock()
 	}

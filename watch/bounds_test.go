@@ -16,8 +16,8 @@ func (w *world) kept() (bytes int64, records map[string]int) {
 	records = map[string]int{}
 	for _, c := range w.hub.all() {
 		c.mu.RLock()
-		bytes += c.log.bytes
-		records[c.resource.Resource] = c.log.len()
+		bytes += c.log.Bytes()
+		records[c.resource.Resource] = c.log.Events()
 		c.mu.RUnlock()
 	}
 	return bytes, records

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
@@ -29,13 +30,11 @@ type Cache struct {
 	mu       sync.RWMutex
 	tree     *tree
 	current  *snapshot        // of tree, if somebody asked for it
-	last     storage.Revision // of the newest change here
 	base     storage.Revision // when the cache was made
 	exact    storage.Revision // from here on the log knows every single state
-	log      eventLog
-	ages     storage.Retention // of the changes here
+	log      eventlog.Log[record]
 	index    []registry.SelectableField
-	parked   map[interest]*group
+	parked   eventlog.Waiters[interest]
 	pins     []pin // oldest first
 	replaced int64 // bytes of all objects that were ever replaced
 	damaged  map[string]storage.Revision
@@ -44,12 +43,13 @@ type Cache struct {
 }
 
 func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision) *Cache {
-	return &Cache{
+	c := &Cache{
 		hub: h, resource: r, prefix: prefix,
-		tree: new(tree), last: rev, base: rev, exact: rev, log: eventLog{floor: rev},
-		ages:   storage.Retention{Keep: h.options.Retain},
-		parked: make(map[interest]*group), era: new(era),
+		tree: new(tree), base: rev, exact: rev,
+		parked: make(eventlog.Waiters[interest]), era: new(era),
 	}
+	c.log.Init(rev, eventlog.Limits{Age: h.options.Retain, Events: h.options.MaxEvents, Bytes: h.options.MaxBytes})
+	return c
 }
 
 // Len returns the number of objects.
@@ -63,7 +63,7 @@ func (c *Cache) Len() int {
 func (c *Cache) Changed() storage.Revision {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.last
+	return c.log.Newest()
 }
 
 // Get returns the newest state of an object, or nil. To see a certain commit,
@@ -78,7 +78,7 @@ func (c *Cache) Get(key meta.Key) *Entry {
 // revision returns the revision that the cache shows; the caller holds the lock.
 // The hub applies changes of all types in order, so a change that is here and
 // not counted by the hub yet comes right after those that are.
-func (c *Cache) revision() storage.Revision { return max(c.hub.Revision(), c.last) }
+func (c *Cache) revision() storage.Revision { return max(c.hub.Revision(), c.log.Newest()) }
 
 // snapshotNow returns the current objects and the revision that they show.
 func (c *Cache) snapshotNow() (*snapshot, storage.Revision) {
@@ -102,10 +102,11 @@ func (c *Cache) snapshotLocked() *snapshot {
 
 // apply takes in the changes of one commit. It returns the parked cursors to
 // release, and by how many bytes the log grew.
-func (c *Cache) apply(changes []change, now time.Time) (woken groups, grown int64) {
+func (c *Cache) apply(changes []change, now time.Time) (woken eventlog.Woken, grown int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, news := c.log.bytes, false
+	before := c.log.Bytes()
+	cm := commit{Revision: changes[0].revision, Events: make([]record, 0, len(changes))}
 	for i := range changes {
 		ch := &changes[i]
 		woken = append(woken, c.mend(ch.key, ch.revision)...)
@@ -114,19 +115,20 @@ func (c *Cache) apply(changes []change, now time.Time) (woken groups, grown int6
 			continue
 		}
 		c.put(ch.key, old, ch.entry)
-		c.last = max(c.last, ch.revision)
-		r := &record{revision: ch.revision, old: old, new: ch.entry}
-		woken = append(woken, c.publish(r)...)
-		c.replaced += r.size
-		news = true
+		cm.Events = append(cm.Events, record{old: old, new: ch.entry})
+		cm.Bytes += cm.Events[len(cm.Events)-1].bytes()
 	}
-	if !news {
+	switch {
+	case len(cm.Events) == 0:
 		return woken, 0
+	case cm.Revision <= c.log.Newest():
+		// What could not be read before is there again, too late to be told in order.
+		return append(woken, c.sever(c.revision()+1)...), 0
 	}
-	c.ages.Committed(now, c.last)
-	c.log.trim(c.ages.Oldest(now), c.hub.options.MaxEvents)
+	woken = append(woken, c.publish(now, cm)...)
+	c.replaced += cm.Bytes
 	c.forgetPins(now)
-	return woken, c.log.bytes - before
+	return woken, c.log.Bytes() - before
 }
 
 // load puts in an object without an event; before anybody reads the cache.
@@ -157,16 +159,16 @@ func (c *Cache) put(key string, old, e *Entry) {
 func (c *Cache) sweep(now time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.log.bytes
-	c.log.trim(c.ages.Oldest(now), c.hub.options.MaxEvents)
+	before := c.log.Bytes()
+	c.log.Trim(now)
 	c.forgetPins(now)
-	return c.log.bytes - before
+	return c.log.Bytes() - before
 }
 
 // forgotten is the error for a revision that is history no more; the caller holds
 // the lock. The rule is that of storage.Retention, for the states of this type.
 func (c *Cache) forgotten(rev storage.Revision) error {
-	if oldest := c.ages.Oldest(time.Now()); rev < oldest {
+	if oldest := c.log.Retained(time.Now()); rev < oldest {
 		return &GoneError{oldest}
 	}
 	return nil
@@ -177,20 +179,15 @@ func (c *Cache) forgotten(rev storage.Revision) error {
 func (c *Cache) since() storage.Revision {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.log.len() < 2 {
-		return 0
-	}
-	return c.log.at(c.log.first).revision
+	return c.log.First()
 }
 
-// shorten drops the oldest changes, but not the newest one, until so many bytes
-// are free or a chunk is, and returns by how many bytes the log grew.
-func (c *Cache) shorten(bytes int64) int64 {
+// shorten drops the oldest changes, but not the newest one, and returns by how many
+// bytes the log grew.
+func (c *Cache) shorten() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.log.bytes
-	for n := 0; n < chunkSize && c.log.len() > 1 && before-c.log.bytes < bytes; n++ {
-		c.log.drop(c.log.at(c.log.first))
-	}
-	return c.log.bytes - before
+	before := c.log.Bytes()
+	c.log.Shorten()
+	return c.log.Bytes() - before
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
 )
 
@@ -26,7 +27,7 @@ func (e *GoneError) Error() string { return fmt.Sprintf("%v: the oldest one is %
 // Is makes it an ErrGone.
 func (e *GoneError) Is(target error) bool { return target == ErrGone }
 
-// maxBatch bounds the log records that one call of Next looks at while it has
+// maxBatch bounds the changes in the log that one call of Next looks at while it has
 // something to deliver.
 const maxBatch = 1000
 
@@ -73,16 +74,15 @@ func (ev Event) Frame(key FormKey, make func() ([]byte, error)) ([]byte, error) 
 }
 
 // Cursor is a watcher: a position in the log of a cache. It belongs to one
-// goroutine; only Revision and Close may be called by others.
+// goroutine; only Revision and Close may be called by others. What it does with the
+// log is under the cache's lock; commits that it took out are read without.
 type Cursor struct {
 	cache    *Cache
 	match    matcher
 	interest interest
-	pos      uint64           // of the next record to read
-	skip     storage.Revision // records up to here are not delivered
-	history  storage.Revision // the backend has what comes from skip to here; 0: the log has it
+	history  storage.Revision // the backend has what comes up to here; 0: the log has it
 	era      *era             // when it began
-	revision atomic.Int64
+	revision atomic.Int64     // the position: everything up to here was read
 	closed   atomic.Bool
 }
 
@@ -97,7 +97,7 @@ func (c *Cache) Watch(q Query, after storage.Revision) (*Cursor, error) {
 	if err := c.forgotten(after); err != nil {
 		return nil, err
 	}
-	cur.era, cur.skip = c.era, after
+	cur.era = c.era
 	cur.revision.Store(int64(after))
 	if after < c.severed {
 		return nil, &GoneError{c.severed}
@@ -106,12 +106,12 @@ func (c *Cache) Watch(q Query, after storage.Revision) (*Cursor, error) {
 	return cur, nil
 }
 
-// enterLog finds the place in the log to go on at, or how far the backend has to
-// help; the caller holds the cache's lock.
+// enterLog notes how far the backend has to help before the log goes on; the caller
+// holds the cache's lock.
 func (cur *Cursor) enterLog() {
-	l := &cur.cache.log
-	if cur.pos, cur.history = l.after(cur.skip), 0; cur.skip < l.floor {
-		cur.history = l.floor
+	cur.history = 0
+	if floor := cur.cache.log.Floor(); cur.Revision() < floor {
+		cur.history = floor
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *Cache) WatchFrom(q Query) ([]*Entry, *Cursor) {
 	cur := c.newCursor(q)
 	c.mu.Lock()
 	s, rev := c.snapshotLocked(), c.revision()
-	cur.pos, cur.skip, cur.era = c.log.next, rev, c.era
+	cur.era = c.era
 	c.mu.Unlock()
 	cur.revision.Store(int64(rev))
 	return s.page(&cur.match, "", 0).Entries, cur
@@ -169,9 +169,8 @@ func (cur *Cursor) wait(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-g.woken:
-		// What came before did not concern this cursor.
-		cur.pos = max(cur.pos, g.pos)
+	case <-g.Woken():
+		cur.advance(g.Quiet())
 		return nil
 	case <-ctx.Done():
 		if cur.unpark(g) {
@@ -184,70 +183,46 @@ func (cur *Cursor) wait(ctx context.Context) error {
 // drain returns the events that are there, a batch at most.
 func (cur *Cursor) drain() ([]Event, error) {
 	var events []Event
-	var within storage.Revision // of which there is more than was read; 0: none
-	for seen, last := 0, false; !last && (seen < maxBatch || len(events) == 0 || within != 0); {
-		run, upTo, err := cur.take()
-		for err != nil && len(events) > 0 && events[len(events)-1].Revision == within {
-			events = events[:len(events)-1]
-		}
+	for seen, last := 0, false; !last && (seen < maxBatch || len(events) == 0); {
+		run, more, err := cur.take()
 		if err != nil && len(events) > 0 {
 			return events, nil // the next call fails
 		}
 		if err != nil {
 			return nil, err
 		}
-		within = 0
-		for i := range run {
-			r := run[i].Load()
-			if r == nil {
-				return nil, cur.lost()
+		for _, cm := range run {
+			for i := range cm.Events {
+				if ev, ok := cur.match.event(cm.Revision, &cm.Events[i]); ok {
+					events = append(events, ev)
+				}
 			}
-			if ev, ok := cur.match.event(r); ok && r.revision > cur.skip {
-				events = append(events, ev)
-			}
-			cur.advance(r.revision)
+			seen += len(cm.Events)
 		}
-		cur.pos += uint64(len(run))
-		seen += len(run)
-		if last = upTo >= 0; last {
-			cur.advance(upTo)
-		} else {
-			within = cur.within(run)
-		}
+		last = !more
 	}
 	return events, nil
 }
 
-// within returns the revision of the last record of a run that was read if the next
-// one has it too, else 0.
-func (cur *Cursor) within(run []atomic.Pointer[record]) storage.Revision {
-	last := run[len(run)-1].Load()
-	cur.cache.mu.RLock()
-	defer cur.cache.mu.RUnlock()
-	l := &cur.cache.log
-	if last == nil || cur.pos < l.first || cur.pos >= l.next || l.at(cur.pos).revision != last.revision {
-		return 0
-	}
-	return last.revision
-}
-
-// take returns the next run of records and the revision up to which there is no
-// more after it, -1 if there is.
-func (cur *Cursor) take() ([]atomic.Pointer[record], storage.Revision, error) {
+// take returns the next run of commits, moves the cursor past it and reports whether
+// there are more.
+func (cur *Cursor) take() (run []commit, more bool, err error) {
 	c := cur.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if err := cur.fault(); err != nil {
-		return nil, 0, err
+		return nil, false, err
 	}
-	run := c.log.run(cur.pos)
+	run = c.log.After(cur.Revision())
 	if e := cur.era; e.over {
-		run = run[:min(uint64(len(run)), e.end-cur.pos)]
+		run = eventlog.UpTo(run, e.end)
 	}
-	if cur.pos+uint64(len(run)) < c.log.next {
-		return run, -1, nil
+	if n := len(run); n > 0 && run[n-1].Revision < c.log.Newest() {
+		cur.advance(run[n-1].Revision)
+		return run, true, nil
 	}
-	return run, c.revision(), nil
+	cur.advance(c.revision())
+	return run, false, nil
 }
 
 // fault tells why the cursor cannot go on; the caller holds the cache's lock.
@@ -255,60 +230,52 @@ func (cur *Cursor) fault() error {
 	switch {
 	case cur.cache.hub.isClosed():
 		return ErrClosed
-	case cur.era.over && cur.pos >= cur.era.end:
+	case cur.era.over && cur.Revision() >= cur.era.end:
 		return ErrEnded
 	case cur.Revision() < cur.cache.severed:
 		return &GoneError{cur.cache.severed}
-	case cur.pos < cur.cache.log.first:
-		return &GoneError{cur.cache.log.floor}
+	case cur.Revision() < cur.cache.log.Floor():
+		return &GoneError{cur.cache.log.Floor()}
 	}
 	return nil
-}
-
-// lost is the error of a cursor whose next record is forgotten.
-func (cur *Cursor) lost() error {
-	cur.cache.mu.RLock()
-	defer cur.cache.mu.RUnlock()
-	return &GoneError{cur.cache.log.floor}
 }
 
 // cut tells that the cursor reads history that does not lead to now.
 func (cur *Cursor) cut() error {
 	cur.cache.mu.RLock()
 	defer cur.cache.mu.RUnlock()
-	if cur.skip < cur.cache.severed {
+	if cur.Revision() < cur.cache.severed {
 		return &GoneError{cur.cache.severed}
 	}
 	return nil
 }
 
 // park returns a group to wait in, or nil if there is something to read.
-func (cur *Cursor) park() (*group, error) {
+func (cur *Cursor) park() (*eventlog.Group, error) {
 	c := cur.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := cur.fault(); err != nil {
 		return nil, err
 	}
-	if cur.pos < c.log.next {
+	if cur.Revision() < c.log.Newest() {
 		return nil, nil
 	}
 	cur.advance(c.revision())
-	return c.park(cur.interest), nil
+	return c.parked.Park(cur.interest), nil
 }
 
 // unpark leaves the group and reports whether that was woken at the last moment.
 // As long as it was not, nothing in the log concerns the cursor.
-func (cur *Cursor) unpark(g *group) bool {
+func (cur *Cursor) unpark(g *eventlog.Group) bool {
 	c := cur.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.leave(cur.interest, g) {
-		cur.pos = c.log.next
+	if c.parked.Leave(cur.interest, g) {
 		cur.advance(c.revision())
 		return false
 	}
-	cur.pos = max(cur.pos, g.pos)
+	cur.advance(g.Quiet())
 	return true
 }
 
@@ -319,15 +286,15 @@ func (cur *Cursor) advance(rev storage.Revision) {
 }
 
 // event returns what a change is to one who sees only what the query selects.
-func (m *matcher) event(r *record) (Event, bool) {
+func (m *matcher) event(rev storage.Revision, r *record) (Event, bool) {
 	was, is := m.matches(r.old), m.matches(r.new)
 	switch {
 	case was && is:
-		return Event{Modified, r.new, r.revision}, true
+		return Event{Modified, r.new, rev}, true
 	case is:
-		return Event{Added, r.new, r.revision}, true
+		return Event{Added, r.new, rev}, true
 	case was:
-		return Event{Deleted, r.last(), r.revision}, true
+		return Event{Deleted, r.last(rev), rev}, true
 	}
 	return Event{}, false
 }
@@ -344,16 +311,15 @@ func (cur *Cursor) readHistory(ctx context.Context) (events []Event, err error) 
 	if err := cur.cut(); err != nil {
 		return nil, err
 	}
-	err = cur.cache.hub.history(ctx, cur.cache, cur.skip, cur.history, func(rev storage.Revision, r *record, more bool) bool {
+	err = cur.cache.hub.history(ctx, cur.cache, cur.Revision(), cur.history, func(rev storage.Revision, r *record, more bool) bool {
 		if r != nil {
-			if ev, ok := cur.match.event(r); ok {
+			if ev, ok := cur.match.event(rev, r); ok {
 				events = append(events, ev)
 			}
 		}
 		if seen++; more {
 			return true
 		}
-		cur.skip = rev
 		cur.advance(rev)
 		enough := len(events) >= historyBatch || len(events) > 0 && seen >= maxBatch
 		return !enough && !cur.closed.Load()
@@ -361,7 +327,7 @@ func (cur *Cursor) readHistory(ctx context.Context) (events []Event, err error) 
 	if err != nil && len(events) == 0 {
 		return nil, err
 	}
-	if cur.skip >= cur.history {
+	if cur.Revision() >= cur.history {
 		c := cur.cache
 		c.mu.RLock()
 		defer c.mu.RUnlock()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 )
@@ -46,13 +47,13 @@ func (h *Hub) damage(err error) (c *Cache, key string, damaged bool) {
 		return nil, "", false
 	}
 	if c, key = h.cacheOf(d.Key); c != nil {
-		c.setDamaged(key, d.Revision).release()
+		c.setDamaged(key, d.Revision).Release()
 	}
 	return c, key, true
 }
 
 // setDamaged notes that the object at key cannot be read any more.
-func (c *Cache) setDamaged(key string, rev storage.Revision) (woken groups) {
+func (c *Cache) setDamaged(key string, rev storage.Revision) (woken eventlog.Woken) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.damaged == nil {
@@ -69,7 +70,7 @@ func (c *Cache) setDamaged(key string, rev storage.Revision) (woken groups) {
 
 // mend notes that the object at key was replaced or deleted; the caller holds
 // the lock.
-func (c *Cache) mend(key string, rev storage.Revision) (woken groups) {
+func (c *Cache) mend(key string, rev storage.Revision) (woken eventlog.Woken) {
 	if _, ok := c.damaged[key]; !ok {
 		return nil
 	}
@@ -79,10 +80,7 @@ func (c *Cache) mend(key string, rev storage.Revision) (woken groups) {
 
 // sever ends the watches from before a revision with ErrGone; the caller holds
 // the lock.
-func (c *Cache) sever(rev storage.Revision) (woken groups) {
+func (c *Cache) sever(rev storage.Revision) (woken eventlog.Woken) {
 	c.severed = max(c.severed, rev)
-	for i := range c.parked {
-		woken = c.wake(woken, i, c.log.next)
-	}
-	return woken
+	return c.wakeAll()
 }

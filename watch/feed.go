@@ -92,18 +92,21 @@ func (f *Feed) collect() (list []found, reset bool) {
 			continue
 		}
 		for {
-			records, err := cur.records()
+			commits, err := cur.commits()
 			if err != nil {
 				if f.hub.isClosed() {
 					return nil, false
 				}
 				return f.restart(), true
 			}
-			if len(records) == 0 {
+			if len(commits) == 0 {
 				break
 			}
-			for _, r := range records {
-				list = append(list, found{c, r.key(), r.revision, r.old, r.new})
+			for _, cm := range commits {
+				for i := range cm.Events {
+					r := &cm.Events[i]
+					list = append(list, found{c, r.key(), cm.Revision, r.old, r.new})
+				}
 			}
 		}
 	}
@@ -210,7 +213,7 @@ func (f *Feed) ready() bool {
 			continue
 		}
 		c.mu.RLock()
-		more := cur.pos < c.log.next
+		more := cur.Revision() < c.log.Newest()
 		c.mu.RUnlock()
 		if more {
 			return true
@@ -255,19 +258,17 @@ func (h *Hub) wakeFeeds(c *Cache) {
 	})
 }
 
-// records returns the raw changes that are there, a run at most.
-func (cur *Cursor) records() ([]*record, error) {
+// commits returns the raw changes that are there, a run at most.
+func (cur *Cursor) commits() ([]commit, error) {
 	c := cur.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if cur.pos < c.log.first {
+	if cur.Revision() < c.log.Floor() {
 		return nil, ErrGone
 	}
-	run := c.log.run(cur.pos)
-	records := make([]*record, len(run))
-	for i := range run {
-		records[i] = run[i].Load()
+	run := c.log.After(cur.Revision())
+	if len(run) > 0 {
+		cur.advance(run[len(run)-1].Revision)
 	}
-	cur.pos += uint64(len(run))
-	return records, nil
+	return run, nil
 }

@@ -1,12 +1,14 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"sort"
+	"strings"
 	"time"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
 )
 
@@ -102,7 +104,7 @@ type change struct {
 // storage keys, and counts it. Those of one cache are seen there at one moment.
 func (h *Hub) apply(rev storage.Revision, changes []change) {
 	now := time.Now()
-	var woken groups
+	var woken eventlog.Woken
 	for rest := changes; len(rest) > 0; {
 		c, n := rest[0].cache, 1
 		for n < len(rest) && rest[n].cache == c {
@@ -114,7 +116,7 @@ func (h *Hub) apply(rev storage.Revision, changes []change) {
 		rest = rest[n:]
 	}
 	h.advance(rev) // writers first
-	woken.release()
+	woken.Release()
 	for i := range changes {
 		if c := changes[i].cache; i == 0 || c != changes[i-1].cache {
 			h.wakeFeeds(c)
@@ -131,7 +133,7 @@ func (h *Hub) apply(rev storage.Revision, changes []change) {
 		if c == nil {
 			return
 		}
-		h.kept += c.shorten(h.kept - h.options.MaxBytes)
+		h.kept += c.shorten()
 	}
 }
 
@@ -179,7 +181,9 @@ func (h *Hub) reload(ctx context.Context) error {
 		}
 	}
 	found = append(found, h.deletions(rev, found, seen)...)
-	sort.SliceStable(found, func(i, j int) bool { return found[i].revision < found[j].revision })
+	slices.SortFunc(found, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.revision, b.revision), strings.Compare(a.cache.prefix, b.cache.prefix), strings.Compare(a.key, b.key))
+	})
 	for _, c := range h.all() {
 		c.mu.Lock()
 		c.exact = rev

@@ -314,7 +314,7 @@ func (h *Hub) stretch(ctx context.Context, c *Cache, after, last storage.Revisio
 }
 
 func (h *Hub) record(ev storage.Event, key string) *record {
-	r := &record{revision: ev.Revision}
+	r := new(record)
 	if ev.Prev.Revision != 0 {
 		r.old = newEntry(h.forms, key, ev.Prev.Revision, ev.Prev.Value)
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"orch.io/controlplane/storage"
@@ -71,28 +70,24 @@ func (c *Cache) snapshotAt(ctx context.Context, rev storage.Revision) (*snapshot
 		return c.scanAt(ctx, rev)
 	}
 	for _, run := range slices.Backward(undo) {
-		for i := len(run) - 1; i >= 0; i-- {
-			switch r := run[i].Load(); {
-			case r == nil: // forgotten meanwhile
-				return c.scanAt(ctx, rev)
-			case r.revision <= rev:
-				return s, nil
-			case r.old != nil:
+		for _, cm := range slices.Backward(run) {
+			for i := range cm.Events {
+				r := &cm.Events[i]
+				if r.old == nil {
+					s.tree.Delete(r.new.key)
+					continue
+				}
 				s.tree.Set(r.old.key, r.old)
-				s.other += r.size
-			default:
-				s.tree.Delete(r.new.key)
+				s.other += r.bytes()
 			}
 		}
 	}
 	return s, nil
 }
 
-type slots = []atomic.Pointer[record]
-
-// nearest returns a state in memory and the records to undo from there. If there
+// nearest returns a state in memory and the commits to undo from there. If there
 // are any, the state is the caller's own copy. No state: it is not in memory.
-func (c *Cache) nearest(rev storage.Revision) (*snapshot, []slots, error) {
+func (c *Cache) nearest(rev storage.Revision) (*snapshot, [][]commit, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if rev > c.revision() {
@@ -106,17 +101,15 @@ func (c *Cache) nearest(rev storage.Revision) (*snapshot, []slots, error) {
 			return p.snapshot, nil, nil
 		}
 	}
-	if rev < c.exact || rev < c.log.floor {
+	if rev < c.exact {
 		return nil, nil, nil
 	}
-	if rev >= c.last {
+	if rev >= c.log.Newest() {
 		return c.snapshotLocked(), nil, nil
 	}
-	var runs []slots
-	for pos := c.log.after(rev); pos < c.log.next; {
-		run := c.log.run(pos)
-		runs = append(runs, run)
-		pos += uint64(len(run))
+	runs, ok := c.log.Between(rev, c.log.Newest())
+	if !ok {
+		return nil, nil, nil
 	}
 	return &snapshot{tree: c.tree.Copy()}, runs, nil
 }
@@ -178,7 +171,7 @@ func (c *Cache) forgetPins(now time.Time) {
 	for _, p := range c.pins {
 		bytes += p.other
 	}
-	oldest := c.ages.Oldest(now)
+	oldest := c.log.Retained(now)
 	c.pins = slices.DeleteFunc(c.pins, func(p pin) bool {
 		if p.revision < oldest {
 			bytes -= p.other

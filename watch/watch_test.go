@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
@@ -114,19 +115,19 @@ func testOnlyInterested(t *testing.T) {
 		"value 1": fieldQuery(t, "spec.value=1"), "value 2": fieldQuery(t, "spec.value=2"), "no value": fieldQuery(t, "spec.value=none"),
 	}
 	woken := func(do func()) map[string]bool {
-		groups := make(map[string]*group)
+		groups := make(map[string]*eventlog.Group)
 		for name, q := range queries {
 			m := c.matcher(q)
 			i := m.interest()
 			c.mu.Lock()
-			groups[name] = c.park(i)
+			groups[name] = c.parked.Park(i)
 			c.mu.Unlock()
 		}
 		do()
 		out := make(map[string]bool)
 		for name, g := range groups {
 			select {
-			case <-g.woken:
+			case <-g.Woken():
 				out[name] = true
 			default:
 			}
@@ -303,7 +304,7 @@ func TestDropEndsWatches(t *testing.T) {
 func TestDroppedTypeIsToldToItsEnd(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.hub.Cache(things)
-	const many = 3*chunkSize + 5
+	const many = 3*64 + 5
 	_, all := c.WatchFrom(Query{})
 	_, one := c.WatchFrom(Query{Name: "x7"})
 	for i := range many {
@@ -382,8 +383,8 @@ func TestInABubble(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.put(others, "a/x", "", "sweeps again")
 		synctest.Wait()
-		assert.Equal(t, 1, c.log.len())
-		assert.Equal(t, storage.Revision(21), c.log.floor)
+		assert.Equal(t, 1, c.log.Events())
+		assert.Equal(t, storage.Revision(21), c.log.Floor())
 		assert.Len(t, c.pins, 1)
 		_, err = c.ListAt(t.Context(), p.Revision, Query{}, p.Next, 1)
 		require.NoError(t, err, "the state was replaced 21 seconds ago")

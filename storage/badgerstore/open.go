@@ -16,8 +16,9 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/internal/eventlog"
+	"orch.io/controlplane/storage/internal/history"
 )
 
 // Keys of the database: a letter and the rest. Records have their revision as
@@ -67,7 +68,7 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
 	limits := eventlog.Limits{Age: max(o.Retain, 0), Events: logEvents, Bytes: logBytes}
-	s.log = eventlog.New(s.state.revision, limits)
+	s.log = history.New(s.state.revision, limits)
 	if g := s.gate; g != nil {
 		g.done.Add(1)
 		go g.watchRoom(func() error { return s.room(tablesToFlush, 0) }, s.stats.batches.Load)

@@ -33,7 +33,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/internal/eventlog"
+	"orch.io/controlplane/storage/internal/history"
 )
 
 // Bounds of one write. Larger ones are refused before anything is written.
@@ -89,7 +89,7 @@ type Store struct {
 	db     *badger.DB
 	room   func(tables, more int64) error // whether the disk has some
 	gate   *gate
-	log    *eventlog.Log
+	log    *history.Log
 	floor  atomic.Int64 // start of the history, set before it is discarded
 	piece  int          // bytes of one piece of a large value
 	batch  int          // bytes of one batch

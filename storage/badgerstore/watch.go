@@ -6,14 +6,14 @@ import (
 	"iter"
 
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/internal/eventlog"
+	"orch.io/controlplane/storage/internal/history"
 )
 
 // Watch implements storage.Backend. What the memory does not have any more is
 // read from the disk. When the store is closed it yields storage.ErrClosed and
 // ends.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
-	return s.log.Watch(ctx, prefix, after, func(c *eventlog.Cursor, yield func(storage.Event, error) bool) bool {
+	return s.log.Watch(ctx, prefix, after, func(c *history.Cursor, yield func(storage.Event, error) bool) bool {
 		return s.replay(ctx, c, yield)
 	})
 }
@@ -21,7 +21,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 // History implements storage.Historian.
 func (s *Store) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
-		cursor := eventlog.Cursor{Prefix: prefix, After: after}
+		cursor := history.Cursor{Prefix: prefix, After: after}
 		within := func(e storage.Event, err error) bool {
 			return (err != nil || e.Revision <= last) && yield(e, err)
 		}
@@ -38,7 +38,7 @@ const replayEvents = 32 // that are read at once
 
 // replay yields the next window of old commits and moves the cursor past it.
 // It reports false when the watch has ended.
-func (s *Store) replay(ctx context.Context, cursor *eventlog.Cursor, yield func(storage.Event, error) bool) bool {
+func (s *Store) replay(ctx context.Context, cursor *history.Cursor, yield func(storage.Event, error) bool) bool {
 	commits, last, err := s.commits(cursor.Prefix, cursor.After)
 	for err == nil && len(commits) > 0 {
 		n := min(replayEvents, len(commits))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/internal/history"
 )
 
 // Get implements storage.Backend.
@@ -43,11 +44,13 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 func (s *Store) forgotten() error { return &storage.CompactedError{Oldest: s.log.Floor()} }
 
 // firstChange returns what the first event on key replaced.
-func firstChange(runs [][]storage.Event, key string) (storage.Record, bool) {
+func firstChange(runs [][]history.Commit, key string) (storage.Record, bool) {
 	for _, run := range runs {
-		for i := range run {
-			if run[i].Key == key {
-				return run[i].Prev, true
+		for _, c := range run {
+			for i := range c.Events {
+				if c.Events[i].Key == key {
+					return c.Events[i].Prev, true
+				}
 			}
 		}
 	}
@@ -84,11 +87,13 @@ func (s *Store) rootAt(at storage.Revision) (root, error) {
 		return r, err
 	}
 	for _, run := range slices.Backward(runs) {
-		for i := len(run) - 1; i >= 0; i-- {
-			if prev := run[i].Prev; prev.Revision != 0 {
-				r.tree.Set(prev.Key, prev)
-			} else {
-				r.tree.Delete(run[i].Key)
+		for _, c := range slices.Backward(run) {
+			for i := range c.Events {
+				if prev := c.Events[i].Prev; prev.Revision != 0 {
+					r.tree.Set(prev.Key, prev)
+				} else {
+					r.tree.Delete(c.Events[i].Key)
+				}
 			}
 		}
 	}
@@ -99,7 +104,7 @@ func (s *Store) rootAt(at storage.Revision) (root, error) {
 
 // startOf returns the nearest root at or after a revision and the commits to
 // undo from there. If there are any, the root is the caller's own copy.
-func (s *Store) startOf(at storage.Revision) (root, [][]storage.Event, error) {
+func (s *Store) startOf(at storage.Revision) (root, [][]history.Commit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

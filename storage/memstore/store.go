@@ -13,8 +13,9 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/internal/eventlog"
+	"orch.io/controlplane/storage/internal/history"
 )
 
 // Options say how much history a Store keeps. Whichever bound is met first
@@ -31,7 +32,7 @@ type Options struct {
 }
 
 func (o Options) limits() eventlog.Limits {
-	l := eventlog.Limits{Age: o.Retain, Events: o.MaxEvents, Bytes: o.MaxBytes}
+	l := eventlog.Limits{Age: o.Retain, Events: o.MaxEvents, Bytes: int64(o.MaxBytes)}
 	if l.Age == 0 {
 		l.Age = 5 * time.Minute
 	}
@@ -57,7 +58,7 @@ const maxRoots = 8
 
 // Store is a storage.Backend in memory. It also implements storage.Stamper.
 type Store struct {
-	log *eventlog.Log
+	log *history.Log
 
 	mu       sync.RWMutex
 	tree     *tree
@@ -76,7 +77,7 @@ var (
 // New makes an empty store.
 func New(o Options) *Store {
 	return &Store{
-		log:    eventlog.New(0, o.limits()),
+		log:    history.New(0, o.limits()),
 		tree:   new(tree),
 		stamps: make(map[string]string),
 	}
