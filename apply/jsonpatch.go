@@ -52,7 +52,7 @@ func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any,
 	for i, op := range ops {
 		err := run.do(op)
 		if errors.Is(err, errTooMuch) {
-			return nil, meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the copy operations of the patch make more than %d bytes", limits.Copied)
+			return nil, meta.TooLarge("the copy operations of the patch make more than %d bytes", limits.Copied)
 		}
 		if err != nil {
 			return nil, invalidPatch("operation %d (%s %s): %v", i, op.Op, op.Path, err)
@@ -88,7 +88,7 @@ func decodeOperations(patch []byte, limits Limits) ([]operation, error) {
 		return nil, meta.BadRequest("the body is no JSON patch: %v", err)
 	}
 	if len(raw) > limits.Operations {
-		return nil, meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the patch has %d operations, the limit is %d", len(raw), limits.Operations)
+		return nil, meta.TooLarge("the patch has %d operations, the limit is %d", len(raw), limits.Operations)
 	}
 	ops := make([]operation, len(raw))
 	for i, r := range raw {

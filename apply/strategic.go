@@ -46,7 +46,7 @@ type strategic struct {
 // spend takes n items from the budget.
 func (m *strategic) spend(n int) error {
 	if m.budget -= n; m.budget < 0 {
-		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the patch merges lists of more than %d items in all", maxMerged)
+		return meta.TooLarge("the patch merges lists of more than %d items in all", maxMerged)
 	}
 	return nil
 }

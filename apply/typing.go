@@ -3,7 +3,6 @@ package apply
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -50,7 +49,7 @@ func (t *typing) fieldsOf(tree map[string]any) (*fieldpath.Set, error) {
 		return set, nil
 	}
 	if _, ok := pathsWithin(tree, 0, maxPaths); !ok {
-		return nil, meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge, "the applied object does not fit its schema, and the paths of its values are more than %d bytes long together", maxPaths)
+		return nil, meta.TooLarge("the applied object does not fit its schema, and the paths of its values are more than %d bytes long together", maxPaths)
 	}
 	v, err := t.strict.FromUnstructured(tree)
 	if err != nil {

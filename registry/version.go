@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -123,8 +122,7 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 func (v *Version) Defaults(w *Change[meta.Object]) error {
 	if v.Schema != nil {
 		if err := v.Schema.FillDefaults(w.New.Tree()); err != nil {
-			return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
-				"%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
+			return meta.TooLarge("%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
 		}
 	}
 	if v.Default != nil {

@@ -192,8 +192,7 @@ func (s *Server) checkWidth(body []byte, tree map[string]any) error {
 	if len(body) < 2*s.limits.Entries || width(tree) <= s.limits.Entries {
 		return nil
 	}
-	return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
-		"Request entity too large: limit is %d entries of one object or list", s.limits.Entries)
+	return meta.TooLarge("Request entity too large: limit is %d entries of one object or list", s.limits.Entries)
 }
 
 // width is the largest number of entries that an object or list has. The depth

@@ -71,8 +71,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 		return err
 	}
 	if len(page.Entries) > s.limits.CollectionPage {
-		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
-			"%d objects are too many for one request: set a limit", len(page.Entries))
+		return meta.TooLarge("%d objects are too many for one request: set a limit", len(page.Entries))
 	}
 	err = s.objects.DeleteAll(ctx, page.Entries, func(key meta.Key) (*objects.Write, *objects.Deletion) {
 		own := *o

@@ -168,8 +168,7 @@ func bounded(st *meta.Status) *meta.Status {
 func (s *Server) status(r *request, err error) *meta.Status {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
-		return meta.Failure(http.StatusRequestEntityTooLarge, meta.ReasonRequestEntityTooLarge,
-			"Request entity too large: limit is %d", tooLong.Limit)
+		return meta.TooLarge("Request entity too large: limit is %d", tooLong.Limit)
 	}
 	if st := objects.Status(err); st != nil {
 		return st

@@ -92,7 +92,7 @@ func DecodeValue(data []byte, l Limits) (value any, duplicates []string, err err
 }
 
 func tooLarge(limit int) *meta.Status {
-	return meta.Failure(413, meta.ReasonRequestEntityTooLarge, "the body is larger than %d bytes", limit)
+	return meta.TooLarge("the body is larger than %d bytes", limit)
 }
 
 // step is one part of the path to the value being read; a key or an index.

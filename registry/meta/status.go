@@ -248,6 +248,11 @@ func Expired(format string, args ...any) *Status {
 	return Failure(http.StatusGone, ReasonExpired, format, args...)
 }
 
+// TooLarge is 413: there is more of something than its bound.
+func TooLarge(format string, args ...any) *Status {
+	return Failure(http.StatusRequestEntityTooLarge, ReasonRequestEntityTooLarge, format, args...)
+}
+
 // NoRoom is 507: what should be stored has no room.
 func NoRoom(format string, args ...any) *Status {
 	return Failure(http.StatusInsufficientStorage, ReasonInternalError, format, args...)
