@@ -110,13 +110,18 @@ func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {
 }
 
 // ReservationPrefix begins the storage keys of records that are no objects: each
-// reserves a value for the object that it names, see Pool. No resource is named so.
+// reserves a value for the object that it names, see Pool and the tag word unique.
+// No resource is named so.
 const ReservationPrefix = "~reserved/"
 
-// ReservationKey returns where the store keeps who holds a value of a type's pool.
-func ReservationKey(r meta.GroupResource, value string) string {
-	return ReservationPrefix + r.String() + "/" + value
+// ReservationKey returns where the store keeps who of a type has a claim, such as a
+// PoolClaim.
+func ReservationKey(r meta.GroupResource, claim string) string {
+	return ReservationPrefix + r.String() + "/" + claim
 }
+
+// PoolClaim returns the claim to a value of a pool.
+func PoolClaim(value string) string { return "pool/" + value }
 
 // GVK returns the wire group, version and kind.
 func (v *Version) GVK() meta.GroupVersionKind {

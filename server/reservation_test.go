@@ -140,7 +140,7 @@ func TestReservationsOfOlderStores(t *testing.T) {
 		require.Equal(t, want[key], holder)
 	}
 
-	left := registry.ReservationKey(meta.GroupResource{Resource: "services"}, "10.0.0.12")
+	left := registry.ReservationKey(meta.GroupResource{Resource: "services"}, registry.PoolClaim("10.0.0.12"))
 	free := func() {
 		t.Helper()
 		must(t, second, 201, "POST", servicePath, service("new", `,"clusterIP":"10.0.0.12"`))

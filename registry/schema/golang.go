@@ -24,7 +24,7 @@ import (
 // as usual (mind that Go quotes tag values: \d is written \\d there).
 //
 //	required  expected  immutable  nullable  deprecated  preserve  embedded  uniqueItems  intOrString
-//	repeats  unchecked
+//	repeats  unchecked  unique  unique=cluster
 //	default=  enum=a|b  format=  keyFormat=  pattern=  title=
 //	range=min|max  min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
 //	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
@@ -38,6 +38,13 @@ import (
 // keys of one with listType=map, are there once, unless the list repeats: then
 // only those who merge lists look at the type. The rules inside of an unchecked
 // value are documentation.
+//
+// A unique value is in no two objects of the kind that are in one namespace, or with
+// unique=cluster in no two at all; objects without a namespace are always one set.
+// That holds for whatever number of servers over one store. What is empty, zero or
+// left out is no value, but a pointer's zero is one. An object may hold a value
+// twice. What objects share when a field becomes unique they keep; who changes such
+// a field of one needs a value that is free.
 //
 // Formats are those of OpenAPI (date, uuid, ...) and those of the fields of
 // built-in kinds:
@@ -71,6 +78,9 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 		return nil, err
 	}
 	if err := s.Seal(); err != nil {
+		return nil, err
+	}
+	if err := s.findUnique(); err != nil {
 		return nil, err
 	}
 	for t, st := range b.structs {

@@ -72,6 +72,7 @@ type Schema struct {
 	MapType  string   // atomic or granular, for maps and structs
 
 	// Of fields of Go structs only.
+	Unique    string // UniqueInNamespace or UniqueInCluster; empty: no
 	KeyFormat string // of the keys of a map, see Go
 	Repeats   bool   // ListType is for those who merge; items may repeat
 	Unchecked bool   // what the schema says of the value is documentation
@@ -88,6 +89,8 @@ type Schema struct {
 	rules bool     // the value or something in it can break a rule
 
 	defaultSize int // of Default, as JSON, about
+
+	unique []uniqueField // of a whole object, set by Go
 }
 
 // Wire is a value's form where the JSON type does not tell it.

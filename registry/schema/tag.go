@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -101,6 +102,13 @@ func (e entry) applySchema(s *Schema) error {
 	if p := e.flag(s); p != nil {
 		*p = true
 		return e.noValue()
+	}
+	if e.key == "unique" {
+		s.Unique = cmp.Or(e.value, UniqueInNamespace)
+		if e.hasValue && e.value != UniqueInCluster {
+			return fmt.Errorf("the only value is %s", UniqueInCluster)
+		}
+		return nil
 	}
 	if !e.hasValue {
 		return fmt.Errorf("unknown word, or a value is missing")
@@ -246,6 +254,9 @@ func misplaced(s *Schema) (faults []string) {
 	wrong(s.MinItems != nil || s.MaxItems != nil || s.UniqueItems, "a rule for items", "lists", s.Type == Array)
 	wrong(s.ListType != "" || len(s.ListKeys) > 0, "listType", "lists", s.Type == Array || s.Wire != Plain)
 	wrong(s.Repeats, "repeats", "lists with a listType", s.ListType != "")
+	if s.Unique != "" && (s.Type == Any || s.Type == Object || s.Type == Array) && !s.IntOrString && s.Wire != IntOrString {
+		faults = append(faults, "unique is for single values; of those in a list say items.unique")
+	}
 	wrong(s.KeyFormat != "", "keyFormat", "maps", s.Values != nil)
 	wrong(s.MinProperties != nil || s.MaxProperties != nil, "a number of properties", "maps and structs", s.Type == Object)
 	if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {

@@ -47,7 +47,14 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 	if err := v.Defaults(write); err != nil {
 		return err
 	}
-	if causes := v.ValidateWrite(write); len(causes) > 0 {
+	if err := s.checkReservable(w, obj, live); err != nil {
+		return err
+	}
+	duplicates, err := s.duplicates(ctx, w, obj, live)
+	if err != nil {
+		return err
+	}
+	if causes := append(v.ValidateWrite(write), duplicates...); len(causes) > 0 {
 		kind := v.GroupKind()
 		if w.Sub != nil && w.Sub.Body != nil && v.ScaleIsObject {
 			kind = w.Sub.Body.GroupKind()
@@ -68,10 +75,10 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 // allot gives an object of a kind with a pool the values that it lacks.
 func (s *Store) allot(w *Write, obj, live *meta.Object) error {
 	p := s.allocators[w.Version.GroupResource()]
-	if p == nil || w.Sub != nil {
+	if p == nil || p.t.Pool == nil || w.Sub != nil {
 		return nil
 	}
-	release, causes, err := p.allot(obj, live)
+	release, causes, err := p.allot(obj, live, w.taken)
 	if err != nil {
 		return meta.Internal(err)
 	}

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,18 +14,20 @@ import (
 	"orch.io/controlplane/watch"
 )
 
-// Each value that an object of a kind with a registry.Pool holds is reserved by a
-// record of its own, which is written and removed by the commits of the object: two
-// servers over one store do not give a value twice, whatever they believe is free.
-// The record says who holds the value, by storage key and uid. One whose holder does
-// not hold it, as another program may have left it, is nobody's.
+// Each value that an object holds as its own, of a registry.Pool or of a unique field,
+// is reserved by a record of its own, which is written and removed by the commits of
+// the object: two servers over one store do not give a value twice, whatever they
+// believe is free. The record says who holds the value, by storage key and uid. One
+// whose holder does not hold it, as another program may have left it, is nobody's.
 
 // reservations returns what is to be committed with a write that makes obj of the
-// object that is there, if there is one, or removes it. A *storage.ConflictError says
-// that somebody else holds a value that obj holds; who tries again sees it.
+// object that is there, if there is one, or removes it: what is reserved, then what
+// is given back. A *storage.ConflictError says that somebody else holds a value that
+// obj holds; who tries again sees it.
 func (s *Store) reservations(ctx context.Context, w *Write, entry *watch.Entry, obj *meta.Object, removes bool) ([]storage.Write, error) {
 	t := w.Version.Type
-	if t.Pool == nil {
+	p := s.allocators[t.GroupResource()]
+	if p == nil {
 		return nil, nil
 	}
 	var live *meta.Object
@@ -34,13 +37,27 @@ func (s *Store) reservations(ctx context.Context, w *Write, entry *watch.Entry, 
 	if removes {
 		obj = nil
 	}
-	before, after := held(t, live), held(t, obj)
+	before, after := p.claims(live), p.claims(obj)
 	var ws []storage.Write
-	for _, value := range before {
-		if slices.Contains(after, value) {
-			continue
+	for _, claim := range without(after, before) {
+		rec, err := s.reservation(ctx, t, claim)
+		if err != nil {
+			return nil, err
 		}
-		rec, err := s.reservation(ctx, t, value)
+		key, taken, err := s.taken(ctx, p, claim, rec)
+		if err != nil {
+			return nil, err
+		}
+		if taken && key != w.Key {
+			w.taken = append(w.taken, claim)
+		}
+		if taken {
+			return nil, &storage.ConflictError{Key: rec.Key, Current: rec}
+		}
+		ws = append(ws, storage.Write{Key: rec.Key, Value: []byte(holder(t, w.Key, obj)), Expect: rec.Revision})
+	}
+	for _, claim := range without(before, after) {
+		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
 			return nil, err
 		}
@@ -48,44 +65,66 @@ func (s *Store) reservations(ctx context.Context, w *Write, entry *watch.Entry, 
 			ws = append(ws, storage.Write{Key: rec.Key, Expect: rec.Revision})
 		}
 	}
-	for _, value := range after {
-		if slices.Contains(before, value) {
-			continue
-		}
-		rec, err := s.reservation(ctx, t, value)
-		if err != nil {
-			return nil, err
-		}
-		taken, err := s.taken(ctx, t, value, rec)
-		if err != nil {
-			return nil, err
-		}
-		if taken {
-			return nil, &storage.ConflictError{Key: rec.Key, Current: rec}
-		}
-		ws = append(ws, storage.Write{Key: rec.Key, Value: []byte(holder(t, w.Key, obj)), Expect: rec.Revision})
-	}
 	return ws, nil
 }
 
-// held returns the values that an object, or nil, holds, each once and in order.
-func held(t *registry.Type, obj *meta.Object) []string {
-	if obj == nil {
+// without returns the claims that are not among others; both are in order.
+func without(claims, others []string) (rest []string) {
+	for _, c := range claims {
+		if _, found := slices.BinarySearch(others, c); !found {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+// reservable is the most values that a write can reserve, with what it writes itself.
+const reservable = storage.CommitLength - 1
+
+// checkReservable refuses a write that reserves more than every store commits at once.
+func (s *Store) checkReservable(w *Write, obj, live *meta.Object) error {
+	t := w.Version.Type
+	p := s.allocators[t.GroupResource()]
+	if p == nil {
 		return nil
 	}
-	values := slices.Clone(t.Pool.Held(obj))
-	slices.Sort(values)
-	return slices.Compact(values)
+	claims := without(p.claims(obj), p.claims(live))
+	size := len(t.StorageKey(w.Key))
+	for _, c := range claims {
+		size += len(registry.ReservationKey(t.GroupResource(), c)) + len(holder(t, w.Key, obj))
+	}
+	if len(claims) <= reservable && size <= storage.CommitBytes {
+		return nil
+	}
+	return meta.TooLarge("%s %q cannot be kept: one write would reserve %d values in %d bytes: limit is %d values in %d bytes",
+		t.Kind, obj.Name(), len(claims), size, reservable, storage.CommitBytes)
 }
 
 func holder(t *registry.Type, key meta.Key, obj *meta.Object) string {
 	return t.StorageKey(key) + " " + obj.UID()
 }
 
-// reservation returns the record of a value, without a revision if there is none.
+// withReservations divides what belongs to a write into what is committed with it and
+// what may be committed after it. The former has everything that is reserved, which
+// fits, see checkReservable; what is not given back at once is nobody's.
+func withReservations(w storage.Write, reserved []storage.Write) (now, later []storage.Write) {
+	now = append(make([]storage.Write, 0, 1+len(reserved)), w)
+	size := len(w.Key)
+	for _, r := range reserved {
+		size += len(r.Key) + len(r.Value)
+		if r.Value == nil && (len(now) == storage.CommitLength || size > storage.CommitBytes) {
+			later = append(later, r)
+			continue
+		}
+		now = append(now, r)
+	}
+	return now, later
+}
+
+// reservation returns the record of a claim, without a revision if there is none.
 // One that cannot be read has no value.
-func (s *Store) reservation(ctx context.Context, t *registry.Type, value string) (storage.Record, error) {
-	key := registry.ReservationKey(t.GroupResource(), value)
+func (s *Store) reservation(ctx context.Context, t *registry.Type, claim string) (storage.Record, error) {
+	key := registry.ReservationKey(t.GroupResource(), claim)
 	rec, err := s.o.Backend.Get(ctx, key, 0)
 	var damaged *storage.DamagedError
 	switch {
@@ -97,46 +136,48 @@ func (s *Store) reservation(ctx context.Context, t *registry.Type, value string)
 	return rec, err
 }
 
-// taken reports whether the holder that a record names holds its value.
-func (s *Store) taken(ctx context.Context, t *registry.Type, value string, rec storage.Record) (bool, error) {
+// taken reports whether the holder that a record names holds its value, and who that
+// is, as far as it is known.
+func (s *Store) taken(ctx context.Context, p *allocator, claim string, rec storage.Record) (by meta.Key, taken bool, err error) {
 	if rec.Revision == 0 {
-		return false, nil
+		return by, false, nil
 	}
 	// Record and holder are of one commit: the cache shows who has the value, or had.
 	if err := s.o.Hub.Wait(ctx, rec.Revision); err != nil {
-		return false, err
+		return by, false, err
 	}
 	if rec.Value == nil {
-		return s.allocators[t.GroupResource()].taken(value), nil
+		return by, p.heldByOthers(claim, by), nil
 	}
 	name, uid, _ := strings.Cut(string(rec.Value), " ")
 	r, key, ok := registry.ParseStorageKey(name)
-	if !ok || r != t.GroupResource() {
-		return false, nil
+	if !ok || r != p.t.GroupResource() {
+		return by, false, nil
 	}
 	cache := s.o.Hub.Cache(r)
 	if _, damaged := cache.DamagedAt(key); damaged {
-		return true, nil
+		return key, true, nil
 	}
 	e := cache.Get(key)
 	if e == nil {
-		return false, nil
+		return key, false, nil
 	}
-	obj := Object(e, t.Storage)
-	return obj.UID() == uid && slices.Contains(t.Pool.Held(obj), value), nil
+	obj := Object(e, p.t.Storage)
+	return key, obj.UID() == uid && slices.Contains(p.claims(obj), claim), nil
 }
 
 // reservationsAtOnce is how many records ReserveHeld makes with one commit.
 const reservationsAtOnce = 32
 
 // ReserveHeld reserves what the objects of the store hold and is not reserved, as a
-// store of an older release has it. Of several objects that hold one value the first
-// one gets it.
+// store of an older release has it, or one that was filled before a field became
+// unique. Of several objects that hold one value the first one gets it; the log tells
+// of the others.
 func (s *Store) ReserveHeld(ctx context.Context) error {
 	if len(s.allocators) == 0 {
 		return nil
 	}
-	there := map[string]bool{}
+	there := map[string]storage.Record{}
 	_, records, err := s.o.Backend.Scan(ctx, registry.ReservationPrefix, "", 0)
 	if err != nil {
 		return err
@@ -145,32 +186,55 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 		if damaged := (*storage.DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
 			return err
 		}
-		there[rec.Key] = true
+		there[rec.Key] = rec
 	}
 	var missing []storage.Write
-	for r := range s.allocators {
-		t := s.o.Types().Type(r)
+	for r, p := range s.allocators {
 		for _, e := range s.o.Hub.Cache(r).List(watch.Query{}, "", 0).Entries {
-			obj := Object(e, t.Storage)
-			for _, value := range held(t, obj) {
-				key := registry.ReservationKey(r, value)
-				if !there[key] {
-					missing = append(missing, storage.Write{Key: key, Value: []byte(holder(t, e.Key(), obj))})
-				}
-				there[key] = true
+			more, err := s.unreserved(ctx, p, e, there)
+			if err != nil {
+				return err
 			}
+			missing = append(missing, more...)
 		}
 	}
 	for ws := range slices.Chunk(missing, reservationsAtOnce) {
-		if err := s.reserve(ctx, ws); err != nil {
+		if err := s.commitEach(ctx, ws); err != nil {
 			return fmt.Errorf("reserving what objects hold: %w", err)
 		}
 	}
 	return nil
 }
 
-// reserve makes records, but not those that another server made meanwhile.
-func (s *Store) reserve(ctx context.Context, ws []storage.Write) error {
+// unreserved returns the reservations that an object lacks, and notes them among
+// those that are there.
+func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, there map[string]storage.Record) (missing []storage.Write, err error) {
+	obj := Object(e, p.t.Storage)
+	by := holder(p.t, e.Key(), obj)
+	for _, claim := range p.claims(obj) {
+		key := registry.ReservationKey(p.t.GroupResource(), claim)
+		rec := there[key]
+		if string(rec.Value) == by {
+			continue
+		}
+		other, taken, err := s.taken(ctx, p, claim, rec)
+		if err != nil {
+			return nil, err
+		}
+		if taken {
+			s.o.Log.Warn("two objects hold a value that only one may hold; neither was changed", "resource", p.t.GroupResource(),
+				"value", claim, "first", other, "other", e.Key())
+			continue
+		}
+		missing = append(missing, storage.Write{Key: key, Value: []byte(by), Expect: rec.Revision})
+		there[key] = storage.Record{Key: key, Value: []byte(by), Revision: cmp.Or(rec.Revision, e.Revision())}
+	}
+	return missing, nil
+}
+
+// commitEach makes writes, but not those of records that another server changed
+// meanwhile.
+func (s *Store) commitEach(ctx context.Context, ws []storage.Write) error {
 	_, err := s.o.Backend.Commit(ctx, ws...)
 	var conflict *storage.ConflictError
 	if !errors.As(err, &conflict) {

@@ -40,7 +40,7 @@ type Options struct {
 // Store reads and writes objects.
 type Store struct {
 	o          Options
-	allocators map[meta.GroupResource]*allocator // of the types that have one
+	allocators map[meta.GroupResource]*allocator // of the types that need one
 	usage      usage
 	turns      turns
 	encodings  sync.Pool // of *[]byte, room to encode in
@@ -52,8 +52,8 @@ func New(o Options, types []*registry.Type) *Store {
 	s := &Store{o: o, allocators: map[meta.GroupResource]*allocator{}}
 	for _, t := range types {
 		o.Hub.Cache(t.GroupResource()).Index(t.Fields...)
-		if t.Pool != nil {
-			s.allocators[t.GroupResource()] = newAllocator(o.Hub, t)
+		if p := newAllocator(o.Hub, t); p != nil {
+			s.allocators[t.GroupResource()] = p
 		}
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,9 +42,10 @@ type Write struct {
 
 	deletion *Deletion // what is asked for instead of Mutate, or nil
 
-	turn    *turn  // among the writers of the key, if there are others
-	on      place  // of the object that an attempt is made of, if it is not committed yet
-	release func() // gives back what prepare reserved, see allocator
+	turn    *turn    // among the writers of the key, if there are others
+	on      place    // of the object that an attempt is made of, if it is not committed yet
+	release func()   // gives back what prepare reserved, see allocator
+	taken   []string // claims of others that an attempt came upon, see reservations
 }
 
 // Result is what a write did.
@@ -383,9 +385,15 @@ func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.En
 func (s *Store) commit(ctx context.Context, w storage.Write, reserved ...storage.Write) (storage.Revision, error) {
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
-	rev, err := s.o.Backend.Commit(ctx, append(reserved, w)...)
+	now, later := withReservations(w, reserved)
+	rev, err := s.o.Backend.Commit(ctx, now...)
 	if err != nil {
 		return 0, err
+	}
+	for ws := range slices.Chunk(later, storage.CommitLength/4) {
+		if err := s.commitEach(ctx, ws); err != nil {
+			s.o.Log.Warn("what an object held stays reserved until somebody needs it", "key", w.Key, "error", err)
+		}
 	}
 	return rev, s.o.Hub.Wait(ctx, rev)
 }

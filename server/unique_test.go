@@ -1,0 +1,265 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// Site has a host in its namespace, aliases and a slot in the cluster, and a port of
+// its pool.
+type Site struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            struct {
+		Host    string   `json:"host,omitempty" schema:"unique"`
+		Aliases []string `json:"aliases,omitempty" schema:"items.unique=cluster"`
+		Slot    *int64   `json:"slot,omitempty" schema:"unique=cluster"`
+		Main    bool     `json:"main,omitempty" schema:"unique"`
+		Port    int64    `json:"port,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		Address string `json:"address,omitempty" schema:"unique=cluster"`
+	} `json:"status,omitzero"`
+}
+
+// oldSite is Site before it had anything unique.
+type oldSite struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            map[string]any `json:"spec"`
+}
+
+const sites = "/apis/example.com/v1/namespaces/default/sites"
+
+func site(name, spec string) string {
+	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Site","metadata":{"name":%q},"spec":%s}`, name, spec)
+}
+
+func withSites(store storage.Backend) func(*server.Builder) {
+	return func(b *server.Builder) {
+		b.Storage = store
+		b.Register(registry.Of(registry.Definition[Site]{Group: "example.com", Version: "v1", Status: true}))
+	}
+}
+
+// duplicate asserts that an answer tells of one value that another object holds.
+func duplicate(t *testing.T, got *meta.Object, field, value string) {
+	t.Helper()
+	assert.Equal(t, "Invalid", got.String("reason"))
+	assert.Equal(t, []any{map[string]any{"reason": "FieldValueDuplicate", "field": field, "message": "Duplicate value: " + value}},
+		got.List("details", "causes"))
+}
+
+// TestUnique: whatever verb writes a unique value that another object holds is
+// refused, until that one is gone or has another.
+func TestUnique(t *testing.T) {
+	onStores(t, func(t *testing.T, inner storage.Backend) {
+		store := shared{inner}
+		t.Cleanup(func() { require.NoError(t, inner.Close()) })
+		s, other := servertest.New(t, withSites(store)), servertest.New(t, withSites(store))
+		must(t, s, 201, "POST", sites, site("a", `{"host":"a.example","aliases":["x","y","y"],"slot":0,"main":true}`))
+		must(t, s, 201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"second"}}`)
+		second := strings.Replace(sites, "default", "second", 1)
+
+		for _, c := range []struct{ method, path, body, field, value string }{
+			{"POST", sites, site("b", `{"host":"a.example"}`), "spec.host", `"a.example"`},
+			{"POST", sites + "?dryRun=All", site("b", `{"host":"a.example"}`), "spec.host", `"a.example"`},
+			{"POST", second, site("b", `{"host":"a.example","aliases":["z","y"]}`), "spec.aliases[1]", `"y"`},
+			{"POST", second, site("b", `{"slot":0}`), "spec.slot", "0"},
+			{"POST", sites, site("b", `{"main":true}`), "spec.main", "true"},
+			{"POST", sites, strings.Replace(site("", `{"main":true}`), `"name":""`, `"generateName":"n"`, 1), "spec.main", "true"},
+		} {
+			for _, s := range []*servertest.Server{s, other} {
+				duplicate(t, must(t, s, 422, c.method, c.path, c.body), c.field, c.value)
+			}
+		}
+		must(t, other, 409, "POST", sites, site("a", `{"host":"a.example"}`))
+
+		must(t, other, 201, "POST", second, site("a", `{"host":"a.example","main":true}`))
+		must(t, other, 201, "POST", sites, site("b", `{"host":"b.example"}`))
+		must(t, other, 201, "POST", sites, site("c", `{"host":"","main":false,"aliases":[""]}`))
+		must(t, other, 201, "POST", sites, site("d", `{"host":"","aliases":["",""]}`))
+		b := inProcess(t, s)
+		for _, c := range []struct{ method, form, body string }{
+			{"PUT", "application/json", site("b", `{"host":"a.example"}`)},
+			{"PATCH", "application/merge-patch+json", `{"spec":{"host":"a.example"}}`},
+			{"PATCH", "application/json-patch+json", `[{"op":"replace","path":"/spec/host","value":"a.example"}]`},
+			{"PATCH", "application/strategic-merge-patch+json", `{"spec":{"host":"a.example"}}`},
+		} {
+			for _, query := range []string{"", "?dryRun=All"} {
+				got := b.must(422, c.method, sites+"/b"+query, c.body, "Content-Type", c.form)
+				duplicate(t, meta.NewObject(got.body), "spec.host", `"a.example"`)
+			}
+		}
+		for _, name := range []string{"b", "new"} {
+			got := b.must(422, "PATCH", sites+"/"+name+"?fieldManager=m&force=true", site(name, `{"host":"a.example"}`), "Content-Type", applyType)
+			duplicate(t, meta.NewObject(got.body), "spec.host", `"a.example"`)
+		}
+		must(t, s, 200, "PATCH", sites+"/a/status", `{"status":{"address":"1"}}`)
+		duplicate(t, must(t, other, 422, "PATCH", sites+"/b/status", `{"status":{"address":"1"}}`), "status.address", `"1"`)
+
+		must(t, s, 200, "PATCH", sites+"/a", `{"metadata":{"labels":{"a":"b"}}}`)
+		must(t, s, 200, "PATCH", sites+"/a", `{"spec":{"host":"new.example","aliases":["y"],"slot":null}}`)
+		must(t, other, 200, "PATCH", sites+"/b", `{"spec":{"host":"a.example","aliases":["x"],"slot":0}}`)
+		must(t, s, 200, "PATCH", sites+"/a", `{"metadata":{"finalizers":["example.com/x"]}}`)
+		must(t, s, 200, "DELETE", sites+"/a", "")
+		must(t, other, 422, "PATCH", sites+"/b", `{"spec":{"host":"new.example"}}`)
+		must(t, s, 200, "PATCH", sites+"/a", `{"metadata":{"finalizers":null}}`)
+		must(t, other, 200, "PATCH", sites+"/b", `{"spec":{"host":"new.example","main":true}}`)
+		must(t, s, 200, "DELETE", sites, "")
+		must(t, s, 200, "DELETE", second, "")
+		require.Empty(t, reserved(t, store))
+	})
+}
+
+// TestUniqueRace: of writers at the same time, on servers that know little of each
+// other, exactly one gets a value, and who wants what is free gets it.
+func TestUniqueRace(t *testing.T) {
+	onStores(t, func(t *testing.T, inner storage.Backend) {
+		const writers = 64
+		store := shared{inner}
+		t.Cleanup(func() { require.NoError(t, inner.Close()) })
+		servers := []*servertest.Server{servertest.New(t, withSites(store)), servertest.New(t, withSites(store))}
+		do := func(i int, method, path, body string) int {
+			code, _ := call(t, servers[i%2], method, path, body)
+			return code
+		}
+		named := func(i int) string { return fmt.Sprint("s", i) }
+		codes := atOnce(writers, func(i int) int { return do(i, "POST", sites, site(named(i), `{"host":"h"}`)) })
+		require.Equal(t, map[int]int{201: 1, 422: writers - 1}, codes)
+		atOnce(writers, func(i int) int { return do(i, "DELETE", sites+"/"+named(i), "") })
+		require.Empty(t, reserved(t, store))
+
+		codes = atOnce(writers, func(i int) int { return do(i, "POST", sites, site("same", `{"host":"h"}`)) })
+		require.Equal(t, map[int]int{201: 1, 409: writers - 1}, codes)
+		must(t, servers[0], 200, "DELETE", sites+"/same", "")
+
+		codes = atOnce(writers, func(i int) int { return do(i, "POST", sites, site(named(i), fmt.Sprintf(`{"host":%q}`, named(i)))) })
+		require.Equal(t, map[int]int{201: writers}, codes)
+		for round := range 3 { // all change at once, half of them to what the other half gives up
+			codes = atOnce(writers, func(i int) int {
+				host := fmt.Sprint("round", round, ".", i/2)
+				return do(i, "PATCH", sites+"/"+named(i), fmt.Sprintf(`{"spec":{"host":%q}}`, host))
+			})
+			require.Equal(t, map[int]int{200: writers / 2, 422: writers / 2}, codes)
+			hosts := map[string]bool{}
+			for _, v := range must(t, servers[1], 200, "GET", sites, "").List("items") {
+				hosts[meta.NewObject(v.(map[string]any)).String("spec", "host")] = true
+			}
+			require.Len(t, hosts, writers)
+			require.Len(t, reserved(t, store), writers)
+		}
+		codes = atOnce(writers, func(i int) int { // one that goes is followed by one that comes
+			if i%2 == 0 {
+				return do(i, "DELETE", sites+"/"+named(i), "")
+			}
+			return do(i, "POST", sites, site("n"+named(i), fmt.Sprintf(`{"host":%q}`, "n"+named(i))))
+		})
+		require.Equal(t, map[int]int{200: writers / 2, 201: writers / 2}, codes)
+		require.Len(t, reserved(t, store), writers)
+	})
+}
+
+// TestUniqueWithAPool: both kinds of values are kept apart, also where they look the
+// same.
+func TestUniqueWithAPool(t *testing.T) {
+	store := shared{memstore.New(memstore.Options{})}
+	pool := &registry.Pool{
+		Held: func(o *meta.Object) []string { return []string{fmt.Sprint(o.Int("spec", "port"))} },
+		Allot: func(o, _ *meta.Object, free func(string) bool) ([]meta.Cause, error) {
+			for port := int64(1); o.Int("spec", "port") == 0; port++ {
+				if free(fmt.Sprint(port)) {
+					o.Set(port, "spec", "port")
+				}
+			}
+			return nil, nil
+		},
+	}
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Storage = store
+		b.Register(registry.Of(registry.Definition[Site]{Group: "example.com", Version: "v1", Pool: pool}))
+	})
+	for i := range 3 {
+		must(t, s, 201, "POST", sites, site(fmt.Sprint("s", i), fmt.Sprintf(`{"host":"%d"}`, i+1)))
+	}
+	must(t, s, 422, "POST", sites, site("other", `{"host":"2"}`))
+	got := must(t, s, 201, "POST", sites, site("other", `{"host":"4"}`))
+	assert.Equal(t, int64(4), got.Int("spec", "port"))
+	assert.Len(t, reserved(t, store), 8)
+	must(t, s, 200, "DELETE", sites, "")
+	require.Empty(t, reserved(t, store))
+}
+
+// TestUniqueAmongOldObjects: what objects held before a field became unique is theirs;
+// of two that share a value the log tells, and neither is in the way of its other
+// fields.
+func TestUniqueAmongOldObjects(t *testing.T) {
+	store := shared{memstore.New(memstore.Options{})}
+	first := servertest.New(t, func(b *server.Builder) {
+		b.Storage = store
+		b.Register(registry.Of(registry.Definition[oldSite]{Group: "example.com", Version: "v1", Kind: "Site"}))
+	})
+	for name, host := range map[string]string{"a": "h", "b": "both", "c": "both"} {
+		must(t, first, 201, "POST", sites, site(name, fmt.Sprintf(`{"host":%q}`, host)))
+	}
+	var log bytes.Buffer
+	s := servertest.New(t, withSites(store), func(b *server.Builder) { b.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	assert.Contains(t, log.String(), "two objects hold a value that only one may hold")
+	assert.Contains(t, log.String(), `spec.host=both`)
+	assert.NotContains(t, log.String(), `spec.host=h`)
+	require.Len(t, reserved(t, store), 2)
+
+	must(t, s, 422, "POST", sites, site("d", `{"host":"h"}`))
+	must(t, s, 422, "POST", sites, site("d", `{"host":"both"}`))
+	for _, name := range []string{"b", "c"} {
+		must(t, s, 200, "PATCH", sites+"/"+name, `{"metadata":{"labels":{"a":"b"}}}`)
+	}
+	must(t, s, 200, "DELETE", sites+"/b", "")
+	must(t, s, 422, "POST", sites, site("d", `{"host":"both"}`))
+	must(t, s, 422, "PATCH", sites+"/a", `{"spec":{"host":"both"}}`)
+	must(t, s, 200, "PATCH", sites+"/c", `{"spec":{"host":"free"}}`)
+	must(t, s, 201, "POST", sites, site("d", `{"host":"both"}`))
+	require.Len(t, reserved(t, store), 3)
+
+	log.Reset()
+	servertest.New(t, withSites(store), func(b *server.Builder) { b.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	assert.Empty(t, log.String())
+	require.Len(t, reserved(t, store), 3)
+}
+
+// TestUniqueOfDamagedObjects: what an object holds that cannot be read stays its own
+// until it is deleted.
+func TestUniqueOfDamagedObjects(t *testing.T) {
+	inner := memstore.New(memstore.Options{})
+	store := faulty.Wrap(shared{inner}, nil)
+	s := servertest.New(t, withSites(shared{store}))
+	must(t, s, 201, "POST", sites, site("a", `{"host":"h"}`))
+	key := "sites.example.com/default/a"
+	rec, err := inner.Get(context.Background(), key, 0)
+	require.NoError(t, err)
+	store.SetPlan(func(c faulty.Call) faulty.Fault {
+		if c.Key == key && c.At == rec.Revision {
+			return faulty.Fault{Err: &storage.DamagedError{Key: key, Revision: rec.Revision, Err: storage.ErrClosed}}
+		}
+		return faulty.Fault{}
+	})
+	later := servertest.New(t, withSites(shared{store}))
+	duplicate(t, must(t, later, 422, "POST", sites, site("b", `{"host":"h"}`)), "spec.host", `"h"`)
+	must(t, later, 200, "DELETE", sites+"/a", "")
+	must(t, later, 201, "POST", sites, site("b", `{"host":"h"}`))
+}
