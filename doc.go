@@ -14,8 +14,11 @@
 //   - [orch.io/controlplane/server]: the Builder, and the way of every request:
 //     who, whether, what. Below it flowcontrol, how callers share the server,
 //     access, the usual access control of a cluster in one call, serving, TLS and an
-//     orderly end for a program of its own, servertest, a server for a test, and
-//     internal/openapi, the documents that clients explain, check and patch by.
+//     orderly end for a program of its own, and servertest, a server for a test.
+//     What is below server/internal is its own: objects, the engine, watch, the
+//     cache that every read is served from (current entries, one event log for each
+//     type, exact lists), controllers, fair, media, and openapi, the documents that
+//     clients explain, check and patch by.
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
 //     catalog of those served. Below it the vocabulary: names (the naming
 //     table), meta (objects, Status), schema (shapes as data), codec (bytes to
@@ -24,8 +27,6 @@
 //     comments say, for kubectl explain, in internal/comments.
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
 //     program, work on its objects from inside: Client, Feed, Controller.
-//   - [orch.io/controlplane/watch]: the cache that every read is served from:
-//     current entries, one event log for each type, exact lists.
 //   - [orch.io/controlplane/apply]: patches, and who owns which field.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
@@ -38,13 +39,13 @@
 //   - internal: what the implementations below auth and admission share: caches,
 //     indexes that follow objects, keys and certificates, calls of remote servers,
 //     fakes for tests; and eventlog, the run of commits behind the watches of stores
-//     and of package watch.
+//     and of the cache of the server.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //
 // # How imports run
 //
-// One way only: server → (watch, admission) → controller → registry → apply → codec
+// One way only: server → admission → controller → registry → apply → codec
 // → schema → (meta, names, storage, auth). Packages below storage, auth and admission
 // implement what their parent defines, and what is below admission may use what is
 // below auth, never the other way; the core imports none of them but memstore and

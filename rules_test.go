@@ -74,7 +74,7 @@ var layers = []struct {
 	level  int
 }{
 	{"server/servertest", 11}, {"server/access", 10}, {"server/serving", 10}, {"server/flowcontrol", 8}, {"server/internal", 8}, {"server", 9},
-	{"watch", 8}, {"controller", 7},
+	{"controller", 7},
 	{"registry/names", 0}, {"registry/meta", 1}, {"registry/jsonpath", 1}, {"registry/check", 2}, {"registry/internal/quirks", 2}, {"registry/internal/comments", 2}, {"registry/schema", 3}, {"registry/codec", 4},
 	{"registry", 6},
 	{"apply", 5},

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/watch"
+	"orch.io/controlplane/server/internal/watch"
 )
 
 // Every answer names its request in a header, as do the audit's records.

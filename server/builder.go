@@ -31,9 +31,9 @@ import (
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
-	"orch.io/controlplane/watch"
 )
 
 // Builder says what a server is made of. Fill in its fields, Register kinds and

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // definitions keeps the catalog in step with the CustomResourceDefinition

@@ -18,8 +18,8 @@ import (
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // Server is a running API server. It is an http.Handler and may be mounted on

@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // bookmarkEvery is how often a quiet watch that asked for bookmarks gets one.

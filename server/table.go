@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/watch"
+	"orch.io/controlplane/server/internal/watch"
 )
 
 // table writes objects as a Table (conventions, Table representation).

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/watch"
+	"orch.io/controlplane/server/internal/watch"
 )
 
 // plain reports whether an entry's own bytes are the answer.

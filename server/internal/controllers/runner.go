@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // Bounds of the controllers' pace.

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/schema"
-	"orch.io/controlplane/watch"
+	"orch.io/controlplane/server/internal/watch"
 )
 
 // allocator knows which values the objects of a type hold of which each is one

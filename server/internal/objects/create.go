@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // Create stores a new object; a generated name that is taken is drawn again a few

@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // Deletion is how an object is to be deleted.

@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // CatchUp waits until the caches show every commit acknowledged so far.

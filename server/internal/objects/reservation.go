@@ -10,8 +10,8 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // Each value that an object holds as its own, of a registry.Pool or of a unique field,

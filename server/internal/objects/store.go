@@ -18,8 +18,8 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // Options are what a Store works with. All but the bounds in bytes must be set.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // turnTime is how long a writer may keep those behind it waiting. One that takes

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // usage holds objects to Options.NamespaceBytes and Options.StoreBytes. What

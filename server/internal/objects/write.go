@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/watch"
 )
 
 // Write is one change of an object on its way through the store.

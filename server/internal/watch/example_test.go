@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
-	"orch.io/controlplane/watch"
 )
 
 var lamps = meta.GroupResource{Group: "example.com", Resource: "lamps"}
