@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 
@@ -166,4 +167,46 @@ func TestReservationsOfOlderStores(t *testing.T) {
 		return faulty.Fault{}
 	})
 	free()
+}
+
+// TestReservationsAreBounded: a write that reserves more than every store commits at
+// once is told so, and an object may hold more, one write after the other.
+func TestReservationsAreBounded(t *testing.T) {
+	onStores(t, func(t *testing.T, store storage.Backend) {
+		s := servertest.New(t, over(store))
+		nodePorts := func(n int) string {
+			var ports []string
+			for i := range n {
+				ports = append(ports, fmt.Sprintf(`{"name":"p%d","port":%d}`, i, i+1))
+			}
+			return fmt.Sprintf(`{"metadata":{"name":"s"},"spec":{"type":"NodePort","ports":[%s]}}`, strings.Join(ports, ","))
+		}
+		for _, query := range []string{"", "?dryRun=All"} {
+			got := must(t, s, 413, "POST", servicePath+query, nodePorts(1000))
+			require.Equal(t, "RequestEntityTooLarge", got.String("reason"))
+			require.Regexp(t, `Service "s" cannot be kept: one write would reserve 1001 values in \d+ bytes: limit is 255 values in 32768 bytes`, got.String("message"))
+		}
+		require.Empty(t, reserved(t, store))
+		must(t, s, 201, "POST", servicePath, nodePorts(254))
+		require.Len(t, reserved(t, store), 255)
+		must(t, s, 413, "PUT", servicePath+"/s", nodePorts(1000))
+		must(t, s, 200, "PATCH", servicePath+"/s", nodePorts(400))
+		require.Len(t, reserved(t, store), 401)
+		must(t, s, 200, "PATCH", servicePath+"/s", `{"spec":{"type":"ClusterIP"}}`)
+		require.Len(t, reserved(t, store), 401-400)
+		must(t, s, 200, "DELETE", servicePath+"/s", "")
+		require.Empty(t, reserved(t, store))
+	})
+}
+
+// TestStoreRefusesTheSize: what the store does not take is 413.
+func TestStoreRefusesTheSize(t *testing.T) {
+	s := servertest.New(t, over(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/large") {
+			return faulty.Fault{Err: fmt.Errorf("commit: %w", storage.ErrTooLarge)}
+		}
+		return faulty.Fault{}
+	})))
+	must(t, s, 413, "POST", configMaps, `{"metadata":{"name":"large"}}`)
+	must(t, s, 201, "POST", configMaps, `{"metadata":{"name":"small"}}`)
 }

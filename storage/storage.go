@@ -53,10 +53,11 @@ func (w Write) Check(current Record) error {
 }
 
 // What every Backend takes in one commit: so many writes, whose keys, and whose
-// values but the longest one, have so many bytes in all.
+// values but the longest one, have so many bytes in all. Who needs more than that
+// makes several commits, whatever the store at hand may take.
 const (
-	CommitLength = 128
-	CommitBytes  = 16 << 10
+	CommitLength = 256
+	CommitBytes  = 32 << 10
 )
 
 // Together returns writes in byte order of their keys, or ErrNotTogether. It is
@@ -127,7 +128,8 @@ type Backend interface {
 	// key, are ErrNotTogether. After any other error, also the context's, the
 	// writes may or may not have happened. A damaged record can be replaced and
 	// deleted like any other. A store takes CommitLength writes of CommitBytes, and
-	// maybe more.
+	// maybe more; of what is too much for it nothing is written, and the error is
+	// ErrTooLarge.
 	Commit(ctx context.Context, ws ...Write) (Revision, error)
 
 	// Watch yields every commit under prefix with a revision larger than after,
@@ -252,6 +254,8 @@ var (
 	ErrFuture = errors.New("revision is in the future")
 	// ErrNotTogether says that writes cannot be made by one commit.
 	ErrNotTogether = errors.New("these writes are no commit")
+	// ErrTooLarge says that a key, a value or a commit is larger than the store takes.
+	ErrTooLarge = errors.New("write is too large")
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("storage is closed")
 	// ErrStopped says that a write failed in a way after which nobody knows what

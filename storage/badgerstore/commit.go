@@ -53,6 +53,12 @@ type committer struct {
 // Commit implements storage.Backend. The writes are on the disk when it returns.
 // Several of them take one wait for the disk more than one, shared with all that is
 // committed at the time.
+//
+// More than storage.CommitLength of them fit if the tables in memory are large, whose
+// size follows that of the disk: 1 MiB on one of 64 MiB, 8 MiB from 512 MiB on. Keys,
+// values and 128 bytes for each write have an eighth of a table, keys and values alone
+// a tenth and 512 KiB at most, keys MaxKeyBytes; one value may be over half of the
+// latter and then does not count. Writes of 100 bytes are 500 or 1,100 at most.
 func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	ws, err := storage.Together(ws)
 	if err != nil {
@@ -67,7 +73,7 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 }
 
 // CommitSequence implements storage.Sequencer with one wait for the disk: all
-// values are committed or none. More than fits into one batch is ErrTooLarge.
+// values are committed or none. More than fits into one batch is storage.ErrTooLarge.
 func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
 	r := &request{then: then}
 	r.writes = append(r.one[:0], write{Write: first})
@@ -102,25 +108,27 @@ func (s *Store) commitAll(ctx context.Context, r *request) (storage.Revision, er
 
 // checkSize refuses what is larger than the store can commit at once.
 func (s *Store) checkSize(r *request) error {
-	size, keys, inPieces := r.size(), 0, 0
+	size, grouped, keys, inPieces := r.size(), 0, 0, 0
 	for i := range r.writes {
 		w := &r.writes[i]
 		keys += len(w.Key)
+		grouped += len(w.Key) + len(w.Value) + groupEntry
 		if len(w.Value) > s.piece {
 			size -= len(w.Value) // it is on the disk before the commit
+			grouped -= len(w.Value)
 			inPieces++
 		}
 		if len(w.Key) > MaxKeyBytes || len(w.Value) > MaxValueBytes {
-			return fmt.Errorf("commit %.80q with %d bytes: %w", w.Key, len(w.Value), ErrTooLarge)
+			return fmt.Errorf("commit %.80q with %d bytes: %w", w.Key, len(w.Value), storage.ErrTooLarge)
 		}
 	}
 	switch {
 	case len(r.then) > 0 && (r.size() > s.batch || r.valueBytes() > MaxValueBytes):
-	case len(r.writes) > 1 && (size > min(s.batch, 2*s.piece) || keys > groupBytes || inPieces > 1):
+	case len(r.writes) > 1 && (size > s.batch || grouped > 2*s.piece || keys > groupBytes || inPieces > 1):
 	default:
 		return nil
 	}
-	return fmt.Errorf("commit %.80q and more, %d writes of %d bytes: %w", r.writes[0].Key, len(r.writes), r.valueBytes(), ErrTooLarge)
+	return fmt.Errorf("commit %.80q and more, %d writes of %d bytes: %w", r.writes[0].Key, len(r.writes), r.valueBytes(), storage.ErrTooLarge)
 }
 
 // valueBytes returns the length of all values.
@@ -500,7 +508,7 @@ func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
 		return "", err
 	}
 	if len(name)+len(value) > MaxKeyBytes {
-		return "", fmt.Errorf("stamp %.80q: %w", name, ErrTooLarge)
+		return "", fmt.Errorf("stamp %.80q: %w", name, storage.ErrTooLarge)
 	}
 	have := ""
 	r := &request{ctx: ctx, done: make(chan struct{})}

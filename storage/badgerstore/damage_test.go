@@ -80,7 +80,7 @@ func TestCommitTooLarge(t *testing.T) {
 		{Key: "k", Value: make([]byte, badgerstore.MaxValueBytes+1)},
 	} {
 		_, err := s.Commit(ctx, w)
-		require.ErrorIs(t, err, badgerstore.ErrTooLarge)
+		require.ErrorIs(t, err, storage.ErrTooLarge)
 	}
 	_, err := s.Commit(ctx, storage.Write{
 		Key: strings.Repeat("k", badgerstore.MaxKeyBytes), Value: make([]byte, badgerstore.MaxValueBytes),

@@ -23,7 +23,11 @@ import (
 const groupPrefix = "g"
 
 // groupBytes bounds the keys of one commit, as MaxKeyBytes does with one write.
-const groupBytes = MaxKeyBytes
+// groupEntry is how much an entry takes beyond its key and value, and more.
+const (
+	groupBytes = MaxKeyBytes
+	groupEntry = 32
+)
 
 func groupKey(i int) []byte {
 	return binary.BigEndian.AppendUint32([]byte(groupPrefix), uint32(i))

@@ -154,6 +154,21 @@ func TestGroupTooLarge(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), memTable: smallTable})
 	require.NoError(t, err)
 	var many []storage.Write
+	for i := range storage.CommitLength { // the most that every store takes, see CommitLength
+		value := make([]byte, storage.CommitBytes/storage.CommitLength-5)
+		if i == 7 {
+			value = make([]byte, s.piece)
+		}
+		many = append(many, storage.Write{Key: fmt.Sprintf("m%04d", i), Value: value, Expect: storage.AnyRevision})
+	}
+	_, err = s.Commit(t.Context(), many...)
+	require.NoError(t, err)
+	for i := range many {
+		many[i].Value = nil
+	}
+	_, err = s.Commit(t.Context(), many...)
+	require.NoError(t, err)
+	many = nil
 	for i := range 2000 {
 		many = append(many, storage.Write{Key: fmt.Sprint("k", i), Value: []byte("x")})
 	}
@@ -165,7 +180,7 @@ func TestGroupTooLarge(t *testing.T) {
 		{{Key: "a", Value: []byte("x")}, {Key: "b", Value: make([]byte, MaxValueBytes+1)}},
 	} {
 		_, err := s.Commit(t.Context(), ws...)
-		require.ErrorIs(t, err, ErrTooLarge)
+		require.ErrorIs(t, err, storage.ErrTooLarge)
 	}
 	require.Zero(t, s.Stats().Keys)
 	require.NoError(t, s.Close())

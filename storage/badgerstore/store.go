@@ -36,7 +36,7 @@ import (
 	"orch.io/controlplane/storage/internal/history"
 )
 
-// Bounds of one write. Larger ones are refused before anything is written.
+// Bounds of one write. Larger ones are storage.ErrTooLarge.
 const (
 	MaxKeyBytes   = 32 << 10
 	MaxValueBytes = 8 << 20
@@ -46,8 +46,6 @@ var (
 	// ErrInUse says that another store, in this process or in another one,
 	// has the directory open.
 	ErrInUse = errors.New("storage directory is in use")
-	// ErrTooLarge says that a key or value is beyond MaxKeyBytes or MaxValueBytes.
-	ErrTooLarge = errors.New("write is too large")
 	// ErrStopped says that a write to the disk failed, after which the store
 	// takes no more writes. What was acknowledged stays readable; opening the
 	// directory anew finds out what of the failed batch is there.

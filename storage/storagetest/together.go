@@ -111,14 +111,14 @@ func commitTogetherRefuses(s *store) {
 
 func commitTogetherBounds(s *store) {
 	h := newHistory(s.newest())
-	for round := range 3 {
+	for round, longest := range []int{1 << 20, 50_000, 100} {
 		var ws []storage.Write
 		for i := range storage.CommitLength {
 			w := storage.Write{Key: fmt.Sprintf("k/%04d", (i*37)%storage.CommitLength), Expect: storage.AnyRevision}
 			w.Value = []byte(strings.Repeat(fmt.Sprint(round), storage.CommitBytes/storage.CommitLength-len(w.Key)))
 			ws = append(ws, w)
 		}
-		ws[5].Value = make([]byte, 1<<20)
+		ws[5].Value = make([]byte, longest)
 		h.together(s, ws...)
 		s.put("single", "x")
 		h.add("single", []byte("x"), s.newest())

@@ -119,6 +119,8 @@ func Status(err error) *meta.Status {
 		return st
 	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
 		return meta.Unavailable("the server is shutting down")
+	case errors.Is(err, storage.ErrTooLarge):
+		return meta.TooLarge("the object is larger than the storage of the server takes")
 	case errors.Is(err, storage.ErrFull):
 		return meta.NoRoom("the storage of the server has no room; only deletions are taken")
 	}
