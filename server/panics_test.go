@@ -127,13 +127,13 @@ type hysterical struct {
 	panics *atomic.Int32 // that are left
 }
 
-func (h hysterical) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
-	return func(yield func(storage.Event, error) bool) {
-		for e, err := range h.Backend.Watch(ctx, prefix, after) {
+func (h hysterical) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
+	return func(yield func([]storage.Event, error) bool) {
+		for events, err := range h.Backend.Watch(ctx, prefix, after) {
 			if h.panics.Add(-1) >= 0 {
 				panic("what a commit")
 			}
-			if !yield(e, err) {
+			if !yield(events, err) {
 				return
 			}
 		}

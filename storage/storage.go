@@ -85,9 +85,6 @@ func Together(ws []Write) ([]Write, error) {
 type Event struct {
 	Record
 	Prev Record
-
-	// More says that the next event of the watch belongs to the same commit.
-	More bool
 }
 
 // Deleted reports whether the commit removed the key.
@@ -134,15 +131,16 @@ type Backend interface {
 
 	// Watch yields every commit under prefix with a revision larger than after,
 	// each once, in revision order, without gaps, until the context ends or the
-	// consumer stops; then it ends without an error. The events of one commit
-	// follow each other in byte order of their keys. If after lies before the
+	// consumer stops; then it ends without an error. A commit is its events under
+	// prefix, at least one, in byte order of their keys; they stay as they are and
+	// must not be modified. If after lies before the
 	// retained history it yields ErrCompacted, and nothing else. An after in
 	// the future waits and then delivers only what is larger. A consumer that
 	// falls behind the retained history gets ErrCompacted and the end; it never
 	// delays Commit or other watches. A watch sees a commit only when it is as
 	// durable as Commit promises. History that cannot be read is compacted
 	// history. Event.Prev of a damaged record has no value.
-	Watch(ctx context.Context, prefix string, after Revision) iter.Seq2[Event, error]
+	Watch(ctx context.Context, prefix string, after Revision) iter.Seq2[[]Event, error]
 
 	// Revision returns the newest committed revision. It is linearizable: at
 	// least that of every commit acknowledged before the call.
@@ -172,7 +170,7 @@ type Stamper interface {
 type Historian interface {
 	// History yields what Watch(ctx, prefix, after) yields up to the revision
 	// last, which must have been committed, and ends.
-	History(ctx context.Context, prefix string, after, last Revision) iter.Seq2[Event, error]
+	History(ctx context.Context, prefix string, after, last Revision) iter.Seq2[[]Event, error]
 }
 
 // What every Sequencer takes at once.

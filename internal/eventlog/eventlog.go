@@ -214,13 +214,26 @@ func UpTo[E any](run []Commit[E], last storage.Revision) []Commit[E] {
 }
 
 // find returns the place of the first chunk that has a commit after a revision.
+// Most readers are at the end, so it looks there first.
 func (l *Log[E]) find(rev storage.Revision) int {
-	return sort.Search(len(l.chunks), func(i int) bool { return l.chunks[i].last() > rev })
+	n := len(l.chunks)
+	switch {
+	case n == 0 || l.chunks[n-1].last() <= rev:
+		return n
+	case n == 1 || l.chunks[n-2].last() <= rev:
+		return n - 1
+	}
+	return sort.Search(n, func(i int) bool { return l.chunks[i].last() > rev })
 }
 
-// index returns the place of the first commit after a revision.
+// index returns the place of the first commit after a revision, from the end on for
+// the same reason; a chunk is short.
 func index[E any](run []Commit[E], rev storage.Revision) int {
-	return sort.Search(len(run), func(i int) bool { return run[i].Revision > rev })
+	i := len(run)
+	for i > 0 && run[i-1].Revision > rev {
+		i--
+	}
+	return i
 }
 
 // Fork makes to a log with the same history that goes its own way.

@@ -38,15 +38,17 @@ func ExampleOpen() {
 	defer s.Close()
 	old, _ := s.Get(ctx, "a", revision)
 	fmt.Println(string(old.Value))
-	for event, err := range s.Watch(ctx, "", 0) {
-		fmt.Println(event.Revision, string(event.Value), string(event.Prev.Value), err)
-		if event.Revision == 2 {
+	for commit, err := range s.Watch(ctx, "", 0) {
+		for _, event := range commit {
+			fmt.Printf("%d: %q after %q\n", event.Revision, event.Value, event.Prev.Value)
+		}
+		if err != nil || commit[0].Revision == 2 {
 			break
 		}
 	}
 	// Output:
 	// true
 	// 1
-	// 1 1  <nil>
-	// 2 2 1 <nil>
+	// 1: "1" after ""
+	// 2: "2" after "1"
 }

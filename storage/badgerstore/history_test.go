@@ -16,9 +16,9 @@ func TestHistoryBeyondTheNewest(t *testing.T) {
 	last, err := s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
 	require.NoError(t, err)
 	n := 0
-	for e, err := range s.History(t.Context(), "", 0, last+100) {
+	for commit, err := range s.History(t.Context(), "", 0, last+100) {
 		require.NoError(t, err)
-		require.Equal(t, last, e.Revision)
+		require.Equal(t, last, commit[0].Revision)
 		n++
 	}
 	require.Equal(t, 1, n)

@@ -33,13 +33,13 @@ func TestResumeIsLinear(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			before, first := c.s.stats.reads.Load(), uint64(0)
 			after := from
-			for e, err := range c.s.Watch(ctx, "k/", from) {
+			for commit, err := range c.s.Watch(ctx, "k/", from) {
 				require.NoError(t, err)
 				if first == 0 {
 					first = c.s.stats.reads.Load() - before
 				}
-				require.Equal(t, c.events[after], e)
-				if after = e.Revision; after == c.s.published() {
+				require.Equal(t, []storage.Event{c.events[after]}, commit)
+				if after = commit[0].Revision; after == c.s.published() {
 					break
 				}
 			}

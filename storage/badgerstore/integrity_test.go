@@ -348,9 +348,9 @@ func TestRevisionsAfterKill(t *testing.T) {
 	first, err := s.Commit(ctx, storage.Write{Key: "new", Value: []byte("x")})
 	require.NoError(t, err)
 	require.Greater(t, first, storage.Revision(10_000))
-	for e, err := range s.Watch(ctx, "", now) {
+	for commit, err := range s.Watch(ctx, "", now) {
 		require.NoError(t, err)
-		require.Equal(t, first, e.Revision)
+		require.Equal(t, first, commit[0].Revision)
 		break
 	}
 	require.NoError(t, s.Close())

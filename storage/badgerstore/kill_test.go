@@ -47,14 +47,12 @@ func runChild(dir string) error {
 		go func() { failed <- childWrite(ctx, s, w, start, lines) }()
 	}
 	go func() {
-		for e, err := range s.Watch(ctx, "", start) {
+		for commit, err := range s.Watch(ctx, "", start) {
 			if err != nil {
 				failed <- err
 				return
 			}
-			if !e.More {
-				lines <- fmt.Sprintf("seen %d", e.Revision)
-			}
+			lines <- fmt.Sprintf("seen %d", commit[0].Revision)
 		}
 	}()
 	go func() {
@@ -203,18 +201,17 @@ func checkLife(t *testing.T, s *badgerstore.Store, l life, newest storage.Revisi
 		require.Empty(t, l.acks)
 		return
 	}
-	var one []storage.Event
-	for e, err := range s.Watch(ctx, "", l.start) {
+	for commit, err := range s.Watch(ctx, "", l.start) {
 		require.NoError(t, err)
-		require.Equal(t, state[e.Key], e.Prev)
-		if state[e.Key] = e.Record; e.Deleted() {
-			delete(state, e.Key)
+		for _, e := range commit {
+			require.Equal(t, state[e.Key], e.Prev)
+			if state[e.Key] = e.Record; e.Deleted() {
+				delete(state, e.Key)
+			}
 		}
-		if one = append(one, e); e.More {
-			continue
-		}
-		checkWhole(t, one)
-		one, found[e.Revision] = nil, e
+		checkWhole(t, commit)
+		e := commit[len(commit)-1]
+		found[e.Revision] = e
 		order = append(order, e.Revision)
 		if e.Revision == newest {
 			break
@@ -236,11 +233,9 @@ func checkLife(t *testing.T, s *badgerstore.Store, l life, newest storage.Revisi
 	}
 	require.Equal(t, state, now)
 	middle := len(order) / 2
-	for e, err := range s.Watch(ctx, "", order[middle]) {
+	for commit, err := range s.Watch(ctx, "", order[middle]) {
 		require.NoError(t, err)
-		if e.More {
-			continue
-		}
+		e := commit[len(commit)-1]
 		middle++
 		require.Equal(t, found[order[middle]], e)
 		if e.Revision == newest {

@@ -56,10 +56,11 @@ func (c *churn) check(floor storage.Revision) {
 	i, _ := slices.BinarySearchFunc(c.events, floor+1, func(e storage.Event, at storage.Revision) int {
 		return int(e.Revision - at)
 	})
-	for e, err := range c.s.Watch(ctx, "", floor) {
+	for commit, err := range c.s.Watch(ctx, "", floor) {
 		require.NoError(c.t, err)
 		require.Less(c.t, i, len(c.events))
-		require.Equal(c.t, c.events[i], e)
+		require.Equal(c.t, c.events[i:i+1], commit)
+		e := commit[0]
 		if e.Deleted() {
 			_, err := c.s.Get(ctx, e.Key, e.Revision)
 			require.ErrorIs(c.t, err, storage.ErrNotFound)

@@ -12,18 +12,18 @@ import (
 // Watch implements storage.Backend. What the memory does not have any more is
 // read from the disk. When the store is closed it yields storage.ErrClosed and
 // ends.
-func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
-	return s.log.Watch(ctx, prefix, after, func(c *history.Cursor, yield func(storage.Event, error) bool) bool {
+func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
+	return s.log.Watch(ctx, prefix, after, func(c *history.Cursor, yield func([]storage.Event, error) bool) bool {
 		return s.replay(ctx, c, yield)
 	})
 }
 
 // History implements storage.Historian.
-func (s *Store) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[storage.Event, error] {
-	return func(yield func(storage.Event, error) bool) {
+func (s *Store) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
+	return func(yield func([]storage.Event, error) bool) {
 		cursor := history.Cursor{Prefix: prefix, After: after}
-		within := func(e storage.Event, err error) bool {
-			return (err != nil || e.Revision <= last) && yield(e, err)
+		within := func(events []storage.Event, err error) bool {
+			return (err != nil || events[0].Revision <= last) && yield(events, err)
 		}
 		for cursor.After < last {
 			at := cursor.After
@@ -34,21 +34,23 @@ func (s *Store) History(ctx context.Context, prefix string, after, last storage.
 	}
 }
 
-const replayEvents = 32 // that are read at once
+const replayEvents = 32 // that are read at once, and the rest of their commit
 
 // replay yields the next window of old commits and moves the cursor past it.
 // It reports false when the watch has ended.
-func (s *Store) replay(ctx context.Context, cursor *history.Cursor, yield func(storage.Event, error) bool) bool {
+func (s *Store) replay(ctx context.Context, cursor *history.Cursor, yield func([]storage.Event, error) bool) bool {
 	commits, last, err := s.commits(cursor.Prefix, cursor.After)
 	for err == nil && len(commits) > 0 {
 		n := min(replayEvents, len(commits))
+		for n < len(commits) && commits[n].revision == commits[n-1].revision {
+			n++
+		}
 		var events []storage.Event
 		if events, err = s.events(ctx, commits[:n]); err != nil {
 			break
 		}
-		for i, e := range events {
-			e.More = i+1 < len(commits) && commits[i+1].revision == e.Revision
-			if ctx.Err() != nil || !yield(e, nil) {
+		for one, rest := history.First(events); len(one) > 0; one, rest = history.First(rest) {
+			if ctx.Err() != nil || !yield(one, nil) {
 				return false
 			}
 		}
@@ -62,7 +64,7 @@ func (s *Store) replay(ctx context.Context, cursor *history.Cursor, yield func(s
 		err = storage.ErrCompacted
 	}
 	if err != nil {
-		yield(storage.Event{}, err)
+		yield(nil, err)
 		return false
 	}
 	cursor.After = last

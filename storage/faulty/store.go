@@ -19,7 +19,8 @@ import (
 // Op names what is about to happen.
 type Op string
 
-// The operations. OpRecord and OpEvent are one step of a scan and of a watch.
+// The operations. OpRecord is one step of a scan; OpEvent is one event of the commit
+// that a watch is about to yield, so that what ends the watch loses all of that.
 const (
 	OpGet      Op = "get"
 	OpScan     Op = "scan"

@@ -3,6 +3,7 @@ package faulty_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,9 +132,11 @@ func TestWatchFaults(t *testing.T) {
 			s.SetPlan(c.plan)
 			keys := ""
 			var end error
-			for e, err := range s.Watch(t.Context(), "", 0) {
-				keys, end = keys+e.Key, err
-				if e.Key == "c" {
+			for commit, err := range s.Watch(t.Context(), "", 0) {
+				for _, e := range commit {
+					keys += e.Key
+				}
+				if end = err; strings.HasSuffix(keys, "c") {
 					break
 				}
 			}
@@ -163,9 +166,9 @@ func TestEndWatches(t *testing.T) {
 				require.Equal(t, reason, <-ended)
 			}
 		}
-		for e, err := range s.Watch(t.Context(), "", 2) {
+		for commit, err := range s.Watch(t.Context(), "", 2) {
 			require.NoError(t, err)
-			require.Equal(t, "c", e.Key)
+			require.Equal(t, "c", commit[0].Key)
 			break
 		}
 	})

@@ -8,8 +8,8 @@ import (
 )
 
 // Watch implements storage.Backend.
-func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
-	return func(yield func(storage.Event, error) bool) {
+func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
+	return func(yield func([]storage.Event, error) bool) {
 		s.mu.Lock()
 		end := s.watch
 		s.mu.Unlock()
@@ -18,7 +18,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 			return
 		}
 		if f.Err != nil {
-			yield(storage.Event{}, f.Err)
+			yield(nil, f.Err)
 			return
 		}
 		inner, cancel := context.WithCancel(ctx)
@@ -40,7 +40,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 			return
 		}
 		if ended, err := end.reason(); ended && err != nil && ctx.Err() == nil {
-			yield(storage.Event{}, err)
+			yield(nil, err)
 		}
 	}
 }
@@ -55,18 +55,18 @@ func (e *ending) reason() (bool, error) {
 	}
 }
 
-// pass yields the events below as the plan says. It reports false if nothing
+// pass yields the commits below as the plan says. It reports false if nothing
 // may be yielded any more.
-func (s *Store) pass(ctx context.Context, end *ending, events iter.Seq2[storage.Event, error], yield func(storage.Event, error) bool) bool {
-	for e, err := range events {
+func (s *Store) pass(ctx context.Context, end *ending, commits iter.Seq2[[]storage.Event, error], yield func([]storage.Event, error) bool) bool {
+	for events, err := range commits {
 		if ended, _ := end.reason(); ended {
 			return true
 		}
 		if err != nil {
-			yield(e, err)
+			yield(nil, err)
 			return false
 		}
-		f, err := s.meet(ctx, Call{Op: OpEvent, Key: e.Key, At: e.Revision})
+		kept, f, err := s.events(ctx, events)
 		if err != nil {
 			return true
 		}
@@ -74,12 +74,27 @@ func (s *Store) pass(ctx context.Context, end *ending, events iter.Seq2[storage.
 			return false
 		}
 		if f.Err != nil {
-			yield(storage.Event{}, f.Err)
+			yield(nil, f.Err)
 			return false
 		}
-		if !f.Drop && !yield(e, nil) {
+		if len(kept) > 0 && !yield(kept, nil) {
 			return false
 		}
 	}
 	return true
+}
+
+// events returns those of a commit that are not lost, or the fault that ends the
+// watch before it.
+func (s *Store) events(ctx context.Context, events []storage.Event) (kept []storage.Event, f Fault, err error) {
+	for _, e := range events {
+		f, err := s.meet(ctx, Call{Op: OpEvent, Key: e.Key, At: e.Revision})
+		if err != nil || f.End || f.Err != nil {
+			return nil, f, err
+		}
+		if !f.Drop {
+			kept = append(kept, e)
+		}
+	}
+	return kept, Fault{}, nil
 }

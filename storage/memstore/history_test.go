@@ -104,12 +104,12 @@ func TestQuietWatchStays(t *testing.T) {
 		var got []string
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for e, err := range s.Watch(context.Background(), "quiet", first) {
+			for commit, err := range s.Watch(context.Background(), "quiet", first) {
 				if err != nil {
 					got = append(got, err.Error())
 					return
 				}
-				if got = append(got, string(e.Value)); len(got) == 2 {
+				if got = append(got, string(commit[0].Value)); len(got) == 2 {
 					return
 				}
 			}
@@ -132,13 +132,13 @@ func TestSlowWatchFallsBehind(t *testing.T) {
 	defer s.Close()
 	put(t, s, "a", "x")
 	n := storage.Revision(0)
-	for e, err := range s.Watch(context.Background(), "", 0) {
+	for commit, err := range s.Watch(context.Background(), "", 0) {
 		if err != nil {
 			require.ErrorIs(t, err, storage.ErrCompacted)
 			break
 		}
 		n++
-		require.Equal(t, n, e.Revision)
+		require.Equal(t, n, commit[0].Revision)
 		for range 100 {
 			put(t, s, "a", "x")
 		}
@@ -174,8 +174,9 @@ func TestForkIsIndependent(t *testing.T) {
 				require.Equal(t, base+1+storage.Revision(i), put(t, fork, fmt.Sprint(i%50), mine))
 			}
 			last := base
-			for e, err := range fork.Watch(context.Background(), "", 0) {
+			for commit, err := range fork.Watch(context.Background(), "", 0) {
 				require.NoError(t, err)
+				e := commit[0]
 				if e.Revision > base {
 					require.Equal(t, mine, string(e.Value))
 				} else if e.Revision <= 500 {

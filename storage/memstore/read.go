@@ -161,6 +161,6 @@ func (s *Store) forgetRoots() {
 
 // Watch implements storage.Backend. When the store is closed it yields
 // storage.ErrClosed and ends.
-func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
+func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return s.log.Watch(ctx, prefix, after, nil)
 }

@@ -53,11 +53,12 @@ func deleteWhileCompacting(s *store) {
 	wg.Go(func() {
 		defer close(seen)
 		deleted := 0
-		for e, err := range s.Watch(s.ctx, "k", base) {
+		for commit, err := range s.Watch(s.ctx, "k", base) {
 			if err != nil {
 				failed = err
 				return
 			}
+			e := commit[0]
 			seen <- e.Revision
 			if e.Deleted() {
 				if want := fmt.Sprint("k", deleted); e.Key != want || string(e.Prev.Value) != "x" {
@@ -132,14 +133,14 @@ func starvedStream(s *store) {
 	for i := range watches {
 		wg.Go(func() {
 			last := base
-			for e, err := range s.Watch(s.ctx, "", base) {
-				if err == nil && e.Revision <= last {
-					err = fmt.Errorf("revision %d after %d", e.Revision, last)
+			for commit, err := range s.Watch(s.ctx, "", base) {
+				if err == nil {
+					err = whole(commit, last)
 				}
 				if failed[i] = err; err != nil {
 					return
 				}
-				last = e.Revision
+				last = commit[0].Revision
 				if i%4 == 0 { // a slow one reads much between two events
 					if _, _, err := s.Scan(s.ctx, "", "", 0); err != nil {
 						failed[i] = err
@@ -177,10 +178,10 @@ func revisionAhead(s *store) {
 	}
 	state := map[string]storage.Revision{}
 	last, count := base, 0
-	for e, err := range s.Watch(s.ctx, "", base) {
+	for commit, err := range s.Watch(s.ctx, "", base) {
 		require.NoError(s.t, err)
-		state[e.Key] = e.Revision
-		last = e.Revision
+		last = commit[0].Revision
+		state[commit[0].Key] = last
 		if count++; count%10 == 0 {
 			known := s.newest()
 			require.GreaterOrEqual(s.t, known, last)

@@ -194,11 +194,11 @@ func crashWhileWriting(d *durable) {
 	newest := d.store.newest()
 	seen := map[storage.Revision]storage.Record{}
 	last := base
-	for e, err := range d.store.Watch(d.store.ctx, "", base) {
+	for commit, err := range d.store.Watch(d.store.ctx, "", base) {
 		require.NoError(d.t, err)
-		require.Greater(d.t, e.Revision, last)
-		last = e.Revision
-		if seen[last] = e.Record; last == newest {
+		require.NoError(d.t, whole(commit, last))
+		last = commit[0].Revision
+		if seen[last] = commit[0].Record; last == newest {
 			break
 		}
 	}
@@ -244,19 +244,16 @@ func crashTogether(d *durable) {
 	wg.Wait()
 	newest := d.store.newest()
 	found := map[storage.Revision]bool{}
-	var one []storage.Event
-	for e, err := range d.store.Watch(d.store.ctx, "", base) {
+	for commit, err := range d.store.Watch(d.store.ctx, "", base) {
 		require.NoError(d.t, err)
-		if one = append(one, e); e.More {
-			continue
+		require.NoError(d.t, whole(commit, base))
+		first := commit[0]
+		require.Len(d.t, commit, 2+int(first.Key[len(first.Key)-1]-'0'))
+		for _, e := range commit {
+			require.Equal(d.t, string(first.Value), string(e.Value))
+			require.Equal(d.t, e.Record, d.store.get(e.Key, e.Revision))
 		}
-		require.Len(d.t, one, 2+int(e.Key[len(e.Key)-1]-'0'))
-		for _, other := range one {
-			require.Equal(d.t, e.Revision, other.Revision)
-			require.Equal(d.t, string(e.Value), string(other.Value))
-			require.Equal(d.t, other.Record, d.store.get(other.Key, e.Revision))
-		}
-		if found[e.Revision], one = true, one[:0]; e.Revision == newest {
+		if found[first.Revision] = true; first.Revision == newest {
 			break
 		}
 	}

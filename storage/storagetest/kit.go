@@ -122,7 +122,7 @@ func (s *store) keys(prefix, start string, at storage.Revision) []string {
 	return keys
 }
 
-// follow returns the next n events of a watch.
+// follow returns the next n events of a watch, which must be those of whole commits.
 func (s *store) follow(prefix string, after storage.Revision, n int) []storage.Event {
 	s.t.Helper()
 	events, err := collect(s.ctx, s.Backend, prefix, after, n)
@@ -130,22 +130,38 @@ func (s *store) follow(prefix string, after storage.Revision, n int) []storage.E
 	return events
 }
 
-// collect reads n events, or until the watch says why it ends.
+// collect reads commits until they have n events, or the watch says why it ends.
 func collect(ctx context.Context, b storage.Backend, prefix string, after storage.Revision, n int) ([]storage.Event, error) {
 	var events []storage.Event
 	if n == 0 {
 		return nil, nil
 	}
-	for e, err := range b.Watch(ctx, prefix, after) {
+	for commit, err := range b.Watch(ctx, prefix, after) {
+		if err == nil {
+			err = whole(commit, after)
+		}
 		if err != nil {
 			return events, err
 		}
-		events = append(events, e)
-		if len(events) == n {
+		after = commit[0].Revision
+		if events = append(events, commit...); len(events) >= n {
 			return events, nil
 		}
 	}
 	return events, fmt.Errorf("the watch ended after %d of %d events: %w", len(events), n, ctx.Err())
+}
+
+// whole reports what is wrong with what a watch yields after a revision.
+func whole(commit []storage.Event, after storage.Revision) error {
+	if len(commit) == 0 || commit[0].Revision <= after {
+		return fmt.Errorf("the watch yields %+v after revision %d", commit, after)
+	}
+	for i := range commit[1:] {
+		if commit[i].Revision != commit[i+1].Revision || commit[i].Key >= commit[i+1].Key {
+			return fmt.Errorf("the watch yields %+v as one commit", commit)
+		}
+	}
+	return nil
 }
 
 // history is what the kit knows that a store holds.
@@ -204,9 +220,6 @@ func (h *history) after(revision storage.Revision, prefix string) []storage.Even
 	var events []storage.Event
 	for _, e := range h.events {
 		if e.Revision > revision && strings.HasPrefix(e.Key, prefix) {
-			if n := len(events); n > 0 {
-				events[n-1].More = events[n-1].Revision == e.Revision
-			}
 			events = append(events, e)
 		}
 	}

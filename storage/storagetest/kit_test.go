@@ -28,7 +28,7 @@ type broken struct {
 	get      func(ctx context.Context, key string, at storage.Revision) (storage.Record, error)
 	commit   func(ctx context.Context, ws ...storage.Write) (storage.Revision, error)
 	revision func(ctx context.Context) (storage.Revision, error)
-	watch    func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool)
+	watch    func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool)
 }
 
 func (b *broken) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
@@ -52,9 +52,9 @@ func (b *broken) Revision(ctx context.Context) (storage.Revision, error) {
 	return b.Backend.Revision(ctx)
 }
 
-func (b *broken) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[storage.Event, error] {
+func (b *broken) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	if b.watch != nil {
-		return func(yield func(storage.Event, error) bool) { b.watch(ctx, prefix, after, yield) }
+		return func(yield func([]storage.Event, error) bool) { b.watch(ctx, prefix, after, yield) }
 	}
 	return b.Backend.Watch(ctx, prefix, after)
 }
@@ -70,19 +70,19 @@ func breakages() map[string]struct {
 	}
 	return map[string]breakage{
 		"a watch leaves out deletes": {"DeleteAfterCompactedRevision", func(b *broken, s storage.Backend) {
-			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool) {
-				for e, err := range s.Watch(ctx, prefix, after) {
-					if (err != nil || !e.Deleted()) && !yield(e, err) {
+			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
+				for commit, err := range s.Watch(ctx, prefix, after) {
+					if (err != nil || !commit[0].Deleted()) && !yield(commit, err) {
 						return
 					}
 				}
 			}
 		}},
 		"a watch yields twice": {"StarvedStream", func(b *broken, s storage.Backend) {
-			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool) {
-				for e, err := range s.Watch(ctx, prefix, after) {
+			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
+				for commit, err := range s.Watch(ctx, prefix, after) {
 					for range 2 {
-						if !yield(e, err) {
+						if !yield(commit, err) {
 							return
 						}
 					}
@@ -90,17 +90,20 @@ func breakages() map[string]struct {
 			}
 		}},
 		"a watch forgets what was replaced": {"WatchResumes", func(b *broken, s storage.Backend) {
-			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool) {
-				for e, err := range s.Watch(ctx, prefix, after) {
-					e.Prev = storage.Record{}
-					if !yield(e, err) {
+			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
+				for commit, err := range s.Watch(ctx, prefix, after) {
+					commit = slices.Clone(commit)
+					for i := range commit {
+						commit[i].Prev = storage.Record{}
+					}
+					if !yield(commit, err) {
 						return
 					}
 				}
 			}
 		}},
 		"a watch on the future begins now": {"WatchInTheFuture", func(b *broken, s storage.Backend) {
-			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool) {
+			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
 				if newest, _ := s.Revision(ctx); newest < after {
 					after = newest
 				}
@@ -108,14 +111,14 @@ func breakages() map[string]struct {
 			}
 		}},
 		"a compacted watch begins later": {"CompactForgets", func(b *broken, s storage.Backend) {
-			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool) {
-				for e, err := range s.Watch(ctx, prefix, after) {
+			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
+				for commit, err := range s.Watch(ctx, prefix, after) {
 					if errors.Is(err, storage.ErrCompacted) {
 						after, _ = s.Revision(ctx)
 						s.Watch(ctx, prefix, after)(yield)
 						return
 					}
-					if !yield(e, err) {
+					if !yield(commit, err) {
 						return
 					}
 				}
@@ -179,11 +182,16 @@ func breakages() map[string]struct {
 			}
 		}},
 		"several writes are several commits": {"CommitTogether", func(b *broken, s storage.Backend) {
-			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func(storage.Event, error) bool) {
-				for e, err := range s.Watch(ctx, prefix, after) {
-					e.More = false
-					if !yield(e, err) {
+			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
+				for commit, err := range s.Watch(ctx, prefix, after) {
+					if err != nil {
+						yield(nil, err)
 						return
+					}
+					for i := range commit {
+						if !yield(commit[i:i+1], nil) {
+							return
+						}
 					}
 				}
 			}

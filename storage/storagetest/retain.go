@@ -126,12 +126,12 @@ func (r *retained) read(i int, rev storage.Revision) error {
 	if i+1 == len(r.revs) {
 		return err // a watch would wait
 	}
-	for e, watched := range r.Watch(r.t.Context(), "", rev) {
+	for commit, watched := range r.Watch(r.t.Context(), "", rev) {
 		if errors.Is(watched, storage.ErrCompacted) != errors.Is(err, storage.ErrCompacted) {
 			return fmt.Errorf("get said %v, watch %v", err, watched)
 		}
-		if watched == nil && e.Revision != r.revs[i+1] {
-			return fmt.Errorf("revision %d after %d", e.Revision, rev)
+		if watched == nil && commit[0].Revision != r.revs[i+1] {
+			return fmt.Errorf("revision %d after %d", commit[0].Revision, rev)
 		}
 		break
 	}

@@ -14,7 +14,7 @@ import (
 
 func togetherRules() []rule {
 	return []rule{
-		{"CommitTogether", "writes of one commit have one revision, are seen at one moment, and their events follow each other in the order of their keys", commitTogether},
+		{"CommitTogether", "writes of one commit have one revision, are seen at one moment, and a watch yields their events at once, in the order of their keys", commitTogether},
 		{"CommitTogetherCompares", "if one comparison of a commit fails, or one key is not there to be deleted, nothing is written", commitTogetherCompares},
 		{"CommitTogetherRefuses", "no writes, or two of one key, are ErrNotTogether", commitTogetherRefuses},
 		{"CommitTogetherBounds", "a store takes CommitLength writes of CommitBytes and one large value", commitTogetherBounds},
@@ -152,17 +152,18 @@ func commitTogetherConcurrent(s *store) {
 		}
 	})
 	readers.Go(func() {
-		var one []storage.Event
-		commits := 0
-		for e, err := range s.Watch(s.ctx, "", base) {
-			if one = append(one, e); err != nil || e.More {
-				continue
+		last, commits := base, 0
+		for commit, err := range s.Watch(s.ctx, "", base) {
+			if err == nil {
+				err = whole(commit, last)
 			}
-			if len(one) != len(keys) || one[0].Revision != e.Revision || string(one[0].Value) != string(e.Value) {
-				errs[workers+1] = fmt.Errorf("the watch shows %v", one)
+			if err == nil && (len(commit) != len(keys) || string(commit[0].Value) != string(commit[len(keys)-1].Value)) {
+				err = fmt.Errorf("the watch shows %v", commit)
+			}
+			if errs[workers+1] = err; err != nil {
 				return
 			}
-			if one, commits = one[:0], commits+1; commits == workers*each {
+			if last, commits = commit[0].Revision, commits+1; commits == workers*each {
 				return
 			}
 		}

@@ -17,7 +17,7 @@ func watchRules() []rule {
 		{"WatchLive", "a watch goes on from the past to commits that come later, without a gap at the seam", watchLive},
 		{"WatchManyAtOnce", "watches with different prefixes and starts do not disturb each other", watchMany},
 		{"WatchPrefix", "a watch sees nothing outside its prefix", watchPrefix},
-		{"WatchStops", "the consumer of a watch may stop at any event", watchStops},
+		{"WatchStops", "the consumer of a watch may stop at any commit", watchStops},
 		{"WatchCancelled", "when the context ends a watch ends without an error, waiting or not", watchCancelled},
 		{"WatchSlowConsumer", "a consumer that does not read delays neither commits nor other watches, and loses nothing of the retained history", watchSlow},
 		{"History", "the history between two revisions is what a watch yields between them, and ends", historyEnds},
@@ -165,12 +165,12 @@ func watchSlow(s *store) {
 	var failed error
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for e, err := range s.Watch(s.ctx, "", base) {
+		for commit, err := range s.Watch(s.ctx, "", base) {
 			if err != nil {
 				failed = err
 				return
 			}
-			if slow = append(slow, e); len(slow) == 1 {
+			if slow = append(slow, commit...); len(slow) == 1 {
 				close(stuck)
 				<-release
 			}
@@ -207,9 +207,9 @@ func historyEnds(s *store) {
 						want = append(want, e)
 					}
 				}
-				for e, err := range historian.History(s.ctx, prefix, after, last) {
+				for commit, err := range historian.History(s.ctx, prefix, after, last) {
 					require.NoError(s.t, err)
-					got = append(got, e)
+					got = append(got, commit...)
 				}
 				require.Equal(s.t, want, got, "%q from %d to %d", prefix, after, last)
 			}
@@ -239,8 +239,9 @@ func watchThenRead(s *store) {
 		}
 	})
 	seen := 0
-	for e, err := range s.Watch(s.ctx, "", base) {
+	for commit, err := range s.Watch(s.ctx, "", base) {
 		require.NoError(s.t, err)
+		e := commit[0]
 		require.GreaterOrEqual(s.t, s.newest(), e.Revision)
 		require.Equal(s.t, e.Record, s.get(e.Key, 0))
 		require.Equal(s.t, e.Record, s.get(e.Key, e.Revision))
@@ -255,9 +256,9 @@ func watchThenRead(s *store) {
 func compactedWatch(s *store, prefix string, after storage.Revision) error {
 	var got error
 	n := 0
-	for e, err := range s.Watch(s.ctx, prefix, after) {
+	for commit, err := range s.Watch(s.ctx, prefix, after) {
 		if n++; err == nil {
-			return fmt.Errorf("the watch yielded revision %d", e.Revision)
+			return fmt.Errorf("the watch yielded %+v", commit)
 		}
 		got = err
 	}

@@ -59,6 +59,30 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
+// BenchmarkNext publishes a change and reads it with each of some cursors, without
+// waiting.
+func BenchmarkNext(b *testing.B) {
+	w := benchWorld(b, 1000)
+	c := w.hub.Cache(things)
+	value := object("ns0/o0", "app=a", "1")
+	rev := w.hub.Revision()
+	const readers = 100
+	var cursors [readers]*Cursor
+	for i := range cursors {
+		_, cursors[i] = c.WatchFrom(Query{})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		rev++
+		w.hub.apply(rev, []change{{c, "ns0/o0", rev, newEntry(w.hub.forms, "ns0/o0", rev, value)}})
+		for _, cur := range cursors {
+			if events, err := cur.Next(b.Context()); err != nil || len(events) != 1 {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
 func BenchmarkList10k(b *testing.B) {
 	w := benchWorld(b, 10_000)
 	c := w.hub.Cache(things)

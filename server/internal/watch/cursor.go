@@ -192,11 +192,7 @@ func (cur *Cursor) drain() ([]Event, error) {
 			return nil, err
 		}
 		for _, cm := range run {
-			for i := range cm.Events {
-				if ev, ok := cur.match.event(cm.Revision, &cm.Events[i]); ok {
-					events = append(events, ev)
-				}
-			}
+			events = cur.match.appendEvents(events, cm)
 			seen += len(cm.Events)
 		}
 		last = !more
@@ -285,18 +281,21 @@ func (cur *Cursor) advance(rev storage.Revision) {
 	}
 }
 
-// event returns what a change is to one who sees only what the query selects.
-func (m *matcher) event(rev storage.Revision, r *record) (Event, bool) {
-	was, is := m.matches(r.old), m.matches(r.new)
-	switch {
-	case was && is:
-		return Event{Modified, r.new, rev}, true
-	case is:
-		return Event{Added, r.new, rev}, true
-	case was:
-		return Event{Deleted, r.last(rev), rev}, true
+// appendEvents appends what a commit is to one who sees only what the query selects.
+func (m *matcher) appendEvents(events []Event, cm commit) []Event {
+	for i := range cm.Events {
+		r := &cm.Events[i]
+		was, is := m.matches(r.old), m.matches(r.new)
+		switch {
+		case was && is:
+			events = append(events, Event{Modified, r.new, cm.Revision})
+		case is:
+			events = append(events, Event{Added, r.new, cm.Revision})
+		case was:
+			events = append(events, Event{Deleted, r.last(cm.Revision), cm.Revision})
+		}
 	}
-	return Event{}, false
+	return events
 }
 
 // historyBatch is how many changes of the past are delivered at once.
@@ -311,16 +310,10 @@ func (cur *Cursor) readHistory(ctx context.Context) (events []Event, err error) 
 	if err := cur.cut(); err != nil {
 		return nil, err
 	}
-	err = cur.cache.hub.history(ctx, cur.cache, cur.Revision(), cur.history, func(rev storage.Revision, r *record, more bool) bool {
-		if r != nil {
-			if ev, ok := cur.match.event(rev, r); ok {
-				events = append(events, ev)
-			}
-		}
-		if seen++; more {
-			return true
-		}
-		cur.advance(rev)
+	err = cur.cache.hub.history(ctx, cur.cache, cur.Revision(), cur.history, func(cm commit) bool {
+		events = cur.match.appendEvents(events, cm)
+		seen += max(1, len(cm.Events))
+		cur.advance(cm.Revision)
 		enough := len(events) >= historyBatch || len(events) > 0 && seen >= maxBatch
 		return !enough && !cur.closed.Load()
 	})

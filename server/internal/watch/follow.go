@@ -70,22 +70,22 @@ func (h *Hub) end() {
 }
 
 func (h *Hub) watchBackend(ctx context.Context) error {
-	var changes []change // of one commit
-	for ev, err := range h.backend.Watch(ctx, "", h.Revision()) {
+	var changes []change
+	for events, err := range h.backend.Watch(ctx, "", h.Revision()) {
 		if err != nil {
 			return err
 		}
-		if c, key := h.cacheOf(ev.Key); c != nil {
-			var e *Entry
-			if !ev.Deleted() {
-				e = newEntry(h.forms, key, ev.Revision, ev.Value)
+		for i := range events {
+			ev := &events[i]
+			if c, key := h.cacheOf(ev.Key); c != nil {
+				var e *Entry
+				if !ev.Deleted() {
+					e = newEntry(h.forms, key, ev.Revision, ev.Value)
+				}
+				changes = append(changes, change{c, key, ev.Revision, e})
 			}
-			changes = append(changes, change{c, key, ev.Revision, e})
 		}
-		if ev.More {
-			continue
-		}
-		h.apply(ev.Revision, changes)
+		h.apply(events[0].Revision, changes)
 		clear(changes)
 		changes = changes[:0]
 	}

@@ -275,20 +275,23 @@ func (q *gateHeap) Pop() any {
 	return g
 }
 
-// history calls each with the revisions after one up to and including another,
-// as the backend remembers them, until it returns false. Those that concern the
-// type come with their change; more says that the next one is of the same revision.
-func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revision, each func(rev storage.Revision, r *record, more bool) bool) error {
-	for ev, err := range h.stretch(ctx, c, after, last) {
+// history calls each with the commits after one revision up to and including
+// another, as the backend remembers them, until it returns false. Those that do not
+// concern the type have no events.
+func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revision, each func(commit) bool) error {
+	for events, err := range h.stretch(ctx, c, after, last) {
 		if err != nil {
 			return gone(err)
 		}
-		var r *record
-		if ev.Revision <= last && strings.HasPrefix(ev.Key, c.prefix) {
-			r = h.record(ev, ev.Key[len(c.prefix):])
+		rev := events[0].Revision
+		cm := commit{Revision: min(rev, last)}
+		for i := range events {
+			if key, ok := strings.CutPrefix(events[i].Key, c.prefix); ok && rev <= last {
+				old, now := h.states(&events[i], key)
+				cm.Events = append(cm.Events, record{old: old, new: now})
+			}
 		}
-		more := ev.More && ev.Revision <= last
-		if !each(min(ev.Revision, last), r, more) || ev.Revision >= last && !more {
+		if !each(cm) || rev >= last {
 			return nil
 		}
 	}
@@ -298,12 +301,12 @@ func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revisio
 	if h.historian == nil {
 		return errors.New("the backend's watch ended")
 	}
-	each(last, nil, false)
+	each(commit{Revision: last})
 	return nil
 }
 
 // stretch returns the commits of the backend that history looks at.
-func (h *Hub) stretch(ctx context.Context, c *Cache, after, last storage.Revision) iter.Seq2[storage.Event, error] {
+func (h *Hub) stretch(ctx context.Context, c *Cache, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
 	switch {
 	case h.historian != nil:
 		return h.historian.History(ctx, c.prefix, after, last)
@@ -313,13 +316,13 @@ func (h *Hub) stretch(ctx context.Context, c *Cache, after, last storage.Revisio
 	return h.backend.Watch(ctx, c.prefix, after)
 }
 
-func (h *Hub) record(ev storage.Event, key string) *record {
-	r := new(record)
+// states returns an object before and after an event; nil is not there.
+func (h *Hub) states(ev *storage.Event, key string) (old, now *Entry) {
 	if ev.Prev.Revision != 0 {
-		r.old = newEntry(h.forms, key, ev.Prev.Revision, ev.Prev.Value)
+		old = newEntry(h.forms, key, ev.Prev.Revision, ev.Prev.Value)
 	}
 	if !ev.Deleted() {
-		r.new = newEntry(h.forms, key, ev.Revision, ev.Value)
+		now = newEntry(h.forms, key, ev.Revision, ev.Value)
 	}
-	return r
+	return old, now
 }

@@ -17,12 +17,12 @@ type Cursor struct {
 	After  storage.Revision // everything up to here was read
 }
 
-// Watch yields every event under a prefix after a revision, until the context
+// Watch yields every commit under a prefix after a revision, until the context
 // ends; any other error ends it, too, after it was yielded. What the log has
 // forgotten is for older to yield: it moves the cursor on and reports whether
 // the watch goes on. Without it that is storage.ErrCompacted.
-func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, older func(c *Cursor, yield func(storage.Event, error) bool) bool) iter.Seq2[storage.Event, error] {
-	return func(yield func(storage.Event, error) bool) {
+func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, older func(c *Cursor, yield func([]storage.Event, error) bool) bool) iter.Seq2[[]storage.Event, error] {
+	return func(yield func([]storage.Event, error) bool) {
 		cursor := Cursor{Prefix: prefix, After: after}
 		for {
 			commits, err := l.Next(ctx, &cursor)
@@ -36,16 +36,13 @@ func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, 
 				return
 			}
 			if err != nil {
-				yield(storage.Event{}, err)
+				yield(nil, err)
 				return
 			}
 			for _, c := range commits {
 				events := under(prefix, c.Events)
-				for i, e := range events {
-					e.More = i+1 < len(events)
-					if ctx.Err() != nil || !yield(e, nil) {
-						return
-					}
+				if len(events) > 0 && (ctx.Err() != nil || !yield(events, nil)) {
+					return
 				}
 			}
 		}

@@ -49,18 +49,25 @@ func New(start storage.Revision, limits eventlog.Limits) *Log {
 func (l *Log) Append(now time.Time, events ...storage.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for rest := events; len(rest) > 0; {
-		n, bytes := 0, int64(0)
-		for n < len(rest) && rest[n].Revision == rest[0].Revision {
-			e := &rest[n]
+	for one, rest := First(events); len(one) > 0; one, rest = First(rest) {
+		c := Commit{Revision: one[0].Revision, Events: slices.Clone(one)}
+		for i := range one {
 			// What was replaced is kept too; of what follows each other it counts once.
-			bytes += eventOverhead + int64(len(e.Key)+max(len(e.Value), len(e.Prev.Value)))
-			n++
+			c.Bytes += eventOverhead + int64(len(one[i].Key)+max(len(one[i].Value), len(one[i].Prev.Value)))
 		}
-		l.log.Append(now, Commit{Revision: rest[0].Revision, Events: slices.Clone(rest[:n]), Bytes: bytes})
-		rest = rest[n:]
+		l.log.Append(now, c)
 	}
 	l.wake(events)
+}
+
+// First divides events in revision order into those of the first commit and the
+// rest.
+func First(events []storage.Event) (one, rest []storage.Event) {
+	n := 0
+	for n < len(events) && events[n].Revision == events[0].Revision {
+		n++
+	}
+	return events[:n:n], events[n:]
 }
 
 // wake releases the readers that any of the events concerns; the caller holds the

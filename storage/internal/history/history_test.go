@@ -38,8 +38,11 @@ func TestForget(t *testing.T) {
 
 // first returns the first event of a watch.
 func first(ctx context.Context, l *Log, prefix string, after storage.Revision) (event storage.Event, err error) {
-	for event, err = range l.Watch(ctx, prefix, after, nil) {
-		return event, err
+	for events, err := range l.Watch(ctx, prefix, after, nil) {
+		if err != nil {
+			return event, err
+		}
+		return events[0], nil
 	}
 	return event, ctx.Err()
 }
@@ -130,7 +133,7 @@ func TestBytesCountWhatWasReplaced(t *testing.T) {
 	require.Greater(t, l.log.Events(), 7)
 }
 
-// A watch yields of each commit what is under its prefix, and says where it ends.
+// A watch yields of each commit what is under its prefix, at once.
 func TestCommitsOfSeveralEvents(t *testing.T) {
 	const each = 5
 	l := New(0, eventlog.Limits{Events: 40})
@@ -143,22 +146,17 @@ func TestCommitsOfSeveralEvents(t *testing.T) {
 		}
 		l.Append(time.Now(), events...)
 		for _, prefix := range []string{"", "k", "k0", "k1", "k2", "k1/3"} {
-			var want, got []storage.Event
+			var want []storage.Event
 			for j := range events {
 				if e := events[j]; len(e.Key) >= len(prefix) && e.Key[:len(prefix)] == prefix {
 					want = append(want, e)
 				}
 			}
-			for j := range want[:len(want)-1] {
-				want[j].More = true
-			}
-			for e, err := range l.Watch(t.Context(), prefix, i, nil) {
+			for got, err := range l.Watch(t.Context(), prefix, i, nil) {
 				require.NoError(t, err)
-				if got = append(got, e); !e.More {
-					break
-				}
+				require.Equal(t, want, got, prefix)
+				break
 			}
-			require.Equal(t, want, got, prefix)
 		}
 	}
 	require.Greater(t, l.Floor(), storage.Revision(50))
