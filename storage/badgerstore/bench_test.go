@@ -2,10 +2,14 @@ package badgerstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,6 +50,46 @@ func BenchmarkCommit(b *testing.B) {
 			b.StopTimer()
 			after := s.Stats()
 			b.ReportMetric(float64(after.Commits-before.Commits)/float64(after.Fsyncs-before.Fsyncs), "writes/fsync")
+		})
+	}
+}
+
+// BenchmarkCommitTogether is durable commits of several writes of 100 bytes, one after
+// the other. In turns with them a file takes as many bytes and is synced once, which
+// is what a disk can do at best: of-limit is its time divided by ours.
+func BenchmarkCommitTogether(b *testing.B) {
+	for _, n := range []int{1, 2, 8, 64} {
+		b.Run(fmt.Sprintf("writes=%d", n), func(b *testing.B) {
+			s := benchStore(b)
+			bare, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+			require.NoError(b, err)
+			ctx, ws, data := context.Background(), make([]storage.Write, n), make([]byte, n*100)
+			before := s.Stats()
+			var limit time.Duration
+			serial := 0
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				for i := range ws {
+					serial++
+					ws[i] = storage.Write{Key: fmt.Sprintf("k/%09d", serial), Value: make([]byte, 89)}
+				}
+				if _, err := s.Commit(ctx, ws...); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				begun := time.Now()
+				_, err := bare.Write(data)
+				if err = errors.Join(err, bare.Sync()); err != nil {
+					b.Fatal(err)
+				}
+				limit += time.Since(begun)
+				b.StartTimer()
+			}
+			b.StopTimer()
+			b.ReportMetric(float64(limit)/float64(b.Elapsed()), "of-limit")
+			b.ReportMetric(float64(s.Stats().Fsyncs-before.Fsyncs)/float64(b.N), "fsyncs/op")
+			require.NoError(b, bare.Close())
 		})
 	}
 }

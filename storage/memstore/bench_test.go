@@ -28,6 +28,26 @@ func BenchmarkCommit(b *testing.B) {
 	})
 }
 
+// BenchmarkCommitTogether is commits of several writes of 100 bytes, to 10,000 keys.
+func BenchmarkCommitTogether(b *testing.B) {
+	for _, n := range []int{1, 2, 8, 64} {
+		b.Run(fmt.Sprintf("writes=%d", n), func(b *testing.B) {
+			s := memstore.New(memstore.Options{})
+			ctx, ws, serial := context.Background(), make([]storage.Write, n), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range ws {
+					serial++
+					ws[i] = storage.Write{Key: fmt.Sprintf("k/%09d", serial%10000), Value: make([]byte, 89), Expect: storage.AnyRevision}
+				}
+				if _, err := s.Commit(ctx, ws...); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkScan reads 10,000 records: now, and 5,000 commits ago, for the
 // first time and again.
 func BenchmarkScan(b *testing.B) {
