@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/registry/meta"
@@ -47,6 +48,32 @@ func PortName(name string) []string {
 	}
 	if strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-") {
 		faults = append(faults, "must not begin or end with a hyphen")
+	}
+	return faults
+}
+
+// InnerPath returns what is wrong with a path that may not go up.
+func InnerPath(path string) []string {
+	if slices.Contains(strings.Split(path, "/"), "..") {
+		return []string{"must not contain '..'"}
+	}
+	return nil
+}
+
+// RelativePath returns what is wrong with a path inside a volume.
+func RelativePath(path string) (faults []string) {
+	if strings.HasPrefix(path, "/") {
+		faults = append(faults, "must be a relative path")
+	}
+	return append(faults, InnerPath(path)...)
+}
+
+// FilePath returns what is wrong with the path of a file that is written into a
+// volume: no part of it begins the path with two dots.
+func FilePath(path string) []string {
+	faults := RelativePath(path)
+	if strings.HasPrefix(path, "..") && !strings.HasPrefix(path, "../") {
+		faults = append(faults, "must not start with '..'")
 	}
 	return faults
 }

@@ -1,6 +1,10 @@
 package schema
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 )
@@ -30,6 +34,18 @@ func fieldFormat(format string) func(text string) []string {
 		return check.EnvName
 	case "header-name":
 		return check.HeaderName
+	case "sysctl-name":
+		return check.SysctlName
+	case "csi-driver":
+		return func(text string) []string { return meta.CheckDNSSubdomain(strings.ToLower(text)) }
+	case "signer-name":
+		return signerName
+	case "inner-path":
+		return check.InnerPath
+	case "relative-path":
+		return check.RelativePath
+	case "file-path":
+		return check.FilePath
 	case "ip":
 		return unless(check.IsIP, "must be a valid IP address")
 	case "cidr":
@@ -46,4 +62,113 @@ func unless(good func(string) bool, why string) func(string) []string {
 		}
 		return []string{why}
 	}
+}
+
+// signerName tells what is wrong with a name of the form domain/name.
+func signerName(name string) (reasons []string) {
+	domain, path, ok := strings.Cut(name, "/")
+	if !ok || strings.Contains(path, "/") {
+		return []string{"must be a fully qualified domain and path of the form 'example.com/signer-name'"}
+	}
+	if len(domain) > maxDomain {
+		reasons = append(reasons, "the domain must have at most 253 characters")
+	}
+	for label := range strings.SplitSeq(domain, ".") {
+		reasons = append(reasons, meta.CheckDNSLabel(label)...)
+	}
+	if !strings.Contains(domain, ".") {
+		reasons = append(reasons, "should be a domain with at least two segments separated by dots")
+	}
+	for word := range strings.SplitSeq(path, ".") {
+		reasons = append(reasons, meta.CheckDNSSubdomain(word)...)
+	}
+	return reasons
+}
+
+// maxDomain bounds the name of a domain, in bytes.
+const maxDomain = 253
+
+// The formats of fields of Go structs that are not simply texts.
+const (
+	formatPort     = "port"           // a number or a name
+	formatPercent  = "int-or-percent" // of how many things
+	formatLabels   = "labels"         // a map
+	formatSelector = "label-selector" // a meta.Selector
+)
+
+func hasWholeFormat(s *Schema) bool {
+	switch s.Format {
+	case formatPort, formatPercent, formatLabels, formatSelector:
+		return true
+	}
+	return false
+}
+
+// whole checks a value of such a format, with all that is in it.
+func (v *validator) whole(x any, s *Schema) {
+	switch x := x.(type) {
+	case int64:
+		switch {
+		case s.Format == formatPercent && x < 0:
+			v.breaks(ruleMinimum, x, "0", true)
+		case s.Format == formatPort && (x < 1 || x > 65535):
+			v.breaks(ruleBetween, x, "1 and 65535", true)
+		}
+	case string:
+		if s.Format == formatPort {
+			v.written(x, check.PortName(x))
+		} else if _, ok := (meta.IntOrString{IsString: true, Text: x}).Percent(); !ok {
+			v.breaks(ruleWritten, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
+		}
+	case map[string]any:
+		if s.Format == formatLabels {
+			v.labels(x)
+			return
+		}
+		var f check.Faults
+		f.Selector(nil, selectorOf(x))
+		v.within(f)
+	}
+}
+
+// written says why a text does not have its format.
+func (v *validator) written(text string, reasons []string) {
+	for _, why := range reasons {
+		v.breaks(ruleWritten, text, why, true)
+	}
+}
+
+// labels checks the keys and values of labels; all is told of the map itself.
+func (v *validator) labels(m map[string]any) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		v.written(k, meta.CheckQualifiedName(k))
+		if text, ok := m[k].(string); ok {
+			v.written(text, meta.CheckLabelValue(text))
+		}
+	}
+}
+
+// within adds causes of the value at the path, whose fields begin in it.
+func (v *validator) within(causes []meta.Cause) {
+	for _, c := range causes {
+		if v.full() {
+			return
+		}
+		c.Field = meta.CutPath([]byte(join(v.path.String(), c.Field)))
+		v.causes = append(v.causes, c)
+	}
+}
+
+// selectorOf reads a conformed label selector.
+func selectorOf(m map[string]any) *meta.Selector {
+	o := meta.NewObject(m)
+	s := &meta.Selector{MatchLabels: map[string]string{}}
+	for k, v := range o.Map("matchLabels") {
+		s.MatchLabels[k], _ = v.(string)
+	}
+	for _, e := range o.Objects("matchExpressions") {
+		s.MatchExpressions = append(s.MatchExpressions,
+			meta.SelectorExpression{Key: e.String("key"), Operator: e.String("operator"), Values: e.Strings("values")})
+	}
+	return s
 }

@@ -23,8 +23,8 @@ import (
 // the value; before anything else it stands for itself, so that patterns read
 // as usual (mind that Go quotes tag values: \d is written \\d there).
 //
-//	required  expected  immutable  nullable  deprecated  preserve  embedded  uniqueItems  intOrString
-//	repeats  unchecked  unique  unique=cluster
+//	required  expected  nonempty  immutable  nullable  deprecated  preserve  embedded  uniqueItems
+//	intOrString  repeats  unchecked  ratcheting  unique  unique=cluster
 //	default=  enum=a|b  format=  keyFormat=  pattern=  title=
 //	range=min|max  min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
 //	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
@@ -33,11 +33,13 @@ import (
 //
 // A required field is not the zero value, or, if it is a pointer, not nil. An
 // expected one is documented as required only: left out, it has its zero value,
-// which the other rules judge if the field is always written. What omitempty
-// leaves out breaks no rule but required. Items of a list with listType=set, and
+// which the other rules judge if the field is always written. A nonempty one is
+// checked as a required one is, and not documented. What omitempty leaves out
+// breaks no rule but these. Items of a list with listType=set, and
 // keys of one with listType=map, are there once, unless the list repeats: then
 // only those who merge lists look at the type. The rules inside of an unchecked
-// value are documentation.
+// value are documentation. A ratcheting value that an update leaves as it was is
+// not checked again.
 //
 // A unique value is in no two objects of the kind that are in one namespace, or with
 // unique=cluster in no two at all; objects without a namespace are always one set.
@@ -50,10 +52,13 @@ import (
 // built-in kinds:
 //
 //	dns-label  dns-1035-label  dns-subdomain  qualified-name  label-value  path-segment
-//	ip  cidr  port-name  config-key  env-name  header-name
+//	ip  cidr  port-name  config-key  env-name  header-name  sysctl-name  csi-driver  signer-name
+//	inner-path  relative-path  file-path
+//	port (a number or a name)  int-or-percent  labels (a map)  label-selector (a meta.Selector)
 //
 // The prefixes items. and values. speak of the items of a list and of the
-// values of a map. On a field named _ of type struct{}, mapType speaks of the
+// values of a map; name.nonempty speaks of the field name of a struct, here only.
+// The tag of an inline struct speaks of its fields in the same way. On a field named _ of type struct{}, mapType speaks of the
 // struct itself, wherever it is used.
 //
 // The field "metadata" of t itself is always the standard object metadata (or
@@ -274,6 +279,7 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 			}
 			if inner.Kind() == reflect.Struct {
 				b.addFields(st, inner, path, optional || sf.Type.Kind() == reflect.Pointer)
+				b.inlineTag(st, sf, at{t, sf.Name})
 				continue
 			}
 			b.fault(at{t, sf.Name}, "only structs can be inline, not %s", inner)
@@ -292,6 +298,22 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 				}
 			}
 			st.Add(f)
+		}
+	}
+}
+
+// inlineTag applies the tag of an inline struct to the fields that it speaks of.
+func (b *builder) inlineTag(st *Struct, sf reflect.StructField, a at) {
+	for _, e := range parseTag(sf.Tag.Get("schema")) {
+		name, word, _ := strings.Cut(e.key, ".")
+		f := st.Field(b.names.Field(name))
+		if f == nil {
+			b.fault(a, "tag schema: %q is no field of the inline struct", name)
+			continue
+		}
+		e.key = word
+		if err := e.applyTo(f); err != nil {
+			b.fault(a, "tag schema, %s.%s: %w", name, word, err)
 		}
 	}
 }

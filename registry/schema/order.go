@@ -11,21 +11,32 @@ import (
 
 // InFieldOrder merges the causes that code found into those of Validate: each
 // stands with the field that it speaks of, in the order of the fields of the Go
-// struct, and what the schema says of a field stands before what code says. What
-// code found keeps its own order.
+// struct, and what the schema says of a field, and of all in it, stands before
+// what code says of the field. What code found keeps its own order.
 func (s *Schema) InFieldOrder(found, byCode []meta.Cause) []meta.Cause {
+	return s.inFieldOrder(found, byCode, "")
+}
+
+// inFieldOrder is InFieldOrder for a value at a path that the fields of the causes
+// begin with.
+func (s *Schema) inFieldOrder(found, byCode []meta.Cause, root string) []meta.Cause {
 	if len(found) == 0 || len(byCode) == 0 {
 		return append(found, byCode...)
 	}
 	merged := make([]meta.Cause, 0, len(found)+len(byCode))
 	for _, c := range byCode {
-		at := s.place(c.Field)
-		for len(found) > 0 && slices.CompareFunc(s.place(found[0].Field), at, turn.compare) <= 0 {
+		at := s.place(strings.TrimPrefix(c.Field, root))
+		for len(found) > 0 && before(s.place(strings.TrimPrefix(found[0].Field, root)), at) {
 			merged, found = append(merged, found[0]), found[1:]
 		}
 		merged = append(merged, c)
 	}
 	return append(merged, found...)
+}
+
+// before reports whether a place comes before another, is the same or lies in it.
+func before(place, at []turn) bool {
+	return slices.CompareFunc(place[:min(len(place), len(at))], at, turn.compare) <= 0
 }
 
 // turn is one step on the way to a field: its number in the struct or the list,

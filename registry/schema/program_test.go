@@ -23,17 +23,35 @@ type widget struct {
 	Parts    []widgetPart      `json:"parts,omitempty" schema:"listType=map,listMapKeys=name"`
 	Again    []widgetPart      `json:"again,omitempty" schema:"listType=map,listMapKeys=name,repeats"`
 	Loose    *widgetPart       `json:"loose,omitempty" schema:"unchecked"`
+	Target   *meta.IntOrString `json:"target,omitempty" schema:"format=port"`
+	Share    *meta.IntOrString `json:"share,omitempty" schema:"format=int-or-percent"`
+	Labels   map[string]string `json:"labels,omitempty" schema:"format=labels"`
+	Selector *meta.Selector    `json:"selector,omitempty" schema:"format=label-selector"`
+	Path     string            `json:"path,omitempty" schema:"format=file-path"`
+	Signer   string            `json:"signer,omitempty" schema:"format=signer-name"`
+	Kept     []widgetPart      `json:"kept,omitempty" schema:"ratcheting"`
+	Ref      *widgetRef        `json:"ref,omitempty" schema:"name.nonempty"`
+	Other    *widgetRef        `json:"other,omitempty"`
+	Inner    *widgetInner      `json:"inner,omitempty"`
 }
 
 type widgetPart struct {
 	Name string `json:"name" schema:"required"`
 }
 
+type widgetRef struct {
+	Name string `json:"name,omitempty"`
+}
+
+type widgetInner struct {
+	widgetRef `json:",inline" schema:"name.nonempty"`
+}
+
 // TestMessagesOfPrograms holds what clients are told about kinds from Go.
 func TestMessagesOfPrograms(t *testing.T) {
 	s, err := Go(reflect.TypeFor[widget](), names.Kubernetes)
 	require.NoError(t, err)
-	old := tree(t, `{"name":"a","port":1,"fixed":"x"}`)
+	old := tree(t, `{"name":"a","port":1,"fixed":"x","kept":[{"name":""}]}`)
 	for body, want := range map[string][]string{
 		`{"fixed":"x"}`:             {"Invalid port: Invalid value: 0: must be between 1 and 65535, inclusive", "Required name: Required value"},
 		`{"fixed":"x","port":1}`:    {"Required name: Required value"},
@@ -54,7 +72,30 @@ func TestMessagesOfPrograms(t *testing.T) {
 		also(`"parts":[{"name":"x"},{"name":"x"}]`): {`Duplicate parts[1]: Duplicate value: {"name":"x"}`},
 		also(`"again":[{"name":"x"},{"name":"x"}]`): {},
 		also(`"loose":{}`):                          {},
-		`{"name":"A_","port":1,"fixed":"x"}`:        {`Invalid name: Invalid value: "A_": ` + reasonOf("dns-label", "A_")},
+		also(`"target":80,"share":-1`):              {"Invalid share: Invalid value: -1: must be greater than or equal to 0"},
+		also(`"target":-1,"share":"1%"`):            {"Invalid target: Invalid value: -1: must be between 1 and 65535, inclusive"},
+		also(`"target":"0","share":"x%"`): {
+			`Invalid target: Invalid value: "0": must contain at least one letter (a-z)`,
+			`Invalid share: Invalid value: "x%": must be an integer or a percentage (such as '1%' or '93%')`,
+		},
+		also(`"labels":{"-":"","a":"b c","d":"e"}`): {
+			`Invalid labels: Invalid value: "-": ` + reasonOf("qualified-name", "-"), `Invalid labels: Invalid value: "b c": ` + reasonOf("label-value", "b c"),
+		},
+		also(`"selector":{"matchLabels":{"-":""},"matchExpressions":[{"key":"a","operator":"In"},{"key":"a","operator":"Is"}]}`): {
+			`Invalid selector.matchLabels: Invalid value: "-": ` + reasonOf("qualified-name", "-"),
+			"Required selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+			`Invalid selector.matchExpressions[1].operator: Invalid value: "Is": not a valid selector operator`,
+		},
+		also(`"path":"a/../b"`):  {`Invalid path: Invalid value: "a/../b": must not contain '..'`},
+		also(`"path":"..a"`):     {`Invalid path: Invalid value: "..a": must not start with '..'`},
+		also(`"path":"/a..b"`):   {`Invalid path: Invalid value: "/a..b": must be a relative path`},
+		also(`"signer":"a.b/c"`): {},
+		also(`"signer":"b/c"`):   {`Invalid signer: Invalid value: "b/c": should be a domain with at least two segments separated by dots`},
+		also(`"kept":[{}]`):      {},
+		also(`"kept":[{},{}]`):   {"Required kept[0].name: Required value", "Required kept[1].name: Required value"},
+		also(`"ref":{"name":"a"},"other":{},"inner":{"name":"a"}`): {},
+		also(`"ref":{},"inner":{}`):                                {"Required ref.name: Required value", "Required inner.name: Required value"},
+		`{"name":"A_","port":1,"fixed":"x"}`:                       {`Invalid name: Invalid value: "A_": ` + reasonOf("dns-label", "A_")},
 	} {
 		obj := tree(t, body)
 		_, faults := s.Conform(obj)
@@ -83,8 +124,8 @@ func TestInFieldOrder(t *testing.T) {
 	for _, c := range []struct{ schema, code, want []meta.Cause }{
 		{causes("port"), nil, causes("port")},
 		{nil, causes("port"), causes("port")},
-		{causes("port", "parts[1].name", "parts[10].name"), causes("size", "parts", "parts[9]", "parts[9].name"),
-			causes("port", "size", "parts", "parts[1].name", "parts[9]", "parts[9].name", "parts[10].name")},
+		{causes("port", "parts[1].name", "parts[10].name", "again[0]"), causes("size", "parts[9]", "parts[9].name", "parts"),
+			causes("port", "size", "parts[1].name", "parts[9]", "parts[9].name", "parts[10].name", "parts", "again[0]")},
 		{causes("name", "host"), causes("loose", "name"), causes("name", "host", "loose", "name")},
 		{causes("data[a]", "data[c]"), causes("data[b]", "data[c]"), causes("data[a]", "data[b]", "data[c]", "data[c]")},
 		{causes("port"), causes("nosuch", "Port[0]"), causes("nosuch", "Port[0]", "port")},

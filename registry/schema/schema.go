@@ -72,10 +72,11 @@ type Schema struct {
 	MapType  string   // atomic or granular, for maps and structs
 
 	// Of fields of Go structs only.
-	Unique    string // UniqueInNamespace or UniqueInCluster; empty: no
-	KeyFormat string // of the keys of a map, see Go
-	Repeats   bool   // ListType is for those who merge; items may repeat
-	Unchecked bool   // what the schema says of the value is documentation
+	Unique     string // UniqueInNamespace or UniqueInCluster; empty: no
+	KeyFormat  string // of the keys of a map, see Go
+	Repeats    bool   // ListType is for those who merge; items may repeat
+	Unchecked  bool   // what the schema says of the value is documentation
+	Ratcheting bool   // a value that stays as it was is not checked again
 
 	PatchStrategy string // merge, replace, retainKeys, comma-separated
 	PatchMergeKey string
@@ -134,6 +135,7 @@ type Field struct {
 	Schema    *Schema
 	Required  bool
 	Expected  bool   // documented as required; left out, a Go field has its zero value
+	NonEmpty  bool   // checked as if it was required
 	OmitEmpty bool   // Go leaves the empty value out (never true for struct values, as in encoding/json)
 	OmitZero  bool   // Go leaves the zero value out
 	Pointer   bool   // Go keeps an explicit zero apart from an unset value

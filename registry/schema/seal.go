@@ -75,7 +75,7 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 // ruled reports whether a value can break a rule of its own.
 func (s *Schema) ruled() bool {
 	return len(s.Enum)+len(s.Required)+len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Not != nil || s.Embedded || s.UniqueItems ||
-		s.Pattern != "" || s.KeyFormat != "" || s.ListType != "" && !s.Repeats || s.Type == String && s.Format != "" ||
+		s.Pattern != "" || s.KeyFormat != "" || s.ListType != "" && !s.Repeats || s.Type == String && s.Format != "" || hasWholeFormat(s) ||
 		s.MinLength != nil || s.MaxLength != nil || s.Minimum != nil || s.Maximum != nil || s.MultipleOf != nil ||
 		s.MinItems != nil || s.MaxItems != nil || s.MinProperties != nil || s.MaxProperties != nil
 }
@@ -104,7 +104,7 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	w.known[st] = below{true, true, true}
 	var all below
 	for _, f := range st.Fields {
-		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical)).or(below{rules: f.Required})
+		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical)).or(below{rules: f.Required || f.NonEmpty})
 		if f.Schema.Default != nil {
 			st.filled = append(st.filled, f)
 		}

@@ -72,6 +72,9 @@ func (e entry) applyTo(f *Field) error {
 	case "expected":
 		f.Expected = true
 		return e.noValue()
+	case "nonempty":
+		f.NonEmpty = true
+		return e.noValue()
 	}
 	s := f.Schema
 	for {
@@ -84,6 +87,9 @@ func (e entry) applyTo(f *Field) error {
 			s = s.Items
 		case prefix == "values" && s.Values != nil:
 			s = s.Values
+		case rest == "nonempty" && s.Struct.Field(prefix) != nil:
+			s.Required = append(s.Required, prefix)
+			return e.noValue()
 		default:
 			return fmt.Errorf("the value has no %s", prefix)
 		}
@@ -152,6 +158,8 @@ func (e entry) flag(s *Schema) *bool {
 		return &s.Repeats
 	case "unchecked":
 		return &s.Unchecked
+	case "ratcheting":
+		return &s.Ratcheting
 	}
 	return nil
 }
@@ -257,7 +265,8 @@ func misplaced(s *Schema) (faults []string) {
 	if s.Unique != "" && (s.Type == Any || s.Type == Object || s.Type == Array) && !s.IntOrString && s.Wire != IntOrString {
 		faults = append(faults, "unique is for single values; of those in a list say items.unique")
 	}
-	wrong(s.KeyFormat != "", "keyFormat", "maps", s.Values != nil)
+	wrong(s.KeyFormat != "" || s.Format == formatLabels, "a format of keys", "maps", s.Values != nil)
+	wrong(s.Format == formatSelector, "the format of selectors", "selectors", s.Struct.Field("matchLabels") != nil)
 	wrong(s.MinProperties != nil || s.MaxProperties != nil, "a number of properties", "maps and structs", s.Type == Object)
 	if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
 		faults = append(faults, "the minimum is over the maximum")

@@ -118,8 +118,8 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 	if canonical && !v.branch && !s.rules {
 		return
 	}
-	if old != nil && !canonical && meta.Equal(x, old) {
-		return // what a definition came to forbid may stay where it is
+	if old != nil && (!canonical || s.Ratcheting) && meta.Equal(x, old) {
+		return // what came to be forbidden may stay where it is
 	}
 	if s.Immutable && old != nil && !meta.Equal(x, old) {
 		v.breaks(ruleImmutable, inOrder(x, s), "", canonical)
@@ -130,6 +130,10 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 	}
 	if !v.hasType(x, s) {
 		v.typeFault(x, s, canonical)
+	}
+	if canonical && hasWholeFormat(s) {
+		v.whole(x, s)
+		return
 	}
 	v.combinations(x, s, canonical)
 	switch x := x.(type) {

@@ -17,9 +17,7 @@ func (v *validator) text(x string, s *Schema, canonical bool) {
 		return
 	}
 	if reasons := fieldFormat(s.Format); canonical && reasons != nil {
-		for _, why := range reasons(x) {
-			v.breaks(ruleWritten, x, why, canonical)
-		}
+		v.written(x, reasons(x))
 		return
 	}
 	if !hasFormat(x, s.Format) {

@@ -71,11 +71,11 @@ type DeploymentStrategy struct {
 type RollingUpdateDeployment struct {
 	// MaxUnavailable is how many may be missing meanwhile, as a number or a part
 	// such as 25% (the default), rounded down.
-	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"1"`
+	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"1" schema:"format=int-or-percent"`
 
 	// MaxSurge is how many may be there beyond replicas meanwhile, as a number
 	// or a part such as 25% (the default), rounded up.
-	MaxSurge *meta.IntOrString `json:"maxSurge,omitempty" protobuf:"2"`
+	MaxSurge *meta.IntOrString `json:"maxSurge,omitempty" protobuf:"2" schema:"format=int-or-percent"`
 }
 
 // DeploymentStatus is the state of a deployment.

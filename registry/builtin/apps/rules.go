@@ -78,8 +78,6 @@ func (s *DeploymentStrategy) check(f *check.Faults, at *check.Path) {
 }
 
 func (r *RollingUpdateDeployment) check(f *check.Faults, at *check.Path) {
-	share(f, at.Field("maxUnavailable"), r.MaxUnavailable)
-	share(f, at.Field("maxSurge"), r.MaxSurge)
 	if zero(r.MaxUnavailable) && zero(r.MaxSurge) {
 		f.Invalid(at.Field("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0")
 	}
@@ -87,20 +85,6 @@ func (r *RollingUpdateDeployment) check(f *check.Faults, at *check.Path) {
 		if n, ok := r.MaxUnavailable.Percent(); ok && n > 100 {
 			f.Invalid(at.Field("maxUnavailable"), r.MaxUnavailable, "must not be greater than 100%")
 		}
-	}
-}
-
-// share checks a number of pods, or a part of them.
-func share(f *check.Faults, at *check.Path, v *meta.IntOrString) {
-	if v == nil {
-		return
-	}
-	if !v.IsString {
-		f.NotNegative(at, int64(v.Int))
-		return
-	}
-	if _, ok := v.Percent(); !ok {
-		f.Invalid(at, v, "must be an integer or a percentage (such as '1%' or '93%')")
 	}
 }
 

@@ -28,7 +28,7 @@ type NodeAffinity struct {
 // PreferredSchedulingTerm is a wish about the node.
 type PreferredSchedulingTerm struct {
 	// Weight of the wish, 1 to 100.
-	Weight int32 `json:"weight" protobuf:"1" schema:"expected"`
+	Weight int32 `json:"weight" protobuf:"1" schema:"expected,range=1|100"`
 
 	// Preference is what is wished for.
 	Preference NodeSelectorTerm `json:"preference" protobuf:"2" schema:"expected"`
@@ -39,7 +39,7 @@ type NodeSelector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// NodeSelectorTerms, of which one must match.
-	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms" protobuf:"1" schema:"expected,listType=atomic"`
+	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms" protobuf:"1" schema:"required,listType=atomic"`
 }
 
 // NodeSelectorTerm chooses nodes: all of it must match; an empty one matches
@@ -89,7 +89,7 @@ type PodAntiAffinity struct {
 // WeightedPodAffinityTerm is a wish about other pods.
 type WeightedPodAffinityTerm struct {
 	// Weight of the wish, 1 to 100.
-	Weight int32 `json:"weight" protobuf:"1" schema:"expected"`
+	Weight int32 `json:"weight" protobuf:"1" schema:"expected,range=1|100"`
 
 	// PodAffinityTerm is what is wished for.
 	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm" protobuf:"2" schema:"expected"`
@@ -98,7 +98,7 @@ type WeightedPodAffinityTerm struct {
 // PodAffinityTerm chooses pods, and what near means.
 type PodAffinityTerm struct {
 	// LabelSelector chooses the pods.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"1" schema:"unchecked"`
+	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
 
 	// Namespaces of the pods; none and no namespaceSelector: this pod's.
 	Namespaces []string `json:"namespaces,omitempty" protobuf:"2" schema:"listType=atomic"`
@@ -107,7 +107,7 @@ type PodAffinityTerm struct {
 	TopologyKey string `json:"topologyKey" protobuf:"3" schema:"expected"`
 
 	// NamespaceSelector chooses further namespaces by label; {} is all.
-	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"4" schema:"unchecked"`
+	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"4" schema:"format=label-selector"`
 
 	// MatchLabelKeys are labels in which the pods must equal this one.
 	MatchLabelKeys []string `json:"matchLabelKeys,omitempty" protobuf:"5" schema:"listType=atomic,items.format=qualified-name"`

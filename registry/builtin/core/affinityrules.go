@@ -18,7 +18,6 @@ func (r *podRules) affinity(at *check.Path, a *Affinity) {
 		p := at.Field("nodeAffinity")
 		r.nodeSelector(p.Field(required), n.RequiredDuringSchedulingIgnoredDuringExecution)
 		for i, t := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-			r.weight(p.Field(preferred).Index(i).Field("weight"), t.Weight)
 			r.nodeTerm(p.Field(preferred).Index(i).Field("preference"), &t.Preference, false)
 		}
 	}
@@ -27,7 +26,6 @@ func (r *podRules) affinity(at *check.Path, a *Affinity) {
 			r.podTerm(p.Field(required).Index(i), &must[i])
 		}
 		for i := range wishes {
-			r.weight(p.Field(preferred).Index(i).Field("weight"), wishes[i].Weight)
 			r.podTerm(p.Field(preferred).Index(i).Field("podAffinityTerm"), &wishes[i].PodAffinityTerm)
 		}
 	}
@@ -39,18 +37,9 @@ func (r *podRules) affinity(at *check.Path, a *Affinity) {
 	}
 }
 
-func (r *podRules) weight(at *check.Path, n int32) {
-	if n < 1 || n > 100 {
-		r.Invalid(at, n, "must be in the range 1-100")
-	}
-}
-
 func (r *podRules) nodeSelector(at *check.Path, s *NodeSelector) {
 	if s == nil {
 		return
-	}
-	if len(s.NodeSelectorTerms) == 0 {
-		r.Required(at.Field("nodeSelectorTerms"), "must have at least one node selector term")
 	}
 	for i := range s.NodeSelectorTerms {
 		r.nodeTerm(at.Field("nodeSelectorTerms").Index(i), &s.NodeSelectorTerms[i], true)
@@ -108,8 +97,6 @@ func (r *podRules) nodeRequirement(at *check.Path, e NodeSelectorRequirement) {
 }
 
 func (r *podRules) podTerm(at *check.Path, t *PodAffinityTerm) {
-	r.Selector(at.Field("labelSelector"), t.LabelSelector)
-	r.Selector(at.Field("namespaceSelector"), t.NamespaceSelector)
 	for _, ns := range t.Namespaces {
 		r.Format(at.Field("namespace"), ns, meta.CheckDNSLabel(ns)) // as clients know the field
 	}

@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // PersistentVolumeClaimVolumeSource is the volume that a claim is bound to.
 type PersistentVolumeClaimVolumeSource struct {
 	// ClaimName is the claim, in the pod's namespace.
-	ClaimName string `json:"claimName" protobuf:"1" schema:"expected"`
+	ClaimName string `json:"claimName" protobuf:"1" schema:"required"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"2"`
@@ -15,7 +15,7 @@ type PersistentVolumeClaimVolumeSource struct {
 type EphemeralVolumeSource struct {
 	// VolumeClaimTemplate is the claim that is made, named pod-volume and owned
 	// by the pod. It cannot change.
-	VolumeClaimTemplate *PersistentVolumeClaimTemplate `json:"volumeClaimTemplate,omitempty" protobuf:"1"`
+	VolumeClaimTemplate *PersistentVolumeClaimTemplate `json:"volumeClaimTemplate,omitempty" protobuf:"1" schema:"nonempty"`
 }
 
 // PersistentVolumeClaimTemplate is a claim to be made.
@@ -31,10 +31,10 @@ type PersistentVolumeClaimTemplate struct {
 type PersistentVolumeClaimSpec struct {
 	// AccessModes that the volume must have: ReadWriteOnce, ReadOnlyMany,
 	// ReadWriteMany, ReadWriteOncePod.
-	AccessModes []string `json:"accessModes,omitempty" protobuf:"1" schema:"listType=atomic"`
+	AccessModes []string `json:"accessModes,omitempty" protobuf:"1" schema:"nonempty,listType=atomic"`
 
 	// Selector of volumes by label.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
+	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"format=label-selector"`
 
 	// Resources that the volume must have at least.
 	Resources VolumeResourceRequirements `json:"resources,omitempty" protobuf:"2"`
@@ -46,7 +46,7 @@ type PersistentVolumeClaimSpec struct {
 	StorageClassName *string `json:"storageClassName,omitempty" protobuf:"5"`
 
 	// VolumeMode is Filesystem (the default) or Block.
-	VolumeMode *string `json:"volumeMode,omitempty" protobuf:"6" schema:"default=Filesystem"`
+	VolumeMode *string `json:"volumeMode,omitempty" protobuf:"6" schema:"default=Filesystem,enum=Block|Filesystem"`
 
 	// DataSource is a snapshot or claim to fill the volume from.
 	DataSource *TypedLocalObjectReference `json:"dataSource,omitempty" protobuf:"7"`

@@ -143,7 +143,7 @@ type VolumeDevice struct {
 	Name string `json:"name" protobuf:"1" schema:"required"`
 
 	// DevicePath is where it appears.
-	DevicePath string `json:"devicePath" protobuf:"2" schema:"required"`
+	DevicePath string `json:"devicePath" protobuf:"2" schema:"required,format=inner-path"`
 }
 
 // ResourceRequirements are what a container, or a pod, needs and may use.

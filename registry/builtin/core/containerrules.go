@@ -2,7 +2,6 @@ package core
 
 import (
 	"slices"
-	"strings"
 
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
@@ -245,7 +244,6 @@ func (r *podRules) devices(at *check.Path, c *Container) {
 		if paths[d.DevicePath] {
 			r.Invalid(p.Field("devicePath"), d.DevicePath, "must be unique")
 		}
-		r.inside(p.Field("devicePath"), d.DevicePath)
 		if slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.Name == d.Name }) {
 			r.Invalid(p.Field("name"), d.Name, "must not already exist in volumeMounts")
 		}
@@ -258,17 +256,7 @@ func (r *podRules) devices(at *check.Path, c *Container) {
 
 // relative checks a path that must stay inside a volume.
 func (r *podRules) relative(at *check.Path, path string) {
-	if strings.HasPrefix(path, "/") {
-		r.Invalid(at, path, "must be a relative path")
-	}
-	r.inside(at, path)
-}
-
-// inside checks that a path does not go up.
-func (r *podRules) inside(at *check.Path, path string) {
-	if slices.Contains(strings.Split(path, "/"), "..") {
-		r.Invalid(at, path, "must not contain '..'")
-	}
+	r.Format(at, path, check.RelativePath(path))
 }
 
 // labelKeys checks label keys that a selector is widened by.

@@ -65,7 +65,7 @@ type ConfigMapKeySelector struct {
 	LocalObjectReference `json:",inline" protobuf:"1"`
 
 	// Key of the entry.
-	Key string `json:"key" protobuf:"2" schema:"expected"`
+	Key string `json:"key" protobuf:"2" schema:"required,format=config-key"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"3"`
@@ -79,7 +79,7 @@ type SecretKeySelector struct {
 	LocalObjectReference `json:",inline" protobuf:"1"`
 
 	// Key of the entry.
-	Key string `json:"key" protobuf:"2" schema:"expected"`
+	Key string `json:"key" protobuf:"2" schema:"required,format=config-key"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"3"`
@@ -90,13 +90,13 @@ type FileKeySelector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// VolumeName is the volume that the file is in.
-	VolumeName string `json:"volumeName" protobuf:"1" schema:"expected"`
+	VolumeName string `json:"volumeName" protobuf:"1" schema:"required"`
 
 	// Path of the file in the volume.
-	Path string `json:"path" protobuf:"2" schema:"expected"`
+	Path string `json:"path" protobuf:"2" schema:"required,format=relative-path"`
 
 	// Key of the entry.
-	Key string `json:"key" protobuf:"3" schema:"expected"`
+	Key string `json:"key" protobuf:"3" schema:"required"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"4" schema:"default=false"`

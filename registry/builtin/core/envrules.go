@@ -29,15 +29,17 @@ func (r *podRules) valueFrom(at *check.Path, e *EnvVar) {
 	}
 	if c := from.ConfigMapKeyRef; c != nil {
 		n++
-		r.keyRef(at.Field("configMapKeyRef"), c.Name, c.Key)
+		r.Format(at.Field("configMapKeyRef").Field("name"), c.Name, meta.CheckDNSSubdomain(c.Name))
 	}
 	if s := from.SecretKeyRef; s != nil {
 		n++
-		r.keyRef(at.Field("secretKeyRef"), s.Name, s.Key)
+		r.Format(at.Field("secretKeyRef").Field("name"), s.Name, meta.CheckDNSSubdomain(s.Name))
 	}
 	if f := from.FileKeyRef; f != nil {
 		n++
-		r.fileRef(at.Field("fileKeyRef"), f)
+		if f.VolumeName != "" && r.volumes[f.VolumeName] == nil {
+			r.NotFound(at.Field("fileKeyRef").Field("volumeName"), f.VolumeName)
+		}
 	}
 	switch {
 	case e.Value != "" && n != 0:
@@ -119,31 +121,6 @@ func (r *podRules) resourceRef(at *check.Path, f *ResourceFieldSelector, file bo
 	}
 	if !f.Divisor.IsZero() && (slices.Contains(known, f.Resource) || hugePages(resource)) && !slices.Contains(units, f.Divisor.String()) {
 		r.Invalid(at.Field("divisor"), f.Resource, "only the divisors "+strings.Join(units, ", ")+" are supported")
-	}
-}
-
-func (r *podRules) keyRef(at *check.Path, name, key string) {
-	r.Format(at.Field("name"), name, meta.CheckDNSSubdomain(name))
-	if key == "" {
-		r.Required(at.Field("key"), "")
-		return
-	}
-	r.Format(at.Field("key"), key, check.ConfigKey(key))
-}
-
-func (r *podRules) fileRef(at *check.Path, f *FileKeySelector) {
-	if f.VolumeName == "" {
-		r.Required(at.Field("volumeName"), "")
-	} else if r.volumes[f.VolumeName] == nil {
-		r.NotFound(at.Field("volumeName"), f.VolumeName)
-	}
-	if f.Path == "" {
-		r.Required(at.Field("path"), "")
-	} else {
-		r.relative(at.Field("path"), f.Path)
-	}
-	if f.Key == "" {
-		r.Required(at.Field("key"), "")
 	}
 }
 

@@ -32,7 +32,6 @@ func specFaults(p names.Profile, at *check.Path, spec *PodSpec, pod *Pod) []meta
 	r.ephemeralContainers(at.Field("ephemeralContainers"))
 	r.podResources(at.Field("resources"))
 	r.networkPorts(at.Field("containers"))
-	r.Labels(at.Field("nodeSelector"), spec.NodeSelector)
 	r.podSecurity(at.Field("securityContext"))
 	r.affinity(at.Field("affinity"), spec.Affinity)
 	r.dnsConfig(at.Field("dnsConfig"))
@@ -130,9 +129,6 @@ func (r *podRules) spread(at *check.Path) {
 	list := r.spec.TopologySpreadConstraints
 	for i, c := range list {
 		p := at.Index(i)
-		if c.TopologyKey == "" {
-			r.Required(p.Field("topologyKey"), "can not be empty")
-		}
 		if slices.ContainsFunc(list[i+1:], func(o TopologySpreadConstraint) bool {
 			return o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable
 		}) {
@@ -142,7 +138,6 @@ func (r *podRules) spread(at *check.Path) {
 			r.Invalid(p.Field("minDomains"), *c.MinDomains, "can only use minDomains if whenUnsatisfiable=DoNotSchedule")
 		}
 		r.labelKeys(p.Field("matchLabelKeys"), c.MatchLabelKeys, c.LabelSelector)
-		r.Selector(p.Field("labelSelector"), c.LabelSelector)
 	}
 }
 

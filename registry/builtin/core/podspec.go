@@ -5,7 +5,7 @@ import "orch.io/controlplane/registry/meta"
 // PodSpec describes a pod.
 type PodSpec struct {
 	// Volumes that the containers can mount.
-	Volumes []Volume `json:"volumes,omitempty" protobuf:"1" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
+	Volumes []Volume `json:"volumes,omitempty" protobuf:"1" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,unchecked"`
 
 	// InitContainers run one after the other, each to its end, before the
 	// containers start; one with restartPolicy Always keeps running beside them.
@@ -36,7 +36,7 @@ type PodSpec struct {
 	DNSPolicy string `json:"dnsPolicy,omitempty" protobuf:"6" schema:"default=ClusterFirst,enum=ClusterFirstWithHostNet|ClusterFirst|Default|None"`
 
 	// NodeSelector is labels that the node must have.
-	NodeSelector map[string]string `json:"nodeSelector,omitempty" protobuf:"7" schema:"mapType=atomic"`
+	NodeSelector map[string]string `json:"nodeSelector,omitempty" protobuf:"7" schema:"mapType=atomic,format=labels"`
 
 	// ServiceAccountName is the identity that the pod runs under.
 	ServiceAccountName string `json:"serviceAccountName,omitempty" protobuf:"8" schema:"format=dns-subdomain"`
@@ -211,13 +211,13 @@ type TopologySpreadConstraint struct {
 	MaxSkew int32 `json:"maxSkew" protobuf:"1" schema:"expected,exclusiveMin=0"`
 
 	// TopologyKey is the node label whose values are the domains.
-	TopologyKey string `json:"topologyKey" protobuf:"2" schema:"expected"`
+	TopologyKey string `json:"topologyKey" protobuf:"2" schema:"required"`
 
 	// WhenUnsatisfiable is DoNotSchedule or ScheduleAnyway.
 	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"expected,enum=DoNotSchedule|ScheduleAnyway"`
 
 	// LabelSelector chooses the pods that are counted.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"4" schema:"unchecked"`
+	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"4" schema:"format=label-selector"`
 
 	// MinDomains is how many domains there must be.
 	MinDomains *int32 `json:"minDomains,omitempty" protobuf:"5" schema:"exclusiveMin=0"`

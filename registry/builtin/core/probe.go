@@ -46,7 +46,7 @@ type ProbeHandler struct {
 // ExecAction runs a command in the container, without a shell.
 type ExecAction struct {
 	// Command and its arguments.
-	Command []string `json:"command,omitempty" protobuf:"1" schema:"listType=atomic"`
+	Command []string `json:"command,omitempty" protobuf:"1" schema:"nonempty,listType=atomic"`
 }
 
 // HTTPGetAction makes an HTTP request.
@@ -55,7 +55,7 @@ type HTTPGetAction struct {
 	Path string `json:"path,omitempty" protobuf:"1" schema:"default=/"`
 
 	// Port, by number or by name.
-	Port meta.IntOrString `json:"port" protobuf:"2" schema:"expected"`
+	Port meta.IntOrString `json:"port" protobuf:"2" schema:"expected,format=port"`
 
 	// Host to connect to; the pod's address by default.
 	Host string `json:"host,omitempty" protobuf:"3"`
@@ -79,7 +79,7 @@ type HTTPHeader struct {
 // TCPSocketAction opens a TCP connection.
 type TCPSocketAction struct {
 	// Port, by number or by name.
-	Port meta.IntOrString `json:"port" protobuf:"1" schema:"expected"`
+	Port meta.IntOrString `json:"port" protobuf:"1" schema:"expected,format=port"`
 
 	// Host to connect to; the pod's address by default.
 	Host string `json:"host,omitempty" protobuf:"2"`

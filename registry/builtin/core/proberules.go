@@ -55,14 +55,17 @@ func (r *podRules) handler(at *check.Path, h handler) {
 		}
 		return n == 1
 	}
-	if h.exec != nil && first("exec") && len(h.exec.Command) == 0 {
-		r.Required(at.Field("exec").Field("command"), "")
+	if h.exec != nil {
+		first("exec")
 	}
 	if h.http != nil && first("httpGet") {
-		r.httpGet(at.Field("httpGet"), h.http)
+		for _, header := range h.http.HTTPHeaders {
+			// Clients know the cause by the list.
+			r.Format(at.Field("httpGet").Field("httpHeaders"), header.Name, check.HeaderName(header.Name))
+		}
 	}
-	if h.tcp != nil && first("tcpSocket") {
-		r.PortOrName(at.Field("tcpSocket").Field("port"), h.tcp.Port)
+	if h.tcp != nil {
+		first("tcpSocket")
 	}
 	if h.grpc != nil {
 		first("grpc")
@@ -78,13 +81,5 @@ func (r *podRules) handler(at *check.Path, h handler) {
 	}
 	if n == 0 {
 		r.Required(at, "must specify a handler type")
-	}
-}
-
-func (r *podRules) httpGet(at *check.Path, h *HTTPGetAction) {
-	r.Needs(at, "path", h.Path)
-	r.PortOrName(at.Field("port"), h.Port)
-	for _, header := range h.HTTPHeaders {
-		r.Format(at.Field("httpHeaders"), header.Name, check.HeaderName(header.Name))
 	}
 }

@@ -44,10 +44,10 @@ type TypedLocalObjectReference struct {
 	APIGroup *string `json:"apiGroup" protobuf:"1"`
 
 	// Kind of the object.
-	Kind string `json:"kind" protobuf:"2" schema:"expected"`
+	Kind string `json:"kind" protobuf:"2" schema:"required"`
 
 	// Name of the object.
-	Name string `json:"name" protobuf:"3" schema:"expected"`
+	Name string `json:"name" protobuf:"3" schema:"required"`
 }
 
 // TypedObjectReference points at an object of any kind.
@@ -56,10 +56,10 @@ type TypedObjectReference struct {
 	APIGroup *string `json:"apiGroup" protobuf:"1"`
 
 	// Kind of the object.
-	Kind string `json:"kind" protobuf:"2" schema:"expected"`
+	Kind string `json:"kind" protobuf:"2" schema:"required"`
 
 	// Name of the object.
-	Name string `json:"name" protobuf:"3" schema:"expected"`
+	Name string `json:"name" protobuf:"3" schema:"required"`
 
 	// Namespace of the object; unset: the same.
 	Namespace *string `json:"namespace,omitempty" protobuf:"4"`

@@ -147,7 +147,7 @@ type AppArmorProfile struct {
 // Sysctl is a kernel setting.
 type Sysctl struct {
 	// Name of the setting.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"required,format=sysctl-name"`
 
 	// Value of the setting.
 	Value string `json:"value" protobuf:"2" schema:"expected"`

@@ -54,13 +54,7 @@ func (r *podRules) sysctls(at *check.Path, list []Sysctl) {
 	seen := map[string]bool{}
 	for i, c := range list {
 		p := at.Index(i).Field("name")
-		faults := check.SysctlName(c.Name)
-		switch {
-		case c.Name == "":
-			r.Required(p, "")
-		case len(faults) > 0:
-			r.Format(p, c.Name, faults)
-		case seen[c.Name]:
+		if c.Name != "" && seen[c.Name] {
 			r.Duplicate(p, c.Name)
 		}
 		seen[c.Name] = true

@@ -32,7 +32,7 @@ type ServiceSpec struct {
 
 	// Selector is the labels of the pods; none: somebody else keeps the
 	// endpoints.
-	Selector map[string]string `json:"selector,omitempty" protobuf:"2" schema:"mapType=atomic"`
+	Selector map[string]string `json:"selector,omitempty" protobuf:"2" schema:"mapType=atomic,format=labels"`
 
 	// ClusterIP is the address in the cluster; None makes the service headless.
 	// It is allocated if left out and cannot change.
@@ -99,7 +99,7 @@ type ServiceSpec struct {
 // ServicePort is a port of a service.
 type ServicePort struct {
 	// Name of the port, a DNS label; needed and unique if there are several.
-	Name string `json:"name,omitempty" protobuf:"1"`
+	Name string `json:"name,omitempty" protobuf:"1" schema:"format=dns-label"`
 
 	// Protocol is TCP (the default), UDP or SCTP.
 	Protocol string `json:"protocol,omitempty" protobuf:"2" schema:"default=TCP,enum=SCTP|TCP|UDP"`
@@ -112,7 +112,7 @@ type ServicePort struct {
 	Port int32 `json:"port" protobuf:"3" schema:"expected,range=1|65535"`
 
 	// TargetPort is the port of the pods, by number or name; port by default.
-	TargetPort meta.IntOrString `json:"targetPort,omitempty" protobuf:"4"`
+	TargetPort meta.IntOrString `json:"targetPort,omitempty" protobuf:"4" schema:"format=port"`
 
 	// NodePort is the port of the nodes, for types that have one.
 	NodePort int32 `json:"nodePort,omitempty" protobuf:"5"`

@@ -27,7 +27,6 @@ func validateService(w *registry.Change[Service]) {
 	for i := range s.Ports {
 		s.Ports[i].check(f, at.Field("ports").Index(i), len(s.Ports) > 1, names)
 	}
-	f.Labels(at.Field("selector"), s.Selector)
 	s.affinity(f, at.Field("sessionAffinityConfig"))
 	s.addresses(f, at)
 	for i, ip := range s.ExternalIPs {
@@ -67,14 +66,13 @@ func (s *ServiceSpec) typeFaults(f *check.Faults, at *check.Path) {
 }
 
 func (p *ServicePort) check(f *check.Faults, at *check.Path, several bool, names map[string]bool) {
-	if several || p.Name != "" {
-		f.Label(at.Field("name"), p.Name)
+	if several {
+		f.Needs(at, "name", p.Name)
 	}
 	if p.Name != "" && names[p.Name] {
 		f.Duplicate(at.Field("name"), p.Name)
 	}
 	names[p.Name] = true
-	f.PortOrName(at.Field("targetPort"), p.TargetPort)
 }
 
 // portNumbers checks that no port of the nodes stands twice.

@@ -3,7 +3,7 @@ package core
 // Volume is a directory that containers can mount, and where it comes from.
 type Volume struct {
 	// Name of the volume, a DNS label, unique in the pod.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"required,format=dns-label"`
 
 	// VolumeSource is where the volume comes from; exactly one is set.
 	VolumeSource `json:",inline" protobuf:"2"`

@@ -5,12 +5,12 @@ import "orch.io/controlplane/registry/meta"
 // HostPathVolumeSource is a file or directory of the node.
 type HostPathVolumeSource struct {
 	// Path on the node; it may not go up by "..".
-	Path string `json:"path" protobuf:"1" schema:"expected"`
+	Path string `json:"path" protobuf:"1" schema:"required,format=inner-path"`
 
 	// Type is what must be there, or what is made: empty (no check),
 	// DirectoryOrCreate, Directory, FileOrCreate, File, Socket, CharDevice or
 	// BlockDevice.
-	Type *string `json:"type,omitempty" protobuf:"2" schema:"default="`
+	Type *string `json:"type,omitempty" protobuf:"2" schema:"default=,enum=|BlockDevice|CharDevice|Directory|DirectoryOrCreate|File|FileOrCreate|Socket"`
 }
 
 // EmptyDirVolumeSource is a directory that lives as long as the pod.
@@ -27,13 +27,13 @@ type EmptyDirVolumeSource struct {
 // GitRepoVolumeSource is a checkout of a repository.
 type GitRepoVolumeSource struct {
 	// Repository is its URL.
-	Repository string `json:"repository" protobuf:"1" schema:"expected"`
+	Repository string `json:"repository" protobuf:"1" schema:"required"`
 
 	// Revision is the commit to check out.
 	Revision string `json:"revision,omitempty" protobuf:"2"`
 
 	// Directory to clone into; "." is the volume itself; no ".." in it.
-	Directory string `json:"directory,omitempty" protobuf:"3"`
+	Directory string `json:"directory,omitempty" protobuf:"3" schema:"format=relative-path"`
 }
 
 // ImageVolumeSource is the content of an OCI image or artifact.
@@ -42,13 +42,13 @@ type ImageVolumeSource struct {
 	Reference string `json:"reference,omitempty" protobuf:"1"`
 
 	// PullPolicy is Always, IfNotPresent or Never.
-	PullPolicy string `json:"pullPolicy,omitempty" protobuf:"2"`
+	PullPolicy string `json:"pullPolicy,omitempty" protobuf:"2" schema:"enum=Always|IfNotPresent|Never"`
 }
 
 // SecretVolumeSource is a directory with the entries of a secret.
 type SecretVolumeSource struct {
 	// SecretName is the secret, in the pod's namespace.
-	SecretName string `json:"secretName,omitempty" protobuf:"1"`
+	SecretName string `json:"secretName,omitempty" protobuf:"1" schema:"nonempty"`
 
 	// Items choose entries and say where they go; unset: every key becomes a
 	// file of its name.
@@ -56,7 +56,7 @@ type SecretVolumeSource struct {
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
-	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420"`
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420,range=0|511"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"4"`
@@ -65,7 +65,7 @@ type SecretVolumeSource struct {
 // ConfigMapVolumeSource is a directory with the entries of a ConfigMap.
 type ConfigMapVolumeSource struct {
 	// LocalObjectReference names it.
-	LocalObjectReference `json:",inline" protobuf:"1"`
+	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.nonempty"`
 
 	// Items choose entries and say where they go; unset: every key becomes a
 	// file of its name.
@@ -73,7 +73,7 @@ type ConfigMapVolumeSource struct {
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
-	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420"`
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420,range=0|511"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"4"`
@@ -82,14 +82,14 @@ type ConfigMapVolumeSource struct {
 // KeyToPath says where an entry goes.
 type KeyToPath struct {
 	// Key of the entry.
-	Key string `json:"key" protobuf:"1" schema:"expected"`
+	Key string `json:"key" protobuf:"1" schema:"required"`
 
 	// Path of the file, relative to the volume and without "..".
-	Path string `json:"path" protobuf:"2" schema:"expected"`
+	Path string `json:"path" protobuf:"2" schema:"required,format=file-path"`
 
 	// Mode is the permission of the file, 0 to 511 (octal 0777); the volume's
 	// default by default.
-	Mode *int32 `json:"mode,omitempty" protobuf:"3"`
+	Mode *int32 `json:"mode,omitempty" protobuf:"3" schema:"range=0|511"`
 }
 
 // DownwardAPIVolumeSource is files with fields of the pod.
@@ -99,7 +99,7 @@ type DownwardAPIVolumeSource struct {
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
-	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420"`
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511"`
 }
 
 // DownwardAPIVolumeFile is a file with a field of the pod.

@@ -3,10 +3,10 @@ package core
 // NFSVolumeSource is a directory of an NFS server.
 type NFSVolumeSource struct {
 	// Server is its host name or address.
-	Server string `json:"server" protobuf:"1" schema:"expected"`
+	Server string `json:"server" protobuf:"1" schema:"required"`
 
 	// Path that the server exports.
-	Path string `json:"path" protobuf:"2" schema:"expected"`
+	Path string `json:"path" protobuf:"2" schema:"required"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -16,13 +16,13 @@ type NFSVolumeSource struct {
 type ISCSIVolumeSource struct {
 	// TargetPortal is the address of the target, with the port unless it is the
 	// usual one.
-	TargetPortal string `json:"targetPortal" protobuf:"1" schema:"expected"`
+	TargetPortal string `json:"targetPortal" protobuf:"1" schema:"required"`
 
 	// IQN is the qualified name of the target.
-	IQN string `json:"iqn" protobuf:"2" schema:"expected"`
+	IQN string `json:"iqn" protobuf:"2" schema:"required"`
 
 	// Lun is the number of the unit.
-	Lun int32 `json:"lun" protobuf:"3" schema:"expected"`
+	Lun int32 `json:"lun" protobuf:"3" schema:"expected,range=0|255"`
 
 	// ISCSIInterface is the interface to use; default by default.
 	ISCSIInterface string `json:"iscsiInterface,omitempty" protobuf:"4" schema:"default=default"`
@@ -72,7 +72,7 @@ type FCVolumeSource struct {
 // FlexVolumeSource is mounted by a driver that is a program on the node.
 type FlexVolumeSource struct {
 	// Driver is the name of the program.
-	Driver string `json:"driver" protobuf:"1" schema:"expected"`
+	Driver string `json:"driver" protobuf:"1" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -91,7 +91,7 @@ type FlexVolumeSource struct {
 // CSIVolumeSource is a volume that a CSI driver makes for the pod.
 type CSIVolumeSource struct {
 	// Driver is the name of the driver.
-	Driver string `json:"driver" protobuf:"1" schema:"expected"`
+	Driver string `json:"driver" protobuf:"1" schema:"required,maxLength=63,format=csi-driver"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly *bool `json:"readOnly,omitempty" protobuf:"2"`
@@ -104,5 +104,5 @@ type CSIVolumeSource struct {
 	VolumeAttributes map[string]string `json:"volumeAttributes,omitempty" protobuf:"4"`
 
 	// NodePublishSecretRef names the secret that the driver gets.
-	NodePublishSecretRef *LocalObjectReference `json:"nodePublishSecretRef,omitempty" protobuf:"5"`
+	NodePublishSecretRef *LocalObjectReference `json:"nodePublishSecretRef,omitempty" protobuf:"5" schema:"name.nonempty"`
 }

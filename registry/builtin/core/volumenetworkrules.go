@@ -6,24 +6,18 @@ import (
 	"strings"
 
 	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
 )
 
 func (s *NFSVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "server", s.Server)
-	r.Needs(at, "path", s.Path)
 	if !strings.HasPrefix(s.Path, "/") {
 		r.Invalid(at.Field("path"), s.Path, "must be an absolute path")
 	}
 }
 
 func (s *ISCSIVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "targetPortal", s.TargetPortal)
-	r.Needs(at, "iqn", s.IQN)
 	if s.IQN != "" && !iscsiName(s.IQN) {
 		r.Invalid(at.Field("iqn"), s.IQN, "must be valid format")
 	}
-	r.unit(at.Field("lun"), s.Lun)
 	if (s.DiscoveryCHAPAuth || s.SessionCHAPAuth) && s.SecretRef == nil {
 		r.Required(at.Field("secretRef"), "")
 	}
@@ -60,9 +54,6 @@ func notAlnum(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 }
 
-// unit checks the number of a unit or partition.
-func (r *podRules) unit(at *check.Path, n int32) { r.Range(at, int64(n), 0, 255) }
-
 func (s *FCVolumeSource) check(r *podRules, at *check.Path) {
 	targets, ids := len(s.TargetWWNs), len(s.WWIDs)
 	switch {
@@ -75,12 +66,11 @@ func (s *FCVolumeSource) check(r *podRules, at *check.Path) {
 	case targets != 0 && s.Lun == nil:
 		r.Required(at.Field("lun"), "lun is required if targetWWNs is specified")
 	case targets != 0:
-		r.unit(at.Field("lun"), *s.Lun)
+		r.Range(at.Field("lun"), int64(*s.Lun), 0, 255)
 	}
 }
 
 func (s *FlexVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "driver", s.Driver)
 	for _, k := range slices.Sorted(maps.Keys(s.Options)) {
 		domain, _, _ := strings.Cut(strings.ToLower(k), "/")
 		for _, own := range r.names.Domains() {
@@ -93,34 +83,12 @@ func (s *FlexVolumeSource) check(r *podRules, at *check.Path) {
 }
 
 func (s *CSIVolumeSource) check(r *podRules, at *check.Path) {
-	r.csiDriver(at.Field("driver"), s.Driver)
 	if ref := s.NodePublishSecretRef; ref != nil {
-		r.Needs(at.Field("nodePublishSecretRef"), "name", ref.Name)
 		r.Subdomain(at.Field("name"), ref.Name) // as clients know the field
 	}
 }
 
-func (r *podRules) csiDriver(at *check.Path, name string) {
-	if name == "" {
-		r.Required(at, "")
-		return
-	}
-	if len(name) > 63 {
-		r.TooLong(at, 63)
-	}
-	r.Format(at, strings.ToLower(name), meta.CheckDNSSubdomain(strings.ToLower(name)))
-}
-
-func (s *CloudAElasticBlockStoreVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "volumeID", s.VolumeID)
-	r.unit(at.Field("partition"), s.Partition)
-}
-
 func (s *CloudBDiskVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "diskName", s.DiskName)
-	r.Needs(at, "diskURI", s.DiskURI)
-	r.OptionalOneOf(at.Field("cachingMode"), s.CachingMode, "None", "ReadOnly", "ReadWrite")
-	r.OptionalOneOf(at.Field("kind"), s.Kind, "Dedicated", "Managed", "Shared")
 	form := "https://"
 	if s.Kind != nil && *s.Kind == "Managed" {
 		form = "/subscriptions/"
@@ -130,57 +98,9 @@ func (s *CloudBDiskVolumeSource) check(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *CloudBFileVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "secretName", s.SecretName)
-	r.Needs(at, "shareName", s.ShareName)
-}
-
-func (s *CloudCPersistentDiskVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "pdName", s.PDName)
-	r.unit(at.Field("partition"), s.Partition)
-}
-
-func (s *CloudDVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "volumePath", s.VolumePath)
-}
-
-func (s *CloudEPersistentDiskVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "pdID", s.PdID)
-}
-
-func (s *BlockSvcVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "volumeID", s.VolumeID)
-	if s.SecretRef != nil {
-		r.Needs(at.Field("secretRef"), "name", s.SecretRef.Name)
-	}
-}
-
-func (s *StoreAfsVolumeSource) check(r *podRules, at *check.Path) {
-	if len(s.Monitors) == 0 {
-		r.Required(at.Field("monitors"), "")
-	}
-}
-
-func (s *StoreAblockVolumeSource) check(r *podRules, at *check.Path) {
-	if len(s.Monitors) == 0 {
-		r.Required(at.Field("monitors"), "")
-	}
-	r.Needs(at, "image", s.Image)
-}
-
-func (s *StoreBfsVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "endpoints", s.EndpointsName)
-	r.Needs(at, "path", s.Path)
-}
-
-func (s *StoreCVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "volumeID", s.VolumeID)
-}
-
 func (s *StoreDfsVolumeSource) check(r *podRules, at *check.Path) {
 	switch {
 	case s.Registry == "":
-		r.Required(at.Field("registry"), "must be a host:port pair or multiple pairs separated by commas")
 	case len(s.Tenant) >= 65:
 		r.Required(at.Field("tenant"), "must be a UUID and may not exceed a length of 64 characters")
 	default:
@@ -189,25 +109,6 @@ func (s *StoreDfsVolumeSource) check(r *podRules, at *check.Path) {
 				r.Invalid(at.Field("registry"), s.Registry, "must be a host:port pair or multiple pairs separated by commas")
 			}
 		}
-	}
-	r.Needs(at, "volume", s.Volume)
-}
-
-func (s *StoreEVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "gateway", s.Gateway)
-	r.Needs(at, "system", s.System)
-	r.Needs(at, "volumeName", s.VolumeName)
-}
-
-func (s *StoreFVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "volumeName", s.VolumeName)
-	for field, name := range map[string]string{"volumeName": s.VolumeName, "volumeNamespace": s.VolumeNamespace} {
-		if name != "" {
-			r.Format(at.Field(field), name, meta.CheckDNSLabel(name))
-		}
-	}
-	if s.SecretRef != nil {
-		r.Needs(at.Field("secretRef"), "name", s.SecretRef.Name)
 	}
 }
 

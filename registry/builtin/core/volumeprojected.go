@@ -9,7 +9,7 @@ type ProjectedVolumeSource struct {
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
-	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420"`
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511"`
 }
 
 // VolumeProjection is one source of a projected volume. Exactly one field is
@@ -37,7 +37,7 @@ type VolumeProjection struct {
 // SecretProjection gives entries of a secret.
 type SecretProjection struct {
 	// LocalObjectReference names it.
-	LocalObjectReference `json:",inline" protobuf:"1"`
+	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.nonempty"`
 
 	// Items choose entries and say where they go; unset: every key becomes a
 	// file of its name.
@@ -50,7 +50,7 @@ type SecretProjection struct {
 // ConfigMapProjection gives entries of a ConfigMap.
 type ConfigMapProjection struct {
 	// LocalObjectReference names it.
-	LocalObjectReference `json:",inline" protobuf:"1"`
+	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.nonempty"`
 
 	// Items choose entries and say where they go; unset: every key becomes a
 	// file of its name.
@@ -73,7 +73,7 @@ type ServiceAccountTokenProjection struct {
 
 	// ExpirationSeconds is how long a token lasts: 3600 by default, at least
 	// 600.
-	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"2" schema:"default=3600"`
+	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"2" schema:"default=3600,range=600|4294967296"`
 
 	// Path of the file, relative to the volume.
 	Path string `json:"path" protobuf:"3" schema:"expected"`
@@ -88,22 +88,22 @@ type ClusterTrustBundleProjection struct {
 	SignerName *string `json:"signerName,omitempty" protobuf:"2"`
 
 	// LabelSelector limits them by label.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"3" schema:"unchecked"`
+	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"3" schema:"format=label-selector"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"5"`
 
 	// Path of the file, relative to the volume.
-	Path string `json:"path" protobuf:"4" schema:"expected"`
+	Path string `json:"path" protobuf:"4" schema:"required,format=file-path"`
 }
 
 // PodCertificateProjection gives a key and a certificate made for the pod.
 type PodCertificateProjection struct {
 	// SignerName names who signs.
-	SignerName string `json:"signerName,omitempty" protobuf:"1"`
+	SignerName string `json:"signerName,omitempty" protobuf:"1" schema:"required"`
 
 	// KeyType is the algorithm of the key.
-	KeyType string `json:"keyType,omitempty" protobuf:"2"`
+	KeyType string `json:"keyType,omitempty" protobuf:"2" schema:"required"`
 
 	// MaxExpirationSeconds is how long the certificate may be valid at most.
 	MaxExpirationSeconds *int32 `json:"maxExpirationSeconds,omitempty" protobuf:"3"`

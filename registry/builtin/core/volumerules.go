@@ -1,18 +1,20 @@
 package core
 
 import (
-	"strings"
+	"slices"
 
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/schema"
 )
 
-// podVolumes checks the volumes. Only those without faults can be mounted.
+// podVolumes checks the volumes: what their schema says, one source in each, that
+// source. Only those without faults can be mounted.
 func (r *podRules) podVolumes(at *check.Path) {
 	for i := range r.spec.Volumes {
 		v, p, before := &r.spec.Volumes[i], at.Index(i), len(r.Faults)
 		r.source(p, v)
-		r.Label(p.Field("name"), v.Name)
+		r.Faults = append(r.Faults[:before], schema.ValidateValue(v, r.names, p.String(), slices.Clone(r.Faults[before:]))...)
 		if r.volumes[v.Name] != nil {
 			r.Duplicate(p.Field("name"), v.Name)
 		}
@@ -38,7 +40,9 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 			continue
 		}
 		found = true
-		s.source.check(r, p)
+		if c, ok := s.source.(checker); ok {
+			c.check(r, p)
+		}
 		if s.field == "ephemeral" && v.Name != "" && r.pod != nil && r.pod.Name != "" {
 			r.Format(at.Field("name"), v.Name, meta.CheckDNSSubdomain(r.pod.Name+"-"+v.Name)) // the claim's name
 		}
@@ -53,19 +57,17 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 
 // volumeSource is one kind of source that a volume may have.
 type volumeSource struct {
-	field  string  // spec name
-	source checker // nil: not set
+	field  string // spec name
+	source any    // nil: not set
 }
 
+// checker is a source that the schema does not know all rules of.
 type checker interface {
 	check(r *podRules, at *check.Path)
 }
 
 // set returns a source that is set, nil for one that is not.
-func set[T any, P interface {
-	*T
-	checker
-}](source P) checker {
+func set[T any](source *T) any {
 	if source == nil {
 		return nil
 	}
@@ -108,28 +110,10 @@ func (v *Volume) sources() []volumeSource {
 	}
 }
 
-// below checks a relative path that may not even begin with dots.
-func (r *podRules) below(at *check.Path, path string) {
-	r.relative(at, path)
-	if strings.HasPrefix(path, "..") && !strings.HasPrefix(path, "../") {
-		r.Invalid(at, path, "must not start with '..'")
-	}
-}
-
 // mode checks the permission bits of a file.
 func (r *podRules) mode(at *check.Path, mode *int32) {
-	if mode != nil && (*mode < 0 || *mode > 0o777) {
-		r.Invalid(at, *mode, "must be a number between 0 and 0777 (octal), both inclusive")
-	}
-}
-
-func (r *podRules) keys(at *check.Path, items []KeyToPath) {
-	for i, k := range items {
-		p := at.Index(i)
-		r.Needs(p, "key", k.Key)
-		r.Needs(p, "path", k.Path)
-		r.below(p.Field("path"), k.Path)
-		r.mode(p.Field("mode"), k.Mode)
+	if mode != nil {
+		r.Range(at, int64(*mode), 0, 0o777)
 	}
 }
 
@@ -139,43 +123,13 @@ func (s *EmptyDirVolumeSource) check(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *HostPathVolumeSource) check(r *podRules, at *check.Path) {
-	if s.Path == "" {
-		r.Required(at.Field("path"), "")
-		return
-	}
-	r.inside(at.Field("path"), s.Path)
-	r.OptionalOneOf(at.Field("type"), s.Type, "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
-}
-
-func (s *GitRepoVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "repository", s.Repository)
-	r.relative(at.Field("directory"), s.Directory)
-}
-
 func (s *ImageVolumeSource) check(r *podRules, at *check.Path) {
 	if r.pod != nil {
 		r.Needs(at, "reference", s.Reference)
 	}
-	if s.PullPolicy != "" {
-		r.OneOf(at.Field("pullPolicy"), s.PullPolicy, "Always", "IfNotPresent", "Never")
-	}
-}
-
-func (s *SecretVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "secretName", s.SecretName)
-	r.mode(at.Field("defaultMode"), s.DefaultMode)
-	r.keys(at.Field("items"), s.Items)
-}
-
-func (s *ConfigMapVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "name", s.Name)
-	r.mode(at.Field("defaultMode"), s.DefaultMode)
-	r.keys(at.Field("items"), s.Items)
 }
 
 func (s *DownwardAPIVolumeSource) check(r *podRules, at *check.Path) {
-	r.mode(at.Field("defaultMode"), s.DefaultMode)
 	for i := range s.Items {
 		r.downward(at, &s.Items[i])
 	}
@@ -184,8 +138,7 @@ func (s *DownwardAPIVolumeSource) check(r *podRules, at *check.Path) {
 // downward checks a file with a field of the pod. Causes name the field without
 // its place in the list, as clients know them.
 func (r *podRules) downward(at *check.Path, f *DownwardAPIVolumeFile) {
-	r.Needs(at, "path", f.Path)
-	r.below(at.Field("path"), f.Path)
+	r.file(at, f.Path)
 	switch {
 	case f.FieldRef != nil:
 		r.fieldRef(at.Field("fieldRef"), f.FieldRef, true)
@@ -201,7 +154,6 @@ func (r *podRules) downward(at *check.Path, f *DownwardAPIVolumeFile) {
 }
 
 func (s *ProjectedVolumeSource) check(r *podRules, at *check.Path) {
-	r.mode(at.Field("defaultMode"), s.DefaultMode)
 	taken := map[string]bool{}
 	// claim notes a path that a source fills.
 	claim := func(path string) {
@@ -221,19 +173,17 @@ func (s *ProjectedVolumeSource) check(r *podRules, at *check.Path) {
 // check checks what a projected volume has at a place of its list, and returns
 // of how many kinds that is.
 func (s *VolumeProjection) check(r *podRules, at, p *check.Path, claim func(string)) (n int) {
-	keys := func(p *check.Path, name string, items []KeyToPath) {
+	keys := func(items []KeyToPath) {
 		n++
-		r.Needs(p, "name", name)
-		r.keys(p.Field("items"), items)
 		for _, k := range items {
 			claim(k.Path)
 		}
 	}
 	if s.Secret != nil {
-		keys(p.Field("secret"), s.Secret.Name, s.Secret.Items)
+		keys(s.Secret.Items)
 	}
 	if s.ConfigMap != nil {
-		keys(p.Field("configMap"), s.ConfigMap.Name, s.ConfigMap.Items)
+		keys(s.ConfigMap.Items)
 	}
 	if s.DownwardAPI != nil {
 		n++
@@ -244,14 +194,6 @@ func (s *VolumeProjection) check(r *podRules, at, p *check.Path, claim func(stri
 	}
 	if t := s.ServiceAccountToken; t != nil {
 		n++
-		if e, p := t.ExpirationSeconds, p.Field("serviceAccountToken").Field("expirationSeconds"); e != nil {
-			if *e < 600 {
-				r.Invalid(p, *e, "may not specify a duration less than 10 minutes")
-			}
-			if *e > 1<<32 {
-				r.Invalid(p, *e, "may not specify a duration larger than 2^32 seconds")
-			}
-		}
 		r.file(at, t.Path) // clients know the cause by this place
 	}
 	if t := s.ClusterTrustBundle; t != nil {
@@ -261,8 +203,6 @@ func (s *VolumeProjection) check(r *podRules, at, p *check.Path, claim func(stri
 	}
 	if c := s.PodCertificate; c != nil {
 		n++
-		r.Needs(p.Field("podCertificate"), "signerName", c.SignerName)
-		r.Needs(p.Field("podCertificate"), "keyType", c.KeyType)
 		for _, path := range []string{c.CredentialBundlePath, c.KeyPath, c.CertificateChainPath} {
 			claim(path)
 		}
@@ -281,28 +221,21 @@ func (t *ClusterTrustBundleProjection) check(r *podRules, at *check.Path) {
 		}
 	case t.SignerName != nil:
 		r.Needs(at, "signerName", *t.SignerName)
-		r.Selector(at.Field("labelSelector"), t.LabelSelector)
 	default:
 		r.Required(at, "either name or signerName must be specified")
 	}
-	r.file(at, t.Path)
 }
 
-// file checks the path of a file in a projected volume.
+// file checks the path of a file whose causes name another place than its own.
 func (r *podRules) file(at *check.Path, path string) {
 	r.Needs(at, "path", path)
-	r.below(at.Field("path"), path)
-}
-
-func (s *PersistentVolumeClaimVolumeSource) check(r *podRules, at *check.Path) {
-	r.Needs(at, "claimName", s.ClaimName)
+	r.Format(at.Field("path"), path, check.FilePath(path))
 }
 
 func (s *EphemeralVolumeSource) check(r *podRules, at *check.Path) {
 	at = at.Field("volumeClaimTemplate")
 	t := s.VolumeClaimTemplate
 	if t == nil {
-		r.Required(at, "")
 		return
 	}
 	r.templateMeta(at.Field("metadata"), &t.ObjectMeta)
@@ -327,10 +260,6 @@ func (r *podRules) templateMeta(at *check.Path, m *meta.ObjectMeta) {
 }
 
 func (r *podRules) claimSpec(at *check.Path, s *PersistentVolumeClaimSpec) {
-	if len(s.AccessModes) == 0 {
-		r.Required(at.Field("accessModes"), "at least 1 access mode is required")
-	}
-	r.Selector(at.Field("selector"), s.Selector)
 	for _, m := range s.AccessModes {
 		r.OneOf(at.Field("accessModes"), m, "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 	}
@@ -343,7 +272,6 @@ func (r *podRules) claimSpec(at *check.Path, s *PersistentVolumeClaimSpec) {
 	if c := s.StorageClassName; c != nil && *c != "" {
 		r.Format(at.Field("storageClassName"), *c, meta.CheckDNSSubdomain(*c))
 	}
-	r.OptionalOneOf(at.Field("volumeMode"), s.VolumeMode, "Block", "Filesystem")
 	r.dataSources(at, s)
 }
 
@@ -365,8 +293,6 @@ func (r *podRules) dataSources(at *check.Path, s *PersistentVolumeClaimSpec) {
 }
 
 func (r *podRules) dataSource(at *check.Path, d *TypedLocalObjectReference) {
-	r.Needs(at, "name", d.Name)
-	r.Needs(at, "kind", d.Kind)
 	group := ""
 	if d.APIGroup != nil {
 		group = *d.APIGroup

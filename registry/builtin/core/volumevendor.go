@@ -4,7 +4,7 @@ package core
 // at a time.
 type CloudAElasticBlockStoreVolumeSource struct {
 	// VolumeID identifies the volume at its provider.
-	VolumeID string `json:"volumeID" protobuf:"1" schema:"expected"`
+	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -12,7 +12,7 @@ type CloudAElasticBlockStoreVolumeSource struct {
 
 	// Partition is the number of the partition to mount; 0 or unset: the whole
 	// volume.
-	Partition int32 `json:"partition,omitempty" protobuf:"3"`
+	Partition int32 `json:"partition,omitempty" protobuf:"3" schema:"range=0|255"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
@@ -21,13 +21,13 @@ type CloudAElasticBlockStoreVolumeSource struct {
 // CloudBDiskVolumeSource is a disk of cloud B.
 type CloudBDiskVolumeSource struct {
 	// DiskName is the disk's name.
-	DiskName string `json:"diskName" protobuf:"1" schema:"expected"`
+	DiskName string `json:"diskName" protobuf:"1" schema:"required"`
 
 	// DataDiskURI is where the disk is stored.
-	DiskURI string `json:"diskURI" protobuf:"2" schema:"expected"`
+	DiskURI string `json:"diskURI" protobuf:"2" schema:"required"`
 
 	// CachingMode is None, ReadOnly or ReadWrite.
-	CachingMode *string `json:"cachingMode,omitempty" protobuf:"3" schema:"default=ReadWrite"`
+	CachingMode *string `json:"cachingMode,omitempty" protobuf:"3" schema:"default=ReadWrite,enum=None|ReadOnly|ReadWrite"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -37,16 +37,16 @@ type CloudBDiskVolumeSource struct {
 	ReadOnly *bool `json:"readOnly,omitempty" protobuf:"5" schema:"default=false"`
 
 	// Kind is Shared (the default), Dedicated or Managed.
-	Kind *string `json:"kind,omitempty" protobuf:"6" schema:"default=Shared"`
+	Kind *string `json:"kind,omitempty" protobuf:"6" schema:"default=Shared,enum=Dedicated|Managed|Shared"`
 }
 
 // CloudBFileVolumeSource is a file share of cloud B.
 type CloudBFileVolumeSource struct {
 	// SecretName is the secret with the account's name and key.
-	SecretName string `json:"secretName" protobuf:"1" schema:"expected"`
+	SecretName string `json:"secretName" protobuf:"1" schema:"required"`
 
 	// ShareName is the name of the share.
-	ShareName string `json:"shareName" protobuf:"2" schema:"expected"`
+	ShareName string `json:"shareName" protobuf:"2" schema:"required"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -56,7 +56,7 @@ type CloudBFileVolumeSource struct {
 // a time unless read-only.
 type CloudCPersistentDiskVolumeSource struct {
 	// PDName is the name of the disk.
-	PDName string `json:"pdName" protobuf:"1" schema:"expected"`
+	PDName string `json:"pdName" protobuf:"1" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -64,7 +64,7 @@ type CloudCPersistentDiskVolumeSource struct {
 
 	// Partition is the number of the partition to mount; 0 or unset: the whole
 	// volume.
-	Partition int32 `json:"partition,omitempty" protobuf:"3"`
+	Partition int32 `json:"partition,omitempty" protobuf:"3" schema:"range=0|255"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
@@ -73,7 +73,7 @@ type CloudCPersistentDiskVolumeSource struct {
 // CloudDVolumeSource is a virtual disk of cloud D.
 type CloudDVolumeSource struct {
 	// VolumePath leads to the disk.
-	VolumePath string `json:"volumePath" protobuf:"1" schema:"expected"`
+	VolumePath string `json:"volumePath" protobuf:"1" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -89,7 +89,7 @@ type CloudDVolumeSource struct {
 // CloudEPersistentDiskVolumeSource is a disk of cloud E.
 type CloudEPersistentDiskVolumeSource struct {
 	// PdID identifies the disk.
-	PdID string `json:"pdID" protobuf:"1" schema:"expected"`
+	PdID string `json:"pdID" protobuf:"1" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -99,7 +99,7 @@ type CloudEPersistentDiskVolumeSource struct {
 // BlockSvcVolumeSource is a volume of the block service.
 type BlockSvcVolumeSource struct {
 	// VolumeID identifies the volume at its provider.
-	VolumeID string `json:"volumeID" protobuf:"1" schema:"expected"`
+	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -109,13 +109,13 @@ type BlockSvcVolumeSource struct {
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
 
 	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"4"`
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"4" schema:"name.nonempty"`
 }
 
 // StoreAfsVolumeSource is a file system of store A.
 type StoreAfsVolumeSource struct {
 	// Monitors are the addresses of the store's monitors.
-	Monitors []string `json:"monitors" protobuf:"1" schema:"expected,listType=atomic"`
+	Monitors []string `json:"monitors" protobuf:"1" schema:"required,listType=atomic"`
 
 	// Path in the file system to mount; / by default.
 	Path string `json:"path,omitempty" protobuf:"2"`
@@ -137,10 +137,10 @@ type StoreAfsVolumeSource struct {
 // StoreAblockVolumeSource is a block device of store A.
 type StoreAblockVolumeSource struct {
 	// Monitors are the addresses of the store's monitors.
-	Monitors []string `json:"monitors" protobuf:"1" schema:"expected,listType=atomic"`
+	Monitors []string `json:"monitors" protobuf:"1" schema:"required,listType=atomic"`
 
 	// Image is the name of the device.
-	Image string `json:"image" protobuf:"2" schema:"expected"`
+	Image string `json:"image" protobuf:"2" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -165,10 +165,10 @@ type StoreAblockVolumeSource struct {
 // StoreBfsVolumeSource is a volume of store B.
 type StoreBfsVolumeSource struct {
 	// EndpointsName names the Endpoints object with the store's addresses.
-	EndpointsName string `json:"endpoints" protobuf:"1" schema:"expected"`
+	EndpointsName string `json:"endpoints" protobuf:"1" schema:"required"`
 
 	// Path is the name of the volume.
-	Path string `json:"path" protobuf:"2" schema:"expected"`
+	Path string `json:"path" protobuf:"2" schema:"required"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -177,7 +177,7 @@ type StoreBfsVolumeSource struct {
 // StoreCVolumeSource is a volume of store C.
 type StoreCVolumeSource struct {
 	// VolumeID identifies the volume at its provider.
-	VolumeID string `json:"volumeID" protobuf:"1" schema:"expected"`
+	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -191,10 +191,10 @@ type StoreCVolumeSource struct {
 type StoreDfsVolumeSource struct {
 	// Registry is the addresses of the registries, as host:port with commas
 	// between.
-	Registry string `json:"registry" protobuf:"1" schema:"expected"`
+	Registry string `json:"registry" protobuf:"1" schema:"required"`
 
 	// Volume is its name.
-	Volume string `json:"volume" protobuf:"2" schema:"expected"`
+	Volume string `json:"volume" protobuf:"2" schema:"required"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -212,10 +212,10 @@ type StoreDfsVolumeSource struct {
 // StoreEVolumeSource is a volume of store E.
 type StoreEVolumeSource struct {
 	// Gateway is the address of the API.
-	Gateway string `json:"gateway" protobuf:"1" schema:"expected"`
+	Gateway string `json:"gateway" protobuf:"1" schema:"required"`
 
 	// System is the name of the storage system.
-	System string `json:"system" protobuf:"2" schema:"expected"`
+	System string `json:"system" protobuf:"2" schema:"required"`
 
 	// SecretRef names the secret with the credentials, in the pod's namespace.
 	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3" schema:"expected"`
@@ -233,7 +233,7 @@ type StoreEVolumeSource struct {
 	StorageMode string `json:"storageMode,omitempty" protobuf:"7" schema:"default=ThinProvisioned"`
 
 	// VolumeName is the name of the volume.
-	VolumeName string `json:"volumeName,omitempty" protobuf:"8"`
+	VolumeName string `json:"volumeName,omitempty" protobuf:"8" schema:"nonempty"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -246,10 +246,10 @@ type StoreEVolumeSource struct {
 // StoreFVolumeSource is a volume of store F.
 type StoreFVolumeSource struct {
 	// VolumeName is the name of the volume in its namespace.
-	VolumeName string `json:"volumeName,omitempty" protobuf:"1"`
+	VolumeName string `json:"volumeName,omitempty" protobuf:"1" schema:"nonempty,format=dns-label"`
 
 	// VolumeNamespace is the store's namespace; the pod's by default.
-	VolumeNamespace string `json:"volumeNamespace,omitempty" protobuf:"2"`
+	VolumeNamespace string `json:"volumeNamespace,omitempty" protobuf:"2" schema:"format=dns-label"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -259,7 +259,7 @@ type StoreFVolumeSource struct {
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
 
 	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5"`
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5" schema:"name.nonempty"`
 }
 
 // StoreGVolumeSource is a dataset of store G; exactly one field is set.
