@@ -21,13 +21,12 @@
 //     clients explain, check and patch by.
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
 //     catalog of those served. Below it the vocabulary: names (the naming
-//     table), meta (objects, Status), schema (shapes as data), codec (bytes to
-//     objects and back), and the built-in kinds, one package for each API group.
+//     table), meta (objects, Status), schema (shapes as data), check (what is wrong
+//     with an object), and the built-in kinds, one package for each API group.
 //     What these imitate without need stands in internal/quirks, and what their
 //     comments say, for kubectl explain, in internal/comments.
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
 //     program, work on its objects from inside: Client, Feed, Controller.
-//   - [orch.io/controlplane/apply]: patches, and who owns which field.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
 //     that fails as a test wants it), and storagetest, the kit that proves a
@@ -36,10 +35,11 @@
 //     usual answers.
 //   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
 //     writes, and below it plugins, those of every server: a file each and a table.
-//   - internal: what the implementations below auth and admission share: caches,
-//     indexes that follow objects, keys and certificates, calls of remote servers,
-//     fakes for tests; and eventlog, the run of commits behind the watches of stores
-//     and of the cache of the server.
+//   - internal: what several packages share and programs need not name: codec, bytes
+//     to objects and back, apply, patches and who owns which field, eventlog, the run
+//     of commits behind the watches of stores and of the cache of the server; and for
+//     the implementations below auth and admission caches, indexes that follow
+//     objects, keys and certificates, calls of remote servers, fakes for tests.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/jsonpath"
 	"orch.io/controlplane/registry/meta"
 )

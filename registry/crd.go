@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/watch"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/apply"
+	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )

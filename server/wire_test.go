@@ -14,7 +14,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )

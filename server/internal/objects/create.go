@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"

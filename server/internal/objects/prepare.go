@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/meta"
 )
 

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 )

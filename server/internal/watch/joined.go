@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"sync/atomic"
 
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 )
 
 // Lists are written from blocks: JSON texts of neighbouring objects, side by

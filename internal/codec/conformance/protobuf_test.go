@@ -24,7 +24,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"
 )

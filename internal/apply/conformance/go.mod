@@ -1,4 +1,4 @@
-module orch.io/controlplane/apply/conformance
+module orch.io/controlplane/internal/apply/conformance
 
 go 1.26.8
 
@@ -55,4 +55,4 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace orch.io/controlplane => ../..
+replace orch.io/controlplane => ../../..

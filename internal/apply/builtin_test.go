@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/apply"
+	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/registry/schema"
 	"orch.io/controlplane/server/servertest"
 )

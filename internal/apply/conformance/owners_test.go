@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"orch.io/controlplane/apply"
+	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/schema"
 )

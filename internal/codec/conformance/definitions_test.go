@@ -7,8 +7,8 @@ import (
 
 	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/builtin/extensions"
-	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"
 )

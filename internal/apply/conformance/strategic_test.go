@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"orch.io/controlplane/apply"
+	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/schema"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"orch.io/controlplane/apply"
+	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/schema"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 )
 
 func TestFindField(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/meta"
 )
 

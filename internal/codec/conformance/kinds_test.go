@@ -18,6 +18,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/builtin/apps"
 	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/registry/builtin/authorization"
@@ -26,7 +27,6 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/builtin/roles"
-	"orch.io/controlplane/registry/codec"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"
 )

@@ -1,4 +1,4 @@
-module orch.io/controlplane/registry/codec/conformance
+module orch.io/controlplane/internal/codec/conformance
 
 go 1.26.8
 
