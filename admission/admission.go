@@ -53,8 +53,8 @@ const (
 // place; nothing else may be changed.
 type Request struct {
 	Operation   Operation
-	Kind        meta.GroupVersionKind // of Object
-	Resource    meta.Resource
+	Kind        meta.GroupVersionKind // of Object: of a kind with conversions the hub's
+	Resource    meta.Resource         // with Kind's version
 	Subresource string
 	Namespace   string
 	Name        string // may be empty on create with generateName
@@ -63,6 +63,10 @@ type Request struct {
 	Old         *meta.Object // nil on create and connect; must not be changed
 	Options     *meta.Object // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions; nil on connect
 	DryRun      bool
+
+	// RequestKind and RequestResource are those that the caller spoke of.
+	RequestKind     meta.GroupVersionKind
+	RequestResource meta.Resource
 
 	// Warn sends a warning to the caller.
 	Warn func(text string)

@@ -142,8 +142,12 @@ func (c *compiler) versions(t *Type) {
 			c.fault("version %q is given twice", kv.Name)
 		}
 		v := &Version{Type: t, Name: kv.Name, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served, Columns: c.columns(kv.Columns)}
+		v.rows = v
 		v.Schema = c.schema(kv)
 		t.Versions = append(t.Versions, v)
+		if kv.spoke == nil {
+			t.Hub = v
+		}
 		if kv.Storage {
 			storage++
 			t.Storage = v
@@ -152,7 +156,29 @@ func (c *compiler) versions(t *Type) {
 	if storage != 1 {
 		c.fault("exactly one version must be the storage version, not %d", storage)
 	}
+	if t.converts = slices.ContainsFunc(c.kind.Versions, func(kv KindVersion) bool { return kv.spoke != nil }); t.converts {
+		c.conversions(t)
+	} else {
+		t.Hub = t.Storage
+	}
 	slices.SortStableFunc(t.Versions, func(a, b *Version) int { return CompareVersions(a.Name, b.Name) })
+}
+
+// conversions makes those of a kind whose versions have structs of their own.
+func (c *compiler) conversions(t *Type) {
+	for i, kv := range c.kind.Versions {
+		v := t.Versions[i]
+		if kv.spoke == nil {
+			continue
+		}
+		if kv.Columns == nil {
+			v.Columns, v.rows = t.Hub.Columns, t.Hub
+		}
+		var err error
+		if v.conversion, err = kv.spoke.compile(v.Schema, c.names); err != nil {
+			c.versionFaults(kv.Name, err)
+		}
+	}
 }
 
 // deprecation is the warning for callers of a deprecated version.
@@ -208,13 +234,13 @@ func (c *compiler) schema(kv KindVersion) *schema.Schema {
 func (c *compiler) behavior(t *Type) {
 	k := c.kind
 	if k.hooks != nil {
-		if err := k.hooks(&t.Behavior, t.Storage.Schema, c.names); err != nil {
+		if err := k.hooks(&t.Behavior, t.Hub.Schema, c.names); err != nil {
 			c.fault("%w", err)
 		}
 	}
 	if t.Status && t.Subresource("status") == nil {
 		for _, v := range t.Versions {
-			if v.Schema != nil && v.Schema.Struct.Canonical() && v.Schema.Struct.Field("status") == nil {
+			if v.Schema != nil && v.Schema.Struct.Canonical() && v.Schema.Struct.Field("status") == nil && !slices.Contains(v.Lacks, "status") {
 				c.fault("Status is set, but version %q has no field status", v.Name)
 			}
 		}
@@ -256,7 +282,7 @@ func (c *compiler) selectable(t *Type, f *SelectableField) {
 	if f.Path == nil {
 		f.Path = strings.Split(f.Name, ".")
 	}
-	s, ok := t.Storage.Schema.At(f.Path...)
+	s, ok := t.Hub.Schema.At(f.Path...)
 	if !ok {
 		c.fault("selectable field %q leads nowhere", f.Name)
 		return

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"io/fs"
 	"reflect"
 
@@ -14,6 +15,10 @@ import (
 // json tags name them, with TypeMeta inline and metadata as a field; types
 // written for other ecosystems work through their json shape. The tags that say
 // more are those of schema.Go.
+//
+// Where a kind has several versions, T is its hub: hooks, admission, controllers and
+// clients in the process see objects in this form alone, paths lead into it, and
+// objects are checked in it. The others are Versions, of structs of their own.
 type Definition[T any] struct {
 	Group, Version, Kind string // Kind: by default the name of T
 	Plural               string // default: lower-case kind and s
@@ -22,6 +27,13 @@ type Definition[T any] struct {
 	ShortNames           []string
 	Categories           []string
 	Scope                Scope
+
+	Versions []VersionOf[T] // the others: each a Spoke
+	// Storage is the version that objects are stored in; by default the hub's. An
+	// older one is for those who may go back to a release that knows nothing newer.
+	// What it cannot say is stored beside it. Objects that were stored in another one
+	// of the versions are read as well, and stored anew by their next write.
+	Storage string
 
 	Status       bool   // the sub-resource status exists; spec and status are written apart
 	Scale        *Scale // the sub-resource scale, or nil
@@ -73,12 +85,20 @@ func Of[T any](d Definition[T]) *Kind {
 		Group: d.Group, Kind: d.Kind, ListKind: d.ListKind, Plural: d.Plural, Singular: d.Singular,
 		ShortNames: d.ShortNames, Categories: d.Categories, Scope: d.Scope,
 		Versions: []KindVersion{{
-			Name: d.Version, Storage: true, Served: true, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns,
+			Name: d.Version, Served: true, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns,
 			Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
 		}},
 		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Pool: d.Pool},
 		Behavior: d.Behavior, Reference: d.Reference,
 		Docs: schema.NewDocs(t.PkgPath(), d.Source), goType: t,
+	}
+	for _, v := range d.Versions {
+		kv := v.versionOf(nil)
+		k.Versions = append(k.Versions, kv)
+		k.Docs = schema.JoinDocs(k.Docs, schema.NewDocs(kv.spoke.goType.PkgPath(), kv.spoke.source))
+	}
+	for i := range k.Versions {
+		k.Versions[i].Storage = k.Versions[i].Name == cmp.Or(d.Storage, d.Version)
 	}
 	if d.Default != nil || d.Prepare != nil || d.Validate != nil || d.Warn != nil {
 		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) error { return typedHooks(d, b, s, p) }

@@ -58,6 +58,8 @@ type KindVersion struct {
 	Replacement meta.GroupVersionKind // what they should use instead, as the warning says; spec names
 	Lacks       []string              // sub-resources of the kind that this version does not serve
 	Columns     []Column
+
+	spoke *spokeKind // nil: the hub, or of a kind without conversions
 }
 
 // Features are what callers can do with the objects of a kind beyond reading and

@@ -54,7 +54,7 @@ func (c *compiler) scale(t *Type) {
 		if path.under != "" && fields[0] != path.under {
 			c.fault("scale: the path %q must be under .%s", path.text, path.under)
 		}
-		if _, ok := t.Storage.Schema.At(fields...); !ok && t.Storage.Schema.Struct.Canonical() {
+		if _, ok := t.Hub.Schema.At(fields...); !ok && t.Hub.Schema.Struct.Canonical() {
 			c.fault("scale: the path %q leads nowhere", path.text)
 		}
 		*path.to = fields

@@ -17,7 +17,8 @@ type Type struct {
 	ShortNames, Categories                  []string
 	Namespaced                              bool
 	Versions                                []*Version // by priority, the most stable first
-	Storage                                 *Version
+	Storage                                 *Version   // that objects are stored in
+	Hub                                     *Version   // that caches hold objects in, and hooks see: Storage, if nothing converts
 	Features
 	Behavior
 	quirks.Reference
@@ -33,7 +34,8 @@ type Type struct {
 	Edition string
 	Docs    *schema.Docs // field documentation that is not in the schemas, or nil
 
-	tracker tracker
+	converts bool // see Converts
+	tracker  tracker
 }
 
 // Version is one served version of a Type.
@@ -45,6 +47,9 @@ type Version struct {
 	Deprecated string
 	Lacks      []string // sub-resources of the type that are not served in this version
 	Served     bool
+
+	conversion *conversion // with the hub; nil: of the hub, or nothing converts
+	rows       *Version    // whose objects Columns read
 
 	proto proto
 	mark  mark
@@ -65,6 +70,16 @@ func (t *Type) Version(name string) *Version {
 		return nil
 	}
 	return t.Versions[i]
+}
+
+// ByAPIVersion returns the version of the type that an apiVersion, group/version, names, or nil.
+func (t *Type) ByAPIVersion(apiVersion string) *Version {
+	for _, v := range t.Versions {
+		if v.GVK().APIVersion() == apiVersion {
+			return v
+		}
+	}
+	return nil
 }
 
 // Virtual reports whether nothing of the type is stored.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -56,11 +57,8 @@ func (t *Type) SelectableField(name string) *SelectableField {
 	return &t.Fields[i]
 }
 
-// FromStorage makes an object of this version of one of the storage version,
-// which stays as it is: what the version's schema does not know is dropped and
-// its defaults filled in, where a definition may have changed since the object
-// was written. Defaults that there is no room for are left out, all of them.
-func (v *Version) FromStorage(stored *meta.Object) *meta.Object {
+// shown returns a stored object in a version of a type without conversions.
+func (v *Version) shown(stored *meta.Object) *meta.Object {
 	obj := v.conformed(stored)
 	if v.ConformOnRead && v.Schema != nil && v.Schema.FillDefaults(obj.Tree()) != nil {
 		return v.conformed(stored) // which ones were filled in is chance
@@ -79,14 +77,14 @@ func (v *Version) conformed(stored *meta.Object) *meta.Object {
 	return obj
 }
 
-// AsStored reports whether stored objects are served as they are.
-func (v *Version) AsStored() bool { return v == v.Storage && !v.ConformOnRead }
+// AsStored reports whether objects are served as caches hold them.
+func (v *Version) AsStored() bool { return v == v.Hub && !v.ConformOnRead }
 
 // SchemaMark identifies a version with the schema that it has now.
 type SchemaMark struct{ _ byte }
 
 // SchemaMark returns what an object is marked with that the version shows as it is
-// stored: FromStorage changes nothing. A version made anew has another mark.
+// stored: Convert changes nothing. A version made anew has another mark.
 func (v *Version) SchemaMark() *SchemaMark {
 	v.mark.once.Do(func() { v.mark.value = new(SchemaMark) })
 	return v.mark.value
@@ -125,8 +123,12 @@ func (v *Version) Defaults(w *Change[meta.Object]) error {
 			return meta.TooLarge("%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
 		}
 	}
-	if v.Default != nil {
-		v.Default(w)
+	fill := v.Default
+	if v.conversion != nil {
+		fill = v.conversion.fill
+	}
+	if fill != nil {
+		fill(w)
 	}
 	return nil
 }
@@ -190,7 +192,7 @@ func (v *Version) changed(w *Change[meta.Object]) bool {
 // written: its metadata, what its schema says, what its kind says.
 func (v *Version) ValidateWrite(w *Change[meta.Object]) []meta.Cause {
 	rules := v.metadataRules()
-	sub := v.Subresource(w.Subresource)
+	sub := v.Type.Subresource(w.Subresource)
 	if sub != nil && sub.Body == nil {
 		rules.Passes = []meta.MetadataPass{meta.PassUpdate}
 	}
@@ -230,9 +232,31 @@ func (t *Type) Tracker() *apply.Tracker {
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema})
 		}
+		if t.converts {
+			c.Convert, c.Merge = t.convertTree, t.mergeTree
+		}
 		t.tracker.value = apply.NewTracker(c)
 	})
 	return t.tracker.value
+}
+
+// convertTree is Convert for trees.
+func (t *Type) convertTree(tree map[string]any, apiVersion string) (map[string]any, error) {
+	obj, err := t.ByAPIVersion(apiVersion).Convert(context.Background(), meta.NewObject(tree))
+	if err != nil {
+		return nil, err
+	}
+	return obj.Tree(), nil
+}
+
+// mergeTree is Merge for trees.
+func (t *Type) mergeTree(live, before, after map[string]any) (map[string]any, error) {
+	whole := meta.NewObject(live)
+	obj, err := t.ByAPIVersion(whole.APIVersion()).Merge(context.Background(), whole, meta.NewObject(before), meta.NewObject(after))
+	if err != nil {
+		return nil, err
+	}
+	return obj.Tree(), nil
 }
 
 // tracker is made when first needed: many types are never written.

@@ -121,7 +121,7 @@ func (c *record) answeredStatus(st *meta.Status) {
 func (s *Server) answeredEntry(r *request, e *watch.Entry) {
 	if r.record.trail != nil {
 		r.record.outcome.Response = func() []byte {
-			body, _ := s.entryBytes(e, r.version, media.Type{})
+			body, _ := s.entryBytes(r.http.Context(), e, r.version, media.Type{})
 			return body
 		}
 	}
@@ -131,7 +131,7 @@ func (s *Server) answeredEntry(r *request, e *watch.Entry) {
 func (s *Server) answeredList(r *request, entries []*watch.Entry, lm codec.ListMeta) {
 	if r.record.trail != nil {
 		r.record.outcome.Response = func() []byte {
-			body, _ := s.wholeList(entries, r.version, media.Type{}, lm)
+			body, _ := s.wholeList(r.http.Context(), entries, r.version, media.Type{}, lm)
 			return body
 		}
 	}

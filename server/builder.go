@@ -290,14 +290,15 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type, c
 		return nil, err
 	}
 	var err error
-	if s.hub, err = watch.Open(ctx, s.backend, watch.Options{
+	records := objects.Records(s.backend, types)
+	if s.hub, err = watch.Open(ctx, records, watch.Options{
 		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
 	s.openDefinitions()
 	s.objects = objects.New(objects.Options{
-		Names: s.names, Backend: s.backend, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
+		Names: s.names, Backend: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
 		RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)

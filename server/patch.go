@@ -84,7 +84,7 @@ func (s *Server) plainPatch(r *request, o *writeOptions, kind media.PatchType, b
 		if err := s.checkPatched(r, o, in, shown, faults); err != nil {
 			return nil, err
 		}
-		return objects.Merge(r.sub, in, live), nil
+		return in, nil
 	}
 	return nil
 }
@@ -280,8 +280,16 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		return err
 	}
 	w.Create, w.Versioned = r.sub == nil, versioned(patch)
-	w.Own = nil
-	opts := apply.Write{Manager: o.manager, APIVersion: r.version.GVK().APIVersion(), Subresource: r.subresource, Now: time.Now(), Force: o.force}
+	var owners []any // as the apply makes them, also where a sub-resource takes only a part
+	w.Own = func(_, obj *meta.Object) error {
+		obj.Delete("metadata", "managedFields")
+		if owners != nil {
+			obj.Metadata()["managedFields"] = owners
+		}
+		return nil
+	}
+	v := r.version.ItemVersion(r.sub)
+	opts := apply.Write{Manager: o.manager, APIVersion: v.GVK().APIVersion(), Subresource: r.subresource, Now: time.Now(), Force: o.force}
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if patch.UID() != "" {
@@ -293,20 +301,23 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		} else if err := conditions(r, patch, live); err != nil {
 			return nil, err
 		}
-		obj, err := r.version.Tracker().Apply(live, patch, opts)
+		obj, err := v.Tracker().Apply(live, patch, opts)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.conformApplied(r, obj); err != nil {
+		if err := s.conformApplied(r, obj, v); err != nil {
 			return nil, err
 		}
-		if nulls := r.version.Schema.Nulls(patch.Tree()); r.sub == nil && len(nulls) > 0 {
+		if nulls := v.Schema.Nulls(patch.Tree()); r.sub == nil && len(nulls) > 0 {
 			return nil, meta.Invalid(r.version.GroupKind(), r.name, nulls)
 		}
-		if err := s.enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil || live == nil || r.sub == nil {
-			return obj, err
+		if err := s.enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil {
+			return nil, err
 		}
-		return s.mergeApplied(r, obj, live), nil
+		if owners = obj.List("metadata", "managedFields"); r.sub != nil && r.sub.Show != nil {
+			return r.sub.Show(obj), nil
+		}
+		return obj, nil
 	}
 	return nil
 }
@@ -327,24 +338,11 @@ func (s *Server) applyToItem(r *request, body *meta.Object) (*meta.Object, error
 		}
 	}
 	patch := meta.NewObject(map[string]any{"metadata": identity})
-	patch.SetGVK(r.version.GVK())
+	patch.SetGVK(r.version.ItemVersion(r.sub).GVK())
 	if len(body.Map("spec")) > 0 { // what is not applied is not owned
 		r.sub.Merge(patch, body)
 	}
 	return patch, nil
-}
-
-// mergeApplied takes what the sub-resource may change from an applied object
-// into the live one, and the new owners.
-func (s *Server) mergeApplied(r *request, applied, live *meta.Object) *meta.Object {
-	obj := live.Clone()
-	in := applied
-	if r.sub.Show != nil {
-		in = r.sub.Show(applied)
-	}
-	r.sub.Accept(obj, in)
-	obj.Metadata()["managedFields"] = applied.Metadata()["managedFields"]
-	return obj
 }
 
 // checkApplied checks what can be known of an apply body before the live object.
@@ -369,16 +367,16 @@ func strictApply(why string) error {
 	return meta.BadRequest("error strict decoding YAML: error converting YAML to JSON: %s", why)
 }
 
-func (s *Server) conformApplied(r *request, obj *meta.Object) error {
+func (s *Server) conformApplied(r *request, obj *meta.Object, v *registry.Version) error {
 	if _, sent := obj.Get("metadata", "name"); !sent {
 		obj.SetName(r.name)
 	}
 	if err := sameIdentity(r, obj); err != nil {
 		return err
 	}
-	unknown, faults := r.version.Conform(obj)
+	unknown, faults := v.Conform(obj)
 	if len(faults) > 0 {
-		return r.version.DecodeError(faults)
+		return v.DecodeError(faults)
 	}
 	if len(unknown) > 0 {
 		return meta.BadRequest("strict decoding error: unknown fields %s", strings.Join(unknown, ", "))

@@ -275,10 +275,10 @@ func (st *stream) appendFramed(dst []byte, e watch.Event) ([]byte, error) {
 	var body []byte
 	var err error
 	if st.table != nil {
-		body, err = st.table.ofEntries([]*watch.Entry{e.Entry}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Entry.Revision())}, st.headed)
+		body, err = st.table.ofEntries(st.request.http.Context(), []*watch.Entry{e.Entry}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Entry.Revision())}, st.headed)
 		st.headed = true
 	} else {
-		body, err = s.entryBytes(e.Entry, v, m)
+		body, err = s.entryBytes(st.request.http.Context(), e.Entry, v, m)
 	}
 	if err != nil {
 		return dst, err

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
@@ -32,20 +34,29 @@ func (t *table) columns() []codec.Column {
 
 // ofEntries makes a Table of entries. headed leaves the column definitions out,
 // as all Tables of a watch but the first do.
-func (t *table) ofEntries(entries []*watch.Entry, m codec.ListMeta, headed bool) ([]byte, error) {
+func (t *table) ofEntries(ctx context.Context, entries []*watch.Entry, m codec.ListMeta, headed bool) ([]byte, error) {
 	columns := t.columns()
 	body := t.head(columns, m, headed)
 	for i, e := range entries {
 		yield(i)
-		obj := objects.Object(e, t.version)
+		row, err := objects.Object(ctx, e, t.version.Rows())
+		if err != nil {
+			return nil, err
+		}
+		obj := row
+		if t.version.Rows() != t.version {
+			if obj, err = objects.Object(ctx, e, t.version); err != nil {
+				return nil, err
+			}
+		}
 		if i > 0 {
 			body = append(body, ',')
 		}
 		object := e.JSON()
-		if !objects.AsStored(e, t.version) {
+		if !objects.AsStored(ctx, e, t.version) {
 			object = codec.EncodeJSON(nil, obj.Tree())
 		}
-		body = codec.TableRow(body, t.server.names, t.media.ViewVersion, columns, obj, object, t.include)
+		body = codec.TableRow(body, t.server.names, t.media.ViewVersion, columns, row, object, t.include)
 	}
 	return append(body, codec.ListTail...), nil
 }

@@ -54,7 +54,7 @@ func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.
 		if needsVersion(r) && !wr.Versioned {
 			return nil, versionMissing(r)
 		}
-		return objects.Merge(r.sub, in.Clone(), live), nil
+		return in.Clone(), nil
 	}
 	return s.objects.Write(ctx, wr)
 }

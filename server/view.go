@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -31,27 +32,36 @@ func formKey(v *registry.Version, m media.Type) watch.FormKey {
 
 // entryBytes returns an entry in the form that a caller gets, made once. Tables
 // are not made here.
-func (s *Server) entryBytes(e *watch.Entry, v *registry.Version, m media.Type) ([]byte, error) {
-	if m.Format == codec.JSON && m.View == media.Full && objects.AsStored(e, v) {
+func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *registry.Version, m media.Type) ([]byte, error) {
+	if m.Format == codec.JSON && m.View == media.Full && objects.AsStored(ctx, e, v) {
 		return e.JSON(), nil
 	}
 	if m.Format == codec.Protobuf {
-		message, err := s.message(e, v)
-		return s.envelope(message, v, m), err
+		message, err := s.message(ctx, e, v)
+		if err != nil {
+			return nil, err
+		}
+		return s.envelope(message, v, m), nil
 	}
 	return e.Form(formKey(v, m), func() ([]byte, error) {
-		if m.Format == codec.JSON && m.View == media.Partial && objects.AsStored(e, v) {
+		if m.Format == codec.JSON && m.View == media.Partial && objects.AsStored(ctx, e, v) {
 			return codec.AppendPartial(nil, e.JSON(), s.names, m.ViewVersion), nil
 		}
-		obj := objects.Object(e, v)
+		obj, err := objects.Object(ctx, e, v)
+		if err != nil {
+			return nil, err
+		}
 		return s.objectBytes(obj, v, m)
 	})
 }
 
 // message returns an entry's protobuf message, without envelope, made once.
-func (s *Server) message(e *watch.Entry, v *registry.Version) ([]byte, error) {
+func (s *Server) message(ctx context.Context, e *watch.Entry, v *registry.Version) ([]byte, error) {
 	return e.Form(watch.FormKey{Version: v.FormName(), Media: uint8(codec.Protobuf)}, func() ([]byte, error) {
-		obj := objects.Object(e, v)
+		obj, err := objects.Object(ctx, e, v)
+		if err != nil {
+			return nil, err
+		}
 		return v.Proto().Append(nil, obj.Tree()), nil
 	})
 }
@@ -80,11 +90,11 @@ func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m media.Type
 }
 
 // protobufList puts a list of messages together.
-func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
+func (s *Server) protobufList(ctx context.Context, entries []*watch.Entry, v *registry.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
 	messages := make([][]byte, len(entries))
 	for i, e := range entries {
 		yield(i)
-		message, err := s.message(e, v)
+		message, err := s.message(ctx, e, v)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +113,10 @@ func (s *Server) protobufList(entries []*watch.Entry, v *registry.Version, m med
 func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry) error {
 	s.answeredEntry(r, e)
 	if r.sub != nil && r.sub.Show != nil {
-		obj := objects.Object(e, r.version)
+		obj, err := objects.Object(r.http.Context(), e, r.version.ItemVersion(r.sub))
+		if err != nil {
+			return err
+		}
 		return s.respondObject(w, r, code, r.sub.Show(obj))
 	}
 	body, err := s.shownEntry(r, e)
@@ -116,13 +129,13 @@ func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry)
 
 func (s *Server) shownEntry(r *request, e *watch.Entry) ([]byte, error) {
 	if r.media.View != media.Table {
-		return s.entryBytes(e, r.version, r.media)
+		return s.entryBytes(r.http.Context(), e, r.version, r.media)
 	}
 	t, err := s.table(r)
 	if err != nil {
 		return nil, err
 	}
-	return t.ofEntries([]*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, false)
+	return t.ofEntries(r.http.Context(), []*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, false)
 }
 
 // respondObject answers with an object that has no entry.
@@ -167,11 +180,11 @@ func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 		if terr != nil {
 			return terr
 		}
-		body, err = t.ofEntries(p.Entries, lm, false)
+		body, err = t.ofEntries(r.http.Context(), p.Entries, lm, false)
 	case m.Format == codec.Protobuf:
-		body, err = s.protobufList(p.Entries, r.version, m, lm)
+		body, err = s.protobufList(r.http.Context(), p.Entries, r.version, m, lm)
 	default:
-		body, err = s.wholeList(p.Entries, r.version, m, lm)
+		body, err = s.wholeList(r.http.Context(), p.Entries, r.version, m, lm)
 	}
 	if err != nil {
 		return err
@@ -218,7 +231,7 @@ type listed struct {
 
 // items returns a list's items. Those of kinds that are structs in Go tell no
 // apiVersion and kind: the list does.
-func (s *Server) items(entries []*watch.Entry, v *registry.Version, m media.Type, whole bool) (listed, error) {
+func (s *Server) items(ctx context.Context, entries []*watch.Entry, v *registry.Version, m media.Type, whole bool) (listed, error) {
 	item := itemMedia(m)
 	if plain(v, item) {
 		parts, own := watch.Joined(entries, whole)
@@ -228,11 +241,11 @@ func (s *Server) items(entries []*watch.Entry, v *registry.Version, m media.Type
 	l := listed{parts: make([][]byte, 0, 3*len(entries))}
 	for i, e := range entries {
 		yield(i)
-		body, err := s.entryBytes(e, v, item)
+		body, err := s.entryBytes(ctx, e, v, item)
 		if err != nil {
 			return listed{}, err
 		}
-		if item.View != media.Full || !objects.AsStored(e, v) {
+		if item.View != media.Full || !objects.AsStored(ctx, e, v) {
 			l.own += len(body) // as the forms that entries keep are dropped for newer ones
 		}
 		if i > 0 {
@@ -250,7 +263,7 @@ func (s *Server) items(entries []*watch.Entry, v *registry.Version, m media.Type
 // streamList writes a list, head, items, tail, without putting it together
 // first. whole says that the entries are all of a range.
 func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, whole bool, m media.Type, lm codec.ListMeta) error {
-	items, err := s.items(entries, r.version, m, whole)
+	items, err := s.items(r.http.Context(), entries, r.version, m, whole)
 	if err != nil {
 		return err
 	}
@@ -298,8 +311,8 @@ func writeParts(w io.Writer, size int, head []byte, parts [][]byte, tail string)
 
 // wholeList puts a list together for the forms that need the whole: YAML, and
 // JSON for people.
-func (s *Server) wholeList(entries []*watch.Entry, v *registry.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
-	items, err := s.items(entries, v, m, false)
+func (s *Server) wholeList(ctx context.Context, entries []*watch.Entry, v *registry.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
+	items, err := s.items(ctx, entries, v, m, false)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func (r *applyRun) startingOwners() (entries, error) {
 	if len(r.owners) == 0 {
 		w := r.w
 		w.Manager = unnamedOwner
-		return r.t.record(nil, r.typing.empty(r.live), r.live, w)
+		return r.t.record(nil, r.typing.empty(r.live, r.w.APIVersion), r.live, w)
 	}
 	es := make(entries, len(r.owners))
 	for i, e := range r.owners {
@@ -162,21 +162,18 @@ func (r *applyRun) prune(tree map[string]any, es entries, last *entry) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	pruned, err := r.t.pruneAt(v, v.value(from), es, last)
+	pruned, err := r.t.pruneAt(v, from, es, last)
 	if err != nil {
 		return nil, typingFault(r.patch, err)
 	}
-	back, ok, err := r.t.convert(pruned, r.w.APIVersion)
-	if err == nil && !ok {
-		err = meta.BadRequest("no version %q", r.w.APIVersion)
-	}
-	return back, err
+	return r.t.merge(tree, from, pruned)
 }
 
-// pruneAt removes the items of last from merged, in the version of last. What
+// pruneAt removes the items of last from merged, both in the version of last. What
 // goes with them although somebody owns it is brought back first, then what
 // nobody owned at all.
-func (t *Tracker) pruneAt(v *typing, merged *typed.TypedValue, es entries, last *entry) (map[string]any, error) {
+func (t *Tracker) pruneAt(v *typing, tree map[string]any, es entries, last *entry) (map[string]any, error) {
+	merged := v.value(tree)
 	sc, tr := merged.Schema(), merged.TypeRef()
 	lastSet := last.set.EnsureNamedFieldsAreMembers(sc, tr)
 	mergedSet, err := merged.ToFieldSet()
@@ -184,29 +181,23 @@ func (t *Tracker) pruneAt(v *typing, merged *typed.TypedValue, es entries, last 
 		return nil, err
 	}
 	all := mergedSet.EnsureNamedFieldsAreMembers(sc, tr)
-	pruned := merged.RemoveItems(lastSet)
+	pruned := treeOf(merged.RemoveItems(lastSet))
 	for _, owned := range ownedByVersion(es, last.apiVersion) {
-		at, from, err := t.valuesAt(owned.apiVersion, merged, pruned)
-		if err != nil {
-			return nil, err
-		}
-		if at == nil {
-			continue
-		}
-		if pruned, err = withOwned(at, from, owned.set); err != nil {
+		if pruned, err = t.withOwned(tree, pruned, owned); err != nil {
 			return nil, err
 		}
 	}
-	if pruned, _, err = t.valuesAt(last.apiVersion, pruned, pruned); err != nil {
-		return nil, err
-	}
-	prunedSet, err := pruned.ToFieldSet()
+	prunedSet, err := v.value(pruned).ToFieldSet()
 	if err != nil {
 		return nil, err
 	}
 	gone := all.Difference(prunedSet.EnsureNamedFieldsAreMembers(sc, tr)).Intersection(lastSet)
-	tree, _ := merged.RemoveItems(gone).AsValue().Unstructured().(map[string]any)
-	return tree, nil
+	return treeOf(merged.RemoveItems(gone)), nil
+}
+
+func treeOf(v *typed.TypedValue) map[string]any {
+	tree, _ := v.AsValue().Unstructured().(map[string]any)
+	return tree
 }
 
 // ownedByVersion returns all fields that somebody owns, by version, first first.
@@ -228,36 +219,34 @@ func ownedByVersion(es entries, first string) []*entry {
 	return all
 }
 
-// valuesAt returns two values in a version, nil where it is not known.
-func (t *Tracker) valuesAt(apiVersion string, a, b *typed.TypedValue) (x, y *typed.TypedValue, err error) {
-	v := t.versions[apiVersion]
+// withOwned returns pruned with what merged has beside it and owned has, in the
+// version of owned; the two trees and the result are in another one.
+func (t *Tracker) withOwned(merged, pruned map[string]any, owned *entry) (map[string]any, error) {
+	v := t.versions[owned.apiVersion]
 	if v == nil {
-		return nil, nil, nil
+		return pruned, nil // the version is gone
 	}
-	one := func(from *typed.TypedValue) *typed.TypedValue {
-		tree, _ := from.AsValue().Unstructured().(map[string]any)
-		tree, _, cerr := t.convert(tree, apiVersion)
-		if cerr != nil {
-			err = cerr
-		}
-		return v.value(tree)
-	}
-	return one(a), one(b), err
-}
-
-// withOwned returns merged without what pruned lacks and owned has not.
-func withOwned(merged, pruned *typed.TypedValue, owned *fieldpath.Set) (*typed.TypedValue, error) {
-	sc, tr := merged.Schema(), merged.TypeRef()
-	all, err := merged.ToFieldSet()
+	from, _, err := t.convert(merged, owned.apiVersion)
 	if err != nil {
 		return nil, err
 	}
-	left, err := pruned.ToFieldSet()
+	left, _, err := t.convert(pruned, owned.apiVersion)
 	if err != nil {
 		return nil, err
 	}
-	keep := left.EnsureNamedFieldsAreMembers(sc, tr).Union(owned.EnsureNamedFieldsAreMembers(sc, tr))
-	return merged.RemoveItems(all.EnsureNamedFieldsAreMembers(sc, tr).Difference(keep)), nil
+	whole := v.value(from)
+	sc, tr := whole.Schema(), whole.TypeRef()
+	all, err := whole.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := v.value(left).ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	keep := kept.EnsureNamedFieldsAreMembers(sc, tr).Union(owned.set.EnsureNamedFieldsAreMembers(sc, tr))
+	more := treeOf(whole.RemoveItems(all.EnsureNamedFieldsAreMembers(sc, tr).Difference(keep)))
+	return t.merge(pruned, left, more)
 }
 
 // conflicts is the error of an apply that would change what others own.

@@ -29,6 +29,10 @@ type Config struct {
 	// Convert returns obj, which it must not change, in another of the
 	// Versions. nil: versions differ in nothing but apiVersion.
 	Convert func(obj map[string]any, apiVersion string) (map[string]any, error)
+	// Merge returns live with what was changed between before, which is live in
+	// another version, and after: what that version cannot say stays as it is. It is
+	// there if Convert is, and changes none of them.
+	Merge func(live, before, after map[string]any) (map[string]any, error)
 
 	// Status: the sub-resource status exists. Its writers own status and, of the
 	// metadata, the fields in StatusMetadata; those of the object everything but
@@ -94,7 +98,7 @@ func writersOfStatus(metadata []string) *fieldpath.SetMatcher {
 // Write says who writes, and how.
 type Write struct {
 	Manager     string // the field manager; see ManagerName
-	APIVersion  string // the version that the objects of the call are in
+	APIVersion  string // the version that the writer speaks
 	Subresource string // "" for the object itself; writes through "scale" leave times alone
 	Now         time.Time
 	Force       bool // Apply only: take fields from their owners
@@ -227,6 +231,17 @@ func (t *Tracker) convert(obj map[string]any, apiVersion string) (map[string]any
 	}
 	out["apiVersion"] = apiVersion
 	return out, true, nil
+}
+
+// merge returns live with what was changed between before, which is live in another
+// version that is known, and after.
+func (t *Tracker) merge(live, before, after map[string]any) (map[string]any, error) {
+	version, _ := live["apiVersion"].(string)
+	if before["apiVersion"] == version || t.config.Merge == nil {
+		out, _, err := t.convert(after, version)
+		return out, err
+	}
+	return t.config.Merge(live, before, after)
 }
 
 // change is what differs between two objects, in one version.

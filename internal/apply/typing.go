@@ -34,11 +34,11 @@ func compileTyping(s *schema.Schema) *typing {
 	return t
 }
 
-// empty returns an object with nothing but obj's kind, in the form that its
-// schema writes: what a Go struct always writes belongs to nobody.
-func (t *typing) empty(obj map[string]any) map[string]any {
+// empty returns an object of a version with nothing but obj's kind, in the form that
+// its schema writes: what a Go struct always writes belongs to nobody.
+func (t *typing) empty(obj map[string]any, apiVersion string) map[string]any {
 	out := maps.Clone(t.zero)
-	out["apiVersion"], out["kind"] = obj["apiVersion"], obj["kind"]
+	out["apiVersion"], out["kind"] = apiVersion, obj["kind"]
 	return out
 }
 

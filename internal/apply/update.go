@@ -11,7 +11,7 @@ import (
 
 // Update records in obj's metadata.managedFields that the writer owns what obj
 // has and live has not, or has otherwise. live is nil on create. It is for every
-// write but Apply.
+// write but Apply. Both may be of another version than the writer's.
 //
 // A managedFields list in obj replaces the owners where it is valid; one that is
 // missing, empty or broken leaves those of live, and one with a single empty
@@ -32,7 +32,7 @@ func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
 		obj.Delete("metadata", "managedFields")
 		return nil
 	}
-	old := typing.empty(obj.Tree())
+	old := typing.empty(obj.Tree(), w.APIVersion)
 	if live != nil {
 		old = plain(live)
 	}

@@ -59,6 +59,7 @@ const (
 	TaintUnreachable    = "node.orch.io/unreachable"
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"
 	DefinitionApproval  = "api-approved.orch.io"
+	HubForm             = "orch.io/hub-form" // in the store only
 	ServerManager       = "orch-apiserver"
 	HealthMetric        = "orch_healthcheck"
 	HealthRunsMetric    = "orch_healthchecks_total"

@@ -28,20 +28,20 @@ type allocator struct {
 
 // newAllocator returns the allocator of a type, nil if it needs none.
 func newAllocator(hub *watch.Hub, t *registry.Type) *allocator {
-	if t.Pool == nil && !t.Storage.Schema.HasUnique() {
+	if t.Pool == nil && !t.Hub.Schema.HasUnique() {
 		return nil
 	}
 	return &allocator{t: t, feed: hub.Feed(t.GroupResource()), held: map[string][]meta.Key{}, reserved: map[string]int{}}
 }
 
-// claims returns what an object of the stored version, or nil, holds, each once and
+// claims returns what an object of the hub, or nil, holds, each once and
 // in order.
 func (p *allocator) claims(obj *meta.Object) []string {
 	if obj == nil {
 		return nil
 	}
 	claims := p.pooled(obj)
-	for _, v := range p.t.Storage.Schema.UniqueValues(obj.Tree()) {
+	for _, v := range p.t.Hub.Schema.UniqueValues(obj.Tree()) {
 		claims = append(claims, uniqueClaim(obj, v))
 	}
 	slices.Sort(claims)
@@ -139,7 +139,7 @@ func (s *Store) duplicates(ctx context.Context, w *Write, obj, live *meta.Object
 	}
 	var causes []meta.Cause
 	kept := p.claims(live)
-	for _, v := range w.Version.Storage.Schema.UniqueValues(obj.Tree()) {
+	for _, v := range w.Version.Hub.Schema.UniqueValues(obj.Tree()) {
 		claim := uniqueClaim(obj, v)
 		if slices.Contains(kept, claim) {
 			continue

@@ -22,7 +22,7 @@ type Client struct {
 // Open gives the client its store.
 func (c *Client) Open(s *Store) { c.store.Store(s) }
 
-// of returns the store and the storage version of a type.
+// of returns the store and the version of a type that the server itself works with.
 func (c *Client) of(r meta.GroupResource) (*Store, *registry.Version, error) {
 	s := c.store.Load()
 	if s == nil {
@@ -32,7 +32,7 @@ func (c *Client) of(r meta.GroupResource) (*Store, *registry.Version, error) {
 	if t == nil {
 		return nil, nil, meta.NoSuchResource()
 	}
-	return s, t.Storage, nil
+	return s, t.Hub, nil
 }
 
 // ownWrite returns what every write of the server itself has, and its time.
@@ -78,7 +78,7 @@ func (c *Client) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*
 	if entry == nil {
 		return nil, meta.NotFound(r, key.Name)
 	}
-	return Object(entry, v), nil
+	return Object(ctx, entry, v)
 }
 
 // List implements controller.Client.
@@ -95,7 +95,9 @@ func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace strin
 	unreadable := s.AllReadable(v.Type, all)
 	list := make([]*meta.Object, len(page.Entries))
 	for i, e := range page.Entries {
-		list[i] = Object(e, v)
+		if list[i], err = Object(ctx, e, v); err != nil {
+			return nil, err
+		}
 	}
 	return list, unreadable
 }
@@ -120,7 +122,7 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	if err != nil {
 		return nil, s.refusal(err)
 	}
-	return Object(res.Entry, v), nil
+	return Object(ctx, res.Entry, v)
 }
 
 // Update implements controller.Client.
@@ -146,7 +148,7 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 		if _, faults := v.Conform(in); len(faults) > 0 {
 			return nil, v.DecodeError(faults)
 		}
-		return Merge(sub, in, live), nil
+		return in, nil
 	}
 	res, err := s.Write(ctx, w)
 	switch {
@@ -155,7 +157,7 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	case err != nil:
 		return nil, s.refusal(err)
 	}
-	return Object(res.Entry, v), nil
+	return Object(ctx, res.Entry, v)
 }
 
 // Delete implements controller.Client.

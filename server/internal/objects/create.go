@@ -52,17 +52,6 @@ func generatedName(prefix string) string {
 	return prefix + string(b[:])
 }
 
-// Merge makes the new object of a write from what was sent and the live one: the
-// object itself, or the live one with what the sub-resource may change.
-func Merge(sub *registry.Subresource, in, live *meta.Object) *meta.Object {
-	if sub == nil {
-		return in
-	}
-	obj := live.Clone()
-	sub.Accept(obj, in)
-	return obj
-}
-
 // CheckKind checks apiVersion and kind of a body against what the path takes,
 // and fills them in where they are missing; custom kinds must name them.
 func CheckKind(obj *meta.Object, v *registry.Version) error {
@@ -103,6 +92,7 @@ func OtherKind(name, kind string, want meta.GroupVersionKind) error {
 func Status(err error) *meta.Status {
 	var st *meta.Status
 	var damaged *controller.UnreadableError
+	var conversion *registry.ConversionError
 	switch {
 	case errors.As(err, &st):
 		return st
@@ -111,6 +101,8 @@ func Status(err error) *meta.Status {
 		st.Details = &meta.Details{Name: damaged.Keys[0].Name, Group: damaged.Resource.Group, Kind: damaged.Resource.Resource,
 			Causes: []meta.Cause{{Reason: meta.CauseUnexpected, Message: damaged.Error()}}}
 		return st
+	case errors.As(err, &conversion):
+		return meta.Internal(conversion)
 	case errors.Is(err, codec.ErrNull):
 		return meta.BadRequest("%v", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

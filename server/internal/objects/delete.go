@@ -76,7 +76,10 @@ func (s *Store) planDeletion(ctx context.Context, w *Write, entry *watch.Entry) 
 	if entry == nil {
 		return change{}, meta.NotFound(t.GroupResource(), w.Key.Name)
 	}
-	live := Object(entry, t.Storage)
+	live, err := Object(ctx, entry, t.Hub)
+	if err != nil {
+		return change{}, err
+	}
 	r := s.admissionRequest(w, nil, live)
 	r.Operation = admission.Delete
 	if err := s.o.Admission.Mutate(ctx, r); err != nil {

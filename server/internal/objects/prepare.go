@@ -16,11 +16,8 @@ import (
 // prepare takes an object through everything between mutate and commit: what
 // defaults, admission and the kind make of it and say to it.
 func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) error {
-	v, sub := w.Version, ""
-	if w.Sub != nil {
-		sub = w.Sub.Name
-	}
-	write := v.NewChange(ctx, obj, live, sub)
+	v := w.Version.Working()
+	write := v.NewChange(ctx, obj, live, w.subresource())
 	if err := v.Defaults(write); err != nil {
 		return err
 	}
@@ -94,15 +91,13 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 	if live == nil {
 		op = admission.Create
 	}
-	r := &admission.Request{
-		Operation: op, Kind: w.Version.GVK(), Resource: w.Version.Resource(),
+	v := w.Version.Working()
+	return &admission.Request{
+		Operation: op, Kind: v.GVK(), Resource: v.Resource(), RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
 		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate,
+		Subresource: w.subresource(),
 	}
-	if w.Sub != nil {
-		r.Subresource = w.Sub.Name
-	}
-	return r
 }
 
 // initialize gives a new object what only the server gives.

@@ -84,25 +84,26 @@ func (s *Store) Live(ctx context.Context, t *registry.Type, key meta.Key) (*watc
 }
 
 // Object decodes an entry for a version of its type. The object may be shared:
-// it must not be modified.
-func Object(e *watch.Entry, v *registry.Version) *meta.Object {
+// it must not be modified. An object that cannot be shown in the version is a
+// *registry.ConversionError.
+func Object(ctx context.Context, e *watch.Entry, v *registry.Version) (*meta.Object, error) {
 	obj := e.Object()
-	if v.AsStored() || v == v.Storage && e.Conforms(v.SchemaMark()) {
-		return obj
+	if v.AsStored() || v == v.Hub && e.Conforms(v.SchemaMark()) {
+		return obj, nil
 	}
-	shown := v.FromStorage(obj)
-	if v == v.Storage && meta.Equal(shown.Tree(), obj.Tree()) {
+	shown, err := v.Convert(ctx, obj)
+	if err == nil && v == v.Hub && meta.Equal(shown.Tree(), obj.Tree()) {
 		e.MarkConforming(v.SchemaMark())
 	}
-	return shown
+	return shown, err
 }
 
 // AsStored reports whether a version shows an entry as it is stored.
-func AsStored(e *watch.Entry, v *registry.Version) bool {
-	if !v.AsStored() && v == v.Storage && !e.Conforms(v.SchemaMark()) {
-		Object(e, v) // finds out
+func AsStored(ctx context.Context, e *watch.Entry, v *registry.Version) bool {
+	if !v.AsStored() && v == v.Hub && !e.Conforms(v.SchemaMark()) {
+		_, _ = Object(ctx, e, v) // finds out
 	}
-	return v.AsStored() || v == v.Storage && e.Conforms(v.SchemaMark())
+	return v.AsStored() || v == v.Hub && e.Conforms(v.SchemaMark())
 }
 
 // Selection says which objects of a type a list, a watch or a deletecollection is

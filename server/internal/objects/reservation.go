@@ -32,7 +32,10 @@ func (s *Store) reservations(ctx context.Context, w *Write, entry *watch.Entry, 
 	}
 	var live *meta.Object
 	if entry != nil {
-		live = Object(entry, t.Storage)
+		var err error
+		if live, err = Object(ctx, entry, t.Hub); err != nil {
+			return nil, err
+		}
 	}
 	if removes {
 		obj = nil
@@ -162,7 +165,10 @@ func (s *Store) taken(ctx context.Context, p *allocator, claim string, rec stora
 	if e == nil {
 		return key, false, nil
 	}
-	obj := Object(e, p.t.Storage)
+	obj, err := Object(ctx, e, p.t.Hub)
+	if err != nil {
+		return key, false, err
+	}
 	return key, obj.UID() == uid && slices.Contains(p.claims(obj), claim), nil
 }
 
@@ -209,7 +215,10 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 // unreserved returns the reservations that an object lacks, and notes them among
 // those that are there.
 func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, there map[string]storage.Record) (missing []storage.Write, err error) {
-	obj := Object(e, p.t.Storage)
+	obj, err := Object(ctx, e, p.t.Hub)
+	if err != nil {
+		return nil, err
+	}
 	by := holder(p.t, e.Key(), obj)
 	for _, claim := range p.claims(obj) {
 		key := registry.ReservationKey(p.t.GroupResource(), claim)

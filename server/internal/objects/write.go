@@ -21,15 +21,17 @@ import (
 // Write is one change of an object on its way through the store.
 type Write struct {
 	Caller
-	Version *registry.Version // the caller's; Mutate sees and makes objects of it
+	Version *registry.Version // the caller's
 	Key     meta.Key
 	Sub     *registry.Subresource // nil: the object itself
 	DryRun  bool
 	Options *meta.Object // as admission sees them
 
-	// Mutate makes the new object from the live one, nil if there is none. The
-	// new one is the write's own; the live one is shared and stays as it is. It
-	// runs once for each attempt.
+	// Mutate makes what the caller wants of the live object, nil if there is none:
+	// the new object, of which a sub-resource takes what it may change, or the body of
+	// a sub-resource. What it returns is the write's own; the live one is shared and
+	// stays as it is. Both are of Version, but where the body is not the item, live is
+	// of the working version. It runs once for each attempt.
 	Mutate func(live *meta.Object) (*meta.Object, error)
 
 	// Own records who owns the fields of obj; nil records nothing.
@@ -48,6 +50,14 @@ type Write struct {
 	taken   []string // claims of others that an attempt came upon, see reservations
 }
 
+// subresource returns the name of the sub-resource, empty for the object itself.
+func (w *Write) subresource() string {
+	if w.Sub == nil {
+		return ""
+	}
+	return w.Sub.Name
+}
+
 // Result is what a write did.
 type Result struct {
 	Entry   *watch.Entry // the object as it is now, or as it last was
@@ -55,9 +65,9 @@ type Result struct {
 	Deleted bool // the object is gone
 }
 
-// Write makes a change: load live → mutate → default → track field ownership →
-// admission mutate → prepare → default → validate → admission validate → commit →
-// wait for the cache. A deletion takes the same way, see plan.
+// Write makes a change: load live → mutate → convert to the working version →
+// default → track field ownership → admission mutate → prepare → default → validate →
+// admission validate → commit → wait for the cache. A deletion takes the same way, see plan.
 //
 // It makes attempts until no other write comes between its look at the object and
 // its commit, or the context ends. The first attempt is made at once if nobody
@@ -191,11 +201,12 @@ func (s *Store) attempt(ctx context.Context, w *Write) (*Result, error) {
 // plan makes the object that a write stores of the live one.
 func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change, error) {
 	r := w.Version.GroupResource()
-	var live *meta.Object
+	live := entry
 	taken := entry != nil && w.MustCreate // what is wrong with the object is told before that
 	switch {
-	case entry != nil && !taken:
-		live = Object(entry, w.Version)
+	case taken:
+		live = nil
+	case entry != nil:
 	case w.Create && w.UID != "":
 		return change{}, OtherUID(w.Version.Type, w.Key.Name, w.UID, "")
 	case !w.Create:
@@ -203,16 +214,16 @@ func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change,
 	case w.Version.Closed:
 		return change{}, closed(r, w.Key.Name)
 	}
-	obj, err := w.Mutate(live)
+	obj, old, err := s.mutate(ctx, w, live)
 	if err != nil {
 		return change{}, err
 	}
-	if live == nil {
+	if old == nil {
 		s.initialize(w, obj)
 	} else {
-		inherit(obj, live)
+		inherit(obj, old)
 	}
-	if err := s.prepare(ctx, w, obj, live); err != nil {
+	if err := s.prepare(ctx, w, obj, old); err != nil {
 		return change{}, err
 	}
 	switch {
@@ -220,10 +231,13 @@ func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change,
 		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
 	case taken:
 		return change{}, meta.AlreadyExists(r, w.Key.Name)
-	case apply.Unchanged(live, obj) && !finished(w.Version.Type, obj):
+	case apply.Unchanged(old, obj) && !finished(w.Version.Type, obj):
 		return change{}, nil
 	}
-	return change{obj: obj}, nil
+	if w.Version.Working() != w.Version.Hub { // of a definition: what the storage version does not know cannot be kept
+		obj, err = w.Version.Hub.Convert(ctx, obj)
+	}
+	return change{obj: obj}, err
 }
 
 // takeBack removes a new object whose definition began to go, or went, meanwhile,
@@ -268,11 +282,11 @@ func (s *Store) newest(ctx context.Context, w *Write) (*watch.Entry, error) {
 // its end before it goes; what is cut off between the two is left to Ending.
 func (s *Store) store(ctx context.Context, w *Write, obj *meta.Object, entry *watch.Entry) (*Result, error) {
 	t := w.Version.Type
-	expect := storage.Revision(0)
+	var expect storage.Revision
 	if entry != nil {
 		expect = entry.Revision()
 	}
-	stored := s.encodeStored(w.Version, obj)
+	stored := s.encodeStored(obj)
 	res := &Result{Created: entry == nil, Deleted: entry != nil && finished(t, obj)}
 	change := storage.Write{Key: t.StorageKey(w.Key), Value: stored, Expect: expect}
 	if !res.Deleted {
@@ -370,7 +384,7 @@ func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 // been through the schema, so it and that of the cache are shown as they are.
 func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.Entry {
 	v, e := w.Version, watch.NewEntry(w.Key, rev, stored)
-	if v.AsStored() || v != v.Storage || v.Default != nil {
+	if v.AsStored() || v != v.Hub || v.Default != nil {
 		return e
 	}
 	e.MarkConforming(v.SchemaMark())
@@ -404,12 +418,9 @@ func (s *Store) commitTime(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(context.WithoutCancel(ctx), s.o.RequestTime)
 }
 
-// encodeStored gives the bytes that are stored: JSON in the storage version,
-// without the resourceVersion.
-func (s *Store) encodeStored(v *registry.Version, obj *meta.Object) []byte {
-	if v != v.Storage {
-		obj = v.Storage.FromStorage(obj) // what the storage version does not know cannot be kept
-	}
+// encodeStored gives the bytes that the store gets: JSON without the
+// resourceVersion. See Records for what that makes of them.
+func (s *Store) encodeStored(obj *meta.Object) []byte {
 	room, _ := s.encodings.Get().(*[]byte)
 	if room == nil {
 		room = new([]byte)

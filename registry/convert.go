@@ -1,0 +1,241 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"reflect"
+
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/registry/schema"
+)
+
+// VersionOf is a further version of the kind whose hub is H: a [Spoke].
+type VersionOf[H any] interface{ versionOf(hub *H) KindVersion }
+
+// Spoke is a further version of a kind, with a struct of its own: V is that struct,
+// H the one of the Definition, the hub. Objects of the version are made of the hub's
+// and become them; between two spokes they go through the hub.
+//
+// Type and metadata are carried over by the library. The version may say less than
+// the hub: what it cannot say stays as it is when a client of the version writes an
+// object. It may not say more, since that would be lost; registrytest.RoundTrip
+// finds what is.
+type Spoke[V, H any] struct {
+	Version string
+
+	// ToHub fills out, which is empty, from an object of the version. Its error
+	// tells a caller why his object cannot be taken.
+	ToHub func(in *V, out *H) error
+	// FromHub fills out, which is empty, from the hub. An object for which it fails
+	// cannot be read in this version.
+	FromHub func(in *H, out *V) error
+
+	// Default fills in what callers of the version left out, after the defaults of
+	// its schema and before ToHub. Old is the object as the version shows it.
+	Default func(w *Change[V])
+
+	Columns     []Column // nil: the hub's, of the hub's object
+	Lacks       []string // sub-resources of the kind that this version does not serve
+	Unserved    bool     // it is only stored
+	Deprecated  string   // as in Definition
+	Replacement meta.GroupVersionKind
+
+	// Source holds the Go files of V's package, if that is not the hub's.
+	Source fs.FS
+}
+
+func (s Spoke[V, H]) versionOf(*H) KindVersion {
+	t := reflect.TypeFor[V]()
+	return KindVersion{
+		Name: s.Version, Served: !s.Unserved, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
+		Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
+		spoke:  &spokeKind{goType: t, source: s.Source, compile: s.compile},
+	}
+}
+
+// spokeKind is what a KindVersion has of a Spoke.
+type spokeKind struct {
+	goType  reflect.Type
+	source  fs.FS
+	compile func(s *schema.Schema, p names.Profile) (*conversion, error)
+}
+
+// conversion makes trees of a version trees of the hub and back. What goes in stays
+// as it is; metadata and type are left to who calls.
+type conversion struct {
+	toHub, fromHub func(in map[string]any) (map[string]any, error)
+	fill           func(*Change[meta.Object]) // nil: nothing
+}
+
+func (s Spoke[V, H]) compile(own *schema.Schema, p names.Profile) (*conversion, error) {
+	if s.ToHub == nil || s.FromHub == nil {
+		return nil, errors.New("a spoke needs ToHub and FromHub")
+	}
+	v, err := schema.NewView(reflect.TypeFor[V](), p)
+	if err != nil {
+		return nil, err
+	}
+	h, err := schema.NewView(reflect.TypeFor[H](), p)
+	if err != nil {
+		return nil, err
+	}
+	t := &typed[V]{v, own}
+	return &conversion{toHub: through(v, s.ToHub, h), fromHub: through(h, s.FromHub, v), fill: t.edit(nil, s.Default)}, nil
+}
+
+// through returns a typed conversion as one of trees. It may be an author's first,
+// and runs where a panic would end the process: a panic is an error.
+func through[A, B any](from *schema.View, convert func(*A, *B) error, to *schema.View) func(map[string]any) (map[string]any, error) {
+	return func(in map[string]any) (out map[string]any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = &conversionPanic{p}
+			}
+		}()
+		a, b := new(A), new(B)
+		if err := from.Into(in, a); err != nil {
+			return nil, err
+		}
+		if err := convert(a, b); err != nil {
+			return nil, err
+		}
+		return to.From(b)
+	}
+}
+
+type conversionPanic struct{ value any }
+
+func (p *conversionPanic) Error() string { return fmt.Sprintf("the conversion panicked: %v", p.value) }
+
+// ConversionError says that an object of one version cannot be made one of another.
+type ConversionError struct {
+	Resource meta.GroupResource
+	Key      meta.Key
+	From, To string // apiVersions
+	Err      error
+}
+
+// Error implements error.
+func (e *ConversionError) Error() string {
+	return fmt.Sprintf("%s %q of version %s cannot be converted to %s: %v", e.Resource, e.Key.Name, e.From, e.To, e.Err)
+}
+
+// Unwrap returns what the conversion says.
+func (e *ConversionError) Unwrap() error { return e.Err }
+
+// Fault returns the error as the one who sent the object in From sees it: 400, or
+// nil if it was not the object.
+func (e *ConversionError) Fault(v *Version) *meta.Status {
+	if panicked := (*conversionPanic)(nil); errors.As(e.Err, &panicked) {
+		return nil
+	}
+	return v.CannotHandle(e.Err.Error())
+}
+
+var errNoVersion = errors.New("there is no such version")
+
+// Converts reports whether the versions of the type have shapes of their own, with
+// conversions between them and a hub. Versions of a definition differ in nothing but
+// their schemas.
+func (t *Type) Converts() bool { return t.converts }
+
+// Working returns the version that objects are in while they are written: the hub
+// where versions convert, else the version itself.
+func (v *Version) Working() *Version {
+	if v.converts {
+		return v.Hub
+	}
+	return v
+}
+
+// ItemVersion returns the version that an endpoint of this one sees items in: the
+// working one where the body of a sub-resource is not the item.
+func (v *Version) ItemVersion(s *Subresource) *Version {
+	if s != nil && s.Body != nil {
+		return v.Working()
+	}
+	return v
+}
+
+// Rows returns the version whose objects the columns read: the hub, if a spoke has
+// none of its own.
+func (v *Version) Rows() *Version { return v.rows }
+
+// Convert returns an object of any version of the kind in this version. The object
+// stays as it is; the result may be the same or share its metadata.
+//
+// Where nothing converts, the stored object of a definition gets what the version's
+// schema says: what that does not know is dropped and its defaults are filled in, as
+// the definition may have changed since the object was written. Defaults that there
+// is no room for are left out, all of them. The context is for conversions that ask
+// somebody else. The error is a *ConversionError.
+func (v *Version) Convert(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
+	if !v.converts {
+		return v.shown(obj), nil
+	}
+	apiVersion := obj.APIVersion()
+	if apiVersion == v.GVK().APIVersion() {
+		return obj, nil
+	}
+	tree, err := v.convert(apiVersion, obj.Tree())
+	if err != nil {
+		key := meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}
+		return nil, &ConversionError{Resource: v.GroupResource(), Key: key, From: apiVersion, To: v.GVK().APIVersion(), Err: err}
+	}
+	return meta.NewObject(v.dress(tree, obj.Tree()["metadata"])), nil
+}
+
+// convert goes from a version to the hub, and on from there.
+func (v *Version) convert(apiVersion string, tree map[string]any) (_ map[string]any, err error) {
+	from := v.ByAPIVersion(apiVersion)
+	if from == nil {
+		return nil, errNoVersion
+	}
+	if from.conversion != nil {
+		if tree, err = from.conversion.toHub(tree); err != nil {
+			return nil, err
+		}
+	}
+	if v.conversion != nil {
+		return v.conversion.fromHub(tree)
+	}
+	return tree, nil
+}
+
+// dress gives a tree the type of the version and the metadata.
+func (v *Version) dress(tree map[string]any, metadata any) map[string]any {
+	out := maps.Clone(tree)
+	out["apiVersion"], out["kind"] = v.GVK().APIVersion(), v.Kind
+	delete(out, "metadata")
+	if metadata != nil {
+		out["metadata"] = metadata
+	}
+	return out
+}
+
+// Merge returns live, of this version, with what was changed between before and
+// after, which are of another version, before being what that shows of live: what
+// the other version cannot say stays as it is. The metadata is that of after, with which
+// the result shares it. None of them is changed.
+//
+// Objects are merged field by field and lists with keys item by item, by the schema;
+// any other list is the one or the other.
+func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (*meta.Object, error) {
+	base, err := v.Convert(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := v.Convert(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	if sameContent(base, live) {
+		return ours, nil // the other version can say everything
+	}
+	tree := mergeFields(v.Schema, base.Tree(), ours.Tree(), live.Tree())
+	return meta.NewObject(v.dress(tree, after.Tree()["metadata"])), nil
+}
