@@ -191,13 +191,6 @@ func (f *Faults) NotNegative(at *Path, n int64) {
 	}
 }
 
-// Positive checks that a number is one or more.
-func (f *Faults) Positive(at *Path, n int64) {
-	if n <= 0 {
-		f.Invalid(at, n, "must be greater than 0")
-	}
-}
-
 // Range checks that a number lies between two bounds, both included.
 func (f *Faults) Range(at *Path, n, low, high int64) {
 	if n < low || n > high {

@@ -139,15 +139,6 @@ func hostIP(text string) (a netip.Addr, why string) {
 	return netip.Addr{}, "must be a valid IP address"
 }
 
-// DualStack reports whether addresses are of both families.
-func DualStack(addresses []string) bool {
-	six := map[bool]bool{}
-	for _, text := range addresses {
-		six[strings.Contains(text, ":")] = true
-	}
-	return len(six) == 2
-}
-
 func letter(r rune) bool { return lower(r) || 'A' <= r && r <= 'Z' }
 func lower(r rune) bool  { return 'a' <= r && r <= 'z' }
 func digit(r rune) bool  { return '0' <= r && r <= '9' }

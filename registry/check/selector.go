@@ -67,31 +67,3 @@ func (f *Faults) SelectorValues(at *Path, operator string, values []string) bool
 	}
 	return true
 }
-
-// Empty reports whether a selector is nil or matches everything.
-func Empty(s *meta.Selector) bool {
-	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
-}
-
-// Matches reports whether labels satisfy a selector. It is for selectors that
-// have no faults; nil matches nothing.
-func Matches(s *meta.Selector, labels map[string]string) bool {
-	if s == nil {
-		return false
-	}
-	for k, want := range s.MatchLabels {
-		if v, ok := labels[k]; !ok || v != want {
-			return false
-		}
-	}
-	for _, e := range s.MatchExpressions {
-		v, ok := labels[e.Key]
-		in := ok && slices.Contains(e.Values, v)
-		switch {
-		case e.Operator == "In" && !in, e.Operator == "NotIn" && in,
-			e.Operator == "Exists" && !ok, e.Operator == "DoesNotExist" && ok:
-			return false
-		}
-	}
-	return true
-}

@@ -5,6 +5,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/selector"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -19,7 +20,7 @@ func validateDeployment(w *registry.Change[Deployment]) {
 		return // which checks the one field that it changes
 	}
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
-	if selector(f, at.Field("selector"), s.Selector) {
+	if checkSelector(f, at.Field("selector"), s.Selector) {
 		w.Faults = append(w.Faults, templateFaults(w.Names, at.Field("template"), s.Selector, &s.Template)...)
 	}
 	s.Strategy.check(f, at.Field("strategy"))
@@ -28,16 +29,16 @@ func validateDeployment(w *registry.Change[Deployment]) {
 	}
 }
 
-// selector checks the selector of a controller's pods. It reports
+// checkSelector checks the selector of a controller's pods. It reports
 // whether the selector can be held against labels.
-func selector(f *check.Faults, at *check.Path, s *meta.Selector) bool {
+func checkSelector(f *check.Faults, at *check.Path, s *meta.Selector) bool {
 	before := len(*f)
 	f.Selector(at, s)
 	if len(*f) > before {
 		f.Invalid(at, s, "invalid label selector")
 		return false
 	}
-	if s != nil && check.Empty(s) {
+	if s != nil && selector.Empty(s) {
 		f.Invalid(at, s, "empty selector is invalid")
 	}
 	return true
@@ -46,7 +47,7 @@ func selector(f *check.Faults, at *check.Path, s *meta.Selector) bool {
 // templateFaults checks the template of pods that run for good.
 func templateFaults(p names.Profile, at *check.Path, s *meta.Selector, t *core.PodTemplateSpec) []meta.Cause {
 	var f check.Faults
-	if !check.Matches(s, t.Labels) {
+	if !selector.Matches(s, t.Labels) {
 		f.Invalid(at.Field("metadata").Field("labels"), t.Labels, "`selector` does not match template `labels`")
 	}
 	f = append(f, core.CheckPodTemplate(p, at, t)...)

@@ -84,7 +84,7 @@ func addresses(f *check.Faults, at *check.Path, list []string) {
 	for i, ip := range list {
 		f.IP(at.Index(i), ip)
 	}
-	if len(list) > 2 || len(list) == 2 && !check.DualStack(list) {
+	if len(list) > 2 || len(list) == 2 && !dualStack(list) {
 		f.Invalid(at, list, "may specify no more than one IP for each IP family")
 	}
 	f.Unique(at, list)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/diff"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -96,7 +97,7 @@ func (s *PodSpec) changes(f *check.Faults, at *check.Path, old *PodSpec, ephemer
 	if !check.Same(like, *old) {
 		f.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"+
 			"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
-			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"+check.Diff(*old, like))
+			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"+diff.Lines(*old, like))
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 	if broken {
 		return
 	}
-	if len(s.ClusterIPs) > 1 && !check.DualStack(s.ClusterIPs) {
+	if len(s.ClusterIPs) > 1 && !dualStack(s.ClusterIPs) {
 		f.Invalid(list, s.ClusterIPs, "may specify no more than one IP for each IP family")
 	}
 	for i, ip := range s.ClusterIPs {
@@ -246,4 +246,13 @@ func (l *LoadBalancerStatus) check(f *check.Faults, at *check.Path, kind string)
 			f.Invalid(p.Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")
 		}
 	}
+}
+
+// dualStack reports whether addresses are of both families.
+func dualStack(addresses []string) bool {
+	six := map[bool]bool{}
+	for _, text := range addresses {
+		six[strings.Contains(text, ":")] = true
+	}
+	return len(six) == 2
 }

@@ -1,4 +1,5 @@
-package check
+// Package diff shows where two objects differ, as messages to callers do.
+package diff
 
 import (
 	"bytes"
@@ -15,9 +16,9 @@ const (
 	diffBytes   = 4 << 10
 )
 
-// Diff returns where two values differ, line by line of their JSON, in the unified
+// Lines returns where two values differ, line by line of their JSON, in the unified
 // format; long differences are cut. Values that no JSON can say differ in nothing.
-func Diff(before, after any) string {
+func Lines(before, after any) string {
 	a, b := jsonLines(before), jsonLines(after)
 	head := 0
 	for head < min(len(a), len(b)) && a[head] == b[head] {

@@ -1,4 +1,4 @@
-package check_test
+package diff_test
 
 import (
 	"encoding/json"
@@ -10,30 +10,30 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/builtin/internal/diff"
 )
 
-func TestDiff(t *testing.T) {
+func TestLines(t *testing.T) {
 	type m = map[string]any
 	before := m{"a": 1, "b": []string{"x"}, "c": nil, "d": 4, "e": "<", "f": 6, "g": 7, "h": 8, "i": 9, "j": 10, "k": 11}
 	after := m{"a": 2, "b": []string{"x"}, "c": nil, "d": 4, "e": "<", "f": 6, "g": 7, "h": 8, "i": 9, "j": m{"l": 1}, "k": 11}
 	want := "@@ -1,5 +1,5 @@\n {\n- \"a\": 1,\n+ \"a\": 2,\n  \"b\": [\n   \"x\"\n  ],\n" +
 		"@@ -10,6 +10,8 @@\n  \"g\": 7,\n  \"h\": 8,\n  \"i\": 9,\n- \"j\": 10,\n+ \"j\": {\n+  \"l\": 1\n+ },\n  \"k\": 11\n }\n"
-	assert.Equal(t, want, check.Diff(before, after))
-	assert.Empty(t, check.Diff(before, before))
-	assert.Empty(t, check.Diff(func() {}, func() {}))
-	assert.Contains(t, check.Diff("<a>", "<b>"), "-\"<a>\"\n+\"<b>\"\n")
+	assert.Equal(t, want, diff.Lines(before, after))
+	assert.Empty(t, diff.Lines(before, before))
+	assert.Empty(t, diff.Lines(func() {}, func() {}))
+	assert.Contains(t, diff.Lines("<a>", "<b>"), "-\"<a>\"\n+\"<b>\"\n")
 
 	var one, other []int
 	for i := range 100_000 {
 		one, other = append(one, i), append(other, -i)
 	}
-	assert.Less(t, len(check.Diff(one, other)), 5<<10)
-	assert.Less(t, len(check.Diff(strings.Repeat("x", 1<<20), "")), 5<<10)
+	assert.Less(t, len(diff.Lines(one, other)), 5<<10)
+	assert.Less(t, len(diff.Lines(strings.Repeat("x", 1<<20), "")), 5<<10)
 }
 
 // The lines of a difference stand where its heads say, in both texts.
-func TestDiffIsTrue(t *testing.T) {
+func TestLinesAreTrue(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		list := func() []int {
@@ -44,7 +44,7 @@ func TestDiffIsTrue(t *testing.T) {
 			return out
 		}
 		a, b := list(), list()
-		text := check.Diff(a, b)
+		text := diff.Lines(a, b)
 		old, now := indented(t, a), indented(t, b)
 		if fmt.Sprint(a) == fmt.Sprint(b) {
 			require.Empty(t, text)
@@ -83,12 +83,4 @@ func indented(t *testing.T, v any) []string {
 	text, err := json.MarshalIndent(v, "", " ")
 	require.NoError(t, err)
 	return strings.Split(string(text), "\n")
-}
-
-// Values in messages are for people: markup is not escaped.
-func TestValuesAreShownAsTheyAre(t *testing.T) {
-	var f check.Faults
-	f.Invalid(check.At("status", "certificate"), "<certificate data>", "a & b")
-	require.Len(t, f, 1)
-	assert.Equal(t, `Invalid value: "<certificate data>": a & b`, f[0].Message)
 }

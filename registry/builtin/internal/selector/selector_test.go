@@ -1,0 +1,33 @@
+package selector_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry/builtin/internal/selector"
+	"orch.io/controlplane/registry/meta"
+)
+
+func TestMatches(t *testing.T) {
+	labels := map[string]string{"a": "1", "b": "2"}
+	for _, c := range []struct {
+		s    *meta.Selector
+		want bool
+	}{
+		{nil, false},
+		{&meta.Selector{}, true},
+		{&meta.Selector{MatchLabels: map[string]string{"a": "1"}}, true},
+		{&meta.Selector{MatchLabels: map[string]string{"a": "2"}}, false},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "a", Operator: "In", Values: []string{"1", "3"}}}}, true},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "a", Operator: "NotIn", Values: []string{"1"}}}}, false},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "NotIn", Values: []string{"1"}}}}, true},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "Exists"}}}, false},
+		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "DoesNotExist"}}}, true},
+	} {
+		require.Equal(t, c.want, selector.Matches(c.s, labels), "%+v", c.s)
+	}
+	require.True(t, selector.Empty(nil))
+	require.True(t, selector.Empty(&meta.Selector{}))
+	require.False(t, selector.Empty(&meta.Selector{MatchLabels: labels}))
+}
