@@ -39,7 +39,8 @@ type write struct {
 	seen storage.Record // of the key when the request was made
 }
 
-// committer is what only the committing goroutine touches.
+// committer is what only the committing goroutine touches, and Open before and Close
+// after it.
 type committer struct {
 	broken  error            // why nothing can be written any more
 	marked  uint64           // newest version of stamps and the mark
@@ -330,8 +331,8 @@ func (s *Store) commit(requests []*request) {
 }
 
 // write brings commits to the disk: pieces first, so that an entry which is
-// there has all of its value, then as a whole those of several writes. The revisions are used even if it fails, since pieces
-// may be there.
+// there has all of its value, then as a whole those of several writes, then the entries.
+// The revisions are used even if it fails, since pieces may be there.
 func (s *Store) write(events []storage.Event) error {
 	last := events[len(events)-1].Revision
 	if err := s.reserve(last); err != nil {

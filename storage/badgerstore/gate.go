@@ -22,7 +22,9 @@ type gate struct {
 	set  func(open bool) error
 	free func() error // gives back what the gate holds
 
-	mu      sync.RWMutex // held for reading where the database may go on to its next log
+	// Held for reading while a batch is written that may make the database go on to its
+	// next log, so that the gate is not shut between that and its look at the room.
+	mu      sync.RWMutex
 	shut    bool
 	ending  bool          // the store closes: nobody waits for room any more
 	opened  chan struct{} // closed when the gate opens

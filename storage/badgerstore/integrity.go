@@ -70,9 +70,13 @@ func (s *Store) damage(err error) error {
 		return err
 	}
 	s.state.Lock()
-	defer s.state.Unlock()
-	if _, known := s.state.damaged[d.Key]; !known && s.state.index[d.Key] == d.Revision {
+	_, known := s.state.damaged[d.Key]
+	news := !known && s.state.index[d.Key] == d.Revision
+	if news {
 		s.state.damaged[d.Key] = d
+	}
+	s.state.Unlock()
+	if news {
 		s.logger.Error("a record cannot be read; delete it and write it anew", "dir", s.dir, "key", d.Key, "revision", int64(d.Revision), "err", d.Err)
 	}
 	return err

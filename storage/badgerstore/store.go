@@ -80,6 +80,25 @@ type Stats struct {
 }
 
 // Store is a storage.Backend in a directory. It also implements storage.Stamper.
+//
+// The committing goroutine (run) owns committer and is the only one that writes to the
+// database. Whoever wants something written puts a request into the queue and waits
+// until it is handled or its context ends; then the request may be carried out
+// nevertheless.
+//
+// A batch is published after it is on the disk: first index has it, then, in one step,
+// state, then log. So who sees a revision finds everything up to it, and a watch yields
+// nothing that cannot be read. Reads ask the database for a published revision, so what
+// is half written above it cannot be seen.
+//
+// A compaction raises floor before the database may discard anything. A read therefore
+// looks at floor when it is done: if its revision is still kept, so was all it read.
+//
+// life is held for reading around every use of the database, but by the committer, and
+// for writing by Close once the committer has ended: the database is never used after
+// it is closed. It is taken before the other locks. Of those, of the queue, index, ages,
+// state and log, none is held while another one is taken, nor while anybody waits for
+// the disk.
 type Store struct {
 	dir    string
 	retain time.Duration
@@ -167,7 +186,7 @@ func (s *Store) forgotten() error { return &storage.CompactedError{Oldest: s.com
 
 // Stats returns the store's counters.
 func (s *Store) Stats() Stats {
-	lost := s.lost() != nil
+	lost, compacted := s.lost() != nil, s.compacted()
 	s.state.RLock()
 	defer s.state.RUnlock()
 	return Stats{
@@ -176,7 +195,7 @@ func (s *Store) Stats() Stats {
 		Fsyncs:    s.stats.fsyncs.Load(),
 		Keys:      len(s.state.index),
 		Revision:  s.state.revision,
-		Compacted: s.compacted(),
+		Compacted: compacted,
 		Damaged:   len(s.state.damaged),
 		Lost:      lost,
 	}

@@ -3,7 +3,7 @@
 // watches that end or lose events.
 //
 // Nothing in it is random. What happens to a call is decided by a function
-// that sees the call and its number.
+// that sees the call and its number. It is called, and waits, without a lock.
 package faulty
 
 import (

@@ -4,6 +4,13 @@
 // Reads of an older revision undo the commits after it, on a copy that shares
 // what did not change. The store starts no goroutine and works inside a
 // testing/synctest bubble.
+//
+// A commit compares, writes the tree and appends to the log under Store.mu, held for
+// writing: so commits are in one order, and revision, tree and the log's end fit each
+// other for whoever holds it. The log's own lock comes after it; watches take that one
+// alone, so they never wait for a read. A scan holds no lock while its caller takes
+// records: it runs over a tree that nobody writes any more, as a later commit writes a
+// copy of what it touches.
 package memstore
 
 import (

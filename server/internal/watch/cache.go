@@ -22,6 +22,11 @@ type snapshot struct {
 
 // Cache holds the objects of one resource type. All methods are safe for
 // concurrent use.
+//
+// The lock guards everything below it. What it keeps true: the log's newest commit is
+// the last one that changed the tree, but for objects that turned out to be damaged or
+// whole again, and the watches from before that are severed; undoing the log's commits
+// on the tree gives every state from exact on that the log reaches.
 type Cache struct {
 	hub      *Hub
 	resource meta.GroupResource

@@ -134,7 +134,8 @@ func (c *Cache) newCursor(q Query) *Cursor {
 }
 
 // Revision returns the revision up to which Next has delivered everything: what
-// a bookmark may tell.
+// a bookmark may tell between two calls. During a call it counts what that is about to
+// deliver.
 func (cur *Cursor) Revision() storage.Revision { return storage.Revision(cur.revision.Load()) }
 
 // Close ends the cursor: Next fails with ErrClosed from its next call on.

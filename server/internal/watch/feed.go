@@ -12,7 +12,11 @@ import (
 )
 
 // Feed is a cursor over the changes of several types, with decoded objects. It
-// implements controller.Feed and has no goroutine.
+// implements controller.Feed and has no goroutine. It belongs to one goroutine, or to
+// who holds a lock of its owner's.
+//
+// A commit of several types comes whole: what caches show beyond the revision that the
+// hub had before the feed looked at them is held back until the hub is there.
 type Feed struct {
 	hub      *Hub
 	types    []meta.GroupResource // none: all

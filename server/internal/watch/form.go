@@ -19,7 +19,9 @@ type formKey struct {
 	event EventType // 0: the object itself; else framed as such an event
 }
 
-// form is one kept representation; the forms of an entry are a list.
+// form is one kept representation; the forms of an entry are a list, which grows at its
+// head by compare-and-swap and is dropped as a whole. Who holds a form that was dropped
+// meanwhile still gets its bytes.
 type form struct {
 	key   formKey
 	mu    sync.Mutex // held while the bytes are made

@@ -72,16 +72,16 @@ type Hub struct {
 
 	held held
 
-	revision atomic.Int64
-	closed   atomic.Bool
+	revision atomic.Int64 // that all caches show; set under the lock of waits
+	closed   atomic.Bool  // set once, before everybody is woken for good
 
-	caches struct {
+	caches struct { // only ever grows: who has a cache need not hold the lock
 		sync.RWMutex
 		base storage.Revision // an unknown type had no objects since then
 		by   map[string]*Cache
 		list []*Cache // in the order they were made
 	}
-	waits struct {
+	waits struct { // who waits for what is not there yet, but for cursors
 		sync.Mutex
 		gates gateHeap
 		by    map[storage.Revision]*gate

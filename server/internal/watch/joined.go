@@ -19,6 +19,12 @@ const (
 // block holds the texts of some entries. One that is replaced takes its text
 // out; when half of a block is unused, the others do so too: blocks hold at most
 // twice the bytes in use.
+//
+// There is no lock. The text of a block is never written again; where an entry's text
+// is changes by one atomic step, and who took it out of a block by that counts it out,
+// once. An entry that is replaced while it moves in is found by one of the two:
+// the replacer marks it as not current before he looks whether it is in a block, the
+// mover looks whether it is current after it is in.
 type block struct {
 	head    []byte // what each text begins with elsewhere, in the place of its brace
 	text    []byte
