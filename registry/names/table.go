@@ -28,7 +28,6 @@ const (
 	InitialEventsEnd    = "orch.io/initial-events-end"
 	Deprecated          = "orch.io/deprecated"
 	LastApplied         = "kubectl.orch.io/last-applied-configuration"
-	SecretOpaque        = "Opaque"
 	SecretServiceToken  = "orch.io/service-account-token"
 	SecretBasicAuth     = "orch.io/basic-auth"
 	SecretSSHAuth       = "orch.io/ssh-auth"

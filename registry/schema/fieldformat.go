@@ -70,9 +70,6 @@ func signerName(name string) (reasons []string) {
 	if !ok || strings.Contains(path, "/") {
 		return []string{"must be a fully qualified domain and path of the form 'example.com/signer-name'"}
 	}
-	if len(domain) > maxDomain {
-		reasons = append(reasons, "the domain must have at most 253 characters")
-	}
 	for label := range strings.SplitSeq(domain, ".") {
 		reasons = append(reasons, meta.CheckDNSLabel(label)...)
 	}
@@ -84,9 +81,6 @@ func signerName(name string) (reasons []string) {
 	}
 	return reasons
 }
-
-// maxDomain bounds the name of a domain, in bytes.
-const maxDomain = 253
 
 // The formats of fields of Go structs that are not simply texts.
 const (

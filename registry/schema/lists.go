@@ -8,6 +8,11 @@ import (
 )
 
 func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
+	tooMany := s.MaxItems != nil && int64(len(l)) > *s.MaxItems
+	if tooMany && canonical {
+		v.breaks(ruleMaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
+		return // as clients of such kinds know it, the items are not looked at
+	}
 	v.duplicates(l, s)
 	if s.Items != nil {
 		before := oldItems(old, s)
@@ -24,7 +29,7 @@ func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 	if s.MinItems != nil && int64(len(l)) < *s.MinItems {
 		v.breaks(ruleMinItems, int64(len(l)), decimal(*s.MinItems), canonical)
 	}
-	if s.MaxItems != nil && int64(len(l)) > *s.MaxItems {
+	if tooMany {
 		v.breaks(ruleMaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // InFieldOrder merges the causes that code found into those of Validate: each
 // stands with the field that it speaks of, in the order of the fields of the Go
 // struct, and what the schema says of a field, and of all in it, stands before
-// what code says of the field. What code found keeps its own order.
+// what code says of the field. What code found keeps its own order; of the items
+// of a list that has too many it is not told.
 func (s *Schema) InFieldOrder(found, byCode []meta.Cause) []meta.Cause {
 	return s.inFieldOrder(found, byCode, "")
 }
@@ -24,12 +25,22 @@ func (s *Schema) inFieldOrder(found, byCode []meta.Cause, root string) []meta.Ca
 		return append(found, byCode...)
 	}
 	merged := make([]meta.Cause, 0, len(found)+len(byCode))
+	var tooMany []turn // where the schema found so last
 	for _, c := range byCode {
 		at := s.place(strings.TrimPrefix(c.Field, root))
-		for len(found) > 0 && before(s.place(strings.TrimPrefix(found[0].Field, root)), at) {
+		for len(found) > 0 {
+			place := s.place(strings.TrimPrefix(found[0].Field, root))
+			if !before(place, at) {
+				break
+			}
+			if found[0].Reason == meta.CauseTooMany {
+				tooMany = place
+			}
 			merged, found = append(merged, found[0]), found[1:]
 		}
-		merged = append(merged, c)
+		if tooMany == nil || len(at) <= len(tooMany) || !slices.Equal(at[:len(tooMany)], tooMany) {
+			merged = append(merged, c)
+		}
 	}
 	return append(merged, found...)
 }

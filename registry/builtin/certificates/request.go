@@ -30,7 +30,7 @@ type CertificateSigningRequest struct {
 
 	// Spec is the request. Only request, signerName, usages and
 	// expirationSeconds are the caller's; the rest is who asked.
-	Spec CertificateSigningRequestSpec `json:"spec" protobuf:"2" schema:"expected"`
+	Spec CertificateSigningRequestSpec `json:"spec" protobuf:"2" schema:"expected,ratcheting"`
 
 	// Status is the decision and the certificate.
 	Status CertificateSigningRequestStatus `json:"status,omitempty" protobuf:"3"`
@@ -51,17 +51,17 @@ type CertificateSigningRequestSpec struct {
 	Groups []string `json:"groups,omitempty" protobuf:"4" schema:"listType=atomic"`
 
 	// Usages of the key that the certificate shall name, such as "client auth".
-	Usages []string `json:"usages,omitempty" protobuf:"5" schema:"listType=atomic"`
+	Usages []string `json:"usages,omitempty" protobuf:"5" schema:"nonempty,listType=atomic,uniqueItems,items.enum=any|cert sign|client auth|code signing|content commitment|crl sign|data encipherment|decipher only|digital signature|email protection|encipher only|ipsec end system|ipsec tunnel|ipsec user|key agreement|key encipherment|microsoft sgc|netscape sgc|ocsp signing|s/mime|server auth|signing|timestamping"`
 
 	// Extra attributes of who asked, set on create.
 	Extra map[string][]string `json:"extra,omitempty" protobuf:"6"`
 
 	// SignerName names the signer, as domain/name.
-	SignerName string `json:"signerName" protobuf:"7" schema:"expected"`
+	SignerName string `json:"signerName" protobuf:"7" schema:"required,maxLength=571,format=signer-name"`
 
 	// ExpirationSeconds is how long the certificate shall be valid; the signer
 	// may make it shorter. At least 600.
-	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty" protobuf:"8"`
+	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty" protobuf:"8" schema:"min=600"`
 }
 
 // CertificateSigningRequestStatus is what became of a request.
@@ -78,7 +78,7 @@ type CertificateSigningRequestStatus struct {
 type CertificateSigningRequestCondition struct {
 	// Type is Approved, Denied, Failed or a signer's own. Approved and Denied
 	// exclude each other, and neither is ever taken back.
-	Type string `json:"type" protobuf:"1" schema:"expected"`
+	Type string `json:"type" protobuf:"1" schema:"required"`
 
 	// Reason is a word for programs.
 	Reason string `json:"reason,omitempty" protobuf:"2"`
@@ -93,7 +93,7 @@ type CertificateSigningRequestCondition struct {
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"5"`
 
 	// Status is True, False or Unknown; Approved, Denied and Failed are True.
-	Status string `json:"status" protobuf:"6" schema:"expected"`
+	Status string `json:"status" protobuf:"6" schema:"required,enum=True|False|Unknown"`
 }
 
 // Kinds returns the kinds of the group.

@@ -53,7 +53,7 @@ func configMaps() *registry.Kind {
 
 func validateConfigMap(w *registry.Change[ConfigMap]) {
 	old, new := w.Old, w.New
-	if old != nil && old.Immutable != nil && *old.Immutable {
+	if old != nil && is(old.Immutable) {
 		fixed(&w.Faults, new.Immutable)
 		if !check.Same(new.Data, old.Data) {
 			w.Forbidden(check.At("data"), whyFixed)
@@ -81,7 +81,7 @@ const whyFixed = "field is immutable when `immutable` is set"
 
 // fixed checks that an object that was immutable still is.
 func fixed(f *check.Faults, immutable *bool) {
-	if immutable == nil || !*immutable {
+	if !is(immutable) {
 		f.Forbidden(check.At("immutable"), whyFixed)
 	}
 }

@@ -23,7 +23,7 @@ type Endpoints struct {
 
 	// Subsets together are the endpoints: of each, all its addresses with all its
 	// ports.
-	Subsets []EndpointSubset `json:"subsets,omitempty" protobuf:"2" schema:"listType=atomic"`
+	Subsets []EndpointSubset `json:"subsets,omitempty" protobuf:"2" schema:"listType=atomic,ratcheting"`
 }
 
 // EndpointSubset is a set of addresses that have the same ports.
@@ -46,10 +46,10 @@ type EndpointAddress struct {
 	IP string `json:"ip" protobuf:"1" schema:"expected"`
 
 	// Hostname of the endpoint, a DNS label.
-	Hostname string `json:"hostname,omitempty" protobuf:"3"`
+	Hostname string `json:"hostname,omitempty" protobuf:"3" schema:"format=dns-label"`
 
 	// NodeName is the node that the endpoint is on.
-	NodeName *string `json:"nodeName,omitempty" protobuf:"4"`
+	NodeName *string `json:"nodeName,omitempty" protobuf:"4" schema:"format=dns-subdomain"`
 
 	// TargetRef is the object that the endpoint stands for.
 	TargetRef *ObjectReference `json:"targetRef,omitempty" protobuf:"2"`
@@ -61,17 +61,17 @@ type EndpointPort struct {
 
 	// Name of the port, a DNS label; that of the service's port. Needed if there
 	// are several.
-	Name string `json:"name,omitempty" protobuf:"1"`
+	Name string `json:"name,omitempty" protobuf:"1" schema:"format=dns-label"`
 
 	// Port number.
-	Port int32 `json:"port" protobuf:"2" schema:"expected"`
+	Port int32 `json:"port" protobuf:"2" schema:"expected,range=1|65535"`
 
 	// Protocol is TCP (the default), UDP or SCTP.
-	Protocol string `json:"protocol,omitempty" protobuf:"3" schema:"default=TCP"`
+	Protocol string `json:"protocol,omitempty" protobuf:"3" schema:"default=TCP,enum=SCTP|TCP|UDP"`
 
 	// AppProtocol names the protocol on top, for those who look into the
 	// traffic.
-	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"4"`
+	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"4" schema:"format=qualified-name"`
 }
 
 func endpoints() *registry.Kind {
@@ -128,11 +128,11 @@ func FirstFew(list []string) string {
 }
 
 func validateEndpoints(w *registry.Change[Endpoints]) {
+	if w.Old != nil && check.Same(w.Old.Subsets, w.New.Subsets) {
+		return // what was stored under other rules may stay
+	}
 	for i := range w.New.Subsets {
 		w.New.Subsets[i].check(&w.Faults, check.At("subsets").Index(i))
-	}
-	if len(w.Faults) > 0 && w.Old != nil && check.Same(w.Old.Subsets, w.New.Subsets) {
-		w.Faults = nil // what was stored under other rules may stay
 	}
 }
 
@@ -146,32 +146,17 @@ func (s *EndpointSubset) check(f *check.Faults, at *check.Path) {
 	for i := range s.NotReadyAddresses {
 		s.NotReadyAddresses[i].check(f, at.Field("notReadyAddresses").Index(i))
 	}
-	for i := range s.Ports {
-		s.Ports[i].check(f, at.Field("ports").Index(i), len(s.Ports) > 1)
+	for i, p := range s.Ports {
+		if len(s.Ports) > 1 {
+			f.Needs(at.Field("ports").Index(i), "name", p.Name)
+		}
 	}
 }
 
 // check checks an address. Clients see two faults for a text that is none.
 func (a *EndpointAddress) check(f *check.Faults, at *check.Path) {
 	f.HostIP(at.Field("ip"), a.IP)
-	if a.Hostname != "" {
-		f.Label(at.Field("hostname"), a.Hostname)
-	}
-	if n := a.NodeName; n != nil {
-		f.Format(at.Field("nodeName"), *n, meta.CheckDNSSubdomain(*n))
-	}
 	f.Reachable(at.Field("ip"), a.IP)
-}
-
-func (p *EndpointPort) check(f *check.Faults, at *check.Path, several bool) {
-	if several || p.Name != "" {
-		f.Label(at.Field("name"), p.Name)
-	}
-	f.Port(at.Field("port"), int64(p.Port))
-	f.RequiredOneOf(at.Field("protocol"), p.Protocol, "SCTP", "TCP", "UDP")
-	if w := p.AppProtocol; w != nil {
-		f.Format(at.Field("appProtocol"), *w, meta.CheckQualifiedName(*w))
-	}
 }
 
 // warnOfEndpoints warns of IPv6 addresses that are not written as others write

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"slices"
 
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry"
@@ -24,11 +23,11 @@ type Secret struct {
 
 	// Data is the secret, base64 in JSON. Keys consist of letters, digits, '-',
 	// '_' and '.'; all values together have at most 1 MiB.
-	Data map[string][]byte `json:"data,omitempty" protobuf:"2"`
+	Data map[string][]byte `json:"data,omitempty" protobuf:"2" schema:"keyFormat=config-key"`
 
 	// Type says what the secret is for. Some types ask for certain keys. It
 	// cannot change; unset it becomes Opaque.
-	Type string `json:"type,omitempty" protobuf:"3"`
+	Type string `json:"type,omitempty" protobuf:"3" schema:"default=Opaque"`
 
 	// StringData is data as text, for convenience on writes: it is merged into
 	// data, where it wins, and never returned.
@@ -50,7 +49,6 @@ func secrets() *registry.Kind {
 			}},
 			registry.Age(),
 		},
-		Default:  defaultSecret,
 		Validate: validateSecret,
 		Warn:     warnOfSecret,
 		Fields:   []registry.SelectableField{{Name: "type"}},
@@ -59,12 +57,6 @@ func secrets() *registry.Kind {
 		},
 		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
-}
-
-func defaultSecret(w *registry.Change[Secret]) {
-	if w.New.Type == "" {
-		w.New.Type = names.SecretOpaque
-	}
 }
 
 // mergeStringData moves stringData into data, before the fields get their
@@ -92,18 +84,17 @@ func warnOfSecret(w *registry.Change[Secret]) []string {
 func validateSecret(w *registry.Change[Secret]) {
 	old, new := w.Old, w.New
 	if old != nil {
-		w.Unchanged(check.At("type"), new.Type, old.Type)
-		if old.Immutable != nil && *old.Immutable {
-			fixed(&w.Faults, new.Immutable)
-			if !maps.EqualFunc(new.Data, old.Data, bytes.Equal) {
-				w.Forbidden(check.At("data"), whyFixed)
-			}
+		w.Unchanged(check.At("type"), new.Type, old.Type) // clients know it before what the type asks for
+	}
+	if old != nil && is(old.Immutable) {
+		fixed(&w.Faults, new.Immutable)
+		if !maps.EqualFunc(new.Data, old.Data, bytes.Equal) {
+			w.Forbidden(check.At("data"), whyFixed)
 		}
 	}
 	size := 0
-	for _, k := range slices.Sorted(maps.Keys(new.Data)) {
-		w.Format(check.At("data").Key(k), k, check.ConfigKey(k))
-		size += len(new.Data[k])
+	for _, v := range new.Data {
+		size += len(v)
 	}
 	if size > maxData {
 		w.TooLong(check.At("data"), maxData)

@@ -9,56 +9,31 @@ import (
 	"orch.io/controlplane/registry/meta"
 )
 
-// How many there may be: endpoints and ports of a slice, addresses and entries
-// of the topology of an endpoint, zones and nodes of its hints.
-const (
-	maxEndpoints = 1000
-	maxPorts     = 20000
-	maxAddresses = 100
-	maxTopology  = 16
-	maxHints     = 8
-)
-
+// validate checks what the schema does not know. What was stored under other
+// rules may stay.
 func validate(w *registry.Change[EndpointSlice]) {
-	old, new := w.Old, w.New
-	at := check.At("addressType")
-	w.RequiredOneOf(at, new.AddressType, typeFQDN, typeIPv4, typeIPv6)
-	checkPorts(&w.Faults, check.At("ports"), new.Ports)
-	if old == nil || !check.Same(old.Endpoints, new.Endpoints) { // what was stored under other rules may stay
-		checkEndpoints(&w.Faults, check.At("endpoints"), new)
+	checkPorts(&w.Faults, check.At("ports"), w.New.Ports)
+	if w.Old != nil && check.Same(w.Old.Endpoints, w.New.Endpoints) {
+		return
 	}
-	if old != nil {
-		w.Unchanged(at, new.AddressType, old.AddressType)
+	for i := range w.New.Endpoints {
+		at := check.At("endpoints").Index(i)
+		w.New.Endpoints[i].addresses(&w.Faults, at.Field("addresses"), w.New.AddressType)
+		if h := w.New.Endpoints[i].Hints; h != nil {
+			h.check(&w.Faults, at.Field("hints"))
+		}
 	}
-}
-
-// few checks how many there are.
-func few(f *check.Faults, at *check.Path, count, limit int) bool {
-	if count > limit {
-		f.TooMany(at, count, limit)
-	}
-	return count <= limit
 }
 
 func checkPorts(f *check.Faults, at *check.Path, ports []EndpointPort) {
-	if !few(f, at, len(ports), maxPorts) {
-		return
-	}
 	seen := map[string]bool{}
 	for i, p := range ports {
-		at := at.Index(i)
 		if n := p.Name; n != nil {
+			at := at.Index(i).Field("name")
 			if *n != "" {
-				f.Label(at.Field("name"), *n)
+				f.Label(at, *n)
 			}
-			unique(f, at.Field("name"), *n, seen)
-		}
-		if p.Protocol == nil {
-			f.Required(at.Field("protocol"), "")
-		}
-		f.OptionalOneOf(at.Field("protocol"), p.Protocol, "SCTP", "TCP", "UDP")
-		if w := p.AppProtocol; w != nil {
-			f.Format(at.Field("appProtocol"), *w, meta.CheckQualifiedName(*w))
+			unique(f, at, *n, seen)
 		}
 	}
 }
@@ -69,35 +44,6 @@ func unique(f *check.Faults, at *check.Path, word string, seen map[string]bool) 
 		f.Duplicate(at, word)
 	}
 	seen[word] = true
-}
-
-func checkEndpoints(f *check.Faults, at *check.Path, s *EndpointSlice) {
-	if !few(f, at, len(s.Endpoints), maxEndpoints) {
-		return
-	}
-	for i := range s.Endpoints {
-		s.Endpoints[i].check(f, at.Index(i), s.AddressType)
-	}
-}
-
-func (e *Endpoint) check(f *check.Faults, at *check.Path, kind string) {
-	if len(e.Addresses) == 0 {
-		f.Required(at.Field("addresses"), "must contain at least 1 address")
-	}
-	if few(f, at.Field("addresses"), len(e.Addresses), maxAddresses) {
-		e.addresses(f, at.Field("addresses"), kind)
-	}
-	if n := e.NodeName; n != nil {
-		f.Format(at.Field("nodeName"), *n, meta.CheckDNSSubdomain(*n))
-	}
-	few(f, at.Field("deprecatedTopology"), len(e.DeprecatedTopology), maxTopology)
-	f.Labels(at.Field("deprecatedTopology"), e.DeprecatedTopology)
-	if n := e.Hostname; n != nil {
-		f.Format(at.Field("hostname"), *n, meta.CheckDNSLabel(*n))
-	}
-	if e.Hints != nil {
-		e.Hints.check(f, at.Field("hints"))
-	}
 }
 
 func (e *Endpoint) addresses(f *check.Faults, at *check.Path, kind string) {
@@ -144,22 +90,11 @@ func domain(f *check.Faults, at *check.Path, name string) {
 }
 
 func (h *EndpointHints) check(f *check.Faults, at *check.Path) {
-	if !few(f, at.Field("forZones"), len(h.ForZones), maxHints) {
-		return
-	}
-	seen := map[string]bool{}
+	zones, nodes := map[string]bool{}, map[string]bool{}
 	for i, z := range h.ForZones {
-		at := at.Field("forZones").Index(i).Field("name")
-		unique(f, at, z.Name, seen)
-		f.Format(at, z.Name, meta.CheckLabelValue(z.Name))
+		unique(f, at.Field("forZones").Index(i).Field("name"), z.Name, zones)
 	}
-	if !few(f, at.Field("forNodes"), len(h.ForNodes), maxHints) {
-		return
-	}
-	clear(seen)
 	for i, n := range h.ForNodes {
-		at := at.Field("forNodes").Index(i).Field("name")
-		unique(f, at, n.Name, seen)
-		f.Format(at, n.Name, meta.CheckDNSSubdomain(n.Name))
+		unique(f, at.Field("forNodes").Index(i).Field("name"), n.Name, nodes)
 	}
 }

@@ -26,27 +26,27 @@ type EndpointSlice struct {
 
 	// AddressType is IPv4, IPv6 or FQDN (deprecated), for all addresses. It
 	// cannot change.
-	AddressType string `json:"addressType" protobuf:"4" schema:"expected"`
+	AddressType string `json:"addressType" protobuf:"4" schema:"required,enum=FQDN|IPv4|IPv6,immutable"`
 
 	// Endpoints of the slice, at most 1000.
-	Endpoints []Endpoint `json:"endpoints" protobuf:"2" schema:"listType=atomic"`
+	Endpoints []Endpoint `json:"endpoints" protobuf:"2" schema:"listType=atomic,maxItems=1000,ratcheting"`
 
 	// Ports of each of the endpoints, by different names; at most 20000.
-	Ports []EndpointPort `json:"ports" protobuf:"3" schema:"listType=atomic"`
+	Ports []EndpointPort `json:"ports" protobuf:"3" schema:"listType=atomic,maxItems=20000"`
 }
 
 // Endpoint is one place that a service leads to.
 type Endpoint struct {
 	// Addresses of the endpoint, 1 to 100, of the type of the slice. What the
 	// second and later ones mean is not defined.
-	Addresses []string `json:"addresses" protobuf:"1" schema:"expected,listType=set,repeats"`
+	Addresses []string `json:"addresses" protobuf:"1" schema:"required,listType=set,repeats,maxItems=100"`
 
 	// Conditions are the state of the endpoint.
 	Conditions EndpointConditions `json:"conditions,omitempty" protobuf:"2"`
 
 	// Hostname of the endpoint, a DNS label. Endpoints of one name are
 	// interchangeable.
-	Hostname *string `json:"hostname,omitempty" protobuf:"3"`
+	Hostname *string `json:"hostname,omitempty" protobuf:"3" schema:"format=dns-label"`
 
 	// TargetRef is the object that the endpoint stands for.
 	TargetRef *core.ObjectReference `json:"targetRef,omitempty" protobuf:"4"`
@@ -56,7 +56,7 @@ type Endpoint struct {
 	DeprecatedTopology map[string]string `json:"deprecatedTopology,omitempty" protobuf:"5"`
 
 	// NodeName is the node that the endpoint is on.
-	NodeName *string `json:"nodeName,omitempty" protobuf:"6"`
+	NodeName *string `json:"nodeName,omitempty" protobuf:"6" schema:"format=dns-subdomain"`
 
 	// Zone is the zone that the endpoint is in.
 	Zone *string `json:"zone,omitempty" protobuf:"7"`
@@ -80,22 +80,22 @@ type EndpointConditions struct {
 // EndpointHints say who should use an endpoint.
 type EndpointHints struct {
 	// ForZones are the zones from where it should be used, at most 8.
-	ForZones []ForZone `json:"forZones,omitempty" protobuf:"1" schema:"listType=atomic"`
+	ForZones []ForZone `json:"forZones,omitempty" protobuf:"1" schema:"listType=atomic,maxItems=8"`
 
 	// ForNodes are the nodes from where it should be used, at most 8.
-	ForNodes []ForNode `json:"forNodes,omitempty" protobuf:"2" schema:"listType=atomic"`
+	ForNodes []ForNode `json:"forNodes,omitempty" protobuf:"2" schema:"listType=atomic,maxItems=8"`
 }
 
 // ForZone is a zone from where an endpoint should be used.
 type ForZone struct {
 	// Name of the zone.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"expected,format=label-value"`
 }
 
 // ForNode is a node from where an endpoint should be used.
 type ForNode struct {
 	// Name of the node.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1" schema:"expected,format=dns-subdomain"`
 }
 
 // EndpointPort is a port of the endpoints of a slice.
@@ -107,14 +107,14 @@ type EndpointPort struct {
 	Name *string `json:"name,omitempty" protobuf:"1" schema:"default="`
 
 	// Protocol is TCP (the default), UDP or SCTP.
-	Protocol *string `json:"protocol,omitempty" protobuf:"2" schema:"default=TCP"`
+	Protocol *string `json:"protocol,omitempty" protobuf:"2" schema:"default=TCP,enum=SCTP|TCP|UDP"`
 
 	// Port number. Slices that are of no service may lack it.
 	Port *int32 `json:"port,omitempty" protobuf:"3"`
 
 	// AppProtocol names the protocol on top, for those who look into the
 	// traffic.
-	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"4"`
+	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"4" schema:"format=qualified-name"`
 }
 
 // The types of addresses.

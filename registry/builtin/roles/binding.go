@@ -50,14 +50,14 @@ type Subject struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// Kind is User, Group or ServiceAccount.
-	Kind string `json:"kind" protobuf:"1" schema:"expected"`
+	Kind string `json:"kind" protobuf:"1" schema:"expected,enum=ServiceAccount|User|Group"`
 
 	// APIGroup of the subject: empty for service accounts, the group of this
 	// API, which is filled in, for users and groups.
 	APIGroup string `json:"apiGroup,omitempty" protobuf:"2"`
 
 	// Name of the subject.
-	Name string `json:"name" protobuf:"3" schema:"expected"`
+	Name string `json:"name" protobuf:"3" schema:"required"`
 
 	// Namespace of a service account; empty for users and groups.
 	Namespace string `json:"namespace,omitempty" protobuf:"4"`
@@ -74,7 +74,7 @@ type RoleRef struct {
 	Kind string `json:"kind" protobuf:"2" schema:"expected"`
 
 	// Name of the role.
-	Name string `json:"name" protobuf:"3" schema:"expected"`
+	Name string `json:"name" protobuf:"3" schema:"required,format=path-segment"`
 }
 
 func roleBindings() *registry.Kind {
@@ -174,16 +174,12 @@ func (b *binding) validate(f *check.Faults) {
 	} else {
 		f.OneOf(at.Field("kind"), b.ref.Kind, "ClusterRole")
 	}
-	if b.ref.Name == "" {
-		f.Required(at.Field("name"), "")
-	} else {
-		f.Format(at.Field("name"), b.ref.Name, meta.CheckPathSegment(b.ref.Name))
-	}
 	for i, s := range b.subjects {
 		b.subject(f, check.At("subjects").Index(i), s)
 	}
 }
 
+// unchanged checks that the role is the same, in the words that people search for.
 func (b *binding) unchanged(f *check.Faults, old RoleRef) {
 	if old != b.ref {
 		f.Invalid(check.At("roleRef"), b.ref, "cannot change roleRef")
@@ -191,9 +187,6 @@ func (b *binding) unchanged(f *check.Faults, old RoleRef) {
 }
 
 func (b *binding) subject(f *check.Faults, at *check.Path, s Subject) {
-	if s.Name == "" {
-		f.Required(at.Field("name"), "")
-	}
 	switch s.Kind {
 	case ServiceAccountKind:
 		if s.Name != "" {
@@ -205,7 +198,5 @@ func (b *binding) subject(f *check.Faults, at *check.Path, s Subject) {
 		}
 	case UserKind, GroupKind:
 		f.OneOf(at.Field("apiGroup"), s.APIGroup, b.names.Group(names.GroupRBAC))
-	default:
-		f.NotSupported(at.Field("kind"), s.Kind, ServiceAccountKind, UserKind, GroupKind)
 	}
 }

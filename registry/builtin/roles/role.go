@@ -31,7 +31,7 @@ type Role struct {
 // PolicyRule gives verbs on resources, or on paths that are no resource.
 type PolicyRule struct {
 	// Verbs that are given; * is all.
-	Verbs []string `json:"verbs" protobuf:"1" schema:"expected,listType=atomic"`
+	Verbs []string `json:"verbs" protobuf:"1" schema:"required,listType=atomic"`
 
 	// APIGroups of the resources; "" is the core group, * all.
 	APIGroups []string `json:"apiGroups,omitempty" protobuf:"2" schema:"listType=atomic"`
@@ -145,9 +145,6 @@ func validateClusterRole(w *registry.Change[ClusterRole]) {
 }
 
 func (r *PolicyRule) validate(f *check.Faults, at *check.Path, namespaced bool) {
-	if len(r.Verbs) == 0 {
-		f.Required(at.Field("verbs"), "verbs must contain at least one value")
-	}
 	if len(r.NonResourceURLs) > 0 {
 		if namespaced {
 			f.Invalid(at.Field("nonResourceURLs"), r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs")
