@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -37,7 +36,7 @@ import (
 )
 
 // Builder says what a server is made of. Fill in its fields, Register kinds and
-// Build. A Builder is used once.
+// Build; an Authorizer is the one thing that has no default. A Builder is used once.
 type Builder struct {
 	// Names chooses the words on the wire; zero is the product's own.
 	Names names.Profile
@@ -64,6 +63,10 @@ type Builder struct {
 	// Admission, by name.
 	AdmissionOptions admission.Options
 
+	// Prepare runs at the end of Build, before any request is answered: for
+	// objects that have to be there from the start. An error fails Build.
+	Prepare []func(context.Context, controller.Client) error
+
 	// Controllers run beside the built-in controllers while Run runs.
 	Controllers []controller.Controller
 
@@ -72,35 +75,25 @@ type Builder struct {
 	// they end in a slash; auth.UserFrom(r.Context()) is who calls.
 	Handlers map[string]http.Handler
 
-	// Subresources are further sub-resources of registered kinds. It is a fault
-	// if the kind is not registered.
-	Subresources map[meta.GroupKind][]registry.Subresource
+	// Limits bounds what callers can cost; zero fields have defaults.
+	Limits Limits
 
-	// Pools replace the pools of built-in kinds, by spec names, such as that of
-	// the addresses of services. It is a fault if the kind is not registered.
-	Pools map[meta.GroupKind]*registry.Pool
+	// What an operator sees.
 
-	// Prepare runs at the end of Build, before any request is answered: for
-	// objects that have to be there from the start. An error fails Build.
-	Prepare []func(context.Context, controller.Client) error
-
-	// Checks are health checks beside the server's own, by name.
-	Checks map[string]func(context.Context) error
+	// Logger receives what an operator should know; nil discards.
+	Logger *slog.Logger
 
 	// Audit receives what happens; nil records nothing. If it has a method Check,
 	// as an audit.Log has, the health endpoints tell whether it is degraded; if it
 	// is a prometheus.Collector, /metrics shows what it counts.
 	Audit auth.Auditor
 
-	// Logger receives what an operator should know; nil discards.
-	Logger *slog.Logger
+	// Checks are health checks beside the server's own, by name.
+	Checks map[string]func(context.Context) error
 
 	// Metrics is where metrics are registered; nil is a private registry.
 	// Either way /metrics shows them.
 	Metrics *prometheus.Registry
-
-	// Limits bounds what callers can cost; zero fields have defaults.
-	Limits Limits
 
 	// Serving is what few programs change.
 	Serving Serving
@@ -202,7 +195,30 @@ func (b *Builder) flowControl() flowcontrol.Config {
 }
 
 // Register adds kinds. What is wrong with them is reported by Build.
-func (b *Builder) Register(kinds ...*registry.Kind) { b.kinds = append(b.kinds, kinds...) }
+func (b *Builder) Register(kinds ...*registry.Kind) {
+	for _, k := range kinds {
+		if k != nil {
+			own := *k
+			own.Subresources = slices.Clone(k.Subresources)
+			k = &own
+		}
+		b.kinds = append(b.kinds, k)
+	}
+}
+
+// Kind returns the registered kind of a spec group and name, nil if there is none. It
+// is this server's own, and what is changed in it before Build holds: a built-in kind
+// gets a further sub-resource, or another pool.
+//
+//	b.Register(builtin.Kinds()...)
+//	b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: network}.Pool()
+func (b *Builder) Kind(group, name string) *registry.Kind {
+	i := slices.IndexFunc(b.kinds, func(k *registry.Kind) bool { return k != nil && k.Group == group && k.Kind == name })
+	if i < 0 {
+		return nil
+	}
+	return b.kinds[i]
+}
 
 // Client returns a client that works once the server is built, for parts that
 // the server is built from, such as an authorizer that reads roles. Until then
@@ -332,16 +348,6 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 			faults = append(faults, fmt.Errorf("kind %d of those registered is nil", i+1))
 			continue
 		}
-		if more := b.Subresources[meta.GroupKind{Group: k.Group, Kind: k.Kind}]; len(more) > 0 {
-			copied := *k
-			copied.Subresources = slices.Concat(k.Subresources, more)
-			k = &copied
-		}
-		if p := b.Pools[meta.GroupKind{Group: k.Group, Kind: k.Kind}]; p != nil {
-			copied := *k
-			copied.Pool = p
-			k = &copied
-		}
 		t, err := k.Compile(b.Names)
 		if err != nil {
 			faults = append(faults, err)
@@ -360,11 +366,6 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 			}
 		}
 		types = append(types, t)
-	}
-	for _, kind := range slices.Concat(slices.Collect(maps.Keys(b.Subresources)), slices.Collect(maps.Keys(b.Pools))) {
-		if !slices.ContainsFunc(b.kinds, func(k *registry.Kind) bool { return k.Group == kind.Group && k.Kind == kind.Kind }) {
-			faults = append(faults, fmt.Errorf("sub-resources or a pool for the kind %s, which is not registered", kind))
-		}
 	}
 	if err := registry.Clashes(types); err != nil {
 		faults = append(faults, err)

@@ -37,10 +37,10 @@ func TestConnect(t *testing.T) {
 	kind := func(name string) meta.GroupVersionKind { return meta.GroupVersionKind{Version: "v1", Kind: name} }
 	var seen []*admission.Request
 	s := servertest.New(t, func(b *server.Builder) {
-		b.Subresources = map[meta.GroupKind][]registry.Subresource{{Kind: "ConfigMap"}: {
+		b.Kind("", "ConfigMap").Subresources = []registry.Subresource{
 			{Name: "dial", Kind: kind("DialOptions"), Body: options.Storage, Act: echo, Connect: true},
 			{Name: "ask", Kind: kind("DialOptions"), Body: options.Storage, Act: echo},
-		}}
+		}
 		b.Admission = []admission.Plugin{{
 			Name: "Journal", Rules: []admission.Rule{{Resources: []string{"configmaps/*"}}},
 			Mutate: func(_ context.Context, r *admission.Request) error {

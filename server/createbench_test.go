@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
@@ -42,9 +40,9 @@ func benchCreate(b *testing.B, path string, body func(i int) string) {
 		b.Run(name, func(b *testing.B) {
 			store := stores[name](b)
 			s := servertest.New(b, over(store), func(sb *server.Builder) {
-				sb.Pools = map[meta.GroupKind]*registry.Pool{{Kind: "Service"}: core.ServiceNetwork{
+				sb.Kind("", "Service").Pool = core.ServiceNetwork{
 					Addresses: netip.MustParsePrefix("10.0.0.0/12"), FirstPort: 1, LastPort: 65535,
-				}.Pool()}
+				}.Pool()
 			})
 			post(b, s.Client(), s.Host()+path, body(0))
 			answer := fetch(b, s, path+"/n0")

@@ -8,12 +8,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"time"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
@@ -75,6 +77,32 @@ func ExampleBuilder_Build() {
 	// Output:
 	// no Authorizer: choose one, or auth.AllowAll for a server without access control
 	// kind Broken.example.com (Go type server_test.Broken): version "v1": Go type server_test.Broken, field Size: tag schema, minimum: unknown word
+}
+
+// A server whose services get their addresses from a network of its own.
+func ExampleBuilder_Kind() {
+	ctx := context.Background()
+	b := &server.Builder{Authorizer: auth.AllowAll}
+	b.Register(builtin.Kinds()...)
+	b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("192.168.0.0/30")}.Pool()
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	service, err := b.Client().Create(ctx, meta.GroupResource{Resource: "services"}, meta.NewObject(map[string]any{
+		"metadata": map[string]any{"namespace": "default", "name": "shop"},
+		"spec":     map[string]any{"ports": []any{map[string]any{"port": int64(80)}}},
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(service.String("spec", "clusterIP"))
+	fmt.Println(s.Shutdown(ctx))
+	// Output:
+	// 192.168.0.2
+	// <nil>
 }
 
 // A program works with the objects of its server without HTTP.

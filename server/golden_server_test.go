@@ -30,10 +30,10 @@ func goldenServer(t *testing.T, users string, loops bool) *server.Server {
 	tokens, err := tokenfile.Load(users)
 	require.NoError(t, err)
 	b := &server.Builder{Names: names.Kubernetes}
+	b.Register(builtin.Kinds()...)
 	require.NoError(t, access.Setup(b, access.Config{
 		Methods: []auth.Authenticator{tokens}, Signer: certificates.Signer{Authority: newAuthority(t)},
 	}))
-	b.Register(builtin.Kinds()...)
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
@@ -36,9 +35,9 @@ func TestPool(t *testing.T) {
 	store := shared{memstore.New(memstore.Options{})}
 	small := func(b *server.Builder) {
 		b.Storage = store
-		b.Pools = map[meta.GroupKind]*registry.Pool{{Kind: "Service"}: core.ServiceNetwork{
+		b.Kind("", "Service").Pool = core.ServiceNetwork{
 			Addresses: netip.MustParsePrefix("10.0.0.0/29"), FirstPort: 30000, LastPort: 30003,
-		}.Pool()}
+		}.Pool()
 	}
 	s := servertest.New(t, small)
 	for range 20 { // neither a dry run nor a failure takes anything

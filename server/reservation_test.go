@@ -24,9 +24,9 @@ import (
 func smallNetwork(store storage.Backend) func(*server.Builder) {
 	return func(b *server.Builder) {
 		b.Storage = store
-		b.Pools = map[meta.GroupKind]*registry.Pool{{Kind: "Service"}: core.ServiceNetwork{
+		b.Kind("", "Service").Pool = core.ServiceNetwork{
 			Addresses: netip.MustParsePrefix("10.0.0.0/28"), FirstPort: 30000, LastPort: 30099,
-		}.Pool()}
+		}.Pool()
 	}
 }
 

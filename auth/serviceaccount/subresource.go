@@ -25,19 +25,3 @@ func (t *Tokens) Subresource() (registry.Subresource, error) {
 	}
 	return registry.Subresource{Name: "token", Kind: kind, Body: body.Storage, Act: t.TokenRequest}, nil
 }
-
-// Serve gives the kind ServiceAccount, which must be among kinds, the
-// sub-resource token. Call it before the kinds are registered.
-func (t *Tokens) Serve(kinds []*registry.Kind) error {
-	sub, err := t.Subresource()
-	if err != nil {
-		return err
-	}
-	for _, k := range kinds {
-		if k.Group == "" && k.Kind == "ServiceAccount" {
-			k.Subresources = append(k.Subresources, sub)
-			return nil
-		}
-	}
-	return errors.New("serviceaccount: the kind ServiceAccount is not registered")
-}

@@ -77,7 +77,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Serving: server.Serving{LivezGrace: f.livezGrace}, Pools: f.network.pools(), Limits: f.limits}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Serving: server.Serving{LivezGrace: f.livezGrace}, Limits: f.limits}
+	b.Register(builtin.Kinds()...)
+	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
 	defer hangUp()
 	if err != nil {
@@ -88,7 +90,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)
 	if err != nil {
 		return errors.Join(f.advise(err), flushAudit())

@@ -7,9 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/meta"
 )
 
 // networkFlags say what services get their addresses and ports from.
@@ -30,8 +28,4 @@ func (f *networkFlags) define(set *flag.FlagSet) {
 		}
 		return nil
 	})
-}
-
-func (f *networkFlags) pools() map[meta.GroupKind]*registry.Pool {
-	return map[meta.GroupKind]*registry.Pool{{Kind: "Service"}: f.Pool()}
 }

@@ -3,6 +3,7 @@
 // controllers that keep accounts, roles and certificates.
 //
 //	b := &server.Builder{Names: names.Kubernetes}
+//	b.Register(builtin.Kinds()...)
 //	err := access.Setup(b, access.Config{Methods: []auth.Authenticator{tokens}})
 //
 // With it a server has (access control document, Authentication to Resources):
@@ -41,10 +42,8 @@ import (
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/registry/builtin/authorization"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 )
 
@@ -89,9 +88,9 @@ type Config struct {
 type Builtin struct{ Node, RBAC auth.Authorizer }
 
 // Setup adds the access control that c describes to b, which must not have an
-// Authorizer yet. The kinds of package builtin must be registered before Build.
-// It sets Authorizer and adds to Authenticators, Admission, Handlers, Controllers,
-// Subresources, Prepare and the kinds.
+// Authorizer yet, and where the kinds of package builtin are registered. It sets
+// Authorizer, adds to Authenticators, Admission, Handlers, Controllers, Prepare and the
+// kinds, and gives ServiceAccount the sub-resource token.
 func Setup(b *server.Builder, c Config) error {
 	if b.Authorizer != nil {
 		return fmt.Errorf("access: the server has an authorizer already")
@@ -148,12 +147,11 @@ func (c Config) serveAccounts(b *server.Builder) error {
 	if err != nil {
 		return err
 	}
-	kind := meta.GroupKind{Kind: "ServiceAccount"}
-	b.Subresources = maps.Clone(b.Subresources)
-	if b.Subresources == nil {
-		b.Subresources = map[meta.GroupKind][]registry.Subresource{}
+	accounts := b.Kind("", "ServiceAccount")
+	if accounts == nil {
+		return fmt.Errorf("access: the kind ServiceAccount is not registered: register the built-in kinds before")
 	}
-	b.Subresources[kind] = append(slices.Clone(b.Subresources[kind]), sub)
+	accounts.Subresources = append(accounts.Subresources, sub)
 	docs, err := c.Tokens.Discovery()
 	if err != nil {
 		return nil // an issuer that is no address has no documents

@@ -22,11 +22,11 @@ func ExampleSetup() {
 		return
 	}
 	b := &server.Builder{Names: names.Kubernetes}
+	b.Register(builtin.Kinds()...)
 	if err := access.Setup(b, access.Config{Methods: []auth.Authenticator{users}}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)
 	if err != nil {
 		fmt.Println(err)

@@ -21,6 +21,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -288,8 +289,11 @@ func TestSetupFaults(t *testing.T) {
 	b := &server.Builder{Authorizer: auth.AllowAll}
 	assert.Error(t, access.Setup(b, access.Config{}), "there is an authorizer")
 	b = &server.Builder{}
+	assert.ErrorContains(t, access.Setup(b, access.Config{}), "ServiceAccount", "the kinds are not registered")
+	b.Register(builtin.Kinds()...)
 	assert.Error(t, access.Setup(b, access.Config{Controllers: []string{"-nosuch"}}))
 	require.NoError(t, access.Setup(b, access.Config{NoAnonymous: true, Controllers: []string{"*", "-csrcleaner"}}))
-	_, err := b.Build(t.Context())
-	assert.ErrorContains(t, err, "ServiceAccount", "the kinds are not registered")
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Shutdown(t.Context()))
 }

@@ -15,9 +15,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -54,7 +52,7 @@ func telling(t *testing.T, store *memstore.Store, log *journal, c access.Config)
 	c.Methods = []auth.Authenticator{users}
 	return guarded{t: t, Server: servertest.New(t, func(b *server.Builder) {
 		b.Storage, b.Logger, b.Authorizer = store, slog.New(slog.NewTextHandler(log, nil)), nil
-		b.Pools = map[meta.GroupKind]*registry.Pool{{Kind: "Service"}: core.ServiceNetwork{}.Pool()}
+		b.Kind("", "Service").Pool = core.ServiceNetwork{}.Pool()
 		require.NoError(t, access.Setup(b, c))
 	})}
 }

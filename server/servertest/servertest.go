@@ -42,8 +42,8 @@ type Server struct {
 
 // New builds and runs a server that ends with the test. Without configuration
 // it has the built-in kinds, the Kubernetes names, a memory store, and lets
-// everybody do everything; configure may change or add to that, but a Storage
-// given there cannot be forked. Faults end the test.
+// everybody do everything; configure may change or add to that (Builder.Kind), but a
+// Storage given there cannot be forked. Faults end the test.
 func New(t testing.TB, configure ...func(*server.Builder)) *Server {
 	t.Helper()
 	return start(t, memstore.New(memstore.Options{}), configure)
@@ -52,10 +52,10 @@ func New(t testing.TB, configure ...func(*server.Builder)) *Server {
 func start(t testing.TB, store *memstore.Store, configure []func(*server.Builder)) *Server {
 	t.Helper()
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Storage: store}
+	b.Register(builtin.Kinds()...)
 	for _, c := range configure {
 		c(b)
 	}
-	b.Register(builtin.Kinds()...)
 	built, err := b.Build(context.Background())
 	if err != nil {
 		t.Fatalf("building the server: %v", err)
