@@ -12,8 +12,8 @@ import (
 // What programs can name. A change that needs more raises the bounds and says why;
 // one that needs less lowers them.
 const (
-	maxPackages = 50
-	maxNames    = 1475
+	maxPackages = 47
+	maxNames    = 1295
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {
@@ -35,10 +35,7 @@ func TestSurfaceDoesNotGrow(t *testing.T) {
 }
 
 func TestEveryPackageHasAnExample(t *testing.T) {
-	excused := except(map[string]string{
-		"apply":          "an internal package under the name that it had",
-		"registry/codec": "an internal package under the name that it had",
-	})
+	excused := except(map[string]string{})
 	packages, shown := map[string]bool{}, map[string]bool{}
 	for _, s := range sources(t) {
 		if !public(s.dir()) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/jsonpath"
+	"orch.io/controlplane/registry/internal/jsonpath"
 	"orch.io/controlplane/registry/meta"
 )
 

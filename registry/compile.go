@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/registry/jsonpath"
+	"orch.io/controlplane/registry/internal/jsonpath"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"

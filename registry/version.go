@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"orch.io/controlplane/apply"
-	"orch.io/controlplane/registry/codec"
+	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"

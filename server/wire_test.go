@@ -220,7 +220,7 @@ func TestItemsOfLists(t *testing.T) {
 }
 
 // TestDiscoveryForms: every document in every encoding; JSON and YAML say the
-// same, protobuf is compared with what clients read in registry/codec/conformance.
+// same, protobuf is compared with what clients read in internal/codec/conformance.
 func TestDiscoveryForms(t *testing.T) {
 	s := servertest.New(t)
 	a := inProcess(t, s)

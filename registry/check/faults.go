@@ -184,13 +184,6 @@ func (f *Faults) PortOrName(at *Path, v meta.IntOrString) {
 	f.Port(at, int64(v.Int))
 }
 
-// NotNegative checks that a number is zero or more.
-func (f *Faults) NotNegative(at *Path, n int64) {
-	if n < 0 {
-		f.Invalid(at, n, "must be greater than or equal to 0")
-	}
-}
-
 // Range checks that a number lies between two bounds, both included.
 func (f *Faults) Range(at *Path, n, low, high int64) {
 	if n < low || n > high {

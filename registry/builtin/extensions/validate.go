@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/jsonpath"
+	"orch.io/controlplane/registry/internal/jsonpath"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/registry/schema"
