@@ -11,9 +11,9 @@ import (
 
 // setCache keeps field sets by their text: most objects of a kind have the same
 // few, and the set of one object is read again on each write. It forgets the
-// older half when it is full.
+// older half when it is full. What is in it is never changed.
 type setCache struct {
-	mu         sync.RWMutex
+	mu         sync.RWMutex // of the maps and the count; the sets need none
 	cur, old   map[setKey]readSet
 	bytes, max int // text in cur; the most it may hold
 }
@@ -54,9 +54,8 @@ func (c *setCache) put(k setKey, r readSet) {
 }
 
 // readSet parses a field set and reconciles it with the schema that the kind has now: a
-// list or map that became atomic is owned whole by who owned parts of it (spec
-// 000, server-side apply, rule 9). A version that is not served any more has no
-// schema for that.
+// list or map that became atomic is owned whole by who owned parts of it. A version
+// that is not served any more has no schema for that.
 func (t *Tracker) readSet(apiVersion string, raw meta.RawJSON) (readSet, error) {
 	key := setKey{apiVersion, raw}
 	if r, ok := t.sets.get(key); ok {

@@ -301,7 +301,7 @@ func (e *entry) describe(seeAs string) string {
 
 // afterClientSide settles the conflicts of an apply that follows on client-side
 // apply: what the last-applied annotation says and live still has was this
-// manager's all along (spec 000, server-side apply, rule 12).
+// manager's all along.
 func (r *applyRun) afterClientSide(c *conflicts) (map[string]any, entries, error) {
 	if r.w.Manager != kubectl {
 		return nil, nil, c.status()

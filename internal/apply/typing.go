@@ -267,7 +267,7 @@ func (c *compiler) list(s *schema.Schema) smd.TypeRef {
 }
 
 // listType returns the list type that s declares, or that its patch strategy
-// means (spec 000, server-side apply, rule 7).
+// means.
 func listType(s *schema.Schema) string {
 	if s.ListType != "" {
 		return s.ListType

@@ -5,6 +5,32 @@
 // it as equals.
 //
 // A [Store] is used by any number of goroutines at once.
+//
+// # What keeps objects right
+//
+// The backend's comparison alone: a write looks at an object, makes a new one of it,
+// and commits that on the condition that the object is still the one that it looked at
+// (Store.Write); values that only one object may hold are records in the same commit
+// (Store.reservations). Everything kept in memory is there to fail rarely and early:
+// turns, so that writers of one key do not undo each other's attempts; allocator, to
+// choose a value that is likely free; usage, to bound what this server lets in. Another
+// server over the same store knows nothing of them, and need not.
+//
+// A look begins with CatchUp, so it sees every commit that was acknowledged before. A
+// write is answered when the cache shows it, so whoever was answered sees it, by
+// whatever way he reads. A commit that has begun is not ended by a caller who goes
+// away, but by Options.RequestTime.
+//
+// Objects that come from the cache are shared and never changed; the one that Mutate
+// makes is the write's own until it is stored.
+//
+// # Locks
+//
+// turns.mu, usage.mu and that of an allocator are never held together, nor while the
+// store, admission or another writer is waited for. Under an allocator's lock a kind
+// chooses values (registry.Pool.Allot) and the cache is looked at; under that of usage
+// the hub's count is. What a write reserved in memory is given back after the cache
+// shows it, or after it failed: so between the two nothing is free that is taken.
 package objects
 
 import (

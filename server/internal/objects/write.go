@@ -66,8 +66,9 @@ type Result struct {
 }
 
 // Write makes a change: load live → mutate → convert to the working version →
-// default → track field ownership → admission mutate → prepare → default → validate →
-// admission validate → commit → wait for the cache. A deletion takes the same way, see plan.
+// default → track field ownership → admission mutate → prepare → allot → default →
+// validate → admission validate → reserve and commit → wait for the cache. A deletion
+// takes the same way, but for what makes the object, see planDeletion.
 //
 // It makes attempts until no other write comes between its look at the object and
 // its commit, or the context ends. The first attempt is made at once if nobody
