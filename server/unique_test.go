@@ -205,6 +205,42 @@ func TestUniqueWithAPool(t *testing.T) {
 	require.Empty(t, reserved(t, store))
 }
 
+// TestUniqueThroughVersions: a value is one object's alone in whatever version it is
+// written, and is told of by the hub's path.
+func TestUniqueThroughVersions(t *testing.T) {
+	type old struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Host            string `json:"host,omitempty"`
+	}
+	for _, stored := range []string{"v1", "v1beta1"} {
+		store := shared{memstore.New(memstore.Options{})}
+		s := servertest.New(t, over(store), func(b *server.Builder) {
+			b.Register(registry.Of(registry.Definition[Site]{
+				Group: "example.com", Version: "v1", Storage: stored,
+				Versions: []registry.VersionOf[Site]{registry.Spoke[old, Site]{
+					Version: "v1beta1",
+					ToHub:   func(in *old, out *Site) error { out.Spec.Host = in.Host; return nil },
+					FromHub: func(in *Site, out *old) error { out.Host = in.Spec.Host; return nil },
+				}},
+			}))
+		})
+		older := strings.Replace(sites, "v1", "v1beta1", 1)
+		flat := func(name, host string) string {
+			return fmt.Sprintf(`{"apiVersion":"example.com/v1beta1","kind":"Site","metadata":{"name":%q},"host":%q}`, name, host)
+		}
+		must(t, s, 201, "POST", older, flat("a", "a.example"))
+		must(t, s, 201, "POST", sites, site("b", `{"host":"b.example","aliases":["x"]}`))
+		duplicate(t, must(t, s, 422, "POST", older, flat("c", "b.example")), "spec.host", `"b.example"`)
+		duplicate(t, must(t, s, 422, "POST", sites, site("c", `{"host":"a.example"}`)), "spec.host", `"a.example"`)
+		must(t, s, 200, "PATCH", older+"/b", `{"host":"c.example"}`)
+		duplicate(t, must(t, s, 422, "POST", sites, site("c", `{"aliases":["x"]}`)), "spec.aliases[0]", `"x"`)
+		must(t, s, 201, "POST", sites, site("c", `{"host":"b.example"}`))
+		must(t, s, 200, "DELETE", older, "")
+		require.Empty(t, reserved(t, store))
+	}
+}
+
 // TestUniqueAmongOldObjects: what objects held before a field became unique is theirs;
 // of two that share a value the log tells, and neither is in the way of its other
 // fields.
@@ -217,6 +253,9 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 	for name, host := range map[string]string{"a": "h", "b": "both", "c": "both"} {
 		must(t, first, 201, "POST", sites, site(name, fmt.Sprintf(`{"host":%q}`, host)))
 	}
+	left := registry.ReservationKey(meta.GroupResource{Group: "example.com", Resource: "sites"}, "unique/default/spec.gone=h")
+	_, err := store.Commit(t.Context(), storage.Write{Key: left, Value: []byte("sites.example.com/default/a 1")})
+	require.NoError(t, err)
 	var log bytes.Buffer
 	s := servertest.New(t, withSites(store), func(b *server.Builder) { b.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	assert.Contains(t, log.String(), "two objects hold a value that only one may hold")

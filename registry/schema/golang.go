@@ -45,8 +45,8 @@ import (
 // unique=cluster in no two at all; objects without a namespace are always one set.
 // That holds for whatever number of servers over one store. What is empty, zero or
 // left out is no value, but a pointer's zero is one. An object may hold a value
-// twice. What objects share when a field becomes unique they keep; who changes such
-// a field of one needs a value that is free.
+// twice. Of several versions of a kind the hub says it. What objects share when a
+// field becomes unique they keep; who changes it in one of them needs a free value.
 //
 // Formats are those of OpenAPI (date, uuid, ...) and those of the fields of
 // built-in kinds:

@@ -134,14 +134,15 @@ func (p *allocator) catchUp() {
 // Those that live holds already it keeps.
 func (s *Store) duplicates(ctx context.Context, w *Write, obj, live *meta.Object) ([]meta.Cause, error) {
 	p := s.allocators[w.Version.GroupResource()]
-	if p == nil {
+	values := w.Version.Hub.Schema.UniqueValues(obj.Tree())
+	if p == nil || len(values) == 0 {
 		return nil, nil
 	}
 	var causes []meta.Cause
 	kept := p.claims(live)
-	for _, v := range w.Version.Hub.Schema.UniqueValues(obj.Tree()) {
+	for _, v := range values {
 		claim := uniqueClaim(obj, v)
-		if slices.Contains(kept, claim) {
+		if _, found := slices.BinarySearch(kept, claim); found {
 			continue
 		}
 		other := slices.Contains(w.taken, claim)

@@ -178,33 +178,38 @@ const reservationsAtOnce = 32
 // ReserveHeld reserves what the objects of the store hold and is not reserved, as a
 // store of an older release has it, or one that was filled before a field became
 // unique. Of several objects that hold one value the first one gets it; the log tells
-// of the others.
+// of the others. What is nobody's, as a field leaves it that is unique no more, goes.
 func (s *Store) ReserveHeld(ctx context.Context) error {
 	if len(s.allocators) == 0 {
 		return nil
 	}
-	there := map[string]storage.Record{}
-	_, records, err := s.o.Backend.Scan(ctx, registry.ReservationPrefix, "", 0)
+	there, err := s.allReservations(ctx)
 	if err != nil {
 		return err
 	}
-	for rec, err := range records {
-		if damaged := (*storage.DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
-			return err
-		}
-		there[rec.Key] = rec
-	}
-	var missing []storage.Write
+	var ws []storage.Write
+	held := map[string]bool{}
 	for r, p := range s.allocators {
 		for _, e := range s.o.Hub.Cache(r).List(watch.Query{}, "", 0).Entries {
-			more, err := s.unreserved(ctx, p, e, there)
+			missing, err := s.unreserved(ctx, p, e, there, held)
 			if err != nil {
 				return err
 			}
-			missing = append(missing, more...)
+			ws = append(ws, missing...)
+		}
+		for key, rec := range there {
+			claim, of := strings.CutPrefix(key, registry.ReservationKey(r, ""))
+			if !of || held[key] {
+				continue
+			}
+			if _, taken, err := s.taken(ctx, p, claim, rec); err != nil {
+				return err
+			} else if !taken {
+				ws = append(ws, storage.Write{Key: key, Expect: rec.Revision})
+			}
 		}
 	}
-	for ws := range slices.Chunk(missing, reservationsAtOnce) {
+	for ws := range slices.Chunk(ws, reservationsAtOnce) {
 		if err := s.commitEach(ctx, ws); err != nil {
 			return fmt.Errorf("reserving what objects hold: %w", err)
 		}
@@ -212,9 +217,26 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 	return nil
 }
 
+// allReservations returns the records of all reservations, by key; the caches show
+// what they speak of.
+func (s *Store) allReservations(ctx context.Context) (map[string]storage.Record, error) {
+	at, records, err := s.o.Backend.Scan(ctx, registry.ReservationPrefix, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]storage.Record{}
+	for rec, err := range records {
+		if damaged := (*storage.DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
+			return nil, err
+		}
+		there[rec.Key] = rec
+	}
+	return there, s.o.Hub.Wait(ctx, at)
+}
+
 // unreserved returns the reservations that an object lacks, and notes them among
-// those that are there.
-func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, there map[string]storage.Record) (missing []storage.Write, err error) {
+// those that are there, and what it holds.
+func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, there map[string]storage.Record, held map[string]bool) (missing []storage.Write, err error) {
 	obj, err := Object(ctx, e, p.t.Hub)
 	if err != nil {
 		return nil, err
@@ -222,6 +244,7 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, th
 	by := holder(p.t, e.Key(), obj)
 	for _, claim := range p.claims(obj) {
 		key := registry.ReservationKey(p.t.GroupResource(), claim)
+		held[key] = true
 		rec := there[key]
 		if string(rec.Value) == by {
 			continue
@@ -230,7 +253,7 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, th
 		if err != nil {
 			return nil, err
 		}
-		if taken {
+		if taken && (rec.Value != nil || p.heldByOthers(claim, e.Key())) {
 			s.o.Log.Warn("two objects hold a value that only one may hold; neither was changed", "resource", p.t.GroupResource(),
 				"value", claim, "first", other, "other", e.Key())
 			continue
