@@ -24,7 +24,8 @@
 //     table), meta (objects, Status), schema (shapes as data), check (what is wrong
 //     with an object), and the built-in kinds, one package for each API group.
 //     What these imitate without need stands in internal/quirks, and what their
-//     comments say, for kubectl explain, in internal/comments.
+//     comments say, for kubectl explain, in internal/comments. registrytest is the
+//     kit that proves that objects come back from every version and form.
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
 //     program, work on its objects from inside: Client, Feed, Controller.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
@@ -67,7 +68,10 @@
 // decodes (body.go). What follows is the work of the engine, internal/objects, which
 // knows nothing of HTTP: Store.Write (write.go) loads the live object, lets the verb
 // make the new one (Mutate), prepares it (prepare.go: defaults, field ownership,
-// admission, validation), commits and waits for the cache. PUT (update.go), PATCH and
+// admission, validation), commits and waits for the cache. Of a kind with several
+// versions all that is done in the form of the hub, and so are the caches: only what
+// callers send and get (mutate.go, read.go) and what is stored (records.go) is of
+// another version. PUT (update.go), PATCH and
 // apply (patch.go) differ only in Mutate. DELETE takes the same way: it marks the
 // object, or removes its record if nothing holds it. Who finds the object changed at
 // the commit starts over, and writers of one object queue for that and share a commit

@@ -153,7 +153,7 @@ func (c *compiler) versions(t *Type) {
 			t.Storage = v
 		}
 	}
-	if storage != 1 {
+	if storage != 1 && c.kind.err == nil {
 		c.fault("exactly one version must be the storage version, not %d", storage)
 	}
 	if t.converts = slices.ContainsFunc(c.kind.Versions, func(kv KindVersion) bool { return kv.spoke != nil }); t.converts {

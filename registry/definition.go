@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io/fs"
 	"reflect"
+	"slices"
 
 	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
@@ -99,6 +100,9 @@ func Of[T any](d Definition[T]) *Kind {
 	}
 	for i := range k.Versions {
 		k.Versions[i].Storage = k.Versions[i].Name == cmp.Or(d.Storage, d.Version)
+	}
+	if !slices.ContainsFunc(k.Versions, func(v KindVersion) bool { return v.Storage }) {
+		k.fault("Storage %q is none of the versions", d.Storage)
 	}
 	if d.Default != nil || d.Prepare != nil || d.Validate != nil || d.Warn != nil {
 		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) error { return typedHooks(d, b, s, p) }

@@ -219,3 +219,125 @@ func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// WidgetV0 is a version of Widget.
+type WidgetV0 struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Status          struct{} `json:"status,omitempty"`
+}
+
+// TestVersionFaults: what is wrong with the versions of a kind is told by Compile.
+func TestVersionFaults(t *testing.T) {
+	toHub, fromHub := func(*WidgetV0, *Widget) error { return nil }, func(*Widget, *WidgetV0) error { return nil }
+	good := registry.Spoke[WidgetV0, Widget]{Version: "v0", ToHub: toHub, FromHub: fromHub}
+	half, unnamed, same := good, good, good
+	half.FromHub, unnamed.Version, same.Version = nil, "", "v1"
+	for _, c := range []struct {
+		spoke   registry.Spoke[WidgetV0, Widget]
+		storage string
+		want    string
+	}{
+		{good, "", ""},
+		{good, "v0", ""},
+		{good, "v3", `Storage "v3" is none of the versions`},
+		{half, "", `version "v0": a spoke needs ToHub and FromHub`},
+		{unnamed, "", "Version"},
+		{same, "", `version "v1" is given twice`},
+	} {
+		d := widgets()
+		d.Storage, d.Versions = c.storage, []registry.VersionOf[Widget]{c.spoke}
+		typ, err := registry.Of(d).Compile(names.Orch)
+		if c.want != "" {
+			assert.ErrorContains(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		assert.True(t, typ.Converts())
+		assert.Equal(t, "v1", typ.Hub.Name)
+		assert.Equal(t, typ.Hub, typ.Version("v0").Working())
+	}
+}
+
+// TestMerge: what changed between before and after is taken over, by field and by the
+// keys of lists; the rest stays.
+func TestMerge(t *testing.T) {
+	type item struct {
+		Name   string `json:"name"`
+		Size   int32  `json:"size,omitempty"`
+		Hidden string `json:"hidden,omitempty"`
+	}
+	type hub struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Items           []item            `json:"items,omitempty" schema:"listType=map,listMapKeys=name"`
+		Plain           []item            `json:"plain,omitempty"`
+		Map             map[string]string `json:"map,omitempty"`
+	}
+	type spokeItem struct {
+		Name string `json:"name"`
+		Size int32  `json:"size,omitempty"`
+	}
+	type spoke struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Items           []spokeItem       `json:"items,omitempty"`
+		Plain           []spokeItem       `json:"plain,omitempty"`
+		Map             map[string]string `json:"map,omitempty"`
+	}
+	typ, err := registry.Of(registry.Definition[hub]{
+		Group: "example.com", Version: "v2", Kind: "Thing", Versions: []registry.VersionOf[hub]{registry.Spoke[spoke, hub]{
+			Version: "v1",
+			ToHub: func(in *spoke, out *hub) error {
+				for _, i := range in.Items {
+					out.Items = append(out.Items, item{Name: i.Name, Size: i.Size})
+				}
+				for _, i := range in.Plain {
+					out.Plain = append(out.Plain, item{Name: i.Name, Size: i.Size})
+				}
+				out.Map = in.Map
+				return nil
+			},
+			FromHub: func(in *hub, out *spoke) error {
+				for _, i := range in.Items {
+					if i.Name != "secret" {
+						out.Items = append(out.Items, spokeItem{i.Name, i.Size})
+					}
+				}
+				for _, i := range in.Plain {
+					out.Plain = append(out.Plain, spokeItem{i.Name, i.Size})
+				}
+				out.Map = in.Map
+				return nil
+			},
+		}},
+	}).Compile(names.Orch)
+	require.NoError(t, err)
+	const live = `"items":[{"name":"a","size":1,"hidden":"x"},{"name":"secret","hidden":"y"},{"name":"b","size":2}],"plain":[{"name":"p","hidden":"z"}],"map":{"k":"v","l":"w"}`
+	for _, c := range []struct{ name, after, want string }{
+		{"nothing", `"items":[{"name":"a","size":1},{"name":"b","size":2}],"plain":[{"name":"p"}],"map":{"k":"v","l":"w"}`, live},
+		{"an item", `"items":[{"name":"a","size":5},{"name":"b","size":2}],"plain":[{"name":"p"}],"map":{"k":"v","l":"w"}`,
+			`"items":[{"name":"a","size":5,"hidden":"x"},{"name":"b","size":2},{"name":"secret","hidden":"y"}],"plain":[{"name":"p","hidden":"z"}],"map":{"k":"v","l":"w"}`},
+		{"order, one gone, one new", `"items":[{"name":"c"},{"name":"b","size":2}],"plain":[{"name":"p"}],"map":{"l":"w","m":"n"}`,
+			`"items":[{"name":"c"},{"name":"b","size":2},{"name":"secret","hidden":"y"}],"plain":[{"name":"p","hidden":"z"}],"map":{"l":"w","m":"n"}`},
+		{"a list without keys is one value", `"items":[{"name":"a","size":1},{"name":"b","size":2}],"plain":[{"name":"q"}],"map":{"k":"v","l":"w"}`,
+			`"items":[{"name":"a","size":1,"hidden":"x"},{"name":"secret","hidden":"y"},{"name":"b","size":2}],"plain":[{"name":"q"}],"map":{"k":"v","l":"w"}`},
+		{"everything goes", ``, `"items":[{"name":"secret","hidden":"y"}]`},
+	} {
+		object := func(version, fields string) *meta.Object {
+			if fields != "" {
+				fields = "," + fields
+			}
+			v, err := meta.ParseJSON([]byte(`{"apiVersion":"example.com/` + version + `","kind":"Thing","metadata":{"name":"t"}` + fields + `}`))
+			require.NoError(t, err)
+			return meta.NewObject(v.(map[string]any))
+		}
+		whole := object("v2", live)
+		before, err := typ.Version("v1").Convert(t.Context(), whole)
+		require.NoError(t, err)
+		got, err := typ.Hub.Merge(t.Context(), whole, before, object("v1", c.after))
+		require.NoError(t, err)
+		assert.Equal(t, object("v2", c.want).Tree(), got.Tree(), c.name)
+		assert.Equal(t, object("v2", live).Tree(), whole.Tree(), c.name)
+	}
+}

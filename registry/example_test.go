@@ -44,6 +44,50 @@ func ExampleCatalog() {
 	// Lamp lamp [create delete deletecollection get list patch update watch]
 }
 
+// LampV1alpha1 is what a lamp was before: a switch, and no status.
+type LampV1alpha1 struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Switched        string `json:"switched" schema:"default=off,enum=on|off"`
+}
+
+// Clients of an older version see its form of every object and lose nothing of what
+// that cannot say.
+func ExampleSpoke() {
+	d := lamp
+	d.Versions = []registry.VersionOf[Lamp]{registry.Spoke[LampV1alpha1, Lamp]{
+		Version: "v1alpha1",
+		ToHub: func(in *LampV1alpha1, out *Lamp) error {
+			out.Spec.Lit = in.Switched == "on"
+			return nil
+		},
+		FromHub: func(in *Lamp, out *LampV1alpha1) error {
+			out.Switched = map[bool]string{true: "on", false: "off"}[in.Spec.Lit]
+			return nil
+		},
+		Lacks: []string{"status"},
+	}}
+	t, err := registry.Of(d).Compile(names.Orch)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, old := context.Background(), t.Version("v1alpha1")
+	desk := meta.NewObject(map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": map[string]any{"name": "desk"},
+		"spec": map[string]any{"lit": true}, "status": map[string]any{"burnt": true},
+	})
+	read, err := old.Convert(ctx, desk)
+	fmt.Println(read.Tree()["switched"], err)
+	written := read.Clone()
+	written.Set("off", "switched")
+	desk, err = t.Hub.Merge(ctx, desk, read, written)
+	fmt.Println(desk.Map("spec"), desk.Map("status"), err)
+	// Output:
+	// on <nil>
+	// map[lit:false] map[burnt:true] <nil>
+}
+
 // Every hook of a kind sees a write in the same form.
 func ExampleChange() {
 	d := lamp

@@ -44,19 +44,31 @@ func merge(s *schema.Schema, base, ours, theirs any) any {
 	case same(theirs, base):
 		return ours
 	}
-	switch mine := ours.(type) {
+	_, gone := ours.(absent)
+	switch other := theirs.(type) {
 	case map[string]any:
-		if other, ok := theirs.(map[string]any); ok {
+		mine, ok := ours.(map[string]any)
+		if ok || gone && s != nil && s.Values != nil {
 			from, _ := base.(map[string]any)
-			return mergeFields(s, from, mine, other)
+			return orAbsent(gone, mergeFields(s, from, mine, other))
 		}
 	case []any:
-		if other, ok := theirs.([]any); ok && mergeKeys(s) != nil {
+		mine, ok := ours.([]any)
+		if (ok || gone) && mergeKeys(s) != nil {
 			from, _ := base.([]any)
-			return mergeItems(s, from, mine, other)
+			return orAbsent(gone, mergeItems(s, from, mine, other))
 		}
 	}
 	return ours
+}
+
+// orAbsent returns what is left of a map or a list that ours has not at all: what was
+// not to be seen in it. A struct goes as a whole.
+func orAbsent[V map[string]any | []any](gone bool, left V) any {
+	if gone && len(left) == 0 {
+		return absent{}
+	}
+	return left
 }
 
 func same(a, b any) bool {
@@ -87,7 +99,7 @@ func mergeFields(s *schema.Schema, base, ours, theirs map[string]any) map[string
 
 // mergeItems merges two lists whose items have keys, in the order of ours. An item
 // that only theirs has was not to be seen, and follows.
-func mergeItems(s *schema.Schema, base, ours, theirs []any) any {
+func mergeItems(s *schema.Schema, base, ours, theirs []any) []any {
 	before, mine, others := byKey(s, base), byKey(s, ours), byKey(s, theirs)
 	out := make([]any, 0, len(ours))
 	for _, item := range ours {

@@ -5,13 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/registrytest"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
 	"orch.io/controlplane/storage/memstore"
@@ -245,6 +255,88 @@ func TestVersionsWatch(t *testing.T) {
 			assert.Equal(t, "example.com/"+v, e.Object["apiVersion"], v)
 		}
 	}
+}
+
+// TestVersionsInside: controllers, the client in the process and admission see the
+// hub's form, admission also what the caller spoke of.
+func TestVersionsInside(t *testing.T) {
+	resource := meta.GroupResource{Group: "example.com", Resource: "gadgets"}
+	var asked, seen []string
+	var mu sync.Mutex
+	note := func(list *[]string, o *meta.Object) {
+		mu.Lock()
+		defer mu.Unlock()
+		*list = append(*list, o.APIVersion()+" "+o.Kind())
+	}
+	var client controller.Client
+	s := servertest.New(t, func(b *server.Builder) {
+		client = b.Client()
+		b.Register(registry.Of(gadgets("v1alpha1")))
+		b.Controllers = []controller.Controller{{
+			Name: "test", Types: []meta.GroupResource{resource},
+			Observe: func(e controller.Event) []string {
+				note(&seen, e.Object)
+				return nil
+			},
+			Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) { return 0, nil },
+		}}
+		b.Admission = append(b.Admission, admission.Plugin{
+			Name: "Test", Rules: []admission.Rule{{Groups: []string{"example.com"}, Resources: []string{"gadgets"}}},
+			Mutate: func(_ context.Context, r *admission.Request) error {
+				note(&asked, r.Object)
+				assert.Equal(t, "v2", r.Kind.Version)
+				assert.Equal(t, "v1", r.RequestKind.Version)
+				assert.Equal(t, "v1", r.RequestResource.Version)
+				if r.Old != nil {
+					note(&asked, r.Old)
+				}
+				return nil
+			},
+		})
+	})
+	a := inProcess(t, s)
+	a.must(201, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"g"},"spec":{"host":"h"}}`)
+	a.must(200, "PATCH", gadgetPath("v1", "g"), `{"spec":{"replicas":2}}`)
+	s.Settle()
+	got, err := client.Get(t.Context(), resource, meta.Key{Namespace: "default", Name: "g"})
+	require.NoError(t, err)
+	assert.Equal(t, "h", got.String("spec", "access", "host"))
+	list, err := client.List(t.Context(), resource, "")
+	require.NoError(t, err)
+	assert.Equal(t, "example.com/v2", list[0].APIVersion())
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Equal(t, slices.Repeat([]string{"example.com/v2 Gadget"}, 3), asked)
+	assert.NotEmpty(t, seen)
+	assert.NotContains(t, strings.Join(seen, " "), "v1")
+}
+
+// TestVersionsAreDescribed: each version has its own document and protobuf form.
+func TestVersionsAreDescribed(t *testing.T) {
+	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1alpha1")
+	for v, field := range map[string]string{"v1alpha1": "count", "v1": "replicas", "v2": "size"} {
+		doc := a.must(200, "GET", "/openapi/v3/apis/example.com/"+v, nil)
+		assert.Contains(t, string(doc.raw), fmt.Sprintf("%q:{", field), v)
+		for other, no := range map[string]string{"v1alpha1": "count", "v1": "replicas", "v2": "size"} {
+			if other != v && no != "replicas" { // which is a field of Scale, too
+				assert.NotContains(t, string(doc.raw), fmt.Sprintf("%q:{", no), v)
+			}
+		}
+		a.must(201, "POST", gadgetPath(v, ""), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{%q:7}}`, v, field))
+	}
+	for _, v := range gadgetVersions {
+		list := a.must(200, "GET", gadgetPath(v, ""), nil, "Accept", "application/vnd.kubernetes.protobuf")
+		apiVersion, kind, _, err := codec.OpenEnvelope(list.raw)
+		require.NoError(t, err)
+		assert.Equal(t, "example.com/"+v+" GadgetList", apiVersion+" "+kind)
+		one := a.must(200, "GET", gadgetPath(v, "v2"), nil, "Accept", "application/vnd.kubernetes.protobuf")
+		a.must(200, "PUT", gadgetPath(v, "v2"), one.raw, "Content-Type", "application/vnd.kubernetes.protobuf")
+	}
+	assert.EqualValues(t, 7, gadgetSpecs(t, a, "v2")["v1alpha1"]["count"])
+}
+
+func TestGadgetsComeBack(t *testing.T) {
+	registrytest.RoundTrip(t, registry.Of(gadgets("v1")))
 }
 
 // TestStorageVersionChanges: whatever version a directory was filled in, also several

@@ -1,0 +1,127 @@
+package registrytest_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/registrytest"
+)
+
+// Lamp is the hub, v2.
+type Lamp struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+	Spec            LampSpec `json:"spec,omitempty" protobuf:"2"`
+}
+
+type LampSpec struct {
+	Watts  int32    `json:"watts,omitempty" protobuf:"1" schema:"min=0,default=40"`
+	Color  string   `json:"color,omitempty" protobuf:"2"` // unknown to v1
+	Labels []string `json:"labels,omitempty" protobuf:"3"`
+}
+
+type LampV1 struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+	Power           int32    `json:"power,omitempty" protobuf:"2"`
+	Labels          []string `json:"labels,omitempty" protobuf:"3"`
+}
+
+func toHub(in *LampV1, out *Lamp) error {
+	out.Spec.Watts, out.Spec.Labels = in.Power, in.Labels
+	return nil
+}
+
+func fromHub(in *Lamp, out *LampV1) error {
+	out.Power, out.Labels = in.Spec.Watts, in.Spec.Labels
+	return nil
+}
+
+func lamps(toHub func(*LampV1, *Lamp) error, fromHub func(*Lamp, *LampV1) error) registry.Definition[Lamp] {
+	return registry.Definition[Lamp]{Group: "example.com", Version: "v2", Versions: []registry.VersionOf[Lamp]{
+		registry.Spoke[LampV1, Lamp]{Version: "v1", ToHub: toHub, FromHub: fromHub},
+	}}
+}
+
+// recorder is a test that fails for the kit.
+type recorder struct {
+	testing.TB
+	failures []string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func failures(t *testing.T, d registry.Definition[Lamp]) string {
+	r := &recorder{TB: t}
+	registrytest.RoundTrip(r, registry.Of(d))
+	return strings.Join(r.failures, "\n")
+}
+
+func TestGoodConversion(t *testing.T) { registrytest.RoundTrip(t, registry.Of(lamps(toHub, fromHub))) }
+
+// TestBadConversions: the kit says of each mistake where it is.
+func TestBadConversions(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind registry.Definition[Lamp]
+		want string
+	}{
+		"forgets a field": {lamps(func(in *LampV1, out *Lamp) error { out.Spec.Watts = in.Power; return nil }, fromHub),
+			"Lamp.example.com, version v1, seed 0: labels is unset, and was"},
+		"changes a value": {lamps(toHub, func(in *Lamp, out *LampV1) error {
+			out.Power, out.Labels = in.Spec.Watts+1, in.Spec.Labels
+			return nil
+		}), "version v1, seed 0: power is"},
+		"changes its input": {lamps(toHub, func(in *Lamp, out *LampV1) error {
+			out.Power, out.Labels = in.Spec.Watts, in.Spec.Labels
+			in.Spec.Labels = nil
+			return nil
+		}), ""}, // it is a copy: nobody sees it
+		"takes nothing": {lamps(func(*LampV1, *Lamp) error { return errors.New("no") }, fromHub),
+			"version v1, seeds 0 to 99: ToHub takes none of the objects"},
+		"cannot show": {lamps(toHub, func(*Lamp, *LampV1) error { return errors.New("cannot say") }),
+			`version v2, seed 0: lamps.example.com "seed-0" of version example.com/v2 cannot be converted to example.com/v1: cannot say`},
+		"panics": {lamps(toHub, func(in *Lamp, _ *LampV1) error { _ = in.Spec.Labels[1000]; return nil }), "the conversion panicked: runtime error: index out of range"},
+	} {
+		got := failures(t, c.kind)
+		if c.want == "" {
+			assert.Empty(t, got, name)
+			continue
+		}
+		assert.Contains(t, got, c.want, name)
+	}
+}
+
+// TestUnstableDefaults: a hook that adds to what it finds is found.
+func TestUnstableDefaults(t *testing.T) {
+	d := lamps(toHub, fromHub)
+	d.Default = func(w *registry.Change[Lamp]) { w.New.Spec.Watts++ }
+	assert.Contains(t, failures(t, d), "version v2, seed 0: spec.watts is")
+}
+
+// TestSeedIsRepeated: one seed says the same alone as among the others.
+func TestSeedIsRepeated(t *testing.T) {
+	bad := lamps(func(in *LampV1, out *Lamp) error {
+		out.Spec.Watts, out.Spec.Labels = in.Power, in.Labels
+		if len(in.Labels) == 2 {
+			out.Spec.Labels = in.Labels[:1]
+		}
+		return nil
+	}, fromHub)
+	whole := failures(t, bad)
+	var seed uint64
+	_, err := fmt.Sscanf(whole[strings.Index(whole, "seed "):], "seed %d:", &seed)
+	assert.NoError(t, err)
+	r := &recorder{TB: t}
+	registrytest.RoundTripSeed(r, seed, registry.Of(bad))
+	assert.Contains(t, whole, r.failures[0])
+}
