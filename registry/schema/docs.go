@@ -56,7 +56,8 @@ func (d *Docs) Struct(s *Struct) string {
 	return d.typeOf(s.Go).Text
 }
 
-// Field returns the documentation of a field of s: its own text, or its comment.
+// Field returns the documentation of a field of s: its own text, or its comment. The
+// standard metadata needs none.
 func (d *Docs) Field(s *Struct, f *Field) string {
 	if f.Schema.Doc != "" || s.Go == nil || f.GoName == "" {
 		return f.Schema.Doc
@@ -65,7 +66,11 @@ func (d *Docs) Field(s *Struct, f *Field) string {
 	for _, i := range f.Index[:max(len(f.Index)-1, 0)] {
 		t = indirect(indirect(t).Field(i).Type) // of an inline struct
 	}
-	return d.typeOf(indirect(t)).Fields[f.GoName]
+	text := d.typeOf(indirect(t)).Fields[f.GoName]
+	if text == "" && f.Schema.Struct != nil && f.Schema.Struct.Go == objectMeta {
+		return "Standard object metadata."
+	}
+	return text
 }
 
 func (d *Docs) typeOf(t reflect.Type) comments.Type {

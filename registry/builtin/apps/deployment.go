@@ -16,9 +16,7 @@ import (
 // Deployment keeps a number of equal pods running and replaces them step by step
 // when their template changes.
 type Deployment struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is which pods, and how many.
@@ -138,7 +136,6 @@ func deployments() *registry.Kind {
 	return registry.Of(registry.Definition[Deployment]{
 		Group:      names.GroupApps,
 		Version:    "v1",
-		Kind:       "Deployment",
 		ShortNames: []string{"deploy"},
 		Categories: []string{"all"},
 		Status:     true,

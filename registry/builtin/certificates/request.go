@@ -23,9 +23,7 @@ const (
 // or denies it, then the signer fills in the certificate. What it asks for and
 // who asked cannot change.
 type CertificateSigningRequest struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the request. Only request, signerName, usages and
@@ -101,7 +99,6 @@ func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[CertificateSigningRequest]{
 		Group:        names.GroupCertificates,
 		Version:      "v1",
-		Kind:         "CertificateSigningRequest",
 		ShortNames:   []string{"csr"},
 		Scope:        registry.Cluster,
 		Status:       true,

@@ -9,15 +9,10 @@ import (
 	"orch.io/controlplane/registry/names"
 )
 
-// Kinds returns the kinds of the coordination group.
-func Kinds() []*registry.Kind { return []*registry.Kind{leases()} }
-
 // Lease says who holds something, and until when the others must respect it.
 // Leader election and node heartbeats use it.
 type Lease struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec says who holds the lease and how long.
@@ -50,27 +45,20 @@ type LeaseSpec struct {
 	PreferredHolder *string `json:"preferredHolder,omitempty" protobuf:"7"`
 }
 
-func leases() *registry.Kind {
-	return registry.Of(registry.Definition[Lease]{
-		Group:   names.GroupCoordination,
-		Version: "v1",
-		Kind:    "Lease",
-		Columns: []registry.Column{
-			registry.Text("Holder", "Who holds the lease.", "spec", "holderIdentity"),
-			registry.Age(),
-		},
-		Validate: validateLease,
+// Kinds returns the kinds of the coordination group.
+func Kinds() []*registry.Kind {
+	return []*registry.Kind{registry.Of(registry.Definition[Lease]{
+		Group: names.GroupCoordination, Version: "v1",
+		Columns:  []registry.Column{registry.Text("Holder", "Who holds the lease.", "spec", "holderIdentity"), registry.Age()},
+		Validate: validate,
 		Reference: &quirks.Reference{
-			NoGeneration:        true,
-			DeleteAnswersStatus: true,
-			CreateOnPut:         true,
-			PutWithVersion:      true,
-			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
+			NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true,
+			MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
 		},
-	})
+	})}
 }
 
-func validateLease(w *registry.Change[Lease]) {
+func validate(w *registry.Change[Lease]) {
 	spec, at := &w.New.Spec, check.At("spec")
 	if p := spec.PreferredHolder; p != nil && *p != "" && (spec.Strategy == nil || *spec.Strategy == "") {
 		w.Forbidden(at.Field("preferredHolder"), "needs a strategy")

@@ -17,9 +17,7 @@ const maxData = 1 << 20
 // ConfigMap holds configuration that is not confidential, for pods to read as
 // files or variables.
 type ConfigMap struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Data is the configuration as text. Keys consist of letters, digits, '-',
@@ -38,7 +36,6 @@ type ConfigMap struct {
 func configMaps() *registry.Kind {
 	return registry.Of(registry.Definition[ConfigMap]{
 		Version:    version,
-		Kind:       "ConfigMap",
 		ShortNames: []string{"cm"},
 		Columns: []registry.Column{
 			{Name: "Data", Type: "string", Doc: "How many keys there are.", Cell: func(o *meta.Object) any {

@@ -16,9 +16,7 @@ import (
 // Endpoints are the addresses and ports that a service of the same name leads
 // to. Deprecated: EndpointSlice says more and is split where there are many.
 type Endpoints struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Subsets together are the endpoints: of each, all its addresses with all its

@@ -14,9 +14,7 @@ import (
 // Event reports that something happened to an object. Events are kept for a
 // limited time.
 type Event struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata" protobuf:"1" schema:"expected"`
 
 	// InvolvedObject is the object that the event is about; an event lives in
@@ -85,7 +83,6 @@ type EventSeries struct {
 func events() *registry.Kind {
 	return registry.Of(registry.Definition[Event]{
 		Version:    version,
-		Kind:       "Event",
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),
 		Validate:   validateEvent,

@@ -20,9 +20,7 @@ const (
 // Namespace is a scope for the names of other objects. Its deletion removes
 // everything in it first.
 type Namespace struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is what the namespace is meant to be.
@@ -69,7 +67,6 @@ type NamespaceCondition struct {
 func namespaces() *registry.Kind {
 	return registry.Of(registry.Definition[Namespace]{
 		Version:    version,
-		Kind:       "Namespace",
 		ShortNames: []string{"ns"},
 		Scope:      registry.Cluster,
 		Status:     true,

@@ -8,9 +8,7 @@ import (
 
 // Pod is a group of containers that run together on one node.
 type Pod struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is what shall run, and how.
@@ -23,7 +21,6 @@ type Pod struct {
 func pods() *registry.Kind {
 	return registry.Of(registry.Definition[Pod]{
 		Version:    version,
-		Kind:       "Pod",
 		ShortNames: []string{"po"},
 		Categories: []string{"all"},
 		Status:     true,

@@ -15,9 +15,7 @@ import (
 
 // PodTemplate is a pod to be made later, kept as an object.
 type PodTemplate struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Template of the pods.
@@ -36,7 +34,6 @@ type PodTemplateSpec struct {
 func podTemplates() *registry.Kind {
 	return registry.Of(registry.Definition[PodTemplate]{
 		Version: version,
-		Kind:    "PodTemplate",
 		Columns: []registry.Column{
 			{Name: "Containers", Type: "string", Doc: "The names of the containers.", Cell: func(o *meta.Object) any {
 				names, _ := ContainerNames(o.Map("template", "spec"))

@@ -16,9 +16,7 @@ import (
 
 // Secret holds confidential data, for pods and for the server's own programs.
 type Secret struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Data is the secret, base64 in JSON. Keys consist of letters, digits, '-',
@@ -41,7 +39,6 @@ type Secret struct {
 func secrets() *registry.Kind {
 	return registry.Of(registry.Definition[Secret]{
 		Version: version,
-		Kind:    "Secret",
 		Columns: []registry.Column{
 			registry.Text("Type", "What the secret is for.", "type"),
 			{Name: "Data", Type: "string", Doc: "How many keys there are.", Cell: func(o *meta.Object) any {

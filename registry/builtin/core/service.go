@@ -13,9 +13,7 @@ import (
 
 // Service is a name and an address for a set of pods.
 type Service struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is which pods, and how they are reached.
@@ -184,7 +182,6 @@ const (
 func services() *registry.Kind {
 	return registry.Of(registry.Definition[Service]{
 		Version:      version,
-		Kind:         "Service",
 		ShortNames:   []string{"svc"},
 		Categories:   []string{"all"},
 		Status:       true,

@@ -10,9 +10,7 @@ import (
 
 // ServiceAccount is an identity for programs, as pods run under it.
 type ServiceAccount struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Secrets names the secrets that pods of this account may use.
@@ -30,7 +28,6 @@ type ServiceAccount struct {
 func serviceAccounts() *registry.Kind {
 	return registry.Of(registry.Definition[ServiceAccount]{
 		Version:    version,
-		Kind:       "ServiceAccount",
 		ShortNames: []string{"sa"},
 		Columns: []registry.Column{
 			registry.Age(),

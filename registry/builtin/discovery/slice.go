@@ -19,9 +19,7 @@ func Kinds() []*registry.Kind { return []*registry.Kind{endpointSlices()} }
 // the label service-name tells which service. All slices of it together are the
 // whole.
 type EndpointSlice struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// AddressType is IPv4, IPv6 or FQDN (deprecated), for all addresses. It

@@ -18,9 +18,7 @@ const (
 
 // RoleBinding gives a Role or a ClusterRole to subjects, in its own namespace.
 type RoleBinding struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Subjects get the role.
@@ -33,9 +31,7 @@ type RoleBinding struct {
 
 // ClusterRoleBinding gives a ClusterRole to subjects, in the whole cluster.
 type ClusterRoleBinding struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Subjects get the role.
@@ -81,7 +77,6 @@ func roleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[RoleBinding]{
 		Group:   names.GroupRBAC,
 		Version: version,
-		Kind:    "RoleBinding",
 		Columns: bindingColumns(),
 		Default: func(w *registry.Change[RoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
 		Validate: func(w *registry.Change[RoleBinding]) {
@@ -100,7 +95,6 @@ func clusterRoleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRoleBinding]{
 		Group:   names.GroupRBAC,
 		Version: version,
-		Kind:    "ClusterRoleBinding",
 		Scope:   registry.Cluster,
 		Columns: bindingColumns(),
 		Default: func(w *registry.Change[ClusterRoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },

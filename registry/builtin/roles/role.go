@@ -19,9 +19,7 @@ func Kinds() []*registry.Kind {
 
 // Role is a list of rights in one namespace.
 type Role struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Rules are the rights; there are no denials, so they add up.
@@ -51,9 +49,7 @@ type PolicyRule struct {
 // ClusterRole is a list of rights that can be given for the whole cluster or,
 // by a RoleBinding, for one namespace.
 type ClusterRole struct {
-	meta.TypeMeta `json:",inline"`
-
-	// Standard object metadata.
+	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Rules are the rights; there are no denials, so they add up.
@@ -74,7 +70,6 @@ func roles() *registry.Kind {
 	return registry.Of(registry.Definition[Role]{
 		Group:        names.GroupRBAC,
 		Version:      version,
-		Kind:         "Role",
 		Columns:      []registry.Column{createdAt()},
 		Validate:     validateRole,
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
@@ -87,7 +82,6 @@ func clusterRoles() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRole]{
 		Group:        names.GroupRBAC,
 		Version:      version,
-		Kind:         "ClusterRole",
 		Scope:        registry.Cluster,
 		Columns:      []registry.Column{createdAt()},
 		Validate:     validateClusterRole,
