@@ -10,7 +10,8 @@
 // the file of that name; podcolumns.go and podwarnings.go with what people see.
 //
 // Rules of pods are methods of podRules, which collects faults in the order that
-// clients see and knows the spec around; a volume source checks itself. Types
+// clients see and knows the spec around; a volume source checks what its schema
+// does not know. Types
 // and rules that kinds of other packages share are exported.
 package core
 

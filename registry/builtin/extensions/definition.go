@@ -29,7 +29,7 @@ type CustomResourceDefinition struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the definition.
-	Spec CustomResourceDefinitionSpec `json:"spec" protobuf:"2"`
+	Spec CustomResourceDefinitionSpec `json:"spec" protobuf:"2" schema:"ratcheting"`
 
 	// Status tells how far the server is with serving it.
 	Status CustomResourceDefinitionStatus `json:"status,omitempty" protobuf:"3"`
@@ -38,13 +38,13 @@ type CustomResourceDefinition struct {
 // CustomResourceDefinitionSpec is what a definition says.
 type CustomResourceDefinitionSpec struct {
 	// Group is the API group, with a dot in it. It cannot be changed.
-	Group string `json:"group" protobuf:"1"`
+	Group string `json:"group" protobuf:"1" schema:"required,format=dns-subdomain"`
 
 	// Names are the names of the resource type and its kind.
 	Names CustomResourceDefinitionNames `json:"names" protobuf:"3"`
 
 	// Scope is Namespaced or Cluster. It cannot be changed.
-	Scope string `json:"scope" protobuf:"4"`
+	Scope string `json:"scope" protobuf:"4" schema:"required,enum=Cluster|Namespaced"`
 
 	// Versions are the versions of the type; exactly one of them is stored.
 	Versions []CustomResourceDefinitionVersion `json:"versions" protobuf:"7" schema:"listType=atomic"`
@@ -65,7 +65,7 @@ type CustomResourceDefinitionNames struct {
 	Singular string `json:"singular,omitempty" protobuf:"2"`
 
 	// ShortNames are further names for people.
-	ShortNames []string `json:"shortNames,omitempty" protobuf:"3" schema:"listType=atomic"`
+	ShortNames []string `json:"shortNames,omitempty" protobuf:"3" schema:"listType=atomic,items.format=dns-1035-label"`
 
 	// Kind is the kind of the objects.
 	Kind string `json:"kind" protobuf:"4"`
@@ -74,7 +74,7 @@ type CustomResourceDefinitionNames struct {
 	ListKind string `json:"listKind,omitempty" protobuf:"5"`
 
 	// Categories are groups of resource types that people list together.
-	Categories []string `json:"categories,omitempty" protobuf:"6" schema:"listType=atomic"`
+	Categories []string `json:"categories,omitempty" protobuf:"6" schema:"listType=atomic,items.format=dns-1035-label"`
 }
 
 // CustomResourceDefinitionVersion is one version of a resource type.
@@ -168,7 +168,7 @@ type CustomResourceSubresourceScale struct {
 // CustomResourceConversion says how versions become each other.
 type CustomResourceConversion struct {
 	// Strategy is None: only apiVersion changes.
-	Strategy string `json:"strategy" protobuf:"1"`
+	Strategy string `json:"strategy" protobuf:"1" schema:"required,enum=None"`
 
 	// Webhook is not supported.
 	Webhook *JSON `json:"webhook,omitempty" protobuf:"2"`

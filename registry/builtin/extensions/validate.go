@@ -71,7 +71,6 @@ func established(o *meta.Object) bool {
 
 func (d *definition) spec() {
 	d.group()
-	d.faults.RequiredOneOf(check.At("spec", "scope"), d.String("spec", "scope"), "Cluster", "Namespaced")
 	d.versionNames()
 	d.words(true, "spec", "names")
 	if d.Bool("spec", "preserveUnknownFields") {
@@ -84,9 +83,7 @@ func (d *definition) spec() {
 
 func (d *definition) conversion() {
 	at := check.At("spec", "conversion")
-	strategy := d.String("spec", "conversion", "strategy")
-	d.faults.RequiredOneOf(at.Field("strategy"), strategy, "None")
-	if strategy != "None" {
+	if d.String("spec", "conversion", "strategy") != "None" {
 		return
 	}
 	if d.Map("spec", "conversion", "webhook", "clientConfig") != nil {
@@ -100,10 +97,8 @@ func (d *definition) conversion() {
 func (d *definition) group() {
 	at, group := check.At("spec", "group"), d.String("spec", "group")
 	if group == "" {
-		d.faults.Required(at, "")
 		return
 	}
-	d.faults.Format(at, group, meta.CheckDNSSubdomain(group))
 	if !strings.Contains(group, ".") {
 		d.faults.Invalid(at, group, "should be a domain with at least one dot")
 	}
@@ -178,11 +173,6 @@ func (d *definition) words(required bool, path ...string) {
 	}
 	if k := words.String("kind"); k != "" && k == words.String("listKind") {
 		d.faults.Invalid(at.Field("listKind"), k, "kind and listKind may not be the same")
-	}
-	for _, field := range []string{"shortNames", "categories"} {
-		for i, w := range words.Strings(field) {
-			d.faults.Format(at.Field(field).Index(i), w, meta.CheckDNS1035Label(w))
-		}
 	}
 }
 
