@@ -175,15 +175,6 @@ func (f *Faults) Reachable(at *Path, text string) {
 // Port checks the number of a port.
 func (f *Faults) Port(at *Path, n int64) { f.Range(at, n, 1, 65535) }
 
-// PortOrName checks a port that is given by number or by name.
-func (f *Faults) PortOrName(at *Path, v meta.IntOrString) {
-	if v.IsString {
-		f.Format(at, v.Text, PortName(v.Text))
-		return
-	}
-	f.Port(at, int64(v.Int))
-}
-
 // Range checks that a number lies between two bounds, both included.
 func (f *Faults) Range(at *Path, n, low, high int64) {
 	if n < low || n > high {
