@@ -70,7 +70,7 @@ type Log[E any] struct {
 		bytes  int64
 	}
 	ages   storage.Retention
-	chunks []chunk[E] // oldest first
+	chunks []*chunk[E] // oldest first
 	events int
 	bytes  int64
 	floor  storage.Revision // every commit after it is here
@@ -107,14 +107,14 @@ func (l *Log[E]) Append(now time.Time, c Commit[E]) {
 func (l *Log[E]) open() *chunk[E] {
 	n := len(l.chunks)
 	if n > 0 && l.chunks[n-1].events < l.full.events && l.chunks[n-1].bytes < l.full.bytes {
-		return &l.chunks[n-1]
+		return l.chunks[n-1]
 	}
-	var c chunk[E]
+	c := new(chunk[E])
 	if n > 0 { // there will be as many again
 		c.commits = make([]Commit[E], 0, len(l.chunks[n-1].commits))
 	}
 	l.chunks = append(l.chunks, c)
-	return &l.chunks[n]
+	return c
 }
 
 // Trim forgets what is too old now, and what is too much.
@@ -134,11 +134,11 @@ func (l *Log[E]) Forget(before storage.Revision) {
 }
 
 func (l *Log[E]) drop() {
-	c := &l.chunks[0]
+	c := l.chunks[0]
 	l.events -= c.events
 	l.bytes -= c.bytes
 	l.floor = max(l.floor, c.last())
-	*c = chunk[E]{}
+	l.chunks[0] = nil
 	l.chunks = l.chunks[1:]
 }
 
@@ -153,7 +153,7 @@ func (l *Log[E]) Shorten() {
 		// Readers may hold the old chunk, so the commit that stays moves to a new one.
 		kept := c[len(c)-1]
 		l.events, l.bytes = len(kept.Events), kept.Bytes
-		l.chunks[0] = chunk[E]{[]Commit[E]{kept}, l.events, l.bytes}
+		l.chunks[0] = &chunk[E]{[]Commit[E]{kept}, l.events, l.bytes}
 	}
 }
 
@@ -243,7 +243,8 @@ func (l *Log[E]) Fork(to *Log[E], now time.Time) {
 	to.ages.Restore(l.ages.Spans(), now, l.newest)
 	to.chunks = slices.Clone(l.chunks)
 	if n := len(to.chunks); n > 0 {
-		c := &to.chunks[n-1] // both go on behind it, each in an array of its own
-		c.commits = slices.Clip(c.commits)
+		last := *to.chunks[n-1] // both go on behind it, each in an array of its own
+		last.commits = slices.Clip(last.commits)
+		to.chunks[n-1] = &last
 	}
 }
