@@ -75,7 +75,7 @@ var layers = []struct {
 }{
 	{"server/servertest", 11}, {"server/access", 10}, {"server/serving", 10}, {"server/flowcontrol", 8}, {"server/internal", 8}, {"server", 9},
 	{"controller", 7},
-	{"registry/names", 0}, {"registry/meta", 1}, {"registry/internal/jsonpath", 1}, {"registry/check", 2}, {"registry/internal/quirks", 2}, {"registry/internal/comments", 2}, {"registry/schema", 3},
+	{"registry/names", 0}, {"registry/meta", 1}, {"registry/internal/jsonpath", 1}, {"registry/internal/formats", 1}, {"registry/check", 2}, {"registry/internal/quirks", 2}, {"registry/internal/comments", 2}, {"registry/schema", 3},
 	{"registry", 6},
 	{"storage", 1}, {"auth", 1}, {"admission", 8}, {"internal/eventlog", 2}, {"internal/codec", 4}, {"internal/apply", 5},
 }

@@ -138,40 +138,6 @@ func (f *Faults) Subdomain(at *Path, name string) {
 	}
 }
 
-// IP checks the text of an address of a host.
-func (f *Faults) IP(at *Path, text string) {
-	if !IsIP(text) {
-		f.Invalid(at, text, "must be a valid IP address")
-	}
-}
-
-// HostIP checks the text of an address of a host in the form of its own family,
-// and reports whether it is one.
-func (f *Faults) HostIP(at *Path, text string) bool {
-	_, why := hostIP(text)
-	if why != "" {
-		f.Invalid(at, text, why)
-	}
-	return why == ""
-}
-
-// Reachable checks that the text of an address is none that means something
-// else, or nothing, on every other host. The form of the text is up to HostIP.
-func (f *Faults) Reachable(at *Path, text string) {
-	switch a, why := hostIP(text); {
-	case !a.IsValid():
-		f.Invalid(at, text, why)
-	case a.IsUnspecified():
-		f.Invalid(at, text, "may not be unspecified ("+text+")")
-	case a.IsLoopback():
-		f.Invalid(at, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
-	case a.IsLinkLocalUnicast():
-		f.Invalid(at, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-	case a.IsLinkLocalMulticast():
-		f.Invalid(at, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-	}
-}
-
 // Port checks the number of a port.
 func (f *Faults) Port(at *Path, n int64) { f.Range(at, n, 1, 65535) }
 

@@ -3,7 +3,6 @@ package check
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"orch.io/controlplane/registry/meta"
 )
@@ -13,19 +12,6 @@ func (f *Faults) Labels(at *Path, labels map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		f.Format(at, k, meta.CheckQualifiedName(k))
 		f.Format(at, labels[k], meta.CheckLabelValue(labels[k]))
-	}
-}
-
-// Annotations checks the keys and the size of annotations; all faults are at the
-// map itself.
-func (f *Faults) Annotations(at *Path, annotations map[string]string) {
-	size := 0
-	for _, k := range slices.Sorted(maps.Keys(annotations)) {
-		f.Format(at, k, meta.CheckQualifiedName(strings.ToLower(k)))
-		size += len(k) + len(annotations[k])
-	}
-	if size > meta.MaxAnnotations {
-		f.TooLong(at, meta.MaxAnnotations)
 	}
 }
 

@@ -139,11 +139,11 @@ func CheckPathSegment(s string) []string {
 	if s == "." || s == ".." {
 		return []string{fmt.Sprintf("may not be '%s'", s)}
 	}
-	return CheckPathSegmentPrefix(s)
+	return checkPathSegmentPrefix(s)
 }
 
-// CheckPathSegmentPrefix checks that a text can begin a segment of a path.
-func CheckPathSegmentPrefix(s string) []string {
+// checkPathSegmentPrefix checks that a text can begin a segment of a path.
+func checkPathSegmentPrefix(s string) []string {
 	var faults []string
 	for _, c := range []string{"/", "%"} {
 		if strings.Contains(s, c) {

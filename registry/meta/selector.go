@@ -14,25 +14,25 @@ const (
 	maxSelectorSet   = 10000
 )
 
-// LabelOperator is the operator of one label requirement.
-type LabelOperator string
+// labelOperator is the operator of one label requirement.
+type labelOperator string
 
 // The label operators, as the text form spells them.
 const (
-	LabelEquals    LabelOperator = "="
-	LabelNotEquals LabelOperator = "!="
-	LabelIn        LabelOperator = "in"
-	LabelNotIn     LabelOperator = "notin"
-	LabelExists    LabelOperator = "exists"
-	LabelAbsent    LabelOperator = "!"
-	LabelGreater   LabelOperator = ">"
-	LabelLess      LabelOperator = "<"
+	labelEquals    labelOperator = "="
+	labelNotEquals labelOperator = "!="
+	labelIn        labelOperator = "in"
+	labelNotIn     labelOperator = "notin"
+	labelExists    labelOperator = "exists"
+	labelAbsent    labelOperator = "!"
+	labelGreater   labelOperator = ">"
+	labelLess      labelOperator = "<"
 )
 
-// LabelRequirement is one condition on labels.
-type LabelRequirement struct {
+// labelRequirement is one condition on labels.
+type labelRequirement struct {
 	Key    string
-	Op     LabelOperator
+	Op     labelOperator
 	Values []string // sorted, without duplicates
 
 	bound int64 // of > and <
@@ -41,19 +41,12 @@ type LabelRequirement struct {
 // LabelSelector selects objects by their labels: all requirements must hold.
 // The zero value selects everything.
 type LabelSelector struct {
-	reqs    []LabelRequirement // sorted by key
+	reqs    []labelRequirement // sorted by key
 	nothing bool
 }
 
-// Requirements returns the conditions, sorted by key. The result is shared and
-// must not be changed.
-func (s LabelSelector) Requirements() []LabelRequirement { return s.reqs }
-
 // Empty reports whether the selector selects everything.
 func (s LabelSelector) Empty() bool { return len(s.reqs) == 0 && !s.nothing }
-
-// Nothing reports whether the selector was made to select no object at all.
-func (s LabelSelector) Nothing() bool { return s.nothing }
 
 // Matches reports whether labels, given as a lookup, satisfy the selector.
 func (s LabelSelector) Matches(get func(key string) (string, bool)) bool {
@@ -69,28 +62,28 @@ func (s LabelSelector) Matches(get func(key string) (string, bool)) bool {
 	return true
 }
 
-func (r *LabelRequirement) holds(v string, ok bool) bool {
+func (r *labelRequirement) holds(v string, ok bool) bool {
 	switch r.Op {
-	case LabelEquals:
+	case labelEquals:
 		return ok && v == r.Values[0]
-	case LabelNotEquals:
+	case labelNotEquals:
 		return !ok || v != r.Values[0]
-	case LabelIn:
+	case labelIn:
 		_, found := slices.BinarySearch(r.Values, v)
 		return ok && found
-	case LabelNotIn:
+	case labelNotIn:
 		_, found := slices.BinarySearch(r.Values, v)
 		return !ok || !found
-	case LabelExists:
+	case labelExists:
 		return ok
-	case LabelAbsent:
+	case labelAbsent:
 		return !ok
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if !ok || err != nil {
 		return false
 	}
-	if r.Op == LabelGreater {
+	if r.Op == labelGreater {
 		return n > r.bound
 	}
 	return n < r.bound
@@ -101,11 +94,11 @@ func (s LabelSelector) String() string {
 	parts := make([]string, len(s.reqs))
 	for i, r := range s.reqs {
 		switch r.Op {
-		case LabelExists:
+		case labelExists:
 			parts[i] = r.Key
-		case LabelAbsent:
+		case labelAbsent:
 			parts[i] = "!" + r.Key
-		case LabelIn, LabelNotIn:
+		case labelIn, labelNotIn:
 			parts[i] = r.Key + " " + string(r.Op) + " (" + strings.Join(r.Values, ",") + ")"
 		default:
 			parts[i] = r.Key + string(r.Op) + r.Values[0]
@@ -148,34 +141,34 @@ func ParseLabelSelector(text string) (LabelSelector, error) {
 }
 
 func (s *LabelSelector) sort() {
-	slices.SortStableFunc(s.reqs, func(a, b LabelRequirement) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortStableFunc(s.reqs, func(a, b labelRequirement) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// NewLabelRequirement returns a checked requirement.
-func NewLabelRequirement(key string, op LabelOperator, values ...string) (LabelRequirement, error) {
-	r := LabelRequirement{Key: key, Op: op, Values: slices.Clone(values)}
+// newLabelRequirement returns a checked requirement.
+func newLabelRequirement(key string, op labelOperator, values ...string) (labelRequirement, error) {
+	r := labelRequirement{Key: key, Op: op, Values: slices.Clone(values)}
 	if faults := CheckQualifiedName(key); len(faults) > 0 {
 		return r, selectorError("label", "key %q: %s", clip(key), faults[0])
 	}
 	slices.Sort(r.Values)
 	r.Values = slices.Compact(r.Values)
 	switch op {
-	case LabelExists, LabelAbsent:
+	case labelExists, labelAbsent:
 		if len(values) > 0 {
 			return r, selectorError("label", "key %q: values are not allowed with %s", clip(key), op)
 		}
-	case LabelIn, LabelNotIn:
+	case labelIn, labelNotIn:
 		if len(values) == 0 {
 			return r, selectorError("label", "key %q: values are needed with %s", clip(key), op)
 		}
-	case LabelEquals, LabelNotEquals, LabelGreater, LabelLess:
+	case labelEquals, labelNotEquals, labelGreater, labelLess:
 		if len(values) != 1 {
 			return r, selectorError("label", "key %q: one value is needed with %s", clip(key), op)
 		}
 	default:
 		return r, selectorError("label", "%q is not a valid operator", clip(string(op)))
 	}
-	if op == LabelGreater || op == LabelLess {
+	if op == labelGreater || op == labelLess {
 		n, err := strconv.ParseInt(values[0], 10, 64)
 		if err != nil {
 			return r, selectorError("label", "key %q: %s needs an integer", clip(key), op)
@@ -201,11 +194,11 @@ func LabelSelectorFromObject(m map[string]any) (LabelSelector, error) {
 		if !ok {
 			return s, selectorError("label", "matchLabels[%s] is no string", clip(k))
 		}
-		if err := s.add(k, LabelEquals, text); err != nil {
+		if err := s.add(k, labelEquals, text); err != nil {
 			return s, err
 		}
 	}
-	words := map[string]LabelOperator{"In": LabelIn, "NotIn": LabelNotIn, "Exists": LabelExists, "DoesNotExist": LabelAbsent}
+	words := map[string]labelOperator{"In": labelIn, "NotIn": labelNotIn, "Exists": labelExists, "DoesNotExist": labelAbsent}
 	for _, v := range o.List("matchExpressions") {
 		e, _ := v.(map[string]any)
 		x := NewObject(e)
@@ -221,8 +214,8 @@ func LabelSelectorFromObject(m map[string]any) (LabelSelector, error) {
 	return s, nil
 }
 
-func (s *LabelSelector) add(key string, op LabelOperator, values ...string) error {
-	r, err := NewLabelRequirement(key, op, values...)
+func (s *LabelSelector) add(key string, op labelOperator, values ...string) error {
+	r, err := newLabelRequirement(key, op, values...)
 	if err == nil {
 		s.reqs = append(s.reqs, r)
 	}
@@ -262,43 +255,43 @@ func (p *labelParser) next() {
 
 func (p *labelParser) word() bool { return p.tok != "" && !special(p.tok[0]) }
 
-func (p *labelParser) requirement() (LabelRequirement, error) {
+func (p *labelParser) requirement() (labelRequirement, error) {
 	absent := p.tok == "!"
 	if absent {
 		p.next()
 	}
 	if !p.word() {
-		return LabelRequirement{}, selectorError("label", "found %q, expected a key", clip(p.tok))
+		return labelRequirement{}, selectorError("label", "found %q, expected a key", clip(p.tok))
 	}
 	key := p.tok
 	p.next()
 	switch {
 	case absent:
-		return NewLabelRequirement(key, LabelAbsent)
+		return newLabelRequirement(key, labelAbsent)
 	case p.tok == "" || p.tok == ",":
-		return NewLabelRequirement(key, LabelExists)
+		return newLabelRequirement(key, labelExists)
 	}
-	op := LabelOperator(p.tok)
+	op := labelOperator(p.tok)
 	if op == "==" {
-		op = LabelEquals
+		op = labelEquals
 	}
 	p.next()
 	switch op {
-	case LabelIn, LabelNotIn:
+	case labelIn, labelNotIn:
 		values, err := p.set()
 		if err != nil {
-			return LabelRequirement{}, err
+			return labelRequirement{}, err
 		}
-		return NewLabelRequirement(key, op, values...)
-	case LabelEquals, LabelNotEquals, LabelGreater, LabelLess:
+		return newLabelRequirement(key, op, values...)
+	case labelEquals, labelNotEquals, labelGreater, labelLess:
 		value := ""
 		if p.word() {
 			value = p.tok
 			p.next()
 		}
-		return NewLabelRequirement(key, op, value)
+		return newLabelRequirement(key, op, value)
 	}
-	return LabelRequirement{}, selectorError("label", "found %q, expected an operator: in, notin, =, ==, !=, >, <", clip(string(op)))
+	return labelRequirement{}, selectorError("label", "found %q, expected an operator: in, notin, =, ==, !=, >, <", clip(string(op)))
 }
 
 // set reads "(a,b)"; an empty place is the empty value.

@@ -88,7 +88,7 @@ func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
 
 func segment(name string, prefix bool) []string {
 	if prefix {
-		return CheckPathSegmentPrefix(name)
+		return checkPathSegmentPrefix(name)
 	}
 	return CheckPathSegment(name)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/formats"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -27,27 +28,27 @@ func fieldFormat(format string) func(text string) []string {
 	case "path-segment":
 		return meta.CheckPathSegment
 	case "port-name":
-		return check.PortName
+		return formats.PortName
 	case "config-key":
-		return check.ConfigKey
+		return formats.ConfigKey
 	case "env-name":
-		return check.EnvName
+		return formats.EnvName
 	case "header-name":
-		return check.HeaderName
+		return formats.HeaderName
 	case "sysctl-name":
-		return check.SysctlName
+		return formats.SysctlName
 	case "csi-driver":
 		return func(text string) []string { return meta.CheckDNSSubdomain(strings.ToLower(text)) }
 	case "signer-name":
 		return signerName
 	case "inner-path":
-		return check.InnerPath
+		return formats.InnerPath
 	case "relative-path":
-		return check.RelativePath
+		return formats.RelativePath
 	case "file-path":
-		return check.FilePath
+		return formats.FilePath
 	case "ip":
-		return unless(check.IsIP, "must be a valid IP address")
+		return unless(formats.IsIP, "must be a valid IP address")
 	case "cidr":
 		return unless(isCIDR, "must be a valid CIDR value")
 	}
@@ -110,7 +111,7 @@ func (v *validator) whole(x any, s *Schema) {
 		}
 	case string:
 		if s.Format == formatPort {
-			v.written(x, check.PortName(x))
+			v.written(x, formats.PortName(x))
 		} else if _, ok := (meta.IntOrString{IsString: true, Text: x}).Percent(); !ok {
 			v.breaks(ruleWritten, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
 		}

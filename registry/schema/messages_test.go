@@ -884,8 +884,8 @@ func told(t *testing.T, s *Schema, in string) []string {
 	return texts
 }
 
-// formats are texts that have a format, and such that have not.
-var formats = []struct {
+// formatted are texts that have a format, and such that have not.
+var formatted = []struct {
 	format    string
 	good, bad []string
 }{
@@ -948,7 +948,7 @@ var formats = []struct {
 }
 
 func TestFormats(t *testing.T) {
-	for _, f := range formats {
+	for _, f := range formatted {
 		for _, text := range f.good {
 			assert.True(t, hasFormat(text, f.format), "%q has the format %s", text, f.format)
 		}

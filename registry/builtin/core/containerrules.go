@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/formats"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -151,7 +152,7 @@ func (r *podRules) ports(at *check.Path, ports []ContainerPort) {
 	for i, port := range ports {
 		p := at.Index(i)
 		if port.Name != "" {
-			if len(check.PortName(port.Name)) == 0 && seen[port.Name] {
+			if len(formats.PortName(port.Name)) == 0 && seen[port.Name] {
 				r.Duplicate(p.Field("name"), port.Name)
 			}
 			seen[port.Name] = true
@@ -256,7 +257,7 @@ func (r *podRules) devices(at *check.Path, c *Container) {
 
 // relative checks a path that must stay inside a volume.
 func (r *podRules) relative(at *check.Path, path string) {
-	r.Format(at, path, check.RelativePath(path))
+	r.Format(at, path, formats.RelativePath(path))
 }
 
 // labelKeys checks label keys that a selector is widened by.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/address"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/internal/quirks"
 	"orch.io/controlplane/registry/meta"
@@ -153,8 +154,8 @@ func (s *EndpointSubset) check(f *check.Faults, at *check.Path) {
 
 // check checks an address. Clients see two faults for a text that is none.
 func (a *EndpointAddress) check(f *check.Faults, at *check.Path) {
-	f.HostIP(at.Field("ip"), a.IP)
-	f.Reachable(at.Field("ip"), a.IP)
+	address.HostIP(f, at.Field("ip"), a.IP)
+	address.Reachable(f, at.Field("ip"), a.IP)
 }
 
 // warnOfEndpoints warns of IPv6 addresses that are not written as others write

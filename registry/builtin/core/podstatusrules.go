@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/formats"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -82,7 +83,9 @@ func (s *PodStatus) claimFaults(f *check.Faults, at *check.Path, claims []PodRes
 // addresses checks the addresses of a pod or node: one of each family at most.
 func addresses(f *check.Faults, at *check.Path, list []string) {
 	for i, ip := range list {
-		f.IP(at.Index(i), ip)
+		if !formats.IsIP(ip) {
+			f.Invalid(at.Index(i), ip, "must be a valid IP address")
+		}
 	}
 	if len(list) > 2 || len(list) == 2 && !dualStack(list) {
 		f.Invalid(at, list, "may specify no more than one IP for each IP family")

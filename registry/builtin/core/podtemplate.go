@@ -66,7 +66,7 @@ func podTemplates() *registry.Kind {
 func CheckPodTemplate(p names.Profile, at *check.Path, t *PodTemplateSpec) []meta.Cause {
 	var f check.Faults
 	f.Labels(at.Field("labels"), t.Labels)
-	f.Annotations(at.Field("annotations"), t.Annotations)
+	checkAnnotations(&f, at.Field("annotations"), t.Annotations)
 	f = append(f, specFaults(p, at.Field("spec"), &t.Spec, nil)...)
 	if len(t.Spec.EphemeralContainers) > 0 {
 		f.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
@@ -84,4 +84,17 @@ func labelText(labels map[string]any) string {
 		out = append(out, fmt.Sprintf("%s=%v", k, labels[k]))
 	}
 	return strings.Join(out, ",")
+}
+
+// checkAnnotations checks the keys and the size of annotations; all faults are at the
+// map itself.
+func checkAnnotations(f *check.Faults, at *check.Path, annotations map[string]string) {
+	size := 0
+	for _, k := range slices.Sorted(maps.Keys(annotations)) {
+		f.Format(at, k, meta.CheckQualifiedName(strings.ToLower(k)))
+		size += len(k) + len(annotations[k])
+	}
+	if size > meta.MaxAnnotations {
+		f.TooLong(at, meta.MaxAnnotations)
+	}
 }

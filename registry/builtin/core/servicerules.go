@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/formats"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -139,7 +140,7 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 			f.Invalid(list, s.ClusterIPs, "'None' must be the first and only value")
 			broken = true
 		case ip == noAddress && i == 0:
-		case !check.IsIP(ip):
+		case !formats.IsIP(ip):
 			f.Invalid(list.Index(i), ip, "must be a valid IP address")
 			broken = true
 		}
@@ -242,7 +243,7 @@ func (l *LoadBalancerStatus) check(f *check.Faults, at *check.Path, kind string)
 		} else if in.IPMode != nil {
 			f.Forbidden(p.Field("ipMode"), "may not be specified when `ip` is not set")
 		}
-		if check.IsIP(in.Hostname) {
+		if formats.IsIP(in.Hostname) {
 			f.Invalid(p.Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")
 		}
 	}

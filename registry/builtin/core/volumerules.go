@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/internal/formats"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/schema"
 )
@@ -229,7 +230,7 @@ func (t *ClusterTrustBundleProjection) check(r *podRules, at *check.Path) {
 // file checks the path of a file whose causes name another place than its own.
 func (r *podRules) file(at *check.Path, path string) {
 	r.Needs(at, "path", path)
-	r.Format(at.Field("path"), path, check.FilePath(path))
+	r.Format(at.Field("path"), path, formats.FilePath(path))
 }
 
 func (s *EphemeralVolumeSource) check(r *podRules, at *check.Path) {

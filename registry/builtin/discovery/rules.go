@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/address"
 	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/meta"
 )
@@ -61,7 +62,7 @@ func (e *Endpoint) addresses(f *check.Faults, at *check.Path, kind string) {
 // the list; IPv6 has one spelling.
 func checkIP(f *check.Faults, list *check.Path, i int, text, family string) {
 	at := list.Index(i)
-	if !f.HostIP(at, text) {
+	if !address.HostIP(f, at, text) {
 		return
 	}
 	a, err := netip.ParseAddr(text)
@@ -72,7 +73,7 @@ func checkIP(f *check.Faults, list *check.Path, i int, text, family string) {
 	case six != (family == typeIPv6):
 		f.Invalid(list, text, "must be an "+family+" address")
 	}
-	f.Reachable(at, text)
+	address.Reachable(f, at, text)
 }
 
 // domain checks a name of at least two parts; the dot at the end may be there.

@@ -1,7 +1,7 @@
-package check
+// Package formats says what is wrong with texts of the formats that fields have.
+package formats
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -115,28 +115,6 @@ func HeaderName(name string) []string {
 func IsIP(text string) bool {
 	a, err := netip.ParseAddr(text)
 	return err == nil && a.Zone() == ""
-}
-
-// hostIP returns the address that a text means, and what is wrong with its form.
-// A text that means none gives the zero address.
-func hostIP(text string) (a netip.Addr, why string) {
-	a, err := netip.ParseAddr(text)
-	switch {
-	case err == nil && a.Is4In6():
-		return a.Unmap(), "must not be an IPv4-mapped IPv6 address"
-	case err == nil && a.Zone() == "":
-		return a, ""
-	}
-	numbers := strings.Split(text, ".")
-	for i, n := range numbers {
-		if short := strings.TrimLeft(n, "0"); n != "" {
-			numbers[i] = cmp.Or(short, "0")
-		}
-	}
-	if a, err := netip.ParseAddr(strings.Join(numbers, ".")); err == nil && a.Is4() {
-		return a, "must not have leading 0s"
-	}
-	return netip.Addr{}, "must be a valid IP address"
 }
 
 func letter(r rune) bool { return lower(r) || 'A' <= r && r <= 'Z' }

@@ -1,0 +1,59 @@
+// Package address checks the addresses of hosts that objects hold.
+package address
+
+import (
+	"cmp"
+	"net/netip"
+	"strings"
+
+	"orch.io/controlplane/registry/check"
+)
+
+// HostIP checks the text of an address of a host in the form of its own family,
+// and reports whether it is one.
+func HostIP(f *check.Faults, at *check.Path, text string) bool {
+	_, why := hostIP(text)
+	if why != "" {
+		f.Invalid(at, text, why)
+	}
+	return why == ""
+}
+
+// Reachable checks that the text of an address is none that means something
+// else, or nothing, on every other host. The form of the text is up to HostIP.
+func Reachable(f *check.Faults, at *check.Path, text string) {
+	switch a, why := hostIP(text); {
+	case !a.IsValid():
+		f.Invalid(at, text, why)
+	case a.IsUnspecified():
+		f.Invalid(at, text, "may not be unspecified ("+text+")")
+	case a.IsLoopback():
+		f.Invalid(at, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+	case a.IsLinkLocalUnicast():
+		f.Invalid(at, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+	case a.IsLinkLocalMulticast():
+		f.Invalid(at, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+	}
+}
+
+// hostIP returns the address that a text means, and what is wrong with its form.
+// A text that means none gives the zero address.
+func hostIP(text string) (a netip.Addr, why string) {
+	a, err := netip.ParseAddr(text)
+	switch {
+	case err == nil && a.Is4In6():
+		return a.Unmap(), "must not be an IPv4-mapped IPv6 address"
+	case err == nil && a.Zone() == "":
+		return a, ""
+	}
+	numbers := strings.Split(text, ".")
+	for i, n := range numbers {
+		if short := strings.TrimLeft(n, "0"); n != "" {
+			numbers[i] = cmp.Or(short, "0")
+		}
+	}
+	if a, err := netip.ParseAddr(strings.Join(numbers, ".")); err == nil && a.Is4() {
+		return a, "must not have leading 0s"
+	}
+	return netip.Addr{}, "must be a valid IP address"
+}
