@@ -302,3 +302,22 @@ func TestUniqueOfDamagedObjects(t *testing.T) {
 	must(t, later, 200, "DELETE", sites+"/a", "")
 	must(t, later, 201, "POST", sites, site("b", `{"host":"h"}`))
 }
+
+// TestUniqueOfNamesWithSpaces: whatever name a kind allows, who holds a value is found
+// by writers that come upon its reservation.
+func TestUniqueOfNamesWithSpaces(t *testing.T) {
+	for _, name := range []string{"plain", "with a space", " ", "x "} {
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		s := servertest.New(t, over(store), func(b *server.Builder) {
+			b.Register(registry.Of(registry.Definition[Site]{Group: "example.com", Version: "v1", ValidateName: meta.NameChecker(meta.CheckPathSegment)}))
+		})
+		store.SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpGet && strings.HasPrefix(c.Key, registry.ReservationPrefix) {
+				store.SetPlan(nil)
+				must(t, s, 201, "POST", sites, site(name, `{"host":"h"}`)) // after the look for duplicates
+			}
+			return faulty.Fault{}
+		})
+		duplicate(t, must(t, s, 422, "POST", sites, site("other", `{"host":"h"}`)), "spec.host", `"h"`)
+	}
+}

@@ -152,7 +152,10 @@ func (s *Store) taken(ctx context.Context, p *allocator, claim string, rec stora
 	if rec.Value == nil {
 		return by, p.heldByOthers(claim, by), nil
 	}
-	name, uid, _ := strings.Cut(string(rec.Value), " ")
+	name, uid := string(rec.Value), ""
+	if i := strings.LastIndexByte(name, ' '); i >= 0 { // the name may have spaces, too
+		name, uid = name[:i], name[i+1:]
+	}
 	r, key, ok := registry.ParseStorageKey(name)
 	if !ok || r != p.t.GroupResource() {
 		return by, false, nil
