@@ -236,6 +236,10 @@ func TestVersionsRefuse(t *testing.T) {
 	a.must(200, "GET", gadgetPath("v1alpha1", ""), nil)
 	a.must(200, "DELETE", gadgetPath("v2", "b"), nil)
 	a.must(200, "GET", gadgetPath("v1", ""), nil)
+
+	kept := gadgetServer(t, memstore.New(memstore.Options{}), "v1") // what cannot be stored is refused
+	got = kept.must(500, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{"notes":["only in v2"]}}`)
+	assert.Contains(t, got.body["message"], `gadgets.example.com "b" of version example.com/v2 cannot be converted to example.com/v1`)
 }
 
 // TestVersionsWatch: every version has its own events of a change, in every form.
@@ -337,6 +341,28 @@ func TestVersionsAreDescribed(t *testing.T) {
 
 func TestGadgetsComeBack(t *testing.T) {
 	registrytest.RoundTrip(t, registry.Of(gadgets("v1")))
+}
+
+// TestVersionsWrittenTogether: writers of one object who speak different versions lose
+// nothing of each other, also where the store commits what they write together.
+func TestVersionsWrittenTogether(t *testing.T) {
+	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	a := gadgetServer(t, store, "v1alpha1")
+	a.must(201, "POST", gadgetPath("v2", ""), strings.Replace(fullGadget, "NAME", "g", 1))
+	want := gadgetSpecs(t, a, "g")["v2"]
+	var writers sync.WaitGroup
+	for _, v := range gadgetVersions {
+		for i := range 10 {
+			writers.Go(func() {
+				assert.Equal(t, 200, a.do("PATCH", gadgetPath(v, "g"), fmt.Sprintf(`{"metadata":{"labels":{"%s-%d":"x"}}}`, v, i)).code)
+			})
+		}
+	}
+	writers.Wait()
+	got := a.must(200, "GET", gadgetPath("v2", "g"), nil)
+	assert.Equal(t, want, got.body["spec"])
+	assert.Len(t, at(got.body, "metadata", "labels"), 31)
 }
 
 // TestStorageVersionChanges: whatever version a directory was filled in, also several

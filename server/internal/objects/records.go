@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -233,17 +234,20 @@ func (r *records) CommitSequence(ctx context.Context, first storage.Write, then 
 	if err != nil {
 		return nil, err
 	}
-	values, size := make([][]byte, len(then)), len(first.Value)
-	for i, value := range then {
-		if values[i], err = r.storedForm(ctx, first.Key, value); err != nil {
-			return nil, err
+	values, size := make([][]byte, 0, len(then)), len(first.Value)
+	for _, value := range then {
+		var stored []byte
+		if stored, err = r.storedForm(ctx, first.Key, value); err != nil {
+			break // those before it are good
 		}
-		size += len(values[i])
+		values, size = append(values, stored), size+len(stored)
 	}
+	b := r.Backend
 	if size > storage.SequenceBytes { // as they are stored: one by one
-		return storage.CommitSequence(ctx, struct{ storage.Backend }{r.Backend}, first, values...)
+		b = struct{ storage.Backend }{b}
 	}
-	return storage.CommitSequence(ctx, r.Backend, first, values...)
+	revisions, failed := storage.CommitSequence(ctx, b, first, values...)
+	return revisions, cmp.Or(failed, err)
 }
 
 // Watch implements storage.Backend. A commit that cannot be converted is

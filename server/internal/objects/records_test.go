@@ -1,0 +1,34 @@
+package objects_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+	"orch.io/controlplane/storage/storagetest"
+)
+
+type thing struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+}
+
+// TestRecordsAreABackend: a store whose records are converted keeps the contract.
+func TestRecordsAreABackend(t *testing.T) {
+	typ, err := registry.Of(registry.Definition[thing]{
+		Group: "example.com", Version: "v2", Kind: "Thing", Storage: "v1",
+		Versions: []registry.VersionOf[thing]{registry.Spoke[thing, thing]{
+			Version: "v1", ToHub: func(_, _ *thing) error { return nil }, FromHub: func(_, _ *thing) error { return nil },
+		}},
+	}).Compile(names.Orch)
+	require.NoError(t, err)
+	storagetest.Run(t, func(testing.TB) storage.Backend {
+		return objects.Records(memstore.New(memstore.Options{}), []*registry.Type{typ})
+	})
+}
