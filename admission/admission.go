@@ -57,7 +57,7 @@ type Request struct {
 	Resource    meta.Resource         // with Kind's version
 	Subresource string
 	Namespace   string
-	Name        string // may be empty on create with generateName
+	Name        string // a generated one, too; empty on create of a kind that is not stored
 	User        *auth.User
 	Object      *meta.Object // nil on delete; the options of a connection
 	Old         *meta.Object // nil on create and connect; must not be changed

@@ -12,7 +12,8 @@ import (
 // Client reads and writes the objects of a server from inside it, through the
 // same write function as requests, as the server itself: authentication and
 // authorization are left out, admission is not. Types are named by their wire
-// group and plural; any served version's objects are in the storage version.
+// group and plural; objects are in the form of
+// the kind's hub, whichever version they are stored in or callers write.
 // Errors are *meta.Status, or *UnreadableError of an object whose stored data is
 // damaged: it is there, and can only be deleted. Objects that Get and List return may be shared: they
 // must not be modified.

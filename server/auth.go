@@ -53,7 +53,7 @@ func unauthorized() *meta.Status {
 }
 
 // impersonate makes the request one of the user that its Impersonate headers
-// name, if the caller may act as that user (access control, Impersonation).
+// name, if the caller may act as that user.
 func (s *Server) impersonate(r *request) error {
 	user, err := impersonate.As(r.http.Context(), r.http.Header, r.user, s.authorizer, s.names)
 	var denied *impersonate.Denied

@@ -1,11 +1,9 @@
 // Package server is the API server: it takes a request apart, asks who and
 // whether, and reads, writes or watches objects of the registered kinds.
 //
-// The way of a GET: ServeHTTP (serve.go) → parse (request.go) → vet (authorize.go) →
-// route (route.go) → get or list (read.go) → bytes of a cache entry (view.go,
-// respond.go). The way of a POST: the same door, then create (create.go) →
-// write (write.go), the one function behind every verb that changes something.
-// A watch: the same door, then watch (stream.go).
+// The way of a GET and of a POST through its files is told in the documentation of
+// the module's root, [orch.io/controlplane]. A watch takes the same door, then
+// stream.go.
 package server
 
 import (
@@ -336,8 +334,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type, c
 	return s, nil
 }
 
-// compile makes the types of the registered kinds, the built-in Namespace among
-// them if the program did not bring its own.
+// compile makes the types of the registered kinds.
 func (b *Builder) compile() ([]*registry.Type, error) {
 	var types []*registry.Type
 	var faults []error

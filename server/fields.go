@@ -40,8 +40,7 @@ func (f fieldFaults) ofYAML() string {
 	return "yaml: unmarshal errors:\n  " + strings.Join(f.lines, "\n  ")
 }
 
-// enforceFieldValidation does with unknown and duplicate fields what the mode says
-// (conventions, field validation).
+// enforceFieldValidation does with unknown and duplicate fields what the mode says.
 func (s *Server) enforceFieldValidation(r *request, mode string, f fieldFaults, refuse func(why string) error) error {
 	if mode == ignoreFields || len(f.lines)+len(f.texts) == 0 {
 		return nil

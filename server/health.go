@@ -121,8 +121,8 @@ func (s *Server) checkShutdown(context.Context) error {
 	return nil
 }
 
-// serveHealth answers /livez, /readyz and /healthz and single checks below them
-// (conventions, Health endpoints), and /metrics/slis.
+// serveHealth answers /livez, /readyz and /healthz and single checks below them,
+// and /metrics/slis.
 func (s *Server) serveHealth(w *response, r *request, path string) bool {
 	endpoint, name, single := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if endpoint != "livez" && endpoint != "readyz" && endpoint != "healthz" && path != "/metrics/slis" {

@@ -16,8 +16,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// listOptions are the query parameters of list, watch and deletecollection
-// (conventions, Common query parameters).
+// listOptions are the query parameters of list, watch and deletecollection.
 type listOptions struct {
 	objects.Selection
 	timeout       time.Duration

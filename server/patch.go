@@ -259,8 +259,7 @@ func sameIdentity(r *request, in *meta.Object) error {
 	return placeInNamespace(r, in)
 }
 
-// applyPatch prepares a write by server-side apply (conventions, Server-side
-// apply and field ownership).
+// applyPatch prepares a write by server-side apply.
 func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *objects.Write) error {
 	tree, lines, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
 	if errors.Is(err, codec.ErrNull) {

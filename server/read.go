@@ -8,8 +8,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// get answers GET on an item or a sub-resource (conventions, Resource version
-// semantics, get).
+// get answers GET on an item or a sub-resource.
 func (s *Server) get(ctx context.Context, w *response, r *request) error {
 	if r.sub != nil && r.sub.Connect {
 		return s.connect(ctx, w, r)

@@ -20,7 +20,7 @@ import (
 // bookmarkEvery is how often a quiet watch that asked for bookmarks gets one.
 const bookmarkEvery = time.Minute
 
-// serveWatch answers a watch (conventions, Watch usage): first the current
+// serveWatch answers a watch: first the current
 // state, if the caller has none, then every change as it comes.
 func (s *Server) serveWatch(w *response, r *request) error {
 	if err := s.prepare(r); err != nil {

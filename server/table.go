@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/server/internal/watch"
 )
 
-// table writes objects as a Table (conventions, Table representation).
+// table writes objects as a Table.
 type table struct {
 	server  *Server
 	version *registry.Version

@@ -99,7 +99,7 @@ func (h *history) wantTooLarge(got answer) {
 	assert.EqualValues(h.t, 1, at(got.body, "details", "retryAfterSeconds"))
 }
 
-// TestListVersions is the list table of the spec: every cell, and what each
+// TestListVersions is the table of lists: every cell, and what each
 // shows.
 func TestListVersions(t *testing.T) {
 	onStores(t, func(t *testing.T, store storage.Backend) {

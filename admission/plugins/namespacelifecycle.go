@@ -50,12 +50,8 @@ func openNamespace(ctx context.Context, env admission.Env, r *admission.Request)
 	if !namespace.Terminating() {
 		return nil
 	}
-	name := r.Name
-	if name == "" && r.Object != nil {
-		name = r.Object.GenerateName()
-	}
 	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)
-	st := meta.Forbidden(r.Resource.GroupResource(), name, why)
+	st := meta.Forbidden(r.Resource.GroupResource(), r.Name, why)
 	st.Details.Causes = []meta.Cause{{
 		Reason: meta.CauseNSTerminating, Field: "metadata.namespace", Message: fmt.Sprintf("namespace %s is being terminated", r.Namespace),
 	}}

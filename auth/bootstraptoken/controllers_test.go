@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// Document 2, bootstrap token secret: signed cluster-info, expiry.
+// Of the secrets of bootstrap tokens: signed cluster-info, expiry.
 func TestSignerAndCleaner(t *testing.T) {
 	ctx, p := context.Background(), names.Kubernetes
 	w := servertest.New(t, func(b *server.Builder) {

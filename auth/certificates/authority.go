@@ -1,7 +1,7 @@
 // Package certificates is what becomes of certificate signing requests: the
 // admission plugins that guard approval and signing, the rules of the built-in
 // signers, and the controllers that approve requests of node agents, sign approved
-// requests and remove old ones. Spec: document 2, CertificateSigningRequest.
+// requests and remove old ones.
 package certificates
 
 import (

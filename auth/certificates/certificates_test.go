@@ -145,7 +145,7 @@ func certificate(t *testing.T, o *meta.Object) *x509.Certificate {
 	return cert
 }
 
-// Document 2, CertificateSigningRequest lifecycle, from request to certificate.
+// The life of a CertificateSigningRequest, from request to certificate.
 func TestLifecycle(t *testing.T) {
 	w := newWorld(t, authority(t, 100*24*time.Hour))
 	template := subject("zoe", "devs")
@@ -234,7 +234,7 @@ func TestMastersAreRefused(t *testing.T) {
 	assert.Equal(t, 201, code, "other signers do not care")
 }
 
-// Document 2, built-in signers: subjects, usages and extensions.
+// The built-in signers: subjects, usages and extensions.
 func TestSignerRules(t *testing.T) {
 	node := func(change func(*x509.CertificateRequest)) x509.CertificateRequest {
 		r := subject("system:node:n1", "system:nodes")
@@ -312,7 +312,7 @@ func decode(data []byte) []byte {
 	return block.Bytes
 }
 
-// Document 2: cleanup after 1 hour decided, 24 hours pending.
+// Cleanup after 1 hour decided, 24 hours pending.
 func TestCleaner(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) string { return meta.FormatTime(now.Add(-d)) }

@@ -20,8 +20,7 @@ const (
 )
 
 // Check reports why a built-in signer, given by its spec name, does not sign a
-// request for these usages; an unknown signer signs nothing. Spec: document 2,
-// built-in signers.
+// request for these usages; an unknown signer signs nothing.
 func Check(signer string, r *x509.CertificateRequest, usages []string) error {
 	switch signer {
 	case names.SignerClient:

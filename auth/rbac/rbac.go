@@ -5,8 +5,7 @@
 // with every question, so a check costs the grants of one caller, not all of
 // them, and a deleted binding stops working at once. CheckGrant keeps callers from
 // granting what they do not have themselves; Reconcile makes the default roles
-// and bindings; Aggregator fills the roles that are made of others. Spec:
-// document 2, role-based access control kinds and authorization.
+// and bindings; Aggregator fills the roles that are made of others.
 package rbac
 
 import (

@@ -71,7 +71,7 @@ func (g guarded) must(code int, token, method, target, body string) {
 	require.Equal(g.t, code, got, answer)
 }
 
-// Document 2, authorization 5: whatever way the rights come in.
+// Whatever way the rights come in.
 func TestNoWayToEscalate(t *testing.T) {
 	g := newGuarded(t)
 	const (

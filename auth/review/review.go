@@ -1,5 +1,5 @@
 // Package review answers the kinds that ask who somebody is and what they may do:
-// TokenReview, SelfSubjectReview and the access reviews. Spec: document 2.
+// TokenReview, SelfSubjectReview and the access reviews.
 package review
 
 import (

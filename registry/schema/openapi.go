@@ -24,7 +24,7 @@ const (
 //
 // A schema is structural if every value has a type, given outside of allOf,
 // anyOf, oneOf and not, which only add value validations to what is declared
-// outside of them (conventions, CustomResourceDefinition v1).
+// outside of them.
 func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []meta.Cause) {
 	r := &openAPIReader{names: p}
 	s := r.schema(doc, place{path: at, level: atRoot})

@@ -6,7 +6,7 @@
 //	b.Register(builtin.Kinds()...)
 //	err := access.Setup(b, access.Config{Methods: []auth.Authenticator{tokens}})
 //
-// With it a server has (access control document, Authentication to Resources):
+// With it a server has:
 //
 //   - callers by client certificate, service account token, bootstrap token, and
 //     whatever else Methods hold: package auth/tokenfile, oidc, tokenwebhook; an

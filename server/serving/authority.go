@@ -147,7 +147,7 @@ func TLS(cert tls.Certificate) *tls.Config {
 }
 
 // Client returns a certificate of a user in groups, and its key, as PEM: what the
-// client certificate authenticator takes (access control, client certificates).
+// authenticator of client certificates takes.
 func (ca *Authority) Client(user string, groups ...string) (cert, key []byte, err error) {
 	return ca.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},

@@ -18,7 +18,7 @@ import (
 var namespaces = meta.GroupResource{Resource: "namespaces"}
 
 // Namespaces empties namespaces that are being deleted, and lets them go when
-// nothing is left (conventions, Scope and naming rules, 2). An object that was
+// nothing is left. An object that was
 // admitted before the deletion began may come after its namespace went: that is
 // deleted too. Its keys are names of namespaces.
 func Namespaces(p names.Profile) controller.Controller {

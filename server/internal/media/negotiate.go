@@ -62,8 +62,7 @@ type clause struct {
 
 // Negotiate chooses the form of an answer from an Accept header: of the clauses
 // that the offer can satisfy the one of highest quality, the first of equals.
-// An empty header and */* mean JSON. Errors are 406 *meta.Status. (Spec:
-// conventions, content negotiation.)
+// An empty header and */* mean JSON. Errors are 406 *meta.Status.
 func Negotiate(accept string, p names.Profile, offer Offer) (Type, error) {
 	if len(accept) > maxAcceptBytes {
 		return Type{}, notAcceptable(p, offer)

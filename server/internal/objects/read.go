@@ -150,8 +150,7 @@ func (s *Store) List(ctx context.Context, t *registry.Type, sel *Selection) (*Pa
 }
 
 // entries reads the entries that a list asks for: at the version of its continue
-// token, at one exact version, or the newest (conventions, Resource version
-// semantics, list).
+// token, at one exact version, or the newest.
 func (s *Store) entries(ctx context.Context, t *registry.Type, sel *Selection) (watch.Page, error) {
 	cache, q, limit := s.o.Hub.Cache(t.GroupResource()), Query(t, sel), int(max(sel.Limit, 0))
 	switch {
