@@ -90,6 +90,9 @@ func (c *compiler) checkNames(t *Type) {
 	if k.Group == "" && k.goType != nil && !own(k.goType) {
 		c.fault("Group is empty; the core group is for built-in kinds")
 	}
+	if k.Group == "" && k.custom && k.err == nil {
+		c.fault("spec.group is empty")
+	}
 	if k.Group != "" {
 		c.form("Group", k.Group, meta.CheckDNSSubdomain)
 	}

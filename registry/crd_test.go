@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -120,6 +121,12 @@ func TestFromCRDDir(t *testing.T) {
 	kinds, err = registry.FromCRDDir(files)
 	assert.ErrorContains(t, err, "bad.yaml")
 	assert.Len(t, kinds, 2)
+}
+
+// TestFromCRDNeedsAGroup: without one, a kind would be served among the core kinds.
+func TestFromCRDNeedsAGroup(t *testing.T) {
+	_, err := registry.FromCRD([]byte(strings.Replace(gadgetCRD, "group: ", "grop: ", 1))).Compile(names.Kubernetes)
+	assert.ErrorContains(t, err, "spec.group is empty")
 }
 
 func FuzzFromCRD(f *testing.F) {

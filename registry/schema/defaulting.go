@@ -63,7 +63,7 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		c.faults.Invalid(path, s.Default, "must not have unknown fields")
 		return
 	}
-	for _, f := range faultsOf(pruned, s) {
+	for _, f := range faultsOf(pruned, s, s.Struct.Canonical()) {
 		if f.Field == wholeField {
 			f.Field = ""
 		}

@@ -63,7 +63,7 @@ import (
 //
 // The field "metadata" of t itself is always the standard object metadata (or
 // list metadata, for a struct type named ListMeta). The error joins every
-// fault, each a *FieldError.
+// fault, each a *FieldError; only for a t that is no struct it is another.
 func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 	if t == nil {
 		return nil, errors.New("no Go type given")
@@ -164,6 +164,8 @@ type builder struct {
 	shared  *common // nil while it is made itself
 	root    reflect.Type
 	structs map[reflect.Type]*Struct
+	open    []reflect.Type // the types of the value that is being described, down to the next struct
+	inline  []reflect.Type // the structs whose fields are being added, each inline in the one before
 	faults  []error
 }
 
@@ -182,8 +184,15 @@ func (b *builder) fault(a at, format string, args ...any) {
 }
 
 // schemaOf returns a new schema for values of type t. Structs are shared, which
-// also ends the recursion of types that hold themselves.
+// also ends the recursion of types that hold themselves; without a struct in
+// between, such a type is a fault.
 func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
+	if slices.Contains(b.open, t) {
+		b.fault(a, "type %s holds itself without a struct in between", t)
+		return &Schema{}
+	}
+	b.open = append(b.open, t)
+	defer func() { b.open = b.open[:len(b.open)-1] }()
 	if s := specialForm(t); s != nil {
 		b.alternative(s, t, a)
 		return s
@@ -247,7 +256,10 @@ func (b *builder) structOf(t reflect.Type) *Struct {
 	}
 	st := &Struct{Name: b.definitionName(t), Go: t, mapType: structMapType(t)}
 	b.structs[t] = st
+	open, inline := b.open, b.inline
+	b.open, b.inline = nil, nil
 	b.addFields(st, t, nil, false)
+	b.open, b.inline = open, inline
 	for _, f := range st.Fields {
 		if !f.OmitEmpty && !f.OmitZero {
 			st.always = append(st.always, f)
@@ -259,6 +271,8 @@ func (b *builder) structOf(t reflect.Type) *Struct {
 // addFields adds the fields of t, those of inline structs in their place.
 // optional: below a pointer, nothing is always written.
 func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bool) {
+	b.inline = append(b.inline, t)
+	defer func() { b.inline = b.inline[:len(b.inline)-1] }()
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if sf.Name == "_" || !sf.IsExported() && !sf.Anonymous {
@@ -275,6 +289,10 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 		if inner, ok := inlined(sf, jsonName, opts); ok {
 			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
 				b.fault(at{t, sf.Name}, "a pointer to an unexported struct cannot be inline")
+				continue
+			}
+			if slices.Contains(b.inline, inner) {
+				b.fault(at{t, sf.Name}, "struct %s cannot be inline in itself", inner)
 				continue
 			}
 			if inner.Kind() == reflect.Struct {
@@ -385,8 +403,14 @@ func inlined(sf reflect.StructField, jsonName string, opts []string) (reflect.Ty
 	return nil, false
 }
 
+// indirect returns what a pointer points to, or one of the pointers if they point
+// to nothing but each other.
 func indirect(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer {
+	var named []reflect.Type
+	for t.Kind() == reflect.Pointer && !slices.Contains(named, t) {
+		if t.Name() != "" {
+			named = append(named, t)
+		}
 		t = t.Elem()
 	}
 	return t

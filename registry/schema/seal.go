@@ -3,12 +3,13 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Seal prepares a schema for use: patterns are compiled, defaults brought into
 // canonical form. Go and OpenAPI return sealed schemas; whoever builds one by
 // hand calls Seal once, before anything else sees it. The error joins every
-// fault.
+// fault; one in a Go struct is a *FieldError.
 func (s *Schema) Seal() error {
 	w := &sealer{known: map[*Struct]below{}}
 	w.schema(s, "", s != nil && s.Struct.Canonical())
@@ -17,6 +18,7 @@ func (s *Schema) Seal() error {
 
 type sealer struct {
 	known  map[*Struct]below // all true while a struct is on the way
+	in     at                // the Go field that is sealed, if it is one
 	faults []error
 }
 
@@ -28,6 +30,10 @@ func (b below) or(c below) below {
 }
 
 func (w *sealer) fault(path string, err error) {
+	if w.in.t != nil {
+		w.faults = append(w.faults, &FieldError{w.in.t, w.in.field, err})
+		return
+	}
 	if path == "" {
 		path = "the schema"
 	}
@@ -86,8 +92,16 @@ func (w *sealer) defaultOf(s *Schema, path string) {
 	if v, changed := c.value(s.Default, s, true); changed {
 		s.Default = v
 	}
-	for _, f := range append(c.faults, faultsOf(s.Default, s)...) {
-		w.fault(join(path, f.Field), fmt.Errorf("default: %s", f.Message))
+	faults := c.faults
+	if len(faults) == 0 {
+		faults = faultsOf(s.Default, s, true)
+	}
+	for _, f := range faults {
+		text := f.Message
+		if f.Field != "" && f.Field != wholeField && !strings.HasPrefix(text, f.Field+": ") {
+			text = f.Field + ": " + text
+		}
+		w.fault(path, fmt.Errorf("default: %s", strings.TrimPrefix(text, ": ")))
 	}
 }
 
@@ -103,12 +117,15 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	}
 	w.known[st] = below{true, true, true}
 	var all below
+	in := w.in
 	for _, f := range st.Fields {
+		w.in = at{st.Go, f.GoName}
 		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical)).or(below{rules: f.Required || f.NonEmpty})
 		if f.Schema.Default != nil {
 			st.filled = append(st.filled, f)
 		}
 	}
+	w.in = in
 	w.known[st] = all
 	st.below, st.sealed = all, true
 	return all

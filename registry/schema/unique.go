@@ -94,7 +94,7 @@ func (u *uniqueFields) find(s *Schema, path string, pointer bool) error {
 		return nil
 	}
 	if slices.Contains(u.on, s.Struct) {
-		return fmt.Errorf("%s: a struct that holds itself cannot have unique fields", path)
+		return &FieldError{s.Struct.Go, "", fmt.Errorf("%s: a struct that holds itself cannot have unique fields", path)}
 	}
 	u.on = append(u.on, s.Struct)
 	defer func() { u.on = u.on[:len(u.on)-1] }()

@@ -80,10 +80,10 @@ func (v *validator) found() []meta.Cause {
 	return append(causes[:min(len(causes), maxReported-1)], ruleEffort.cause(v.effort.at, "", "", false))
 }
 
-// faultsOf validates one value by itself.
-func faultsOf(value any, s *Schema) []meta.Cause {
+// faultsOf validates one value by itself; canonical: it is of a Go struct.
+func faultsOf(value any, s *Schema, canonical bool) []meta.Cause {
 	v := validator{effort: &effort{}}
-	v.value(value, nil, s, s.Struct.Canonical())
+	v.value(value, nil, s, canonical)
 	return v.found()
 }
 

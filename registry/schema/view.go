@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"orch.io/controlplane/registry/meta"
@@ -107,6 +108,7 @@ type planner struct {
 	names  names.Profile
 	shared *common
 	plans  map[reflect.Type]*plan
+	inline []reflect.Type // the structs whose fields are being added, each inline in the one before
 	faults []error
 }
 
@@ -125,7 +127,10 @@ func (c *planner) planOf(t reflect.Type) *plan {
 		p.elem = c.planOf(t.Elem())
 	case planStruct:
 		p.byName = map[string]int{}
+		inline := c.inline
+		c.inline = nil
 		c.addFields(p, t, nil, false)
+		c.inline = inline
 	case planAny:
 		if t.Kind() != reflect.Interface || t.NumMethod() > 0 {
 			c.faults = append(c.faults, &FieldError{Type: t, Err: errors.New("has no form in JSON")})
@@ -176,6 +181,8 @@ func planKindOf(t reflect.Type) planKind {
 }
 
 func (c *planner) addFields(p *plan, t reflect.Type, index []int, optional bool) {
+	c.inline = append(c.inline, t)
+	defer func() { c.inline = c.inline[:len(c.inline)-1] }()
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		jsonName, opts := jsonTag(sf)
@@ -184,7 +191,7 @@ func (c *planner) addFields(p *plan, t reflect.Type, index []int, optional bool)
 		}
 		path := append(append([]int(nil), index...), i)
 		if inner, ok := inlined(sf, jsonName, opts); ok {
-			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer || inner.Kind() != reflect.Struct {
+			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer || inner.Kind() != reflect.Struct || slices.Contains(c.inline, inner) {
 				c.faults = append(c.faults, &FieldError{t, sf.Name, errors.New("cannot be inline")})
 				continue
 			}
