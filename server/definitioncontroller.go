@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,10 +222,10 @@ func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name s
 	if t := s.defined(name); t != nil {
 		left, err := controllers.DeleteAll(ctx, cl, t, "")
 		if err != nil {
-			return 0, fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
+			err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
 		}
-		if left.Objects > 0 {
-			return removeAgain, s.tellRemoval(ctx, cl, key, left)
+		if left.Objects > 0 || err != nil {
+			return removeAgain, errors.Join(err, s.tellRemoval(ctx, cl, key, left))
 		}
 	}
 	_, err = cl.Update(ctx, s.definitions.resource, key, "", func(o *meta.Object) error {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,59 @@ func TestUnreadableObjectInWhatEnds(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		a.must(404, "GET", "/api/v1/namespaces/ends", nil)
+		a.must(404, "GET", definition, nil)
+	})
+}
+
+// TestUndeletableObjectInWhatEnds: an object that cannot be deleted keeps its namespace,
+// or its definition, from going, but nothing else there; the conditions say why, and
+// what they say, though it is never the same, does not keep the controller busy.
+func TestUndeletableObjectInWhatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const widgets = "/apis/sea.example.com/v1/widgets"
+		const definition, namespace = crdPath + "/widgets.sea.example.com", "/api/v1/namespaces/ends"
+		lists := []string{namespace + "/configmaps", namespace + "/secrets", widgets}
+		var refused atomic.Int64
+		var open atomic.Bool
+		s := servertest.New(t, func(b *server.Builder) {
+			b.Admission = append(b.Admission, refuser(func(name string) error {
+				if name != "bad" || open.Load() {
+					return nil
+				}
+				return fmt.Errorf("refused %d times", refused.Add(1))
+			}))
+		})
+		a := inProcess(t, s)
+		a.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "ends"}})
+		a.must(201, "POST", crdPath, boatDefinition("widgets", "Widget"))
+		s.Settle()
+		for _, name := range []string{"a", "bad", "c"} {
+			for i, kind := range []string{"ConfigMap", "Secret", "Widget"} {
+				body := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}
+				if kind == "Widget" {
+					body["apiVersion"] = "sea.example.com/v1"
+				}
+				a.must(201, "POST", lists[i], body)
+			}
+		}
+		a.must(200, "DELETE", namespace, nil)
+		a.must(200, "DELETE", definition, nil)
+		time.Sleep(time.Minute)
+		require.Less(t, refused.Load(), int64(200))
+		for _, list := range lists {
+			require.Equal(t, []string{"bad"}, a.must(200, "GET", list, nil).names())
+		}
+		conditions := map[string]string{}
+		for _, c := range at(a.must(200, "GET", namespace, nil).body, "status", "conditions").([]any) {
+			conditions[text(c, "type")+" "+text(c, "status")] = text(c, "message")
+		}
+		require.Contains(t, conditions["NamespaceContentRemaining True"], "configmaps has 1 resource instances secrets has 1 resource instances")
+		require.Regexp(t, `^Failed to delete all resource types, 2 remaining: deleting configmaps in ends: .*refused .*, deleting secrets in ends: .*refused`,
+			strings.ReplaceAll(conditions["NamespaceDeletionContentFailure True"], "\n", ""))
+		require.Contains(t, string(a.must(200, "GET", definition, nil).raw), "1 objects of this kind are left")
+		open.Store(true)
+		time.Sleep(10 * time.Minute)
+		a.must(404, "GET", namespace, nil)
 		a.must(404, "GET", definition, nil)
 	})
 }

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,9 @@ func (e ending) observe(c controller.Event) []string {
 		e[name] = now
 	case c.Object.Terminating():
 		e[name] = time.Time{}
+		if old := c.Old; old != nil && old.UID() == c.Object.UID() && old.Terminating() && meta.Equal(old.Map("spec"), c.Object.Map("spec")) {
+			return nil // what this controller tells in the status is no reason to look again
+		}
 	default:
 		delete(e, name)
 		return nil
@@ -70,23 +74,21 @@ func (e ending) observe(c controller.Event) []string {
 // emptyNamespace deletes what is in a namespace that ends, and lets it go if
 // nothing is left. Objects whose finalizers hold them bring the controller back when
 // they go; that one went that cannot be read is no change, so there it looks again.
+// What cannot be deleted is in the way of nothing but the namespace.
 func emptyNamespace(ctx context.Context, cl controller.Client, name, finalizer string) (again time.Duration, err error) {
 	there, ends, err := namespaceState(ctx, cl, name)
 	if err != nil || !ends {
 		return 0, err
 	}
-	left, err := deleteContent(ctx, cl, name)
-	if err != nil {
-		return 0, err
-	}
+	left, failed := deleteContent(ctx, cl, name)
 	if slices.ContainsFunc(left, func(l Remaining) bool { return l.Unreadable != nil }) {
 		again = unreadableAgain
 	}
 	switch {
 	case !there:
-		return again, nil
-	case len(left) > 0:
-		return again, tellRemaining(ctx, cl, name, left)
+		return again, errors.Join(failed...)
+	case len(left) > 0 || len(failed) > 0:
+		return again, errors.Join(append(failed, tellRemaining(ctx, cl, name, left, failed))...)
 	}
 	_, err = cl.Update(ctx, namespaces, meta.Key{Name: name}, "finalize", func(ns *meta.Object) error {
 		if ns.Terminating() { // and not another of the name
@@ -111,21 +113,22 @@ func namespaceState(ctx context.Context, cl controller.Client, name string) (the
 	return true, ns.Terminating(), nil
 }
 
-// deleteContent deletes the objects in a namespace and returns what stays.
-func deleteContent(ctx context.Context, cl controller.Client, name string) (left []Remaining, err error) {
+// deleteContent deletes the objects in a namespace and returns what stays, with an
+// error for each type that could not be seen to.
+func deleteContent(ctx context.Context, cl controller.Client, name string) (left []Remaining, failed []error) {
 	for _, t := range cl.Types() {
 		if !t.Namespaced || t.Virtual() {
 			continue
 		}
 		n, err := DeleteAll(ctx, cl, t, name)
 		if err != nil {
-			return nil, fmt.Errorf("deleting %s in %s: %w", t.GroupResource(), name, err)
+			failed = append(failed, fmt.Errorf("deleting %s in %s: %w", t.GroupResource(), name, err))
 		}
 		if n.Objects > 0 {
 			left = append(left, n)
 		}
 	}
-	return left, nil
+	return left, failed
 }
 
 // Remaining is what of one type waits for its finalizers, or cannot be read.
@@ -149,7 +152,8 @@ func (left *Remaining) list(ctx context.Context, cl controller.Client, namespace
 
 // DeleteAll deletes the objects of a type, in a namespace that ends or (with an
 // empty name) everywhere, and returns what stays. An object that cannot be read
-// is one of these, for nobody knows who holds it: whoever may has to delete it.
+// is one of these, for nobody knows who holds it: whoever may has to delete it. The
+// error is the first one; it keeps no other object from being deleted.
 func DeleteAll(ctx context.Context, cl controller.Client, t *registry.Type, namespace string) (Remaining, error) {
 	left := Remaining{Resource: t.GroupResource(), Finalizers: map[string]int{}}
 	objects, err := left.list(ctx, cl, namespace)
@@ -163,29 +167,37 @@ func DeleteAll(ctx context.Context, cl controller.Client, t *registry.Type, name
 			return Remaining{Resource: left.Resource}, err
 		}
 	}
+	var failed error
 	for _, o := range objects {
 		if o.Terminating() {
 			continue
 		}
 		err := cl.Delete(ctx, left.Resource, meta.Key{Namespace: o.Namespace(), Name: o.Name()}, controller.DeleteOptions{UID: o.UID(), Propagation: "Background"})
-		if err != nil && !meta.IsNotFound(err) && !meta.IsConflict(err) {
-			return left, err
+		if err != nil && !meta.IsNotFound(err) && !meta.IsConflict(err) && failed == nil {
+			failed = err
+		}
+		if ctx.Err() != nil {
+			return left, ctx.Err()
 		}
 	}
 	if objects, err = left.list(ctx, cl, namespace); err != nil {
-		return left, err
+		return left, cmp.Or(failed, err)
 	}
 	for _, o := range objects {
 		for _, f := range o.Finalizers() {
 			left.Finalizers[f]++
 		}
 	}
-	return left, nil
+	return left, failed
 }
 
-// tellRemaining writes into the namespace's status what it waits for.
-func tellRemaining(ctx context.Context, cl controller.Client, name string, left []Remaining) error {
+// tellRemaining writes into the namespace's status what it waits for, and what went
+// wrong.
+func tellRemaining(ctx context.Context, cl controller.Client, name string, left []Remaining, failed []error) error {
 	var content, holders, faults []string
+	for _, err := range failed {
+		faults = append(faults, err.Error())
+	}
 	for _, l := range left {
 		if l.Unreadable != nil {
 			faults = append(faults, l.Unreadable.Error())
@@ -197,7 +209,9 @@ func tellRemaining(ctx context.Context, cl controller.Client, name string, left 
 	}
 	slices.Sort(holders)
 	_, err := cl.Update(ctx, namespaces, meta.Key{Name: name}, "status", func(ns *meta.Object) error {
-		ns.SetCondition("NamespaceContentRemaining", "True", "SomeResourcesRemain", fmt.Sprintf("Some resources are remaining: %v", content))
+		if len(content) > 0 {
+			ns.SetCondition("NamespaceContentRemaining", "True", "SomeResourcesRemain", fmt.Sprintf("Some resources are remaining: %v", content))
+		}
 		switch failed := "NamespaceDeletionContentFailure"; {
 		case len(faults) > 0:
 			ns.SetCondition(failed, "True", "ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(faults), strings.Join(faults, ", ")))
