@@ -37,10 +37,8 @@ func fieldFormat(format string) func(text string) []string {
 		return formats.HeaderName
 	case "sysctl-name":
 		return formats.SysctlName
-	case "csi-driver":
-		return func(text string) []string { return meta.CheckDNSSubdomain(strings.ToLower(text)) }
-	case "signer-name":
-		return signerName
+	case formatDriver:
+		return meta.CheckDNSSubdomain
 	case "inner-path":
 		return formats.InnerPath
 	case "relative-path":
@@ -65,26 +63,12 @@ func unless(good func(string) bool, why string) func(string) []string {
 	}
 }
 
-// signerName tells what is wrong with a name of the form domain/name.
-func signerName(name string) (reasons []string) {
-	domain, path, ok := strings.Cut(name, "/")
-	if !ok || strings.Contains(path, "/") {
-		return []string{"must be a fully qualified domain and path of the form 'example.com/signer-name'"}
-	}
-	for label := range strings.SplitSeq(domain, ".") {
-		reasons = append(reasons, meta.CheckDNSLabel(label)...)
-	}
-	if !strings.Contains(domain, ".") {
-		reasons = append(reasons, "should be a domain with at least two segments separated by dots")
-	}
-	for word := range strings.SplitSeq(path, ".") {
-		reasons = append(reasons, meta.CheckDNSSubdomain(word)...)
-	}
-	return reasons
-}
+// formatDriver is a DNS subdomain that may have capital letters.
+const formatDriver = "csi-driver"
 
 // The formats of fields of Go structs that are not simply texts.
 const (
+	formatSigner   = "signer-name"    // domain/name, of which each part is told by itself
 	formatPort     = "port"           // a number or a name
 	formatPercent  = "int-or-percent" // of how many things
 	formatLabels   = "labels"         // a map
@@ -93,7 +77,7 @@ const (
 
 func hasWholeFormat(s *Schema) bool {
 	switch s.Format {
-	case formatPort, formatPercent, formatLabels, formatSelector:
+	case formatSigner, formatPort, formatPercent, formatLabels, formatSelector:
 		return true
 	}
 	return false
@@ -110,9 +94,15 @@ func (v *validator) whole(x any, s *Schema) {
 			v.breaks(ruleBetween, x, "1 and 65535", true)
 		}
 	case string:
-		if s.Format == formatPort {
+		switch s.Format {
+		case formatSigner:
+			v.signer(x)
+			return
+		case formatPort:
 			v.written(x, formats.PortName(x))
-		} else if _, ok := (meta.IntOrString{IsString: true, Text: x}).Percent(); !ok {
+			return
+		}
+		if _, ok := (meta.IntOrString{IsString: true, Text: x}).Percent(); !ok {
 			v.breaks(ruleWritten, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
 		}
 	case map[string]any:
@@ -123,6 +113,31 @@ func (v *validator) whole(x any, s *Schema) {
 		var f check.Faults
 		f.Selector(nil, selectorOf(x))
 		v.within(f)
+	}
+}
+
+// signer checks the name of a signer.
+func (v *validator) signer(name string) {
+	const maxDomain, maxLabel = 253, 63
+	domain, path, ok := strings.Cut(name, "/")
+	if !ok || strings.Contains(path, "/") {
+		v.breaks(ruleWritten, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'", true)
+		return
+	}
+	if len(domain) > maxDomain {
+		v.breaks(ruleMaxLength, domain, decimal(maxDomain), true)
+	}
+	for label := range strings.SplitSeq(domain, ".") {
+		v.written(domain, meta.CheckDNSLabel(label))
+	}
+	if !strings.Contains(domain, ".") {
+		v.breaks(ruleWritten, domain, "should be a domain with at least two segments separated by dots", true)
+	}
+	for word := range strings.SplitSeq(path, ".") {
+		v.written(path, meta.CheckDNSSubdomain(word))
+	}
+	if most := 2*maxDomain + maxLabel + 2; len(name) > most {
+		v.breaks(ruleMaxLength, name, decimal(int64(most)), true)
 	}
 }
 

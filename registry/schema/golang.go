@@ -30,6 +30,7 @@ import (
 //	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
 //	listType=atomic|set|map  listMapKeys=a|b  mapType=atomic|granular
 //	patchStrategy=  patchMergeKey=
+//	reason.WORD=
 //
 // A required field is not the zero value, or, if it is a pointer, not nil. An
 // expected one is documented as required only: left out, it has its zero value,
@@ -40,6 +41,10 @@ import (
 // only those who merge lists look at the type. The rules inside of an unchecked
 // value are documentation. A ratcheting value that an update leaves as it was is
 // not checked again.
+//
+// With reason.min=, and the like for max, exclusiveMin, exclusiveMax, range,
+// multipleOf, pattern, required and nonempty, clients are told the text of the tag
+// instead of what the rule says, after Required value: or Invalid value:.
 //
 // A unique value is in no two objects of the kind that are in one namespace, or with
 // unique=cluster in no two at all; objects without a namespace are always one set.

@@ -14,10 +14,15 @@ import (
 var objectMeta = reflect.TypeFor[meta.ObjectMeta]()
 
 // missing adds the cause for a required field.
-func (v *validator) missing(name string) {
-	if !v.full() {
-		v.causes = append(v.causes, ruleRequired.cause(v.path.to(name), "", "", false))
+func (v *validator) missing(name, why string) {
+	if v.full() {
+		return
 	}
+	c := ruleRequired.cause(v.path.to(name), "", "", false)
+	if why != "" {
+		c.Message += ": " + why
+	}
+	v.causes = append(v.causes, c)
 }
 
 func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool) {
@@ -39,7 +44,7 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 	}
 	for _, name := range s.Required {
 		if _, ok := m[name]; !ok {
-			v.missing(name)
+			v.missing(name, "")
 		}
 	}
 	if s.Embedded {
@@ -95,7 +100,7 @@ func (v *validator) structure(m, before map[string]any, s *Schema, canonical boo
 	for _, f := range s.Struct.Fields {
 		e, ok := m[f.Name]
 		if canonical && (f.Required || f.NonEmpty) && (!ok || f.unset(e)) {
-			v.missing(f.Name)
+			v.missing(f.Name, f.Schema.reasons[ruleRequired])
 			continue
 		}
 		if !ok && (!f.Schema.Immutable || before[f.Name] == nil) {

@@ -90,7 +90,7 @@ func TestMessagesOfPrograms(t *testing.T) {
 		also(`"path":"..a"`):     {`Invalid path: Invalid value: "..a": must not start with '..'`},
 		also(`"path":"/a..b"`):   {`Invalid path: Invalid value: "/a..b": must be a relative path`},
 		also(`"signer":"a.b/c"`): {},
-		also(`"signer":"b/c"`):   {`Invalid signer: Invalid value: "b/c": should be a domain with at least two segments separated by dots`},
+		also(`"signer":"b/c"`):   {`Invalid signer: Invalid value: "b": should be a domain with at least two segments separated by dots`},
 		also(`"kept":[{}]`):      {},
 		also(`"kept":[{},{}]`):   {"Required kept[0].name: Required value", "Required kept[1].name: Required value"},
 		also(`"ref":{"name":"a"},"other":{},"inner":{"name":"a"}`): {},
@@ -131,5 +131,37 @@ func TestInFieldOrder(t *testing.T) {
 		{causes("port"), causes("nosuch", "Port[0]"), causes("nosuch", "Port[0]", "port")},
 	} {
 		require.Equal(t, c.want, s.InFieldOrder(c.schema, c.code))
+	}
+}
+
+// TestReasons holds that a tag may say what clients are told.
+func TestReasons(t *testing.T) {
+	type gadget struct {
+		Size  int      `json:"size" schema:"min=1,max=9,reason.min=must not be empty\\, ever"`
+		Names []string `json:"names" schema:"required,reason.required=name one,items.pattern=^a,items.reason.pattern=must begin with a"`
+		Parts []string `json:"parts" schema:"nonempty,reason.nonempty=name a part"`
+	}
+	s, err := Go(reflect.TypeFor[gadget](), names.Kubernetes)
+	require.NoError(t, err)
+	for body, want := range map[string][]string{
+		`{"size":0}`: {"size Invalid value: 0: must not be empty, ever", "names Required value: name one", "parts Required value: name a part"},
+		`{"size":10,"names":["b"],"parts":["a"]}`: {"size Invalid value: 10: must be less than or equal to 9", `names[0] Invalid value: "b": must begin with a`},
+	} {
+		obj := tree(t, body)
+		s.Conform(obj)
+		got := []string{}
+		for _, c := range s.Validate(obj, nil) {
+			got = append(got, c.Field+" "+c.Message)
+		}
+		require.Equal(t, want, got, body)
+	}
+	type faulty struct {
+		A int    `json:"a" schema:"reason.min=x"`
+		B int    `json:"b" schema:"min=1,reason.min"`
+		C string `json:"c" schema:"format=ip,reason.format=x"`
+	}
+	_, err = Go(reflect.TypeFor[faulty](), names.Kubernetes)
+	for _, text := range []string{"field A: tag schema, reason.min: the tag does not say min", "field B: tag schema, reason.min: a reason is a text", "field C: tag schema, reason.format: a reason is a text"} {
+		require.ErrorContains(t, err, text)
 	}
 }

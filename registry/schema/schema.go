@@ -81,6 +81,8 @@ type Schema struct {
 	PatchStrategy string // merge, replace, retainKeys, comma-separated
 	PatchMergeKey string
 
+	reasons map[rule]string // of a Go field: what clients are told instead of what a rule says
+
 	Wire Wire // how protobuf and JSON treat the value
 
 	// Set by Seal.

@@ -57,11 +57,19 @@ func splitEscaped(s string, sep byte) []string {
 func (t tag) apply(f *Field) []error {
 	var errs []error
 	for _, e := range t {
-		if err := e.applyTo(f); err != nil {
+		err := e.applyTo(f)
+		if told := strings.Replace(e.key, "reason.", "", 1); err == nil && told != e.key && !t.says(told) {
+			err = fmt.Errorf("the tag does not say %s", told)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("tag schema, %s: %w", e.key, err))
 		}
 	}
 	return errs
+}
+
+func (t tag) says(key string) bool {
+	return slices.ContainsFunc(t, func(e entry) bool { return e.key == key })
 }
 
 func (e entry) applyTo(f *Field) error {
@@ -87,6 +95,8 @@ func (e entry) applyTo(f *Field) error {
 			s = s.Items
 		case prefix == "values" && s.Values != nil:
 			s = s.Values
+		case prefix == "reason":
+			return s.giveReason(rest, e.value)
 		case rest == "nonempty" && s.Struct.Field(prefix) != nil:
 			s.Required = append(s.Required, prefix)
 			return e.noValue()
@@ -95,6 +105,23 @@ func (e entry) applyTo(f *Field) error {
 		}
 		e.key = rest
 	}
+}
+
+// giveReason notes what clients are told of those who break the rule of a word.
+func (s *Schema) giveReason(word, text string) error {
+	rules := map[string]rule{
+		"required": ruleRequired, "nonempty": ruleRequired, "pattern": rulePattern, "range": ruleBetween, "multipleOf": ruleMultipleOf,
+		"min": ruleMinimum, "max": ruleMaximum, "exclusiveMin": ruleExclusiveMinimum, "exclusiveMax": ruleExclusiveMaximum,
+	}
+	r, ok := rules[word]
+	if !ok || text == "" {
+		return fmt.Errorf("a reason is a text for required, nonempty, pattern or a rule of numbers")
+	}
+	if s.reasons == nil {
+		s.reasons = map[rule]string{}
+	}
+	s.reasons[r] = text
+	return nil
 }
 
 func (e entry) noValue() error {

@@ -99,6 +99,14 @@ func (v *validator) breaks(r rule, x any, limit string, canonical bool) {
 	}
 }
 
+// breaksOwn is breaks for a rule that a Go field may give a reason for.
+func (v *validator) breaksOwn(r rule, x any, limit string, s *Schema, canonical bool) {
+	if why := s.reasons[r]; why != "" {
+		r, limit = ruleWritten, why
+	}
+	v.breaks(r, x, limit, canonical)
+}
+
 // value validates one value; old is the value before, nil if there was none. The
 // order of the checks is the order in which clients are told.
 func (v *validator) value(x, old any, s *Schema, canonical bool) {

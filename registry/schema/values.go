@@ -16,6 +16,9 @@ func (v *validator) text(x string, s *Schema, canonical bool) {
 	if s.Format == "" || s.IntOrString || s.Wire != Plain {
 		return
 	}
+	if s.Format == formatDriver && canonical {
+		x = strings.ToLower(x) // as clients know it
+	}
 	if reasons := fieldFormat(s.Format); canonical && reasons != nil {
 		v.written(x, reasons(x))
 		return
@@ -45,7 +48,7 @@ func (v *validator) spelling(x string, s *Schema, canonical bool) {
 			return
 		}
 		if re == nil || !re.MatchString(x) {
-			v.breaks(rulePattern, x, s.Pattern, canonical)
+			v.breaksOwn(rulePattern, x, s.Pattern, s, canonical)
 		}
 	}
 }
@@ -56,27 +59,27 @@ func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
 		v.breaks(ruleRange, x, want, canonical)
 	}
 	if s.MultipleOf != nil && *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf) {
-		v.breaks(ruleMultipleOf, x, limitOf(*s.MultipleOf, x), canonical)
+		v.breaksOwn(ruleMultipleOf, x, limitOf(*s.MultipleOf, x), s, canonical)
 	}
 	if s.Between && canonical {
 		if f < *s.Minimum || f > *s.Maximum {
-			v.breaks(ruleBetween, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), canonical)
+			v.breaksOwn(ruleBetween, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), s, canonical)
 		}
 		return
 	}
 	switch {
 	case s.Minimum == nil || f > *s.Minimum || f == *s.Minimum && !s.ExclusiveMin:
 	case s.ExclusiveMin:
-		v.breaks(ruleExclusiveMinimum, x, limitOf(*s.Minimum, x), canonical)
+		v.breaksOwn(ruleExclusiveMinimum, x, limitOf(*s.Minimum, x), s, canonical)
 	default:
-		v.breaks(ruleMinimum, x, limitOf(*s.Minimum, x), canonical)
+		v.breaksOwn(ruleMinimum, x, limitOf(*s.Minimum, x), s, canonical)
 	}
 	switch {
 	case s.Maximum == nil || f < *s.Maximum || f == *s.Maximum && !s.ExclusiveMax:
 	case s.ExclusiveMax:
-		v.breaks(ruleExclusiveMaximum, x, limitOf(*s.Maximum, x), canonical)
+		v.breaksOwn(ruleExclusiveMaximum, x, limitOf(*s.Maximum, x), s, canonical)
 	default:
-		v.breaks(ruleMaximum, x, limitOf(*s.Maximum, x), canonical)
+		v.breaksOwn(ruleMaximum, x, limitOf(*s.Maximum, x), s, canonical)
 	}
 }
 

@@ -49,17 +49,17 @@ type CertificateSigningRequestSpec struct {
 	Groups []string `json:"groups,omitempty" protobuf:"4" schema:"listType=atomic"`
 
 	// Usages of the key that the certificate shall name, such as "client auth".
-	Usages []string `json:"usages,omitempty" protobuf:"5" schema:"nonempty,listType=atomic,uniqueItems,items.enum=any|cert sign|client auth|code signing|content commitment|crl sign|data encipherment|decipher only|digital signature|email protection|encipher only|ipsec end system|ipsec tunnel|ipsec user|key agreement|key encipherment|microsoft sgc|netscape sgc|ocsp signing|s/mime|server auth|signing|timestamping"`
+	Usages []string `json:"usages,omitempty" protobuf:"5" schema:"nonempty,reason.nonempty=usages must contain at least one value,listType=atomic,uniqueItems,items.enum=any|cert sign|client auth|code signing|content commitment|crl sign|data encipherment|decipher only|digital signature|email protection|encipher only|ipsec end system|ipsec tunnel|ipsec user|key agreement|key encipherment|microsoft sgc|netscape sgc|ocsp signing|s/mime|server auth|signing|timestamping"`
 
 	// Extra attributes of who asked, set on create.
 	Extra map[string][]string `json:"extra,omitempty" protobuf:"6"`
 
 	// SignerName names the signer, as domain/name.
-	SignerName string `json:"signerName" protobuf:"7" schema:"required,maxLength=571,format=signer-name"`
+	SignerName string `json:"signerName" protobuf:"7" schema:"required,format=signer-name"`
 
 	// ExpirationSeconds is how long the certificate shall be valid; the signer
 	// may make it shorter. At least 600.
-	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty" protobuf:"8" schema:"min=600"`
+	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty" protobuf:"8" schema:"min=600,reason.min=may not specify a duration less than 600 seconds (10 minutes)"`
 }
 
 // CertificateSigningRequestStatus is what became of a request.
@@ -76,7 +76,7 @@ type CertificateSigningRequestStatus struct {
 type CertificateSigningRequestCondition struct {
 	// Type is Approved, Denied, Failed or a signer's own. Approved and Denied
 	// exclude each other, and neither is ever taken back.
-	Type string `json:"type" protobuf:"1" schema:"required"`
+	Type string `json:"type" protobuf:"1" schema:"required,reason.required=must specify a condition type"`
 
 	// Reason is a word for programs.
 	Reason string `json:"reason,omitempty" protobuf:"2"`
@@ -91,7 +91,7 @@ type CertificateSigningRequestCondition struct {
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"5"`
 
 	// Status is True, False or Unknown; Approved, Denied and Failed are True.
-	Status string `json:"status" protobuf:"6" schema:"required,enum=True|False|Unknown"`
+	Status string `json:"status" protobuf:"6" schema:"required"`
 }
 
 // Kinds returns the kinds of the group.

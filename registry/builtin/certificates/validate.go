@@ -1,8 +1,6 @@
 package certificates
 
 import (
-	"strings"
-
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/check"
@@ -32,10 +30,6 @@ func (s *CertificateSigningRequestSpec) validate(f *check.Faults, p names.Profil
 	if _, err := pki.ParseRequest(s.Request); err != nil {
 		f.Invalid(at.Field("request"), s.Request, err.Error())
 	}
-	const maxDomain = 253
-	if domain, _, ok := strings.Cut(s.SignerName, "/"); ok && len(domain) > maxDomain {
-		f.TooLong(at.Field("signerName"), maxDomain)
-	}
 	if s.SignerName == p.Wire(names.SignerLegacyUnknown) {
 		f.Invalid(at.Field("signerName"), s.SignerName, "this signer cannot be asked through this version")
 	}
@@ -45,8 +39,12 @@ func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
 	at := check.At("status", "conditions")
 	seen := map[string]bool{}
 	for i, c := range s.Conditions {
-		if decided := c.Type == Approved || c.Type == Denied || c.Type == Failed; decided && (c.Status == "False" || c.Status == "Unknown") {
-			f.NotSupported(at.Index(i).Field("status"), c.Status, "True")
+		known := []string{"True", "False", "Unknown"}
+		if c.Type == Approved || c.Type == Denied || c.Type == Failed {
+			known = known[:1]
+		}
+		if c.Status != "" {
+			f.OneOf(at.Index(i).Field("status"), c.Status, known...)
 		}
 		if seen[c.Type] {
 			f.Duplicate(at.Index(i).Field("type"), c.Type)

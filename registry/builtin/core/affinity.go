@@ -28,7 +28,7 @@ type NodeAffinity struct {
 // PreferredSchedulingTerm is a wish about the node.
 type PreferredSchedulingTerm struct {
 	// Weight of the wish, 1 to 100.
-	Weight int32 `json:"weight" protobuf:"1" schema:"expected,range=1|100"`
+	Weight int32 `json:"weight" protobuf:"1" schema:"expected,range=1|100,reason.range=must be in the range 1-100"`
 
 	// Preference is what is wished for.
 	Preference NodeSelectorTerm `json:"preference" protobuf:"2" schema:"expected"`
@@ -39,7 +39,7 @@ type NodeSelector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// NodeSelectorTerms, of which one must match.
-	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms" protobuf:"1" schema:"required,listType=atomic"`
+	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms" protobuf:"1" schema:"required,reason.required=must have at least one node selector term,listType=atomic"`
 }
 
 // NodeSelectorTerm chooses nodes: all of it must match; an empty one matches
@@ -89,7 +89,7 @@ type PodAntiAffinity struct {
 // WeightedPodAffinityTerm is a wish about other pods.
 type WeightedPodAffinityTerm struct {
 	// Weight of the wish, 1 to 100.
-	Weight int32 `json:"weight" protobuf:"1" schema:"expected,range=1|100"`
+	Weight int32 `json:"weight" protobuf:"1" schema:"expected,range=1|100,reason.range=must be in the range 1-100"`
 
 	// PodAffinityTerm is what is wished for.
 	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm" protobuf:"2" schema:"expected"`

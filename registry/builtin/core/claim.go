@@ -31,7 +31,7 @@ type PersistentVolumeClaimTemplate struct {
 type PersistentVolumeClaimSpec struct {
 	// AccessModes that the volume must have: ReadWriteOnce, ReadOnlyMany,
 	// ReadWriteMany, ReadWriteOncePod.
-	AccessModes []string `json:"accessModes,omitempty" protobuf:"1" schema:"nonempty,listType=atomic"`
+	AccessModes []string `json:"accessModes,omitempty" protobuf:"1" schema:"nonempty,reason.nonempty=at least 1 access mode is required,listType=atomic"`
 
 	// Selector of volumes by label.
 	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"format=label-selector"`

@@ -211,7 +211,7 @@ type TopologySpreadConstraint struct {
 	MaxSkew int32 `json:"maxSkew" protobuf:"1" schema:"expected,exclusiveMin=0"`
 
 	// TopologyKey is the node label whose values are the domains.
-	TopologyKey string `json:"topologyKey" protobuf:"2" schema:"required"`
+	TopologyKey string `json:"topologyKey" protobuf:"2" schema:"required,reason.required=can not be empty"`
 
 	// WhenUnsatisfiable is DoNotSchedule or ScheduleAnyway.
 	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"expected,enum=DoNotSchedule|ScheduleAnyway"`

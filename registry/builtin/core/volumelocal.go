@@ -56,7 +56,7 @@ type SecretVolumeSource struct {
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
-	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420,range=0|511"`
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420,range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"4"`
@@ -73,7 +73,7 @@ type ConfigMapVolumeSource struct {
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
-	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420,range=0|511"`
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"3" schema:"default=420,range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"4"`
@@ -89,7 +89,7 @@ type KeyToPath struct {
 
 	// Mode is the permission of the file, 0 to 511 (octal 0777); the volume's
 	// default by default.
-	Mode *int32 `json:"mode,omitempty" protobuf:"3" schema:"range=0|511"`
+	Mode *int32 `json:"mode,omitempty" protobuf:"3" schema:"range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
 }
 
 // DownwardAPIVolumeSource is files with fields of the pod.
@@ -99,7 +99,7 @@ type DownwardAPIVolumeSource struct {
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
-	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511"`
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
 }
 
 // DownwardAPIVolumeFile is a file with a field of the pod.

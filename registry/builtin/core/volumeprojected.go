@@ -9,7 +9,7 @@ type ProjectedVolumeSource struct {
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
-	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511"`
+	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
 }
 
 // VolumeProjection is one source of a projected volume. Exactly one field is
@@ -73,7 +73,7 @@ type ServiceAccountTokenProjection struct {
 
 	// ExpirationSeconds is how long a token lasts: 3600 by default, at least
 	// 600.
-	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"2" schema:"default=3600,range=600|4294967296"`
+	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"2" schema:"default=3600,min=600,max=4294967296,reason.min=may not specify a duration less than 10 minutes,reason.max=may not specify a duration larger than 2^32 seconds"`
 
 	// Path of the file, relative to the volume.
 	Path string `json:"path" protobuf:"3" schema:"expected"`

@@ -113,8 +113,8 @@ func (v *Volume) sources() []volumeSource {
 
 // mode checks the permission bits of a file.
 func (r *podRules) mode(at *check.Path, mode *int32) {
-	if mode != nil {
-		r.Range(at, int64(*mode), 0, 0o777)
+	if mode != nil && (*mode < 0 || *mode > 0o777) {
+		r.Invalid(at, *mode, "must be a number between 0 and 0777 (octal), both inclusive")
 	}
 }
 

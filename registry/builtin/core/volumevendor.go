@@ -191,7 +191,7 @@ type StoreCVolumeSource struct {
 type StoreDfsVolumeSource struct {
 	// Registry is the addresses of the registries, as host:port with commas
 	// between.
-	Registry string `json:"registry" protobuf:"1" schema:"required"`
+	Registry string `json:"registry" protobuf:"1" schema:"required,reason.required=must be a host:port pair or multiple pairs separated by commas"`
 
 	// Volume is its name.
 	Volume string `json:"volume" protobuf:"2" schema:"required"`

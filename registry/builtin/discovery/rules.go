@@ -13,6 +13,9 @@ import (
 // validate checks what the schema does not know. What was stored under other
 // rules may stay.
 func validate(w *registry.Change[EndpointSlice]) {
+	if w.Old != nil {
+		w.Unchanged(check.At("addressType"), w.New.AddressType, w.Old.AddressType) // clients know it behind what is wrong with the type
+	}
 	checkPorts(&w.Faults, check.At("ports"), w.New.Ports)
 	if w.Old != nil && check.Same(w.Old.Endpoints, w.New.Endpoints) {
 		return
@@ -90,12 +93,19 @@ func domain(f *check.Faults, at *check.Path, name string) {
 	f.Format(at, name, faults)
 }
 
+// check checks the hints. With too many zones clients are told nothing of the nodes.
 func (h *EndpointHints) check(f *check.Faults, at *check.Path) {
 	zones, nodes := map[string]bool{}, map[string]bool{}
 	for i, z := range h.ForZones {
 		unique(f, at.Field("forZones").Index(i).Field("name"), z.Name, zones)
 	}
+	const most = 8
+	if len(h.ForZones) > most {
+		return
+	}
 	for i, n := range h.ForNodes {
-		unique(f, at.Field("forNodes").Index(i).Field("name"), n.Name, nodes)
+		at := at.Field("forNodes").Index(i).Field("name")
+		unique(f, at, n.Name, nodes)
+		f.Format(at, n.Name, meta.CheckDNSSubdomain(n.Name))
 	}
 }

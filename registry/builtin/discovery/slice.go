@@ -24,7 +24,7 @@ type EndpointSlice struct {
 
 	// AddressType is IPv4, IPv6 or FQDN (deprecated), for all addresses. It
 	// cannot change.
-	AddressType string `json:"addressType" protobuf:"4" schema:"required,enum=FQDN|IPv4|IPv6,immutable"`
+	AddressType string `json:"addressType" protobuf:"4" schema:"required,enum=FQDN|IPv4|IPv6"`
 
 	// Endpoints of the slice, at most 1000.
 	Endpoints []Endpoint `json:"endpoints" protobuf:"2" schema:"listType=atomic,maxItems=1000,ratcheting"`
@@ -37,7 +37,7 @@ type EndpointSlice struct {
 type Endpoint struct {
 	// Addresses of the endpoint, 1 to 100, of the type of the slice. What the
 	// second and later ones mean is not defined.
-	Addresses []string `json:"addresses" protobuf:"1" schema:"required,listType=set,repeats,maxItems=100"`
+	Addresses []string `json:"addresses" protobuf:"1" schema:"required,reason.required=must contain at least 1 address,listType=set,repeats,maxItems=100"`
 
 	// Conditions are the state of the endpoint.
 	Conditions EndpointConditions `json:"conditions,omitempty" protobuf:"2"`
@@ -93,7 +93,7 @@ type ForZone struct {
 // ForNode is a node from where an endpoint should be used.
 type ForNode struct {
 	// Name of the node.
-	Name string `json:"name" protobuf:"1" schema:"expected,format=dns-subdomain"`
+	Name string `json:"name" protobuf:"1" schema:"expected"`
 }
 
 // EndpointPort is a port of the endpoints of a slice.

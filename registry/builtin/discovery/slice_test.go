@@ -77,7 +77,7 @@ func TestFaults(t *testing.T) {
 			"Duplicate:endpoints[0].hints.forZones[1].name", "Invalid:endpoints[0].hints.forZones[2].name"},
 		endpoint(`"hints":{"forNodes":[{"name":"n"},{"name":"n"},{"name":"A"},{"name":""}]}`): {
 			"Duplicate:endpoints[0].hints.forNodes[1].name", "Invalid:endpoints[0].hints.forNodes[2].name", "Invalid:endpoints[0].hints.forNodes[3].name"},
-		endpoint(`"hints":{"forNodes":[{"name":"n"},{"name":"n"}],"forZones":` + repeated(9, `{"name":"z%d"}`) + `}`): {"TooMany:endpoints[0].hints.forZones", "Duplicate:endpoints[0].hints.forNodes[1].name"},
+		endpoint(`"hints":{"forNodes":[{"name":"n"},{"name":"n"}],"forZones":` + repeated(9, `{"name":"z%d"}`) + `}`): {"TooMany:endpoints[0].hints.forZones"},
 		endpoint(`"hints":{"forNodes":` + repeated(9, `{"name":"n%d"}`) + `}`):                                        {"TooMany:endpoints[0].hints.forNodes"},
 		`"addressType":"IPv4","endpoints":` + repeated(1001, `{"addresses":["x"]}`):                                   {"TooMany:endpoints"},
 		`"addressType":"IPv4","ports":` + repeated(20001, `{"name":"A"}`):                                             {"TooMany:ports"},
@@ -98,8 +98,8 @@ func TestChanges(t *testing.T) {
 	require.Empty(t, faults)
 	for patch, want := range map[string][]string{
 		`{"addressType":"IPv6"}`: {"Invalid:addressType"},
-		`{"addressType":null}`:   {"Required:addressType"},
-		`{"addressType":"X"}`:    {"Invalid:addressType"},
+		`{"addressType":null}`:   {"Required:addressType", "Invalid:addressType"},
+		`{"addressType":"X"}`:    {"NotSupported:addressType", "Invalid:addressType"},
 		`{"endpoints":[{"addresses":["1.1.1.2"],"nodeName":"n2"}]}`:        {},
 		`{"endpoints":[{"addresses":["1.1.1.1"],"nodeName":"n1"},{}]}`:     {"Required:endpoints[1].addresses"},
 		`{"endpoints":null,"ports":[{"port":1}],"metadata":{"labels":{}}}`: {},

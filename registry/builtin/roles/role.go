@@ -29,7 +29,7 @@ type Role struct {
 // PolicyRule gives verbs on resources, or on paths that are no resource.
 type PolicyRule struct {
 	// Verbs that are given; * is all.
-	Verbs []string `json:"verbs" protobuf:"1" schema:"required,listType=atomic"`
+	Verbs []string `json:"verbs" protobuf:"1" schema:"required,reason.required=verbs must contain at least one value,listType=atomic"`
 
 	// APIGroups of the resources; "" is the core group, * all.
 	APIGroups []string `json:"apiGroups,omitempty" protobuf:"2" schema:"listType=atomic"`

@@ -55,12 +55,35 @@ func (k Kind) Object(t *testing.T, body string) *meta.Object {
 func (k Kind) Create(t *testing.T, body string) (*meta.Object, []string) {
 	t.Helper()
 	obj := k.Object(t, body)
-	return obj, k.write(t, k.NewChange(t.Context(), obj, nil, ""))
+	return obj, causes(k.write(t, k.NewChange(t.Context(), obj, nil, "")))
+}
+
+// Texts takes a body through a create, or a patch of old through an update by a
+// sub-resource, and returns what clients are told.
+func (k Kind) Texts(t *testing.T, old *meta.Object, body, subresource string) []string {
+	t.Helper()
+	var obj *meta.Object
+	if old == nil {
+		obj = k.Object(t, body)
+	} else {
+		obj = k.patched(t, old, body, subresource)
+	}
+	out := []string{}
+	for _, c := range k.write(t, k.NewChange(t.Context(), obj, old, subresource)) {
+		out = append(out, c.Field+": "+c.Message)
+	}
+	return out
 }
 
 // Update takes a merge patch of old through an update, by a sub-resource if
 // that is not empty.
 func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) (*meta.Object, []string) {
+	t.Helper()
+	obj := k.patched(t, old, patch, subresource)
+	return obj, causes(k.write(t, k.NewChange(t.Context(), obj, old, subresource)))
+}
+
+func (k Kind) patched(t *testing.T, old *meta.Object, patch, subresource string) *meta.Object {
 	t.Helper()
 	var change map[string]any
 	require.NoError(t, json.Unmarshal([]byte(patch), &change))
@@ -75,12 +98,12 @@ func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) 
 		obj = old.Clone()
 		sub.Accept(obj, in)
 	}
-	return obj, k.write(t, k.NewChange(t.Context(), obj, old, subresource))
+	return obj
 }
 
 // write returns the causes of a write, after the kind's pool, of which everything
 // is free, gave the object what it lacks.
-func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []string {
+func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.Cause {
 	t.Helper()
 	require.NoError(t, k.Defaults(w))
 	k.PrepareForWrite(w)
@@ -88,10 +111,10 @@ func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []string {
 		found, err := k.Pool.Allot(w.New, w.Old, func(string) bool { return true })
 		require.NoError(t, err)
 		if len(found) > 0 {
-			return causes(found)
+			return found
 		}
 	}
-	return causes(k.ValidateWrite(w))
+	return k.ValidateWrite(w)
 }
 
 // Cell returns what a column shows of an object.
