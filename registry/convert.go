@@ -84,12 +84,12 @@ func (s Spoke[V, H]) compile(own *schema.Schema, p names.Profile) (*conversion, 
 		return nil, err
 	}
 	t := &typed[V]{v, own}
-	return &conversion{toHub: through(v, s.ToHub, h), fromHub: through(h, s.FromHub, v), fill: t.edit(nil, s.Default)}, nil
+	return &conversion{toHub: treeConversion(v, s.ToHub, h), fromHub: treeConversion(h, s.FromHub, v), fill: t.edit(nil, s.Default)}, nil
 }
 
-// through returns a typed conversion as one of trees. It may be an author's first,
+// treeConversion returns a typed conversion as one of trees. It may be an author's first,
 // and runs where a panic would end the process: a panic is an error.
-func through[A, B any](from *schema.View, convert func(*A, *B) error, to *schema.View) func(map[string]any) (map[string]any, error) {
+func treeConversion[A, B any](from *schema.View, convert func(*A, *B) error, to *schema.View) func(map[string]any) (map[string]any, error) {
 	return func(in map[string]any) (out map[string]any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -186,7 +186,7 @@ func (v *Version) Convert(ctx context.Context, obj *meta.Object) (*meta.Object, 
 		key := meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}
 		return nil, &ConversionError{Resource: v.GroupResource(), Key: key, From: apiVersion, To: v.GVK().APIVersion(), Err: err}
 	}
-	return meta.NewObject(v.dress(tree, obj.Tree()["metadata"])), nil
+	return meta.NewObject(v.withTypeAndMetadata(tree, obj.Tree()["metadata"])), nil
 }
 
 // convert goes from a version to the hub, and on from there.
@@ -206,8 +206,8 @@ func (v *Version) convert(apiVersion string, tree map[string]any) (_ map[string]
 	return tree, nil
 }
 
-// dress gives a tree the type of the version and the metadata.
-func (v *Version) dress(tree map[string]any, metadata any) map[string]any {
+// withTypeAndMetadata gives a tree the type of the version and the metadata.
+func (v *Version) withTypeAndMetadata(tree map[string]any, metadata any) map[string]any {
 	out := maps.Clone(tree)
 	out["apiVersion"], out["kind"] = v.GVK().APIVersion(), v.Kind
 	delete(out, "metadata")
@@ -217,13 +217,32 @@ func (v *Version) dress(tree map[string]any, metadata any) map[string]any {
 	return out
 }
 
+// FillIn fills in what an object that was sent leaves out, by the version's defaults,
+// and returns what its writer began with: what the version shows of the live object,
+// with the same defaults. A default is no change of the writer's, unless he says it
+// himself. Without a live object the result is nil.
+func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresource string) (began *meta.Object, err error) {
+	said := sent
+	if shown != nil {
+		said = sent.Clone()
+	}
+	if err := v.Defaults(v.NewChange(ctx, sent, shown, subresource)); err != nil || shown == nil {
+		return nil, err
+	}
+	filled := shown.Clone()
+	if err := v.Defaults(v.NewChange(ctx, filled, shown, subresource)); err != nil {
+		return nil, err
+	}
+	return meta.NewObject(untouchedFields(v.Schema, shown.Tree(), filled.Tree(), said.Tree())), nil
+}
+
 // Merge returns live, of this version, with what was changed between before and
-// after, which are of another version, before being what that shows of live: what
-// the other version cannot say stays as it is. The metadata is that of after, with which
-// the result shares it. None of them is changed.
+// after, before being what another version shows of live: what that version cannot say
+// stays as it is. Both are of that version or made of its objects. The metadata is that
+// of after, with which the result shares it. None of them is changed.
 //
 // Objects are merged field by field and lists with keys item by item, by the schema;
-// any other list is the one or the other.
+// of any other list the items stay that are as they were.
 func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (*meta.Object, error) {
 	base, err := v.Convert(ctx, before)
 	if err != nil {
@@ -237,5 +256,5 @@ func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (
 		return ours, nil // the other version can say everything
 	}
 	tree := mergeFields(v.Schema, base.Tree(), ours.Tree(), live.Tree())
-	return meta.NewObject(v.dress(tree, after.Tree()["metadata"])), nil
+	return meta.NewObject(v.withTypeAndMetadata(tree, after.Tree()["metadata"])), nil
 }

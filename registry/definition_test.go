@@ -322,6 +322,10 @@ func TestMerge(t *testing.T) {
 			`"items":[{"name":"c"},{"name":"b","size":2},{"name":"secret","hidden":"y"}],"plain":[{"name":"p","hidden":"z"}],"map":{"l":"w","m":"n"}`},
 		{"a list without keys is one value", `"items":[{"name":"a","size":1},{"name":"b","size":2}],"plain":[{"name":"q"}],"map":{"k":"v","l":"w"}`,
 			`"items":[{"name":"a","size":1,"hidden":"x"},{"name":"secret","hidden":"y"},{"name":"b","size":2}],"plain":[{"name":"q"}],"map":{"k":"v","l":"w"}`},
+		{"an item of a list without keys", `"items":[{"name":"a","size":1},{"name":"b","size":2}],"plain":[{"name":"new"},{"name":"p"}],"map":{"k":"v","l":"w"}`,
+			`"items":[{"name":"a","size":1,"hidden":"x"},{"name":"secret","hidden":"y"},{"name":"b","size":2}],"plain":[{"name":"new"},{"name":"p","hidden":"z"}],"map":{"k":"v","l":"w"}`},
+		{"a key twice", `"items":[{"name":"a","size":1},{"name":"a","size":3}],"plain":[{"name":"p"}],"map":{"k":"v","l":"w"}`,
+			`"items":[{"name":"a","size":1},{"name":"a","size":3}],"plain":[{"name":"p","hidden":"z"}],"map":{"k":"v","l":"w"}`},
 		{"everything goes", ``, `"items":[{"name":"secret","hidden":"y"}]`},
 	} {
 		object := func(version, fields string) *meta.Object {

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"slices"
+
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/schema"
@@ -9,6 +11,70 @@ import (
 // A three-way merge of trees: base is what a writer began with, ours what he made of
 // it, theirs what there was beside what he could see. What he did not change is as in
 // theirs.
+
+// untouched returns what a writer began with: shown, which is what he saw, with the
+// defaults that filled has beside it, but only where what he sent is as shown. What he
+// says himself is a change, also where it is the default.
+func untouched(s *schema.Schema, shown, filled, sent any) any {
+	switch {
+	case same(sent, shown):
+		return filled
+	case same(filled, shown):
+		return shown
+	}
+	_, gone := shown.(absent)
+	_, left := sent.(absent)
+	switch with := filled.(type) {
+	case map[string]any:
+		was, seen := shown.(map[string]any)
+		mine, ok := sent.(map[string]any)
+		if (seen || gone) && (ok || left) {
+			return orAbsent(gone, untouchedFields(s, was, with, mine))
+		}
+	case []any:
+		was, seen := shown.([]any)
+		mine, ok := sent.([]any)
+		if seen && ok && len(was) == len(with) {
+			return untouchedItems(s, was, with, mine)
+		}
+	}
+	return shown
+}
+
+func untouchedFields(s *schema.Schema, shown, filled, sent map[string]any) map[string]any {
+	out := make(map[string]any, len(filled))
+	for _, side := range []map[string]any{shown, filled} {
+		for field := range side {
+			v := untouched(below(s, field), get(shown, field), get(filled, field), get(sent, field))
+			if _, gone := v.(absent); !gone {
+				out[field] = v
+			}
+		}
+	}
+	return out
+}
+
+// untouchedItems compares with the item of the same key, or in the same place.
+func untouchedItems(s *schema.Schema, shown, filled, sent []any) []any {
+	var items *schema.Schema
+	if s != nil {
+		items = s.Items
+	}
+	out, keyed := slices.Clone(filled), byKey(s, sent)
+	for i := range shown {
+		var mine any = absent{}
+		switch {
+		case keyed != nil:
+			mine = get(keyed, keyOf(s, shown[i]))
+		case i < len(sent):
+			mine = sent[i]
+		}
+		if _, gone := mine.(absent); !gone {
+			out[i] = untouched(items, shown[i], filled[i], mine)
+		}
+	}
+	return out
+}
 
 // sameContent reports whether two objects differ in nothing but their metadata.
 func sameContent(a, b *meta.Object) bool {
@@ -54,9 +120,13 @@ func merge(s *schema.Schema, base, ours, theirs any) any {
 		}
 	case []any:
 		mine, ok := ours.([]any)
-		if (ok || gone) && mergeKeys(s) != nil {
-			from, _ := base.([]any)
-			return orAbsent(gone, mergeItems(s, from, mine, other))
+		from, _ := base.([]any)
+		before, mineBy, others := byKey(s, from), byKey(s, mine), byKey(s, other)
+		switch {
+		case (ok || gone) && before != nil && mineBy != nil && others != nil:
+			return orAbsent(gone, mergeItems(s, before, mineBy, others, mine, other))
+		case ok:
+			return mergeList(from, mine, other)
 		}
 	}
 	return ours
@@ -99,8 +169,7 @@ func mergeFields(s *schema.Schema, base, ours, theirs map[string]any) map[string
 
 // mergeItems merges two lists whose items have keys, in the order of ours. An item
 // that only theirs has was not to be seen, and follows.
-func mergeItems(s *schema.Schema, base, ours, theirs []any) []any {
-	before, mine, others := byKey(s, base), byKey(s, ours), byKey(s, theirs)
+func mergeItems(s *schema.Schema, before, mine, others map[string]any, ours, theirs []any) []any {
 	out := make([]any, 0, len(ours))
 	for _, item := range ours {
 		key := keyOf(s, item)
@@ -116,10 +185,112 @@ func mergeItems(s *schema.Schema, base, ours, theirs []any) []any {
 	return out
 }
 
+// mergeList returns ours with each item that is as it was in base as it is in theirs.
+// That is known only if base shows the items of theirs one by one: else it is ours.
+func mergeList(base, ours, theirs []any) []any {
+	if len(base) != len(theirs) {
+		return ours
+	}
+	for i, item := range base {
+		if !shows(item, theirs[i]) {
+			return ours
+		}
+	}
+	out := slices.Clone(ours)
+	for i, j := range aligned(texts(ours), texts(base)) {
+		if j >= 0 {
+			out[i] = meta.Clone(theirs[j])
+		}
+	}
+	return out
+}
+
+// shows reports whether an item says nothing that the whole one does not say.
+func shows(item, whole any) bool {
+	fields, ok := item.(map[string]any)
+	all, same := whole.(map[string]any)
+	if !ok || !same {
+		return meta.Equal(item, whole)
+	}
+	for name, v := range fields {
+		if w, ok := all[name]; !ok || !shows(v, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func texts(list []any) []string {
+	out := make([]string, len(list))
+	for i, item := range list {
+		out[i] = string(codec.EncodeValue(nil, item))
+	}
+	return out
+}
+
+// maxAlignment bounds the work of aligning two lists: the product of their lengths,
+// without what they begin and end with alike.
+const maxAlignment = 1 << 16
+
+// aligned returns the position in b of each item of a, -1 if it is in no longest
+// common subsequence. Of lists that are too long for that the items in between are
+// compared one by one.
+func aligned(a, b []string) []int {
+	at := slices.Repeat([]int{-1}, len(a))
+	from := 0
+	for from < min(len(a), len(b)) && a[from] == b[from] {
+		at[from] = from
+		from++
+	}
+	endA, endB := len(a), len(b)
+	for endA > from && endB > from && a[endA-1] == b[endB-1] {
+		endA, endB = endA-1, endB-1
+		at[endA] = endB
+	}
+	x, y := a[from:endA], b[from:endB]
+	if len(x)*len(y) > maxAlignment {
+		for i := range min(len(x), len(y)) {
+			if x[i] == y[i] {
+				at[from+i] = from + i
+			}
+		}
+		return at
+	}
+	longest := make([][]int, len(x)+1) // of the common subsequences from there on
+	for i := len(x); i >= 0; i-- {
+		longest[i] = make([]int, len(y)+1)
+		for j := len(y) - 1; j >= 0 && i < len(x); j-- {
+			if longest[i][j] = max(longest[i+1][j], longest[i][j+1]); x[i] == y[j] {
+				longest[i][j] = longest[i+1][j+1] + 1
+			}
+		}
+	}
+	for i, j := 0, 0; i < len(x) && j < len(y); {
+		switch {
+		case x[i] == y[j]:
+			at[from+i] = from + j
+			i, j = i+1, j+1
+		case longest[i+1][j] >= longest[i][j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return at
+}
+
+// byKey returns the items by their keys, nil if they have none or two have the same.
 func byKey(s *schema.Schema, list []any) map[string]any {
+	if mergeKeys(s) == nil {
+		return nil
+	}
 	m := make(map[string]any, len(list))
 	for _, item := range list {
-		m[keyOf(s, item)] = item
+		key := keyOf(s, item)
+		if _, twice := m[key]; twice {
+			return nil
+		}
+		m[key] = item
 	}
 	return m
 }

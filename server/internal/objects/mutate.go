@@ -14,20 +14,20 @@ import (
 // came through a sub-resource is taken into the live object.
 func (s *Store) mutate(ctx context.Context, w *Write, entry *watch.Entry) (obj, live *meta.Object, err error) {
 	v, working := w.Version.ItemVersion(w.Sub), w.Version.Working()
-	var shown *meta.Object
+	var visibleLive *meta.Object
 	if entry != nil {
 		if live, err = Object(ctx, entry, working); err != nil {
 			return nil, nil, err
 		}
-		if shown = live; v != working {
-			if shown, err = Object(ctx, entry, v); err != nil {
+		if visibleLive = live; v != working {
+			if visibleLive, err = Object(ctx, entry, v); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
-	in, err := w.Mutate(shown)
+	in, err := w.Mutate(visibleLive)
 	if err == nil && v != working {
-		in, err = s.toWorking(ctx, w, in, shown, live)
+		in, err = s.toWorking(ctx, w, in, visibleLive, live)
 	}
 	if err != nil || w.Sub == nil {
 		return in, live, err
@@ -37,27 +37,24 @@ func (s *Store) mutate(ctx context.Context, w *Write, entry *watch.Entry) (obj, 
 	return obj, live, nil
 }
 
-// toWorking makes an object of the caller's version, which shown is the live object
-// in, one of the working version. What the caller's version cannot say stays as it is
-// in the live one; its defaults are no change of it.
-func (s *Store) toWorking(ctx context.Context, w *Write, in, shown, live *meta.Object) (*meta.Object, error) {
+// toWorking makes an object of the caller's version, which visibleLive is the live
+// object in, one of the working version. What the caller's version cannot say stays as
+// it is in the live one; its defaults are no change of it.
+func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *meta.Object) (*meta.Object, error) {
 	v := w.Version
-	if err := v.Defaults(v.NewChange(ctx, in, shown, w.subresource())); err != nil {
+	began, err := v.FillIn(ctx, in, visibleLive, w.subresource())
+	if err != nil {
 		return nil, err
 	}
 	out, err := v.Hub.Convert(ctx, in)
-	if err == nil && live != nil {
-		before := shown.Clone()
-		if err := v.Defaults(v.NewChange(ctx, before, shown, w.subresource())); err != nil {
-			return nil, err
-		}
-		return v.Hub.Merge(ctx, live, before, in)
-	}
 	var conversion *registry.ConversionError
 	if errors.As(err, &conversion) {
 		if st := conversion.Fault(v); st != nil {
 			return nil, st
 		}
 	}
-	return out, err
+	if err != nil || live == nil {
+		return out, err
+	}
+	return v.Hub.Merge(ctx, live, began, out)
 }
