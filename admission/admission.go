@@ -34,6 +34,7 @@ package admission
 
 import (
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 )
 
@@ -55,6 +56,7 @@ type Request struct {
 	Operation   Operation
 	Kind        meta.GroupVersionKind // of Object: of a kind with conversions the hub's
 	Resource    meta.Resource         // with Kind's version
+	Type        *registry.Type        // of Resource, with all its versions
 	Subresource string
 	Namespace   string
 	Name        string // a generated one, too; empty on create of a kind that is not stored

@@ -17,8 +17,9 @@ type Chain struct{ mutating, validating phase }
 
 // New makes the chain of a table. Its order is that of the table: the one in
 // which plugins are enabled does not matter. The error holds every fault of the
-// options: a name that is no plugin's, a configuration that does not fit; or, if
-// they have none, what every Setup said.
+// rules and the options: a word that no request has, a name that is no plugin's, a
+// configuration that does not fit; or, if there is none, what every Setup said, and
+// which plugins do nothing.
 func New(table []Plugin, o Options, env Env) (*Chain, error) {
 	faults := o.check(table)
 	if len(faults) > 0 {
@@ -30,13 +31,17 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 			continue
 		}
 		env.Config = p.Config
-		if given, ok := o.Config[p.Name]; ok {
-			env.Config = given
+		if config, ok := o.Config[p.Name]; ok {
+			env.Config = config
 		}
 		if p.Setup != nil {
 			if err := p.Setup(&p, env); err != nil {
 				faults = append(faults, fmt.Errorf("admission plugin %s: %w", p.Name, err))
+				continue
 			}
+		}
+		if p.Mutate == nil && p.Validate == nil {
+			faults = append(faults, fmt.Errorf("admission plugin %s has neither Mutate nor Validate", p.Name))
 		}
 		rules := make([]Rule, len(p.Rules))
 		for i, rule := range p.Rules {
@@ -153,7 +158,7 @@ func (o *Options) runs(p *Plugin) bool {
 	return !slices.Contains(o.Disable, p.Name)
 }
 
-// check returns what is wrong with the choice of plugins of a table.
+// check returns what is wrong with a table and the choice of its plugins.
 func (o *Options) check(table []Plugin) (faults []error) {
 	known := map[string]*Plugin{}
 	for i, p := range table {
@@ -161,6 +166,11 @@ func (o *Options) check(table []Plugin) (faults []error) {
 			faults = append(faults, fmt.Errorf("admission plugin %d of the table is called %q, which is no name of its own", i+1, p.Name))
 		}
 		known[p.Name] = &table[i]
+		for n := range p.Rules {
+			for _, err := range p.Rules[n].faults() {
+				faults = append(faults, fmt.Errorf("rule %d of the admission plugin %s: %w", n+1, p.Name, err))
+			}
+		}
 	}
 	for _, name := range slices.Concat(o.Enable, o.Disable, slices.Sorted(maps.Keys(o.Config))) {
 		if known[name] == nil {
@@ -180,8 +190,8 @@ func (o *Options) check(table []Plugin) (faults []error) {
 		if p == nil {
 			continue
 		}
-		if given, want := reflect.TypeOf(o.Config[name]), reflect.TypeOf(p.Config); given != want {
-			faults = append(faults, fmt.Errorf("the configuration of the admission plugin %s is a %v, not a %v", name, want, given))
+		if got, want := reflect.TypeOf(o.Config[name]), reflect.TypeOf(p.Config); got != want {
+			faults = append(faults, fmt.Errorf("the configuration of the admission plugin %s is a %v, not a %v", name, want, got))
 		}
 		if !o.runs(p) {
 			faults = append(faults, fmt.Errorf("the admission plugin %s is configured, but does not run", name))

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -170,4 +171,40 @@ the configuration of the admission plugin Off is a <nil>, not a int
 the admission plugin Off is configured, but does not run
 the configuration of the admission plugin On is a <nil>, not a string
 the admission plugin On is configured, but does not run`)
+}
+
+// TestRulesAreChecked: a word that no request can have, and a plugin that does
+// nothing, are told before a server starts.
+func TestRulesAreChecked(t *testing.T) {
+	var j journal
+	_, err := admission.New([]admission.Plugin{
+		j.plugin("Good", admission.Rule{Operations: []admission.Operation{"*"}, Groups: []string{"", "*", "rbac.authorization.orch.io"}, Versions: []string{"*", "v1beta1"},
+			Resources: []string{"*", "*/*", "pods/*", "*/scale", "pods/status"}, Scope: admission.AllScopes}),
+		j.plugin("Words", admission.Rule{}, admission.Rule{Operations: []admission.Operation{"create"}, Scope: "cluster", Groups: []string{"Apps"}, Versions: []string{"1"}}),
+		j.plugin("Plurals", admission.Rule{Resources: []string{"Pod", "pods/", "", "pods/a/b"}}),
+	}, admission.Options{Disable: []string{"Plurals"}}, admission.Env{})
+	require.Error(t, err)
+	var texts []string
+	for _, line := range strings.Split(err.Error(), "\n") {
+		line, _, _ = strings.Cut(line, " must")
+		line, _, _ = strings.Cut(line, " a ")
+		texts = append(texts, line)
+	}
+	assert.Equal(t, []string{
+		`rule 2 of the admission plugin Words: there is no operation "create": it is CREATE, UPDATE, DELETE, CONNECT or *`,
+		`rule 2 of the admission plugin Words: there is no scope "cluster": it is Cluster, Namespaced or *`,
+		`rule 2 of the admission plugin Words: group "Apps"`,
+		`rule 2 of the admission plugin Words: version "1"`,
+		`rule 1 of the admission plugin Plurals: resource "Pod"`,
+		`rule 1 of the admission plugin Plurals: resource "pods/"`,
+		`rule 1 of the admission plugin Plurals: resource ""`,
+		`rule 1 of the admission plugin Plurals: resource "pods/a/b"`,
+	}, texts)
+
+	_, err = admission.New([]admission.Plugin{
+		{Name: "Nothing"},
+		{Name: "Idle", Setup: func(*admission.Plugin, admission.Env) error { return nil }},
+		{Name: "Asleep", Default: admission.Off},
+	}, admission.Options{}, admission.Env{})
+	assert.EqualError(t, err, "admission plugin Nothing has neither Mutate nor Validate\nadmission plugin Idle has neither Mutate nor Validate")
 }

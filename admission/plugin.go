@@ -18,7 +18,8 @@ type Plugin struct {
 	Default Default // whether it runs if nobody names it
 
 	// Rules say which requests concern the plugin: those that match one of them.
-	// None is all. Groups go by their spec names.
+	// None is all. Groups go by their spec names. A word that no request can have
+	// fails the Build of a server.
 	Rules []Rule
 
 	// Config is the configuration of a server that gives none. What one gives must
@@ -28,7 +29,7 @@ type Plugin struct {
 	// Mutate may change the object of a request, Validate sees what became of it. A
 	// nil one skips its phase. An error that is a *meta.Status goes to the caller as
 	// it is, any other becomes 403 Forbidden with its text. Both are called by many
-	// goroutines at once.
+	// goroutines at once. One that runs has one of them at least.
 	Mutate   func(ctx context.Context, r *Request) error
 	Validate func(ctx context.Context, r *Request) error
 

@@ -1,9 +1,12 @@
 package admission
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -12,7 +15,11 @@ import (
 type Rule struct {
 	Operations []Operation // * is every one
 	Groups     []string    // the empty word is the core group, * every one
-	Versions   []string    // * is every one
+
+	// Versions are those of a kind, * is every one. Whichever version a caller
+	// writes, a rule that names any version of the kind concerns him: nobody goes
+	// round a plugin by another version of the same object.
+	Versions []string
 
 	// Resources are plurals such as pods, sub-resources such as pods/status, or
 	// both with wildcards: * is every resource without its sub-resources, pods/* a
@@ -38,12 +45,19 @@ const every = "*"
 // Matches reports whether a request is meant. Groups are compared as they stand.
 func (m *Rule) Matches(r *Request) bool {
 	return (len(m.Operations) == 0 || slices.Contains(m.Operations, r.Operation) || slices.Contains(m.Operations, every)) &&
-		matchesWord(m.Groups, r.Resource.Group) && matchesWord(m.Versions, r.Resource.Version) &&
+		matchesWord(m.Groups, r.Resource.Group) && m.matchesVersion(r) &&
 		m.Scope.matches(r.Namespace) && m.matchesResource(r.Resource.Resource, r.Subresource)
 }
 
 func matchesWord(list []string, word string) bool {
 	return len(list) == 0 || slices.Contains(list, word) || slices.Contains(list, every)
+}
+
+func (m *Rule) matchesVersion(r *Request) bool {
+	if r.Type == nil {
+		return matchesWord(m.Versions, r.Resource.Version)
+	}
+	return slices.ContainsFunc(r.Type.Versions, func(v *registry.Version) bool { return matchesWord(m.Versions, v.Name) })
 }
 
 func (s Scope) matches(namespace string) bool {
@@ -53,7 +67,7 @@ func (s Scope) matches(namespace string) bool {
 	case Namespaced:
 		return namespace != ""
 	}
-	return true
+	return s == AllScopes || s == ""
 }
 
 func (m *Rule) matchesResource(resource, sub string) bool {
@@ -64,6 +78,42 @@ func (m *Rule) matchesResource(resource, sub string) bool {
 		}
 	}
 	return len(m.Resources) == 0
+}
+
+// faults returns what no request can match.
+func (m *Rule) faults() (faults []error) {
+	for _, op := range m.Operations {
+		if !slices.Contains([]Operation{Create, Update, Delete, Connect, every}, op) {
+			faults = append(faults, fmt.Errorf("there is no operation %q: it is %s, %s, %s, %s or %s", op, Create, Update, Delete, Connect, every))
+		}
+	}
+	if !slices.Contains([]Scope{"", AllScopes, Cluster, Namespaced}, m.Scope) {
+		faults = append(faults, fmt.Errorf("there is no scope %q: it is %s, %s or %s", m.Scope, Cluster, Namespaced, AllScopes))
+	}
+	word := func(what, whole, part string, check func(string) []string) {
+		if part == every {
+			return
+		}
+		for _, why := range check(part) {
+			faults = append(faults, fmt.Errorf("%s %q %s", what, whole, why))
+		}
+	}
+	for _, group := range m.Groups {
+		if group != "" {
+			word("group", group, group, meta.CheckDNSSubdomain)
+		}
+	}
+	for _, version := range m.Versions {
+		word("version", version, version, meta.CheckDNS1035Label)
+	}
+	for _, resource := range m.Resources {
+		base, sub, isSub := strings.Cut(resource, "/")
+		word("resource", resource, base, meta.CheckDNS1035Label)
+		if isSub {
+			word("resource", resource, sub, meta.CheckDNSLabel)
+		}
+	}
+	return faults
 }
 
 // plurals returns the resources that the rule can match, and whether it can match

@@ -93,7 +93,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 	}
 	v := w.Version.Working()
 	return &admission.Request{
-		Operation: op, Kind: v.GVK(), Resource: v.Resource(), RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
+		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: v.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
 		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate,
 		Subresource: w.subresource(),
