@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
 )
 
@@ -116,4 +117,85 @@ func TestGoFaultsAreFieldErrors(t *testing.T) {
 	}
 	_, text := faultOf(t, reflect.TypeFor[node]())
 	assert.Equal(t, "next: a struct that holds itself cannot have unique fields", text)
+}
+
+// TestGoRefusesTagsThatSayNothing: a word that could check nothing, or would refuse
+// everything, is a slip.
+func TestGoRefusesTagsThatSayNothing(t *testing.T) {
+	type item struct {
+		Name string `json:"name"`
+	}
+	fields := []struct {
+		of   any
+		tag  string
+		want string // empty: it is good
+	}{
+		{"", "format=dns-lable", `tag schema, format: "dns-lable" is no known format`},
+		{[]string{}, "format=dns-label", `tag schema, format: "dns-label" is for strings`},
+		{[]string{}, "items.format=dns-label", ""},
+		{0, "format=dns-label", `tag schema, format: "dns-label" is for strings`},
+		{"", "format=uuid", ""},
+		{"", "format=password", ""},
+		{"", "format=int32", `tag schema, format: "int32" is for integers of at least that width`},
+		{int32(0), "format=int-or-percent", `tag schema, format: "int-or-percent" is for integers that may be strings`},
+		{int32(0), "format=int64", `tag schema, format: "int64" is for integers of at least that width`},
+		{int64(0), "format=int32", ""},
+		{0.5, "format=float", ""},
+		{meta.IntOrString{}, "format=int-or-percent", ""},
+		{meta.Time{}, "format=date", `tag schema, format: "date" is for strings`},
+		{map[string]string{}, "format=labels", ""},
+		{map[string]int{}, "format=labels", `tag schema, format: "labels" is for maps of strings`},
+		{item{}, "format=label-selector", `tag schema, format: "label-selector" is for selectors`},
+		{[]int{}, "enum=1|2", `tag schema, enum: "1" does not fit the type of the field`},
+		{[]int{}, "items.enum=1|2", ""},
+		{0, "enum=1|true", `tag schema, enum: "true" does not fit the type of the field`},
+		{int8(0), "enum=1|300", `tag schema, enum: "300" does not fit the type of the field`},
+		{0, "default=true", `tag schema, default: "true" does not fit the type of the field`},
+		{false, "default=1", `tag schema, default: "1" does not fit the type of the field`},
+		{meta.Quantity{}, "enum=x", "enum: " + meta.QuantityForm},
+		{meta.IntOrString{}, "default=50%", ""},
+		{0, "multipleOf=0", `tag schema, multipleOf: "0" is not over 0`},
+		{0, "multipleOf=-2", `tag schema, multipleOf: "-2" is not over 0`},
+		{0, "min=NaN", `tag schema, min: "NaN" is no number`},
+		{0, "max=Inf", `tag schema, max: "Inf" is no number`},
+		{0, "min=1,exclusiveMin=2", "tag schema, exclusiveMin: the bound is given twice"},
+		{0, "range=1|5,max=3", "tag schema, max: the bound is given twice"},
+		{[]item{}, "listType=map,listMapKeys=nosuch", `tag schema, listMapKeys: the items have no field "nosuch"`},
+		{[]item{}, "listType=map,listMapKeys=name", ""},
+		{[]item{}, "listMapKeys=name", "tag schema: listMapKeys is for lists with listType=map"},
+		{[]string{}, "mapType=atomic", "tag schema: mapType is for maps and structs"},
+	}
+	for _, f := range fields {
+		typ := reflect.StructOf([]reflect.StructField{{Name: "F", Type: reflect.TypeOf(f.of), Tag: reflect.StructTag(`json:"f" schema:"` + f.tag + `"`)}})
+		if f.want == "" {
+			_, err := Go(typ, names.Orch)
+			assert.NoError(t, err, "%T %s", f.of, f.tag)
+			continue
+		}
+		_, text := faultOf(t, typ)
+		assert.Equal(t, f.want, text, "%T %s", f.of, f.tag)
+	}
+}
+
+// TestGoWritesEnumsAsValuesAre: a word of an enum is compared in canonical form.
+func TestGoWritesEnumsAsValuesAre(t *testing.T) {
+	s, err := Go(reflect.TypeFor[struct {
+		Q meta.Quantity `json:"q" schema:"enum=1024Mi|2Gi"`
+	}](), names.Orch)
+	require.NoError(t, err)
+	o := tree(t, `{"q":"1024Mi"}`)
+	_, faults := s.Conform(o)
+	assert.Empty(t, faults)
+	assert.Empty(t, s.Validate(o, nil))
+}
+
+// TestGoKnowsTheKeysOfItemsThatHoldTheList: the struct is not finished when its own
+// list is read.
+func TestGoKnowsTheKeysOfItemsThatHoldTheList(t *testing.T) {
+	type node struct {
+		Kids []node `json:"kids,omitempty" schema:"listType=map,listMapKeys=name"`
+		Name string `json:"name"`
+	}
+	_, err := Go(reflect.TypeFor[node](), names.Orch)
+	assert.NoError(t, err)
 }

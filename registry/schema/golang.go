@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -53,8 +54,8 @@ import (
 // twice. Of several versions of a kind the hub says it. What objects share when a
 // field becomes unique they keep; who changes it in one of them needs a free value.
 //
-// Formats are those of OpenAPI (date, uuid, ...) and those of the fields of
-// built-in kinds:
+// Formats are those of OpenAPI (date, uuid, ...), of which some are documentation
+// only (password, ...), and those of the fields of built-in kinds:
 //
 //	dns-label  dns-1035-label  dns-subdomain  qualified-name  label-value  path-segment
 //	ip  cidr  port-name  config-key  env-name  header-name  sysctl-name  csi-driver  signer-name
@@ -84,6 +85,7 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 	b := newBuilder(p, c)
 	b.root = t
 	s := b.schemaOf(t, at{t: t})
+	b.checkLists()
 	if err := errors.Join(b.faults...); err != nil {
 		return nil, err
 	}
@@ -169,9 +171,16 @@ type builder struct {
 	shared  *common // nil while it is made itself
 	root    reflect.Type
 	structs map[reflect.Type]*Struct
+	lists   []listField    // to be checked once all structs are known
 	open    []reflect.Type // the types of the value that is being described, down to the next struct
 	inline  []reflect.Type // the structs whose fields are being added, each inline in the one before
 	faults  []error
+}
+
+// listField is a list in the Go types.
+type listField struct {
+	at   at
+	list *Schema
 }
 
 // at is the place in the Go types that a schema is made for.
@@ -380,7 +389,23 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 	for _, text := range misplaced(f.Schema) {
 		b.fault(a, "tag schema: %s", text)
 	}
+	for s := f.Schema; s != nil; s = cmp.Or(s.Items, s.Values) {
+		if s.Type == Array {
+			b.lists = append(b.lists, listField{a, s})
+		}
+	}
 	return f
+}
+
+// checkLists looks at what lists say of their items.
+func (b *builder) checkLists() {
+	for _, l := range b.lists {
+		for _, key := range l.list.ListKeys {
+			if items := l.list.Items; items.Struct != nil && items.Struct.Field(key) == nil {
+				b.fault(l.at, "tag schema, listMapKeys: the items have no field %q", key)
+			}
+		}
+	}
 }
 
 // metadata returns a schema node of the shared metadata struct.

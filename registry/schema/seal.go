@@ -69,6 +69,9 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 	if s.fills != b.fills || s.fixed != b.fixed || s.rules != b.rules {
 		s.fills, s.fixed, s.rules = b.fills, b.fixed, b.rules
 	}
+	if canonical {
+		w.enumOf(s, path)
+	}
 	if s.Default != nil && canonical {
 		w.defaultOf(s, path)
 	}
@@ -84,6 +87,20 @@ func (s *Schema) ruled() bool {
 		s.Pattern != "" || s.KeyFormat != "" || s.ListType != "" && !s.Repeats || s.Type == String && s.Format != "" || hasWholeFormat(s) ||
 		s.MinLength != nil || s.MaxLength != nil || s.Minimum != nil || s.Maximum != nil || s.MultipleOf != nil ||
 		s.MinItems != nil || s.MaxItems != nil || s.MinProperties != nil || s.MaxProperties != nil
+}
+
+// enumOf brings the words of a Go field into canonical form, which is that of the
+// values that are compared with them.
+func (w *sealer) enumOf(s *Schema, path string) {
+	for i, word := range s.Enum {
+		c := conformer{}
+		if v, changed := c.value(word, s, true); changed {
+			s.Enum[i] = v
+		}
+		for _, f := range c.faults {
+			w.fault(path, fmt.Errorf("enum: %s", strings.TrimPrefix(f.Message, ": ")))
+		}
+	}
 }
 
 // defaultOf brings the default of a Go field into canonical form.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,8 +157,13 @@ func (e entry) applySchema(s *Schema) error {
 	}
 	if p := e.number(s); p != nil {
 		n, err := strconv.ParseFloat(e.value, 64)
-		if err != nil {
+		switch {
+		case err != nil || math.IsNaN(n) || math.IsInf(n, 0):
 			return fmt.Errorf("%q is no number", e.value)
+		case p == &s.MultipleOf && n <= 0:
+			return fmt.Errorf("%q is not over 0", e.value)
+		case *p != nil:
+			return fmt.Errorf("the bound is given twice")
 		}
 		*p = &n
 		return nil
@@ -243,6 +249,7 @@ func (e entry) applyText(s *Schema) (err error) {
 		s.Pattern = e.value
 		s.re, err = compilePattern(e.value)
 	case "format":
+		err = formatFits(s, e.value)
 		s.Format = e.value
 	case "keyFormat":
 		if s.KeyFormat = e.value; fieldFormat(e.value) == nil {
@@ -288,12 +295,13 @@ func misplaced(s *Schema) (faults []string) {
 	wrong(s.Minimum != nil || s.Maximum != nil || s.MultipleOf != nil, "a range", "numbers", s.Type == Integer || s.Type == Number)
 	wrong(s.MinItems != nil || s.MaxItems != nil || s.UniqueItems, "a rule for items", "lists", s.Type == Array)
 	wrong(s.ListType != "" || len(s.ListKeys) > 0, "listType", "lists", s.Type == Array || s.Wire != Plain)
+	wrong(len(s.ListKeys) > 0, "listMapKeys", "lists with listType=map", s.ListType == "map")
+	wrong(s.MapType != "", "mapType", "maps and structs", s.Type == Object || s.Wire != Plain)
 	wrong(s.Repeats, "repeats", "lists with a listType", s.ListType != "")
 	if s.Unique != "" && (s.Type == Any || s.Type == Object || s.Type == Array) && !s.IntOrString && s.Wire != IntOrString {
 		faults = append(faults, "unique is for single values; of those in a list say items.unique")
 	}
-	wrong(s.KeyFormat != "" || s.Format == formatLabels, "a format of keys", "maps", s.Values != nil)
-	wrong(s.Format == formatSelector, "the format of selectors", "selectors", s.Struct.Field("matchLabels") != nil)
+	wrong(s.KeyFormat != "", "a format of keys", "maps", s.Values != nil)
 	wrong(s.MinProperties != nil || s.MaxProperties != nil, "a number of properties", "maps and structs", s.Type == Object)
 	if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
 		faults = append(faults, "the minimum is over the maximum")
@@ -321,15 +329,67 @@ func oneOf(v string, words ...string) error {
 
 // literal reads a value as a tag writes it: text for strings, JSON for all else.
 func literal(s *Schema, text string) (any, error) {
-	if s.Type == String && !s.IntOrString {
-		return text, nil
-	}
-	v, err := meta.ParseJSON([]byte(text))
-	if err != nil {
-		if s.IntOrString || s.Type == Any {
-			return text, nil
+	var v any = text
+	if s.Type != String || s.IntOrString {
+		parsed, err := meta.ParseJSON([]byte(text))
+		switch {
+		case err == nil:
+			v = parsed
+		case !s.IntOrString && s.Type != Any:
+			return nil, fmt.Errorf("%q does not fit the type of the field", text)
 		}
+	}
+	fits := (&validator{}).hasType(v, s)
+	if n, ok := v.(int64); ok && s.Type == Integer {
+		low, high := integerRange(s.Format)
+		fits = n >= low && n <= high
+	}
+	if !fits {
 		return nil, fmt.Errorf("%q does not fit the type of the field", text)
 	}
 	return v, nil
+}
+
+// formatFits reports why values of s cannot have a format: one that nobody knows is
+// a slip, and one of another type would say nothing. An integer may be narrower
+// than its Go type, not wider.
+func formatFits(s *Schema, format string) error {
+	text := fieldFormat(format) != nil || knowsFormat(format) || slices.Contains(documentedFormats(), format)
+	integers := []string{"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+	numbers := []string{"float", "double"}
+	for _, f := range []struct {
+		is    bool
+		needs string
+		fits  bool
+	}{
+		{format == formatPort || format == formatPercent, "integers that may be strings", s.IntOrString || s.Type == Any && s.Wire == Raw},
+		{format == formatLabels, "maps of strings", s.Values != nil && s.Values.Type == String},
+		{format == formatSelector, "selectors", s.Struct.Field("matchLabels") != nil},
+		{text, "strings", s.Type == String && s.Wire == Plain || s.Type == Any},
+		{slices.Contains(integers, format), "integers of at least that width", s.Type == Any || s.Type == Integer && narrower(format, s.Format)},
+		{slices.Contains(numbers, format), "numbers", s.Type == Any || s.Type == Number},
+	} {
+		switch {
+		case f.is && f.fits:
+			return nil
+		case f.is:
+			return fmt.Errorf("%q is for %s", format, f.needs)
+		}
+	}
+	return fmt.Errorf("%q is no known format", format)
+}
+
+// documentedFormats returns the formats of OpenAPI that say nothing here.
+func documentedFormats() []string {
+	return []string{
+		"binary", "char", "commonmark", "html", "idn-email", "idn-hostname", "iri", "iri-reference", "json-pointer",
+		"media-range", "password", "regex", "relative-json-pointer", "time", "uri-reference", "uri-template",
+	}
+}
+
+// narrower reports whether all integers of a format are among those of another.
+func narrower(format, other string) bool {
+	low, high := integerRange(format)
+	least, most := integerRange(other)
+	return low >= least && high <= most
 }
