@@ -97,7 +97,7 @@ func TestGoJudgesDefaults(t *testing.T) {
 		}](), "N", "default: Invalid value: 5: must be less than or equal to 2"},
 		{reflect.TypeFor[struct {
 			L []string `schema:"items.maxLength=1,default=[\"a\"\\,\"bc\"]"`
-		}](), "L", "default: [1]: Too long: may not be more than 1 character"},
+		}](), "L", "default: [1]: Too long: may not be more than 1 byte"},
 		{reflect.TypeFor[struct {
 			L []string `schema:"default=[1]"`
 		}](), "L", "default: [0]: json: cannot unmarshal number into Go value of type string"},
