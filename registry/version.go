@@ -228,7 +228,8 @@ func (v *Version) Warnings(obj, old *meta.Object) []string {
 // Tracker keeps account of who owns the fields of the type's objects.
 func (t *Type) Tracker() *apply.Tracker {
 	t.tracker.once.Do(func() {
-		c := apply.Config{Kind: t.Kind, Status: t.Status, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned, LastApplied: t.Names.Wire(names.LastApplied)}
+		c := apply.Config{Kind: t.Kind, Status: t.Status, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
+			Reserved: t.Names.Wire(names.HubForm), LastApplied: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema})
 		}

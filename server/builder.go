@@ -304,7 +304,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type, c
 		return nil, err
 	}
 	var err error
-	records := objects.Records(s.backend, types)
+	records := objects.Records(s.backend, types, s.log)
 	if s.hub, err = watch.Open(ctx, records, watch.Options{
 		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
 	}); err != nil {

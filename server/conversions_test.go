@@ -1,10 +1,21 @@
 package server_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -28,4 +39,191 @@ func TestSaidDefaults(t *testing.T) {
 			assert.EqualValues(t, 1, gadgetSpecs(t, a, "b")["v2"]["size"])
 		})
 	}
+}
+
+// Gauge is a kind whose older version learns a field in a later release.
+type Gauge struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+	Spec            GaugeSpec `json:"spec,omitempty"`
+}
+
+type GaugeSpec struct {
+	Size int32  `json:"size,omitempty" schema:"max=10"`
+	Mode string `json:"mode,omitempty"`
+}
+
+// GaugeV1 is the version that gauges are stored in.
+type GaugeV1 struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+	Spec            struct {
+		Size int32 `json:"size,omitempty"`
+	} `json:"spec,omitempty"`
+}
+
+const gaugePath = "/apis/example.com/%s/namespaces/default/gauges"
+
+func gaugeServer(t *testing.T, store storage.Backend, k *registry.Kind) *api {
+	return inProcess(t, servertest.New(t, over(keepOpen{store}), func(b *server.Builder) { b.Register(k) }))
+}
+
+// firstGauges is a release with one version, the others have two.
+func firstGauges() *registry.Kind {
+	return registry.Of(registry.Definition[GaugeV1]{Group: "example.com", Kind: "Gauge", Version: "v1"})
+}
+
+func gauges() *registry.Kind {
+	return registry.Of(registry.Definition[Gauge]{Group: "example.com", Version: "v2", Storage: "v1", Versions: []registry.VersionOf[Gauge]{
+		registry.Spoke[GaugeV1, Gauge]{
+			Version: "v1",
+			ToHub:   func(in *GaugeV1, out *Gauge) error { out.Spec.Size = in.Spec.Size; return nil },
+			FromHub: func(in *Gauge, out *GaugeV1) error { out.Spec.Size = in.Spec.Size; return nil },
+		},
+	}})
+}
+
+// nextGauges is a release whose v1 can say the mode.
+func nextGauges() *registry.Kind {
+	return registry.Of(registry.Definition[Gauge]{Group: "example.com", Version: "v2", Storage: "v1", Versions: []registry.VersionOf[Gauge]{
+		registry.Spoke[Gauge, Gauge]{
+			Version: "v1",
+			ToHub:   func(in *Gauge, out *Gauge) error { out.Spec = in.Spec; return nil },
+			FromHub: func(in *Gauge, out *Gauge) error { out.Spec = in.Spec; return nil },
+		},
+	}})
+}
+
+const gauge = `{"apiVersion":"example.com/v2","kind":"Gauge","metadata":{"name":"g"},"spec":{"size":1,"mode":"x"}}`
+
+// TestConversionsChange: an upgrade that teaches an older version a field reads what
+// was stored before it as it was.
+func TestConversionsChange(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	defer store.Close()
+	want := map[string]any{"size": 1.0, "mode": "x"}
+	v2 := fmt.Sprintf(gaugePath, "v2")
+	a := gaugeServer(t, store, gauges())
+	a.must(201, "POST", v2, gauge)
+	a = gaugeServer(t, store, nextGauges())
+	assert.Equal(t, want, a.must(200, "GET", v2+"/g", nil).body["spec"])
+	a.must(200, "PATCH", v2+"/g", `{"metadata":{"labels":{"a":"b"}}}`)
+	a = gaugeServer(t, store, gauges())
+	got := a.must(200, "GET", v2+"/g", nil)
+	assert.Equal(t, 1.0, at(got.body, "spec", "size"))
+	assert.Equal(t, "b", text(got.body, "metadata", "labels", "a"))
+}
+
+// TestOlderServerKeepsTheHubForm: a server of a release that knows one version only
+// changes an object, also a large one; what it could not see is still there.
+func TestOlderServerKeepsTheHubForm(t *testing.T) {
+	for name, mode := range map[string]string{"small": "x", "large": strings.Repeat("x", 300<<10)} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New(memstore.Options{})
+			defer store.Close()
+			v1, v2 := fmt.Sprintf(gaugePath, "v1"), fmt.Sprintf(gaugePath, "v2")
+			a := gaugeServer(t, store, gauges())
+			a.must(201, "POST", v2, strings.Replace(gauge, `"x"`, `"`+mode+`"`, 1))
+			a = gaugeServer(t, store, firstGauges())
+			a.must(200, "PATCH", v1+"/g", `{"metadata":{"labels":{"a":"b"}}}`)
+			a.must(200, "PUT", v1+"/g", `{"apiVersion":"example.com/v1","kind":"Gauge","metadata":{"name":"g"},"spec":{"size":2}}`)
+			a = gaugeServer(t, store, gauges())
+			assert.Equal(t, map[string]any{"size": 2.0, "mode": mode}, a.must(200, "GET", v2+"/g", nil).body["spec"])
+		})
+	}
+}
+
+// TestNobodyWritesTheHubForm: what a caller puts into the place of the hub's form is
+// neither stored nor owned, whatever versions the kind has, and harms no later release.
+func TestNobodyWritesTheHubForm(t *testing.T) {
+	for _, planted := range []string{`{"apiVersion":"example.com/v2","kind":"Gauge","spec":{"size":999}}`, `{"of":"","hub":{"apiVersion":"example.com/v2","spec":{"size":999}}}`, `{`} {
+		store := memstore.New(memstore.Options{})
+		defer store.Close()
+		text, _ := json.Marshal(planted)
+		annotated := `"annotations":{"kubernetes.io/hub-form":` + string(text) + `}`
+		v1, v2 := fmt.Sprintf(gaugePath, "v1"), fmt.Sprintf(gaugePath, "v2")
+		body := `{"apiVersion":"example.com/v1","kind":"Gauge","metadata":{"name":"NAME",` + annotated + `},"spec":{"size":1}}`
+		write := func(a *api) {
+			for _, got := range []answer{
+				a.must(201, "POST", v1, strings.Replace(body, "NAME", "g", 1)),
+				a.must(200, "PATCH", v1+"/g", `{"metadata":{`+annotated+`}}`),
+				a.must(201, "PATCH", v1+"/h?fieldManager=m", strings.Replace(body, "NAME", "h", 1), "Content-Type", "application/apply-patch+yaml"),
+				a.must(200, "PUT", v1+"/g", strings.Replace(body, "NAME", "g", 1)),
+			} {
+				assert.NotContains(t, string(got.raw), "hub-form")
+			}
+		}
+		write(gaugeServer(t, store, firstGauges()))
+		a := gaugeServer(t, store, gauges())
+		assert.Equal(t, []string{"g", "h"}, a.must(200, "GET", v2, nil).names())
+		assert.Equal(t, map[string]any{"size": 1.0}, a.must(200, "GET", v2+"/g", nil).body["spec"])
+		for _, name := range []string{"g", "h"} {
+			a.must(200, "DELETE", v2+"/"+name, nil)
+		}
+		write(a)
+	}
+}
+
+// TestUnreadableHubForm: a form that cannot be read is as if it were not there.
+func TestUnreadableHubForm(t *testing.T) {
+	for _, form := range []string{`{`, `[]`, `{"hub":5}`, `{"hub":{"apiVersion":"example.com/v9"}}`} {
+		store := memstore.New(memstore.Options{})
+		defer store.Close()
+		text, _ := json.Marshal(form)
+		_, err := store.Commit(t.Context(), storage.Write{Key: "gauges.example.com/default/g", Value: []byte(
+			`{"apiVersion":"example.com/v1","kind":"Gauge","metadata":{"name":"g","namespace":"default","uid":"u","annotations":{"kubernetes.io/hub-form":` + string(text) + `}},"spec":{"size":1}}`)})
+		require.NoError(t, err)
+		got := gaugeServer(t, store, gauges()).must(200, "GET", fmt.Sprintf(gaugePath, "v2")+"/g", nil)
+		assert.Equal(t, map[string]any{"size": 1.0}, got.body["spec"])
+		assert.NotContains(t, string(got.raw), "hub-form")
+	}
+}
+
+// TestStorageVersionCannotSay: an object that the storage version cannot say is stored
+// as it is: it can be written and deleted, and so can its namespace.
+func TestStorageVersionCannotSay(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	defer store.Close()
+	const unspeakable = `{"metadata":{"name":"b","finalizers":["example.com/x"]},"spec":{"notes":["only in v2"]}}`
+	gadgetServer(t, keepOpen{store}, "v2").must(201, "POST", gadgetPath("v2", ""), unspeakable)
+	a := gadgetServer(t, keepOpen{store}, "v1")
+	a.must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"labels":{"a":"b"}}}`)
+	assert.Equal(t, []any{"only in v2"}, gadgetNotes(a, "b"))
+	a.must(201, "POST", gadgetPath("v2", "")+"?dryRun=All", strings.Replace(unspeakable, `"b"`, `"c"`, 1))
+	a.must(201, "POST", gadgetPath("v2", ""), strings.Replace(unspeakable, `"b"`, `"c"`, 1))
+	assert.Equal(t, []any{"only in v2"}, gadgetNotes(a, "c"))
+	for _, name := range []string{"b", "c"} {
+		a.must(200, "DELETE", gadgetPath("v2", name), nil)
+		a.must(200, "PATCH", gadgetPath("v2", name), `{"metadata":{"finalizers":null}}`)
+		a.must(404, "GET", gadgetPath("v2", name), nil)
+	}
+	in := func(path string) string { return strings.Replace(path, "default", "gone", 1) }
+	a.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"gone"}}`)
+	a.must(201, "POST", in(gadgetPath("v2", "")), strings.Replace(unspeakable, `"finalizers":["example.com/x"]`, `"labels":{}`, 1))
+	a.must(200, "DELETE", "/api/v1/namespaces/gone", nil)
+	require.Eventually(t, func() bool { return a.do("GET", "/api/v1/namespaces/gone", nil).code == 404 }, patience, time.Millisecond)
+}
+
+func gadgetNotes(a *api, name string) any {
+	return at(a.must(200, "GET", gadgetPath("v2", name), nil).body, "spec", "notes")
+}
+
+// TestConversionsHarmNoNeighbours: among writers of one object, one who writes what the
+// storage version cannot say fails nobody.
+func TestConversionsHarmNoNeighbours(t *testing.T) {
+	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1")
+	a.must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{"size":1}}`)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 10 {
+				body := fmt.Sprintf(`{"metadata":{"labels":{"l%d":"%d"}}}`, i, j)
+				if i == 0 {
+					body = fmt.Sprintf(`{"spec":{"notes":["only in v2","%d"]}}`, j)
+				}
+				assert.Equal(t, 200, a.do("PATCH", gadgetPath("v2", "b"), body).code)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -236,10 +236,6 @@ func TestVersionsRefuse(t *testing.T) {
 	a.must(200, "GET", gadgetPath("v1alpha1", ""), nil)
 	a.must(200, "DELETE", gadgetPath("v2", "b"), nil)
 	a.must(200, "GET", gadgetPath("v1", ""), nil)
-
-	kept := gadgetServer(t, memstore.New(memstore.Options{}), "v1") // what cannot be stored is refused
-	got = kept.must(500, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{"notes":["only in v2"]}}`)
-	assert.Contains(t, got.body["message"], `gadgets.example.com "b" of version example.com/v2 cannot be converted to example.com/v1`)
 }
 
 // TestVersionsWatch: every version has its own events of a change, in every form.

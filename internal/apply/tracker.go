@@ -44,6 +44,9 @@ type Config struct {
 	// through any endpoint changes them freely.
 	Unowned []string
 
+	// Reserved is an annotation that no write changes; empty: none.
+	Reserved string
+
 	// LastApplied is the annotation of client-side apply on the wire; empty: none.
 	LastApplied string
 
@@ -63,7 +66,7 @@ type Tracker struct {
 
 // NewTracker compiles the schemas of a kind.
 func NewTracker(c Config) *Tracker {
-	t := &Tracker{config: c, versions: make(map[string]*typing, len(c.Versions)), nobodys: nobodys()}
+	t := &Tracker{config: c, versions: make(map[string]*typing, len(c.Versions)), nobodys: nobodys(c.Reserved)}
 	for _, v := range c.Versions {
 		t.versions[v.APIVersion] = compileTyping(v.Schema)
 	}
@@ -164,11 +167,14 @@ func checkName(name, field string, required bool) []meta.Cause {
 }
 
 // nobodys are the fields that nobody owns.
-func nobodys() *fieldpath.Set {
+func nobodys(annotation string) *fieldpath.Set {
 	set := fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata"))
 	for _, name := range []string{"name", "namespace", "uid", "resourceVersion", "generation", "selfLink", "managedFields",
 		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "clusterName"} {
 		set.Insert(fieldpath.MakePathOrDie("metadata", name))
+	}
+	if annotation != "" {
+		set.Insert(fieldpath.MakePathOrDie("metadata", "annotations", annotation))
 	}
 	return set
 }

@@ -2,11 +2,12 @@ package objects
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -22,13 +23,15 @@ import (
 // knows. Every record names its version, and is read from that.
 //
 // A record always gives back the object of the hub as it was. Where the storage
-// version cannot say all of it, the record has the object in the hub's form, too, in
-// an annotation that nobody sees. It is read as any change that was made in a version
-// that says less, see registry.Version.Merge: so a release that knows nothing of the
-// hub may have changed the rest meanwhile.
+// version cannot say all of it, the record has the hub's form, too, in an annotation
+// that nobody sees, with a hash of what the record says beside it. As long as that is
+// what it says, the hub's form is the object. Else a release that knows nothing of the
+// hub has written since, and what it changed is taken over, see registry.Version.Merge.
+// An object that the storage version cannot say at all is stored as it is.
 type records struct {
 	storage.Backend
 	types map[meta.GroupResource]*registry.Type // that convert
+	log   *slog.Logger
 }
 
 // historic is records over a store that is a storage.Historian.
@@ -40,8 +43,8 @@ type historic struct {
 // Records returns a backend that stores objects of the hubs of their kinds in
 // storage versions, or b itself if no type converts. A record that cannot be
 // converted is damaged.
-func Records(b storage.Backend, types []*registry.Type) storage.Backend {
-	r := &records{b, map[meta.GroupResource]*registry.Type{}}
+func Records(b storage.Backend, types []*registry.Type, log *slog.Logger) storage.Backend {
+	r := &records{b, map[meta.GroupResource]*registry.Type{}, log}
 	for _, t := range types {
 		if t.Converts() {
 			r.types[t.GroupResource()] = t
@@ -56,8 +59,8 @@ func Records(b storage.Backend, types []*registry.Type) storage.Backend {
 	return r
 }
 
-// of returns the type whose object a key leads to, or nil.
-func (r *records) of(key string) *registry.Type {
+// typeOf returns the type whose object a key leads to, or nil.
+func (r *records) typeOf(key string) *registry.Type {
 	resource, _, ok := registry.ParseStorageKey(key)
 	if !ok {
 		return nil
@@ -67,11 +70,11 @@ func (r *records) of(key string) *registry.Type {
 
 // read makes a stored record one of the hub.
 func (r *records) read(ctx context.Context, rec storage.Record) (storage.Record, error) {
-	t := r.of(rec.Key)
+	t := r.typeOf(rec.Key)
 	if t == nil || rec.Value == nil {
 		return rec, nil
 	}
-	value, err := hubForm(ctx, t, rec.Value)
+	value, err := inHub(ctx, t, rec.Value)
 	if err != nil {
 		rec.Value = nil
 		return rec, &storage.DamagedError{Key: rec.Key, Revision: rec.Revision, Err: err}
@@ -80,8 +83,8 @@ func (r *records) read(ctx context.Context, rec storage.Record) (storage.Record,
 	return rec, nil
 }
 
-// hubForm returns a stored object in the form of the hub.
-func hubForm(ctx context.Context, t *registry.Type, stored []byte) ([]byte, error) {
+// inHub returns a stored object as one of the hub.
+func inHub(ctx context.Context, t *registry.Type, stored []byte) ([]byte, error) {
 	if codec.ScalarText(codec.FindField(stored, "apiVersion")) == t.Hub.GVK().APIVersion() {
 		return stored, nil
 	}
@@ -90,14 +93,14 @@ func hubForm(ctx context.Context, t *registry.Type, stored []byte) ([]byte, erro
 		return nil, err
 	}
 	obj := meta.NewObject(tree)
-	whole, err := takeWhole(t, obj)
-	if err != nil {
-		return nil, err
-	}
-	if whole == nil {
+	form, says := takeHubForm(t, obj)
+	switch {
+	case form == nil:
 		obj, err = t.Hub.Convert(ctx, obj)
-	} else {
-		obj, err = mergeWhole(ctx, t, whole, obj)
+	case says == hashOf(obj):
+		obj, err = fitted(ctx, t, form)
+	default:
+		obj, err = mergeHubForm(ctx, t, form, obj)
 	}
 	if err != nil {
 		return nil, err
@@ -105,54 +108,89 @@ func hubForm(ctx context.Context, t *registry.Type, stored []byte) ([]byte, erro
 	return bytes.Clone(codec.EncodeStored(nil, obj.Tree())), nil
 }
 
-// takeWhole takes what a record has beside the object out of it: the object as the
-// hub had it when it was stored, or nil.
-func takeWhole(t *registry.Type, obj *meta.Object) (*meta.Object, error) {
+// takeHubForm takes out of a record the object as the hub had it when it was stored,
+// with the metadata that it has now, and the hash of what the record said then. What
+// cannot be read, as by a release that does not know the version, is as if it were not
+// there.
+func takeHubForm(t *registry.Type, obj *meta.Object) (form *meta.Object, says string) {
 	name := t.Names.Wire(names.HubForm)
-	text := obj.Annotation(name)
+	tree, _, err := codec.DecodeJSON([]byte(obj.Annotation(name)), codec.Limits{})
 	dropAnnotation(obj, name)
-	if text == "" {
-		return nil, nil
+	hub, _ := tree["hub"].(map[string]any)
+	says, _ = tree["of"].(string)
+	if err != nil || hub == nil {
+		return nil, ""
 	}
-	tree, _, err := codec.DecodeJSON([]byte(text), codec.Limits{})
-	if err != nil {
-		return nil, fmt.Errorf("the form of the hub: %w", err)
+	hub["metadata"] = obj.Tree()["metadata"]
+	if form = meta.NewObject(hub); t.ByAPIVersion(form.APIVersion()) == nil {
+		return nil, ""
 	}
-	return meta.NewObject(tree), nil
+	return form, says
 }
 
-// mergeWhole takes over into the object as it was stored what became of it since.
-func mergeWhole(ctx context.Context, t *registry.Type, whole, obj *meta.Object) (*meta.Object, error) {
-	whole, err := t.Hub.Convert(ctx, whole) // the hub may have been another
+// hashOf returns a hash of what an object says beside its metadata.
+func hashOf(obj *meta.Object) string {
+	sum := sha256.Sum256(codec.EncodeJSON(nil, withoutMetadata(obj)))
+	return hex.EncodeToString(sum[:])
+}
+
+func withoutMetadata(obj *meta.Object) map[string]any {
+	tree := maps.Clone(obj.Tree())
+	delete(tree, "metadata")
+	return tree
+}
+
+// fitted makes the form of a hub, which may have been another, one of today's.
+func fitted(ctx context.Context, t *registry.Type, form *meta.Object) (*meta.Object, error) {
+	form, err := t.Hub.Convert(ctx, form)
 	if err != nil {
 		return nil, err
 	}
-	if _, faults := t.Hub.Conform(whole); len(faults) > 0 {
+	if _, faults := t.Hub.Conform(form); len(faults) > 0 {
 		return nil, t.Hub.DecodeError(faults)
+	}
+	return form, nil
+}
+
+// mergeHubForm takes over into the object as it was stored what became of it since.
+func mergeHubForm(ctx context.Context, t *registry.Type, form, obj *meta.Object) (*meta.Object, error) {
+	form, err := fitted(ctx, t, form)
+	if err != nil {
+		return nil, err
 	}
 	version := t.ByAPIVersion(obj.APIVersion())
 	if version == nil {
 		return t.Hub.Convert(ctx, obj) // says so
 	}
-	before, err := version.Convert(ctx, whole)
+	before, err := version.Convert(ctx, form)
 	if err != nil {
 		return nil, err
 	}
-	return t.Hub.Merge(ctx, whole, before, obj)
+	return t.Hub.Merge(ctx, form, before, obj)
 }
 
 // write makes an object of the hub a record of the storage version.
-func (r *records) write(ctx context.Context, w storage.Write) (storage.Write, error) {
-	value, err := r.storedForm(ctx, w.Key, w.Value)
-	w.Value = value
-	return w, err
+func (r *records) write(ctx context.Context, w storage.Write) storage.Write {
+	w.Value = r.storedForm(ctx, w.Key, w.Value)
+	return w
 }
 
-func (r *records) storedForm(ctx context.Context, key string, value []byte) ([]byte, error) {
-	t := r.of(key)
+// storedForm cannot fail: an object that its storage version cannot say must still be
+// written, to end its deletion for one, and harm no write that is committed with it.
+func (r *records) storedForm(ctx context.Context, key string, value []byte) []byte {
+	t := r.typeOf(key)
 	if t == nil || value == nil || t.Storage == t.Hub {
-		return value, nil
+		return value
 	}
+	stored, err := inStorage(ctx, t, value)
+	if err != nil {
+		r.log.Warn("an object is stored as the hub has it, since the storage version cannot say it", "key", key, "error", err)
+		return value
+	}
+	return stored
+}
+
+func inStorage(ctx context.Context, t *registry.Type, value []byte) ([]byte, error) {
 	tree, _, err := codec.DecodeJSON(value, codec.Limits{})
 	if err != nil {
 		return nil, err
@@ -169,17 +207,32 @@ func (r *records) storedForm(ctx context.Context, key string, value []byte) ([]b
 		return nil, err
 	}
 	if !meta.Equal(back.Tree(), obj.Tree()) {
-		whole := maps.Clone(obj.Tree())
-		delete(whole, "metadata") // is that of the object
+		form := map[string]any{"of": hashOf(stored), "hub": withoutMetadata(obj)}
 		stored = stored.Clone()
-		stored.Set(string(codec.EncodeJSON(nil, whole)), "metadata", "annotations", name)
+		stored.Set(string(codec.EncodeJSON(nil, form)), "metadata", "annotations", name)
 	}
 	return bytes.Clone(codec.EncodeStored(nil, stored.Tree())), nil
 }
 
+// keepHubForm leaves the hub's form, if an object has it, as the store has it: nobody
+// writes it through the server. One whose release does not know the hub has it still.
+func keepHubForm(t *registry.Type, obj, live *meta.Object) {
+	name := t.Names.Wire(names.HubForm)
+	dropAnnotation(obj, name)
+	if live == nil {
+		return
+	}
+	if form, ok := live.Get("metadata", "annotations", name); ok {
+		obj.Set(form, "metadata", "annotations", name)
+	}
+}
+
 func dropAnnotation(obj *meta.Object, name string) {
+	if _, ok := obj.Get("metadata", "annotations", name); !ok {
+		return
+	}
 	obj.Delete("metadata", "annotations", name)
-	if m := obj.Map("metadata", "annotations"); m != nil && len(m) == 0 {
+	if len(obj.Map("metadata", "annotations")) == 0 {
 		obj.Delete("metadata", "annotations")
 	}
 }
@@ -215,10 +268,7 @@ func (r *records) Scan(ctx context.Context, prefix, start string, at storage.Rev
 func (r *records) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	out := make([]storage.Write, len(ws))
 	for i, w := range ws {
-		var err error
-		if out[i], err = r.write(ctx, w); err != nil {
-			return 0, err
-		}
+		out[i] = r.write(ctx, w)
 	}
 	rev, err := r.Backend.Commit(ctx, out...)
 	var conflict *storage.ConflictError
@@ -230,24 +280,16 @@ func (r *records) Commit(ctx context.Context, ws ...storage.Write) (storage.Revi
 
 // CommitSequence implements storage.Sequencer.
 func (r *records) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
-	first, err := r.write(ctx, first)
-	if err != nil {
-		return nil, err
+	first = r.write(ctx, first)
+	values, size := make([][]byte, len(then)), len(first.Value)
+	for i, value := range then {
+		values[i] = r.storedForm(ctx, first.Key, value)
+		size += len(values[i])
 	}
-	values, size := make([][]byte, 0, len(then)), len(first.Value)
-	for _, value := range then {
-		var stored []byte
-		if stored, err = r.storedForm(ctx, first.Key, value); err != nil {
-			break // those before it are good
-		}
-		values, size = append(values, stored), size+len(stored)
-	}
-	b := r.Backend
 	if size > storage.SequenceBytes { // as they are stored: one by one
-		b = struct{ storage.Backend }{b}
+		return storage.CommitSequence(ctx, struct{ storage.Backend }{r.Backend}, first, values...)
 	}
-	revisions, failed := storage.CommitSequence(ctx, b, first, values...)
-	return revisions, cmp.Or(failed, err)
+	return storage.CommitSequence(ctx, r.Backend, first, values...)
 }
 
 // Watch implements storage.Backend. A commit that cannot be converted is

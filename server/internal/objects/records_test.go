@@ -1,6 +1,7 @@
 package objects_test
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,6 @@ func TestRecordsAreABackend(t *testing.T) {
 	}).Compile(names.Orch)
 	require.NoError(t, err)
 	storagetest.Run(t, func(testing.TB) storage.Backend {
-		return objects.Records(memstore.New(memstore.Options{}), []*registry.Type{typ})
+		return objects.Records(memstore.New(memstore.Options{}), []*registry.Type{typ}, slog.New(slog.DiscardHandler))
 	})
 }

@@ -224,9 +224,11 @@ func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change,
 	} else {
 		inherit(obj, old)
 	}
+	keepHubForm(w.Version.Type, obj, nil) // is neither owned nor counted
 	if err := s.prepare(ctx, w, obj, old); err != nil {
 		return change{}, err
 	}
+	keepHubForm(w.Version.Type, obj, old)
 	switch {
 	case w.MustCreate && w.Versioned && !w.DryRun:
 		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
