@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
@@ -226,4 +228,76 @@ func TestConversionsHarmNoNeighbours(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestDeletionIsAnswered: a deletion that is done is told, also in a version that
+// cannot show the object.
+func TestDeletionIsAnswered(t *testing.T) {
+	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
+	a.must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b","finalizers":["example.com/x"]},"spec":{"notes":["only in v2"]}}`)
+	for range 2 {
+		got := a.must(200, "DELETE", gadgetPath("v1", "b"), nil)
+		assert.Equal(t, "Success", got.body["status"])
+		assert.NotEmpty(t, text(got.body, "details", "uid"))
+		a.must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"labels":{"a":"b"}}}`)
+	}
+	a.must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"finalizers":null}}`)
+	a.must(404, "GET", gadgetPath("v2", "b"), nil)
+}
+
+// TestNothingIsWrittenUnseen: what admission makes of an object so that its writer
+// cannot be shown it is not stored.
+func TestNothingIsWrittenUnseen(t *testing.T) {
+	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) {
+		b.Admission = append(b.Admission, admission.Plugin{
+			Name: "Test", Rules: []admission.Rule{{Groups: []string{"example.com"}, Resources: []string{"gadgets"}}},
+			Mutate: func(_ context.Context, r *admission.Request) error {
+				if r.Object != nil && r.Object.Labels()["hide"] != "" {
+					r.Object.Set([]any{"only in v2"}, "spec", "notes")
+				}
+				return nil
+			},
+		})
+	})
+	before := a.must(201, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"a"},"spec":{}}`)
+	for _, query := range []string{"?dryRun=All", ""} {
+		a.must(500, "POST", gadgetPath("v1", "")+query, `{"metadata":{"name":"b","labels":{"hide":"it"}},"spec":{}}`)
+		a.must(500, "PATCH", gadgetPath("v1", "a")+query, `{"metadata":{"labels":{"hide":"it"}}}`)
+	}
+	a.must(404, "GET", gadgetPath("v2", "b"), nil)
+	assert.Equal(t, before.version(), a.must(200, "GET", gadgetPath("v1", "a"), nil).version())
+}
+
+// TestOwnersInVersionsThatCannotShow: what somebody owns in a version that cannot show
+// the object any more is no reason to refuse a write, and stays his.
+func TestOwnersInVersionsThatCannotShow(t *testing.T) {
+	const unspeakable = `{"apiVersion":"example.com/v2","kind":"Gadget","metadata":{"name":"b"},"spec":{"notes":["only in v2"]}}`
+	for name, write := range map[string]func(*api) answer{
+		"patch": func(a *api) answer {
+			return a.must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=new", unspeakable)
+		},
+		"apply": func(a *api) answer {
+			return a.must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=new&force=true", unspeakable, "Content-Type", "application/apply-patch+yaml")
+		},
+		"apply by the same": func(a *api) answer {
+			return a.must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=applier&force=true", unspeakable, "Content-Type", "application/apply-patch+yaml")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
+			a.must(201, "POST", gadgetPath("v1", "")+"?fieldManager=old", `{"metadata":{"name":"b"},"spec":{"replicas":1,"host":"h"}}`)
+			a.must(200, "PATCH", gadgetPath("v1", "b")+"?fieldManager=applier", `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"b"},"spec":{"tuning":{"a":"b"}}}`,
+				"Content-Type", "application/apply-patch+yaml")
+			got := write(a)
+			assert.Equal(t, []any{"only in v2"}, at(got.body, "spec", "notes"))
+			assert.Equal(t, "h", text(got.body, "spec", "access", "host"))
+			for _, e := range at(got.body, "metadata", "managedFields").([]any) {
+				if text(e, "manager") == "old" {
+					assert.NotNil(t, at(e, "fieldsV1", "f:spec", "f:host"))
+					return
+				}
+			}
+			t.Error("the first owner is gone")
+		})
+	}
 }

@@ -31,21 +31,18 @@ func (s *Server) delete(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	if res.Entry == nil {
-		return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: &meta.Details{
-			Name: r.name, Group: r.version.Group, Kind: r.version.Plural,
-		}})
-	}
-	if !res.Deleted || !r.version.DeleteAnswersStatus {
+	details := &meta.Details{Name: r.name, Group: r.version.Group, Kind: r.version.Plural}
+	if res.Entry != nil {
 		code := http.StatusOK
 		if !res.Deleted && o.Orphan != nil && !*o.Orphan {
 			code = http.StatusAccepted
 		}
-		return s.respondEntry(w, r, code, res.Entry)
+		if !(res.Deleted && r.version.DeleteAnswersStatus) && objects.Shows(ctx, res.Entry, r.version) {
+			return s.respondEntry(w, r, code, res.Entry)
+		}
+		details.UID = res.Entry.Object().UID()
 	}
-	return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: &meta.Details{
-		Name: r.name, Group: r.version.Group, Kind: r.version.Plural, UID: res.Entry.Object().UID(),
-	}})
+	return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: details})
 }
 
 // newDelete fills in the write that a delete of an object is.

@@ -154,15 +154,11 @@ func (r *applyRun) prune(tree map[string]any, es entries, last *entry) (map[stri
 	if now := es[len(es)-1]; now.apiVersion == last.apiVersion && last.set.Difference(now.set).Empty() {
 		return tree, nil
 	}
-	v := r.t.versions[last.apiVersion]
-	if v == nil {
+	from, ok := r.t.convert(tree, last.apiVersion)
+	if !ok {
 		return tree, nil
 	}
-	from, _, err := r.t.convert(tree, last.apiVersion)
-	if err != nil {
-		return nil, err
-	}
-	pruned, err := r.t.pruneAt(v, from, es, last)
+	pruned, err := r.t.pruneAt(r.t.versions[last.apiVersion], from, es, last)
 	if err != nil {
 		return nil, typingFault(r.patch, err)
 	}
@@ -222,18 +218,12 @@ func ownedByVersion(es entries, first string) []*entry {
 // withOwned returns pruned with what merged has beside it and owned has, in the
 // version of owned; the two trees and the result are in another one.
 func (t *Tracker) withOwned(merged, pruned map[string]any, owned *entry) (map[string]any, error) {
+	from, shown := t.convert(merged, owned.apiVersion)
+	left, ok := t.convert(pruned, owned.apiVersion)
+	if !shown || !ok {
+		return pruned, nil // the version is gone, or cannot tell what is owned in it
+	}
 	v := t.versions[owned.apiVersion]
-	if v == nil {
-		return pruned, nil // the version is gone
-	}
-	from, _, err := t.convert(merged, owned.apiVersion)
-	if err != nil {
-		return nil, err
-	}
-	left, _, err := t.convert(pruned, owned.apiVersion)
-	if err != nil {
-		return nil, err
-	}
 	whole := v.value(from)
 	sc, tr := whole.Schema(), whole.TypeRef()
 	all, err := whole.ToFieldSet()

@@ -219,24 +219,24 @@ func plain(obj *meta.Object) map[string]any {
 }
 
 // convert returns an object in another version, and false where that is not
-// known.
-func (t *Tracker) convert(obj map[string]any, apiVersion string) (map[string]any, bool, error) {
+// known or cannot show it.
+func (t *Tracker) convert(obj map[string]any, apiVersion string) (map[string]any, bool) {
 	if obj["apiVersion"] == apiVersion {
-		return obj, true, nil
+		return obj, true
 	}
 	if t.versions[apiVersion] == nil {
-		return nil, false, nil
+		return nil, false
 	}
 	if t.config.Convert != nil {
 		out, err := t.config.Convert(obj, apiVersion)
-		return out, err == nil, err
+		return out, err == nil
 	}
 	out := make(map[string]any, len(obj))
 	for k, v := range obj {
 		out[k] = v
 	}
 	out["apiVersion"] = apiVersion
-	return out, true, nil
+	return out, true
 }
 
 // merge returns live with what was changed between before, which is live in another
@@ -244,8 +244,8 @@ func (t *Tracker) convert(obj map[string]any, apiVersion string) (map[string]any
 func (t *Tracker) merge(live, before, after map[string]any) (map[string]any, error) {
 	version, _ := live["apiVersion"].(string)
 	if before["apiVersion"] == version || t.config.Merge == nil {
-		out, _, err := t.convert(after, version)
-		return out, err
+		out, _ := t.convert(after, version)
+		return out, nil
 	}
 	return t.config.Merge(live, before, after)
 }
@@ -282,17 +282,14 @@ func (c *changes) at(apiVersion string) (*change, error) {
 }
 
 func (c *changes) compare(apiVersion string) (*change, error) {
-	oldTree, ok, err := c.t.convert(c.old, apiVersion)
-	if !ok {
-		return nil, err
-	}
-	newTree, ok, err := c.t.convert(c.new, apiVersion)
-	if !ok {
-		return nil, err
-	}
 	v := c.t.versions[apiVersion]
 	if v == nil {
 		return nil, nil
+	}
+	oldTree, shown := c.t.convert(c.old, apiVersion)
+	newTree, ok := c.t.convert(c.new, apiVersion)
+	if !shown || !ok { // what changed cannot be told there, and what is owned there stays so
+		return newChange(fieldpath.NewSet(), fieldpath.NewSet()), nil
 	}
 	a, b, same := v.plan.reduce(oldTree, newTree)
 	if same {

@@ -98,6 +98,15 @@ func Object(ctx context.Context, e *watch.Entry, v *registry.Version) (*meta.Obj
 	return shown, err
 }
 
+// Shows reports whether a version can show an entry.
+func Shows(ctx context.Context, e *watch.Entry, v *registry.Version) bool {
+	if v == v.Working() {
+		return true
+	}
+	_, err := Object(ctx, e, v)
+	return err == nil
+}
+
 // AsStored reports whether a version shows an entry as it is stored.
 func AsStored(ctx context.Context, e *watch.Entry, v *registry.Version) bool {
 	if !v.AsStored() && v == v.Hub && !e.Conforms(v.SchemaMark()) {

@@ -237,6 +237,11 @@ func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change,
 	case apply.Unchanged(old, obj) && !finished(w.Version.Type, obj):
 		return change{}, nil
 	}
+	if v := w.Version.ItemVersion(w.Sub); v != w.Version.Working() { // nothing is written that the caller cannot be shown
+		if _, err := v.Convert(ctx, obj); err != nil {
+			return change{}, err
+		}
+	}
 	if w.Version.Working() != w.Version.Hub { // of a definition: what the storage version does not know cannot be kept
 		obj, err = w.Version.Hub.Convert(ctx, obj)
 	}
