@@ -80,15 +80,16 @@ func Together(ws []Write) ([]Write, error) {
 }
 
 // Event is what a commit did to one key. Record.Value is nil if the commit deleted
-// the key. Prev is the record that the commit replaced; its zero value means that
-// the key did not exist.
+// the key, or if the record cannot be read. Prev is the record that the commit
+// replaced; its zero value means that the key did not exist.
 type Event struct {
 	Record
-	Prev Record
+	Prev    Record
+	Damaged *DamagedError // nil: the record can be read
 }
 
 // Deleted reports whether the commit removed the key.
-func (e Event) Deleted() bool { return e.Value == nil }
+func (e Event) Deleted() bool { return e.Value == nil && e.Damaged == nil }
 
 // Backend is a store. All methods are safe for concurrent use, return when the
 // context ends, and fail with ErrClosed after Close.
@@ -139,7 +140,8 @@ type Backend interface {
 	// falls behind the retained history gets ErrCompacted and the end; it never
 	// delays Commit or other watches. A watch sees a commit only when it is as
 	// durable as Commit promises. History that cannot be read is compacted
-	// history. Event.Prev of a damaged record has no value.
+	// history, or where it is only known what a commit wrote to, Event.Damaged.
+	// Event.Prev of a damaged record has no value.
 	Watch(ctx context.Context, prefix string, after Revision) iter.Seq2[[]Event, error]
 
 	// Revision returns the newest committed revision. It is linearizable: at

@@ -292,22 +292,28 @@ func (r *records) CommitSequence(ctx context.Context, first storage.Write, then 
 	return storage.CommitSequence(ctx, r.Backend, first, values...)
 }
 
-// Watch implements storage.Backend. A commit that cannot be converted is
-// history that cannot be read.
+// Watch implements storage.Backend. The event of a record that cannot be converted
+// says so.
 func (r *records) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return r.events(ctx, r.Backend.Watch(ctx, prefix, after))
+	return r.events(ctx, r.Backend.Watch(ctx, prefix, after), true)
+}
+
+// Follow is Watch of all keys for one who does not ask what was there before: no
+// Event.Prev has a value.
+func (r *records) Follow(ctx context.Context, after storage.Revision) iter.Seq2[[]storage.Event, error] {
+	return r.events(ctx, r.Backend.Watch(ctx, "", after), false)
 }
 
 // History implements storage.Historian.
 func (h *historic) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return h.events(ctx, h.Historian.History(ctx, prefix, after, last))
+	return h.events(ctx, h.Historian.History(ctx, prefix, after, last), true)
 }
 
-func (r *records) events(ctx context.Context, commits iter.Seq2[[]storage.Event, error]) iter.Seq2[[]storage.Event, error] {
+func (r *records) events(ctx context.Context, commits iter.Seq2[[]storage.Event, error], previous bool) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		for commit, err := range commits {
 			if err == nil {
-				commit, err = r.commit(ctx, commit)
+				commit = r.commit(ctx, commit, previous)
 			}
 			if !yield(commit, err) || err != nil {
 				return
@@ -316,16 +322,20 @@ func (r *records) events(ctx context.Context, commits iter.Seq2[[]storage.Event,
 	}
 }
 
-// commit makes the events of a stored commit those of the hubs.
-func (r *records) commit(ctx context.Context, stored []storage.Event) ([]storage.Event, error) {
+// commit makes the events of a stored commit those of the hubs, with what they
+// replaced or without the values of that.
+func (r *records) commit(ctx context.Context, stored []storage.Event, previous bool) []storage.Event {
 	out := slices.Clone(stored)
 	for i := range out {
 		ev := &out[i]
-		ev.Prev, _ = r.read(ctx, ev.Prev) // without a value, as of what is damaged
-		var err error
-		if ev.Record, err = r.read(ctx, ev.Record); err != nil {
-			return nil, storage.ErrCompacted
+		if previous {
+			ev.Prev, _ = r.read(ctx, ev.Prev) // without a value, as of what is damaged
+		} else {
+			ev.Prev.Value = nil
 		}
+		var err error
+		ev.Record, err = r.read(ctx, ev.Record)
+		errors.As(err, &ev.Damaged)
 	}
-	return out, nil
+	return out
 }

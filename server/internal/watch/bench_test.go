@@ -53,7 +53,7 @@ func BenchmarkPublish(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				rev++
-				w.hub.apply(rev, []change{{c, "ns0/o0", rev, newEntry(w.hub.forms, "ns0/o0", rev, value)}})
+				w.hub.apply(rev, []change{{c, "ns0/o0", rev, newEntry(w.hub.forms, "ns0/o0", rev, value), false}})
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func BenchmarkNext(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		rev++
-		w.hub.apply(rev, []change{{c, "ns0/o0", rev, newEntry(w.hub.forms, "ns0/o0", rev, value)}})
+		w.hub.apply(rev, []change{{c, "ns0/o0", rev, newEntry(w.hub.forms, "ns0/o0", rev, value), false}})
 		for _, cur := range cursors {
 			if events, err := cur.Next(b.Context()); err != nil || len(events) != 1 {
 				b.Fatal(err)

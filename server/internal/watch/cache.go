@@ -114,6 +114,10 @@ func (c *Cache) apply(changes []change, now time.Time) (woken eventlog.Woken, gr
 	cm := commit{Revision: changes[0].revision, Events: make([]record, 0, len(changes))}
 	for i := range changes {
 		ch := &changes[i]
+		if ch.damaged {
+			woken = append(woken, c.setDamaged(ch.key, ch.revision)...)
+			continue
+		}
 		woken = append(woken, c.mend(ch.key, ch.revision)...)
 		old, had := c.tree.Get(ch.key)
 		if ch.entry == nil && !had || had && old.revision >= ch.revision {

@@ -47,15 +47,17 @@ func (h *Hub) damage(err error) (c *Cache, key string, damaged bool) {
 		return nil, "", false
 	}
 	if c, key = h.cacheOf(d.Key); c != nil {
-		c.setDamaged(key, d.Revision).Release()
+		c.mu.Lock()
+		woken := c.setDamaged(key, d.Revision)
+		c.mu.Unlock()
+		woken.Release()
 	}
 	return c, key, true
 }
 
-// setDamaged notes that the object at key cannot be read any more.
+// setDamaged notes that the object at key cannot be read any more; the caller holds
+// the lock.
 func (c *Cache) setDamaged(key string, rev storage.Revision) (woken eventlog.Woken) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.damaged == nil {
 		c.damaged = make(map[string]storage.Revision)
 	}
@@ -63,6 +65,7 @@ func (c *Cache) setDamaged(key string, rev storage.Revision) (woken eventlog.Wok
 	old, had := c.tree.Get(key)
 	if had {
 		c.put(key, old, nil)
+		c.exact = max(c.exact, rev)
 		woken = c.sever(max(rev, c.revision()+1))
 	}
 	return woken

@@ -70,8 +70,12 @@ func (h *Hub) end() {
 }
 
 func (h *Hub) watchBackend(ctx context.Context) error {
+	commits := h.backend.Watch(ctx, "", h.Revision())
+	if h.follower != nil {
+		commits = h.follower.Follow(ctx, h.Revision())
+	}
 	var changes []change
-	for events, err := range h.backend.Watch(ctx, "", h.Revision()) {
+	for events, err := range commits {
 		if err != nil {
 			return err
 		}
@@ -79,10 +83,10 @@ func (h *Hub) watchBackend(ctx context.Context) error {
 			ev := &events[i]
 			if c, key := h.cacheOf(ev.Key); c != nil {
 				var e *Entry
-				if !ev.Deleted() {
+				if ev.Value != nil {
 					e = newEntry(h.forms, key, ev.Revision, ev.Value)
 				}
-				changes = append(changes, change{c, key, ev.Revision, e})
+				changes = append(changes, change{c, key, ev.Revision, e, ev.Damaged != nil})
 			}
 		}
 		h.apply(events[0].Revision, changes)
@@ -92,12 +96,14 @@ func (h *Hub) watchBackend(ctx context.Context) error {
 	return nil
 }
 
-// change is what happened to one object: it is entry now, or gone if that is nil.
+// change is what happened to one object: it is entry now, or cannot be read, or is
+// gone.
 type change struct {
 	cache    *Cache
 	key      string
 	revision storage.Revision
 	entry    *Entry
+	damaged  bool
 }
 
 // apply takes the changes of one commit into their caches, in the order of the
@@ -177,7 +183,7 @@ func (h *Hub) reload(ctx context.Context) error {
 			continue
 		}
 		if old, ok := c.tree.Get(key); !ok || old.revision != rec.Revision {
-			found = append(found, change{c, key, rec.Revision, newEntry(h.forms, key, rec.Revision, rec.Value)})
+			found = append(found, change{c, key, rec.Revision, newEntry(h.forms, key, rec.Revision, rec.Value), false})
 		}
 	}
 	found = append(found, h.deletions(rev, found, seen)...)

@@ -273,7 +273,7 @@ func TestRevisionBetweenCacheAndHub(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.hub.Cache(things)
 	w.put(things, "a/x", "", "1")
-	c.apply([]change{{c, "a/x", 2, NewEntry(meta.Key{Namespace: "a", Name: "x"}, 2, object("a/x", "", "2"))}}, time.Now())
+	c.apply([]change{{c, "a/x", 2, NewEntry(meta.Key{Namespace: "a", Name: "x"}, 2, object("a/x", "", "2")), false}}, time.Now())
 	assert.Equal(t, storage.Revision(1), w.hub.Revision())
 	assert.Equal(t, storage.Revision(2), c.List(Query{}, "", 0).Revision)
 	entries, cur := c.WatchFrom(Query{})

@@ -65,6 +65,7 @@ func (o Options) withDefaults() Options {
 type Hub struct {
 	backend   storage.Backend
 	historian storage.Historian // nil: the backend is none
+	follower  follower          // nil: the backend is none
 	options   Options
 	forms     *formBudget
 	cancel    context.CancelFunc
@@ -91,10 +92,17 @@ type Hub struct {
 	swept time.Time // by the goroutine
 }
 
+// follower is a backend that tells at less cost than Watch what all keys become, if
+// nobody asks what they were.
+type follower interface {
+	Follow(ctx context.Context, after storage.Revision) iter.Seq2[[]storage.Event, error]
+}
+
 // Open reads the current objects and then follows the backend until Close.
 func Open(ctx context.Context, b storage.Backend, o Options) (*Hub, error) {
 	h := &Hub{backend: b, options: o.withDefaults(), done: make(chan struct{})}
 	h.historian, _ = b.(storage.Historian)
+	h.follower, _ = b.(follower)
 	h.forms = &formBudget{max: h.options.MaxFormBytes}
 	h.caches.by = make(map[string]*Cache)
 	h.held.by = make(map[string]int64)
@@ -287,6 +295,9 @@ func (h *Hub) history(ctx context.Context, c *Cache, after, last storage.Revisio
 		cm := commit{Revision: min(rev, last)}
 		for i := range events {
 			if key, ok := strings.CutPrefix(events[i].Key, c.prefix); ok && rev <= last {
+				if events[i].Damaged != nil {
+					return ErrGone
+				}
 				old, now := h.states(&events[i], key)
 				cm.Events = append(cm.Events, record{old: old, new: now})
 			}

@@ -1,0 +1,90 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// scanned counts the scans of a store.
+type scanned struct {
+	storage.Backend
+	scans *atomic.Int64
+}
+
+func (s scanned) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
+	s.scans.Add(1)
+	return s.Backend.Scan(ctx, prefix, start, at)
+}
+
+// TestRecordsOfOtherReleases: what another server writes is converted once, and what
+// it writes that cannot be converted concerns nobody else: that object cannot be read
+// until there is one that can, and nothing is read anew.
+func TestRecordsOfOtherReleases(t *testing.T) {
+	type old struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Host            string `json:"host,omitempty"`
+	}
+	var scans, converted atomic.Int64
+	store := memstore.New(memstore.Options{})
+	a := inProcess(t, servertest.New(t, over(scanned{store, &scans}), func(b *server.Builder) {
+		b.Register(registry.Of(registry.Definition[Site]{
+			Group: "example.com", Version: "v1", Storage: "v1beta1",
+			Versions: []registry.VersionOf[Site]{registry.Spoke[old, Site]{
+				Version: "v1beta1",
+				ToHub: func(in *old, out *Site) error {
+					converted.Add(1)
+					out.Spec.Host = in.Host
+					return nil
+				},
+				FromHub: func(in *Site, out *old) error { out.Host = in.Spec.Host; return nil },
+			}},
+		}))
+	}))
+	write := func(name, version, host string) {
+		_, err := store.Commit(t.Context(), storage.Write{Key: "sites.example.com/default/" + name, Expect: storage.AnyRevision,
+			Value: fmt.Appendf(nil, `{"apiVersion":"example.com/%s","kind":"Site","metadata":{"name":%q,"namespace":"default","uid":"u"},"host":%q}`, version, name, host)})
+		require.NoError(t, err)
+	}
+	seen := func(name string) { a.must(201, "POST", configMaps, newConfigMap(name)) } // the answer shows that all before was seen
+	seen("first")
+	scans.Store(0)
+	for i := range 10 {
+		write("a", "v1beta1", fmt.Sprint("h", i))
+	}
+	seen("second")
+	assert.EqualValues(t, 10, converted.Load())
+	for i := range 20 {
+		write(fmt.Sprint("b", i%3), "v2", "h")
+	}
+	write("a", "v1beta1", "still here")
+	seen("third")
+	assert.Equal(t, "still here", at(a.must(200, "GET", sites+"/a", nil).body, "spec", "host"))
+	a.must(500, "GET", sites+"/b1", nil)
+	assert.Contains(t, string(a.must(500, "GET", sites, nil).raw), `default/b0`)
+
+	write("a", "v2", "h")
+	write("b0", "v1beta1", "readable")
+	seen("fourth")
+	a.must(500, "GET", sites+"/a", nil)
+	assert.Equal(t, "readable", at(a.must(200, "GET", sites+"/b0", nil).body, "spec", "host"))
+	for _, name := range []string{"a", "b1", "b2"} {
+		write(name, "v1beta1", name)
+	}
+	seen("fifth")
+	assert.Equal(t, []string{"a", "b0", "b1", "b2"}, a.must(200, "GET", sites, nil).names())
+	assert.Zero(t, scans.Load())
+}
