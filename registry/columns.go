@@ -19,22 +19,22 @@ func Age() Column {
 	}}
 }
 
-// columns returns the columns of a table, each with its Cell: those given, with
+// columns returns the columns of a table, each with its Cell: those declared, with
 // the name before them unless one of them is called Name, or by default the
 // name and the time of creation.
-func (c *compiler) columns(given []Column) []Column {
+func (c *compiler) columns(declared []Column) []Column {
 	name := Column{Name: "Name", Type: "string", Format: "name", Doc: "Name of the object, unique among its kind in its namespace.",
 		Cell: func(o *meta.Object) any { return o.Name() }}
-	if len(given) == 0 {
+	if len(declared) == 0 {
 		return []Column{name, {Name: "Created At", Type: "date", Doc: "When the object was created, by the server's clock.",
 			Cell: func(o *meta.Object) any { return o.String("metadata", "creationTimestamp") }}}
 	}
 	var out []Column
-	if !slices.ContainsFunc(given, func(g Column) bool { return g.Name == "Name" }) {
+	if !slices.ContainsFunc(declared, func(d Column) bool { return d.Name == "Name" }) {
 		out = append(out, name)
 	}
-	for _, g := range given {
-		out = append(out, c.column(g))
+	for _, d := range declared {
+		out = append(out, c.column(d))
 	}
 	return out
 }

@@ -28,7 +28,7 @@ func FromCRD(doc []byte) *Kind {
 	if err != nil {
 		return &Kind{Kind: definitionKind, err: err}
 	}
-	return FromDefinition(meta.NewObject(tree))
+	return FromDefinition(meta.NewObject(tree), nil)
 }
 
 // FromCRDDir makes a kind from each CustomResourceDefinition in the files of a
@@ -39,7 +39,7 @@ func FromCRDDir(files fs.FS) ([]*Kind, error) {
 	docs, err := CRDFiles(files)
 	kinds := make([]*Kind, len(docs))
 	for i, d := range docs {
-		kinds[i] = FromDefinition(d)
+		kinds[i] = FromDefinition(d, nil)
 	}
 	return kinds, err
 }
@@ -109,10 +109,18 @@ func splitDocuments(data []byte) (docs [][]byte) {
 }
 
 // FromDefinition makes a kind from a CustomResourceDefinition object, which is
-// shared afterwards. See FromCRD.
-func FromDefinition(crd *meta.Object) *Kind {
-	k := &Kind{Group: crd.String("spec", "group"), custom: true}
-	k.Names(meta.NewObject(crd.Map("spec", "names")))
+// shared afterwards. It is called what accepted says, in the form of spec.names; nil is
+// those, whether or not they are free. See FromCRD.
+func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
+	if accepted == nil {
+		accepted = crd.Map("spec", "names")
+	}
+	words := meta.NewObject(accepted)
+	k := &Kind{
+		Group: crd.String("spec", "group"), custom: true,
+		Kind: words.String("kind"), ListKind: words.String("listKind"), Plural: words.String("plural"), Singular: words.String("singular"),
+		ShortNames: words.Strings("shortNames"), Categories: words.Strings("categories"),
+	}
 	k.Reference = &quirks.Reference{
 		PutWithVersion: true, NamesKind: true, SortedUnknown: true, AnyFinalizer: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
 		DeleteAnswersStatus: true, NoProtobuf: true, ListContinue: true, NamedItems: true, DelegatedPaths: true,
@@ -143,14 +151,6 @@ func FromDefinition(crd *meta.Object) *Kind {
 		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m))
 	}
 	return k
-}
-
-// Names sets the names of a kind to those of a definition: of its spec, or those
-// that it was given.
-func (k *Kind) Names(words *meta.Object) {
-	k.Kind, k.ListKind = words.String("kind"), words.String("listKind")
-	k.Plural, k.Singular = words.String("plural"), words.String("singular")
-	k.ShortNames, k.Categories = words.Strings("shortNames"), words.Strings("categories")
 }
 
 func (k *Kind) fault(format string, args ...any) {

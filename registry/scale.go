@@ -77,7 +77,7 @@ func (c *compiler) scale(t *Type) {
 	case c.kind.custom:
 		t.Validate = p.validateWhole // whichever way the numbers come
 	case !t.ScaleIsObject: // else its schema says what replicas may be
-		sub.Validate = p.validateCustom
+		sub.Validate = p.validateSizes
 	}
 	t.Subresources = append(t.Subresources, sub)
 }
@@ -123,14 +123,14 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 // merge takes the wanted size over into the item.
 func (p scalePaths) merge(obj, in *meta.Object) { obj.Set(in.Int("spec", "replicas"), p.spec...) }
 
-func (p scalePaths) validateCustom(w *Change[meta.Object]) {
+func (p scalePaths) validateSizes(w *Change[meta.Object]) {
 	w.Faults = append(append(w.Faults, size(w.New, p.spec)...), size(w.New, p.status)...)
 }
 
 // validateWhole checks all that the sub-resource shows of a custom object, whose
 // schema may let anything stand there.
 func (p scalePaths) validateWhole(w *Change[meta.Object]) {
-	p.validateCustom(w)
+	p.validateSizes(w)
 	if p.selector == nil {
 		return
 	}

@@ -196,9 +196,7 @@ func (b *Builder) flowControl() flowcontrol.Config {
 func (b *Builder) Register(kinds ...*registry.Kind) {
 	for _, k := range kinds {
 		if k != nil {
-			own := *k
-			own.Subresources = slices.Clone(k.Subresources)
-			k = &own
+			k = k.Clone()
 		}
 		b.kinds = append(b.kinds, k)
 	}

@@ -20,7 +20,7 @@ import (
 // is looked at again.
 const removeAgain = 250 * time.Millisecond
 
-// The keys of the definition controller: a group whose names are to be given out, or a
+// The keys of the definition controller: a group whose names are to be accepted out, or a
 // definition that is being deleted.
 const (
 	acceptKey = "accept "
@@ -146,9 +146,9 @@ func (n takenNames) add(words *meta.Object) {
 // accept gives a definition the names that are free, and says in its conditions
 // whether it got all of them. One that was established once stays so.
 func accept(crd *meta.Object, taken takenNames) {
-	given := meta.NewObject(map[string]any{})
+	accepted := meta.NewObject(map[string]any{})
 	if old := crd.Map("status", "acceptedNames"); old != nil {
-		given = meta.NewObject(old).Clone()
+		accepted = meta.NewObject(old).Clone()
 	}
 	reason, message := "NoConflicts", "no conflicts found"
 	for _, f := range []struct {
@@ -164,11 +164,11 @@ func accept(crd *meta.Object, taken takenNames) {
 			reason, message = f.reason, fmt.Sprintf("%q is already in use", word)
 			continue
 		}
-		take(given, f.field, want, ok)
+		take(accepted, f.field, want, ok)
 	}
 	categories, ok := crd.Get("spec", "names", "categories")
-	take(given, "categories", categories, ok)
-	crd.Set(given.Tree(), "status", "acceptedNames")
+	take(accepted, "categories", categories, ok)
+	crd.Set(accepted.Tree(), "status", "acceptedNames")
 	if reason != "NoConflicts" {
 		crd.SetCondition("NamesAccepted", "False", reason, message)
 		if !crd.HasCondition("Established") {
@@ -196,12 +196,12 @@ func clash(want any, taken map[string]bool) string {
 	return ""
 }
 
-func take(given *meta.Object, field string, want any, ok bool) {
+func take(accepted *meta.Object, field string, want any, ok bool) {
 	if ok {
-		given.Set(meta.Clone(want), field)
+		accepted.Set(meta.Clone(want), field)
 		return
 	}
-	given.Delete(field)
+	accepted.Delete(field)
 }
 
 // removeDefined deletes the objects of a definition that is being deleted, and

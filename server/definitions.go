@@ -139,9 +139,11 @@ func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
 		return nil
 	}
 	edition := crd.UID() + "/" + objects.FormatRevision(storage.Revision(crd.Generation()))
-	kind := registry.FromDefinition(crd)
-	given := crd.Map("status", "acceptedNames")
-	kind.Names(meta.NewObject(given))
+	accepted := crd.Map("status", "acceptedNames")
+	if accepted == nil {
+		accepted = map[string]any{} // never those that it wishes for
+	}
+	kind := registry.FromDefinition(crd, accepted)
 	if old != nil && old.Edition == edition && old.Closed == crd.Terminating() && named(old, kind) {
 		return old
 	}

@@ -42,3 +42,16 @@ func TestRulesMatchEveryVersion(t *testing.T) {
 		assert.Contains(t, a.must(403, "POST", path, body).body["message"], ": closed", version)
 	}
 }
+
+// TestBuildersShareNoKinds: what a program changes in a kind of one Builder is not
+// changed in another that it gave the same kinds to.
+func TestBuildersShareNoKinds(t *testing.T) {
+	kinds := []*registry.Kind{registry.Of(gadgets("v2"))}
+	var one, other server.Builder
+	one.Register(kinds...)
+	other.Register(kinds...)
+	k := one.Kind("example.com", "Gadget")
+	k.Fields[0].Name, k.Versions[0].Deprecated, k.Scale.SpecReplicas = "changed", "changed", "changed"
+	k = other.Kind("example.com", "Gadget")
+	assert.Equal(t, []string{"spec.mode", "", ".spec.size"}, []string{k.Fields[0].Name, k.Versions[0].Deprecated, k.Scale.SpecReplicas})
+}

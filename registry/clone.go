@@ -1,0 +1,38 @@
+package registry
+
+import "slices"
+
+// Clone returns a copy of a kind that shares nothing that can be changed in it.
+// Kinds are values of a program, and each of its servers may change its own.
+func (k *Kind) Clone() *Kind {
+	c := *k
+	c.ShortNames, c.Categories = slices.Clone(k.ShortNames), slices.Clone(k.Categories)
+	c.Versions = slices.Clone(k.Versions)
+	for i := range c.Versions {
+		v := &c.Versions[i]
+		v.Lacks, v.Columns = slices.Clone(v.Lacks), slices.Clone(v.Columns)
+	}
+	c.Subresources = slices.Clone(k.Subresources)
+	for i := range c.Subresources {
+		s := &c.Subresources[i]
+		s.Metadata = slices.Clone(s.Metadata)
+	}
+	c.Fields = slices.Clone(k.Fields)
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		f.Path = slices.Clone(f.Path)
+	}
+	c.Scale, c.Pool, c.Reference = shallow(k.Scale), shallow(k.Pool), shallow(k.Reference)
+	if r := c.Reference; r != nil {
+		r.MetadataPasses, r.StatusMetadata, r.Unowned = slices.Clone(r.MetadataPasses), slices.Clone(r.StatusMetadata), slices.Clone(r.Unowned)
+	}
+	return &c
+}
+
+func shallow[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}
