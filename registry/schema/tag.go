@@ -354,7 +354,7 @@ func literal(s *Schema, text string) (any, error) {
 // a slip, and one of another type would say nothing. An integer may be narrower
 // than its Go type, not wider.
 func formatFits(s *Schema, format string) error {
-	text := fieldFormat(format) != nil || knowsFormat(format) || slices.Contains(documentedFormats(), format)
+	text := format == formatSigner || fieldFormat(format) != nil || knowsFormat(format) || slices.Contains(documentedFormats(), format)
 	integers := []string{"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
 	numbers := []string{"float", "double"}
 	for _, f := range []struct {
