@@ -283,12 +283,16 @@ func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (tim
 // has.
 func (k kept) holder(ctx context.Context, cl controller.Client) string {
 	list, err := cl.List(ctx, k.resource, "")
-	address := k.object.String("spec", "clusterIP")
-	if err != nil || address == "" {
+	address, invalid := netip.ParseAddr(k.object.String("spec", "clusterIP"))
+	if err != nil || invalid != nil {
 		return ""
 	}
 	for _, o := range list {
-		if slices.Contains(o.Strings("spec", "clusterIPs"), address) && keyOf(o) != keyOf(k.object) {
+		has := slices.ContainsFunc(o.Strings("spec", "clusterIPs"), func(ip string) bool {
+			a, err := netip.ParseAddr(ip)
+			return err == nil && a == address
+		})
+		if has && keyOf(o) != keyOf(k.object) {
 			return keyOf(o).String()
 		}
 	}

@@ -243,3 +243,19 @@ func TestServiceNetwork(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, causes, 2, "what others hold cannot be had")
 }
+
+// TestSpellingsOfAnAddress: an address is held by whoever has it, however it is
+// written.
+func TestSpellingsOfAnAddress(t *testing.T) {
+	k := kind(t, "Service")
+	pool := core.ServiceNetwork{Addresses: netip.MustParsePrefix("fd00::/64")}.Pool()
+	for _, ip := range []string{"fd00::5", "fd00:0:0::0005", "FD00::5"} {
+		obj := k.Object(t, `{"spec":{"type":"ClusterIP","clusterIP":"`+ip+`","clusterIPs":["`+ip+`"]}}`)
+		require.Equal(t, []string{"fd00::5"}, pool.Held(obj))
+		causes, err := pool.Allot(obj, nil, func(v string) bool { return v != "fd00::5" })
+		require.NoError(t, err)
+		require.Len(t, causes, 1, ip)
+		require.Contains(t, causes[0].Message, "already allocated")
+		require.Equal(t, ip, obj.String("spec", "clusterIP"), "as the caller wrote it")
+	}
+}

@@ -47,7 +47,7 @@ func heldByService(o *meta.Object) []string {
 	var out []string
 	for _, ip := range o.Strings("spec", "clusterIPs") {
 		if ip != noAddress {
-			out = append(out, ip)
+			out = append(out, addressValue(ip))
 		}
 	}
 	for _, p := range portsOf(o) {
@@ -59,6 +59,14 @@ func heldByService(o *meta.Object) []string {
 		out = append(out, portValue(n))
 	}
 	return out
+}
+
+// addressValue is one text for all spellings of an address.
+func addressValue(ip string) string {
+	if a, err := netip.ParseAddr(ip); err == nil {
+		return a.String()
+	}
+	return ip
 }
 
 func portValue(n int64) string { return ":" + strconv.FormatInt(n, 10) }
@@ -176,7 +184,7 @@ func (l *lots) addresses() error {
 		case ip == noAddress:
 		case err != nil || !l.contains(addr):
 			l.Invalid(at, ip, "failed to allocate IP: it is not in the valid range "+l.Addresses.String())
-		case !l.free(ip):
+		case !l.free(addressValue(ip)):
 			l.Invalid(at, ip, "failed to allocate IP: provided IP is already allocated")
 		}
 		return nil

@@ -112,7 +112,9 @@ func (s *ServiceSpec) affinity(f *check.Faults, at *check.Path) {
 	}
 }
 
-// addresses checks the addresses and their families against each other.
+// addresses checks the addresses and their families against each other. The words
+// of the families stand here and not with the schema, which is asked after the pool:
+// clients are told of a wrong one alone.
 func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 	if s.Type == ExternalNameType {
 		return
