@@ -145,7 +145,7 @@ func (v *Version) PrepareForWrite(w *Change[meta.Object]) {
 			v.Prepare(w)
 		}
 	}
-	if w.Old == nil || v.NoGeneration || w.Subresource == "status" {
+	if w.Old == nil || v.NoGeneration || v.FirstGeneration || w.Subresource == "status" {
 		return
 	}
 	if v.changed(w) {

@@ -39,8 +39,7 @@ func Kinds() []*registry.Kind {
 			{Name: "PreemptionPolicy", Type: "string", Doc: "Whether less important pods make way.", JSONPath: ".preemptionPolicy"},
 		},
 		Validate:  validate,
-		Behavior:  registry.Behavior{Changed: func(*registry.Change[meta.Object]) bool { return false }},
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{FirstGeneration: true, DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})}
 }
 

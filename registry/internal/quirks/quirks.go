@@ -9,9 +9,10 @@ import "orch.io/controlplane/registry/meta"
 type Reference struct {
 	// Writes.
 
-	CreateOnPut    bool // a PUT on a name that is free creates
-	PutWithVersion bool // a PUT without a resourceVersion is refused
-	NoGeneration   bool // the metadata has no generation: the kind is older than that, or nothing acts on it
+	CreateOnPut     bool // a PUT on a name that is free creates
+	PutWithVersion  bool // a PUT without a resourceVersion is refused
+	FirstGeneration bool // the generation stays that of the creation, whatever changes
+	NoGeneration    bool // the metadata has no generation: the kind is older than that, or nothing acts on it
 
 	// NamesKind demands that bodies name their apiVersion and kind, and tells a
 	// wrong kind as a fault of the object: the handler of custom resources reads
