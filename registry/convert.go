@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"reflect"
+	"runtime/debug"
 
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/names"
@@ -24,6 +25,11 @@ type VersionOf[H any] interface{ versionOf(hub *H) KindVersion }
 // the hub: what it cannot say stays as it is when a client of the version writes an
 // object. It may not say more, since that would be lost; registrytest.RoundTrip
 // finds what is.
+//
+// What it cannot say of the items of a list stays with their keys, if the list has
+// some (listType=map). Without keys it stays with the items that are sent as they are
+// shown, if the version shows the list item by item, in the order of the hub; an item
+// that is changed is a new one.
 type Spoke[V, H any] struct {
 	Version string
 
@@ -93,7 +99,7 @@ func treeConversion[A, B any](from *schema.View, convert func(*A, *B) error, to 
 	return func(in map[string]any) (out map[string]any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				err = &conversionPanic{p}
+				err = &conversionPanic{p, debug.Stack()}
 			}
 		}()
 		a, b := new(A), new(B)
@@ -107,7 +113,10 @@ func treeConversion[A, B any](from *schema.View, convert func(*A, *B) error, to 
 	}
 }
 
-type conversionPanic struct{ value any }
+type conversionPanic struct {
+	value any
+	stack []byte
+}
 
 func (p *conversionPanic) Error() string { return fmt.Sprintf("the conversion panicked: %v", p.value) }
 
@@ -127,13 +136,13 @@ func (e *ConversionError) Error() string {
 // Unwrap returns what the conversion says.
 func (e *ConversionError) Unwrap() error { return e.Err }
 
-// Fault returns the error as the one who sent the object in From sees it: 400, or
-// nil if it was not the object.
-func (e *ConversionError) Fault(v *Version) *meta.Status {
-	if panicked := (*conversionPanic)(nil); errors.As(e.Err, &panicked) {
-		return nil
+// Stack returns where the conversion panicked, nil if it did not: a fault of its
+// author, whom the log tells, and not of an object.
+func (e *ConversionError) Stack() []byte {
+	if p := (*conversionPanic)(nil); errors.As(e.Err, &p) {
+		return p.stack
 	}
-	return v.CannotHandle(e.Err.Error())
+	return nil
 }
 
 var errNoVersion = errors.New("there is no such version")

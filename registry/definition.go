@@ -32,7 +32,9 @@ type Definition[T any] struct {
 	Versions []VersionOf[T] // the others: each a Spoke
 	// Storage is the version that objects are stored in; by default the hub's. An
 	// older one is for those who may go back to a release that knows nothing newer.
-	// What it cannot say is stored beside it. Objects that were stored in another one
+	// What it cannot say is stored beside it: a record has up to twice the bytes of
+	// the hub's object more, which Limits of a server do not count. An object that the
+	// version cannot say at all is stored as the hub has it. Objects that were stored in another one
 	// of the versions are read as well, and stored anew by their next write.
 	Storage string
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -300,4 +301,18 @@ func TestOwnersInVersionsThatCannotShow(t *testing.T) {
 			t.Error("the first owner is gone")
 		})
 	}
+}
+
+// TestConversionPanics: a panic of a conversion is the log's to tell, with where it
+// was, and nothing of it is the caller's to know.
+func TestConversionPanics(t *testing.T) {
+	log := &quiet{}
+	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) { b.Logger = slog.New(log) })
+	got := a.must(500, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"b"},"spec":{"host":"panic"}}`)
+	assert.Equal(t, `Internal error occurred: gadgets.example.com "b" of version example.com/v1 cannot be converted to example.com/v2: the conversion failed`, got.body["message"])
+	assert.Equal(t, "1", a.panics("conversion"))
+	told := log.take()
+	require.Len(t, told, 1)
+	assert.Contains(t, told[0], "gadgetFromV1(")
+	assert.Contains(t, told[0], "on demand")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
@@ -169,6 +170,10 @@ func (s *Server) status(r *request, err error) *meta.Status {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
 		return meta.TooLarge("Request entity too large: limit is %d", tooLong.Limit)
+	}
+	var conversion *registry.ConversionError
+	if errors.As(err, &conversion) && conversion.Stack() != nil {
+		s.tellPanic("conversion", conversion, conversion.Stack(), "path", r.path)
 	}
 	if st := objects.Status(err); st != nil {
 		return st

@@ -141,6 +141,10 @@ func (s *Server) recovered(w *response, r *request, p any) {
 // panicked logs and counts a panic, for the deferred function that recovered it.
 // Where it happened is a name of ours or of a controller.
 func (s *Server) panicked(where string, p any, about ...any) {
+	s.tellPanic(where, p, debug.Stack(), about...)
+}
+
+func (s *Server) tellPanic(where string, p any, stack []byte, about ...any) {
 	s.metrics.panics.WithLabelValues(where).Inc()
-	s.log.Error("recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(debug.Stack())}, about...)...)
+	s.log.Error("recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(stack)}, about...)...)
 }

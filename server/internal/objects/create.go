@@ -102,7 +102,11 @@ func Status(err error) *meta.Status {
 			Causes: []meta.Cause{{Reason: meta.CauseUnexpected, Message: damaged.Error()}}}
 		return st
 	case errors.As(err, &conversion):
-		return meta.Internal(conversion)
+		told := *conversion
+		if told.Stack() != nil {
+			told.Err = errors.New("the conversion failed") // what it panicked with is for the log
+		}
+		return meta.Internal(&told)
 	case errors.Is(err, codec.ErrNull):
 		return meta.BadRequest("%v", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -48,10 +48,8 @@ func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *
 	}
 	out, err := v.Hub.Convert(ctx, in)
 	var conversion *registry.ConversionError
-	if errors.As(err, &conversion) {
-		if st := conversion.Fault(v); st != nil {
-			return nil, st
-		}
+	if errors.As(err, &conversion) && conversion.Stack() == nil {
+		return nil, v.CannotHandle(conversion.Err.Error())
 	}
 	if err != nil || live == nil {
 		return out, err

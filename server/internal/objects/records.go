@@ -76,11 +76,23 @@ func (r *records) read(ctx context.Context, rec storage.Record) (storage.Record,
 	}
 	value, err := inHub(ctx, t, rec.Value)
 	if err != nil {
+		if stack := stackOf(err); stack != "" {
+			r.log.Error("the conversion of a record panicked", "key", rec.Key, "error", err, "stack", stack)
+		}
 		rec.Value = nil
 		return rec, &storage.DamagedError{Key: rec.Key, Revision: rec.Revision, Err: err}
 	}
 	rec.Value = value
 	return rec, nil
+}
+
+// stackOf returns where a conversion panicked, empty if none did.
+func stackOf(err error) string {
+	var conversion *registry.ConversionError
+	if !errors.As(err, &conversion) {
+		return ""
+	}
+	return string(conversion.Stack())
 }
 
 // inHub returns a stored object as one of the hub.
@@ -184,7 +196,7 @@ func (r *records) storedForm(ctx context.Context, key string, value []byte) []by
 	}
 	stored, err := inStorage(ctx, t, value)
 	if err != nil {
-		r.log.Warn("an object is stored as the hub has it, since the storage version cannot say it", "key", key, "error", err)
+		r.log.Warn("an object is stored as the hub has it, since the storage version cannot say it", "key", key, "error", err, "stack", stackOf(err))
 		return value
 	}
 	return stored

@@ -12,7 +12,8 @@ import (
 // usage holds objects to Options.NamespaceBytes and Options.StoreBytes. What
 // there is, the caches count; what is being written is counted here until they
 // show it, so that the bounds hold however many write at once. A write near a
-// bound may meet one that is counted twice for a moment.
+// bound may meet one that is counted twice for a moment. What counts is the object as
+// the hub has it, whichever version is stored: its record may be three times as large.
 type usage struct {
 	mu      sync.Mutex
 	pending map[string]int64 // by namespace
