@@ -44,6 +44,78 @@
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //
+// # How to
+//
+// Each is one file of a program; what is shown is cut out of examples that run.
+//
+// A kind with two versions is two structs. One is the hub, of which the
+// [orch.io/controlplane/registry.Definition] is and which hooks, admission and controllers see; a
+// [orch.io/controlplane/registry.Spoke] says how objects of the other become it, and are made of it.
+// Clients of either version see all objects. The whole is registry's example of Spoke;
+// registrytest.RoundTrip finds what a version loses.
+//
+//	var lamp = registry.Definition[Lamp]{
+//		Group: "example.com", Version: "v1", Scope: registry.Cluster, Status: true, ShortNames: []string{"lp"},
+//	}
+//
+//	d := lamp
+//	d.Versions = []registry.VersionOf[Lamp]{registry.Spoke[LampV1alpha1, Lamp]{
+//		Version: "v1alpha1",
+//		ToHub: func(in *LampV1alpha1, out *Lamp) error {
+//			out.Spec.Lit = in.Switched == "on"
+//			return nil
+//		},
+//		FromHub: func(in *Lamp, out *LampV1alpha1) error {
+//			out.Switched = map[bool]string{true: "on", false: "off"}[in.Spec.Lit]
+//			return nil
+//		},
+//		Lacks: []string{"status"},
+//	}}
+//
+// The kind is registry.Of(d), for Register of the Builder.
+//
+// An admission plugin is an [orch.io/controlplane/admission.Plugin]: a name, rules that say which writes
+// concern it, and a function that changes the object (Mutate) or one that refuses it
+// (Validate). It is given to the Builder in Admission; AdmissionOptions choose and
+// configure plugins by name. The whole is admission's example of Plugin.
+//
+//	rooms := admission.Plugin{
+//		Name: "Rooms",
+//		Rules: []admission.Rule{{
+//			Operations: []admission.Operation{admission.Create, admission.Update},
+//			Groups:     []string{"example.com"}, Resources: []string{"lamps"},
+//		}},
+//		Validate: func(_ context.Context, r *admission.Request) error {
+//			if r.Object.String("spec", "room") == "attic" {
+//				return errors.New("no lamps in the attic") // 403 with this text
+//			}
+//			return nil
+//		},
+//	}
+//
+// A controller is a [orch.io/controlplane/controller.Controller]: it picks keys out of changes and makes
+// things right for one key at a time. It is given to the Builder in Controllers, and
+// works while Run of the server runs. The whole is controller's example of Controller.
+//
+//	saver := controller.Controller{
+//		Name:  "saver",
+//		Types: []meta.GroupResource{lamps},
+//		Observe: func(c controller.Event) []string {
+//			if c.Object == nil || !c.Object.Bool("spec", "lit") {
+//				return nil
+//			}
+//			return []string{c.Key.Name}
+//		},
+//		Reconcile: func(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
+//			_, err := client.Update(ctx, lamps, meta.Key{Name: name}, "", func(o *meta.Object) error {
+//				o.Set(false, "spec", "lit")
+//				return nil
+//			})
+//			return 0, err // an error brings the key back after a pause
+//		},
+//	}
+//	b := &server.Builder{Authorizer: auth.AllowAll, Controllers: []controller.Controller{saver}}
+//
 // # How imports run
 //
 // One way only: server → admission → controller → registry → apply → codec

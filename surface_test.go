@@ -4,9 +4,12 @@ import (
 	"go/ast"
 	"go/doc"
 	"go/token"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // What programs can name. A change that needs more raises the bounds and says why;
@@ -52,6 +55,34 @@ func TestEveryPackageHasAnExample(t *testing.T) {
 		}
 	}
 	excused.check(t)
+}
+
+// TestHowTosAreOfExamples: each line of code in the how-tos of doc.go stands in an
+// example that runs.
+func TestHowTosAreOfExamples(t *testing.T) {
+	shown := map[string]bool{}
+	for _, pkg := range []string{"registry", "admission", "controller"} {
+		text, err := os.ReadFile(pkg + "/example_test.go")
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			shown[strings.TrimSpace(line)] = true
+		}
+	}
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	_, howTo, found := strings.Cut(string(text), "// # How to\n")
+	require.True(t, found)
+	howTo, _, _ = strings.Cut(howTo, "// # ")
+	code := 0
+	for line := range strings.Lines(howTo) {
+		if line, ok := strings.CutPrefix(line, "//\t"); ok {
+			code++
+			if !shown[strings.TrimSpace(line)] {
+				t.Errorf("doc.go shows what no example does: %s", line)
+			}
+		}
+	}
+	require.Greater(t, code, 30)
 }
 
 // public reports whether programs can import a package; the root holds no code.
