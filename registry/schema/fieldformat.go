@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"orch.io/controlplane/registry/check"
@@ -106,12 +104,12 @@ func (v *validator) whole(x any, s *Schema) {
 			v.breaks(ruleWritten, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
 		}
 	case map[string]any:
-		if s.Format == formatLabels {
-			v.labels(x)
-			return
-		}
 		var f check.Faults
-		f.Selector(nil, selectorOf(x))
+		if s.Format == formatLabels {
+			f.Labels(nil, textsOf(x))
+		} else {
+			f.Selector(nil, selectorOf(x))
+		}
 		v.within(f)
 	}
 }
@@ -148,16 +146,6 @@ func (v *validator) written(text string, reasons []string) {
 	}
 }
 
-// labels checks the keys and values of labels; all is told of the map itself.
-func (v *validator) labels(m map[string]any) {
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		v.written(k, meta.CheckQualifiedName(k))
-		if text, ok := m[k].(string); ok {
-			v.written(text, meta.CheckLabelValue(text))
-		}
-	}
-}
-
 // within adds causes of the value at the path, whose fields begin in it.
 func (v *validator) within(causes []meta.Cause) {
 	for _, c := range causes {
@@ -172,13 +160,19 @@ func (v *validator) within(causes []meta.Cause) {
 // selectorOf reads a conformed label selector.
 func selectorOf(m map[string]any) *meta.Selector {
 	o := meta.NewObject(m)
-	s := &meta.Selector{MatchLabels: map[string]string{}}
-	for k, v := range o.Map("matchLabels") {
-		s.MatchLabels[k], _ = v.(string)
-	}
+	s := &meta.Selector{MatchLabels: textsOf(o.Map("matchLabels"))}
 	for _, e := range o.Objects("matchExpressions") {
 		s.MatchExpressions = append(s.MatchExpressions,
 			meta.SelectorExpression{Key: e.String("key"), Operator: e.String("operator"), Values: e.Strings("values")})
 	}
 	return s
+}
+
+// textsOf reads a conformed map of texts.
+func textsOf(m map[string]any) map[string]string {
+	texts := make(map[string]string, len(m))
+	for k, v := range m {
+		texts[k], _ = v.(string)
+	}
+	return texts
 }
