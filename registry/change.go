@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -23,10 +24,12 @@ type Change[T any] struct {
 	Subresource string // that the write came through; empty: the object itself
 	Names       names.Profile
 
-	// Faults is what Validate finds; other hooks find nothing.
+	// Faults is what Validate finds. A fault that Default or Prepare adds fails the
+	// write as an error of the program.
 	check.Faults
 
-	old any // Old as typed hooks see it, made by the first of them
+	err error // why what a hook made of the object cannot be kept
+	old any   // Old as typed hooks see it, made by the first of them
 }
 
 // NewChange returns the write of an object of the type; old is nil on create,
@@ -87,10 +90,31 @@ func (t *typed[T]) edit(first func(*Change[meta.Object]), hook func(*Change[T]))
 			return // Validate says what does not fit
 		}
 		hook(own)
-		if tree, err := t.view.From(own.New); err == nil {
-			t.schema.Update(w.New.Tree(), tree)
+		w.Faults = append(w.Faults, own.Faults...)
+		tree, err := t.view.From(own.New)
+		if err != nil {
+			w.err = err
+			return
 		}
+		t.schema.Update(w.New.Tree(), tree)
 	}
+}
+
+// runEdit runs a hook that changes the new object. The error, 500, says that the hook
+// left what cannot be written, or added faults, which nobody would be told.
+func (v *Version) runEdit(name string, hook func(*Change[meta.Object]), w *Change[meta.Object]) error {
+	if hook == nil {
+		return nil
+	}
+	w.Faults, w.err = nil, nil
+	hook(w)
+	switch {
+	case w.err != nil:
+		return meta.Internal(fmt.Errorf("the hook %s of %s left an object that cannot be written: %w", name, v.GVK(), w.err))
+	case len(w.Faults) > 0:
+		return meta.Internal(fmt.Errorf("the hook %s of %s added a fault, which only Validate may do: %s: %s", name, v.GVK(), w.Faults[0].Field, w.Faults[0].Message))
+	}
+	return nil
 }
 
 // validate returns a hook that finds what first and hook find.

@@ -116,7 +116,7 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 }
 
 // Defaults fills in what the schema and the kind say. It is 413 if that is more
-// than one object may be.
+// than one object may be, and 500 if the kind's Default fails.
 func (v *Version) Defaults(w *Change[meta.Object]) error {
 	if v.Schema != nil {
 		if err := v.Schema.FillDefaults(w.New.Tree()); err != nil {
@@ -127,30 +127,28 @@ func (v *Version) Defaults(w *Change[meta.Object]) error {
 	if v.conversion != nil {
 		fill = v.conversion.fill
 	}
-	if fill != nil {
-		fill(w)
-	}
-	return nil
+	return v.runEdit("Default", fill, w)
 }
 
 // PrepareForWrite leaves out what callers may not set, runs the kind's Prepare,
 // and counts the generation: up by one when anything but metadata and status
-// changed, never through the status endpoint.
-func (v *Version) PrepareForWrite(w *Change[meta.Object]) {
+// changed, never through the status endpoint. It is 500 if Prepare fails.
+func (v *Version) PrepareForWrite(w *Change[meta.Object]) error {
 	if w.Subresource == "" {
 		if v.Status {
 			v.keepStatus(w.New, w.Old)
 		}
-		if v.Prepare != nil {
-			v.Prepare(w)
+		if err := v.runEdit("Prepare", v.Prepare, w); err != nil {
+			return err
 		}
 	}
 	if w.Old == nil || v.NoGeneration || v.FirstGeneration || w.Subresource == "status" {
-		return
+		return nil
 	}
 	if v.changed(w) {
 		w.New.SetGeneration(w.Old.Generation() + 1)
 	}
+	return nil
 }
 
 // keepStatus leaves the status to its sub-resource: a new object has an empty

@@ -176,6 +176,9 @@ func (s *Server) status(r *request, err error) *meta.Status {
 		s.tellPanic("conversion", conversion, conversion.Stack(), "path", r.path)
 	}
 	if st := objects.Status(err); st != nil {
+		if st.Code == http.StatusInternalServerError {
+			s.log.Error("request failed", "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name, "error", st)
+		}
 		return st
 	}
 	s.log.Error("request failed", "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name, "error", err)

@@ -47,6 +47,11 @@ import (
 // multipleOf, pattern, required and nonempty, clients are told the text of the tag
 // instead of what the rule says, after Required value: or Invalid value:.
 //
+// An immutable value stays as it is once it is set: not empty, zero or left out, but
+// for a pointer's zero. It cannot be taken away, nor can a struct that it is in, while
+// an item of a list with keys and a value of a map may go with all that is in it. In
+// lists whose items cannot be told apart nothing can be immutable.
+//
 // A unique value is in no two objects of the kind that are in one namespace, or with
 // unique=cluster in no two at all; objects without a namespace are always one set.
 // That holds for whatever number of servers over one store. What is empty, zero or
@@ -397,13 +402,18 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 	return f
 }
 
-// checkLists looks at what lists say of their items.
+// checkLists looks at what lists say of their items, and at what cannot stay as it
+// was since nobody knows which item it was in.
 func (b *builder) checkLists() {
 	for _, l := range b.lists {
 		for _, key := range l.list.ListKeys {
 			if items := l.list.Items; items.Struct != nil && items.Struct.Field(key) == nil {
 				b.fault(l.at, "tag schema, listMapKeys: the items have no field %q", key)
 			}
+		}
+		immutable := func(s *Schema) bool { return s.Immutable }
+		if (!l.list.isMapList() || l.list.Repeats) && !l.list.Unchecked && leadsTo(l.list.Items, immutable, map[*Struct]bool{}) {
+			b.fault(l.at, "tag schema, immutable: the items of a list have no identity without listType=map, or where they repeat")
 		}
 	}
 }

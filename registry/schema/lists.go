@@ -25,6 +25,8 @@ func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 			v.value(e, was, s.Items, canonical)
 			v.path.pop()
 		}
+		was, _ := old.([]any)
+		v.goneItems(was, l, s)
 	}
 	if s.MinItems != nil && int64(len(l)) < *s.MinItems {
 		v.breaks(ruleMinItems, int64(len(l)), decimal(*s.MinItems), canonical)

@@ -38,6 +38,7 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 	}
 	if s.Values != nil {
 		v.entries(m, before, s, canonical)
+		v.goneEntries(before, m, s)
 	}
 	if s.Struct != nil {
 		v.structure(m, before, s, canonical)
@@ -66,6 +67,68 @@ func (v *validator) keys(m map[string]any, s *Schema) {
 	}
 }
 
+// gone tells of a value that is left out now which immutable ones go with it.
+func (v *validator) gone(old any, s *Schema) {
+	switch {
+	case old == nil || !s.fixed || v.full():
+		return
+	case s.Immutable:
+		v.breaks(ruleImmutable, nil, "", s.Struct.Canonical())
+		return
+	case s.Unchecked:
+		return
+	}
+	switch old := old.(type) {
+	case map[string]any:
+		v.goneEntries(old, nil, s)
+		for _, f := range s.fields() {
+			was := old[f.Name]
+			if f.Schema.Immutable && !f.Pointer && f.Schema.isZero(was) {
+				continue
+			}
+			v.path.field(f.Name)
+			v.gone(was, f.Schema)
+			v.path.pop()
+		}
+	case []any:
+		v.goneItems(old, nil, s)
+	}
+}
+
+// goneEntries tells of the immutable values of a map that are not in it any more.
+func (v *validator) goneEntries(before, m map[string]any, s *Schema) {
+	if s.Values == nil || !s.Values.Immutable {
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := m[k]; ok || s.Struct.Field(k) != nil || s.Values.isZero(before[k]) {
+			continue
+		}
+		v.path.field(k)
+		v.gone(before[k], s.Values)
+		v.path.pop()
+	}
+}
+
+// goneItems tells of the immutable items of a list with keys that are not in it any
+// more; each stands where it was.
+func (v *validator) goneItems(before, l []any, s *Schema) {
+	if !s.isMapList() || s.Items == nil || !s.Items.Immutable {
+		return
+	}
+	left := make(map[string]bool, len(l))
+	for _, e := range l {
+		left[itemKey(e, s)] = true
+	}
+	for i, e := range before {
+		if !left[itemKey(e, s)] {
+			v.path.item(i)
+			v.gone(e, s.Items)
+			v.path.pop()
+		}
+	}
+}
+
 // entries validates the values of a map.
 func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool) {
 	type faulty struct {
@@ -80,7 +143,11 @@ func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool)
 		}
 		at := len(v.causes)
 		v.path.field(k)
-		v.value(e, before[k], s.Values, canonical)
+		was := before[k]
+		if s.Values.Immutable && s.Values.isZero(was) {
+			was = nil // it was not set
+		}
+		v.value(e, was, s.Values, canonical)
 		v.path.pop()
 		if len(v.causes) > at {
 			found = append(found, faulty{k, slices.Clone(v.causes[at:])})
@@ -103,7 +170,11 @@ func (v *validator) structure(m, before map[string]any, s *Schema, canonical boo
 			v.missing(f.Name, f.Schema.reasons[ruleRequired])
 			continue
 		}
-		if !ok && (!f.Schema.Immutable || before[f.Name] == nil) {
+		was := before[f.Name]
+		if f.Schema.Immutable && !f.Pointer && f.Schema.isZero(was) {
+			was = nil // it was not set
+		}
+		if !ok && (!f.Schema.fixed || was == nil) {
 			continue
 		}
 		if st := f.Schema.Struct; st != nil && st.Go == objectMeta {
@@ -111,9 +182,9 @@ func (v *validator) structure(m, before map[string]any, s *Schema, canonical boo
 		}
 		v.path.field(f.Name)
 		if ok {
-			v.value(e, before[f.Name], f.Schema, canonical)
+			v.value(e, was, f.Schema, canonical)
 		} else {
-			v.breaks(ruleImmutable, nil, "", canonical)
+			v.gone(was, f.Schema)
 		}
 		v.path.pop()
 	}

@@ -43,7 +43,7 @@ type Schema struct {
 
 	Default    any // nil: none
 	Nullable   bool
-	Immutable  bool // may be set once
+	Immutable  bool // once it is set, it stays, see Go
 	Deprecated bool
 
 	Enum                         []any

@@ -90,7 +90,7 @@ func (u *uniqueFields) find(s *Schema, path string, pointer bool) error {
 	if err := u.through(wayStep{}, s.Values, path+"[*]", false); err != nil {
 		return err
 	}
-	if s.Struct == nil || !leadsToUnique(&Schema{Struct: s.Struct}, map[*Struct]bool{}) {
+	if s.Struct == nil || !leadsTo(&Schema{Struct: s.Struct}, isUnique, map[*Struct]bool{}) {
 		return nil
 	}
 	if slices.Contains(u.on, s.Struct) {
@@ -112,19 +112,21 @@ func (u *uniqueFields) through(step wayStep, s *Schema, path string, pointer boo
 	return u.find(s, path, pointer)
 }
 
-// leadsToUnique looks for a unique field in what was not seen yet.
-func leadsToUnique(s *Schema, seen map[*Struct]bool) bool {
+func isUnique(s *Schema) bool { return s.Unique != "" }
+
+// leadsTo looks for a value that is like this in what was not seen yet.
+func leadsTo(s *Schema, like func(*Schema) bool, seen map[*Struct]bool) bool {
 	if s == nil {
 		return false
 	}
-	if s.Unique != "" || leadsToUnique(s.Items, seen) || leadsToUnique(s.Values, seen) {
+	if like(s) || leadsTo(s.Items, like, seen) || leadsTo(s.Values, like, seen) {
 		return true
 	}
 	if s.Struct == nil || seen[s.Struct] {
 		return false
 	}
 	seen[s.Struct] = true
-	return slices.ContainsFunc(s.Struct.Fields, func(f *Field) bool { return leadsToUnique(f.Schema, seen) })
+	return slices.ContainsFunc(s.Struct.Fields, func(f *Field) bool { return leadsTo(f.Schema, like, seen) })
 }
 
 // uniqueWalk finds the values of one field.

@@ -121,6 +121,7 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 		if len(s.Enum) > 0 && !canonical {
 			v.enum(x, s, canonical)
 		}
+		v.gone(old, s)
 		return
 	}
 	if canonical && !v.branch && !s.rules {

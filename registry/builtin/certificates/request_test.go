@@ -62,7 +62,7 @@ func TestWhoAskedIsRecordedAndNothingChanges(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
 	obj := k.Object(t, `{"spec":{"request":"`+csr(t)+`","signerName":"example.com/s","usages":["any"],"username":"root","groups":["system:masters"]}}`)
 	ctx := auth.WithUser(t.Context(), &auth.User{Name: "alice", UID: "2", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}})
-	k.PrepareForWrite(k.NewChange(ctx, obj, nil, ""))
+	require.NoError(t, k.PrepareForWrite(k.NewChange(ctx, obj, nil, "")))
 	require.Equal(t, "alice", obj.String("spec", "username"))
 	require.Equal(t, []string{"devs"}, obj.Strings("spec", "groups"))
 	require.Equal(t, []string{"v"}, obj.Strings("spec", "extra", "k"))

@@ -42,7 +42,7 @@ func definition(t testing.TB, v *registry.Version, old *meta.Object, change ...s
 	require.Empty(t, faults)
 	w := v.NewChange(context.Background(), o, old, "")
 	require.NoError(t, v.Defaults(w))
-	v.PrepareForWrite(w)
+	require.NoError(t, v.PrepareForWrite(w))
 	return o
 }
 

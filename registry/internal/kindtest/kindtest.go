@@ -106,7 +106,7 @@ func (k Kind) patched(t *testing.T, old *meta.Object, patch, subresource string)
 func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.Cause {
 	t.Helper()
 	require.NoError(t, k.Defaults(w))
-	k.PrepareForWrite(w)
+	require.NoError(t, k.PrepareForWrite(w))
 	if k.Pool != nil && w.Subresource == "" {
 		found, err := k.Pool.Allot(w.New, w.Old, func(string) bool { return true })
 		require.NoError(t, err)

@@ -34,7 +34,9 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 	if err := s.o.Admission.Mutate(ctx, request); err != nil {
 		return err
 	}
-	v.PrepareForWrite(write)
+	if err := v.PrepareForWrite(write); err != nil {
+		return err
+	}
 	if err := s.allot(w, obj, live); err != nil {
 		return err
 	}

@@ -1,0 +1,50 @@
+package registry_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/registry/names"
+)
+
+type scored struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+
+	Score float64 `json:"score"`
+	Note  string  `json:"note,omitempty"`
+}
+
+// TestHooksThatFailAreTold: what Default or Prepare leaves is kept or is an error, and
+// so is a fault that nobody would be told.
+func TestHooksThatFailAreTold(t *testing.T) {
+	unwritable := func(w *registry.Change[scored]) { w.New.Note, w.New.Score = "x", math.NaN() }
+	faulty := func(w *registry.Change[scored]) { w.Invalid(check.At("note"), w.New.Note, "is bad") }
+	faultyTree := func(w *registry.Change[meta.Object]) { w.Invalid(check.At("note"), "", "is bad") }
+	for _, c := range []struct {
+		kind registry.Definition[scored]
+		want string
+	}{
+		{registry.Definition[scored]{Default: unwritable}, "the hook Default of example.com/v1, Kind=Scored left an object that cannot be written: score: "},
+		{registry.Definition[scored]{Prepare: unwritable}, "the hook Prepare of example.com/v1, Kind=Scored left an object that cannot be written: score: "},
+		{registry.Definition[scored]{Default: faulty}, "the hook Default of example.com/v1, Kind=Scored added a fault, which only Validate may do: note: "},
+		{registry.Definition[scored]{Prepare: faulty}, "the hook Prepare of example.com/v1, Kind=Scored added a fault, which only Validate may do: note: "},
+		{registry.Definition[scored]{Behavior: registry.Behavior{Prepare: faultyTree}}, "the hook Prepare of example.com/v1, Kind=Scored added a fault, which only Validate may do: note: "},
+	} {
+		c.kind.Group, c.kind.Version, c.kind.Kind = "example.com", "v1", "Scored"
+		typ, err := registry.Of(c.kind).Compile(names.Orch)
+		require.NoError(t, err)
+		w := typ.NewChange(t.Context(), meta.NewObject(map[string]any{"score": 1.5}), nil, "")
+		err = typ.Hub.Defaults(w)
+		if err == nil {
+			err = typ.Hub.PrepareForWrite(w)
+		}
+		assert.ErrorContains(t, err, c.want)
+	}
+}
