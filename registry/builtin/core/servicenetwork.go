@@ -71,8 +71,8 @@ func addressValue(ip string) string {
 
 func portValue(n int64) string { return ":" + strconv.FormatInt(n, 10) }
 
-// lots is the giving of values to one service.
-type lots struct {
+// allotment gives values to one service.
+type allotment struct {
 	check.Faults
 	ServiceNetwork
 	obj, old *meta.Object
@@ -80,7 +80,7 @@ type lots struct {
 }
 
 func (n ServiceNetwork) allot(obj, old *meta.Object, free func(string) bool) ([]meta.Cause, error) {
-	l := &lots{ServiceNetwork: n, obj: obj, old: old, free: free}
+	l := &allotment{ServiceNetwork: n, obj: obj, old: old, free: free}
 	if addressed(obj) {
 		spec := addressSpec(obj)
 		spec.addresses(&l.Faults, check.At("spec"))
@@ -132,7 +132,7 @@ func family(ip string) string {
 // families says of which families a service is. The network has one; only a
 // headless service without a selector may be of both, for somebody else keeps
 // its endpoints.
-func (l *lots) families() {
+func (l *allotment) families() {
 	own, policy := family(l.Addresses.Addr().String()), l.obj.String("spec", "ipFamilyPolicy")
 	families, at := l.obj.Strings("spec", "ipFamilies"), check.At("spec")
 	ips := l.obj.Strings("spec", "clusterIPs")
@@ -162,7 +162,7 @@ func (l *lots) families() {
 	l.setFamilies([]string{own}, singleStack)
 }
 
-func (l *lots) setFamilies(families []string, policy string) {
+func (l *allotment) setFamilies(families []string, policy string) {
 	list := make([]any, len(families))
 	for i, f := range families {
 		list[i] = f
@@ -173,7 +173,7 @@ func (l *lots) setFamilies(families []string, policy string) {
 
 // addresses gives a service that has no address one, and checks the one that the
 // caller wants. A service keeps the address that it has.
-func (l *lots) addresses() error {
+func (l *allotment) addresses() error {
 	if l.old != nil && addressed(l.old) {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (l *lots) addresses() error {
 
 // size is how many addresses the network has, network and broadcast address
 // included; of a large one only the first part is used.
-func (l *lots) size() int64 {
+func (l *allotment) size() int64 {
 	const most = 1 << 20
 	bits := l.Addresses.Addr().BitLen() - l.Addresses.Bits()
 	if bits > 20 {
@@ -210,7 +210,7 @@ func (l *lots) size() int64 {
 }
 
 // contains reports whether services may have an address.
-func (l *lots) contains(a netip.Addr) bool {
+func (l *allotment) contains(a netip.Addr) bool {
 	if a == l.Addresses.Addr() || !l.Addresses.Contains(a) {
 		return false
 	}
@@ -219,7 +219,7 @@ func (l *lots) contains(a netip.Addr) bool {
 
 // address returns an address that is free and not that of the server itself. It
 // begins above the part that is left to those who choose addresses by hand.
-func (l *lots) address() (string, bool) {
+func (l *allotment) address() (string, bool) {
 	n := l.size()
 	n = l.search(1, n-1, min(max(n/16, 16), 256), func(i int64) bool {
 		a := offset(l.Addresses.Addr(), i)
@@ -241,7 +241,7 @@ func offset(a netip.Addr, n int64) netip.Addr {
 
 // search returns a number from low to high that ok accepts, by chance and if
 // possible not among the first ones; -1: there is none.
-func (l *lots) search(low, high, first int64, ok func(int64) bool) int64 {
+func (l *allotment) search(low, high, first int64, ok func(int64) bool) int64 {
 	count := high - low + 1
 	if count <= 0 {
 		return -1
@@ -263,7 +263,7 @@ func (l *lots) search(low, high, first int64, ok func(int64) bool) int64 {
 
 // ports gives the ports of a service their numbers on the nodes. Ports of
 // several protocols that share a number share it there too.
-func (l *lots) ports() error {
+func (l *allotment) ports() error {
 	if !onNodes(l.obj) {
 		return nil
 	}
@@ -311,7 +311,7 @@ func (l *lots) ports() error {
 }
 
 // given checks a port of the nodes that the caller wants.
-func (l *lots) given(at *check.Path, n int64) {
+func (l *allotment) given(at *check.Path, n int64) {
 	switch {
 	case n < l.FirstPort || n > l.LastPort:
 		l.Invalid(at, n, fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", l.FirstPort, l.LastPort))
@@ -321,7 +321,7 @@ func (l *lots) given(at *check.Path, n int64) {
 }
 
 // port returns a free port of the nodes.
-func (l *lots) port(taken map[int64]bool) (int64, error) {
+func (l *allotment) port(taken map[int64]bool) (int64, error) {
 	count := l.LastPort - l.FirstPort + 1
 	n := l.search(l.FirstPort, l.LastPort, min(max(count/32, 16), 128), func(n int64) bool {
 		return !taken[n] && l.free(portValue(n))
