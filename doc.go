@@ -19,28 +19,30 @@
 //     cache that every read is served from (current entries, one event log for each
 //     type, exact lists), controllers, fair, media, and openapi, the documents that
 //     clients explain, check and patch by.
+//   - api: the vocabulary of all others: [orch.io/controlplane/api/meta] (objects,
+//     Status), names (the naming table), schema (shapes as data), check (what is
+//     wrong with an object).
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
-//     catalog of those served. Below it the vocabulary: names (the naming
-//     table), meta (objects, Status), schema (shapes as data), check (what is wrong
-//     with an object), and the built-in kinds, one package for each API group.
-//     What these imitate without need stands in internal/quirks, and what their
-//     comments say, for kubectl explain, in internal/comments. registrytest is the
-//     kit that proves that objects come back from every version and form.
+//     catalog of those served. Below it the built-in kinds, one package for each API
+//     group; what these imitate without need stands in internal/quirks, and what
+//     their comments say, for kubectl explain, in api/internal/comments. registrytest
+//     is the kit that proves that objects come back from every version and form.
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
-//     program, work on its objects from inside: Client, Feed, Controller.
+//     program, work on its objects from inside: Client, Feed, Controller, Index.
+//     Below it fake, a Client without a server, for tests.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
-//     that fails as a test wants it), and storagetest, the kit that proves a
-//     store.
+//     that fails as a test wants it), storagetest, the kit that proves a store, and
+//     eventlog, the run of commits behind watches.
 //   - [orch.io/controlplane/auth]: who calls and whether he may, and below it the
 //     usual answers.
 //   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
 //     writes, and below it plugins, those of every server: a file each and a table.
+//   - [orch.io/controlplane/clientconfig]: how a server, as a client, reaches others:
+//     webhooks for reviews and audit.
 //   - internal: what several packages share and programs need not name: codec, bytes
-//     to objects and back, apply, patches and who owns which field, eventlog, the run
-//     of commits behind the watches of stores and of the cache of the server; and for
-//     the implementations below auth and admission caches, indexes that follow
-//     objects, keys and certificates, calls of remote servers, fakes for tests.
+//     to objects and back, apply, patches and who owns which field, caches, keys and
+//     certificates.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //
@@ -118,12 +120,12 @@
 //
 // # How imports run
 //
-// One way only: server → admission → controller → registry → apply → codec
-// → schema → (meta, names, storage, auth). Packages below storage, auth and admission
+// One way only, also from folder to folder: server → admission → auth → controller →
+// registry → internal → api, and storage below controller. Packages below storage, auth and admission
 // implement what their parent defines, and what is below admission may use what is
 // below auth, never the other way; the core imports none of them but memstore and
 // the table of admission plugins. A test keeps this true, and that no name that goes
-// on the wire stands outside registry/names.
+// on the wire stands outside api/names.
 //
 // # The way of a request
 //

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -76,10 +77,10 @@ var layers = []struct {
 	{"server/servertest", 12}, {"server/access", 11}, {"server/serving", 11}, {"server", 10}, {"server/flowcontrol", 8},
 	{"server/internal/objects", 9}, {"server/internal/controllers", 9}, {"server/internal/fair", 9},
 	{"server/internal/watch", 8}, {"server/internal/openapi", 8}, {"server/internal/media", 8},
-	{"controller", 7},
-	{"registry/names", 0}, {"registry/meta", 1}, {"registry/internal/jsonpath", 1}, {"registry/internal/formats", 2}, {"registry/check", 2}, {"registry/internal/quirks", 2}, {"registry/internal/comments", 2}, {"registry/internal/kindtest", 7}, {"registry/schema", 3},
-	{"registry", 6},
-	{"storage", 1}, {"auth", 1}, {"admission", 8}, {"internal/eventlog", 2}, {"internal/codec", 4}, {"internal/apply", 5},
+	{"clientconfig/exec", 2}, {"clientconfig", 3},
+	{"internal/pki", 0}, {"api/names", 0}, {"api/meta", 1}, {"registry/internal/jsonpath", 1}, {"api/check", 2}, {"registry/internal/quirks", 2}, {"api/internal/comments", 2}, {"api/schema", 3},
+	{"internal/codec", 4}, {"internal/apply", 5}, {"registry", 6}, {"controller/fake", 8}, {"controller", 7},
+	{"storage/eventlog", 2}, {"storage", 1}, {"auth", 2}, {"admission", 8},
 }
 
 // implementation reports whether a package may import anything below the server,
@@ -210,6 +211,41 @@ func importFault(from, to string) string {
 	return ""
 }
 
+// TestFoldersAreLayers: a folder at the top stands for all packages in it, and no
+// two need each other.
+func TestFoldersAreLayers(t *testing.T) {
+	needs := map[string]map[string]bool{}
+	for _, s := range sources(t) {
+		from, _, _ := strings.Cut(s.dir(), "/")
+		if s.test() || from == "." {
+			continue
+		}
+		for _, imp := range s.file.Imports {
+			name, _ := strconv.Unquote(imp.Path.Value)
+			to, ok := strings.CutPrefix(name, module+"/")
+			to, _, _ = strings.Cut(to, "/")
+			if !ok || to == from {
+				continue
+			}
+			if needs[from] == nil {
+				needs[from] = map[string]bool{}
+			}
+			needs[from][to] = true
+		}
+	}
+	require.Greater(t, len(needs), 5)
+	for len(needs) > 0 {
+		settled := false
+		for folder, below := range needs {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(below)), func(to string) bool { return needs[to] != nil }) {
+				delete(needs, folder)
+				settled = true
+			}
+		}
+		require.True(t, settled, "these folders need each other: %v", needs)
+	}
+}
+
 // TestEngineKnowsNoHTTP: what reads and writes objects serves requests, the clients
 // of programs and controllers alike.
 func TestEngineKnowsNoHTTP(t *testing.T) {
@@ -232,7 +268,7 @@ var wireName = regexp.MustCompile(`orch\.io|k8s\.io|kubernetes\.io|x-kubernetes|
 
 func TestWireNamesStandInOnePlace(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.test() || s.dir() == "registry/names" || strings.HasPrefix(s.path, "examples/") {
+		if s.test() || s.dir() == "api/names" || strings.HasPrefix(s.path, "examples/") {
 			continue
 		}
 		imports := map[ast.Node]bool{}
@@ -246,7 +282,7 @@ func TestWireNamesStandInOnePlace(t *testing.T) {
 			}
 			text, _ := strconv.Unquote(lit.Value)
 			if wireName.MatchString(strings.ReplaceAll(text, module, "")) {
-				t.Errorf("%s: %s belongs into registry/names", s.where(lit.Pos()), lit.Value)
+				t.Errorf("%s: %s belongs into api/names", s.where(lit.Pos()), lit.Value)
 			}
 			return true
 		})

@@ -33,9 +33,9 @@
 package admission
 
 import (
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Operation is the kind of a write.

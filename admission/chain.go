@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // Chain is the plugins that run in one server. It never changes. The zero Chain

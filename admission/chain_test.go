@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 )
 
 // journal makes plugins that write down that they run.

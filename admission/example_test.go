@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // A plugin that gives every lamp a room and lets nobody light one in the attic.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Rule says which requests are meant, in the words that the rules of webhooks have.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // TestRuleMatches: the words of the rules of webhooks, with all their wildcards.

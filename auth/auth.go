@@ -6,7 +6,8 @@ package auth
 import (
 	"context"
 	"net/http"
-	"slices"
+
+	"orch.io/controlplane/api/meta"
 )
 
 // The names of identities that every server knows.
@@ -18,16 +19,8 @@ const (
 	ServerUser      = "system:apiserver"
 )
 
-// User is the identity of a caller. All values are opaque to authentication.
-type User struct {
-	Name   string
-	UID    string
-	Groups []string
-	Extra  map[string][]string
-}
-
-// InGroup reports whether the user is a member of group.
-func (u *User) InGroup(group string) bool { return slices.Contains(u.Groups, group) }
+// User is the identity of a caller; meta.UserFrom finds it in the context of a request.
+type User = meta.User
 
 // Authenticator finds the user of a request. It returns nil, nil if the
 // request holds nothing that it knows; an error if it holds something that is
@@ -88,16 +81,3 @@ var AllowAll Authorizer = allowAll{}
 var DenyAll Authorizer = AuthorizerFunc(func(context.Context, Action) (Decision, string, error) {
 	return Deny, "everything is denied", nil
 })
-
-type userKey struct{}
-
-// WithUser returns a context that carries the caller.
-func WithUser(ctx context.Context, u *User) context.Context {
-	return context.WithValue(ctx, userKey{}, u)
-}
-
-// UserFrom returns the caller in ctx, or nil.
-func UserFrom(ctx context.Context) *User {
-	u, _ := ctx.Value(userKey{}).(*User)
-	return u
-}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 )
 

@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // Controller sees every change of some types, picks keys

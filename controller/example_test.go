@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 )
 

@@ -3,7 +3,7 @@ package controller
 import (
 	"context"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/storage"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // Catalog holds the resource types that a server serves now. Readers see one

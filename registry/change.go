@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"strings"
 
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 )
 
 // Change is a write of an object as the hooks of its kind see it. T is the kind's

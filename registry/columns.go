@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/internal/jsonpath"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Age returns the column that most kinds end with: how long an object has been

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry/internal/jsonpath"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 // Compile turns a kind into the type that a server with these names serves. The

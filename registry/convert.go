@@ -9,9 +9,9 @@ import (
 	"reflect"
 	"runtime/debug"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 )
 
 // VersionOf is a further version of the kind whose hub is H: a [Spoke].

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 // definitionKind is the kind of the documents that FromCRD reads.

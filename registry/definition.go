@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"slices"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 // Definition declares a kind by a Go struct T. T has the object's fields as its

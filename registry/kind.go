@@ -9,11 +9,10 @@ import (
 	"context"
 	"reflect"
 
-	"orch.io/controlplane/auth"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 // Kind is a kind as a program declares it, before a server is built: names are
@@ -192,7 +191,7 @@ type Call struct {
 	Resource    meta.Resource
 	Subresource string
 	Key         meta.Key
-	User        *auth.User
+	User        *meta.User
 	Object      *meta.Object // the body
 	DryRun      bool
 	Manager     string // the field manager of the caller

@@ -3,9 +3,9 @@ package registry
 import (
 	"slices"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
 )
 
 // A three-way merge of trees: base is what a writer began with, ours what he made of

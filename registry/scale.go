@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // Scale is where a kind keeps what the sub-resource scale shows: paths such as

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/impersonate"
-	"orch.io/controlplane/registry/meta"
 )
 
 // authenticate finds out who calls, as whom, and to which flow that belongs.
@@ -44,7 +44,7 @@ func (s *Server) identifyUser(r *request) error {
 		r.notes.Warn("the Authorization header is ignored: more than one space before the bearer token")
 	}
 	r.user = user
-	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
+	r.http = r.http.WithContext(meta.WithUser(r.http.Context(), user))
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (s *Server) impersonate(r *request) error {
 	if r.record.trail != nil {
 		r.record.trail.Impersonate(user)
 	}
-	r.http = r.http.WithContext(auth.WithUser(r.http.Context(), user))
+	r.http = r.http.WithContext(meta.WithUser(r.http.Context(), user))
 	return nil
 }
 

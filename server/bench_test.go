@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"

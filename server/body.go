@@ -8,9 +8,9 @@ import (
 	"os"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )

@@ -21,11 +21,11 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
@@ -70,7 +70,7 @@ type Builder struct {
 
 	// Handlers serve further paths, such as issuer discovery, behind
 	// authentication and authorization. Keys are exact paths, or prefixes if
-	// they end in a slash; auth.UserFrom(r.Context()) is who calls.
+	// they end in a slash; meta.UserFrom(r.Context()) is who calls.
 	Handlers map[string]http.Handler
 
 	// Limits bounds what callers can cost; zero fields have defaults.

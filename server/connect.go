@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
 )
 
 // connect answers GET and POST on a sub-resource that connects. What is asked for

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )

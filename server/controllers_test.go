@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )

@@ -3,8 +3,8 @@ package server
 import (
 	"context"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/objects"
 )
 

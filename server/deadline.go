@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // parting is how long the last bytes of an answer may take: the error of a

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server/internal/objects"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"

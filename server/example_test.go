@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 )
 

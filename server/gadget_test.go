@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"

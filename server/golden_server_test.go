@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 )

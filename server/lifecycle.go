@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"sync"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"

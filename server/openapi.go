@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server/internal/openapi"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"

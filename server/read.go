@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server/internal/objects"
 )
 

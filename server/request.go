@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/media"
 )
 

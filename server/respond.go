@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )

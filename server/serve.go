@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"

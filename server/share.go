@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/fair"
 )

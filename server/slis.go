@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/names"
 )
 
 // slis are what became of the health checks that probes asked for, as

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/registry/registrytest"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"

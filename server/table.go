@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"

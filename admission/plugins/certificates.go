@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/pki"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // certificateRequests is a rule on certificate requests or one of their

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Whatever stands in a request, the answer is that it may pass or a refusal.

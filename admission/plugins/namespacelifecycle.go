@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // namespaceLifecycle keeps objects out of namespaces that are missing or going,

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/rbac"
-	"orch.io/controlplane/registry/names"
 )
 
 // RBACEscalation refuses roles and bindings beyond the rights of their writer, as

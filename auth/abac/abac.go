@@ -16,8 +16,8 @@ import (
 	"os"
 	"strings"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/names"
 )
 
 // Bounds of a policy file.

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/accesswebhook"
-	"orch.io/controlplane/auth/clientconfig"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/clientconfig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,8 +3,8 @@ package audit
 import (
 	"time"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/names"
 )
 
 // event is the wire form of one stage of a request.

@@ -21,11 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/audit"
-	"orch.io/controlplane/auth/clientconfig"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/clientconfig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

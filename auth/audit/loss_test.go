@@ -21,10 +21,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/audit"
-	"orch.io/controlplane/auth/clientconfig"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/clientconfig"
 )
 
 // losing is a Log that a test makes lose events.

@@ -9,9 +9,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // maxPolicy bounds a policy file, in bytes.

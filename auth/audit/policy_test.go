@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/audit"
-	"orch.io/controlplane/registry/names"
 )
 
 const head = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"

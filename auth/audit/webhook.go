@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"orch.io/controlplane/auth/clientconfig"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/clientconfig"
 )
 
 // Webhook is a Sink that posts lists of events to a remote server. A call that

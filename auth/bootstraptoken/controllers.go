@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 const signaturePrefix = "jws-kubeconfig-"

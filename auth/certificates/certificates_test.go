@@ -26,14 +26,14 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/fake"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/controller/fake"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry/builtin/certificates"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Times of requests.

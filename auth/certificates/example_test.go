@@ -8,8 +8,8 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/certificates"
-	"orch.io/controlplane/registry/names"
 )
 
 // What a node agent asks for is signed where it names the node and its group.

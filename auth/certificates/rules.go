@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/node"
-	"orch.io/controlplane/registry/names"
 )
 
 // Usages that the built-in signers know.

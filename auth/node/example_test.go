@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/node"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 )
 

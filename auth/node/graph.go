@@ -3,8 +3,8 @@ package node
 import (
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/meta"
 )
 
 // object names what a node may read because of something else.

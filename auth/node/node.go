@@ -14,11 +14,10 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/follow"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Resource types that the graph is made of or leads to.
@@ -43,7 +42,7 @@ const (
 // anybody else, and never denies.
 type Authorizer struct {
 	names names.Profile
-	graph *follow.Index[*graph]
+	graph *controller.Index[*graph]
 }
 
 // New returns an Authorizer over the objects of a server. Kinds that the server
@@ -51,7 +50,7 @@ type Authorizer struct {
 func New(client controller.Client, p names.Profile) *Authorizer {
 	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(names.GroupStorage), Resource: attachments}}
 	mirror := p.Wire(names.MirrorPod)
-	return &Authorizer{p, follow.New(client, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}
+	return &Authorizer{p, controller.NewIndex(client, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}
 }
 
 // Close ends following the store.

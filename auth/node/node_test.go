@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/node"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/fake"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/controller/fake"
 )
 
 type m = map[string]any

@@ -1,6 +1,6 @@
 package rbac
 
-import "orch.io/controlplane/registry/names"
+import "orch.io/controlplane/api/names"
 
 const controllerPrefix = "system:controller:"
 

@@ -3,7 +3,7 @@ package rbac
 import (
 	"slices"
 
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/names"
 )
 
 // userRoles are the roles that people get: cluster-admin, and admin, edit and

@@ -6,11 +6,11 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 )
 

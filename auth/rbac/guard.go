@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Grant is a role or a binding that somebody is about to write.

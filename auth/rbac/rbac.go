@@ -15,11 +15,10 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/follow"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Resource types of the package's group.
@@ -34,13 +33,13 @@ const (
 // denies. It is an auth.RuleLister, too.
 type Authorizer struct {
 	names names.Profile
-	index *follow.Index[*index]
+	index *controller.Index[*index]
 }
 
 // New returns an Authorizer over the roles and bindings of a server. It may be
 // made before the server is built; it must not be asked before.
 func New(client controller.Client, p names.Profile) *Authorizer {
-	return &Authorizer{p, follow.New(client, types(p), func() *index { return newIndex(p) }, (*index).apply)}
+	return &Authorizer{p, controller.NewIndex(client, types(p), func() *index { return newIndex(p) }, (*index).apply)}
 }
 
 // Close ends following the store.

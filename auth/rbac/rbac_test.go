@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/fake"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/controller/fake"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

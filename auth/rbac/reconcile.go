@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Reconcile makes the default roles and bindings and restores the permissions

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Rule is one rule of a role. "*" in Verbs, Groups and Resources stands for

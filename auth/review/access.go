@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Reviewer answers reviews. Its methods are the Act functions of their kinds;

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/bearer"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 const badToken = "invalid bearer token"

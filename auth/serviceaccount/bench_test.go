@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/authentication"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // TokenRequest answers a POST to the sub-resource token of a service account:

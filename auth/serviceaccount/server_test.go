@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 )
 

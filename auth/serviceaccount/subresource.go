@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/authentication"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Subresource is the sub-resource token of the kind ServiceAccount. It needs

@@ -16,10 +16,10 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/uuid"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/cache"
-	"orch.io/controlplane/registry/names"
 )
 
 // defaultExpiration is the lifetime of a token whose request asks for none, in

@@ -23,13 +23,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/fake"
+	"orch.io/controlplane/controller/fake"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 const issuer = "https://kubernetes.default.svc.cluster.local"

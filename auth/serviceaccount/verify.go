@@ -14,10 +14,10 @@ import (
 
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/bearer"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // skew is how far the clocks of two servers may be apart, and for how long a

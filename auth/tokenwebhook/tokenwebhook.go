@@ -10,12 +10,11 @@ import (
 	"net/http"
 	"time"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/clientconfig"
 	"orch.io/controlplane/auth/internal/bearer"
+	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/cache"
-	"orch.io/controlplane/internal/remote"
-	"orch.io/controlplane/registry/names"
 )
 
 // The bounds of the cache and of an answer.
@@ -46,7 +45,7 @@ type Config struct {
 // Authenticator asks a remote server.
 type Authenticator struct {
 	config Config
-	remote *remote.Reviewer
+	remote *clientconfig.Reviewer
 	cached *cache.Cache[[32]byte, answer]
 }
 
@@ -68,7 +67,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := remote.New(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, "TokenReview", c.Timeout)
+	r, err := clientconfig.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, "TokenReview", c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("tokenwebhook: %w", err)
 	}
@@ -158,7 +157,7 @@ func refusal(why string) error {
 	if why == "" {
 		return nil
 	}
-	return auth.BadToken("%s", remote.Text(why))
+	return auth.BadToken("%s", clientconfig.Text(why))
 }
 
 func tooMany(u user) bool {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth/audit"
-	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 )
 

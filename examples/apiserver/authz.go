@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/auth/abac"
 	"orch.io/controlplane/auth/accesswebhook"
 	"orch.io/controlplane/auth/certificates"
-	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server/access"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server"
 )
 

@@ -27,8 +27,8 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"

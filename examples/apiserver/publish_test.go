@@ -14,8 +14,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"orch.io/controlplane/server/serving"
 	"sigs.k8s.io/yaml"
+
+	"orch.io/controlplane/server/serving"
 )
 
 // TestWhatTheServerTellsOfItself: the service by which it is found, and what

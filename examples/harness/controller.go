@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 )
 

@@ -16,9 +16,9 @@ import (
 	"os"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server"
 )
 

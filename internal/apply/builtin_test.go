@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/apply"
-	"orch.io/controlplane/registry/schema"
 	"orch.io/controlplane/server/servertest"
 )
 

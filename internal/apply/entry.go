@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
 )
 
 const (

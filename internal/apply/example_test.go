@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/apply"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
 )
 
 func show(v any) {

@@ -3,8 +3,8 @@ package apply
 import (
 	"fmt"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 )
 
 // ComparePlans says which part of an apply of patch to live the plans of this

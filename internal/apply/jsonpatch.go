@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // Limits bounds what one patch may cost. Zero fields take the defaults.

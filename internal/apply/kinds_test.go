@@ -1,7 +1,7 @@
 package apply
 
 import (
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/schema"
 )
 
 // The schemas that the tests share, as the registry builds them.

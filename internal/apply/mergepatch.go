@@ -1,6 +1,6 @@
 package apply
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // MergePatch returns obj changed by a JSON merge patch (RFC 7386): members of
 // the patch are set, null removes, lists are replaced. Neither input is changed.

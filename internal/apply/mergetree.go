@@ -1,6 +1,6 @@
 package apply
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // merge returns live with what patch says, a copy; false if something is
 // unusual: then structured-merge-diff is to be asked. patch has passed

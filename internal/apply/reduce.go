@@ -1,6 +1,6 @@
 package apply
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // reduce returns a and b without the members in which they are the same, since
 // comparing them is cheaper here. Where that would leave an object empty that

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 )
 
 // The tests named Rule are the rules of the spec, 000, "Server-side apply and

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 )
 
 // The directives of a strategic merge patch.

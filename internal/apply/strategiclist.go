@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/schema"
 )
 
 // keyed is a list whose items are told apart: scalars by themselves, objects by

@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 )
 
 // Version is one version of a kind.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 const lastAppliedName = "kubectl.kubernetes.io/last-applied-configuration"

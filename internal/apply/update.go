@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // Update records in obj's metadata.managedFields that the writer owns what obj

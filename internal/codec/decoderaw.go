@@ -3,7 +3,7 @@ package codec
 import (
 	"unicode/utf8"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // member reads the value of a key. A field set is kept as text.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // EncodeJSON appends tree as canonical JSON: apiVersion, kind and metadata

@@ -3,7 +3,7 @@ package codec
 import (
 	"fmt"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // Format is an encoding of objects.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
 )
 
 func TestDecodeJSONValues(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 type inner struct {

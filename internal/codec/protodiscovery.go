@@ -3,7 +3,7 @@ package codec
 import (
 	"sync"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // DiscoveryProto returns the protobuf form of a discovery document by its kind,

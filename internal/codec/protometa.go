@@ -4,9 +4,9 @@ import (
 	"reflect"
 	"sync"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 )
 
 // MetaProtos are the protobuf forms of what goes on the wire beside the kinds,

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/schema"
 )
 
 // Proto is the protobuf form of one kind, compiled once from its schema. Field

@@ -3,7 +3,7 @@ package codec
 import (
 	"strconv"
 
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/schema"
 )
 
 // maxStrict bounds the faults that StrictJSON returns.

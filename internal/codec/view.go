@@ -3,8 +3,8 @@ package codec
 import (
 	"strconv"
 
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 )
 
 // ListMeta is the metadata of a list answer.

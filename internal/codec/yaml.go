@@ -10,7 +10,7 @@ import (
 	yamlv2 "go.yaml.in/yaml/v2"
 	"sigs.k8s.io/yaml"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // DecodeYAML reads one object in YAML 1.1, of which JSON is a part, under the

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
 )
 
 func TestDecodeYAML(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // deployment returns the kind Deployment and a body of three containers with

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/registry/builtin/authorization"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 func echo(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }

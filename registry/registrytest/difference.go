@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
 )
 
 // difference returns the path of the first value in which two trees differ, and both

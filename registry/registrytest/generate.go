@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
 )
 
 // generate makes an object of a version: of the types, enums, bounds and formats that

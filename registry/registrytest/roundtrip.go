@@ -10,10 +10,10 @@ import (
 	"maps"
 	"testing"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Seeds is how many objects of each version RoundTrip makes. The first has every

@@ -1,8 +1,8 @@
 package flowcontrol
 
 import (
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/names"
 )
 
 // Default returns the levels and schemas that clusters know.

@@ -3,8 +3,8 @@ package flowcontrol_test
 import (
 	"fmt"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/flowcontrol"
 )
 

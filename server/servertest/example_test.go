@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server/servertest"
 )
 

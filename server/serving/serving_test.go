@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/clientconfig"
+	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"

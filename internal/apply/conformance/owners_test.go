@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/apply"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
 )
 
 // noop converts, defaults and makes objects of the one version there is.

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"sort"
 
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/schema"
 )
 
 // random makes objects of a schema with few different names and values, so that

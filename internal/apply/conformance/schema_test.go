@@ -6,7 +6,7 @@ import (
 
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/schema"
 )
 
 // fromTypes builds our schema from the type definitions that their clients

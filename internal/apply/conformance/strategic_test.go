@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/apply"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
 )
 
 func key(v any) string { return fmt.Sprintf("%T%v", v, v) }

@@ -7,10 +7,10 @@ import (
 
 	extensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/builtin/extensions"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 const richSchema = `{"type":"object","description":"d","title":"t","required":["a"],"properties":{

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
 )
 
 // theirs writes and reads as the clients do.

@@ -18,6 +18,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/builtin/apps"
 	"orch.io/controlplane/registry/builtin/authentication"
@@ -27,8 +29,6 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/builtin/roles"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 type pair struct {

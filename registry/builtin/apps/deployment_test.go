@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/apps"
 	"orch.io/controlplane/registry/internal/kindtest"
-	"orch.io/controlplane/registry/names"
 )
 
 const template = `"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"example.com/app:1"}]}}`

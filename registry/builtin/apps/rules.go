@@ -3,12 +3,12 @@ package apps
 import (
 	"strconv"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/selector"
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 func validateDeployment(w *registry.Change[Deployment]) {

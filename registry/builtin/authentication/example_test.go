@@ -3,8 +3,8 @@ package authentication_test
 import (
 	"fmt"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry/builtin/authentication"
-	"orch.io/controlplane/registry/meta"
 )
 
 func ExampleTokenRequestFaults() {

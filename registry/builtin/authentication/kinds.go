@@ -1,6 +1,6 @@
 package authentication
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // TokenReview asks whose token something is.
 type TokenReview struct {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/authorization"
-	"orch.io/controlplane/registry/meta"
 )
 
 func ExampleKinds() {

@@ -1,6 +1,6 @@
 package authorization
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // SubjectAccessReview asks whether a user or group may do something.
 type SubjectAccessReview struct {

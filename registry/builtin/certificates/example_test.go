@@ -3,8 +3,8 @@ package certificates_test
 import (
 	"fmt"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/certificates"
-	"orch.io/controlplane/registry/names"
 )
 
 func ExampleKinds() {

@@ -5,11 +5,10 @@ package certificates
 import (
 	"time"
 
-	"orch.io/controlplane/auth"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // The types of conditions that decide about a request.
@@ -168,7 +167,7 @@ func prepare(w *registry.Change[meta.Object]) {
 	for _, field := range []string{"username", "uid", "groups", "extra"} {
 		obj.Delete("spec", field)
 	}
-	user := auth.UserFrom(w.Context)
+	user := meta.UserFrom(w.Context)
 	if user == nil {
 		return
 	}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/auth"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/internal/kindtest"
-	"orch.io/controlplane/registry/names"
 )
 
 func csr(t *testing.T) string {
@@ -61,7 +61,7 @@ func TestRequests(t *testing.T) {
 func TestWhoAskedIsRecordedAndNothingChanges(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
 	obj := k.Object(t, `{"spec":{"request":"`+csr(t)+`","signerName":"example.com/s","usages":["any"],"username":"root","groups":["system:masters"]}}`)
-	ctx := auth.WithUser(t.Context(), &auth.User{Name: "alice", UID: "2", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}})
+	ctx := meta.WithUser(t.Context(), &meta.User{Name: "alice", UID: "2", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}})
 	require.NoError(t, k.PrepareForWrite(k.NewChange(ctx, obj, nil, "")))
 	require.Equal(t, "alice", obj.String("spec", "username"))
 	require.Equal(t, []string{"devs"}, obj.Strings("spec", "groups"))

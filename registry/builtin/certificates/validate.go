@@ -1,11 +1,11 @@
 package certificates
 
 import (
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Usages returns the key usages that a request may name.

@@ -3,8 +3,8 @@ package coordination_test
 import (
 	"fmt"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/coordination"
-	"orch.io/controlplane/registry/names"
 )
 
 func ExampleKinds() {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/coordination"
 	"orch.io/controlplane/registry/internal/kindtest"
-	"orch.io/controlplane/registry/names"
 )
 
 func TestLease(t *testing.T) {

@@ -1,6 +1,6 @@
 package core
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // Affinity says where a pod shall be placed.
 type Affinity struct {

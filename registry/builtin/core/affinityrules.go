@@ -1,8 +1,8 @@
 package core
 
 import (
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 )
 
 const (

@@ -1,6 +1,6 @@
 package core
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // PersistentVolumeClaimVolumeSource is the volume that a claim is bound to.
 type PersistentVolumeClaimVolumeSource struct {

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"slices"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
 )
 
 // maxData is the number of bytes that the data of a ConfigMap or a Secret may

@@ -1,6 +1,6 @@
 package core
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // Container is one program of a pod.
 type Container struct {

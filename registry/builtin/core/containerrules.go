@@ -3,9 +3,8 @@ package core
 import (
 	"slices"
 
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/internal/formats"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 )
 
 // containers checks the containers, of which there is at least one. Names stand
@@ -152,7 +151,7 @@ func (r *podRules) ports(at *check.Path, ports []ContainerPort) {
 	for i, port := range ports {
 		p := at.Index(i)
 		if port.Name != "" {
-			if len(formats.PortName(port.Name)) == 0 && seen[port.Name] {
+			if len(check.PortName(port.Name)) == 0 && seen[port.Name] {
 				r.Duplicate(p.Field("name"), port.Name)
 			}
 			seen[port.Name] = true
@@ -257,7 +256,7 @@ func (r *podRules) devices(at *check.Path, c *Container) {
 
 // relative checks a path that must stay inside a volume.
 func (r *podRules) relative(at *check.Path, path string) {
-	r.Format(at, path, formats.RelativePath(path))
+	r.Format(at, path, check.RelativePath(path))
 }
 
 // labelKeys checks label keys that a selector is widened by.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 )
 
 func (r *podRules) env(at *check.Path, env []EnvVar) {

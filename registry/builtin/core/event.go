@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Event reports that something happened to an object. Events are kept for a

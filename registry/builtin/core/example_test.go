@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 func ExampleKinds() {

@@ -1,9 +1,9 @@
 package core
 
 import (
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Pod is a group of containers that run together on one node.

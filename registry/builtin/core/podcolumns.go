@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // none shows that a cell has nothing to show.

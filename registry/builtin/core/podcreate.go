@@ -3,9 +3,9 @@ package core
 import (
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // preparePod gives a new pod its first status, and what nodes and schedulers

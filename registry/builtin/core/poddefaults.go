@@ -3,8 +3,8 @@ package core
 import (
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // defaultPod fills in what the schema's defaults cannot say. It works on the

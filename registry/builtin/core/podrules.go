@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 )
 
 // podRules collects the faults of a pod's spec. The order of the checks is the

@@ -1,6 +1,6 @@
 package core
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // PodStatus is the state of a pod.
 type PodStatus struct {

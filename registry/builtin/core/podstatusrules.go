@@ -3,9 +3,8 @@ package core
 import (
 	"slices"
 
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/internal/formats"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 )
 
 // statusFaults checks a pod whose status was written.
@@ -83,7 +82,7 @@ func (s *PodStatus) claimFaults(f *check.Faults, at *check.Path, claims []PodRes
 // addresses checks the addresses of a pod or node: one of each family at most.
 func addresses(f *check.Faults, at *check.Path, list []string) {
 	for i, ip := range list {
-		if !formats.IsIP(ip) {
+		if !check.IsIP(ip) {
 			f.Invalid(at.Index(i), ip, "must be a valid IP address")
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // WarnOfPod warns of what is accepted in the spec of a pod at a path, and not

@@ -1,8 +1,7 @@
 package core
 
 import (
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/internal/formats"
+	"orch.io/controlplane/api/check"
 )
 
 // running checks what only containers have that keep running: probes and
@@ -64,7 +63,7 @@ func (r *podRules) handler(at *check.Path, h handler) {
 	if h.http != nil && first("httpGet") {
 		for _, header := range h.http.HTTPHeaders {
 			// Clients know the cause by the list.
-			r.Format(at.Field("httpGet").Field("httpHeaders"), header.Name, formats.HeaderName(header.Name))
+			r.Format(at.Field("httpGet").Field("httpHeaders"), header.Name, check.HeaderName(header.Name))
 		}
 	}
 	if h.tcp != nil {

@@ -3,9 +3,9 @@ package core
 import (
 	"strings"
 
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 )
 
 // resources checks what a container needs and may use.

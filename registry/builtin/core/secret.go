@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"maps"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Secret holds confidential data, for pods and for the server's own programs.

@@ -3,7 +3,7 @@ package core
 import (
 	"strings"
 
-	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/api/check"
 )
 
 func (r *podRules) podSecurity(at *check.Path) {

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Service is a name and an address for a set of pods.

@@ -3,9 +3,9 @@ package core
 import (
 	"maps"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
 )
 
 // ServiceAccount is an identity for programs, as pods run under it.

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
 )
 
 // ServiceNetwork is what services get their addresses and ports from.

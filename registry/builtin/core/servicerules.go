@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/internal/formats"
-	"orch.io/controlplane/registry/meta"
 )
 
 func validateService(w *registry.Change[Service]) {
@@ -142,7 +141,7 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 			f.Invalid(list, s.ClusterIPs, "'None' must be the first and only value")
 			broken = true
 		case ip == noAddress && i == 0:
-		case !formats.IsIP(ip):
+		case !check.IsIP(ip):
 			f.Invalid(list.Index(i), ip, "must be a valid IP address")
 			broken = true
 		}
@@ -245,7 +244,7 @@ func (l *LoadBalancerStatus) check(f *check.Faults, at *check.Path, kind string)
 		} else if in.IPMode != nil {
 			f.Forbidden(p.Field("ipMode"), "may not be specified when `ip` is not set")
 		}
-		if formats.IsIP(in.Hostname) {
+		if check.IsIP(in.Hostname) {
 			f.Invalid(p.Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")
 		}
 	}

@@ -1,8 +1,8 @@
 package core
 
 import (
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // prepareService fits a service to be written: an update need not repeat what

@@ -1,6 +1,6 @@
 package core
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // HostPathVolumeSource is a file or directory of the node.
 type HostPathVolumeSource struct {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/api/check"
 )
 
 func (s *NFSVolumeSource) check(r *podRules, at *check.Path) {

@@ -1,6 +1,6 @@
 package core
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // ProjectedVolumeSource joins several sources in one directory.
 type ProjectedVolumeSource struct {

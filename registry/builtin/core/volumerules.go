@@ -3,10 +3,9 @@ package core
 import (
 	"slices"
 
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/internal/formats"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 )
 
 // podVolumes checks the volumes: what their schema says, one source in each, that
@@ -230,7 +229,7 @@ func (t *ClusterTrustBundleProjection) check(r *podRules, at *check.Path) {
 // file checks the path of a file whose causes name another place than its own.
 func (r *podRules) file(at *check.Path, path string) {
 	r.Needs(at, "path", path)
-	r.Format(at.Field("path"), path, formats.FilePath(path))
+	r.Format(at.Field("path"), path, check.FilePath(path))
 }
 
 func (s *EphemeralVolumeSource) check(r *podRules, at *check.Path) {

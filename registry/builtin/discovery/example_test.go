@@ -3,8 +3,8 @@ package discovery_test
 import (
 	"fmt"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/discovery"
-	"orch.io/controlplane/registry/names"
 )
 
 func ExampleKinds() {

@@ -4,10 +4,10 @@ import (
 	"net/netip"
 	"strings"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
-	"orch.io/controlplane/registry/check"
-	"orch.io/controlplane/registry/meta"
 )
 
 // validate checks what the schema does not know. What was stored under other

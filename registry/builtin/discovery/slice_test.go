@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/internal/kindtest"
-	"orch.io/controlplane/registry/names"
 )
 
 func kind(t *testing.T) kindtest.Kind {

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/internal/quirks"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // Kinds returns the kinds of the group.

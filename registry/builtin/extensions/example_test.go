@@ -3,8 +3,8 @@ package extensions_test
 import (
 	"fmt"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/extensions"
-	"orch.io/controlplane/registry/names"
 )
 
 func ExampleKinds() {

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/check"
 	"orch.io/controlplane/registry/internal/jsonpath"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
-	"orch.io/controlplane/registry/schema"
 )
 
 func validate(w *registry.Change[meta.Object]) {

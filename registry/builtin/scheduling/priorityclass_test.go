@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/scheduling"
 	"orch.io/controlplane/registry/internal/kindtest"
-	"orch.io/controlplane/registry/names"
 )
 
 func ExampleKinds() {

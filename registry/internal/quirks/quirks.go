@@ -2,7 +2,7 @@
 // other although they need not: clients know it, so the kinds here differ, too.
 package quirks
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // Reference is what a kind imitates. The zero value imitates nothing; it is what
 // kinds of programs get.

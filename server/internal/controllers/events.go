@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/meta"
 )
 
 // eventLife is how long events are kept after their last change.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/meta"
 )
 
 // graph knows who owns whom.

@@ -7,9 +7,9 @@ import (
 	"hash/fnv"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // complain writes the event that says that o names an owner in a namespace that

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 )
 
 // View is what of the objects is sent.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
 	"orch.io/controlplane/server/internal/watch"
 )
 

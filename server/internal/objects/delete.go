@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // endingTime is how long an object whose end was seen may stay. Whoever deletes it

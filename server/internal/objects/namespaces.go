@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/meta"
 )
 
 var namespacesResource = meta.GroupResource{Resource: "namespaces"}

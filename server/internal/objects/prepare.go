@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/meta"
 )
 
 // prepare takes an object through everything between mutate and commit: what

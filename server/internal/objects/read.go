@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )

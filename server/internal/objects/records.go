@@ -11,10 +11,10 @@ import (
 	"maps"
 	"slices"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/storage"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )

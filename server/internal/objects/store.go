@@ -40,10 +40,10 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/names"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )

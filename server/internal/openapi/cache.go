@@ -4,9 +4,9 @@ import (
 	"slices"
 	"sync"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
-	"orch.io/controlplane/registry/schema"
 )
 
 // Cache holds the documents of a server. A document is made when it is asked for

@@ -1,6 +1,6 @@
 package openapi
 
-import "orch.io/controlplane/registry/meta"
+import "orch.io/controlplane/api/meta"
 
 // object is the part that all objects share.
 type object struct {

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // operation is one method of one path.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/tidwall/btree"
 
-	"orch.io/controlplane/internal/eventlog"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/eventlog"
 )
 
 type tree = btree.Map[string, *Entry]

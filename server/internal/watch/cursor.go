@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/eventlog"
 )
 
 var (

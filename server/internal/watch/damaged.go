@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/internal/eventlog"
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/eventlog"
 )
 
 // An object whose record the backend cannot read is in no list and no watch of

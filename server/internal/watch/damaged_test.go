@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"

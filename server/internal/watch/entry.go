@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 )
 

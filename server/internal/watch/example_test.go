@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 )
 

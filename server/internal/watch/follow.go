@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/eventlog"
 )
 
 // Pauses after a watch of the backend was lost or a reload failed.

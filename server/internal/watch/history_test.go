@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
 	"orch.io/controlplane/storage/faulty"

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
 )
 

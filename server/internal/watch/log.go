@@ -3,8 +3,8 @@ package watch
 import (
 	"sync/atomic"
 
-	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/eventlog"
 )
 
 // recordOverhead is what a record takes beside the object that it keeps, about.

@@ -3,8 +3,8 @@ package watch
 import (
 	"strings"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 )
 
 // Query selects objects of one type. The zero Query selects all.

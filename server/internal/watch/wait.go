@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/eventlog"
 )
 
 // interest is what a parked cursor waits for: changes of one object, of one

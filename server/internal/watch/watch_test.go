@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"orch.io/controlplane/internal/eventlog"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/meta"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/eventlog"
 	"orch.io/controlplane/storage/memstore"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"orch.io/controlplane/registry/check"
+	"orch.io/controlplane/api/check"
 )
 
 // HostIP checks the text of an address of a host in the form of its own family,

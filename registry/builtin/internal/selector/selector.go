@@ -5,7 +5,7 @@ package selector
 import (
 	"slices"
 
-	"orch.io/controlplane/registry/meta"
+	"orch.io/controlplane/api/meta"
 )
 
 // Empty reports whether a selector is nil or matches everything.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry/builtin/internal/selector"
-	"orch.io/controlplane/registry/meta"
 )
 
 func TestMatches(t *testing.T) {

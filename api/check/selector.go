@@ -1,0 +1,55 @@
+package check
+
+import (
+	"maps"
+	"slices"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// Labels checks the keys and values of labels; all faults are at the map itself.
+func (f *Faults) Labels(at *Path, labels map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		f.Format(at, k, meta.CheckQualifiedName(k))
+		f.Format(at, labels[k], meta.CheckLabelValue(labels[k]))
+	}
+}
+
+// Selector checks a label selector; nil has no faults.
+func (f *Faults) Selector(at *Path, s *meta.Selector) {
+	if s == nil {
+		return
+	}
+	f.Labels(at.Field("matchLabels"), s.MatchLabels)
+	for i, e := range s.MatchExpressions {
+		f.expression(at.Field("matchExpressions").Index(i), e)
+	}
+}
+
+func (f *Faults) expression(at *Path, e meta.SelectorExpression) {
+	if !f.SelectorValues(at, e.Operator, e.Values) {
+		f.Invalid(at.Field("operator"), e.Operator, "not a valid selector operator")
+	}
+	f.Format(at.Field("key"), e.Key, meta.CheckQualifiedName(e.Key))
+	for i, v := range e.Values {
+		f.Format(at.Field("values").Index(i), v, meta.CheckLabelValue(v))
+	}
+}
+
+// SelectorValues checks that a part of a selector has values just if its operator
+// takes some, and reports whether the operator is known.
+func (f *Faults) SelectorValues(at *Path, operator string, values []string) bool {
+	switch operator {
+	case "In", "NotIn":
+		if len(values) == 0 {
+			f.Required(at.Field("values"), "must be specified when `operator` is 'In' or 'NotIn'")
+		}
+	case "Exists", "DoesNotExist":
+		if len(values) > 0 {
+			f.Forbidden(at.Field("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+		}
+	default:
+		return false
+	}
+	return true
+}

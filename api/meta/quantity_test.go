@@ -1,0 +1,108 @@
+package meta_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+)
+
+func TestQuantityCanonicalForm(t *testing.T) {
+	for in, want := range map[string]string{
+		"0": "0", "00": "0", "-0": "0", "0Ki": "0", "0m": "0", "+1": "1", "1": "1", "007": "7", "-5": "-5", ".5": "500m", "5.": "5",
+		"1000": "1k", "1000m": "1", "1500m": "1500m", "0.5": "500m", "1.5": "1500m", "100m": "100m", "1000000": "1M", "1e3": "1e3", "1E3": "1e3",
+		"1e2": "100", "12e6": "12e6", "1000e3": "1e6", "1e-3": "1e-3", "1e0": "1", "1024": "1024", "1Ki": "1Ki", "1024Ki": "1Mi", "1.5Gi": "1536Mi", "0.5Ki": "512",
+		"0.1Ki": "102400m", "1.1Ki": "1126400m", "100.5Ki": "102912", "-1.1Ki": "-1126400m", "2048Mi": "2Gi", "1025Ki": "1025Ki", "1Ei": "1Ei",
+		"0.0000000001": "1n", "-0.0000000001": "-1n", "1n": "1n", "1000n": "1u", "1000u": "1m", "100E": "9223372036854775807", "-100E": "-9223372036854775807",
+		"9E": "9E", "1e1000000": "9223372036854775807", "1e-1000000": "1e-9", "1000Ki": "1000Ki", "5T": "5T", "5P": "5P", "16Ei": "9223372036854775807",
+	} {
+		got, err := meta.CanonicalQuantity(in)
+		require.NoError(t, err, in)
+		assert.Equal(t, want, got, in)
+		q, err := meta.ParseQuantity(in)
+		require.NoError(t, err)
+		assert.Equal(t, want, q.String(), in)
+	}
+}
+
+func TestQuantityRefuses(t *testing.T) {
+	for _, in := range []string{"", " ", "x", "1x", "1.2.3", "1 Ki", "--1", "1ki", "1K", "1e", "1e99999999999", "Ki", ".", "+", "0x1", "1mm", "1Mi ", fmt.Sprintf("%0300d", 1)} {
+		_, err := meta.CanonicalQuantity(in)
+		assert.Error(t, err, "%q", in)
+	}
+}
+
+func TestQuantityArithmetic(t *testing.T) {
+	parse := func(s string) meta.Quantity {
+		q, err := meta.ParseQuantity(s)
+		require.NoError(t, err)
+		return q
+	}
+	assert.Equal(t, "1536Mi", parse("1Gi").Add(parse("512Mi")).String())
+	assert.Equal(t, "500m", parse("1").Sub(parse("500m")).String())
+	assert.Equal(t, "1Gi", meta.Quantity{}.Add(parse("1Gi")).String())
+	assert.Equal(t, -1, parse("999m").Cmp(parse("1")))
+	assert.Equal(t, 0, parse("1024").Cmp(parse("1Ki")))
+	assert.Equal(t, int64(2), parse("1500m").Value())
+	assert.Equal(t, int64(-2), parse("-1500m").Value())
+	assert.Equal(t, int64(1500), parse("1.5").MilliValue())
+	assert.Equal(t, int64(math.MaxInt64), parse("1E").MilliValue())
+	assert.True(t, parse("2k").Whole())
+	assert.False(t, parse("1m").Whole())
+	assert.True(t, meta.Quantity{}.IsZero())
+	assert.Equal(t, "5k", meta.NewQuantity(5000).String())
+	assert.Equal(t, "5", meta.NewMilliQuantity(5000).String())
+}
+
+func TestSpecialFormsInJSON(t *testing.T) {
+	type all struct {
+		Q meta.Quantity     `json:"q"`
+		I meta.IntOrString  `json:"i"`
+		S meta.IntOrString  `json:"s"`
+		R meta.RawExtension `json:"r"`
+		D meta.Duration     `json:"d"`
+		T meta.Time         `json:"t"`
+		M meta.MicroTime    `json:"m"`
+		Z meta.Time         `json:"z"`
+	}
+	in := `{"q":1.5,"i":7,"s":"50%","r":{"x":[1]},"d":"90s","t":"2024-01-02T03:04:05.9+01:00","m":"2024-01-02T03:04:05Z","z":null}`
+	var v all
+	require.NoError(t, json.Unmarshal([]byte(in), &v))
+	out, err := json.Marshal(v)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"q":"1500m","i":7,"s":"50%","r":{"x":[1]},"d":"1m30s","t":"2024-01-02T02:04:05Z","m":"2024-01-02T03:04:05.000000Z","z":null}`, string(out))
+	for _, bad := range []string{`{"q":"x"}`, `{"i":1.5}`, `{"i":99999999999}`, `{"d":"x"}`, `{"d":1}`, `{"t":"x"}`, `{"t":5}`} {
+		assert.Error(t, json.Unmarshal([]byte(bad), &all{}), bad)
+	}
+}
+
+func ExampleParseQuantity() {
+	q, err := meta.ParseQuantity("1.5Gi")
+	fmt.Println(q, q.Value(), err)
+	// Output: 1536Mi 1610612736 <nil>
+}
+
+func FuzzQuantity(f *testing.F) {
+	for _, s := range []string{"0", "1.5Gi", "-1e3", "100m", "1024Ki", "12E", "0.0000000001", "1E5"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		once, err := meta.CanonicalQuantity(s)
+		if err != nil {
+			return
+		}
+		q, err := meta.ParseQuantity(s)
+		if err != nil || q.String() != once {
+			t.Fatalf("%q: short cut says %q, the number %q, %v", s, once, q, err)
+		}
+		twice, err := meta.CanonicalQuantity(once)
+		if err != nil || twice != once {
+			t.Fatalf("%q gives %q, which gives %q, %v", s, once, twice, err)
+		}
+	})
+}

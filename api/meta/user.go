@@ -1,0 +1,30 @@
+package meta
+
+import (
+	"context"
+	"slices"
+)
+
+// User is the identity of a caller. All values are opaque to authentication.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+}
+
+// InGroup reports whether the user is a member of group.
+func (u *User) InGroup(group string) bool { return slices.Contains(u.Groups, group) }
+
+type userKey struct{}
+
+// WithUser returns a context that carries the caller.
+func WithUser(ctx context.Context, u *User) context.Context {
+	return context.WithValue(ctx, userKey{}, u)
+}
+
+// UserFrom returns the caller in ctx, or nil.
+func UserFrom(ctx context.Context) *User {
+	u, _ := ctx.Value(userKey{}).(*User)
+	return u
+}

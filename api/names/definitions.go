@@ -1,0 +1,85 @@
+package names
+
+import "strings"
+
+// definitions are the OpenAPI names of types that clients know by another name
+// than the Go type has, by Go package, below api or registry/builtin, and type.
+var definitions = map[string]string{
+	"meta.ObjectOwner":        "apimachinery.pkg.apis.meta.v1.OwnerReference",
+	"meta.ManagedFields":      "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
+	"meta.Selector":           "apimachinery.pkg.apis.meta.v1.LabelSelector",
+	"meta.SelectorExpression": "apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement",
+	".scaleBody":              "api.autoscaling.v1.Scale",
+	".scaleSpec":              "api.autoscaling.v1.ScaleSpec",
+	".scaleStatus":            "api.autoscaling.v1.ScaleStatus",
+}
+
+// volumeDefinitions are the names under Kubernetes of the volume sources whose
+// vendor words the spec replaces.
+var volumeDefinitions = map[string]string{
+	"CloudAElasticBlockStoreVolumeSource": "AWSElasticBlockStoreVolumeSource",
+	"CloudBDiskVolumeSource":              "AzureDiskVolumeSource",
+	"CloudBFileVolumeSource":              "AzureFileVolumeSource",
+	"CloudCPersistentDiskVolumeSource":    "GCEPersistentDiskVolumeSource",
+	"CloudDVolumeSource":                  "VsphereVirtualDiskVolumeSource",
+	"CloudEPersistentDiskVolumeSource":    "PhotonPersistentDiskVolumeSource",
+	"BlockSvcVolumeSource":                "CinderVolumeSource",
+	"StoreAfsVolumeSource":                "CephFSVolumeSource",
+	"StoreAblockVolumeSource":             "RBDVolumeSource",
+	"StoreBfsVolumeSource":                "GlusterfsVolumeSource",
+	"StoreCVolumeSource":                  "PortworxVolumeSource",
+	"StoreDfsVolumeSource":                "QuobyteVolumeSource",
+	"StoreEVolumeSource":                  "ScaleIOVolumeSource",
+	"StoreFVolumeSource":                  "StorageOSVolumeSource",
+	"StoreGVolumeSource":                  "FlockerVolumeSource",
+}
+
+// definitionPackages are the places of Go packages whose types
+// are not below api.
+var definitionPackages = map[string]string{
+	"meta":       "apimachinery.pkg.apis.meta.v1",
+	"extensions": "apiextensions-apiserver.pkg.apis.apiextensions.v1",
+	"roles":      "api.rbac.v1",
+}
+
+// Definition returns the OpenAPI definition name of a Go type of this module by
+// its package below api or registry/builtin, such as "core" or "flow/v1beta3", and its name.
+func (p Profile) Definition(pkg, name string) string {
+	if w, ok := definitions[pkg+"."+name]; ok {
+		return p.DefinitionName(w)
+	}
+	if w, ok := volumeDefinitions[name]; ok && p == Kubernetes && pkg == "core" {
+		name = w
+	}
+	if place, ok := definitionPackages[pkg]; ok {
+		return p.DefinitionName(place, name)
+	}
+	group, version, ok := strings.Cut(pkg, "/")
+	if !ok {
+		version = "v1"
+	}
+	return p.DefinitionName("api", group, strings.ReplaceAll(version, "/", "."), name)
+}
+
+// The OpenAPI definition names of the forms that values of many kinds have.
+const (
+	MetaDefinitions  = "apimachinery.pkg.apis.meta.v1"
+	QuantityForm     = "apimachinery.pkg.api.resource.Quantity"
+	IntOrStringForm  = "apimachinery.pkg.util.intstr.IntOrString"
+	RawExtensionForm = "apimachinery.pkg.runtime.RawExtension"
+)
+
+// OpenAPIProtobuf returns the media types of the protobuf form of an OpenAPI
+// document of version 2 or 3: the one to answer with, and the older spelling
+// that clients still ask for.
+func OpenAPIProtobuf(version string) (now, before string) {
+	const name = "application/com.github.proto-openapi.spec."
+	return name + "v" + version + ".v1.0+protobuf", name + "v" + version + "@v1.0+protobuf"
+}
+
+// GroupBase returns the wire name of a group without the suffix that the API's
+// own groups share.
+func (p Profile) GroupBase(wire string) string {
+	const base = "x"
+	return strings.TrimSuffix(wire, strings.TrimPrefix(p.Group(base+".orch.io"), base))
+}

@@ -1,0 +1,77 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// combinations checks anyOf, oneOf, allOf and not.
+func (v *validator) combinations(x any, s *Schema, canonical bool) {
+	if len(s.AnyOf) > 0 {
+		if n, best := v.matches(x, s.AnyOf, canonical, true); n == 0 {
+			v.breaks(ruleAnyOf, nil, "", canonical)
+			v.causes = append(v.causes, best...)
+		}
+	}
+	if len(s.OneOf) > 0 {
+		switch n, best := v.matches(x, s.OneOf, canonical, false); n {
+		case 0:
+			v.breaks(ruleOneOf, nil, "Found none valid", canonical)
+			v.causes = append(v.causes, best...)
+		case 1:
+		default:
+			v.breaks(ruleOneOf, nil, fmt.Sprintf("Found %d valid alternatives", n), canonical)
+		}
+	}
+	v.allOf(x, s, canonical)
+	if s.Not != nil {
+		if causes, _ := v.try(x, s.Not, canonical); len(causes) == 0 {
+			v.breaks(ruleNot, nil, "", canonical)
+		}
+	}
+}
+
+func (v *validator) allOf(x any, s *Schema, canonical bool) {
+	failed := 0
+	for _, e := range s.AllOf {
+		if causes, _ := v.try(x, e, canonical); len(causes) > 0 {
+			failed++
+			v.causes = append(v.causes, causes...)
+		}
+	}
+	switch {
+	case failed == 0:
+	case failed == len(s.AllOf):
+		v.breaks(ruleAllOf, nil, ". None validated", canonical)
+	default:
+		v.breaks(ruleAllOf, nil, "", canonical)
+	}
+}
+
+// matches counts the branches that x fits and returns the causes of the branch
+// that looked furthest into x.
+func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n int, best []meta.Cause) {
+	most := -1
+	for _, e := range branches {
+		causes, visited := v.try(x, e, canonical)
+		switch {
+		case len(causes) == 0:
+			n++
+			if stop {
+				return n, nil
+			}
+		case visited > most:
+			most, best = visited, causes
+		}
+	}
+	return n, best
+}
+
+// try validates x by a branch, apart from the causes found so far.
+func (v *validator) try(x any, s *Schema, canonical bool) ([]meta.Cause, int) {
+	branch := validator{path: slices.Clone(v.path), branch: true, effort: v.effort}
+	branch.value(x, nil, s, canonical)
+	return slices.Concat(branch.causes, branch.repeats), branch.visited
+}

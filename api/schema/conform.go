@@ -1,0 +1,379 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// Bounds of what one object reports.
+const (
+	maxReported    = 100       // faults
+	maxUnknown     = 1000      // unknown fields
+	maxUnknownText = 256 << 10 // bytes of their paths
+)
+
+// Conform fits a whole object, as decoded, to the schema, in place, and returns
+// what it found on the way.
+//
+// Fields that the schema does not know are dropped; unknown holds their paths,
+// sorted, of a custom kind those in metadata first and those in the metadata of
+// embedded objects last. Below a struct that comes from Go, values take the form that the
+// struct would be written in: nulls are unset, empty values are left out or
+// written as the json tags say, times, quantities and base64 are canonical; what
+// cannot take its form is a fault and stays as it is (the caller answers 400).
+// Everywhere else values are kept as they come; Validate tells what is wrong
+// with them.
+//
+// apiVersion, kind and metadata are known to every object, whether the schema
+// has them or not. A nil schema knows nothing else and drops nothing.
+func (s *Schema) Conform(tree map[string]any) (unknown []string, faults []meta.Cause) {
+	var c conformer
+	var room [16]step
+	c.path = room[:0]
+	switch {
+	case s == nil:
+		c.embedded(tree, &Schema{Type: Object, Preserve: true})
+	case s.Struct.Canonical():
+		c.goStruct(tree, s)
+	default:
+		c.embedded(tree, s)
+	}
+	slices.Sort(c.unknown)
+	slices.Sort(c.first)
+	slices.Sort(c.last)
+	if len(c.first)+len(c.last) > 0 {
+		c.unknown = slices.Concat(c.first, c.unknown, c.last)
+	}
+	slices.SortStableFunc(c.faults, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
+	return c.unknown, c.faults
+}
+
+type conformer struct {
+	path    path
+	unknown []string
+	size    int      // bytes in unknown
+	first   []string // unknown fields of the metadata of a custom object
+	last    []string // and of the objects embedded in it
+	faults  []meta.Cause
+	within  *Struct // of Go, that the path leads into
+	above   int     // steps of the path to the Go value
+}
+
+func (c *conformer) drop(name string) {
+	if len(c.unknown) < maxUnknown && c.size < maxUnknownText {
+		path := c.path.to(name)
+		c.size += len(path)
+		c.unknown = append(c.unknown, path)
+	}
+}
+
+// metadata fits the metadata at the path of an object of a custom kind.
+func (c *conformer) metadata(v any) {
+	inner := conformer{path: c.path, size: c.size, above: len(c.path)}
+	inner.object(v, Metadata(names.Orch))
+	c.size = inner.size
+	if len(c.path) == 1 {
+		c.first = append(c.first, inner.unknown...)
+		c.faults = append(c.faults, inner.faults...)
+		return
+	}
+	c.last = append(c.last, inner.unknown...)
+	if len(inner.faults) > 0 {
+		c.fault("Invalid value: %s: %s", show(v), inner.faults[0].Message)
+	}
+}
+
+// fault says what is wrong with the value at the path.
+func (c *conformer) fault(format string, args ...any) {
+	if len(c.faults) < maxReported {
+		at := c.path.String()
+		c.faults = append(c.faults, meta.Cause{Reason: meta.CauseTypeInvalid, Field: at, Message: at + ": " + fmt.Sprintf(format, args...)})
+	}
+}
+
+// value fits one value; changed says that the result is to be stored.
+func (c *conformer) value(v any, s *Schema, canonical bool) (result any, changed bool) {
+	if s.Struct != nil {
+		canonical = s.Struct.Canonical()
+	}
+	if !canonical {
+		c.loose(v, s)
+		return nil, false
+	}
+	if s.Wire != Plain {
+		return c.wire(v, s)
+	}
+	switch s.Type {
+	case String:
+		if _, ok := v.(string); !ok {
+			c.mismatch(v, s)
+		}
+	case Boolean:
+		if _, ok := v.(bool); !ok {
+			c.mismatch(v, s)
+		}
+	case Integer:
+		c.integer(v, s)
+	case Number:
+		switch v.(type) {
+		case int64, float64:
+		default:
+			c.mismatch(v, s)
+		}
+	case Array:
+		c.list(v, s)
+	case Object:
+		c.object(v, s)
+	}
+	return nil, false
+}
+
+func (c *conformer) integer(v any, s *Schema) {
+	n, ok := v.(int64)
+	if lo, hi := integerRange(s.Format); !ok || n < lo || n > hi {
+		c.mismatch(v, s)
+	}
+}
+
+func (c *conformer) list(v any, s *Schema) {
+	l, ok := v.([]any)
+	if !ok {
+		c.mismatch(v, s)
+		return
+	}
+	for i, e := range l {
+		if e == nil {
+			if !s.Items.Nullable {
+				l[i] = s.Items.zero()
+			}
+			continue
+		}
+		c.path.item(i)
+		if n, changed := c.value(e, s.Items, true); changed {
+			l[i] = n
+		}
+		c.path.pop()
+	}
+}
+
+func (c *conformer) object(v any, s *Schema) {
+	m, ok := v.(map[string]any)
+	switch {
+	case !ok:
+		c.mismatch(v, s)
+	case s.Struct != nil:
+		c.goStruct(m, s)
+	case s.Values != nil:
+		c.goMap(m, s.Values)
+	}
+}
+
+func (c *conformer) goMap(m map[string]any, values *Schema) {
+	for k, v := range m {
+		if v == nil {
+			if !values.Nullable || values.Wire == Bytes {
+				m[k] = values.zero()
+			}
+			continue
+		}
+		c.path.key(k)
+		if n, changed := c.value(v, values, true); changed {
+			m[k] = n
+		}
+		c.path.pop()
+	}
+}
+
+func (c *conformer) goStruct(m map[string]any, s *Schema) {
+	outer := c.within
+	c.within = s.Struct
+	defer func() { c.within = outer }()
+	for k, v := range m {
+		f := s.Struct.byName[k]
+		if f == nil {
+			if !s.Preserve {
+				c.drop(k)
+				delete(m, k)
+			}
+			continue
+		}
+		if v == nil {
+			delete(m, k)
+			continue
+		}
+		c.path.field(k)
+		n, changed := c.value(v, f.Schema, true)
+		c.path.pop()
+		if changed {
+			v = n
+		}
+		if f.omits(v) {
+			delete(m, k)
+		} else if changed {
+			m[k] = v
+		}
+	}
+	for _, f := range s.Struct.always {
+		if _, ok := m[f.Name]; !ok {
+			m[f.Name] = f.zero()
+		}
+	}
+}
+
+// loose drops the unknown fields of a value of a custom kind.
+func (c *conformer) loose(v any, s *Schema) {
+	switch v := v.(type) {
+	case map[string]any:
+		if s.Embedded {
+			c.embedded(v, s)
+			return
+		}
+		for k, e := range v {
+			c.looseField(v, k, e, s)
+		}
+	case []any:
+		if s.Items == nil {
+			return
+		}
+		for i, e := range v {
+			c.path.item(i)
+			if n, changed := c.value(e, s.Items, false); changed {
+				v[i] = n
+			}
+			c.path.pop()
+		}
+	}
+}
+
+func (c *conformer) looseField(m map[string]any, k string, e any, s *Schema) {
+	next := s.Values
+	if f := s.Struct.Field(k); f != nil {
+		next = f.Schema
+	}
+	if next == nil {
+		if !s.Preserve {
+			c.drop(k)
+			delete(m, k)
+		}
+		return
+	}
+	c.path.field(k)
+	if n, changed := c.value(e, next, false); changed {
+		m[k] = n
+	}
+	c.path.pop()
+}
+
+// embedded handles an object with apiVersion, kind and metadata of its own.
+func (c *conformer) embedded(m map[string]any, s *Schema) {
+	for k, e := range m {
+		switch k {
+		case "apiVersion", "kind":
+			if _, ok := e.(string); !ok {
+				c.path.field(k)
+				c.fault("Invalid value: %s: must be a string", show(e))
+				c.path.pop()
+			}
+		case "metadata":
+			if e == nil {
+				delete(m, k)
+				continue
+			}
+			c.path.field(k)
+			c.metadata(e)
+			c.path.pop()
+		default:
+			c.looseField(m, k, e, s)
+		}
+	}
+}
+
+// omits reports whether Go leaves out a field with this value.
+func (f *Field) omits(v any) bool {
+	if f.Pointer || !f.OmitEmpty && !f.OmitZero {
+		return false
+	}
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		if f.Schema.Struct != nil {
+			return f.OmitZero && f.Schema.isZero(v)
+		}
+		return f.OmitEmpty && len(v) == 0 && f.Schema.Type == Object
+	case []any:
+		return f.OmitEmpty && len(v) == 0 && f.Schema.Type == Array
+	}
+	return f.Schema.isZero(v)
+}
+
+// zero returns the value that Go writes for a field that was not set.
+func (f *Field) zero() any {
+	if f.Pointer {
+		return nil
+	}
+	return f.Schema.zero()
+}
+
+// zero returns what Go writes for the zero value.
+func (s *Schema) zero() any {
+	switch s.Wire {
+	case Quantity:
+		return "0"
+	case IntOrString:
+		return int64(0)
+	case Duration:
+		return "0s"
+	case Bytes:
+		return ""
+	case Plain:
+	default:
+		return nil
+	}
+	switch {
+	case s.Type == String:
+		return ""
+	case s.Type == Boolean:
+		return false
+	case s.Type == Integer, s.Type == Number:
+		return int64(0)
+	case s.Struct != nil:
+		m := make(map[string]any, len(s.Struct.always))
+		for _, f := range s.Struct.always {
+			m[f.Name] = f.zero()
+		}
+		return m
+	}
+	return nil
+}
+
+// isZero reports whether v is what zero returns, or empty.
+func (s *Schema) isZero(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == "" || s.Wire == Quantity && v == "0" || s.Wire == Duration && v == "0s"
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	case bool:
+		return !v
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		for k, e := range v {
+			f := s.Struct.Field(k)
+			if f == nil || f.Pointer && e != nil || !f.Schema.isZero(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

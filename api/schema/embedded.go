@@ -1,0 +1,54 @@
+package schema
+
+import (
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// embedded checks that a value that is a whole object says what it is, and its
+// metadata.
+func (v *validator) embedded(m map[string]any) {
+	for _, name := range []string{"apiVersion", "kind"} {
+		if _, ok := m[name]; !ok {
+			v.inObject(meta.Cause{Reason: meta.CauseRequired, Field: name, Message: "Required value"})
+		}
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		if text, ok := m[name].(string); ok {
+			for _, why := range notNaming(name, text) {
+				v.inObject(meta.Cause{Reason: meta.CauseInvalid, Field: name, Message: "Invalid value: " + show(text) + ": " + why})
+			}
+		}
+	}
+	given, ok := m["metadata"].(map[string]any)
+	if !ok {
+		return
+	}
+	obj := meta.NewObject(map[string]any{"metadata": given})
+	rules := meta.MetadataRules{Namespaced: obj.Namespace() != "", AnyFinalizer: true, Embedded: true}
+	for _, c := range meta.ValidateMetadata(obj, nil, rules) {
+		v.inObject(c)
+	}
+}
+
+// inObject adds a cause for a field of the embedded object at the path.
+func (v *validator) inObject(c meta.Cause) {
+	if !v.full() {
+		c.Field = v.path.to(c.Field)
+		v.objects = append(v.objects, c)
+	}
+}
+
+// notNaming says what keeps text from being an apiVersion or a kind.
+func notNaming(field, text string) []string {
+	switch {
+	case text == "":
+		return []string{"must not be empty"}
+	case field == "apiVersion" && strings.Count(text, "/") > 1:
+		return []string{"unexpected GroupVersion string: " + text}
+	case field == "apiVersion":
+		return nil
+	}
+	return meta.CheckKind(text)
+}

@@ -1,0 +1,177 @@
+package schema
+
+import (
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+)
+
+// fieldFormat returns what finds out what is wrong with a text of a format that
+// fields of Go structs have, nil for a format that is not one of these. Each
+// reason is told by itself.
+func fieldFormat(format string) func(text string) []string {
+	switch format {
+	case "dns-label":
+		return meta.CheckDNSLabel
+	case "dns-1035-label":
+		return meta.CheckDNS1035Label
+	case "dns-subdomain":
+		return meta.CheckDNSSubdomain
+	case "qualified-name":
+		return meta.CheckQualifiedName
+	case "label-value":
+		return meta.CheckLabelValue
+	case "path-segment":
+		return meta.CheckPathSegment
+	case "port-name":
+		return check.PortName
+	case "config-key":
+		return check.ConfigKey
+	case "env-name":
+		return check.EnvName
+	case "header-name":
+		return check.HeaderName
+	case "sysctl-name":
+		return check.SysctlName
+	case formatDriver:
+		return meta.CheckDNSSubdomain
+	case "inner-path":
+		return check.InnerPath
+	case "relative-path":
+		return check.RelativePath
+	case "file-path":
+		return check.FilePath
+	case "ip":
+		return unless(check.IsIP, "must be a valid IP address")
+	case "cidr":
+		return unless(isCIDR, "must be a valid CIDR value")
+	}
+	return nil
+}
+
+// unless gives the reason why a text that is not good is not.
+func unless(good func(string) bool, why string) func(string) []string {
+	return func(text string) []string {
+		if good(text) {
+			return nil
+		}
+		return []string{why}
+	}
+}
+
+// formatDriver is a DNS subdomain that may have capital letters.
+const formatDriver = "csi-driver"
+
+// The formats of fields of Go structs that are not simply texts.
+const (
+	formatSigner   = "signer-name"    // domain/name, of which each part is told by itself
+	formatPort     = "port"           // a number or a name
+	formatPercent  = "int-or-percent" // of how many things
+	formatLabels   = "labels"         // a map
+	formatSelector = "label-selector" // a meta.Selector
+)
+
+func hasWholeFormat(s *Schema) bool {
+	switch s.Format {
+	case formatSigner, formatPort, formatPercent, formatLabels, formatSelector:
+		return true
+	}
+	return false
+}
+
+// whole checks a value of such a format, with all that is in it.
+func (v *validator) whole(x any, s *Schema) {
+	switch x := x.(type) {
+	case int64:
+		switch {
+		case s.Format == formatPercent && x < 0:
+			v.breaks(ruleMinimum, x, "0", true)
+		case s.Format == formatPort && (x < 1 || x > 65535):
+			v.breaks(ruleBetween, x, "1 and 65535", true)
+		}
+	case string:
+		switch s.Format {
+		case formatSigner:
+			v.signer(x)
+			return
+		case formatPort:
+			v.written(x, check.PortName(x))
+			return
+		}
+		if _, ok := (meta.IntOrString{IsString: true, Text: x}).Percent(); !ok {
+			v.breaks(ruleWritten, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
+		}
+	case map[string]any:
+		var f check.Faults
+		if s.Format == formatLabels {
+			f.Labels(nil, textsOf(x))
+		} else {
+			f.Selector(nil, selectorOf(x))
+		}
+		v.within(f)
+	}
+}
+
+// signer checks the name of a signer.
+func (v *validator) signer(name string) {
+	const maxDomain, maxLabel = 253, 63
+	domain, path, ok := strings.Cut(name, "/")
+	if !ok || strings.Contains(path, "/") {
+		v.breaks(ruleWritten, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'", true)
+		return
+	}
+	if len(domain) > maxDomain {
+		v.breaks(ruleMaxLength, domain, decimal(maxDomain), true)
+	}
+	for label := range strings.SplitSeq(domain, ".") {
+		v.written(domain, meta.CheckDNSLabel(label))
+	}
+	if !strings.Contains(domain, ".") {
+		v.breaks(ruleWritten, domain, "should be a domain with at least two segments separated by dots", true)
+	}
+	for word := range strings.SplitSeq(path, ".") {
+		v.written(path, meta.CheckDNSSubdomain(word))
+	}
+	if most := 2*maxDomain + maxLabel + 2; len(name) > most {
+		v.breaks(ruleMaxLength, name, decimal(int64(most)), true)
+	}
+}
+
+// written says why a text does not have its format.
+func (v *validator) written(text string, reasons []string) {
+	for _, why := range reasons {
+		v.breaks(ruleWritten, text, why, true)
+	}
+}
+
+// within adds causes of the value at the path, whose fields begin in it.
+func (v *validator) within(causes []meta.Cause) {
+	for _, c := range causes {
+		if v.full() {
+			return
+		}
+		c.Field = meta.CutPath([]byte(join(v.path.String(), c.Field)))
+		v.causes = append(v.causes, c)
+	}
+}
+
+// selectorOf reads a conformed label selector.
+func selectorOf(m map[string]any) *meta.Selector {
+	o := meta.NewObject(m)
+	s := &meta.Selector{MatchLabels: textsOf(o.Map("matchLabels"))}
+	for _, e := range o.Objects("matchExpressions") {
+		s.MatchExpressions = append(s.MatchExpressions,
+			meta.SelectorExpression{Key: e.String("key"), Operator: e.String("operator"), Values: e.Strings("values")})
+	}
+	return s
+}
+
+// textsOf reads a conformed map of texts.
+func textsOf(m map[string]any) map[string]string {
+	texts := make(map[string]string, len(m))
+	for k, v := range m {
+		texts[k], _ = v.(string)
+	}
+	return texts
+}

@@ -1,0 +1,513 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// Go returns the schema of a Go struct: its json tags give names and shape, its
+// schema tags the rules, its protobuf tags the field numbers and its
+// patchStrategy and patchMergeKey tags the merge rules. Field names are spec
+// names; p gives the words for the wire.
+//
+// A schema tag holds words and key=value pairs separated by commas. Lists in a
+// value are separated by |. A backslash makes a following comma or | part of
+// the value; before anything else it stands for itself, so that patterns read
+// as usual (mind that Go quotes tag values: \d is written \\d there).
+//
+//	required  expected  nonempty  immutable  nullable  deprecated  preserve  embedded  uniqueItems
+//	intOrString  repeats  unchecked  ratcheting  unique  unique=cluster
+//	default=  enum=a|b  format=  keyFormat=  pattern=  title=
+//	range=min|max  min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
+//	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
+//	listType=atomic|set|map  listMapKeys=a|b  mapType=atomic|granular
+//	patchStrategy=  patchMergeKey=
+//	reason.WORD=
+//
+// A required field is not the zero value, or, if it is a pointer, not nil. An
+// expected one is documented as required only: left out, it has its zero value,
+// which the other rules judge if the field is always written. A nonempty one is
+// checked as a required one is, and not documented. What omitempty leaves out
+// breaks no rule but these. Items of a list with listType=set, and
+// keys of one with listType=map, are there once, unless the list repeats: then
+// only those who merge lists look at the type. The rules inside of an unchecked
+// value are documentation. A ratcheting value that an update leaves as it was is
+// not checked again.
+//
+// With reason.min=, and the like for max, exclusiveMin, exclusiveMax, range,
+// multipleOf, pattern, required and nonempty, clients are told the text of the tag
+// instead of what the rule says, after Required value: or Invalid value:.
+//
+// An immutable value stays as it is once it is set: not empty, zero or left out, but
+// for a pointer's zero. It cannot be taken away, nor can a struct that it is in, while
+// an item of a list with keys and a value of a map may go with all that is in it. In
+// lists whose items cannot be told apart nothing can be immutable.
+//
+// A unique value is in no two objects of the kind that are in one namespace, or with
+// unique=cluster in no two at all; objects without a namespace are always one set.
+// That holds for whatever number of servers over one store. What is empty, zero or
+// left out is no value, but a pointer's zero is one. An object may hold a value
+// twice. Of several versions of a kind the hub says it. What objects share when a
+// field becomes unique they keep; who changes it in one of them needs a free value.
+//
+// Formats are those of OpenAPI (date, uuid, ...), of which some are documentation
+// only (password, ...), and those of the fields of built-in kinds:
+//
+//	dns-label  dns-1035-label  dns-subdomain  qualified-name  label-value  path-segment
+//	ip  cidr  port-name  config-key  env-name  header-name  sysctl-name  csi-driver  signer-name
+//	inner-path  relative-path  file-path
+//	port (a number or a name)  int-or-percent  labels (a map)  label-selector (a meta.Selector)
+//
+// The prefixes items. and values. speak of the items of a list and of the
+// values of a map; name.nonempty speaks of the field name of a struct, here only.
+// The tag of an inline struct speaks of its fields in the same way. On a field named _ of type struct{}, mapType speaks of the
+// struct itself, wherever it is used.
+//
+// The field "metadata" of t itself is always the standard object metadata (or
+// list metadata, for a struct type named ListMeta). The error joins every
+// fault, each a *FieldError; only for a t that is no struct it is another.
+func Go(t reflect.Type, p names.Profile) (*Schema, error) {
+	if t == nil {
+		return nil, errors.New("no Go type given")
+	}
+	t = indirect(t)
+	if t.Kind() != reflect.Struct || specialForm(t) != nil {
+		return nil, fmt.Errorf("Go type %s is no struct with fields", t)
+	}
+	c := commonOf(p)
+	if s, ok := c.roots.Load(t); ok {
+		return s.(*Schema), nil
+	}
+	b := newBuilder(p, c)
+	b.root = t
+	s := b.schemaOf(t, at{t: t})
+	b.checkLists()
+	if err := errors.Join(b.faults...); err != nil {
+		return nil, err
+	}
+	if err := s.Seal(); err != nil {
+		return nil, err
+	}
+	if err := s.findUnique(); err != nil {
+		return nil, err
+	}
+	for t, st := range b.structs {
+		if t != b.root {
+			c.structs.LoadOrStore(t, st)
+		}
+	}
+	first, _ := c.roots.LoadOrStore(t, s)
+	return first.(*Schema), nil
+}
+
+// FieldError is a fault of a Go type that shall become a schema.
+type FieldError struct {
+	Type  reflect.Type // the struct
+	Field string       // its Go field; empty for the type itself
+	Err   error
+}
+
+// Error names the type, the field and the fault.
+func (e *FieldError) Error() string {
+	name := "Go type " + e.Type.String()
+	if e.Type.Name() == "" {
+		name = "a struct without a name" // its text is as long as it is
+	}
+	if e.Field == "" {
+		return fmt.Sprintf("%s: %v", name, e.Err)
+	}
+	return fmt.Sprintf("%s, field %s: %v", name, e.Field, e.Err)
+}
+
+// Unwrap returns the fault.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// What a Go type looks like depends on nothing but the type and the profile, so
+// it is worked out once per process, whatever the number of servers.
+var (
+	orchTypes       = sync.OnceValue(func() *common { return newCommon(names.Orch) })
+	kubernetesTypes = sync.OnceValue(func() *common { return newCommon(names.Kubernetes) })
+)
+
+// common holds what all schemas of a profile share. What is in the maps is
+// finished and never changes.
+type common struct {
+	object, list *Schema
+	structs      sync.Map // reflect.Type to *Struct, of types inside objects
+	roots        sync.Map // reflect.Type to *Schema, of whole objects
+	plans        sync.Map // reflect.Type to *plan
+}
+
+func newCommon(p names.Profile) *common {
+	b := &builder{names: p, structs: map[reflect.Type]*Struct{}}
+	c := &common{
+		object: b.schemaOf(reflect.TypeFor[meta.ObjectMeta](), at{}),
+		list:   b.schemaOf(reflect.TypeFor[meta.ListMeta](), at{}),
+	}
+	for t, st := range b.structs {
+		st.sealed = true // no patterns and no defaults here
+		c.structs.Store(t, st)
+	}
+	return c
+}
+
+func commonOf(p names.Profile) *common {
+	if p == names.Kubernetes {
+		return kubernetesTypes()
+	}
+	return orchTypes()
+}
+
+// Metadata returns the schema of the metadata of objects, the same on every
+// call.
+func Metadata(p names.Profile) *Schema { return commonOf(p).object }
+
+type builder struct {
+	names   names.Profile
+	shared  *common // nil while it is made itself
+	root    reflect.Type
+	structs map[reflect.Type]*Struct
+	lists   []listField    // to be checked once all structs are known
+	open    []reflect.Type // the types of the value that is being described, down to the next struct
+	inline  []reflect.Type // the structs whose fields are being added, each inline in the one before
+	faults  []error
+}
+
+// listField is a list in the Go types.
+type listField struct {
+	at   at
+	list *Schema
+}
+
+// at is the place in the Go types that a schema is made for.
+type at struct {
+	t     reflect.Type // the struct
+	field string
+}
+
+func newBuilder(p names.Profile, c *common) *builder {
+	return &builder{names: p, shared: c, structs: map[reflect.Type]*Struct{}}
+}
+
+func (b *builder) fault(a at, format string, args ...any) {
+	b.faults = append(b.faults, &FieldError{a.t, a.field, fmt.Errorf(format, args...)})
+}
+
+// schemaOf returns a new schema for values of type t. Structs are shared, which
+// also ends the recursion of types that hold themselves; without a struct in
+// between, such a type is a fault.
+func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
+	if slices.Contains(b.open, t) {
+		b.fault(a, "type %s holds itself without a struct in between", t)
+		return &Schema{}
+	}
+	b.open = append(b.open, t)
+	defer func() { b.open = b.open[:len(b.open)-1] }()
+	if s := specialForm(t); s != nil {
+		b.alternative(s, t, a)
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		s := b.schemaOf(t.Elem(), a)
+		s.Nullable = true
+		return s
+	case reflect.String:
+		return &Schema{Type: String}
+	case reflect.Bool:
+		return &Schema{Type: Boolean}
+	case reflect.Float32, reflect.Float64:
+		return &Schema{Type: Number, Format: "double"}
+	case reflect.Int32, reflect.Int64, reflect.Int8, reflect.Int16, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return &Schema{Type: Integer, Format: t.Kind().String()}
+	case reflect.Int:
+		return &Schema{Type: Integer, Format: "int64"}
+	case reflect.Uint:
+		return &Schema{Type: Integer, Format: "uint64"}
+	case reflect.Interface:
+		return &Schema{Type: Any, Wire: Raw}
+	case reflect.Slice, reflect.Array:
+		return &Schema{Type: Array, Items: b.schemaOf(t.Elem(), a)}
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			b.fault(a, "a map needs string keys, not %s", t.Key())
+		}
+		return &Schema{Type: Object, Values: b.schemaOf(t.Elem(), a)}
+	case reflect.Struct:
+		st := b.structOf(t)
+		return &Schema{Type: Object, Struct: st, MapType: st.mapType}
+	}
+	b.fault(a, "type %s has no form in JSON", t)
+	return &Schema{}
+}
+
+// alternative gives s, of a type that stands for an object or something else,
+// the struct of the object: what its field Schema points to.
+func (b *builder) alternative(s *Schema, t reflect.Type, a at) {
+	if s.Wire != OrBoolean && s.Wire != OrList {
+		return
+	}
+	f, ok := t.FieldByName("Schema")
+	if !ok || f.Type.Kind() != reflect.Pointer || f.Type.Elem().Kind() != reflect.Struct {
+		b.fault(a, "type %s needs a field Schema that points to a struct", t)
+		return
+	}
+	s.Struct = b.structOf(f.Type.Elem())
+}
+
+func (b *builder) structOf(t reflect.Type) *Struct {
+	if st := b.structs[t]; st != nil {
+		return st
+	}
+	if b.shared != nil && t != b.root {
+		if st, ok := b.shared.structs.Load(t); ok {
+			return st.(*Struct)
+		}
+	}
+	st := &Struct{Name: b.definitionName(t), Go: t, mapType: structMapType(t)}
+	b.structs[t] = st
+	open, inline := b.open, b.inline
+	b.open, b.inline = nil, nil
+	b.addFields(st, t, nil, false)
+	b.open, b.inline = open, inline
+	for _, f := range st.Fields {
+		if !f.OmitEmpty && !f.OmitZero {
+			st.always = append(st.always, f)
+		}
+	}
+	return st
+}
+
+// addFields adds the fields of t, those of inline structs in their place.
+// optional: below a pointer, nothing is always written.
+func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bool) {
+	b.inline = append(b.inline, t)
+	defer func() { b.inline = b.inline[:len(b.inline)-1] }()
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if sf.Name == "_" || !sf.IsExported() && !sf.Anonymous {
+			if sf.Name != "_" && sf.Tag.Get("schema") != "" {
+				b.fault(at{t, sf.Name}, "it has a schema tag but is not exported")
+			}
+			continue
+		}
+		jsonName, opts := jsonTag(sf)
+		if jsonName == "-" && len(opts) == 0 {
+			continue
+		}
+		path := append(slices.Clone(index), i)
+		if inner, ok := inlined(sf, jsonName, opts); ok {
+			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer {
+				b.fault(at{t, sf.Name}, "a pointer to an unexported struct cannot be inline")
+				continue
+			}
+			if slices.Contains(b.inline, inner) {
+				b.fault(at{t, sf.Name}, "struct %s cannot be inline in itself", inner)
+				continue
+			}
+			if inner.Kind() == reflect.Struct {
+				b.addFields(st, inner, path, optional || sf.Type.Kind() == reflect.Pointer)
+				b.inlineTag(st, sf, at{t, sf.Name})
+				continue
+			}
+			b.fault(at{t, sf.Name}, "only structs can be inline, not %s", inner)
+			continue
+		}
+		if !sf.IsExported() {
+			continue
+		}
+		if f := b.field(t, sf, jsonName, opts, path, optional); f != nil {
+			if old := st.byName[f.Name]; old != nil {
+				if len(old.Index) == len(f.Index) {
+					b.fault(at{t, sf.Name}, "the json name %q is taken by field %s", f.Name, old.GoName)
+				}
+				if len(old.Index) <= len(f.Index) {
+					continue // the outer field hides the inner, as in encoding/json
+				}
+			}
+			st.Add(f)
+		}
+	}
+}
+
+// inlineTag applies the tag of an inline struct to the fields that it speaks of.
+func (b *builder) inlineTag(st *Struct, sf reflect.StructField, a at) {
+	for _, e := range parseTag(sf.Tag.Get("schema")) {
+		name, word, _ := strings.Cut(e.key, ".")
+		f := st.Field(b.names.Field(name))
+		if f == nil {
+			b.fault(a, "tag schema: %q is no field of the inline struct", name)
+			continue
+		}
+		e.key = word
+		if err := e.applyTo(f); err != nil {
+			b.fault(a, "tag schema, %s.%s: %w", name, word, err)
+		}
+	}
+}
+
+func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string, opts []string, path []int, optional bool) *Field {
+	a := at{t, sf.Name}
+	if jsonName == "" {
+		jsonName = sf.Name
+	}
+	f := &Field{Name: b.names.Field(jsonName), GoName: sf.Name, Index: path, Pointer: sf.Type.Kind() == reflect.Pointer}
+	if b.root == t && jsonName == "metadata" && b.shared != nil && indirect(sf.Type).Kind() == reflect.Struct {
+		f.Schema = b.metadata(sf.Type)
+	} else {
+		f.Schema = b.schemaOf(sf.Type, a)
+	}
+	if f.Pointer {
+		f.Schema.Nullable = false // a null is an unset field
+	}
+	f.OmitZero = slices.Contains(opts, "omitzero")
+	f.OmitEmpty = slices.Contains(opts, "omitempty") && emptiable(sf.Type) || optional
+	for _, o := range opts {
+		switch o {
+		case "omitempty", "omitzero", "inline", "":
+		case "string":
+			b.fault(a, "the json option string is not supported")
+		}
+	}
+	f.Schema.Doc = sf.Tag.Get("doc")
+	f.Schema.PatchStrategy = sf.Tag.Get("patchStrategy")
+	f.Schema.PatchMergeKey = sf.Tag.Get("patchMergeKey")
+	if pb := sf.Tag.Get("protobuf"); pb != "" && pb != "-" {
+		n, err := protobufNumber(pb)
+		if err != nil {
+			b.fault(a, "tag protobuf: %w", err)
+		}
+		f.Number = n
+	}
+	for _, err := range parseTag(sf.Tag.Get("schema")).apply(f) {
+		b.fault(a, "%w", err)
+	}
+	for _, text := range misplaced(f.Schema) {
+		b.fault(a, "tag schema: %s", text)
+	}
+	for s := f.Schema; s != nil; s = cmp.Or(s.Items, s.Values) {
+		if s.Type == Array {
+			b.lists = append(b.lists, listField{a, s})
+		}
+	}
+	return f
+}
+
+// checkLists looks at what lists say of their items, and at what cannot stay as it
+// was since nobody knows which item it was in.
+func (b *builder) checkLists() {
+	for _, l := range b.lists {
+		for _, key := range l.list.ListKeys {
+			if items := l.list.Items; items.Struct != nil && items.Struct.Field(key) == nil {
+				b.fault(l.at, "tag schema, listMapKeys: the items have no field %q", key)
+			}
+		}
+		immutable := func(s *Schema) bool { return s.Immutable }
+		if (!l.list.isMapList() || l.list.Repeats) && !l.list.Unchecked && leadsTo(l.list.Items, immutable, map[*Struct]bool{}) {
+			b.fault(l.at, "tag schema, immutable: the items of a list have no identity without listType=map, or where they repeat")
+		}
+	}
+}
+
+// metadata returns a schema node of the shared metadata struct.
+func (b *builder) metadata(t reflect.Type) *Schema {
+	if indirect(t).Name() == "ListMeta" {
+		return &Schema{Type: Object, Struct: b.shared.list.Struct}
+	}
+	return &Schema{Type: Object, Struct: b.shared.object.Struct}
+}
+
+func jsonTag(sf reflect.StructField) (name string, opts []string) {
+	parts := strings.Split(sf.Tag.Get("json"), ",")
+	return parts[0], parts[1:]
+}
+
+// inlined returns the type whose fields take the place of this one.
+func inlined(sf reflect.StructField, jsonName string, opts []string) (reflect.Type, bool) {
+	t := indirect(sf.Type)
+	if jsonName != "" {
+		return nil, false
+	}
+	if slices.Contains(opts, "inline") || sf.Anonymous && t.Kind() == reflect.Struct && specialForm(t) == nil {
+		return t, true
+	}
+	return nil, false
+}
+
+// indirect returns what a pointer points to, or one of the pointers if they point
+// to nothing but each other.
+func indirect(t reflect.Type) reflect.Type {
+	var named []reflect.Type
+	for t.Kind() == reflect.Pointer && !slices.Contains(named, t) {
+		if t.Name() != "" {
+			named = append(named, t)
+		}
+		t = t.Elem()
+	}
+	return t
+}
+
+// emptiable reports whether encoding/json knows an empty value of the type.
+func emptiable(t reflect.Type) bool {
+	return t.Kind() != reflect.Struct && (t.Kind() != reflect.Array || t.Len() == 0)
+}
+
+// protobufNumber returns the field number of a tag such as "bytes,1,opt,name=x",
+// or of one that is the number alone.
+func protobufNumber(tag string) (int, error) {
+	parts := strings.Split(tag, ",")
+	if len(parts) == 1 {
+		parts = []string{"", tag}
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil || n < 1 || n > 1<<29-1 {
+		return 0, fmt.Errorf("%q is no field number", parts[1])
+	}
+	return n, nil
+}
+
+// MapType returns the map type that the struct states for itself, wherever it
+// is used; empty for none.
+func (s *Struct) MapType() string { return s.mapType }
+
+// structMapType returns the map type that a struct states for itself.
+func structMapType(t reflect.Type) string {
+	for i := range t.NumField() {
+		if sf := t.Field(i); sf.Name == "_" {
+			for _, e := range parseTag(sf.Tag.Get("schema")) {
+				if e.key == "mapType" {
+					return e.value
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// definitionName returns the OpenAPI definition name of a type: our own types
+// by the naming table, others by their import path, domain reversed.
+func (b *builder) definitionName(t reflect.Type) string {
+	if t.Name() == "" {
+		return ""
+	}
+	name, _, _ := strings.Cut(t.Name(), "[")
+	module := strings.TrimSuffix(reflect.TypeFor[meta.ObjectMeta]().PkgPath(), "api/meta")
+	for _, place := range []string{"api/", "registry/builtin/", "registry"} {
+		if pkg, ok := strings.CutPrefix(t.PkgPath(), module+place); ok {
+			return b.names.Definition(pkg, name)
+		}
+	}
+	segments := strings.Split(t.PkgPath(), "/")
+	domain := strings.Split(segments[0], ".")
+	slices.Reverse(domain)
+	return strings.Join(append(append(domain, segments[1:]...), name), ".")
+}

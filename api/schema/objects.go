@@ -1,0 +1,202 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// objectMeta is the Go type of the standard metadata.
+var objectMeta = reflect.TypeFor[meta.ObjectMeta]()
+
+// missing adds the cause for a required field.
+func (v *validator) missing(name, why string) {
+	if v.full() {
+		return
+	}
+	c := ruleRequired.cause(v.path.to(name), "", "", false)
+	if why != "" {
+		c.Message += ": " + why
+	}
+	v.causes = append(v.causes, c)
+}
+
+func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool) {
+	before, _ := old.(map[string]any)
+	if s.MinProperties != nil && int64(len(m)) < *s.MinProperties {
+		v.breaks(ruleMinProperties, int64(len(m)), decimal(*s.MinProperties), canonical)
+	}
+	if s.MaxProperties != nil && int64(len(m)) > *s.MaxProperties {
+		v.breaks(ruleMaxProperties, int64(len(m)), decimal(*s.MaxProperties), canonical)
+	}
+	if s.KeyFormat != "" {
+		v.keys(m, s)
+	}
+	if s.Values != nil {
+		v.entries(m, before, s, canonical)
+		v.goneEntries(before, m, s)
+	}
+	if s.Struct != nil {
+		v.structure(m, before, s, canonical)
+	}
+	for _, name := range s.Required {
+		if _, ok := m[name]; !ok {
+			v.missing(name, "")
+		}
+	}
+	if s.Embedded {
+		v.embedded(m)
+	}
+}
+
+// keys checks the form of the keys of a map.
+func (v *validator) keys(m map[string]any, s *Schema) {
+	reasons := fieldFormat(s.KeyFormat)
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		for _, why := range reasons(k) {
+			if v.full() {
+				return
+			}
+			at := meta.CutPath(fmt.Appendf(nil, "%s[%s]", v.path, k))
+			v.causes = append(v.causes, ruleWritten.cause(at, show(k), why, true))
+		}
+	}
+}
+
+// gone tells of a value that is left out now which immutable ones go with it.
+func (v *validator) gone(old any, s *Schema) {
+	switch {
+	case old == nil || !s.fixed || v.full():
+		return
+	case s.Immutable:
+		v.breaks(ruleImmutable, nil, "", s.Struct.Canonical())
+		return
+	case s.Unchecked:
+		return
+	}
+	switch old := old.(type) {
+	case map[string]any:
+		v.goneEntries(old, nil, s)
+		for _, f := range s.fields() {
+			was := old[f.Name]
+			if f.Schema.Immutable && !f.Pointer && f.Schema.isZero(was) {
+				continue
+			}
+			v.path.field(f.Name)
+			v.gone(was, f.Schema)
+			v.path.pop()
+		}
+	case []any:
+		v.goneItems(old, nil, s)
+	}
+}
+
+// goneEntries tells of the immutable values of a map that are not in it any more.
+func (v *validator) goneEntries(before, m map[string]any, s *Schema) {
+	if s.Values == nil || !s.Values.Immutable {
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := m[k]; ok || s.Struct.Field(k) != nil || s.Values.isZero(before[k]) {
+			continue
+		}
+		v.path.field(k)
+		v.gone(before[k], s.Values)
+		v.path.pop()
+	}
+}
+
+// goneItems tells of the immutable items of a list with keys that are not in it any
+// more; each stands where it was.
+func (v *validator) goneItems(before, l []any, s *Schema) {
+	if !s.isMapList() || s.Items == nil || !s.Items.Immutable {
+		return
+	}
+	left := make(map[string]bool, len(l))
+	for _, e := range l {
+		left[itemKey(e, s)] = true
+	}
+	for i, e := range before {
+		if !left[itemKey(e, s)] {
+			v.path.item(i)
+			v.gone(e, s.Items)
+			v.path.pop()
+		}
+	}
+}
+
+// entries validates the values of a map.
+func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool) {
+	type faulty struct {
+		key    string
+		causes []meta.Cause
+	}
+	var found []faulty
+	from := len(v.causes)
+	for k, e := range m {
+		if s.Struct.Field(k) != nil {
+			continue
+		}
+		at := len(v.causes)
+		v.path.field(k)
+		was := before[k]
+		if s.Values.Immutable && s.Values.isZero(was) {
+			was = nil // it was not set
+		}
+		v.value(e, was, s.Values, canonical)
+		v.path.pop()
+		if len(v.causes) > at {
+			found = append(found, faulty{k, slices.Clone(v.causes[at:])})
+		}
+	}
+	if len(found) < 2 {
+		return
+	}
+	slices.SortFunc(found, func(a, b faulty) int { return strings.Compare(a.key, b.key) })
+	v.causes = v.causes[:from]
+	for _, f := range found {
+		v.causes = append(v.causes, f.causes...)
+	}
+}
+
+func (v *validator) structure(m, before map[string]any, s *Schema, canonical bool) {
+	for _, f := range s.Struct.Fields {
+		e, ok := m[f.Name]
+		if canonical && (f.Required || f.NonEmpty) && (!ok || f.unset(e)) {
+			v.missing(f.Name, f.Schema.reasons[ruleRequired])
+			continue
+		}
+		was := before[f.Name]
+		if f.Schema.Immutable && !f.Pointer && f.Schema.isZero(was) {
+			was = nil // it was not set
+		}
+		if !ok && (!f.Schema.fixed || was == nil) {
+			continue
+		}
+		if st := f.Schema.Struct; st != nil && st.Go == objectMeta {
+			continue // meta.ValidateMetadata has rules of its own
+		}
+		v.path.field(f.Name)
+		if ok {
+			v.value(e, was, f.Schema, canonical)
+		} else {
+			v.gone(was, f.Schema)
+		}
+		v.path.pop()
+	}
+}
+
+// unset reports whether a required field of a Go struct was not given.
+func (f *Field) unset(x any) bool {
+	if x == nil {
+		return true
+	}
+	if f.Pointer || f.Schema.Type == Boolean || f.Schema.Struct != nil || f.Schema.Wire != Plain {
+		return false
+	}
+	return f.Schema.isZero(x)
+}

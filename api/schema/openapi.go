@@ -1,0 +1,315 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// Bounds of an OpenAPI schema.
+const (
+	maxSchemaDepth = 64
+	maxSchemaNodes = 20_000
+)
+
+// OpenAPI returns the schema that the OpenAPI v3 schema of a custom kind
+// describes, and everything that keeps it from being structural: the path of
+// each cause begins with at. doc is the decoded JSON of the schema, which is
+// shared afterwards; the words of its extensions are p's.
+//
+// A schema is structural if every value has a type, given outside of allOf,
+// anyOf, oneOf and not, which only add value validations to what is declared
+// outside of them.
+func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []meta.Cause) {
+	r := &openAPIReader{names: p}
+	s := r.schema(doc, place{path: at, level: atRoot})
+	if len(r.faults) == 0 {
+		c := &structural{names: p}
+		c.value(doc, s, place{path: at})
+		r.faults = c.faults
+	}
+	if len(r.faults) == 0 && s.Seal() == nil {
+		d := &defaultsChecker{}
+		d.schema(s, place{path: at, level: atRoot})
+		r.faults = d.faults
+	}
+	if len(r.faults) > 0 {
+		slices.SortStableFunc(r.faults, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
+		return nil, r.faults[:min(len(r.faults), maxReported)]
+	}
+	return s, nil
+}
+
+// level is where a schema stands.
+type level uint8
+
+const (
+	atRoot   level = iota
+	atField        // of properties or additionalProperties
+	atItem         // of items
+	atNested       // of allOf, anyOf, oneOf or not
+)
+
+// place is a schema within the document.
+type place struct {
+	path  *check.Path
+	level level
+	depth int
+}
+
+// below returns the place of a schema under p; what stands in a combination
+// stays nested.
+func (p place) below(path *check.Path, l level) place {
+	if p.level == atNested {
+		l = atNested
+	}
+	return place{path, l, p.depth + 1}
+}
+
+// openAPIReader turns the document into a Schema and reports what it cannot
+// say, whether structural or not.
+type openAPIReader struct {
+	names  names.Profile
+	faults check.Faults
+	nodes  int
+}
+
+func (r *openAPIReader) schema(doc map[string]any, at place) *Schema {
+	s := &Schema{}
+	if r.nodes++; at.depth > maxSchemaDepth || r.nodes > maxSchemaNodes {
+		if r.nodes <= maxSchemaNodes || r.nodes == maxSchemaNodes+1 {
+			r.faults.Forbidden(at.path, fmt.Sprintf("a schema may have at most %d values, %d deep", maxSchemaNodes, maxSchemaDepth))
+		}
+		return s
+	}
+	d := node{doc, r, at}
+	d.basics(s)
+	d.ranges(s)
+	d.forbidden()
+	d.extensions(s)
+	d.object(s)
+	d.items(s)
+	s.AllOf, s.AnyOf, s.OneOf = d.branches("allOf"), d.branches("anyOf"), d.branches("oneOf")
+	if not := d.child("not"); not != nil {
+		s.Not = r.schema(not, place{at.path.Field("not"), atNested, at.depth + 1})
+	}
+	return s
+}
+
+// node is one schema of the document being read.
+type node struct {
+	doc map[string]any
+	*openAPIReader
+	at place
+}
+
+var openAPITypes = map[string]Type{
+	"object": Object, "array": Array, "string": String, "integer": Integer, "number": Number, "boolean": Boolean,
+}
+
+func (d node) path(field string) *check.Path { return d.at.path.Field(field) }
+
+// wrong reports a keyword whose value has the wrong JSON type.
+func (d node) wrong(field, want string) {
+	d.faults.WrongType(d.path(field), d.doc[field], want)
+}
+
+func (d node) text(field string) string {
+	s, ok := d.doc[field].(string)
+	if !ok && d.doc[field] != nil {
+		d.wrong(field, "a string")
+	}
+	return s
+}
+
+func (d node) flag(field string) bool {
+	b, ok := d.doc[field].(bool)
+	if !ok && d.doc[field] != nil {
+		d.wrong(field, "a boolean")
+	}
+	return b
+}
+
+func (d node) child(field string) map[string]any {
+	m, ok := d.doc[field].(map[string]any)
+	if !ok && d.doc[field] != nil {
+		d.wrong(field, "an object")
+	}
+	return m
+}
+
+func (d node) list(field string) []any {
+	l, ok := d.doc[field].([]any)
+	if !ok && d.doc[field] != nil {
+		d.wrong(field, "a list")
+	}
+	return l
+}
+
+func (d node) texts(field string) []string {
+	var out []string
+	for i, v := range d.list(field) {
+		s, ok := v.(string)
+		if !ok {
+			d.faults.WrongType(d.path(field).Index(i), v, "a string")
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (d node) count(field string) *int64 {
+	switch n := d.doc[field].(type) {
+	case nil:
+	case int64:
+		return &n
+	default:
+		d.wrong(field, "an integer")
+	}
+	return nil
+}
+
+func (d node) number(field string) *float64 {
+	switch n := d.doc[field].(type) {
+	case nil:
+	case float64:
+		return &n
+	case int64:
+		f := float64(n)
+		return &f
+	default:
+		d.wrong(field, "a number")
+	}
+	return nil
+}
+
+func (d node) basics(s *Schema) {
+	s.Doc, s.Title, s.Format = d.text("description"), d.text("title"), d.text("format")
+	s.Nullable, s.UniqueItems = d.flag("nullable"), d.flag("uniqueItems")
+	s.Default, s.Enum = d.doc["default"], d.list("enum")
+	if word := d.text("type"); word != "" {
+		t, ok := openAPITypes[word]
+		if !ok {
+			d.faults.NotSupported(d.path("type"), word, slices.Sorted(maps.Keys(openAPITypes))...)
+			if word == "null" {
+				d.faults.Forbidden(d.path("type"), "type cannot be set to null, use nullable as an alternative")
+			}
+		}
+		s.Type = t
+	}
+	if s.Pattern = d.text("pattern"); s.Pattern != "" {
+		if _, err := compilePattern(s.Pattern); err != nil {
+			d.faults.Invalid(d.path("pattern"), s.Pattern, "must be a valid regular expression, but isn't: "+err.Error())
+			s.Pattern = ""
+		}
+	}
+}
+
+func (d node) ranges(s *Schema) {
+	s.Minimum, s.Maximum, s.MultipleOf = d.number("minimum"), d.number("maximum"), d.number("multipleOf")
+	s.ExclusiveMin, s.ExclusiveMax = d.flag("exclusiveMinimum"), d.flag("exclusiveMaximum")
+	s.MinLength, s.MaxLength = d.count("minLength"), d.count("maxLength")
+	s.MinItems, s.MaxItems = d.count("minItems"), d.count("maxItems")
+	s.MinProperties, s.MaxProperties = d.count("minProperties"), d.count("maxProperties")
+}
+
+// forbidden reports the keywords of OpenAPI and JSON schema that are not
+// supported.
+func (d node) forbidden() {
+	for _, field := range []string{"$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties"} {
+		if v := d.doc[field]; v != nil && v != "" && (v != false || field == "additionalItems") {
+			d.faults.Forbidden(d.path(field), field+" is not supported")
+		}
+	}
+	if d.flag("uniqueItems") {
+		d.faults.Forbidden(d.path("uniqueItems"), "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
+	}
+}
+
+func (d node) object(s *Schema) {
+	properties := d.child("properties")
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		path := d.path("properties").Key(name)
+		m, ok := properties[name].(map[string]any)
+		if !ok {
+			d.faults.WrongType(path, properties[name], "an object")
+			continue
+		}
+		if s.Struct == nil {
+			s.Struct = &Struct{}
+		}
+		s.Struct.Add(&Field{Name: name, Schema: d.schema(m, d.at.below(path, atField)), OmitEmpty: true, Pointer: true})
+	}
+	for _, name := range d.texts("required") {
+		if f := s.Struct.Field(name); f != nil {
+			f.Required = true
+		}
+		s.Required = append(s.Required, name)
+	}
+	switch more := d.doc["additionalProperties"].(type) {
+	case nil:
+		return
+	case bool:
+		if more {
+			s.Values = &Schema{Preserve: true}
+		}
+	case map[string]any:
+		s.Values = d.schema(more, d.at.below(d.path("additionalProperties"), atField))
+	default:
+		d.wrong("additionalProperties", "an object or a boolean")
+	}
+	if len(properties) > 0 && d.doc["additionalProperties"] != true {
+		d.faults.Forbidden(d.path("additionalProperties"), "additionalProperties and properties are mutual exclusive")
+	}
+}
+
+func (d node) items(s *Schema) {
+	switch items := d.doc["items"].(type) {
+	case nil:
+	case map[string]any:
+		s.Items = d.schema(items, d.at.below(d.path("items"), atItem))
+	case []any:
+		d.faults.Forbidden(d.path("items"), "items must be a schema object and not an array")
+	default:
+		d.wrong("items", "an object")
+	}
+}
+
+func (d node) branches(field string) []*Schema {
+	var out []*Schema
+	for i, v := range d.list(field) {
+		path := d.path(field).Index(i)
+		m, ok := v.(map[string]any)
+		if !ok {
+			d.faults.WrongType(path, v, "an object")
+			continue
+		}
+		out = append(out, d.schema(m, place{path, atNested, d.at.depth + 1}))
+	}
+	return out
+}
+
+func (d node) extensions(s *Schema) {
+	word := d.names.Extension
+	s.Preserve = d.flag(word("preserve-unknown-fields"))
+	s.IntOrString = d.flag(word("int-or-string"))
+	s.Embedded = d.flag(word("embedded-resource"))
+	s.ListType = d.text(word("list-type"))
+	s.ListKeys = d.texts(word("list-map-keys"))
+	s.MapType = d.text(word("map-type"))
+	if d.doc[word("preserve-unknown-fields")] == false {
+		d.faults.Invalid(d.path(word("preserve-unknown-fields")), false, "must be true or undefined")
+	}
+	if s.ListType != "" || d.doc[word("list-type")] == "" {
+		d.faults.OneOf(d.path(word("list-type")), s.ListType, "atomic", "set", "map")
+	}
+	if s.MapType != "" {
+		d.faults.OneOf(d.path(word("map-type")), s.MapType, "atomic", "granular")
+	}
+}

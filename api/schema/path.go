@@ -1,0 +1,44 @@
+package schema
+
+import (
+	"strconv"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// path is the way from the root to a value, as clients print it:
+// spec.containers[0].name. It is only put together where it is needed.
+type path []step
+
+type step struct {
+	name  string
+	index int // of a list item; -1: a field; -2: a key of a map
+}
+
+func (p *path) field(name string) { *p = append(*p, step{name, -1}) }
+func (p *path) key(name string)   { *p = append(*p, step{name, -2}) }
+func (p *path) item(i int)        { *p = append(*p, step{index: i}) }
+func (p *path) pop()              { *p = (*p)[:len(*p)-1] }
+
+// String returns the path, cut to meta.MaxPath.
+func (p path) String() string {
+	var b []byte
+	for _, s := range p {
+		if len(b) > meta.MaxPath {
+			break
+		}
+		s.name = s.name[:min(len(s.name), meta.MaxPath+1)]
+		switch {
+		case s.index >= 0:
+			b = append(strconv.AppendInt(append(b, '['), int64(s.index), 10), ']')
+		case len(b) > 0:
+			b = append(append(b, '.'), s.name...)
+		default:
+			b = append(b, s.name...)
+		}
+	}
+	return meta.CutPath(b)
+}
+
+// to returns the path of a field of the value that p leads to.
+func (p path) to(name string) string { return append(p[:len(p):len(p)], step{name, -1}).String() }

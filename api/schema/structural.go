@@ -1,0 +1,333 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/names"
+)
+
+// structural checks the rules of structural schemas on a document that was read
+// without a fault: doc and the Schema made of it are walked side by side.
+type structural struct {
+	names  names.Profile
+	faults check.Faults
+}
+
+// value checks a schema that declares a value, and what is below it.
+func (c *structural) value(doc map[string]any, s *Schema, at place) {
+	path := at.path
+	if s.Type == Array && s.Items == nil {
+		c.faults.Required(path.Field("items"), "must be specified")
+	}
+	c.below(doc, s, at)
+	c.extensions(s, path)
+	c.lists(s, path)
+	c.combinations(doc, s, path)
+	c.typed(s, at)
+	if at.level == atRoot {
+		c.root(s, path)
+	}
+	if at.level == atRoot || s.Embedded {
+		c.objectFields(s, path)
+	}
+	if m := s.Struct.Field("metadata"); m != nil {
+		c.metadata(doc, m.Schema, at, at.level == atRoot || s.Embedded)
+	}
+}
+
+func (c *structural) below(doc map[string]any, s *Schema, at place) {
+	if s.Items != nil {
+		c.value(mapAt(doc, "items"), s.Items, at.below(at.path.Field("items"), atItem))
+	}
+	if m := mapAt(doc, "additionalProperties"); m != nil {
+		c.value(m, s.Values, at.below(at.path.Field("additionalProperties"), atField))
+	}
+	if s.Struct == nil {
+		return
+	}
+	properties := mapAt(doc, "properties")
+	for _, f := range s.Struct.Fields {
+		c.value(mapAt(properties, f.Name), f.Schema, at.below(at.path.Field("properties").Key(f.Name), atField))
+	}
+}
+
+func mapAt(m map[string]any, field string) map[string]any {
+	v, _ := m[field].(map[string]any)
+	return v
+}
+
+// typed checks that the value has a type, or says why it needs none.
+func (c *structural) typed(s *Schema, at place) {
+	path := at.path.Field("type")
+	switch {
+	case s.Embedded:
+		c.typeMustBe(s, at.path, Object, "must be object if "+c.names.Extension("embedded-resource")+" is true")
+	case s.Type != Any || s.IntOrString || s.Preserve:
+	case at.level == atRoot:
+		c.faults.Required(path, "must not be empty at the root")
+	case at.level == atItem:
+		c.faults.Required(path, "must not be empty for specified array items")
+	default:
+		c.faults.Required(path, "must not be empty for specified object fields")
+	}
+}
+
+// typeMustBe checks the type that another keyword asks for.
+func (c *structural) typeMustBe(s *Schema, path *check.Path, t Type, why string) {
+	switch s.Type {
+	case t:
+	case Any:
+		c.faults.Required(path.Field("type"), why)
+	default:
+		c.faults.Invalid(path.Field("type"), s.Type.String(), why)
+	}
+}
+
+func (c *structural) root(s *Schema, path *check.Path) {
+	if s.Type != Any && s.Type != Object {
+		c.faults.Invalid(path.Field("type"), s.Type.String(), "must be object at the root")
+	}
+	if s.Values != nil {
+		c.faults.Forbidden(path.Field("additionalProperties"), "must not be used at the root")
+	}
+	if s.Nullable {
+		c.faults.Forbidden(path.Field("nullable"), "nullable cannot be true at the root")
+	}
+}
+
+// objectFields checks the fields that every object has.
+func (c *structural) objectFields(s *Schema, path *check.Path) {
+	for _, name := range []string{"apiVersion", "kind"} {
+		if f := s.Struct.Field(name); f != nil && f.Schema.Type != String {
+			c.faults.Invalid(path.Field("properties").Key(name).Field("type"), f.Schema.Type.String(), "must be string")
+		}
+	}
+}
+
+// metadata checks that nothing but the form of names is said about metadata,
+// which the server knows.
+func (c *structural) metadata(doc map[string]any, s *Schema, at place, whole bool) {
+	path := at.path.Field("properties").Key("metadata")
+	if whole && s.Type != Object {
+		c.faults.Invalid(path.Field("type"), s.Type.String(), "must be object")
+	}
+	if at.level != atRoot {
+		return
+	}
+	for k, v := range mapAt(mapAt(doc, "properties"), "metadata") {
+		switch k {
+		case "type", "default": // defaults are looked at on their own
+			continue
+		case "properties":
+			fields, _ := v.(map[string]any)
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(f string) bool { return f != "name" && f != "generateName" }) {
+				continue
+			}
+		}
+		c.faults.Forbidden(path, "must not specify anything other than name and generateName, but metadata is implicitly specified")
+		return
+	}
+}
+
+func (c *structural) extensions(s *Schema, path *check.Path) {
+	word := c.names.Extension
+	if s.IntOrString && s.Preserve {
+		c.faults.Invalid(path.Field(word("preserve-unknown-fields")), true, "must be false if "+word("int-or-string")+" is true")
+	}
+	if s.IntOrString && s.Embedded {
+		c.faults.Invalid(path.Field(word("embedded-resource")), true, "must be false if "+word("int-or-string")+" is true")
+	}
+	if s.Embedded && s.Values != nil {
+		c.faults.Forbidden(path.Field("additionalProperties"), "must not be used if "+word("embedded-resource")+" is set")
+	}
+	if s.Embedded && !s.Preserve && s.Struct == nil {
+		c.faults.Required(path.Field("properties"), "must not be empty if "+word("embedded-resource")+" is true without "+word("preserve-unknown-fields"))
+	}
+	if s.MapType != "" {
+		c.typeMustBe(s, path, Object, "must be object if "+word("map-type")+" is specified")
+	}
+	if s.ListType != "" {
+		c.typeMustBe(s, path, Array, "must be array if "+word("list-type")+" is specified")
+	}
+}
+
+// lists checks what the list types ask of the items.
+func (c *structural) lists(s *Schema, path *check.Path) {
+	word := c.names.Extension
+	if len(s.ListKeys) > 0 && s.ListType != "map" {
+		why := "must be map if " + word("list-map-keys") + " is non-empty"
+		if s.ListType == "" {
+			c.faults.Required(path.Field(word("list-type")), why)
+		} else {
+			c.faults.Invalid(path.Field(word("list-type")), s.ListType, why)
+		}
+	}
+	if s.ListType == "map" && len(s.ListKeys) == 0 {
+		c.faults.Required(path.Field(word("list-map-keys")), "must not be empty if "+word("list-type")+" is map")
+	}
+	if s.Items == nil {
+		if s.ListType == "map" && s.Type != Array {
+			c.faults.Required(path.Field("items"), "must have a schema if "+word("list-type")+" is map")
+		}
+		return
+	}
+	switch s.ListType {
+	case "map":
+		c.mapItems(s, path)
+	case "set":
+		c.setItems(s.Items, path.Field("items"))
+	}
+}
+
+func (c *structural) mapItems(s *Schema, path *check.Path) {
+	items, at := s.Items, path.Field("items")
+	if items.Type != Object {
+		c.typeMustBe(items, at, Object, "must be object if parent array's "+c.names.Extension("list-type")+" is map")
+		return
+	}
+	word, known := c.names.Extension, true
+	if items.Nullable {
+		c.faults.Forbidden(at.Field("nullable"), "cannot be nullable when "+word("list-type")+" is map")
+	}
+	seen := make(map[string]bool, len(s.ListKeys))
+	for _, key := range s.ListKeys {
+		if seen[key] {
+			c.faults.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "must not contain duplicate entries")
+			return
+		}
+		seen[key] = true
+		f := items.Struct.Field(key)
+		if f == nil {
+			known = false
+			continue
+		}
+		prop := at.Field("properties").Key(key)
+		if f.Schema.Type == Object || f.Schema.Type == Array {
+			c.faults.Invalid(prop.Field("type"), f.Schema.Type.String(), "must be a scalar type if parent array's "+word("list-type")+" is map")
+		}
+		if f.Schema.Default == nil && !f.Required {
+			c.faults.Required(prop.Field("default"), "this property is in "+word("list-map-keys")+", so it must have a default or be a required property")
+		}
+		if f.Schema.Nullable {
+			c.faults.Forbidden(prop.Field("nullable"), "this property is in "+word("list-map-keys")+", so it cannot be nullable")
+		}
+	}
+	if !known {
+		c.faults.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "entries must all be names of item properties")
+	}
+}
+
+func (c *structural) setItems(items *Schema, at *check.Path) {
+	if items.Nullable {
+		c.faults.Forbidden(at.Field("nullable"), "cannot be nullable when "+c.names.Extension("list-type")+" is set")
+	}
+	why := "must be atomic as item of a list with " + c.names.Extension("list-type") + "=set"
+	switch {
+	case items.Type == Array && items.ListType != "" && items.ListType != "atomic":
+		c.faults.Invalid(at.Field(c.names.Extension("list-type")), items.ListType, why)
+	case items.Type == Object && items.MapType != "atomic":
+		c.faults.Invalid(at.Field(c.names.Extension("map-type")), nil, why)
+	}
+}
+
+// combinations checks what allOf, anyOf, oneOf and not say about s. The two
+// usual ways to spell an integer or string may name types.
+func (c *structural) combinations(doc map[string]any, s *Schema, path *check.Path) {
+	anyOf, _ := doc["anyOf"].([]any)
+	allOf, _ := doc["allOf"].([]any)
+	freeAny := s.IntOrString && isIntOrString(anyOf)
+	freeAll := s.IntOrString && len(allOf) >= 1 && isIntOrString(listAt(allOf[0], "anyOf"))
+	c.branches(doc, s, path, s, freeAny, freeAll)
+}
+
+func listAt(v any, field string) []any {
+	m, _ := v.(map[string]any)
+	l, _ := m[field].([]any)
+	if len(m) != 1 {
+		return nil
+	}
+	return l
+}
+
+// isIntOrString recognizes [{type: integer}, {type: string}].
+func isIntOrString(l []any) bool {
+	if len(l) != 2 {
+		return false
+	}
+	for i, want := range []string{"integer", "string"} {
+		m, _ := l[i].(map[string]any)
+		if len(m) != 1 || m["type"] != want {
+			return false
+		}
+	}
+	return true
+}
+
+// branches checks the combinations in doc, whose schema is in; declared is the
+// schema outside that declares the value.
+func (c *structural) branches(doc map[string]any, in *Schema, path *check.Path, declared *Schema, freeAny, freeAll bool) {
+	for _, b := range []struct {
+		word string
+		list []*Schema
+	}{{"allOf", in.AllOf}, {"anyOf", in.AnyOf}, {"oneOf", in.OneOf}} {
+		docs, _ := doc[b.word].([]any)
+		for i, s := range b.list {
+			m, _ := docs[i].(map[string]any)
+			if b.word == "anyOf" && freeAny {
+				continue
+			}
+			c.nested(m, s, path.Field(b.word).Index(i), declared, b.word == "allOf" && freeAll && i == 0)
+		}
+	}
+	if in.Not != nil {
+		c.nested(mapAt(doc, "not"), in.Not, path.Field("not"), declared, false)
+	}
+}
+
+// nested checks a schema inside a combination: it validates what declared, the
+// schema outside, declares, and says nothing else.
+func (c *structural) nested(doc map[string]any, s *Schema, path *check.Path, declared *Schema, freeAny bool) {
+	c.onlyValidates(doc, path)
+	c.branches(doc, s, path, declared, freeAny, false)
+	if s.Items != nil {
+		var d *Schema
+		if declared != nil {
+			d = declared.Items
+		}
+		c.nested(mapAt(doc, "items"), s.Items, path.Field("items"), d, false)
+	}
+	if s.Struct == nil {
+		return
+	}
+	properties := mapAt(doc, "properties")
+	for _, f := range s.Struct.Fields {
+		at := path.Field("properties").Key(f.Name)
+		if f.Name == "metadata" {
+			c.faults.Forbidden(at, "must not be specified in a nested context")
+		}
+		var d *Schema
+		if declared != nil && declared.Struct != nil {
+			if outer := declared.Struct.Field(f.Name); outer != nil {
+				d = outer.Schema
+			} else {
+				c.faults.Required(at, "must be declared outside of the combination")
+			}
+		}
+		c.nested(mapAt(properties, f.Name), f.Schema, at, d, false)
+	}
+}
+
+// onlyValidates reports the keywords that shape values.
+func (c *structural) onlyValidates(doc map[string]any, path *check.Path) {
+	for _, k := range []struct{ word, must string }{
+		{"type", "empty"}, {"additionalProperties", "undefined"}, {"default", "undefined"}, {"title", "empty"}, {"description", "empty"}, {"nullable", "false"},
+		{c.names.Extension("preserve-unknown-fields"), "false"}, {c.names.Extension("embedded-resource"), "false"}, {c.names.Extension("int-or-string"), "false"},
+		{c.names.Extension("list-type"), "undefined"}, {c.names.Extension("list-map-keys"), "undefined"}, {c.names.Extension("map-type"), "undefined"},
+	} {
+		if v := doc[k.word]; v != nil && v != "" && v != false {
+			c.faults.Forbidden(path.Field(k.word), "must be "+k.must+" to be structural")
+		}
+	}
+}

@@ -1,0 +1,395 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// tag is what schema:"..." says about a Go field; Go lists the words.
+type tag []entry
+
+type entry struct {
+	key, value string
+	hasValue   bool
+}
+
+// parseTag splits a tag; what the words mean is checked by apply.
+func parseTag(text string) tag {
+	var out tag
+	for _, part := range splitEscaped(text, ',') {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(part, "=")
+		out = append(out, entry{key, value, ok})
+	}
+	return out
+}
+
+// splitEscaped splits at sep, except after a backslash, which then goes.
+func splitEscaped(s string, sep byte) []string {
+	var out []string
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s) && s[i+1] == sep:
+			b.WriteByte(sep)
+			i++
+		case s[i] == sep:
+			out = append(out, b.String())
+			b.Reset()
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return append(out, b.String())
+}
+
+// apply writes what the tag says into a field's schema; nil and every word
+// that is not understood otherwise.
+func (t tag) apply(f *Field) []error {
+	var errs []error
+	for _, e := range t {
+		err := e.applyTo(f)
+		if told := strings.Replace(e.key, "reason.", "", 1); err == nil && told != e.key && !t.says(told) {
+			err = fmt.Errorf("the tag does not say %s", told)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("tag schema, %s: %w", e.key, err))
+		}
+	}
+	return errs
+}
+
+func (t tag) says(key string) bool {
+	return slices.ContainsFunc(t, func(e entry) bool { return e.key == key })
+}
+
+func (e entry) applyTo(f *Field) error {
+	switch e.key {
+	case "required":
+		f.Required = true
+		return e.noValue()
+	case "expected":
+		f.Expected = true
+		return e.noValue()
+	case "nonempty":
+		f.NonEmpty = true
+		return e.noValue()
+	}
+	s := f.Schema
+	for {
+		prefix, rest, ok := strings.Cut(e.key, ".")
+		if !ok {
+			return e.applySchema(s)
+		}
+		switch {
+		case prefix == "items" && s.Items != nil:
+			s = s.Items
+		case prefix == "values" && s.Values != nil:
+			s = s.Values
+		case prefix == "reason":
+			return s.giveReason(rest, e.value)
+		case rest == "nonempty" && s.Struct.Field(prefix) != nil:
+			s.Required = append(s.Required, prefix)
+			return e.noValue()
+		default:
+			return fmt.Errorf("the value has no %s", prefix)
+		}
+		e.key = rest
+	}
+}
+
+// giveReason notes what clients are told of those who break the rule of a word.
+func (s *Schema) giveReason(word, text string) error {
+	rules := map[string]rule{
+		"required": ruleRequired, "nonempty": ruleRequired, "pattern": rulePattern, "range": ruleBetween, "multipleOf": ruleMultipleOf,
+		"min": ruleMinimum, "max": ruleMaximum, "exclusiveMin": ruleExclusiveMinimum, "exclusiveMax": ruleExclusiveMaximum,
+	}
+	r, ok := rules[word]
+	if !ok || text == "" {
+		return fmt.Errorf("a reason is a text for required, nonempty, pattern or a rule of numbers")
+	}
+	if s.reasons == nil {
+		s.reasons = map[rule]string{}
+	}
+	s.reasons[r] = text
+	return nil
+}
+
+func (e entry) noValue() error {
+	if e.hasValue {
+		return fmt.Errorf("takes no value")
+	}
+	return nil
+}
+
+func (e entry) applySchema(s *Schema) error {
+	if p := e.flag(s); p != nil {
+		*p = true
+		return e.noValue()
+	}
+	if e.key == "unique" {
+		s.Unique = cmp.Or(e.value, UniqueInNamespace)
+		if e.hasValue && e.value != UniqueInCluster {
+			return fmt.Errorf("the only value is %s", UniqueInCluster)
+		}
+		return nil
+	}
+	if !e.hasValue {
+		return fmt.Errorf("unknown word, or a value is missing")
+	}
+	if p := e.count(s); p != nil {
+		n, err := strconv.ParseInt(e.value, 10, 64)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is no count", e.value)
+		}
+		*p = &n
+		return nil
+	}
+	if p := e.number(s); p != nil {
+		n, err := strconv.ParseFloat(e.value, 64)
+		switch {
+		case err != nil || math.IsNaN(n) || math.IsInf(n, 0):
+			return fmt.Errorf("%q is no number", e.value)
+		case p == &s.MultipleOf && n <= 0:
+			return fmt.Errorf("%q is not over 0", e.value)
+		case *p != nil:
+			return fmt.Errorf("the bound is given twice")
+		}
+		*p = &n
+		return nil
+	}
+	return e.applyText(s)
+}
+
+func (e entry) flag(s *Schema) *bool {
+	switch e.key {
+	case "immutable":
+		return &s.Immutable
+	case "nullable":
+		return &s.Nullable
+	case "deprecated":
+		return &s.Deprecated
+	case "preserve":
+		return &s.Preserve
+	case "embedded":
+		return &s.Embedded
+	case "uniqueItems":
+		return &s.UniqueItems
+	case "intOrString":
+		return &s.IntOrString
+	case "repeats":
+		return &s.Repeats
+	case "unchecked":
+		return &s.Unchecked
+	case "ratcheting":
+		return &s.Ratcheting
+	}
+	return nil
+}
+
+func (e entry) count(s *Schema) **int64 {
+	switch e.key {
+	case "minLength":
+		return &s.MinLength
+	case "maxLength":
+		return &s.MaxLength
+	case "minItems":
+		return &s.MinItems
+	case "maxItems":
+		return &s.MaxItems
+	case "minProperties":
+		return &s.MinProperties
+	case "maxProperties":
+		return &s.MaxProperties
+	}
+	return nil
+}
+
+func (e entry) number(s *Schema) **float64 {
+	switch e.key {
+	case "min":
+		return &s.Minimum
+	case "max":
+		return &s.Maximum
+	case "exclusiveMin":
+		s.ExclusiveMin = true
+		return &s.Minimum
+	case "exclusiveMax":
+		s.ExclusiveMax = true
+		return &s.Maximum
+	case "multipleOf":
+		return &s.MultipleOf
+	}
+	return nil
+}
+
+func (e entry) applyText(s *Schema) (err error) {
+	switch e.key {
+	case "default":
+		s.Default, err = literal(s, e.value)
+	case "enum":
+		for _, word := range splitEscaped(e.value, '|') {
+			v, err := literal(s, word)
+			if err != nil {
+				return err
+			}
+			s.Enum = append(s.Enum, v)
+		}
+	case "pattern":
+		s.Pattern = e.value
+		s.re, err = compilePattern(e.value)
+	case "format":
+		err = formatFits(s, e.value)
+		s.Format = e.value
+	case "keyFormat":
+		if s.KeyFormat = e.value; fieldFormat(e.value) == nil {
+			err = fmt.Errorf("%q is no format of texts", e.value)
+		}
+	case "range":
+		s.Between = true
+		low, high, _ := strings.Cut(e.value, "|")
+		err = errors.Join(entry{"min", low, true}.applySchema(s), entry{"max", high, true}.applySchema(s))
+	case "title":
+		s.Title = e.value
+	case "listType":
+		s.ListType = e.value
+		err = oneOf(e.value, "atomic", "set", "map")
+	case "listMapKeys":
+		s.ListKeys = splitEscaped(e.value, '|')
+	case "mapType":
+		s.MapType = e.value
+		err = oneOf(e.value, "atomic", "granular")
+	case "patchStrategy":
+		s.PatchStrategy = strings.ReplaceAll(e.value, "|", ",")
+	case "patchMergeKey":
+		s.PatchMergeKey = e.value
+	default:
+		err = fmt.Errorf("unknown word")
+	}
+	return err
+}
+
+// misplaced tells which rules of a field's schema cannot hold for its type, or
+// contradict each other.
+func misplaced(s *Schema) (faults []string) {
+	if s == nil {
+		return nil
+	}
+	wrong := func(given bool, what, needs string, fits bool) {
+		if given && !fits && s.Type != Any && !s.IntOrString {
+			faults = append(faults, what+" is for "+needs)
+		}
+	}
+	wrong(s.MinLength != nil || s.MaxLength != nil, "a length", "strings", s.Type == String)
+	wrong(s.Pattern != "", "pattern", "strings", s.Type == String)
+	wrong(s.Minimum != nil || s.Maximum != nil || s.MultipleOf != nil, "a range", "numbers", s.Type == Integer || s.Type == Number)
+	wrong(s.MinItems != nil || s.MaxItems != nil || s.UniqueItems, "a rule for items", "lists", s.Type == Array)
+	wrong(s.ListType != "" || len(s.ListKeys) > 0, "listType", "lists", s.Type == Array || s.Wire != Plain)
+	wrong(len(s.ListKeys) > 0, "listMapKeys", "lists with listType=map", s.ListType == "map")
+	wrong(s.MapType != "", "mapType", "maps and structs", s.Type == Object || s.Wire != Plain)
+	wrong(s.Repeats, "repeats", "lists with a listType", s.ListType != "")
+	if s.Unique != "" && (s.Type == Any || s.Type == Object || s.Type == Array) && !s.IntOrString && s.Wire != IntOrString {
+		faults = append(faults, "unique is for single values; of those in a list say items.unique")
+	}
+	wrong(s.KeyFormat != "", "a format of keys", "maps", s.Values != nil)
+	wrong(s.MinProperties != nil || s.MaxProperties != nil, "a number of properties", "maps and structs", s.Type == Object)
+	if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
+		faults = append(faults, "the minimum is over the maximum")
+	}
+	for _, r := range [][2]*int64{{s.MinLength, s.MaxLength}, {s.MinItems, s.MaxItems}, {s.MinProperties, s.MaxProperties}} {
+		if r[0] != nil && r[1] != nil && *r[0] > *r[1] {
+			faults = append(faults, "a minimum is over the maximum")
+		}
+	}
+	if s.ListType == "map" && len(s.ListKeys) == 0 {
+		faults = append(faults, "listType=map needs listMapKeys")
+	}
+	if s.Type == Array && len(s.ListKeys) > 0 && s.Items != nil && s.Items.Struct == nil {
+		faults = append(faults, "listMapKeys needs items that are structs")
+	}
+	return slices.Concat(faults, misplaced(s.Items), misplaced(s.Values))
+}
+
+func oneOf(v string, words ...string) error {
+	if slices.Contains(words, v) {
+		return nil
+	}
+	return fmt.Errorf("%q is none of %s", v, strings.Join(words, ", "))
+}
+
+// literal reads a value as a tag writes it: text for strings, JSON for all else.
+func literal(s *Schema, text string) (any, error) {
+	var v any = text
+	if s.Type != String || s.IntOrString {
+		parsed, err := meta.ParseJSON([]byte(text))
+		switch {
+		case err == nil:
+			v = parsed
+		case !s.IntOrString && s.Type != Any:
+			return nil, fmt.Errorf("%q does not fit the type of the field", text)
+		}
+	}
+	fits := (&validator{}).hasType(v, s)
+	if n, ok := v.(int64); ok && s.Type == Integer {
+		low, high := integerRange(s.Format)
+		fits = n >= low && n <= high
+	}
+	if !fits {
+		return nil, fmt.Errorf("%q does not fit the type of the field", text)
+	}
+	return v, nil
+}
+
+// formatFits reports why values of s cannot have a format: one that nobody knows is
+// a slip, and one of another type would say nothing. An integer may be narrower
+// than its Go type, not wider.
+func formatFits(s *Schema, format string) error {
+	text := format == formatSigner || fieldFormat(format) != nil || knowsFormat(format) || slices.Contains(documentedFormats(), format)
+	integers := []string{"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+	numbers := []string{"float", "double"}
+	for _, f := range []struct {
+		is    bool
+		needs string
+		fits  bool
+	}{
+		{format == formatPort || format == formatPercent, "integers that may be strings", s.IntOrString || s.Type == Any && s.Wire == Raw},
+		{format == formatLabels, "maps of strings", s.Values != nil && s.Values.Type == String},
+		{format == formatSelector, "selectors", s.Struct.Field("matchLabels") != nil},
+		{text, "strings", s.Type == String && s.Wire == Plain || s.Type == Any},
+		{slices.Contains(integers, format), "integers of at least that width", s.Type == Any || s.Type == Integer && narrower(format, s.Format)},
+		{slices.Contains(numbers, format), "numbers", s.Type == Any || s.Type == Number},
+	} {
+		switch {
+		case f.is && f.fits:
+			return nil
+		case f.is:
+			return fmt.Errorf("%q is for %s", format, f.needs)
+		}
+	}
+	return fmt.Errorf("%q is no known format", format)
+}
+
+// documentedFormats returns the formats of OpenAPI that say nothing here.
+func documentedFormats() []string {
+	return []string{
+		"binary", "char", "commonmark", "html", "idn-email", "idn-hostname", "iri", "iri-reference", "json-pointer",
+		"media-range", "password", "regex", "relative-json-pointer", "time", "uri-reference", "uri-template",
+	}
+}
+
+// narrower reports whether all integers of a format are among those of another.
+func narrower(format, other string) bool {
+	low, high := integerRange(format)
+	least, most := integerRange(other)
+	return low >= least && high <= most
+}

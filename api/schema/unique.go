@@ -1,0 +1,203 @@
+package schema
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// The words for Schema.Unique.
+const (
+	UniqueInNamespace = "namespace"
+	UniqueInCluster   = "cluster"
+)
+
+// UniqueValue is a value that no two objects of a kind may hold.
+type UniqueValue struct {
+	Field string // which one it is of the kind's unique fields
+	Scope string // UniqueInNamespace or UniqueInCluster
+	Text  string // the same for equal values only, and never long
+	cause meta.Cause
+}
+
+// Duplicate returns the cause for a value that another object holds.
+func (v UniqueValue) Duplicate() meta.Cause { return v.cause }
+
+// HasUnique reports whether objects can have unique values.
+func (s *Schema) HasUnique() bool { return s != nil && len(s.unique) > 0 }
+
+// UniqueValues returns the unique values that an object holds, in the order of the
+// fields. What is left out, empty or zero is held by nobody, except a zero or a
+// false that a pointer points to.
+func (s *Schema) UniqueValues(tree map[string]any) []UniqueValue {
+	if !s.HasUnique() {
+		return nil
+	}
+	var values []UniqueValue
+	var room [16]step
+	for i := range s.unique {
+		w := uniqueWalk{field: &s.unique[i], path: room[:0], values: values}
+		w.value(tree, w.field.way)
+		values = w.values
+	}
+	return values
+}
+
+// uniqueField is a unique field and the way to its values from the object.
+type uniqueField struct {
+	name    string
+	schema  *Schema
+	pointer bool // a zero is a value
+	way     []wayStep
+}
+
+// wayStep goes to a field, or to each of what a list or a map holds.
+type wayStep struct {
+	name string // of the field; else empty
+	list bool
+}
+
+// uniqueFields finds the unique fields of a schema.
+type uniqueFields struct {
+	on    []*Struct // the structs on the way
+	way   []wayStep
+	found []uniqueField
+}
+
+// findUnique notes the unique fields. Those of a struct that holds itself are any
+// number of fields, which is an error.
+func (s *Schema) findUnique() error {
+	var u uniqueFields
+	err := u.find(s, "", false)
+	s.unique = u.found
+	return err
+}
+
+func (u *uniqueFields) find(s *Schema, path string, pointer bool) error {
+	if s == nil {
+		return nil
+	}
+	if s.Unique != "" {
+		u.found = append(u.found, uniqueField{path, s, pointer, slices.Clone(u.way)})
+	}
+	if err := u.through(wayStep{list: true}, s.Items, path+"[]", false); err != nil {
+		return err
+	}
+	if err := u.through(wayStep{}, s.Values, path+"[*]", false); err != nil {
+		return err
+	}
+	if s.Struct == nil || !leadsTo(&Schema{Struct: s.Struct}, isUnique, map[*Struct]bool{}) {
+		return nil
+	}
+	if slices.Contains(u.on, s.Struct) {
+		return &FieldError{s.Struct.Go, "", fmt.Errorf("%s: a struct that holds itself cannot have unique fields", path)}
+	}
+	u.on = append(u.on, s.Struct)
+	defer func() { u.on = u.on[:len(u.on)-1] }()
+	for _, f := range s.Struct.Fields {
+		if err := u.through(wayStep{name: f.Name}, f.Schema, join(path, f.Name), f.Pointer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *uniqueFields) through(step wayStep, s *Schema, path string, pointer bool) error {
+	u.way = append(u.way, step)
+	defer func() { u.way = u.way[:len(u.way)-1] }()
+	return u.find(s, path, pointer)
+}
+
+func isUnique(s *Schema) bool { return s.Unique != "" }
+
+// leadsTo looks for a value that is like this in what was not seen yet.
+func leadsTo(s *Schema, like func(*Schema) bool, seen map[*Struct]bool) bool {
+	if s == nil {
+		return false
+	}
+	if like(s) || leadsTo(s.Items, like, seen) || leadsTo(s.Values, like, seen) {
+		return true
+	}
+	if s.Struct == nil || seen[s.Struct] {
+		return false
+	}
+	seen[s.Struct] = true
+	return slices.ContainsFunc(s.Struct.Fields, func(f *Field) bool { return leadsTo(f.Schema, like, seen) })
+}
+
+// uniqueWalk finds the values of one field.
+type uniqueWalk struct {
+	field  *uniqueField
+	path   path
+	values []UniqueValue
+}
+
+func (w *uniqueWalk) value(x any, way []wayStep) {
+	if len(way) == 0 {
+		w.hold(x)
+		return
+	}
+	next := way[0]
+	switch x := x.(type) {
+	case []any:
+		if !next.list {
+			return
+		}
+		for i, e := range x {
+			w.path.item(i)
+			w.value(e, way[1:])
+			w.path.pop()
+		}
+	case map[string]any:
+		keys := []string{next.name}
+		if next.list {
+			return
+		}
+		if next.name == "" {
+			keys = slices.Sorted(maps.Keys(x))
+		}
+		for _, k := range keys {
+			w.path.field(k)
+			w.value(x[k], way[1:])
+			w.path.pop()
+		}
+	}
+}
+
+func (w *uniqueWalk) hold(x any) {
+	switch x := x.(type) {
+	case string:
+		if x == "" {
+			return
+		}
+	case int64, float64, bool:
+		if !w.field.pointer && (x == int64(0) || x == float64(0) || x == false) {
+			return
+		}
+	default:
+		return
+	}
+	w.values = append(w.values, UniqueValue{
+		Field: w.field.name, Scope: w.field.schema.Unique, Text: uniqueText(x),
+		cause: ruleDuplicate.cause(w.path.String(), show(x), "", true),
+	})
+}
+
+// uniqueText returns a text for a value: texts as they are, or by their hash if
+// they are long, apart from numbers that look the same.
+func uniqueText(x any) string {
+	const long = 128
+	text, ok := x.(string)
+	switch {
+	case !ok:
+		return ":" + identity(x)
+	case len(text) > long:
+		sum := sha256.Sum256([]byte(text))
+		return "#" + hex.EncodeToString(sum[:])
+	}
+	return "=" + text
+}

@@ -1,0 +1,156 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// text checks a string.
+func (v *validator) text(x string, s *Schema, canonical bool) {
+	v.spelling(x, s, canonical)
+	if s.Format == "" || s.IntOrString || s.Wire != Plain {
+		return
+	}
+	if s.Format == formatDriver && canonical {
+		x = strings.ToLower(x) // as clients know it
+	}
+	if reasons := fieldFormat(s.Format); canonical && reasons != nil {
+		v.written(x, reasons(x))
+		return
+	}
+	if !hasFormat(x, s.Format) {
+		v.breaks(ruleFormat, x, s.Format, canonical)
+	}
+}
+
+// spelling tells the first thing that is wrong with the length, in characters,
+// and the form of a string.
+func (v *validator) spelling(x string, s *Schema, canonical bool) {
+	if s.MaxLength != nil && int64(len(x)) > *s.MaxLength && int64(utf8.RuneCountInString(x)) > *s.MaxLength {
+		v.breaks(ruleMaxLength, x, decimal(*s.MaxLength), canonical)
+		return
+	}
+	if s.MinLength != nil && int64(utf8.RuneCountInString(x)) < *s.MinLength {
+		v.breaks(ruleMinLength, x, decimal(*s.MinLength), canonical)
+		return
+	}
+	if s.Pattern != "" {
+		re := s.re
+		if re == nil {
+			re, _ = compilePattern(s.Pattern)
+		}
+		if re != nil && !v.spend(len(x)*re.size/matchedAtOnce) {
+			return
+		}
+		if re == nil || !re.MatchString(x) {
+			v.breaksOwn(rulePattern, x, s.Pattern, s, canonical)
+		}
+	}
+}
+
+// number checks a number, x, that is about f.
+func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
+	if want := rangeOf(f, x, s); want != "" {
+		v.breaks(ruleRange, x, want, canonical)
+	}
+	if s.MultipleOf != nil && *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf) {
+		v.breaksOwn(ruleMultipleOf, x, limitOf(*s.MultipleOf, x), s, canonical)
+	}
+	if s.Between && canonical {
+		if f < *s.Minimum || f > *s.Maximum {
+			v.breaksOwn(ruleBetween, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), s, canonical)
+		}
+		return
+	}
+	switch {
+	case s.Minimum == nil || f > *s.Minimum || f == *s.Minimum && !s.ExclusiveMin:
+	case s.ExclusiveMin:
+		v.breaksOwn(ruleExclusiveMinimum, x, limitOf(*s.Minimum, x), s, canonical)
+	default:
+		v.breaksOwn(ruleMinimum, x, limitOf(*s.Minimum, x), s, canonical)
+	}
+	switch {
+	case s.Maximum == nil || f < *s.Maximum || f == *s.Maximum && !s.ExclusiveMax:
+	case s.ExclusiveMax:
+		v.breaksOwn(ruleExclusiveMaximum, x, limitOf(*s.Maximum, x), s, canonical)
+	default:
+		v.breaksOwn(ruleMaximum, x, limitOf(*s.Maximum, x), s, canonical)
+	}
+}
+
+// rangeOf names the type that a number, x, that is about f is too large or too
+// fine for, "" if it fits.
+func rangeOf(f float64, x any, s *Schema) string {
+	_, small := x.(int64)
+	switch {
+	case s.Type == Integer && s.Format == "int32":
+		if f != math.Trunc(f) || f < math.MinInt32 || f > math.MaxInt32 {
+			return "integer with format int32"
+		}
+	case s.Type == Integer && !small && (f != math.Trunc(f) || f < -1<<63 || f >= 1<<63):
+		if s.Format == "int64" {
+			return "integer with format int64"
+		}
+		return "integer (default format)"
+	case s.Type == Number && s.Format == "float" && math.Abs(f) > math.MaxFloat32:
+		return "number with format float"
+	}
+	return ""
+}
+
+// isMultiple reports whether a number, x, that is about f is a multiple of step:
+// of integers exactly, of fractions as exactly as they can be written.
+func isMultiple(f float64, x any, step float64) bool {
+	if n, ok := x.(int64); ok && step == math.Trunc(step) && step < 1<<63 {
+		return n%int64(step) == 0
+	}
+	q := f / step
+	return math.Abs(q-math.Round(q)) <= math.Min(1e-9*math.Max(1, math.Abs(q)), 1e-3)
+}
+
+// limitOf writes a bound of the number x: an integer as such.
+func limitOf(limit float64, x any) string {
+	if _, ok := x.(int64); ok && limit == math.Trunc(limit) && math.Abs(limit) < 1<<63 {
+		return decimal(int64(limit))
+	}
+	return fmt.Sprint(limit)
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// isExact reports whether f is an integer that no other has the same float64 as.
+func isExact(f float64) bool { return f == math.Trunc(f) && math.Abs(f) < 1<<53 }
+
+func isInteger(f float64) bool { return f == math.Trunc(f) && !math.IsInf(f, 0) }
+
+func (v *validator) enum(x any, s *Schema, canonical bool) {
+	for _, e := range s.Enum {
+		if meta.Equal(e, x) {
+			return
+		}
+	}
+	if v.full() {
+		return
+	}
+	var words strings.Builder
+	for i, e := range s.Enum {
+		if i > 0 {
+			words.WriteString(", ")
+		}
+		if words.Len() > 4*maxShown {
+			words.WriteString("...")
+			break
+		}
+		word := show(e)
+		if _, text := e.(string); !text && !canonical {
+			word = strconv.Quote(word)
+		}
+		words.WriteString(word)
+	}
+	v.breaks(ruleEnum, x, words.String(), canonical)
+}

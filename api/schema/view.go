@@ -1,0 +1,224 @@
+package schema
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// View turns object trees into values of one Go struct type and back, by a plan
+// made once. Names in the tree are wire names; the json tags are spec names. A
+// View is safe for concurrent use.
+type View struct {
+	typ  reflect.Type
+	root *plan
+}
+
+// NewView returns the view of a struct type that Go accepts.
+func NewView(t reflect.Type, p names.Profile) (*View, error) {
+	t = indirect(t)
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("Go type %s is no struct", t)
+	}
+	c := &planner{names: p, shared: commonOf(p), plans: map[reflect.Type]*plan{}}
+	root := c.planOf(t)
+	if err := errors.Join(c.faults...); err != nil {
+		return nil, err
+	}
+	for t, p := range c.plans {
+		c.shared.plans.LoadOrStore(t, p)
+	}
+	return &View{t, root}, nil
+}
+
+// Into fills *v, a pointer to the view's type, from a conformed tree. Nothing
+// of the tree is shared with v. The error names the field that does not fit.
+func (w *View) Into(tree map[string]any, v any) error {
+	dst := reflect.ValueOf(v)
+	if dst.Kind() != reflect.Pointer || dst.IsNil() || dst.Elem().Type() != w.typ {
+		return fmt.Errorf("view of %s cannot fill a %T", w.typ, v)
+	}
+	dst = dst.Elem()
+	dst.SetZero()
+	return w.root.decode(tree, dst)
+}
+
+// From returns v, a value of the view's type or a pointer to one, as a tree in
+// canonical form.
+func (w *View) From(v any) (map[string]any, error) {
+	src := reflect.ValueOf(v)
+	for src.Kind() == reflect.Pointer && !src.IsNil() {
+		src = src.Elem()
+	}
+	if !src.IsValid() || src.Type() != w.typ {
+		return nil, fmt.Errorf("view of %s cannot read a %T", w.typ, v)
+	}
+	tree, err := w.root.encode(src, 0)
+	if err != nil {
+		return nil, err
+	}
+	return tree.(map[string]any), nil
+}
+
+// plan says how values of one Go type are read and written.
+type plan struct {
+	kind   planKind
+	elem   *plan
+	fields []fieldPlan
+	byName map[string]int
+}
+
+type fieldPlan struct {
+	name                string
+	index               []int
+	plan                *plan
+	omitEmpty, omitZero bool
+	zeroer              bool // has the method IsZero
+}
+
+type planKind uint8
+
+const (
+	planString planKind = iota
+	planBool
+	planInt
+	planUint
+	planFloat
+	planBytes
+	planAny
+	planPointer
+	planSlice
+	planArray
+	planMap
+	planStruct
+	planTime // time.Time
+	planFields
+	planJSON // by its own MarshalJSON and UnmarshalJSON
+	planText // by its own MarshalText and UnmarshalText
+)
+
+type planner struct {
+	names  names.Profile
+	shared *common
+	plans  map[reflect.Type]*plan
+	inline []reflect.Type // the structs whose fields are being added, each inline in the one before
+	faults []error
+}
+
+func (c *planner) planOf(t reflect.Type) *plan {
+	if p := c.plans[t]; p != nil {
+		return p
+	}
+	if p, ok := c.shared.plans.Load(t); ok {
+		return p.(*plan)
+	}
+	p := &plan{}
+	c.plans[t] = p
+	p.kind = planKindOf(t)
+	switch p.kind {
+	case planPointer, planSlice, planArray, planMap:
+		p.elem = c.planOf(t.Elem())
+	case planStruct:
+		p.byName = map[string]int{}
+		inline := c.inline
+		c.inline = nil
+		c.addFields(p, t, nil, false)
+		c.inline = inline
+	case planAny:
+		if t.Kind() != reflect.Interface || t.NumMethod() > 0 {
+			c.faults = append(c.faults, &FieldError{Type: t, Err: errors.New("has no form in JSON")})
+		}
+	}
+	return p
+}
+
+func planKindOf(t reflect.Type) planKind {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return planTime
+	case t == reflect.TypeFor[meta.Fields]():
+		return planFields
+	case t.Kind() == reflect.Pointer:
+		return planPointer
+	case t.Kind() == reflect.Interface:
+		return planAny
+	case has[json.Marshaler](t) || has[json.Unmarshaler](reflect.PointerTo(t)):
+		return planJSON
+	case has[encoding.TextMarshaler](t) || has[encoding.TextUnmarshaler](reflect.PointerTo(t)):
+		return planText
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return planString
+	case reflect.Bool:
+		return planBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return planInt
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return planUint
+	case reflect.Float32, reflect.Float64:
+		return planFloat
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return planBytes
+		}
+		return planSlice
+	case reflect.Array:
+		return planArray
+	case reflect.Map:
+		return planMap
+	case reflect.Struct:
+		return planStruct
+	}
+	return planAny
+}
+
+func (c *planner) addFields(p *plan, t reflect.Type, index []int, optional bool) {
+	c.inline = append(c.inline, t)
+	defer func() { c.inline = c.inline[:len(c.inline)-1] }()
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		jsonName, opts := jsonTag(sf)
+		if sf.Name == "_" || !sf.IsExported() && !sf.Anonymous || jsonName == "-" && len(opts) == 0 {
+			continue
+		}
+		path := append(append([]int(nil), index...), i)
+		if inner, ok := inlined(sf, jsonName, opts); ok {
+			if !sf.IsExported() && sf.Type.Kind() == reflect.Pointer || inner.Kind() != reflect.Struct || slices.Contains(c.inline, inner) {
+				c.faults = append(c.faults, &FieldError{t, sf.Name, errors.New("cannot be inline")})
+				continue
+			}
+			c.addFields(p, inner, path, optional || sf.Type.Kind() == reflect.Pointer)
+			continue
+		}
+		if !sf.IsExported() {
+			continue
+		}
+		if jsonName == "" {
+			jsonName = sf.Name
+		}
+		f := fieldPlan{name: c.names.Field(jsonName), index: path, plan: c.planOf(sf.Type), zeroer: has[zeroer](sf.Type)}
+		for _, o := range opts {
+			f.omitEmpty = f.omitEmpty || o == "omitempty" && emptiable(sf.Type)
+			f.omitZero = f.omitZero || o == "omitzero"
+		}
+		f.omitZero = f.omitZero || optional
+		if old, taken := p.byName[f.name]; taken {
+			if len(p.fields[old].index) > len(path) {
+				p.fields[old] = f
+			}
+			continue
+		}
+		p.byName[f.name] = len(p.fields)
+		p.fields = append(p.fields, f)
+	}
+}
+
+type zeroer interface{ IsZero() bool }
