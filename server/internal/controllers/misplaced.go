@@ -29,7 +29,7 @@ func misplacedEvent(o *object, owner meta.OwnerReference, types []*registry.Type
 	involved := map[string]any{"name": o.key.Name, "uid": o.uid}
 	for _, t := range types {
 		if t.GroupResource() == o.resource {
-			involved["kind"], involved["apiVersion"] = t.Kind, t.Storage.GVK().APIVersion()
+			involved["kind"], involved["apiVersion"] = t.Kind, t.Hub.GVK().APIVersion()
 		}
 	}
 	namespace := "default" // of the events of objects in none

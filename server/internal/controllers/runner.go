@@ -1,4 +1,4 @@
-// Package background does what a server does without being asked: it runs
+// Package controllers does what a server does without being asked: it runs
 // controllers, among them those that every server has.
 package controllers
 
