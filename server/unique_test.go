@@ -321,3 +321,20 @@ func TestUniqueOfNamesWithSpaces(t *testing.T) {
 		duplicate(t, must(t, s, 422, "POST", sites, site("other", `{"host":"h"}`)), "spec.host", `"h"`)
 	}
 }
+
+// TestReservationsOfNoMore: what objects held of a kind that has nothing unique any
+// more goes when a server starts; what one knows nothing of stays.
+func TestReservationsOfNoMore(t *testing.T) {
+	store := shared{memstore.New(memstore.Options{})}
+	first := servertest.New(t, withSites(store))
+	must(t, first, 201, "POST", sites, site("a", `{"host":"h","aliases":["x"]}`))
+	require.Len(t, reserved(t, store), 2)
+	other := registry.ReservationKey(meta.GroupResource{Group: "other.example.com", Resource: "sites"}, "unique/default/spec.host=h")
+	_, err := store.Commit(t.Context(), storage.Write{Key: other, Value: []byte("sites.other.example.com/default/a 1")})
+	require.NoError(t, err)
+	servertest.New(t, over(store), func(b *server.Builder) {
+		b.Register(registry.Of(registry.Definition[oldSite]{Group: "example.com", Version: "v1", Kind: "Site"}))
+	})
+	require.Len(t, reserved(t, store), 1)
+	require.Contains(t, reserved(t, store), other)
+}

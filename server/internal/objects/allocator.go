@@ -68,9 +68,9 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 }
 
 // allot lets the kind give obj what it lacks of the pool, and nothing that was found
-// to be taken. What obj holds then is reserved until release is called, which must be
+// to be another's. What obj holds then is reserved until release is called, which must be
 // after the write is through.
-func (p *allocator) allot(obj, live *meta.Object, taken []string) (release func(), causes []meta.Cause, err error) {
+func (p *allocator) allot(obj, live *meta.Object, refused []string) (release func(), causes []meta.Cause, err error) {
 	p.Lock()
 	defer p.Unlock()
 	p.catchUp()
@@ -80,7 +80,7 @@ func (p *allocator) allot(obj, live *meta.Object, taken []string) (release func(
 	}
 	causes, err = p.t.Pool.Allot(obj, live, func(v string) bool {
 		claim := registry.PoolClaim(v)
-		return slices.Contains(own, claim) || len(p.held[claim]) == 0 && p.reserved[claim] == 0 && !slices.Contains(taken, claim)
+		return slices.Contains(own, claim) || len(p.held[claim]) == 0 && p.reserved[claim] == 0 && !slices.Contains(refused, claim)
 	})
 	if err != nil || len(causes) > 0 {
 		return func() {}, causes, err
@@ -145,7 +145,7 @@ func (s *Store) duplicates(ctx context.Context, w *Write, obj, live *meta.Object
 		if _, found := slices.BinarySearch(kept, claim); found {
 			continue
 		}
-		other := slices.Contains(w.taken, claim)
+		other := slices.Contains(w.refusedClaims, claim)
 		if !other && p.heldByOthers(claim, w.Key) {
 			// Another server may have freed the value.
 			newest, err := s.o.Backend.Revision(ctx)

@@ -77,7 +77,7 @@ func (s *Store) allot(w *Write, obj, live *meta.Object) error {
 	if p == nil || p.t.Pool == nil || w.Sub != nil {
 		return nil
 	}
-	release, causes, err := p.allot(obj, live, w.taken)
+	release, causes, err := p.allot(obj, live, w.refusedClaims)
 	if err != nil {
 		return meta.Internal(err)
 	}

@@ -47,14 +47,14 @@ func (s *Store) reservations(ctx context.Context, w *Write, entry *watch.Entry, 
 		if err != nil {
 			return nil, err
 		}
-		key, taken, err := s.taken(ctx, p, claim, rec)
+		key, holds, err := s.holderOf(ctx, p, claim, rec)
 		if err != nil {
 			return nil, err
 		}
-		if taken && key != w.Key {
-			w.taken = append(w.taken, claim)
+		if holds && key != w.Key {
+			w.refusedClaims = append(w.refusedClaims, claim)
 		}
-		if taken {
+		if holds {
 			return nil, &storage.ConflictError{Key: rec.Key, Current: rec}
 		}
 		ws = append(ws, storage.Write{Key: rec.Key, Value: []byte(holder(t, w.Key, obj)), Expect: rec.Revision})
@@ -139,9 +139,9 @@ func (s *Store) reservation(ctx context.Context, t *registry.Type, claim string)
 	return rec, err
 }
 
-// taken reports whether the holder that a record names holds its value, and who that
-// is, as far as it is known.
-func (s *Store) taken(ctx context.Context, p *allocator, claim string, rec storage.Record) (by meta.Key, taken bool, err error) {
+// holderOf returns who holds the value of a reservation, as far as that is known, and
+// whether he holds it.
+func (s *Store) holderOf(ctx context.Context, p *allocator, claim string, rec storage.Record) (by meta.Key, holds bool, err error) {
 	if rec.Revision == 0 {
 		return by, false, nil
 	}
@@ -181,11 +181,9 @@ const reservationsAtOnce = 32
 // ReserveHeld reserves what the objects of the store hold and is not reserved, as a
 // store of an older release has it, or one that was filled before a field became
 // unique. Of several objects that hold one value the first one gets it; the log tells
-// of the others. What is nobody's, as a field leaves it that is unique no more, goes.
+// of the others. What is nobody's, as a field or a pool leaves it that is no more,
+// goes, but not what is of a type that is not served.
 func (s *Store) ReserveHeld(ctx context.Context) error {
-	if len(s.allocators) == 0 {
-		return nil
-	}
 	there, err := s.allReservations(ctx)
 	if err != nil {
 		return err
@@ -200,16 +198,17 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 			}
 			ws = append(ws, missing...)
 		}
-		for key, rec := range there {
-			claim, of := strings.CutPrefix(key, registry.ReservationKey(r, ""))
-			if !of || held[key] {
-				continue
-			}
-			if _, taken, err := s.taken(ctx, p, claim, rec); err != nil {
-				return err
-			} else if !taken {
-				ws = append(ws, storage.Write{Key: key, Expect: rec.Revision})
-			}
+	}
+	for key, rec := range there {
+		if held[key] {
+			continue
+		}
+		nobodys, err := s.nobodys(ctx, rec)
+		if err != nil {
+			return err
+		}
+		if nobodys {
+			ws = append(ws, storage.Write{Key: key, Expect: rec.Revision})
 		}
 	}
 	for ws := range slices.Chunk(ws, reservationsAtOnce) {
@@ -218,6 +217,19 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// nobodys reports whether a reservation is of a type that is served and is that of no
+// object.
+func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
+	resource, claim, _ := strings.Cut(strings.TrimPrefix(rec.Key, registry.ReservationPrefix), "/")
+	var r meta.GroupResource
+	r.Resource, r.Group, _ = strings.Cut(resource, ".")
+	if p := s.allocators[r]; p != nil {
+		_, holds, err := s.holderOf(ctx, p, claim, rec)
+		return !holds, err
+	}
+	return s.o.Types().Type(r) != nil, nil
 }
 
 // allReservations returns the records of all reservations, by key; the caches show
@@ -252,11 +264,11 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, th
 		if string(rec.Value) == by {
 			continue
 		}
-		other, taken, err := s.taken(ctx, p, claim, rec)
+		other, holds, err := s.holderOf(ctx, p, claim, rec)
 		if err != nil {
 			return nil, err
 		}
-		if taken && (rec.Value != nil || p.heldByOthers(claim, e.Key())) {
+		if holds && (rec.Value != nil || p.heldByOthers(claim, e.Key())) {
 			s.o.Log.Warn("two objects hold a value that only one may hold; neither was changed", "resource", p.t.GroupResource(),
 				"value", claim, "first", other, "other", e.Key())
 			continue

@@ -44,10 +44,10 @@ type Write struct {
 
 	deletion *Deletion // what is asked for instead of Mutate, or nil
 
-	turn    *turn    // among the writers of the key, if there are others
-	on      place    // of the object that an attempt is made of, if it is not committed yet
-	release func()   // gives back what prepare reserved, see allocator
-	taken   []string // claims of others that an attempt came upon, see reservations
+	turn          *turn    // among the writers of the key, if there are others
+	on            place    // of the object that an attempt is made of, if it is not committed yet
+	release       func()   // gives back what prepare reserved, see allocator
+	refusedClaims []string // of others that an attempt came upon, see reservations
 }
 
 // subresource returns the name of the sub-resource, empty for the object itself.
@@ -203,9 +203,9 @@ func (s *Store) attempt(ctx context.Context, w *Write) (*Result, error) {
 func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change, error) {
 	r := w.Version.GroupResource()
 	live := entry
-	taken := entry != nil && w.MustCreate // what is wrong with the object is told before that
+	nameTaken := entry != nil && w.MustCreate // what is wrong with the object is told before that
 	switch {
-	case taken:
+	case nameTaken:
 		live = nil
 	case entry != nil:
 	case w.Create && w.UID != "":
@@ -232,7 +232,7 @@ func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change,
 	switch {
 	case w.MustCreate && w.Versioned && !w.DryRun:
 		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
-	case taken:
+	case nameTaken:
 		return change{}, meta.AlreadyExists(r, w.Key.Name)
 	case apply.Unchanged(old, obj) && !finished(w.Version.Type, obj):
 		return change{}, nil
