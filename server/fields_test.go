@@ -77,8 +77,8 @@ func TestFieldValidation(t *testing.T) {
 		{"PATCH", configMaps + "/new?fieldManager=m", applied, warn, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\ndata:\n  a: b\n  a: c\n", 201, `line 6: key "a" already set in map`},
 		{"PATCH", configMaps + "/new?fieldManager=m", applied, strict, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\ndota: 1\n", 422,
 			"failed to create typed patch object (/new; /v1, Kind=ConfigMap): .dota: field not declared in schema"},
-		{"PATCH", definedPath + "/new?fieldManager=m", applied, "", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: new, namespace: default}\nspec: {unknown: 1, l: [{w: 1}]}\n", 422,
-			"failed to create typed patch object (default/new; example.com/v1, Kind=Widget): errors:\n  .spec.l[0].w: field not declared in schema\n  .spec.unknown: field not declared in schema"},
+		{"PATCH", definedPath + "/new?fieldManager=m", applied, "", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: new, namespace: default}\nspec: {l: [{w: 1}, {unknown: 1}]}\n", 422,
+			"failed to create typed patch object (default/new; example.com/v1, Kind=Widget): errors:\n  .spec.l[0].w: field not declared in schema\n  .spec.l[1].unknown: field not declared in schema"},
 		{"PATCH", definedPath + "/new?fieldManager=m", applied, "", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: new}\nspec: {o: x}\n", 422,
 			"failed to create typed patch object (/new; example.com/v1, Kind=Widget): .spec.o: expected map, got &{x}"},
 
