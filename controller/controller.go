@@ -10,10 +10,11 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Controller sees every change of some types, picks keys
-// that need attention, and makes things right for one key at a time. Keys are
-// the controller's own words. A server runs it (server.Server.Run), at most one call
-// for a key at a time.
+// Controller sees every change of some types, picks keys that need attention, and
+// makes things right for one key at a time. Keys are the controller's own words, often
+// that of the event: Key.String gives namespace/name. What is gone by then is no error
+// (meta.IsNotFound), or it comes back again and again. A server runs the controller
+// (server.Server.Run), at most one call for a key at a time.
 type Controller struct {
 	Name string
 

@@ -177,6 +177,9 @@ func (c *compiler) conversions(t *Type) {
 		if kv.Columns == nil {
 			v.Columns, v.rows = t.Hub.Columns, t.Hub
 		}
+		if v.Schema.HasUnique() {
+			c.fault("version %q: unique is said in the hub", kv.Name)
+		}
 		var err error
 		if v.conversion, err = kv.spoke.compile(v.Schema, c.names); err != nil {
 			c.versionFaults(kv.Name, err)

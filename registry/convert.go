@@ -30,11 +30,17 @@ type VersionOf[H any] interface{ versionOf(hub *H) KindVersion }
 // some (listType=map). Without keys it stays with the items that are sent as they are
 // shown, if the version shows the list item by item, in the order of the hub; an item
 // that is changed is a new one.
+//
+// The rules in the tags of V hold for what is written in the version, but for what it
+// shows of an object that was there; after that those of the hub hold for all, with
+// the hub's paths. What must be unique is said in the hub.
 type Spoke[V, H any] struct {
 	Version string
 
 	// ToHub fills out, which is empty, from an object of the version. Its error
-	// tells a caller why his object cannot be taken.
+	// tells a caller why his object cannot be taken: it is a 400 with this text.
+	// Where values have several spellings, such as 1024Mi and 1Gi, Default writes
+	// the one that FromHub gives, or they come back otherwise than they were sent.
 	ToHub func(in *V, out *H) error
 	// FromHub fills out, which is empty, from the hub. An object for which it fails
 	// cannot be read in this version.

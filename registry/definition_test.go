@@ -257,6 +257,16 @@ func TestVersionFaults(t *testing.T) {
 		assert.Equal(t, "v1", typ.Hub.Name)
 		assert.Equal(t, typ.Hub, typ.Version("v0").Working())
 	}
+	type unique struct {
+		WidgetV0
+		Code string `json:"code" schema:"unique"`
+	}
+	d := widgets()
+	d.Versions = []registry.VersionOf[Widget]{registry.Spoke[unique, Widget]{
+		Version: "v0", ToHub: func(*unique, *Widget) error { return nil }, FromHub: func(*Widget, *unique) error { return nil },
+	}}
+	_, err := registry.Of(d).Compile(names.Orch)
+	assert.ErrorContains(t, err, `version "v0": unique is said in the hub`)
 }
 
 // TestMerge: what changed between before and after is taken over, by field and by the

@@ -174,11 +174,13 @@ type Subresource struct {
 	Connect bool
 }
 
-// Column is one column of the Table representation.
+// Column is one column of the Table representation, behind that of the name. Type is
+// string, integer, number, boolean or date; columns with a Priority above 0 are shown
+// on demand (kubectl get -o wide).
 type Column struct {
 	Name, Type, Format, Doc string
 	Priority                int
-	JSONPath                string                     // simple path; or
+	JSONPath                string                     // simple path, such as .spec.size; or
 	Cell                    func(obj *meta.Object) any // a value of the column's type
 }
 

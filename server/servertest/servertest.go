@@ -101,8 +101,8 @@ func (s *Server) Fork(t testing.TB) *Server {
 	return start(t, s.store.Fork(), s.configure)
 }
 
-// Settle waits until the controllers have nothing left to do: namespaces
-// emptied, garbage collected. It fails the test after a minute.
+// Settle waits until the controllers, also those of the Builder, have nothing left to
+// do: namespaces emptied, garbage collected. It fails the test after a minute.
 func (s *Server) Settle() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
@@ -46,6 +47,9 @@ func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *
 	if err != nil {
 		return nil, err
 	}
+	if err := checkForm(w, in, visibleLive); err != nil {
+		return nil, err
+	}
 	out, err := v.Hub.Convert(ctx, in)
 	var conversion *registry.ConversionError
 	if errors.As(err, &conversion) && conversion.Stack() == nil {
@@ -55,4 +59,29 @@ func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *
 		return out, err
 	}
 	return v.Hub.Merge(ctx, live, began, out)
+}
+
+// checkForm holds an object of the caller's version to the rules of that version's
+// schema, before it becomes one of the hub, which has rules of its own. What the
+// version shows of the live object is not the caller's fault.
+func checkForm(w *Write, in, visibleLive *meta.Object) error {
+	v := w.Version
+	var old map[string]any
+	if visibleLive != nil {
+		old = visibleLive.Tree()
+	}
+	if w.Sub != nil {
+		accepted := visibleLive.Clone()
+		w.Sub.Accept(accepted, in)
+		in = accepted
+	}
+	causes := v.Schema.Validate(in.Tree(), old)
+	if len(causes) > 0 && old != nil {
+		shown := v.Schema.Validate(old, old)
+		causes = slices.DeleteFunc(causes, func(c meta.Cause) bool { return slices.Contains(shown, c) })
+	}
+	if len(causes) > 0 {
+		return meta.Invalid(v.GroupKind(), in.Name(), causes)
+	}
+	return nil
 }
