@@ -38,8 +38,14 @@ func TestRulesOfASpoke(t *testing.T) {
 			Group: "example.com", Version: "v2", Kind: "Valve", Scope: registry.Cluster, Status: true,
 			Versions: []registry.VersionOf[valve]{registry.Spoke[valveV1, valve]{
 				Version: "v1",
-				ToHub:   func(in *valveV1, out *valve) error { out.Open, out.Status.Seen = in.Percent, in.Status.Seen; return nil },
-				FromHub: func(in *valve, out *valveV1) error { out.Percent, out.Status.Seen = in.Open, in.Status.Seen; return nil },
+				ToHub: func(in *valveV1, out *valve) error {
+					out.Open, out.Status.Seen = in.Percent, in.Status.Seen
+					return nil
+				},
+				FromHub: func(in *valve, out *valveV1) error {
+					out.Percent, out.Status.Seen = in.Open, in.Status.Seen
+					return nil
+				},
 			}},
 		}))
 	}))
