@@ -24,7 +24,7 @@ import (
 // the value; before anything else it stands for itself, so that patterns read
 // as usual (mind that Go quotes tag values: \d is written \\d there).
 //
-//	required  expected  nonempty  immutable  nullable  deprecated  preserve  embedded  uniqueItems
+//	required  optional  immutable  nullable  deprecated  preserve  embedded  uniqueItems
 //	intOrString  repeats  unchecked  ratcheting  unique  unique=cluster
 //	default=  enum=a|b  format=  keyFormat=  pattern=  title=
 //	range=min|max  min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
@@ -33,19 +33,20 @@ import (
 //	patchStrategy=  patchMergeKey=
 //	reason.WORD=
 //
-// A required field is not the zero value, or, if it is a pointer, not nil. An
-// expected one is documented as required only: left out, it has its zero value,
-// which the other rules judge if the field is always written. A nonempty one is
-// checked as a required one is, and not documented. What omitempty leaves out
-// breaks no rule but these. Items of a list with listType=set, and
-// keys of one with listType=map, are there once, unless the list repeats: then
-// only those who merge lists look at the type. The rules inside of an unchecked
-// value are documentation. A ratcheting value that an update leaves as it was is
-// not checked again.
+// A required field is not the zero value, or, if it is a pointer, not nil. OpenAPI
+// lists as required what is so, and what json always writes: a caller who leaves it
+// out gets the zero value, which the other rules judge. What omitempty or omitzero
+// leave out breaks no rule but required. With optional, behind required, OpenAPI does
+// not list the field all the same; that is for types whose documents exist already.
+//
+// Items of a list with listType=set, and keys of one with listType=map, are there
+// once, unless the list repeats: then only those who merge lists look at the type. The
+// rules inside of an unchecked value are documentation. A ratcheting value that an
+// update leaves as it was is not checked again.
 //
 // With reason.min=, and the like for max, exclusiveMin, exclusiveMax, range,
-// multipleOf, pattern, required and nonempty, clients are told the text of the tag
-// instead of what the rule says, after Required value: or Invalid value:.
+// multipleOf, pattern and required, clients are told the text of the tag instead of
+// what the rule says, after Required value: or Invalid value:.
 //
 // An immutable value stays as it is once it is set: not empty, zero or left out, but
 // for a pointer's zero. It cannot be taken away, nor can a struct that it is in, while
@@ -68,9 +69,9 @@ import (
 //	port (a number or a name)  int-or-percent  labels (a map)  label-selector (a meta.Selector)
 //
 // The prefixes items. and values. speak of the items of a list and of the
-// values of a map; name.nonempty speaks of the field name of a struct, here only.
-// The tag of an inline struct speaks of its fields in the same way. On a field named _ of type struct{}, mapType speaks of the
-// struct itself, wherever it is used.
+// values of a map; name.required speaks of the field name of a struct, here only.
+// The tag of an inline struct speaks of its fields in the same way. On a field named _
+// of type struct{}, mapType speaks of the struct itself, wherever it is used.
 //
 // The field "metadata" of t itself is always the standard object metadata (or
 // list metadata, for a struct type named ListMeta). The error joins every
@@ -370,6 +371,7 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 		f.Schema.Nullable = false // a null is an unset field
 	}
 	f.OmitZero = slices.Contains(opts, "omitzero")
+	f.Expected = !optional && !f.OmitZero && !slices.Contains(opts, "omitempty")
 	f.OmitEmpty = slices.Contains(opts, "omitempty") && emptiable(sf.Type) || optional
 	for _, o := range opts {
 		switch o {

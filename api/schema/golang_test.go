@@ -171,3 +171,29 @@ func TestFillDefaultsOfGoKinds(t *testing.T) {
 	_ = s.FillDefaults(m)
 	assert.JSONEq(t, `{"metadata":{},"spec":{"args":null,"at":null,"size":3,"parts":[{"name":"a","n":7},{"name":"b","n":0}]},"status":{}}`, text(t, m))
 }
+
+// What documents list as required is what clients find in every object, and what they
+// must give.
+func TestExpectedFields(t *testing.T) {
+	s, err := Go(reflect.TypeFor[struct {
+		Always string  `json:"always"`
+		Null   *string `json:"null"`
+		Given  string  `json:"given,omitempty" schema:"required"`
+		Silent string  `json:"silent,omitempty" schema:"required,optional"`
+		Old    string  `json:"old" schema:"optional"`
+		Empty  string  `json:"empty,omitempty"`
+		Zero   int     `json:"zero,omitzero"`
+	}](), names.Orch)
+	require.NoError(t, err)
+	var required, expected []string
+	for _, f := range s.Struct.Fields {
+		if f.Required {
+			required = append(required, f.Name)
+		}
+		if f.Expected {
+			expected = append(expected, f.Name)
+		}
+	}
+	assert.Equal(t, []string{"given", "silent"}, required)
+	assert.Equal(t, []string{"always", "null", "given"}, expected)
+}

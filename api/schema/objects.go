@@ -166,7 +166,7 @@ func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool)
 func (v *validator) structure(m, before map[string]any, s *Schema, canonical bool) {
 	for _, f := range s.Struct.Fields {
 		e, ok := m[f.Name]
-		if canonical && (f.Required || f.NonEmpty) && (!ok || f.unset(e)) {
+		if canonical && f.Required && (!ok || f.unset(e)) {
 			v.missing(f.Name, f.Schema.reasons[ruleRequired])
 			continue
 		}

@@ -248,7 +248,7 @@ func (d node) object(s *Schema) {
 	}
 	for _, name := range d.texts("required") {
 		if f := s.Struct.Field(name); f != nil {
-			f.Required = true
+			f.Required, f.Expected = true, true
 		}
 		s.Required = append(s.Required, name)
 	}

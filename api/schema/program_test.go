@@ -11,7 +11,7 @@ import (
 )
 
 type widget struct {
-	Port     int32             `json:"port" schema:"expected,range=1|65535"`
+	Port     int32             `json:"port" schema:"range=1|65535"`
 	Size     *int32            `json:"size,omitempty" schema:"min=0"`
 	Policy   *string           `json:"policy,omitempty" schema:"enum=Always|Never"`
 	Name     string            `json:"name" schema:"required,format=dns-label"`
@@ -30,7 +30,7 @@ type widget struct {
 	Path     string            `json:"path,omitempty" schema:"format=file-path"`
 	Signer   string            `json:"signer,omitempty" schema:"format=signer-name"`
 	Kept     []widgetPart      `json:"kept,omitempty" schema:"ratcheting"`
-	Ref      *widgetRef        `json:"ref,omitempty" schema:"name.nonempty"`
+	Ref      *widgetRef        `json:"ref,omitempty" schema:"name.required"`
 	Other    *widgetRef        `json:"other,omitempty"`
 	Inner    *widgetInner      `json:"inner,omitempty"`
 }
@@ -44,7 +44,7 @@ type widgetRef struct {
 }
 
 type widgetInner struct {
-	widgetRef `json:",inline" schema:"name.nonempty"`
+	widgetRef `json:",inline" schema:"name.required"`
 }
 
 // TestMessagesOfPrograms holds what clients are told about kinds from Go.
@@ -139,7 +139,7 @@ func TestReasons(t *testing.T) {
 	type gadget struct {
 		Size  int      `json:"size" schema:"min=1,max=9,reason.min=must not be empty\\, ever"`
 		Names []string `json:"names" schema:"required,reason.required=name one,items.pattern=^a,items.reason.pattern=must begin with a"`
-		Parts []string `json:"parts" schema:"nonempty,reason.nonempty=name a part"`
+		Parts []string `json:"parts" schema:"required,optional,reason.required=name a part"`
 	}
 	s, err := Go(reflect.TypeFor[gadget](), names.Kubernetes)
 	require.NoError(t, err)

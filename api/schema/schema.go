@@ -135,9 +135,8 @@ type Struct struct {
 type Field struct {
 	Name      string // on the wire
 	Schema    *Schema
-	Required  bool
-	Expected  bool   // documented as required; left out, a Go field has its zero value
-	NonEmpty  bool   // checked as if it was required
+	Required  bool   // left out, or in a Go struct the zero value, it is a fault
+	Expected  bool   // documented as required
 	OmitEmpty bool   // Go leaves the empty value out (never true for struct values, as in encoding/json)
 	OmitZero  bool   // Go leaves the zero value out
 	Pointer   bool   // Go keeps an explicit zero apart from an unset value

@@ -137,7 +137,7 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	in := w.in
 	for _, f := range st.Fields {
 		w.in = at{st.Go, f.GoName}
-		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical)).or(below{rules: f.Required || f.NonEmpty})
+		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical)).or(below{rules: f.Required})
 		if f.Schema.Default != nil {
 			st.filled = append(st.filled, f)
 		}

@@ -76,13 +76,10 @@ func (t tag) says(key string) bool {
 func (e entry) applyTo(f *Field) error {
 	switch e.key {
 	case "required":
-		f.Required = true
+		f.Required, f.Expected = true, true
 		return e.noValue()
-	case "expected":
-		f.Expected = true
-		return e.noValue()
-	case "nonempty":
-		f.NonEmpty = true
+	case "optional":
+		f.Expected = false
 		return e.noValue()
 	}
 	s := f.Schema
@@ -98,7 +95,7 @@ func (e entry) applyTo(f *Field) error {
 			s = s.Values
 		case prefix == "reason":
 			return s.giveReason(rest, e.value)
-		case rest == "nonempty" && s.Struct.Field(prefix) != nil:
+		case rest == "required" && s.Struct.Field(prefix) != nil:
 			s.Required = append(s.Required, prefix)
 			return e.noValue()
 		default:
@@ -111,12 +108,12 @@ func (e entry) applyTo(f *Field) error {
 // giveReason notes what clients are told of those who break the rule of a word.
 func (s *Schema) giveReason(word, text string) error {
 	rules := map[string]rule{
-		"required": ruleRequired, "nonempty": ruleRequired, "pattern": rulePattern, "range": ruleBetween, "multipleOf": ruleMultipleOf,
+		"required": ruleRequired, "pattern": rulePattern, "range": ruleBetween, "multipleOf": ruleMultipleOf,
 		"min": ruleMinimum, "max": ruleMaximum, "exclusiveMin": ruleExclusiveMinimum, "exclusiveMax": ruleExclusiveMaximum,
 	}
 	r, ok := rules[word]
 	if !ok || text == "" {
-		return fmt.Errorf("a reason is a text for required, nonempty, pattern or a rule of numbers")
+		return fmt.Errorf("a reason is a text for required, pattern or a rule of numbers")
 	}
 	if s.reasons == nil {
 		s.reasons = map[rule]string{}

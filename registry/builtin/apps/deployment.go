@@ -36,7 +36,7 @@ type DeploymentSpec struct {
 	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked,immutable"`
 
 	// Template of the pods.
-	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"expected"`
+	Template core.PodTemplateSpec `json:"template" protobuf:"3"`
 
 	// Strategy is how pods are replaced.
 	Strategy DeploymentStrategy `json:"strategy,omitempty" protobuf:"4" patchStrategy:"retainKeys"`
@@ -111,10 +111,10 @@ type DeploymentStatus struct {
 // DeploymentCondition is one aspect of a deployment's state.
 type DeploymentCondition struct {
 	// Type names the aspect that the condition is about.
-	Type string `json:"type" protobuf:"1" schema:"expected"`
+	Type string `json:"type" protobuf:"1"`
 
 	// Status is True, False or Unknown.
-	Status string `json:"status" protobuf:"2" schema:"expected"`
+	Status string `json:"status" protobuf:"2"`
 
 	// LastUpdateTime is when the condition was last written.
 	LastUpdateTime meta.Time `json:"lastUpdateTime,omitempty" protobuf:"6"`

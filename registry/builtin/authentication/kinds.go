@@ -10,7 +10,7 @@ type TokenReview struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.
-	Spec TokenReviewSpec `json:"spec" protobuf:"2" schema:"expected"`
+	Spec TokenReviewSpec `json:"spec" protobuf:"2"`
 
 	// Status is the answer.
 	Status TokenReviewStatus `json:"status,omitempty" protobuf:"3"`
@@ -83,7 +83,7 @@ type TokenRequest struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is what is asked for.
-	Spec TokenRequestSpec `json:"spec" protobuf:"2" schema:"expected"`
+	Spec TokenRequestSpec `json:"spec" protobuf:"2"`
 
 	// Status is the token.
 	Status TokenRequestStatus `json:"status,omitempty" protobuf:"3"`
@@ -92,14 +92,14 @@ type TokenRequest struct {
 // TokenRequestSpec is the token that is asked for.
 type TokenRequestSpec struct {
 	// Audiences that the token shall be for; empty: the API server.
-	Audiences []string `json:"audiences" protobuf:"1" schema:"expected,listType=atomic"`
+	Audiences []string `json:"audiences" protobuf:"1" schema:"listType=atomic"`
 
 	// BoundObjectRef names an object that the token shall end with.
-	BoundObjectRef *BoundObjectReference `json:"boundObjectRef" protobuf:"3"`
+	BoundObjectRef *BoundObjectReference `json:"boundObjectRef" protobuf:"3" schema:"optional"`
 
 	// ExpirationSeconds is how long the token shall last; the answer may say
 	// less. At least 600, 3600 by default.
-	ExpirationSeconds *int64 `json:"expirationSeconds" protobuf:"4"`
+	ExpirationSeconds *int64 `json:"expirationSeconds" protobuf:"4" schema:"optional"`
 }
 
 // BoundObjectReference names the object that a token is bound to.
@@ -120,8 +120,8 @@ type BoundObjectReference struct {
 // TokenRequestStatus is a token.
 type TokenRequestStatus struct {
 	// Token is the bearer token.
-	Token string `json:"token" protobuf:"1" schema:"expected"`
+	Token string `json:"token" protobuf:"1"`
 
 	// ExpirationTimestamp is when the token ends.
-	ExpirationTimestamp meta.Time `json:"expirationTimestamp" protobuf:"2" schema:"expected"`
+	ExpirationTimestamp meta.Time `json:"expirationTimestamp" protobuf:"2"`
 }

@@ -10,7 +10,7 @@ type SubjectAccessReview struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.
-	Spec SubjectAccessReviewSpec `json:"spec" protobuf:"2" schema:"expected"`
+	Spec SubjectAccessReviewSpec `json:"spec" protobuf:"2"`
 
 	// Status is the answer.
 	Status SubjectAccessReviewStatus `json:"status,omitempty" protobuf:"3"`
@@ -25,7 +25,7 @@ type LocalSubjectAccessReview struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question, about a resource in the namespace of the request.
-	Spec SubjectAccessReviewSpec `json:"spec" protobuf:"2" schema:"expected"`
+	Spec SubjectAccessReviewSpec `json:"spec" protobuf:"2"`
 
 	// Status is the answer.
 	Status SubjectAccessReviewStatus `json:"status,omitempty" protobuf:"3"`
@@ -39,7 +39,7 @@ type SelfSubjectAccessReview struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.
-	Spec SelfSubjectAccessReviewSpec `json:"spec" protobuf:"2" schema:"expected"`
+	Spec SelfSubjectAccessReviewSpec `json:"spec" protobuf:"2"`
 
 	// Status is the answer.
 	Status SubjectAccessReviewStatus `json:"status,omitempty" protobuf:"3"`
@@ -54,7 +54,7 @@ type SelfSubjectRulesReview struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.
-	Spec SelfSubjectRulesReviewSpec `json:"spec" protobuf:"2" schema:"expected"`
+	Spec SelfSubjectRulesReviewSpec `json:"spec" protobuf:"2"`
 
 	// Status is the answer.
 	Status SubjectRulesReviewStatus `json:"status,omitempty" protobuf:"3"`
@@ -134,10 +134,10 @@ type FieldSelectorAttributes struct {
 // FieldSelectorRequirement is a condition on one field.
 type FieldSelectorRequirement struct {
 	// Key is the field.
-	Key string `json:"key" protobuf:"1" schema:"expected"`
+	Key string `json:"key" protobuf:"1"`
 
 	// Operator is In, NotIn, Exists or DoesNotExist.
-	Operator string `json:"operator" protobuf:"2" schema:"expected"`
+	Operator string `json:"operator" protobuf:"2"`
 
 	// Values belong to In and NotIn.
 	Values []string `json:"values,omitempty" protobuf:"3" schema:"listType=atomic"`
@@ -164,7 +164,7 @@ type NonResourceAttributes struct {
 // SubjectAccessReviewStatus is the answer to an access review.
 type SubjectAccessReviewStatus struct {
 	// Allowed is true if the request would be allowed.
-	Allowed bool `json:"allowed" protobuf:"1" schema:"expected"`
+	Allowed bool `json:"allowed" protobuf:"1"`
 
 	// Reason says why.
 	Reason string `json:"reason,omitempty" protobuf:"2"`
@@ -186,13 +186,13 @@ type SelfSubjectRulesReviewSpec struct {
 // SubjectRulesReviewStatus lists rights.
 type SubjectRulesReviewStatus struct {
 	// ResourceRules are rights on resources, in no order.
-	ResourceRules []ResourceRule `json:"resourceRules" protobuf:"1" schema:"expected,listType=atomic"`
+	ResourceRules []ResourceRule `json:"resourceRules" protobuf:"1" schema:"listType=atomic"`
 
 	// NonResourceRules are rights on paths that are no resource, in no order.
-	NonResourceRules []NonResourceRule `json:"nonResourceRules" protobuf:"2" schema:"expected,listType=atomic"`
+	NonResourceRules []NonResourceRule `json:"nonResourceRules" protobuf:"2" schema:"listType=atomic"`
 
 	// Incomplete is true if there may be more rights.
-	Incomplete bool `json:"incomplete" protobuf:"3" schema:"expected"`
+	Incomplete bool `json:"incomplete" protobuf:"3"`
 
 	// EvaluationError says what went wrong; the lists hold what was found
 	// nevertheless.
@@ -202,7 +202,7 @@ type SubjectRulesReviewStatus struct {
 // ResourceRule is a right on resources.
 type ResourceRule struct {
 	// Verbs that are allowed; * is all.
-	Verbs []string `json:"verbs" protobuf:"1" schema:"expected,listType=atomic"`
+	Verbs []string `json:"verbs" protobuf:"1" schema:"listType=atomic"`
 
 	// APIGroups of the resources; * is all.
 	APIGroups []string `json:"apiGroups,omitempty" protobuf:"2" schema:"listType=atomic"`
@@ -217,7 +217,7 @@ type ResourceRule struct {
 // NonResourceRule is a right on paths that are no resource.
 type NonResourceRule struct {
 	// Verbs that are allowed; * is all.
-	Verbs []string `json:"verbs" protobuf:"1" schema:"expected,listType=atomic"`
+	Verbs []string `json:"verbs" protobuf:"1" schema:"listType=atomic"`
 
 	// NonResourceURLs are the paths; * stands for the rest of a path.
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty" protobuf:"2" schema:"listType=atomic"`

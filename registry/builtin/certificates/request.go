@@ -27,7 +27,7 @@ type CertificateSigningRequest struct {
 
 	// Spec is the request. Only request, signerName, usages and
 	// expirationSeconds are the caller's; the rest is who asked.
-	Spec CertificateSigningRequestSpec `json:"spec" protobuf:"2" schema:"expected,ratcheting"`
+	Spec CertificateSigningRequestSpec `json:"spec" protobuf:"2" schema:"ratcheting"`
 
 	// Status is the decision and the certificate.
 	Status CertificateSigningRequestStatus `json:"status,omitempty" protobuf:"3"`
@@ -36,7 +36,7 @@ type CertificateSigningRequest struct {
 // CertificateSigningRequestSpec is what is asked for, and who asked.
 type CertificateSigningRequestSpec struct {
 	// Request is a PKCS#10 request in a PEM block CERTIFICATE REQUEST.
-	Request []byte `json:"request" protobuf:"1" schema:"expected"`
+	Request []byte `json:"request" protobuf:"1"`
 
 	// Username of who asked, set on create.
 	Username string `json:"username,omitempty" protobuf:"2"`
@@ -48,7 +48,7 @@ type CertificateSigningRequestSpec struct {
 	Groups []string `json:"groups,omitempty" protobuf:"4" schema:"listType=atomic"`
 
 	// Usages of the key that the certificate shall name, such as "client auth".
-	Usages []string `json:"usages,omitempty" protobuf:"5" schema:"nonempty,reason.nonempty=usages must contain at least one value,listType=atomic,uniqueItems,items.enum=any|cert sign|client auth|code signing|content commitment|crl sign|data encipherment|decipher only|digital signature|email protection|encipher only|ipsec end system|ipsec tunnel|ipsec user|key agreement|key encipherment|microsoft sgc|netscape sgc|ocsp signing|s/mime|server auth|signing|timestamping"`
+	Usages []string `json:"usages,omitempty" protobuf:"5" schema:"required,optional,reason.required=usages must contain at least one value,listType=atomic,uniqueItems,items.enum=any|cert sign|client auth|code signing|content commitment|crl sign|data encipherment|decipher only|digital signature|email protection|encipher only|ipsec end system|ipsec tunnel|ipsec user|key agreement|key encipherment|microsoft sgc|netscape sgc|ocsp signing|s/mime|server auth|signing|timestamping"`
 
 	// Extra attributes of who asked, set on create.
 	Extra map[string][]string `json:"extra,omitempty" protobuf:"6"`

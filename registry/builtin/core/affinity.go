@@ -28,10 +28,10 @@ type NodeAffinity struct {
 // PreferredSchedulingTerm is a wish about the node.
 type PreferredSchedulingTerm struct {
 	// Weight of the wish, 1 to 100.
-	Weight int32 `json:"weight" protobuf:"1" schema:"expected,range=1|100,reason.range=must be in the range 1-100"`
+	Weight int32 `json:"weight" protobuf:"1" schema:"range=1|100,reason.range=must be in the range 1-100"`
 
 	// Preference is what is wished for.
-	Preference NodeSelectorTerm `json:"preference" protobuf:"2" schema:"expected"`
+	Preference NodeSelectorTerm `json:"preference" protobuf:"2"`
 }
 
 // NodeSelector chooses nodes: one of its terms must match.
@@ -57,10 +57,10 @@ type NodeSelectorTerm struct {
 // NodeSelectorRequirement is a condition on a label or field.
 type NodeSelectorRequirement struct {
 	// Key is the label or field.
-	Key string `json:"key" protobuf:"1" schema:"expected"`
+	Key string `json:"key" protobuf:"1"`
 
 	// Operator is In, NotIn, Exists, DoesNotExist, Gt or Lt.
-	Operator string `json:"operator" protobuf:"2" schema:"expected"`
+	Operator string `json:"operator" protobuf:"2"`
 
 	// Values belong to In and NotIn; Gt and Lt have one, an integer.
 	Values []string `json:"values,omitempty" protobuf:"3" schema:"listType=atomic"`
@@ -89,10 +89,10 @@ type PodAntiAffinity struct {
 // WeightedPodAffinityTerm is a wish about other pods.
 type WeightedPodAffinityTerm struct {
 	// Weight of the wish, 1 to 100.
-	Weight int32 `json:"weight" protobuf:"1" schema:"expected,range=1|100,reason.range=must be in the range 1-100"`
+	Weight int32 `json:"weight" protobuf:"1" schema:"range=1|100,reason.range=must be in the range 1-100"`
 
 	// PodAffinityTerm is what is wished for.
-	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm" protobuf:"2" schema:"expected"`
+	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm" protobuf:"2"`
 }
 
 // PodAffinityTerm chooses pods, and what near means.
@@ -104,7 +104,7 @@ type PodAffinityTerm struct {
 	Namespaces []string `json:"namespaces,omitempty" protobuf:"2" schema:"listType=atomic"`
 
 	// TopologyKey is the node label whose equal values mean near.
-	TopologyKey string `json:"topologyKey" protobuf:"3" schema:"expected"`
+	TopologyKey string `json:"topologyKey" protobuf:"3"`
 
 	// NamespaceSelector chooses further namespaces by label; {} is all.
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"4" schema:"format=label-selector"`

@@ -15,7 +15,7 @@ type PersistentVolumeClaimVolumeSource struct {
 type EphemeralVolumeSource struct {
 	// VolumeClaimTemplate is the claim that is made, named pod-volume and owned
 	// by the pod. It cannot change.
-	VolumeClaimTemplate *PersistentVolumeClaimTemplate `json:"volumeClaimTemplate,omitempty" protobuf:"1" schema:"nonempty"`
+	VolumeClaimTemplate *PersistentVolumeClaimTemplate `json:"volumeClaimTemplate,omitempty" protobuf:"1" schema:"required,optional"`
 }
 
 // PersistentVolumeClaimTemplate is a claim to be made.
@@ -24,14 +24,14 @@ type PersistentVolumeClaimTemplate struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec of the claim.
-	Spec PersistentVolumeClaimSpec `json:"spec" protobuf:"2" schema:"expected"`
+	Spec PersistentVolumeClaimSpec `json:"spec" protobuf:"2"`
 }
 
 // PersistentVolumeClaimSpec is the storage that is asked for.
 type PersistentVolumeClaimSpec struct {
 	// AccessModes that the volume must have: ReadWriteOnce, ReadOnlyMany,
 	// ReadWriteMany, ReadWriteOncePod.
-	AccessModes []string `json:"accessModes,omitempty" protobuf:"1" schema:"nonempty,reason.nonempty=at least 1 access mode is required,listType=atomic"`
+	AccessModes []string `json:"accessModes,omitempty" protobuf:"1" schema:"required,optional,reason.required=at least 1 access mode is required,listType=atomic"`
 
 	// Selector of volumes by label.
 	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"format=label-selector"`

@@ -161,7 +161,7 @@ type ResourceRequirements struct {
 // ResourceClaim is the use of a claim of the pod.
 type ResourceClaim struct {
 	// Name of the claim in the pod.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 
 	// Request in the claim; empty: all of it.
 	Request string `json:"request,omitempty" protobuf:"2" schema:"format=dns-label"`
@@ -170,10 +170,10 @@ type ResourceClaim struct {
 // ContainerResizePolicy says what a change of a resource asks for.
 type ContainerResizePolicy struct {
 	// ResourceName is cpu or memory.
-	ResourceName string `json:"resourceName" protobuf:"1" schema:"expected,enum=cpu|memory,unchecked"`
+	ResourceName string `json:"resourceName" protobuf:"1" schema:"enum=cpu|memory,unchecked"`
 
 	// RestartPolicy is NotRequired or RestartContainer.
-	RestartPolicy string `json:"restartPolicy" protobuf:"2" schema:"expected,enum=NotRequired|RestartContainer,unchecked"`
+	RestartPolicy string `json:"restartPolicy" protobuf:"2" schema:"enum=NotRequired|RestartContainer,unchecked"`
 }
 
 // ContainerRestartRule decides what happens after an exit.

@@ -5,7 +5,7 @@ import "orch.io/controlplane/api/meta"
 // ContainerStatus is the state of a container.
 type ContainerStatus struct {
 	// Name of the container.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 
 	// State of the container now.
 	State ContainerState `json:"state,omitempty" protobuf:"2"`
@@ -14,16 +14,16 @@ type ContainerStatus struct {
 	LastTerminationState ContainerState `json:"lastState,omitempty" protobuf:"3"`
 
 	// Ready is true while the readiness probe succeeds.
-	Ready bool `json:"ready" protobuf:"4" schema:"expected"`
+	Ready bool `json:"ready" protobuf:"4"`
 
 	// RestartCount is how often it was restarted.
-	RestartCount int32 `json:"restartCount" protobuf:"5" schema:"expected"`
+	RestartCount int32 `json:"restartCount" protobuf:"5"`
 
 	// Image that runs.
-	Image string `json:"image" protobuf:"6" schema:"expected"`
+	Image string `json:"image" protobuf:"6"`
 
 	// ImageID identifies that image.
-	ImageID string `json:"imageID" protobuf:"7" schema:"expected"`
+	ImageID string `json:"imageID" protobuf:"7"`
 
 	// ContainerID identifies the container, as type://id.
 	ContainerID string `json:"containerID,omitempty" protobuf:"8"`
@@ -82,7 +82,7 @@ type ContainerStateRunning struct {
 // ContainerStateTerminated is about a container that ended.
 type ContainerStateTerminated struct {
 	// ExitCode of its last process.
-	ExitCode int32 `json:"exitCode" protobuf:"1" schema:"expected"`
+	ExitCode int32 `json:"exitCode" protobuf:"1"`
 
 	// Signal that ended it.
 	Signal int32 `json:"signal,omitempty" protobuf:"2"`
@@ -106,10 +106,10 @@ type ContainerStateTerminated struct {
 // VolumeMountStatus is the state of a mount.
 type VolumeMountStatus struct {
 	// Name of the volume.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 
 	// MountPath is where it appears.
-	MountPath string `json:"mountPath" protobuf:"2" schema:"expected"`
+	MountPath string `json:"mountPath" protobuf:"2"`
 
 	// ReadOnly says that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
@@ -143,10 +143,10 @@ type ContainerUser struct {
 // LinuxContainerUser is a Linux user and its groups.
 type LinuxContainerUser struct {
 	// UID of the process.
-	UID int64 `json:"uid" protobuf:"1" schema:"expected"`
+	UID int64 `json:"uid" protobuf:"1"`
 
 	// GID of the process.
-	GID int64 `json:"gid" protobuf:"2" schema:"expected"`
+	GID int64 `json:"gid" protobuf:"2"`
 
 	// SupplementalGroups of the process.
 	SupplementalGroups []int64 `json:"supplementalGroups,omitempty" protobuf:"3" schema:"listType=atomic"`
@@ -155,7 +155,7 @@ type LinuxContainerUser struct {
 // ResourceStatus is the health of devices of one kind.
 type ResourceStatus struct {
 	// Name of the resource.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 
 	// Resources are the devices.
 	Resources []ResourceHealth `json:"resources,omitempty" protobuf:"2" schema:"listType=map,listMapKeys=resourceID,repeats"`
@@ -164,7 +164,7 @@ type ResourceStatus struct {
 // ResourceHealth is the health of a device.
 type ResourceHealth struct {
 	// ResourceID identifies the device.
-	ResourceID string `json:"resourceID" protobuf:"1" schema:"expected"`
+	ResourceID string `json:"resourceID" protobuf:"1"`
 
 	// Health is Healthy, Unhealthy or Unknown.
 	Health string `json:"health,omitempty" protobuf:"2"`

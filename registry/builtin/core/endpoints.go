@@ -42,7 +42,7 @@ type EndpointAddress struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// IP is the address: neither unspecified, nor loopback, nor link-local.
-	IP string `json:"ip" protobuf:"1" schema:"expected"`
+	IP string `json:"ip" protobuf:"1"`
 
 	// Hostname of the endpoint, a DNS label.
 	Hostname string `json:"hostname,omitempty" protobuf:"3" schema:"format=dns-label"`
@@ -63,7 +63,7 @@ type EndpointPort struct {
 	Name string `json:"name,omitempty" protobuf:"1" schema:"format=dns-label"`
 
 	// Port number.
-	Port int32 `json:"port" protobuf:"2" schema:"expected,range=1|65535"`
+	Port int32 `json:"port" protobuf:"2" schema:"range=1|65535"`
 
 	// Protocol is TCP (the default), UDP or SCTP.
 	Protocol string `json:"protocol,omitempty" protobuf:"3" schema:"default=TCP,enum=SCTP|TCP|UDP"`

@@ -40,7 +40,7 @@ type ObjectFieldSelector struct {
 	APIVersion string `json:"apiVersion,omitempty" protobuf:"1" schema:"default=v1"`
 
 	// FieldPath leads to the field, such as metadata.name.
-	FieldPath string `json:"fieldPath" protobuf:"2" schema:"expected"`
+	FieldPath string `json:"fieldPath" protobuf:"2"`
 }
 
 // ResourceFieldSelector chooses a limit or request of a container.
@@ -51,7 +51,7 @@ type ResourceFieldSelector struct {
 	ContainerName string `json:"containerName,omitempty" protobuf:"1"`
 
 	// Resource is limits.cpu, requests.memory and so on.
-	Resource string `json:"resource" protobuf:"2" schema:"expected"`
+	Resource string `json:"resource" protobuf:"2"`
 
 	// Divisor is the unit of the result; 1 by default.
 	Divisor meta.Quantity `json:"divisor,omitempty" protobuf:"3"`

@@ -15,11 +15,11 @@ import (
 // limited time.
 type Event struct {
 	meta.TypeMeta   `json:",inline"`
-	meta.ObjectMeta `json:"metadata" protobuf:"1" schema:"expected"`
+	meta.ObjectMeta `json:"metadata" protobuf:"1"`
 
 	// InvolvedObject is the object that the event is about; an event lives in
 	// its namespace.
-	InvolvedObject ObjectReference `json:"involvedObject" protobuf:"2" schema:"expected"`
+	InvolvedObject ObjectReference `json:"involvedObject" protobuf:"2"`
 
 	// Reason is a word for programs that says why it happened.
 	Reason string `json:"reason,omitempty" protobuf:"3"`
@@ -56,10 +56,10 @@ type Event struct {
 
 	// ReportingController names the controller that reports, such as
 	// example.com/scheduler.
-	ReportingController string `json:"reportingComponent" protobuf:"14"`
+	ReportingController string `json:"reportingComponent" protobuf:"14" schema:"optional"`
 
 	// ReportingInstance names the instance of that controller.
-	ReportingInstance string `json:"reportingInstance" protobuf:"15"`
+	ReportingInstance string `json:"reportingInstance" protobuf:"15" schema:"optional"`
 }
 
 // EventSource says who reports an event.

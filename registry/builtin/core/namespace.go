@@ -49,10 +49,10 @@ type NamespaceStatus struct {
 // NamespaceCondition is one aspect of a namespace's deletion.
 type NamespaceCondition struct {
 	// Type names the aspect.
-	Type string `json:"type" protobuf:"1" schema:"expected"`
+	Type string `json:"type" protobuf:"1"`
 
 	// Status is True, False or Unknown.
-	Status string `json:"status" protobuf:"2" schema:"expected"`
+	Status string `json:"status" protobuf:"2"`
 
 	// LastTransitionTime is when the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"4"`

@@ -13,7 +13,7 @@ type PodSpec struct {
 
 	// Containers of the pod; at least one. They cannot be added or removed
 	// later.
-	Containers []Container `json:"containers" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"expected,listType=map,listMapKeys=name,repeats"`
+	Containers []Container `json:"containers" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// EphemeralContainers are added to a running pod to look into it, through
 	// the sub-resource ephemeralcontainers.
@@ -172,7 +172,7 @@ type Toleration struct {
 // HostAlias is a line of the hosts file.
 type HostAlias struct {
 	// IP is the address.
-	IP string `json:"ip" protobuf:"1" schema:"expected,format=ip"`
+	IP string `json:"ip" protobuf:"1" schema:"format=ip"`
 
 	// Hostnames of the address.
 	Hostnames []string `json:"hostnames,omitempty" protobuf:"2" schema:"listType=atomic,items.format=dns-subdomain"`
@@ -202,19 +202,19 @@ type PodDNSConfigOption struct {
 // PodReadinessGate names a condition that readiness needs.
 type PodReadinessGate struct {
 	// ConditionType is the type in status.conditions.
-	ConditionType string `json:"conditionType" protobuf:"1" schema:"expected,format=qualified-name"`
+	ConditionType string `json:"conditionType" protobuf:"1" schema:"format=qualified-name"`
 }
 
 // TopologySpreadConstraint spreads pods over domains.
 type TopologySpreadConstraint struct {
 	// MaxSkew is how much the numbers of pods may differ.
-	MaxSkew int32 `json:"maxSkew" protobuf:"1" schema:"expected,exclusiveMin=0"`
+	MaxSkew int32 `json:"maxSkew" protobuf:"1" schema:"exclusiveMin=0"`
 
 	// TopologyKey is the node label whose values are the domains.
 	TopologyKey string `json:"topologyKey" protobuf:"2" schema:"required,reason.required=can not be empty"`
 
 	// WhenUnsatisfiable is DoNotSchedule or ScheduleAnyway.
-	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"expected,enum=DoNotSchedule|ScheduleAnyway"`
+	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"enum=DoNotSchedule|ScheduleAnyway"`
 
 	// LabelSelector chooses the pods that are counted.
 	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"4" schema:"format=label-selector"`
@@ -237,13 +237,13 @@ type TopologySpreadConstraint struct {
 // PodOS is an operating system.
 type PodOS struct {
 	// Name is linux or windows.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 }
 
 // PodSchedulingGate keeps a pod from being scheduled.
 type PodSchedulingGate struct {
 	// Name of the gate, unique in the pod.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 }
 
 // PodResourceClaim is a resource claim of a pod; exactly one source is set.

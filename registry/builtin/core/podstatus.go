@@ -75,13 +75,13 @@ type PodStatus struct {
 // PodCondition is one aspect of a pod's state.
 type PodCondition struct {
 	// Type names the aspect that the condition is about.
-	Type string `json:"type" protobuf:"1" schema:"expected"`
+	Type string `json:"type" protobuf:"1"`
 
 	// ObservedGeneration is the generation of the object that this tells about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"7" schema:"min=0"`
 
 	// Status is True, False or Unknown.
-	Status string `json:"status" protobuf:"2" schema:"expected"`
+	Status string `json:"status" protobuf:"2"`
 
 	// LastProbeTime is when the condition was last looked at.
 	LastProbeTime meta.Time `json:"lastProbeTime,omitempty" protobuf:"3"`
@@ -99,19 +99,19 @@ type PodCondition struct {
 // HostIP is an address of a node.
 type HostIP struct {
 	// IP is the address.
-	IP string `json:"ip" protobuf:"1" schema:"expected"`
+	IP string `json:"ip" protobuf:"1"`
 }
 
 // PodIP is an address of a pod.
 type PodIP struct {
 	// IP is the address.
-	IP string `json:"ip" protobuf:"1" schema:"expected"`
+	IP string `json:"ip" protobuf:"1"`
 }
 
 // PodResourceClaimStatus is a claim that was made for a pod.
 type PodResourceClaimStatus struct {
 	// Name of the claim in the pod.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 
 	// ResourceClaimName is the claim's own name; unset: none was needed.
 	ResourceClaimName *string `json:"resourceClaimName,omitempty" protobuf:"2"`
@@ -121,34 +121,34 @@ type PodResourceClaimStatus struct {
 // resources.
 type PodExtendedResourceClaimStatus struct {
 	// RequestMappings say which request stands for which resource.
-	RequestMappings []ContainerExtendedResourceRequest `json:"requestMappings" protobuf:"1" schema:"expected,listType=atomic"`
+	RequestMappings []ContainerExtendedResourceRequest `json:"requestMappings" protobuf:"1" schema:"listType=atomic"`
 
 	// ResourceClaimName is the claim.
-	ResourceClaimName string `json:"resourceClaimName" protobuf:"2" schema:"expected"`
+	ResourceClaimName string `json:"resourceClaimName" protobuf:"2"`
 }
 
 // ContainerExtendedResourceRequest says which request stands for a container's
 // resource.
 type ContainerExtendedResourceRequest struct {
 	// ContainerName is the container.
-	ContainerName string `json:"containerName" protobuf:"1" schema:"expected"`
+	ContainerName string `json:"containerName" protobuf:"1"`
 
 	// ResourceName is the extended resource.
-	ResourceName string `json:"resourceName" protobuf:"2" schema:"expected"`
+	ResourceName string `json:"resourceName" protobuf:"2"`
 
 	// RequestName is the request in the claim.
-	RequestName string `json:"requestName" protobuf:"3" schema:"expected"`
+	RequestName string `json:"requestName" protobuf:"3"`
 }
 
 // NodeAllocatableResourceClaimStatus is a claim that counts against a node's
 // resources.
 type NodeAllocatableResourceClaimStatus struct {
 	// ResourceClaimName is the claim.
-	ResourceClaimName string `json:"resourceClaimName" protobuf:"1" schema:"expected"`
+	ResourceClaimName string `json:"resourceClaimName" protobuf:"1"`
 
 	// Containers that use the claim.
 	Containers []string `json:"containers,omitempty" protobuf:"2" schema:"listType=set,repeats"`
 
 	// Resources that the claim takes.
-	Resources map[string]meta.Quantity `json:"resources" protobuf:"3" schema:"expected"`
+	Resources map[string]meta.Quantity `json:"resources" protobuf:"3"`
 }

@@ -46,7 +46,7 @@ type ProbeHandler struct {
 // ExecAction runs a command in the container, without a shell.
 type ExecAction struct {
 	// Command and its arguments.
-	Command []string `json:"command,omitempty" protobuf:"1" schema:"nonempty,listType=atomic"`
+	Command []string `json:"command,omitempty" protobuf:"1" schema:"required,optional,listType=atomic"`
 }
 
 // HTTPGetAction makes an HTTP request.
@@ -55,7 +55,7 @@ type HTTPGetAction struct {
 	Path string `json:"path,omitempty" protobuf:"1" schema:"default=/"`
 
 	// Port, by number or by name.
-	Port meta.IntOrString `json:"port" protobuf:"2" schema:"expected,format=port"`
+	Port meta.IntOrString `json:"port" protobuf:"2" schema:"format=port"`
 
 	// Host to connect to; the pod's address by default.
 	Host string `json:"host,omitempty" protobuf:"3"`
@@ -70,16 +70,16 @@ type HTTPGetAction struct {
 // HTTPHeader is a header of a request.
 type HTTPHeader struct {
 	// Name of the header.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 
 	// Value of the header.
-	Value string `json:"value" protobuf:"2" schema:"expected"`
+	Value string `json:"value" protobuf:"2"`
 }
 
 // TCPSocketAction opens a TCP connection.
 type TCPSocketAction struct {
 	// Port, by number or by name.
-	Port meta.IntOrString `json:"port" protobuf:"1" schema:"expected,format=port"`
+	Port meta.IntOrString `json:"port" protobuf:"1" schema:"format=port"`
 
 	// Host to connect to; the pod's address by default.
 	Host string `json:"host,omitempty" protobuf:"2"`
@@ -88,10 +88,10 @@ type TCPSocketAction struct {
 // GRPCAction asks the gRPC health service.
 type GRPCAction struct {
 	// Port of the service.
-	Port int32 `json:"port" protobuf:"1" schema:"expected,range=1|65535"`
+	Port int32 `json:"port" protobuf:"1" schema:"range=1|65535"`
 
 	// Service that is asked about; "" by default.
-	Service *string `json:"service" protobuf:"2" schema:"default="`
+	Service *string `json:"service" protobuf:"2" schema:"optional,default="`
 }
 
 // Lifecycle are actions at moments of a container's life.
@@ -125,5 +125,5 @@ type LifecycleHandler struct {
 // SleepAction waits.
 type SleepAction struct {
 	// Seconds to wait.
-	Seconds int64 `json:"seconds" protobuf:"1" schema:"expected"`
+	Seconds int64 `json:"seconds" protobuf:"1"`
 }

@@ -41,7 +41,7 @@ type TypedLocalObjectReference struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// APIGroup of the object; unset: the core group.
-	APIGroup *string `json:"apiGroup" protobuf:"1"`
+	APIGroup *string `json:"apiGroup" protobuf:"1" schema:"optional"`
 
 	// Kind of the object.
 	Kind string `json:"kind" protobuf:"2" schema:"required"`
@@ -53,7 +53,7 @@ type TypedLocalObjectReference struct {
 // TypedObjectReference points at an object of any kind.
 type TypedObjectReference struct {
 	// APIGroup of the object; unset: the core group.
-	APIGroup *string `json:"apiGroup" protobuf:"1"`
+	APIGroup *string `json:"apiGroup" protobuf:"1" schema:"optional"`
 
 	// Kind of the object.
 	Kind string `json:"kind" protobuf:"2" schema:"required"`

@@ -150,5 +150,5 @@ type Sysctl struct {
 	Name string `json:"name" protobuf:"1" schema:"required,format=sysctl-name"`
 
 	// Value of the setting.
-	Value string `json:"value" protobuf:"2" schema:"expected"`
+	Value string `json:"value" protobuf:"2"`
 }

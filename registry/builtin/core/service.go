@@ -107,7 +107,7 @@ type ServicePort struct {
 	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"6" schema:"format=qualified-name"`
 
 	// Port number.
-	Port int32 `json:"port" protobuf:"3" schema:"expected,range=1|65535"`
+	Port int32 `json:"port" protobuf:"3" schema:"range=1|65535"`
 
 	// TargetPort is the port of the pods, by number or name; port by default.
 	TargetPort meta.IntOrString `json:"targetPort,omitempty" protobuf:"4" schema:"format=port"`
@@ -161,10 +161,10 @@ type LoadBalancerIngress struct {
 // PortStatus is the state of a port.
 type PortStatus struct {
 	// Port number.
-	Port int32 `json:"port" protobuf:"1" schema:"expected"`
+	Port int32 `json:"port" protobuf:"1"`
 
 	// Protocol of the port.
-	Protocol string `json:"protocol" protobuf:"2" schema:"expected"`
+	Protocol string `json:"protocol" protobuf:"2"`
 
 	// Error is what is wrong with it.
 	Error *string `json:"error,omitempty" protobuf:"3"`

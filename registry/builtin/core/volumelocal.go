@@ -48,7 +48,7 @@ type ImageVolumeSource struct {
 // SecretVolumeSource is a directory with the entries of a secret.
 type SecretVolumeSource struct {
 	// SecretName is the secret, in the pod's namespace.
-	SecretName string `json:"secretName,omitempty" protobuf:"1" schema:"nonempty"`
+	SecretName string `json:"secretName,omitempty" protobuf:"1" schema:"required,optional"`
 
 	// Items choose entries and say where they go; unset: every key becomes a
 	// file of its name.
@@ -65,7 +65,7 @@ type SecretVolumeSource struct {
 // ConfigMapVolumeSource is a directory with the entries of a ConfigMap.
 type ConfigMapVolumeSource struct {
 	// LocalObjectReference names it.
-	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.nonempty"`
+	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.required,name.optional"`
 
 	// Items choose entries and say where they go; unset: every key becomes a
 	// file of its name.
@@ -105,7 +105,7 @@ type DownwardAPIVolumeSource struct {
 // DownwardAPIVolumeFile is a file with a field of the pod.
 type DownwardAPIVolumeFile struct {
 	// Path of the file, relative to the volume and without "..".
-	Path string `json:"path" protobuf:"1" schema:"expected"`
+	Path string `json:"path" protobuf:"1"`
 
 	// FieldRef is a field of the pod: annotations, labels, name, namespace or
 	// uid.

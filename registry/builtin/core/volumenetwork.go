@@ -22,7 +22,7 @@ type ISCSIVolumeSource struct {
 	IQN string `json:"iqn" protobuf:"2" schema:"required"`
 
 	// Lun is the number of the unit.
-	Lun int32 `json:"lun" protobuf:"3" schema:"expected,range=0|255"`
+	Lun int32 `json:"lun" protobuf:"3" schema:"range=0|255"`
 
 	// ISCSIInterface is the interface to use; default by default.
 	ISCSIInterface string `json:"iscsiInterface,omitempty" protobuf:"4" schema:"default=default"`
@@ -104,5 +104,5 @@ type CSIVolumeSource struct {
 	VolumeAttributes map[string]string `json:"volumeAttributes,omitempty" protobuf:"4"`
 
 	// NodePublishSecretRef names the secret that the driver gets.
-	NodePublishSecretRef *LocalObjectReference `json:"nodePublishSecretRef,omitempty" protobuf:"5" schema:"name.nonempty"`
+	NodePublishSecretRef *LocalObjectReference `json:"nodePublishSecretRef,omitempty" protobuf:"5" schema:"name.required"`
 }

@@ -5,7 +5,7 @@ import "orch.io/controlplane/api/meta"
 // ProjectedVolumeSource joins several sources in one directory.
 type ProjectedVolumeSource struct {
 	// Sources that are joined; their paths must differ.
-	Sources []VolumeProjection `json:"sources" protobuf:"1" schema:"listType=atomic"`
+	Sources []VolumeProjection `json:"sources" protobuf:"1" schema:"optional,listType=atomic"`
 
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
@@ -37,7 +37,7 @@ type VolumeProjection struct {
 // SecretProjection gives entries of a secret.
 type SecretProjection struct {
 	// LocalObjectReference names it.
-	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.nonempty"`
+	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.required,name.optional"`
 
 	// Items choose entries and say where they go; unset: every key becomes a
 	// file of its name.
@@ -50,7 +50,7 @@ type SecretProjection struct {
 // ConfigMapProjection gives entries of a ConfigMap.
 type ConfigMapProjection struct {
 	// LocalObjectReference names it.
-	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.nonempty"`
+	LocalObjectReference `json:",inline" protobuf:"1" schema:"name.required,name.optional"`
 
 	// Items choose entries and say where they go; unset: every key becomes a
 	// file of its name.
@@ -76,7 +76,7 @@ type ServiceAccountTokenProjection struct {
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"2" schema:"default=3600,min=600,max=4294967296,reason.min=may not specify a duration less than 10 minutes,reason.max=may not specify a duration larger than 2^32 seconds"`
 
 	// Path of the file, relative to the volume.
-	Path string `json:"path" protobuf:"3" schema:"expected"`
+	Path string `json:"path" protobuf:"3"`
 }
 
 // ClusterTrustBundleProjection gives trust anchors as a PEM file.

@@ -109,7 +109,7 @@ type BlockSvcVolumeSource struct {
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
 
 	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"4" schema:"name.nonempty"`
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"4" schema:"name.required"`
 }
 
 // StoreAfsVolumeSource is a file system of store A.
@@ -218,7 +218,7 @@ type StoreEVolumeSource struct {
 	System string `json:"system" protobuf:"2" schema:"required"`
 
 	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3" schema:"expected"`
+	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3"`
 
 	// SSLEnabled talks to the gateway by TLS.
 	SSLEnabled bool `json:"sslEnabled,omitempty" protobuf:"4"`
@@ -233,7 +233,7 @@ type StoreEVolumeSource struct {
 	StorageMode string `json:"storageMode,omitempty" protobuf:"7" schema:"default=ThinProvisioned"`
 
 	// VolumeName is the name of the volume.
-	VolumeName string `json:"volumeName,omitempty" protobuf:"8" schema:"nonempty"`
+	VolumeName string `json:"volumeName,omitempty" protobuf:"8" schema:"required,optional"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -246,7 +246,7 @@ type StoreEVolumeSource struct {
 // StoreFVolumeSource is a volume of store F.
 type StoreFVolumeSource struct {
 	// VolumeName is the name of the volume in its namespace.
-	VolumeName string `json:"volumeName,omitempty" protobuf:"1" schema:"nonempty,format=dns-label"`
+	VolumeName string `json:"volumeName,omitempty" protobuf:"1" schema:"required,optional,format=dns-label"`
 
 	// VolumeNamespace is the store's namespace; the pod's by default.
 	VolumeNamespace string `json:"volumeNamespace,omitempty" protobuf:"2" schema:"format=dns-label"`
@@ -259,7 +259,7 @@ type StoreFVolumeSource struct {
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
 
 	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5" schema:"name.nonempty"`
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5" schema:"name.required"`
 }
 
 // StoreGVolumeSource is a dataset of store G; exactly one field is set.

@@ -27,10 +27,10 @@ type EndpointSlice struct {
 	AddressType string `json:"addressType" protobuf:"4" schema:"required,enum=FQDN|IPv4|IPv6"`
 
 	// Endpoints of the slice, at most 1000.
-	Endpoints []Endpoint `json:"endpoints" protobuf:"2" schema:"listType=atomic,maxItems=1000,ratcheting"`
+	Endpoints []Endpoint `json:"endpoints" protobuf:"2" schema:"optional,listType=atomic,maxItems=1000,ratcheting"`
 
 	// Ports of each of the endpoints, by different names; at most 20000.
-	Ports []EndpointPort `json:"ports" protobuf:"3" schema:"listType=atomic,maxItems=20000"`
+	Ports []EndpointPort `json:"ports" protobuf:"3" schema:"optional,listType=atomic,maxItems=20000"`
 }
 
 // Endpoint is one place that a service leads to.
@@ -87,13 +87,13 @@ type EndpointHints struct {
 // ForZone is a zone from where an endpoint should be used.
 type ForZone struct {
 	// Name of the zone.
-	Name string `json:"name" protobuf:"1" schema:"expected,format=label-value"`
+	Name string `json:"name" protobuf:"1" schema:"format=label-value"`
 }
 
 // ForNode is a node from where an endpoint should be used.
 type ForNode struct {
 	// Name of the node.
-	Name string `json:"name" protobuf:"1" schema:"expected"`
+	Name string `json:"name" protobuf:"1"`
 }
 
 // EndpointPort is a port of the endpoints of a slice.

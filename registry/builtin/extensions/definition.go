@@ -177,13 +177,13 @@ type CustomResourceConversion struct {
 // CustomResourceDefinitionStatus tells how far the server is.
 type CustomResourceDefinitionStatus struct {
 	// Conditions are NamesAccepted, Established and Terminating.
-	Conditions []CustomResourceDefinitionCondition `json:"conditions" protobuf:"1" schema:"listType=map,listMapKeys=type,repeats"`
+	Conditions []CustomResourceDefinitionCondition `json:"conditions" protobuf:"1" schema:"optional,listType=map,listMapKeys=type,repeats"`
 
 	// AcceptedNames are the names that are served.
-	AcceptedNames CustomResourceDefinitionNames `json:"acceptedNames" protobuf:"2"`
+	AcceptedNames CustomResourceDefinitionNames `json:"acceptedNames" protobuf:"2" schema:"optional"`
 
 	// StoredVersions are the versions in which objects may be stored.
-	StoredVersions []string `json:"storedVersions" protobuf:"3" schema:"listType=atomic"`
+	StoredVersions []string `json:"storedVersions" protobuf:"3" schema:"optional,listType=atomic"`
 
 	// ObservedGeneration is the generation that the status tells about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"4"`
@@ -192,10 +192,10 @@ type CustomResourceDefinitionStatus struct {
 // CustomResourceDefinitionCondition is one aspect of how far the server is.
 type CustomResourceDefinitionCondition struct {
 	// Type names the aspect.
-	Type string `json:"type" protobuf:"1" schema:"expected"`
+	Type string `json:"type" protobuf:"1"`
 
 	// Status is True, False or Unknown.
-	Status string `json:"status" protobuf:"2" schema:"expected"`
+	Status string `json:"status" protobuf:"2"`
 
 	// LastTransitionTime is when the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"3"`

@@ -143,7 +143,7 @@ type JSONSchemaProps struct {
 // ValidationRule is an expression that must hold.
 type ValidationRule struct {
 	// Rule is the expression.
-	Rule string `json:"rule" protobuf:"1" schema:"expected"`
+	Rule string `json:"rule" protobuf:"1"`
 
 	// Message tells callers what is wrong.
 	Message string `json:"message,omitempty" protobuf:"2"`

@@ -26,7 +26,7 @@ type RoleBinding struct {
 
 	// RoleRef names the role: a Role of this namespace or a ClusterRole. It
 	// cannot change.
-	RoleRef RoleRef `json:"roleRef" protobuf:"3" schema:"expected"`
+	RoleRef RoleRef `json:"roleRef" protobuf:"3"`
 }
 
 // ClusterRoleBinding gives a ClusterRole to subjects, in the whole cluster.
@@ -38,7 +38,7 @@ type ClusterRoleBinding struct {
 	Subjects []Subject `json:"subjects,omitempty" protobuf:"2" schema:"listType=atomic"`
 
 	// RoleRef names the ClusterRole. It cannot change.
-	RoleRef RoleRef `json:"roleRef" protobuf:"3" schema:"expected"`
+	RoleRef RoleRef `json:"roleRef" protobuf:"3"`
 }
 
 // Subject is someone that a role is given to.
@@ -46,7 +46,7 @@ type Subject struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// Kind is User, Group or ServiceAccount.
-	Kind string `json:"kind" protobuf:"1" schema:"expected,enum=ServiceAccount|User|Group"`
+	Kind string `json:"kind" protobuf:"1" schema:"enum=ServiceAccount|User|Group"`
 
 	// APIGroup of the subject: empty for service accounts, the group of this
 	// API, which is filled in, for users and groups.
@@ -64,10 +64,10 @@ type RoleRef struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// APIGroup of the role; it is filled in.
-	APIGroup string `json:"apiGroup" protobuf:"1" schema:"expected"`
+	APIGroup string `json:"apiGroup" protobuf:"1"`
 
 	// Kind is Role or ClusterRole.
-	Kind string `json:"kind" protobuf:"2" schema:"expected"`
+	Kind string `json:"kind" protobuf:"2"`
 
 	// Name of the role.
 	Name string `json:"name" protobuf:"3" schema:"required,format=path-segment"`

@@ -204,7 +204,7 @@ func TestHashIsStable(t *testing.T) {
 // Gadget is a kind of the tests.
 type Gadget struct {
 	meta.TypeMeta   `json:",inline"`
-	meta.ObjectMeta `json:"metadata"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
 
 	Size int32 `json:"size" schema:"required,min=1,max=9,default=3" doc:"How big it is."`
 }

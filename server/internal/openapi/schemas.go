@@ -173,7 +173,7 @@ func (b *builder) structure(st *schema.Struct) map[string]any {
 	var required []any
 	for _, f := range st.Fields {
 		properties[f.Name] = b.value(f.Schema, b.docs.Field(st, f))
-		if f.Required || f.Expected {
+		if f.Expected {
 			required = append(required, f.Name)
 		}
 	}
