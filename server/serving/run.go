@@ -47,8 +47,10 @@ const (
 // controllers stop, the store is closed. It takes the listener over. The error is nil
 // if all of that went well.
 func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error {
+	conns := &listener{Listener: l, open: map[*conn]struct{}{}}
 	web := &http.Server{
 		Handler: o.Handler, TLSConfig: o.TLS, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
+		ConnState: conns.follow,
 	}
 	if web.Handler == nil {
 		web.Handler = s
@@ -64,7 +66,7 @@ func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error
 	}
 	failed := make(chan error, 2)
 	var both sync.WaitGroup
-	both.Go(func() { failed <- serve(l) })
+	both.Go(func() { failed <- serve(conns) })
 	both.Go(func() { failed <- s.Run(context.WithoutCancel(ctx)) })
 	var err error
 	select {
@@ -75,10 +77,7 @@ func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(o.Timeout, time.Minute))
 	defer cancel()
-	err = errors.Join(err, s.Shutdown(end))
-	if late := web.Shutdown(end); late != nil {
-		err = errors.Join(err, late, web.Close())
-	}
+	err = errors.Join(err, s.Shutdown(end), conns.end(end, web))
 	both.Wait()
 	return err
 }
