@@ -54,6 +54,17 @@ func ExampleQuantity() {
 	// Output: 1536Mi 2Gi 1 1610612736
 }
 
+func ExampleParseKey() {
+	for _, text := range []string{"default/web", "node-1", "a/b/c"} {
+		key, err := meta.ParseKey(text)
+		fmt.Printf("%q %q %v\n", key.Namespace, key.Name, err)
+	}
+	// Output:
+	// "default" "web" <nil>
+	// "" "node-1" <nil>
+	// "" "" "a/b/c" is not of the form namespace/name or name
+}
+
 func ExampleIntOrString() {
 	for _, v := range []meta.IntOrString{meta.FromInt(8080), meta.FromString("http")} {
 		text, _ := json.Marshal(v)

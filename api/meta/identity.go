@@ -1,6 +1,9 @@
 package meta
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // GroupVersion is an API group and a version of it; the core group is "".
 type GroupVersion struct{ Group, Version string }
@@ -66,6 +69,19 @@ func (k Key) String() string {
 		return k.Name
 	}
 	return k.Namespace + "/" + k.Name
+}
+
+// ParseKey reads what Key.String writes: "namespace/name", or "name" for cluster scope.
+// The two need not be names that objects can have.
+func ParseKey(s string) (Key, error) {
+	namespace, name, both := strings.Cut(s, "/")
+	if !both {
+		namespace, name = "", s
+	}
+	if name == "" || both && namespace == "" || strings.Contains(name, "/") {
+		return Key{}, fmt.Errorf("%q is not of the form namespace/name or name", s)
+	}
+	return Key{namespace, name}, nil
 }
 
 func dotted(name, group string) string {

@@ -3,26 +3,27 @@ package meta
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
 )
 
-// Quantity is a fixed-point number with a suffix: binary (Ki, Mi, Gi, Ti, Pi,
-// Ei), decimal (n, u, m, k, M, G, T, P, E) or an exponent (e3). It holds nanos
-// exactly; what is finer is rounded away from zero, what is beyond ±(2^63-1) is
-// cut off there. The zero value is 0. A Quantity never changes.
+// Quantity is a fixed-point number with a suffix. It holds nanos exactly. Text that is
+// finer is rounded away from zero, and text beyond ±(2^63-1) is read as that; sums and
+// differences have no bound. The zero value is 0. A Quantity never changes.
 type Quantity struct {
 	nanos  *big.Int // nil: 0
-	format quantityFormat
+	format QuantityFormat
 }
 
-type quantityFormat uint8
+// QuantityFormat is which suffixes a quantity is written with.
+type QuantityFormat uint8
 
 const (
-	decimalSI quantityFormat = iota
-	binarySI
-	decimalExponent
+	DecimalSI       QuantityFormat = iota // n, u, m, k, M, G, T, P, E, as in 1500m
+	BinarySI                              // Ki, Mi, Gi, Ti, Pi, Ei, as in 512Mi; fractions and what is below 1Ki as DecimalSI
+	DecimalExponent                       // as in 12e6
 )
 
 // maxQuantityText bounds the text of a quantity.
@@ -34,17 +35,19 @@ var decimalSuffixes = [...]string{"n", "u", "m", "", "k", "M", "G", "T", "P", "E
 // binarySuffixes by power of 1024.
 var binarySuffixes = [...]string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
 
-// NewQuantity returns a whole number as a quantity.
-func NewQuantity(n int64) Quantity {
-	return Quantity{nanos: new(big.Int).Mul(big.NewInt(n), nano())}
+// NewQuantity returns a number of whole units as a quantity: 512<<20 in BinarySI is 512Mi.
+func NewQuantity(n int64, format QuantityFormat) Quantity {
+	return Quantity{new(big.Int).Mul(big.NewInt(n), nano()), format}
 }
 
-// NewMilliQuantity returns thousandths as a quantity.
-func NewMilliQuantity(n int64) Quantity {
-	return Quantity{nanos: new(big.Int).Mul(big.NewInt(n), big.NewInt(1e6))}
+// NewMilliQuantity returns a number of thousandths as a quantity: 1500 is 1500m.
+func NewMilliQuantity(n int64, format QuantityFormat) Quantity {
+	return Quantity{new(big.Int).Mul(big.NewInt(n), milli()), format}
 }
 
-func nano() *big.Int { return big.NewInt(1e9) }
+// nano and milli are how many nanos a unit and a thousandth have.
+func nano() *big.Int  { return big.NewInt(1e9) }
+func milli() *big.Int { return big.NewInt(1e6) }
 
 // QuantityForm says what a quantity must look like, as clients are told.
 const QuantityForm = `quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`
@@ -70,7 +73,7 @@ func ParseQuantity(s string) (Quantity, error) {
 	if !ok {
 		return bad()
 	}
-	if format == binarySI {
+	if format == BinarySI {
 		m.Lsh(m, uint(exponent))
 		exponent = 0
 	}
@@ -101,15 +104,15 @@ func quantityDigits(number string) (digits string, point int, ok bool) {
 	return whole + fraction, len(fraction), true
 }
 
-func quantitySuffix(s string) (f quantityFormat, exponent int, ok bool) {
+func quantitySuffix(s string) (f QuantityFormat, exponent int, ok bool) {
 	for i, w := range binarySuffixes {
 		if s == w && i > 0 {
-			return binarySI, 10 * i, true
+			return BinarySI, 10 * i, true
 		}
 	}
 	for i, w := range decimalSuffixes {
 		if s == w {
-			return decimalSI, 3*i - 9, true
+			return DecimalSI, 3*i - 9, true
 		}
 	}
 	if len(s) < 2 || s[0] != 'e' && s[0] != 'E' {
@@ -119,7 +122,7 @@ func quantitySuffix(s string) (f quantityFormat, exponent int, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	return decimalExponent, int(n), true
+	return DecimalExponent, int(n), true
 }
 
 // scaleToNanos returns m times ten to the exponent, rounded up; results far
@@ -157,12 +160,12 @@ func (q Quantity) String() string {
 	if q.Sign() == 0 {
 		return "0"
 	}
-	if q.format == binarySI && q.Whole() && q.nanos.CmpAbs(new(big.Int).Mul(big.NewInt(1024), nano())) >= 0 {
-		m, power := strip(roundUp(q.nanos), 1024, len(binarySuffixes)-1)
+	if q.format == BinarySI && q.Whole() && q.nanos.CmpAbs(new(big.Int).Mul(big.NewInt(1024), nano())) >= 0 {
+		m, power := strip(roundUp(q.nanos, nano()), 1024, len(binarySuffixes)-1)
 		return m.String() + binarySuffixes[power]
 	}
 	m, power := strip(new(big.Int).Set(q.nanos), 1000, len(decimalSuffixes)-1)
-	if exponent := 3*power - 9; q.format == decimalExponent && exponent != 0 {
+	if exponent := 3*power - 9; q.format == DecimalExponent && exponent != 0 {
 		return m.String() + "e" + strconv.Itoa(exponent)
 	}
 	return m.String() + decimalSuffixes[power]
@@ -180,10 +183,21 @@ func strip(n *big.Int, base int64, most int) (*big.Int, int) {
 	return n, most
 }
 
-// roundUp returns whole units, away from zero.
-func roundUp(nanos *big.Int) *big.Int {
-	whole, rest := new(big.Int).QuoRem(nanos, nano(), new(big.Int))
+// roundUp returns how many units of some nanos there are, away from zero.
+func roundUp(nanos, unit *big.Int) *big.Int {
+	whole, rest := new(big.Int).QuoRem(nanos, unit, new(big.Int))
 	return whole.Add(whole, big.NewInt(int64(rest.Sign())))
+}
+
+// saturate returns the nearest int64.
+func saturate(n *big.Int) int64 {
+	switch {
+	case n.IsInt64():
+		return n.Int64()
+	case n.Sign() < 0:
+		return math.MinInt64
+	}
+	return math.MaxInt64
 }
 
 // Sign returns -1, 0 or 1.
@@ -197,37 +211,43 @@ func (q Quantity) Equal(other Quantity) bool { return q.Cmp(other) == 0 }
 
 // Add returns the sum, written in the form of q.
 func (q Quantity) Add(other Quantity) Quantity {
-	return Quantity{limitNanos(new(big.Int).Add(q.amount(), other.amount())), q.form(other)}
+	return Quantity{new(big.Int).Add(q.amount(), other.amount()), q.form(other)}
 }
 
 // Sub returns the difference, written in the form of q.
 func (q Quantity) Sub(other Quantity) Quantity {
-	return Quantity{limitNanos(new(big.Int).Sub(q.amount(), other.amount())), q.form(other)}
+	return Quantity{new(big.Int).Sub(q.amount(), other.amount()), q.form(other)}
 }
 
 // form returns the format of a result: of q, unless q is 0.
-func (q Quantity) form(other Quantity) quantityFormat {
+func (q Quantity) form(other Quantity) QuantityFormat {
 	if q.Sign() == 0 {
 		return other.format
 	}
 	return q.format
 }
 
-// Value returns the number of whole units, rounded away from zero.
-func (q Quantity) Value() int64 { return roundUp(q.amount()).Int64() }
+// Value returns the number of whole units, rounded away from zero: 2 for 1500m. Where
+// that does not fit it is the nearest int64; see AsInt64.
+func (q Quantity) Value() int64 { return saturate(roundUp(q.amount(), nano())) }
 
-// MilliValue returns the number of thousandths, rounded away from zero; it is
-// cut off at the limits of int64.
-func (q Quantity) MilliValue() int64 {
-	m, rest := new(big.Int).QuoRem(q.amount(), big.NewInt(1e6), new(big.Int))
-	m.Add(m, big.NewInt(int64(rest.Sign())))
-	switch {
-	case m.IsInt64():
-		return m.Int64()
-	case m.Sign() < 0:
-		return -1 << 63
+// MilliValue returns the number of thousandths, rounded away from zero. Where that does
+// not fit, as for more than 9P, it is the nearest int64; see AsMilli.
+func (q Quantity) MilliValue() int64 { return saturate(roundUp(q.amount(), milli())) }
+
+// AsInt64 returns the number of whole units, and whether that is exactly the quantity:
+// it is not where there is a fraction or where it does not fit.
+func (q Quantity) AsInt64() (n int64, ok bool) { return exactly(q.amount(), nano()) }
+
+// AsMilli is AsInt64 for thousandths.
+func (q Quantity) AsMilli() (n int64, ok bool) { return exactly(q.amount(), milli()) }
+
+func exactly(nanos, unit *big.Int) (int64, bool) {
+	n, rest := new(big.Int).QuoRem(nanos, unit, new(big.Int))
+	if rest.Sign() != 0 || !n.IsInt64() {
+		return 0, false
 	}
-	return 1<<63 - 1
+	return n.Int64(), true
 }
 
 // Whole reports whether the quantity is a whole number.

@@ -55,8 +55,71 @@ func TestQuantityArithmetic(t *testing.T) {
 	assert.True(t, parse("2k").Whole())
 	assert.False(t, parse("1m").Whole())
 	assert.True(t, meta.Quantity{}.IsZero())
-	assert.Equal(t, "5k", meta.NewQuantity(5000).String())
-	assert.Equal(t, "5", meta.NewMilliQuantity(5000).String())
+}
+
+func TestNewQuantity(t *testing.T) {
+	for _, c := range []struct {
+		q    meta.Quantity
+		want string
+	}{
+		{meta.NewQuantity(0, meta.BinarySI), "0"},
+		{meta.NewQuantity(5000, meta.DecimalSI), "5k"},
+		{meta.NewQuantity(5000, meta.DecimalExponent), "5e3"},
+		{meta.NewQuantity(5000, meta.BinarySI), "5000"},
+		{meta.NewQuantity(512<<20, meta.BinarySI), "512Mi"},
+		{meta.NewQuantity(-3<<30, meta.BinarySI), "-3Gi"},
+		{meta.NewQuantity(1000, meta.BinarySI), "1k"},
+		{meta.NewQuantity(math.MaxInt64, meta.DecimalSI), "9223372036854775807"},
+		{meta.NewQuantity(math.MinInt64, meta.BinarySI), "-8Ei"},
+		{meta.NewMilliQuantity(5000, meta.DecimalSI), "5"},
+		{meta.NewMilliQuantity(1500, meta.DecimalSI), "1500m"},
+		{meta.NewMilliQuantity(1500, meta.BinarySI), "1500m"},
+		{meta.NewMilliQuantity(2048*1000, meta.BinarySI), "2Ki"},
+	} {
+		assert.Equal(t, c.want, c.q.String())
+	}
+}
+
+// TestQuantityAsInteger: what does not fit is told, and is the nearest number elsewhere.
+func TestQuantityAsInteger(t *testing.T) {
+	parse := func(s string) meta.Quantity {
+		q, err := meta.ParseQuantity(s)
+		require.NoError(t, err)
+		return q
+	}
+	most := parse("9223372036854775807")
+	for _, c := range []struct {
+		q            meta.Quantity
+		value, milli int64
+		whole, exact bool // AsInt64 and AsMilli fit
+	}{
+		{meta.Quantity{}, 0, 0, true, true},
+		{parse("2Ki"), 2048, 2048000, true, true},
+		{parse("1500m"), 2, 1500, false, true},
+		{parse("-1500m"), -2, -1500, false, true},
+		{parse("1n"), 1, 1, false, false},
+		{parse("-1n"), -1, -1, false, false},
+		{parse("1E"), 1e18, math.MaxInt64, true, false},
+		{parse("-1E"), -1e18, math.MinInt64, true, false},
+		{most, math.MaxInt64, math.MaxInt64, true, false},
+		{most.Add(parse("1")), math.MaxInt64, math.MaxInt64, false, false},
+		{meta.Quantity{}.Sub(most).Sub(parse("1")), math.MinInt64, math.MinInt64, true, false},
+		{meta.Quantity{}.Sub(most).Sub(parse("2")), math.MinInt64, math.MinInt64, false, false},
+	} {
+		assert.Equal(t, c.value, c.q.Value(), c.q)
+		assert.Equal(t, c.milli, c.q.MilliValue(), c.q)
+		n, ok := c.q.AsInt64()
+		assert.Equal(t, c.whole, ok, c.q)
+		if ok {
+			assert.Equal(t, c.value, n, c.q)
+		}
+		m, ok := c.q.AsMilli()
+		assert.Equal(t, c.exact, ok, c.q)
+		if ok {
+			assert.Equal(t, c.milli, m, c.q)
+		}
+	}
+	assert.True(t, most.Equal(most.Add(most).Sub(most)), "sums have no bound")
 }
 
 func TestSpecialFormsInJSON(t *testing.T) {
@@ -85,6 +148,39 @@ func ExampleParseQuantity() {
 	q, err := meta.ParseQuantity("1.5Gi")
 	fmt.Println(q, q.Value(), err)
 	// Output: 1536Mi 1610612736 <nil>
+}
+
+func ExampleNewQuantity() {
+	fmt.Println(meta.NewQuantity(512<<20, meta.BinarySI), meta.NewQuantity(5000, meta.DecimalSI), meta.NewMilliQuantity(250, meta.DecimalSI))
+	// Output: 512Mi 5k 250m
+}
+
+// A quota says how much of it is used, and whether what somebody asks for still fits.
+func ExampleQuantity_Add() {
+	hard, used := meta.NewQuantity(2<<30, meta.BinarySI), meta.Quantity{}
+	for _, asked := range []string{"1Gi", "512Mi", "640Mi"} {
+		q, err := meta.ParseQuantity(asked)
+		if sum := used.Add(q); err == nil && sum.Cmp(hard) <= 0 {
+			used = sum
+		} else {
+			fmt.Println("no room for", asked)
+		}
+	}
+	fmt.Println("used", used, "left", hard.Sub(used))
+	// Output:
+	// no room for 640Mi
+	// used 1536Mi left 512Mi
+}
+
+func ExampleQuantity_AsInt64() {
+	for _, text := range []string{"2Ki", "1500m"} {
+		q, _ := meta.ParseQuantity(text)
+		n, ok := q.AsInt64()
+		fmt.Println(n, ok, q.Value(), q.MilliValue())
+	}
+	// Output:
+	// 2048 true 2048 2048000
+	// 0 false 2 1500
 }
 
 func FuzzQuantity(f *testing.F) {
