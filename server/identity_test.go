@@ -23,7 +23,6 @@ import (
 	"orch.io/controlplane/auth/proxyheader"
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -81,7 +80,7 @@ func TestIdentity(t *testing.T) {
 	require.NoError(t, err)
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Authenticators = []auth.Authenticator{proxy, clientcert.New(users.pool()), file, auth.AnonymousAccess}
-		b.Register(authentication.Kinds(authentication.Answers{SelfSubject: review.SelfSubject(nil)})...)
+		b.Register(review.Identity(auth.Union(file), nil)...)
 	})
 	web := httptest.NewUnstartedServer(s.Server)
 	web.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}

@@ -8,18 +8,24 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
 )
 
-// Reviewer answers reviews. Its methods are the Act functions of their kinds;
-// they expect objects whose spec was checked.
-type Reviewer struct{ authorizer auth.Authorizer }
+// Access returns the kinds that ask what somebody may do, which a is asked.
+func Access(a auth.Authorizer) []*registry.Kind {
+	r := reviewer{a}
+	return builtin.Reviews(builtin.Answers{
+		SubjectAccessReview: r.subject, LocalSubjectAccessReview: r.subject,
+		SelfSubjectAccessReview: r.selfSubject, SelfSubjectRulesReview: r.selfSubjectRules,
+	})
+}
 
-// New returns a Reviewer that asks a.
-func New(a auth.Authorizer) *Reviewer { return &Reviewer{a} }
+// reviewer answers reviews whose spec was checked.
+type reviewer struct{ authorizer auth.Authorizer }
 
-// Subject answers a SubjectAccessReview. The user has the groups that the spec
+// subject answers a SubjectAccessReview. The user has the groups that the spec
 // names and no others.
-func (r *Reviewer) Subject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+func (r reviewer) subject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	u := &auth.User{
 		Name:   call.Object.String("spec", "user"),
 		UID:    call.Object.String("spec", "uid"),
@@ -34,20 +40,15 @@ func (r *Reviewer) Subject(ctx context.Context, call *registry.Call) (*meta.Obje
 	return r.answer(ctx, call, u), nil
 }
 
-// LocalSubject answers a LocalSubjectAccessReview.
-func (r *Reviewer) LocalSubject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
-	return r.Subject(ctx, call)
-}
-
-// SelfSubject answers a SelfSubjectAccessReview about the caller.
-func (r *Reviewer) SelfSubject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+// selfSubject answers a SelfSubjectAccessReview about the caller.
+func (r reviewer) selfSubject(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	if call.User == nil {
 		return nil, meta.BadRequest("no user present on request")
 	}
 	return r.answer(ctx, call, call.User), nil
 }
 
-func (r *Reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User) *meta.Object {
+func (r reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User) *meta.Object {
 	a, unread := action(call.Object, u)
 	d, reason, err := r.authorizer.Authorize(ctx, a)
 	status := map[string]any{"allowed": d == auth.Allow}
@@ -150,9 +151,9 @@ func labelSelector(o *meta.Object) (string, error) {
 	return s.String(), err
 }
 
-// SelfSubjectRules answers a SelfSubjectRulesReview: what the caller may do in a
+// selfSubjectRules answers a SelfSubjectRulesReview: what the caller may do in a
 // namespace, as far as the authorizer can list it.
-func (r *Reviewer) SelfSubjectRules(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+func (r reviewer) selfSubjectRules(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	if call.User == nil {
 		return nil, meta.BadRequest("no user present on request")
 	}

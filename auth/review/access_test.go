@@ -39,7 +39,7 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, auth.Action{User: &auth.User{Name: "me"}, Verb: "get", Path: "/x"}, asked)
 
 	decision, reason, fault = auth.Deny, "", errors.New("broken")
-	out, err = r.LocalSubject(context.Background(), call(map[string]any{"user": "u", "resourceAttributes": resource}))
+	out, err = r.Subject(context.Background(), call(map[string]any{"user": "u", "resourceAttributes": resource}))
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"allowed": false, "denied": true, "evaluationError": "broken"}, out.Map("status"))
 

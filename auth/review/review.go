@@ -11,24 +11,29 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/bearer"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
 )
 
 const badToken = "invalid bearer token"
 
-// Token returns the function that answers a TokenReview: it asks t whose the
-// token is. audiences are those of the API, which tokens without audiences are
-// for.
-func Token(t auth.TokenAuthenticator, audiences []string) registry.Act {
+// Identity returns the kinds that ask who somebody is: SelfSubjectReview, and
+// TokenReview, which asks t whose a token is. audiences are those of the API, which
+// tokens without audiences are for.
+func Identity(t auth.TokenAuthenticator, audiences []string) []*registry.Kind {
+	return builtin.Reviews(builtin.Answers{TokenReview: token(t, audiences), SelfSubjectReview: selfSubject(time.Now)})
+}
+
+func token(t auth.TokenAuthenticator, audiences []string) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
-		token := call.Object.String("spec", "token")
-		if token == "" {
+		text := call.Object.String("spec", "token")
+		if text == "" {
 			return nil, meta.BadRequest("token is required for TokenReview in authentication")
 		}
 		asked := call.Object.Strings("spec", "audiences")
 		if len(asked) == 0 {
 			asked = audiences
 		}
-		u, good, err := t.AuthenticateToken(ctx, token, asked)
+		u, good, err := t.AuthenticateToken(ctx, text, asked)
 		if u != nil && good == nil {
 			good = bearer.Audiences(asked, audiences)
 			if len(good) == 0 && len(asked) > 0 {
@@ -41,7 +46,7 @@ func Token(t auth.TokenAuthenticator, audiences []string) registry.Act {
 			answer.Set(map[string]any{"user": map[string]any{}, "error": explain(err)}, "status")
 			return answer, nil
 		}
-		status := map[string]any{"authenticated": true, "user": UserInfo(u)}
+		status := map[string]any{"authenticated": true, "user": userInfo(u)}
 		if len(good) > 0 {
 			status["audiences"] = list(good)
 		}
@@ -75,19 +80,15 @@ func explain(err error) string {
 	return text + "]"
 }
 
-// SelfSubject returns the function that answers a SelfSubjectReview: the caller.
-// now is the clock; nil is time.Now.
-func SelfSubject(now func() time.Time) registry.Act {
-	if now == nil {
-		now = time.Now
-	}
+// selfSubject answers a SelfSubjectReview: the caller.
+func selfSubject(now func() time.Time) registry.Act {
 	return func(_ context.Context, call *registry.Call) (*meta.Object, error) {
 		if call.User == nil {
 			return nil, meta.BadRequest("nobody is asking")
 		}
 		answer := empty(call)
 		answer.SetTime(now(), "metadata", "creationTimestamp")
-		answer.Set(map[string]any{"userInfo": UserInfo(call.User)}, "status")
+		answer.Set(map[string]any{"userInfo": userInfo(call.User)}, "status")
 		return answer, nil
 	}
 }
@@ -100,8 +101,8 @@ func empty(call *registry.Call) *meta.Object {
 	})
 }
 
-// UserInfo returns the JSON tree of a user as the API writes it.
-func UserInfo(u *auth.User) map[string]any {
+// userInfo returns the JSON tree of a user as the API writes it.
+func userInfo(u *auth.User) map[string]any {
 	tree := map[string]any{}
 	if u.Name != "" {
 		tree["username"] = u.Name

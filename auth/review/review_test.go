@@ -69,14 +69,33 @@ func TestSelfSubject(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"apiVersion":"x/v1","kind":"SelfSubjectReview","metadata":{"creationTimestamp":"1970-01-01T00:00:00Z"},
 		"status":{"userInfo":{"username":"alice","uid":"1","groups":["g"]}}}`, string(got))
-	_, err = review.SelfSubject(nil)(context.Background(), &registry.Call{Object: meta.NewObject(nil)})
+	_, err = review.SelfSubject(time.Now)(context.Background(), &registry.Call{Object: meta.NewObject(nil)})
 	assert.Error(t, err)
 }
 
-func ExampleToken() {
+// The kinds of a server that asks the methods of its callers about a token.
+func ExampleIdentity() {
 	file, _ := tokenfile.Parse(strings.NewReader("secret,alice,1\n"))
-	answer := review.Token(auth.Union(file), []string{"api"})
-	o, _ := answer(context.Background(), &registry.Call{Object: meta.NewObject(map[string]any{"spec": map[string]any{"token": "secret"}})})
-	fmt.Println(o.Bool("status", "authenticated"), o.String("status", "user", "username"), o.Strings("status", "audiences"))
+	for _, k := range review.Identity(auth.Union(file), []string{"api"}) {
+		if k.Kind != "TokenReview" {
+			continue
+		}
+		o, _ := k.Act(context.Background(), &registry.Call{Object: meta.NewObject(map[string]any{"spec": map[string]any{"token": "secret"}})})
+		fmt.Println(o.Bool("status", "authenticated"), o.String("status", "user", "username"), o.Strings("status", "audiences"))
+	}
 	// Output: true alice [api]
+}
+
+// What the authorizer of a server says of somebody, as a review tells it.
+func ExampleAccess() {
+	for _, k := range review.Access(auth.Superuser("ops")) {
+		if k.Kind != "SubjectAccessReview" {
+			continue
+		}
+		o, _ := k.Act(context.Background(), &registry.Call{Object: meta.NewObject(map[string]any{"spec": map[string]any{
+			"user": "bob", "groups": []any{"ops"}, "resourceAttributes": map[string]any{"verb": "delete", "resource": "pods"},
+		}})})
+		fmt.Println(o.Bool("status", "allowed"))
+	}
+	// Output: true
 }

@@ -9,15 +9,21 @@ import (
 
 	"github.com/google/uuid"
 
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/builtin/authentication"
 )
 
-// TokenRequest answers a POST to the sub-resource token of a service account:
-// the request with the token in its status. Errors are *meta.Status.
-func (t *Tokens) TokenRequest(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+// The bounds of the lifetime that a request may ask for, in seconds.
+const (
+	minTokenSeconds = 10 * 60
+	maxTokenSeconds = 1 << 32
+)
+
+// request answers a POST to the sub-resource token of a service account: the
+// request with the token in its status. Errors are *meta.Status.
+func (t *Tokens) request(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	group := meta.GroupKind{Group: call.Names.Group(names.GroupAuthentication), Kind: "TokenRequest"}
 	req := call.Object.Clone()
 	if err := agrees(req, call.Key, group); err != nil {
@@ -119,7 +125,14 @@ func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind, warn func(string)) (
 			return nil, 0, meta.BadRequest("spec.expirationSeconds must be a number")
 		}
 	}
-	if faults := authentication.TokenRequestFaults(req); len(faults) > 0 {
+	var faults check.Faults
+	switch at := check.At("spec", "expirationSeconds"); {
+	case seconds < minTokenSeconds:
+		faults.Invalid(at, seconds, "may not specify a duration less than 10 minutes")
+	case seconds > maxTokenSeconds:
+		faults.Invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
+	}
+	if len(faults) > 0 {
 		return nil, 0, meta.Invalid(k, "", faults)
 	}
 	if longest := int64(t.config.MaxExpiration / time.Second); longest > 0 && seconds > longest {

@@ -15,7 +15,6 @@ import (
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/registry/builtin/authentication"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 )
@@ -53,8 +52,7 @@ func TestServed(t *testing.T) {
 	require.NoError(t, err)
 	kind := b.Kind("", "ServiceAccount")
 	kind.Subresources = append(kind.Subresources, sub)
-	b.Register(authentication.Kinds(authentication.Answers{
-		Token: review.Token(auth.Union(b.Authenticators...), tokens.Audiences()), SelfSubject: review.SelfSubject(nil)})...)
+	b.Register(review.Identity(auth.Union(b.Authenticators...), tokens.Audiences())...)
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Shutdown(t.Context())) }()

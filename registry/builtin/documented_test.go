@@ -12,16 +12,15 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/builtin/authentication"
-	"orch.io/controlplane/registry/builtin/authorization"
 )
 
 func echo(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
 
 func everyKind(p names.Profile) []*registry.Kind {
-	return slices.Concat(builtin.Kinds(),
-		authorization.Kinds(authorization.Answers{Subject: echo, SelfSubject: echo, LocalSubject: echo, SelfSubjectRules: echo}),
-		authentication.Kinds(authentication.Answers{Token: echo, SelfSubject: echo}))
+	return slices.Concat(builtin.Kinds(), builtin.Reviews(builtin.Answers{
+		TokenReview: echo, SelfSubjectReview: echo, SubjectAccessReview: echo, SelfSubjectAccessReview: echo,
+		LocalSubjectAccessReview: echo, SelfSubjectRulesReview: echo,
+	}))
 }
 
 func TestEveryKindCompilesUnderBothProfiles(t *testing.T) {

@@ -42,8 +42,6 @@ import (
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry/builtin/authentication"
-	"orch.io/controlplane/registry/builtin/authorization"
 	"orch.io/controlplane/server"
 )
 
@@ -135,9 +133,7 @@ func (c Config) authenticate(b *server.Builder) {
 	}
 	all := auth.Union(methods...)
 	b.Authenticators = append(b.Authenticators, all)
-	b.Register(authentication.Kinds(authentication.Answers{
-		Token: review.Token(all, c.Tokens.Audiences()), SelfSubject: review.SelfSubject(nil),
-	})...)
+	b.Register(review.Identity(all, c.Tokens.Audiences())...)
 }
 
 // serveAccounts sets up the sub-resource that issues tokens and the discovery
@@ -176,10 +172,7 @@ func (c Config) authorize(b *server.Builder) {
 	}
 	all := auth.Chain(deciders...)
 	b.Authorizer = all
-	answers := review.New(all)
-	b.Register(authorization.Kinds(authorization.Answers{
-		Subject: answers.Subject, SelfSubject: answers.SelfSubject, LocalSubject: answers.LocalSubject, SelfSubjectRules: answers.SelfSubjectRules,
-	})...)
+	b.Register(review.Access(all)...)
 	b.Admission = append(slices.Clone(b.Admission), plugins.RBACEscalation(roles))
 	if slices.Contains(deciders, auth.Authorizer(roles)) {
 		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client controller.Client) error {

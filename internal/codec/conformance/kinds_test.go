@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
@@ -18,12 +19,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/registry/builtin/apps"
-	"orch.io/controlplane/registry/builtin/authentication"
-	"orch.io/controlplane/registry/builtin/authorization"
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/builtin/coordination"
 	"orch.io/controlplane/registry/builtin/core"
@@ -53,13 +55,6 @@ var pairs = []pair{
 	{reflect.TypeFor[roles.ClusterRole](), &rbacv1.ClusterRole{}},
 	{reflect.TypeFor[roles.RoleBinding](), &rbacv1.RoleBinding{}},
 	{reflect.TypeFor[roles.ClusterRoleBinding](), &rbacv1.ClusterRoleBinding{}},
-	{reflect.TypeFor[authentication.TokenReview](), &authenticationv1.TokenReview{}},
-	{reflect.TypeFor[authentication.SelfSubjectReview](), &authenticationv1.SelfSubjectReview{}},
-	{reflect.TypeFor[authentication.TokenRequest](), &authenticationv1.TokenRequest{}},
-	{reflect.TypeFor[authorization.SubjectAccessReview](), &authorizationv1.SubjectAccessReview{}},
-	{reflect.TypeFor[authorization.LocalSubjectAccessReview](), &authorizationv1.LocalSubjectAccessReview{}},
-	{reflect.TypeFor[authorization.SelfSubjectAccessReview](), &authorizationv1.SelfSubjectAccessReview{}},
-	{reflect.TypeFor[authorization.SelfSubjectRulesReview](), &authorizationv1.SelfSubjectRulesReview{}},
 	{reflect.TypeFor[certificates.CertificateSigningRequest](), &certificatesv1.CertificateSigningRequest{}},
 }
 
@@ -67,23 +62,60 @@ var pairs = []pair{
 // protobuf, for every field that ours has.
 func TestKindsAsClientsKnowThem(t *testing.T) {
 	for _, p := range pairs {
-		theirs := reflect.TypeOf(p.theirs).Elem()
-		t.Run(theirs.String(), func(t *testing.T) {
-			t.Parallel()
-			s, err := schema.Go(p.ours, names.Kubernetes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			proto, err := codec.NewProto(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := rand.New(rand.NewPCG(2, uint64(len(theirs.String()))))
-			for i := range 60 {
-				checkConformed(t, s, proto, theirs, newFiller(r, i))
-			}
-		})
+		s, err := schema.Go(p.ours, names.Kubernetes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkKind(t, s, p.theirs)
 	}
+}
+
+// The bodies that are answered and not stored.
+func TestReviewsAsClientsKnowThem(t *testing.T) {
+	echo := func(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
+	token, err := builtin.TokenRequest(echo, names.Kubernetes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkKind(t, token.Body.Schema, &authenticationv1.TokenRequest{})
+	theirs := map[string]message{
+		"TokenReview":              &authenticationv1.TokenReview{},
+		"SelfSubjectReview":        &authenticationv1.SelfSubjectReview{},
+		"SubjectAccessReview":      &authorizationv1.SubjectAccessReview{},
+		"LocalSubjectAccessReview": &authorizationv1.LocalSubjectAccessReview{},
+		"SelfSubjectAccessReview":  &authorizationv1.SelfSubjectAccessReview{},
+		"SelfSubjectRulesReview":   &authorizationv1.SelfSubjectRulesReview{},
+	}
+	kinds := builtin.Reviews(builtin.Answers{
+		TokenReview: echo, SelfSubjectReview: echo, SubjectAccessReview: echo, SelfSubjectAccessReview: echo,
+		LocalSubjectAccessReview: echo, SelfSubjectRulesReview: echo,
+	})
+	if len(kinds) != len(theirs) {
+		t.Fatalf("%d kinds", len(kinds))
+	}
+	for _, k := range kinds {
+		compiled, err := k.Compile(names.Kubernetes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkKind(t, compiled.Storage.Schema, theirs[k.Kind])
+	}
+}
+
+func checkKind(t *testing.T, s *schema.Schema, theirs message) {
+	t.Helper()
+	typ := reflect.TypeOf(theirs).Elem()
+	t.Run(typ.String(), func(t *testing.T) {
+		t.Parallel()
+		proto, err := codec.NewProto(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(2, uint64(len(typ.String()))))
+		for i := range 60 {
+			checkConformed(t, s, proto, typ, newFiller(r, i))
+		}
+	})
 }
 
 func checkConformed(t *testing.T, s *schema.Schema, p *codec.Proto, typ reflect.Type, f *filler) {

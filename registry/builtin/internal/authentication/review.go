@@ -7,7 +7,6 @@ import (
 	"context"
 	"reflect"
 
-	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
@@ -47,25 +46,4 @@ func tokenGiven(act registry.Act) registry.Act {
 		}
 		return act(ctx, call)
 	}
-}
-
-// The bounds of the lifetime that a TokenRequest may ask for, in seconds.
-const (
-	MinTokenSeconds = 10 * 60
-	MaxTokenSeconds = 1 << 32
-)
-
-// TokenRequestFaults returns what is wrong with a request for a token.
-func TokenRequestFaults(r *meta.Object) []meta.Cause {
-	var f check.Faults
-	n, ok := r.Get("spec", "expirationSeconds")
-	at := check.At("spec", "expirationSeconds")
-	switch seconds := r.Int("spec", "expirationSeconds"); {
-	case !ok || n == nil:
-	case seconds < MinTokenSeconds:
-		f.Invalid(at, seconds, "may not specify a duration less than 10 minutes")
-	case seconds > MaxTokenSeconds:
-		f.Invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
-	}
-	return f
 }

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/builtin/authorization"
+	"orch.io/controlplane/registry/builtin/internal/authorization"
 )
 
 // Reviews with faults do not reach the function that answers them.
