@@ -17,7 +17,7 @@
 //     orderly end for a program of its own, and servertest, a server for a test.
 //     What is below server/internal is its own: objects, the engine, watch, the
 //     cache that every read is served from (current entries, one event log for each
-//     type, exact lists), controllers, fair, media, and openapi, the documents that
+//     type, exact lists), controllers, fair, media, impersonate, and openapi, the documents that
 //     clients explain, check and patch by.
 //   - api: the vocabulary of all others: [orch.io/controlplane/api/meta] (objects,
 //     Status), names (the naming table), schema (shapes as data), check (what is

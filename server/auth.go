@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/impersonate"
+	"orch.io/controlplane/server/internal/impersonate"
 )
 
 // authenticate finds out who calls, as whom, and to which flow that belongs.

@@ -14,7 +14,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/internal/extras"
+	"orch.io/controlplane/internal/extras"
 )
 
 // maxValues bounds how many groups, or values of extras, one request has.

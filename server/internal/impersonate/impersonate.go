@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/extras"
+	"orch.io/controlplane/internal/extras"
 )
 
 // The headers.

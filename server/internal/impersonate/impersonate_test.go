@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/impersonate"
+	"orch.io/controlplane/server/internal/impersonate"
 )
 
 func header(kv ...string) http.Header {
