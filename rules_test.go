@@ -74,13 +74,13 @@ var layers = []struct {
 	prefix string
 	level  int
 }{
-	{"server/servertest", 12}, {"server/access", 11}, {"server/serving", 11}, {"server", 10}, {"server/flowcontrol", 8},
-	{"server/internal/objects", 9}, {"server/internal/controllers", 9}, {"server/internal/fair", 9},
-	{"server/internal/watch", 8}, {"server/internal/openapi", 8}, {"server/internal/media", 8}, {"server/internal/impersonate", 8},
-	{"clientconfig/exec", 2}, {"clientconfig", 3},
-	{"internal/pki", 0}, {"internal/extras", 0}, {"api/names", 0}, {"api/meta", 1}, {"registry/internal/jsonpath", 1}, {"api/check", 2}, {"registry/internal/quirks", 2}, {"api/internal/comments", 2}, {"api/schema", 3},
-	{"internal/codec", 4}, {"internal/apply", 5}, {"registry", 6}, {"controller/fake", 8}, {"controller", 7},
-	{"storage/eventlog", 2}, {"storage", 1}, {"auth", 2}, {"admission", 8},
+	{"server/servertest", 13}, {"server/access", 12}, {"server/serving", 12}, {"server", 11}, {"server/flowcontrol", 9},
+	{"server/internal/objects", 10}, {"server/internal/controllers", 10}, {"server/internal/fair", 10},
+	{"server/internal/watch", 9}, {"server/internal/openapi", 9}, {"server/internal/media", 9}, {"server/internal/impersonate", 9},
+	{"clientconfig/exec", 3}, {"clientconfig", 4},
+	{"internal/pki", 0}, {"internal/extras", 0}, {"api/names", 0}, {"api/meta", 1}, {"registry/internal/jsonpath", 1}, {"api/internal/wording", 2}, {"api/check", 3}, {"registry/internal/quirks", 3}, {"api/internal/comments", 3}, {"api/schema", 4},
+	{"internal/codec", 5}, {"internal/apply", 6}, {"registry", 7}, {"controller/fake", 9}, {"controller", 8},
+	{"storage/eventlog", 3}, {"storage", 1}, {"auth", 3}, {"admission", 9},
 }
 
 // implementation reports whether a package may import anything below the server,

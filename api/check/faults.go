@@ -1,12 +1,12 @@
 package check
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -17,36 +17,35 @@ const maxFaults = 100
 // zero value is empty and ready.
 type Faults []meta.Cause
 
-func (f *Faults) add(reason meta.CauseReason, at *Path, text string) {
-	if len(*f) >= maxFaults {
-		return
+func (f *Faults) add(r wording.Rule, at *Path, value any, limit string) {
+	if len(*f) < maxFaults {
+		*f = append(*f, r.Cause(at.String(), show(value), limit, true))
 	}
-	*f = append(*f, meta.Cause{Reason: reason, Message: text, Field: at.String()})
 }
 
 // Required says that a field must have a value.
 func (f *Faults) Required(at *Path, why string) {
-	f.add(meta.CauseRequired, at, because("Required value", why))
+	f.add(wording.Required, at, nil, why)
 }
 
 // Invalid says that a value breaks a rule.
 func (f *Faults) Invalid(at *Path, value any, why string) {
-	f.add(meta.CauseInvalid, at, because("Invalid value: "+show(value), why))
+	f.add(wording.Invalid, at, value, why)
 }
 
 // WrongType says that a value has another JSON type than its field.
 func (f *Faults) WrongType(at *Path, value any, want string) {
-	f.add(meta.CauseTypeInvalid, at, because("Invalid value: "+show(value), "must be "+want))
+	f.add(wording.Shape, at, value, want)
 }
 
 // Forbidden says that a field may not be set, or not be changed.
 func (f *Faults) Forbidden(at *Path, why string) {
-	f.add(meta.CauseForbidden, at, because("Forbidden", why))
+	f.add(wording.Forbidden, at, nil, why)
 }
 
 // Duplicate says that a value is there twice.
 func (f *Faults) Duplicate(at *Path, value any) {
-	f.add(meta.CauseDuplicate, at, "Duplicate value: "+show(value))
+	f.add(wording.Duplicate, at, value, "")
 }
 
 // Unique checks that no word is in a list twice.
@@ -62,7 +61,7 @@ func (f *Faults) Unique(at *Path, list []string) {
 
 // NotFound says that a value names something that is not there.
 func (f *Faults) NotFound(at *Path, value any) {
-	f.add(meta.CauseNotFound, at, "Not found: "+show(value))
+	f.add(wording.NotFound, at, value, "")
 }
 
 // NotSupported says that a value is none of the known ones.
@@ -71,17 +70,17 @@ func (f *Faults) NotSupported(at *Path, value any, known ...string) {
 	for i, k := range known {
 		words[i] = show(k)
 	}
-	f.add(meta.CauseNotSupported, at, because("Unsupported value: "+show(value), "supported values: "+strings.Join(words, ", ")))
+	f.add(wording.Enum, at, value, strings.Join(words, ", "))
 }
 
 // TooLong says that a value has more than limit bytes.
 func (f *Faults) TooLong(at *Path, limit int) {
-	f.add(meta.CauseTooLong, at, fmt.Sprintf("Too long: may not be more than %d bytes", limit))
+	f.add(wording.MaxLength, at, nil, strconv.Itoa(limit))
 }
 
 // TooMany says that a list or map has more than limit items.
 func (f *Faults) TooMany(at *Path, count, limit int) {
-	f.add(meta.CauseTooMany, at, fmt.Sprintf("Too many: %d: must have at most %d items", count, limit))
+	f.add(wording.MaxItems, at, count, strconv.Itoa(limit))
 }
 
 // Format adds an Invalid fault for each of the reasons that a format check
@@ -144,37 +143,24 @@ func (f *Faults) Port(at *Path, n int64) { f.Range(at, n, 1, 65535) }
 // Range checks that a number lies between two bounds, both included.
 func (f *Faults) Range(at *Path, n, low, high int64) {
 	if n < low || n > high {
-		f.Invalid(at, n, fmt.Sprintf("must be between %d and %d, inclusive", low, high))
+		f.add(wording.Between, at, n, fmt.Sprintf("%d and %d", low, high))
 	}
 }
 
 // Unchanged checks that two JSON-like values are the same.
 func (f *Faults) Unchanged(at *Path, now, before any) {
 	if !Same(now, before) {
-		f.Invalid(at, now, "field is immutable")
+		f.add(wording.Immutable, at, now, "")
 	}
-}
-
-func because(what, why string) string {
-	if why == "" {
-		return what
-	}
-	return what + ": " + why
 }
 
 // show returns a value as messages quote it, cut to a length that is fit to
 // read.
 func show(v any) string {
 	const most = 256
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil {
-		return "?"
-	}
-	text := strings.TrimSuffix(b.String(), "\n")
+	text := wording.AppendJSON(nil, v)
 	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
+		return strings.ToValidUTF8(string(text[:most]), "") + "..."
 	}
-	return text
+	return string(text)
 }

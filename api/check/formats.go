@@ -110,10 +110,12 @@ func HeaderName(name string) []string {
 	return nil
 }
 
-// IsIP reports whether a text is the address of a host, without a zone.
-func IsIP(text string) bool {
-	a, err := netip.ParseAddr(text)
-	return err == nil && a.Zone() == ""
+// IP returns what is wrong with the address of a host, without a zone.
+func IP(text string) []string {
+	if a, err := netip.ParseAddr(text); err != nil || a.Zone() != "" {
+		return []string{"must be a valid IP address"}
+	}
+	return nil
 }
 
 func letter(r rune) bool { return lower(r) || 'A' <= r && r <= 'Z' }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -11,24 +12,24 @@ import (
 func (v *validator) combinations(x any, s *Schema, canonical bool) {
 	if len(s.AnyOf) > 0 {
 		if n, best := v.matches(x, s.AnyOf, canonical, true); n == 0 {
-			v.breaks(ruleAnyOf, nil, "", canonical)
+			v.breaks(wording.AnyOf, nil, "", canonical)
 			v.causes = append(v.causes, best...)
 		}
 	}
 	if len(s.OneOf) > 0 {
 		switch n, best := v.matches(x, s.OneOf, canonical, false); n {
 		case 0:
-			v.breaks(ruleOneOf, nil, "Found none valid", canonical)
+			v.breaks(wording.OneOf, nil, "Found none valid", canonical)
 			v.causes = append(v.causes, best...)
 		case 1:
 		default:
-			v.breaks(ruleOneOf, nil, fmt.Sprintf("Found %d valid alternatives", n), canonical)
+			v.breaks(wording.OneOf, nil, fmt.Sprintf("Found %d valid alternatives", n), canonical)
 		}
 	}
 	v.allOf(x, s, canonical)
 	if s.Not != nil {
 		if causes, _ := v.try(x, s.Not, canonical); len(causes) == 0 {
-			v.breaks(ruleNot, nil, "", canonical)
+			v.breaks(wording.Not, nil, "", canonical)
 		}
 	}
 }
@@ -44,9 +45,9 @@ func (v *validator) allOf(x any, s *Schema, canonical bool) {
 	switch {
 	case failed == 0:
 	case failed == len(s.AllOf):
-		v.breaks(ruleAllOf, nil, ". None validated", canonical)
+		v.breaks(wording.AllOf, nil, ". None validated", canonical)
 	default:
-		v.breaks(ruleAllOf, nil, "", canonical)
+		v.breaks(wording.AllOf, nil, "", canonical)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -160,7 +161,7 @@ func TestCustomValidation(t *testing.T) {
 		`{"spec":{"a":"x","n":10}}`:                         {{invalid, "spec.n"}},
 		`{"spec":{"a":"x","n":0}}`:                          {{invalid, "spec.n"}},
 		`{"spec":{"a":"x","n":2.0}}`:                        nil,
-		`{"spec":{"a":"x","n":2.5}}`:                        {{wrongType, "spec.n"}, {invalid, wholeField}},
+		`{"spec":{"a":"x","n":2.5}}`:                        {{wrongType, "spec.n"}, {invalid, wording.WholeField}},
 		`{"spec":{"a":"x","e":"three"}}`:                    {{unsupported, "spec.e"}},
 		`{"spec":{"a":"x","e":1}}`:                          {{wrongType, "spec.e"}, {unsupported, "spec.e"}},
 		`{"spec":{"a":"x","l":["1","2","3"]}}`:              {{tooMany, "spec.l"}},
@@ -179,7 +180,7 @@ func TestCustomValidation(t *testing.T) {
 		`{"spec":{"a":"x","props":{"a":1}}}`:                {{wrongType, "spec.props.a"}},
 		`{"spec":{"a":"x","fmt":"10.0.0.1"}}`:               nil,
 		`{"spec":{"a":"x","fmt":"10.0.0"}}`:                 {{wrongType, "spec.fmt"}},
-		`{"spec":{"a":"x","i32":3000000000}}`:               {{invalid, wholeField}},
+		`{"spec":{"a":"x","i32":3000000000}}`:               {{invalid, wording.WholeField}},
 		`{"spec":{"a":"x","uniq":[1,2,1]}}`:                 {{duplicate, "spec.uniq[2]"}},
 		`{"spec":"text"}`:                                   {{wrongType, "spec"}},
 		`{"spec":{"n":0,"e":"x","b":1}}`:                    {{invalid, "spec.n"}, {unsupported, "spec.e"}, {wrongType, "spec.b"}, {required, "spec.a"}},
@@ -263,11 +264,11 @@ func TestCombinations(t *testing.T) {
 	))
 	for in, want := range map[string][]cause{
 		`{"spec":{"any":{"a":1},"one":{"b":1},"all":{"a":1,"b":1},"not":{"b":1}}}`: nil,
-		`{"spec":{"any":{}}}`:            {{meta.CauseInvalid, wholeField}, {meta.CauseRequired, "spec.any.a"}},
-		`{"spec":{"one":{}}}`:            {{meta.CauseInvalid, wholeField}, {meta.CauseRequired, "spec.one.a"}},
-		`{"spec":{"one":{"a":1,"b":1}}}`: {{meta.CauseInvalid, wholeField}},
-		`{"spec":{"all":{"a":1}}}`:       {{meta.CauseRequired, "spec.all.b"}, {meta.CauseInvalid, wholeField}},
-		`{"spec":{"not":{"a":1}}}`:       {{meta.CauseInvalid, wholeField}},
+		`{"spec":{"any":{}}}`:            {{meta.CauseInvalid, wording.WholeField}, {meta.CauseRequired, "spec.any.a"}},
+		`{"spec":{"one":{}}}`:            {{meta.CauseInvalid, wording.WholeField}, {meta.CauseRequired, "spec.one.a"}},
+		`{"spec":{"one":{"a":1,"b":1}}}`: {{meta.CauseInvalid, wording.WholeField}},
+		`{"spec":{"all":{"a":1}}}`:       {{meta.CauseRequired, "spec.all.b"}, {meta.CauseInvalid, wording.WholeField}},
+		`{"spec":{"not":{"a":1}}}`:       {{meta.CauseInvalid, wording.WholeField}},
 	} {
 		m, _ := conformed(t, s, in)
 		assert.Equal(t, want, causesOf(s, m, nil), in)

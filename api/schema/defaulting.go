@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -64,7 +65,7 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		return
 	}
 	for _, f := range faultsOf(pruned, s, s.Struct.Canonical()) {
-		if f.Field == wholeField {
+		if f.Field == wording.WholeField {
 			f.Field = ""
 		}
 		f.Field = strings.Replace(join(path.String(), f.Field), ".default[", ".default.[", 1)

@@ -3,6 +3,7 @@ package schema
 import (
 	"strings"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -11,13 +12,13 @@ import (
 func (v *validator) embedded(m map[string]any) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if _, ok := m[name]; !ok {
-			v.inObject(meta.Cause{Reason: meta.CauseRequired, Field: name, Message: "Required value"})
+			v.inObject(wording.Required.Cause(name, "", "", false))
 		}
 	}
 	for _, name := range []string{"apiVersion", "kind"} {
 		if text, ok := m[name].(string); ok {
 			for _, why := range notNaming(name, text) {
-				v.inObject(meta.Cause{Reason: meta.CauseInvalid, Field: name, Message: "Invalid value: " + show(text) + ": " + why})
+				v.inObject(wording.Invalid.Cause(name, show(text), why, false))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -43,21 +44,16 @@ func fieldFormat(format string) func(text string) []string {
 	case "file-path":
 		return check.FilePath
 	case "ip":
-		return unless(check.IsIP, "must be a valid IP address")
+		return check.IP
 	case "cidr":
-		return unless(isCIDR, "must be a valid CIDR value")
-	}
-	return nil
-}
-
-// unless gives the reason why a text that is not good is not.
-func unless(good func(string) bool, why string) func(string) []string {
-	return func(text string) []string {
-		if good(text) {
+		return func(text string) []string {
+			if !isCIDR(text) {
+				return []string{"must be a valid CIDR value"}
+			}
 			return nil
 		}
-		return []string{why}
 	}
+	return nil
 }
 
 // formatDriver is a DNS subdomain that may have capital letters.
@@ -86,9 +82,9 @@ func (v *validator) whole(x any, s *Schema) {
 	case int64:
 		switch {
 		case s.Format == formatPercent && x < 0:
-			v.breaks(ruleMinimum, x, "0", true)
+			v.breaks(wording.Minimum, x, "0", true)
 		case s.Format == formatPort && (x < 1 || x > 65535):
-			v.breaks(ruleBetween, x, "1 and 65535", true)
+			v.breaks(wording.Between, x, "1 and 65535", true)
 		}
 	case string:
 		switch s.Format {
@@ -100,7 +96,7 @@ func (v *validator) whole(x any, s *Schema) {
 			return
 		}
 		if _, ok := (meta.IntOrString{IsString: true, Text: x}).Percent(); !ok {
-			v.breaks(ruleWritten, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
+			v.breaks(wording.Invalid, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
 		}
 	case map[string]any:
 		var f check.Faults
@@ -118,30 +114,30 @@ func (v *validator) signer(name string) {
 	const maxDomain, maxLabel = 253, 63
 	domain, path, ok := strings.Cut(name, "/")
 	if !ok || strings.Contains(path, "/") {
-		v.breaks(ruleWritten, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'", true)
+		v.breaks(wording.Invalid, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'", true)
 		return
 	}
 	if len(domain) > maxDomain {
-		v.breaks(ruleMaxLength, domain, decimal(maxDomain), true)
+		v.breaks(wording.MaxLength, domain, decimal(maxDomain), true)
 	}
 	for label := range strings.SplitSeq(domain, ".") {
 		v.written(domain, meta.CheckDNSLabel(label))
 	}
 	if !strings.Contains(domain, ".") {
-		v.breaks(ruleWritten, domain, "should be a domain with at least two segments separated by dots", true)
+		v.breaks(wording.Invalid, domain, "should be a domain with at least two segments separated by dots", true)
 	}
 	for word := range strings.SplitSeq(path, ".") {
 		v.written(path, meta.CheckDNSSubdomain(word))
 	}
 	if most := 2*maxDomain + maxLabel + 2; len(name) > most {
-		v.breaks(ruleMaxLength, name, decimal(int64(most)), true)
+		v.breaks(wording.MaxLength, name, decimal(int64(most)), true)
 	}
 }
 
 // written says why a text does not have its format.
 func (v *validator) written(text string, reasons []string) {
 	for _, why := range reasons {
-		v.breaks(ruleWritten, text, why, true)
+		v.breaks(wording.Invalid, text, why, true)
 	}
 }
 

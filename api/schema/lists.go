@@ -5,12 +5,14 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"orch.io/controlplane/api/internal/wording"
 )
 
 func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 	tooMany := s.MaxItems != nil && int64(len(l)) > *s.MaxItems
 	if tooMany && canonical {
-		v.breaks(ruleMaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
+		v.breaks(wording.MaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
 		return // as clients of such kinds know it, the items are not looked at
 	}
 	v.duplicates(l, s)
@@ -29,10 +31,10 @@ func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 		v.goneItems(was, l, s)
 	}
 	if s.MinItems != nil && int64(len(l)) < *s.MinItems {
-		v.breaks(ruleMinItems, int64(len(l)), decimal(*s.MinItems), canonical)
+		v.breaks(wording.MinItems, int64(len(l)), decimal(*s.MinItems), canonical)
 	}
 	if tooMany {
-		v.breaks(ruleMaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
+		v.breaks(wording.MaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
 	}
 }
 
@@ -99,14 +101,14 @@ func (v *validator) duplicates(l []any, s *Schema) {
 		switch {
 		case set:
 			if key := identity(e); again(seen, key) {
-				v.repeat(ruleDuplicate, i, e)
+				v.repeat(wording.Duplicate, i, e)
 			}
 		case object:
 			if key := itemKey(e, s); again(seen, key) {
-				v.repeat(ruleDuplicate, i, keysOf(item, s))
+				v.repeat(wording.Duplicate, i, keysOf(item, s))
 			}
 		default:
-			v.repeat(ruleMapItem, i, e)
+			v.repeat(wording.MapItem, i, e)
 			return
 		}
 	}
@@ -118,12 +120,12 @@ func again(seen map[string]int, key string) bool {
 	return seen[key] == 2
 }
 
-func (v *validator) repeat(r rule, i int, x any) {
+func (v *validator) repeat(r wording.Rule, i int, x any) {
 	if v.full() {
 		return
 	}
 	v.path.item(i)
-	v.repeats = append(v.repeats, r.cause(v.path.String(), show(x), "", false))
+	v.repeats = append(v.repeats, r.Cause(v.path.String(), show(x), "", false))
 	v.path.pop()
 }
 

@@ -1,121 +1,13 @@
 package schema
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/internal/wording"
 )
-
-// rule is a rule of a schema that a value can break.
-type rule int
-
-const (
-	ruleType rule = iota
-	ruleFormat
-	ruleWritten // as a field's own format wants it
-	ruleRange   // of the format of a number
-	ruleRequired
-	ruleImmutable
-	ruleEnum
-	ruleMinLength
-	ruleMaxLength
-	rulePattern
-	ruleMultipleOf
-	ruleBetween
-	ruleMinimum
-	ruleExclusiveMinimum
-	ruleMaximum
-	ruleExclusiveMaximum
-	ruleMinItems
-	ruleMaxItems
-	ruleMinProperties
-	ruleMaxProperties
-	ruleDuplicate
-	ruleMapItem
-	ruleAllOf
-	ruleAnyOf
-	ruleOneOf
-	ruleNot
-	ruleEffort
-)
-
-// wording is how a broken rule is told: there are two dialects, and where a kind
-// comes from chooses one. In the texts {at} stands for the path of
-// the value, {value} for the value, {limit} for what the rule asks for, and {s}
-// for the plural of what the limit counts.
-type wording struct {
-	reason     meta.CauseReason
-	definition string // to the clients of kinds that have a definition; suites compare it
-	program    string // to those of kinds from Go, built-in or not; empty: the same
-	whole      bool   // the cause has no field: the text says where
-}
-
-// wordings is every text of a schema fault.
-var wordings = [...]wording{
-	ruleType: {meta.CauseTypeInvalid, `Invalid value: {value}: {at} in body must be of type {limit}: {value}`,
-		`Invalid value: {value}: must be of type {limit}`, false},
-	ruleFormat: {meta.CauseTypeInvalid, `Invalid value: {value}: {at} in body must be of type {limit}: {value}`,
-		`Invalid value: {value}: must have the format {limit}`, false},
-	ruleWritten:   {meta.CauseInvalid, "", `Invalid value: {value}: {limit}`, false},
-	ruleRange:     {meta.CauseInvalid, `Invalid value: "": Checked value must be of type {limit} in {at}`, "", true},
-	ruleRequired:  {meta.CauseRequired, `Required value`, "", false},
-	ruleImmutable: {meta.CauseInvalid, `Invalid value: {value}: field is immutable`, "", false},
-	ruleEnum:      {meta.CauseNotSupported, `Unsupported value: {value}: supported values: {limit}`, "", false},
-	ruleMinLength: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be at least {limit} chars long`,
-		`Invalid value: {value}: must be at least {limit} character{s} long`, false},
-	ruleMaxLength: {meta.CauseTooLong, `Too long: may not be more than {limit} byte{s}`, "", false},
-	rulePattern: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should match '{limit}'`,
-		`Invalid value: {value}: must match the pattern {limit}`, false},
-	ruleMultipleOf: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be a multiple of {limit}`,
-		`Invalid value: {value}: must be a multiple of {limit}`, false},
-	ruleBetween: {meta.CauseInvalid, "", `Invalid value: {value}: must be between {limit}, inclusive`, false},
-	ruleMinimum: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be greater than or equal to {limit}`,
-		`Invalid value: {value}: must be greater than or equal to {limit}`, false},
-	ruleExclusiveMinimum: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be greater than {limit}`,
-		`Invalid value: {value}: must be greater than {limit}`, false},
-	ruleMaximum: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be less than or equal to {limit}`,
-		`Invalid value: {value}: must be less than or equal to {limit}`, false},
-	ruleExclusiveMaximum: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be less than {limit}`,
-		`Invalid value: {value}: must be less than {limit}`, false},
-	ruleMinItems: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should have at least {limit} items`,
-		`Invalid value: {value}: must have at least {limit} item{s}`, false},
-	ruleMaxItems: {meta.CauseTooMany, `Too many: {value}: must have at most {limit} item{s}`, "", false},
-	ruleMinProperties: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should have at least {limit} properties`,
-		`Invalid value: {value}: must have at least {limit} item{s}`, false},
-	ruleMaxProperties: {meta.CauseTooMany, `Too many: {value}: must have at most {limit} item{s}`, "", false},
-	ruleDuplicate:     {meta.CauseDuplicate, `Duplicate value: {value}`, "", false},
-	ruleMapItem:       {meta.CauseInvalid, `Invalid value: {value}: must be an object for an array of list-type map`, "", false},
-	ruleAllOf:         {meta.CauseInvalid, `Invalid value: "": "{at}" must validate all the schemas (allOf){limit}`, "", true},
-	ruleAnyOf:         {meta.CauseInvalid, `Invalid value: "": "{at}" must validate at least one schema (anyOf)`, "", true},
-	ruleOneOf:         {meta.CauseInvalid, `Invalid value: "": "{at}" must validate one and only one schema (oneOf). {limit}`, "", true},
-	ruleNot:           {meta.CauseInvalid, `Invalid value: "": "{at}" must not validate the schema (not)`, "", true},
-	ruleEffort:        {meta.CauseInvalid, `Invalid value: checking the object against its schema takes too long`, "", false},
-}
-
-// wholeField is the field of causes for a value that fails as a whole.
-const wholeField = "<nil>"
-
-// cause says that the value at a path breaks a rule.
-func (r rule) cause(at string, value, limit string, canonical bool) meta.Cause {
-	w := wordings[r]
-	text, plural, field := w.definition, "s", at
-	if canonical && w.program != "" {
-		text = w.program
-	}
-	if limit == "1" {
-		plural = ""
-	}
-	if w.whole {
-		field = wholeField
-	}
-	text = strings.NewReplacer("{at}", at, "{value}", value, "{limit}", limit, "{s}", plural).Replace(text)
-	return meta.Cause{Reason: w.reason, Field: field, Message: text}
-}
 
 // typeWords returns the type that a value should have and the one that it has,
 // as messages tell it: numbers and the like that stand where a format is
@@ -215,9 +107,9 @@ func appendShown(b []byte, x any) []byte {
 		return appendFields(b, x)
 	case string:
 		x = x[:min(len(x), maxShown)]
-		return appendJSON(b, strings.ToValidUTF8(x, ""))
+		return wording.AppendJSON(b, strings.ToValidUTF8(x, ""))
 	}
-	return appendJSON(b, x)
+	return wording.AppendJSON(b, x)
 }
 
 func appendObject(b []byte, m map[string]any) []byte {
@@ -266,14 +158,4 @@ func appendFields(b []byte, x ordered) []byte {
 		}
 	}
 	return append(b, '}')
-}
-
-func appendJSON(b []byte, x any) []byte {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // messages are for people
-	if e.Encode(x) != nil {
-		return append(b, '?')
-	}
-	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }

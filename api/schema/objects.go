@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -15,23 +16,18 @@ var objectMeta = reflect.TypeFor[meta.ObjectMeta]()
 
 // missing adds the cause for a required field.
 func (v *validator) missing(name, why string) {
-	if v.full() {
-		return
+	if !v.full() {
+		v.causes = append(v.causes, wording.Required.Cause(v.path.to(name), "", why, false))
 	}
-	c := ruleRequired.cause(v.path.to(name), "", "", false)
-	if why != "" {
-		c.Message += ": " + why
-	}
-	v.causes = append(v.causes, c)
 }
 
 func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool) {
 	before, _ := old.(map[string]any)
 	if s.MinProperties != nil && int64(len(m)) < *s.MinProperties {
-		v.breaks(ruleMinProperties, int64(len(m)), decimal(*s.MinProperties), canonical)
+		v.breaks(wording.MinProperties, int64(len(m)), decimal(*s.MinProperties), canonical)
 	}
 	if s.MaxProperties != nil && int64(len(m)) > *s.MaxProperties {
-		v.breaks(ruleMaxProperties, int64(len(m)), decimal(*s.MaxProperties), canonical)
+		v.breaks(wording.MaxProperties, int64(len(m)), decimal(*s.MaxProperties), canonical)
 	}
 	if s.KeyFormat != "" {
 		v.keys(m, s)
@@ -62,7 +58,7 @@ func (v *validator) keys(m map[string]any, s *Schema) {
 				return
 			}
 			at := meta.CutPath(fmt.Appendf(nil, "%s[%s]", v.path, k))
-			v.causes = append(v.causes, ruleWritten.cause(at, show(k), why, true))
+			v.causes = append(v.causes, wording.Invalid.Cause(at, show(k), why, true))
 		}
 	}
 }
@@ -73,7 +69,7 @@ func (v *validator) gone(old any, s *Schema) {
 	case old == nil || !s.fixed || v.full():
 		return
 	case s.Immutable:
-		v.breaks(ruleImmutable, nil, "", s.Struct.Canonical())
+		v.breaks(wording.Immutable, nil, "", s.Struct.Canonical())
 		return
 	case s.Unchecked:
 		return
@@ -167,7 +163,7 @@ func (v *validator) structure(m, before map[string]any, s *Schema, canonical boo
 	for _, f := range s.Struct.Fields {
 		e, ok := m[f.Name]
 		if canonical && f.Required && (!ok || f.unset(e)) {
-			v.missing(f.Name, f.Schema.reasons[ruleRequired])
+			v.missing(f.Name, f.Schema.reasons[wording.Required])
 			continue
 		}
 		was := before[f.Name]

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 )
@@ -152,7 +153,7 @@ func TestOpenAPIReadsWhatValuesMustBe(t *testing.T) {
 		`{"spec":{"s":"a","n":1,"i":true}}`:                           {{meta.CauseTypeInvalid, "spec.i"}, {meta.CauseInvalid, "spec.n"}},
 		`{"spec":{"s":"a","e":{"kind":"K"}}}`:                         {{meta.CauseRequired, "spec.e.apiVersion"}},
 		`{"spec":{"s":"a","u":{"a":"1"}}}`:                            nil,
-		`{"spec":{"s":"a","u":{"a":"1","b":"2"}}}`:                    {{meta.CauseInvalid, wholeField}},
+		`{"spec":{"s":"a","u":{"a":"1","b":"2"}}}`:                    {{meta.CauseInvalid, wording.WholeField}},
 		`{"spec":{"s":"a","e":{"kind":"K","apiVersion":"v1","x":1}}}`: nil,
 	} {
 		m := tree(t, in)

@@ -8,6 +8,8 @@ package schema
 
 import (
 	"reflect"
+
+	"orch.io/controlplane/api/internal/wording"
 )
 
 // Type is a JSON type. The zero value allows any.
@@ -81,7 +83,7 @@ type Schema struct {
 	PatchStrategy string // merge, replace, retainKeys, comma-separated
 	PatchMergeKey string
 
-	reasons map[rule]string // of a Go field: what clients are told instead of what a rule says
+	reasons map[wording.Rule]string // of a Go field: what clients are told instead of what a rule says
 
 	Wire Wire // how protobuf and JSON treat the value
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"orch.io/controlplane/api/internal/wording"
 )
 
 // Seal prepares a schema for use: patterns are compiled, defaults brought into
@@ -115,7 +117,7 @@ func (w *sealer) defaultOf(s *Schema, path string) {
 	}
 	for _, f := range faults {
 		text := f.Message
-		if f.Field != "" && f.Field != wholeField && !strings.HasPrefix(text, f.Field+": ") {
+		if f.Field != "" && f.Field != wording.WholeField && !strings.HasPrefix(text, f.Field+": ") {
 			text = f.Field + ": " + text
 		}
 		w.fault(path, fmt.Errorf("default: %s", strings.TrimPrefix(text, ": ")))

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -107,16 +108,16 @@ func (e entry) applyTo(f *Field) error {
 
 // giveReason notes what clients are told of those who break the rule of a word.
 func (s *Schema) giveReason(word, text string) error {
-	rules := map[string]rule{
-		"required": ruleRequired, "pattern": rulePattern, "range": ruleBetween, "multipleOf": ruleMultipleOf,
-		"min": ruleMinimum, "max": ruleMaximum, "exclusiveMin": ruleExclusiveMinimum, "exclusiveMax": ruleExclusiveMaximum,
+	rules := map[string]wording.Rule{
+		"required": wording.Required, "pattern": wording.Pattern, "range": wording.Between, "multipleOf": wording.MultipleOf,
+		"min": wording.Minimum, "max": wording.Maximum, "exclusiveMin": wording.ExclusiveMinimum, "exclusiveMax": wording.ExclusiveMaximum,
 	}
 	r, ok := rules[word]
 	if !ok || text == "" {
 		return fmt.Errorf("a reason is a text for required, pattern or a rule of numbers")
 	}
 	if s.reasons == nil {
-		s.reasons = map[rule]string{}
+		s.reasons = map[wording.Rule]string{}
 	}
 	s.reasons[r] = text
 	return nil

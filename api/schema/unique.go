@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -183,7 +184,7 @@ func (w *uniqueWalk) hold(x any) {
 	}
 	w.values = append(w.values, UniqueValue{
 		Field: w.field.name, Scope: w.field.schema.Unique, Text: uniqueText(x),
-		cause: ruleDuplicate.cause(w.path.String(), show(x), "", true),
+		cause: wording.Duplicate.Cause(w.path.String(), show(x), "", true),
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -77,7 +78,7 @@ func (v *validator) found() []meta.Cause {
 	if v.effort.spent <= maxEffort {
 		return causes
 	}
-	return append(causes[:min(len(causes), maxReported-1)], ruleEffort.cause(v.effort.at, "", "", false))
+	return append(causes[:min(len(causes), maxReported-1)], wording.Effort.Cause(v.effort.at, "", "", false))
 }
 
 // faultsOf validates one value by itself; canonical: it is of a Go struct.
@@ -93,16 +94,16 @@ func (v *validator) full() bool {
 }
 
 // breaks adds the cause for a rule that x, the value at the path, breaks.
-func (v *validator) breaks(r rule, x any, limit string, canonical bool) {
+func (v *validator) breaks(r wording.Rule, x any, limit string, canonical bool) {
 	if !v.full() {
-		v.causes = append(v.causes, r.cause(v.path.String(), show(x), limit, canonical))
+		v.causes = append(v.causes, r.Cause(v.path.String(), show(x), limit, canonical))
 	}
 }
 
 // breaksOwn is breaks for a rule that a Go field may give a reason for.
-func (v *validator) breaksOwn(r rule, x any, limit string, s *Schema, canonical bool) {
+func (v *validator) breaksOwn(r wording.Rule, x any, limit string, s *Schema, canonical bool) {
 	if why := s.reasons[r]; why != "" {
-		r, limit = ruleWritten, why
+		r, limit = wording.Invalid, why
 	}
 	v.breaks(r, x, limit, canonical)
 }
@@ -131,7 +132,7 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 		return // what came to be forbidden may stay where it is
 	}
 	if s.Immutable && old != nil && !meta.Equal(x, old) {
-		v.breaks(ruleImmutable, inOrder(x, s), "", canonical)
+		v.breaks(wording.Immutable, inOrder(x, s), "", canonical)
 		return
 	}
 	if s.Unchecked {
@@ -173,7 +174,7 @@ func (v *validator) typeFault(x any, s *Schema, canonical bool) {
 	if canonical {
 		want, got = typeName(s), show(x)
 	}
-	v.causes = append(v.causes, ruleType.cause(v.path.String(), got, want, canonical))
+	v.causes = append(v.causes, wording.Type.Cause(v.path.String(), got, want, canonical))
 }
 
 // hasType reports whether a value has the schema's JSON type.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -24,7 +25,7 @@ func (v *validator) text(x string, s *Schema, canonical bool) {
 		return
 	}
 	if !hasFormat(x, s.Format) {
-		v.breaks(ruleFormat, x, s.Format, canonical)
+		v.breaks(wording.Format, x, s.Format, canonical)
 	}
 }
 
@@ -32,11 +33,11 @@ func (v *validator) text(x string, s *Schema, canonical bool) {
 // and the form of a string.
 func (v *validator) spelling(x string, s *Schema, canonical bool) {
 	if s.MaxLength != nil && int64(len(x)) > *s.MaxLength && int64(utf8.RuneCountInString(x)) > *s.MaxLength {
-		v.breaks(ruleMaxLength, x, decimal(*s.MaxLength), canonical)
+		v.breaks(wording.MaxLength, x, decimal(*s.MaxLength), canonical)
 		return
 	}
 	if s.MinLength != nil && int64(utf8.RuneCountInString(x)) < *s.MinLength {
-		v.breaks(ruleMinLength, x, decimal(*s.MinLength), canonical)
+		v.breaks(wording.MinLength, x, decimal(*s.MinLength), canonical)
 		return
 	}
 	if s.Pattern != "" {
@@ -48,7 +49,7 @@ func (v *validator) spelling(x string, s *Schema, canonical bool) {
 			return
 		}
 		if re == nil || !re.MatchString(x) {
-			v.breaksOwn(rulePattern, x, s.Pattern, s, canonical)
+			v.breaksOwn(wording.Pattern, x, s.Pattern, s, canonical)
 		}
 	}
 }
@@ -56,30 +57,30 @@ func (v *validator) spelling(x string, s *Schema, canonical bool) {
 // number checks a number, x, that is about f.
 func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
 	if want := rangeOf(f, x, s); want != "" {
-		v.breaks(ruleRange, x, want, canonical)
+		v.breaks(wording.Range, x, want, canonical)
 	}
 	if s.MultipleOf != nil && *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf) {
-		v.breaksOwn(ruleMultipleOf, x, limitOf(*s.MultipleOf, x), s, canonical)
+		v.breaksOwn(wording.MultipleOf, x, limitOf(*s.MultipleOf, x), s, canonical)
 	}
 	if s.Between && canonical {
 		if f < *s.Minimum || f > *s.Maximum {
-			v.breaksOwn(ruleBetween, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), s, canonical)
+			v.breaksOwn(wording.Between, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), s, canonical)
 		}
 		return
 	}
 	switch {
 	case s.Minimum == nil || f > *s.Minimum || f == *s.Minimum && !s.ExclusiveMin:
 	case s.ExclusiveMin:
-		v.breaksOwn(ruleExclusiveMinimum, x, limitOf(*s.Minimum, x), s, canonical)
+		v.breaksOwn(wording.ExclusiveMinimum, x, limitOf(*s.Minimum, x), s, canonical)
 	default:
-		v.breaksOwn(ruleMinimum, x, limitOf(*s.Minimum, x), s, canonical)
+		v.breaksOwn(wording.Minimum, x, limitOf(*s.Minimum, x), s, canonical)
 	}
 	switch {
 	case s.Maximum == nil || f < *s.Maximum || f == *s.Maximum && !s.ExclusiveMax:
 	case s.ExclusiveMax:
-		v.breaksOwn(ruleExclusiveMaximum, x, limitOf(*s.Maximum, x), s, canonical)
+		v.breaksOwn(wording.ExclusiveMaximum, x, limitOf(*s.Maximum, x), s, canonical)
 	default:
-		v.breaksOwn(ruleMaximum, x, limitOf(*s.Maximum, x), s, canonical)
+		v.breaksOwn(wording.Maximum, x, limitOf(*s.Maximum, x), s, canonical)
 	}
 }
 
@@ -152,5 +153,5 @@ func (v *validator) enum(x any, s *Schema, canonical bool) {
 		}
 		words.WriteString(word)
 	}
-	v.breaks(ruleEnum, x, words.String(), canonical)
+	v.breaks(wording.Enum, x, words.String(), canonical)
 }

@@ -82,9 +82,7 @@ func (s *PodStatus) claimFaults(f *check.Faults, at *check.Path, claims []PodRes
 // addresses checks the addresses of a pod or node: one of each family at most.
 func addresses(f *check.Faults, at *check.Path, list []string) {
 	for i, ip := range list {
-		if !check.IsIP(ip) {
-			f.Invalid(at.Index(i), ip, "must be a valid IP address")
-		}
+		f.Format(at.Index(i), ip, check.IP(ip))
 	}
 	if len(list) > 2 || len(list) == 2 && !dualStack(list) {
 		f.Invalid(at, list, "may specify no more than one IP for each IP family")

@@ -133,7 +133,7 @@ func (s *PodSpec) deadlineChange(f *check.Faults, at *check.Path, old *PodSpec) 
 		f.Invalid(at, nil, "must not update from a positive integer to nil value")
 	case now == nil:
 	case *now < 0 || *now > math.MaxInt32:
-		f.Invalid(at, *now, "must be between 0 and 2147483647, inclusive")
+		f.Range(at, *now, 0, math.MaxInt32)
 		return false
 	case before != nil && *before < *now:
 		f.Invalid(at, *now, "must be less than or equal to previous value")

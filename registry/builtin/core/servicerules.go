@@ -141,9 +141,10 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 			f.Invalid(list, s.ClusterIPs, "'None' must be the first and only value")
 			broken = true
 		case ip == noAddress && i == 0:
-		case !check.IsIP(ip):
-			f.Invalid(list.Index(i), ip, "must be a valid IP address")
-			broken = true
+		default:
+			reasons := check.IP(ip)
+			f.Format(list.Index(i), ip, reasons)
+			broken = broken || len(reasons) > 0
 		}
 	}
 	if len(s.ClusterIPs) > 2 {
@@ -244,7 +245,7 @@ func (l *LoadBalancerStatus) check(f *check.Faults, at *check.Path, kind string)
 		} else if in.IPMode != nil {
 			f.Forbidden(p.Field("ipMode"), "may not be specified when `ip` is not set")
 		}
-		if check.IsIP(in.Hostname) {
+		if len(check.IP(in.Hostname)) == 0 {
 			f.Invalid(p.Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")
 		}
 	}
