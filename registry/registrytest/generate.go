@@ -1,12 +1,10 @@
 package registrytest
 
 import (
-	"encoding/base64"
 	"fmt"
-	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
-	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
@@ -14,10 +12,16 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// generate makes an object of a version: of the types, enums, bounds and formats that
-// its schema says, in canonical form. Rules beyond these it need not keep.
-func generate(v *registry.Version, seed uint64) (*meta.Object, error) {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, seed)), often: 0.5, left: size}
+// maker makes objects, the same ones of a version and a seed at every run.
+type maker struct {
+	generators []Generator
+	used       []bool // by the index of generators
+}
+
+// object makes an object of a version: what its schema says of single values holds, in
+// canonical form. What values have to do with each other need not.
+func (m *maker) object(v *registry.Version, seed uint64) (*meta.Object, error) {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, seed)), maker: m, often: 0.5, left: size}
 	switch seed {
 	case 0:
 		g.often, g.left = 1, 10*size
@@ -29,8 +33,11 @@ func generate(v *registry.Version, seed uint64) (*meta.Object, error) {
 		switch f.Name {
 		case "apiVersion", "kind", "metadata":
 		default:
-			g.field(tree, f)
+			g.field(tree, v.Schema.Struct, f)
 		}
+	}
+	if g.err != nil {
+		return nil, fmt.Errorf("making an object: %w", g.err)
 	}
 	obj := meta.NewObject(tree)
 	obj.SetGVK(v.GVK())
@@ -45,11 +52,14 @@ func generate(v *registry.Version, seed uint64) (*meta.Object, error) {
 	return obj, nil
 }
 
+// generator makes one object.
 type generator struct {
 	*rand.Rand
+	*maker
 	often float64 // of the fields that need not be set, how many are
-	depth int
-	left  int // values that may still be made beside those that must be
+	left  int     // values that may still be made beside those that must be
+	path  []step  // to the field that is made
+	err   error   // the first value that could not be made
 }
 
 // size is how many values an object has, about; one with every field has ten times as
@@ -59,158 +69,204 @@ const size = 300
 // deepest is how far types that contain themselves are followed.
 const deepest = 9
 
-func (g *generator) field(tree map[string]any, f *schema.Field) {
-	if !f.Required && (g.left <= 0 || g.Float64() >= g.often) || g.depth >= deepest {
+// field sets a field of a struct, or leaves it out.
+func (g *generator) field(tree map[string]any, s *schema.Struct, f *schema.Field) {
+	if !needed(s, f) && (g.left <= 0 || g.Float64() >= g.often) || len(g.path) >= deepest {
 		return
 	}
-	g.depth++
-	defer func() { g.depth-- }()
-	tree[f.Name] = g.value(f.Schema)
+	g.set(tree, s, f)
 }
 
-func (g *generator) value(s *schema.Schema) any {
+// needed reports whether a field must be there: because the schema says so, or because
+// Go always writes it, and what it would write may break a rule.
+func needed(s *schema.Struct, f *schema.Field) bool {
+	if f.Required || s.Go == nil || f.Pointer || f.OmitEmpty || f.OmitZero {
+		return f.Required
+	}
+	rules := f.Schema
+	return rules.Struct != nil || len(rules.Enum) > 0 || rules.Pattern != "" || rules.Minimum != nil || rules.Maximum != nil ||
+		rules.MinLength != nil || rules.MinItems != nil || rules.MinProperties != nil ||
+		rules.Format != "" && rules.Type != schema.Integer && rules.Type != schema.Number
+}
+
+// set sets a field of a struct.
+func (g *generator) set(tree map[string]any, s *schema.Struct, f *schema.Field) {
+	var goType reflect.Type
+	if s.Go != nil {
+		goType = target(s.Go.FieldByIndex(f.Index).Type)
+	}
+	g.path = append(g.path, step{s.Go, f.Name, goType})
+	defer func() { g.path = g.path[:len(g.path)-1] }()
+	for range attempts {
+		tree[f.Name] = g.value(f.Schema, goType)
+		if !f.Required || f.Pointer || !isZero(tree[f.Name]) {
+			return
+		}
+		g.left = max(g.left, 2) // the list and an item, if that was why there is none
+	}
+}
+
+// attempts is how often a value is made anew that breaks a rule.
+const attempts = 100
+
+// isZero reports whether a required field of a Go struct may not have the value.
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return v == nil || reflect.ValueOf(v).IsZero()
+}
+
+// target returns what a type points to, or the type.
+func target(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// element returns the type of the items of a list or the values of a map, nil where
+// there is none.
+func element(t reflect.Type) reflect.Type {
+	if t == nil {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return target(t.Elem())
+	}
+	return nil
+}
+
+// value makes a value of a schema, which is of a Go type, or of nil, none.
+func (g *generator) value(s *schema.Schema, t reflect.Type) any {
 	g.left--
+	for i, own := range g.generators {
+		if own.fits(g.path, t) {
+			g.used[i] = true
+			v, err := own.value(g.Rand)
+			if err != nil && g.err == nil {
+				g.err = err
+			}
+			return v
+		}
+	}
 	if len(s.Enum) > 0 {
 		return meta.Clone(s.Enum[g.IntN(len(s.Enum))])
 	}
-	if s.Wire != schema.Plain {
+	if s.Wire != schema.Plain || s.IntOrString {
 		return g.formed(s)
 	}
 	switch s.Type {
 	case schema.Object:
-		return g.object(s)
+		return g.object(s, t)
 	case schema.Array:
-		return g.list(s)
+		return g.list(s, t)
 	case schema.Integer:
 		return g.integer(s)
 	case schema.Number:
-		return float64(g.IntN(1000)) / 4
+		return g.number(s)
 	case schema.Boolean:
 		return g.IntN(2) == 0
 	case schema.String:
-		return g.text(s.Format)
+		return g.text(s)
 	}
 	return map[string]any{"any": g.word()}
 }
 
-func (g *generator) object(s *schema.Schema) any {
+func (g *generator) object(s *schema.Schema, t reflect.Type) any {
 	tree := map[string]any{}
-	if s.Struct != nil {
-		for _, f := range s.Struct.Fields {
-			g.field(tree, f)
+	if s.Format == "label-selector" {
+		tree["matchLabels"] = map[string]any{g.word(): g.word()}
+		tree["matchExpressions"] = []any{
+			map[string]any{"key": g.word(), "operator": "In", "values": []any{g.word()}},
+			map[string]any{"key": g.word(), "operator": "Exists"},
 		}
 		return tree
 	}
-	for range g.length() {
+	if s.Struct != nil {
+		for _, f := range s.Struct.Fields {
+			g.field(tree, s.Struct, f)
+		}
+		return tree
+	}
+	least, most := g.length(s.MinProperties, s.MaxProperties)
+	for range attempts {
+		if len(tree) >= most {
+			break
+		}
 		if s.Values == nil {
 			tree[g.word()] = g.word()
 		} else {
-			tree[g.word()] = g.value(s.Values)
+			tree[g.word()] = g.value(s.Values, element(t))
 		}
 	}
+	g.must(len(tree) >= least, "a map of %d keys", least)
 	return tree
 }
 
-// length is how many items a list or a map gets.
-func (g *generator) length() int {
-	if g.left <= 0 {
-		return 0
+// length is how many items a list or a map has at least, and how many it gets.
+func (g *generator) length(low, high *int64) (least, wanted int) {
+	if low != nil {
+		least = int(*low)
 	}
-	return g.IntN(3) + int(g.often)
+	if g.left > 0 {
+		wanted = g.IntN(3) + int(g.often)
+	}
+	if high != nil {
+		wanted = min(wanted, int(*high))
+	}
+	return least, max(least, wanted)
 }
 
-func (g *generator) list(s *schema.Schema) any {
+func (g *generator) list(s *schema.Schema, t reflect.Type) any {
 	list := []any{}
 	seen := map[string]bool{}
-	for range g.length() {
-		item := g.value(s.Items)
-		key := item
-		if fields, ok := item.(map[string]any); ok && s.ListType == "map" {
-			var values []any
-			for _, name := range append(slices.Clone(s.ListKeys), s.PatchMergeKey) {
-				if f := s.Items.Struct.Field(name); f != nil && fields[name] == nil {
-					fields[name] = g.value(f.Schema)
-				}
-				values = append(values, fields[name])
-			}
-			key = values
+	different := s.UniqueItems || s.ListType != "" && s.ListType != "atomic"
+	least, wanted := g.length(s.MinItems, s.MaxItems)
+	for range attempts * wanted {
+		if len(list) >= wanted {
+			break
 		}
-		text := string(codec.EncodeValue(nil, key))
-		if s.ListType != "" && s.ListType != "atomic" && seen[text] {
-			continue
+		item := g.value(s.Items, element(t))
+		if text := string(codec.EncodeValue(nil, g.key(s, item))); !different || !seen[text] {
+			seen[text] = true
+			list = append(list, item)
 		}
-		seen[text] = true
-		list = append(list, item)
 	}
+	g.must(len(list) >= least, "a list of %d items", least)
 	return list
 }
 
-func (g *generator) integer(s *schema.Schema) any {
-	low, high := -1000.0, 1000.0
-	if s.Minimum != nil {
-		low = *s.Minimum
-		high = max(high, low+1000)
+// key returns what an item of a list differs in from the others.
+func (g *generator) key(s *schema.Schema, item any) any {
+	fields, ok := item.(map[string]any)
+	if !ok || s.ListType != "map" || s.Items.Struct == nil {
+		return item
 	}
-	if s.Maximum != nil {
-		high = *s.Maximum
-		low = min(low, high)
-	}
-	if s.Format == "int32" {
-		low, high = max(low, math.MinInt32), min(high, math.MaxInt32)
-	}
-	return int64(low) + g.Int64N(int64(high-low)+1)
-}
-
-func (g *generator) text(format string) string {
-	switch format {
-	case "ip":
-		return fmt.Sprintf("10.%d.%d.%d", g.IntN(256), g.IntN(256), g.IntN(256))
-	case "cidr":
-		return fmt.Sprintf("10.%d.0.0/16", g.IntN(256))
-	case "date":
-		return g.time().Format(time.DateOnly)
-	case "date-time":
-		return g.time().Format(time.RFC3339)
-	}
-	return g.word()
-}
-
-// formed makes a value with a form of its own.
-func (g *generator) formed(s *schema.Schema) any {
-	switch s.Wire {
-	case schema.Time:
-		return meta.FormatTime(g.time())
-	case schema.MicroTime:
-		return meta.FormatMicroTime(g.time().Add(time.Duration(g.IntN(1e6)) * time.Microsecond))
-	case schema.Quantity:
-		return fmt.Sprintf("%d%s", 1+2*g.IntN(400), []string{"", "m", "Ki", "Mi"}[g.IntN(4)])
-	case schema.IntOrString:
-		if g.IntN(2) == 0 {
-			return g.Int64N(60000)
+	var values []any
+	for _, name := range append(slices.Clone(s.ListKeys), s.PatchMergeKey) {
+		if f := s.Items.Struct.Field(name); f != nil {
+			if fields[name] == nil {
+				g.set(fields, s.Items.Struct, f)
+			}
+			values = append(values, fields[name])
 		}
-		return g.word()
-	case schema.Bytes:
-		return base64.StdEncoding.EncodeToString([]byte(g.word()))
-	case schema.Duration:
-		return (time.Duration(g.IntN(1e5)) * time.Second).String()
-	case schema.OrBoolean, schema.OrList:
-		return g.object(&schema.Schema{Type: schema.Object, Struct: s.Struct})
-	case schema.Fields:
-		return map[string]any{"f:spec": map[string]any{"f:" + g.word(): g.word()}}
 	}
-	return map[string]any{"raw": g.word()}
+	return values
 }
 
-func (g *generator) time() time.Time {
-	return time.Date(2000+g.IntN(30), time.Month(1+g.IntN(12)), 1+g.IntN(28), g.IntN(24), g.IntN(60), g.IntN(60), 0, time.UTC)
-}
-
-// word is a DNS label, which most texts may be.
-func (g *generator) word() string {
-	const letters = "abcdefghijklmnopqrstuvwxyz"
-	b := make([]byte, 1+g.IntN(8))
-	for i := range b {
-		b[i] = letters[g.IntN(len(letters))]
+// must keeps what could not be made.
+func (g *generator) must(made bool, format string, args ...any) {
+	if made || g.err != nil {
+		return
 	}
-	return string(b)
+	var names []string
+	for _, s := range g.path {
+		names = append(names, s.name)
+	}
+	g.err = fmt.Errorf("%q: found no %s; see Options.Generators", names, fmt.Sprintf(format, args...))
 }

@@ -87,7 +87,7 @@ func TestBadConversions(t *testing.T) {
 			return nil
 		}), ""}, // it is a copy: nobody sees it
 		"takes nothing": {lamps(func(*LampV1, *Lamp) error { return errors.New("no") }, fromHub),
-			"version v1, seeds 0 to 99: ToHub takes none of the objects"},
+			"version v1: ToHub refuses 100 of 100 objects, see Options.Generators; the last: "},
 		"cannot show": {lamps(toHub, func(*Lamp, *LampV1) error { return errors.New("cannot say") }),
 			`version v2, seed 0: lamps.example.com "seed-0" of version example.com/v2 cannot be converted to example.com/v1: cannot say`},
 		"panics": {lamps(toHub, func(in *Lamp, _ *LampV1) error { _ = in.Spec.Labels[1000]; return nil }), "the conversion panicked: runtime error: index out of range"},
@@ -122,6 +122,6 @@ func TestSeedIsRepeated(t *testing.T) {
 	_, err := fmt.Sscanf(whole[strings.Index(whole, "seed "):], "seed %d:", &seed)
 	assert.NoError(t, err)
 	r := &recorder{TB: t}
-	registrytest.RoundTripSeed(r, seed, registry.Of(bad))
+	registrytest.Options{Seeds: []uint64{seed}}.RoundTrip(r, registry.Of(bad))
 	assert.Contains(t, whole, r.failures[0])
 }
