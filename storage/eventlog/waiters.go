@@ -20,9 +20,6 @@ type Group struct {
 	quiet   storage.Revision // set before woken is closed, and not again
 }
 
-// Members returns how many readers wait.
-func (g *Group) Members() int { return g.members }
-
 // Woken is closed when the group is released.
 func (g *Group) Woken() <-chan struct{} { return g.woken }
 

@@ -23,30 +23,21 @@ func benchWorld(b *testing.B, objects int) *world {
 	return openWorld(b, store, Options{})
 }
 
-// idle parks n cursors on another namespace and returns what waits for their end.
-func (w *world) idle(n int) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	c := w.hub.Cache(things)
+// idle parks n cursors on another namespace.
+func (w *world) idle(b *testing.B, n int) {
 	for range n {
-		_, cur := c.WatchFrom(Query{Namespace: "idle"})
-		wg.Go(func() { _, _ = cur.Next(ctx) })
+		_, cur := w.hub.Cache(things).WatchFrom(Query{Namespace: "idle"})
+		g, err := cur.park()
+		require.NoError(b, err)
+		require.NotNil(b, g)
 	}
-	for parked := 0; parked < n; {
-		c.mu.Lock()
-		if g := c.parked[interest{kind: inNamespace, a: "idle"}]; g != nil {
-			parked = g.Members()
-		}
-		c.mu.Unlock()
-	}
-	return func() { cancel(); wg.Wait() }
 }
 
 func BenchmarkPublish(b *testing.B) {
 	for _, n := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("%d idle watchers", n), func(b *testing.B) {
 			w := benchWorld(b, 1000)
-			defer w.idle(n)()
+			w.idle(b, n)
 			c := w.hub.Cache(things)
 			value := object("ns0/o0", "app=a", "1")
 			rev := w.hub.Revision()
