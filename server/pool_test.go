@@ -1,6 +1,9 @@
 package server_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -8,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
@@ -77,4 +81,42 @@ func TestPool(t *testing.T) {
 	later := servertest.New(t, small)
 	must(t, later, 500, "POST", servicePath, service("c", ""))
 	must(t, later, 422, "PATCH", servicePath+"/b", port)
+}
+
+// TestValuesAreHeldByWhatIsCommitted: what a dry run, or a write that may still be
+// refused, has for now is free for whoever commits it first.
+func TestValuesAreHeldByWhatIsCommitted(t *testing.T) {
+	for _, c := range []struct {
+		name, query, spec string
+		refuse            error
+		code              int
+	}{
+		{"dry run", "?dryRun=All", `,"type":"NodePort"`, nil, 201},
+		{"dry run of a wish", "?dryRun=All", `,"clusterIP":"10.0.0.9"`, nil, 201},
+		{"refused later", "", `,"clusterIP":"10.0.0.9"`, errors.New("no"), 403},
+		{"wish", "", `,"clusterIP":"10.0.0.9"`, nil, 422},
+		{"choice", "", `,"type":"NodePort"`, nil, 201},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s *servertest.Server
+			other := 0
+			s = servertest.New(t, smallNetwork(memstore.New(memstore.Options{})), func(b *server.Builder) {
+				b.Admission = append(b.Admission, admission.Plugin{Name: "test", Validate: func(_ context.Context, r *admission.Request) error {
+					if r.Name != "first" || other != 0 {
+						return nil
+					}
+					ports, _ := json.Marshal(r.Object.List("spec", "ports"))
+					other, _ = call(t, s, "POST", servicePath, fmt.Sprintf(`{"metadata":{"name":"second"},"spec":{"type":%q,"clusterIP":%q,"ports":%s}}`,
+						r.Object.String("spec", "type"), r.Object.String("spec", "clusterIP"), ports))
+					return c.refuse
+				}})
+			})
+			got := must(t, s, c.code, "POST", servicePath+c.query, service("first", c.spec))
+			require.Equal(t, 201, other)
+			if c.code == 201 && c.query == "" {
+				second := must(t, s, 200, "GET", servicePath+"/second", "")
+				require.NotEqual(t, second.String("spec", "clusterIP"), got.String("spec", "clusterIP"))
+			}
+		})
+	}
 }

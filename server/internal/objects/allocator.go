@@ -9,12 +9,13 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/storage"
 )
 
 // allocator knows which values the objects of a type hold of which each is one
 // object's alone: those of its registry.Pool and of its unique fields. It knows of
-// the objects in the cache, which the feed tells of, and of writes under way here. A
-// value that looks free is chosen by it; that it is, the commit decides, see
+// the objects in the cache, which the feed tells of, and of the writes under way here,
+// so that no two choose one value. Whose a value is, the commit decides, see
 // Store.reservations.
 //
 // A value is known by its claim: what it is of, and the value.
@@ -23,7 +24,7 @@ type allocator struct {
 	sync.Mutex
 	feed     *watch.Feed
 	held     map[string][]meta.Key // by whom
-	reserved map[string]int        // by how many writes
+	underWay map[string]int        // how many writes claim what
 }
 
 // newAllocator returns the allocator of a type, nil if it needs none.
@@ -31,32 +32,25 @@ func newAllocator(hub *watch.Hub, t *registry.Type) *allocator {
 	if t.Pool == nil && !t.Hub.Schema.HasUnique() {
 		return nil
 	}
-	return &allocator{t: t, feed: hub.Feed(t.GroupResource()), held: map[string][]meta.Key{}, reserved: map[string]int{}}
+	return &allocator{t: t, feed: hub.Feed(t.GroupResource()), held: map[string][]meta.Key{}, underWay: map[string]int{}}
 }
 
 // claims returns what an object of the hub, or nil, holds, each once and
-// in order.
-func (p *allocator) claims(obj *meta.Object) []string {
-	if obj == nil {
+// in order. A type without an allocator, nil, has nothing to hold.
+func (p *allocator) claims(obj *meta.Object) (claims []string) {
+	if p == nil || obj == nil {
 		return nil
 	}
-	claims := p.pooled(obj)
+	if p.t.Pool != nil {
+		for _, value := range p.t.Pool.Held(obj) {
+			claims = append(claims, registry.PoolClaim(value))
+		}
+	}
 	for _, v := range p.t.Hub.Schema.UniqueValues(obj.Tree()) {
 		claims = append(claims, uniqueClaim(obj, v))
 	}
 	slices.Sort(claims)
 	return slices.Compact(claims)
-}
-
-// pooled returns the claims of an object to values of the pool.
-func (p *allocator) pooled(obj *meta.Object) (claims []string) {
-	if p.t.Pool == nil {
-		return nil
-	}
-	for _, value := range p.t.Pool.Held(obj) {
-		claims = append(claims, registry.PoolClaim(value))
-	}
-	return claims
 }
 
 func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
@@ -68,36 +62,56 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 }
 
 // allot lets the kind give obj what it lacks of the pool, and nothing that was found
-// to be another's. What obj holds then is reserved until release is called, which must be
-// after the write is through.
-func (p *allocator) allot(obj, live *meta.Object, refused []string) (release func(), causes []meta.Cause, err error) {
+// to be another's. What a write under way claims is not chosen; that it is all that is
+// left, or that obj has a wish for it, is a *storage.ConflictError: the next attempt
+// races for it, since the other write may yet be refused.
+func (p *allocator) allot(a *attempt, obj, live *meta.Object) ([]meta.Cause, error) {
 	p.Lock()
 	defer p.Unlock()
 	p.catchUp()
-	var own []string
-	if live != nil {
-		own = p.pooled(live)
-	}
-	causes, err = p.t.Pool.Allot(obj, live, func(v string) bool {
+	missed := false
+	causes, err := p.t.Pool.Allot(obj, live, func(v string) bool {
 		claim := registry.PoolClaim(v)
-		return slices.Contains(own, claim) || len(p.held[claim]) == 0 && p.reserved[claim] == 0 && !slices.Contains(refused, claim)
+		if _, own := slices.BinarySearch(a.held, claim); own {
+			return true
+		}
+		if len(p.held[claim]) > 0 || slices.Contains(a.refusedClaims, claim) {
+			return false
+		}
+		if p.underWay[claim] == 0 || a.races {
+			return true
+		}
+		missed = true
+		return false
 	})
-	if err != nil || len(causes) > 0 {
-		return func() {}, causes, err
+	if missed && (err != nil || len(causes) > 0) {
+		a.races = true
+		return nil, &storage.ConflictError{Key: p.t.StorageKey(a.Key)}
 	}
-	claims := p.pooled(obj)
-	p.reserve(claims, 1)
+	if err != nil {
+		return nil, meta.Internal(err)
+	}
+	return causes, nil
+}
+
+// begin keeps other writes from choosing what claims name, until end is called, which
+// must be when the cache shows the object or the attempt has failed.
+func (p *allocator) begin(claims []string) (end func()) {
+	if len(claims) == 0 {
+		return func() {}
+	}
+	p.Lock()
+	defer p.Unlock()
+	for _, c := range claims {
+		p.underWay[c]++
+	}
 	return func() {
 		p.Lock()
 		defer p.Unlock()
-		p.reserve(claims, -1)
-	}, nil, nil
-}
-
-func (p *allocator) reserve(claims []string, n int) {
-	for _, c := range claims {
-		if p.reserved[c] += n; p.reserved[c] == 0 {
-			delete(p.reserved, c)
+		for _, c := range claims {
+			if p.underWay[c]--; p.underWay[c] == 0 {
+				delete(p.underWay, c)
+			}
 		}
 	}
 }
@@ -132,21 +146,19 @@ func (p *allocator) catchUp() {
 
 // duplicates returns a cause for each unique value of obj that another object holds.
 // Those that live holds already it keeps.
-func (s *Store) duplicates(ctx context.Context, w *Write, obj, live *meta.Object) ([]meta.Cause, error) {
-	p := s.allocators[w.Version.GroupResource()]
-	values := w.Version.Hub.Schema.UniqueValues(obj.Tree())
-	if p == nil || len(values) == 0 {
+func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (causes []meta.Cause, err error) {
+	claims := a.added()
+	if len(claims) == 0 {
 		return nil, nil
 	}
-	var causes []meta.Cause
-	kept := p.claims(live)
-	for _, v := range values {
+	p := s.allocators[a.Version.GroupResource()]
+	for _, v := range p.t.Hub.Schema.UniqueValues(obj.Tree()) {
 		claim := uniqueClaim(obj, v)
-		if _, found := slices.BinarySearch(kept, claim); found {
+		if _, found := slices.BinarySearch(claims, claim); !found {
 			continue
 		}
-		other := slices.Contains(w.refusedClaims, claim)
-		if !other && p.heldByOthers(claim, w.Key) {
+		other := slices.Contains(a.refusedClaims, claim)
+		if !other && p.heldByOthers(claim, a.Key) {
 			// Another server may have freed the value.
 			newest, err := s.o.Backend.Revision(ctx)
 			if err == nil {
@@ -155,7 +167,7 @@ func (s *Store) duplicates(ctx context.Context, w *Write, obj, live *meta.Object
 			if err != nil {
 				return nil, err
 			}
-			other = p.heldByOthers(claim, w.Key)
+			other = p.heldByOthers(claim, a.Key)
 		}
 		if other {
 			causes = append(causes, v.Duplicate())

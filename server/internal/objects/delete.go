@@ -71,31 +71,33 @@ func (s *Store) deleteSome(ctx context.Context, entries []*watch.Entry, of func(
 
 // planDeletion asks admission, holds the preconditions against the object between
 // its phases, and marks the object.
-func (s *Store) planDeletion(ctx context.Context, w *Write, entry *watch.Entry) (change, error) {
-	t := w.Version.Type
-	if entry == nil {
-		return change{}, meta.NotFound(t.GroupResource(), w.Key.Name)
+func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
+	t := a.Version.Type
+	if a.entry == nil {
+		return change{}, meta.NotFound(t.GroupResource(), a.Key.Name)
 	}
-	live, err := Object(ctx, entry, t.Hub)
+	live, err := Object(ctx, a.entry, t.Hub)
 	if err != nil {
 		return change{}, err
 	}
-	r := s.admissionRequest(w, nil, live)
+	r := s.admissionRequest(a.Write, nil, live)
 	r.Operation = admission.Delete
 	if err := s.o.Admission.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}
-	if err := w.deletion.check(t, live); err != nil {
+	if err := a.deletion.check(t, live); err != nil {
 		return change{}, err
 	}
 	if err := s.o.Admission.Validate(ctx, r); err != nil {
 		return change{}, err
 	}
 	obj := live.Clone()
-	w.deletion.begin(t, obj)
+	a.deletion.begin(t, obj)
 	if t.Terminate != nil && !live.Terminating() {
 		t.Terminate(t.NewChange(ctx, obj, live, ""))
 	}
+	p := s.allocators[t.GroupResource()]
+	a.held, a.claims = p.claims(live), p.claims(obj)
 	switch ends := finished(t, obj); {
 	case ends && t.Grace == nil:
 		return change{erase: true}, nil
@@ -107,17 +109,18 @@ func (s *Store) planDeletion(ctx context.Context, w *Write, entry *watch.Entry) 
 
 // erase removes the record. The answer and the watch show the object as it was;
 // one of a kind that ends gracefully shows its end, see store.
-func (s *Store) erase(ctx context.Context, w *Write, entry *watch.Entry) (*Result, error) {
-	if !w.DryRun {
-		reserved, err := s.reservations(ctx, w, entry, nil, true)
+func (s *Store) erase(ctx context.Context, a *attempt) (*Result, error) {
+	if !a.DryRun {
+		a.claims = nil
+		reserved, err := s.reservations(ctx, a, a.entry.Object())
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: entry.Revision()}, reserved...); err != nil {
+		if _, err := s.commit(ctx, storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}, reserved...); err != nil {
 			return nil, err
 		}
 	}
-	return &Result{Entry: entry, Deleted: true}, nil
+	return &Result{Entry: a.entry, Deleted: true}, nil
 }
 
 // verbUnreadable is what one must be allowed to do to delete an object of which

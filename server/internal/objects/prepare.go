@@ -15,29 +15,31 @@ import (
 
 // prepare takes an object through everything between mutate and commit: what
 // defaults, admission and the kind make of it and say to it.
-func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) error {
-	v := w.Version.Working()
-	write := v.NewChange(ctx, obj, live, w.subresource())
+func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object) error {
+	v := a.Version.Working()
+	p := s.allocators[v.GroupResource()]
+	a.held = p.claims(live)
+	write := v.NewChange(ctx, obj, live, a.subresource())
 	if err := v.Defaults(write); err != nil {
 		return err
 	}
 	for _, text := range v.Warnings(obj, live) {
-		w.Notes.Warn(text)
+		a.Notes.Warn(text)
 	}
 	dropRepeatedOwners(obj)
-	if w.Own != nil {
-		if err := w.Own(live, obj); err != nil {
+	if a.Own != nil {
+		if err := a.Own(live, obj); err != nil {
 			return err
 		}
 	}
-	request := s.admissionRequest(w, obj, live)
+	request := s.admissionRequest(a.Write, obj, live)
 	if err := s.o.Admission.Mutate(ctx, request); err != nil {
 		return err
 	}
 	if err := v.PrepareForWrite(write); err != nil {
 		return err
 	}
-	if err := s.allot(w, obj, live); err != nil {
+	if err := s.allot(a, obj, live); err != nil {
 		return err
 	}
 	if unknown, faults := v.Conform(obj); len(unknown) > 0 || len(faults) > 0 {
@@ -46,46 +48,43 @@ func (s *Store) prepare(ctx context.Context, w *Write, obj, live *meta.Object) e
 	if err := v.Defaults(write); err != nil {
 		return err
 	}
-	if err := s.checkReservable(w, obj, live); err != nil {
+	a.claims = p.claims(obj)
+	if err := checkReservable(a, obj); err != nil {
 		return err
 	}
-	duplicates, err := s.duplicates(ctx, w, obj, live)
+	if !a.DryRun {
+		a.end = p.begin(a.added())
+	}
+	duplicates, err := s.duplicates(ctx, a, obj)
 	if err != nil {
 		return err
 	}
 	if causes := append(v.ValidateWrite(write), duplicates...); len(causes) > 0 {
 		kind := v.GroupKind()
-		if w.Sub != nil && w.Sub.Body != nil && v.ScaleIsObject {
-			kind = w.Sub.Body.GroupKind()
+		if a.Sub != nil && a.Sub.Body != nil && v.ScaleIsObject {
+			kind = a.Sub.Body.GroupKind()
 		}
 		return meta.Invalid(kind, obj.Name(), causes)
 	}
 	if v.Warn != nil {
 		for _, text := range v.Warn(write) {
-			w.Notes.Warn(text)
+			a.Notes.Warn(text)
 		}
 	}
-	if err := s.o.Admission.Validate(ctx, request); err != nil {
-		return err
-	}
-	return nil
+	return s.o.Admission.Validate(ctx, request)
 }
 
 // allot gives an object of a kind with a pool the values that it lacks.
-func (s *Store) allot(w *Write, obj, live *meta.Object) error {
-	p := s.allocators[w.Version.GroupResource()]
-	if p == nil || p.t.Pool == nil || w.Sub != nil {
+func (s *Store) allot(a *attempt, obj, live *meta.Object) error {
+	p := s.allocators[a.Version.GroupResource()]
+	if p == nil || p.t.Pool == nil || a.Sub != nil {
 		return nil
 	}
-	release, causes, err := p.allot(obj, live, w.refusedClaims)
-	if err != nil {
-		return meta.Internal(err)
-	}
+	causes, err := p.allot(a, obj, live)
 	if len(causes) > 0 {
-		return meta.Invalid(w.Version.GroupKind(), obj.Name(), causes)
+		return meta.Invalid(a.Version.GroupKind(), obj.Name(), causes)
 	}
-	w.release = release
-	return nil
+	return err
 }
 
 func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Request {

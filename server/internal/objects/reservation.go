@@ -20,51 +20,35 @@ import (
 // believe is free. The record says who holds the value, by storage key and uid. One
 // whose holder does not hold it, as another program may have left it, is nobody's.
 
-// reservations returns what is to be committed with a write that makes obj of the
-// object that is there, if there is one, or removes it: what is reserved, then what
-// is given back. A *storage.ConflictError says that somebody else holds a value that
-// obj holds; who tries again sees it.
-func (s *Store) reservations(ctx context.Context, w *Write, entry *watch.Entry, obj *meta.Object, removes bool) ([]storage.Write, error) {
-	t := w.Version.Type
-	p := s.allocators[t.GroupResource()]
-	if p == nil {
-		return nil, nil
-	}
-	var live *meta.Object
-	if entry != nil {
-		var err error
-		if live, err = Object(ctx, entry, t.Hub); err != nil {
-			return nil, err
-		}
-	}
-	if removes {
-		obj = nil
-	}
-	before, after := p.claims(live), p.claims(obj)
+// reservations returns what is to be committed with a write of obj: what is reserved
+// for what it comes to hold, then what is given back. A *storage.ConflictError says
+// that somebody else holds a value that obj holds; who tries again sees it.
+func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) ([]storage.Write, error) {
+	t := a.Version.Type
 	var ws []storage.Write
-	for _, claim := range without(after, before) {
+	for _, claim := range a.added() {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
 			return nil, err
 		}
-		key, holds, err := s.holderOf(ctx, p, claim, rec)
+		key, holds, err := s.holderOf(ctx, s.allocators[t.GroupResource()], claim, rec)
 		if err != nil {
 			return nil, err
 		}
-		if holds && key != w.Key {
-			w.refusedClaims = append(w.refusedClaims, claim)
+		if holds && key != a.Key {
+			a.refusedClaims = append(a.refusedClaims, claim)
 		}
 		if holds {
 			return nil, &storage.ConflictError{Key: rec.Key, Current: rec}
 		}
-		ws = append(ws, storage.Write{Key: rec.Key, Value: []byte(holder(t, w.Key, obj)), Expect: rec.Revision})
+		ws = append(ws, storage.Write{Key: rec.Key, Value: []byte(holder(t, a.Key, obj)), Expect: rec.Revision})
 	}
-	for _, claim := range without(before, after) {
+	for _, claim := range without(a.held, a.claims) {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
 			return nil, err
 		}
-		if rec.Revision != 0 && string(rec.Value) == holder(t, w.Key, live) {
+		if rec.Revision != 0 && string(rec.Value) == holder(t, a.Key, obj) {
 			ws = append(ws, storage.Write{Key: rec.Key, Expect: rec.Revision})
 		}
 	}
@@ -85,16 +69,12 @@ func without(claims, others []string) (rest []string) {
 const reservable = storage.CommitLength - 1
 
 // checkReservable refuses a write that reserves more than every store commits at once.
-func (s *Store) checkReservable(w *Write, obj, live *meta.Object) error {
-	t := w.Version.Type
-	p := s.allocators[t.GroupResource()]
-	if p == nil {
-		return nil
-	}
-	claims := without(p.claims(obj), p.claims(live))
-	size := len(t.StorageKey(w.Key))
+func checkReservable(a *attempt, obj *meta.Object) error {
+	t := a.Version.Type
+	claims := a.added()
+	size := len(t.StorageKey(a.Key))
 	for _, c := range claims {
-		size += len(registry.ReservationKey(t.GroupResource(), c)) + len(holder(t, w.Key, obj))
+		size += len(registry.ReservationKey(t.GroupResource(), c)) + len(holder(t, a.Key, obj))
 	}
 	if len(claims) <= reservable && size <= storage.CommitBytes {
 		return nil

@@ -29,8 +29,8 @@
 // turns.mu, usage.mu and that of an allocator are never held together, nor while the
 // store, admission or another writer is waited for. Under an allocator's lock a kind
 // chooses values (registry.Pool.Allot) and the cache is looked at; under that of usage
-// the hub's count is. What a write reserved in memory is given back after the cache
-// shows it, or after it failed: so between the two nothing is free that is taken.
+// the hub's count is. What a write claims or takes up there is given back after the cache
+// shows it, or after it failed: so between the two nothing looks free that is taken.
 package objects
 
 import (

@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Write is one change of an object on its way through the store.
+// Write is one change of an object, as it is asked for.
 type Write struct {
 	Caller
 	Version *registry.Version // the caller's
@@ -43,11 +43,6 @@ type Write struct {
 	Versioned  bool   // the caller names the version that is meant, or Mutate looks at it
 
 	deletion *Deletion // what is asked for instead of Mutate, or nil
-
-	turn          *turn    // among the writers of the key, if there are others
-	on            place    // of the object that an attempt is made of, if it is not committed yet
-	release       func()   // gives back what prepare reserved, see allocator
-	refusedClaims []string // of others that an attempt came upon, see reservations
 }
 
 // subresource returns the name of the sub-resource, empty for the object itself.
@@ -57,6 +52,28 @@ func (w *Write) subresource() string {
 	}
 	return w.Sub.Name
 }
+
+// attempt is one try at a write.
+type attempt struct {
+	*Write
+
+	turn          *turn    // among the writers of the key, if there are others
+	refusedClaims []string // that were found to be others', see reservations
+	races         bool     // for what other writes under way claim, see allocator.allot
+
+	entry        *watch.Entry // of the object that is there, or nil
+	on           place        // of that object, if it is not committed yet
+	held, claims []string     // of that object, and of what it becomes, see allocator
+	end          func()       // of what it claims for now, see allocator.begin; nil: nothing
+}
+
+// next returns the attempt after a, with what that has learnt.
+func (a *attempt) next() *attempt {
+	return &attempt{Write: a.Write, turn: a.turn, refusedClaims: a.refusedClaims, races: a.races}
+}
+
+// added returns what the object claims that it did not hold before.
+func (a *attempt) added() []string { return without(a.claims, a.held) }
 
 // Result is what a write did.
 type Result struct {
@@ -77,20 +94,21 @@ type Result struct {
 // is free, takes none: it need not see what others write first, and is told by its
 // next attempt.
 func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
-	defer func() { w.turn.end() }()
+	a := &attempt{Write: w}
+	defer func() { a.turn.end() }()
 	queues := !w.Versioned && !w.MustCreate && !w.DryRun && !hasTurn(ctx)
 	key := w.Version.StorageKey(w.Key)
 	for tries := 1; ; tries++ {
-		if queues && w.turn.over() && (tries > 1 || s.turns.wanted(key)) {
+		if queues && a.turn.over() && (tries > 1 || s.turns.wanted(key)) {
 			var err error
-			if w.turn, err = s.turns.take(ctx, key); err != nil {
+			if a.turn, err = s.turns.take(ctx, key); err != nil {
 				return nil, err
 			}
 			ctx = context.WithValue(ctx, inTurn{}, true)
 		}
-		res, err := s.attempt(ctx, w)
-		if w.on.sequence != nil {
-			res, err = s.confirm(ctx, w, res, err)
+		res, err := s.attempt(ctx, a)
+		if a.on.sequence != nil {
+			res, err = s.confirm(ctx, a, res, err)
 		}
 		var conflict *storage.ConflictError
 		if !errors.As(err, &conflict) {
@@ -99,24 +117,23 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 		if err := pause(ctx, tries); err != nil {
 			return nil, err
 		}
+		a = a.next()
 	}
 }
 
 // confirm waits for the commit of the object that an attempt was made of, since
 // nobody may be told what rests on an object that will not have been.
-func (s *Store) confirm(ctx context.Context, w *Write, res *Result, err error) (*Result, error) {
-	on := w.on
-	w.on = place{}
-	w.turn.end()
-	revision, failed := on.wait(ctx)
+func (s *Store) confirm(ctx context.Context, a *attempt, res *Result, err error) (*Result, error) {
+	a.turn.end()
+	revision, failed := a.on.wait(ctx)
 	if failed != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if failed != nil {
-		return nil, &storage.ConflictError{Key: on.first.Key}
+		return nil, &storage.ConflictError{Key: a.on.first.Key}
 	}
 	if err == nil {
-		res.Entry = s.written(w, revision, on.value())
+		res.Entry = s.written(a.Write, revision, a.on.value())
 	}
 	return res, err
 }
@@ -168,82 +185,85 @@ type change struct {
 }
 
 // attempt makes one attempt at a write.
-func (s *Store) attempt(ctx context.Context, w *Write) (*Result, error) {
-	entry, err := s.newest(ctx, w)
-	if damaged := (*controller.UnreadableError)(nil); w.deletion != nil && errors.As(err, &damaged) {
-		return s.deleteUnreadable(ctx, w, damaged)
+func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
+	err := s.look(ctx, a)
+	if damaged := (*controller.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
+		return s.deleteUnreadable(ctx, a.Write, damaged)
 	}
 	if err != nil {
 		return nil, err
 	}
-	w.release = func() {}
-	defer func() { w.release() }()
+	defer func() {
+		if a.end != nil {
+			a.end()
+		}
+	}()
 	var c change
-	if w.deletion != nil {
-		c, err = s.planDeletion(ctx, w, entry)
+	if a.deletion != nil {
+		c, err = s.planDeletion(ctx, a)
 	} else {
-		c, err = s.plan(ctx, w, entry)
+		c, err = s.plan(ctx, a)
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case c.erase:
-		return s.erase(ctx, w, entry)
+		return s.erase(ctx, a)
 	case c.obj == nil:
-		return &Result{Entry: entry}, nil
+		return &Result{Entry: a.entry}, nil
 	}
-	res, err := s.store(ctx, w, c.obj, entry)
-	if err == nil && res.Created && w.Version.Edition != "" && !w.DryRun {
-		err = s.takeBack(ctx, w, res.Entry)
+	res, err := s.store(ctx, a, c.obj)
+	if err == nil && res.Created && a.Version.Edition != "" && !a.DryRun {
+		err = s.takeBack(ctx, a.Write, res.Entry)
 	}
 	return res, err
 }
 
-// plan makes the object that a write stores of the live one.
-func (s *Store) plan(ctx context.Context, w *Write, entry *watch.Entry) (change, error) {
-	r := w.Version.GroupResource()
-	live := entry
-	nameTaken := entry != nil && w.MustCreate // what is wrong with the object is told before that
+// plan makes the object that an attempt stores of the live one.
+func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
+	r := a.Version.GroupResource()
+	live := a.entry
+	nameTaken := live != nil && a.MustCreate // what is wrong with the object is told before that
 	switch {
 	case nameTaken:
 		live = nil
-	case entry != nil:
-	case w.Create && w.UID != "":
-		return change{}, OtherUID(w.Version.Type, w.Key.Name, w.UID, "")
-	case !w.Create:
-		return change{}, meta.NotFound(r, w.Key.Name)
-	case w.Version.Closed:
-		return change{}, closed(r, w.Key.Name)
+	case live != nil:
+	case a.Create && a.UID != "":
+		return change{}, OtherUID(a.Version.Type, a.Key.Name, a.UID, "")
+	case !a.Create:
+		return change{}, meta.NotFound(r, a.Key.Name)
+	case a.Version.Closed:
+		return change{}, closed(r, a.Key.Name)
 	}
-	obj, old, err := s.mutate(ctx, w, live)
+	obj, old, err := s.mutate(ctx, a.Write, live)
 	if err != nil {
 		return change{}, err
 	}
 	if old == nil {
-		s.initialize(w, obj)
+		s.initialize(a.Write, obj)
 	} else {
 		inherit(obj, old)
 	}
-	keepHubForm(w.Version.Type, obj, nil) // is neither owned nor counted
-	if err := s.prepare(ctx, w, obj, old); err != nil {
+	keepHubForm(a.Version.Type, obj, nil) // is neither owned nor counted
+	if err := s.prepare(ctx, a, obj, old); err != nil {
 		return change{}, err
 	}
-	keepHubForm(w.Version.Type, obj, old)
+	keepHubForm(a.Version.Type, obj, old)
 	switch {
-	case w.MustCreate && w.Versioned && !w.DryRun:
+	case a.MustCreate && a.Versioned && !a.DryRun:
 		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
 	case nameTaken:
-		return change{}, meta.AlreadyExists(r, w.Key.Name)
-	case apply.Unchanged(old, obj) && !finished(w.Version.Type, obj):
+		return change{}, meta.AlreadyExists(r, a.Key.Name)
+	case apply.Unchanged(old, obj) && !finished(a.Version.Type, obj):
 		return change{}, nil
 	}
-	if v := w.Version.ItemVersion(w.Sub); v != w.Version.Working() { // nothing is written that the caller cannot be shown
+	if v := a.Version.ItemVersion(a.Sub); v != a.Version.Working() { // nothing is written that the caller cannot be shown
 		if _, err := v.Convert(ctx, obj); err != nil {
 			return change{}, err
 		}
 	}
-	if w.Version.Working() != w.Version.Hub { // of a definition: what the storage version does not know cannot be kept
-		obj, err = w.Version.Hub.Convert(ctx, obj)
+	if a.Version.Working() != a.Version.Hub { // of a definition: what the storage version does not know cannot be kept
+		obj, err = a.Version.Hub.Convert(ctx, obj)
 	}
 	return change{obj: obj}, err
 }
@@ -271,58 +291,58 @@ func sameDefinition(a, b *registry.Type) bool {
 	return uid == other
 }
 
-// newest returns the newest entry of the object of a write, or nil: that of the
-// writer before it in the queue, or the one in the cache. Deletions begin with what
-// is committed.
-func (s *Store) newest(ctx context.Context, w *Write) (*watch.Entry, error) {
-	if w.deletion != nil {
-		w.turn.settle(ctx)
+// look finds what an attempt is made of: what the writer before it in the queue handed
+// over, or what the cache shows. Deletions begin with what is committed.
+func (s *Store) look(ctx context.Context, a *attempt) (err error) {
+	if a.deletion != nil {
+		a.turn.settle(ctx)
 	}
-	at, entry := w.turn.newest()
-	if w.on = at; entry != nil {
-		return entry, nil
+	if a.on, a.entry = a.turn.newest(); a.entry == nil {
+		a.entry, err = s.Live(ctx, a.Version.Type, a.Key)
 	}
-	return s.Live(ctx, w.Version.Type, w.Key)
+	return err
 }
 
 // store commits obj, or its removal if its deletion is finished, and waits
 // until the cache shows it. Where deletion is graceful, the object is seen with
 // its end before it goes; what is cut off between the two is left to Ending.
-func (s *Store) store(ctx context.Context, w *Write, obj *meta.Object, entry *watch.Entry) (*Result, error) {
-	t := w.Version.Type
+func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Result, error) {
+	t, entry := a.Version.Type, a.entry
 	var expect storage.Revision
 	if entry != nil {
 		expect = entry.Revision()
 	}
 	stored := s.encodeStored(obj)
 	res := &Result{Created: entry == nil, Deleted: entry != nil && finished(t, obj)}
-	change := storage.Write{Key: t.StorageKey(w.Key), Value: stored, Expect: expect}
-	if !res.Deleted {
-		release, err := s.allow(w, change, obj, entry)
+	change := storage.Write{Key: t.StorageKey(a.Key), Value: stored, Expect: expect}
+	if res.Deleted {
+		a.claims = nil
+	} else {
+		release, err := s.allow(a.Write, change, obj, entry)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
 	}
-	if w.DryRun {
-		res.Entry = s.written(w, expect, stored)
+	if a.DryRun {
+		res.Entry = s.written(a.Write, expect, stored)
 		return res, nil
 	}
-	reserved, err := s.reservations(ctx, w, entry, obj, res.Deleted)
+	reserved, err := s.reservations(ctx, a, obj)
 	if err != nil {
 		return nil, err
 	}
-	if entry != nil && !res.Deleted && len(reserved) == 0 && len(stored) <= storage.SequenceBytes && !w.turn.over() {
-		rev, err := s.commitInTurn(ctx, w, change)
+	if entry != nil && !res.Deleted && len(reserved) == 0 && len(stored) <= storage.SequenceBytes && !a.turn.over() {
+		rev, err := s.commitInTurn(ctx, a, change)
 		if err != nil {
 			return nil, err
 		}
-		res.Entry = s.written(w, rev, stored)
+		res.Entry = s.written(a.Write, rev, stored)
 		return res, nil
 	}
-	if w.on.sequence != nil { // only what is committed can be replaced by other means
-		w.turn.settle(ctx)
-		w.on = place{}
+	if a.on.sequence != nil { // only what is committed can be replaced by other means
+		a.turn.settle(ctx)
+		a.on = place{}
 		return nil, &storage.ConflictError{Key: change.Key}
 	}
 	if res.Deleted && t.Grace != nil && !ending(entry.Object()) {
@@ -330,7 +350,7 @@ func (s *Store) store(ctx context.Context, w *Write, obj *meta.Object, entry *wa
 		if err != nil {
 			return nil, err
 		}
-		res.Entry, change.Expect = s.written(w, rev, stored), rev
+		res.Entry, change.Expect = s.written(a.Write, rev, stored), rev
 	}
 	if res.Deleted {
 		change.Value = nil
@@ -343,19 +363,19 @@ func (s *Store) store(ctx context.Context, w *Write, obj *meta.Object, entry *wa
 	if err != nil {
 		return nil, err
 	}
-	res.Entry = s.written(w, rev, stored)
+	res.Entry = s.written(a.Write, rev, stored)
 	return res, nil
 }
 
 // commitInTurn hands an object over to the writers behind and returns when it is
 // committed, maybe together with what they make of it. That may not be torn from
 // its answer, nor from what is reserved for it, by a caller who goes away.
-func (s *Store) commitInTurn(ctx context.Context, w *Write, change storage.Write) (storage.Revision, error) {
-	at, commits := w.turn.handOver(w.on, change, watch.NewEntry(w.Key, change.Expect, change.Value))
+func (s *Store) commitInTurn(ctx context.Context, a *attempt, change storage.Write) (storage.Revision, error) {
+	at, commits := a.turn.handOver(a.on, change, watch.NewEntry(a.Key, change.Expect, change.Value))
 	if at.sequence == nil {
 		return 0, &storage.ConflictError{Key: change.Key}
 	}
-	w.on = place{}
+	a.on = place{}
 	if commits {
 		s.commitSequence(ctx, at.sequence)
 	}
