@@ -121,15 +121,6 @@ func (f *Faults) Needs(at *Path, field, value string) {
 	}
 }
 
-// Label checks a required DNS label.
-func (f *Faults) Label(at *Path, name string) {
-	if name == "" {
-		f.Required(at, "")
-		return
-	}
-	f.Format(at, name, meta.CheckDNSLabel(name))
-}
-
 // Subdomain checks a DNS subdomain that may be left out.
 func (f *Faults) Subdomain(at *Path, name string) {
 	if name != "" {

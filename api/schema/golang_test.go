@@ -197,3 +197,15 @@ func TestExpectedFields(t *testing.T) {
 	assert.Equal(t, []string{"given", "silent"}, required)
 	assert.Equal(t, []string{"always", "null", "given"}, expected)
 }
+
+func TestEnumOf(t *testing.T) {
+	type words struct {
+		One  string   `json:"one" schema:"default=a,enum=a|b,unchecked"`
+		Many []string `json:"many" schema:"listType=atomic,items.enum=c|d"`
+		Free string   `json:"free"`
+	}
+	assert.Equal(t, []string{"a", "b"}, EnumOf[words]("One"))
+	assert.Equal(t, []string{"c", "d"}, EnumOf[words]("Many"))
+	assert.Empty(t, EnumOf[words]("Free"))
+	assert.Empty(t, EnumOf[words]("None"))
+}

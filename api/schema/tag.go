@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,19 @@ func (t tag) apply(f *Field) []error {
 		}
 	}
 	return errs
+}
+
+// EnumOf returns the words that the tag of a Go field of T, or of its items, allows. It
+// is for code that must tell of them before the schema does, or at another path; the
+// field is unchecked then.
+func EnumOf[T any](field string) []string {
+	f, _ := reflect.TypeFor[T]().FieldByName(field)
+	for _, e := range parseTag(f.Tag.Get("schema")) {
+		if e.key == "enum" || e.key == "items.enum" {
+			return splitEscaped(e.value, '|')
+		}
+	}
+	return nil
 }
 
 func (t tag) says(key string) bool {

@@ -6,6 +6,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/selector"
@@ -74,7 +75,7 @@ func (s *DeploymentStrategy) check(f *check.Faults, at *check.Path) {
 		}
 		s.RollingUpdate.check(f, at.Field("rollingUpdate"))
 	default:
-		f.NotSupported(at, s, recreate, rollingUpdate)
+		f.NotSupported(at, s, schema.EnumOf[DeploymentStrategy]("Type")...)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 )
 
 // containers checks the containers, of which there is at least one. Names stand
@@ -138,8 +139,8 @@ func (r *podRules) resizePolicies(at *check.Path, list []ContainerResizePolicy) 
 			r.Duplicate(at.Index(i), p.ResourceName)
 		}
 		seen[p.ResourceName] = true
-		r.RequiredOneOf(at, p.ResourceName, "cpu", "memory")
-		r.RequiredOneOf(at, p.RestartPolicy, "NotRequired", "RestartContainer")
+		r.RequiredOneOf(at, p.ResourceName, schema.EnumOf[ContainerResizePolicy]("ResourceName")...)
+		r.RequiredOneOf(at, p.RestartPolicy, schema.EnumOf[ContainerResizePolicy]("RestartPolicy")...)
 		if r.spec.RestartPolicy == "Never" && p.RestartPolicy != "NotRequired" {
 			r.Invalid(at, p.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'")
 		}
@@ -210,13 +211,13 @@ func (r *podRules) mounts(at *check.Path, c *Container) {
 }
 
 func (r *podRules) propagation(at *check.Path, c *Container, m VolumeMount) {
-	r.OptionalOneOf(at.Field("mountPropagation"), m.MountPropagation, "Bidirectional", "HostToContainer", "None")
+	r.OptionalOneOf(at.Field("mountPropagation"), m.MountPropagation, schema.EnumOf[VolumeMount]("MountPropagation")...)
 	privileged := c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 	if p := m.MountPropagation; p != nil && *p == "Bidirectional" && !privileged {
 		r.Forbidden(at.Field("mountPropagation"), "Bidirectional mount propagation is available only to privileged containers")
 	}
 	at = at.Field("recursiveReadOnly")
-	r.OptionalOneOf(at, m.RecursiveReadOnly, "Disabled", "Enabled", "IfPossible")
+	r.OptionalOneOf(at, m.RecursiveReadOnly, schema.EnumOf[VolumeMount]("RecursiveReadOnly")...)
 	if p := m.RecursiveReadOnly; p == nil || *p != "Enabled" && *p != "IfPossible" {
 		return
 	}

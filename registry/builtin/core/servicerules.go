@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/registry"
 )
 
@@ -128,12 +129,12 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 		f.Invalid(list, s.ClusterIPs, "first value must match `clusterIP`")
 	}
 	for i, family := range s.IPFamilies {
-		f.OneOf(at.Field("ipFamilies").Index(i), family, familyIPv4, familyIPv6)
+		f.OneOf(at.Field("ipFamilies").Index(i), family, schema.EnumOf[ServiceSpec]("IPFamilies")...)
 		if slices.Contains(s.IPFamilies[:i], family) {
 			f.Duplicate(at.Field("ipFamilies").Index(i), family)
 		}
 	}
-	f.OptionalOneOf(at.Field("ipFamilyPolicy"), s.IPFamilyPolicy, singleStack, "PreferDualStack", bothStacks)
+	f.OptionalOneOf(at.Field("ipFamilyPolicy"), s.IPFamilyPolicy, schema.EnumOf[ServiceSpec]("IPFamilyPolicy")...)
 	broken := false
 	for i, ip := range s.ClusterIPs {
 		switch {

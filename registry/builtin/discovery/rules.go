@@ -35,7 +35,7 @@ func checkPorts(f *check.Faults, at *check.Path, ports []EndpointPort) {
 		if n := p.Name; n != nil {
 			at := at.Index(i).Field("name")
 			if *n != "" {
-				f.Label(at, *n)
+				f.Format(at, *n, meta.CheckDNSLabel(*n))
 			}
 			unique(f, at, *n, seen)
 		}
