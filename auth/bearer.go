@@ -41,13 +41,6 @@ func BearerToken(r *http.Request) (string, bool) {
 	return token, token != ""
 }
 
-// SpaceBeforeBearer reports whether the Authorization header is one that
-// BearerToken takes for none only because of a space too many.
-func SpaceBeforeBearer(r *http.Request) bool {
-	scheme, rest, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	return strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(rest, " ")
-}
-
 // TokenAuthenticator finds the user of a bearer token. It returns nil, nil if
 // the token is not of its kind; an error if it is of its kind and wrong.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
@@ -40,12 +41,19 @@ func (s *Server) identifyUser(r *request) error {
 		s.log.Debug("authentication failed", "path", r.path, "error", err)
 		return unauthorized()
 	}
-	if auth.SpaceBeforeBearer(r.http) {
+	if spaceBeforeBearer(r.http) {
 		r.notes.Warn("the Authorization header is ignored: more than one space before the bearer token")
 	}
 	r.user = user
 	r.http = r.http.WithContext(meta.WithUser(r.http.Context(), user))
 	return nil
+}
+
+// spaceBeforeBearer reports whether the Authorization header is one that
+// auth.BearerToken takes for none only because of a space too many.
+func spaceBeforeBearer(r *http.Request) bool {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	return strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(rest, " ")
 }
 
 func unauthorized() *meta.Status {

@@ -259,8 +259,8 @@ func (f *metadataFaults) managers() {
 		if t := entry.String("fieldsType"); t != "" && t != "FieldsV1" {
 			f.invalid(field+"fieldsType", t, "must be FieldsV1")
 		}
-		if CheckManager(entry.String("manager")) != nil {
-			f.invalid(field+"manager", entry.String("manager"), CheckManager(entry.String("manager"))[0])
+		if checkManager(entry.String("manager")) != nil {
+			f.invalid(field+"manager", entry.String("manager"), checkManager(entry.String("manager"))[0])
 		}
 		if len(entry.String("subresource")) > maxSubresource {
 			f.add(CauseTooLong, field+"subresource", "Too long: may not be more than %d bytes", maxSubresource)
@@ -268,9 +268,9 @@ func (f *metadataFaults) managers() {
 	}
 }
 
-// CheckManager checks the name of a field manager: at most 128 printable
+// checkManager checks the name of a field manager: at most 128 printable
 // characters.
-func CheckManager(s string) []string {
+func checkManager(s string) []string {
 	if len(s) > maxManager {
 		return []string{tooLong(maxManager)}
 	}

@@ -28,10 +28,10 @@ const (
 
 const all = "*"
 
-// Policy is one line. "*" in any field but Readonly stands for all; at the end
+// policy is one line. "*" in any field but Readonly stands for all; at the end
 // of NonResourcePath for everything that begins so. An empty field matches
 // nothing but the empty value.
-type Policy struct {
+type policy struct {
 	User            string `json:"user"`
 	Group           string `json:"group"`
 	Readonly        bool   `json:"readonly"` // get, list and watch only
@@ -42,10 +42,7 @@ type Policy struct {
 }
 
 // Authorizer allows what one of its policies matches. It never denies.
-type Authorizer struct{ policies []Policy }
-
-// New returns an Authorizer over policies.
-func New(policies ...Policy) *Authorizer { return &Authorizer{policies} }
+type Authorizer struct{ policies []policy }
 
 // Load reads a policy file.
 func Load(path string, p names.Profile) (*Authorizer, error) {
@@ -74,14 +71,14 @@ func Parse(r io.Reader, p names.Profile) (*Authorizer, error) {
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		policy, err := parseLine(line, p.Wire(names.GroupABAC)+"/v1beta1")
+		one, err := parseLine(line, p.Wire(names.GroupABAC)+"/v1beta1")
 		if err != nil {
 			return nil, fmt.Errorf("abac: line %d: %w", n, err)
 		}
 		if len(a.policies) == maxLines {
 			return nil, fmt.Errorf("abac: more than %d policies", maxLines)
 		}
-		a.policies = append(a.policies, policy)
+		a.policies = append(a.policies, one)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("abac: line %d: %w", n+1, err)
@@ -89,26 +86,26 @@ func Parse(r io.Reader, p names.Profile) (*Authorizer, error) {
 	return a, nil
 }
 
-func parseLine(line []byte, version string) (Policy, error) {
+func parseLine(line []byte, version string) (policy, error) {
 	var doc struct {
 		APIVersion string         `json:"apiVersion"`
 		Kind       string         `json:"kind"`
 		Metadata   map[string]any `json:"metadata"`
-		Spec       *Policy        `json:"spec"`
+		Spec       *policy        `json:"spec"`
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&doc); err != nil {
-		return Policy{}, err
+		return policy{}, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Policy{}, errors.New("there is something after the object")
+		return policy{}, errors.New("there is something after the object")
 	}
 	switch {
 	case doc.APIVersion != version || doc.Kind != "Policy":
-		return Policy{}, fmt.Errorf("apiVersion and kind are %q and %q, not %q and %q", doc.APIVersion, doc.Kind, version, "Policy")
+		return policy{}, fmt.Errorf("apiVersion and kind are %q and %q, not %q and %q", doc.APIVersion, doc.Kind, version, "Policy")
 	case doc.Spec == nil:
-		return Policy{}, errors.New("there is no spec")
+		return policy{}, errors.New("there is no spec")
 	}
 	return *doc.Spec, nil
 }
@@ -145,7 +142,7 @@ func (a *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string)
 	return out
 }
 
-func (p *Policy) allows(x *auth.Action) bool {
+func (p *policy) allows(x *auth.Action) bool {
 	if !p.isFor(x.User) {
 		return false
 	}
@@ -162,7 +159,7 @@ func (p *Policy) allows(x *auth.Action) bool {
 // isFor reports whether the policy is for a user: both its user and its group
 // must match if both are set. "*" is everybody who is authenticated; others need
 // a policy that names them.
-func (p *Policy) isFor(u *auth.User) bool {
+func (p *policy) isFor(u *auth.User) bool {
 	if u == nil || p.User == "" && p.Group == "" {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/internal/remote"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/cache"
 )
@@ -49,7 +50,7 @@ type Config struct {
 // Authorizer asks a remote server.
 type Authorizer struct {
 	config Config
-	remote *clientconfig.Reviewer
+	remote *remote.Reviewer
 	cached *cache.Cache[[32]byte, status]
 }
 
@@ -70,7 +71,7 @@ func New(c Config) (*Authorizer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := clientconfig.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, "SubjectAccessReview", c.Timeout)
+	r, err := remote.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, "SubjectAccessReview", c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("accesswebhook: %w", err)
 	}
@@ -188,7 +189,7 @@ func (a *Authorizer) once(ctx context.Context, body []byte) (status, error) {
 	if s.Allowed && s.Denied {
 		return status{}, errors.New("the answer both allows and denies")
 	}
-	s.Reason, s.Fault = clientconfig.Text(s.Reason), clientconfig.Text(s.Fault)
+	s.Reason, s.Fault = remote.Text(s.Reason), remote.Text(s.Fault)
 	return s, nil
 }
 

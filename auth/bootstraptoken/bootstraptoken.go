@@ -20,16 +20,15 @@ import (
 
 // Names of the identities, and of the keys in a Secret's data.
 const (
-	UserPrefix  = "system:bootstrap:"
-	Group       = "system:bootstrappers"
-	NamePrefix  = "bootstrap-token-"
-	KeyID       = "token-id"
-	KeySecret   = "token-secret"
-	KeyExpiry   = "expiration"
-	KeyGroups   = "auth-extra-groups"
-	KeyAuth     = "usage-bootstrap-authentication"
-	KeySigning  = "usage-bootstrap-signing"
-	KeyComments = "description"
+	userPrefix = "system:bootstrap:"
+	group      = "system:bootstrappers"
+	namePrefix = "bootstrap-token-"
+	keyID      = "token-id"
+	keySecret  = "token-secret"
+	keyExpiry  = "expiration"
+	keyGroups  = "auth-extra-groups"
+	keyAuth    = "usage-bootstrap-authentication"
+	keySigning = "usage-bootstrap-signing"
 )
 
 var (
@@ -66,7 +65,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 		return nil, nil, nil
 	}
 	id, secret := parts[1], parts[2]
-	key := meta.Key{Namespace: a.names.SystemNamespace("system"), Name: NamePrefix + id}
+	key := meta.Key{Namespace: a.names.SystemNamespace("system"), Name: namePrefix + id}
 	o, err := a.client.Get(ctx, meta.GroupResource{Resource: "secrets"}, key)
 	if meta.IsNotFound(err) {
 		return nil, nil, auth.BadToken("no bootstrap token of this id")
@@ -74,38 +73,38 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	if err != nil {
 		return nil, nil, err
 	}
-	t, ok := Read(o, a.names)
+	t, ok := read(o, a.names)
 	switch {
 	case !ok || t.ID != id || o.Terminating():
 		return nil, nil, auth.BadToken("the secret of the bootstrap token is not usable")
 	case subtle.ConstantTimeCompare([]byte(t.Secret), []byte(secret)) != 1:
 		return nil, nil, auth.BadToken("the bootstrap token is not valid")
-	case t.Expired(a.now()):
+	case t.expired(a.now()):
 		return nil, nil, auth.BadToken("the bootstrap token has expired")
 	case !t.Authentication:
 		return nil, nil, auth.BadToken("the bootstrap token is not for authentication")
 	}
-	groups := []string{Group}
+	groups := []string{group}
 	for _, g := range t.Groups {
 		if !groupForm.MatchString(g) {
-			return nil, nil, auth.BadToken("the bootstrap token has the group %q, which must begin with %s:", g, Group)
+			return nil, nil, auth.BadToken("the bootstrap token has the group %q, which must begin with %s:", g, group)
 		}
 		groups = append(groups, g)
 	}
-	return &auth.User{Name: UserPrefix + id, Groups: groups}, nil, nil
+	return &auth.User{Name: userPrefix + id, Groups: groups}, nil, nil
 }
 
-// Token is what a Secret of the bootstrap type says.
-type Token struct {
+// token is what a Secret of the bootstrap type says.
+type token struct {
 	ID, Secret              string
 	Expiration              string // RFC 3339, or empty for no end
 	Authentication, Signing bool
 	Groups                  []string // beside system:bootstrappers, sorted
 }
 
-// Read returns the token in a Secret; false if it is of another type or has no
+// read returns the token in a Secret; false if it is of another type or has no
 // id or secret.
-func Read(secret *meta.Object, p names.Profile) (Token, bool) {
+func read(secret *meta.Object, p names.Profile) (token, bool) {
 	get := func(key string) string {
 		v, err := base64.StdEncoding.DecodeString(secret.String("data", key))
 		if err != nil {
@@ -113,11 +112,11 @@ func Read(secret *meta.Object, p names.Profile) (Token, bool) {
 		}
 		return string(v)
 	}
-	t := Token{
-		ID: get(KeyID), Secret: get(KeySecret), Expiration: get(KeyExpiry),
-		Authentication: get(KeyAuth) == "true", Signing: get(KeySigning) == "true",
+	t := token{
+		ID: get(keyID), Secret: get(keySecret), Expiration: get(keyExpiry),
+		Authentication: get(keyAuth) == "true", Signing: get(keySigning) == "true",
 	}
-	for g := range strings.SplitSeq(get(KeyGroups), ",") {
+	for g := range strings.SplitSeq(get(keyGroups), ",") {
 		if g = strings.TrimSpace(g); g != "" {
 			t.Groups = append(t.Groups, g)
 		}
@@ -127,9 +126,9 @@ func Read(secret *meta.Object, p names.Profile) (Token, bool) {
 	return t, secret.String("type") == p.Wire(names.SecretBootstrap) && t.ID != "" && t.Secret != ""
 }
 
-// Expired reports whether the token's time is over; an expiration that cannot
+// expired reports whether the token's time is over; an expiration that cannot
 // be read is over.
-func (t Token) Expired(now time.Time) bool {
+func (t token) expired(now time.Time) bool {
 	if t.Expiration == "" {
 		return false
 	}
@@ -138,4 +137,4 @@ func (t Token) Expired(now time.Time) bool {
 }
 
 // String returns the whole token.
-func (t Token) String() string { return t.ID + "." + t.Secret }
+func (t token) String() string { return t.ID + "." + t.Secret }

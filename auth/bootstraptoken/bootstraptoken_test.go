@@ -16,7 +16,9 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/bootstraptoken"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/server"
 )
 
 func secret(change func(m map[string]any, data map[string]string)) map[string]any {
@@ -109,6 +111,8 @@ func FuzzAuthenticateToken(f *testing.F) {
 	})
 }
 
+// Tokens are accepted, sign what machines read before they join, and go when their
+// time is over.
 func ExampleNew() {
 	client := &fake.Client{}
 	client.Put("secrets", secret(nil))
@@ -117,16 +121,24 @@ func ExampleNew() {
 	r.Header.Set("Authorization", "Bearer abcdef.0123456789abcdef")
 	u, _ := a.Authenticate(r)
 	fmt.Println(u.Name)
-	// Output: system:bootstrap:abcdef
-}
-
-func ExampleRead() {
-	t, ok := bootstraptoken.Read(meta.NewObject(secret(nil)), names.Kubernetes)
-	fmt.Println(t, ok, t.Authentication, t.Signing)
-	// Output: abcdef.0123456789abcdef true true false
+	b := &server.Builder{Controllers: []controller.Controller{
+		bootstraptoken.Signer(names.Kubernetes, nil), bootstraptoken.Cleaner(names.Kubernetes, nil),
+	}}
+	for _, c := range b.Controllers {
+		fmt.Println(c.Name)
+	}
+	// Output:
+	// system:bootstrap:abcdef
+	// bootstrap-signer
+	// bootstrap-token-cleaner
 }
 
 func TestRead(t *testing.T) {
 	_, ok := bootstraptoken.Read(meta.NewObject(nil), names.Orch)
 	require.False(t, ok)
+	token, ok := bootstraptoken.Read(meta.NewObject(secret(nil)), names.Kubernetes)
+	require.True(t, ok)
+	require.Equal(t, "abcdef.0123456789abcdef", token.String())
+	require.True(t, token.Authentication)
+	require.False(t, token.Signing)
 }

@@ -21,43 +21,21 @@ var (
 	configMapType = meta.GroupResource{Resource: "configmaps"}
 )
 
-// Sign returns the detached JWS of a document under a token: HS256 with the
+// sign returns the detached JWS of a document under a token: HS256 with the
 // whole token as the shared secret, its id as the key id, the payload left out
 // between two dots.
 //
 // It is made by hand: the JOSE library refuses secrets as short as tokens are.
-func Sign(document []byte, t Token) string {
+func sign(document []byte, t token) string {
 	id, _ := json.Marshal(t.ID)
 	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":` + string(id) + `}`))
 	return header + ".." + base64.RawURLEncoding.EncodeToString(mac(header, document, t))
 }
 
-func mac(header string, document []byte, t Token) []byte {
+func mac(header string, document []byte, t token) []byte {
 	h := hmac.New(sha256.New, []byte(t.String()))
 	h.Write([]byte(header + "." + base64.RawURLEncoding.EncodeToString(document)))
 	return h.Sum(nil)
-}
-
-// Verify reports whether signature is one of a document under a token.
-func Verify(document []byte, signature string, t Token) bool {
-	header, rest, ok := strings.Cut(signature, ".")
-	sum, empty := strings.CutPrefix(rest, ".")
-	if !ok || !empty {
-		return false
-	}
-	plain, err := base64.RawURLEncoding.DecodeString(header)
-	if err != nil {
-		return false
-	}
-	var fields struct {
-		Alg string `json:"alg"`
-		Kid string `json:"kid"`
-	}
-	if json.Unmarshal(plain, &fields) != nil || fields.Alg != "HS256" || fields.Kid != t.ID {
-		return false
-	}
-	got, err := base64.RawURLEncoding.DecodeString(sum)
-	return err == nil && hmac.Equal(got, mac(header, document, t))
 }
 
 // Signer returns the controller that signs the client configuration in the ConfigMap
@@ -73,7 +51,7 @@ func Signer(p names.Profile, now func() time.Time) controller.Controller {
 		Types:    []meta.GroupResource{secretType, configMapType},
 		Identity: true,
 		Observe: func(c controller.Event) []string {
-			token := c.Key.Namespace == p.SystemNamespace("system") && strings.HasPrefix(c.Key.Name, NamePrefix)
+			token := c.Key.Namespace == p.SystemNamespace("system") && strings.HasPrefix(c.Key.Name, namePrefix)
 			if c.Resource == configMapType && c.Key == info || c.Resource == secretType && token {
 				return []string{info.Name}
 			}
@@ -114,11 +92,11 @@ func signatures(ctx context.Context, c controller.Client, p names.Profile, docum
 		return out, 0, err
 	}
 	for _, s := range list {
-		t, ok := Read(s, p)
-		if !ok || !t.Signing || t.Expired(now) || s.Name() != NamePrefix+t.ID || !tokenForm.MatchString(t.String()) {
+		t, ok := read(s, p)
+		if !ok || !t.Signing || t.expired(now) || s.Name() != namePrefix+t.ID || !tokenForm.MatchString(t.String()) {
 			continue
 		}
-		out[signaturePrefix+t.ID] = Sign([]byte(document), t)
+		out[signaturePrefix+t.ID] = sign([]byte(document), t)
 		if end, err := time.Parse(time.RFC3339, t.Expiration); err == nil && (again == 0 || end.Sub(now) < again) {
 			again = end.Sub(now)
 		}
@@ -162,11 +140,11 @@ func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
 			if err != nil {
 				return 0, err
 			}
-			t, ok := Read(o, p)
+			t, ok := read(o, p)
 			if !ok || t.Expiration == "" {
 				return 0, nil
 			}
-			if !t.Expired(now()) {
+			if !t.expired(now()) {
 				end, err := time.Parse(time.RFC3339, t.Expiration)
 				return end.Sub(now()), err
 			}

@@ -112,7 +112,7 @@ func Approver(a auth.Authorizer, p names.Profile) controller.Controller {
 			return 0, nil
 		}
 		req, err := parse(o)
-		if err != nil || Check(names.SignerClientNode, req, o.Strings("spec", "usages")) != nil {
+		if err != nil || check(names.SignerClientNode, req, o.Strings("spec", "usages")) != nil {
 			return 0, nil
 		}
 		message := ""
@@ -172,7 +172,7 @@ func (s Signer) Controller(p names.Profile) controller.Controller {
 		key, usages := meta.Key{Name: o.Name()}, o.Strings("spec", "usages")
 		req, err := parse(o)
 		if err == nil {
-			err = Check(signer, req, usages)
+			err = check(signer, req, usages)
 		}
 		if err != nil {
 			_, err = c.Update(ctx, r, key, "status", decide(certificates.Failed, "SignerValidationFailure", err.Error()))

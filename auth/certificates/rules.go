@@ -19,9 +19,9 @@ const (
 	keyEncipherment  = "key encipherment"
 )
 
-// Check reports why a built-in signer, given by its spec name, does not sign a
+// check reports why a built-in signer, given by its spec name, does not sign a
 // request for these usages; an unknown signer signs nothing.
-func Check(signer string, r *x509.CertificateRequest, usages []string) error {
+func check(signer string, r *x509.CertificateRequest, usages []string) error {
 	switch signer {
 	case names.SignerClient:
 		return checkClient(usages)

@@ -18,6 +18,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
+	"orch.io/controlplane/auth/internal/verifier"
 	"orch.io/controlplane/internal/testcerts"
 )
 
@@ -73,7 +74,7 @@ func TestNoAuthority(t *testing.T) {
 func TestVerifierRemembers(t *testing.T) {
 	ca, other := testcerts.New(t, "ca", nil), testcerts.New(t, "ca", nil)
 	now := time.Now()
-	v := clientcert.NewVerifier(ca.Pool(), func() time.Time { return now })
+	v := verifier.New(ca.Pool(), func() time.Time { return now })
 	leaf := ca.Issue(t, pkix.Name{CommonName: "alice"}, x509.ExtKeyUsageClientAuth, 5*time.Minute).Leaf
 	forged := other.Issue(t, pkix.Name{CommonName: "alice"}, x509.ExtKeyUsageClientAuth, 5*time.Minute).Leaf
 	for range 3 {

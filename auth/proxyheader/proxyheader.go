@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/clientcert"
+	"orch.io/controlplane/auth/internal/verifier"
 	"orch.io/controlplane/internal/extras"
 )
 
@@ -42,7 +42,7 @@ type Config struct {
 // Authenticator reads the headers of a proxy.
 type Authenticator struct {
 	config Config
-	proxy  *clientcert.Verifier
+	proxy  *verifier.Verifier
 }
 
 // New checks c.
@@ -62,7 +62,7 @@ func New(c Config) (*Authenticator, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return &Authenticator{c, clientcert.NewVerifier(c.Roots, c.Now)}, nil
+	return &Authenticator{c, verifier.New(c.Roots, c.Now)}, nil
 }
 
 func trim(list []string) []string {

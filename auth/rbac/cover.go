@@ -15,9 +15,9 @@ const maxCompared = 50_000_000
 
 // beyond returns the rules of want that own does not cover, split as far as
 // needed, and whether own and want were small enough to tell.
-func beyond(own, want []Rule) (missing []Rule, ok bool) {
+func beyond(own, want []rule) (missing []rule, ok bool) {
 	left, words := maxTuples, maxCompared
-	covered := func(w *Rule) bool {
+	covered := func(w *rule) bool {
 		for i := range own {
 			if words -= own[i].effort(w); words < 0 {
 				return false
@@ -49,13 +49,13 @@ func beyond(own, want []Rule) (missing []Rule, ok bool) {
 }
 
 // effort is how many words covers compares at most.
-func (r *Rule) effort(w *Rule) int {
+func (r *rule) effort(w *rule) int {
 	return 1 + len(r.Verbs)*len(w.Verbs) + len(r.URLs)*len(w.URLs) + len(r.Groups)*len(w.Groups) +
 		len(r.Resources)*len(w.Resources) + len(r.Names)*len(w.Names)
 }
 
 // covers reports whether everything that w allows is allowed by r.
-func (r *Rule) covers(w *Rule) bool {
+func (r *rule) covers(w *rule) bool {
 	if !hasAll(r.Verbs, w.Verbs) {
 		return false
 	}
@@ -107,21 +107,21 @@ func resourceCovered(own []string, want string) bool {
 
 // split spells a rule out as rules of one verb and one resource, name or URL
 // each. left counts down; below zero split gives up.
-func split(r *Rule, left *int) ([]Rule, bool) {
+func split(r *rule, left *int) ([]rule, bool) {
 	verbs, groups := unique(r.Verbs), unique(r.Groups)
 	resources, named, urls := unique(r.Resources), unique(r.Names), unique(r.URLs)
 	n := len(verbs) * (len(groups)*len(resources)*max(1, len(named)) + len(urls))
 	if *left -= n; *left < 0 {
 		return nil, false
 	}
-	parts := make([]Rule, 0, n)
+	parts := make([]rule, 0, n)
 	for _, v := range verbs {
 		for _, u := range urls {
-			parts = append(parts, Rule{Verbs: []string{v}, URLs: []string{u}})
+			parts = append(parts, rule{Verbs: []string{v}, URLs: []string{u}})
 		}
 		for _, g := range groups {
 			for _, res := range resources {
-				one := Rule{Verbs: []string{v}, Groups: []string{g}, Resources: []string{res}}
+				one := rule{Verbs: []string{v}, Groups: []string{g}, Resources: []string{res}}
 				if len(named) == 0 {
 					parts = append(parts, one)
 				}

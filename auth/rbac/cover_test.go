@@ -11,20 +11,20 @@ import (
 // them; who has too many is told so, not served for minutes.
 func TestRolesThatCannotBeCompared(t *testing.T) {
 	words := make([]string, 60_000)
-	rules := make([]Rule, len(words))
+	rules := make([]rule, len(words))
 	for i := range words {
 		words[i] = fmt.Sprint("w", i)
-		rules[i] = Rule{Verbs: []string{"get"}, Groups: []string{""}, Resources: words[i : i+1]}
+		rules[i] = rule{Verbs: []string{"get"}, Groups: []string{""}, Resources: words[i : i+1]}
 	}
-	reversed := make([]Rule, len(rules))
+	reversed := make([]rule, len(rules))
 	for i := range rules {
 		reversed[len(rules)-1-i] = rules[i]
 	}
 	_, ok := beyond(rules, reversed)
 	assert.False(t, ok, "many rules")
-	_, ok = beyond([]Rule{{Verbs: words}}, []Rule{{Verbs: words}})
+	_, ok = beyond([]rule{{Verbs: words}}, []rule{{Verbs: words}})
 	assert.False(t, ok, "many words")
-	missing, ok := beyond([]Rule{{Verbs: []string{all}, Groups: []string{all}, Resources: []string{all}}}, rules)
+	missing, ok := beyond([]rule{{Verbs: []string{all}, Groups: []string{all}, Resources: []string{all}}}, rules)
 	assert.True(t, ok, "a star covers any number")
 	assert.Empty(t, missing)
 }

@@ -8,7 +8,7 @@ const controllerPrefix = "system:controller:"
 // that run as service accounts of their own.
 func controllerRoles(p names.Profile) []defaultRole {
 	var out []defaultRole
-	add := func(name string, rules ...Rule) {
+	add := func(name string, rules ...rule) {
 		out = append(out, defaultRole{name: controllerPrefix + name, rules: rules})
 	}
 	storageControllers(add)
@@ -19,7 +19,7 @@ func controllerRoles(p names.Profile) []defaultRole {
 	return out
 }
 
-func storageControllers(add func(string, ...Rule)) {
+func storageControllers(add func(string, ...rule)) {
 	add("attachdetach-controller", on("list,watch", "", "persistentvolumes", "persistentvolumeclaims"),
 		on(read, "", "nodes"), on("patch,update", "", "nodes/status"), on("list,watch", "", "pods"), events(),
 		on("get,create,delete,list,watch", names.GroupStorage, "volumeattachments"),
@@ -41,7 +41,7 @@ func storageControllers(add func(string, ...Rule)) {
 		on("get,list,watch,update", names.GroupStorage, "volumeattributesclasses"), events())
 }
 
-func workloadControllers(add func(string, ...Rule)) {
+func workloadControllers(add func(string, ...rule)) {
 	add("cronjob-controller", on("get,list,watch,update", "batch", "cronjobs"),
 		on("get,list,watch,create,update,delete,patch", "batch", "jobs"), on("update", "batch", "cronjobs/status"),
 		on("update", "batch", "cronjobs/finalizers"), on("list,watch,delete", "", "pods"), events())
@@ -78,7 +78,7 @@ func workloadControllers(add func(string, ...Rule)) {
 	add("ttl-after-finished-controller", on("get,list,watch,delete", "batch", "jobs"), events())
 }
 
-func upkeepControllers(add func(string, ...Rule)) {
+func upkeepControllers(add func(string, ...rule)) {
 	add("clusterrole-aggregation-controller", on("escalate,get,list,watch,update,patch", names.GroupRBAC, clusterRoles))
 	add("generic-garbage-collector", on("get,list,watch,patch,update,delete", "*", "*"), events())
 	add("legacy-service-account-token-cleaner", named("get", "", "configmaps", names.LegacyTokenTracking),
@@ -99,7 +99,7 @@ func upkeepControllers(add func(string, ...Rule)) {
 	deviceControllers(add)
 }
 
-func deviceControllers(add func(string, ...Rule)) {
+func deviceControllers(add func(string, ...rule)) {
 	add("device-taint-eviction-controller", on("get,list,watch,delete", "", "pods"), on("patch,update", "", "pods/status"),
 		on(read, names.GroupDevices, "resourceclaims"), on(read, names.GroupDevices, "resourceslices"),
 		on(read, names.GroupDevices, "deviceclasses"), events())
@@ -109,7 +109,7 @@ func deviceControllers(add func(string, ...Rule)) {
 		events(), on("update,patch", names.GroupDevices, "resourceclaims/binding"))
 }
 
-func networkControllers(add func(string, ...Rule)) {
+func networkControllers(add func(string, ...rule)) {
 	add("endpoint-controller", on(read, "", "services", "pods"),
 		on(read+",create,update,delete", "", "endpoints"), on("create", "", "endpoints/restricted"), events())
 	slices := on(read+",create,update,delete", names.GroupEndpoints, "endpointslices")
@@ -125,7 +125,7 @@ func networkControllers(add func(string, ...Rule)) {
 		on("list,watch", "", "nodes"), events())
 }
 
-func certificateController(p names.Profile, add func(string, ...Rule)) {
+func certificateController(p names.Profile, add func(string, ...rule)) {
 	add("certificate-controller",
 		on("get,list,watch,delete", names.GroupCertificates, "certificatesigningrequests"),
 		on("update", names.GroupCertificates, "certificatesigningrequests/status", "certificatesigningrequests/approval"),

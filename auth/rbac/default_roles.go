@@ -14,7 +14,7 @@ func userRoles() []defaultRole {
 		{name: "admin", from: "admin"},
 		{name: "edit", from: "edit", to: []string{"admin"}},
 		{name: "view", from: "view", to: []string{"edit"}},
-		{name: "system:aggregate-to-admin", to: []string{"admin"}, rules: []Rule{
+		{name: "system:aggregate-to-admin", to: []string{"admin"}, rules: []rule{
 			on("create", names.GroupAuthorization, "localsubjectaccessreviews"),
 			on(readWrite, names.GroupRBAC, roles, roleBindings),
 		}},
@@ -23,8 +23,8 @@ func userRoles() []defaultRole {
 	}
 }
 
-func viewRules() []Rule {
-	return []Rule{
+func viewRules() []rule {
+	return []rule{
 		on(read, "", "pods", "replicationcontrollers", "replicationcontrollers/scale", "serviceaccounts", "services",
 			"services/status", "endpoints", "persistentvolumeclaims", "persistentvolumeclaims/status", "configmaps"),
 		on(read, "", "limitranges", "resourcequotas", "bindings", "pods/status", "resourcequotas/status",
@@ -46,8 +46,8 @@ func viewRules() []Rule {
 	}
 }
 
-func editRules() []Rule {
-	return []Rule{
+func editRules() []rule {
+	return []rule{
 		on(read, "", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "secrets", "services/proxy"),
 		on("impersonate", "", "serviceaccounts"),
 		on(write, "", "pods", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward"),
@@ -72,52 +72,52 @@ func editRules() []Rule {
 // discoveryRoles are what callers of every kind need to find their way.
 func discoveryRoles() []defaultRole {
 	return []defaultRole{
-		{name: "system:basic-user", rules: []Rule{
+		{name: "system:basic-user", rules: []rule{
 			on("create", names.GroupAuthorization, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
 			on("create", names.GroupAuthentication, "selfsubjectreviews"),
 		}},
-		{name: "system:discovery", rules: []Rule{urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/",
+		{name: "system:discovery", rules: []rule{urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/",
 			"/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")}},
-		{name: "system:public-info-viewer", rules: []Rule{urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/")}},
-		{name: "system:monitoring", rules: []Rule{urls("get", "/metrics", "/metrics/slis",
+		{name: "system:public-info-viewer", rules: []rule{urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/")}},
+		{name: "system:monitoring", rules: []rule{urls("get", "/metrics", "/metrics/slis",
 			"/livez", "/readyz", "/healthz", "/livez/*", "/readyz/*", "/healthz/*", "/flagz", "/statusz"),
 			on("get", "", "nodes/metrics")}},
-		{name: "system:service-account-issuer-discovery", rules: []Rule{urls("get",
+		{name: "system:service-account-issuer-discovery", rules: []rule{urls("get",
 			"/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/")}},
 	}
 }
 
 // componentRoles are for the programs that work beside a server.
 func componentRoles() []defaultRole {
-	delegation := []Rule{
+	delegation := []rule{
 		on("create", names.GroupAuthentication, "tokenreviews"),
 		on("create", names.GroupAuthorization, "subjectaccessreviews"),
 	}
 	return []defaultRole{
-		{name: "system:heapster", rules: []Rule{on(read, "", "events", "pods", "nodes", "namespaces"), on(read, "extensions", "deployments")}},
+		{name: "system:heapster", rules: []rule{on(read, "", "events", "pods", "nodes", "namespaces"), on(read, "extensions", "deployments")}},
 		{name: "system:node", rules: nodeRules()},
-		{name: "system:node-problem-detector", rules: []Rule{on("get", "", "nodes"), on("patch", "", "nodes/status"), events()}},
-		{name: "system:node-proxier", rules: []Rule{on("list,watch", "", "services", "endpoints"), on(read, "", "nodes"),
+		{name: "system:node-problem-detector", rules: []rule{on("get", "", "nodes"), on("patch", "", "nodes/status"), events()}},
+		{name: "system:node-proxier", rules: []rule{on("list,watch", "", "services", "endpoints"), on(read, "", "nodes"),
 			events(), on("list,watch", names.GroupNetworking, "servicecidrs"), on("list,watch", names.GroupEndpoints, "endpointslices")}},
-		{name: names.RoleNodeAPIAdmin, rules: []Rule{on(read, "", "nodes"), on("proxy", "", "nodes"),
+		{name: names.RoleNodeAPIAdmin, rules: []rule{on(read, "", "nodes"), on("proxy", "", "nodes"),
 			on("*", "", "nodes/proxy", "nodes/metrics", "nodes/log", "nodes/stats"),
 			on("*", "", "nodes/configz", "nodes/healthz", "nodes/pods")}},
-		{name: "system:node-bootstrapper", rules: []Rule{on("create,get,list,watch", names.GroupCertificates, "certificatesigningrequests")}},
+		{name: "system:node-bootstrapper", rules: []rule{on("create,get,list,watch", names.GroupCertificates, "certificatesigningrequests")}},
 		{name: "system:auth-delegator", rules: delegation},
-		{name: names.RoleAggregator, rules: []Rule{on(read, "", "services", "endpoints")}},
+		{name: names.RoleAggregator, rules: []rule{on(read, "", "services", "endpoints")}},
 		{name: names.UserControllerManager, rules: slices.Insert(controllerManagerRules(), 7, delegation...)},
-		{name: names.RoleDNS, rules: []Rule{on("list,watch", "", "endpoints", "services")}},
-		{name: "system:persistent-volume-provisioner", rules: []Rule{
+		{name: names.RoleDNS, rules: []rule{on("list,watch", "", "endpoints", "services")}},
+		{name: "system:persistent-volume-provisioner", rules: []rule{
 			on("get,list,watch,create,delete", "", "persistentvolumes"), on("get,list,watch,update", "", "persistentvolumeclaims"),
 			on(read, names.GroupStorage, "storageclasses"), on("watch", "", "events"), events()}},
-		{name: "system:volume-scheduler", rules: []Rule{on(readUpdate, "", "persistentvolumes"),
+		{name: "system:volume-scheduler", rules: []rule{on(readUpdate, "", "persistentvolumes"),
 			on(read, names.GroupStorage, "storageclasses"), on(readUpdate, "", "persistentvolumeclaims")}},
 		{name: names.UserScheduler, rules: slices.Concat(schedulerRules(), delegation, schedulerDevices())},
 	}
 }
 
-func controllerManagerRules() []Rule {
-	return []Rule{
+func controllerManagerRules() []rule {
+	return []rule{
 		events(),
 		on("create", names.GroupCoordination, "leases"),
 		named("get,update", names.GroupCoordination, "leases", names.LeaseControllers),
@@ -130,8 +130,8 @@ func controllerManagerRules() []Rule {
 	}
 }
 
-func schedulerRules() []Rule {
-	return []Rule{
+func schedulerRules() []rule {
+	return []rule{
 		events(),
 		on("create", names.GroupCoordination, "leases"),
 		named(read+",update", names.GroupCoordination, "leases", names.LeaseScheduler),
@@ -149,8 +149,8 @@ func schedulerRules() []Rule {
 }
 
 // schedulerDevices is what the scheduler needs for volumes and devices.
-func schedulerDevices() []Rule {
-	return []Rule{
+func schedulerDevices() []rule {
+	return []rule{
 		on(read, names.GroupStorage, "csinodes"),
 		on(read, names.GroupStorage, "volumeattachments"),
 		on(read, "", "namespaces"),
@@ -168,8 +168,8 @@ func schedulerDevices() []Rule {
 
 // nodeRules is what node agents do without regard to which node they run on;
 // the node authorizer asks less of them.
-func nodeRules() []Rule {
-	return []Rule{
+func nodeRules() []rule {
+	return []rule{
 		on("create", names.GroupAuthentication, "tokenreviews"),
 		on("create", names.GroupAuthorization, "subjectaccessreviews", "localsubjectaccessreviews"),
 		on(read, "", "services"),
@@ -205,13 +205,13 @@ func certificateRoles(p names.Profile) []defaultRole {
 	prefix := "system:" + g + ":"
 	node := func(sub string) defaultRole {
 		return defaultRole{name: prefix + "certificatesigningrequests:" + sub,
-			rules: []Rule{on("create", names.GroupCertificates, "certificatesigningrequests/"+sub)}}
+			rules: []rule{on("create", names.GroupCertificates, "certificatesigningrequests/"+sub)}}
 	}
 	out := []defaultRole{node("nodeclient"), node("selfnodeclient")}
 	for _, s := range []string{names.SignerLegacyUnknown, names.SignerNodeServing, names.SignerClient, names.SignerClientNode} {
 		signer := p.Wire(s)
 		out = append(out, defaultRole{name: prefix + signerWord(signer) + "-approver",
-			rules: []Rule{named("approve", names.GroupCertificates, "signers", signer)}})
+			rules: []rule{named("approve", names.GroupCertificates, "signers", signer)}})
 	}
 	return out
 }
@@ -227,17 +227,17 @@ func signerWord(signer string) string {
 
 func namespacedRoles() []defaultRole {
 	leader := func(lease string) defaultRole {
-		return defaultRole{namespace: "system", name: "system::leader-locking-" + lease, rules: []Rule{
+		return defaultRole{namespace: "system", name: "system::leader-locking-" + lease, rules: []rule{
 			on(read+",create,update", names.GroupCoordination, "leases"),
 			on(read+",create,update", names.GroupCoordination, "leasecandidates")}}
 	}
 	return []defaultRole{
-		{namespace: "public", name: controllerPrefix + "bootstrap-signer", rules: []Rule{
+		{namespace: "public", name: controllerPrefix + "bootstrap-signer", rules: []rule{
 			on(read, "", "configmaps"), named("update", "", "configmaps", names.ClusterInfo), events()}},
-		{namespace: "system", name: controllerPrefix + "bootstrap-signer", rules: []Rule{on(read, "", "secrets")}},
-		{namespace: "system", name: controllerPrefix + "cloud-provider", rules: []Rule{on("create,get,list,watch", "", "configmaps")}},
-		{namespace: "system", name: controllerPrefix + "token-cleaner", rules: []Rule{on("get,list,watch,delete", "", "secrets"), events()}},
-		{namespace: "system", name: names.ReaderRole, rules: []Rule{named(read, "", "configmaps", names.ReaderConfigMap)}},
+		{namespace: "system", name: controllerPrefix + "bootstrap-signer", rules: []rule{on(read, "", "secrets")}},
+		{namespace: "system", name: controllerPrefix + "cloud-provider", rules: []rule{on("create,get,list,watch", "", "configmaps")}},
+		{namespace: "system", name: controllerPrefix + "token-cleaner", rules: []rule{on("get,list,watch,delete", "", "secrets"), events()}},
+		{namespace: "system", name: names.ReaderRole, rules: []rule{named(read, "", "configmaps", names.ReaderConfigMap)}},
 		leader(names.LeaseControllers),
 		leader(names.LeaseScheduler),
 	}

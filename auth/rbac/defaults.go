@@ -21,7 +21,7 @@ const (
 // the aggregation label whose roles it is made of, to the words that it carries.
 type defaultRole struct {
 	namespace, name string
-	rules           []Rule
+	rules           []rule
 	from            string
 	to              []string
 }
@@ -41,23 +41,23 @@ const (
 )
 
 // on is a rule for resources. Lists are kept sorted, as they are stored.
-func on(verbs, groups string, resources ...string) Rule {
-	return Rule{Verbs: sorted(strings.Split(verbs, ",")), Groups: strings.Split(groups, ","), Resources: sorted(resources)}
+func on(verbs, groups string, resources ...string) rule {
+	return rule{Verbs: sorted(strings.Split(verbs, ",")), Groups: strings.Split(groups, ","), Resources: sorted(resources)}
 }
 
 // named is on for single objects.
-func named(verbs, group, resource string, objects ...string) Rule {
+func named(verbs, group, resource string, objects ...string) rule {
 	r := on(verbs, group, resource)
 	r.Names = sorted(objects)
 	return r
 }
 
-func urls(verbs string, paths ...string) Rule {
-	return Rule{Verbs: sorted(strings.Split(verbs, ",")), URLs: sorted(paths)}
+func urls(verbs string, paths ...string) rule {
+	return rule{Verbs: sorted(strings.Split(verbs, ",")), URLs: sorted(paths)}
 }
 
 // events is the rule that everything needs which reports what it does.
-func events() Rule {
+func events() rule {
 	return on("create,update,patch", eventGroups, "events")
 }
 
@@ -128,7 +128,7 @@ func (d defaultRole) object(p names.Profile) *meta.Object {
 		o.Set([]any{selector}, "aggregationRule", "clusterRoleSelectors")
 		return o
 	}
-	rules := make([]Rule, len(d.rules))
+	rules := make([]rule, len(d.rules))
 	for i, r := range d.rules {
 		r.Groups = slices.Clone(r.Groups)
 		for j := range r.Groups {

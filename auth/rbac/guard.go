@@ -87,7 +87,7 @@ func (g guard) binding(ctx context.Context, q *Grant) error {
 	return g.covered(q, rules)
 }
 
-func (g guard) covered(q *Grant, want []Rule) error {
+func (g guard) covered(q *Grant, want []rule) error {
 	own, _ := g.rbac.rulesFor(q.User, q.Namespace)
 	missing, ok := beyond(own, want)
 	switch {
@@ -103,7 +103,7 @@ func (g guard) forbidden(q *Grant, why string) error {
 	return meta.Forbidden(meta.GroupResource{Group: g.group, Resource: q.Resource}, q.Name, why)
 }
 
-func notHeld(u *auth.User, missing []Rule) string {
+func notHeld(u *auth.User, missing []rule) string {
 	const most = 20
 	var b strings.Builder
 	if u != nil {
@@ -120,7 +120,7 @@ func notHeld(u *auth.User, missing []Rule) string {
 	return b.String()
 }
 
-func (r *Rule) text() string {
+func (r *rule) text() string {
 	var parts []string
 	for _, f := range []struct {
 		name string
@@ -147,8 +147,8 @@ func aggregates(o *meta.Object) bool {
 	return len(o.List("aggregationRule", "clusterRoleSelectors")) > 0
 }
 
-func fullAuthority() []Rule {
-	return []Rule{
+func fullAuthority() []rule {
+	return []rule{
 		{Verbs: []string{all}, Groups: []string{all}, Resources: []string{all}},
 		{Verbs: []string{all}, URLs: []string{all}},
 	}

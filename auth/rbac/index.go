@@ -51,14 +51,14 @@ type subject struct {
 // keys have an empty namespace for the cluster-wide kinds.
 type index struct {
 	group    string // wire name of the RBAC group
-	roles    map[meta.Key][]Rule
+	roles    map[meta.Key][]rule
 	bindings map[meta.Key]binding
 	grants   map[string]map[identity][]grant // by namespace, "" cluster-wide
 }
 
 func newIndex(p names.Profile) *index {
 	return &index{
-		group: p.Group(names.GroupRBAC), roles: map[meta.Key][]Rule{},
+		group: p.Group(names.GroupRBAC), roles: map[meta.Key][]rule{},
 		bindings: map[meta.Key]binding{}, grants: map[string]map[identity][]grant{},
 	}
 }

@@ -62,7 +62,7 @@ func (r *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision,
 				return true
 			}
 			for i := range rules {
-				if rules[i].Allows(&a) {
+				if rules[i].allows(&a) {
 					reason = because(ns, g)
 					return false
 				}
@@ -127,7 +127,7 @@ func (r *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string)
 	return out
 }
 
-func (r *Authorizer) rulesFor(u *auth.User, namespace string) (rules []Rule, missing []string) {
+func (r *Authorizer) rulesFor(u *auth.User, namespace string) (rules []rule, missing []string) {
 	seen := map[meta.Key]bool{}
 	r.index.Read(func(x *index) {
 		x.visit(u, namespace, func(_ string, g *grant) bool {
@@ -147,7 +147,7 @@ func (r *Authorizer) rulesFor(u *auth.User, namespace string) (rules []Rule, mis
 }
 
 // role returns the rules of a role, and whether it exists.
-func (r *Authorizer) role(k meta.Key) (rules []Rule, ok bool) {
+func (r *Authorizer) role(k meta.Key) (rules []rule, ok bool) {
 	r.index.Read(func(x *index) { rules, ok = x.roles[k] })
 	return rules, ok
 }

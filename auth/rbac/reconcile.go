@@ -98,8 +98,8 @@ func restoreRole(have, want *meta.Object) {
 }
 
 // compact joins single rights that differ in the verb alone.
-func compact(rules []Rule) []Rule {
-	var out []Rule
+func compact(rules []rule) []rule {
+	var out []rule
 	for _, r := range rules {
 		joined := false
 		for i := range out {

@@ -8,18 +8,18 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// Rule is one rule of a role. "*" in Verbs, Groups and Resources stands for
+// rule is one rule of a role. "*" in Verbs, Groups and Resources stands for
 // all, "*/sub" in Resources for that sub-resource of everything, a "*" at the
 // end of a URL for every path that begins so. No Names: any name.
-type Rule struct {
+type rule struct {
 	Verbs, Groups, Resources, Names []string
 	URLs                            []string
 }
 
 const all = "*"
 
-// Allows reports whether the rule covers the action.
-func (r *Rule) Allows(a *auth.Action) bool {
+// allows reports whether the rule covers the action.
+func (r *rule) allows(a *auth.Action) bool {
 	if !has(r.Verbs, a.Verb) {
 		return false
 	}
@@ -40,7 +40,7 @@ func has(list []string, word string) bool {
 }
 
 // resource compares without joining resource and sub-resource.
-func (r *Rule) resource(resource, sub string) bool {
+func (r *rule) resource(resource, sub string) bool {
 	for _, w := range r.Resources {
 		if w == all {
 			return true
@@ -69,9 +69,9 @@ func urlMatches(rule, path string) bool {
 }
 
 // rulesOf reads the field rules of a role; whatever is malformed grants nothing.
-func rulesOf(role *meta.Object) []Rule {
+func rulesOf(role *meta.Object) []rule {
 	list := role.List("rules")
-	rules := make([]Rule, 0, len(list))
+	rules := make([]rule, 0, len(list))
 	for _, item := range list {
 		m, ok := item.(map[string]any)
 		if !ok {
@@ -82,8 +82,8 @@ func rulesOf(role *meta.Object) []Rule {
 	return rules
 }
 
-func ruleOf(o *meta.Object) Rule {
-	return Rule{
+func ruleOf(o *meta.Object) rule {
+	return rule{
 		Verbs:     o.Strings("verbs"),
 		Groups:    o.Strings("apiGroups"),
 		Resources: o.Strings("resources"),
@@ -92,7 +92,7 @@ func ruleOf(o *meta.Object) Rule {
 	}
 }
 
-func (r *Rule) tree() map[string]any {
+func (r *rule) tree() map[string]any {
 	t := map[string]any{"verbs": anyList(r.Verbs)}
 	for field, list := range map[string][]string{
 		"apiGroups": r.Groups, "resources": r.Resources, "resourceNames": r.Names, "nonResourceURLs": r.URLs,
@@ -104,7 +104,7 @@ func (r *Rule) tree() map[string]any {
 	return t
 }
 
-func rulesTree(rules []Rule) []any {
+func rulesTree(rules []rule) []any {
 	out := make([]any, len(rules))
 	for i := range rules {
 		out[i] = rules[i].tree()

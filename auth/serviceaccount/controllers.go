@@ -22,15 +22,15 @@ var (
 	configMapType = meta.GroupResource{Resource: "configmaps"}
 )
 
-// DefaultAccount is the account that every active namespace has.
-const DefaultAccount = "default"
+// defaultAccount is the account that every active namespace has.
+const defaultAccount = "default"
 
 // DefaultAccounts returns the controller that gives every active namespace its account
 // named default.
 func DefaultAccounts() controller.Controller {
-	return perNamespace("default-service-accounts", accountType, DefaultAccount, func(ctx context.Context, c controller.Client, namespace string) error {
+	return perNamespace("default-service-accounts", accountType, defaultAccount, func(ctx context.Context, c controller.Client, namespace string) error {
 		obj := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
-			"metadata": map[string]any{"name": DefaultAccount, "namespace": namespace}})
+			"metadata": map[string]any{"name": defaultAccount, "namespace": namespace}})
 		_, err := c.Create(ctx, accountType, obj)
 		return err
 	})
@@ -207,7 +207,7 @@ func (s *secrets) fill(ctx context.Context, c controller.Client, k meta.Key) (ag
 		if o.String("data", "token") != "" {
 			return nil
 		}
-		token, err := s.tokens.SecretToken(k.Namespace, name, account.UID(), k.Name)
+		token, err := s.tokens.secretToken(k.Namespace, name, account.UID(), k.Name)
 		if err == nil {
 			o.Set(base64.StdEncoding.EncodeToString([]byte(token)), "data", "token")
 		}

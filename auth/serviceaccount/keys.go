@@ -50,12 +50,12 @@ func NewKeyPEM() (Key, []byte, error) {
 	if err != nil {
 		return Key{}, nil, fmt.Errorf("serviceaccount: %w", err)
 	}
-	k, err := NewKey(raw)
+	k, err := newKey(raw)
 	return k, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }
 
-// NewKey returns the Key around a private or public RSA or ECDSA key.
-func NewKey(key any) (Key, error) {
+// newKey returns the Key around a private or public RSA or ECDSA key.
+func newKey(key any) (Key, error) {
 	k := Key{public: key}
 	if s, ok := key.(crypto.Signer); ok {
 		k.private, k.public = s, s.Public()
@@ -125,7 +125,7 @@ func ParseKeys(data []byte) ([]Key, error) {
 		if raw == nil {
 			continue
 		}
-		k, err := NewKey(raw)
+		k, err := newKey(raw)
 		if err != nil {
 			return nil, err
 		}

@@ -141,9 +141,9 @@ func (t *Tokens) issue(c private, audiences []string, begin, end time.Time) (str
 	return jwt.Signed(t.signer).Claims(public).Claims(claim).Serialize()
 }
 
-// SecretToken returns the token without an end that a Secret of the type of
+// secretToken returns the token without an end that a Secret of the type of
 // service account tokens holds.
-func (t *Tokens) SecretToken(namespace, account, accountUID, secret string) (string, error) {
+func (t *Tokens) secretToken(namespace, account, accountUID, secret string) (string, error) {
 	if t.signer == nil {
 		return "", errors.New("serviceaccount: no private key")
 	}

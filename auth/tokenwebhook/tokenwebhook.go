@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/bearer"
+	"orch.io/controlplane/auth/internal/remote"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/cache"
 )
@@ -45,7 +46,7 @@ type Config struct {
 // Authenticator asks a remote server.
 type Authenticator struct {
 	config Config
-	remote *clientconfig.Reviewer
+	remote *remote.Reviewer
 	cached *cache.Cache[[32]byte, answer]
 }
 
@@ -67,7 +68,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := clientconfig.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, "TokenReview", c.Timeout)
+	r, err := remote.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, "TokenReview", c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("tokenwebhook: %w", err)
 	}
@@ -157,7 +158,7 @@ func refusal(why string) error {
 	if why == "" {
 		return nil
 	}
-	return auth.BadToken("%s", clientconfig.Text(why))
+	return auth.BadToken("%s", remote.Text(why))
 }
 
 func tooMany(u user) bool {

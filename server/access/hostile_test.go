@@ -4,8 +4,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"net/http"
 	"net/url"
@@ -38,13 +40,15 @@ type guarded struct {
 func newGuarded(t *testing.T, change ...func(*access.Config)) guarded {
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	key, err := serviceaccount.NewKey(secret)
+	der, err := x509.MarshalECPrivateKey(secret)
+	require.NoError(t, err)
+	keys, err := serviceaccount.ParseKeys(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 	require.NoError(t, err)
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\nalice,alice,2,devs\n"))
 	require.NoError(t, err)
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Authorizer = nil
-		tokens, err := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: b.Client(), Names: b.Names})
+		tokens, err := serviceaccount.New(serviceaccount.Config{Keys: keys, Client: b.Client(), Names: b.Names})
 		require.NoError(t, err)
 		c := access.Config{Tokens: tokens, Methods: []auth.Authenticator{users}}
 		for _, f := range change {

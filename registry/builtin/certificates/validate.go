@@ -8,16 +8,6 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Usages returns the key usages that a request may name.
-func Usages() []string {
-	return []string{
-		"any", "cert sign", "client auth", "code signing", "content commitment", "crl sign",
-		"data encipherment", "decipher only", "digital signature", "email protection", "encipher only",
-		"ipsec end system", "ipsec tunnel", "ipsec user", "key agreement", "key encipherment",
-		"microsoft sgc", "netscape sgc", "ocsp signing", "s/mime", "server auth", "signing", "timestamping",
-	}
-}
-
 func validateRequest(w *registry.Change[CertificateSigningRequest]) {
 	if w.Old == nil {
 		w.New.Spec.validate(&w.Faults, w.Names)

@@ -4,13 +4,13 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
+	"orch.io/controlplane/registry/builtin/internal/cells"
 	"orch.io/controlplane/registry/internal/quirks"
 )
 
@@ -113,17 +113,7 @@ func readyEndpoints(o *meta.Object) any {
 			}
 		}
 	}
-	return FirstFew(list)
-}
-
-// FirstFew is a list as a column shows it, the first words and how many more
-// there are.
-func FirstFew(list []string) string {
-	const few = 3
-	if len(list) <= few {
-		return strings.Join(list, ",")
-	}
-	return strings.Join(list[:few], ",") + " + " + strconv.Itoa(len(list)-few) + " more..."
+	return cells.FirstFew(list)
 }
 
 func validateEndpoints(w *registry.Change[Endpoints]) {

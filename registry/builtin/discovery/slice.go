@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/cells"
 	"orch.io/controlplane/registry/internal/quirks"
 )
 
@@ -157,7 +158,7 @@ func columns() []registry.Column {
 		if len(list) == 0 {
 			return unset
 		}
-		return core.FirstFew(list)
+		return cells.FirstFew(list)
 	}
 	return []registry.Column{
 		registry.Text("AddressType", "The type of all addresses.", "addressType"),

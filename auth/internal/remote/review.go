@@ -1,4 +1,5 @@
-package clientconfig
+// Package remote asks other servers with reviews.
+package remote
 
 import (
 	"context"
@@ -7,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"orch.io/controlplane/clientconfig"
 )
 
 // maxText bounds what the remote server says to people, in bytes.
@@ -16,12 +19,12 @@ const maxText = 1024
 // question and whose status is the answer.
 type Reviewer struct {
 	api, kind string
-	caller    *Caller
+	caller    *clientconfig.Caller
 }
 
 // NewReviewer returns a Reviewer for a kind of a group in version v1 or v1beta1. Timeout
 // is for one call; zero is ten seconds.
-func NewReviewer(r *Remote, group, version, kind string, timeout time.Duration) (*Reviewer, error) {
+func NewReviewer(r *clientconfig.Remote, group, version, kind string, timeout time.Duration) (*Reviewer, error) {
 	if r == nil || r.URL == nil {
 		return nil, errors.New("no remote server")
 	}
@@ -50,7 +53,8 @@ func (r *Reviewer) Body(spec, status any) ([]byte, error) {
 }
 
 // Ask posts a review once and reads the status of the answer into the pointer
-// status. An answer with another code than 2xx is a *CodeError.
+// status. An answer with another code than 2xx is a
+// *clientconfig.CodeError.
 func (r *Reviewer) Ask(ctx context.Context, body []byte, status any) error {
 	data, err := r.caller.Post(ctx, body)
 	if err != nil {

@@ -1,12 +1,10 @@
-package auth_test
+package server
 
 import (
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"orch.io/controlplane/auth"
 )
 
 func TestSpaceBeforeBearer(t *testing.T) {
@@ -15,6 +13,6 @@ func TestSpaceBeforeBearer(t *testing.T) {
 		"Bearer": false, "Bearer  ": false, "Basic  abc": false, "": false,
 	} {
 		r := &http.Request{Header: http.Header{"Authorization": {header}}}
-		assert.Equal(t, want, auth.SpaceBeforeBearer(r), header)
+		assert.Equal(t, want, spaceBeforeBearer(r), header)
 	}
 }

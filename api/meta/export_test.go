@@ -1,0 +1,3 @@
+package meta
+
+var CheckManager = checkManager

@@ -1,0 +1,5 @@
+package abac
+
+type Policy = policy
+
+func New(policies ...Policy) *Authorizer { return &Authorizer{policies} }

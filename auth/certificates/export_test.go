@@ -1,0 +1,3 @@
+package certificates
+
+var Check = check
