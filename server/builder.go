@@ -267,7 +267,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 // newServer makes a server of the parts that need nothing of the store.
 func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
-		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, begun: make(chan struct{}),
+		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, audit: b.Audit, version: b.Serving.Version, started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks,

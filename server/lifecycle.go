@@ -122,6 +122,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("requests still run: %w", ctx.Err())
 	}
+	s.failures.close()
 	return errors.Join(err, s.hub.Close(), s.backend.Close())
 }
 

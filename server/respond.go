@@ -9,7 +9,6 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -171,16 +170,12 @@ func (s *Server) status(r *request, err error) *meta.Status {
 	if errors.As(err, &tooLong) {
 		return meta.TooLarge("Request entity too large: limit is %d", tooLong.Limit)
 	}
-	var conversion *registry.ConversionError
-	if errors.As(err, &conversion) && conversion.Stack() != nil {
-		s.tellPanic("conversion", conversion, conversion.Stack(), "path", r.path)
+	st := objects.Status(err)
+	if st == nil {
+		st = meta.Internal(errors.New("the store failed"))
 	}
-	if st := objects.Status(err); st != nil {
-		if st.Code == http.StatusInternalServerError {
-			s.log.Error("request failed", "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name, "error", st)
-		}
-		return st
+	if st.Code == http.StatusInternalServerError {
+		s.failed(r, err)
 	}
-	s.log.Error("request failed", "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name, "error", err)
-	return meta.Internal(errors.New("the store failed"))
+	return st
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -34,6 +35,7 @@ type Server struct {
 	definitions   definitions
 	limits        Limits
 	log           *slog.Logger
+	failures      failures
 	authenticator auth.Authenticator
 	authorizer    auth.Authorizer
 	handlers      map[string]http.Handler
@@ -131,7 +133,7 @@ func (s *Server) recovered(w *response, r *request, p any) {
 	if p == http.ErrAbortHandler {
 		panic(p)
 	}
-	s.panicked("request", p, "method", r.http.Method, "path", r.path)
+	s.panicked("request", p, r.about()...)
 	if w.code != 0 {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
@@ -146,5 +148,5 @@ func (s *Server) panicked(where string, p any, about ...any) {
 
 func (s *Server) tellPanic(where string, p any, stack []byte, about ...any) {
 	s.metrics.panics.WithLabelValues(where).Inc()
-	s.log.Error("recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(stack)}, about...)...)
+	s.failures.tell(fmt.Sprintf("panic in %s: %.100v", where, p), "recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(stack)}, about...)...)
 }
