@@ -21,7 +21,7 @@ type Chain struct{ mutating, validating phase }
 // configuration that does not fit; or, if there is none, what every Setup said, and
 // which plugins do nothing.
 func New(table []Plugin, o Options, env Env) (*Chain, error) {
-	faults := o.check(table)
+	faults := o.validate(table)
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
@@ -158,8 +158,8 @@ func (o *Options) runs(p *Plugin) bool {
 	return !slices.Contains(o.Disable, p.Name)
 }
 
-// check returns what is wrong with a table and the choice of its plugins.
-func (o *Options) check(table []Plugin) (faults []error) {
+// validate returns what is wrong with a table and the choice of its plugins.
+func (o *Options) validate(table []Plugin) (faults []error) {
 	known := map[string]*Plugin{}
 	for i, p := range table {
 		if p.Name == "" || known[p.Name] != nil {

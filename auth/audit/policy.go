@@ -131,7 +131,7 @@ func ParsePolicy(data []byte, p names.Profile) (*Policy, error) {
 	}
 	checkStages("omitStages", policy.OmitStages, fault)
 	for i := range policy.Rules {
-		policy.Rules[i].check(fmt.Sprintf("rules[%d]", i), fault)
+		policy.Rules[i].validate(fmt.Sprintf("rules[%d]", i), fault)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -147,7 +147,7 @@ func checkStages(at string, list []Stage, fault func(string, ...any)) {
 	}
 }
 
-func (r *Rule) check(at string, fault func(string, ...any)) {
+func (r *Rule) validate(at string, fault func(string, ...any)) {
 	if r.Level == nil {
 		fault("%s: no level", at)
 	}

@@ -57,7 +57,7 @@ func (l *Log) Collect(to chan<- prometheus.Metric) {
 func (l *Log) Check(context.Context) error {
 	var errs []error
 	for _, q := range l.queues {
-		if err := q.state.check(); err != nil {
+		if err := q.state.health(); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -138,7 +138,7 @@ func (s *state) dropped() uint64 {
 	return s.count
 }
 
-func (s *state) check() error {
+func (s *state) health() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()

@@ -46,9 +46,9 @@ func (f *authzFlags) define(set *flag.FlagSet) {
 	set.Var(&f.controllers, "controllers", "controllers to run: * for those that run by default, NAME for more, -NAME for fewer (default: *)")
 }
 
-// check refuses modes that say nothing or say it twice, and what belongs to modes
+// validate refuses modes that say nothing or say it twice, and what belongs to modes
 // that were not chosen.
-func (f *authzFlags) check(given bool) (faults []error) {
+func (f *authzFlags) validate(given bool) (faults []error) {
 	if given && len(f.modes) == 0 {
 		faults = append(faults, errors.New("--authorization-mode is empty"))
 	}

@@ -63,7 +63,7 @@ func parseFlags(args []string) (*flags, error) {
 	if set.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	}
-	if err := f.check(set); err != nil {
+	if err := f.validate(set); err != nil {
 		return nil, err
 	}
 	f.authz.defaults(set, &f.authn)
@@ -99,9 +99,9 @@ func needed() map[string][]string {
 	}
 }
 
-// check refuses flags that would be ignored: nobody finds out otherwise that the
+// validate refuses flags that would be ignored: nobody finds out otherwise that the
 // server does not do what it was told.
-func (f *flags) check(set *flag.FlagSet) error {
+func (f *flags) validate(set *flag.FlagSet) error {
 	given := map[string]bool{}
 	set.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() != "" || x.Name == "authorization-mode" })
 	var faults []error
@@ -121,7 +121,7 @@ func (f *flags) check(set *flag.FlagSet) error {
 	if f.livezGrace < 0 || f.shutdownDelay < 0 {
 		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
 	}
-	faults = append(faults, f.authz.check(given["authorization-mode"])...)
+	faults = append(faults, f.authz.validate(given["authorization-mode"])...)
 	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(faults...)
 }

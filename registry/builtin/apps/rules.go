@@ -24,7 +24,7 @@ func validateDeployment(w *registry.Change[Deployment]) {
 	if checkSelector(f, at.Field("selector"), s.Selector) {
 		w.Faults = append(w.Faults, templateFaults(w.Names, at.Field("template"), s.Selector, &s.Template)...)
 	}
-	s.Strategy.check(f, at.Field("strategy"))
+	s.Strategy.validate(f, at.Field("strategy"))
 	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
 		f.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
 	}
@@ -62,7 +62,7 @@ func templateFaults(p names.Profile, at *check.Path, s *meta.Selector, t *core.P
 	return f
 }
 
-func (s *DeploymentStrategy) check(f *check.Faults, at *check.Path) {
+func (s *DeploymentStrategy) validate(f *check.Faults, at *check.Path) {
 	switch s.Type {
 	case recreate:
 		if s.RollingUpdate != nil {
@@ -73,13 +73,13 @@ func (s *DeploymentStrategy) check(f *check.Faults, at *check.Path) {
 			f.Required(at.Field("rollingUpdate"), "this should be defaulted and never be nil")
 			return
 		}
-		s.RollingUpdate.check(f, at.Field("rollingUpdate"))
+		s.RollingUpdate.validate(f, at.Field("rollingUpdate"))
 	default:
 		f.NotSupported(at, s, schema.EnumOf[DeploymentStrategy]("Type")...)
 	}
 }
 
-func (r *RollingUpdateDeployment) check(f *check.Faults, at *check.Path) {
+func (r *RollingUpdateDeployment) validate(f *check.Faults, at *check.Path) {
 	if zero(r.MaxUnavailable) && zero(r.MaxSurge) {
 		f.Invalid(at.Field("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0")
 	}

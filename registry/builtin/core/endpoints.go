@@ -121,19 +121,19 @@ func validateEndpoints(w *registry.Change[Endpoints]) {
 		return // what was stored under other rules may stay
 	}
 	for i := range w.New.Subsets {
-		w.New.Subsets[i].check(&w.Faults, check.At("subsets").Index(i))
+		w.New.Subsets[i].validate(&w.Faults, check.At("subsets").Index(i))
 	}
 }
 
-func (s *EndpointSubset) check(f *check.Faults, at *check.Path) {
+func (s *EndpointSubset) validate(f *check.Faults, at *check.Path) {
 	if len(s.Addresses)+len(s.NotReadyAddresses) == 0 {
 		f.Required(at, "must specify `addresses` or `notReadyAddresses`")
 	}
 	for i := range s.Addresses {
-		s.Addresses[i].check(f, at.Field("addresses").Index(i))
+		s.Addresses[i].validate(f, at.Field("addresses").Index(i))
 	}
 	for i := range s.NotReadyAddresses {
-		s.NotReadyAddresses[i].check(f, at.Field("notReadyAddresses").Index(i))
+		s.NotReadyAddresses[i].validate(f, at.Field("notReadyAddresses").Index(i))
 	}
 	for i, p := range s.Ports {
 		if len(s.Ports) > 1 {
@@ -142,8 +142,8 @@ func (s *EndpointSubset) check(f *check.Faults, at *check.Path) {
 	}
 }
 
-// check checks an address. Clients see two faults for a text that is none.
-func (a *EndpointAddress) check(f *check.Faults, at *check.Path) {
+// validate checks an address. Clients see two faults for a text that is none.
+func (a *EndpointAddress) validate(f *check.Faults, at *check.Path) {
 	address.HostIP(f, at.Field("ip"), a.IP)
 	address.Reachable(f, at.Field("ip"), a.IP)
 }

@@ -14,7 +14,7 @@ import (
 func validateService(w *registry.Change[Service]) {
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
 	if w.Subresource == "status" {
-		w.New.Status.LoadBalancer.check(f, check.At("status", "loadBalancer"), s.Type)
+		w.New.Status.LoadBalancer.validate(f, check.At("status", "loadBalancer"), s.Type)
 		return
 	}
 	if w.Old != nil {
@@ -26,7 +26,7 @@ func validateService(w *registry.Change[Service]) {
 	s.typeFaults(f, at)
 	names := map[string]bool{}
 	for i := range s.Ports {
-		s.Ports[i].check(f, at.Field("ports").Index(i), len(s.Ports) > 1, names)
+		s.Ports[i].validate(f, at.Field("ports").Index(i), len(s.Ports) > 1, names)
 	}
 	s.affinity(f, at.Field("sessionAffinityConfig"))
 	s.addresses(f, at)
@@ -66,7 +66,7 @@ func (s *ServiceSpec) typeFaults(f *check.Faults, at *check.Path) {
 	}
 }
 
-func (p *ServicePort) check(f *check.Faults, at *check.Path, several bool, names map[string]bool) {
+func (p *ServicePort) validate(f *check.Faults, at *check.Path, several bool, names map[string]bool) {
 	if several {
 		f.Needs(at, "name", p.Name)
 	}
@@ -231,8 +231,8 @@ func (s *ServiceSpec) changes(f *check.Faults, at *check.Path, old *ServiceSpec)
 	}
 }
 
-// check checks what a load balancer was given.
-func (l *LoadBalancerStatus) check(f *check.Faults, at *check.Path, kind string) {
+// validate checks what a load balancer was given.
+func (l *LoadBalancerStatus) validate(f *check.Faults, at *check.Path, kind string) {
 	if kind != LoadBalancerType && len(l.Ingress) > 0 {
 		f.Forbidden(at.Field("ingress"), "may only be used when `spec.type` is \"LoadBalancer\"")
 		return

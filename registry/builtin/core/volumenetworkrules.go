@@ -8,13 +8,13 @@ import (
 	"orch.io/controlplane/api/check"
 )
 
-func (s *NFSVolumeSource) check(r *podRules, at *check.Path) {
+func (s *NFSVolumeSource) validate(r *podRules, at *check.Path) {
 	if !strings.HasPrefix(s.Path, "/") {
 		r.Invalid(at.Field("path"), s.Path, "must be an absolute path")
 	}
 }
 
-func (s *ISCSIVolumeSource) check(r *podRules, at *check.Path) {
+func (s *ISCSIVolumeSource) validate(r *podRules, at *check.Path) {
 	if s.IQN != "" && !iscsiName(s.IQN) {
 		r.Invalid(at.Field("iqn"), s.IQN, "must be valid format")
 	}
@@ -54,7 +54,7 @@ func notAlnum(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 }
 
-func (s *FCVolumeSource) check(r *podRules, at *check.Path) {
+func (s *FCVolumeSource) validate(r *podRules, at *check.Path) {
 	targets, ids := len(s.TargetWWNs), len(s.WWIDs)
 	switch {
 	case targets == 0 && ids == 0:
@@ -70,7 +70,7 @@ func (s *FCVolumeSource) check(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *FlexVolumeSource) check(r *podRules, at *check.Path) {
+func (s *FlexVolumeSource) validate(r *podRules, at *check.Path) {
 	for _, k := range slices.Sorted(maps.Keys(s.Options)) {
 		domain, _, _ := strings.Cut(strings.ToLower(k), "/")
 		for _, own := range r.names.Domains() {
@@ -82,13 +82,13 @@ func (s *FlexVolumeSource) check(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *CSIVolumeSource) check(r *podRules, at *check.Path) {
+func (s *CSIVolumeSource) validate(r *podRules, at *check.Path) {
 	if ref := s.NodePublishSecretRef; ref != nil {
 		r.Subdomain(at.Field("name"), ref.Name) // as clients know the field
 	}
 }
 
-func (s *CloudBDiskVolumeSource) check(r *podRules, at *check.Path) {
+func (s *CloudBDiskVolumeSource) validate(r *podRules, at *check.Path) {
 	form := "https://"
 	if s.Kind != nil && *s.Kind == "Managed" {
 		form = "/subscriptions/"
@@ -98,7 +98,7 @@ func (s *CloudBDiskVolumeSource) check(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *StoreDfsVolumeSource) check(r *podRules, at *check.Path) {
+func (s *StoreDfsVolumeSource) validate(r *podRules, at *check.Path) {
 	switch {
 	case s.Registry == "":
 	case len(s.Tenant) >= 65:
@@ -112,7 +112,7 @@ func (s *StoreDfsVolumeSource) check(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *StoreGVolumeSource) check(r *podRules, at *check.Path) {
+func (s *StoreGVolumeSource) validate(r *podRules, at *check.Path) {
 	switch {
 	case s.DatasetName == "" && s.DatasetUUID == "":
 		r.Required(at, "one of datasetName and datasetUUID is required")

@@ -40,8 +40,8 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 			continue
 		}
 		found = true
-		if c, ok := s.source.(checker); ok {
-			c.check(r, p)
+		if c, ok := s.source.(validator); ok {
+			c.validate(r, p)
 		}
 		if s.field == "ephemeral" && v.Name != "" && r.pod != nil && r.pod.Name != "" {
 			r.Format(at.Field("name"), v.Name, meta.CheckDNSSubdomain(r.pod.Name+"-"+v.Name)) // the claim's name
@@ -61,9 +61,9 @@ type volumeSource struct {
 	source any    // nil: not set
 }
 
-// checker is a source that the schema does not know all rules of.
-type checker interface {
-	check(r *podRules, at *check.Path)
+// validator is a source that the schema does not know all rules of.
+type validator interface {
+	validate(r *podRules, at *check.Path)
 }
 
 // set returns a source that is set, nil for one that is not.
@@ -117,19 +117,19 @@ func (r *podRules) mode(at *check.Path, mode *int32) {
 	}
 }
 
-func (s *EmptyDirVolumeSource) check(r *podRules, at *check.Path) {
+func (s *EmptyDirVolumeSource) validate(r *podRules, at *check.Path) {
 	if s.SizeLimit != nil && s.SizeLimit.Sign() < 0 {
 		r.Forbidden(at.Field("sizeLimit"), "SizeLimit field must be a valid resource quantity")
 	}
 }
 
-func (s *ImageVolumeSource) check(r *podRules, at *check.Path) {
+func (s *ImageVolumeSource) validate(r *podRules, at *check.Path) {
 	if r.pod != nil {
 		r.Needs(at, "reference", s.Reference)
 	}
 }
 
-func (s *DownwardAPIVolumeSource) check(r *podRules, at *check.Path) {
+func (s *DownwardAPIVolumeSource) validate(r *podRules, at *check.Path) {
 	for i := range s.Items {
 		r.downward(at, &s.Items[i])
 	}
@@ -153,7 +153,7 @@ func (r *podRules) downward(at *check.Path, f *DownwardAPIVolumeFile) {
 	r.mode(at.Field("mode"), f.Mode)
 }
 
-func (s *ProjectedVolumeSource) check(r *podRules, at *check.Path) {
+func (s *ProjectedVolumeSource) validate(r *podRules, at *check.Path) {
 	taken := map[string]bool{}
 	// claim notes a path that a source fills.
 	claim := func(path string) {
@@ -164,15 +164,15 @@ func (s *ProjectedVolumeSource) check(r *podRules, at *check.Path) {
 	}
 	for i := range s.Sources {
 		src, p := &s.Sources[i], at.Field("sources").Index(i)
-		if src.check(r, at, p, claim) > 1 {
+		if src.validate(r, at, p, claim) > 1 {
 			r.Forbidden(p, "may not specify more than 1 volume type per source")
 		}
 	}
 }
 
-// check checks what a projected volume has at a place of its list, and returns
+// validate checks what a projected volume has at a place of its list, and returns
 // of how many kinds that is.
-func (s *VolumeProjection) check(r *podRules, at, p *check.Path, claim func(string)) (n int) {
+func (s *VolumeProjection) validate(r *podRules, at, p *check.Path, claim func(string)) (n int) {
 	keys := func(items []KeyToPath) {
 		n++
 		for _, k := range items {
@@ -198,7 +198,7 @@ func (s *VolumeProjection) check(r *podRules, at, p *check.Path, claim func(stri
 	}
 	if t := s.ClusterTrustBundle; t != nil {
 		n++
-		t.check(r, p.Field("clusterTrustBundle"))
+		t.validate(r, p.Field("clusterTrustBundle"))
 		claim(t.Path)
 	}
 	if c := s.PodCertificate; c != nil {
@@ -210,7 +210,7 @@ func (s *VolumeProjection) check(r *podRules, at, p *check.Path, claim func(stri
 	return n
 }
 
-func (t *ClusterTrustBundleProjection) check(r *podRules, at *check.Path) {
+func (t *ClusterTrustBundleProjection) validate(r *podRules, at *check.Path) {
 	switch {
 	case t.Name != nil && t.SignerName != nil:
 		r.Invalid(at, t, "only one of name and signerName may be used")
@@ -232,7 +232,7 @@ func (r *podRules) file(at *check.Path, path string) {
 	r.Format(at.Field("path"), path, check.FilePath(path))
 }
 
-func (s *EphemeralVolumeSource) check(r *podRules, at *check.Path) {
+func (s *EphemeralVolumeSource) validate(r *podRules, at *check.Path) {
 	at = at.Field("volumeClaimTemplate")
 	t := s.VolumeClaimTemplate
 	if t == nil {

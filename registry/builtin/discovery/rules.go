@@ -24,7 +24,7 @@ func validate(w *registry.Change[EndpointSlice]) {
 		at := check.At("endpoints").Index(i)
 		w.New.Endpoints[i].addresses(&w.Faults, at.Field("addresses"), w.New.AddressType)
 		if h := w.New.Endpoints[i].Hints; h != nil {
-			h.check(&w.Faults, at.Field("hints"))
+			h.validate(&w.Faults, at.Field("hints"))
 		}
 	}
 }
@@ -93,8 +93,8 @@ func domain(f *check.Faults, at *check.Path, name string) {
 	f.Format(at, name, faults)
 }
 
-// check checks the hints. With too many zones clients are told nothing of the nodes.
-func (h *EndpointHints) check(f *check.Faults, at *check.Path) {
+// validate checks the hints. With too many zones clients are told nothing of the nodes.
+func (h *EndpointHints) validate(f *check.Faults, at *check.Path) {
 	zones, nodes := map[string]bool{}, map[string]bool{}
 	for i, z := range h.ForZones {
 		unique(f, at.Field("forZones").Index(i).Field("name"), z.Name, zones)

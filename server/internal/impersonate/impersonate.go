@@ -84,7 +84,7 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 	q := &Request{User: &auth.User{Name: users[0], Groups: slices.Clone(groups)}}
 	q.Checks = append(q.Checks, userCheck(users[0]))
 	for _, g := range groups {
-		q.check(auth.Action{Version: "v1", Resource: "groups", Name: g})
+		q.require(auth.Action{Version: "v1", Resource: "groups", Name: g})
 	}
 	review := p.Group(names.GroupAuthentication)
 	for _, e := range more {
@@ -93,12 +93,12 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 		}
 		for _, v := range e.Values {
 			q.User.Extra[e.Key] = append(q.User.Extra[e.Key], v)
-			q.check(auth.Action{Group: review, Version: "v1", Resource: "userextras", Subresource: e.Key, Name: v})
+			q.require(auth.Action{Group: review, Version: "v1", Resource: "userextras", Subresource: e.Key, Name: v})
 		}
 	}
 	if len(uids) > 0 {
 		q.User.UID = uids[0]
-		q.check(auth.Action{Group: review, Version: "v1", Resource: "uids", Name: uids[0]})
+		q.require(auth.Action{Group: review, Version: "v1", Resource: "uids", Name: uids[0]})
 	}
 	if len(q.Checks) > maxChecks {
 		return nil, meta.BadRequest("more than %d things to impersonate", maxChecks)
@@ -126,7 +126,7 @@ func userCheck(name string) auth.Action {
 	return auth.Action{Verb: "impersonate", Version: "v1", Resource: "users", Name: name}
 }
 
-func (q *Request) check(a auth.Action) {
+func (q *Request) require(a auth.Action) {
 	a.Verb = "impersonate"
 	q.Checks = append(q.Checks, a)
 }

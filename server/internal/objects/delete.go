@@ -85,7 +85,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	if err := s.o.Admission.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}
-	if err := a.deletion.check(t, live); err != nil {
+	if err := a.deletion.checkPreconditions(t, live); err != nil {
 		return change{}, err
 	}
 	if err := s.o.Admission.Validate(ctx, r); err != nil {
@@ -149,8 +149,8 @@ func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.Un
 	return &Result{Deleted: true}, nil
 }
 
-// check holds the preconditions against the live object.
-func (d *Deletion) check(t *registry.Type, live *meta.Object) error {
+// checkPreconditions holds the preconditions against the live object.
+func (d *Deletion) checkPreconditions(t *registry.Type, live *meta.Object) error {
 	kind := meta.GroupResource{Group: t.Group, Resource: t.Kind}
 	if t.Held != nil { // one that is emptied first has a delete of its own
 		kind.Resource = t.Plural

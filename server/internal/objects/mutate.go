@@ -47,7 +47,7 @@ func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *
 	if err != nil {
 		return nil, err
 	}
-	if err := checkForm(w, in, visibleLive); err != nil {
+	if err := validateForm(w, in, visibleLive); err != nil {
 		return nil, err
 	}
 	out, err := v.Hub.Convert(ctx, in)
@@ -61,10 +61,10 @@ func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *
 	return v.Hub.Merge(ctx, live, began, out)
 }
 
-// checkForm holds an object of the caller's version to the rules of that version's
+// validateForm holds an object of the caller's version to the rules of that version's
 // schema, before it becomes one of the hub, which has rules of its own. What the
 // version shows of the live object is not the caller's fault.
-func checkForm(w *Write, in, visibleLive *meta.Object) error {
+func validateForm(w *Write, in, visibleLive *meta.Object) error {
 	v := w.Version
 	var old map[string]any
 	if visibleLive != nil {
