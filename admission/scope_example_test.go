@@ -1,0 +1,22 @@
+package admission_test
+
+import (
+	"fmt"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+)
+
+// Which requests a rule means can be asked before a server runs it.
+func ExampleRule_Matches() {
+	scope := map[bool]admission.Scope{true: admission.Namespaced, false: admission.Cluster}
+	for _, namespaced := range []bool{true, false} {
+		rule := admission.Rule{Resources: []string{"*"}, Scope: scope[namespaced]}
+		fmt.Println(rule.Scope, rule.Matches(&admission.Request{
+			Operation: admission.Delete, Resource: meta.Resource{Version: "v1", Resource: "namespaces"}, Name: "a",
+		}))
+	}
+	// Output:
+	// Namespaced false
+	// Cluster true
+}

@@ -1,0 +1,39 @@
+package names_test
+
+import (
+	"fmt"
+
+	"orch.io/controlplane/api/names"
+)
+
+// A flag of a program chooses the names.
+func ExampleParse() {
+	p, ok := names.Parse("kubernetes")
+	fmt.Println(p.ProductName(), ok)
+	_, ok = names.Parse("k8s")
+	fmt.Println(ok)
+	// Output:
+	// Kubernetes true
+	// false
+}
+
+// A controller that moves the labels of nodes to their newer names.
+func ExampleProfile_OldNodeLabels() {
+	labels := map[string]string{"beta.kubernetes.io/arch": "arm64"}
+	moved := []names.OldName{}
+	for _, l := range names.Kubernetes.OldNodeLabels() {
+		if value, ok := labels[l.Before]; ok {
+			labels[l.Now] = value
+			moved = append(moved, l)
+		}
+	}
+	fmt.Println(moved, labels["kubernetes.io/arch"])
+	// Output: [{beta.kubernetes.io/arch kubernetes.io/arch}] arm64
+}
+
+// A client that reads the OpenAPI document of a server in its short form.
+func ExampleOpenAPIProtobuf() {
+	accept, _ := names.OpenAPIProtobuf("3")
+	fmt.Println("Accept:", accept)
+	// Output: Accept: application/com.github.proto-openapi.spec.v3.v1.0+protobuf
+}

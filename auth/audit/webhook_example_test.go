@@ -1,0 +1,50 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/audit"
+	"orch.io/controlplane/clientconfig"
+)
+
+// Events go to a server elsewhere, many in one call.
+func ExampleNewWebhook() {
+	came := make(chan string, 1)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came <- r.Method + " " + r.URL.Path }))
+	defer elsewhere.Close()
+	config, err := clientconfig.Parse([]byte(`clusters: [{name: log, cluster: {server: "`+elsewhere.URL+`/events"}}]`), "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var hook *audit.Webhook
+	if hook, err = audit.NewWebhook(config, names.Orch); err != nil {
+		fmt.Println(err)
+		return
+	}
+	hook.Wait = time.Millisecond
+	policy, err := audit.ParsePolicy([]byte("apiVersion: audit.orch.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), names.Orch)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	policy.OmitStages = []audit.Stage{audit.RequestReceived}
+	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{hook}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	trail := log.Begin(httptest.NewRequest("GET", "/version", nil), "my-id", auth.Action{User: auth.NewAnonymous(), Verb: "get", Path: "/version"})
+	trail.Complete(auth.Outcome{Code: 200})
+	fmt.Println(<-came)
+	fmt.Println(log.Close(context.Background()))
+	// Output:
+	// POST /events
+	// <nil>
+}

@@ -1,0 +1,30 @@
+package rbac_test
+
+import (
+	"context"
+	"fmt"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/controller/fake"
+)
+
+// A plugin of one's own that stores roles asks first whether the writer has all that
+// the role gives.
+func ExampleAuthorizer_CheckGrant() {
+	ctx := context.Background()
+	var client fake.Client
+	roles := rbac.New(&client, names.Kubernetes)
+	defer roles.Close()
+	role := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "reader"},
+		"rules": []any{map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"secrets"}}}})
+	for _, u := range []*auth.User{{Name: "ann", Groups: []string{auth.Masters}}, {Name: "bob"}} {
+		err := roles.CheckGrant(ctx, roles, rbac.Grant{User: u, Resource: "clusterroles", Name: "reader", Object: role})
+		fmt.Println(u.Name, err == nil, meta.ReasonOf(err) == meta.ReasonForbidden)
+	}
+	// Output:
+	// ann true false
+	// bob false true
+}

@@ -1,0 +1,75 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/server"
+)
+
+// Task is a kind of a program with pods in it.
+type Task struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            struct {
+		Template core.PodTemplateSpec `json:"template"`
+	} `json:"spec"`
+}
+
+var tasks = registry.Definition[Task]{
+	Group: "example.com", Version: "v1",
+	Behavior: registry.Behavior{
+		Default: func(w *registry.Change[meta.Object]) {
+			if spec := w.New.Map("spec", "template", "spec"); spec != nil {
+				core.DefaultPodSpec(spec)
+			}
+		},
+		Warn: func(w *registry.Change[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
+	},
+	Validate: func(w *registry.Change[Task]) {
+		w.Faults = append(w.Faults, core.CheckPodTemplate(w.Names, check.At("spec", "template"), &w.New.Spec.Template)...)
+	},
+	Columns: []registry.Column{{Name: "Images", Type: "string", Cell: func(o *meta.Object) any {
+		_, images := core.ContainerNames(o.Map("spec", "template", "spec"))
+		return images
+	}}},
+}
+
+// The pods of a kind of one's own get the defaults, the rules and the warnings of
+// all others.
+func ExampleCheckPodTemplate() {
+	ctx := context.Background()
+	b := &server.Builder{Authorizer: auth.AllowAll}
+	b.Register(builtin.Kinds()...)
+	b.Register(registry.Of(tasks))
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"broom", "The Broom"} {
+		task, err := b.Client().Create(ctx, meta.GroupResource{Group: "example.com", Resource: "tasks"}, meta.NewObject(map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Task", "metadata": map[string]any{"generateName": "sweep-", "namespace": "default"},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+				"containers": []any{map[string]any{"name": name, "image": "example.com/broom:1"}},
+			}}},
+		}))
+		if err != nil {
+			fmt.Println(meta.ReasonOf(err), strings.Contains(err.Error(), "spec.template.spec.containers[0].name"))
+			continue
+		}
+		fmt.Println(task.String("spec", "template", "spec", "restartPolicy"))
+	}
+	fmt.Println(s.Shutdown(ctx))
+	// Output:
+	// Always
+	// Invalid true
+	// <nil>
+}

@@ -1,0 +1,52 @@
+package badgerstore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/badgerstore"
+)
+
+// A tool for operators: is the store whole, and what can be had of it if not.
+func ExampleSalvage() {
+	ctx := context.Background()
+	top, err := os.MkdirTemp("", "badgerstore")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(top)
+	dir, to := filepath.Join(top, "old"), filepath.Join(top, "new")
+	s, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = s.Commit(ctx, storage.Write{Key: "a", Value: []byte("1")})
+	var stats badgerstore.Stats = s.Stats() // for metrics
+	fmt.Println(stats.Keys, stats.Revision, err)
+	if err := s.Close(); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	report, err := badgerstore.Inspect(ctx, dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("whole:", report.Whole(), report.Records)
+	var saved *badgerstore.Report
+	if saved, err = badgerstore.Salvage(ctx, dir, to); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("saved:", saved.Records)
+	// Output:
+	// 1 1 <nil>
+	// whole: true 1
+	// saved: 1
+}
