@@ -22,11 +22,11 @@
 //   - api: the vocabulary of all others: [orch.io/controlplane/api/meta] (objects,
 //     Status), names (the naming table), schema (shapes as data), check (what is
 //     wrong with an object).
-//   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD) and the
-//     catalog of those served. Below it the built-in kinds, one package for each API
-//     group; what these imitate without need stands in internal/quirks, and what
-//     their comments say, for kubectl explain, in api/internal/comments. registrytest
-//     is the kit that proves that objects come back from every version and form.
+//   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD). Below it the
+//     built-in kinds, one package for each API group; what these imitate without need
+//     stands in internal/quirks, and what their comments say, for kubectl explain, in
+//     api/internal/comments. registrytest is the kit that proves that objects come back
+//     from every version and form.
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
 //     program, work on its objects from inside: Client, Feed, Controller, Index.
 //     Below it fake, a Client without a server, for tests.
@@ -40,9 +40,10 @@
 //     writes, and below it plugins, those of every server: a file each and a table.
 //   - [orch.io/controlplane/clientconfig]: how a server, as a client, reaches others:
 //     webhooks for reviews and audit.
-//   - internal: what several packages share and programs need not name: codec, bytes
-//     to objects and back, apply, patches and who owns which field, caches, keys and
-//     certificates.
+//   - internal: what several packages share and programs need not name: resource, the
+//     kinds of a server compiled for its names, with all that is done with an object on
+//     its way to the store, codec, bytes to objects and back, apply, patches and who
+//     owns which field, caches, keys and certificates.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //
@@ -121,7 +122,8 @@
 // # How imports run
 //
 // One way only, also from folder to folder: server → admission → auth → controller →
-// registry → internal → api, and storage below controller. Packages below storage, auth and admission
+// registry → internal (apply, codec) → api; the compiled kinds (internal/resource) are
+// between server and registry, and storage is below controller. Packages below storage, auth and admission
 // implement what their parent defines, and what is below admission may use what is
 // below auth, never the other way; the core imports none of them but memstore and
 // the table of admission plugins. A test keeps this true, and that no name that goes

@@ -7,7 +7,6 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/registry"
 )
 
 // Rule says which requests are meant, in the words that the rules of webhooks have.
@@ -57,7 +56,7 @@ func (m *Rule) matchesVersion(r *Request) bool {
 	if r.Type == nil {
 		return matchesWord(m.Versions, r.Resource.Version)
 	}
-	return slices.ContainsFunc(r.Type.Versions, func(v *registry.Version) bool { return matchesWord(m.Versions, v.Name) })
+	return slices.ContainsFunc(r.Type.AllVersions, func(name string) bool { return matchesWord(m.Versions, name) })
 }
 
 func (s Scope) matches(namespace string) bool {

@@ -28,24 +28,12 @@ type Change[T any] struct {
 	// write as an error of the program.
 	check.Faults
 
-	err error // why what a hook made of the object cannot be kept
-	old any   // Old as typed hooks see it, made by the first of them
-}
+	// Err is why Default, Prepare or Validate could not do its work, such as a read
+	// that failed. The write fails with it: a *meta.Status is the answer as it is, any
+	// other error is a 500.
+	Err error
 
-// NewChange returns the write of an object of the type; old is nil on create,
-// subresource empty for the object itself.
-func (t *Type) NewChange(ctx context.Context, obj, old *meta.Object, subresource string) *Change[meta.Object] {
-	return &Change[meta.Object]{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: t.Names}
-}
-
-// faultsOf returns what a hook finds wrong.
-func faultsOf[T any](validate func(*Change[T]), w *Change[T]) []meta.Cause {
-	if validate == nil {
-		return nil
-	}
-	w.Faults = nil
-	validate(w)
-	return w.Faults
+	old any // Old as typed hooks see it, made by the first of them
 }
 
 // typed makes hooks of T hooks of the tree. A typed view is made only for a hook
@@ -91,30 +79,16 @@ func (t *typed[T]) edit(first func(*Change[meta.Object]), hook func(*Change[T]))
 		}
 		hook(own)
 		w.Faults = append(w.Faults, own.Faults...)
+		if w.Err = own.Err; w.Err != nil {
+			return
+		}
 		tree, err := t.view.From(own.New)
 		if err != nil {
-			w.err = err
+			w.Err = fmt.Errorf("left an object that cannot be written: %w", err)
 			return
 		}
 		t.schema.Update(w.New.Tree(), tree)
 	}
-}
-
-// runEdit runs a hook that changes the new object. The error, 500, says that the hook
-// left what cannot be written, or added faults, which nobody would be told.
-func (v *Version) runEdit(name string, hook func(*Change[meta.Object]), w *Change[meta.Object]) error {
-	if hook == nil {
-		return nil
-	}
-	w.Faults, w.err = nil, nil
-	hook(w)
-	switch {
-	case w.err != nil:
-		return meta.Internal(fmt.Errorf("the hook %s of %s left an object that cannot be written: %w", name, v.GVK(), w.err))
-	case len(w.Faults) > 0:
-		return meta.Internal(fmt.Errorf("the hook %s of %s added a fault, which only Validate may do: %s: %s", name, v.GVK(), w.Faults[0].Field, w.Faults[0].Message))
-	}
-	return nil
 }
 
 // validate returns a hook that finds what first and hook find.
@@ -131,7 +105,8 @@ func (t *typed[T]) validate(first func(*Change[meta.Object]), hook func(*Change[
 			w.Faults = append(w.Faults, decodeFault(err))
 			return
 		}
-		w.Faults = append(w.Faults, faultsOf(hook, own)...)
+		hook(own)
+		w.Faults, w.Err = append(w.Faults, own.Faults...), own.Err
 	}
 }
 

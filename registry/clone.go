@@ -16,6 +16,9 @@ func (k *Kind) Clone() *Kind {
 	for i := range c.Subresources {
 		s := &c.Subresources[i]
 		s.Metadata = slices.Clone(s.Metadata)
+		if s.Body != nil {
+			s.Body = s.Body.Clone()
+		}
 	}
 	c.Fields = slices.Clone(k.Fields)
 	for i := range c.Fields {

@@ -23,7 +23,7 @@ func TestCloneSharesNothing(t *testing.T) {
 }
 
 // immutable are what kinds refer to and nothing writes.
-var immutable = []string{"*schema.Docs", "*registry.Version"}
+var immutable = []string{"*schema.Docs"}
 
 func fill(v reflect.Value) {
 	for i := range v.NumField() {
@@ -39,7 +39,7 @@ func fill(v reflect.Value) {
 			}
 		case f.Kind() == reflect.Pointer:
 			f.Set(reflect.New(f.Type().Elem()))
-			if f.Elem().Kind() == reflect.Struct && f.Type().String() != "*registry.Version" {
+			if f.Elem().Kind() == reflect.Struct && f.Type() != reflect.TypeFor[*registry.Kind]() { // the body of a sub-resource
 				fill(f.Elem())
 			}
 		}
@@ -61,6 +61,9 @@ func shared(at string, a, b reflect.Value) (paths []string) {
 			}
 			if f.Pointer() == g.Pointer() {
 				paths = append(paths, name)
+			}
+			if f.Type() == reflect.TypeFor[*registry.Kind]() {
+				continue
 			}
 			if f.Kind() == reflect.Slice {
 				f, g = f.Index(0), g.Index(0)

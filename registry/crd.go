@@ -14,7 +14,8 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/internal/quirks"
+	"orch.io/controlplane/internal/jsonpath"
+	"orch.io/controlplane/internal/quirks"
 )
 
 // definitionKind is the kind of the documents that FromCRD reads.
@@ -22,7 +23,7 @@ const definitionKind = "CustomResourceDefinition"
 
 // FromCRD makes a kind from a CustomResourceDefinition v1 in YAML or JSON. Its
 // group and the extensions in its schemas are wire names. What is wrong with it
-// is kept for Compile, and so for the Build of the server.
+// is kept in it, see Err, for the Build of the server.
 func FromCRD(doc []byte) *Kind {
 	tree, _, err := codec.DecodeYAML(doc, codec.Limits{})
 	if err != nil {
@@ -199,7 +200,7 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object) {
 	for _, f := range v.List("selectableFields") {
 		m, _ := f.(map[string]any)
 		text, _ := m["jsonPath"].(string)
-		path, err := plainPath(text)
+		path, err := jsonpath.Fields(text)
 		if err != nil {
 			k.fault("spec.versions[%d].selectableFields: %w", i, err)
 			continue

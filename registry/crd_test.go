@@ -11,6 +11,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
 
@@ -49,7 +50,7 @@ spec:
 `
 
 func TestFromCRD(t *testing.T) {
-	typ, err := registry.FromCRD([]byte(gadgetCRD)).Compile(names.Kubernetes)
+	typ, err := resource.Compile(registry.FromCRD([]byte(gadgetCRD)), names.Kubernetes)
 	require.NoError(t, err)
 	assert.Equal(t, "gadgets.example.com", typ.GroupResource().String())
 	assert.Equal(t, []string{"Gadget", "GadgetList", "gadget"}, []string{typ.Kind, typ.ListKind, typ.Singular})
@@ -98,10 +99,10 @@ func TestFromCRDKeepsFaultsForCompile(t *testing.T) {
 		crd(version(`{"type":"object"}`) + `,"conversion":{"strategy":"Webhook"}`): "only None",
 		crd(version(`{"type":"object"}`) + `,"preserveUnknownFields":true`):        "preserveUnknownFields",
 	} {
-		_, err := registry.FromCRD([]byte(doc)).Compile(names.Kubernetes)
+		_, err := resource.Compile(registry.FromCRD([]byte(doc)), names.Kubernetes)
 		assert.ErrorContains(t, err, want, doc)
 	}
-	_, err := registry.FromCRD([]byte(gadgetCRD)).Compile(names.Orch)
+	_, err := resource.Compile(registry.FromCRD([]byte(gadgetCRD)), names.Orch)
 	assert.ErrorContains(t, err, "this server knows apiextensions.orch.io/v1")
 }
 
@@ -125,7 +126,7 @@ func TestFromCRDDir(t *testing.T) {
 
 // TestFromCRDNeedsAGroup: without one, a kind would be served among the core kinds.
 func TestFromCRDNeedsAGroup(t *testing.T) {
-	_, err := registry.FromCRD([]byte(strings.Replace(gadgetCRD, "group: ", "grop: ", 1))).Compile(names.Kubernetes)
+	_, err := resource.Compile(registry.FromCRD([]byte(strings.Replace(gadgetCRD, "group: ", "grop: ", 1))), names.Kubernetes)
 	assert.ErrorContains(t, err, "spec.group is empty")
 }
 
@@ -133,7 +134,7 @@ func FuzzFromCRD(f *testing.F) {
 	f.Add([]byte(gadgetCRD))
 	f.Add([]byte(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","spec":{"versions":[{"selectableFields":[{"jsonPath":".a[0]"}],"subresources":{"scale":{}}}]}}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		typ, err := registry.FromCRD(doc).Compile(names.Kubernetes)
+		typ, err := resource.Compile(registry.FromCRD(doc), names.Kubernetes)
 		if (typ == nil) == (err == nil) {
 			t.Fatal("neither a type nor a fault, or both")
 		}
@@ -141,7 +142,7 @@ func FuzzFromCRD(f *testing.F) {
 }
 
 func ExampleFromCRD() {
-	typ, err := registry.FromCRD([]byte(gadgetCRD)).Compile(names.Kubernetes)
+	typ, err := resource.Compile(registry.FromCRD([]byte(gadgetCRD)), names.Kubernetes)
 	fmt.Println(typ.GroupResource(), typ.Storage.Name, err)
 	// Output: gadgets.example.com v1 <nil>
 }

@@ -5,11 +5,12 @@ import (
 	"io/fs"
 	"reflect"
 	"slices"
+	"strings"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/registry/internal/quirks"
+	"orch.io/controlplane/internal/quirks"
 )
 
 // Definition declares a kind by a Go struct T. T has the object's fields as its
@@ -78,7 +79,7 @@ type Definition[T any] struct {
 }
 
 // Of makes a kind from its definition. What is wrong with the definition is
-// kept for Compile, and so for the Build of the server.
+// kept in it, see Err, for the Build of the server.
 func Of[T any](d Definition[T]) *Kind {
 	t := reflect.TypeFor[T]()
 	if d.Kind == "" {
@@ -96,9 +97,15 @@ func Of[T any](d Definition[T]) *Kind {
 		Docs: schema.NewDocs(t.PkgPath(), d.Source), goType: t,
 	}
 	for _, v := range d.Versions {
-		kv := v.versionOf(nil)
+		kv, docs := v.versionOf(nil)
 		k.Versions = append(k.Versions, kv)
-		k.Docs = schema.JoinDocs(k.Docs, schema.NewDocs(kv.spoke.goType.PkgPath(), kv.spoke.source))
+		k.Docs = schema.JoinDocs(k.Docs, docs)
+	}
+	if t.Kind() == reflect.Pointer {
+		k.fault("the definition is of a pointer: take the struct, %s", t.Elem())
+	}
+	if module := strings.TrimSuffix(reflect.TypeFor[Kind]().PkgPath(), "registry"); d.Group == "" && !strings.HasPrefix(t.PkgPath(), module) {
+		k.fault("Group is empty; the core group is for built-in kinds")
 	}
 	for i := range k.Versions {
 		k.Versions[i].Storage = k.Versions[i].Name == cmp.Or(d.Storage, d.Version)

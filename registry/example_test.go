@@ -2,14 +2,18 @@ package registry_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"slices"
+	"strings"
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server"
 )
 
 type Lamp struct {
@@ -27,21 +31,37 @@ var lamp = registry.Definition[Lamp]{
 	Group: "example.com", Version: "v1", Scope: registry.Cluster, Status: true, ShortNames: []string{"lp"},
 }
 
-func ExampleCatalog() {
-	var served registry.Catalog
-	t, err := registry.Of(lamp).Compile(names.Orch)
+// serve serves kinds from memory, without authentication.
+func serve(kinds ...*registry.Kind) *server.Server {
+	b := &server.Builder{Authorizer: auth.AllowAll}
+	b.Register(kinds...)
+	s, err := b.Build(context.Background())
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
-	before := served.Now()
-	served.Put(t)
-	fmt.Println(len(before.Types()), len(served.Now().Types()))
-	v := served.Now().Version(meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"})
-	fmt.Println(v.Kind, v.Singular, v.Verbs())
+	return s
+}
+
+// send sends a request to a server and returns the object that it answers.
+func send(s *server.Server, method, path, body string) *meta.Object {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	tree := map[string]any{}
+	if err := json.Unmarshal(w.Body.Bytes(), &tree); err != nil {
+		panic(err)
+	}
+	return meta.NewObject(tree)
+}
+
+func ExampleOf() {
+	kind := registry.Of(lamp)
+	fmt.Println(kind, kind.Err())
+	broken := lamp
+	broken.Storage = "v2"
+	fmt.Println(registry.Of(broken).Err())
 	// Output:
-	// 0 1
-	// Lamp lamp [create delete deletecollection get list patch update watch]
+	// kind Lamp.example.com (Go type registry_test.Lamp) <nil>
+	// Storage "v2" is none of the versions
 }
 
 // LampV1alpha1 is what a lamp was before: a switch, and no status.
@@ -67,25 +87,19 @@ func ExampleSpoke() {
 		},
 		Lacks: []string{"status"},
 	}}
-	t, err := registry.Of(d).Compile(names.Orch)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx, old := context.Background(), t.Version("v1alpha1")
-	desk := meta.NewObject(map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": map[string]any{"name": "desk"},
-		"spec": map[string]any{"lit": true}, "status": map[string]any{"burnt": true},
-	})
-	read, err := old.Convert(ctx, desk)
-	fmt.Println(read.Tree()["switched"], err)
-	written := read.Clone()
-	written.Set("off", "switched")
-	desk, err = t.Hub.Merge(ctx, desk, read, written)
-	fmt.Println(desk.Map("spec"), desk.Map("status"), err)
+	s := serve(registry.Of(d))
+	defer s.Shutdown(context.Background())
+	const lamps = "/apis/example.com/v1/lamps"
+	send(s, "POST", lamps, `{"metadata":{"name":"desk"},"spec":{"lit":true}}`)
+	send(s, "PUT", lamps+"/desk/status", `{"metadata":{"name":"desk"},"status":{"burnt":true}}`)
+	const old = "/apis/example.com/v1alpha1/lamps/desk"
+	fmt.Println(send(s, "GET", old, "").String("switched"))
+	send(s, "PUT", old, `{"metadata":{"name":"desk"},"switched":"off"}`)
+	desk := send(s, "GET", lamps+"/desk", "")
+	fmt.Println(desk.Map("spec"), desk.Map("status"))
 	// Output:
-	// on <nil>
-	// map[lit:false] map[burnt:true] <nil>
+	// on
+	// map[lit:false] map[burnt:true]
 }
 
 // Every hook of a kind sees a write in the same form.
@@ -101,21 +115,16 @@ func ExampleChange() {
 			w.Forbidden(check.At("spec", "lit"), "it is burnt")
 		}
 	}
-	t, err := registry.Of(d).Compile(names.Orch)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	desk := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "desk"}, "spec": map[string]any{"lit": false}})
-	t.Default(t.NewChange(context.Background(), desk, nil, ""))
-	fmt.Println(desk.Map("spec"))
-	desk.Set(true, "status", "burnt")
-	for _, c := range t.Storage.ValidateWrite(t.NewChange(context.Background(), desk, nil, "")) {
-		fmt.Println(c.Field, c.Message)
-	}
+	s := serve(registry.Of(d))
+	defer s.Shutdown(context.Background())
+	const lamps = "/apis/example.com/v1/lamps"
+	fmt.Println(send(s, "POST", lamps, `{"metadata":{"name":"desk"}}`).Map("spec"))
+	send(s, "PUT", lamps+"/desk", `{"metadata":{"name":"desk"},"spec":{"lit":false}}`)
+	send(s, "PUT", lamps+"/desk/status", `{"metadata":{"name":"desk"},"status":{"burnt":true}}`)
+	fmt.Println(send(s, "PUT", lamps+"/desk", `{"metadata":{"name":"desk"},"spec":{"lit":true}}`).String("message"))
 	// Output:
 	// map[lit:true]
-	// spec.lit Forbidden: it is burnt
+	// Lamp.example.com "desk" is invalid: spec.lit: Forbidden: it is burnt
 }
 
 // Lamps that share a few sockets.

@@ -1,18 +1,20 @@
-// Package registry says what a kind is and holds the catalog of the resource
-// types that a server serves.
+// Package registry says what a kind is.
 //
 // Built-in kinds, kinds from Go structs (Of) and kinds from custom resource
-// definitions (FromCRD) are all a Kind; compiled for a naming profile, a Type.
+// definitions (FromCRD) are all a Kind. A server makes its resource types of them
+// when it is built; a Type tells of one.
 package registry
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/registry/internal/quirks"
+	"orch.io/controlplane/internal/quirks"
 )
 
 // Kind is a kind as a program declares it, before a server is built: names are
@@ -30,12 +32,40 @@ type Kind struct {
 	// Reference is what a built-in kind imitates.
 	Reference *quirks.Reference
 
-	custom bool         // from a CustomResourceDefinition: its group is a wire name
+	custom bool         // from a CustomResourceDefinition
 	goType reflect.Type // of a kind from a Go struct, else nil
-	err    error        // of the definition; Compile reports it
+	err    error        // of the definition
 
 	// hooks adds the typed hooks to the behavior.
 	hooks func(b *Behavior, s *schema.Schema, p names.Profile) error
+}
+
+// String names the kind by kind and group, and by its Go type.
+func (k *Kind) String() string {
+	name := "kind " + meta.GroupKind{Group: k.Group, Kind: cmp.Or(k.Kind, "(no name)")}.String()
+	if k.goType != nil {
+		name += fmt.Sprintf(" (Go type %s)", k.goType)
+	}
+	return name
+}
+
+// Err returns what was found wrong with the definition when the kind was made of it.
+// The Build of a server reports it, with all that it finds itself.
+func (k *Kind) Err() error { return k.err }
+
+// Custom reports whether a CustomResourceDefinition defines the kind: its group is a
+// wire name.
+func (k *Kind) Custom() bool { return k.custom }
+
+// Hooks returns what the kind does with trees of the schema that it has under these
+// names: its Behavior, and its typed hooks after that.
+func (k *Kind) Hooks(s *schema.Schema, p names.Profile) (Behavior, error) {
+	b := k.Behavior
+	if k.hooks == nil {
+		return b, nil
+	}
+	err := k.hooks(&b, s, p)
+	return b, err
 }
 
 // Scope says where the objects of a kind live.
@@ -58,7 +88,9 @@ type KindVersion struct {
 	Lacks       []string              // sub-resources of the kind that this version does not serve
 	Columns     []Column
 
-	spoke *spokeKind // nil: the hub, or of a kind without conversions
+	// Conversion is between the version and the hub, the one version without. nil
+	// in all versions: nothing converts, versions have one shape.
+	Conversion func(s *schema.Schema, p names.Profile) (*Conversion, error)
 }
 
 // Features are what callers can do with the objects of a kind beyond reading and
@@ -143,7 +175,6 @@ type SelectableField struct {
 // the item; acting ones (Act) answer a POST.
 type Subresource struct {
 	Name string
-	Kind meta.GroupVersionKind // of the body, spec names; zero: the item's own kind
 
 	// Merge takes what a caller may change through this endpoint from in into
 	// obj, a copy of the stored object, but for Metadata. The result goes through
@@ -158,8 +189,8 @@ type Subresource struct {
 	// those that the kind's own Validate finds.
 	Validate func(w *Change[meta.Object])
 
-	// Body is the version of the kind in the body, if that is not the item.
-	Body *Version
+	// Body is the kind of the body in its only version, if that is not the item.
+	Body *Kind
 
 	// WriteOnly leaves only PUT.
 	WriteOnly bool
@@ -200,3 +231,18 @@ type Call struct {
 	Names       names.Profile
 	Warn        func(text string) // sends a warning to the caller
 }
+
+// Scale is where a kind keeps what the sub-resource scale shows: paths such as
+// .spec.replicas. Selector may be empty, or lead to a label selector as text or
+// as an object.
+type Scale struct{ SpecReplicas, StatusReplicas, Selector string }
+
+// CallersMetadata returns the fields of the metadata that belong to callers. Each
+// built-in kind says which of them its status writes, as clients know it; other
+// kinds keep the two apart.
+func CallersMetadata() []string {
+	return []string{"labels", "annotations", "finalizers", "ownerReferences"}
+}
+
+// MergeStatus takes the status of in into obj.
+func MergeStatus(obj, in *meta.Object) { obj.CopyField(in, "status") }

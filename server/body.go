@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -122,7 +122,7 @@ func (s *Server) reserveBody(ctx context.Context, r *request, size, whole int64)
 
 // bodyVersion is the version whose objects the body of the request holds: the
 // item's own, or that of a sub-resource with a kind of its own.
-func (r *request) bodyVersion() *registry.Version {
+func (r *request) bodyVersion() *resource.Version {
 	if r.sub != nil && r.sub.Body != nil {
 		return r.sub.Body
 	}
@@ -170,7 +170,7 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 	})
 }
 
-func (s *Server) decode(v *registry.Version, format codec.Format, body []byte) (*meta.Object, fieldFaults, error) {
+func (s *Server) decode(v *resource.Version, format codec.Format, body []byte) (*meta.Object, fieldFaults, error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
 	var faults fieldFaults
 	switch format {

@@ -25,6 +25,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/objects"
@@ -296,7 +297,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 }
 
 // open loads what the store holds and makes the parts that stand on it.
-func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type, chain *admission.Chain) (*Server, error) {
+func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, chain *admission.Chain) (*Server, error) {
 	s.catalog.Put(types...)
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
@@ -333,8 +334,8 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*registry.Type, c
 }
 
 // compile makes the types of the registered kinds.
-func (b *Builder) compile() ([]*registry.Type, error) {
-	var types []*registry.Type
+func (b *Builder) compile() ([]*resource.Type, error) {
+	var types []*resource.Type
 	var faults []error
 	seen := map[meta.GroupResource]bool{}
 	seenKind := map[meta.GroupKind]bool{}
@@ -343,7 +344,7 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 			faults = append(faults, fmt.Errorf("kind %d of those registered is nil", i+1))
 			continue
 		}
-		t, err := k.Compile(b.Names)
+		t, err := resource.Compile(k, b.Names)
 		if err != nil {
 			faults = append(faults, err)
 			continue
@@ -362,7 +363,7 @@ func (b *Builder) compile() ([]*registry.Type, error) {
 		}
 		types = append(types, t)
 	}
-	if err := registry.Clashes(types); err != nil {
+	if err := resource.Clashes(types); err != nil {
 		faults = append(faults, err)
 	}
 	return types, errors.Join(faults...)

@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // connect answers GET and POST on a sub-resource that connects. What is asked for
@@ -28,7 +28,7 @@ func (s *Server) connect(ctx context.Context, w *response, r *request) error {
 
 // connectOptions makes the options of a connection of its query: of every field of
 // their kind that is a single value or a list of texts, the parameters of its name.
-func connectOptions(ctx context.Context, q url.Values, v *registry.Version) (*meta.Object, error) {
+func connectOptions(ctx context.Context, q url.Values, v *resource.Version) (*meta.Object, error) {
 	options := meta.NewObject(map[string]any{})
 	options.SetGVK(v.GVK())
 	for _, f := range v.Schema.Struct.Fields {

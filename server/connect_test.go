@@ -10,7 +10,6 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -31,15 +30,14 @@ type dial struct {
 // admission, with the options as the object; a sub-resource that answers a body is
 // a CREATE of it.
 func TestConnect(t *testing.T) {
-	options, err := registry.Of(registry.Definition[dial]{Version: "v1", Kind: "DialOptions"}).Compile(names.Kubernetes)
-	require.NoError(t, err)
+	options := registry.Of(registry.Definition[dial]{Version: "v1", Kind: "DialOptions"})
 	echo := func(_ context.Context, c *registry.Call) (*meta.Object, error) { return c.Object, nil }
 	kind := func(name string) meta.GroupVersionKind { return meta.GroupVersionKind{Version: "v1", Kind: name} }
 	var seen []*admission.Request
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "ConfigMap").Subresources = []registry.Subresource{
-			{Name: "dial", Kind: kind("DialOptions"), Body: options.Storage, Act: echo, Connect: true},
-			{Name: "ask", Kind: kind("DialOptions"), Body: options.Storage, Act: echo},
+			{Name: "dial", Body: options, Act: echo, Connect: true},
+			{Name: "ask", Body: options, Act: echo},
 		}
 		b.Admission = []admission.Plugin{{
 			Name: "Journal", Rules: []admission.Rule{{Resources: []string{"configmaps/*"}}},

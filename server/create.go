@@ -14,7 +14,7 @@ func (s *Server) create(ctx context.Context, w *response, r *request) error {
 	if r.sub != nil && r.sub.Connect {
 		return s.connect(ctx, w, r)
 	}
-	if r.sub != nil || r.version.Virtual() {
+	if r.sub != nil || r.version.Virtual {
 		return s.act(ctx, w, r)
 	}
 	o, err := parseWriteOptions(r.query, s.names, "CreateOptions")

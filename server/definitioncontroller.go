@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
 )
 
@@ -220,7 +220,7 @@ func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name s
 		return 0, nil
 	}
 	if t := s.defined(name); t != nil {
-		left, err := controllers.DeleteAll(ctx, cl, t, "")
+		left, err := controllers.DeleteAll(ctx, cl, &t.Type, "")
 		if err != nil {
 			err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
 		}
@@ -251,7 +251,7 @@ func (s *Server) tellRemoval(ctx context.Context, cl controller.Client, key meta
 }
 
 // defined returns the type that a definition is served as, or nil.
-func (s *Server) defined(name string) *registry.Type {
+func (s *Server) defined(name string) *resource.Type {
 	s.types()
 	d := &s.definitions
 	d.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
@@ -32,7 +33,7 @@ type definitions struct {
 // defined is what the server made of a definition.
 type defined struct {
 	revision storage.Revision
-	typ      *registry.Type // nil: it is not served
+	typ      *resource.Type // nil: it is not served
 	outline  *meta.Object   // the definition without its versions, shared
 }
 
@@ -60,7 +61,7 @@ func (s *Server) openDefinitions() {
 }
 
 // types returns the types that are served now.
-func (s *Server) types() *registry.State {
+func (s *Server) types() *resource.State {
 	d := &s.definitions
 	if d.cache != nil && int64(d.cache.Changed()) != d.synced.Load() {
 		s.followDefinitions()
@@ -79,8 +80,8 @@ func (s *Server) followDefinitions() {
 	}
 	entries := d.cache.List(watch.Query{}, "", 0).Entries
 	there := make(map[string]bool, len(entries))
-	var put, gone []*registry.Type
-	var changed []*registry.Type // with other objects than before
+	var put, gone []*resource.Type
+	var changed []*resource.Type // with other objects than before
 	for _, e := range entries {
 		name := e.Key().Name
 		there[name] = true
@@ -116,7 +117,7 @@ func (s *Server) followDefinitions() {
 
 // replaceTypes changes the catalog. Watches of types that went or changed end:
 // what they would show next has another schema.
-func (s *Server) replaceTypes(put, gone, changed []*registry.Type) {
+func (s *Server) replaceTypes(put, gone, changed []*resource.Type) {
 	for _, t := range gone {
 		s.catalog.Remove(t.GroupResource())
 	}
@@ -134,7 +135,7 @@ func (s *Server) replaceTypes(put, gone, changed []*registry.Type) {
 // define returns the type that a definition makes under the names that it was
 // given, nil if it is not established. As long as nothing that counts has
 // changed, that is the old one.
-func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
+func (s *Server) define(crd *meta.Object, old *resource.Type) *resource.Type {
 	if !crd.HasCondition("Established") {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
 	if old != nil && old.Edition == edition && old.Closed == crd.Terminating() && named(old, kind) {
 		return old
 	}
-	t, err := kind.Compile(s.names)
+	t, err := resource.Compile(kind, s.names)
 	if err == nil && s.builtin(t) {
 		err = errors.New("its names belong to a built-in kind")
 	}
@@ -160,15 +161,15 @@ func (s *Server) define(crd *meta.Object, old *registry.Type) *registry.Type {
 }
 
 // named reports whether a type has the names that a kind would give it.
-func named(t *registry.Type, k *registry.Kind) bool {
+func named(t *resource.Type, k *registry.Kind) bool {
 	return t.Kind == k.Kind && t.ListKind == k.ListKind && t.Plural == k.Plural && t.Singular == k.Singular &&
 		slices.Equal(t.ShortNames, k.ShortNames) && slices.Equal(t.Categories, k.Categories)
 }
 
 // builtin reports whether a type that was registered has the names of t.
-func (s *Server) builtin(t *registry.Type) bool {
+func (s *Server) builtin(t *resource.Type) bool {
 	now := s.catalog.Now()
-	for _, other := range []*registry.Type{now.Type(t.GroupResource()), now.Kind(t.GroupKind())} {
+	for _, other := range []*resource.Type{now.Type(t.GroupResource()), now.Kind(t.GroupKind())} {
 		if other != nil && other.Edition == "" {
 			return true
 		}

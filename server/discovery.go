@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/media"
 )
 
@@ -26,19 +26,19 @@ type group struct {
 
 type groupVersion struct {
 	name  string
-	types []*registry.Version
+	types []*resource.Version
 }
 
 // groups sorts the catalog for discovery: the core group first, then by name.
 func (s *Server) groups() []group {
-	byName := map[string]map[string][]*registry.Version{}
+	byName := map[string]map[string][]*resource.Version{}
 	for _, t := range s.types().Types() {
 		for _, v := range t.Versions {
 			if !v.Served {
 				continue
 			}
 			if byName[t.Group] == nil {
-				byName[t.Group] = map[string][]*registry.Version{}
+				byName[t.Group] = map[string][]*resource.Version{}
 			}
 			byName[t.Group][v.Name] = append(byName[t.Group][v.Name], v)
 		}
@@ -49,7 +49,7 @@ func (s *Server) groups() []group {
 		for v, types := range versions {
 			g.versions = append(g.versions, groupVersion{v, types})
 		}
-		slices.SortFunc(g.versions, func(a, b groupVersion) int { return registry.CompareVersions(a.name, b.name) })
+		slices.SortFunc(g.versions, func(a, b groupVersion) int { return resource.CompareVersions(a.name, b.name) })
 		list = append(list, g)
 	}
 	slices.SortFunc(list, func(a, b group) int { return cmp.Compare(a.name, b.name) })
@@ -200,7 +200,7 @@ func (s *Server) discoverVersion(w *response, r *request, groupName, version str
 }
 
 // resourceDocuments describes a resource and its sub-resources.
-func resourceDocuments(v *registry.Version) []any {
+func resourceDocuments(v *resource.Version) []any {
 	doc := map[string]any{
 		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": v.Kind, "verbs": meta.StringList(v.Verbs()),
 	}
@@ -210,7 +210,7 @@ func resourceDocuments(v *registry.Version) []any {
 	if len(v.Categories) > 0 {
 		doc["categories"] = meta.StringList(v.Categories)
 	}
-	if !v.Virtual() {
+	if !v.Virtual {
 		doc["storageVersionHash"] = storageHash(v.Type)
 	}
 	list := []any{doc}
@@ -228,8 +228,8 @@ func resourceDocuments(v *registry.Version) []any {
 }
 
 // subresources are those that a version serves, those of a struct in Go by name.
-func subresources(v *registry.Version) []*registry.Subresource {
-	var list []*registry.Subresource
+func subresources(v *resource.Version) []*resource.Subresource {
+	var list []*resource.Subresource
 	for i := range v.Subresources {
 		if sub := &v.Subresources[i]; v.Subresource(sub.Name) != nil {
 			list = append(list, sub)
@@ -239,7 +239,7 @@ func subresources(v *registry.Version) []*registry.Subresource {
 }
 
 // storageHash changes when a type is stored in another version.
-func storageHash(t *registry.Type) string {
+func storageHash(t *resource.Type) string {
 	sum := sha256.Sum256([]byte(t.Group + "/" + cmp.Or(t.DiscoveredAs, t.Storage.Name) + "/" + t.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
@@ -285,7 +285,7 @@ func (g group) aggregated() map[string]any {
 	return map[string]any{"metadata": metadata, "versions": versions}
 }
 
-func aggregatedResource(v *registry.Version) map[string]any {
+func aggregatedResource(v *resource.Version) map[string]any {
 	scope := "Cluster"
 	if v.Namespaced {
 		scope = "Namespaced"

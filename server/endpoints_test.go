@@ -88,9 +88,15 @@ func metadataThroughSubresources(t *testing.T) {
 	s.Settle()
 	for _, typ := range s.Objects().Types() {
 		var writes []string
-		for _, sub := range typ.Subresources {
-			if sub.Merge != nil {
-				writes = append(writes, sub.Name)
+		group := meta.GroupVersionKind{Group: typ.Group, Version: typ.HubVersion}.APIVersion()
+		root := "/apis/" + group
+		if typ.Group == "" {
+			root = "/api/" + group
+		}
+		for _, served := range meta.NewObject(a.must(200, "GET", root, nil).body).List("resources") {
+			r := meta.NewObject(served.(map[string]any))
+			if of, sub, _ := strings.Cut(r.String("name"), "/"); of == typ.Plural && sub != "" && slices.Contains(r.Strings("verbs"), "update") {
+				writes = append(writes, sub)
 			}
 		}
 		var listed []string

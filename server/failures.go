@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // failures logs what fails by the server's own fault. Who can make a request fail can
@@ -80,7 +80,7 @@ func (s *Server) failed(r *request, err error) {
 	if r.record.outcome.Panicked {
 		return
 	}
-	var conversion *registry.ConversionError
+	var conversion *resource.ConversionError
 	if errors.As(err, &conversion) && conversion.Stack() != nil {
 		s.tellPanic("conversion", conversion, conversion.Stack(), r.about()...)
 		return
@@ -96,7 +96,7 @@ func (r *request) about() []any {
 // causeOf returns why a request failed, one of few whatever callers send.
 func causeOf(r *request, err error) string {
 	cause := "the store"
-	var conversion *registry.ConversionError
+	var conversion *resource.ConversionError
 	var unreadable *controller.UnreadableError
 	var st *meta.Status
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -286,7 +286,7 @@ func TestGarbageAcrossNamespacesAfterRestart(t *testing.T) {
 				return
 			}
 			store := openBadger(t, dir)
-			key := registry.StorageKey(meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "other", Name: "owner"})
+			key := resource.StorageKey(meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "other", Name: "owner"})
 			rec, err := store.Get(t.Context(), key, 0)
 			require.NoError(t, err)
 			_, err = store.Commit(t.Context(), storage.Write{Key: key, Expect: rec.Revision})

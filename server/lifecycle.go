@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
@@ -133,7 +133,7 @@ func (s *Server) Drain() { s.notReady.Store(true) }
 // storedUID reads the uid of an object from the store itself, whether its type
 // is served or not; "" if there is no such object.
 func (s *Server) storedUID(ctx context.Context, r meta.GroupResource, key meta.Key) (string, error) {
-	rec, err := s.backend.Get(ctx, registry.StorageKey(r, key), 0)
+	rec, err := s.backend.Get(ctx, resource.StorageKey(r, key), 0)
 	if errors.Is(err, storage.ErrNotFound) {
 		return "", nil
 	}

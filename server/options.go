@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/apply"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objects"
 )
 
@@ -125,7 +125,7 @@ func mustNot(field, why string) meta.Cause {
 
 // checkFields refuses fields that the type cannot be selected by. Built-in
 // kinds that declare no fields take metadata.namespace in any scope.
-func checkFields(s meta.FieldSelector, t *registry.Type) error {
+func checkFields(s meta.FieldSelector, t *resource.Type) error {
 	namespaces := t.Namespaced || t.AnyNamespace
 	for _, r := range s.Requirements() {
 		if r.Field == "metadata.name" || r.Field == "metadata.namespace" && namespaces || t.SelectableField(r.Field) != nil {

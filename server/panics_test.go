@@ -179,8 +179,8 @@ func TestRequestPanics(t *testing.T) {
 		b.Handlers = map[string]http.Handler{"/handler": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { shout("handler") })}
 		b.Checks = map[string]func(context.Context) error{"loud": func(context.Context) error { shout("check"); return nil }}
 		b.Kind("", "ConfigMap").Subresources = []registry.Subresource{{
-			Name: "act", Kind: meta.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
-			Act: func(_ context.Context, c *registry.Call) (*meta.Object, error) { shout("act"); return c.Object, nil },
+			Name: "act",
+			Act:  func(_ context.Context, c *registry.Call) (*meta.Object, error) { shout("act"); return c.Object, nil },
 		}}
 	})
 	a := inProcess(t, s)

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -165,7 +165,7 @@ func strayFields(patch any) (paths []string) {
 }
 
 // strategic merges patch into live, whose kind no strategic merge patch changes.
-func strategic(live, patch map[string]any, v *registry.Version) (map[string]any, error) {
+func strategic(live, patch map[string]any, v *resource.Version) (map[string]any, error) {
 	tree, err := apply.StrategicMerge(live, patch, v.Schema)
 	if err == nil {
 		meta.NewObject(tree).SetGVK(v.GVK())
@@ -206,7 +206,7 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 
 // sameKind refuses patches that make an object of another kind or version of
 // it, or of none.
-func sameKind(r *request, in *meta.Object, v *registry.Version) error {
+func sameKind(r *request, in *meta.Object, v *resource.Version) error {
 	want := v.GVK()
 	version, kind := in.APIVersion(), in.Kind()
 	if v.Strategic {
@@ -366,7 +366,7 @@ func strictApply(why string) error {
 	return meta.BadRequest("error strict decoding YAML: error converting YAML to JSON: %s", why)
 }
 
-func (s *Server) conformApplied(r *request, obj *meta.Object, v *registry.Version) error {
+func (s *Server) conformApplied(r *request, obj *meta.Object, v *resource.Version) error {
 	if _, sent := obj.Get("metadata", "name"); !sent {
 		obj.SetName(r.name)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/media"
 )
 
@@ -42,8 +42,8 @@ type request struct {
 	selected    string // the one name that a list or watch is narrowed to by its field selector
 
 	media   media.Type            // the form of the answer
-	version *registry.Version     // what resource names, nil if nothing
-	sub     *registry.Subresource // what subresource names, nil if none
+	version *resource.Version     // what resource names, nil if nothing
+	sub     *resource.Subresource // what subresource names, nil if none
 }
 
 // key is the object that the path names.

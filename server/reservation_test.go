@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -33,7 +33,7 @@ func smallNetwork(store storage.Backend) func(*server.Builder) {
 // reserved returns who holds which value, as the store has it.
 func reserved(t *testing.T, store storage.Backend) map[string]string {
 	t.Helper()
-	_, records, err := store.Scan(t.Context(), registry.ReservationPrefix, "", 0)
+	_, records, err := store.Scan(t.Context(), resource.ReservationPrefix, "", 0)
 	require.NoError(t, err)
 	out := map[string]string{}
 	for rec, err := range records {
@@ -141,7 +141,7 @@ func TestReservationsOfOlderStores(t *testing.T) {
 		require.Equal(t, want[key], holder)
 	}
 
-	left := registry.ReservationKey(meta.GroupResource{Resource: "services"}, registry.PoolClaim("10.0.0.12"))
+	left := resource.ReservationKey(meta.GroupResource{Resource: "services"}, resource.PoolClaim("10.0.0.12"))
 	free := func() {
 		t.Helper()
 		must(t, second, 201, "POST", servicePath, service("new", `,"clusterIP":"10.0.0.12"`))

@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // route hands the request to what its path names.
@@ -93,7 +93,7 @@ func (s *Server) resolve(r *request) error {
 		}
 		return meta.NoSuchResource()
 	}
-	if r.beyond || r.version.Virtual() && (r.name != "" || r.version.Namespaced && r.namespace == "") {
+	if r.beyond || r.version.Virtual && (r.name != "" || r.version.Namespaced && r.namespace == "") {
 		return meta.NoSuchResource() // nothing is kept that could have a name
 	}
 	if r.isNamespace() {
@@ -118,7 +118,7 @@ var errNoPath error = meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "40
 // hasBuiltin reports whether a registered kind has the group; groups that only
 // definitions made are not there beyond what these define.
 func (s *Server) hasBuiltin(group string) bool {
-	return slices.ContainsFunc(s.types().Types(), func(t *registry.Type) bool { return t.Group == group && t.Edition == "" })
+	return slices.ContainsFunc(s.types().Types(), func(t *resource.Type) bool { return t.Group == group && t.Edition == "" })
 }
 
 // isNamespace reports whether the request is for Namespace objects, whose name

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
@@ -29,7 +29,7 @@ type Server struct {
 	names         names.Profile
 	backend       storage.Backend
 	writer        storage.Writer // nil: the backend is none
-	catalog       registry.Catalog
+	catalog       resource.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
 	definitions   definitions

@@ -5,7 +5,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
@@ -14,7 +14,7 @@ import (
 // table writes objects as a Table.
 type table struct {
 	server  *Server
-	version *registry.Version
+	version *resource.Version
 	media   media.Type
 	include codec.Include
 }

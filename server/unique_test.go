@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -253,7 +254,7 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 	for name, host := range map[string]string{"a": "h", "b": "both", "c": "both"} {
 		must(t, first, 201, "POST", sites, site(name, fmt.Sprintf(`{"host":%q}`, host)))
 	}
-	left := registry.ReservationKey(meta.GroupResource{Group: "example.com", Resource: "sites"}, "unique/default/spec.gone=h")
+	left := resource.ReservationKey(meta.GroupResource{Group: "example.com", Resource: "sites"}, "unique/default/spec.gone=h")
 	_, err := store.Commit(t.Context(), storage.Write{Key: left, Value: []byte("sites.example.com/default/a 1")})
 	require.NoError(t, err)
 	var log bytes.Buffer
@@ -312,7 +313,7 @@ func TestUniqueOfNamesWithSpaces(t *testing.T) {
 			b.Register(registry.Of(registry.Definition[Site]{Group: "example.com", Version: "v1", ValidateName: meta.NameChecker(meta.CheckPathSegment)}))
 		})
 		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpGet && strings.HasPrefix(c.Key, registry.ReservationPrefix) {
+			if c.Op == faulty.OpGet && strings.HasPrefix(c.Key, resource.ReservationPrefix) {
 				store.SetPlan(nil)
 				must(t, s, 201, "POST", sites, site(name, `{"host":"h"}`)) // after the look for duplicates
 			}
@@ -329,7 +330,7 @@ func TestReservationsOfNoMore(t *testing.T) {
 	first := servertest.New(t, withSites(store))
 	must(t, first, 201, "POST", sites, site("a", `{"host":"h","aliases":["x"]}`))
 	require.Len(t, reserved(t, store), 2)
-	other := registry.ReservationKey(meta.GroupResource{Group: "other.example.com", Resource: "sites"}, "unique/default/spec.host=h")
+	other := resource.ReservationKey(meta.GroupResource{Group: "other.example.com", Resource: "sites"}, "unique/default/spec.host=h")
 	_, err := store.Commit(t.Context(), storage.Write{Key: other, Value: []byte("sites.other.example.com/default/a 1")})
 	require.NoError(t, err)
 	servertest.New(t, over(store), func(b *server.Builder) {

@@ -10,19 +10,19 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
 )
 
 // plain reports whether an entry's own bytes are the answer.
-func plain(v *registry.Version, m media.Type) bool {
+func plain(v *resource.Version, m media.Type) bool {
 	return v.AsStored() && m.Format == codec.JSON && m.View == media.Full
 }
 
 // formKey names what distinguishes the kept forms of one entry from each other.
-func formKey(v *registry.Version, m media.Type) watch.FormKey {
+func formKey(v *resource.Version, m media.Type) watch.FormKey {
 	view := uint8(m.View) << 1
 	if m.ViewVersion == "v1beta1" {
 		view |= 1
@@ -32,7 +32,7 @@ func formKey(v *registry.Version, m media.Type) watch.FormKey {
 
 // entryBytes returns an entry in the form that a caller gets, made once. Tables
 // are not made here.
-func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *registry.Version, m media.Type) ([]byte, error) {
+func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *resource.Version, m media.Type) ([]byte, error) {
 	if m.Format == codec.JSON && m.View == media.Full && objects.AsStored(ctx, e, v) {
 		return e.JSON(), nil
 	}
@@ -56,7 +56,7 @@ func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *registry.Ver
 }
 
 // message returns an entry's protobuf message, without envelope, made once.
-func (s *Server) message(ctx context.Context, e *watch.Entry, v *registry.Version) ([]byte, error) {
+func (s *Server) message(ctx context.Context, e *watch.Entry, v *resource.Version) ([]byte, error) {
 	return e.Form(watch.FormKey{Version: v.FormName(), Media: uint8(codec.Protobuf)}, func() ([]byte, error) {
 		obj, err := objects.Object(ctx, e, v)
 		if err != nil {
@@ -67,7 +67,7 @@ func (s *Server) message(ctx context.Context, e *watch.Entry, v *registry.Versio
 }
 
 // envelope puts what a caller gets of a message around it.
-func (s *Server) envelope(message []byte, v *registry.Version, m media.Type) []byte {
+func (s *Server) envelope(message []byte, v *resource.Version, m media.Type) []byte {
 	if m.View == media.Partial {
 		return codec.Envelope(nil, s.names.Group(names.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadata", codec.ProtoPartial(message))
 	}
@@ -75,7 +75,7 @@ func (s *Server) envelope(message []byte, v *registry.Version, m media.Type) []b
 }
 
 // objectBytes encodes an object.
-func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m media.Type) ([]byte, error) {
+func (s *Server) objectBytes(obj *meta.Object, v *resource.Version, m media.Type) ([]byte, error) {
 	if m.Format == codec.Protobuf {
 		return s.envelope(v.Proto().Append(nil, obj.Tree()), v, m), nil
 	}
@@ -90,7 +90,7 @@ func (s *Server) objectBytes(obj *meta.Object, v *registry.Version, m media.Type
 }
 
 // protobufList puts a list of messages together.
-func (s *Server) protobufList(ctx context.Context, entries []*watch.Entry, v *registry.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
+func (s *Server) protobufList(ctx context.Context, entries []*watch.Entry, v *resource.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
 	messages := make([][]byte, len(entries))
 	for i, e := range entries {
 		yield(i)
@@ -207,7 +207,7 @@ func leastSize(entries []*watch.Entry, m media.Type) int {
 }
 
 // listHead is everything of a JSON list before its items.
-func (s *Server) listHead(v *registry.Version, m media.Type, lm codec.ListMeta) []byte {
+func (s *Server) listHead(v *resource.Version, m media.Type, lm codec.ListMeta) []byte {
 	if m.View == media.PartialList {
 		return codec.PartialListHead(nil, s.names, m.ViewVersion, lm)
 	}
@@ -231,7 +231,7 @@ type listed struct {
 
 // items returns a list's items. Those of kinds that are structs in Go tell no
 // apiVersion and kind: the list does.
-func (s *Server) items(ctx context.Context, entries []*watch.Entry, v *registry.Version, m media.Type, whole bool) (listed, error) {
+func (s *Server) items(ctx context.Context, entries []*watch.Entry, v *resource.Version, m media.Type, whole bool) (listed, error) {
 	item := itemMedia(m)
 	if plain(v, item) {
 		parts, own := watch.Joined(entries, whole)
@@ -311,7 +311,7 @@ func writeParts(w io.Writer, size int, head []byte, parts [][]byte, tail string)
 
 // wholeList puts a list together for the forms that need the whole: YAML, and
 // JSON for people.
-func (s *Server) wholeList(ctx context.Context, entries []*watch.Entry, v *registry.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
+func (s *Server) wholeList(ctx context.Context, entries []*watch.Entry, v *resource.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
 	items, err := s.items(ctx, entries, v, m, false)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
 // openNamespace checks that the namespace of a new object exists and stays.
 func openNamespace(ctx context.Context, env admission.Env, r *admission.Request) error {
-	if t := env.Type(r.Resource.GroupResource()); t != nil && t.Virtual() {
+	if t := env.Type(r.Resource.GroupResource()); t != nil && t.Virtual {
 		return nil // a question makes nothing in the namespace; whether that exists is not for all to know
 	}
 	namespace, err := env.Client.Get(ctx, namespacesResource, meta.Key{Name: r.Namespace})

@@ -180,6 +180,16 @@ func (o *Object) Set(value any, path ...string) {
 	m[path[len(path)-1]] = value
 }
 
+// CopyField makes the field at path that of another object, with which it is shared
+// afterwards: it is removed if from has none.
+func (o *Object) CopyField(from *Object, path ...string) {
+	if v, ok := from.Get(path...); ok {
+		o.Set(v, path...)
+		return
+	}
+	o.Delete(path...)
+}
+
 // Delete removes the field at path, if it is there.
 func (o *Object) Delete(path ...string) {
 	if m := o.Map(path[:len(path)-1]...); m != nil {

@@ -3,7 +3,8 @@ package names
 import "strings"
 
 // definitions are the OpenAPI names of types that clients know by another name
-// than the Go type has, by Go package, below api or registry/builtin, and type.
+// than the Go type has, by Go package, below api or registry/builtin, and type; those
+// of the compiled kinds have none.
 var definitions = map[string]string{
 	"meta.ObjectOwner":        "apimachinery.pkg.apis.meta.v1.OwnerReference",
 	"meta.ManagedFields":      "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",

@@ -2,7 +2,6 @@ package serviceaccount
 
 import (
 	"errors"
-	"fmt"
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
@@ -14,9 +13,5 @@ func (t *Tokens) Subresource() (registry.Subresource, error) {
 	if t.config.Client == nil {
 		return registry.Subresource{}, errors.New("serviceaccount: no Client to look up accounts with")
 	}
-	sub, err := builtin.TokenRequest(t.request, t.config.Names)
-	if err != nil {
-		return registry.Subresource{}, fmt.Errorf("serviceaccount: %w", err)
-	}
-	return sub, nil
+	return builtin.TokenRequest(t.request), nil
 }

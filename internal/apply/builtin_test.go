@@ -8,16 +8,20 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/apply"
-	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry/builtin"
 )
 
 // TestBuiltinKindsTakeThePlans applies an object that uses every field of its kind
 // to another one, whose lists have other items in another order.
 func TestBuiltinKindsTakeThePlans(t *testing.T) {
 	kinds := 0
-	for _, kind := range servertest.New(t).Objects().Types() {
+	for _, k := range builtin.Kinds() {
+		kind, err := resource.Compile(k, names.Kubernetes)
+		require.NoError(t, err)
 		for _, v := range kind.Versions {
 			if v.Schema == nil {
 				continue

@@ -8,20 +8,20 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 )
 
 // deployment returns the kind Deployment and a body of three containers with
 // ten variables each.
-func deployment(b *testing.B) (*registry.Version, []byte) {
+func deployment(b *testing.B) (*resource.Version, []byte) {
 	b.Helper()
-	var v *registry.Version
+	var v *resource.Version
 	for _, k := range builtin.Kinds() {
 		if k.Kind != "Deployment" {
 			continue
 		}
-		t, err := k.Compile(names.Kubernetes)
+		t, err := resource.Compile(k, names.Kubernetes)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func deployment(b *testing.B) (*registry.Version, []byte) {
 		`"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[%s]}}}}`, strings.Join(containers, ","))
 }
 
-func decodeStrict(b *testing.B, v *registry.Version, body []byte) *meta.Object {
+func decodeStrict(b *testing.B, v *resource.Version, body []byte) *meta.Object {
 	tree, duplicates, err := codec.DecodeJSON(body, codec.Limits{})
 	if err != nil || len(duplicates) > 0 {
 		b.Fatal(err, duplicates)

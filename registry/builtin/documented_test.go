@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
@@ -26,7 +27,7 @@ func everyKind(p names.Profile) []*registry.Kind {
 func TestEveryKindCompilesUnderBothProfiles(t *testing.T) {
 	for _, p := range []names.Profile{names.Orch, names.Kubernetes} {
 		for _, k := range everyKind(p) {
-			_, err := k.Compile(p)
+			_, err := resource.Compile(k, p)
 			require.NoError(t, err, "%s with %s names", k.Kind, p)
 		}
 	}
@@ -36,7 +37,7 @@ func TestEveryKindCompilesUnderBothProfiles(t *testing.T) {
 // protobuf number.
 func TestFieldsAreDocumentedAndNumbered(t *testing.T) {
 	for _, k := range everyKind(names.Kubernetes) {
-		compiled, err := k.Compile(names.Kubernetes)
+		compiled, err := resource.Compile(k, names.Kubernetes)
 		require.NoError(t, err, k.Kind)
 		s := compiled.Storage.Schema
 		require.NotEmpty(t, compiled.Docs.Struct(s.Struct), "%s has no doc comment", k.Kind)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
@@ -27,14 +26,10 @@ func ExampleKinds() {
 
 // Service accounts whose tokens a program issues itself, and a review that it answers.
 func Example_reviews() {
-	token, err := builtin.TokenRequest(func(_ context.Context, call *registry.Call) (*meta.Object, error) {
+	token := builtin.TokenRequest(func(_ context.Context, call *registry.Call) (*meta.Object, error) {
 		call.Object.Set("secret-of-"+call.Key.Name, "status", "token")
 		return call.Object, nil
-	}, names.Kubernetes)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	})
 	kinds := builtin.Reviews(builtin.Answers{TokenReview: func(_ context.Context, call *registry.Call) (*meta.Object, error) {
 		account, known := strings.CutPrefix(call.Object.String("spec", "token"), "secret-of-")
 		call.Object.Set(known, "status", "authenticated")

@@ -1,10 +1,8 @@
 package builtin
 
 import (
-	"fmt"
 	"slices"
 
-	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/authentication"
@@ -32,13 +30,8 @@ func Reviews(a Answers) []*registry.Kind {
 
 // TokenRequest returns the sub-resource token of the kind ServiceAccount, for which act
 // issues the tokens.
-func TokenRequest(act registry.Act, p names.Profile) (registry.Subresource, error) {
-	kind := meta.GroupVersionKind{Group: names.GroupAuthentication, Version: "v1", Kind: "TokenRequest"}
-	body, err := registry.Of(registry.Definition[authentication.TokenRequest]{
-		Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
-	}).Compile(p)
-	if err != nil {
-		return registry.Subresource{}, fmt.Errorf("the kind %s: %w", kind.Kind, err)
-	}
-	return registry.Subresource{Name: "token", Kind: kind, Body: body.Storage, Act: act}, nil
+func TokenRequest(act registry.Act) registry.Subresource {
+	return registry.Subresource{Name: "token", Act: act, Body: registry.Of(registry.Definition[authentication.TokenRequest]{
+		Group: names.GroupAuthentication, Version: "v1",
+	})}
 }

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // maker makes objects, the same ones of a version and a seed at every run.
@@ -20,7 +20,7 @@ type maker struct {
 
 // object makes an object of a version: what its schema says of single values holds, in
 // canonical form. What values have to do with each other need not.
-func (m *maker) object(v *registry.Version, seed uint64) (*meta.Object, error) {
+func (m *maker) object(v *resource.Version, seed uint64) (*meta.Object, error) {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, seed)), maker: m, often: 0.5, left: size}
 	switch seed {
 	case 0:

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
@@ -90,7 +91,7 @@ type rules struct {
 func TestObjectsKeepTheirSchemas(t *testing.T) {
 	kinds := append(builtin.Kinds(), registry.Of(registry.Definition[rules]{Group: "example.com", Version: "v1", Kind: "Rule"}))
 	for _, k := range kinds {
-		typ, err := k.Compile(names.Orch)
+		typ, err := resource.Compile(k, names.Orch)
 		require.NoError(t, err)
 		for _, v := range typ.Versions {
 			if v.Schema == nil {
@@ -121,7 +122,7 @@ func TestImpossibleValue(t *testing.T) {
 		} `json:"spec"`
 	}
 	k := registry.Of(registry.Definition[impossible]{Group: "example.com", Version: "v1", Kind: "Impossible"})
-	typ, err := k.Compile(names.Orch)
+	typ, err := resource.Compile(k, names.Orch)
 	require.NoError(t, err)
 	_, err = (&maker{}).object(typ.Hub, 0)
 	assert.ErrorContains(t, err, `["spec" "text"]: found no text with the pattern "a\\bb"`)

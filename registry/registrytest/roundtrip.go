@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
 
@@ -39,9 +40,9 @@ func RoundTrip(t testing.TB, kinds ...*registry.Kind) {
 	Options{}.RoundTrip(t, kinds...)
 }
 
-func compile(t testing.TB, k *registry.Kind) *registry.Type {
+func compile(t testing.TB, k *registry.Kind) *resource.Type {
 	t.Helper()
-	typ, err := k.Compile(names.Orch)
+	typ, err := resource.Compile(k, names.Orch)
 	if err != nil {
 		t.Errorf("%v", err)
 		return nil
@@ -49,7 +50,7 @@ func compile(t testing.TB, k *registry.Kind) *registry.Type {
 	return typ
 }
 
-func check(t testing.TB, typ *registry.Type, m *maker, seeds []uint64) {
+func check(t testing.TB, typ *resource.Type, m *maker, seeds []uint64) {
 	t.Helper()
 	for _, v := range typ.Versions {
 		if v.Schema == nil {
@@ -77,7 +78,7 @@ func check(t testing.TB, typ *registry.Type, m *maker, seeds []uint64) {
 // run is the checks of one object.
 type run struct {
 	ctx     context.Context
-	version *registry.Version
+	version *resource.Version
 	maker   *maker
 	seed    uint64
 }
@@ -162,7 +163,7 @@ func (r *run) fill(obj *meta.Object) error {
 }
 
 // convert makes an object one of another version, and checks that it stays as it is.
-func (r *run) convert(obj *meta.Object, to *registry.Version) (*meta.Object, error) {
+func (r *run) convert(obj *meta.Object, to *resource.Version) (*meta.Object, error) {
 	before := obj.Clone()
 	out, err := to.Convert(r.ctx, obj)
 	if err != nil {
@@ -220,7 +221,7 @@ func (r *run) throughSpokes(obj *meta.Object) error {
 	return nil
 }
 
-func (r *run) rewrite(obj, read *meta.Object, spoke *registry.Version) error {
+func (r *run) rewrite(obj, read *meta.Object, spoke *resource.Version) error {
 	other, err := r.maker.object(spoke, r.seed+1)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // Publish is what a server tells others of itself, in objects that it keeps
@@ -252,7 +252,7 @@ func (k *keeper) controller() controller.Controller {
 
 func keyOf(o *meta.Object) meta.Key { return meta.Key{Namespace: o.Namespace(), Name: o.Name()} }
 
-func place(r meta.GroupResource, key meta.Key) string { return registry.StorageKey(r, key) }
+func place(r meta.GroupResource, key meta.Key) string { return resource.StorageKey(r, key) }
 
 // blocked is how long an object waits that others stand in the way of.
 const blocked = time.Minute

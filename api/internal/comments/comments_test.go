@@ -44,7 +44,7 @@ func TestLibraryIsCurrent(t *testing.T) {
 // source.
 func written(t *testing.T) map[string]map[string]Type {
 	all := map[string]map[string]Type{}
-	for _, top := range []string{"api", "registry", "registry/builtin/internal", "server/internal/openapi"} {
+	for _, top := range []string{"api", "registry", "registry/builtin/internal", "internal/resource", "server/internal/openapi"} {
 		top = filepath.Join(root, top)
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {

@@ -8,9 +8,9 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // Deployment keeps a number of equal pods running and replaces them step by step

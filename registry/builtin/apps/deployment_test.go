@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/apps"
 	"orch.io/controlplane/registry/internal/kindtest"
 )
@@ -19,7 +20,7 @@ func deployment(t *testing.T) kindtest.Kind {
 
 func ExampleKinds() {
 	for _, k := range apps.Kinds() {
-		t, err := k.Compile(names.Orch)
+		t, err := resource.Compile(k, names.Orch)
 		fmt.Println(t.GroupResource(), t.ShortNames, t.Categories, err)
 	}
 	// Output: deployments.apps [deploy] [all] <nil>

@@ -7,8 +7,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // The types of conditions that decide about a request.

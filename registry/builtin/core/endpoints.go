@@ -8,10 +8,10 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 	"orch.io/controlplane/registry/builtin/internal/cells"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // Endpoints are the addresses and ports that a service of the same name leads

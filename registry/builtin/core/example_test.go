@@ -5,29 +5,23 @@ import (
 	"net/netip"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/core"
 )
 
 func ExampleKinds() {
 	for _, k := range core.Kinds() {
-		t, err := k.Compile(names.Orch)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(t.GroupResource(), t.ShortNames, t.Namespaced)
+		fmt.Println(k)
 	}
 	// Output:
-	// namespaces [ns] false
-	// configmaps [cm] true
-	// secrets [] true
-	// serviceaccounts [sa] true
-	// events [ev] true
-	// pods [po] true
-	// podtemplates [] true
-	// services [svc] true
-	// endpoints [ep] true
+	// kind Namespace (Go type core.Namespace)
+	// kind ConfigMap (Go type core.ConfigMap)
+	// kind Secret (Go type core.Secret)
+	// kind ServiceAccount (Go type core.ServiceAccount)
+	// kind Event (Go type core.Event)
+	// kind Pod (Go type core.Pod)
+	// kind PodTemplate (Go type core.PodTemplate)
+	// kind Service (Go type core.Service)
+	// kind Endpoints (Go type core.Endpoints)
 }
 
 // Services of a network of their own: six addresses, and no ports of nodes

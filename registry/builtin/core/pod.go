@@ -2,8 +2,8 @@ package core
 
 import (
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // Pod is a group of containers that run together on one node.

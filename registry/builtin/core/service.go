@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // Service is a name and an address for a set of pods.

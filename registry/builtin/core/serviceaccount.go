@@ -4,8 +4,8 @@ import (
 	"maps"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // ServiceAccount is an identity for programs, as pods run under it.

@@ -3,19 +3,13 @@ package discovery_test
 import (
 	"fmt"
 
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/discovery"
 )
 
 func ExampleKinds() {
 	for _, k := range discovery.Kinds() {
-		t, err := k.Compile(names.Orch)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(t.GroupResource(), t.ShortNames, t.Namespaced)
+		fmt.Println(k)
 	}
 	// Output:
-	// endpointslices.discovery.orch.io [] true
+	// kind EndpointSlice.discovery.orch.io (Go type discovery.EndpointSlice)
 }

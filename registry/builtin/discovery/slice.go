@@ -7,10 +7,10 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/cells"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // Kinds returns the kinds of the discovery group.

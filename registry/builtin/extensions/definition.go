@@ -12,8 +12,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // Kinds returns the kinds of the group.

@@ -3,19 +3,13 @@ package extensions_test
 import (
 	"fmt"
 
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/extensions"
 )
 
 func ExampleKinds() {
 	for _, k := range extensions.Kinds() {
-		t, err := k.Compile(names.Orch)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(t.GroupResource(), t.ShortNames, t.Namespaced)
+		fmt.Println(k)
 	}
 	// Output:
-	// customresourcedefinitions.apiextensions.orch.io [crd crds] false
+	// kind CustomResourceDefinition.apiextensions.orch.io (Go type extensions.CustomResourceDefinition)
 }

@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/internal/jsonpath"
 )
 
 func validate(w *registry.Change[meta.Object]) {

@@ -11,19 +11,19 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/extensions"
 )
 
-func compiled(t testing.TB, p names.Profile) *registry.Version {
-	typ, err := extensions.Kinds()[0].Compile(p)
+func compiled(t testing.TB, p names.Profile) *resource.Version {
+	typ, err := resource.Compile(extensions.Kinds()[0], p)
 	require.NoError(t, err)
 	return typ.Storage
 }
 
 // definition returns a definition with one version, as it is after the server
 // prepared it; change may edit its text before.
-func definition(t testing.TB, v *registry.Version, old *meta.Object, change ...string) *meta.Object {
+func definition(t testing.TB, v *resource.Version, old *meta.Object, change ...string) *meta.Object {
 	text := `{"apiVersion":"apiextensions.orch.io/v1","kind":"CustomResourceDefinition",
 	"metadata":{"name":"widgets.example.com","uid":"u","resourceVersion":"1","creationTimestamp":"2026-01-01T00:00:00Z"},
 	"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
@@ -44,6 +44,13 @@ func definition(t testing.TB, v *registry.Version, old *meta.Object, change ...s
 	require.NoError(t, v.Defaults(w))
 	require.NoError(t, v.PrepareForWrite(w))
 	return o
+}
+
+func validate(t *testing.T, v *resource.Version, o, old *meta.Object) []meta.Cause {
+	t.Helper()
+	causes, err := v.ValidateWrite(v.NewChange(t.Context(), o, old, ""))
+	require.NoError(t, err)
+	return causes
 }
 
 func fields(causes []meta.Cause) (out []string) {
@@ -105,7 +112,7 @@ func TestWhatADefinitionMustSay(t *testing.T) {
 		{second(`,"selectableFields":[{"jsonPath":".spec.x"}]`), []string{"FieldValueInvalid spec.versions[0].selectableFields[0].jsonPath"}},
 	} {
 		o := definition(t, v, nil, c.change...)
-		assert.Equal(t, c.want, fields(v.ValidateWrite(v.NewChange(context.Background(), o, nil, ""))), "%q", c.change)
+		assert.Equal(t, c.want, fields(validate(t, v, o, nil)), "%q", c.change)
 	}
 }
 
@@ -127,13 +134,13 @@ func TestWhatADefinitionMayNotChange(t *testing.T) {
 			if established {
 				want = []string{"FieldValueInvalid " + c.field}
 			}
-			assert.Equal(t, want, fields(v.ValidateWrite(v.NewChange(context.Background(), o, old, ""))), c.to)
+			assert.Equal(t, want, fields(validate(t, v, o, old)), c.to)
 		}
 	}
 	old := definition(t, v, nil)
 	o := definition(t, v, old, `"name":"v1"`, `"name":"v2"`)
 	assert.Equal(t, []string{"v1", "v2"}, o.Strings("status", "storedVersions"))
-	assert.Equal(t, []string{"FieldValueInvalid status.storedVersions[0]"}, fields(v.ValidateWrite(v.NewChange(context.Background(), o, old, ""))),
+	assert.Equal(t, []string{"FieldValueInvalid status.storedVersions[0]"}, fields(validate(t, v, o, old)),
 		"a version in which objects may be stored stays")
 }
 
@@ -160,7 +167,7 @@ func TestAcceptedNames(t *testing.T) {
 		o := definition(t, v, old)
 		o.Set(c.accepted, "status", "acceptedNames")
 		var got []string
-		for _, cause := range v.ValidateWrite(v.NewChange(context.Background(), o, old, "")) {
+		for _, cause := range validate(t, v, o, old) {
 			got = append(got, strings.TrimPrefix(cause.Field, "status.acceptedNames.")+": "+cause.Message)
 		}
 		assert.Equal(t, c.want, got)

@@ -6,8 +6,8 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 const version = "v1"

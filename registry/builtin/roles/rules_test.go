@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/roles"
 	"orch.io/controlplane/registry/internal/kindtest"
 )
@@ -19,7 +20,7 @@ func kind(t *testing.T, name string) kindtest.Kind {
 
 func ExampleKinds() {
 	for _, k := range roles.Kinds() {
-		t, _ := k.Compile(names.Orch)
+		t, _ := resource.Compile(k, names.Orch)
 		fmt.Println(t.GroupResource(), t.Namespaced)
 	}
 	// Output:

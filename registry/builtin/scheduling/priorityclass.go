@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/internal/quirks"
 )
 
 // PriorityClass gives a name to a priority of pods.

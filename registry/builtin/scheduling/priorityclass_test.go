@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/scheduling"
 	"orch.io/controlplane/registry/internal/kindtest"
 )
 
 func ExampleKinds() {
 	for _, k := range scheduling.Kinds() {
-		t, err := k.Compile(names.Orch)
+		t, err := resource.Compile(k, names.Orch)
 		fmt.Println(t.GroupResource(), t.ShortNames, t.Namespaced, err)
 	}
 	// Output: priorityclasses.scheduling.orch.io [pc] false <nil>

@@ -12,18 +12,19 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
 
 // Kind is a compiled kind under test.
-type Kind struct{ *registry.Version }
+type Kind struct{ *resource.Version }
 
 // Of returns the kind of that name.
 func Of(t *testing.T, p names.Profile, kinds []*registry.Kind, kind string) Kind {
 	t.Helper()
 	for _, k := range kinds {
 		if k.Kind == kind {
-			compiled, err := k.Compile(p)
+			compiled, err := resource.Compile(k, p)
 			require.NoError(t, err)
 			return Kind{compiled.Storage}
 		}
@@ -114,7 +115,9 @@ func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.Cause 
 			return found
 		}
 	}
-	return k.ValidateWrite(w)
+	found, err := k.ValidateWrite(w)
+	require.NoError(t, err)
+	return found
 }
 
 // Cell returns what a column shows of an object.

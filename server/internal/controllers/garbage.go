@@ -239,10 +239,8 @@ func (o *object) near(owner *object) bool {
 // typeOf returns the type of a kind that is kept and served in a version, or nil.
 func typeOf(types []*registry.Type, k meta.GroupVersionKind) *registry.Type {
 	for _, t := range types {
-		if t.Kind == k.Kind && t.Group == k.Group && !t.Virtual() {
-			if v := t.Version(k.Version); v != nil && v.Served {
-				return t
-			}
+		if t.Kind == k.Kind && t.Group == k.Group && !t.Virtual && slices.Contains(t.ServedVersions, k.Version) {
+			return t
 		}
 	}
 	return nil

@@ -29,7 +29,8 @@ func misplacedEvent(o *object, owner meta.OwnerReference, types []*registry.Type
 	involved := map[string]any{"name": o.key.Name, "uid": o.uid}
 	for _, t := range types {
 		if t.GroupResource() == o.resource {
-			involved["kind"], involved["apiVersion"] = t.Kind, t.Hub.GVK().APIVersion()
+			kind := meta.GroupVersionKind{Group: t.Group, Version: t.HubVersion, Kind: t.Kind}
+			involved["kind"], involved["apiVersion"] = t.Kind, kind.APIVersion()
 		}
 	}
 	namespace := "default" // of the events of objects in none

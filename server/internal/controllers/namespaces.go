@@ -117,7 +117,7 @@ func namespaceState(ctx context.Context, cl controller.Client, name string) (the
 // error for each type that could not be seen to.
 func deleteContent(ctx context.Context, cl controller.Client, name string) (left []Remaining, failed []error) {
 	for _, t := range cl.Types() {
-		if !t.Namespaced || t.Virtual() {
+		if !t.Namespaced || t.Virtual {
 			continue
 		}
 		n, err := DeleteAll(ctx, cl, t, name)

@@ -7,7 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -20,7 +20,7 @@ import (
 //
 // A value is known by its claim: what it is of, and the value.
 type allocator struct {
-	t *registry.Type
+	t *resource.Type
 	sync.Mutex
 	feed     *watch.Feed
 	held     map[string][]meta.Key // by whom
@@ -28,7 +28,7 @@ type allocator struct {
 }
 
 // newAllocator returns the allocator of a type, nil if it needs none.
-func newAllocator(hub *watch.Hub, t *registry.Type) *allocator {
+func newAllocator(hub *watch.Hub, t *resource.Type) *allocator {
 	if t.Pool == nil && !t.Hub.Schema.HasUnique() {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (p *allocator) claims(obj *meta.Object) (claims []string) {
 	}
 	if p.t.Pool != nil {
 		for _, value := range p.t.Pool.Held(obj) {
-			claims = append(claims, registry.PoolClaim(value))
+			claims = append(claims, resource.PoolClaim(value))
 		}
 	}
 	for _, v := range p.t.Hub.Schema.UniqueValues(obj.Tree()) {
@@ -71,7 +71,7 @@ func (p *allocator) allot(a *attempt, obj, live *meta.Object) ([]meta.Cause, err
 	p.catchUp()
 	missed := false
 	causes, err := p.t.Pool.Allot(obj, live, func(v string) bool {
-		claim := registry.PoolClaim(v)
+		claim := resource.PoolClaim(v)
 		if _, own := slices.BinarySearch(a.held, claim); own {
 			return true
 		}

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
 
@@ -23,7 +24,7 @@ type Client struct {
 func (c *Client) Open(s *Store) { c.store.Store(s) }
 
 // of returns the store and the version of a type that the server itself works with.
-func (c *Client) of(r meta.GroupResource) (*Store, *registry.Version, error) {
+func (c *Client) of(r meta.GroupResource) (*Store, *resource.Version, error) {
 	s := c.store.Load()
 	if s == nil {
 		return nil, nil, meta.Unavailable("the server is not built yet")
@@ -36,7 +37,7 @@ func (c *Client) of(r meta.GroupResource) (*Store, *registry.Version, error) {
 }
 
 // ownWrite returns what every write of the server itself has, and its time.
-func (s *Store) ownWrite(ctx context.Context, v *registry.Version, key meta.Key, sub *registry.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
+func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key, sub *resource.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
 	manager := s.o.Names.Wire(names.ServerManager)
 	o := meta.NewObject(map[string]any{"fieldManager": manager, "fieldValidation": "Ignore"})
 	o.SetGVK(meta.GroupVersionKind{Group: s.o.Names.Group(names.GroupMeta), Version: "v1", Kind: options})
@@ -131,7 +132,7 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	if err != nil {
 		return nil, err
 	}
-	var sub *registry.Subresource
+	var sub *resource.Subresource
 	if subresource != "" {
 		if sub = v.Subresource(subresource); sub == nil || sub.Merge == nil {
 			return nil, meta.NoSuchResource()
@@ -194,7 +195,9 @@ func (c *Client) Feed(r ...meta.GroupResource) controller.Feed {
 // Type returns the type of a wire group and plural that is served now, or nil.
 func (c *Client) Type(r meta.GroupResource) *registry.Type {
 	if s := c.store.Load(); s != nil {
-		return s.o.Types().Type(r)
+		if t := s.o.Types().Type(r); t != nil {
+			return &t.Type
+		}
 	}
 	return nil
 }
@@ -202,7 +205,7 @@ func (c *Client) Type(r meta.GroupResource) *registry.Type {
 // Types implements controller.Client. Before Open there are none.
 func (c *Client) Types() []*registry.Type {
 	if s := c.store.Load(); s != nil {
-		return s.o.Types().Types()
+		return s.o.Types().Told()
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -54,7 +54,7 @@ func generatedName(prefix string) string {
 
 // CheckKind checks apiVersion and kind of a body against what the path takes,
 // and fills them in where they are missing; custom kinds must name them.
-func CheckKind(obj *meta.Object, v *registry.Version) error {
+func CheckKind(obj *meta.Object, v *resource.Version) error {
 	want := v.GVK()
 	for _, f := range []string{"apiVersion", "kind"} {
 		if value, ok := obj.Get(f); ok && value != nil {
@@ -92,7 +92,7 @@ func OtherKind(name, kind string, want meta.GroupVersionKind) error {
 func Status(err error) *meta.Status {
 	var st *meta.Status
 	var damaged *controller.UnreadableError
-	var conversion *registry.ConversionError
+	var conversion *resource.ConversionError
 	switch {
 	case errors.As(err, &st):
 		return st

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -150,7 +150,7 @@ func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.Un
 }
 
 // checkPreconditions holds the preconditions against the live object.
-func (d *Deletion) checkPreconditions(t *registry.Type, live *meta.Object) error {
+func (d *Deletion) checkPreconditions(t *resource.Type, live *meta.Object) error {
 	kind := meta.GroupResource{Group: t.Group, Resource: t.Kind}
 	if t.Held != nil { // one that is emptied first has a delete of its own
 		kind.Resource = t.Plural
@@ -166,7 +166,7 @@ func (d *Deletion) checkPreconditions(t *registry.Type, live *meta.Object) error
 
 // begin marks obj as being deleted, with the finalizers of the propagation
 // policy. The latest policy wins; own finalizers stay.
-func (d *Deletion) begin(t *registry.Type, obj *meta.Object) {
+func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
 	if own := d.policy(); own != "" && !t.NoDependents {
 		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == meta.FinalizerOrphan || f == meta.FinalizerForeground })
 		switch own {

@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // endingTime is how long an object whose end was seen may stay. Whoever deletes it
@@ -15,7 +15,7 @@ const endingTime = 10 * time.Second
 
 // Ending removes objects of a kind that is deleted gracefully whose deletion
 // was cut off between its two commits, see Store.store. Its keys are storage keys.
-func Ending(t *registry.Type) controller.Controller {
+func Ending(t *resource.Type) controller.Controller {
 	return controller.Controller{
 		Name: "ending", Types: []meta.GroupResource{t.GroupResource()}, Identity: true,
 		Observe: func(c controller.Event) []string {
@@ -25,7 +25,7 @@ func Ending(t *registry.Type) controller.Controller {
 			return []string{t.StorageKey(c.Key)}
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
-			r, k, _ := registry.ParseStorageKey(key)
+			r, k, _ := resource.ParseStorageKey(key)
 			o, err := cl.Get(ctx, r, k)
 			if meta.IsNotFound(err) {
 				return 0, nil
@@ -47,7 +47,7 @@ func Ending(t *registry.Type) controller.Controller {
 
 // finished reports whether an object that is being deleted has nothing left to
 // wait for.
-func finished(t *registry.Type, obj *meta.Object) bool {
+func finished(t *resource.Type, obj *meta.Object) bool {
 	return ending(obj) && len(obj.Finalizers()) == 0 && !(t.Held != nil && t.Held(obj))
 }
 

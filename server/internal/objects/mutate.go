@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 )
 
@@ -51,7 +51,7 @@ func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *
 		return nil, err
 	}
 	out, err := v.Hub.Convert(ctx, in)
-	var conversion *registry.ConversionError
+	var conversion *resource.ConversionError
 	if errors.As(err, &conversion) && conversion.Stack() == nil {
 		return nil, v.CannotHandle(conversion.Err.Error())
 	}

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/registry"
 )
 
 // prepare takes an object through everything between mutate and commit: what
@@ -55,11 +56,25 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if !a.DryRun {
 		a.end = p.begin(a.added())
 	}
+	if err := s.validate(ctx, a, write); err != nil {
+		return err
+	}
+	return s.o.Admission.Validate(ctx, request)
+}
+
+// validate says what is wrong with an object that is to be written, and warns of what
+// is not wrong.
+func (s *Store) validate(ctx context.Context, a *attempt, write *registry.Change[meta.Object]) error {
+	v, obj := a.Version.Working(), write.New
 	duplicates, err := s.duplicates(ctx, a, obj)
 	if err != nil {
 		return err
 	}
-	if causes := append(v.ValidateWrite(write), duplicates...); len(causes) > 0 {
+	causes, err := v.ValidateWrite(write)
+	if err != nil {
+		return err
+	}
+	if causes = append(causes, duplicates...); len(causes) > 0 {
 		kind := v.GroupKind()
 		if a.Sub != nil && a.Sub.Body != nil && v.ScaleIsObject {
 			kind = a.Sub.Body.GroupKind()
@@ -71,7 +86,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 			a.Notes.Warn(text)
 		}
 	}
-	return s.o.Admission.Validate(ctx, request)
+	return nil
 }
 
 // allot gives an object of a kind with a pool the values that it lacks.
@@ -94,7 +109,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 	}
 	v := w.Version.Working()
 	return &admission.Request{
-		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: v.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
+		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: &v.Type.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
 		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate,
 		Subresource: w.subresource(),

@@ -12,7 +12,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -64,7 +64,7 @@ func tooLarge(asked, current storage.Revision) *meta.Status {
 }
 
 // Entry returns the entry of an object as the cache shows it, nil if there is none.
-func (s *Store) Entry(t *registry.Type, key meta.Key) (*watch.Entry, error) {
+func (s *Store) Entry(t *resource.Type, key meta.Key) (*watch.Entry, error) {
 	cache := s.o.Hub.Cache(t.GroupResource())
 	if e := cache.Get(key); e != nil {
 		return e, nil
@@ -76,7 +76,7 @@ func (s *Store) Entry(t *registry.Type, key meta.Key) (*watch.Entry, error) {
 }
 
 // Live returns the newest entry of an object, or nil.
-func (s *Store) Live(ctx context.Context, t *registry.Type, key meta.Key) (*watch.Entry, error) {
+func (s *Store) Live(ctx context.Context, t *resource.Type, key meta.Key) (*watch.Entry, error) {
 	if err := s.CatchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (s *Store) Live(ctx context.Context, t *registry.Type, key meta.Key) (*watc
 
 // Object decodes an entry for a version of its type. The object may be shared:
 // it must not be modified. An object that cannot be shown in the version is a
-// *registry.ConversionError.
-func Object(ctx context.Context, e *watch.Entry, v *registry.Version) (*meta.Object, error) {
+// *resource.ConversionError.
+func Object(ctx context.Context, e *watch.Entry, v *resource.Version) (*meta.Object, error) {
 	obj := e.Object()
 	if v.AsStored() || v == v.Hub && e.Conforms(v.SchemaMark()) {
 		return obj, nil
@@ -99,7 +99,7 @@ func Object(ctx context.Context, e *watch.Entry, v *registry.Version) (*meta.Obj
 }
 
 // Shows reports whether a version can show an entry.
-func Shows(ctx context.Context, e *watch.Entry, v *registry.Version) bool {
+func Shows(ctx context.Context, e *watch.Entry, v *resource.Version) bool {
 	if v == v.Working() {
 		return true
 	}
@@ -108,7 +108,7 @@ func Shows(ctx context.Context, e *watch.Entry, v *registry.Version) bool {
 }
 
 // AsStored reports whether a version shows an entry as it is stored.
-func AsStored(ctx context.Context, e *watch.Entry, v *registry.Version) bool {
+func AsStored(ctx context.Context, e *watch.Entry, v *resource.Version) bool {
 	if !v.AsStored() && v == v.Hub && !e.Conforms(v.SchemaMark()) {
 		_, _ = Object(ctx, e, v) // finds out
 	}
@@ -140,7 +140,7 @@ type Page struct {
 
 // List reads what a selection asks for, and says how it goes on. It fails if one of
 // the objects cannot be read.
-func (s *Store) List(ctx context.Context, t *registry.Type, sel *Selection) (*Page, error) {
+func (s *Store) List(ctx context.Context, t *resource.Type, sel *Selection) (*Page, error) {
 	p, err := s.entries(ctx, t, sel)
 	if err == nil {
 		err = s.AllReadable(t, sel)
@@ -160,7 +160,7 @@ func (s *Store) List(ctx context.Context, t *registry.Type, sel *Selection) (*Pa
 
 // entries reads the entries that a list asks for: at the version of its continue
 // token, at one exact version, or the newest.
-func (s *Store) entries(ctx context.Context, t *registry.Type, sel *Selection) (watch.Page, error) {
+func (s *Store) entries(ctx context.Context, t *resource.Type, sel *Selection) (watch.Page, error) {
 	cache, q, limit := s.o.Hub.Cache(t.GroupResource()), Query(t, sel), int(max(sel.Limit, 0))
 	switch {
 	case sel.Continue != "":
@@ -196,7 +196,7 @@ func (s *Store) entries(ctx context.Context, t *registry.Type, sel *Selection) (
 }
 
 // Query is a selection as caches are asked for it.
-func Query(t *registry.Type, sel *Selection) watch.Query {
+func Query(t *resource.Type, sel *Selection) watch.Query {
 	return watch.Query{Namespace: sel.Namespace, Name: sel.Name, Labels: sel.Labels, Fields: sel.Fields, Field: func(e *watch.Entry, field string) string {
 		f := t.SelectableField(field)
 		if v := e.Field(f.Path...); v != "" {
@@ -208,7 +208,7 @@ func Query(t *registry.Type, sel *Selection) watch.Query {
 
 // AllReadable fails if an object that a list or the start of a watch would show
 // cannot be read: what is missing in an answer without a word counts as deleted.
-func (s *Store) AllReadable(t *registry.Type, sel *Selection) error {
+func (s *Store) AllReadable(t *resource.Type, sel *Selection) error {
 	damaged := s.o.Hub.Cache(t.GroupResource()).Damaged(sel.Namespace)
 	if len(damaged) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/storage"
 )
 
@@ -26,11 +26,11 @@ import (
 // version cannot say all of it, the record has the hub's form, too, in an annotation
 // that nobody sees, with a hash of what the record says beside it. As long as that is
 // what it says, the hub's form is the object. Else a release that knows nothing of the
-// hub has written since, and what it changed is taken over, see registry.Version.Merge.
+// hub has written since, and what it changed is taken over, see resource.Version.Merge.
 // An object that the storage version cannot say at all is stored as it is.
 type records struct {
 	storage.Backend
-	types map[meta.GroupResource]*registry.Type // that convert
+	types map[meta.GroupResource]*resource.Type // that convert
 	log   *slog.Logger
 }
 
@@ -43,8 +43,8 @@ type historic struct {
 // Records returns a backend that stores objects of the hubs of their kinds in
 // storage versions, or b itself if no type converts. A record that cannot be
 // converted is damaged.
-func Records(b storage.Backend, types []*registry.Type, log *slog.Logger) storage.Backend {
-	r := &records{b, map[meta.GroupResource]*registry.Type{}, log}
+func Records(b storage.Backend, types []*resource.Type, log *slog.Logger) storage.Backend {
+	r := &records{b, map[meta.GroupResource]*resource.Type{}, log}
 	for _, t := range types {
 		if t.Converts() {
 			r.types[t.GroupResource()] = t
@@ -60,8 +60,8 @@ func Records(b storage.Backend, types []*registry.Type, log *slog.Logger) storag
 }
 
 // typeOf returns the type whose object a key leads to, or nil.
-func (r *records) typeOf(key string) *registry.Type {
-	resource, _, ok := registry.ParseStorageKey(key)
+func (r *records) typeOf(key string) *resource.Type {
+	resource, _, ok := resource.ParseStorageKey(key)
 	if !ok {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (r *records) read(ctx context.Context, rec storage.Record) (storage.Record,
 
 // stackOf returns where a conversion panicked, empty if none did.
 func stackOf(err error) string {
-	var conversion *registry.ConversionError
+	var conversion *resource.ConversionError
 	if !errors.As(err, &conversion) {
 		return ""
 	}
@@ -96,7 +96,7 @@ func stackOf(err error) string {
 }
 
 // inHub returns a stored object as one of the hub.
-func inHub(ctx context.Context, t *registry.Type, stored []byte) ([]byte, error) {
+func inHub(ctx context.Context, t *resource.Type, stored []byte) ([]byte, error) {
 	if codec.ScalarText(codec.FindField(stored, "apiVersion")) == t.Hub.GVK().APIVersion() {
 		return stored, nil
 	}
@@ -124,7 +124,7 @@ func inHub(ctx context.Context, t *registry.Type, stored []byte) ([]byte, error)
 // with the metadata that it has now, and the hash of what the record said then. What
 // cannot be read, as by a release that does not know the version, is as if it were not
 // there.
-func takeHubForm(t *registry.Type, obj *meta.Object) (form *meta.Object, says string) {
+func takeHubForm(t *resource.Type, obj *meta.Object) (form *meta.Object, says string) {
 	name := t.Names.Wire(names.HubForm)
 	tree, _, err := codec.DecodeJSON([]byte(obj.Annotation(name)), codec.Limits{})
 	dropAnnotation(obj, name)
@@ -153,7 +153,7 @@ func withoutMetadata(obj *meta.Object) map[string]any {
 }
 
 // fitted makes the form of a hub, which may have been another, one of today's.
-func fitted(ctx context.Context, t *registry.Type, form *meta.Object) (*meta.Object, error) {
+func fitted(ctx context.Context, t *resource.Type, form *meta.Object) (*meta.Object, error) {
 	form, err := t.Hub.Convert(ctx, form)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func fitted(ctx context.Context, t *registry.Type, form *meta.Object) (*meta.Obj
 }
 
 // mergeHubForm takes over into the object as it was stored what became of it since.
-func mergeHubForm(ctx context.Context, t *registry.Type, form, obj *meta.Object) (*meta.Object, error) {
+func mergeHubForm(ctx context.Context, t *resource.Type, form, obj *meta.Object) (*meta.Object, error) {
 	form, err := fitted(ctx, t, form)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (r *records) storedForm(ctx context.Context, key string, value []byte) []by
 	return stored
 }
 
-func inStorage(ctx context.Context, t *registry.Type, value []byte) ([]byte, error) {
+func inStorage(ctx context.Context, t *resource.Type, value []byte) ([]byte, error) {
 	tree, _, err := codec.DecodeJSON(value, codec.Limits{})
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func inStorage(ctx context.Context, t *registry.Type, value []byte) ([]byte, err
 
 // keepHubForm leaves the hub's form, if an object has it, as the store has it: nobody
 // writes it through the server. One whose release does not know the hub has it still.
-func keepHubForm(t *registry.Type, obj, live *meta.Object) {
+func keepHubForm(t *resource.Type, obj, live *meta.Object) {
 	name := t.Names.Wire(names.HubForm)
 	dropAnnotation(obj, name)
 	if live == nil {

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
@@ -22,14 +23,14 @@ type thing struct {
 
 // TestRecordsAreABackend: a store whose records are converted keeps the contract.
 func TestRecordsAreABackend(t *testing.T) {
-	typ, err := registry.Of(registry.Definition[thing]{
+	typ, err := resource.Compile(registry.Of(registry.Definition[thing]{
 		Group: "example.com", Version: "v2", Kind: "Thing", Storage: "v1",
 		Versions: []registry.VersionOf[thing]{registry.Spoke[thing, thing]{
 			Version: "v1", ToHub: func(_, _ *thing) error { return nil }, FromHub: func(_, _ *thing) error { return nil },
 		}},
-	}).Compile(names.Orch)
+	}), names.Orch)
 	require.NoError(t, err)
 	storagetest.Run(t, func(testing.TB) storage.Backend {
-		return objects.Records(memstore.New(memstore.Options{}), []*registry.Type{typ}, slog.New(slog.DiscardHandler))
+		return objects.Records(memstore.New(memstore.Options{}), []*resource.Type{typ}, slog.New(slog.DiscardHandler))
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -74,7 +74,7 @@ func checkReservable(a *attempt, obj *meta.Object) error {
 	claims := a.added()
 	size := len(t.StorageKey(a.Key))
 	for _, c := range claims {
-		size += len(registry.ReservationKey(t.GroupResource(), c)) + len(holder(t, a.Key, obj))
+		size += len(resource.ReservationKey(t.GroupResource(), c)) + len(holder(t, a.Key, obj))
 	}
 	if len(claims) <= reservable && size <= storage.CommitBytes {
 		return nil
@@ -83,7 +83,7 @@ func checkReservable(a *attempt, obj *meta.Object) error {
 		t.Kind, obj.Name(), len(claims), size, reservable, storage.CommitBytes)
 }
 
-func holder(t *registry.Type, key meta.Key, obj *meta.Object) string {
+func holder(t *resource.Type, key meta.Key, obj *meta.Object) string {
 	return t.StorageKey(key) + " " + obj.UID()
 }
 
@@ -106,8 +106,8 @@ func withReservations(w storage.Write, reserved []storage.Write) (now, later []s
 
 // reservation returns the record of a claim, without a revision if there is none.
 // One that cannot be read has no value.
-func (s *Store) reservation(ctx context.Context, t *registry.Type, claim string) (storage.Record, error) {
-	key := registry.ReservationKey(t.GroupResource(), claim)
+func (s *Store) reservation(ctx context.Context, t *resource.Type, claim string) (storage.Record, error) {
+	key := resource.ReservationKey(t.GroupResource(), claim)
 	rec, err := s.o.Backend.Get(ctx, key, 0)
 	var damaged *storage.DamagedError
 	switch {
@@ -136,7 +136,7 @@ func (s *Store) holderOf(ctx context.Context, p *allocator, claim string, rec st
 	if i := strings.LastIndexByte(name, ' '); i >= 0 { // the name may have spaces, too
 		name, uid = name[:i], name[i+1:]
 	}
-	r, key, ok := registry.ParseStorageKey(name)
+	r, key, ok := resource.ParseStorageKey(name)
 	if !ok || r != p.t.GroupResource() {
 		return by, false, nil
 	}
@@ -202,7 +202,7 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 // nobodys reports whether a reservation is of a type that is served and is that of no
 // object.
 func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
-	resource, claim, _ := strings.Cut(strings.TrimPrefix(rec.Key, registry.ReservationPrefix), "/")
+	resource, claim, _ := strings.Cut(strings.TrimPrefix(rec.Key, resource.ReservationPrefix), "/")
 	var r meta.GroupResource
 	r.Resource, r.Group, _ = strings.Cut(resource, ".")
 	if p := s.allocators[r]; p != nil {
@@ -215,7 +215,7 @@ func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
 // allReservations returns the records of all reservations, by key; the caches show
 // what they speak of.
 func (s *Store) allReservations(ctx context.Context) (map[string]storage.Record, error) {
-	at, records, err := s.o.Backend.Scan(ctx, registry.ReservationPrefix, "", 0)
+	at, records, err := s.o.Backend.Scan(ctx, resource.ReservationPrefix, "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, th
 	}
 	by := holder(p.t, e.Key(), obj)
 	for _, claim := range p.claims(obj) {
-		key := registry.ReservationKey(p.t.GroupResource(), claim)
+		key := resource.ReservationKey(p.t.GroupResource(), claim)
 		held[key] = true
 		rec := there[key]
 		if string(rec.Value) == by {

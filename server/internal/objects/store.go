@@ -43,7 +43,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -53,7 +53,7 @@ type Options struct {
 	Names     names.Profile
 	Backend   storage.Backend
 	Hub       *watch.Hub // over Backend
-	Types     func() *registry.State
+	Types     func() *resource.State
 	Admission *admission.Chain
 	Log       *slog.Logger
 
@@ -74,7 +74,7 @@ type Store struct {
 
 // New returns a store over what the options hold; types are those that are there
 // from the start.
-func New(o Options, types []*registry.Type) *Store {
+func New(o Options, types []*resource.Type) *Store {
 	s := &Store{o: o, allocators: map[meta.GroupResource]*allocator{}}
 	for _, t := range types {
 		o.Hub.Cache(t.GroupResource()).Index(t.Fields...)

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -21,9 +21,9 @@ import (
 // Write is one change of an object, as it is asked for.
 type Write struct {
 	Caller
-	Version *registry.Version // the caller's
+	Version *resource.Version // the caller's
 	Key     meta.Key
-	Sub     *registry.Subresource // nil: the object itself
+	Sub     *resource.Subresource // nil: the object itself
 	DryRun  bool
 	Options *meta.Object // as admission sees them
 
@@ -167,14 +167,14 @@ func closed(r meta.GroupResource, name string) *meta.Status {
 }
 
 // Modified is the conflict of a caller who means another version than the newest.
-func Modified(t *registry.Type, name string) *meta.Status {
+func Modified(t *resource.Type, name string) *meta.Status {
 	return meta.Conflict(t.GroupResource(), name,
 		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
 // OtherUID is the conflict of a caller who means another object than the one
 // that has the name, or, where PUT creates, one that is gone.
-func OtherUID(t *registry.Type, name, meant, uid string) *meta.Status {
+func OtherUID(t *resource.Type, name, meant, uid string) *meta.Status {
 	return meta.Conflict(t.GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
 }
 
@@ -285,7 +285,7 @@ func (s *Store) takeBack(ctx context.Context, w *Write, made *watch.Entry) error
 
 // sameDefinition reports whether two types were made by one definition, changed
 // or not.
-func sameDefinition(a, b *registry.Type) bool {
+func sameDefinition(a, b *resource.Type) bool {
 	uid, _, _ := strings.Cut(a.Edition, "/")
 	other, _, _ := strings.Cut(b.Edition, "/")
 	return uid == other
@@ -465,7 +465,7 @@ func (s *Store) encodeStored(obj *meta.Object) []byte {
 const maxEncoding = 64 << 10
 
 // Owner returns how a write that is no apply records who owns its fields.
-func Owner(v *registry.Version, sub *registry.Subresource, manager string) func(live, obj *meta.Object) error {
+func Owner(v *resource.Version, sub *resource.Subresource, manager string) func(live, obj *meta.Object) error {
 	by := apply.Write{Manager: manager, APIVersion: v.GVK().APIVersion()}
 	if sub != nil {
 		by.Subresource = sub.Name

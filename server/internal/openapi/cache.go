@@ -6,14 +6,14 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // Cache holds the documents of a server. A document is made when it is asked for
 // first, and again only after the types in it changed. The zero value is empty.
 type Cache struct {
 	mu     sync.Mutex // guards the rest
-	state  *registry.State
+	state  *resource.State
 	index  func() *Document
 	v2     func() *Document
 	groups map[meta.GroupVersion]*groupDocument
@@ -21,12 +21,12 @@ type Cache struct {
 
 // groupDocument is the document of a group version and what it is made from.
 type groupDocument struct {
-	versions []*registry.Version
+	versions []*resource.Version
 	document func() *Document
 }
 
 // V2 returns the document of version 2 of everything.
-func (c *Cache) V2(state *registry.State, info Info) *Document {
+func (c *Cache) V2(state *resource.State, info Info) *Document {
 	c.mu.Lock()
 	c.update(state, info)
 	document := c.v2
@@ -35,7 +35,7 @@ func (c *Cache) V2(state *registry.State, info Info) *Document {
 }
 
 // V3 returns the document of one group version, or nil if it is not served.
-func (c *Cache) V3(state *registry.State, gv meta.GroupVersion, info Info) *Document {
+func (c *Cache) V3(state *resource.State, gv meta.GroupVersion, info Info) *Document {
 	c.mu.Lock()
 	c.update(state, info)
 	g := c.groups[gv]
@@ -47,7 +47,7 @@ func (c *Cache) V3(state *registry.State, gv meta.GroupVersion, info Info) *Docu
 }
 
 // Index returns the list of the documents of version 3, with their hashes.
-func (c *Cache) Index(state *registry.State, info Info) *Document {
+func (c *Cache) Index(state *resource.State, info Info) *Document {
 	c.mu.Lock()
 	c.update(state, info)
 	document := c.index
@@ -57,7 +57,7 @@ func (c *Cache) Index(state *registry.State, info Info) *Document {
 
 // update forgets what another state changed. An older state, of a request that
 // took long, changes nothing back.
-func (c *Cache) update(state *registry.State, info Info) {
+func (c *Cache) update(state *resource.State, info Info) {
 	if c.state == state || c.state != nil && state.Serial < c.state.Serial {
 		return
 	}
@@ -78,8 +78,8 @@ func (c *Cache) update(state *registry.State, info Info) {
 }
 
 // served sorts the served versions of types by group version.
-func served(types []*registry.Type) map[meta.GroupVersion][]*registry.Version {
-	groups := map[meta.GroupVersion][]*registry.Version{}
+func served(types []*resource.Type) map[meta.GroupVersion][]*resource.Version {
+	groups := map[meta.GroupVersion][]*resource.Version{}
 	for _, t := range types {
 		for _, v := range t.Versions {
 			if v.Served {
@@ -92,7 +92,7 @@ func served(types []*registry.Type) map[meta.GroupVersion][]*registry.Version {
 
 // docsOf joins the documentation of the types, so that each package is read
 // once however many kinds it has.
-func docsOf(types []*registry.Type) *schema.Docs {
+func docsOf(types []*resource.Type) *schema.Docs {
 	var docs []*schema.Docs
 	for _, t := range types {
 		docs = append(docs, t.Docs)

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/openapi"
 )
@@ -20,12 +21,12 @@ type Robot struct {
 	Legs int32 `json:"legs" schema:"required,min=2" doc:"How many legs it has."`
 }
 
-func robots() *registry.State {
-	robot, err := registry.Of(registry.Definition[Robot]{Group: "example.com", Version: "v1"}).Compile(names.Kubernetes)
+func robots() *resource.State {
+	robot, err := resource.Compile(registry.Of(registry.Definition[Robot]{Group: "example.com", Version: "v1"}), names.Kubernetes)
 	if err != nil {
 		fmt.Println(err)
 	}
-	var c registry.Catalog
+	var c resource.Catalog
 	c.Put(robot)
 	return c.Now()
 }
@@ -33,7 +34,7 @@ func robots() *registry.State {
 func ExampleV3() {
 	gv := meta.GroupVersion{Group: "example.com", Version: "v1"}
 	robot := robots().Types()[0].Version("v1")
-	d := openapi.V3(gv, []*registry.Version{robot}, openapi.Info{Title: "Robots", Version: "v1.0.0", Names: names.Kubernetes})
+	d := openapi.V3(gv, []*resource.Version{robot}, openapi.Info{Title: "Robots", Version: "v1.0.0", Names: names.Kubernetes})
 	var doc struct {
 		OpenAPI string
 		Paths   map[string]any

@@ -13,6 +13,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
 
@@ -111,9 +112,9 @@ type gadget2 = Gadget
 
 // Under the product's own names nothing of the other names shows.
 func TestOrchNames(t *testing.T) {
-	k, err := registry.Of(registry.Definition[Gadget]{Group: "example.com", Version: "v1", Kind: "Gadget"}).Compile(names.Orch)
+	k, err := resource.Compile(registry.Of(registry.Definition[Gadget]{Group: "example.com", Version: "v1", Kind: "Gadget"}), names.Orch)
 	require.NoError(t, err)
-	var c registry.Catalog
+	var c resource.Catalog
 	c.Put(k)
 	d := V2(c.Now().Types(), Info{Names: names.Orch})
 	assert.NotContains(t, string(d.JSON()), "kubernetes")

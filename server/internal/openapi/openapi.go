@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // Info is what documents say about the server.
@@ -54,7 +54,7 @@ func (d *Document) Protobuf() []byte { return d.protobuf() }
 
 // V3 returns the OpenAPI 3.0 document of one group version, whose served types
 // are given.
-func V3(gv meta.GroupVersion, versions []*registry.Version, info Info) *Document {
+func V3(gv meta.GroupVersion, versions []*resource.Version, info Info) *Document {
 	b := newBuilder(info, v3)
 	for _, v := range versions {
 		b.version(v)
@@ -73,7 +73,7 @@ func V3(gv meta.GroupVersion, versions []*registry.Version, info Info) *Document
 }
 
 // V2 returns the OpenAPI 2.0 document of all served versions of the types.
-func V2(types []*registry.Type, info Info) *Document {
+func V2(types []*resource.Type, info Info) *Document {
 	b := newBuilder(info, v2)
 	seen := map[meta.GroupVersion]bool{}
 	for _, t := range types {
@@ -98,7 +98,7 @@ func V2(types []*registry.Type, info Info) *Document {
 	}, v2Messages())
 }
 
-func groupVersion(v *registry.Version) meta.GroupVersion {
+func groupVersion(v *resource.Version) meta.GroupVersion {
 	return meta.GroupVersion{Group: v.Group, Version: v.Name}
 }
 
@@ -132,7 +132,7 @@ func newBuilder(info Info, d dialect) *builder {
 }
 
 // version adds the paths and the definitions of a type in one version.
-func (b *builder) version(v *registry.Version) {
+func (b *builder) version(v *resource.Version) {
 	b.operations(v, b.kind(v))
 }
 

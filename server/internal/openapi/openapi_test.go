@@ -13,23 +13,24 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
 
 // catalog compiles kinds for the Kubernetes names.
-func catalog(t testing.TB, kinds ...*registry.Kind) *registry.State {
+func catalog(t testing.TB, kinds ...*registry.Kind) *resource.State {
 	t.Helper()
-	var c registry.Catalog
+	var c resource.Catalog
 	for _, k := range kinds {
-		compiled, err := k.Compile(names.Kubernetes)
+		compiled, err := resource.Compile(k, names.Kubernetes)
 		require.NoError(t, err)
 		c.Put(compiled)
 	}
 	return c.Now()
 }
 
-func info(s *registry.State) Info {
+func info(s *resource.State) Info {
 	return Info{Title: "Kubernetes", Version: "v1.32.0", Names: names.Kubernetes, Docs: docsOf(s.Types())}
 }
 
@@ -210,9 +211,9 @@ type Gadget struct {
 }
 
 func TestCacheForgetsWhatChanged(t *testing.T) {
-	var c registry.Catalog
+	var c resource.Catalog
 	add := func(group string) {
-		k, err := registry.Of(registry.Definition[Gadget]{Group: group, Version: "v1", Kind: "Gadget"}).Compile(names.Kubernetes)
+		k, err := resource.Compile(registry.Of(registry.Definition[Gadget]{Group: group, Version: "v1", Kind: "Gadget"}), names.Kubernetes)
 		require.NoError(t, err)
 		c.Put(k)
 	}
@@ -253,8 +254,8 @@ func TestRules(t *testing.T) {
 
 // Requests of one time and another may meet while types come and go.
 func TestCacheIsShared(t *testing.T) {
-	var c registry.Catalog
-	k, err := registry.Of(registry.Definition[Gadget]{Group: "a.example.com", Version: "v1"}).Compile(names.Kubernetes)
+	var c resource.Catalog
+	k, err := resource.Compile(registry.Of(registry.Definition[Gadget]{Group: "a.example.com", Version: "v1"}), names.Kubernetes)
 	require.NoError(t, err)
 	c.Put(k)
 	var cache Cache
@@ -271,7 +272,7 @@ func TestCacheIsShared(t *testing.T) {
 		})
 	}
 	for i := range 20 {
-		other, err := registry.Of(registry.Definition[Gadget]{Group: "b.example.com", Version: "v1"}).Compile(names.Kubernetes)
+		other, err := resource.Compile(registry.Of(registry.Definition[Gadget]{Group: "b.example.com", Version: "v1"}), names.Kubernetes)
 		require.NoError(t, err)
 		if c.Put(other); i%2 == 1 {
 			c.Remove(other.GroupResource())

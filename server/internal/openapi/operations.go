@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // operation is one method of one path.
@@ -22,7 +22,7 @@ type operation struct {
 
 // place is a path below a version of a type, with what its operations share.
 type place struct {
-	*registry.Version
+	*resource.Version
 	path       string
 	id         string // the tail of operation ids
 	params     []parameter
@@ -32,10 +32,10 @@ type place struct {
 }
 
 // operations adds the paths of a version.
-func (b *builder) operations(v *registry.Version, item string) {
+func (b *builder) operations(v *resource.Version, item string) {
 	base, proto := basePath(groupVersion(v)), v.Proto() != nil
 	at := place{Version: v, path: base + "/" + v.Plural, id: v.Kind, tag: b.tag(groupVersion(v)), protobuf: proto, item: item}
-	if v.Virtual() {
+	if v.Virtual {
 		if v.Namespaced {
 			at = at.namespaced(base)
 		}
@@ -66,7 +66,7 @@ func (at place) namespaced(base string) place {
 }
 
 // subresource adds the path of a sub-resource of an item.
-func (b *builder) subresource(at place, sub *registry.Subresource) {
+func (b *builder) subresource(at place, sub *resource.Subresource) {
 	at.path += "/" + sub.Name
 	at.id += camel(sub.Name)
 	kind := sub.WireKind(at.Version)

@@ -1,6 +1,6 @@
 package openapi
 
-import "orch.io/controlplane/registry"
+import "orch.io/controlplane/internal/resource"
 
 // parameter is one parameter of a path or a query.
 type parameter struct{ name, in, kind, doc string }
@@ -87,7 +87,7 @@ func (b *builder) parameters(list []parameter) []any {
 }
 
 // patchTypes are the media types of patches that a version takes.
-func patchTypes(v *registry.Version) []string {
+func patchTypes(v *resource.Version) []string {
 	types := []string{"application/json-patch+json", "application/merge-patch+json"}
 	if v.Strategic {
 		types = append(types, "application/strategic-merge-patch+json")

@@ -9,11 +9,11 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 )
 
 // kind defines the objects of a version and returns the name of the definition.
-func (b *builder) kind(v *registry.Version) string {
+func (b *builder) kind(v *resource.Version) string {
 	b.canonical = v.Schema != nil && v.Schema.Struct.Canonical()
 	name := ""
 	if b.canonical {
@@ -28,14 +28,14 @@ func (b *builder) kind(v *registry.Version) string {
 }
 
 // customName returns the definition name of objects that have no Go type.
-func (b *builder) customName(v *registry.Version) string {
+func (b *builder) customName(v *resource.Version) string {
 	domain := strings.Split(v.Group, ".")
 	slices.Reverse(domain)
 	return strings.Join(append(domain, v.Name, v.Kind), ".")
 }
 
 // custom defines the objects of a version that have no Go type.
-func (b *builder) custom(v *registry.Version, name string) {
+func (b *builder) custom(v *resource.Version, name string) {
 	def := map[string]any{"type": "object", b.names.Extension("preserve-unknown-fields"): true}
 	if v.Schema != nil {
 		def = b.inline(v.Schema)
@@ -48,7 +48,7 @@ func (b *builder) custom(v *registry.Version, name string) {
 }
 
 // list defines the lists of a version and returns the name of the definition.
-func (b *builder) list(v *registry.Version, item string) string {
+func (b *builder) list(v *resource.Version, item string) string {
 	name, known := b.lists[item+" "+v.ListKind]
 	def := b.tree(name)
 	if !known {
@@ -67,7 +67,7 @@ func (b *builder) list(v *registry.Version, item string) string {
 }
 
 // listName returns the definition name of a version's lists.
-func listName(name string, v *registry.Version) string {
+func listName(name string, v *resource.Version) string {
 	return name[:strings.LastIndexByte(name, '.')+1] + v.ListKind
 }
 

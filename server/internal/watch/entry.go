@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/storage"
 )
 
@@ -26,7 +26,7 @@ type Entry struct {
 	budget   *formBudget // nil: the entry is in no cache
 	object   atomic.Pointer[weak.Pointer[meta.Object]]
 	slim     atomic.Pointer[weak.Pointer[meta.Object]] // see identity
-	conforms atomic.Pointer[registry.SchemaMark]
+	conforms atomic.Pointer[resource.SchemaMark]
 }
 
 // body is the JSON text, with (spliced) or without its resourceVersion. Only one
@@ -237,8 +237,8 @@ func (e *Entry) Field(path ...string) string {
 }
 
 // MarkConforming notes that the JSON text is what a version of the type shows, see
-// registry.Version.SchemaMark.
-func (e *Entry) MarkConforming(m *registry.SchemaMark) { e.conforms.Store(m) }
+// resource.Version.SchemaMark.
+func (e *Entry) MarkConforming(m *resource.SchemaMark) { e.conforms.Store(m) }
 
 // Conforms reports whether MarkConforming was called last with m.
-func (e *Entry) Conforms(m *registry.SchemaMark) bool { return e.conforms.Load() == m }
+func (e *Entry) Conforms(m *resource.SchemaMark) bool { return e.conforms.Load() == m }

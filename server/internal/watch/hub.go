@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/storage"
 )
 
@@ -156,7 +156,7 @@ func (h *Hub) Drop(r meta.GroupResource) {
 // cacheOf returns the cache that a storage key belongs to and the key within it;
 // nil: it is no object's.
 func (h *Hub) cacheOf(key string) (*Cache, string) {
-	if strings.HasPrefix(key, registry.ReservationPrefix) {
+	if strings.HasPrefix(key, resource.ReservationPrefix) {
 		return nil, ""
 	}
 	i := strings.IndexByte(key, '/')
@@ -176,7 +176,7 @@ func (h *Hub) cache(prefix string) *Cache {
 	h.caches.Lock()
 	defer h.caches.Unlock()
 	if c = h.caches.by[prefix]; c == nil {
-		r, _, _ := registry.ParseStorageKey(prefix + "/")
+		r, _, _ := resource.ParseStorageKey(prefix + "/")
 		c = newCache(h, r, strings.Clone(prefix), h.caches.base)
 		h.caches.by[c.prefix] = c
 		h.caches.list = append(h.caches.list, c)

@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/authorization"
 )
@@ -17,9 +18,9 @@ import (
 func act(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
 
 func TestReviewFaults(t *testing.T) {
-	kinds := map[string]*registry.Type{}
+	kinds := map[string]*resource.Type{}
 	for _, k := range authorization.Kinds(authorization.Answers{Subject: act, SelfSubject: act, LocalSubject: act, SelfSubjectRules: act}) {
-		c, err := k.Compile(names.Kubernetes)
+		c, err := resource.Compile(k, names.Kubernetes)
 		require.NoError(t, err)
 		kinds[c.Kind] = c
 	}

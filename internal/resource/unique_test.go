@@ -1,4 +1,4 @@
-package registry_test
+package resource_test
 
 import (
 	"context"

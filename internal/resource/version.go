@@ -1,4 +1,4 @@
-package registry
+package resource
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/registry"
 )
 
 // Verbs returns what can be done with the type, as discovery lists it.
 func (t *Type) Verbs() []string {
-	if t.Virtual() {
+	if t.Virtual {
 		return []string{"create"}
 	}
 	verbs := append(make([]string, 0, 8), "create", "delete")
@@ -40,17 +41,24 @@ func (s *Subresource) Verbs() []string {
 
 // WireKind returns the wire name of the kind in the sub-resource's body.
 func (s *Subresource) WireKind(v *Version) meta.GroupVersionKind {
-	if s.Kind == (meta.GroupVersionKind{}) {
+	if s.Body == nil {
 		return v.GVK()
 	}
-	k := s.Kind
-	k.Group = v.Names.Group(k.Group)
-	return k
+	return s.Body.GVK()
+}
+
+// Accept takes what a caller may change through the endpoint from in into obj, a
+// copy of the stored object.
+func (s *Subresource) Accept(obj, in *meta.Object) {
+	s.Merge(obj, in)
+	for _, field := range s.Metadata {
+		obj.CopyField(in, "metadata", field)
+	}
 }
 
 // SelectableField returns the declared field of that name, or nil.
-func (t *Type) SelectableField(name string) *SelectableField {
-	i := slices.IndexFunc(t.Fields, func(f SelectableField) bool { return f.Name == name })
+func (t *Type) SelectableField(name string) *registry.SelectableField {
+	i := slices.IndexFunc(t.Fields, func(f registry.SelectableField) bool { return f.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -117,7 +125,7 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 
 // Defaults fills in what the schema and the kind say. It is 413 if that is more
 // than one object may be, and 500 if the kind's Default fails.
-func (v *Version) Defaults(w *Change[meta.Object]) error {
+func (v *Version) Defaults(w *change) error {
 	if v.Schema != nil {
 		if err := v.Schema.FillDefaults(w.New.Tree()); err != nil {
 			return meta.TooLarge("%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
@@ -125,7 +133,7 @@ func (v *Version) Defaults(w *Change[meta.Object]) error {
 	}
 	fill := v.Default
 	if v.conversion != nil {
-		fill = v.conversion.fill
+		fill = v.conversion.Default
 	}
 	return v.runEdit("Default", fill, w)
 }
@@ -133,7 +141,7 @@ func (v *Version) Defaults(w *Change[meta.Object]) error {
 // PrepareForWrite leaves out what callers may not set, runs the kind's Prepare,
 // and counts the generation: up by one when anything but metadata and status
 // changed, never through the status endpoint. It is 500 if Prepare fails.
-func (v *Version) PrepareForWrite(w *Change[meta.Object]) error {
+func (v *Version) PrepareForWrite(w *change) error {
 	if w.Subresource == "" {
 		if v.Status {
 			v.keepStatus(w.New, w.Old)
@@ -168,7 +176,7 @@ func (v *Version) keepStatus(obj, old *meta.Object) {
 	obj.Delete("status")
 }
 
-func (v *Version) changed(w *Change[meta.Object]) bool {
+func (v *Version) changed(w *change) bool {
 	if v.Changed != nil {
 		return v.Changed(w)
 	}
@@ -187,15 +195,19 @@ func (v *Version) changed(w *Change[meta.Object]) bool {
 }
 
 // ValidateWrite returns everything that is wrong with an object that is to be
-// written: its metadata, what its schema says, what its kind says.
-func (v *Version) ValidateWrite(w *Change[meta.Object]) []meta.Cause {
+// written: its metadata, what its schema says, what its kind says. The error says
+// that a hook of the kind could not find out.
+func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 	rules := v.metadataRules()
 	sub := v.Type.Subresource(w.Subresource)
 	if sub != nil && sub.Body == nil {
 		rules.Passes = []meta.MetadataPass{meta.PassUpdate}
 	}
 	causes := meta.ValidateMetadata(w.New, w.Old, rules)
-	byKind := faultsOf(v.Validate, w)
+	if err := v.runHook("Validate", v.Validate, w); err != nil {
+		return nil, err
+	}
+	byKind := []meta.Cause(w.Faults)
 	if v.Schema != nil {
 		var old map[string]any
 		if w.Old != nil {
@@ -205,9 +217,12 @@ func (v *Version) ValidateWrite(w *Change[meta.Object]) []meta.Cause {
 	}
 	causes = append(causes, byKind...)
 	if sub != nil {
-		causes = append(causes, faultsOf(sub.Validate, w)...)
+		if err := v.runHook("Validate", sub.Validate, w); err != nil {
+			return nil, err
+		}
+		causes = append(causes, w.Faults...)
 	}
-	return causes
+	return causes, nil
 }
 
 func (v *Version) metadataRules() meta.MetadataRules {

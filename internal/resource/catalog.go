@@ -1,4 +1,4 @@
-package registry
+package resource
 
 import (
 	"maps"
@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
 )
 
 // Catalog holds the resource types that a server serves now. Readers see one
@@ -22,6 +23,7 @@ type State struct {
 	types  map[meta.GroupResource]*Type
 	kinds  map[meta.GroupKind]*Type
 	sorted []*Type
+	told   []*registry.Type // of sorted
 }
 
 // Now returns the current state.
@@ -60,11 +62,17 @@ func (c *Catalog) change(edit func(map[meta.GroupResource]*Type)) {
 		next.sorted = append(next.sorted, t)
 	}
 	slices.SortFunc(next.sorted, compareTypes)
+	for _, t := range next.sorted {
+		next.told = append(next.told, &t.Type)
+	}
 	c.now.Store(next)
 }
 
 // Types returns all types, sorted by group and plural, the core group first.
 func (s *State) Types() []*Type { return s.sorted }
+
+// Told returns what programs are told of the types, in their order.
+func (s *State) Told() []*registry.Type { return s.told }
 
 // Type returns the type of a wire group and plural, or nil.
 func (s *State) Type(r meta.GroupResource) *Type { return s.types[r] }

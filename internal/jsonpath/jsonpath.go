@@ -15,6 +15,7 @@ package jsonpath
 
 import (
 	"cmp"
+	"fmt"
 	"sort"
 	"strings"
 )
@@ -50,6 +51,19 @@ type test struct {
 
 // String returns the path as it was written.
 func (p *Path) String() string { return p.text }
+
+// Fields reads a path that goes from field to field, and returns these.
+func Fields(text string) ([]string, error) {
+	p, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := p.Fields()
+	if !ok || len(fields) == 0 {
+		return nil, fmt.Errorf("JSON path %q must lead from field to field", text)
+	}
+	return fields, nil
+}
 
 // Fields returns the names of a path that only goes from field to field, and
 // whether it does.

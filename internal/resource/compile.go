@@ -1,21 +1,20 @@
-package registry
+package resource
 
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/registry/internal/jsonpath"
+	"orch.io/controlplane/registry"
 )
 
 // Compile turns a kind into the type that a server with these names serves. The
 // error joins everything that is wrong with the definition.
-func (k *Kind) Compile(p names.Profile) (*Type, error) {
+func Compile(k *registry.Kind, p names.Profile) (*Type, error) {
 	c := &compiler{kind: k, names: p}
 	t := c.typeOf()
 	c.checkNames(t)
@@ -30,45 +29,34 @@ func (k *Kind) Compile(p names.Profile) (*Type, error) {
 }
 
 type compiler struct {
-	kind   *Kind
+	kind   *registry.Kind
 	names  names.Profile
 	faults []error
 }
 
 func (c *compiler) fault(format string, args ...any) {
-	c.faults = append(c.faults, fmt.Errorf("%s: %w", c.kind.describe(), fmt.Errorf(format, args...)))
-}
-
-// describe names a kind in a fault: by kind and group, and by its Go type.
-func (k *Kind) describe() string {
-	name := k.Kind
-	if name == "" {
-		name = "(no name)"
-	}
-	s := "kind " + meta.GroupKind{Group: k.Group, Kind: name}.String()
-	if k.goType != nil {
-		s += fmt.Sprintf(" (Go type %s)", k.goType)
-	}
-	return s
+	c.faults = append(c.faults, fmt.Errorf("%s: %w", c.kind, fmt.Errorf(format, args...)))
 }
 
 func (c *compiler) typeOf() *Type {
 	k := c.kind
 	t := &Type{
-		Group: c.names.Group(k.Group), Kind: k.Kind, ListKind: k.ListKind, Plural: k.Plural, Singular: k.Singular,
-		ShortNames: slices.Clone(k.ShortNames), Categories: slices.Clone(k.Categories),
-		Namespaced: k.Scope == Namespaced, Features: k.Features, Behavior: k.Behavior, Names: c.names, Docs: k.Docs,
+		Type: registry.Type{
+			Group: c.names.Group(k.Group), Kind: k.Kind, ListKind: k.ListKind, Plural: k.Plural, Singular: k.Singular,
+			ShortNames: slices.Clone(k.ShortNames), Categories: slices.Clone(k.Categories),
+			Namespaced: k.Scope == registry.Namespaced, Virtual: k.Act != nil,
+		},
+		Status: k.Status, Fields: slices.Clone(k.Fields), ValidateName: k.ValidateName, Pool: k.Pool,
+		Behavior: k.Behavior, Names: c.names, Docs: k.Docs,
 	}
 	if k.Reference != nil {
 		t.Reference = *k.Reference
 	}
-	if k.custom {
+	if k.Custom() {
 		t.Group = k.Group
 	}
-	t.Strategic, t.ConformOnRead = !k.custom, k.custom
-	t.AnyNamespace = !k.custom && len(k.Fields) == 0
-	t.Subresources = slices.Clone(k.Subresources)
-	t.Fields = slices.Clone(k.Fields)
+	t.Strategic, t.ConformOnRead = !k.Custom(), k.Custom()
+	t.AnyNamespace = !k.Custom() && len(k.Fields) == 0
 	lower := strings.ToLower(k.Kind)
 	if t.ListKind == "" {
 		t.ListKind = k.Kind + "List"
@@ -84,30 +72,23 @@ func (c *compiler) typeOf() *Type {
 
 func (c *compiler) checkNames(t *Type) {
 	k := c.kind
-	if k.err != nil {
-		c.fault("%w", k.err)
+	if k.Err() != nil {
+		c.fault("%w", k.Err())
 	}
-	if k.Group == "" && k.goType != nil && !own(k.goType) {
-		c.fault("Group is empty; the core group is for built-in kinds")
-	}
-	if k.Group == "" && k.custom && k.err == nil {
+	if k.Group == "" && k.Custom() && k.Err() == nil {
 		c.fault("spec.group is empty")
 	}
 	if k.Group != "" {
 		c.form("Group", k.Group, meta.CheckDNSSubdomain)
 	}
-	if k.Scope != Namespaced && k.Scope != Cluster {
+	if k.Scope != registry.Namespaced && k.Scope != registry.Cluster {
 		c.fault("Scope %d is neither Namespaced nor Cluster", k.Scope)
-	}
-	if k.goType != nil && k.goType.Kind() == reflect.Pointer {
-		c.fault("the definition is of a pointer: take the struct, %s", k.goType.Elem())
-		return
 	}
 	if k.Kind == "" {
 		c.fault("Kind is empty")
 		return
 	}
-	if (k.Kind[0] < 'A' || k.Kind[0] > 'Z') && !k.custom {
+	if (k.Kind[0] < 'A' || k.Kind[0] > 'Z') && !k.Custom() {
 		c.fault("Kind %q must begin with an upper-case letter", k.Kind)
 	}
 	c.form("Kind", strings.ToLower(k.Kind), meta.CheckDNS1035Label)
@@ -123,12 +104,6 @@ func (c *compiler) checkNames(t *Type) {
 	for _, s := range t.Categories {
 		c.form("Categories", s, meta.CheckDNS1035Label)
 	}
-}
-
-// own reports whether a type is of this module.
-func own(t reflect.Type) bool {
-	module := strings.TrimSuffix(reflect.TypeFor[Kind]().PkgPath(), "registry")
-	return strings.HasPrefix(t.PkgPath(), module)
 }
 
 func (c *compiler) form(what, word string, check func(string) []string) {
@@ -148,7 +123,7 @@ func (c *compiler) versions(t *Type) {
 		v.rows = v
 		v.Schema = c.schema(kv)
 		t.Versions = append(t.Versions, v)
-		if kv.spoke == nil {
+		if kv.Conversion == nil {
 			t.Hub = v
 		}
 		if kv.Storage {
@@ -156,22 +131,31 @@ func (c *compiler) versions(t *Type) {
 			t.Storage = v
 		}
 	}
-	if storage != 1 && c.kind.err == nil {
+	if storage != 1 && c.kind.Err() == nil {
 		c.fault("exactly one version must be the storage version, not %d", storage)
 	}
-	if t.converts = slices.ContainsFunc(c.kind.Versions, func(kv KindVersion) bool { return kv.spoke != nil }); t.converts {
+	if t.converts = slices.ContainsFunc(c.kind.Versions, func(kv registry.KindVersion) bool { return kv.Conversion != nil }); t.converts {
 		c.conversions(t)
 	} else {
 		t.Hub = t.Storage
 	}
 	slices.SortStableFunc(t.Versions, func(a, b *Version) int { return CompareVersions(a.Name, b.Name) })
+	for _, v := range t.Versions {
+		t.AllVersions = append(t.AllVersions, v.Name)
+		if v.Served {
+			t.ServedVersions = append(t.ServedVersions, v.Name)
+		}
+	}
+	if t.Hub != nil {
+		t.HubVersion = t.Hub.Name
+	}
 }
 
 // conversions makes those of a kind whose versions have structs of their own.
 func (c *compiler) conversions(t *Type) {
 	for i, kv := range c.kind.Versions {
 		v := t.Versions[i]
-		if kv.spoke == nil {
+		if kv.Conversion == nil {
 			continue
 		}
 		if kv.Columns == nil {
@@ -181,14 +165,14 @@ func (c *compiler) conversions(t *Type) {
 			c.fault("version %q: unique is said in the hub", kv.Name)
 		}
 		var err error
-		if v.conversion, err = kv.spoke.compile(v.Schema, c.names); err != nil {
+		if v.conversion, err = kv.Conversion(v.Schema, c.names); err != nil {
 			c.versionFaults(kv.Name, err)
 		}
 	}
 }
 
 // deprecation is the warning for callers of a deprecated version.
-func (c *compiler) deprecation(kv KindVersion) string {
+func (c *compiler) deprecation(kv registry.KindVersion) string {
 	if kv.Replacement == (meta.GroupVersionKind{}) {
 		return kv.Deprecated
 	}
@@ -208,7 +192,7 @@ func (c *compiler) versionFaults(version string, err error) {
 	c.fault("version %q: %w", version, err)
 }
 
-func (c *compiler) schema(kv KindVersion) *schema.Schema {
+func (c *compiler) schema(kv registry.KindVersion) *schema.Schema {
 	if kv.Schema == nil {
 		return nil
 	}
@@ -239,10 +223,12 @@ func (c *compiler) schema(kv KindVersion) *schema.Schema {
 
 func (c *compiler) behavior(t *Type) {
 	k := c.kind
-	if k.hooks != nil {
-		if err := k.hooks(&t.Behavior, t.Hub.Schema, c.names); err != nil {
-			c.fault("%w", err)
-		}
+	var err error
+	if t.Behavior, err = k.Hooks(t.Hub.Schema, c.names); err != nil {
+		c.fault("%w", err)
+	}
+	for _, s := range k.Subresources {
+		t.Subresources = append(t.Subresources, Subresource{s, c.body(s)})
 	}
 	if t.Status && t.Subresource("status") == nil {
 		for _, v := range t.Versions {
@@ -250,21 +236,34 @@ func (c *compiler) behavior(t *Type) {
 				c.fault("Status is set, but version %q has no field status", v.Name)
 			}
 		}
-		t.Subresources = append(t.Subresources, Subresource{Name: "status", Merge: MergeStatus})
+		t.Subresources = append(t.Subresources, Subresource{Subresource: registry.Subresource{Name: "status", Merge: registry.MergeStatus}})
 	}
-	if t.Scale != nil && t.Subresource("scale") == nil {
+	if k.Scale != nil && t.Subresource("scale") == nil {
 		c.scale(t)
 	}
 	if s := t.Subresource("status"); s != nil && s.Metadata == nil {
 		s.Metadata = t.StatusMetadata
 	}
-	if !k.custom { // those of a definition stand in its own order
+	if !k.Custom() { // those of a definition stand in its own order
 		slices.SortFunc(t.Subresources, func(a, b Subresource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	c.subresources(t)
 	for i := range t.Fields {
 		c.selectable(t, &t.Fields[i])
 	}
+}
+
+// body compiles the kind of the body of a sub-resource.
+func (c *compiler) body(s registry.Subresource) *Version {
+	if s.Body == nil {
+		return nil
+	}
+	t, err := Compile(s.Body, c.names)
+	if err != nil {
+		c.fault("sub-resource %q: %w", s.Name, err)
+		return nil
+	}
+	return t.Storage
 }
 
 func (c *compiler) subresources(t *Type) {
@@ -284,7 +283,7 @@ func (c *compiler) subresources(t *Type) {
 }
 
 // selectable checks that a field leads to a scalar.
-func (c *compiler) selectable(t *Type, f *SelectableField) {
+func (c *compiler) selectable(t *Type, f *registry.SelectableField) {
 	if f.Path == nil {
 		f.Path = strings.Split(f.Name, ".")
 	}
@@ -296,46 +295,6 @@ func (c *compiler) selectable(t *Type, f *SelectableField) {
 	if s != nil && (s.Type == schema.Object || s.Type == schema.Array) {
 		c.fault("selectable field %q is no single value", f.Name)
 	}
-}
-
-// CallersMetadata returns the fields of the metadata that belong to callers. Each
-// built-in kind says which of them its status writes, as clients know it; other
-// kinds keep the two apart.
-func CallersMetadata() []string {
-	return []string{"labels", "annotations", "finalizers", "ownerReferences"}
-}
-
-// MergeStatus takes the status of in into obj.
-func MergeStatus(obj, in *meta.Object) { take(obj, in, "status") }
-
-// Accept takes what a caller may change through the endpoint from in into obj, a
-// copy of the stored object.
-func (s *Subresource) Accept(obj, in *meta.Object) {
-	s.Merge(obj, in)
-	for _, field := range s.Metadata {
-		take(obj, in, "metadata", field)
-	}
-}
-
-func take(obj, in *meta.Object, path ...string) {
-	if v, ok := in.Get(path...); ok {
-		obj.Set(v, path...)
-		return
-	}
-	obj.Delete(path...)
-}
-
-// plainPath reads a path that goes from field to field.
-func plainPath(text string) ([]string, error) {
-	p, err := jsonpath.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	fields, ok := p.Fields()
-	if !ok || len(fields) == 0 {
-		return nil, fmt.Errorf("JSON path %q must lead from field to field", text)
-	}
-	return fields, nil
 }
 
 // Clashes returns what names the types of one server share although they may

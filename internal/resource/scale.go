@@ -1,4 +1,4 @@
-package registry
+package resource
 
 import (
 	"fmt"
@@ -6,12 +6,9 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/jsonpath"
+	"orch.io/controlplane/registry"
 )
-
-// Scale is where a kind keeps what the sub-resource scale shows: paths such as
-// .spec.replicas. Selector may be empty, or lead to a label selector as text or
-// as an object.
-type Scale struct{ SpecReplicas, StatusReplicas, Selector string }
 
 // scaleBody is the body of the sub-resource scale, autoscaling/v1 Scale.
 type scaleBody struct {
@@ -42,11 +39,11 @@ func (c *compiler) scale(t *Type) {
 		to    *[]string
 		text  string
 		under string
-	}{{&p.spec, t.Scale.SpecReplicas, "spec"}, {&p.status, t.Scale.StatusReplicas, "status"}, {&p.selector, t.Scale.Selector, ""}} {
+	}{{&p.spec, c.kind.Scale.SpecReplicas, "spec"}, {&p.status, c.kind.Scale.StatusReplicas, "status"}, {&p.selector, c.kind.Scale.Selector, ""}} {
 		if path.text == "" && path.under == "" {
 			continue
 		}
-		fields, err := plainPath(path.text)
+		fields, err := jsonpath.Fields(path.text)
 		if err != nil {
 			c.fault("scale: %w", err)
 			continue
@@ -59,27 +56,23 @@ func (c *compiler) scale(t *Type) {
 		}
 		*path.to = fields
 	}
-	body, err := Of(Definition[scaleBody]{
+	body := registry.Of(registry.Definition[scaleBody]{
 		Group: "autoscaling", Version: "v1", Kind: "Scale",
-		Columns: []Column{
+		Columns: []registry.Column{
 			{Name: "Name", Type: "string", Doc: "Name of the object.", JSONPath: ".metadata.name"},
 			{Name: "Desired", Type: "integer", Doc: "How many instances are wanted.", JSONPath: ".spec.replicas"},
 			{Name: "Available", Type: "integer", Doc: "How many instances there are.", JSONPath: ".status.replicas"},
-			Age(),
+			registry.Age(),
 		},
-	}).Compile(c.names)
-	if err != nil {
-		c.fault("scale: %w", err)
-		return
-	}
-	sub := Subresource{Name: "scale", Kind: body.Storage.GVK(), Body: body.Storage, Show: p.show, Merge: p.merge}
+	})
+	sub := registry.Subresource{Name: "scale", Body: body, Show: p.show, Merge: p.merge}
 	switch {
-	case c.kind.custom:
+	case c.kind.Custom():
 		t.Validate = p.validateWhole // whichever way the numbers come
 	case !t.ScaleIsObject: // else its schema says what replicas may be
 		sub.Validate = p.validateSizes
 	}
-	t.Subresources = append(t.Subresources, sub)
+	t.Subresources = append(t.Subresources, Subresource{sub, c.body(sub)})
 }
 
 // show makes the Scale of an item.
@@ -123,13 +116,13 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 // merge takes the wanted size over into the item.
 func (p scalePaths) merge(obj, in *meta.Object) { obj.Set(in.Int("spec", "replicas"), p.spec...) }
 
-func (p scalePaths) validateSizes(w *Change[meta.Object]) {
+func (p scalePaths) validateSizes(w *change) {
 	w.Faults = append(append(w.Faults, size(w.New, p.spec)...), size(w.New, p.status)...)
 }
 
 // validateWhole checks all that the sub-resource shows of a custom object, whose
 // schema may let anything stand there.
-func (p scalePaths) validateWhole(w *Change[meta.Object]) {
+func (p scalePaths) validateWhole(w *change) {
 	p.validateSizes(w)
 	if p.selector == nil {
 		return

@@ -1,4 +1,4 @@
-package registry_test
+package resource_test
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
 
@@ -31,14 +32,14 @@ func TestHooksThatFailAreTold(t *testing.T) {
 		kind registry.Definition[scored]
 		want string
 	}{
-		{registry.Definition[scored]{Default: unwritable}, "the hook Default of example.com/v1, Kind=Scored left an object that cannot be written: score: "},
-		{registry.Definition[scored]{Prepare: unwritable}, "the hook Prepare of example.com/v1, Kind=Scored left an object that cannot be written: score: "},
-		{registry.Definition[scored]{Default: faulty}, "the hook Default of example.com/v1, Kind=Scored added a fault, which only Validate may do: note: "},
-		{registry.Definition[scored]{Prepare: faulty}, "the hook Prepare of example.com/v1, Kind=Scored added a fault, which only Validate may do: note: "},
-		{registry.Definition[scored]{Behavior: registry.Behavior{Prepare: faultyTree}}, "the hook Prepare of example.com/v1, Kind=Scored added a fault, which only Validate may do: note: "},
+		{registry.Definition[scored]{Default: unwritable}, "the hook Default of example.com/v1, Kind=Scored: left an object that cannot be written: score: "},
+		{registry.Definition[scored]{Prepare: unwritable}, "the hook Prepare of example.com/v1, Kind=Scored: left an object that cannot be written: score: "},
+		{registry.Definition[scored]{Default: faulty}, "the hook Default of example.com/v1, Kind=Scored: added a fault, which only Validate may do: note: "},
+		{registry.Definition[scored]{Prepare: faulty}, "the hook Prepare of example.com/v1, Kind=Scored: added a fault, which only Validate may do: note: "},
+		{registry.Definition[scored]{Behavior: registry.Behavior{Prepare: faultyTree}}, "the hook Prepare of example.com/v1, Kind=Scored: added a fault, which only Validate may do: note: "},
 	} {
 		c.kind.Group, c.kind.Version, c.kind.Kind = "example.com", "v1", "Scored"
-		typ, err := registry.Of(c.kind).Compile(names.Orch)
+		typ, err := resource.Compile(registry.Of(c.kind), names.Orch)
 		require.NoError(t, err)
 		w := typ.NewChange(t.Context(), meta.NewObject(map[string]any{"score": 1.5}), nil, "")
 		err = typ.Hub.Defaults(w)

@@ -1,4 +1,4 @@
-package registry_test
+package resource_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
 
@@ -59,7 +60,7 @@ func ExampleOf() {
 		Group: "example.com", Version: "v1", Status: true,
 		Default: func(w *registry.Change[Widget]) { w.New.Spec.Shade = "ruby" },
 	})
-	t, err := kind.Compile(names.Kubernetes)
+	t, err := resource.Compile(kind, names.Kubernetes)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -79,8 +80,8 @@ func ExampleOf() {
 	// FieldValueNotSupported spec.color Unsupported value: "green": supported values: "red", "blue"
 }
 
-func compiled(t *testing.T) *registry.Type {
-	typ, err := registry.Of(widgets()).Compile(names.Kubernetes)
+func compiled(t *testing.T) *resource.Type {
+	typ, err := resource.Compile(registry.Of(widgets()), names.Kubernetes)
 	require.NoError(t, err)
 	return typ
 }
@@ -109,7 +110,7 @@ func TestOfStatusAndScale(t *testing.T) {
 	assert.Equal(t, int64(2), obj.Int("spec", "replicas"))
 
 	scale := typ.Subresource("scale")
-	assert.Equal(t, meta.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}, scale.Kind)
+	assert.Equal(t, meta.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}, scale.Body.GVK())
 	body := scale.Show(obj)
 	assert.Equal(t, map[string]any{
 		"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": "a", "namespace": "n"},
@@ -149,7 +150,7 @@ func TestCompileReportsEveryFault(t *testing.T) {
 		want []string
 	}{
 		{"names", registry.Of(registry.Definition[Widget]{Group: "Bad Group", Version: "V 1", Kind: "widget", Plural: "Wi", ShortNames: []string{"x y"}}),
-			[]string{"Group", "Version", "upper-case", "Plural", "ShortNames", "registry_test.Widget"}},
+			[]string{"Group", "Version", "upper-case", "Plural", "ShortNames", "resource_test.Widget"}},
 		{"no group", registry.Of(registry.Definition[struct {
 			A chan int `json:"a"`
 		}]{Version: "v1", Kind: "X"}), []string{"Group is empty", "field A"}},
@@ -163,9 +164,9 @@ func TestCompileReportsEveryFault(t *testing.T) {
 		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}}}),
 			[]string{`"spec.nope" leads nowhere`, `"spec" is no single value`}},
 		{"scope", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scope: 9}), []string{"Scope 9"}},
-		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"take the struct, registry_test.Widget"}},
+		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"take the struct, resource_test.Widget"}},
 		{"tags", registry.Of(registry.Definition[misplaced]{Group: "g.io", Version: "v1"}), []string{
-			"(Go type registry_test.misplaced)", "field Range: tag schema: a range is for numbers", "field Length: tag schema: a length is for strings",
+			"(Go type resource_test.misplaced)", "field Range: tag schema: a range is for numbers", "field Length: tag schema: a length is for strings",
 			"field Items: tag schema: a rule for items is for lists", "field Order: tag schema: the minimum is over the maximum",
 			"field Counts: tag schema: a minimum is over the maximum", "field Keys: tag schema: listMapKeys needs items that are structs",
 			"field NoKeys: tag schema: listType=map needs listMapKeys", "field Below: tag schema: pattern is for strings", "field hidden: it has a schema tag but is not exported"}},
@@ -174,7 +175,7 @@ func TestCompileReportsEveryFault(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := c.kind.Compile(names.Orch)
+			_, err := resource.Compile(c.kind, names.Orch)
 			require.Error(t, err)
 			for _, w := range c.want {
 				assert.ErrorContains(t, err, w)
@@ -196,15 +197,15 @@ func TestColumnCells(t *testing.T) {
 
 func TestClashes(t *testing.T) {
 	a, b := compiled(t), compiled(t)
-	assert.NoError(t, registry.Clashes([]*registry.Type{a}))
-	assert.ErrorContains(t, registry.Clashes([]*registry.Type{a, b}), `"wd"`)
+	assert.NoError(t, resource.Clashes([]*resource.Type{a}))
+	assert.ErrorContains(t, resource.Clashes([]*resource.Type{a, b}), `"wd"`)
 }
 
 func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			typ, err := registry.Of(widgets()).Compile(names.Profile(i % 2))
+			typ, err := resource.Compile(registry.Of(widgets()), names.Profile(i%2))
 			if !assert.NoError(t, err) {
 				return
 			}
@@ -247,7 +248,7 @@ func TestVersionFaults(t *testing.T) {
 	} {
 		d := widgets()
 		d.Storage, d.Versions = c.storage, []registry.VersionOf[Widget]{c.spoke}
-		typ, err := registry.Of(d).Compile(names.Orch)
+		typ, err := resource.Compile(registry.Of(d), names.Orch)
 		if c.want != "" {
 			assert.ErrorContains(t, err, c.want)
 			continue
@@ -265,7 +266,7 @@ func TestVersionFaults(t *testing.T) {
 	d.Versions = []registry.VersionOf[Widget]{registry.Spoke[unique, Widget]{
 		Version: "v0", ToHub: func(*unique, *Widget) error { return nil }, FromHub: func(*Widget, *unique) error { return nil },
 	}}
-	_, err := registry.Of(d).Compile(names.Orch)
+	_, err := resource.Compile(registry.Of(d), names.Orch)
 	assert.ErrorContains(t, err, `version "v0": unique is said in the hub`)
 }
 
@@ -295,7 +296,7 @@ func TestMerge(t *testing.T) {
 		Plain           []spokeItem       `json:"plain,omitempty"`
 		Map             map[string]string `json:"map,omitempty"`
 	}
-	typ, err := registry.Of(registry.Definition[hub]{
+	typ, err := resource.Compile(registry.Of(registry.Definition[hub]{
 		Group: "example.com", Version: "v2", Kind: "Thing", Versions: []registry.VersionOf[hub]{registry.Spoke[spoke, hub]{
 			Version: "v1",
 			ToHub: func(in *spoke, out *hub) error {
@@ -321,7 +322,7 @@ func TestMerge(t *testing.T) {
 				return nil
 			},
 		}},
-	}).Compile(names.Orch)
+	}), names.Orch)
 	require.NoError(t, err)
 	const live = `"items":[{"name":"a","size":1,"hidden":"x"},{"name":"secret","hidden":"y"},{"name":"b","size":2}],"plain":[{"name":"p","hidden":"z"}],"map":{"k":"v","l":"w"}`
 	for _, c := range []struct{ name, after, want string }{

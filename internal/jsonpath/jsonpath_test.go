@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/internal/jsonpath"
+	"orch.io/controlplane/internal/jsonpath"
 )
 
 func object() map[string]any {

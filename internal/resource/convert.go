@@ -1,0 +1,177 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// ConversionError says that an object of one version cannot be made one of another.
+type ConversionError struct {
+	Resource meta.GroupResource
+	Key      meta.Key
+	From, To string // apiVersions
+	Err      error
+}
+
+// Error implements error.
+func (e *ConversionError) Error() string {
+	return fmt.Sprintf("%s %q of version %s cannot be converted to %s: %v", e.Resource, e.Key.Name, e.From, e.To, e.Err)
+}
+
+// Unwrap returns what the conversion says.
+func (e *ConversionError) Unwrap() error { return e.Err }
+
+// Stack returns where the conversion panicked, nil if it did not: a fault of its
+// author, whom the log tells, and not of an object.
+func (e *ConversionError) Stack() []byte {
+	if p := (*conversionPanic)(nil); errors.As(e.Err, &p) {
+		return p.stack
+	}
+	return nil
+}
+
+var errNoVersion = errors.New("there is no such version")
+
+// Converts reports whether the versions of the type have shapes of their own, with
+// conversions between them and a hub. Versions of a definition differ in nothing but
+// their schemas.
+func (t *Type) Converts() bool { return t.converts }
+
+// Working returns the version that objects are in while they are written: the hub
+// where versions convert, else the version itself.
+func (v *Version) Working() *Version {
+	if v.converts {
+		return v.Hub
+	}
+	return v
+}
+
+// ItemVersion returns the version that an endpoint of this one sees items in: the
+// working one where the body of a sub-resource is not the item.
+func (v *Version) ItemVersion(s *Subresource) *Version {
+	if s != nil && s.Body != nil {
+		return v.Working()
+	}
+	return v
+}
+
+// Rows returns the version whose objects the columns read: the hub, if a spoke has
+// none of its own.
+func (v *Version) Rows() *Version { return v.rows }
+
+// Convert returns an object of any version of the kind in this version. The object
+// stays as it is; the result may be the same or share its metadata.
+//
+// Where nothing converts, the stored object of a definition gets what the version's
+// schema says: what that does not know is dropped and its defaults are filled in, as
+// the definition may have changed since the object was written. Defaults that there
+// is no room for are left out, all of them. The context is for conversions that ask
+// somebody else. The error is a *ConversionError.
+func (v *Version) Convert(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
+	if !v.converts {
+		return v.shown(obj), nil
+	}
+	apiVersion := obj.APIVersion()
+	if apiVersion == v.GVK().APIVersion() {
+		return obj, nil
+	}
+	tree, err := v.convert(apiVersion, obj.Tree())
+	if err != nil {
+		key := meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}
+		return nil, &ConversionError{Resource: v.GroupResource(), Key: key, From: apiVersion, To: v.GVK().APIVersion(), Err: err}
+	}
+	return meta.NewObject(v.withTypeAndMetadata(tree, obj.Tree()["metadata"])), nil
+}
+
+// convert goes from a version to the hub, and on from there.
+func (v *Version) convert(apiVersion string, tree map[string]any) (_ map[string]any, err error) {
+	from := v.ByAPIVersion(apiVersion)
+	if from == nil {
+		return nil, errNoVersion
+	}
+	if from.conversion != nil {
+		if tree, err = run(from.conversion.ToHub, tree); err != nil {
+			return nil, err
+		}
+	}
+	if v.conversion != nil {
+		return run(v.conversion.FromHub, tree)
+	}
+	return tree, nil
+}
+
+// run runs a conversion. It may be an author's first, and runs where a panic would end
+// the process: a panic is an error.
+func run(convert func(map[string]any) (map[string]any, error), tree map[string]any) (_ map[string]any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &conversionPanic{p, debug.Stack()}
+		}
+	}()
+	return convert(tree)
+}
+
+type conversionPanic struct {
+	value any
+	stack []byte
+}
+
+func (p *conversionPanic) Error() string { return fmt.Sprintf("the conversion panicked: %v", p.value) }
+
+// withTypeAndMetadata gives a tree the type of the version and the metadata.
+func (v *Version) withTypeAndMetadata(tree map[string]any, metadata any) map[string]any {
+	out := maps.Clone(tree)
+	out["apiVersion"], out["kind"] = v.GVK().APIVersion(), v.Kind
+	delete(out, "metadata")
+	if metadata != nil {
+		out["metadata"] = metadata
+	}
+	return out
+}
+
+// FillIn fills in what an object that was sent leaves out, by the version's defaults,
+// and returns what its writer began with: what the version shows of the live object,
+// with the same defaults. A default is no change of the writer's, unless he says it
+// himself. Without a live object the result is nil.
+func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresource string) (began *meta.Object, err error) {
+	said := sent
+	if shown != nil {
+		said = sent.Clone()
+	}
+	if err := v.Defaults(v.NewChange(ctx, sent, shown, subresource)); err != nil || shown == nil {
+		return nil, err
+	}
+	filled := shown.Clone()
+	if err := v.Defaults(v.NewChange(ctx, filled, shown, subresource)); err != nil {
+		return nil, err
+	}
+	return meta.NewObject(untouchedFields(v.Schema, shown.Tree(), filled.Tree(), said.Tree())), nil
+}
+
+// Merge returns live, of this version, with what was changed between before and
+// after, before being what another version shows of live: what that version cannot say
+// stays as it is. Both are of that version or made of its objects. The metadata is that
+// of after, with which the result shares it. None of them is changed.
+//
+// Objects are merged field by field and lists with keys item by item, by the schema;
+// of any other list the items stay that are as they were.
+func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (*meta.Object, error) {
+	base, err := v.Convert(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := v.Convert(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	if sameContent(base, live) {
+		return ours, nil // the other version can say everything
+	}
+	tree := mergeFields(v.Schema, base.Tree(), ours.Tree(), live.Tree())
+	return meta.NewObject(v.withTypeAndMetadata(tree, after.Tree()["metadata"])), nil
+}

@@ -1,0 +1,157 @@
+// Package resource holds the kinds of a server as it serves them, compiled for its
+// names: a [Type] for each, with a [Version] for each form of its objects. It is what
+// is done with an object between the wire and the store: a version makes one conform
+// to its schema, fills in defaults, prepares and validates a write, converts from and
+// to other versions and merges what an older one cannot say.
+package resource
+
+import (
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/registry"
+)
+
+// Type is a Kind compiled for a naming profile: one resource type as it is
+// served. A Type never changes; a changed definition makes a new one.
+type Type struct {
+	registry.Type
+	registry.Behavior
+	quirks.Reference
+
+	Versions []*Version // by priority, the most stable first
+	Storage  *Version   // that objects are stored in
+	Hub      *Version   // that caches hold objects in, and hooks see: Storage, if nothing converts
+
+	Status       bool // the sub-resource status exists; spec and status are written apart
+	Subresources []Subresource
+	Fields       []registry.SelectableField
+	ValidateName func(name string, prefix bool) []string // nil: a DNS subdomain
+	Pool         *registry.Pool
+	Names        names.Profile
+
+	Strategic     bool // strategic merge patch is offered
+	ConformOnRead bool // stored objects may be of an older schema: what the present one does not know is dropped, its defaults filled in
+
+	// Edition tells the types that follow each other under one name apart, such
+	// as those of a changed definition.
+	Edition string
+	Docs    *schema.Docs // field documentation that is not in the schemas, or nil
+
+	converts bool // see Converts
+	tracker  tracker
+}
+
+// Version is one served version of a Type.
+type Version struct {
+	*Type
+	Name       string
+	Schema     *schema.Schema // nil: any object
+	Columns    []registry.Column
+	Deprecated string
+	Lacks      []string // sub-resources of the type that are not served in this version
+	Served     bool
+
+	conversion *registry.Conversion // with the hub; nil: of the hub, or nothing converts
+	rows       *Version             // whose objects Columns read
+
+	proto proto
+	mark  mark
+}
+
+// Subresource is a sub-resource as it is served.
+type Subresource struct {
+	registry.Subresource
+	Body *Version // of the body, if that is not the item
+}
+
+// Version returns the version of that name, or nil.
+func (t *Type) Version(name string) *Version {
+	i := slices.IndexFunc(t.Versions, func(v *Version) bool { return v.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return t.Versions[i]
+}
+
+// ByAPIVersion returns the version of the type that an apiVersion, group/version, names, or nil.
+func (t *Type) ByAPIVersion(apiVersion string) *Version {
+	for _, v := range t.Versions {
+		if v.GVK().APIVersion() == apiVersion {
+			return v
+		}
+	}
+	return nil
+}
+
+// Subresource returns the sub-resource of that name, or nil, and nil if the
+// version does not serve it. Status and scale are found here too.
+func (v *Version) Subresource(name string) *Subresource {
+	if slices.Contains(v.Lacks, name) {
+		return nil
+	}
+	return v.Type.Subresource(name)
+}
+
+// Subresource returns the sub-resource of that name, or nil. Status and scale
+// are found here too.
+func (t *Type) Subresource(name string) *Subresource {
+	i := slices.IndexFunc(t.Subresources, func(s Subresource) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &t.Subresources[i]
+}
+
+// StorageKey returns the storage key of one object.
+func (t *Type) StorageKey(k meta.Key) string {
+	return StorageKey(t.GroupResource(), k)
+}
+
+// StorageKey returns the storage key of one object of a type, served or not.
+func StorageKey(r meta.GroupResource, k meta.Key) string {
+	return r.String() + "/" + k.Namespace + "/" + k.Name
+}
+
+// ParseStorageKey returns the parts of a storage key: "resource.group/namespace/name".
+func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {
+	parts := strings.SplitN(key, "/", 3)
+	if len(parts) != 3 {
+		return r, k, false
+	}
+	r.Resource, r.Group, _ = strings.Cut(parts[0], ".")
+	return r, meta.Key{Namespace: parts[1], Name: parts[2]}, true
+}
+
+// ReservationPrefix begins the storage keys of records that are no objects: each
+// reserves a value for the object that it names, see Pool and the tag word unique.
+// No resource is named so.
+const ReservationPrefix = "~reserved/"
+
+// ReservationKey returns where the store keeps who of a type has a claim, such as a
+// PoolClaim.
+func ReservationKey(r meta.GroupResource, claim string) string {
+	return ReservationPrefix + r.String() + "/" + claim
+}
+
+// PoolClaim returns the claim to a value of a pool.
+func PoolClaim(value string) string { return "pool/" + value }
+
+// GVK returns the wire group, version and kind.
+func (v *Version) GVK() meta.GroupVersionKind {
+	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.Kind}
+}
+
+// ListGVK returns the group, version and kind of lists.
+func (v *Version) ListGVK() meta.GroupVersionKind {
+	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.ListKind}
+}
+
+// Resource returns the wire group, version and plural.
+func (v *Version) Resource() meta.Resource {
+	return meta.Resource{Group: v.Group, Version: v.Name, Resource: v.Plural}
+}
