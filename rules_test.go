@@ -45,6 +45,7 @@ func sources(t *testing.T) []source {
 }
 
 var parsed = sync.OnceValues(func() (list []source, err error) {
+	set := token.NewFileSet()
 	err = filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -58,7 +59,6 @@ var parsed = sync.OnceValues(func() (list []source, err error) {
 		if !strings.HasSuffix(p, ".go") {
 			return nil
 		}
-		set := token.NewFileSet()
 		f, err := parser.ParseFile(set, p, nil, parser.ParseComments)
 		list = append(list, source{filepath.ToSlash(p), f, set})
 		return err

@@ -16,7 +16,7 @@ import (
 // one that needs less lowers them.
 const (
 	maxPackages = 47
-	maxNames    = 1270
+	maxNames    = 1210
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

@@ -182,7 +182,8 @@ type Subresource struct {
 	Merge func(obj, in *meta.Object)
 
 	// Metadata are the fields of the item's metadata that callers may change
-	// through this endpoint, too: some of CallersMetadata.
+	// through this endpoint, too: some of labels, annotations, finalizers and
+	// ownerReferences.
 	Metadata []string
 
 	// Validate adds the faults of a write through this endpoint to w, beyond
@@ -236,13 +237,3 @@ type Call struct {
 // .spec.replicas. Selector may be empty, or lead to a label selector as text or
 // as an object.
 type Scale struct{ SpecReplicas, StatusReplicas, Selector string }
-
-// CallersMetadata returns the fields of the metadata that belong to callers. Each
-// built-in kind says which of them its status writes, as clients know it; other
-// kinds keep the two apart.
-func CallersMetadata() []string {
-	return []string{"labels", "annotations", "finalizers", "ownerReferences"}
-}
-
-// MergeStatus takes the status of in into obj.
-func MergeStatus(obj, in *meta.Object) { obj.CopyField(in, "status") }

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/registry"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -162,7 +162,7 @@ func writeMetadata(a *api, path, how string) {
 // it is owned by writers of a sub-resource.
 func metadataOf(obj map[string]any, sub string) (taken, owned string) {
 	o := meta.NewObject(obj)
-	for _, f := range registry.CallersMetadata() {
+	for _, f := range quirks.CallersMetadata() {
 		if text := fmt.Sprint(o.Metadata()[f]); strings.Contains(text, "example.com") {
 			taken += f[:1]
 		}

@@ -34,7 +34,7 @@ type Reference struct {
 
 	// StatusMetadata is what a write of the status changes of the metadata, too:
 	// for each kind something else, as its strategy happened to be written. It is
-	// some of registry.CallersMetadata.
+	// some of CallersMetadata.
 	StatusMetadata []string
 
 	// Unowned are the fields at the root whose owners are not recorded, for the
@@ -59,4 +59,11 @@ type Reference struct {
 	AnyNamespace   bool   // the selector metadata.namespace is known in any scope: nobody declared which fields are
 	DiscoveredAs   string // the version whose hash discovery tells; empty: the storage version
 	DelegatedPaths bool   // paths and methods that the kind does not have, and forms that it cannot be shown in, are refused in the words of the handler of custom resources
+}
+
+// CallersMetadata returns the fields of the metadata that belong to callers. Each
+// built-in kind says which of them its status writes, as clients know it; other
+// kinds keep the two apart.
+func CallersMetadata() []string {
+	return []string{"labels", "annotations", "finalizers", "ownerReferences"}
 }

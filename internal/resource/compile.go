@@ -236,7 +236,7 @@ func (c *compiler) behavior(t *Type) {
 				c.fault("Status is set, but version %q has no field status", v.Name)
 			}
 		}
-		t.Subresources = append(t.Subresources, Subresource{Subresource: registry.Subresource{Name: "status", Merge: registry.MergeStatus}})
+		t.Subresources = append(t.Subresources, Subresource{Subresource: registry.Subresource{Name: "status", Merge: mergeStatus}})
 	}
 	if k.Scale != nil && t.Subresource("scale") == nil {
 		c.scale(t)
@@ -322,3 +322,5 @@ func Clashes(types []*Type) error {
 	}
 	return errors.Join(faults...)
 }
+
+func mergeStatus(obj, in *meta.Object) { obj.CopyField(in, "status") }

@@ -107,7 +107,7 @@ func Kinds() []*registry.Kind {
 		Fields:       []registry.SelectableField{{Name: "spec.signerName"}},
 		Subresources: []registry.Subresource{
 			{Name: "status", Merge: mergeStatus, Validate: validateStatus},
-			{Name: "approval", Merge: mergeApproval, Metadata: registry.CallersMetadata(), Validate: validateApproval},
+			{Name: "approval", Merge: mergeApproval, Metadata: quirks.CallersMetadata(), Validate: validateApproval},
 		},
 		Behavior: registry.Behavior{
 			Prepare: prepare,
@@ -115,7 +115,7 @@ func Kinds() []*registry.Kind {
 		Reference: &quirks.Reference{
 			NoGeneration:        true,
 			Unowned:             []string{"spec", "status"},
-			StatusMetadata:      registry.CallersMetadata(),
+			StatusMetadata:      quirks.CallersMetadata(),
 			MetadataPasses:      []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			DeleteAnswersStatus: true,
 		},
@@ -185,7 +185,7 @@ func prepare(w *registry.Change[meta.Object]) {
 
 func mergeStatus(obj, in *meta.Object) {
 	old := obj.Clone()
-	registry.MergeStatus(obj, in)
+	obj.CopyField(in, "status")
 	stamp(obj, old)
 }
 

@@ -89,7 +89,7 @@ func namespaces() *registry.Kind {
 		},
 		Reference: &quirks.Reference{
 			NoGeneration:       true,
-			StatusMetadata:     registry.CallersMetadata(),
+			StatusMetadata:     quirks.CallersMetadata(),
 			MetadataPasses:     []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			NoDeleteCollection: true,
 		},

@@ -85,7 +85,7 @@ func podGrace(obj *meta.Object, asked *int64) int64 {
 // nodes may leave it out.
 func mergePodStatus(obj, in *meta.Object) {
 	class := obj.String("status", "qosClass")
-	registry.MergeStatus(obj, in)
+	obj.CopyField(in, "status")
 	if class != "" {
 		fill(obj, class, "status", "qosClass")
 	}

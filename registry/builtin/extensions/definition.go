@@ -228,7 +228,7 @@ func definitions() *registry.Kind {
 		Reference: &quirks.Reference{
 			DiscoveredAs:   "v1beta1",
 			PutWithVersion: true,
-			StatusMetadata: registry.CallersMetadata(),
+			StatusMetadata: quirks.CallersMetadata(),
 			MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
 		},
 	})

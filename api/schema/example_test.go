@@ -1,0 +1,96 @@
+package schema_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing/fstest"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
+)
+
+// A tool that checks the schemas of definitions, and objects against them, before
+// they go to a server.
+func ExampleOpenAPI() {
+	at := check.At("openAPIV3Schema")
+	_, causes := schema.OpenAPI(map[string]any{"properties": map[string]any{"size": map[string]any{}}}, names.Kubernetes, at)
+	for _, c := range causes {
+		fmt.Println(c.Field, c.Message)
+	}
+	s, causes := schema.OpenAPI(map[string]any{"type": "object", "properties": map[string]any{
+		"size": map[string]any{"type": "integer", "maximum": int64(3)},
+	}}, names.Kubernetes, at)
+	if len(causes) > 0 {
+		fmt.Println(causes)
+		return
+	}
+	for _, c := range s.Validate(map[string]any{"size": int64(4)}, nil) {
+		fmt.Println(c.Field, c.Message)
+	}
+	// Output:
+	// openAPIV3Schema.properties[size].type Required value: must not be empty for specified object fields
+	// openAPIV3Schema.type Required value: must not be empty at the root
+	// size Invalid value: 4: size in body should be less than or equal to 3
+}
+
+// A tool that tells what the fields of a kind are for.
+func ExampleDocs() {
+	type Box struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Size            int64     `json:"size" schema:"unique=cluster"`
+		Made            meta.Time `json:"made,omitzero"`
+	}
+	source := fstest.MapFS{"box.go": {Data: []byte("package box\n\n// Box holds things.\ntype Box struct {\n\t// Size is its length.\n\tSize int64\n}\n")}}
+	docs := schema.JoinDocs(schema.NewDocs("orch.io/controlplane/api/schema_test", source), nil)
+	s, err := schema.Go(reflect.TypeFor[Box](), names.Orch)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(docs.Struct(s.Struct), docs.Field(s.Struct, s.Struct.Field("size")))
+	var form schema.Wire = s.Struct.Field("made").Schema.Wire
+	fmt.Println(form == schema.Time, docs.Field(schema.Metadata(names.Orch).Struct, schema.Metadata(names.Orch).Struct.Field("uid")) != "")
+	for _, v := range s.UniqueValues(map[string]any{"size": int64(3)}) {
+		var taken schema.UniqueValue = v
+		fmt.Println(taken.Field, taken.Scope, taken.Duplicate().Reason)
+	}
+	// Output:
+	// Box holds things. Size is its length.
+	// true true
+	// size cluster FieldValueDuplicate
+}
+
+// A hook checks a part of an object by itself, and a word at a path of its own.
+func ExampleValidateValue() {
+	type Box struct {
+		Size int64  `json:"size" schema:"max=3"`
+		Use  string `json:"use" schema:"enum=toys|tools,unchecked"`
+	}
+	box, at := Box{Size: 4, Use: "books"}, check.At("spec", "box")
+	var f check.Faults
+	f.OneOf(at.Field("use"), box.Use, schema.EnumOf[Box]("Use")...)
+	for _, c := range schema.ValidateValue(box, names.Orch, at.String(), f) {
+		fmt.Println(c.Field, c.Message)
+	}
+	// Output:
+	// spec.box.size Invalid value: 4: must be less than or equal to 3
+	// spec.box.use Unsupported value: "books": supported values: "toys", "tools"
+}
+
+// What is wrong with the tags of a struct names its field.
+func ExampleFieldError() {
+	type Box struct {
+		Size int64 `json:"size" schema:"maximum=3"`
+	}
+	_, err := schema.Go(reflect.TypeFor[Box](), names.Orch)
+	var fault *schema.FieldError
+	if errors.As(err, &fault) {
+		fmt.Println(fault.Field, fault.Err)
+	}
+	// Output:
+	// Size tag schema, maximum: unknown word
+}

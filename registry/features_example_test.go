@@ -1,0 +1,132 @@
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing/fstest"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server"
+)
+
+type Row struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            struct {
+		Room  string `json:"room"`
+		Count int64  `json:"count" schema:"default=1"`
+	} `json:"spec"`
+	Status struct {
+		Lit int64 `json:"lit,omitempty"`
+	} `json:"status,omitzero"`
+}
+
+// A kind as people work with it: columns for kubectl get, fields to select by, a scale
+// for kubectl scale, and a sub-resource of its own.
+func ExampleDefinition() {
+	ctx := context.Background()
+	rows := registry.Definition[Row]{
+		Group: "example.com", Version: "v1", Kind: "Row", Scope: registry.Cluster, Status: true,
+		Scale:  &registry.Scale{SpecReplicas: ".spec.count", StatusReplicas: ".status.lit"},
+		Fields: []registry.SelectableField{{Name: "spec.room"}},
+		Columns: []registry.Column{
+			registry.Text("Room", "Where the lamps are.", "spec", "room"),
+			{Name: "Lit", Type: "string", Cell: func(o *meta.Object) any {
+				return fmt.Sprintf("%d/%d", o.Int("status", "lit"), o.Int("spec", "count"))
+			}},
+			registry.Age(),
+		},
+		Subresources: []registry.Subresource{{Name: "blink", Act: func(_ context.Context, call *registry.Call) (*meta.Object, error) {
+			call.Warn("the lamps of " + call.Key.Name + " blink")
+			return call.Object, nil
+		}}},
+	}
+	b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
+	b.Register(registry.Of(rows))
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, served := range b.Client().Types() {
+		var t *registry.Type = served
+		fmt.Println(t.GroupResource(), t.ServedVersions, t.Namespaced)
+	}
+	kind := meta.GroupResource{Group: "example.com", Resource: "rows"}
+	for _, room := range []string{"hall", "attic"} {
+		_, err := b.Client().Create(ctx, kind, meta.NewObject(map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Row", "metadata": map[string]any{"name": room}, "spec": map[string]any{"room": room, "count": int64(3)},
+		}))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	req, _ := http.NewRequest("GET", "http://server/apis/example.com/v1/rows?fieldSelector=spec.room%3Dhall", nil)
+	req.Header.Set("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	res, err := s.Transport().RoundTrip(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer res.Body.Close()
+	var table struct {
+		ColumnDefinitions []struct{ Name string }
+		Rows              []struct{ Cells []any }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&table); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i, column := range table.ColumnDefinitions[:3] {
+		fmt.Println(column.Name, table.Rows[0].Cells[i])
+	}
+	fmt.Println(s.Shutdown(ctx))
+	// Output:
+	// rows.example.com [v1] false
+	// Name hall
+	// Room hall
+	// Lit 0/3
+	// <nil>
+}
+
+// The files that a code generator wrote, as kinds or as objects to create.
+func ExampleFromCRDDir() {
+	files := fstest.MapFS{"ships.yaml": {Data: []byte(`
+apiVersion: apiextensions.orch.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ships.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Ship, plural: ships, singular: ship, listKind: ShipList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`)}}
+	kinds, err := registry.FromCRDDir(files)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range kinds[0].Versions {
+		fmt.Println(kinds[0].Kind, v.Name, v.Storage)
+	}
+	objects, err := registry.CRDFiles(files)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	own := registry.FromDefinition(objects[0], nil)
+	own.Features.ValidateName = meta.NameChecker(meta.CheckDNSLabel)
+	fmt.Println(own, own.Err())
+	// Output:
+	// Ship v1 true
+	// Ship v1beta1 false
+	// kind Ship.example.com <nil>
+}
