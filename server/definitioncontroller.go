@@ -118,7 +118,7 @@ type takenNames struct{ resources, kinds map[string]bool }
 func (s *Server) takenNames(group string) takenNames {
 	n := takenNames{map[string]bool{}, map[string]bool{}}
 	for _, t := range s.types().Types() {
-		if t.Group != group || t.Edition != "" {
+		if t.Group != group || t.Defined() {
 			continue
 		}
 		for _, w := range append([]string{t.Plural, t.Singular}, t.ShortNames...) {

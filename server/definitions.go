@@ -11,7 +11,6 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -98,7 +97,7 @@ func (s *Server) followDefinitions() {
 			gone = append(gone, old.typ)
 		default:
 			put = append(put, next.typ)
-			if old.typ == nil || old.typ.Edition != next.typ.Edition {
+			if old.typ == nil || old.typ.Origin != next.typ.Origin {
 				changed = append(changed, next.typ)
 			}
 		}
@@ -139,13 +138,13 @@ func (s *Server) define(crd *meta.Object, old *resource.Type) *resource.Type {
 	if !crd.HasCondition("Established") {
 		return nil
 	}
-	edition := crd.UID() + "/" + objects.FormatRevision(storage.Revision(crd.Generation()))
+	origin := resource.Origin{UID: crd.UID(), Generation: crd.Generation()}
 	accepted := crd.Map("status", "acceptedNames")
 	if accepted == nil {
 		accepted = map[string]any{} // never those that it wishes for
 	}
 	kind := registry.FromDefinition(crd, accepted)
-	if old != nil && old.Edition == edition && old.Closed == crd.Terminating() && named(old, kind) {
+	if old != nil && old.Origin == origin && old.Closed == crd.Terminating() && named(old, kind) {
 		return old
 	}
 	t, err := resource.Compile(kind, s.names)
@@ -156,7 +155,7 @@ func (s *Server) define(crd *meta.Object, old *resource.Type) *resource.Type {
 		s.log.Error("a definition cannot be served", "definition", crd.Name(), "error", err)
 		return nil
 	}
-	t.Edition, t.Closed = edition, crd.Terminating()
+	t.Origin, t.Closed = origin, crd.Terminating()
 	return t
 }
 
@@ -170,7 +169,7 @@ func named(t *resource.Type, k *registry.Kind) bool {
 func (s *Server) builtin(t *resource.Type) bool {
 	now := s.catalog.Now()
 	for _, other := range []*resource.Type{now.Type(t.GroupResource()), now.Kind(t.GroupKind())} {
-		if other != nil && other.Edition == "" {
+		if other != nil && !other.Defined() {
 			return true
 		}
 	}

@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -171,4 +174,25 @@ func TestScaleOwnsItsPath(t *testing.T) {
 		assert.Equal(t, "application/json", got.header.Get("Content-Type"), accept)
 	}
 	assert.Equal(t, 415, a.do("POST", definedPath, "k8s\x00\x0a", "Content-Type", "application/vnd.kubernetes.protobuf").code)
+}
+
+// TestNamespaceSelector: only objects that are in a namespace are selected by it; of
+// some built-in kinds clients know otherwise.
+func TestNamespaceSelector(t *testing.T) {
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Register(
+			registry.Of(registry.Definition[Site]{Group: "example.com", Version: "v1"}),
+			registry.Of(registry.Definition[oldSite]{Group: "example.com", Version: "v1", Kind: "Place", Scope: registry.Cluster}),
+		)
+	})
+	for path, code := range map[string]int{
+		"/apis/example.com/v1/sites": 200, "/apis/example.com/v1/places": 400, "/api/v1/namespaces": 400,
+		"/apis/certificates.k8s.io/v1/certificatesigningrequests": 400, crdPath: 200, "/apis/scheduling.k8s.io/v1/priorityclasses": 200,
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles": 200, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": 200,
+	} {
+		got := must(t, s, code, "GET", path+"?fieldSelector=metadata.namespace%3Dx", "")
+		if code == 400 {
+			require.Equal(t, "field label not supported: metadata.namespace", got.String("message"), path)
+		}
+	}
 }

@@ -123,8 +123,7 @@ func mustNot(field, why string) meta.Cause {
 	return meta.Cause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why}
 }
 
-// checkFields refuses fields that the type cannot be selected by. Built-in
-// kinds that declare no fields take metadata.namespace in any scope.
+// checkFields refuses fields that the type cannot be selected by.
 func checkFields(s meta.FieldSelector, t *resource.Type) error {
 	namespaces := t.Namespaced || t.AnyNamespace
 	for _, r := range s.Requirements() {

@@ -118,7 +118,7 @@ var errNoPath error = meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "40
 // hasBuiltin reports whether a registered kind has the group; groups that only
 // definitions made are not there beyond what these define.
 func (s *Server) hasBuiltin(group string) bool {
-	return slices.ContainsFunc(s.types().Types(), func(t *resource.Type) bool { return t.Group == group && t.Edition == "" })
+	return slices.ContainsFunc(s.types().Types(), func(t *resource.Type) bool { return t.Group == group && !t.Defined() })
 }
 
 // isNamespace reports whether the request is for Namespace objects, whose name

@@ -39,12 +39,12 @@ func (t *table) ofEntries(ctx context.Context, entries []*watch.Entry, m codec.L
 	body := t.head(columns, m, headed)
 	for i, e := range entries {
 		yield(i)
-		row, err := objects.Object(ctx, e, t.version.Rows())
+		row, err := objects.Object(ctx, e, t.version.ColumnsVersion())
 		if err != nil {
 			return nil, err
 		}
 		obj := row
-		if t.version.Rows() != t.version {
+		if t.version.ColumnsVersion() != t.version {
 			if obj, err = objects.Object(ctx, e, t.version); err != nil {
 				return nil, err
 			}

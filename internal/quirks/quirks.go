@@ -56,7 +56,7 @@ type Reference struct {
 	NoProtobuf     bool   // there is no protobuf form
 	ListContinue   bool   // a list's metadata has the field continue even if it is empty
 	NamedItems     bool   // the items of lists name their apiVersion and kind
-	AnyNamespace   bool   // the selector metadata.namespace is known in any scope: nobody declared which fields are
+	AnyNamespace   bool   // the selector metadata.namespace is known, though the kind is in no namespace
 	DiscoveredAs   string // the version whose hash discovery tells; empty: the storage version
 	DelegatedPaths bool   // paths and methods that the kind does not have, and forms that it cannot be shown in, are refused in the words of the handler of custom resources
 }

@@ -56,7 +56,6 @@ func (c *compiler) typeOf() *Type {
 		t.Group = k.Group
 	}
 	t.Strategic, t.ConformOnRead = !k.Custom(), k.Custom()
-	t.AnyNamespace = !k.Custom() && len(k.Fields) == 0
 	lower := strings.ToLower(k.Kind)
 	if t.ListKind == "" {
 		t.ListKind = k.Kind + "List"
@@ -120,7 +119,7 @@ func (c *compiler) versions(t *Type) {
 			c.fault("version %q is given twice", kv.Name)
 		}
 		v := &Version{Type: t, Name: kv.Name, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served, Columns: c.columns(kv.Columns)}
-		v.rows = v
+		v.columns = v
 		v.Schema = c.schema(kv)
 		t.Versions = append(t.Versions, v)
 		if kv.Conversion == nil {
@@ -159,7 +158,7 @@ func (c *compiler) conversions(t *Type) {
 			continue
 		}
 		if kv.Columns == nil {
-			v.Columns, v.rows = t.Hub.Columns, t.Hub
+			v.Columns, v.columns = t.Hub.Columns, t.Hub
 		}
 		if v.Schema.HasUnique() {
 			c.fault("version %q: unique is said in the hub", kv.Name)

@@ -60,9 +60,9 @@ func (v *Version) ItemVersion(s *Subresource) *Version {
 	return v
 }
 
-// Rows returns the version whose objects the columns read: the hub, if a spoke has
-// none of its own.
-func (v *Version) Rows() *Version { return v.rows }
+// ColumnsVersion returns the version whose objects the columns read: the hub, if a spoke
+// has none of its own.
+func (v *Version) ColumnsVersion() *Version { return v.columns }
 
 // Convert returns an object of any version of the kind in this version. The object
 // stays as it is; the result may be the same or share its metadata.

@@ -37,14 +37,22 @@ type Type struct {
 	Strategic     bool // strategic merge patch is offered
 	ConformOnRead bool // stored objects may be of an older schema: what the present one does not know is dropped, its defaults filled in
 
-	// Edition tells the types that follow each other under one name apart, such
-	// as those of a changed definition.
-	Edition string
-	Docs    *schema.Docs // field documentation that is not in the schemas, or nil
+	Origin Origin       // the definition that made it; zero: it is registered
+	Docs   *schema.Docs // field documentation that is not in the schemas, or nil
 
 	converts bool // see Converts
 	tracker  tracker
 }
+
+// Origin is one state of a definition. It tells the types that follow each other under
+// one name apart.
+type Origin struct {
+	UID        string
+	Generation int64
+}
+
+// Defined reports whether a definition made the type, which goes with it.
+func (t *Type) Defined() bool { return t.Origin != Origin{} }
 
 // Version is one served version of a Type.
 type Version struct {
@@ -57,7 +65,7 @@ type Version struct {
 	Served     bool
 
 	conversion *registry.Conversion // with the hub; nil: of the hub, or nothing converts
-	rows       *Version             // whose objects Columns read
+	columns    *Version             // see ColumnsVersion
 
 	proto proto
 	mark  mark

@@ -3,6 +3,7 @@ package resource
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -299,8 +300,8 @@ type proto struct {
 
 // FormName names the version among the forms of an entry that are kept.
 func (v *Version) FormName() string {
-	if v.Edition == "" {
+	if !v.Defined() {
 		return v.Name
 	}
-	return v.Name + "@" + v.Edition
+	return v.Name + "@" + v.Origin.UID + "/" + strconv.FormatInt(v.Origin.Generation, 10)
 }

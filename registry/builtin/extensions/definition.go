@@ -227,6 +227,7 @@ func definitions() *registry.Kind {
 		},
 		Reference: &quirks.Reference{
 			DiscoveredAs:   "v1beta1",
+			AnyNamespace:   true,
 			PutWithVersion: true,
 			StatusMetadata: quirks.CallersMetadata(),
 			MetadataPasses: []meta.MetadataPass{meta.PassUpdate},

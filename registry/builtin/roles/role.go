@@ -98,6 +98,7 @@ func reference() *quirks.Reference {
 		MetadataPasses:      []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate},
 		CreateOnPut:         true,
 		DeleteAnswersStatus: true,
+		AnyNamespace:        true,
 	}
 }
 

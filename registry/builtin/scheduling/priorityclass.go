@@ -39,7 +39,7 @@ func Kinds() []*registry.Kind {
 			{Name: "PreemptionPolicy", Type: "string", Doc: "Whether less important pods make way.", JSONPath: ".preemptionPolicy"},
 		},
 		Validate:  validate,
-		Reference: &quirks.Reference{FirstGeneration: true, DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{AnyNamespace: true, FirstGeneration: true, DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -213,7 +212,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 		return &Result{Entry: a.entry}, nil
 	}
 	res, err := s.store(ctx, a, c.obj)
-	if err == nil && res.Created && a.Version.Edition != "" && !a.DryRun {
+	if err == nil && res.Created && a.Version.Defined() && !a.DryRun {
 		err = s.takeBack(ctx, a.Write, res.Entry)
 	}
 	return res, err
@@ -286,9 +285,7 @@ func (s *Store) takeBack(ctx context.Context, w *Write, made *watch.Entry) error
 // sameDefinition reports whether two types were made by one definition, changed
 // or not.
 func sameDefinition(a, b *resource.Type) bool {
-	uid, _, _ := strings.Cut(a.Edition, "/")
-	other, _, _ := strings.Cut(b.Edition, "/")
-	return uid == other
+	return a.Origin.UID == b.Origin.UID
 }
 
 // look finds what an attempt is made of: what the writer before it in the queue handed
