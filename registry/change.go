@@ -24,6 +24,9 @@ type Change[T any] struct {
 	Subresource string // that the write came through; empty: the object itself
 	Names       names.Profile
 
+	// Found is what the schema found before Validate runs, which need not look again.
+	Found check.Faults
+
 	// Faults is what Validate finds. A fault that Default or Prepare adds fails the
 	// write as an error of the program.
 	check.Faults
@@ -46,7 +49,7 @@ type typed[T any] struct {
 // write returns a write as hooks of T see it. The error says that the new object
 // does not fit the type.
 func (t *typed[T]) write(w *Change[meta.Object]) (*Change[T], error) {
-	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names}
+	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names, Found: w.Found}
 	if err := t.view.Into(w.New.Tree(), own.New); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,15 @@ func (f *Faults) add(r wording.Rule, at *Path, value any, limit string) {
 	}
 }
 
+// In reports whether a fault is at a path or below it.
+func (f Faults) In(at *Path) bool {
+	root := at.String()
+	return slices.ContainsFunc(f, func(c meta.Cause) bool {
+		rest, ok := strings.CutPrefix(c.Field, root)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
 // Required says that a field must have a value.
 func (f *Faults) Required(at *Path, why string) {
 	f.add(wording.Required, at, nil, why)

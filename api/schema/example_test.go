@@ -64,21 +64,16 @@ func ExampleDocs() {
 	// size cluster FieldValueDuplicate
 }
 
-// A hook checks a part of an object by itself, and a word at a path of its own.
-func ExampleValidateValue() {
+// A hook checks a word at a path of its own.
+func ExampleEnumOf() {
 	type Box struct {
-		Size int64  `json:"size" schema:"max=3"`
-		Use  string `json:"use" schema:"enum=toys|tools,unchecked"`
+		Use string `json:"use" schema:"enum=toys|tools,unchecked"`
 	}
-	box, at := Box{Size: 4, Use: "books"}, check.At("spec", "box")
 	var f check.Faults
-	f.OneOf(at.Field("use"), box.Use, schema.EnumOf[Box]("Use")...)
-	for _, c := range schema.ValidateValue(box, names.Orch, at.String(), f) {
-		fmt.Println(c.Field, c.Message)
-	}
+	f.OneOf(check.At("spec", "box"), "books", schema.EnumOf[Box]("Use")...)
+	fmt.Println(f.In(check.At("spec")), f[0].Message)
 	// Output:
-	// spec.box.size Invalid value: 4: must be less than or equal to 3
-	// spec.box.use Unsupported value: "books": supported values: "toys", "tools"
+	// true Unsupported value: "books": supported values: "toys", "tools"
 }
 
 // What is wrong with the tags of a struct names its field.

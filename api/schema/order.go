@@ -15,21 +15,15 @@ import (
 // what code says of the field. What code found keeps its own order; of the items
 // of a list that has too many it is not told.
 func (s *Schema) InFieldOrder(found, byCode []meta.Cause) []meta.Cause {
-	return s.inFieldOrder(found, byCode, "")
-}
-
-// inFieldOrder is InFieldOrder for a value at a path that the fields of the causes
-// begin with.
-func (s *Schema) inFieldOrder(found, byCode []meta.Cause, root string) []meta.Cause {
 	if len(found) == 0 || len(byCode) == 0 {
 		return append(found, byCode...)
 	}
 	merged := make([]meta.Cause, 0, len(found)+len(byCode))
 	var tooMany []turn // where the schema found so last
 	for _, c := range byCode {
-		at := s.place(strings.TrimPrefix(c.Field, root))
+		at := s.place(c.Field)
 		for len(found) > 0 {
-			place := s.place(strings.TrimPrefix(found[0].Field, root))
+			place := s.place(found[0].Field)
 			if !before(place, at) {
 				break
 			}

@@ -205,18 +205,17 @@ func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 		rules.Passes = []meta.MetadataPass{meta.PassUpdate}
 	}
 	causes := meta.ValidateMetadata(w.New, w.Old, rules)
-	if err := v.runHook("Validate", v.Validate, w); err != nil {
-		return nil, err
-	}
-	byKind := []meta.Cause(w.Faults)
 	if v.Schema != nil {
 		var old map[string]any
 		if w.Old != nil {
 			old = w.Old.Tree()
 		}
-		byKind = v.Schema.InFieldOrder(v.Schema.Validate(w.New.Tree(), old), byKind)
+		w.Found = v.Schema.Validate(w.New.Tree(), old)
 	}
-	causes = append(causes, byKind...)
+	if err := v.runHook("Validate", v.Validate, w); err != nil {
+		return nil, err
+	}
+	causes = append(causes, v.Schema.InFieldOrder(w.Found, w.Faults)...)
 	if sub != nil {
 		if err := v.runHook("Validate", sub.Validate, w); err != nil {
 			return nil, err

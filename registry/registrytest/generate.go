@@ -189,6 +189,10 @@ func (g *generator) object(s *schema.Schema, t reflect.Type) any {
 	}
 	if s.Struct != nil {
 		for _, f := range s.Struct.Fields {
+			if slices.Contains(s.Required, f.Name) { // of the value here, not of the struct anywhere
+				g.set(tree, s.Struct, f)
+				continue
+			}
 			g.field(tree, s.Struct, f)
 		}
 		return tree

@@ -22,7 +22,7 @@ func validateDeployment(w *registry.Change[Deployment]) {
 	}
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
 	if checkSelector(f, at.Field("selector"), s.Selector) {
-		w.Faults = append(w.Faults, templateFaults(w.Names, at.Field("template"), s.Selector, &s.Template)...)
+		w.Faults = append(w.Faults, templateFaults(w.Names, w.Found, at.Field("template"), s.Selector, &s.Template)...)
 	}
 	s.Strategy.validate(f, at.Field("strategy"))
 	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
@@ -46,12 +46,12 @@ func checkSelector(f *check.Faults, at *check.Path, s *meta.Selector) bool {
 }
 
 // templateFaults checks the template of pods that run for good.
-func templateFaults(p names.Profile, at *check.Path, s *meta.Selector, t *core.PodTemplateSpec) []meta.Cause {
+func templateFaults(p names.Profile, found check.Faults, at *check.Path, s *meta.Selector, t *core.PodTemplateSpec) []meta.Cause {
 	var f check.Faults
 	if !selector.Matches(s, t.Labels) {
 		f.Invalid(at.Field("metadata").Field("labels"), t.Labels, "`selector` does not match template `labels`")
 	}
-	f = append(f, core.CheckPodTemplate(p, at, t)...)
+	f = append(f, core.CheckPodTemplate(p, found, at, t)...)
 	spec := at.Field("spec")
 	if policy := t.Spec.RestartPolicy; policy != "Always" {
 		f.NotSupported(spec.Field("restartPolicy"), policy, "Always")

@@ -16,15 +16,16 @@ import (
 type podRules struct {
 	check.Faults
 	names   names.Profile
+	found   check.Faults // by the schema
 	spec    *PodSpec
 	pod     *Pod               // whose spec it is; nil for that of a template
 	volumes map[string]*Volume // those without faults, by name
 }
 
 // specFaults returns the faults of a pod's spec, or, without a pod, of a
-// template's, at a path.
-func specFaults(p names.Profile, at *check.Path, spec *PodSpec, pod *Pod) []meta.Cause {
-	r := &podRules{names: p, spec: spec, pod: pod, volumes: map[string]*Volume{}}
+// template's, at a path, beyond those that the schema found.
+func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSpec, pod *Pod) []meta.Cause {
+	r := &podRules{names: p, found: found, spec: spec, pod: pod, volumes: map[string]*Volume{}}
 	r.podVolumes(at.Field("volumes"))
 	r.claims(at.Field("resourceClaims"))
 	r.containers(at.Field("containers"))

@@ -5,7 +5,7 @@ import "orch.io/controlplane/api/meta"
 // PodSpec describes a pod.
 type PodSpec struct {
 	// Volumes that the containers can mount.
-	Volumes []Volume `json:"volumes,omitempty" protobuf:"1" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,unchecked"`
+	Volumes []Volume `json:"volumes,omitempty" protobuf:"1" patchStrategy:"merge,retainKeys" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,ratcheting"`
 
 	// InitContainers run one after the other, each to its end, before the
 	// containers start; one with restartPolicy Always keeps running beside them.

@@ -48,7 +48,7 @@ func podTemplates() *registry.Kind {
 			}},
 		},
 		Validate: func(w *registry.Change[PodTemplate]) {
-			w.Faults = CheckPodTemplate(w.Names, check.At("template"), &w.New.Template)
+			w.Faults = CheckPodTemplate(w.Names, w.Found, check.At("template"), &w.New.Template)
 		},
 		Behavior: registry.Behavior{
 			Warn: func(w *registry.Change[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
@@ -62,12 +62,13 @@ func podTemplates() *registry.Kind {
 	})
 }
 
-// CheckPodTemplate returns the faults of a template at a path.
-func CheckPodTemplate(p names.Profile, at *check.Path, t *PodTemplateSpec) []meta.Cause {
+// CheckPodTemplate returns the faults of a template at a path, beyond those that the
+// schema found.
+func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *PodTemplateSpec) []meta.Cause {
 	var f check.Faults
 	f.Labels(at.Field("labels"), t.Labels)
 	checkAnnotations(&f, at.Field("annotations"), t.Annotations)
-	f = append(f, specFaults(p, at.Field("spec"), &t.Spec, nil)...)
+	f = append(f, specFaults(p, found, at.Field("spec"), &t.Spec, nil)...)
 	if len(t.Spec.EphemeralContainers) > 0 {
 		f.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
 	}

@@ -18,7 +18,7 @@ func validatePod(w *registry.Change[Pod]) {
 	at, old, new := check.At("spec"), w.Old, w.New
 	w.Faults = new.annotationFaults(w.Names, old)
 	if old == nil {
-		w.Faults = append(w.Faults, specFaults(w.Names, at, &new.Spec, new)...)
+		w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &new.Spec, new)...)
 		if len(new.Spec.EphemeralContainers) > 0 {
 			w.Forbidden(at.Field("ephemeralContainers"), "cannot be set on create")
 		}
@@ -35,7 +35,7 @@ func validatePod(w *registry.Change[Pod]) {
 	if check.Same(new.Spec, old.Spec) {
 		return
 	}
-	w.Faults = append(w.Faults, specFaults(w.Names, at, &new.Spec, new)...)
+	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &new.Spec, new)...)
 	new.Spec.changes(&w.Faults, at, &old.Spec, w.Subresource == "ephemeralcontainers")
 }
 

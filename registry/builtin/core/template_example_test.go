@@ -34,7 +34,7 @@ var tasks = registry.Definition[Task]{
 		Warn: func(w *registry.Change[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
 	},
 	Validate: func(w *registry.Change[Task]) {
-		w.Faults = append(w.Faults, core.CheckPodTemplate(w.Names, check.At("spec", "template"), &w.New.Spec.Template)...)
+		w.Faults = append(w.Faults, core.CheckPodTemplate(w.Names, w.Found, check.At("spec", "template"), &w.New.Spec.Template)...)
 	},
 	Columns: []registry.Column{{Name: "Images", Type: "string", Cell: func(o *meta.Object) any {
 		_, images := core.ContainerNames(o.Map("spec", "template", "spec"))

@@ -1,24 +1,20 @@
 package core
 
 import (
-	"slices"
-
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/schema"
 )
 
-// podVolumes checks the volumes: what their schema says, one source in each, that
-// source. Only those without faults can be mounted.
+// podVolumes checks the volumes: one source in each, that source. Only those without
+// faults can be mounted.
 func (r *podRules) podVolumes(at *check.Path) {
 	for i := range r.spec.Volumes {
 		v, p, before := &r.spec.Volumes[i], at.Index(i), len(r.Faults)
 		r.source(p, v)
-		r.Faults = append(r.Faults[:before], schema.ValidateValue(v, r.names, p.String(), slices.Clone(r.Faults[before:]))...)
 		if r.volumes[v.Name] != nil {
 			r.Duplicate(p.Field("name"), v.Name)
 		}
-		if len(r.Faults) == before {
+		if len(r.Faults) == before && !r.found.In(p) {
 			r.volumes[v.Name] = v
 		}
 	}
