@@ -11,28 +11,38 @@ import (
 	"orch.io/controlplane/controller"
 )
 
-// Aggregator fills the rules of every ClusterRole that has an aggregationRule
-// with the rules of the ClusterRoles whose labels match.
-type Aggregator struct {
+// Aggregator returns the controller that fills the rules of every ClusterRole that has
+// an aggregationRule with the rules of the ClusterRoles whose labels match.
+func Aggregator(client controller.Client, p names.Profile) controller.Controller {
+	g := &aggregator{client, p}
+	return controller.Controller{
+		Name:    "clusterrole-aggregation",
+		Types:   []meta.GroupResource{g.resource()},
+		Observe: func(controller.Event) []string { return []string{"all"} },
+		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
+			err := g.reconcile(ctx)
+			if meta.IsNotFound(err) || meta.IsConflict(err) {
+				return 0, nil
+			}
+			return 0, err
+		},
+	}
+}
+
+type aggregator struct {
 	client controller.Client
 	names  names.Profile
 }
 
-// NewAggregator returns an Aggregator over the roles of a server.
-func NewAggregator(client controller.Client, p names.Profile) *Aggregator {
-	return &Aggregator{client: client, names: p}
-}
-
-// Resource is the type that the Aggregator follows.
-func (g *Aggregator) Resource() meta.GroupResource {
+func (g *aggregator) resource() meta.GroupResource {
 	return meta.GroupResource{Group: g.names.Group(names.GroupRBAC), Resource: clusterRoles}
 }
 
-// Reconcile fills all aggregated roles once. Roles that are made of others can
+// reconcile fills all aggregated roles once. Roles that are made of others can
 // be parts of further ones, so it goes on until nothing changes, at most once
 // per role.
-func (g *Aggregator) Reconcile(ctx context.Context) error {
-	list, err := g.client.List(ctx, g.Resource(), "")
+func (g *aggregator) reconcile(ctx context.Context) error {
+	list, err := g.client.List(ctx, g.resource(), "")
 	if err != nil {
 		return err
 	}
@@ -47,7 +57,7 @@ func (g *Aggregator) Reconcile(ctx context.Context) error {
 			if sameRules(o, rules) {
 				continue
 			}
-			stored, err := g.client.Update(ctx, g.Resource(), meta.Key{Name: o.Name()}, "", func(live *meta.Object) error {
+			stored, err := g.client.Update(ctx, g.resource(), meta.Key{Name: o.Name()}, "", func(live *meta.Object) error {
 				live.Tree()["rules"] = rules
 				return nil
 			})
@@ -64,22 +74,6 @@ func (g *Aggregator) Reconcile(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Controller returns the controller that keeps aggregated roles filled.
-func (g *Aggregator) Controller() controller.Controller {
-	return controller.Controller{
-		Name:    "clusterrole-aggregation",
-		Types:   []meta.GroupResource{g.Resource()},
-		Observe: func(controller.Event) []string { return []string{"all"} },
-		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
-			err := g.Reconcile(ctx)
-			if meta.IsNotFound(err) || meta.IsConflict(err) {
-				return 0, nil
-			}
-			return 0, err
-		},
-	}
 }
 
 // aggregated returns the rules of all roles that one's selectors match, each

@@ -23,7 +23,7 @@ func Example() {
 	decide := auth.Chain(auth.Superuser(auth.Masters), roles)
 	b.Authorizer = decide
 	b.Admission = []admission.Plugin{plugins.RBACEscalation(roles)}
-	b.Controllers = []controller.Controller{rbac.NewAggregator(b.Client(), b.Names).Controller()}
+	b.Controllers = []controller.Controller{rbac.Aggregator(b.Client(), b.Names)}
 	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)
 	if err != nil {

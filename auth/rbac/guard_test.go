@@ -183,7 +183,7 @@ func TestDefaultRoles(t *testing.T) {
 func defaultRoles(t *testing.T, p names.Profile) {
 	s, ctx := newStore(t), context.Background()
 	require.NoError(t, rbac.Reconcile(ctx, s, p))
-	require.NoError(t, rbac.NewAggregator(s, p).Reconcile(ctx))
+	require.NoError(t, rbac.Aggregate(ctx, s, p))
 	g := p.Group(names.GroupRBAC)
 	for _, role := range []string{"admin", "edit", "view"} {
 		_, err := s.Create(ctx, meta.GroupResource{Group: g, Resource: "rolebindings"}, meta.NewObject(map[string]any{
@@ -235,7 +235,7 @@ func TestAggregatorFollows(t *testing.T) {
 	var a *rbac.Authorizer
 	w := servertest.New(t, func(b *server.Builder) {
 		a = rbac.New(b.Client(), b.Names)
-		b.Controllers = append(b.Controllers, rbac.NewAggregator(b.Client(), b.Names).Controller())
+		b.Controllers = append(b.Controllers, rbac.Aggregator(b.Client(), b.Names))
 	})
 	ctx := context.Background()
 	require.NoError(t, rbac.Reconcile(ctx, w.Objects(), names.Kubernetes))

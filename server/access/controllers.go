@@ -31,7 +31,7 @@ func (c Config) controllers(b *server.Builder, all auth.Authorizer) []choice {
 	p := b.Names
 	signs := c.Signer.Authority != nil || len(c.Signer.Authorities) > 0
 	return []choice{
-		{"clusterrole-aggregation", true, func() controller.Controller { return rbac.NewAggregator(b.Client(), p).Controller() }},
+		{"clusterrole-aggregation", true, func() controller.Controller { return rbac.Aggregator(b.Client(), p) }},
 		{"csrapproving", true, func() controller.Controller { return certificates.Approver(all, p) }},
 		{"csrsigning", signs, func() controller.Controller { return c.Signer.Controller(p) }},
 		{"csrcleaner", true, func() controller.Controller { return certificates.Cleaner(p, nil) }},

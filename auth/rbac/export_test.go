@@ -1,0 +1,13 @@
+package rbac
+
+import (
+	"context"
+
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
+)
+
+// Aggregate fills all aggregated roles once.
+func Aggregate(ctx context.Context, client controller.Client, p names.Profile) error {
+	return (&aggregator{client, p}).reconcile(ctx)
+}
