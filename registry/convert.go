@@ -36,7 +36,9 @@ type Spoke[V, H any] struct {
 	Version string
 
 	// ToHub fills out, which is empty, from an object of the version. Its error
-	// tells a caller why his object cannot be taken: it is a 400 with this text.
+	// tells a caller why his object cannot be taken: a *check.Error, of Err of
+	// check.Faults, is a 422 that names the fields, which are those of the version;
+	// any other is a 400 with its text.
 	// Where values have several spellings, such as 1024Mi and 1Gi, Default writes
 	// the one that FromHub gives, or they come back otherwise than they were sent.
 	ToHub func(in *V, out *H) error

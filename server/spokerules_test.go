@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
@@ -39,8 +41,18 @@ func TestRulesOfASpoke(t *testing.T) {
 			Versions: []registry.VersionOf[valve]{registry.Spoke[valveV1, valve]{
 				Version: "v1",
 				ToHub: func(in *valveV1, out *valve) error {
+					var f check.Faults
+					switch {
+					case in.Percent%10 == 3:
+						f.Invalid(check.At("percent"), in.Percent, "brings bad luck")
+					case in.Percent%10 == 9:
+						return errors.New("nine of ten is too much")
+					}
+					if in.Status.Seen == 13 {
+						f.Forbidden(check.At("status", "seen"), "nobody sees that")
+					}
 					out.Open, out.Status.Seen = in.Percent, in.Status.Seen
-					return nil
+					return f.Err()
 				},
 				FromHub: func(in *valve, out *valveV1) error {
 					out.Percent, out.Status.Seen = in.Open, in.Status.Seen
@@ -63,6 +75,23 @@ func TestRulesOfASpoke(t *testing.T) {
 	a.must(200, "PATCH", v1+"/a", `{"metadata":{"labels":{"k":"v"}}}`)
 	a.must(422, "PATCH", v1+"/a", `{"percent":71}`)
 	assert.Equal(t, []string{"status.seen"}, faults(a.must(422, "PATCH", v1+"/a/status", `{"status":{"seen":-1}}`)))
-	a.must(200, "PATCH", v1+"/a/status", `{"percent":99,"status":{"seen":1}}`)
+	a.must(200, "PATCH", v1+"/a/status", `{"percent":98,"status":{"seen":1}}`)
 	assert.EqualValues(t, 70, a.must(200, "GET", v2+"/a", nil).body["open"])
+
+	refused := a.must(422, "POST", v1, `{"metadata":{"name":"b"},"percent":3,"status":{"seen":13}}`)
+	assert.Equal(t, `Valve.example.com "b" is invalid: [percent: Invalid value: 3: brings bad luck, status.seen: Forbidden: nobody sees that]`, refused.body["message"])
+	assert.Equal(t, []string{"percent", "status.seen"}, faults(refused), "ToHub names fields as the schema does")
+	a.must(201, "POST", v1, `{"metadata":{"name":"b"},"percent":4}`)
+	live := a.must(200, "GET", v1+"/b", nil)
+	live.body["percent"] = 13
+	assert.Equal(t, []string{"percent"}, faults(a.must(422, "PUT", v1+"/b", live.body)))
+	assert.Equal(t, []string{"percent"}, faults(a.must(422, "PATCH", v1+"/b", `{"percent":13}`)))
+	applied := a.do("PATCH", v1+"/b?fieldManager=m&force=true", `{"apiVersion":"example.com/v1","kind":"Valve","metadata":{"name":"b"},"percent":13}`,
+		"Content-Type", "application/apply-patch+yaml")
+	assert.Equal(t, 422, applied.code)
+	assert.Equal(t, []string{"percent"}, faults(applied))
+	assert.Equal(t, []string{"status.seen"}, faults(a.must(422, "PATCH", v1+"/b/status", `{"status":{"seen":13}}`)))
+	other := a.must(400, "PATCH", v1+"/b", `{"percent":9}`)
+	assert.Equal(t, `Valve in version "v1" cannot be handled as a Valve: nine of ten is too much`, other.body["message"])
+	assert.EqualValues(t, 4, a.must(200, "GET", v2+"/b", nil).body["open"])
 }

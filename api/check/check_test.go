@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -23,6 +24,29 @@ func ExampleFaults() {
 	// Output:
 	// FieldValueRequired spec.containers[0].name: Required value
 	// FieldValueNotSupported spec.containers[1].env[a.b]: Unsupported value: "x": supported values: "y", "z"
+}
+
+// What returns an error names fields with it, or returns nil.
+func ExampleFaults_Err() {
+	parse := func(size string) (q meta.Quantity, err error) {
+		var f check.Faults
+		if q, err = meta.ParseQuantity(size); err != nil {
+			f.Invalid(check.At("spec", "size"), size, "is no quantity, such as 10Gi")
+		}
+		return q, f.Err()
+	}
+	for _, size := range []string{"10Gi", "big"} {
+		q, err := parse(size)
+		fmt.Println(q, err)
+		var faulty *check.Error
+		if errors.As(err, &faulty) {
+			fmt.Println(faulty.Faults[0].Field, faulty.Faults[0].Reason)
+		}
+	}
+	// Output:
+	// 10Gi <nil>
+	// 0 spec.size: Invalid value: "big": is no quantity, such as 10Gi
+	// spec.size FieldValueInvalid
 }
 
 func TestPaths(t *testing.T) {

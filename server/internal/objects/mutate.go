@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
@@ -53,12 +54,21 @@ func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *
 	out, err := v.Hub.Convert(ctx, in)
 	var conversion *resource.ConversionError
 	if errors.As(err, &conversion) && conversion.Stack() == nil {
-		return nil, v.CannotHandle(conversion.Err.Error())
+		return nil, refusal(v, in, conversion.Err)
 	}
 	if err != nil || live == nil {
 		return out, err
 	}
 	return v.Hub.Merge(ctx, live, began, out)
+}
+
+// refusal is what the caller is told of an object of his version that ToHub refuses.
+func refusal(v *resource.Version, in *meta.Object, why error) error {
+	var faulty *check.Error
+	if errors.As(why, &faulty) {
+		return meta.Invalid(v.GroupKind(), in.Name(), faulty.Faults)
+	}
+	return v.CannotHandle(why.Error())
 }
 
 // validateForm holds an object of the caller's version to the rules of that version's
