@@ -46,7 +46,7 @@ spec:
       status: {}
       scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.replicas}
     selectableFields: [{jsonPath: .spec.color}]
-    additionalPrinterColumns: [{name: Color, type: string, jsonPath: .spec.color}]
+    additionalPrinterColumns: [{name: Color, type: string, jsonPath: .spec.color}, {name: Nowhere, type: string, jsonPath: .spec.nowhere}]
 `
 
 func TestFromCRD(t *testing.T) {
@@ -75,7 +75,7 @@ func TestFromCRD(t *testing.T) {
 	for _, c := range typ.Storage.Columns {
 		heads = append(heads, c.Name)
 	}
-	assert.Equal(t, []string{"Name", "Color"}, heads)
+	assert.Equal(t, []string{"Name", "Color", "Nowhere"}, heads)
 	assert.Equal(t, "Age", typ.Version("v1beta1").Columns[1].Name)
 }
 

@@ -212,7 +212,7 @@ type Subresource struct {
 type Column struct {
 	Name, Type, Format, Doc string
 	Priority                int
-	JSONPath                string                     // simple path, such as .spec.size; or
+	JSONPath                string                     // simple path, such as .spec.size, into what the version has; or
 	Cell                    func(obj *meta.Object) any // a value of the column's type
 }
 

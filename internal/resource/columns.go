@@ -7,15 +7,18 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/registry"
 )
 
-// columns returns the columns of a table, each with its Cell: those declared, with
+// columns returns the columns of a version, each with its Cell: those declared, with
 // the name before them unless one of them is called Name, or by default the
-// name and the time of creation.
-func (c *compiler) columns(declared []registry.Column) []registry.Column {
+// name and the time of creation. Those of a Go struct lead to what the struct has;
+// those of a definition may lead anywhere.
+func (c *compiler) columns(kv registry.KindVersion, s *schema.Schema) []registry.Column {
+	declared := kv.Columns
 	name := registry.Column{Name: "Name", Type: "string", Format: "name", Doc: "Name of the object, unique among its kind in its namespace.",
 		Cell: func(o *meta.Object) any { return o.Name() }}
 	if len(declared) == 0 {
@@ -27,12 +30,17 @@ func (c *compiler) columns(declared []registry.Column) []registry.Column {
 		out = append(out, name)
 	}
 	for _, d := range declared {
-		out = append(out, c.column(d))
+		d, path := c.column(d)
+		if path != nil && s != nil && s.Struct.Canonical() && !path.LeadsInto(s) {
+			c.fault("version %q: column %q: the path %s leads nowhere", kv.Name, d.Name, d.JSONPath)
+		}
+		out = append(out, d)
 	}
 	return out
 }
 
-func (c *compiler) column(g registry.Column) registry.Column {
+// column returns a column with its Cell, and its path, if it has one that can be read.
+func (c *compiler) column(g registry.Column) (registry.Column, *jsonpath.Path) {
 	if g.Name == "" {
 		c.fault("a column has no name")
 	}
@@ -42,16 +50,16 @@ func (c *compiler) column(g registry.Column) registry.Column {
 		c.fault("column %q: type %q is none of string, integer, number, boolean, date", g.Name, g.Type)
 	}
 	if g.Cell != nil {
-		return g
+		return g, nil
 	}
 	if g.JSONPath == "" {
 		c.fault("column %q has neither JSONPath nor Cell", g.Name)
-		return g
+		return g, nil
 	}
 	path, err := jsonpath.Parse(g.JSONPath)
 	if err != nil {
 		c.fault("column %q: %w", g.Name, err)
-		return g
+		return g, nil
 	}
 	kind := g.Type
 	g.Cell = func(o *meta.Object) any {
@@ -64,7 +72,7 @@ func (c *compiler) column(g registry.Column) registry.Column {
 		}
 		return cell(v, kind, time.Now())
 	}
-	return g
+	return g, path
 }
 
 // cell fits a value to the type of its column; what does not fit is nil. Dates

@@ -118,9 +118,10 @@ func (c *compiler) versions(t *Type) {
 		if t.Version(kv.Name) != nil {
 			c.fault("version %q is given twice", kv.Name)
 		}
-		v := &Version{Type: t, Name: kv.Name, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served, Columns: c.columns(kv.Columns)}
+		v := &Version{Type: t, Name: kv.Name, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served}
 		v.columns = v
 		v.Schema = c.schema(kv)
+		v.Columns = c.columns(kv, v.Schema)
 		t.Versions = append(t.Versions, v)
 		if kv.Conversion == nil {
 			t.Hub = v

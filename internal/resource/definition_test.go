@@ -139,6 +139,12 @@ type misplaced struct {
 	hidden          string     `schema:"required"`
 }
 
+// plain has nothing but what every object has.
+type plain struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+}
+
 func TestCompileReportsEveryFault(t *testing.T) {
 	_ = misplaced{}.hidden // it is there to be refused
 	type noMeta struct {
@@ -161,6 +167,14 @@ func TestCompileReportsEveryFault(t *testing.T) {
 		}]{Group: "g.io", Version: "v1", Kind: "X", Status: true}), []string{"no field status"}},
 		{"columns", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Columns: []registry.Column{{Name: "A", Type: "string", JSONPath: "x["}, {Name: "B", Type: "odd"}}}),
 			[]string{`column "A"`, `column "B": type`, "neither JSONPath nor Cell"}},
+		{"paths of columns", registry.Of(registry.Definition[Widget]{
+			Group: "g.io", Version: "v2",
+			Columns: []registry.Column{{Name: "A", Type: "string", JSONPath: ".spec.colour"}, {Name: "B", Type: "string", JSONPath: ".spec.color"}},
+			Versions: []registry.VersionOf[Widget]{registry.Spoke[plain, Widget]{
+				Version: "v1", ToHub: func(*plain, *Widget) error { return nil }, FromHub: func(*Widget, *plain) error { return nil },
+				Columns: []registry.Column{{Name: "C", Type: "string", JSONPath: ".spec.color"}},
+			}},
+		}), []string{`version "v2": column "A": the path .spec.colour leads nowhere`, `version "v1": column "C": the path .spec.color leads nowhere`}},
 		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}}}),
 			[]string{`"spec.nope" leads nowhere`, `"spec" is no single value`}},
 		{"scope", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scope: 9}), []string{"Scope 9"}},
