@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What programs can name. A change that needs more raises the bounds and says why;
-// one that needs less lowers them.
+// What programs can name, the structs of built-in kinds apart. A change that needs
+// more raises the bounds and says why; one that needs less lowers them.
 const (
-	maxPackages = 47
-	maxNames    = 1200
+	maxPackages = 39
+	maxNames    = 985
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {
 	packages, names := map[string]bool{}, 0
 	for _, s := range library(t) {
-		if !public(s.dir()) {
+		if !public(s.dir()) || strings.HasPrefix(s.dir(), "registry/builtin/") {
 			continue
 		}
 		packages[s.dir()] = true

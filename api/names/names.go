@@ -38,6 +38,12 @@ func Parse(s string) (Profile, bool) {
 	return 0, false
 }
 
+// Same reports whether a word on the wire is a spec name in the words of any profile. It
+// is for readers who do not know the profile, such as columns.
+func Same(wire, spec string) bool {
+	return wire == Orch.Wire(spec) || wire == Kubernetes.Wire(spec)
+}
+
 // Wire returns the word to send for a spec name: whole names by the table, then
 // the prefix rules; a name that neither knows is returned as it is.
 func (p Profile) Wire(spec string) string {

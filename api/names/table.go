@@ -52,6 +52,7 @@ const (
 	AuditPatch          = "patch.webhook.admission.orch.io/"
 	ServiceName         = "orch.io/service-name"
 	LabelHostname       = "orch.io/hostname"
+	DefaultStorageClass = "storageclass.orch.io/is-default-class"
 	SkipMirror          = "endpointslice.orch.io/skip-mirror"
 	PodDeletionCost     = "controller.orch.io/pod-deletion-cost"
 	TaintNotReady       = "node.orch.io/not-ready"
@@ -126,6 +127,17 @@ var prefixes = []prefix{
 	{"beta.orch.io/", "beta.kubernetes.io/"},
 	{"failure-domain.beta.orch.io/", "failure-domain.beta.kubernetes.io/"},
 	{"topology.orch.io/", "topology.kubernetes.io/"},
+	{"storageclass.orch.io/", "storageclass.kubernetes.io/"},
+	{"node-role.orch.io/", "node-role.kubernetes.io/"},
+	{"pv.orch.io/", "pv.kubernetes.io/"},
+	{"volume.orch.io/", "volume.kubernetes.io/"},
+	{"volume.beta.orch.io/", "volume.beta.kubernetes.io/"},
+	{"batch.orch.io/", "batch.kubernetes.io/"},
+	{"apps.orch.io/", "apps.kubernetes.io/"},
+	{"deployment.orch.io/", "deployment.kubernetes.io/"},
+	{"statefulset.orch.io/", "statefulset.kubernetes.io/"},
+	{"resource.orch.io/", "resource.kubernetes.io/"},
+	{"cluster-autoscaler.orch.io/", "cluster-autoscaler.kubernetes.io/"},
 	{"scheduler.alpha.orch.io/", "scheduler.alpha.kubernetes.io/"},
 	{"mutation.webhook.admission.orch.io/", "mutation.webhook.admission.k8s.io/"},
 	{"patch.webhook.admission.orch.io/", "patch.webhook.admission.k8s.io/"},

@@ -14,9 +14,20 @@ import (
 	"orch.io/controlplane/registry/builtin/extensions"
 	"orch.io/controlplane/registry/builtin/roles"
 	"orch.io/controlplane/registry/builtin/scheduling"
+	"orch.io/controlplane/registry/builtin/storage"
 )
 
 // Kinds returns the built-in kinds.
 func Kinds() []*registry.Kind {
-	return slices.Concat(core.Kinds(), apps.Kinds(), coordination.Kinds(), roles.Kinds(), certificates.Kinds(), discovery.Kinds(), scheduling.Kinds(), extensions.Kinds())
+	return slices.Concat(
+		core.Kinds(),
+		apps.Kinds(),
+		certificates.Kinds(),
+		coordination.Kinds(),
+		discovery.Kinds(),
+		extensions.Kinds(),
+		roles.Kinds(),
+		scheduling.Kinds(),
+		storage.Kinds(),
+	)
 }

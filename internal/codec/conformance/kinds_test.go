@@ -10,14 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	certificatesv1 "k8s.io/api/certificates/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	gvk "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -26,48 +23,31 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/builtin/apps"
-	"orch.io/controlplane/registry/builtin/certificates"
-	"orch.io/controlplane/registry/builtin/coordination"
-	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/builtin/discovery"
-	"orch.io/controlplane/registry/builtin/roles"
 )
 
-type pair struct {
-	ours   reflect.Type
-	theirs message
-}
-
-var pairs = []pair{
-	{reflect.TypeFor[core.ConfigMap](), &corev1.ConfigMap{}},
-	{reflect.TypeFor[core.Secret](), &corev1.Secret{}},
-	{reflect.TypeFor[core.Namespace](), &corev1.Namespace{}},
-	{reflect.TypeFor[core.ServiceAccount](), &corev1.ServiceAccount{}},
-	{reflect.TypeFor[core.Event](), &corev1.Event{}},
-	{reflect.TypeFor[core.Pod](), &corev1.Pod{}},
-	{reflect.TypeFor[core.PodTemplate](), &corev1.PodTemplate{}},
-	{reflect.TypeFor[core.Service](), &corev1.Service{}},
-	{reflect.TypeFor[core.Endpoints](), &corev1.Endpoints{}},
-	{reflect.TypeFor[discovery.EndpointSlice](), &discoveryv1.EndpointSlice{}},
-	{reflect.TypeFor[apps.Deployment](), &appsv1.Deployment{}},
-	{reflect.TypeFor[coordination.Lease](), &coordinationv1.Lease{}},
-	{reflect.TypeFor[roles.Role](), &rbacv1.Role{}},
-	{reflect.TypeFor[roles.ClusterRole](), &rbacv1.ClusterRole{}},
-	{reflect.TypeFor[roles.RoleBinding](), &rbacv1.RoleBinding{}},
-	{reflect.TypeFor[roles.ClusterRoleBinding](), &rbacv1.ClusterRoleBinding{}},
-	{reflect.TypeFor[certificates.CertificateSigningRequest](), &certificatesv1.CertificateSigningRequest{}},
-}
-
-// Our kinds have the bytes of the clients' types in JSON's meaning and in
-// protobuf, for every field that ours has.
+// TestKindsAsClientsKnowThem: our kinds have the bytes of the clients' types in JSON's
+// meaning and in protobuf, for every field that theirs have.
 func TestKindsAsClientsKnowThem(t *testing.T) {
-	for _, p := range pairs {
-		s, err := schema.Go(p.ours, names.Kubernetes)
+	clients := runtime.NewScheme()
+	if err := scheme.AddToScheme(clients); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range builtin.Kinds() {
+		if k.Kind == "CustomResourceDefinition" {
+			continue // see TestDefinitionsAsClientsKnowThem
+		}
+		compiled, err := resource.Compile(k, names.Kubernetes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkKind(t, s, p.theirs)
+		for _, v := range compiled.Versions {
+			theirs, err := clients.New(gvk.GroupVersionKind(v.GVK()))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			checkKind(t, v.Schema, theirs.(message))
+		}
 	}
 }
 

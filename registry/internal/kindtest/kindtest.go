@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
@@ -118,6 +119,25 @@ func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.Cause 
 	found, err := k.ValidateWrite(w)
 	require.NoError(t, err)
 	return found
+}
+
+// Creates takes bodies through a create, each with the causes that it has; nil is none.
+func (k Kind) Creates(t *testing.T, cases map[string][]string) {
+	t.Helper()
+	for body, want := range cases {
+		_, got := k.Create(t, body)
+		assert.ElementsMatch(t, want, got, body)
+	}
+}
+
+// Updates takes merge patches of an object through an update, each with the causes
+// that it has; nil is none.
+func (k Kind) Updates(t *testing.T, old *meta.Object, cases map[string][]string) {
+	t.Helper()
+	for patch, want := range cases {
+		_, got := k.Update(t, old, patch, "")
+		assert.ElementsMatch(t, want, got, patch)
+	}
 }
 
 // Cell returns what a column shows of an object.

@@ -1,0 +1,85 @@
+// Package storage holds the kinds of the storage group, which say how volumes come to
+// be and reach the nodes.
+package storage
+
+import (
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/core"
+)
+
+// StorageClass is a way to make volumes for claims that name it.
+type StorageClass struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Provisioner is who makes the volumes.
+	Provisioner string `json:"provisioner" protobuf:"2" schema:"required,immutable,format=qualified-name"`
+	// Parameters are for the provisioner.
+	Parameters map[string]string `json:"parameters,omitempty" protobuf:"3"`
+	// ReclaimPolicy of the volumes that are made.
+	ReclaimPolicy *string `json:"reclaimPolicy,omitempty" protobuf:"4" schema:"default=Delete,enum=Delete|Retain,immutable"`
+	// MountOptions of the volumes that are made. Nobody checks them before one is mounted.
+	MountOptions []string `json:"mountOptions,omitempty" protobuf:"5" schema:"listType=atomic"`
+	// AllowVolumeExpansion lets claims grow.
+	AllowVolumeExpansion *bool `json:"allowVolumeExpansion,omitempty" protobuf:"6"`
+	// VolumeBindingMode says when volumes are made and bound: at once, or when a pod needs one.
+	VolumeBindingMode *string `json:"volumeBindingMode,omitempty" protobuf:"7" schema:"required,optional,default=Immediate,enum=Immediate|WaitForFirstConsumer,immutable"`
+	// AllowedTopologies are where volumes may be: one of the terms holds. None is anywhere.
+	AllowedTopologies []core.TopologySelectorTerm `json:"allowedTopologies,omitempty" protobuf:"8" schema:"listType=atomic"`
+}
+
+// Kinds returns the kinds of the storage group.
+func Kinds() []*registry.Kind { return []*registry.Kind{classes()} }
+
+func classes() *registry.Kind {
+	return registry.Of(registry.Definition[StorageClass]{
+		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Plural: "storageclasses", ShortNames: []string{"sc"},
+		Columns: []registry.Column{
+			{Name: "Name", Type: "string", Format: "name", Doc: "Name of the class; the default one is marked.", Cell: func(o *meta.Object) any {
+				for key, value := range o.Annotations() {
+					if value == "true" && names.Same(key, names.DefaultStorageClass) {
+						return o.Name() + " (default)"
+					}
+				}
+				return o.Name()
+			}},
+			registry.Text("Provisioner", "Who makes the volumes.", "provisioner"),
+			registry.Text("ReclaimPolicy", "What becomes of a volume that nobody claims any more.", "reclaimPolicy"),
+			registry.Text("VolumeBindingMode", "When volumes are made and bound.", "volumeBindingMode"),
+			{Name: "AllowVolumeExpansion", Type: "string", Doc: "Whether claims may grow.", Cell: func(o *meta.Object) any { return o.Bool("allowVolumeExpansion") }},
+			registry.Age(),
+		},
+		Validate:  validateClass,
+		Reference: &quirks.Reference{NoGeneration: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+	})
+}
+
+// validateClass bounds the parameters, and keeps them and the topologies as they were.
+func validateClass(w *registry.Change[StorageClass]) {
+	const maxParameters, maxBytes = 512, 256 << 10
+	at, size := check.At("parameters"), 0
+	for k, v := range w.New.Parameters {
+		if size += len(k) + len(v); k == "" {
+			w.Invalid(at, k, "field can not be empty.")
+		}
+	}
+	switch {
+	case len(w.New.Parameters) > maxParameters:
+		w.TooLong(at, maxParameters)
+	case size > maxBytes:
+		w.TooLong(at, maxBytes)
+	}
+	for i, term := range w.New.AllowedTopologies {
+		for j, e := range term.MatchLabelExpressions {
+			w.Unique(check.At("allowedTopologies").Index(i).Field("matchLabelExpressions").Index(j).Field("values"), e.Values)
+		}
+	}
+	if w.Old != nil {
+		w.Unchanged(at, w.New.Parameters, w.Old.Parameters)
+		w.Unchanged(check.At("allowedTopologies"), w.New.AllowedTopologies, w.Old.AllowedTopologies)
+	}
+}
