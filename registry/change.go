@@ -31,9 +31,9 @@ type Change[T any] struct {
 	// write as an error of the program.
 	check.Faults
 
-	// Err is why Default, Prepare or Validate could not do its work, such as a read
-	// that failed. The write fails with it: a *meta.Status is the answer as it is, any
-	// other error is a 500.
+	// Err is why Default, Prepare, Validate or Terminate could not do its work, such as
+	// a read that failed. The write fails with it: a *meta.Status is the answer as it is,
+	// any other error is a 500. Warn and Changed have no say in that.
 	Err error
 
 	old any // Old as typed hooks see it, made by the first of them
@@ -76,6 +76,9 @@ func (t *typed[T]) edit(first func(*Change[meta.Object]), hook func(*Change[T]))
 		if first != nil {
 			first(w)
 		}
+		if w.Err != nil {
+			return
+		}
 		own, err := t.write(w)
 		if err != nil {
 			return // Validate says what does not fit
@@ -102,6 +105,9 @@ func (t *typed[T]) validate(first func(*Change[meta.Object]), hook func(*Change[
 	return func(w *Change[meta.Object]) {
 		if first != nil {
 			first(w)
+		}
+		if w.Err != nil {
+			return
 		}
 		own, err := t.write(w)
 		if err != nil {

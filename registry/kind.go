@@ -190,7 +190,8 @@ type Subresource struct {
 	// those that the kind's own Validate finds.
 	Validate func(w *Change[meta.Object])
 
-	// Body is the kind of the body in its only version, if that is not the item.
+	// Body is the kind of the body, if that is not the item. It has one version. That of
+	// an Act is checked by the rules of the kind, but for the metadata.
 	Body *Kind
 
 	// WriteOnly leaves only PUT.

@@ -15,7 +15,7 @@ import (
 // connect answers GET and POST on a sub-resource that connects. What is asked for
 // stands in the query; a body is not looked at.
 func (s *Server) connect(ctx context.Context, w *response, r *request) error {
-	options, err := connectOptions(ctx, r.query, r.sub.Body)
+	options, err := connectOptions(r.query, r.sub.Body)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (s *Server) connect(ctx context.Context, w *response, r *request) error {
 
 // connectOptions makes the options of a connection of its query: of every field of
 // their kind that is a single value or a list of texts, the parameters of its name.
-func connectOptions(ctx context.Context, q url.Values, v *resource.Version) (*meta.Object, error) {
+func connectOptions(q url.Values, v *resource.Version) (*meta.Object, error) {
 	options := meta.NewObject(map[string]any{})
 	options.SetGVK(v.GVK())
 	for _, f := range v.Schema.Struct.Fields {
@@ -58,5 +58,5 @@ func connectOptions(ctx context.Context, q url.Values, v *resource.Version) (*me
 	if _, faults := v.Conform(options); len(faults) > 0 {
 		return nil, v.DecodeError(faults)
 	}
-	return options, v.Defaults(v.NewChange(ctx, options, nil, ""))
+	return options, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
@@ -102,4 +103,57 @@ func withoutZeros(tree map[string]any) map[string]any {
 		}
 	}
 	return tree
+}
+
+// mode is the body of a sub-resource that acts and of a kind that is not stored.
+type mode struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Mode            string `json:"mode" schema:"required,enum=a|b"`
+	Level           int32  `json:"level,omitempty" schema:"default=3"`
+}
+
+// TestBodiesAreChecked: the rules of a kind hold for what is answered and not stored:
+// defaults before admission, rules and hook after it, and only then the act.
+func TestBodiesAreChecked(t *testing.T) {
+	var acted []*meta.Object
+	act := func(_ context.Context, c *registry.Call) (*meta.Object, error) {
+		acted = append(acted, c.Object)
+		return c.Object, nil
+	}
+	kind := registry.Definition[mode]{Group: "example.com", Version: "v1", Kind: "Mode", Scope: registry.Cluster,
+		Validate: func(w *registry.Change[mode]) {
+			if w.New.Mode == "b" && w.New.Level > 5 {
+				w.Forbidden(check.At("level"), "is too high")
+			}
+		},
+		Behavior: registry.Behavior{Act: act}}
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Kind("", "ConfigMap").Subresources = []registry.Subresource{
+			{Name: "act", Body: registry.Of(kind), Act: act},
+			{Name: "join", Body: registry.Of(kind), Act: act, Connect: true},
+		}
+		b.Register(registry.Of(kind))
+	})
+	a := inProcess(t, s)
+	a.must(201, "POST", configMaps, newConfigMap("x"))
+	for _, path := range []string{configMaps + "/x/act", "/apis/example.com/v1/modes"} {
+		for body, want := range map[string]string{
+			`{"mode":"zzz"}`:         `Mode.example.com "" is invalid: mode: Unsupported value: "zzz"`,
+			`{"mode":"b","level":9}`: `Mode.example.com "" is invalid: level: Forbidden: is too high`,
+			`{}`:                     `Mode.example.com "" is invalid: mode: Required value`,
+		} {
+			require.Contains(t, a.must(422, "POST", path, body, "Content-Type", "application/json").body["message"], want)
+		}
+		require.Empty(t, acted)
+		a.must(201, "POST", path, `{"mode":"a"}`, "Content-Type", "application/json")
+		require.Len(t, acted, 1)
+		require.Equal(t, int64(3), acted[0].Int("level"))
+		acted = nil
+	}
+	a.must(422, "GET", configMaps+"/x/join?mode=zzz", nil)
+	require.Empty(t, acted)
+	a.must(200, "GET", configMaps+"/x/join?mode=a", nil)
+	require.Len(t, acted, 1)
+	require.Equal(t, int64(3), acted[0].Int("level"))
 }

@@ -146,6 +146,7 @@ type common struct {
 	structs      sync.Map // reflect.Type to *Struct, of types inside objects
 	roots        sync.Map // reflect.Type to *Schema, of whole objects
 	plans        sync.Map // reflect.Type to *plan
+	enums        sync.Map // structField to []string
 }
 
 func newCommon(p names.Profile) *common {

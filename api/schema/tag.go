@@ -75,13 +75,24 @@ func (t tag) apply(f *Field) []error {
 // is for code that must tell of them before the schema does, or at another path; the
 // field is unchecked then.
 func EnumOf[T any](field string) []string {
-	f, _ := reflect.TypeFor[T]().FieldByName(field)
+	at, known := structField{reflect.TypeFor[T](), field}, &orchTypes().enums // tags have no profile
+	if words, ok := known.Load(at); ok {
+		return words.([]string)
+	}
+	var words []string
+	f, _ := at.of.FieldByName(field)
 	for _, e := range parseTag(f.Tag.Get("schema")) {
 		if e.key == "enum" || e.key == "items.enum" {
-			return splitEscaped(e.value, '|')
+			words = splitEscaped(e.value, '|')
 		}
 	}
-	return nil
+	known.Store(at, words)
+	return words
+}
+
+type structField struct {
+	of   reflect.Type
+	name string
 }
 
 func (t tag) says(key string) bool {

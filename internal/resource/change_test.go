@@ -1,7 +1,9 @@
 package resource_test
 
 import (
+	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,5 +49,39 @@ func TestHooksThatFailAreTold(t *testing.T) {
 			err = typ.Hub.PrepareForWrite(w)
 		}
 		assert.ErrorContains(t, err, c.want)
+	}
+}
+
+// TestHooksThatCannotDoTheirWork: the error of a hook ends the write, and the hooks
+// that would come after it do not run.
+func TestHooksThatCannotDoTheirWork(t *testing.T) {
+	refused := meta.BadRequest("nobody may")
+	tree := func(w *registry.Change[meta.Object]) { w.Err = errors.New("the read failed") }
+	typed := func(w *registry.Change[scored]) { w.Err = refused }
+	never := func(*registry.Change[scored]) { t.Error("the typed hook ran") }
+	b := registry.Behavior{Default: tree, Prepare: tree, Validate: tree, Terminate: tree}
+	for _, c := range []struct {
+		kind registry.Definition[scored]
+		want string
+	}{
+		{registry.Definition[scored]{Behavior: b}, "Internal error occurred: the hook %s of example.com/v1, Kind=Scored: the read failed"},
+		{registry.Definition[scored]{Behavior: b, Default: never, Prepare: never, Validate: never}, "Internal error occurred: the hook %s of example.com/v1, Kind=Scored: the read failed"},
+		{registry.Definition[scored]{Default: typed, Prepare: typed, Validate: typed}, refused.Error()},
+	} {
+		c.kind.Group, c.kind.Version, c.kind.Kind = "example.com", "v1", "Scored"
+		typ, err := resource.Compile(registry.Of(c.kind), names.Orch)
+		require.NoError(t, err)
+		w := typ.NewChange(t.Context(), meta.NewObject(map[string]any{"score": 1.5}), nil, "")
+		says := func(hook string, err error) {
+			t.Helper()
+			assert.EqualError(t, err, strings.Replace(c.want, "%s", hook, 1))
+		}
+		says("Default", typ.Hub.Defaults(w))
+		says("Prepare", typ.Hub.PrepareForWrite(w))
+		_, err = typ.Hub.ValidateWrite(w)
+		says("Validate", err)
+		if typ.Terminate != nil {
+			says("Terminate", typ.Hub.BeginDeletion(w))
+		}
 	}
 }

@@ -263,6 +263,9 @@ func (c *compiler) body(s registry.Subresource) *Version {
 		c.fault("sub-resource %q: %w", s.Name, err)
 		return nil
 	}
+	if len(t.Versions) != 1 {
+		c.fault("sub-resource %q: its body has %d versions, not one", s.Name, len(t.Versions))
+	}
 	return t.Storage
 }
 

@@ -18,6 +18,9 @@ func (t *Type) NewChange(ctx context.Context, obj, old *meta.Object, subresource
 	return &change{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: t.Names}
 }
 
+// BeginDeletion runs the kind's Terminate on an object whose deletion begins.
+func (v *Version) BeginDeletion(w *change) error { return v.runEdit("Terminate", v.Terminate, w) }
+
 // runHook runs a hook, nil if there is none. The error says that it could not do its
 // work: a Status of its own, or 500.
 func (v *Version) runHook(name string, hook func(*change), w *change) error {

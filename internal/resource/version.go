@@ -205,6 +205,24 @@ func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 		rules.Passes = []meta.MetadataPass{meta.PassUpdate}
 	}
 	causes := meta.ValidateMetadata(w.New, w.Old, rules)
+	content, err := v.ValidateContent(w)
+	if err != nil {
+		return nil, err
+	}
+	causes = append(causes, content...)
+	if sub != nil {
+		if err := v.runHook("Validate", sub.Validate, w); err != nil {
+			return nil, err
+		}
+		causes = append(causes, w.Faults...)
+	}
+	return causes, nil
+}
+
+// ValidateContent is ValidateWrite without metadata, which bodies that are answered and
+// not stored need not have.
+func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
+	w.Found = nil
 	if v.Schema != nil {
 		var old map[string]any
 		if w.Old != nil {
@@ -215,14 +233,7 @@ func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 	if err := v.runHook("Validate", v.Validate, w); err != nil {
 		return nil, err
 	}
-	causes = append(causes, v.Schema.InFieldOrder(w.Found, w.Faults)...)
-	if sub != nil {
-		if err := v.runHook("Validate", sub.Validate, w); err != nil {
-			return nil, err
-		}
-		causes = append(causes, w.Faults...)
-	}
-	return causes, nil
+	return v.Schema.InFieldOrder(w.Found, w.Faults), nil
 }
 
 func (v *Version) metadataRules() meta.MetadataRules {

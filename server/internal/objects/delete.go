@@ -93,8 +93,10 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	}
 	obj := live.Clone()
 	a.deletion.begin(t, obj)
-	if t.Terminate != nil && !live.Terminating() {
-		t.Terminate(t.NewChange(ctx, obj, live, ""))
+	if !live.Terminating() {
+		if err := t.Hub.BeginDeletion(t.NewChange(ctx, obj, live, "")); err != nil {
+			return change{}, err
+		}
 	}
 	p := s.allocators[t.GroupResource()]
 	a.held, a.claims = p.claims(live), p.claims(obj)

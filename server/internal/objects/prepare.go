@@ -185,8 +185,26 @@ func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	if w.Sub != nil && w.Sub.Connect {
 		request.Operation, request.Options = admission.Connect, nil
 	}
+	body := w.Version
+	if w.Sub != nil {
+		body = w.Sub.Body
+	}
+	if body != nil {
+		if err := body.Defaults(body.NewChange(ctx, obj, nil, "")); err != nil {
+			return err
+		}
+	}
 	if err := s.o.Admission.Mutate(ctx, request); err != nil {
 		return err
+	}
+	if body != nil {
+		causes, err := body.ValidateContent(body.NewChange(ctx, obj, nil, ""))
+		if err != nil {
+			return err
+		}
+		if len(causes) > 0 {
+			return meta.Invalid(body.GroupKind(), obj.Name(), causes)
+		}
 	}
 	if err := s.o.Admission.Validate(ctx, request); err != nil || w.Sub != nil {
 		return err
