@@ -23,10 +23,10 @@
 //     Status), names (the naming table), schema (shapes as data), check (what is
 //     wrong with an object).
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD). Below it the
-//     built-in kinds, one package for each API group; what these imitate without need
-//     stands in internal/quirks, and what their comments say, for kubectl explain, in
-//     api/internal/comments. registrytest is the kit that proves that objects come back
-//     from every version and form.
+//     built-in kinds, one package for each API group, and registrytest, the kit that
+//     proves that objects come back from every version and form. What built-in kinds
+//     imitate without need stands in internal/quirks, and what their comments say, for
+//     kubectl explain, in api/internal/comments.
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
 //     program, work on its objects from inside: Client, Feed, Controller, Index.
 //     Below it fake, a Client without a server, for tests.
@@ -122,12 +122,13 @@
 // # How imports run
 //
 // One way only, also from folder to folder: server → admission → auth → controller →
-// registry → internal (apply, codec) → api; the compiled kinds (internal/resource) are
-// between server and registry, and storage is below controller. Packages below storage, auth and admission
-// implement what their parent defines, and what is below admission may use what is
-// below auth, never the other way; the core imports none of them but memstore and
-// the table of admission plugins. A test keeps this true, and that no name that goes
-// on the wire stands outside api/names.
+// registry → api, and storage is below controller. The packages in internal stand for
+// themselves, since what they share is only that programs do not see them: the compiled
+// kinds (resource) are between server and registry, all others are below registry.
+// Packages below storage, auth and admission implement what their parent defines, and
+// what is below admission may use what is below auth, never the other way; the core
+// imports none of them but memstore and the table of admission plugins. A test keeps this
+// true, and that no name that goes on the wire stands outside api/names.
 //
 // # The way of a request
 //

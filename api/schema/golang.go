@@ -34,10 +34,11 @@ import (
 //	reason.WORD=
 //
 // A required field is not the zero value, or, if it is a pointer, not nil. OpenAPI
-// lists as required what is so, and what json always writes: a caller who leaves it
-// out gets the zero value, which the other rules judge. What omitempty or omitzero
-// leave out breaks no rule but required. With optional, behind required, OpenAPI does
-// not list the field all the same; that is for types whose documents exist already.
+// lists as required what is so, and what json always writes and has no default: a
+// caller who leaves it out gets the zero value, which the other rules judge. What
+// omitempty or omitzero leave out breaks no rule but required. With optional, behind
+// required, OpenAPI does not list the field all the same; that is for types whose
+// documents exist already.
 //
 // Items of a list with listType=set, and keys of one with listType=map, are there
 // once, unless the list repeats: then only those who merge lists look at the type. The
@@ -393,6 +394,9 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 	}
 	for _, err := range parseTag(sf.Tag.Get("schema")).apply(f) {
 		b.fault(a, "%w", err)
+	}
+	if f.Schema.Default != nil && !f.Required {
+		f.Expected = false
 	}
 	for _, text := range misplaced(f.Schema) {
 		b.fault(a, "tag schema: %s", text)

@@ -57,7 +57,8 @@ type words struct {
 	whole      bool   // the cause has no field: the text says where
 }
 
-// table is every text of a fault.
+// table is every text of a fault that schemas and the hooks of kinds find. Metadata,
+// patches and owners of fields have texts of their own.
 var table = [...]words{
 	Type: {meta.CauseTypeInvalid, `Invalid value: {value}: {at} in body must be of type {limit}: {value}`,
 		`Invalid value: {value}: must be of type {limit}`, false},
