@@ -167,6 +167,10 @@ func TestAnswers(t *testing.T) {
 	}
 	assert.Equal(t, 404, a.do("GET", "/apis//", nil).code)
 	assert.EqualValues(t, 8, at(a.must(200, "GET", configMaps+"/held", nil).body, "metadata", "generation"), "a deletion counts")
+	drivers := "/apis/storage.k8s.io/v1/csidrivers"
+	assert.Nil(t, at(a.must(201, "POST", drivers, `{"metadata":{"name":"d"}}`).body, "metadata", "generation"))
+	changed := a.must(200, "PATCH", drivers+"/d", `{"spec":{"storageCapacity":true}}`, "Content-Type", "application/merge-patch+json")
+	assert.EqualValues(t, 1, at(changed.body, "metadata", "generation"), "the first change of a driver")
 	a.must(403, "DELETE", namespaces+"/default?uid=other", nil)
 	a.must(201, "POST", namespaces, `{"metadata":{"name":"n"}}`)
 	a.must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"}}`)

@@ -187,7 +187,7 @@ func TestNamespaceSelector(t *testing.T) {
 	})
 	for path, code := range map[string]int{
 		"/apis/example.com/v1/sites": 200, "/apis/example.com/v1/places": 400, "/api/v1/namespaces": 400,
-		"/apis/certificates.k8s.io/v1/certificatesigningrequests": 400, crdPath: 200, "/apis/scheduling.k8s.io/v1/priorityclasses": 200,
+		"/apis/certificates.k8s.io/v1/certificatesigningrequests": 400, crdPath: 200, "/apis/scheduling.k8s.io/v1/priorityclasses": 200, "/apis/storage.k8s.io/v1/csinodes": 200,
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles": 200, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": 200,
 	} {
 		got := must(t, s, code, "GET", path+"?fieldSelector=metadata.namespace%3Dx", "")

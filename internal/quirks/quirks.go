@@ -12,6 +12,7 @@ type Reference struct {
 	CreateOnPut     bool // a PUT on a name that is free creates
 	PutWithVersion  bool // a PUT without a resourceVersion is refused
 	FirstGeneration bool // the generation stays that of the creation, whatever changes
+	LateGeneration  bool // the generation begins with the first change, which makes it 1
 	NoGeneration    bool // the metadata has no generation: the kind is older than that, or nothing acts on it
 
 	// NamesKind demands that bodies name their apiVersion and kind, and tells a

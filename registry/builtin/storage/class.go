@@ -33,7 +33,9 @@ type StorageClass struct {
 }
 
 // Kinds returns the kinds of the storage group.
-func Kinds() []*registry.Kind { return []*registry.Kind{classes()} }
+func Kinds() []*registry.Kind {
+	return []*registry.Kind{classes(), drivers(), nodes(), capacities(), attributesClasses()}
+}
 
 func classes() *registry.Kind {
 	return registry.Of(registry.Definition[StorageClass]{
@@ -54,32 +56,37 @@ func classes() *registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validateClass,
-		Reference: &quirks.Reference{NoGeneration: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 
 // validateClass bounds the parameters, and keeps them and the topologies as they were.
 func validateClass(w *registry.Change[StorageClass]) {
-	const maxParameters, maxBytes = 512, 256 << 10
-	at, size := check.At("parameters"), 0
-	for k, v := range w.New.Parameters {
-		if size += len(k) + len(v); k == "" {
-			w.Invalid(at, k, "field can not be empty.")
-		}
-	}
-	switch {
-	case len(w.New.Parameters) > maxParameters:
-		w.TooLong(at, maxParameters)
-	case size > maxBytes:
-		w.TooLong(at, maxBytes)
-	}
+	checkParameters(&w.Faults, w.New.Parameters)
 	for i, term := range w.New.AllowedTopologies {
 		for j, e := range term.MatchLabelExpressions {
 			w.Unique(check.At("allowedTopologies").Index(i).Field("matchLabelExpressions").Index(j).Field("values"), e.Values)
 		}
 	}
 	if w.Old != nil {
-		w.Unchanged(at, w.New.Parameters, w.Old.Parameters)
+		w.Unchanged(check.At("parameters"), w.New.Parameters, w.Old.Parameters)
 		w.Unchanged(check.At("allowedTopologies"), w.New.AllowedTopologies, w.Old.AllowedTopologies)
+	}
+}
+
+// checkParameters bounds what is passed to a driver.
+func checkParameters(f *check.Faults, parameters map[string]string) {
+	const maxParameters, maxBytes = 512, 256 << 10
+	at, size := check.At("parameters"), 0
+	for k, v := range parameters {
+		if size += len(k) + len(v); k == "" {
+			f.Invalid(at, k, "field can not be empty.")
+		}
+	}
+	switch {
+	case len(parameters) > maxParameters:
+		f.TooLong(at, maxParameters)
+	case size > maxBytes:
+		f.TooLong(at, maxBytes)
 	}
 }

@@ -17,6 +17,10 @@ func ExampleKinds() {
 	}
 	// Output:
 	// kind StorageClass.storage.orch.io (Go type storage.StorageClass)
+	// kind CSIDriver.storage.orch.io (Go type storage.CSIDriver)
+	// kind CSINode.storage.orch.io (Go type storage.CSINode)
+	// kind CSIStorageCapacity.storage.orch.io (Go type storage.CSIStorageCapacity)
+	// kind VolumeAttributesClass.storage.orch.io (Go type storage.VolumeAttributesClass)
 }
 
 func TestStorageClass(t *testing.T) {

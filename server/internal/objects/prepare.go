@@ -127,7 +127,7 @@ func (s *Store) initialize(w *Write, obj *meta.Object) {
 	if w.Key.Namespace != "" {
 		obj.SetNamespace(w.Key.Namespace)
 	}
-	if !w.Version.NoGeneration {
+	if !w.Version.NoGeneration && !w.Version.LateGeneration {
 		obj.SetGeneration(1)
 	}
 }

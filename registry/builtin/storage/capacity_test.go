@@ -1,0 +1,35 @@
+package storage_test
+
+import (
+	"strings"
+	"testing"
+
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry/builtin/storage"
+	"orch.io/controlplane/registry/internal/kindtest"
+)
+
+func TestCSIStorageCapacity(t *testing.T) {
+	k := kindtest.Of(t, names.Kubernetes, storage.Kinds(), "CSIStorageCapacity")
+	k.Creates(t, map[string][]string{
+		`{"storageClassName":"slow"}`:                                            nil,
+		`{"storageClassName":"slow","capacity":"1Gi","maximumVolumeSize":"5Gi"}`: nil,
+		`{"storageClassName":"slow","nodeTopology":{}}`:                          nil,
+		`{}`:                              {"Invalid:storageClassName"},
+		`{"storageClassName":"Bad_Name"}`: {"Invalid:storageClassName"},
+		`{"storageClassName":"slow","capacity":"-1"}`:                                        {"Invalid:capacity"},
+		`{"storageClassName":"slow","nodeTopology":{"matchLabels":{"a b":"c"}}}`:             {"Invalid:nodeTopology.matchLabels"},
+		`{"storageClassName":"slow","metadata":{"name":"` + strings.Repeat("a", 253) + `"}}`: nil,
+		`{"storageClassName":"slow","metadata":{"name":"A"}}`:                                {"Invalid:metadata.name"},
+	})
+	old, _ := k.Create(t, `{"storageClassName":"slow","capacity":"1Gi","nodeTopology":{"matchLabels":{"a":"b"}}}`)
+	k.Updates(t, old, map[string][]string{
+		`{"capacity":"2Gi","maximumVolumeSize":"1Gi"}`: nil,
+		`{"capacity":null}`:                            nil,
+		`{"storageClassName":"fast"}`:                  {"Invalid:storageClassName"},
+		`{"nodeTopology":{"matchLabels":{"a":"c"}}}`:   {"Invalid:nodeTopology"},
+		`{"nodeTopology":null}`:                        {"Invalid:nodeTopology"},
+	})
+	nowhere, _ := k.Create(t, `{"storageClassName":"slow"}`)
+	k.Updates(t, nowhere, map[string][]string{`{"nodeTopology":{}}`: {"Invalid:nodeTopology"}})
+}
