@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 // failures logs what fails by the server's own fault. Who can make a request fail can
 // do so without end, so of each cause only the first ones of a minute are told. How
 // many were left out is told with the first failure after that, or by close.
+//
+// A cause is what failed, one of few, and of what: a resource or a function. Neither is
+// a value that callers choose.
 type failures struct {
 	log *slog.Logger
 
@@ -23,30 +27,36 @@ type failures struct {
 	now minute
 }
 
-// minute is what failed since it began, by cause.
+// minute is what failed since it began, by what failed and of what.
 type minute struct {
 	began time.Time
-	count map[string]int
+	count map[string]map[string]int
 }
 
-// Bounds of what is told in a minute. Causes beyond the most are one together.
+// Bounds of what is told in a minute. Whatever failed of more is one cause, so that it
+// takes no other's place.
 const (
 	failuresTold = 10
-	failedCauses = 50
+	failedOfOne  = 20
 )
 
 // tell logs a failure unless there were too many of its cause.
-func (f *failures) tell(cause, message string, about ...any) {
+func (f *failures) tell(what, of, message string, about ...any) {
 	f.mu.Lock()
 	var last minute
 	if time.Since(f.now.began) >= time.Minute {
-		last, f.now = f.now, minute{time.Now(), map[string]int{}}
+		last, f.now = f.now, minute{time.Now(), map[string]map[string]int{}}
 	}
-	if f.now.count[cause] == 0 && len(f.now.count) >= failedCauses {
-		cause = "any other"
+	count := f.now.count[what]
+	if count == nil {
+		count = map[string]int{}
+		f.now.count[what] = count
 	}
-	f.now.count[cause]++
-	n := f.now.count[cause]
+	if count[of] == 0 && len(count) >= failedOfOne {
+		of = "any other"
+	}
+	count[of]++
+	n := count[of]
 	f.mu.Unlock()
 	last.tellLeftOut(f.log)
 	if n == failuresTold {
@@ -67,9 +77,11 @@ func (f *failures) close() {
 }
 
 func (m minute) tellLeftOut(log *slog.Logger) {
-	for _, cause := range slices.Sorted(maps.Keys(m.count)) {
-		if n := m.count[cause] - failuresTold; n > 0 {
-			log.Error("failures were left out of the log", "cause", cause, "count", n, "since", m.began)
+	for _, what := range slices.Sorted(maps.Keys(m.count)) {
+		for _, of := range slices.Sorted(maps.Keys(m.count[what])) {
+			if n := m.count[what][of] - failuresTold; n > 0 {
+				log.Error("failures were left out of the log", "cause", what+" of "+of, "count", n, "since", m.began)
+			}
 		}
 	}
 }
@@ -85,7 +97,7 @@ func (s *Server) failed(r *request, err error) {
 		s.tellPanic("conversion", conversion, conversion.Stack(), r.about()...)
 		return
 	}
-	s.failures.tell(causeOf(r, err), "request failed", append(r.about(), "error", err)...)
+	s.failures.tell(whatFailed(err), r.servedResource(), "request failed", append(r.about(), "error", err)...)
 }
 
 // about tells a request from others in the log.
@@ -93,22 +105,38 @@ func (r *request) about() []any {
 	return []any{"method", r.http.Method, "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name}
 }
 
-// causeOf returns why a request failed, one of few whatever callers send.
-func causeOf(r *request, err error) string {
-	cause := "the store"
+// servedResource returns the resource of a request if there is such a one: what else
+// its path says is the caller's choice.
+func (r *request) servedResource() string {
+	if r.version == nil {
+		return "no resource"
+	}
+	return r.version.GroupResource().String()
+}
+
+func whatFailed(err error) string {
 	var conversion *resource.ConversionError
 	var unreadable *controller.UnreadableError
 	var st *meta.Status
 	switch {
 	case errors.As(err, &conversion):
-		cause = "a conversion"
+		return "a conversion"
 	case errors.As(err, &unreadable):
-		cause = "an unreadable object"
+		return "an unreadable object"
 	case errors.As(err, &st):
-		cause = "a refusal"
+		return "a refusal"
 	}
-	if r.version != nil {
-		cause += " of " + r.version.GroupResource().String()
+	return "the store"
+}
+
+// panickedIn returns the function that panicked, by the stack where that was recovered.
+func panickedIn(stack []byte) string {
+	_, below, _ := strings.Cut(string(stack), "\npanic(")
+	for line := range strings.Lines(below) {
+		call := strings.LastIndexByte(line, '(')
+		if call > 0 && line[0] != '\t' && !strings.HasPrefix(line, "runtime.") {
+			return line[:call]
+		}
 	}
-	return cause
+	return "an unknown function"
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +15,9 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/storage/memstore"
 )
 
 // TestFailuresAreToldOnce: who makes requests fail without end fills no log with it,
@@ -51,8 +55,8 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		a.must(500, "POST", configMaps, newConfigMap("bad"))
 		told = log.take()
 		require.Len(t, told, 3)
-		assert.Contains(t, fmt.Sprint(told[:2]), "cause=panic in request: loudly count=25")
-		assert.Contains(t, fmt.Sprint(told[:2]), "of configmaps count=25")
+		assert.Contains(t, fmt.Sprint(told[:2]), "cause=panic in request of orch.io/controlplane/server_test.TestFailuresAreToldOnce.")
+		assert.Contains(t, fmt.Sprint(told[:2]), "a refusal of configmaps count=25")
 		assert.Contains(t, told[2], "badly")
 
 		for range 12 {
@@ -64,4 +68,51 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		require.Len(t, told, 1)
 		assert.Contains(t, told[0], "count=3")
 	})
+}
+
+type thing struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+}
+
+// TestFailuresByCause: what callers choose makes no cause, and however much fails in
+// one way, what fails in another is told.
+func TestFailuresByCause(t *testing.T) {
+	const kinds = 25
+	s, log := newTough(t, func(b *server.Builder) {
+		for i := range kinds {
+			b.Register(registry.Of(registry.Definition[thing]{Group: "example.com", Version: "v1", Kind: fmt.Sprint("Kind", i)}))
+		}
+		b.Admission = append(b.Admission, admission.Plugin{Name: "test", Mutate: func(_ context.Context, r *admission.Request) error {
+			name := r.Object.Name()
+			if strings.HasPrefix(name, "loud") {
+				panic("found " + name)
+			}
+			if name == "bad" {
+				return meta.Internal(errors.New("badly"))
+			}
+			return nil
+		}})
+	})
+	a := inProcess(t, s)
+	for i := range 100 {
+		a.must(500, "POST", configMaps, newConfigMap(fmt.Sprint("loud-", i)))
+	}
+	assert.Len(t, log.take(), 10, "one function panics")
+	for i := range kinds {
+		for range 12 {
+			a.must(500, "POST", fmt.Sprintf("/apis/example.com/v1/namespaces/default/kind%ds", i), `{"apiVersion":"example.com/v1","metadata":{"name":"bad"}}`)
+		}
+	}
+	assert.Len(t, log.take(), 20*10+10, "one way to fail")
+}
+
+// TestConversionPanicsByCause: what a conversion panics with names the object.
+func TestConversionPanicsByCause(t *testing.T) {
+	log := &quiet{}
+	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) { b.Logger = slog.New(log) })
+	for i := range 100 {
+		a.must(500, "POST", gadgetPath("v1", ""), fmt.Sprintf(`{"metadata":{"name":"b%d"},"spec":{"host":"panic"}}`, i))
+	}
+	assert.Len(t, log.take(), 10)
 }

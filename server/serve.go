@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -148,5 +147,5 @@ func (s *Server) panicked(where string, p any, about ...any) {
 
 func (s *Server) tellPanic(where string, p any, stack []byte, about ...any) {
 	s.metrics.panics.WithLabelValues(where).Inc()
-	s.failures.tell(fmt.Sprintf("panic in %s: %.100v", where, p), "recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(stack)}, about...)...)
+	s.failures.tell("panic in "+where, panickedIn(stack), "recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(stack)}, about...)...)
 }
