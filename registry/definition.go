@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"reflect"
 	"slices"
-	"strings"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -22,7 +21,7 @@ import (
 // clients in the process see objects in this form alone, paths lead into it, and
 // objects are checked in it. The others are Versions, of structs of their own.
 type Definition[T any] struct {
-	Group, Version, Kind string // Kind: by default the name of T
+	Group, Version, Kind string // Kind: by default the name of T; an empty Group is the core group
 	Plural               string // default: lower-case kind and s
 	Singular             string // default: lower-case kind
 	ListKind             string // default: Kind and List
@@ -103,9 +102,6 @@ func Of[T any](d Definition[T]) *Kind {
 	}
 	if t.Kind() == reflect.Pointer {
 		k.fault("the definition is of a pointer: take the struct, %s", t.Elem())
-	}
-	if module := strings.TrimSuffix(reflect.TypeFor[Kind]().PkgPath(), "registry"); d.Group == "" && !strings.HasPrefix(t.PkgPath(), module) {
-		k.fault("Group is empty; the core group is for built-in kinds")
 	}
 	for i := range k.Versions {
 		k.Versions[i].Storage = k.Versions[i].Name == cmp.Or(d.Storage, d.Version)

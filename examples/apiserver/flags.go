@@ -44,7 +44,7 @@ func parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "address to listen on; with 0.0.0.0 or :: others are told the first address of the machine that is no loopback")
 	set.IntVar(&f.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 takes a free one")
 	set.StringVar(&f.dataDir, "data-dir", "./controlplane-data", "directory of the data; empty means memory")
-	set.StringVar(&profile, "names", "orch", "names on the wire: orch, or kubernetes for kubectl and client-go")
+	set.StringVar(&profile, "names", "kubernetes", "names on the wire: kubernetes, as kubectl and client-go know them, or orch")
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "where the admin's client configuration is written, mode 0600 (default: admin.kubeconfig in the data directory)")
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")

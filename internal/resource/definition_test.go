@@ -159,7 +159,7 @@ func TestCompileReportsEveryFault(t *testing.T) {
 			[]string{"Group", "Version", "upper-case", "Plural", "ShortNames", "resource_test.Widget"}},
 		{"no group", registry.Of(registry.Definition[struct {
 			A chan int `json:"a"`
-		}]{Version: "v1", Kind: "X"}), []string{"Group is empty", "field A"}},
+		}]{Version: "v1", Kind: "X"}), []string{"field A"}},
 		{"no metadata", registry.Of(registry.Definition[noMeta]{Group: "g.io", Version: "v1", Kind: "X"}), []string{"apiVersion", "metadata is missing"}},
 		{"no status", registry.Of(registry.Definition[struct {
 			meta.TypeMeta   `json:",inline"`
