@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/builtin/extensions"
+	"orch.io/controlplane/registry/builtin/node"
 	"orch.io/controlplane/registry/builtin/roles"
 	"orch.io/controlplane/registry/builtin/scheduling"
 	"orch.io/controlplane/registry/builtin/storage"
@@ -26,6 +27,7 @@ func Kinds() []*registry.Kind {
 		coordination.Kinds(),
 		discovery.Kinds(),
 		extensions.Kinds(),
+		node.Kinds(),
 		roles.Kinds(),
 		scheduling.Kinds(),
 		storage.Kinds(),

@@ -31,5 +31,7 @@ func Kinds() []*registry.Kind {
 		podTemplates(),
 		services(),
 		endpoints(),
+		limitRanges(),
+		resourceQuotas(),
 	}
 }

@@ -22,6 +22,8 @@ func ExampleKinds() {
 	// kind PodTemplate (Go type core.PodTemplate)
 	// kind Service (Go type core.Service)
 	// kind Endpoints (Go type core.Endpoints)
+	// kind LimitRange (Go type core.LimitRange)
+	// kind ResourceQuota (Go type core.ResourceQuota)
 }
 
 // Services of a network of their own: six addresses, and no ports of nodes

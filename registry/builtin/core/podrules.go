@@ -41,8 +41,8 @@ func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSp
 	r.hostProcesses(at)
 	r.hostUsers(at)
 	r.hostNames(at)
-	r.tolerations(at.Field("tolerations"), spec.Tolerations)
-	r.resources(at.Field("overhead"), &ResourceRequirements{Limits: spec.Overhead})
+	r.Faults = append(r.Faults, CheckTolerations(at.Field("tolerations"), spec.Tolerations)...)
+	r.Faults = append(r.Faults, CheckOverhead(p, at.Field("overhead"), spec.Overhead)...)
 	r.system(at)
 	if pod != nil {
 		r.podAlone(at)
@@ -195,28 +195,37 @@ func (r *podRules) dnsConfig(at *check.Path) {
 	}
 }
 
-func (r *podRules) tolerations(at *check.Path, list []Toleration) {
+// CheckTolerations returns what is wrong with tolerations, beyond what the schema finds.
+func CheckTolerations(at *check.Path, list []Toleration) (f check.Faults) {
 	for i, t := range list {
 		p := at.Index(i)
 		if t.Key == "" && t.Operator != "Exists" {
-			r.Invalid(p.Field("operator"), t.Operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
+			f.Invalid(p.Field("operator"), t.Operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
 		}
 		if t.TolerationSeconds != nil && t.Effect != "NoExecute" {
-			r.Invalid(p.Field("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+			f.Invalid(p.Field("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
 		}
 		switch t.Operator {
 		case "Equal", "":
 			if faults := meta.CheckLabelValue(t.Value); len(faults) > 0 {
-				r.Invalid(p.Field("operator"), t.Value, strings.Join(faults, "; "))
+				f.Invalid(p.Field("operator"), t.Value, strings.Join(faults, "; "))
 			}
 		case "Exists":
 			if t.Value != "" {
-				r.Invalid(p.Field("operator"), t.Value, "value must be empty when `operator` is 'Exists'")
+				f.Invalid(p.Field("operator"), t.Value, "value must be empty when `operator` is 'Exists'")
 			}
 		default:
-			r.NotSupported(p.Field("operator"), t.Operator, "Equal", "Exists")
+			f.NotSupported(p.Field("operator"), t.Operator, "Equal", "Exists")
 		}
 	}
+	return f
+}
+
+// CheckOverhead returns what is wrong with what a pod costs beside its containers.
+func CheckOverhead(p names.Profile, at *check.Path, overhead map[string]meta.Quantity) check.Faults {
+	r := &podRules{names: p, spec: &PodSpec{}}
+	r.resources(at, &ResourceRequirements{Limits: overhead})
+	return r.Faults
 }
 
 // sorted returns the keys of a resource list in order.

@@ -159,7 +159,7 @@ func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec
 			r.Format(at.Index(i).Field("key"), t.Key, meta.CheckQualifiedName(t.Key))
 		}
 	}
-	r.tolerations(at, s.Tolerations)
+	r.Faults = append(r.Faults, CheckTolerations(at, s.Tolerations)...)
 	*f = append(*f, r.Faults...)
 }
 

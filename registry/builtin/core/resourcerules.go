@@ -50,12 +50,8 @@ func (r *podRules) withinLimit(at *check.Path, name string, q *ResourceRequireme
 
 // resourceName checks the name of a resource of containers.
 func (r *podRules) resourceName(at *check.Path, name string) {
-	faults := meta.CheckQualifiedName(name)
-	r.Format(at, name, faults)
+	r.standardName(at, name)
 	plain := !strings.Contains(name, "/")
-	if len(faults) == 0 && plain && !quotaResource(name) {
-		r.Invalid(at, name, "must be a standard resource type or fully qualified")
-	}
 	switch {
 	case plain && !containerResource(name):
 		r.Invalid(at, name, "must be a standard resource for containers")
@@ -64,15 +60,30 @@ func (r *podRules) resourceName(at *check.Path, name string) {
 	}
 }
 
+// standardName checks the name of a resource of anything: one without a domain is
+// the product's own.
+func (r *podRules) standardName(at *check.Path, name string) {
+	faults := meta.CheckQualifiedName(name)
+	r.Format(at, name, faults)
+	if len(faults) == 0 && !strings.Contains(name, "/") && !quotaResource(name) {
+		r.Invalid(at, name, "must be a standard resource type or fully qualified")
+	}
+}
+
 func (r *podRules) amount(at *check.Path, name string, value meta.Quantity) {
+	r.quantity(at, name, value)
+	if hugePages(name) && !wholePages(name, value) {
+		r.Invalid(at, value, "must be a whole number of the pages of "+name)
+	}
+}
+
+// quantity checks an amount of a resource, whoever has or uses it.
+func (r *podRules) quantity(at *check.Path, name string, value meta.Quantity) {
 	if value.Sign() < 0 {
 		r.Invalid(at, value, "must be greater than or equal to 0")
 	}
-	if r.extended(name) && !value.Whole() {
+	if (r.extended(name) || counted(name)) && !value.Whole() {
 		r.Invalid(at, value, "must be an integer")
-	}
-	if hugePages(name) && !wholePages(name, value) {
-		r.Invalid(at, value, "must be a whole number of the pages of "+name)
 	}
 }
 
@@ -88,12 +99,17 @@ func quotaResource(name string) bool {
 			return rest == "storage" && prefix == "requests." || containerResource(rest)
 		}
 	}
+	return name == "storage" || counted(name) || containerResource(name)
+}
+
+// counted reports whether a resource is a number of objects.
+func counted(name string) bool {
 	switch name {
-	case "storage", "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps",
+	case "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps",
 		"persistentvolumeclaims", "services.nodeports", "services.loadbalancers":
 		return true
 	}
-	return containerResource(name)
+	return false
 }
 
 func hugePages(name string) bool { return strings.HasPrefix(name, "hugepages-") }
