@@ -101,6 +101,46 @@ func TestBadConversions(t *testing.T) {
 	}
 }
 
+type Switch struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+	Mode            string `json:"mode" schema:"required,enum=on|off"`
+}
+
+type SwitchV1 struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+	Mode            string `json:"mode" schema:"required,enum=on|off|dim"`
+}
+
+// TestPanicIsNoRefusal: of what only a spoke can say, an error of ToHub is a refusal, a
+// panic is a mistake.
+func TestPanicIsNoRefusal(t *testing.T) {
+	run := func(dim func() error) string {
+		r := &recorder{TB: t}
+		registrytest.RoundTrip(r, registry.Of(registry.Definition[Switch]{Group: "example.com", Version: "v2", Versions: []registry.VersionOf[Switch]{
+			registry.Spoke[SwitchV1, Switch]{Version: "v1",
+				ToHub: func(in *SwitchV1, out *Switch) error {
+					if out.Mode = in.Mode; in.Mode == "dim" {
+						return dim()
+					}
+					return nil
+				},
+				FromHub: func(in *Switch, out *SwitchV1) error {
+					out.Mode = in.Mode
+					return nil
+				},
+			},
+		}}))
+		return strings.Join(r.failures, "\n")
+	}
+	assert.Empty(t, run(func() error { return errors.New("cannot dim") }))
+	bad := run(func() error { panic("cannot dim") })
+	for _, version := range []string{"v1", "v2"} {
+		assert.Regexp(t, "version "+version+", seed .* the conversion panicked: cannot dim", bad)
+	}
+}
+
 // TestUnstableDefaults: a hook that adds to what it finds is found.
 func TestUnstableDefaults(t *testing.T) {
 	d := lamps(toHub, fromHub)
