@@ -74,6 +74,10 @@ var endpoints = map[string]struct {
 	"CertificateSigningRequest": {"/apis/certificates.k8s.io/v1/certificatesigningrequests", "x",
 		map[string]any{"spec": map[string]any{"request": certificateRequest(), "signerName": "example.com/x", "usages": []any{"client auth"}}},
 		[]endpoint{{"status", "lafo"}, {"approval", "lafo"}}},
+	"Ingress": {"/apis/networking.k8s.io/v1/namespaces/default/ingresses", "x",
+		map[string]any{"spec": map[string]any{"rules": []any{map[string]any{"host": "x.example.com"}}}}, []endpoint{{"status", "lafo"}}},
+	"ServiceCIDR": {"/apis/networking.k8s.io/v1/servicecidrs", "x",
+		map[string]any{"spec": map[string]any{"cidrs": []any{"10.9.0.0/24"}}}, []endpoint{{"status", ""}}},
 	"CustomResourceDefinition": {crdPath, "boats.sea.example.com", boatDefinition("boats", "Boat"), []endpoint{{"status", "lafo"}}},
 	"Raft":                     {"/apis/sea.example.com/v1/rafts", "x", map[string]any{"apiVersion": "sea.example.com/v1", "kind": "Raft"}, []endpoint{{"status", ""}, {"scale", ""}}},
 }

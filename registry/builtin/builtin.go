@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/builtin/extensions"
+	"orch.io/controlplane/registry/builtin/networking"
 	"orch.io/controlplane/registry/builtin/node"
 	"orch.io/controlplane/registry/builtin/roles"
 	"orch.io/controlplane/registry/builtin/scheduling"
@@ -27,6 +28,7 @@ func Kinds() []*registry.Kind {
 		coordination.Kinds(),
 		discovery.Kinds(),
 		extensions.Kinds(),
+		networking.Kinds(),
 		node.Kinds(),
 		roles.Kinds(),
 		scheduling.Kinds(),

@@ -1,14 +1,13 @@
 package core
 
 import (
-	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/cells"
 )
 
 // Service is a name and an address for a set of pods.
@@ -224,14 +223,7 @@ func externalAddress(o *meta.Object) any {
 	case ExternalNameType:
 		return o.String("spec", "externalName")
 	case LoadBalancerType:
-		for _, v := range o.List("status", "loadBalancer", "ingress") {
-			m, _ := v.(map[string]any)
-			ip, _ := m["ip"].(string)
-			name, _ := m["hostname"].(string)
-			out = append(out, cmp.Or(ip, name))
-		}
-		slices.Sort(out)
-		out = slices.Compact(slices.DeleteFunc(out, func(s string) bool { return s == "" }))
+		out = cells.Balancer(o)
 		none = "<pending>"
 	}
 	out = append(out, o.Strings("spec", "externalIPs")...)

@@ -46,14 +46,40 @@ func hostIP(text string) (a netip.Addr, why string) {
 	case err == nil && a.Zone() == "":
 		return a, ""
 	}
+	if a, err := netip.ParseAddr(withoutZeros(text)); err == nil && a.Is4() {
+		return a, "must not have leading 0s"
+	}
+	return netip.Addr{}, "must be a valid IP address"
+}
+
+// withoutZeros is a text with dots without the zeros that its numbers begin with.
+func withoutZeros(text string) string {
 	numbers := strings.Split(text, ".")
 	for i, n := range numbers {
 		if short := strings.TrimLeft(n, "0"); n != "" {
 			numbers[i] = cmp.Or(short, "0")
 		}
 	}
-	if a, err := netip.ParseAddr(strings.Join(numbers, ".")); err == nil && a.Is4() {
-		return a, "must not have leading 0s"
+	return strings.Join(numbers, ".")
+}
+
+// Network checks the text of a network, and returns that if it is one.
+func Network(f *check.Faults, at *check.Path, text string) (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(text)
+	why := ""
+	switch a, bits, _ := strings.Cut(text, "/"); {
+	case err == nil && p.Addr().Is4In6():
+		why = "must not have an IPv4-mapped IPv6 address"
+	case err == nil && p != p.Masked():
+		why = "must not have bits set beyond the prefix length"
+	case err == nil:
+		return p, true
+	default:
+		why = "must be a valid CIDR value"
+		if _, err := netip.ParsePrefix(withoutZeros(a) + "/" + withoutZeros(bits)); err == nil {
+			why = "must not have leading 0s in IP or prefix length"
+		}
 	}
-	return netip.Addr{}, "must be a valid IP address"
+	f.Invalid(at, text, why)
+	return p, false
 }

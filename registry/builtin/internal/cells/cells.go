@@ -2,8 +2,12 @@
 package cells
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"orch.io/controlplane/api/meta"
 )
 
 // FirstFew is a list as a column shows it, the first words and how many more
@@ -14,4 +18,15 @@ func FirstFew(list []string) string {
 		return strings.Join(list, ",")
 	}
 	return strings.Join(list[:few], ",") + " + " + strconv.Itoa(len(list)-few) + " more..."
+}
+
+// Balancer is where an object is reached by its status.loadBalancer: the addresses, or
+// names where there is no address, in order.
+func Balancer(o *meta.Object) []string {
+	var out []string
+	for _, in := range o.Objects("status", "loadBalancer", "ingress") {
+		out = append(out, cmp.Or(in.String("ip"), in.String("hostname")))
+	}
+	slices.Sort(out)
+	return slices.Compact(slices.DeleteFunc(out, func(s string) bool { return s == "" }))
 }

@@ -1,0 +1,104 @@
+package networking
+
+import (
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/registry"
+)
+
+// IngressClass is a controller that serves ingresses, for these to name.
+type IngressClass struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec is which controller, and how it is configured.
+	Spec IngressClassSpec `json:"spec,omitempty" protobuf:"2"`
+}
+
+// IngressClassSpec says which controller serves a class.
+type IngressClassSpec struct {
+	// Controller is its name, a path behind a domain, at most 250 bytes.
+	Controller string `json:"controller,omitempty" protobuf:"1" schema:"required,optional,immutable,maxLength=250"`
+	// Parameters is an object with more about the class.
+	Parameters *IngressClassParametersReference `json:"parameters,omitempty" protobuf:"2"`
+}
+
+// IngressClassParametersReference names the object that configures a class.
+type IngressClassParametersReference struct {
+	// APIGroup of the object; unset: the core group.
+	APIGroup *string `json:"apiGroup,omitempty" protobuf:"1" schema:"format=dns-subdomain"`
+	// Kind of the object.
+	Kind string `json:"kind" protobuf:"2" schema:"required,format=path-segment"`
+	// Name of the object.
+	Name string `json:"name" protobuf:"3" schema:"required,format=path-segment"`
+	// Scope is Cluster (the default) or Namespace: where the object is.
+	Scope *string `json:"scope" protobuf:"4" schema:"optional,default=Cluster,enum=Cluster|Namespace"`
+	// Namespace of an object that is in one.
+	Namespace *string `json:"namespace,omitempty" protobuf:"5" schema:"unchecked,format=dns-label"`
+}
+
+func ingressClasses() *registry.Kind {
+	return registry.Of(registry.Definition[IngressClass]{
+		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "ingressclasses",
+		Columns: []registry.Column{
+			registry.Text("Controller", "Which controller serves the class.", "spec", "controller"),
+			{Name: "Parameters", Type: "string", Doc: "The object with more about the class.", Cell: func(o *meta.Object) any {
+				p := meta.NewObject(o.Map("spec", "parameters"))
+				kind, group := p.String("kind"), p.String("apiGroup")
+				switch {
+				case kind == "":
+					return "<none>"
+				case group != "":
+					kind += "." + group
+				}
+				return kind + "/" + p.String("name")
+			}},
+			registry.Age(),
+		},
+		Validate:  validateClass,
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: fourPasses()},
+	})
+}
+
+func validateClass(w *registry.Change[IngressClass]) {
+	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	if w.Old == nil {
+		checkController(f, at.Field("controller"), s.Controller)
+	}
+	p := s.Parameters
+	if p == nil || p.Scope == nil {
+		return
+	}
+	at = at.Field("parameters").Field("namespace")
+	switch scope := "`parameters.scope` is set to '" + *p.Scope + "'"; {
+	case *p.Scope == "Cluster" && p.Namespace != nil:
+		f.Forbidden(at, scope)
+	case *p.Scope != "Namespace":
+	case p.Namespace == nil:
+		f.Required(at, scope)
+	default:
+		f.Format(at, *p.Namespace, meta.CheckDNSLabel(*p.Namespace))
+	}
+}
+
+// checkController checks the name of a controller; that there is one is up to the schema.
+func checkController(f *check.Faults, at *check.Path, name string) {
+	domain, path, ok := strings.Cut(name, "/")
+	switch {
+	case name == "":
+		return
+	case !ok || domain == "" || path == "":
+		f.Invalid(at, name, "must be a path behind a domain, such as example.com/controller")
+		return
+	}
+	f.Format(at, domain, meta.CheckDNSSubdomain(domain))
+	if strings.ContainsFunc(path, func(r rune) bool {
+		return r > '~' || !strings.ContainsRune("/-._~%!$&'()*+,;=:", r) && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	}) {
+		f.Invalid(at, path, "must have the characters of a path of a URL")
+	}
+}

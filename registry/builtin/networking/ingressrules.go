@@ -1,0 +1,119 @@
+package networking
+
+import (
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry"
+)
+
+func validateIngress(w *registry.Change[Ingress]) {
+	if w.Subresource == "status" {
+		w.New.Status.validate(&w.Faults)
+		return
+	}
+	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	key := w.Names.Wire(names.IngressClass)
+	if class, there := w.New.Annotations[key]; there && w.Old == nil && s.IngressClassName != nil && class != *s.IngressClassName {
+		f.Invalid(check.At("annotations").Field(key), class, "must match `ingressClassName` when both are specified")
+	}
+	if len(s.Rules) == 0 && s.DefaultBackend == nil {
+		f.Invalid(at, s.Rules, "either `defaultBackend` or `rules` must be specified")
+	}
+	if s.DefaultBackend != nil {
+		s.DefaultBackend.validate(f, at.Field("defaultBackend"))
+	}
+	for i, t := range s.TLS {
+		for j, host := range t.Hosts {
+			checkHost(f, at.Field("tls").Index(i).Field("hosts").Index(j), host)
+		}
+	}
+	for i, r := range s.Rules {
+		at := at.Field("rules").Index(i)
+		switch {
+		case r.Host == "":
+		case len(check.IP(r.Host)) == 0:
+			f.Invalid(at.Field("host"), r.Host, "must be a DNS name, not an IP address")
+		default:
+			checkHost(f, at.Field("host"), r.Host)
+		}
+		if r.HTTP == nil {
+			continue
+		}
+		for j := range r.HTTP.Paths {
+			r.HTTP.Paths[j].validate(f, at.Field("http").Field("paths").Index(j))
+		}
+	}
+}
+
+// checkHost checks a DNS name whose first label may be *.
+func checkHost(f *check.Faults, at *check.Path, host string) {
+	rest, wild := strings.CutPrefix(host, "*.")
+	switch {
+	case !strings.Contains(host, "*"):
+		f.Format(at, host, meta.CheckDNSSubdomain(host))
+	case !wild || len(meta.CheckDNSSubdomain(rest)) > 0:
+		f.Invalid(at, host, "must be a DNS subdomain behind '*.', such as '*.example.com'")
+	}
+}
+
+func (p *HTTPIngressPath) validate(f *check.Faults, at *check.Path) {
+	if p.PathType == nil {
+		return
+	}
+	path := at.Field("path")
+	switch exact := *p.PathType == "Exact" || *p.PathType == "Prefix"; {
+	case !strings.HasPrefix(p.Path, "/") && (p.Path != "" && *p.PathType == "ImplementationSpecific" || exact):
+		f.Invalid(path, p.Path, "must be an absolute path")
+	case exact:
+		for _, part := range []string{"//", "/./", "/../", "%2f", "%2F"} {
+			if strings.Contains(p.Path, part) {
+				f.Invalid(path, p.Path, "must not contain '"+part+"'")
+			}
+		}
+		for _, end := range []string{"/..", "/."} {
+			if strings.HasSuffix(p.Path, end) {
+				f.Invalid(path, p.Path, "cannot end with '"+end+"'")
+			}
+		}
+	}
+	p.Backend.validate(f, at.Field("backend"))
+}
+
+// validate checks that a backend is one thing, and what the schema does not know.
+func (b *IngressBackend) validate(f *check.Faults, at *check.Path) {
+	switch r, s := b.Resource, b.Service; {
+	case r != nil && s != nil:
+		f.Invalid(at, "", "cannot set both resource and service backends")
+	case r != nil:
+		at = at.Field("resource")
+		if r.APIGroup != nil {
+			f.Format(at.Field("apiGroup"), *r.APIGroup, meta.CheckDNSSubdomain(*r.APIGroup))
+		}
+		segment(f, at, "kind", r.Kind)
+		segment(f, at, "name", r.Name)
+	case s == nil:
+		f.Invalid(at, "", "resource or service backend is required")
+	case s.Port.Name != "" && s.Port.Number != 0:
+		f.Invalid(at, "", "cannot set both port name & port number")
+	case s.Port.Name == "" && s.Port.Number == 0:
+		f.Required(at, "port name or number is required")
+	}
+}
+
+// segment checks a word that must be there and can stand in a path.
+func segment(f *check.Faults, at *check.Path, field, word string) {
+	if f.Needs(at, field, word); word != "" {
+		f.Format(at.Field(field), word, meta.CheckPathSegment(word))
+	}
+}
+
+func (s *IngressStatus) validate(f *check.Faults) {
+	for i, in := range s.LoadBalancer.Ingress {
+		if len(check.IP(in.Hostname)) == 0 {
+			f.Invalid(check.At("status", "loadBalancer", "ingress").Index(i).Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")
+		}
+	}
+}
