@@ -71,6 +71,12 @@ var endpoints = map[string]struct {
 		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "x"}},
 			"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}},
 	}}, []endpoint{{"status", "afo"}, {"scale", ""}}},
+	"PersistentVolume": {"/api/v1/persistentvolumes", "x", map[string]any{"spec": map[string]any{
+		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"}, "hostPath": map[string]any{"path": "/x"},
+	}}, []endpoint{{"status", "lafo"}}},
+	"PersistentVolumeClaim": {"/api/v1/namespaces/default/persistentvolumeclaims", "x", map[string]any{"spec": map[string]any{
+		"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}}, []endpoint{{"status", "lafo"}}},
 	"CertificateSigningRequest": {"/apis/certificates.k8s.io/v1/certificatesigningrequests", "x",
 		map[string]any{"spec": map[string]any{"request": certificateRequest(), "signerName": "example.com/x", "usages": []any{"client auth"}}},
 		[]endpoint{{"status", "lafo"}, {"approval", "lafo"}}},

@@ -37,7 +37,7 @@ func (r *podRules) affinity(at *check.Path, a *Affinity) {
 	}
 }
 
-func (r *podRules) nodeSelector(at *check.Path, s *NodeSelector) {
+func (r *specRules) nodeSelector(at *check.Path, s *NodeSelector) {
 	if s == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (r *podRules) nodeSelector(at *check.Path, s *NodeSelector) {
 
 // nodeTerm checks a choice of nodes. What is only wished for may have values
 // that no label can have.
-func (r *podRules) nodeTerm(at *check.Path, t *NodeSelectorTerm, must bool) {
+func (r *specRules) nodeTerm(at *check.Path, t *NodeSelectorTerm, must bool) {
 	for i, e := range t.MatchExpressions {
 		p := at.Field("matchExpressions").Index(i)
 		r.nodeRequirement(p, e)
@@ -76,7 +76,7 @@ func (r *podRules) nodeTerm(at *check.Path, t *NodeSelectorTerm, must bool) {
 	}
 }
 
-func (r *podRules) nodeRequirement(at *check.Path, e NodeSelectorRequirement) {
+func (r *specRules) nodeRequirement(at *check.Path, e NodeSelectorRequirement) {
 	values := at.Field("values")
 	switch e.Operator {
 	case "In", "NotIn":

@@ -33,5 +33,7 @@ func Kinds() []*registry.Kind {
 		endpoints(),
 		limitRanges(),
 		resourceQuotas(),
+		persistentVolumes(),
+		persistentVolumeClaims(),
 	}
 }

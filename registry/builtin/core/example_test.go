@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin/core"
 )
 
@@ -24,6 +26,8 @@ func ExampleKinds() {
 	// kind Endpoints (Go type core.Endpoints)
 	// kind LimitRange (Go type core.LimitRange)
 	// kind ResourceQuota (Go type core.ResourceQuota)
+	// kind PersistentVolume (Go type core.PersistentVolume)
+	// kind PersistentVolumeClaim (Go type core.PersistentVolumeClaim)
 }
 
 // Services of a network of their own: six addresses, and no ports of nodes
@@ -34,4 +38,16 @@ func ExampleServiceNetwork() {
 	faults, err := pool.Allot(service, nil, func(value string) bool { return value == "192.168.0.5" || value == ":30000" })
 	fmt.Println(service.String("spec", "clusterIP"), pool.Held(service), faults, err)
 	// Output: 192.168.0.5 [192.168.0.5 :30000] [] <nil>
+}
+
+// A volume inside of another object is nobody's, and a driver looks after it.
+func ExampleInlineVolume() {
+	volume := &core.PersistentVolumeSpec{StorageClassName: "fast", AccessModes: []string{"ReadWriteOnce"}}
+	volume.NFS = &core.NFSVolumeSource{Server: "files.example.com", Path: "/data"}
+	for _, fault := range core.InlineVolume(names.Orch, nil, check.At("spec", "volume"), volume) {
+		fmt.Println(fault.Field, fault.Message)
+	}
+	// Output:
+	// spec.volume.csi Required value: has to be specified in the context of inline volumes
+	// spec.volume.storageClassName Forbidden: may not be specified in the context of inline volumes
 }

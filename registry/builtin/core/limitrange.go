@@ -100,7 +100,7 @@ func filled(amounts, others map[string]meta.Quantity) map[string]meta.Quantity {
 }
 
 func validateLimits(w *registry.Change[LimitRange]) {
-	r := &podRules{names: w.Names}
+	r := &podRules{specRules: specRules{names: w.Names}}
 	seen := map[string]bool{}
 	for i := range w.New.Spec.Limits {
 		l, at := &w.New.Spec.Limits[i], check.At("spec", "limits").Index(i)

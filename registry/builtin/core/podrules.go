@@ -11,12 +11,17 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
+// specRules collects the faults of what pods have in common with other kinds.
+type specRules struct {
+	check.Faults
+	names names.Profile
+	found check.Faults // by the schema
+}
+
 // podRules collects the faults of a pod's spec. The order of the checks is the
 // order of the causes that clients see.
 type podRules struct {
-	check.Faults
-	names   names.Profile
-	found   check.Faults // by the schema
+	specRules
 	spec    *PodSpec
 	pod     *Pod               // whose spec it is; nil for that of a template
 	volumes map[string]*Volume // those without faults, by name
@@ -25,7 +30,7 @@ type podRules struct {
 // specFaults returns the faults of a pod's spec, or, without a pod, of a
 // template's, at a path, beyond those that the schema found.
 func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSpec, pod *Pod) []meta.Cause {
-	r := &podRules{names: p, found: found, spec: spec, pod: pod, volumes: map[string]*Volume{}}
+	r := &podRules{specRules: specRules{names: p, found: found}, spec: spec, pod: pod, volumes: map[string]*Volume{}}
 	r.podVolumes(at.Field("volumes"))
 	r.claims(at.Field("resourceClaims"))
 	r.containers(at.Field("containers"))
@@ -223,7 +228,7 @@ func CheckTolerations(at *check.Path, list []Toleration) (f check.Faults) {
 
 // CheckOverhead returns what is wrong with what a pod costs beside its containers.
 func CheckOverhead(p names.Profile, at *check.Path, overhead map[string]meta.Quantity) check.Faults {
-	r := &podRules{names: p, spec: &PodSpec{}}
+	r := &podRules{specRules: specRules{names: p}, spec: &PodSpec{}}
 	r.resources(at, &ResourceRequirements{Limits: overhead})
 	return r.Faults
 }

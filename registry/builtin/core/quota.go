@@ -100,7 +100,7 @@ func used(o *meta.Object, limits bool) string {
 }
 
 func validateQuota(w *registry.Change[ResourceQuota]) {
-	r := &podRules{names: w.Names}
+	r := &podRules{specRules: specRules{names: w.Names}}
 	if w.Subresource == "status" {
 		r.quotaAmounts(check.At("status", "hard"), w.New.Status.Hard)
 		r.quotaAmounts(check.At("status", "used"), w.New.Status.Used)

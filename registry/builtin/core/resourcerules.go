@@ -122,7 +122,7 @@ func wholePages(name string, amount meta.Quantity) bool {
 }
 
 // native reports whether a resource is the product's own.
-func (r *podRules) native(name string) bool {
+func (r *specRules) native(name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, r.names.Wire(names.NativeResource))
 }
 

@@ -8,21 +8,25 @@ import (
 	"orch.io/controlplane/api/check"
 )
 
-func (s *NFSVolumeSource) validate(r *podRules, at *check.Path) {
+func (s *NFSVolumeSource) validate(r *specRules, at *check.Path) {
 	if !strings.HasPrefix(s.Path, "/") {
 		r.Invalid(at.Field("path"), s.Path, "must be an absolute path")
 	}
 }
 
-func (s *ISCSIVolumeSource) validate(r *podRules, at *check.Path) {
-	if s.IQN != "" && !iscsiName(s.IQN) {
-		r.Invalid(at.Field("iqn"), s.IQN, "must be valid format")
+func (s *ISCSIVolumeSource) validate(r *specRules, at *check.Path) {
+	r.iscsi(at, s.IQN, s.InitiatorName, (s.DiscoveryCHAPAuth || s.SessionCHAPAuth) && s.SecretRef == nil)
+}
+
+func (r *specRules) iscsi(at *check.Path, target string, initiator *string, unproven bool) {
+	if target != "" && !iscsiName(target) {
+		r.Invalid(at.Field("iqn"), target, "must be valid format")
 	}
-	if (s.DiscoveryCHAPAuth || s.SessionCHAPAuth) && s.SecretRef == nil {
+	if unproven {
 		r.Required(at.Field("secretRef"), "")
 	}
-	if n := s.InitiatorName; n != nil && !iscsiName(*n) {
-		r.Invalid(at.Field("initiatorname"), *n, "must be valid format") // as clients know the field
+	if initiator != nil && !iscsiName(*initiator) {
+		r.Invalid(at.Field("initiatorname"), *initiator, "must be valid format") // as clients know the field
 	}
 }
 
@@ -54,7 +58,7 @@ func notAlnum(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 }
 
-func (s *FCVolumeSource) validate(r *podRules, at *check.Path) {
+func (s *FCVolumeSource) validate(r *specRules, at *check.Path) {
 	targets, ids := len(s.TargetWWNs), len(s.WWIDs)
 	switch {
 	case targets == 0 && ids == 0:
@@ -70,25 +74,29 @@ func (s *FCVolumeSource) validate(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *FlexVolumeSource) validate(r *podRules, at *check.Path) {
-	for _, k := range slices.Sorted(maps.Keys(s.Options)) {
+func (s *FlexVolumeSource) validate(r *specRules, at *check.Path) {
+	r.flexOptions(at.Field("options"), s.Options)
+}
+
+func (r *specRules) flexOptions(at *check.Path, options map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(options)) {
 		domain, _, _ := strings.Cut(strings.ToLower(k), "/")
 		for _, own := range r.names.Domains() {
 			if strings.HasSuffix("."+domain, "."+own) {
-				r.Invalid(at.Field("options").Key(k), k, strings.Join(r.names.Domains(), " and ")+" namespaces are reserved")
+				r.Invalid(at.Key(k), k, strings.Join(r.names.Domains(), " and ")+" namespaces are reserved")
 				break
 			}
 		}
 	}
 }
 
-func (s *CSIVolumeSource) validate(r *podRules, at *check.Path) {
+func (s *CSIVolumeSource) validate(r *specRules, at *check.Path) {
 	if ref := s.NodePublishSecretRef; ref != nil {
 		r.Subdomain(at.Field("name"), ref.Name) // as clients know the field
 	}
 }
 
-func (s *CloudBDiskVolumeSource) validate(r *podRules, at *check.Path) {
+func (s *CloudBDiskVolumeSource) validate(r *specRules, at *check.Path) {
 	form := "https://"
 	if s.Kind != nil && *s.Kind == "Managed" {
 		form = "/subscriptions/"
@@ -98,7 +106,7 @@ func (s *CloudBDiskVolumeSource) validate(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *StoreDfsVolumeSource) validate(r *podRules, at *check.Path) {
+func (s *StoreDfsVolumeSource) validate(r *specRules, at *check.Path) {
 	switch {
 	case s.Registry == "":
 	case len(s.Tenant) >= 65:
@@ -112,7 +120,7 @@ func (s *StoreDfsVolumeSource) validate(r *podRules, at *check.Path) {
 	}
 }
 
-func (s *StoreGVolumeSource) validate(r *podRules, at *check.Path) {
+func (s *StoreGVolumeSource) validate(r *specRules, at *check.Path) {
 	switch {
 	case s.DatasetName == "" && s.DatasetUUID == "":
 		r.Required(at, "one of datasetName and datasetUUID is required")

@@ -36,7 +36,10 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 			continue
 		}
 		found = true
-		if c, ok := s.source.(validator); ok {
+		switch c := s.source.(type) {
+		case validator:
+			c.validate(&r.specRules, p)
+		case podValidator:
 			c.validate(r, p)
 		}
 		if s.field == "ephemeral" && v.Name != "" && r.pod != nil && r.pod.Name != "" {
@@ -59,6 +62,11 @@ type volumeSource struct {
 
 // validator is a source that the schema does not know all rules of.
 type validator interface {
+	validate(r *specRules, at *check.Path)
+}
+
+// podValidator is one whose rules look at the pod around it.
+type podValidator interface {
 	validate(r *podRules, at *check.Path)
 }
 
@@ -113,7 +121,7 @@ func (r *podRules) mode(at *check.Path, mode *int32) {
 	}
 }
 
-func (s *EmptyDirVolumeSource) validate(r *podRules, at *check.Path) {
+func (s *EmptyDirVolumeSource) validate(r *specRules, at *check.Path) {
 	if s.SizeLimit != nil && s.SizeLimit.Sign() < 0 {
 		r.Forbidden(at.Field("sizeLimit"), "SizeLimit field must be a valid resource quantity")
 	}
@@ -252,49 +260,5 @@ func (r *podRules) templateMeta(at *check.Path, m *meta.ObjectMeta) {
 		if field.set {
 			r.Forbidden(at.Field(field.name), "field must be unset")
 		}
-	}
-}
-
-func (r *podRules) claimSpec(at *check.Path, s *PersistentVolumeClaimSpec) {
-	for _, m := range s.AccessModes {
-		r.OneOf(at.Field("accessModes"), m, "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-	}
-	storage, ok := s.Resources.Requests["storage"]
-	if !ok {
-		r.Required(at.Field("resources").Key("storage"), "")
-	} else if storage.Sign() <= 0 {
-		r.Invalid(at.Field("resources").Key("storage"), storage, "must be greater than zero")
-	}
-	if c := s.StorageClassName; c != nil && *c != "" {
-		r.Format(at.Field("storageClassName"), *c, meta.CheckDNSSubdomain(*c))
-	}
-	r.dataSources(at, s)
-}
-
-// dataSources checks what a claim is filled from: if both are given they are one.
-func (r *podRules) dataSources(at *check.Path, s *PersistentVolumeClaimSpec) {
-	if d := s.DataSource; d != nil {
-		r.dataSource(at.Field("dataSource"), d)
-	}
-	if d := s.DataSourceRef; d != nil {
-		r.dataSource(at.Field("dataSourceRef"), &TypedLocalObjectReference{APIGroup: d.APIGroup, Kind: d.Kind, Name: d.Name})
-		if d.Namespace != nil && *d.Namespace != "" {
-			r.Format(at.Field("dataSourceRef").Field("namespace"), *d.Namespace, meta.CheckDNSLabel(*d.Namespace))
-		}
-	}
-	if d, ref := s.DataSource, s.DataSourceRef; d != nil && ref != nil && (ref.Namespace == nil || *ref.Namespace == "") &&
-		!check.Same(d, &TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}) {
-		r.Invalid(at, *d, "must match dataSourceRef")
-	}
-}
-
-func (r *podRules) dataSource(at *check.Path, d *TypedLocalObjectReference) {
-	group := ""
-	if d.APIGroup != nil {
-		group = *d.APIGroup
-	}
-	r.Subdomain(at.Field("apiGroup"), group)
-	if group == "" && d.Kind != "PersistentVolumeClaim" {
-		r.Invalid(at, d.Kind, "must be 'PersistentVolumeClaim' in the core group")
 	}
 }

@@ -1,0 +1,307 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/diff"
+)
+
+func validatePersistentVolume(w *registry.Change[PersistentVolume]) {
+	if w.Subresource == "status" {
+		return
+	}
+	at := check.At("spec")
+	r := &specRules{names: w.Names, found: w.Found}
+	r.persistentVolume(at, &w.New.Spec, w.New.Name, false)
+	w.Faults = append(w.Faults, r.Faults...)
+	if w.Old != nil {
+		volumeKept(w, at)
+	}
+}
+
+// InlineVolume returns the faults, beyond those that the schema found, of a volume at
+// a path that is part of another object, so that no claim can have it.
+func InlineVolume(p names.Profile, found check.Faults, at *check.Path, s *PersistentVolumeSpec) check.Faults {
+	r := &specRules{names: p, found: found}
+	r.persistentVolume(at, s, "", true)
+	return r.Faults
+}
+
+// persistentVolume checks a volume by its name, or one inside of another object.
+func (r *specRules) persistentVolume(at *check.Path, s *PersistentVolumeSpec, name string, inline bool) {
+	if inline {
+		r.inlineVolume(at, s)
+	}
+	r.accessModes(at.Field("accessModes"), s.AccessModes)
+	if !inline {
+		r.capacity(at.Field("capacity"), s.Capacity)
+	}
+	if a := s.NodeAffinity; a != nil {
+		r.nodeSelector(at.Field("nodeAffinity").Field("required"), a.Required)
+	}
+	r.persistentSource(at, s)
+	if i := s.ISCSI; i != nil && i.InitiatorName != nil && len(name+":"+i.TargetPortal) > maxInitiated {
+		r.Invalid(at.Field("iscsi").Field("targetportal"), i.TargetPortal, "with the volume's name it must be under 64 characters if there is an initiator's name")
+	}
+	if s.HostPath != nil && root(s.HostPath.Path) && s.PersistentVolumeReclaimPolicy == recycle {
+		r.Forbidden(at.Field("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
+	}
+	r.attributesClass(at, s)
+}
+
+// inlineVolume checks that a volume inside of another object is one that a driver can
+// reach, and no more.
+func (r *specRules) inlineVolume(at *check.Path, s *PersistentVolumeSpec) {
+	const why = "may not be specified in the context of inline volumes"
+	if s.ClaimRef != nil {
+		r.Forbidden(at.Field("claimRef"), why)
+	}
+	if len(s.Capacity) > 0 {
+		r.Forbidden(at.Field("capacity"), why)
+	}
+	if s.CSI == nil {
+		r.Required(at.Field("csi"), "has to be specified in the context of inline volumes")
+	}
+	if p := s.PersistentVolumeReclaimPolicy; p != "" && p != retain {
+		r.Forbidden(at.Field("persistentVolumeReclaimPolicy"), "may only be \""+retain+"\" in the context of inline volumes")
+	}
+	if s.StorageClassName != "" {
+		r.Forbidden(at.Field("storageClassName"), why)
+	}
+}
+
+// accessModes checks how a volume is or shall be mounted.
+func (r *specRules) accessModes(at *check.Path, modes []string) {
+	for _, m := range modes {
+		r.OneOf(at, m, "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+	}
+	one := func(m string) bool { return m == "ReadWriteOncePod" }
+	if slices.ContainsFunc(modes, one) && slices.ContainsFunc(modes, func(m string) bool { return !one(m) }) {
+		r.Forbidden(at, "may not use ReadWriteOncePod with other access modes")
+	}
+}
+
+// capacity checks that a volume holds something, and that it says nothing else.
+func (r *specRules) capacity(at *check.Path, capacity map[string]meta.Quantity) {
+	if len(capacity) == 0 {
+		r.Required(at, "")
+	}
+	if _, ok := capacity[storage]; !ok || len(capacity) > 1 {
+		r.NotSupported(at, capacity, storage)
+	}
+	r.amounts(at, capacity)
+	for _, name := range sorted(capacity) {
+		if q := capacity[name]; q.Sign() <= 0 {
+			r.Invalid(at.Key(name), q.String(), "must be greater than zero")
+		}
+	}
+}
+
+// amounts checks that there is not less than nothing of a resource.
+func (r *specRules) amounts(at *check.Path, amounts map[string]meta.Quantity) {
+	for _, name := range sorted(amounts) {
+		if q := amounts[name]; q.Sign() < 0 {
+			r.Invalid(at.Key(name), q.Value(), "must be a valid resource quantity")
+		}
+	}
+}
+
+// persistentSource checks that a volume has one source, and that source.
+func (r *specRules) persistentSource(at *check.Path, s *PersistentVolumeSpec) {
+	found := false
+	for _, src := range s.sources() {
+		if src.source == nil {
+			continue
+		}
+		p := at.Field(r.names.Field(src.field))
+		if found {
+			r.Forbidden(p, "may not specify more than 1 volume type")
+			continue
+		}
+		found = true
+		if c, ok := src.source.(validator); ok {
+			c.validate(r, p)
+		}
+		if src.field == "local" && s.NodeAffinity == nil {
+			r.Required(at.Field("nodeAffinity"), "Local volume requires node affinity")
+		}
+	}
+	if !found {
+		r.Required(at, "must specify a volume type")
+	}
+}
+
+// sources lists all kinds of sources, in the order in which they are checked.
+func (s *PersistentVolumeSource) sources() []volumeSource {
+	return []volumeSource{
+		{"hostPath", set(s.HostPath)},
+		{"cloudCPersistentDisk", set(s.CloudCPersistentDisk)},
+		{"cloudAElasticBlockStore", set(s.CloudAElasticBlockStore)},
+		{"storeBfs", set(s.StoreBfs)},
+		{"storeGVolume", set(s.StoreGVolume)},
+		{"nfs", set(s.NFS)},
+		{"storeAblock", set(s.StoreAblock)},
+		{"storeDfs", set(s.StoreDfs)},
+		{"storeAfs", set(s.StoreAfs)},
+		{"iscsi", set(s.ISCSI)},
+		{"blockSvcVolume", set(s.BlockSvcVolume)},
+		{"fc", set(s.FC)},
+		{"flexVolume", set(s.FlexVolume)},
+		{"cloudBFile", set(s.CloudBFile)},
+		{"cloudDVolume", set(s.CloudDVolume)},
+		{"cloudEPersistentDisk", set(s.CloudEPersistentDisk)},
+		{"storeCVolume", set(s.StoreCVolume)},
+		{"cloudBDisk", set(s.CloudBDisk)},
+		{"storeEVolume", set(s.StoreEVolume)},
+		{"local", set(s.Local)},
+		{"storeFVolume", set(s.StoreFVolume)},
+		{"csi", set(s.CSI)},
+	}
+}
+
+func (s *ISCSIPersistentVolumeSource) validate(r *specRules, at *check.Path) {
+	r.iscsi(at, s.IQN, s.InitiatorName, (s.DiscoveryCHAPAuth || s.SessionCHAPAuth) && s.SecretRef == nil)
+}
+
+func (s *FlexPersistentVolumeSource) validate(r *specRules, at *check.Path) {
+	r.flexOptions(at.Field("options"), s.Options)
+}
+
+func (s *StoreBfsPersistentVolumeSource) validate(r *specRules, at *check.Path) {
+	switch ns := s.EndpointsNamespace; {
+	case ns == nil:
+	case *ns == "":
+		r.Invalid(at.Field("endpointsNamespace"), *ns, "must be the name of a namespace, or unset")
+	default:
+		r.Format(at.Field("endpointsNamespace"), *ns, meta.CheckDNSLabel(*ns))
+	}
+}
+
+func (s *CSIPersistentVolumeSource) validate(r *specRules, at *check.Path) {
+	for _, secret := range []struct {
+		field string
+		ref   *SecretReference
+	}{
+		{"controllerPublishSecretRef", s.ControllerPublishSecretRef}, {"controllerExpandSecretRef", s.ControllerExpandSecretRef},
+		{"nodePublishSecretRef", s.NodePublishSecretRef}, {"nodeExpandSecretRef", s.NodeExpandSecretRef},
+	} {
+		if secret.ref == nil {
+			continue
+		}
+		p := at.Field(secret.field)
+		r.Subdomain(p.Field("name"), secret.ref.Name)
+		if ns := secret.ref.Namespace; ns != "" {
+			r.Format(p.Field("namespace"), ns, meta.CheckDNSLabel(ns))
+		}
+	}
+}
+
+func (s *CloudBFilePersistentVolumeSource) validate(r *specRules, at *check.Path) {
+	if ns := s.SecretNamespace; ns != nil {
+		r.Needs(at, "secretNamespace", *ns)
+	}
+}
+
+// attributesClass checks the class of a volume's attributes, which only drivers know.
+func (r *specRules) attributesClass(at *check.Path, s *PersistentVolumeSpec) {
+	class := s.VolumeAttributesClassName
+	if class == nil {
+		return
+	}
+	p := at.Field("volumeAttributesClassName")
+	if *class == "" {
+		r.Required(p, "an empty string is disallowed")
+	}
+	r.Subdomain(p, *class)
+	if s.CSI == nil {
+		r.Required(at.Field("csi"), "has to be specified when using volumeAttributesClassName")
+	}
+}
+
+// volumeKept checks what an update leaves as it was: where the volume is, and what it
+// takes to reach it. The secret for enlarging it may come later.
+func volumeKept(w *registry.Change[PersistentVolume], at *check.Path) {
+	now, before := &w.New.Spec, &w.Old.Spec
+	source := now.PersistentVolumeSource
+	if was, is := before.CSI, source.CSI; was != nil && is != nil && was.ControllerExpandSecretRef == nil {
+		csi := *is
+		csi.ControllerExpandSecretRef = nil
+		source.CSI = &csi
+	}
+	if !check.Same(source, before.PersistentVolumeSource) {
+		w.Forbidden(at.Field("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation\n"+
+			diff.Lines(before.PersistentVolumeSource, source)) // as clients know the field
+	}
+	w.Unchanged(check.At("volumeMode"), now.VolumeMode, before.VolumeMode)
+	if before.NodeAffinity != nil && !check.Same(now.NodeAffinity, before.NodeAffinity) && !check.Same(now.NodeAffinity, renamed(w.Names, before.NodeAffinity)) {
+		w.Invalid(check.At("nodeAffinity"), now.NodeAffinity, "field is immutable, except for updating from beta label to GA")
+	}
+	if before.VolumeAttributesClassName != nil && now.VolumeAttributesClassName == nil {
+		w.Forbidden(at.Field("volumeAttributesClassName"), "update from non-nil value to nil is forbidden")
+	}
+}
+
+// renamed is a choice of nodes by the names that their labels have now.
+func renamed(p names.Profile, a *VolumeNodeAffinity) *VolumeNodeAffinity {
+	if a.Required == nil {
+		return a
+	}
+	terms := slices.Clone(a.Required.NodeSelectorTerms)
+	for i := range terms {
+		terms[i].MatchExpressions = slices.Clone(terms[i].MatchExpressions)
+		for j := range terms[i].MatchExpressions {
+			e := &terms[i].MatchExpressions[j]
+			for _, label := range p.OldNodeLabels() {
+				if e.Key == label.Before {
+					e.Key = label.Now
+				}
+			}
+		}
+	}
+	return &VolumeNodeAffinity{Required: &NodeSelector{NodeSelectorTerms: terms}}
+}
+
+// warnOfPersistentVolume warns of what is accepted and has had its day.
+func warnOfPersistentVolume(w *registry.Change[PersistentVolume]) []string {
+	texts := warnOfOldClass(w.Names, w.New.Annotations)
+	if w.New.Spec.PersistentVolumeReclaimPolicy == recycle {
+		texts = append(texts, "spec.persistentVolumeReclaimPolicy: "+recycle+" is deprecated; provision volumes dynamically instead")
+	}
+	for _, src := range w.New.Spec.sources() {
+		switch src.field {
+		case "cloudEPersistentDisk", "storeEVolume", "storeFVolume", "storeBfs", "storeAblock", "storeAfs":
+			if src.source != nil {
+				texts = append(texts, "spec."+w.Names.Field(src.field)+": deprecated")
+			}
+		}
+	}
+	a := w.New.Spec.NodeAffinity
+	if a == nil || a.Required == nil {
+		return texts
+	}
+	for i, t := range a.Required.NodeSelectorTerms {
+		for j, e := range t.MatchExpressions {
+			for _, label := range w.Names.OldNodeLabels() {
+				if e.Key == label.Before {
+					at := check.At("spec", "nodeAffinity", "required", "nodeSelectorTerms").Index(i).Field("matchExpressions").Index(j).Field("key")
+					texts = append(texts, fmt.Sprintf("%s: %s is deprecated; use %q instead", at, e.Key, label.Now))
+				}
+			}
+		}
+	}
+	return texts
+}
+
+// warnOfOldClass warns of a class that is named as it was before there was a field.
+func warnOfOldClass(p names.Profile, annotations map[string]string) []string {
+	key := p.Wire(names.StorageClassBeta)
+	if _, ok := annotations[key]; !ok {
+		return nil
+	}
+	return []string{check.At("metadata", "annotations").Key(key).String() + `: deprecated; use "storageClassName" instead`}
+}
