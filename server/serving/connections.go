@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // listener knows the connections that it took, to end those that carry nothing at
@@ -27,7 +28,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, listener: l, told: make(chan struct{})}
+	c := &conn{Conn: inner, listener: l, goingAway: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ending.Load() {
@@ -44,10 +45,18 @@ type conn struct {
 	listener *listener
 
 	outer net.Conn     // what net/http has, with TLS or without; guarded by listener.mu
-	state atomic.Int32 // an http.ConnState
+	state atomic.Int32 // an http.ConnState; written under listener.mu
 
-	tell sync.Once
-	told chan struct{} // closed when something was written since the end began, or the connection is closed
+	once      sync.Once
+	goingAway chan struct{} // closed when something was written since the end began, or the connection is closed
+}
+
+// Read implements net.Conn. What has brought no request when the end begins brings none.
+func (c *conn) Read(b []byte) (int, error) {
+	if c.listener.ending.Load() && c.state.Load() == int32(http.StateNew) {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Read(b)
 }
 
 // Write implements net.Conn.
@@ -55,9 +64,18 @@ func (c *conn) Write(b []byte) (int, error) {
 	last := c.listener.ending.Load()
 	n, err := c.Conn.Write(b)
 	if last {
-		c.tell.Do(func() { close(c.told) })
+		c.once.Do(func() { close(c.goingAway) })
 	}
 	return n, err
+}
+
+// CloseWrite lets net/http end our side alone where the client still sends, so that he
+// reads the answer. The error is errors.ErrUnsupported if the connection cannot.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 // Close implements net.Conn.
@@ -65,7 +83,7 @@ func (c *conn) Close() error {
 	c.listener.mu.Lock()
 	delete(c.listener.open, c)
 	c.listener.mu.Unlock()
-	c.tell.Do(func() { close(c.told) })
+	c.once.Do(func() { close(c.goingAway) })
 	return c.Conn.Close()
 }
 
@@ -79,10 +97,13 @@ func (l *listener) follow(outer net.Conn, state http.ConnState) {
 	if !ok {
 		return
 	}
-	if state == http.StateNew { // the first that is told
-		l.mu.Lock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if state == http.StateNew { // the first of all
 		c.outer = outer
-		l.mu.Unlock()
+	}
+	if l.ending.Load() && c.state.Load() == int32(http.StateNew) {
+		_ = c.SetReadDeadline(time.Time{}) // the request was read before end set one
 	}
 	c.state.Store(int32(state))
 }
@@ -104,21 +125,32 @@ func (l *listener) in(state http.ConnState) (list []*conn) {
 func (l *listener) end(ctx context.Context, web *http.Server) error {
 	l.mu.Lock()
 	l.ending.Store(true)
+	for c := range l.open {
+		if c.state.Load() == int32(http.StateNew) {
+			_ = c.SetReadDeadline(time.Unix(1, 0)) // wakes who waits for a request, see Read
+		}
+	}
 	l.mu.Unlock()
-	idle := l.in(http.StateIdle)
-	for _, c := range l.in(http.StateNew) {
-		_ = c.Close()
+	var all sync.WaitGroup
+	for _, c := range l.in(http.StateIdle) {
+		all.Go(func() { c.hangUp(ctx) })
 	}
-	shut := make(chan error, 1)
-	go func() { shut <- web.Shutdown(ctx) }()
-	for _, c := range idle {
-		c.hangUp(ctx)
-	}
-	err := <-shut
+	err := web.Shutdown(ctx)
 	if err != nil {
+		l.cutOff()
 		err = errors.Join(err, web.Close())
 	}
+	all.Wait()
 	return err
+}
+
+// cutOff closes the connections below TLS, which would wait to take leave of clients.
+func (l *listener) cutOff() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		_ = c.Conn.Close()
+	}
 }
 
 // hangUp ends an idle connection of HTTP/2 when the client was told which requests
@@ -127,7 +159,7 @@ func (l *listener) end(ctx context.Context, web *http.Server) error {
 // the other. Other connections net/http closes when they are idle.
 func (c *conn) hangUp(ctx context.Context) {
 	select {
-	case <-c.told:
+	case <-c.goingAway:
 	case <-ctx.Done():
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,7 @@ type pipes struct {
 	taken chan net.Conn
 	ended chan struct{}
 	once  sync.Once
+	wrap  func(net.Conn) net.Conn // what the server has; nil: the end of the pipe
 }
 
 func newPipes() *pipes { return &pipes{taken: make(chan net.Conn), ended: make(chan struct{})} }
@@ -50,6 +52,9 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
+	if p.wrap != nil {
+		far = p.wrap(far)
+	}
 	select {
 	case p.taken <- far:
 		return near, nil
@@ -109,4 +114,163 @@ func TestIdleEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// serve runs a server on pipes, and returns what ends it and what that says.
+func serve(t *testing.T, l *pipes, o serving.Options) (stop func(), ended <-chan error) {
+	s, err := (&server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}).Build(t.Context())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	end := make(chan error, 1)
+	go func() { end <- serving.Run(ctx, s, l, o) }()
+	return stop, end
+}
+
+// halfCloser notes that its side was closed alone.
+type halfCloser struct {
+	net.Conn
+	half atomic.Bool
+}
+
+func (c *halfCloser) CloseWrite() error {
+	c.half.Store(true)
+	return nil
+}
+
+// TestHalfClose: where a client still sends what nobody reads, only our side is closed
+// at first, so that he reads the answer.
+func TestHalfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var far *halfCloser
+		l := newPipes()
+		l.wrap = func(c net.Conn) net.Conn {
+			far = &halfCloser{Conn: c}
+			return far
+		}
+		stop, ended := serve(t, l, serving.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, 10))
+			assert.Error(t, err)
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		})})
+		c, err := l.dial(t.Context(), "", "")
+		require.NoError(t, err)
+		_, err = io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n"+strings.Repeat("x", 100))
+		require.NoError(t, err)
+		answer, err := io.ReadAll(c)
+		assert.NoError(t, err)
+		assert.Contains(t, string(answer), "413 Request Entity Too Large")
+		assert.True(t, far.half.Load())
+		stop()
+		assert.NoError(t, <-ended)
+	})
+}
+
+// hooked is a connection of which the server's first step to end it is seen.
+type hooked struct {
+	net.Conn
+	expires, closes func()
+}
+
+func (c *hooked) SetReadDeadline(at time.Time) error {
+	if !at.IsZero() && at.Before(time.Now()) {
+		c.expires()
+	}
+	return c.Conn.SetReadDeadline(at)
+}
+
+func (c *hooked) Close() error {
+	c.closes()
+	return c.Conn.Close()
+}
+
+// TestFirstRequestAtEnd: the first request of a connection is answered if it is taken,
+// also while silent connections are being ended.
+func TestFirstRequestAtEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := make(chan struct{})
+		var clients [2]net.Conn
+		var made atomic.Int32
+		var once sync.Once
+		asked := make(chan net.Conn, 1)
+		ask := func(c net.Conn) { // with the end of the other under way
+			_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
+			assert.NoError(t, err)
+			asked <- c
+		}
+		l := newPipes()
+		l.wrap = func(c net.Conn) net.Conn {
+			other := 2 - made.Add(1)
+			return &hooked{c,
+				func() { once.Do(func() { ask(clients[other]) }) },
+				func() {
+					once.Do(func() {
+						ask(clients[other])
+						<-begun
+					})
+				}}
+		}
+		stop, ended := serve(t, l, serving.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(begun)
+			_, err := io.Copy(w, r.Body)
+			assert.NoError(t, err)
+		})})
+		for i := range clients {
+			c, err := l.dial(t.Context(), "", "")
+			require.NoError(t, err)
+			clients[i] = c
+		}
+		synctest.Wait()
+		stop()
+		answer, err := io.ReadAll(<-asked)
+		assert.NoError(t, err)
+		assert.NoError(t, <-ended)
+		select {
+		case <-begun:
+			assert.Contains(t, string(answer), "hello")
+		default: // it was not taken
+		}
+	})
+}
+
+// TestDeafClients: clients that read nothing more keep the end waiting no longer than
+// it may take.
+func TestDeafClients(t *testing.T) {
+	const most = time.Second
+	synctest.Test(t, func(t *testing.T) {
+		ca, err := serving.NewAuthority("example")
+		require.NoError(t, err)
+		config, err := ca.TLS("server.example")
+		require.NoError(t, err)
+		config.NextProtos = []string{"h2"}
+		l := newPipes()
+		stop, ended := serve(t, l, serving.Options{TLS: config, Timeout: most})
+		deaf := make(chan struct{})
+		var clients sync.WaitGroup
+		for range 3 {
+			pipe, err := l.dial(t.Context(), "", "")
+			require.NoError(t, err)
+			c := tls.Client(pipe, &tls.Config{RootCAs: ca.Pool(), ServerName: "server.example", NextProtos: []string{"h2"}})
+			clients.Go(func() {
+				frame := make([]byte, 1<<14)
+				for goAway := false; !goAway; { // each frame has a record of its own
+					n, err := c.Read(frame)
+					if !assert.NoError(t, err) {
+						return
+					}
+					goAway = n > 3 && frame[3] == 7
+				}
+				<-deaf
+				_ = pipe.Close()
+			})
+			_, err = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		begin := time.Now()
+		stop()
+		assert.ErrorIs(t, <-ended, context.DeadlineExceeded)
+		assert.Equal(t, most, time.Since(begin))
+		close(deaf)
+		clients.Wait()
+	})
 }
