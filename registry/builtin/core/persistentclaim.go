@@ -53,6 +53,30 @@ type PersistentVolumeClaimStatus struct {
 
 	// ModifyVolumeStatus tells of a change of the attributes that is going on.
 	ModifyVolumeStatus *ModifyVolumeStatus `json:"modifyVolumeStatus,omitempty" protobuf:"9"`
+
+	// HealthStatus is what the driver says of the volume's health.
+	HealthStatus *VolumeHealthStatus `json:"healthStatus,omitempty" protobuf:"10"`
+}
+
+// VolumeHealthStatus is what is wrong with a volume.
+type VolumeHealthStatus struct {
+	// HealthConditions are the faults; none: the volume is well.
+	HealthConditions []VolumeHealthCondition `json:"healthConditions,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"status" schema:"listType=map,listMapKeys=status|reason,maxItems=16"`
+
+	// LastTransitionTime is when they last changed.
+	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"2"`
+}
+
+// VolumeHealthCondition is one fault of a volume.
+type VolumeHealthCondition struct {
+	// Status is Inaccessible, DataLoss or Degraded.
+	Status string `json:"status" protobuf:"1" schema:"required"`
+
+	// Reason is a word for programs that says why.
+	Reason string `json:"reason" protobuf:"2" schema:"required,maxLength=256"`
+
+	// Message is a text for people.
+	Message string `json:"message,omitempty" protobuf:"3" schema:"maxLength=1024"`
 }
 
 // PersistentVolumeClaimCondition is one aspect of a claim's state.
