@@ -77,6 +77,9 @@ var endpoints = map[string]struct {
 	"PersistentVolumeClaim": {"/api/v1/namespaces/default/persistentvolumeclaims", "x", map[string]any{"spec": map[string]any{
 		"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 	}}, []endpoint{{"status", "lafo"}}},
+	"VolumeAttachment": {"/apis/storage.k8s.io/v1/volumeattachments", "x", map[string]any{"spec": map[string]any{
+		"attacher": "a", "nodeName": "n", "source": map[string]any{"persistentVolumeName": "v"},
+	}}, []endpoint{{"status", ""}}},
 	"CertificateSigningRequest": {"/apis/certificates.k8s.io/v1/certificatesigningrequests", "x",
 		map[string]any{"spec": map[string]any{"request": certificateRequest(), "signerName": "example.com/x", "usages": []any{"client auth"}}},
 		[]endpoint{{"status", "lafo"}, {"approval", "lafo"}}},

@@ -41,7 +41,7 @@ func (r *specRules) persistentVolume(at *check.Path, s *PersistentVolumeSpec, na
 	if !inline {
 		r.capacity(at.Field("capacity"), s.Capacity)
 	}
-	if a := s.NodeAffinity; a != nil {
+	if a := s.NodeAffinity; a != nil && !inline {
 		r.nodeSelector(at.Field("nodeAffinity").Field("required"), a.Required)
 	}
 	r.persistentSource(at, s)
@@ -68,10 +68,16 @@ func (r *specRules) inlineVolume(at *check.Path, s *PersistentVolumeSpec) {
 		r.Required(at.Field("csi"), "has to be specified in the context of inline volumes")
 	}
 	if p := s.PersistentVolumeReclaimPolicy; p != "" && p != retain {
-		r.Forbidden(at.Field("persistentVolumeReclaimPolicy"), "may only be \""+retain+"\" in the context of inline volumes")
+		r.Forbidden(at.Field("persistentVolumeReclaimPolicy"), "may only be "+retain+" in the context of inline volumes")
 	}
 	if s.StorageClassName != "" {
 		r.Forbidden(at.Field("storageClassName"), why)
+	}
+	if m := s.VolumeMode; m != nil && *m != filesystem {
+		r.Forbidden(at.Field("volumeMode"), "may not specify volumeMode other than "+filesystem+" in the context of inline volumes")
+	}
+	if s.NodeAffinity != nil {
+		r.Forbidden(at.Field("nodeAffinity"), why)
 	}
 }
 

@@ -34,7 +34,7 @@ type StorageClass struct {
 
 // Kinds returns the kinds of the storage group.
 func Kinds() []*registry.Kind {
-	return []*registry.Kind{classes(), drivers(), nodes(), capacities(), attributesClasses()}
+	return []*registry.Kind{classes(), drivers(), nodes(), capacities(), attributesClasses(), attachments()}
 }
 
 func classes() *registry.Kind {

@@ -21,6 +21,7 @@ func ExampleKinds() {
 	// kind CSINode.storage.orch.io (Go type storage.CSINode)
 	// kind CSIStorageCapacity.storage.orch.io (Go type storage.CSIStorageCapacity)
 	// kind VolumeAttributesClass.storage.orch.io (Go type storage.VolumeAttributesClass)
+	// kind VolumeAttachment.storage.orch.io (Go type storage.VolumeAttachment)
 }
 
 func TestStorageClass(t *testing.T) {
