@@ -52,6 +52,15 @@ func certificateRequest() string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
+// podsOf is an object of a kind that makes pods.
+func podsOf() map[string]any {
+	return map[string]any{"spec": map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"app": "x"}},
+		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "x"}},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}},
+	}}
+}
+
 // endpoints of every kind that has some, as the field's servers have them.
 var endpoints = map[string]struct {
 	path, name string
@@ -66,11 +75,11 @@ var endpoints = map[string]struct {
 	"Namespace": {"/api/v1/namespaces", "x", map[string]any{}, []endpoint{{"status", "lafo"}, {"finalize", "lafo"}}},
 	"ResourceQuota": {"/api/v1/namespaces/default/resourcequotas", "x",
 		map[string]any{"spec": map[string]any{"hard": map[string]any{"pods": "1"}}}, []endpoint{{"status", "lafo"}}},
-	"Deployment": {"/apis/apps/v1/namespaces/default/deployments", "x", map[string]any{"spec": map[string]any{
-		"selector": map[string]any{"matchLabels": map[string]any{"app": "x"}},
-		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "x"}},
-			"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}},
-	}}, []endpoint{{"status", "afo"}, {"scale", ""}}},
+	"Deployment": {"/apis/apps/v1/namespaces/default/deployments", "x", podsOf(), []endpoint{{"status", "afo"}, {"scale", ""}}},
+	"DaemonSet":  {"/apis/apps/v1/namespaces/default/daemonsets", "x", podsOf(), []endpoint{{"status", "lafo"}}},
+	"ReplicaSet": {"/apis/apps/v1/namespaces/default/replicasets", "x", podsOf(), []endpoint{{"status", "lafo"}, {"scale", ""}}},
+	"ReplicationController": {"/api/v1/namespaces/default/replicationcontrollers", "x",
+		map[string]any{"spec": map[string]any{"template": podsOf()["spec"].(map[string]any)["template"]}}, []endpoint{{"status", "lafo"}, {"scale", ""}}},
 	"PersistentVolume": {"/api/v1/persistentvolumes", "x", map[string]any{"spec": map[string]any{
 		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"}, "hostPath": map[string]any{"path": "/x"},
 	}}, []endpoint{{"status", "lafo"}}},

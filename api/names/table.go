@@ -60,6 +60,7 @@ const (
 	ClaimProtection     = "orch.io/pvc-protection"
 	VolumeProtection    = "orch.io/pv-protection"
 	SkipMirror          = "endpointslice.orch.io/skip-mirror"
+	TemplateGeneration  = "deprecated.daemonset.template.generation"
 	PodDeletionCost     = "controller.orch.io/pod-deletion-cost"
 	TaintNotReady       = "node.orch.io/not-ready"
 	TaintUnreachable    = "node.orch.io/unreachable"

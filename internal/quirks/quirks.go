@@ -51,6 +51,7 @@ type Reference struct {
 	DeleteAnswersStatus bool // a DELETE answers a Status, not the object as it was
 	NoDeleteCollection  bool // there is no deletecollection
 	NoDependents        bool // propagation policies leave no finalizers: the kind owns nothing
+	OrphansDependents   bool // a DELETE without a propagation policy leaves what the object owns
 
 	// Reads.
 

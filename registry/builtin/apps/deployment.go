@@ -1,16 +1,13 @@
-// Package apps holds the kinds of the apps group, which keep pods running:
-// Deployment.
 package apps
 
 import (
-	"fmt"
 	"maps"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/replicas"
 )
 
 // Deployment keeps a number of equal pods running and replaces them step by step
@@ -129,83 +126,34 @@ type DeploymentCondition struct {
 	Message string `json:"message,omitempty" protobuf:"5"`
 }
 
-// Kinds returns the kinds of the apps group.
-func Kinds() []*registry.Kind { return []*registry.Kind{deployments()} }
-
 func deployments() *registry.Kind {
-	return registry.Of(registry.Definition[Deployment]{
-		Group:      names.GroupApps,
-		Version:    "v1",
+	return podsOf(registry.Definition[Deployment]{
 		ShortNames: []string{"deploy"},
-		Categories: []string{"all"},
-		Status:     true,
-		Columns:    deploymentColumns(),
-		Validate:   validateDeployment,
-		Scale:      &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"},
+		Scale:      replicas.Scale(),
+		Columns: []registry.Column{
+			ready(),
+			{Name: "Up-to-date", Type: "string", Doc: "How many pods have the newest template.", Cell: func(o *meta.Object) any {
+				return o.Int("status", "updatedReplicas")
+			}},
+			{Name: "Available", Type: "string", Doc: "How many pods are available.", Cell: func(o *meta.Object) any {
+				return o.Int("status", "availableReplicas")
+			}},
+		},
+		Validate: validateDeployment,
 		Behavior: registry.Behavior{
 			Default: defaultDeployment,
-			Warn:    func(w *registry.Change[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
+			Warn:    core.WarnOfPodNames,
 			Changed: func(w *registry.Change[meta.Object]) bool {
 				return !meta.Equal(w.New.Map("spec"), w.Old.Map("spec")) || !maps.Equal(w.New.Annotations(), w.Old.Annotations())
 			},
 		},
-		Reference: &quirks.Reference{
-			ScaleIsObject:       true,
-			StatusMetadata:      []string{"annotations", "finalizers", "ownerReferences"},
-			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
-			DeleteAnswersStatus: true,
-		},
-	})
-}
-
-func deploymentColumns() []registry.Column {
-	template := func(o *meta.Object) map[string]any { return o.Map("spec", "template", "spec") }
-	return []registry.Column{
-		{Name: "Ready", Type: "string", Doc: "How many of the wanted pods are ready.", Cell: func(o *meta.Object) any {
-			return fmt.Sprintf("%d/%d", o.Int("status", "readyReplicas"), o.Int("spec", "replicas"))
-		}},
-		{Name: "Up-to-date", Type: "string", Doc: "How many pods have the newest template.", Cell: func(o *meta.Object) any {
-			return o.Int("status", "updatedReplicas")
-		}},
-		{Name: "Available", Type: "string", Doc: "How many pods are available.", Cell: func(o *meta.Object) any {
-			return o.Int("status", "availableReplicas")
-		}},
-		registry.Age(),
-		{Name: "Containers", Type: "string", Doc: "The names of the containers.", Priority: 1, Cell: func(o *meta.Object) any {
-			names, _ := core.ContainerNames(template(o))
-			return names
-		}},
-		{Name: "Images", Type: "string", Doc: "The images of the containers.", Priority: 1, Cell: func(o *meta.Object) any {
-			_, images := core.ContainerNames(template(o))
-			return images
-		}},
-		{Name: "Selector", Type: "string", Doc: "The selector of the pods.", Priority: 1, Cell: func(o *meta.Object) any {
-			s, err := meta.LabelSelectorFromObject(o.Map("spec", "selector"))
-			if err != nil {
-				return "<error>"
-			}
-			return s.String()
-		}},
-	}
+		Reference: &quirks.Reference{ScaleIsObject: true, StatusMetadata: []string{"annotations", "finalizers", "ownerReferences"}},
+	}, selectorColumn())
 }
 
 // defaultDeployment fills in what the schema's defaults cannot say.
 func defaultDeployment(w *registry.Change[meta.Object]) {
-	obj := w.New
-	if spec := obj.Map("spec", "template", "spec"); spec != nil {
-		core.DefaultPodSpec(spec)
-	}
-	if obj.String("spec", "strategy", "type") != rollingUpdate {
-		return
-	}
-	for _, field := range []string{"maxUnavailable", "maxSurge"} {
-		if v, ok := obj.Get("spec", "strategy", "rollingUpdate", field); !ok || v == nil {
-			obj.Set("25%", "spec", "strategy", "rollingUpdate", field)
-		}
+	if w.New.String("spec", "strategy", "type") == rollingUpdate {
+		fill(w.New, map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"}, "spec", "strategy", "rollingUpdate")
 	}
 }
-
-const (
-	rollingUpdate = "RollingUpdate"
-	recreate      = "Recreate"
-)

@@ -23,7 +23,11 @@ func ExampleKinds() {
 		t, err := resource.Compile(k, names.Orch)
 		fmt.Println(t.GroupResource(), t.ShortNames, t.Categories, err)
 	}
-	// Output: deployments.apps [deploy] [all] <nil>
+	// Output:
+	// controllerrevisions.apps [] [] <nil>
+	// daemonsets.apps [ds] [all] <nil>
+	// deployments.apps [deploy] [all] <nil>
+	// replicasets.apps [rs] [all] <nil>
 }
 
 func TestDeploymentDefaults(t *testing.T) {

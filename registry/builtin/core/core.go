@@ -29,6 +29,7 @@ func Kinds() []*registry.Kind {
 		events(),
 		pods(),
 		podTemplates(),
+		replicationControllers(),
 		services(),
 		endpoints(),
 		limitRanges(),

@@ -22,6 +22,7 @@ func ExampleKinds() {
 	// kind Event (Go type core.Event)
 	// kind Pod (Go type core.Pod)
 	// kind PodTemplate (Go type core.PodTemplate)
+	// kind ReplicationController (Go type core.ReplicationController)
 	// kind Service (Go type core.Service)
 	// kind Endpoints (Go type core.Endpoints)
 	// kind LimitRange (Go type core.LimitRange)

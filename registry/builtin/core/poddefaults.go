@@ -40,8 +40,11 @@ func firstIP(list []any) string {
 }
 
 // DefaultPodSpec fills in what the schema's defaults cannot say, for the spec of
-// a pod as well as of a template.
+// a pod as well as of a template; nil is left alone.
 func DefaultPodSpec(spec map[string]any) {
+	if spec == nil {
+		return
+	}
 	if spec["securityContext"] == nil {
 		spec["securityContext"] = map[string]any{}
 	}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/cells"
 )
 
 // PodTemplate is a pod to be made later, kept as an object.
@@ -34,29 +34,17 @@ type PodTemplateSpec struct {
 func podTemplates() *registry.Kind {
 	return registry.Of(registry.Definition[PodTemplate]{
 		Version: version,
-		Columns: []registry.Column{
-			{Name: "Containers", Type: "string", Doc: "The names of the containers.", Cell: func(o *meta.Object) any {
-				names, _ := ContainerNames(o.Map("template", "spec"))
-				return names
-			}},
-			{Name: "Images", Type: "string", Doc: "The images of the containers.", Cell: func(o *meta.Object) any {
-				_, images := ContainerNames(o.Map("template", "spec"))
-				return images
-			}},
-			{Name: "Pod Labels", Type: "string", Doc: "The labels of the pods.", Cell: func(o *meta.Object) any {
-				return labelText(o.Map("template", "metadata", "labels"))
-			}},
-		},
+		Columns: append(TemplateColumns(0, "template", "spec"), registry.Column{
+			Name: "Pod Labels", Type: "string", Doc: "The labels of the pods.", Cell: func(o *meta.Object) any {
+				return cells.Labels(o.Map("template", "metadata", "labels"))
+			},
+		}),
 		Validate: func(w *registry.Change[PodTemplate]) {
 			w.Faults = CheckPodTemplate(w.Names, w.Found, check.At("template"), &w.New.Template)
 		},
 		Behavior: registry.Behavior{
-			Warn: func(w *registry.Change[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
-			Default: func(w *registry.Change[meta.Object]) {
-				if spec := w.New.Map("template", "spec"); spec != nil {
-					DefaultPodSpec(spec)
-				}
-			},
+			Warn:    func(w *registry.Change[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
+			Default: func(w *registry.Change[meta.Object]) { DefaultPodSpec(w.New.Map("template", "spec")) },
 		},
 		Reference: &quirks.Reference{MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
@@ -73,18 +61,6 @@ func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *Po
 		f.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
 	}
 	return f
-}
-
-// labelText writes labels as a selector does.
-func labelText(labels map[string]any) string {
-	if len(labels) == 0 {
-		return "<none>"
-	}
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		out = append(out, fmt.Sprintf("%s=%v", k, labels[k]))
-	}
-	return strings.Join(out, ",")
 }
 
 // checkAnnotations checks the keys and the size of annotations; all faults are at the

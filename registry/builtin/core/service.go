@@ -211,7 +211,7 @@ func serviceColumns() []registry.Column {
 		{Name: "Port(s)", Type: "string", Doc: "The ports of the service.", Cell: servicePorts},
 		registry.Age(),
 		{Name: "Selector", Type: "string", Doc: "The labels of the pods.", Priority: 1, Cell: func(o *meta.Object) any {
-			return labelText(o.Map("spec", "selector"))
+			return cells.Labels(o.Map("spec", "selector"))
 		}},
 	}
 }

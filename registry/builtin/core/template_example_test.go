@@ -26,20 +26,24 @@ type Task struct {
 var tasks = registry.Definition[Task]{
 	Group: "example.com", Version: "v1",
 	Behavior: registry.Behavior{
-		Default: func(w *registry.Change[meta.Object]) {
-			if spec := w.New.Map("spec", "template", "spec"); spec != nil {
-				core.DefaultPodSpec(spec)
-			}
+		Default: func(w *registry.Change[meta.Object]) { core.DefaultPodSpec(w.New.Map("spec", "template", "spec")) },
+		Warn: func(w *registry.Change[meta.Object]) []string {
+			return append(core.WarnOfPodNames(w), core.WarnOfPod(w, "spec", "template", "spec")...)
 		},
-		Warn: func(w *registry.Change[meta.Object]) []string { return core.WarnOfPod(w, "spec", "template", "spec") },
 	},
 	Validate: func(w *registry.Change[Task]) {
-		w.Faults = append(w.Faults, core.CheckPodTemplate(w.Names, w.Found, check.At("spec", "template"), &w.New.Spec.Template)...)
+		at, t := check.At("spec", "template"), &w.New.Spec.Template
+		if t.Spec.RestartPolicy == "Always" {
+			w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at, true, t)...)
+			return
+		}
+		w.Faults = append(w.Faults, core.CheckPodTemplate(w.Names, w.Found, at, t)...)
 	},
-	Columns: []registry.Column{{Name: "Images", Type: "string", Cell: func(o *meta.Object) any {
-		_, images := core.ContainerNames(o.Map("spec", "template", "spec"))
-		return images
-	}}},
+	Columns: append(core.TemplateColumns(0, "spec", "template", "spec"), registry.Column{Name: "First", Type: "string", Cell: func(o *meta.Object) any {
+		names, _ := core.ContainerNames(o.Map("spec", "template", "spec"))
+		first, _, _ := strings.Cut(names, ",")
+		return first
+	}}),
 }
 
 // The pods of a kind of one's own get the defaults, the rules and the warnings of

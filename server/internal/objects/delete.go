@@ -169,7 +169,7 @@ func (d *Deletion) checkPreconditions(t *resource.Type, live *meta.Object) error
 // begin marks obj as being deleted, with the finalizers of the propagation
 // policy. The latest policy wins; own finalizers stay.
 func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
-	if own := d.policy(); own != "" && !t.NoDependents {
+	if own := d.policy(t, obj); own != "" && !t.NoDependents {
 		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == meta.FinalizerOrphan || f == meta.FinalizerForeground })
 		switch own {
 		case "Orphan":
@@ -198,7 +198,9 @@ func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
 	}
 }
 
-func (d *Deletion) policy() string {
+// policy returns what shall become of the dependents of obj, empty if its finalizers
+// say that already or nothing does.
+func (d *Deletion) policy(t *resource.Type, obj *meta.Object) string {
 	if d.Orphan != nil {
 		if *d.Orphan {
 			return "Orphan"
@@ -207,6 +209,9 @@ func (d *Deletion) policy() string {
 	}
 	if d.Propagation != nil {
 		return *d.Propagation
+	}
+	if t.OrphansDependents && !slices.Contains(obj.Finalizers(), meta.FinalizerForeground) {
+		return "Orphan"
 	}
 	return ""
 }

@@ -3,6 +3,8 @@ package cells
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,4 +31,16 @@ func Balancer(o *meta.Object) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(slices.DeleteFunc(out, func(s string) bool { return s == "" }))
+}
+
+// Labels writes labels as a selector does.
+func Labels(labels map[string]any) string {
+	if len(labels) == 0 {
+		return "<none>"
+	}
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, fmt.Sprintf("%s=%v", k, labels[k]))
+	}
+	return strings.Join(out, ",")
 }

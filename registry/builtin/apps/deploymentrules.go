@@ -1,0 +1,56 @@
+package apps
+
+import (
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/replicas"
+)
+
+func validateDeployment(w *registry.Change[Deployment]) {
+	switch w.Subresource {
+	case "status":
+		w.New.Status.validate(&w.Faults, &w.Old.Status)
+		return
+	case "scale":
+		return // which checks the one field that it changes
+	}
+	s, at := &w.New.Spec, check.At("spec")
+	checkPods(w, s.Selector, &s.Template)
+	s.Strategy.validate(&w.Faults, at.Field("strategy"))
+	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
+		w.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
+	}
+}
+
+func (s *DeploymentStrategy) validate(f *check.Faults, at *check.Path) {
+	switch s.Type {
+	case recreate:
+		if s.RollingUpdate != nil {
+			f.Forbidden(at.Field("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'")
+		}
+	case rollingUpdate:
+		if s.RollingUpdate == nil {
+			f.Required(at.Field("rollingUpdate"), "this should be defaulted and never be nil")
+			return
+		}
+		s.RollingUpdate.validate(f, at.Field("rollingUpdate"))
+	default:
+		f.NotSupported(at, s, schema.EnumOf[DeploymentStrategy]("Type")...)
+	}
+}
+
+func (r *RollingUpdateDeployment) validate(f *check.Faults, at *check.Path) {
+	if zero(r.MaxUnavailable) && zero(r.MaxSurge) {
+		f.Invalid(at.Field("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0")
+	}
+	checkPart(f, at.Field("maxUnavailable"), r.MaxUnavailable)
+}
+
+func (s *DeploymentStatus) validate(f *check.Faults, old *DeploymentStatus) {
+	all, ready := replicas.Part{Field: "replicas", Pods: s.Replicas}, replicas.Part{Field: "readyReplicas", Pods: s.ReadyReplicas}
+	available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}
+	replicas.Within(f, all, replicas.Part{Field: "updatedReplicas", Pods: s.UpdatedReplicas}, ready, available)
+	replicas.Within(f, ready, available)
+	checkCollisions(f, s.CollisionCount, old.CollisionCount)
+}
