@@ -107,6 +107,9 @@ func (s *Server) parseDeleteOptions(ctx context.Context, r *request) (*deleteOpt
 	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: group, Kind: "DeleteOptions"}, "", causes)
 	}
+	if text := r.version.OrphanWarning; text != "" && o.Propagation == nil && o.Orphan == nil {
+		r.notes.Warn(text)
+	}
 	return o, nil
 }
 

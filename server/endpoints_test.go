@@ -61,12 +61,20 @@ func podsOf() map[string]any {
 	}}
 }
 
+// endingTemplate has pods that come to an end.
+var endingTemplate = map[string]any{"template": map[string]any{"spec": map[string]any{
+	"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "i"}},
+}}}
+
 // endpoints of every kind that has some, as the field's servers have them.
 var endpoints = map[string]struct {
 	path, name string
 	body       map[string]any
 	list       []endpoint
 }{
+	"Job": {"/apis/batch/v1/namespaces/default/jobs", "x", map[string]any{"spec": endingTemplate}, []endpoint{{"status", "lafo"}}},
+	"CronJob": {"/apis/batch/v1/namespaces/default/cronjobs", "x",
+		map[string]any{"spec": map[string]any{"schedule": "@daily", "jobTemplate": map[string]any{"spec": endingTemplate}}}, []endpoint{{"status", "lafo"}}},
 	"Pod": {"/api/v1/namespaces/default/pods", "x",
 		map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}},
 		[]endpoint{{"status", "laf"}, {"ephemeralcontainers", ""}}},

@@ -3,6 +3,8 @@ package names
 // API groups by their spec names.
 const (
 	GroupApps           = "apps"
+	GroupBatch          = "batch"
+	GroupAutoscaling    = "autoscaling"
 	GroupMeta           = "meta.orch.io"
 	GroupRBAC           = "rbac.authorization.orch.io"
 	GroupAuthentication = "authentication.orch.io"
@@ -62,6 +64,10 @@ const (
 	SkipMirror          = "endpointslice.orch.io/skip-mirror"
 	TemplateGeneration  = "deprecated.daemonset.template.generation"
 	PodDeletionCost     = "controller.orch.io/pod-deletion-cost"
+	JobUIDLabel         = "batch.orch.io/controller-uid"
+	JobNameLabel        = "batch.orch.io/job-name"
+	OldJobUIDLabel      = "controller-uid"
+	OldJobNameLabel     = "job-name"
 	TaintNotReady       = "node.orch.io/not-ready"
 	TaintUnreachable    = "node.orch.io/unreachable"
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"

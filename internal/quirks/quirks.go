@@ -52,6 +52,7 @@ type Reference struct {
 	NoDeleteCollection  bool // there is no deletecollection
 	NoDependents        bool // propagation policies leave no finalizers: the kind owns nothing
 	OrphansDependents   bool // a DELETE without a propagation policy leaves what the object owns
+	OrphanWarning       string // what such a DELETE is warned of; empty: nothing
 
 	// Reads.
 

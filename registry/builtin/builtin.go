@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/apps"
+	"orch.io/controlplane/registry/builtin/batch"
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/builtin/coordination"
 	"orch.io/controlplane/registry/builtin/core"
@@ -24,6 +25,7 @@ func Kinds() []*registry.Kind {
 	return slices.Concat(
 		core.Kinds(),
 		apps.Kinds(),
+		batch.Kinds(),
 		certificates.Kinds(),
 		coordination.Kinds(),
 		discovery.Kinds(),

@@ -1,0 +1,227 @@
+package batch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/selector"
+)
+
+// How large Indexed jobs may be: what all of them may have, and what those may have
+// that have more completions than that and a limit for each index.
+const (
+	manyIndexes = 100_000
+	fewIndexes  = 10_000
+	maxManager  = 63
+)
+
+func validateJob(w *registry.Change[Job]) {
+	job := w.New
+	if w.Subresource == "status" {
+		w.Faults = statusFaults(job, w.Old)
+		return
+	}
+	at, s := check.At("spec"), &job.Spec
+	rules := jobFaults(w.Names, w.Found, at, s)
+	w.Faults = append(generatedFaults(w.Names, job), rules...)
+	if s.CompletionMode != nil && *s.CompletionMode == indexed && s.Completions != nil && *s.Completions > 0 {
+		last := fmt.Sprintf("%s-%d", job.Name, *s.Completions-1)
+		if len(meta.CheckDNSLabel(last)) > 0 {
+			w.Invalid(check.At("metadata", "name"), job.Name, "will not able to create pod with invalid DNS label: "+last)
+		}
+	}
+	if w.Old != nil {
+		w.Faults = append(append(w.Faults, w.Found...), rules...) // clients see them once for each round of checks
+		fixedFaults(&w.Faults, at, job, w.Old)
+	}
+}
+
+// generatedFaults checks that selector and labels are as the server makes them.
+func generatedFaults(p names.Profile, job *Job) check.Faults {
+	var f check.Faults
+	if isTrue(job.Spec.ManualSelector) || job.Spec.Selector == nil {
+		return nil
+	}
+	have, at := job.Spec.Template.Labels, check.At("spec", "template", "metadata", "labels")
+	labels := podLabels(p, job.UID, job.Name)
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		switch value, ok := have[key]; {
+		case !ok:
+			f.Required(at.Key(key), "must be '"+labels[key]+"'")
+		case value != labels[key]:
+			f.Invalid(at.Key(key), have, "must be '"+labels[key]+"'")
+		}
+	}
+	var wrong check.Faults
+	if wrong.Selector(nil, job.Spec.Selector); len(wrong) == 0 && !selector.Matches(job.Spec.Selector, labels) {
+		f.Invalid(check.At("spec", "selector"), job.Spec.Selector, "`selector` not auto-generated")
+	}
+	return f
+}
+
+// jobFaults checks the spec of a job that is there.
+func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec) check.Faults {
+	f := specFaults(p, found, at, s)
+	if s.Selector == nil {
+		f.Required(at.Field("selector"), "")
+	}
+	before := len(f)
+	if f.Selector(at.Field("selector"), s.Selector); len(f) == before && !selector.Matches(s.Selector, s.Template.Labels) {
+		f.Invalid(at.Field("template").Field("metadata").Field("labels"), s.Template.Labels, "`selector` does not match template `labels`")
+	}
+	return f
+}
+
+// specFaults checks the spec of a job, beyond what the schema found, but for its
+// selector, which it may not have yet.
+func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec) check.Faults {
+	var f check.Faults
+	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
+		f.Required(at.Field("backoffLimitPerIndex"), "when maxFailedIndexes is specified")
+	}
+	if s.ManagedBy != nil {
+		checkManager(&f, at.Field("managedBy"), *s.ManagedBy)
+	}
+	switch {
+	case s.CompletionMode == nil || *s.CompletionMode == nonIndexed:
+		for _, n := range []struct {
+			field string
+			value *int32
+		}{{"backoffLimitPerIndex", s.BackoffLimitPerIndex}, {"maxFailedIndexes", s.MaxFailedIndexes}} {
+			if n.value != nil {
+				f.Invalid(at.Field(n.field), *n.value, "requires indexed completion mode")
+			}
+		}
+	case *s.CompletionMode == indexed:
+		s.checkIndexed(&f, at)
+	}
+	if s.PodFailurePolicy != nil {
+		s.PodFailurePolicy.validate(&f, at.Field("podFailurePolicy"), s)
+	}
+	if s.SuccessPolicy != nil {
+		s.SuccessPolicy.validate(&f, at.Field("successPolicy"), s)
+	}
+	if known := schema.EnumOf[JobSpec]("PodReplacementPolicy"); s.PodReplacementPolicy != nil {
+		if s.PodFailurePolicy != nil {
+			known = known[:1]
+		}
+		f.OneOf(at.Field("podReplacementPolicy"), *s.PodReplacementPolicy, known...)
+	}
+	f = append(f, core.CheckPodTemplate(p, found, at.Field("template"), &s.Template)...)
+	s.checkRestarts(&f, at.Field("template").Field("spec").Field("restartPolicy"))
+	return f
+}
+
+// checkRestarts checks that the pods come to an end.
+func (s *JobSpec) checkRestarts(f *check.Faults, at *check.Path) {
+	switch policy := s.Template.Spec.RestartPolicy; policy {
+	case "", "Always":
+		f.Required(at, `valid values: "OnFailure", "Never"`)
+	case "Never":
+	case "OnFailure":
+		if s.PodFailurePolicy != nil {
+			f.Invalid(at, policy, `only "Never" is supported when podFailurePolicy is specified`)
+		}
+	default:
+		f.NotSupported(at, policy, "OnFailure", "Never")
+	}
+}
+
+// checkIndexed checks the numbers of an Indexed job.
+func (s *JobSpec) checkIndexed(f *check.Faults, at *check.Path) {
+	most := func(field string, n *int32, bound int32, when string) {
+		if n != nil && *n > bound {
+			f.Invalid(at.Field(field), *n, fmt.Sprintf("must be less than or equal to %d%s", bound, when))
+		}
+	}
+	if s.Completions == nil {
+		f.Required(at.Field("completions"), "when completion mode is Indexed")
+	}
+	most("parallelism", s.Parallelism, manyIndexes, " when completion mode is Indexed")
+	if s.Completions == nil {
+		return
+	}
+	if n := s.MaxFailedIndexes; n != nil && *n > *s.Completions {
+		f.Invalid(at.Field("maxFailedIndexes"), *n, "must be less than or equal to completions")
+	}
+	most("maxFailedIndexes", s.MaxFailedIndexes, manyIndexes, "")
+	if *s.Completions <= manyIndexes || s.BackoffLimitPerIndex == nil {
+		return
+	}
+	if s.MaxFailedIndexes == nil {
+		f.Required(at.Field("maxFailedIndexes"), fmt.Sprintf("must be specified when completions is above %d", manyIndexes))
+	}
+	when := fmt.Sprintf(" when completions are above %d and used with backoff limit per index", manyIndexes)
+	most("parallelism", s.Parallelism, fewIndexes, when)
+	most("maxFailedIndexes", s.MaxFailedIndexes, fewIndexes, when)
+}
+
+// checkManager checks the name of a controller: domain/path.
+func checkManager(f *check.Faults, at *check.Path, name string) {
+	domain, path, ok := strings.Cut(name, "/")
+	if name == "" {
+		f.Required(at, "")
+	} else if !ok || domain == "" || path == "" {
+		f.Invalid(at, name, `must be a domain-prefixed path (such as "acme.io/foo")`)
+	} else {
+		f.Format(at, domain, meta.CheckDNSSubdomain(domain))
+		f.Format(at, path, meta.CheckPathSegment(path))
+	}
+	if len(name) > maxManager {
+		f.TooLong(at, maxManager)
+	}
+}
+
+// fixedFaults checks that an update leaves alone what pods were made by.
+func fixedFaults(f *check.Faults, at *check.Path, job, before *Job) {
+	s, old := &job.Spec, &before.Spec
+	switch elastic := s.CompletionMode != nil && *s.CompletionMode == indexed; {
+	case !elastic:
+		f.Unchanged(at.Field("completions"), s.Completions, old.Completions)
+	case s.Completions != nil && !check.Same(s.Completions, old.Completions) && !check.Same(s.Completions, s.Parallelism):
+		f.Invalid(at.Field("completions"), s.Completions, "can only be modified in tandem with spec.parallelism")
+	}
+	f.Unchanged(at.Field("selector"), s.Selector, old.Selector)
+	if isTrue(old.Suspend) && (before.Status.StartTime == nil || before.Status.is(suspended)) {
+		now, was := withoutDirectives(s.Template.Spec), withoutDirectives(old.Template.Spec)
+		if !check.Same(now, was) {
+			f.Unchanged(at.Field("template").Field("spec"), &s.Template.Spec, &old.Template.Spec)
+		}
+	} else {
+		f.Unchanged(at.Field("template"), &s.Template, &old.Template)
+	}
+	f.Unchanged(at.Field("completionMode"), s.CompletionMode, old.CompletionMode)
+	f.Unchanged(at.Field("podFailurePolicy"), s.PodFailurePolicy, old.PodFailurePolicy)
+	f.Unchanged(at.Field("backoffLimitPerIndex"), s.BackoffLimitPerIndex, old.BackoffLimitPerIndex)
+	f.Unchanged(at.Field("managedBy"), s.ManagedBy, old.ManagedBy)
+	f.Unchanged(at.Field("successPolicy"), s.SuccessPolicy, old.SuccessPolicy)
+}
+
+// withoutDirectives returns a spec without what says where and with how much pods
+// run, which may change while there are none.
+func withoutDirectives(spec core.PodSpec) core.PodSpec {
+	spec.NodeSelector, spec.Tolerations, spec.SchedulingGates = nil, nil, nil
+	if a := spec.Affinity; a != nil {
+		rest := *a
+		rest.NodeAffinity = nil
+		spec.Affinity = &rest
+		if check.Same(rest, core.Affinity{}) {
+			spec.Affinity = nil
+		}
+	}
+	for _, list := range []*[]core.Container{&spec.Containers, &spec.InitContainers} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Resources = core.ResourceRequirements{}
+		}
+	}
+	return spec
+}
