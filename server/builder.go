@@ -103,8 +103,9 @@ type Builder struct {
 
 // Serving is how requests are answered. A zero field means what its comment says.
 type Serving struct {
-	// FlowControl says how requests share Limits.InFlight; nil is
-	// flowcontrol.Default. A fault in it fails Build.
+	// FlowControl says how requests share Limits.InFlight. A fault in it fails Build.
+	// nil is flowcontrol.Default and, if the kinds of flow control are registered, what
+	// their objects say from then on.
 	FlowControl *flowcontrol.Config
 
 	// GzipFrom is the length in bytes from which on an answer is compressed with
@@ -322,6 +323,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
 	}
 	err = s.objects.Bootstrap(ctx, s.client)
+	if f, ok := s.flowObjects(); ok && err == nil {
+		err = f.Start(ctx, s.client)
+	}
 	for _, prepare := range b.Prepare {
 		if err == nil {
 			err = prepare(ctx, s.client)

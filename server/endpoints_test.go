@@ -97,6 +97,10 @@ var endpoints = map[string]struct {
 	"VolumeAttachment": {"/apis/storage.k8s.io/v1/volumeattachments", "x", map[string]any{"spec": map[string]any{
 		"attacher": "a", "nodeName": "n", "source": map[string]any{"persistentVolumeName": "v"},
 	}}, []endpoint{{"status", ""}}},
+	"FlowSchema": {flowSchemas, "x", map[string]any{"spec": map[string]any{"priorityLevelConfiguration": map[string]any{"name": "l"}}}, []endpoint{{"status", ""}}},
+	"PriorityLevelConfiguration": {flowLevels, "x", map[string]any{"spec": map[string]any{
+		"type": "Limited", "limited": map[string]any{"limitResponse": map[string]any{"type": "Reject"}},
+	}}, []endpoint{{"status", ""}}},
 	"CertificateSigningRequest": {"/apis/certificates.k8s.io/v1/certificatesigningrequests", "x",
 		map[string]any{"spec": map[string]any{"request": certificateRequest(), "signerName": "example.com/x", "usages": []any{"client auth"}}},
 		[]endpoint{{"status", "lafo"}, {"approval", "lafo"}}},

@@ -22,6 +22,9 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if s.definitions.cache != nil {
 		list = append(list, s.definitionController())
 	}
+	if f, ok := s.flowObjects(); ok {
+		list = append(list, f.Controller())
+	}
 	for _, t := range s.catalog.Now().Types() {
 		if t.Grace != nil {
 			list = append(list, objects.Ending(t))

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/fair"
 )
 
@@ -17,6 +19,7 @@ import (
 // worked on, and pools of what they hold while nobody works on them.
 type shares struct {
 	sharing  sync.Mutex // held while all of them get another configuration
+	given    bool       // the configuration is the program's, not that of objects
 	seats    *fair.Controller
 	makers   *fair.Controller // of those who make long answers: as many as compute at a time
 	headers  [2]string        // that tell the flow schema and the priority level
@@ -39,6 +42,7 @@ func (b *Builder) newShares(s *Server) (err error) {
 	s.places, s.watches, s.refusals = fair.NewPool(int64(s.limits.Requests)), fair.NewPool(int64(s.limits.Watches)), fair.NewPool(maxRefusals)
 	s.bodies, s.answers, s.zipping = fair.NewPool(s.limits.LargeBodies), fair.NewPool(s.limits.LongAnswers), fair.NewPool(maxZipping)
 	config, wait := b.flowControl(), s.limits.RequestTime/4
+	s.given = b.Serving.FlowControl != nil
 	if s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: wait, Metrics: s.metrics.registry}, config); err != nil {
 		return err
 	}
@@ -49,17 +53,45 @@ func (b *Builder) newShares(s *Server) (err error) {
 	return nil
 }
 
-// SetFlowControl replaces Serving.FlowControl while the server runs. Requests that
-// hold something keep it, those that wait are sorted anew. A fault of the
-// configuration is returned and changes nothing. It may be called at any time.
+// SetFlowControl replaces Serving.FlowControl while the server runs, and the objects
+// that say it. Requests that hold something keep it, those that wait are sorted anew. A
+// fault of the configuration is returned and changes nothing. It may be called at any time.
 func (s *Server) SetFlowControl(config flowcontrol.Config) error {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
+	err := s.setShares(config)
+	s.given = s.given || err == nil
+	return err
+}
+
+// followFlowControl takes the configuration that objects say, unless a program gave one.
+func (s *Server) followFlowControl(config flowcontrol.Config) error {
+	s.sharing.Lock()
+	defer s.sharing.Unlock()
+	if s.given {
+		return nil
+	}
+	return s.setShares(config)
+}
+
+func (s *Server) setShares(config flowcontrol.Config) error {
 	if err := s.seats.SetConfig(config); err != nil {
 		return err
 	}
 	s.setLevels(config.Levels)
 	return s.makers.SetConfig(oneLevel(config))
+}
+
+// flowObjects is what keeps the shares what objects say; ok tells whether their kinds
+// are registered.
+func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
+	group := s.names.Group(names.GroupFlowControl)
+	for _, resource := range []string{"flowschemas", "prioritylevelconfigurations"} {
+		if s.catalog.Now().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
+			return f, false
+		}
+	}
+	return controllers.FlowControl{Names: s.names, Apply: s.followFlowControl}, true
 }
 
 func (s *shares) setLevels(levels []flowcontrol.Level) {

@@ -31,8 +31,6 @@ const (
 const (
 	GroupNetworking      = "networking.orch.io"
 	GroupNode            = "node.orch.io"
-	GroupDevices         = "resource.orch.io"
-	GroupRegistration    = "admissionregistration.orch.io"
 	GroupMetrics         = "metrics.orch.io"
 	GroupCustomMetrics   = "custom.metrics.orch.io"
 	GroupExternalMetrics = "external.metrics.orch.io"

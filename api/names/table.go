@@ -21,6 +21,10 @@ const (
 	GroupAdmission      = "admission.orch.io"
 	GroupDiscovery      = "apidiscovery.orch.io"
 	GroupAudit          = "audit.orch.io"
+	GroupFlowControl    = "flowcontrol.apiserver.orch.io"
+	GroupRegistration   = "admissionregistration.orch.io"
+	GroupServices       = "apiregistration.orch.io"
+	GroupDevices        = "resource.orch.io"
 	GroupExec           = "client.authentication.orch.io"
 	GroupABAC           = "abac.authorization.orch.io"
 )
@@ -72,6 +76,7 @@ const (
 	TaintUnreachable    = "node.orch.io/unreachable"
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"
 	DefinitionApproval  = "api-approved.orch.io"
+	FlowAutoupdate      = "apf.orch.io/autoupdate-spec"
 	HubForm             = "orch.io/hub-form" // in the store only
 	ServerManager       = "orch-apiserver"
 	HealthMetric        = "orch_healthcheck"
@@ -145,6 +150,7 @@ var prefixes = []prefix{
 	{"pv.orch.io/", "pv.kubernetes.io/"},
 	{"volume.orch.io/", "volume.kubernetes.io/"},
 	{"volume.beta.orch.io/", "volume.beta.kubernetes.io/"},
+	{"apf.orch.io/", "apf.kubernetes.io/"},
 	{"batch.orch.io/", "batch.kubernetes.io/"},
 	{"apps.orch.io/", "apps.kubernetes.io/"},
 	{"deployment.orch.io/", "deployment.kubernetes.io/"},

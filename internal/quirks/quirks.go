@@ -48,10 +48,10 @@ type Reference struct {
 
 	// Deletions.
 
-	DeleteAnswersStatus bool // a DELETE answers a Status, not the object as it was
-	NoDeleteCollection  bool // there is no deletecollection
-	NoDependents        bool // propagation policies leave no finalizers: the kind owns nothing
-	OrphansDependents   bool // a DELETE without a propagation policy leaves what the object owns
+	DeleteAnswersStatus bool   // a DELETE answers a Status, not the object as it was
+	NoDeleteCollection  bool   // there is no deletecollection
+	NoDependents        bool   // propagation policies leave no finalizers: the kind owns nothing
+	OrphansDependents   bool   // a DELETE without a propagation policy leaves what the object owns
 	OrphanWarning       string // what such a DELETE is warned of; empty: nothing
 
 	// Reads.

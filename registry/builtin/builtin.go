@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/builtin/extensions"
+	"orch.io/controlplane/registry/builtin/flowcontrol"
 	"orch.io/controlplane/registry/builtin/networking"
 	"orch.io/controlplane/registry/builtin/node"
 	"orch.io/controlplane/registry/builtin/roles"
@@ -30,6 +31,7 @@ func Kinds() []*registry.Kind {
 		coordination.Kinds(),
 		discovery.Kinds(),
 		extensions.Kinds(),
+		flowcontrol.Kinds(),
 		networking.Kinds(),
 		node.Kinds(),
 		roles.Kinds(),

@@ -1,0 +1,148 @@
+package controllers
+
+import (
+	"math/bits"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/server/flowcontrol"
+)
+
+// Bounds of what a level gets, whatever its object asks for. The queues of a level
+// cost memory, and a hand is dealt from a hash of so many bits.
+const (
+	mostShares   = 1 << 20
+	mostQueues   = 10_000
+	mostWaiting  = 10_000
+	mostHandBits = 60
+)
+
+var distinguishers = map[flowcontrol.Distinguisher]string{flowcontrol.ByUser: "ByUser", flowcontrol.ByNamespace: "ByNamespace"}
+
+// words is a list of texts as trees hold it.
+func words(list []string) []any { return meta.StringList(list) }
+
+// levelObject makes the object of a level.
+func levelObject(p names.Profile, l flowcontrol.Level) *meta.Object {
+	spec := map[string]any{"type": "Exempt", "exempt": map[string]any{"nominalConcurrencyShares": int64(0), "lendablePercent": int64(0)}}
+	if !l.Exempt {
+		response := map[string]any{"type": "Reject"}
+		if q := l.Queuing; q != nil {
+			response = map[string]any{"type": "Queue", "queuing": map[string]any{
+				"queues": int64(q.Queues), "handSize": int64(q.HandSize), "queueLengthLimit": int64(q.QueueLength),
+			}}
+		}
+		limited := map[string]any{"nominalConcurrencyShares": int64(l.Shares), "lendablePercent": int64(l.Lendable), "limitResponse": response}
+		if l.Borrowing != nil {
+			limited["borrowingLimitPercent"] = int64(*l.Borrowing)
+		}
+		spec = map[string]any{"type": "Limited", "limited": limited}
+	}
+	return flowObject(p, "PriorityLevelConfiguration", l.Name, spec)
+}
+
+// schemaObject makes the object of a schema.
+func schemaObject(p names.Profile, s flowcontrol.Schema) *meta.Object {
+	spec := map[string]any{"priorityLevelConfiguration": map[string]any{"name": s.Level}, "matchingPrecedence": int64(s.Precedence)}
+	if s.Distinguisher != flowcontrol.None {
+		spec["distinguisherMethod"] = map[string]any{"type": distinguishers[s.Distinguisher]}
+	}
+	var rules []any
+	for _, r := range s.Rules {
+		rule := map[string]any{"subjects": subjectTrees(r.Subjects)}
+		var resources, paths []any
+		for _, rr := range r.Resources {
+			tree := map[string]any{"verbs": words(rr.Verbs), "apiGroups": words(rr.Groups), "resources": words(rr.Resources), "namespaces": words(rr.Namespaces)}
+			if rr.Cluster {
+				tree["clusterScope"] = true
+			}
+			resources = append(resources, tree)
+		}
+		for _, pr := range r.Paths {
+			paths = append(paths, map[string]any{"verbs": words(pr.Verbs), "nonResourceURLs": words(pr.Paths)})
+		}
+		if resources != nil {
+			rule["resourceRules"] = resources
+		}
+		if paths != nil {
+			rule["nonResourceRules"] = paths
+		}
+		rules = append(rules, rule)
+	}
+	spec["rules"] = rules
+	return flowObject(p, "FlowSchema", s.Name, spec)
+}
+
+func subjectTrees(list []flowcontrol.Subject) (out []any) {
+	for _, s := range list {
+		switch {
+		case s.User != "":
+			out = append(out, map[string]any{"kind": "User", "user": map[string]any{"name": s.User}})
+		case s.Group != "":
+			out = append(out, map[string]any{"kind": "Group", "group": map[string]any{"name": s.Group}})
+		default:
+			out = append(out, map[string]any{"kind": "ServiceAccount", "serviceAccount": map[string]any{"namespace": s.Namespace, "name": s.ServiceAccount}})
+		}
+	}
+	return out
+}
+
+func flowObject(p names.Profile, kind, name string, spec map[string]any) *meta.Object {
+	o := meta.NewObject(map[string]any{"metadata": map[string]any{
+		"name": name, "annotations": map[string]any{p.Wire(names.FlowAutoupdate): "true"},
+	}, "spec": spec})
+	o.SetGVK(meta.GroupVersionKind{Group: p.Group(names.GroupFlowControl), Version: "v1", Kind: kind})
+	return o
+}
+
+// level is what the object of a level says, within the bounds.
+func level(o *meta.Object) flowcontrol.Level {
+	at := func(path ...string) int { return int(o.Int(append([]string{"spec", "limited"}, path...)...)) }
+	l := flowcontrol.Level{
+		Name: o.Name(), UID: o.UID(), Exempt: o.String("spec", "type") == "Exempt",
+		Shares: min(at("nominalConcurrencyShares"), mostShares), Lendable: at("lendablePercent"),
+	}
+	if v, ok := o.Get("spec", "limited", "borrowingLimitPercent"); ok && v != nil {
+		percent := at("borrowingLimitPercent")
+		l.Borrowing = &percent
+	}
+	if o.String("spec", "limited", "limitResponse", "type") == "Queue" {
+		of := func(field string) int { return at("limitResponse", "queuing", field) }
+		q := &flowcontrol.Queuing{Queues: min(of("queues"), mostQueues), HandSize: of("handSize"), QueueLength: min(of("queueLengthLimit"), mostWaiting)}
+		q.HandSize = max(1, min(q.HandSize, q.Queues, mostHandBits/max(1, bits.Len(uint(q.Queues-1)))))
+		l.Queuing = q
+	}
+	return l
+}
+
+// schema is what the object of a schema says.
+func schema(o *meta.Object) flowcontrol.Schema {
+	s := flowcontrol.Schema{
+		Name: o.Name(), UID: o.UID(), Precedence: int(o.Int("spec", "matchingPrecedence")), Level: o.String("spec", "priorityLevelConfiguration", "name"),
+	}
+	for d, word := range distinguishers {
+		if o.String("spec", "distinguisherMethod", "type") == word {
+			s.Distinguisher = d
+		}
+	}
+	for _, r := range o.Objects("spec", "rules") {
+		var rule flowcontrol.Rule
+		for _, sub := range r.Objects("subjects") {
+			rule.Subjects = append(rule.Subjects, flowcontrol.Subject{
+				User: sub.String("user", "name"), Group: sub.String("group", "name"),
+				Namespace: sub.String("serviceAccount", "namespace"), ServiceAccount: sub.String("serviceAccount", "name"),
+			})
+		}
+		for _, rr := range r.Objects("resourceRules") {
+			rule.Resources = append(rule.Resources, flowcontrol.ResourceRule{
+				Verbs: rr.Strings("verbs"), Groups: rr.Strings("apiGroups"), Resources: rr.Strings("resources"),
+				Cluster: rr.Bool("clusterScope"), Namespaces: rr.Strings("namespaces"),
+			})
+		}
+		for _, pr := range r.Objects("nonResourceRules") {
+			rule.Paths = append(rule.Paths, flowcontrol.PathRule{Verbs: pr.Strings("verbs"), Paths: pr.Strings("nonResourceURLs")})
+		}
+		s.Rules = append(s.Rules, rule)
+	}
+	return s
+}
