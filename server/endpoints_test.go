@@ -98,6 +98,15 @@ var endpoints = map[string]struct {
 		"attacher": "a", "nodeName": "n", "source": map[string]any{"persistentVolumeName": "v"},
 	}}, []endpoint{{"status", ""}}},
 	"FlowSchema": {flowSchemas, "x", map[string]any{"spec": map[string]any{"priorityLevelConfiguration": map[string]any{"name": "l"}}}, []endpoint{{"status", ""}}},
+	"APIService": {"/apis/apiregistration.k8s.io/v1/apiservices", "v1.example.com", map[string]any{"spec": map[string]any{
+		"group": "example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
+	}}, []endpoint{{"status", ""}}},
+	"ValidatingAdmissionPolicy": {"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", "x", map[string]any{"spec": map[string]any{
+		"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
+			"operations": []any{"CREATE"}, "apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"pods"},
+		}}},
+		"validations": []any{map[string]any{"expression": "true"}},
+	}}, []endpoint{{"status", ""}}},
 	"PriorityLevelConfiguration": {flowLevels, "x", map[string]any{"spec": map[string]any{
 		"type": "Limited", "limited": map[string]any{"limitResponse": map[string]any{"type": "Reject"}},
 	}}, []endpoint{{"status", ""}}},

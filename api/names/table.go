@@ -23,7 +23,7 @@ const (
 	GroupAudit          = "audit.orch.io"
 	GroupFlowControl    = "flowcontrol.apiserver.orch.io"
 	GroupRegistration   = "admissionregistration.orch.io"
-	GroupServices       = "apiregistration.orch.io"
+	GroupAggregation    = "apiregistration.orch.io"
 	GroupDevices        = "resource.orch.io"
 	GroupExec           = "client.authentication.orch.io"
 	GroupABAC           = "abac.authorization.orch.io"

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/aggregation"
 	"orch.io/controlplane/registry/builtin/apps"
 	"orch.io/controlplane/registry/builtin/batch"
 	"orch.io/controlplane/registry/builtin/certificates"
@@ -16,6 +17,7 @@ import (
 	"orch.io/controlplane/registry/builtin/flowcontrol"
 	"orch.io/controlplane/registry/builtin/networking"
 	"orch.io/controlplane/registry/builtin/node"
+	"orch.io/controlplane/registry/builtin/registration"
 	"orch.io/controlplane/registry/builtin/roles"
 	"orch.io/controlplane/registry/builtin/scheduling"
 	"orch.io/controlplane/registry/builtin/storage"
@@ -25,6 +27,7 @@ import (
 func Kinds() []*registry.Kind {
 	return slices.Concat(
 		core.Kinds(),
+		aggregation.Kinds(),
 		apps.Kinds(),
 		batch.Kinds(),
 		certificates.Kinds(),
@@ -34,6 +37,7 @@ func Kinds() []*registry.Kind {
 		flowcontrol.Kinds(),
 		networking.Kinds(),
 		node.Kinds(),
+		registration.Kinds(),
 		roles.Kinds(),
 		scheduling.Kinds(),
 		storage.Kinds(),

@@ -1,0 +1,91 @@
+package registration
+
+import (
+	"slices"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry"
+)
+
+// ValidatingAdmissionPolicyBinding puts a policy into effect, with parameters.
+type ValidatingAdmissionPolicyBinding struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec says which policy, for which requests.
+	Spec ValidatingAdmissionPolicyBindingSpec `json:"spec,omitempty" protobuf:"2"`
+}
+
+// ValidatingAdmissionPolicyBindingSpec says which policy, for which requests.
+type ValidatingAdmissionPolicyBindingSpec struct {
+	// PolicyName is the policy. While there is none of that name the binding does nothing.
+	PolicyName string `json:"policyName,omitempty" protobuf:"1" schema:"required,optional,format=dns-subdomain"`
+	// ParamRef are the objects with the parameters; the policy is asked once for each.
+	ParamRef *ParamRef `json:"paramRef,omitempty" protobuf:"2"`
+	// MatchResources narrows the requests that the policy looks at.
+	MatchResources *MatchResources `json:"matchResources,omitempty" protobuf:"3"`
+	// ValidationActions are what happens if a validation is not true: Deny or Warn, and Audit.
+	ValidationActions []string `json:"validationActions,omitempty" protobuf:"4" schema:"required,optional,reason.required=at least one validation action is required,listType=set,items.enum=Audit|Deny|Warn"`
+}
+
+// ParamRef names parameters, or selects them.
+type ParamRef struct {
+	_ struct{} `schema:"mapType=atomic"`
+
+	// Name of the one object.
+	Name string `json:"name,omitempty" protobuf:"1" schema:"format=path-segment"`
+	// Namespace of the objects; by default that of the request.
+	Namespace string `json:"namespace,omitempty" protobuf:"2"`
+	// Selector selects objects by their labels.
+	Selector *meta.Selector `json:"selector,omitempty" protobuf:"3" schema:"format=label-selector"`
+	// ParameterNotFoundAction says what becomes of a request if there is no such object: Allow or Deny.
+	ParameterNotFoundAction *string `json:"parameterNotFoundAction,omitempty" protobuf:"4" schema:"required,optional,enum=Deny|Allow"`
+}
+
+func bindings() *registry.Kind {
+	ref := reference()
+	ref.PutWithVersion = true
+	return registry.Of(registry.Definition[ValidatingAdmissionPolicyBinding]{
+		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category},
+		Columns: []registry.Column{
+			registry.Text("PolicyName", "The policy.", "spec", "policyName"),
+			{Name: "ParamRef", Type: "string", Doc: "The parameters.", Cell: func(o *meta.Object) any {
+				ref := meta.NewObject(o.Map("spec", "paramRef"))
+				switch name, namespace := ref.String("name"), ref.String("namespace"); {
+				case name == "":
+					return "<unset>"
+				case namespace == "":
+					return "*/" + name
+				default:
+					return namespace + "/" + name
+				}
+			}},
+			registry.Age(),
+		},
+		Default:   func(w *registry.Change[ValidatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
+		Validate:  validateBinding,
+		Reference: ref,
+	})
+}
+
+func validateBinding(w *registry.Change[ValidatingAdmissionPolicyBinding]) {
+	s, at := &w.New.Spec, check.At("spec")
+	if r, at := s.ParamRef, at.Field("paramRef"); r != nil {
+		switch {
+		case r.Name != "" && r.Selector != nil:
+			w.Forbidden(at.Field("name"), "name and selector are mutually exclusive")
+			w.Forbidden(at.Field("selector"), "name and selector are mutually exclusive")
+		case r.Name == "" && r.Selector == nil:
+			w.Required(at, "one of name or selector must be specified")
+		}
+	}
+	if s.MatchResources != nil {
+		s.MatchResources.validate(&w.Faults, at.Field("matchResources"))
+	}
+	if slices.Contains(s.ValidationActions, "Deny") && slices.Contains(s.ValidationActions, "Warn") {
+		w.Invalid(at.Field("validationActions"), s.ValidationActions,
+			"must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)")
+	}
+}

@@ -1,0 +1,205 @@
+package registration
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+)
+
+// all stands for everything.
+const all = "*"
+
+// RuleWithOperations covers what is done with resources.
+type RuleWithOperations struct {
+	// Operations that are covered: CREATE, UPDATE, DELETE, CONNECT, or * alone for all.
+	Operations []string `json:"operations,omitempty" protobuf:"1" schema:"required,optional,listType=atomic,items.enum=*|CONNECT|CREATE|DELETE|UPDATE"`
+	// Rule says of which resources.
+	Rule `json:",inline" protobuf:"2"`
+}
+
+// Rule covers resources by group, version and name. In each list * alone is everything.
+type Rule struct {
+	// APIGroups of the resources; an empty text is the core group.
+	APIGroups []string `json:"apiGroups,omitempty" protobuf:"1" schema:"required,optional,listType=atomic"`
+	// APIVersions of the resources.
+	APIVersions []string `json:"apiVersions,omitempty" protobuf:"2" schema:"required,optional,listType=atomic"`
+	// Resources by their plural names. Sub-resources are named apart, as pods/status; pods/* are all
+	// of pods, */scale is that one of all, and */* is everything.
+	Resources []string `json:"resources,omitempty" protobuf:"3" schema:"required,optional,listType=atomic"`
+	// Scope of the resources: Cluster, Namespaced, or * for both.
+	Scope *string `json:"scope,omitempty" protobuf:"4" schema:"default=*,enum=*|Cluster|Namespaced"`
+}
+
+func (r *RuleWithOperations) setDefaults() {
+	if r.Scope == nil {
+		scope := all
+		r.Scope = &scope
+	}
+}
+
+func (r *RuleWithOperations) validate(f *check.Faults, at *check.Path) {
+	alone(f, at.Field("operations"), r.Operations, "operations")
+	alone(f, at.Field("apiGroups"), r.APIGroups, "API groups")
+	alone(f, at.Field("apiVersions"), r.APIVersions, "API versions")
+	filled(f, at.Field("apiVersions"), r.APIVersions)
+	filled(f, at.Field("resources"), r.Resources)
+	checkResources(f, at.Field("resources"), r.Resources)
+}
+
+// filled checks that no word is empty.
+func filled(f *check.Faults, at *check.Path, list []string) {
+	for i, word := range list {
+		if word == "" {
+			f.Required(at.Index(i), "")
+		}
+	}
+}
+
+// alone checks that what stands for everything has nothing beside it.
+func alone(f *check.Faults, at *check.Path, list []string, what string) {
+	if len(list) > 1 && slices.Contains(list, all) {
+		f.Invalid(at, list, "if '*' is present, must not specify other "+what)
+	}
+}
+
+// checkResources checks that no resource is covered by another one in the list.
+func checkResources(f *check.Faults, at *check.Path, list []string) {
+	ofAll, allOf, bare := map[string]bool{}, map[string]bool{}, 0
+	for i, word := range list {
+		resource, sub, below := strings.Cut(word, "/")
+		switch {
+		case !below:
+			bare++
+			continue
+		case slices.Contains(list[:i], "*/*"):
+			f.Invalid(at.Index(i), word, "if '*/*' is present, must not specify "+word)
+		case allOf[resource]:
+			f.Invalid(at.Index(i), word, "if '"+resource+"/*' is present, must not specify "+word)
+		case ofAll[sub]:
+			f.Invalid(at.Index(i), word, "if '*/"+sub+"' is present, must not specify "+word)
+		}
+		if sub == all && resource != all {
+			allOf[resource] = true
+		}
+		if resource == all && sub != all {
+			ofAll[sub] = true
+		}
+	}
+	if len(list) > 1 && slices.Contains(list, "*/*") {
+		f.Invalid(at, list, "if '*/*' is present, must not specify other resources")
+	} else if bare > 1 && slices.Contains(list, all) {
+		f.Invalid(at, list, "if '*' is present, must not specify other resources without subresources")
+	}
+}
+
+// fullName checks a domain of three parts.
+func fullName(f *check.Faults, at *check.Path, name string) {
+	faults := meta.CheckDNSSubdomain(name)
+	if f.Format(at, name, faults); len(faults) == 0 && strings.Count(name, ".") < 2 {
+		f.Invalid(at, name, "should be a domain with at least three segments separated by dots")
+	}
+}
+
+func (c *WebhookClientConfig) validate(f *check.Faults, at *check.Path) {
+	switch {
+	case (c.URL == nil) == (c.Service == nil):
+		f.Required(at, "exactly one of url or service is required")
+	case c.URL != nil:
+		checkURL(f, at.Field("url"), *c.URL)
+	case c.Service.Path != nil:
+		checkPath(f, at.Field("service").Field("path"), *c.Service.Path)
+	}
+}
+
+func checkURL(f *check.Faults, at *check.Path, text string) {
+	const form = "; desired format: https://host[/path]"
+	u, err := url.Parse(text)
+	if err != nil {
+		f.Required(at, "url must be a valid URL: "+err.Error()+form)
+		return
+	}
+	if u.Scheme != "https" {
+		f.Invalid(at, u.Scheme, "'https' is the only allowed URL scheme"+form)
+	}
+	if u.Host == "" {
+		f.Invalid(at, u.Host, "host must be specified"+form)
+	}
+	if u.User != nil {
+		f.Invalid(at, u.User.String(), "user information is not permitted in the URL")
+	}
+	if u.Fragment != "" {
+		f.Invalid(at, u.Fragment, "fragments are not permitted in the URL")
+	}
+	if u.RawQuery != "" {
+		f.Invalid(at, u.RawQuery, "query parameters are not permitted in the URL")
+	}
+}
+
+// checkPath checks a path of subdomains; a slash may end it.
+func checkPath(f *check.Faults, at *check.Path, path string) {
+	if path == "/" || path == "" {
+		return
+	}
+	if path[0] != '/' {
+		f.Invalid(at, path, "must start with a '/'")
+	}
+	parts := strings.Split(strings.TrimSuffix(path[1:], "/"), "/")
+	for i, part := range parts {
+		segment := "segment[" + strconv.Itoa(i) + "]"
+		if part == "" {
+			f.Invalid(at, path, segment+" may not be empty")
+			continue
+		}
+		for _, why := range meta.CheckDNSSubdomain(part) {
+			f.Invalid(at, path, segment+": "+why)
+		}
+	}
+}
+
+// checkReviews checks that one of the versions is one that this server sends.
+func checkReviews(f *check.Faults, at *check.Path, versions []string) {
+	seen, before := map[string]bool{}, len(*f)
+	for i, v := range versions {
+		f.Format(at.Index(i), v, meta.CheckDNS1035Label(v))
+		if seen[v] {
+			f.Invalid(at.Index(i), v, "duplicate version")
+		}
+		seen[v] = true
+	}
+	if len(versions) > 0 && len(*f) == before && !seen["v1"] && !seen["v1beta1"] {
+		f.Invalid(at, versions, "must include at least one of v1, v1beta1")
+	}
+}
+
+// maxExpression bounds an expression, in bytes.
+const maxExpression = 64 << 10
+
+// expression checks that there is an expression, and that it is not too long.
+func expression(f *check.Faults, at *check.Path, text, why string) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		f.Required(at, why)
+	case len(text) > maxExpression:
+		f.TooLong(at, maxExpression)
+	}
+}
+
+func checkConditions(f *check.Faults, at *check.Path, list []MatchCondition) {
+	seen := map[string]bool{}
+	for i, c := range list {
+		expression(f, at.Index(i).Field("expression"), c.Expression, "")
+		switch at := at.Index(i).Field("name"); {
+		case c.Name == "":
+			f.Required(at, "")
+		case seen[c.Name]:
+			f.Duplicate(at, c.Name)
+		default:
+			f.Format(at, c.Name, meta.CheckQualifiedName(c.Name))
+		}
+		seen[c.Name] = true
+	}
+}
