@@ -140,6 +140,10 @@ type Behavior struct {
 	// its metadata.
 	Held func(obj *meta.Object) bool
 
+	// Initial returns the objects that exist from the start of every server. One that
+	// is there already stays as it is.
+	Initial func(p names.Profile) []*meta.Object
+
 	// Act makes the type virtual: nothing is stored, a POST calls Act and
 	// answers what it returns.
 	Act Act

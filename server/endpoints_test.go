@@ -81,6 +81,7 @@ var endpoints = map[string]struct {
 	"Service": {"/api/v1/namespaces/default/services", "x",
 		map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": 80}}}}, []endpoint{{"status", "lafo"}}},
 	"Namespace": {"/api/v1/namespaces", "x", map[string]any{}, []endpoint{{"status", "lafo"}, {"finalize", "lafo"}}},
+	"Node":      {"/api/v1/nodes", "x", map[string]any{"spec": map[string]any{"unschedulable": true}}, []endpoint{{"status", "lafo"}}},
 	"ResourceQuota": {"/api/v1/namespaces/default/resourcequotas", "x",
 		map[string]any{"spec": map[string]any{"hard": map[string]any{"pods": "1"}}}, []endpoint{{"status", "lafo"}}},
 	"Deployment": {"/apis/apps/v1/namespaces/default/deployments", "x", podsOf(), []endpoint{{"status", "afo"}, {"scale", ""}}},

@@ -72,6 +72,8 @@ const (
 	JobNameLabel        = "batch.orch.io/job-name"
 	OldJobUIDLabel      = "controller-uid"
 	OldJobNameLabel     = "job-name"
+	NodeRole            = "node-role.orch.io/" // and the role
+	OldNodeRole         = "orch.io/role"
 	TaintNotReady       = "node.orch.io/not-ready"
 	TaintUnreachable    = "node.orch.io/unreachable"
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"

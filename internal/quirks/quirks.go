@@ -10,6 +10,7 @@ type Reference struct {
 	// Writes.
 
 	CreateOnPut     bool // a PUT on a name that is free creates
+	StatusOnCreate  bool // a new object has the status that its caller gives it
 	PutWithVersion  bool // a PUT without a resourceVersion is refused
 	FirstGeneration bool // the generation stays that of the creation, whatever changes
 	LateGeneration  bool // the generation begins with the first change, which makes it 1

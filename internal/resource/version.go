@@ -144,7 +144,7 @@ func (v *Version) Defaults(w *change) error {
 // changed, never through the status endpoint. It is 500 if Prepare fails.
 func (v *Version) PrepareForWrite(w *change) error {
 	if w.Subresource == "" {
-		if v.Status {
+		if v.Status && (w.Old != nil || !v.StatusOnCreate) {
 			v.keepStatus(w.New, w.Old)
 		}
 		if err := v.runEdit("Prepare", v.Prepare, w); err != nil {

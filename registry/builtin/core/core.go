@@ -32,6 +32,7 @@ func Kinds() []*registry.Kind {
 		replicationControllers(),
 		services(),
 		endpoints(),
+		nodes(),
 		limitRanges(),
 		resourceQuotas(),
 		persistentVolumes(),

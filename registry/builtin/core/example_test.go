@@ -25,6 +25,7 @@ func ExampleKinds() {
 	// kind ReplicationController (Go type core.ReplicationController)
 	// kind Service (Go type core.Service)
 	// kind Endpoints (Go type core.Endpoints)
+	// kind Node (Go type core.Node)
 	// kind LimitRange (Go type core.LimitRange)
 	// kind ResourceQuota (Go type core.ResourceQuota)
 	// kind PersistentVolume (Go type core.PersistentVolume)

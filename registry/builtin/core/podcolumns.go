@@ -11,8 +11,11 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// none shows that a cell has nothing to show.
-const none = "<none>"
+// What a cell shows that has nothing to show.
+const (
+	none    = "<none>"
+	unknown = "<unknown>"
+)
 
 func podColumns() []registry.Column {
 	return []registry.Column{

@@ -39,16 +39,49 @@ func Kinds() []*registry.Kind {
 			{Name: "PreemptionPolicy", Type: "string", Doc: "Whether less important pods make way.", JSONPath: ".preemptionPolicy"},
 		},
 		Validate:  validate,
+		Behavior:  registry.Behavior{Initial: initial},
 		Reference: &quirks.Reference{AnyNamespace: true, FirstGeneration: true, DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})}
 }
 
+// highest is the highest value that a class may have that is not the system's.
+const highest = 1_000_000_000
+
+const (
+	clusterCritical = "system-cluster-critical"
+	nodeCritical    = "system-node-critical"
+)
+
+// systemValue returns the value of a class of the system.
+func systemValue(name string) (value int32, ok bool) {
+	switch name {
+	case clusterCritical:
+		return 2 * highest, true
+	case nodeCritical:
+		return 2*highest + 1000, true
+	}
+	return 0, false
+}
+
+// initial are the two classes of the system.
+func initial(names.Profile) (list []*meta.Object) {
+	for name, text := range map[string]string{
+		clusterCritical: "For pods that the cluster cannot do without, on whichever node.",
+		nodeCritical:    "For pods that their node cannot do without.",
+	} {
+		value, _ := systemValue(name)
+		list = append(list, meta.NewObject(map[string]any{
+			"metadata": map[string]any{"name": name}, "value": int64(value), "description": text,
+		}))
+	}
+	return list
+}
+
 // validate keeps the highest values, and names like theirs, for the two classes of the system.
 func validate(w *registry.Change[PriorityClass]) {
-	const highest, why = 1_000_000_000, "priority class names with 'system-' prefix are reserved for system use only. error: "
-	system := map[string]int32{"system-cluster-critical": 2 * highest, "system-node-critical": 2*highest + 1000}
+	const why = "priority class names with 'system-' prefix are reserved for system use only. error: "
 	c, name, at := w.New, check.At("metadata", "name"), check.At("value")
-	value, reserved := system[c.Name]
+	value, reserved := systemValue(c.Name)
 	switch {
 	case w.Old != nil && c.Value != w.Old.Value:
 		w.Forbidden(at, "may not be changed in an update.")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/scheduling"
 	"orch.io/controlplane/registry/internal/kindtest"
@@ -38,6 +39,11 @@ func TestPriorityClass(t *testing.T) {
 		_, got := k.Create(t, body)
 		require.Equal(t, want, got, body)
 	}
+	for _, c := range k.Initial(names.Kubernetes) {
+		_, got := k.Create(t, string(codec.EncodeJSON(nil, c.Tree())))
+		require.Empty(t, got, c.Name())
+	}
+	require.Len(t, k.Initial(names.Kubernetes), 2)
 	old, _ := k.Create(t, `{"value":1}`)
 	require.Equal(t, "PreemptLowerPriority", old.String("preemptionPolicy"))
 	require.Equal(t, false, k.Cell(t, old, "Global-Default"))

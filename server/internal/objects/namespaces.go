@@ -7,28 +7,45 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/resource"
 )
 
 var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
-// Bootstrap makes the namespaces that exist from the start. One that is there and
-// cannot be read keeps nobody from the others.
+// Bootstrap makes the namespaces and other objects that exist from the start. One that
+// is there and cannot be read keeps nobody from the others.
 func (s *Store) Bootstrap(ctx context.Context, client controller.Client) error {
-	if s.o.Types().Type(namespacesResource) == nil {
-		return nil
-	}
-	for _, name := range s.systemNamespaces() {
-		obj := &meta.Object{}
-		obj.SetGVK(meta.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-		obj.SetName(name)
-		_, err := client.Create(ctx, namespacesResource, obj)
-		switch unreadable := (*controller.UnreadableError)(nil); {
-		case err == nil, meta.IsAlreadyExists(err):
-		case errors.As(err, &unreadable):
-			s.o.Log.Error("a namespace that exists from the start cannot be read", "name", name, "error", err)
-		default:
-			return fmt.Errorf("creating namespace %s: %w", name, err)
+	if t := s.o.Types().Type(namespacesResource); t != nil {
+		for _, name := range s.systemNamespaces() {
+			obj := &meta.Object{}
+			obj.SetName(name)
+			if err := s.bootstrap(ctx, client, t, obj); err != nil {
+				return err
+			}
 		}
+	}
+	for _, t := range s.o.Types().Types() {
+		if t.Initial == nil {
+			continue
+		}
+		for _, obj := range t.Initial(s.o.Names) {
+			if err := s.bootstrap(ctx, client, t, obj); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) bootstrap(ctx context.Context, client controller.Client, t *resource.Type, obj *meta.Object) error {
+	obj.SetGVK(t.Hub.GVK())
+	_, err := client.Create(ctx, t.GroupResource(), obj)
+	switch unreadable := (*controller.UnreadableError)(nil); {
+	case err == nil, meta.IsAlreadyExists(err):
+	case errors.As(err, &unreadable):
+		s.o.Log.Error("an object that exists from the start cannot be read", "resource", t.GroupResource(), "name", obj.Name(), "error", err)
+	default:
+		return fmt.Errorf("creating %s %s: %w", t.Kind, obj.Name(), err)
 	}
 	return nil
 }

@@ -1,0 +1,218 @@
+package core
+
+import (
+	"cmp"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/registry"
+)
+
+func nodes() *registry.Kind {
+	return registry.Of(registry.Definition[Node]{
+		Version:    version,
+		ShortNames: []string{"no"},
+		Scope:      registry.Cluster,
+		Status:     true,
+		Columns:    nodeColumns(),
+		Fields:     []registry.SelectableField{{Name: "spec.unschedulable", Absent: "false"}},
+		Default:    defaultNode,
+		Validate:   validateNode,
+		Warn: func(w *registry.Change[Node]) (texts []string) {
+			if w.New.Spec.DoNotUseExternalID != "" {
+				texts = append(texts, "spec.externalID: this field is deprecated, and is unused")
+			}
+			return texts
+		},
+		Reference: &quirks.Reference{
+			NoGeneration: true, StatusOnCreate: true, StatusMetadata: quirks.CallersMetadata(), DeleteAnswersStatus: true,
+			MetadataPasses: []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
+		},
+	})
+}
+
+func nodeColumns() []registry.Column {
+	address := func(kind string) func(o *meta.Object) any {
+		return func(o *meta.Object) any {
+			for _, a := range o.Objects("status", "addresses") {
+				if a.String("type") == kind {
+					return a.String("address")
+				}
+			}
+			return none
+		}
+	}
+	info := func(field string) func(o *meta.Object) any {
+		return func(o *meta.Object) any { return cmp.Or(o.String("status", "nodeInfo", field), unknown) }
+	}
+	return []registry.Column{
+		{Name: "Status", Type: "string", Doc: "Whether the node is ready, and takes new pods.", Cell: nodeState},
+		{Name: "Roles", Type: "string", Doc: "The roles that its labels give it.", Cell: nodeRoles},
+		registry.Age(),
+		registry.Text("Version", "The version of the node agent.", "status", "nodeInfo", "kubeletVersion"),
+		{Name: "Internal-IP", Type: "string", Doc: "Its first address inside of the cluster.", Priority: 1, Cell: address("InternalIP")},
+		{Name: "External-IP", Type: "string", Doc: "Its first address for the outside.", Priority: 1, Cell: address("ExternalIP")},
+		{Name: "OS-Image", Type: "string", Doc: "Its operating system.", Priority: 1, Cell: info("osImage")},
+		{Name: "Kernel-Version", Type: "string", Doc: "The kernel of its operating system.", Priority: 1, Cell: func(o *meta.Object) any {
+			kernel, processor := o.String("status", "nodeInfo", "kernelVersion"), o.String("status", "nodeInfo", "architecture")
+			if kernel != "" && processor != "" {
+				kernel += " (" + processor + ")"
+			}
+			return cmp.Or(kernel, unknown)
+		}},
+		{Name: "Container-Runtime", Type: "string", Doc: "What runs its containers.", Priority: 1, Cell: info("containerRuntimeVersion")},
+	}
+}
+
+func nodeState(o *meta.Object) any {
+	state := "Unknown"
+	for _, c := range o.Objects("status", "conditions") {
+		if c.String("type") != "Ready" {
+			continue
+		}
+		if state = "NotReady"; c.String("status") == "True" {
+			state = "Ready"
+		}
+	}
+	if o.Bool("spec", "unschedulable") {
+		state += ",SchedulingDisabled"
+	}
+	return state
+}
+
+// nodeRoles are what follows the prefix of some labels, and the value of one.
+func nodeRoles(o *meta.Object) any {
+	var roles []string
+	for key, value := range o.Labels() {
+		slash := strings.LastIndex(key, "/") + 1
+		switch {
+		case names.Same(key[:slash], names.NodeRole) && key[slash:] != "":
+			roles = append(roles, key[slash:])
+		case names.Same(key, names.OldNodeRole) && value != "":
+			roles = append(roles, value)
+		}
+	}
+	if len(roles) == 0 {
+		return none
+	}
+	slices.Sort(roles)
+	return strings.Join(slices.Compact(roles), ",")
+}
+
+// defaultNode makes the two forms of the ranges say the same, gives away all that
+// there is, and drops the configuration, which nodes no longer have from here.
+func defaultNode(w *registry.Change[Node]) {
+	s := &w.New.Spec
+	if s.PodCIDR != "" && (len(s.PodCIDRs) == 0 || s.PodCIDRs[0] != s.PodCIDR) {
+		s.PodCIDRs = []string{s.PodCIDR}
+	}
+	if len(s.PodCIDRs) > 0 {
+		s.PodCIDR = s.PodCIDRs[0]
+	}
+	if w.New.Status.Allocatable == nil {
+		w.New.Status.Allocatable = w.New.Status.Capacity
+	}
+	s.ConfigSource, w.New.Status.Config = nil, nil
+}
+
+func validateNode(w *registry.Change[Node]) {
+	r := &podRules{specRules: specRules{names: w.Names}}
+	now, old := w.New, w.Old
+	if w.Subresource == "" {
+		r.taints(now.Spec.Taints)
+	}
+	r.nodeAmounts("capacity", now.Status.Capacity)
+	r.nodeAmounts("allocatable", now.Status.Allocatable)
+	if old == nil || !slices.Equal(now.Spec.PodCIDRs, old.Spec.PodCIDRs) {
+		r.podRanges(now.Spec.PodCIDRs)
+	}
+	if old == nil {
+		r.features(now.Status.DeclaredFeatures)
+		w.Faults = append(w.Faults, r.Faults...)
+		return
+	}
+	seen := map[NodeAddress]bool{}
+	for i, a := range now.Status.Addresses {
+		if seen[a] {
+			r.Duplicate(check.At("status", "addresses").Index(i), a)
+		}
+		seen[a] = true
+	}
+	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(now.Spec.PodCIDRs, old.Spec.PodCIDRs) {
+		r.Forbidden(check.At("spec", "podCIDRs"), "node updates may not change podCIDR except from \"\" to valid")
+	}
+	if old.Spec.ProviderID != "" && now.Spec.ProviderID != old.Spec.ProviderID {
+		r.Forbidden(check.At("spec", "providerID"), "node updates may not change providerID except from \"\" to valid")
+	}
+	r.taints(now.Spec.Taints) // what clients are told of taints they are told twice
+	if now.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
+		r.Forbidden(check.At("spec", "externalID"), "may not be updated")
+	}
+	r.features(now.Status.DeclaredFeatures)
+	w.Faults = append(w.Faults, r.Faults...)
+}
+
+// taints checks taints, under the path that clients know.
+func (r *podRules) taints(list []Taint) {
+	type once struct{ key, effect string }
+	seen := map[once]bool{}
+	for i, t := range list {
+		at := check.At("metadata", "taints").Index(i)
+		r.Format(at.Field("key"), t.Key, meta.CheckQualifiedName(t.Key))
+		r.Format(at.Field("value"), t.Value, meta.CheckLabelValue(t.Value))
+		r.RequiredOneOf(at.Field("effect"), t.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
+		if seen[once{t.Key, t.Effect}] {
+			r.Duplicate(at, t)
+		}
+		seen[once{t.Key, t.Effect}] = true
+	}
+}
+
+func (r *podRules) nodeAmounts(field string, amounts map[string]meta.Quantity) {
+	for _, name := range sorted(amounts) {
+		r.quantity(check.At("status", field, name), name, amounts[name])
+	}
+}
+
+// podRanges checks the ranges of addresses of pods.
+func (r *podRules) podRanges(list []string) {
+	at := check.At("spec", "podCIDRs")
+	families := map[bool]bool{}
+	for i, text := range list {
+		p, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+			r.Invalid(at.Index(i), text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+		case p != p.Masked():
+			r.Invalid(at.Index(i), text, "must not have bits set beyond the prefix length")
+		}
+		families[p.Addr().Is4()] = true
+	}
+	if len(list) > 1 && (len(list) > 2 || len(families) < 2) {
+		r.Invalid(at, list, "may specify no more than one CIDR for each IP family")
+	}
+}
+
+var featureName = regexp.MustCompile(`\A[A-Z][A-Za-z0-9]*(/[A-Za-z0-9]+)*\z`)
+
+// features checks what a node says that it can do.
+func (r *podRules) features(list []string) {
+	for i, name := range list {
+		at := check.At("status", "declaredFeatures").Index(i)
+		switch {
+		case i > 0 && name < list[i-1]:
+			r.Invalid(at, name, "list must be sorted alphabetically")
+		case i > 0 && name == list[i-1]:
+			r.Duplicate(at, name)
+		}
+		if !featureName.MatchString(name) {
+			r.Invalid(at, name, "must be words of letters and digits that are separated by '/', the first with a capital (e.g., MyFeature or MyFeature/mySubFeature)")
+		}
+	}
+}
