@@ -57,9 +57,4 @@ func (e *UnreadableError) Error() string {
 }
 
 // DeleteOptions are the options of a delete from inside.
-type DeleteOptions struct {
-	UID          string // precondition, if not empty
-	Version      string // precondition on resourceVersion, if not empty
-	Propagation  string // Background, Foreground, Orphan or empty for the default
-	GraceSeconds *int64
-}
+type DeleteOptions = registry.DeleteOptions

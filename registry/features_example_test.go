@@ -26,6 +26,12 @@ type Row struct {
 	} `json:"status,omitzero"`
 }
 
+// scrap answers a POST to a sub-resource with the deletion of the row.
+func scrap(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+	var objects registry.Client = call.Client
+	return nil, objects.Delete(ctx, call.Resource.GroupResource(), call.Key, registry.DeleteOptions{})
+}
+
 // A kind as people work with it: columns for kubectl get, fields to select by, a scale
 // for kubectl scale, and a sub-resource of its own.
 func ExampleDefinition() {
@@ -44,7 +50,7 @@ func ExampleDefinition() {
 		Subresources: []registry.Subresource{{Name: "blink", Act: func(_ context.Context, call *registry.Call) (*meta.Object, error) {
 			call.Warn("the lamps of " + call.Key.Name + " blink")
 			return call.Object, nil
-		}}},
+		}}, {Name: "scrap", Act: scrap}},
 	}
 	b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
 	b.Register(registry.Of(rows))

@@ -222,7 +222,8 @@ type Column struct {
 }
 
 // Act answers a request to a virtual type or an acting sub-resource. Of a review
-// it returns the object of the call with its status.
+// it returns the object of the call with its status; nil is answered as a Status that
+// says Success.
 type Act func(ctx context.Context, call *Call) (*meta.Object, error)
 
 // Call is a request to a virtual type or to an acting sub-resource.
@@ -236,6 +237,25 @@ type Call struct {
 	Manager     string // the field manager of the caller
 	Names       names.Profile
 	Warn        func(text string) // sends a warning to the caller
+	Client      Client            // of the server that is called
+}
+
+// Client is what an Act reads and writes objects with, as the server itself: a part of
+// controller.Client, which says more. Update goes through an acting sub-resource, too,
+// if that has a Merge; then nobody becomes the owner of what changes.
+type Client interface {
+	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
+	List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error)
+	Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(obj *meta.Object) error) (*meta.Object, error)
+	Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o DeleteOptions) error
+}
+
+// DeleteOptions are the options of a delete from inside.
+type DeleteOptions struct {
+	UID          string // precondition, if not empty
+	Version      string // precondition on resourceVersion, if not empty
+	Propagation  string // Background, Foreground, Orphan or empty for the default
+	GraceSeconds *int64
 }
 
 // Scale is where a kind keeps what the sub-resource scale shows: paths such as

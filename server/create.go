@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"net/http"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
 
@@ -80,14 +82,20 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondObject(w, r, 201, answer)
+	if answer == nil {
+		m := r.media
+		m.View = media.Full
+		s.sendStatus(w, r, m, http.StatusCreated, &meta.Status{Status: "Success", Code: http.StatusCreated})
+		return nil
+	}
+	return s.respondObject(w, r, http.StatusCreated, answer)
 }
 
 func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *meta.Object) (*meta.Object, error) {
 	call := &registry.Call{
 		Resource: r.version.Resource(), Subresource: r.subresource, Key: r.key(), User: r.user,
 		Object: obj, DryRun: o.dryRun, Names: s.names, Warn: r.notes.Warn,
-		Manager: o.managerFor(r.http),
+		Manager: o.managerFor(r.http), Client: s.client,
 	}
 	act := r.version.Act
 	if r.sub != nil {

@@ -116,6 +116,8 @@ var endpoints = map[string]struct {
 		[]endpoint{{"status", "lafo"}, {"approval", "lafo"}}},
 	"Ingress": {"/apis/networking.k8s.io/v1/namespaces/default/ingresses", "x",
 		map[string]any{"spec": map[string]any{"rules": []any{map[string]any{"host": "x.example.com"}}}}, []endpoint{{"status", "lafo"}}},
+	"PodDisruptionBudget": {"/apis/policy/v1/namespaces/default/poddisruptionbudgets", "x",
+		map[string]any{"spec": map[string]any{"minAvailable": 1}}, []endpoint{{"status", "lafo"}}},
 	"ServiceCIDR": {"/apis/networking.k8s.io/v1/servicecidrs", "x",
 		map[string]any{"spec": map[string]any{"cidrs": []any{"10.9.0.0/24"}}}, []endpoint{{"status", ""}}},
 	"CustomResourceDefinition": {crdPath, "boats.sea.example.com", boatDefinition("boats", "Boat"), []endpoint{{"status", "lafo"}}},

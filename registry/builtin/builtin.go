@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/registry/builtin/flowcontrol"
 	"orch.io/controlplane/registry/builtin/networking"
 	"orch.io/controlplane/registry/builtin/node"
+	"orch.io/controlplane/registry/builtin/policy"
 	"orch.io/controlplane/registry/builtin/registration"
 	"orch.io/controlplane/registry/builtin/roles"
 	"orch.io/controlplane/registry/builtin/scheduling"
@@ -38,6 +39,7 @@ func Kinds() []*registry.Kind {
 		networking.Kinds(),
 		node.Kinds(),
 		registration.Kinds(),
+		policy.Kinds(),
 		roles.Kinds(),
 		scheduling.Kinds(),
 		storage.Kinds(),

@@ -37,5 +37,6 @@ func Kinds() []*registry.Kind {
 		resourceQuotas(),
 		persistentVolumes(),
 		persistentVolumeClaims(),
+		bindings(),
 	}
 }

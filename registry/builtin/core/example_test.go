@@ -30,6 +30,7 @@ func ExampleKinds() {
 	// kind ResourceQuota (Go type core.ResourceQuota)
 	// kind PersistentVolume (Go type core.PersistentVolume)
 	// kind PersistentVolumeClaim (Go type core.PersistentVolumeClaim)
+	// kind Binding (Go type core.Binding)
 }
 
 // Services of a network of their own: six addresses, and no ports of nodes

@@ -4,6 +4,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/policy"
 )
 
 // Pod is a group of containers that run together on one node.
@@ -40,12 +41,17 @@ func pods() *registry.Kind {
 		Subresources: []registry.Subresource{
 			{Name: "status", Merge: mergePodStatus},
 			{Name: "ephemeralcontainers", Merge: mergeEphemeral, Validate: validateEphemeral},
+			podBinding(),
+			policy.Evict(),
 		},
 		Behavior: registry.Behavior{
 			Default: defaultPod,
 			Prepare: preparePod,
 			Grace:   podGrace,
 			Warn:    warnOfNewPod,
+			Changed: func(w *registry.Change[meta.Object]) bool {
+				return w.Subresource != "binding" && !meta.Equal(w.New.Map("spec"), w.Old.Map("spec"))
+			},
 		},
 		Reference: &quirks.Reference{
 			StatusMetadata: []string{"labels", "annotations", "finalizers"}, // nodes do not hand pods to others

@@ -27,7 +27,10 @@ func validatePod(w *registry.Change[Pod]) {
 		}
 		return
 	}
-	if w.Subresource == "status" {
+	switch w.Subresource {
+	case "binding", "eviction":
+		return // the server's own work
+	case "status":
 		w.Faults = append(w.Faults, new.statusFaults(old)...)
 		return
 	}
