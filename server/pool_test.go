@@ -13,6 +13,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -31,6 +32,46 @@ func services(t *testing.T, s *servertest.Server) []*meta.Object {
 		out = append(out, meta.NewObject(v.(map[string]any)))
 	}
 	return out
+}
+
+// TestPoolChoosesOnce: what one write chose no other chooses, from then on.
+func TestPoolChoosesOnce(t *testing.T) {
+	var chosen []string
+	var between sync.Once
+	var s *servertest.Server
+	s = servertest.New(t, func(b *server.Builder) {
+		k := b.Kind("", "Service")
+		k.Pool = &registry.Pool{
+			Held: func(o *meta.Object) []string {
+				if ip := o.String("spec", "clusterIP"); ip != "" {
+					return []string{ip}
+				}
+				return nil
+			},
+			Allot: func(o, _ *meta.Object, free func(string) bool) ([]meta.Cause, error) {
+				for i := range 10 {
+					if ip := fmt.Sprint("10.0.0.", i); free(ip) {
+						chosen = append(chosen, o.Name()+" "+ip)
+						o.Set(ip, "spec", "clusterIP")
+						o.Set([]any{ip}, "spec", "clusterIPs")
+						return nil, nil
+					}
+				}
+				return nil, errors.New("none is left")
+			},
+		}
+		defaults := k.Default
+		k.Default = func(w *registry.Change[meta.Object]) {
+			if defaults != nil {
+				defaults(w)
+			}
+			if w.New.Name() == "a" && w.New.String("spec", "clusterIP") != "" {
+				between.Do(func() { must(t, s, 201, "POST", servicePath, service("b", "")) })
+			}
+		}
+	})
+	must(t, s, 201, "POST", servicePath, service("a", ""))
+	require.Equal(t, []string{"a 10.0.0.0", "b 10.0.0.1"}, chosen[len(chosen)-2:])
 }
 
 // Five addresses, beside that of the server itself, and four ports are enough to

@@ -41,16 +41,23 @@ func (p *allocator) claims(obj *meta.Object) (claims []string) {
 	if p == nil || obj == nil {
 		return nil
 	}
-	if p.t.Pool != nil {
-		for _, value := range p.t.Pool.Held(obj) {
-			claims = append(claims, resource.PoolClaim(value))
-		}
-	}
+	claims = p.poolClaims(obj)
 	for _, v := range p.t.Hub.Schema.UniqueValues(obj.Tree()) {
 		claims = append(claims, uniqueClaim(obj, v))
 	}
 	slices.Sort(claims)
 	return slices.Compact(claims)
+}
+
+// poolClaims returns what an object of the hub holds of the pool, if there is one.
+func (p *allocator) poolClaims(obj *meta.Object) (claims []string) {
+	if p.t.Pool == nil {
+		return nil
+	}
+	for _, value := range p.t.Pool.Held(obj) {
+		claims = append(claims, resource.PoolClaim(value))
+	}
+	return claims
 }
 
 func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
@@ -62,7 +69,7 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 }
 
 // allot lets the kind give obj what it lacks of the pool, and nothing that was found
-// to be another's. What a write under way claims is not chosen; that it is all that is
+// to be another's, and claims what obj holds then. What a write under way claims is not chosen; that it is all that is
 // left, or that obj has a wish for it, is a *storage.ConflictError: the next attempt
 // races for it, since the other write may yet be refused.
 func (p *allocator) allot(a *attempt, obj, live *meta.Object) ([]meta.Cause, error) {
@@ -91,29 +98,37 @@ func (p *allocator) allot(a *attempt, obj, live *meta.Object) ([]meta.Cause, err
 	if err != nil {
 		return nil, meta.Internal(err)
 	}
+	if len(causes) == 0 {
+		p.underWayOf(a, without(p.poolClaims(obj), a.held))
+	}
 	return causes, nil
 }
 
-// begin keeps other writes from choosing what claims name, until end is called, which
-// must be when the cache shows the object or the attempt has failed.
-func (p *allocator) begin(claims []string) (end func()) {
-	if len(claims) == 0 {
-		return func() {}
+// claim keeps other writes from choosing what an attempt claims, in place of what it
+// claimed before. It claims nothing when the cache shows the object or it has failed.
+func (p *allocator) claim(a *attempt, claims []string) {
+	if len(claims)+len(a.underWay) == 0 {
+		return
 	}
 	p.Lock()
 	defer p.Unlock()
+	p.underWayOf(a, claims)
+}
+
+// underWayOf is claim with the lock held. What is not to be written claims nothing.
+func (p *allocator) underWayOf(a *attempt, claims []string) {
+	if a.DryRun {
+		return
+	}
 	for _, c := range claims {
 		p.underWay[c]++
 	}
-	return func() {
-		p.Lock()
-		defer p.Unlock()
-		for _, c := range claims {
-			if p.underWay[c]--; p.underWay[c] == 0 {
-				delete(p.underWay, c)
-			}
+	for _, c := range a.underWay {
+		if p.underWay[c]--; p.underWay[c] == 0 {
+			delete(p.underWay, c)
 		}
 	}
+	a.underWay = claims
 }
 
 // heldByOthers reports whether objects hold a value that the cache shows, but the

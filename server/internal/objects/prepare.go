@@ -53,9 +53,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := checkReservable(a, obj); err != nil {
 		return err
 	}
-	if !a.DryRun {
-		a.end = p.begin(a.added())
-	}
+	p.claim(a, a.added())
 	if err := s.validate(ctx, a, write); err != nil {
 		return err
 	}

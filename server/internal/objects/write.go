@@ -63,7 +63,7 @@ type attempt struct {
 	entry        *watch.Entry // of the object that is there, or nil
 	on           place        // of that object, if it is not committed yet
 	held, claims []string     // of that object, and of what it becomes, see allocator
-	end          func()       // of what it claims for now, see allocator.begin; nil: nothing
+	underWay     []string     // what it claims for now, see allocator.claim
 }
 
 // next returns the attempt after a, with what that has learnt.
@@ -192,11 +192,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if a.end != nil {
-			a.end()
-		}
-	}()
+	defer func() { s.allocators[a.Version.GroupResource()].claim(a, nil) }()
 	var c change
 	if a.deletion != nil {
 		c, err = s.planDeletion(ctx, a)
