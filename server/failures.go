@@ -15,8 +15,8 @@ import (
 )
 
 // failures logs what fails by the server's own fault. Who can make a request fail can
-// do so without end, so of each cause only the first ones of a minute are told. How
-// many were left out is told with the first failure after that, or by close.
+// do so without end, so of each cause only the first ones of a minute are reported. How
+// many were left out is reported with the first failure after that, or by close.
 //
 // A cause is what failed, one of few, and of what: a resource or a function. Neither is
 // a value that callers choose.
@@ -33,15 +33,15 @@ type minute struct {
 	count map[string]map[string]int
 }
 
-// Bounds of what is told in a minute. Whatever failed of more is one cause, so that it
+// Bounds of what is reported in a minute. Whatever failed of more is one cause, so that it
 // takes no other's place.
 const (
-	failuresTold = 10
-	failedOfOne  = 20
+	failuresReported = 10
+	failedOfOne      = 20
 )
 
-// tell logs a failure unless there were too many of its cause.
-func (f *failures) tell(what, of, message string, about ...any) {
+// report logs a failure unless there were too many of its cause.
+func (f *failures) report(what, of, message string, about ...any) {
 	f.mu.Lock()
 	var last minute
 	if time.Since(f.now.began) >= time.Minute {
@@ -58,35 +58,35 @@ func (f *failures) tell(what, of, message string, about ...any) {
 	count[of]++
 	n := count[of]
 	f.mu.Unlock()
-	last.tellLeftOut(f.log)
-	if n == failuresTold {
+	last.reportLeftOut(f.log)
+	if n == failuresReported {
 		about = append(about, "more", "of this cause are left out for a minute")
 	}
-	if n <= failuresTold {
+	if n <= failuresReported {
 		f.log.Error(message, about...)
 	}
 }
 
-// close tells what was left out.
+// close reports what was left out.
 func (f *failures) close() {
 	f.mu.Lock()
 	last := f.now
 	f.now = minute{}
 	f.mu.Unlock()
-	last.tellLeftOut(f.log)
+	last.reportLeftOut(f.log)
 }
 
-func (m minute) tellLeftOut(log *slog.Logger) {
+func (m minute) reportLeftOut(log *slog.Logger) {
 	for _, what := range slices.Sorted(maps.Keys(m.count)) {
 		for _, of := range slices.Sorted(maps.Keys(m.count[what])) {
-			if n := m.count[what][of] - failuresTold; n > 0 {
+			if n := m.count[what][of] - failuresReported; n > 0 {
 				log.Error("failures were left out of the log", "cause", what+" of "+of, "count", n, "since", m.began)
 			}
 		}
 	}
 }
 
-// failed logs why a request failed, if nobody has: a panic was told where it was
+// failed logs why a request failed, if nobody has: a panic was reported where it was
 // recovered.
 func (s *Server) failed(r *request, err error) {
 	if r.record.outcome.Panicked {
@@ -97,7 +97,7 @@ func (s *Server) failed(r *request, err error) {
 		s.tellPanic("conversion", conversion, conversion.Stack(), r.about()...)
 		return
 	}
-	s.failures.tell(whatFailed(err), r.servedResource(), "request failed", append(r.about(), "error", err)...)
+	s.failures.report(whatFailed(err), r.servedResource(), "request failed", append(r.about(), "error", err)...)
 }
 
 // about tells a request from others in the log.

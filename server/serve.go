@@ -147,5 +147,5 @@ func (s *Server) panicked(where string, p any, about ...any) {
 
 func (s *Server) tellPanic(where string, p any, stack []byte, about ...any) {
 	s.metrics.panics.WithLabelValues(where).Inc()
-	s.failures.tell("panic in "+where, panickedIn(stack), "recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(stack)}, about...)...)
+	s.failures.report("panic in "+where, panickedIn(stack), "recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(stack)}, about...)...)
 }

@@ -23,7 +23,7 @@ type State struct {
 	types  map[meta.GroupResource]*Type
 	kinds  map[meta.GroupKind]*Type
 	sorted []*Type
-	told   []*registry.Type // of sorted
+	public []*registry.Type // of sorted
 }
 
 // Now returns the current state.
@@ -63,7 +63,7 @@ func (c *Catalog) change(edit func(map[meta.GroupResource]*Type)) {
 	}
 	slices.SortFunc(next.sorted, compareTypes)
 	for _, t := range next.sorted {
-		next.told = append(next.told, &t.Type)
+		next.public = append(next.public, &t.Type)
 	}
 	c.now.Store(next)
 }
@@ -71,8 +71,8 @@ func (c *Catalog) change(edit func(map[meta.GroupResource]*Type)) {
 // Types returns all types, sorted by group and plural, the core group first.
 func (s *State) Types() []*Type { return s.sorted }
 
-// Told returns what programs are told of the types, in their order.
-func (s *State) Told() []*registry.Type { return s.told }
+// Public returns the types as programs see them, in their order.
+func (s *State) Public() []*registry.Type { return s.public }
 
 // Type returns the type of a wire group and plural, or nil.
 func (s *State) Type(r meta.GroupResource) *Type { return s.types[r] }

@@ -22,7 +22,7 @@ func TestCatalog(t *testing.T) {
 	with := served.Now()
 	assert.Empty(t, before.Types())
 	assert.Equal(t, []*resource.Type{typ}, with.Types())
-	assert.Equal(t, []*registry.Type{&typ.Type}, with.Told())
+	assert.Equal(t, []*registry.Type{&typ.Type}, with.Public())
 	assert.Same(t, typ, with.Kind(typ.GroupKind()))
 	v := with.Version(meta.Resource{Group: "example.com", Version: "v1", Resource: typ.Plural})
 	require.NotNil(t, v)

@@ -71,12 +71,12 @@ func (g *generator) multiple(low, high, step float64) float64 {
 // text makes a text with the pattern or the format of a schema, and its length.
 func (g *generator) text(s *schema.Schema) string {
 	least, most := length(s.MinLength, 0), length(s.MaxLength, math.MaxInt)
-	make := func(int) string { return g.formatted(s.Format, least, most) }
+	next := func(int) string { return g.formatted(s.Format, least, most) }
 	if pattern := cmp.Or(s.Pattern, formatPattern(s.Format)); pattern != "" {
-		make = g.matching(pattern)
+		next = g.matching(pattern)
 	}
 	for try := range attempts {
-		text := make(try)
+		text := next(try)
 		if n := utf8.RuneCountInString(text); text != "" && n >= least && n <= most {
 			return text
 		}

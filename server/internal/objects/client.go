@@ -208,7 +208,7 @@ func (c *Client) Type(r meta.GroupResource) *registry.Type {
 // Types implements controller.Client. Before Open there are none.
 func (c *Client) Types() []*registry.Type {
 	if s := c.store.Load(); s != nil {
-		return s.o.Types().Told()
+		return s.o.Types().Public()
 	}
 	return nil
 }

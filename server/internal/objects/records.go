@@ -61,11 +61,11 @@ func Records(b storage.Backend, types []*resource.Type, log *slog.Logger) storag
 
 // typeOf returns the type whose object a key leads to, or nil.
 func (r *records) typeOf(key string) *resource.Type {
-	resource, _, ok := resource.ParseStorageKey(key)
+	of, _, ok := resource.ParseStorageKey(key)
 	if !ok {
 		return nil
 	}
-	return r.types[resource]
+	return r.types[of]
 }
 
 // read makes a stored record one of the hub.

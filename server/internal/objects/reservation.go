@@ -202,9 +202,9 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 // nobodys reports whether a reservation is of a type that is served and is that of no
 // object.
 func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
-	resource, claim, _ := strings.Cut(strings.TrimPrefix(rec.Key, resource.ReservationPrefix), "/")
+	plural, claim, _ := strings.Cut(strings.TrimPrefix(rec.Key, resource.ReservationPrefix), "/")
 	var r meta.GroupResource
-	r.Resource, r.Group, _ = strings.Cut(resource, ".")
+	r.Resource, r.Group, _ = strings.Cut(plural, ".")
 	if p := s.allocators[r]; p != nil {
 		_, holds, err := s.holderOf(ctx, p, claim, rec)
 		return !holds, err
