@@ -67,7 +67,7 @@ type generator struct {
 const size = 300
 
 // deepest is how far types that contain themselves are followed.
-const deepest = 9
+const deepest = 16
 
 // field sets a field of a struct, or leaves it out.
 func (g *generator) field(tree map[string]any, s *schema.Struct, f *schema.Field) {
