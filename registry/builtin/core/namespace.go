@@ -85,7 +85,8 @@ func namespaces() *registry.Kind {
 				w.New.Set(NamespaceTerminating, "status", "phase")
 				w.New.Delete("metadata", "deletionGracePeriodSeconds")
 			},
-			Held: func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
+			Held:    func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
+			Initial: initialNamespaces,
 		},
 		Reference: &quirks.Reference{
 			NoGeneration:       true,
@@ -94,6 +95,16 @@ func namespaces() *registry.Kind {
 			NoDeleteCollection: true,
 		},
 	})
+}
+
+// initialNamespaces are the default one and those of the system.
+func initialNamespaces(p names.Profile) (list []*meta.Object) {
+	for _, name := range []string{"default", p.SystemNamespace("system"), p.SystemNamespace("public"), p.SystemNamespace("node-lease")} {
+		ns := meta.NewObject(nil)
+		ns.SetName(name)
+		list = append(list, ns)
+	}
+	return list
 }
 
 // defaultNamespace gives a namespace its phase, and the label that selects it by

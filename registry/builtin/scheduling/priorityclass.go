@@ -65,13 +65,13 @@ func systemValue(name string) (value int32, ok bool) {
 
 // initial are the two classes of the system.
 func initial(names.Profile) (list []*meta.Object) {
-	for name, text := range map[string]string{
-		clusterCritical: "For pods that the cluster cannot do without, on whichever node.",
-		nodeCritical:    "For pods that their node cannot do without.",
+	for _, c := range [][2]string{
+		{clusterCritical, "For pods that the cluster cannot do without, on whichever node."},
+		{nodeCritical, "For pods that their node cannot do without."},
 	} {
-		value, _ := systemValue(name)
+		value, _ := systemValue(c[0])
 		list = append(list, meta.NewObject(map[string]any{
-			"metadata": map[string]any{"name": name}, "value": int64(value), "description": text,
+			"metadata": map[string]any{"name": c[0]}, "value": int64(value), "description": c[1],
 		}))
 	}
 	return list

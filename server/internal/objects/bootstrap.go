@@ -10,20 +10,9 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-var namespacesResource = meta.GroupResource{Resource: "namespaces"}
-
-// Bootstrap makes the namespaces and other objects that exist from the start. One that
-// is there and cannot be read keeps nobody from the others.
+// Bootstrap makes the objects that exist from the start, those of the core group, such as
+// namespaces, first. One that is there and cannot be read keeps nobody from the others.
 func (s *Store) Bootstrap(ctx context.Context, client controller.Client) error {
-	if t := s.o.Types().Type(namespacesResource); t != nil {
-		for _, name := range s.systemNamespaces() {
-			obj := &meta.Object{}
-			obj.SetName(name)
-			if err := s.bootstrap(ctx, client, t, obj); err != nil {
-				return err
-			}
-		}
-	}
 	for _, t := range s.o.Types().Types() {
 		if t.Initial == nil {
 			continue
@@ -48,9 +37,4 @@ func (s *Store) bootstrap(ctx context.Context, client controller.Client, t *reso
 		return fmt.Errorf("creating %s %s: %w", t.Kind, obj.Name(), err)
 	}
 	return nil
-}
-
-// systemNamespaces are made at start.
-func (s *Store) systemNamespaces() []string {
-	return []string{"default", s.o.Names.SystemNamespace("system"), s.o.Names.SystemNamespace("public"), s.o.Names.SystemNamespace("node-lease")}
 }
