@@ -84,9 +84,10 @@ var endpoints = map[string]struct {
 	"Node":      {"/api/v1/nodes", "x", map[string]any{"spec": map[string]any{"unschedulable": true}}, []endpoint{{"status", "lafo"}}},
 	"ResourceQuota": {"/api/v1/namespaces/default/resourcequotas", "x",
 		map[string]any{"spec": map[string]any{"hard": map[string]any{"pods": "1"}}}, []endpoint{{"status", "lafo"}}},
-	"Deployment": {"/apis/apps/v1/namespaces/default/deployments", "x", podsOf(), []endpoint{{"status", "afo"}, {"scale", ""}}},
-	"DaemonSet":  {"/apis/apps/v1/namespaces/default/daemonsets", "x", podsOf(), []endpoint{{"status", "lafo"}}},
-	"ReplicaSet": {"/apis/apps/v1/namespaces/default/replicasets", "x", podsOf(), []endpoint{{"status", "lafo"}, {"scale", ""}}},
+	"Deployment":  {"/apis/apps/v1/namespaces/default/deployments", "x", podsOf(), []endpoint{{"status", "afo"}, {"scale", ""}}},
+	"DaemonSet":   {"/apis/apps/v1/namespaces/default/daemonsets", "x", podsOf(), []endpoint{{"status", "lafo"}}},
+	"ReplicaSet":  {"/apis/apps/v1/namespaces/default/replicasets", "x", podsOf(), []endpoint{{"status", "lafo"}, {"scale", ""}}},
+	"StatefulSet": {"/apis/apps/v1/namespaces/default/statefulsets", "x", podsOf(), []endpoint{{"status", "lafo"}, {"scale", ""}}},
 	"ReplicationController": {"/api/v1/namespaces/default/replicationcontrollers", "x",
 		map[string]any{"spec": map[string]any{"template": podsOf()["spec"].(map[string]any)["template"]}}, []endpoint{{"status", "lafo"}, {"scale", ""}}},
 	"PersistentVolume": {"/api/v1/persistentvolumes", "x", map[string]any{"spec": map[string]any{

@@ -177,6 +177,12 @@ func (g *generator) value(s *schema.Schema, t reflect.Type) any {
 	return map[string]any{"any": g.word()}
 }
 
+// typeOf reports whether a field says of which kind the object is that a struct stands
+// for. Protobuf leaves that out: who has it inside of another object knows it.
+func typeOf(s *schema.Struct, f *schema.Field) bool {
+	return s.Go != nil && len(f.Index) > 1 && s.Go.Field(f.Index[0]).Type == reflect.TypeFor[meta.TypeMeta]()
+}
+
 func (g *generator) object(s *schema.Schema, t reflect.Type) any {
 	tree := map[string]any{}
 	if s.Format == "label-selector" {
@@ -189,6 +195,9 @@ func (g *generator) object(s *schema.Schema, t reflect.Type) any {
 	}
 	if s.Struct != nil {
 		for _, f := range s.Struct.Fields {
+			if typeOf(s.Struct, f) {
+				continue
+			}
 			if slices.Contains(s.Required, f.Name) { // of the value here, not of the struct anywhere
 				g.set(tree, s.Struct, f)
 				continue

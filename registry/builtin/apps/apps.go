@@ -25,6 +25,7 @@ func Kinds() []*registry.Kind {
 		daemonSets(),
 		deployments(),
 		replicaSets(),
+		statefulSets(),
 	}
 }
 

@@ -28,6 +28,7 @@ func ExampleKinds() {
 	// daemonsets.apps [ds] [all] <nil>
 	// deployments.apps [deploy] [all] <nil>
 	// replicasets.apps [rs] [all] <nil>
+	// statefulsets.apps [sts] [all] <nil>
 }
 
 func TestDeploymentDefaults(t *testing.T) {

@@ -26,6 +26,52 @@ func validateClaim(w *registry.Change[PersistentVolumeClaim]) {
 	}
 }
 
+// DefaultClaimTemplate fills in what the schema's defaults do not say of a claim that is
+// part of another object.
+func DefaultClaimTemplate(claim *meta.Object) {
+	claim.Set("PersistentVolumeClaim", "kind")
+	claim.Set(version, "apiVersion")
+	if claim.String("status", "phase") == "" {
+		claim.Set(volumePending, "status", "phase")
+	}
+}
+
+// CheckClaimTemplate returns the faults, beyond those that the schema found, of a claim
+// at a path that is part of another object.
+func CheckClaimTemplate(p names.Profile, found check.Faults, at *check.Path, c *PersistentVolumeClaim) check.Faults {
+	r := &specRules{names: p, found: found}
+	r.claimSpec(at.Field("spec"), &c.Spec)
+	return r.Faults
+}
+
+// WithClaims returns a template at a path with a volume for each of some claims, as pods
+// will have it, and the faults of the names of these volumes. A volume takes the place of
+// one that has its name; others come last.
+func WithClaims(at *check.Path, t *PodTemplateSpec, claims []PersistentVolumeClaim) (*PodTemplateSpec, check.Faults) {
+	var f check.Faults
+	out, taken := *t, map[string]int{}
+	out.Spec.Volumes = slices.Clone(t.Spec.Volumes)
+	for i, v := range out.Spec.Volumes {
+		taken[v.Name] = i
+	}
+	for _, c := range claims {
+		source := VolumeSource{PersistentVolumeClaim: &PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}
+		if i, ok := taken[c.Name]; ok {
+			out.Spec.Volumes[i].VolumeSource = source
+			continue
+		}
+		taken[c.Name] = len(out.Spec.Volumes)
+		volume := at.Field("spec").Field("volumes").Index(taken[c.Name])
+		if out.Spec.Volumes = append(out.Spec.Volumes, Volume{Name: c.Name, VolumeSource: source}); c.Name == "" {
+			f.Required(volume.Field("persistentVolumeClaim").Field("claimName"), "")
+			f.Required(volume.Field("name"), "")
+		} else {
+			f.Format(volume.Field("name"), c.Name, meta.CheckDNSLabel(c.Name))
+		}
+	}
+	return &out, f
+}
+
 func (r *specRules) claimSpec(at *check.Path, s *PersistentVolumeClaimSpec) {
 	r.accessModes(at.Field("accessModes"), s.AccessModes)
 	storage, ok := s.Resources.Requests["storage"]

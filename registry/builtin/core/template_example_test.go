@@ -14,25 +14,36 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Task is a kind of a program with pods in it.
+// Task is a kind of a program with pods in it, which may have claims of their own.
 type Task struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
 	Spec            struct {
-		Template core.PodTemplateSpec `json:"template"`
+		Template core.PodTemplateSpec         `json:"template"`
+		Claims   []core.PersistentVolumeClaim `json:"claims,omitempty"`
 	} `json:"spec"`
 }
 
 var tasks = registry.Definition[Task]{
 	Group: "example.com", Version: "v1",
 	Behavior: registry.Behavior{
-		Default: func(w *registry.Change[meta.Object]) { core.DefaultPodSpec(w.New.Map("spec", "template", "spec")) },
+		Default: func(w *registry.Change[meta.Object]) {
+			core.DefaultPodSpec(w.New.Map("spec", "template", "spec"))
+			for _, claim := range w.New.Objects("spec", "claims") {
+				core.DefaultClaimTemplate(claim)
+			}
+		},
 		Warn: func(w *registry.Change[meta.Object]) []string {
 			return append(core.WarnOfPodNames(w), core.WarnOfPod(w, "spec", "template", "spec")...)
 		},
 	},
 	Validate: func(w *registry.Change[Task]) {
-		at, t := check.At("spec", "template"), &w.New.Spec.Template
+		at, claims := check.At("spec", "template"), w.New.Spec.Claims
+		t, faults := core.WithClaims(at, &w.New.Spec.Template, claims)
+		w.Faults = append(w.Faults, faults...)
+		for i := range claims {
+			w.Faults = append(w.Faults, core.CheckClaimTemplate(w.Names, w.Found, check.At("spec", "claims").Index(i), &claims[i])...)
+		}
 		if t.Spec.RestartPolicy == "Always" {
 			w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at, true, t)...)
 			return

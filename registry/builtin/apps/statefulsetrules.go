@@ -1,0 +1,93 @@
+package apps
+
+import (
+	"fmt"
+	"slices"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/replicas"
+)
+
+// retain is the way with claims that keeps them.
+const retain = "Retain"
+
+func validateStatefulSet(w *registry.Change[StatefulSet]) {
+	switch w.Subresource {
+	case "status":
+		w.New.Status.validate(&w.Faults, &w.Old.Status)
+		return
+	case "scale":
+		return // which checks the one field that it changes
+	}
+	s, at := &w.New.Spec, check.At("spec")
+	if p := s.PodManagementPolicy; p != "OrderedReady" && p != "Parallel" {
+		w.Invalid(at.Field("podManagementPolicy"), p, "must be 'OrderedReady' or 'Parallel'")
+	}
+	s.UpdateStrategy.validate(&w.Faults, at.Field("updateStrategy"))
+	if w.Old == nil {
+		if s.ServiceName != "" {
+			w.Format(at.Field("serviceName"), s.ServiceName, meta.CheckDNSLabel(s.ServiceName))
+		}
+		for i := range s.VolumeClaimTemplates {
+			w.Faults = append(w.Faults, core.CheckClaimTemplate(w.Names, w.Found, at.Field("volumeClaimTemplates").Index(i), &s.VolumeClaimTemplates[i])...)
+		}
+	}
+	template, faults := core.WithClaims(at.Field("template"), &s.Template, s.VolumeClaimTemplates)
+	w.Faults, w.Found = append(w.Faults, faults...), slices.Concat(w.Found, faults)
+	checkPods(w, s.Selector, template)
+	if w.Old != nil {
+		s.kept(&w.Faults, at, w.Old.Spec)
+	}
+}
+
+// kept checks that an update leaves all as it was but for a few fields.
+func (s *StatefulSetSpec) kept(f *check.Faults, at *check.Path, like StatefulSetSpec) {
+	like.Replicas, like.Ordinals, like.Template, like.UpdateStrategy = s.Replicas, s.Ordinals, s.Template, s.UpdateStrategy
+	like.RevisionHistoryLimit, like.MinReadySeconds = s.RevisionHistoryLimit, s.MinReadySeconds
+	like.PersistentVolumeClaimRetentionPolicy = s.PersistentVolumeClaimRetentionPolicy
+	if !check.Same(*s, like) {
+		f.Forbidden(at, "only replicas, ordinals, template, updateStrategy, revisionHistoryLimit, persistentVolumeClaimRetentionPolicy and minReadySeconds may change")
+	}
+}
+
+func (s *StatefulSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {
+	r, rolling := s.RollingUpdate, at.Field("rollingUpdate")
+	switch {
+	case s.Type != rollingUpdate && s.Type != onDelete:
+		f.Invalid(at, s, "type must be 'RollingUpdate' or 'OnDelete'")
+	case r == nil:
+	case s.Type == onDelete:
+		f.Invalid(rolling, r, "may only be set when `type` is 'RollingUpdate'")
+	case r.MaxUnavailable != nil:
+		most := rolling.Field("maxUnavailable")
+		if zero(r.MaxUnavailable) {
+			f.Invalid(most, r.MaxUnavailable, "cannot be 0")
+		}
+		checkPart(f, most, r.MaxUnavailable)
+	}
+}
+
+func (s *StatefulSetStatus) validate(f *check.Faults, old *StatefulSetStatus) {
+	all, ready := replicas.Part{Field: "replicas", Pods: s.Replicas}, replicas.Part{Field: "readyReplicas", Pods: s.ReadyReplicas}
+	current, updated := replicas.Part{Field: "currentReplicas", Pods: s.CurrentReplicas}, replicas.Part{Field: "updatedReplicas", Pods: s.UpdatedReplicas}
+	available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}
+	replicas.Within(f, all, ready, current, updated, available)
+	replicas.Within(f, ready, available)
+	checkCollisions(f, s.CollisionCount, old.CollisionCount)
+}
+
+func warnOfStatefulSet(w *registry.Change[StatefulSet]) (texts []string) {
+	s := &w.New.Spec
+	if n := s.RevisionHistoryLimit; n != nil && *n < 0 {
+		texts = append(texts, "spec.revisionHistoryLimit: a negative value keeps all old templates; 0 or more is recommended")
+	}
+	for i, claim := range s.VolumeClaimTemplates {
+		if q := claim.Spec.Resources.Requests["storage"]; !q.Whole() {
+			texts = append(texts, fmt.Sprintf("spec.volumeClaimTemplates[%d].resources.requests[storage]: fractional byte value %q, must be an integer", i, q))
+		}
+	}
+	return texts
+}
