@@ -29,6 +29,12 @@ func (s *Server) builtinControllers() []controller.Controller {
 		if t.Grace != nil {
 			list = append(list, objects.Ending(t))
 		}
+		switch t.GroupResource() {
+		case meta.GroupResource{Resource: "persistentvolumeclaims"}:
+			list = append(list, controllers.ClaimProtection(s.names, s.client))
+		case meta.GroupResource{Resource: "persistentvolumes"}:
+			list = append(list, controllers.VolumeProtection(s.names))
+		}
 	}
 	return list
 }

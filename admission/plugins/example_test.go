@@ -15,6 +15,8 @@ func ExampleTable() {
 	}
 	// Output:
 	// NamespaceLifecycle
+	// TaintNodesByCondition
+	// StorageObjectInUseProtection
 	// CertificateApproval
 	// CertificateSigning
 	// CertificateSubjectRestriction

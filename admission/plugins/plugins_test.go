@@ -76,6 +76,24 @@ func TestNamespaceLifecycle(t *testing.T) {
 	assert.NoError(t, err)
 }
 
+// TestTaintNodes: a new node is not ready, also one that says so itself.
+func TestTaintNodes(t *testing.T) {
+	ctx, chain := context.Background(), builtin(t, admission.Options{})
+	notReady := map[string]any{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+	other := map[string]any{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+	for _, tc := range []struct{ taints, want []any }{
+		{nil, []any{notReady}},
+		{[]any{other}, []any{other, notReady}},
+		{[]any{notReady, other}, []any{notReady, other}},
+	} {
+		r := update("nodes")
+		r.Operation, r.Namespace, r.Old = admission.Create, "", nil
+		r.Object.Set(tc.taints, "spec", "taints")
+		require.NoError(t, chain.Mutate(ctx, r))
+		assert.Equal(t, tc.want, r.Object.List("spec", "taints"))
+	}
+}
+
 // TestEscalationCannotBeDisabled: a server whose rights are made of roles has no
 // way to let others give them away.
 func TestEscalationCannotBeDisabled(t *testing.T) {

@@ -22,6 +22,8 @@ import (
 func Table(own ...admission.Plugin) []admission.Plugin {
 	return slices.Concat([]admission.Plugin{
 		namespaceLifecycle(),
+		taintNodes(),
+		storageProtection(),
 		certificateApproval(),
 		certificateSigning(),
 		certificateSubjectRestriction(),

@@ -1,0 +1,34 @@
+package plugins
+
+import (
+	"context"
+	"slices"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// taintNodes keeps pods off a new node until a controller finds that it is ready.
+func taintNodes() admission.Plugin {
+	return admission.Plugin{
+		Name: "TaintNodesByCondition",
+		Rules: []admission.Rule{{
+			Operations: []admission.Operation{admission.Create}, Groups: []string{""}, Resources: []string{"nodes"},
+		}},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			key := env.Names.Wire(names.TaintNotReady)
+			p.Mutate = func(_ context.Context, r *admission.Request) error {
+				tainted := slices.ContainsFunc(r.Object.Objects("spec", "taints"), func(taint *meta.Object) bool {
+					return taint.String("key") == key && taint.String("effect") == "NoSchedule"
+				})
+				if !tainted {
+					taint := map[string]any{"key": key, "effect": "NoSchedule"}
+					r.Object.Set(append(r.Object.List("spec", "taints"), taint), "spec", "taints")
+				}
+				return nil
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,35 @@
+package plugins
+
+import (
+	"context"
+	"slices"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/names"
+)
+
+// storageProtection puts on new claims and volumes the finalizers that keep them while
+// they are used. Controllers of the server take them off.
+func storageProtection() admission.Plugin {
+	return admission.Plugin{
+		Name: "StorageObjectInUseProtection",
+		Rules: []admission.Rule{{
+			Operations: []admission.Operation{admission.Create}, Groups: []string{""},
+			Resources: []string{"persistentvolumeclaims", "persistentvolumes"},
+		}},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			finalizers := map[string]string{
+				"persistentvolumeclaims": env.Names.Wire(names.ClaimProtection),
+				"persistentvolumes":      env.Names.Wire(names.VolumeProtection),
+			}
+			p.Mutate = func(_ context.Context, r *admission.Request) error {
+				finalizer, have := finalizers[r.Resource.Resource], r.Object.Finalizers()
+				if !slices.Contains(have, finalizer) {
+					r.Object.SetFinalizers(append(have, finalizer))
+				}
+				return nil
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,146 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
+)
+
+var (
+	pods    = meta.GroupResource{Resource: "pods"}
+	claims  = meta.GroupResource{Resource: "persistentvolumeclaims"}
+	volumes = meta.GroupResource{Resource: "persistentvolumes"}
+)
+
+// ClaimProtection lets claims that are being deleted go when no pod uses them. Its keys
+// are "namespace/name" of claims. It follows pods through a client.
+func ClaimProtection(p names.Profile, client controller.Client) controller.Controller {
+	finalizer := p.Wire(names.ClaimProtection)
+	used := controller.NewIndex(client, []meta.GroupResource{pods}, func() claimUse { return claimUse{} }, claimUse.apply)
+	return controller.Controller{
+		Name: "claim-protection", Types: []meta.GroupResource{claims, pods},
+		Observe: func(e controller.Event) (keys []string) {
+			if e.Resource == claims && held(e.Object, finalizer) {
+				return []string{e.Key.String()}
+			}
+			if e.Resource == pods {
+				still := claimsOf(e.Object)
+				for claim := range claimsOf(e.Old) {
+					if _, ok := still[claim]; !ok {
+						keys = append(keys, claim.String())
+					}
+				}
+			}
+			return keys
+		},
+		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+			namespace, name, _ := strings.Cut(key, "/")
+			return 0, letGo(ctx, cl, claims, meta.Key{Namespace: namespace, Name: name}, finalizer, func(claim *meta.Object) (use bool) {
+				used.Read(func(u claimUse) { use = u.uses(claim) })
+				return use
+			})
+		},
+	}
+}
+
+// VolumeProtection lets volumes that are being deleted go when no claim is bound to
+// them. Its keys are names of volumes.
+func VolumeProtection(p names.Profile) controller.Controller {
+	finalizer := p.Wire(names.VolumeProtection)
+	return controller.Controller{
+		Name: "volume-protection", Types: []meta.GroupResource{volumes},
+		Observe: func(e controller.Event) []string {
+			if !held(e.Object, finalizer) {
+				return nil
+			}
+			return []string{e.Key.Name}
+		},
+		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+			return 0, letGo(ctx, cl, volumes, meta.Key{Name: name}, finalizer, func(volume *meta.Object) bool {
+				return volume.String("status", "phase") == "Bound"
+			})
+		},
+	}
+}
+
+// held reports whether an object is being deleted and a finalizer keeps it.
+func held(o *meta.Object, finalizer string) bool {
+	return o != nil && o.Terminating() && slices.Contains(o.Finalizers(), finalizer)
+}
+
+// letGo takes the finalizer off an object that is being deleted and is not used.
+func letGo(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key, finalizer string, used func(*meta.Object) bool) error {
+	o, err := cl.Get(ctx, r, key)
+	if err != nil {
+		return unlessGone(err)
+	}
+	if !held(o, finalizer) || used(o) {
+		return nil
+	}
+	_, err = cl.Update(ctx, r, key, "", func(now *meta.Object) error {
+		if now.UID() == o.UID() {
+			now.RemoveFinalizer(finalizer)
+		}
+		return nil
+	})
+	return unlessGone(err)
+}
+
+// claimUse tells by claims the pods that use each, with the uid that the claim's owner
+// must have for that, or "".
+type claimUse map[meta.Key]map[meta.Key]string
+
+func (u claimUse) apply(e controller.Event) {
+	for claim := range claimsOf(e.Old) {
+		delete(u[claim], e.Key)
+		if len(u[claim]) == 0 {
+			delete(u, claim)
+		}
+	}
+	for claim, owner := range claimsOf(e.Object) {
+		if u[claim] == nil {
+			u[claim] = map[meta.Key]string{}
+		}
+		u[claim][e.Key] = owner
+	}
+}
+
+func (u claimUse) uses(claim *meta.Object) bool {
+	for _, owner := range u[meta.Key{Namespace: claim.Namespace(), Name: claim.Name()}] {
+		if owner == "" || slices.ContainsFunc(claim.OwnerReferences(), func(r meta.OwnerReference) bool { return r.UID == owner }) {
+			return true
+		}
+	}
+	return false
+}
+
+// claimsOf returns the claims that a pod uses, as in claimUse: none if it is finished,
+// or waits for nothing but finalizers. A claim that is made for the pod's volume is
+// used if the pod owns it.
+func claimsOf(pod *meta.Object) map[meta.Key]string {
+	if pod == nil {
+		return nil
+	}
+	phase := pod.String("status", "phase")
+	ended := pod.Terminating() && pod.Int("metadata", "deletionGracePeriodSeconds") == 0
+	if ended || phase == "Succeeded" || phase == "Failed" {
+		return nil
+	}
+	used := map[meta.Key]string{}
+	for _, v := range pod.Objects("spec", "volumes") {
+		if name := v.String("persistentVolumeClaim", "claimName"); name != "" {
+			used[meta.Key{Namespace: pod.Namespace(), Name: name}] = ""
+			continue
+		}
+		made := meta.Key{Namespace: pod.Namespace(), Name: pod.Name() + "-" + v.String("name")}
+		if _, named := used[made]; v.Map("ephemeral") != nil && !named {
+			used[made] = pod.UID()
+		}
+	}
+	return used
+}
