@@ -42,7 +42,7 @@ func (f *authzFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.signing.certFile, "cluster-signing-cert-file", "", "certificate that signs certificate requests, PEM (default: the server's own authority)")
 	set.StringVar(&f.signing.keyFile, "cluster-signing-key-file", "", "key of that certificate, PEM")
 	set.DurationVar(&f.signing.duration, "cluster-signing-duration", certificates.DefaultDuration, "longest validity of signed certificates")
-	set.StringVar(&f.rootCAFile, "root-ca-file", "", "authorities of the server, PEM, published in every namespace and in token secrets (default: in token secrets alone, the server's own)")
+	set.StringVar(&f.rootCAFile, "root-ca-file", "", "authorities of the server, PEM, published in every namespace and in token secrets (default: the server's own)")
 	set.Var(&f.controllers, "controllers", "controllers to run: * for those that run by default, NAME for more, -NAME for fewer (default: *)")
 }
 
@@ -107,7 +107,7 @@ func (f *flags) authorize(id *identity, c *access.Config) (close func(), err err
 		}
 		return all
 	}
-	c.RootCA, c.PublishRootCA, c.Controllers = id.caPEM, f.authz.rootCAFile != "", f.authz.controllers
+	c.RootCA, c.Controllers = id.caPEM, f.authz.controllers
 	if f.authz.rootCAFile != "" {
 		if c.RootCA, err = os.ReadFile(f.authz.rootCAFile); err != nil {
 			return close, fmt.Errorf("--root-ca-file: %w", err)

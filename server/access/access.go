@@ -70,11 +70,10 @@ type Config struct {
 
 	// Signer signs certificate requests; without an authority nobody does.
 	Signer certificates.Signer
-	// RootCA is what clients verify the server with, PEM. It goes into token
-	// secrets.
+	// RootCA is what clients verify the server with, PEM. It goes into token secrets
+	// and, unless Controllers leaves root-ca-cert-publisher out, into a ConfigMap of
+	// every namespace, which the volumes of pods name.
 	RootCA []byte
-	// PublishRootCA keeps RootCA in a ConfigMap of every namespace.
-	PublishRootCA bool
 	// Publish is what the server tells others of itself; zero: nothing.
 	Publish Publish
 	// Controllers chooses the controllers by name: "*" stands for those

@@ -37,7 +37,7 @@ func (c Config) controllers(b *server.Builder, all auth.Authorizer) []choice {
 		{"csrcleaner", true, func() controller.Controller { return certificates.Cleaner(p, nil) }},
 		{"serviceaccount", true, serviceaccount.DefaultAccounts},
 		{"serviceaccount-token", true, func() controller.Controller { return c.Tokens.Secrets(c.RootCA) }},
-		{"root-ca-cert-publisher", c.PublishRootCA, func() controller.Controller { return serviceaccount.RootCA(p, c.RootCA) }},
+		{"root-ca-cert-publisher", len(c.RootCA) > 0, func() controller.Controller { return serviceaccount.RootCA(p, c.RootCA) }},
 		{"bootstrapsigner", c.BootstrapTokens, func() controller.Controller { return bootstraptoken.Signer(p, nil) }},
 		{"tokencleaner", c.BootstrapTokens, func() controller.Controller { return bootstraptoken.Cleaner(p, nil) }},
 	}
