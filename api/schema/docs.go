@@ -80,5 +80,5 @@ func (d *Docs) typeOf(t reflect.Type) comments.Type {
 			return load()[name]
 		}
 	}
-	return comments.Library()[t.PkgPath()][name]
+	return comments.Library(t.PkgPath())[name]
 }

@@ -19,19 +19,40 @@ type Type struct {
 	Fields map[string]string `json:"fields,omitempty"` // of a struct, by Go name
 }
 
-// The comments of this library's kinds and of what they are made of, by import
-// path and type. A test keeps them current.
+// The comments of this library's kinds and of what they are made of: a file for each
+// package, from the types to their comments. A test keeps them current.
 //
 //go:generate go test -run TestLibraryIsCurrent -update
-//go:embed library.json
+//go:embed library
 var library embed.FS
 
-// Library returns the comments of this library's kinds and of what they are made
-// of, by import path and type. They are read on the first call.
-var Library = sync.OnceValue(func() (types map[string]map[string]Type) {
-	text, _ := library.ReadFile("library.json")
-	_ = json.Unmarshal(text, &types)
-	return types
+// Library returns the comments of a package of this library, by type; nil if none of
+// its types is a part of objects. They are read on the first call for the package.
+func Library(importPath string) map[string]Type {
+	dir, ok := strings.CutPrefix(importPath, module+"/")
+	if !ok || packages()[dir] == nil {
+		return nil
+	}
+	return packages()[dir]()
+}
+
+const module = "orch.io/controlplane"
+
+// packages reads the comments of packages, by folder.
+var packages = sync.OnceValue(func() map[string]func() map[string]Type {
+	all := map[string]func() map[string]Type{}
+	_ = fs.WalkDir(library, "library", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			dir := strings.TrimSuffix(strings.TrimPrefix(path, "library/"), ".json")
+			all[dir] = sync.OnceValue(func() (types map[string]Type) {
+				text, _ := library.ReadFile(path)
+				_ = json.Unmarshal(text, &types)
+				return types
+			})
+		}
+		return err
+	})
+	return all
 })
 
 // Parse returns the comments of the types in the Go files of a folder. Files that

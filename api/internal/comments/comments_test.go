@@ -1,15 +1,16 @@
 package comments
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -17,33 +18,37 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "writes library.json anew")
+var update = flag.Bool("update", false, "writes the library anew")
 
-const (
-	root   = "../../.."
-	module = "orch.io/controlplane"
-)
+const root = "../../.."
 
 func TestLibraryIsCurrent(t *testing.T) {
-	var want bytes.Buffer
-	encoder := json.NewEncoder(&want)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", " ")
-	require.NoError(t, encoder.Encode(written(t)))
+	want := written(t)
 	if *update {
-		require.NoError(t, os.WriteFile("library.json", want.Bytes(), 0o644))
+		require.NoError(t, os.RemoveAll("library"))
+		for path, text := range want {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		}
 	}
-	got, err := os.ReadFile("library.json")
-	require.NoError(t, err)
-	if !bytes.Equal(got, want.Bytes()) {
+	got := map[string]string{}
+	require.NoError(t, filepath.WalkDir("library", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		got[path] = string(text)
+		return err
+	}))
+	if !maps.Equal(want, got) {
 		t.Error("the comments of kinds changed: run go generate ./api/internal/comments")
 	}
 }
 
-// written returns the comments of the packages with kinds, as they stand in the
-// source.
-func written(t *testing.T) map[string]map[string]Type {
-	all := map[string]map[string]Type{}
+// written returns the files of the library, as the source of the packages with kinds
+// makes them.
+func written(t *testing.T) map[string]string {
+	all := map[string]string{}
 	for _, top := range []string{"api", "registry", "registry/builtin/internal", "internal/resource", "server/internal/openapi"} {
 		top = filepath.Join(root, top)
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
@@ -63,13 +68,22 @@ func written(t *testing.T) map[string]map[string]Type {
 			if len(types) > 0 {
 				dir, err := filepath.Rel(root, path)
 				require.NoError(t, err)
-				all[module+"/"+filepath.ToSlash(dir)] = types
+				all[filepath.Join("library", dir+".json")] = encoded(t, types)
 			}
 			return nil
 		})
 		require.NoError(t, err)
 	}
 	return all
+}
+
+func encoded(t *testing.T, types map[string]Type) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", " ")
+	require.NoError(t, encoder.Encode(types))
+	return b.String()
 }
 
 // onWire returns the structs of a folder that are parts of objects: each field has
@@ -103,7 +117,7 @@ func tagged(st *ast.StructType) bool {
 }
 
 func TestLibraryIsRead(t *testing.T) {
-	m := Library()[module+"/api/meta"]["ObjectMeta"]
+	m := Library(module + "/api/meta")["ObjectMeta"]
 	assert.Contains(t, m.Fields["UID"], "UID tells this object")
 }
 
