@@ -78,7 +78,7 @@ func namespaces() *registry.Kind {
 		Validate:     validateNamespace,
 		ValidateName: meta.NameChecker(meta.CheckDNSLabel),
 		Fields:       []registry.SelectableField{{Name: "status.phase", Path: []string{"status", "phase"}}},
-		Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalize, WriteOnly: true}},
+		Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers, Metadata: quirks.CallersMetadata(), WriteOnly: true}},
 		Behavior: registry.Behavior{
 			Prepare: prepareNamespace,
 			Terminate: func(w *registry.Change[meta.Object]) {
@@ -136,12 +136,6 @@ func prepareNamespace(w *registry.Change[meta.Object]) {
 	if held := obj.List("spec", "finalizers"); !slices.Contains(held, any(mine)) {
 		obj.Set(append(held, mine), "spec", "finalizers")
 	}
-}
-
-// mergeFinalize takes the metadata and the finalizers of in.
-func mergeFinalize(obj, in *meta.Object) {
-	obj.Set(meta.Clone(in.Metadata()), "metadata")
-	mergeFinalizers(obj, in)
 }
 
 // mergeFinalizers takes the finalizers of in.
