@@ -41,6 +41,7 @@ func pods() *registry.Kind {
 		Subresources: []registry.Subresource{
 			{Name: "status", Merge: mergePodStatus},
 			{Name: "ephemeralcontainers", Merge: mergeEphemeral, Validate: validateEphemeral},
+			{Name: "resize", Merge: mergeResize},
 			podBinding(),
 			policy.Evict(),
 		},

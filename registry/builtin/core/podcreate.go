@@ -18,7 +18,7 @@ func preparePod(w *registry.Change[meta.Object]) {
 	if w.Old != nil {
 		return
 	}
-	obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(obj.Map("spec"))}, "status")
+	obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(sharesOf(obj.Map("spec")))}, "status")
 	if len(obj.List("spec", "schedulingGates")) > 0 {
 		obj.Set([]any{map[string]any{
 			"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": nil, "lastTransitionTime": meta.FormatTime(time.Now()),
@@ -93,28 +93,4 @@ func widenSelectors(obj *meta.Object) {
 			widen(m["podAffinityTerm"])
 		}
 	}
-}
-
-// qosClass returns the class that requests and limits of cpu and memory give.
-func qosClass(spec map[string]any) string {
-	some, guaranteed := false, true
-	parts := containersOf(spec, "containers", "initContainers")
-	if whole, _ := spec["resources"].(map[string]any); len(whole) > 0 {
-		parts = []map[string]any{{"resources": whole}}
-	}
-	for _, m := range parts {
-		c := meta.NewObject(m)
-		for _, name := range []string{"cpu", "memory"} {
-			request, limit := c.String("resources", "requests", name), c.String("resources", "limits", name)
-			some = some || request != "" && request != "0" || limit != "" && limit != "0"
-			guaranteed = guaranteed && limit != "" && request == limit
-		}
-	}
-	switch {
-	case !some:
-		return "BestEffort"
-	case guaranteed:
-		return "Guaranteed"
-	}
-	return "Burstable"
 }

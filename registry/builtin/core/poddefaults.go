@@ -22,6 +22,7 @@ func defaultPod(w *registry.Change[meta.Object]) {
 			hostPorts(c)
 		}
 	}
+	defaultWhole(meta.NewObject(spec))
 	if _, ok := spec["enableServiceLinks"]; !ok {
 		spec["enableServiceLinks"] = true
 	}

@@ -39,6 +39,10 @@ func validatePod(w *registry.Change[Pod]) {
 		return
 	}
 	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &new.Spec, new)...)
+	if w.Subresource == "resize" {
+		new.resized(&w.Faults, at, old, w.Names)
+		return
+	}
 	new.Spec.changes(&w.Faults, at, &old.Spec, w.Subresource == "ephemeralcontainers")
 }
 

@@ -1,0 +1,142 @@
+package core
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// mergeResize takes what the containers and the pod may use from in, and nothing else.
+// Lists of other containers it takes as they are, for the rules to refuse.
+func mergeResize(obj, in *meta.Object) {
+	for _, list := range []string{"containers", "initContainers"} {
+		now, asked := obj.Objects("spec", list), in.Objects("spec", list)
+		if !slices.EqualFunc(now, asked, func(a, b *meta.Object) bool { return a.String("name") == b.String("name") }) {
+			obj.CopyField(in, "spec", list)
+			continue
+		}
+		for i, c := range now {
+			c.CopyField(asked[i], "resources")
+			c.CopyField(asked[i], "resizePolicy")
+		}
+	}
+	obj.CopyField(in, "spec", "resources")
+}
+
+// resized checks that what a pod may use is all that changes, and that it can change.
+func (p *Pod) resized(f *check.Faults, at *check.Path, old *Pod, profile names.Profile) {
+	whole := check.At("[]") // as clients know the pod itself
+	if _, mirrors := old.Annotations[profile.Wire(names.MirrorPod)]; mirrors {
+		f.Forbidden(whole, "static pods cannot be resized")
+		return
+	}
+	if old.Spec.OS != nil && old.Spec.OS.Name == "windows" {
+		f.Forbidden(whole, "windows pods cannot be resized")
+		return
+	}
+	class := cmp.Or(old.Status.QOSClass, qosClass(old.Spec.shares()))
+	if qosClass(p.Spec.shares()) != class {
+		f.Invalid(at, class, "Pod QOS Class may not change as a result of resizing")
+	}
+	if slices.ContainsFunc(old.Status.ContainerStatuses, func(s ContainerStatus) bool { return s.State.Running != nil && s.Resources == nil }) {
+		f.Forbidden(at, "the pod runs on a node that cannot resize it")
+	}
+	before := len(*f)
+	now, was := &p.Spec, &old.Spec
+	sameNames(f, at.Field("containers"), now.Containers, was.Containers)
+	sameNames(f, at.Field("initContainers"), now.InitContainers, was.InitContainers)
+	if len(*f) > before {
+		return
+	}
+	pods := [][2][]Container{{now.Containers, was.Containers}, {now.InitContainers, was.InitContainers}}
+	for n, list := range []string{"containers", "initContainers"} {
+		for i, c := range pods[n][0] {
+			c.Resources.kept(f, at.Field(list).Index(i).Field("resources"), &pods[n][1][i].Resources)
+		}
+	}
+	now.wholeKept(f, at.Field("resources"), was)
+	for i, c := range now.Containers {
+		c.resized(f, at, &was.Containers[i])
+	}
+	for i, c := range now.InitContainers {
+		c.resized(f, at.Field("initContainers").Index(i), &was.InitContainers[i])
+	}
+	if q, other := now.Resources, was.Resources; q != nil && !check.Same(q.computingOf(other), *cmp.Or(other, &ResourceRequirements{})) {
+		f.Forbidden(at, onlyComputing+" at pod-level")
+	}
+}
+
+// sameNames checks that the containers are those that there were.
+func sameNames(f *check.Faults, at *check.Path, now, old []Container) {
+	if len(now) != len(old) {
+		f.Forbidden(at, "containers may not be added or removed on resize")
+		return
+	}
+	for i := range now {
+		if now[i].Name != old[i].Name {
+			f.Forbidden(at.Index(i).Field("name"), "containers may not be renamed or reordered on resize")
+		}
+	}
+}
+
+const onlyComputing = "only cpu and memory resources are mutable"
+
+// resized checks that nothing of a container changes but its cpu and memory. One that
+// uses claims cannot change at all, as clients know it.
+func (c *Container) resized(f *check.Faults, at *check.Path, old *Container) {
+	like := *c
+	like.Resources = c.Resources.computingOf(&old.Resources)
+	like.Resources.Claims = nil
+	if !check.Same(like, *old) {
+		f.Forbidden(at, onlyComputing)
+	}
+}
+
+// wholeKept checks that what the pod as a whole asked for or limited still is.
+func (s *PodSpec) wholeKept(f *check.Faults, at *check.Path, old *PodSpec) {
+	switch {
+	case old.Resources == nil:
+	case s.Resources == nil:
+		f.Forbidden(at, "pod-level resources cannot be removed")
+	default:
+		s.Resources.kept(f, at, old.Resources)
+	}
+}
+
+// kept checks that what was asked for or limited still is.
+func (q *ResourceRequirements) kept(f *check.Faults, at *check.Path, old *ResourceRequirements) {
+	for _, list := range []struct {
+		field    string
+		now, was amounts
+	}{{"requests", q.Requests, old.Requests}, {"limits", q.Limits, old.Limits}} {
+		for name := range list.was {
+			if _, ok := list.now[name]; !ok {
+				f.Forbidden(at.Field(list.field), "resource "+list.field+" cannot be removed")
+				break
+			}
+		}
+	}
+}
+
+// computingOf returns requirements with the cpu and memory of others, if there are some.
+func (q *ResourceRequirements) computingOf(other *ResourceRequirements) ResourceRequirements {
+	take := func(now, from amounts) amounts {
+		out := maps.Clone(now)
+		for _, name := range computing() {
+			delete(out, name)
+			if amount, ok := from[name]; ok {
+				if out == nil {
+					out = amounts{}
+				}
+				out[name] = amount
+			}
+		}
+		return out
+	}
+	other = cmp.Or(other, &ResourceRequirements{})
+	return ResourceRequirements{Limits: take(q.Limits, other.Limits), Requests: take(q.Requests, other.Requests), Claims: q.Claims}
+}

@@ -1,0 +1,214 @@
+package core
+
+import (
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+)
+
+// share is what is asked for and allowed of one resource, as text; empty: nothing said.
+type share struct{ request, limit string }
+
+// qosClass returns the class that shares of cpu and memory give.
+func qosClass(shares []share) string {
+	some, guaranteed := false, true
+	for _, s := range shares {
+		some = some || s.request != "" && s.request != "0" || s.limit != "" && s.limit != "0"
+		guaranteed = guaranteed && s.limit != "" && s.request == s.limit
+	}
+	switch {
+	case !some:
+		return "BestEffort"
+	case guaranteed:
+		return "Guaranteed"
+	}
+	return "Burstable"
+}
+
+// computing are the resources that all pods share, and that can change while they run.
+func computing() []string { return []string{"cpu", "memory"} }
+
+// sharesOf returns the shares of the containers of a spec or, where it speaks of them,
+// of the pod as a whole.
+func sharesOf(spec map[string]any) (out []share) {
+	parts := containersOf(spec, "containers", "initContainers")
+	if whole, ok := spec["resources"].(map[string]any); ok {
+		parts = []map[string]any{{"resources": whole}}
+	}
+	for _, m := range parts {
+		c := meta.NewObject(m)
+		for _, name := range computing() {
+			out = append(out, share{c.String("resources", "requests", name), c.String("resources", "limits", name)})
+		}
+	}
+	return out
+}
+
+// shares are those of sharesOf.
+func (s *PodSpec) shares() (out []share) {
+	text := func(amounts map[string]meta.Quantity, name string) string {
+		if q, ok := amounts[name]; ok {
+			return q.String()
+		}
+		return ""
+	}
+	add := func(q *ResourceRequirements) {
+		for _, name := range computing() {
+			out = append(out, share{text(q.Requests, name), text(q.Limits, name)})
+		}
+	}
+	if q := s.Resources; q != nil {
+		add(q)
+		return out
+	}
+	for _, list := range [][]Container{s.Containers, s.InitContainers} {
+		for i := range list {
+			add(&list[i].Resources)
+		}
+	}
+	return out
+}
+
+// amounts are how much of each resource something has.
+type amounts = map[string]meta.Quantity
+
+// together returns what containers have together: all that run at one time, and no less
+// than any step of the start. lasting tells of each init container whether it keeps
+// running.
+func together(containers, init []amounts, lasting []bool) amounts {
+	sum, beside, start := amounts{}, amounts{}, amounts{}
+	add := func(to, more amounts) {
+		for name, q := range more {
+			to[name] = to[name].Add(q)
+		}
+	}
+	most := func(to, other amounts) {
+		for name, q := range other {
+			if now, ok := to[name]; !ok || now.Cmp(q) < 0 {
+				to[name] = q
+			}
+		}
+	}
+	for _, c := range containers {
+		add(sum, c)
+	}
+	for i, c := range init {
+		step := amounts{}
+		add(step, beside)
+		add(step, c)
+		if lasting[i] {
+			add(beside, c)
+		}
+		most(start, step)
+	}
+	add(sum, beside)
+	most(sum, start)
+	return sum
+}
+
+// defaultWhole fills in, for a pod that says what it may use as a whole, what it says
+// only of its containers, and requests what is limited and not requested.
+func defaultWhole(spec *meta.Object) {
+	if spec.Map("resources") == nil {
+		return
+	}
+	for name, q := range togetherOf(spec, "limits") {
+		if hugePages(name) {
+			fill(spec, q.String(), "resources", "limits", name)
+		}
+	}
+	limits := spec.Map("resources", "limits")
+	if len(limits) == 0 {
+		return
+	}
+	for name, q := range togetherOf(spec, "requests") {
+		if name == "cpu" || name == "memory" {
+			fill(spec, q.String(), "resources", "requests", name)
+		}
+	}
+	for name, most := range limits {
+		if name == "cpu" || name == "memory" || hugePages(name) {
+			fill(spec, most, "resources", "requests", name)
+		}
+	}
+}
+
+// togetherOf returns the limits or requests of the containers of a spec together.
+// Texts that are no amounts are none.
+func togetherOf(spec *meta.Object, field string) amounts {
+	read := func(list string) (out []amounts, lasting []bool) {
+		for _, c := range spec.Objects(list) {
+			have := amounts{}
+			for name := range c.Map("resources", field) {
+				if q, err := meta.ParseQuantity(c.String("resources", field, name)); err == nil {
+					have[name] = q
+				}
+			}
+			out, lasting = append(out, have), append(lasting, c.String("restartPolicy") == "Always")
+		}
+		return out, lasting
+	}
+	containers, _ := read("containers")
+	init, lasting := read("initContainers")
+	return together(containers, init, lasting)
+}
+
+// podResources checks the resources of the pod as a whole, which bound those of
+// its containers.
+func (r *podRules) podResources(at *check.Path) {
+	q := r.spec.Resources
+	if q == nil {
+		return
+	}
+	if len(q.Claims) > 0 {
+		r.Forbidden(at.Field("claims"), "claims cannot be set for Resources at pod-level")
+	}
+	for _, list := range []struct {
+		field   string
+		amounts amounts
+	}{{"limits", q.Limits}, {"requests", q.Requests}} {
+		for _, name := range sorted(list.amounts) {
+			p := at.Field(list.field)
+			if name != "cpu" && name != "memory" && !hugePages(name) {
+				r.NotSupported(p.Key(name), name, "cpu", "hugepages-", "memory")
+			}
+			r.amount(p.Key(name), name, list.amounts[name])
+			if list.field == "requests" {
+				r.withinLimit(at, name, q)
+			}
+		}
+	}
+	r.usedClaims(at.Field("claims"), q.Claims)
+	requests := r.spec.together(func(q *ResourceRequirements) amounts { return q.Requests })
+	for _, name := range sorted(requests) {
+		if whole, ok := q.Requests[name]; ok && requests[name].Cmp(whole) > 0 {
+			r.Invalid(at.Field("requests").Key(name), whole, "must be greater than or equal to aggregate container requests of "+requests[name].String())
+		}
+	}
+	limits := r.spec.together(func(q *ResourceRequirements) amounts { return q.Limits })
+	for _, name := range sorted(limits) {
+		if whole, ok := q.Limits[name]; ok && hugePages(name) && limits[name].Cmp(whole) > 0 {
+			r.Invalid(at.Field("limits").Key(name), whole, "must be greater than or equal to aggregate container limits of "+limits[name].String())
+		}
+	}
+	for i, c := range r.spec.Containers {
+		for _, name := range sorted(c.Resources.Limits) {
+			if whole, ok := q.Limits[name]; ok && c.Resources.Limits[name].Cmp(whole) > 0 {
+				r.Invalid(at.Field("containers").Index(i).Key(name).Field("limits"), c.Resources.Limits[name], "must be less than or equal to pod limits of "+whole.String())
+			}
+		}
+	}
+}
+
+// together returns the limits or requests of the containers together.
+func (s *PodSpec) together(of func(*ResourceRequirements) amounts) amounts {
+	var containers, init []amounts
+	var lasting []bool
+	for i := range s.Containers {
+		containers = append(containers, of(&s.Containers[i].Resources))
+	}
+	for i := range s.InitContainers {
+		c := &s.InitContainers[i]
+		init, lasting = append(init, of(&c.Resources)), append(lasting, c.RestartPolicy != nil && *c.RestartPolicy == "Always")
+	}
+	return together(containers, init, lasting)
+}
