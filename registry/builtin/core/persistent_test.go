@@ -223,3 +223,14 @@ func TestClaimSources(t *testing.T) {
 		assert.Equal(t, want, [2]string{obj.String("spec", "dataSource", "name"), obj.String("spec", "dataSourceRef", "name")}, in)
 	}
 }
+
+func TestPersistentVolumeClaimColumns(t *testing.T) {
+	k := kind(t, "PersistentVolumeClaim")
+	for claim, want := range map[string]string{
+		`{"status":{"capacity":{"storage":"1Gi"}}}`:                           "",
+		`{"spec":{"volumeName":"v"}}`:                                         "0",
+		`{"spec":{"volumeName":"v"},"status":{"capacity":{"storage":"1Gi"}}}`: "1Gi",
+	} {
+		require.Equal(t, want, k.Cell(t, k.Object(t, claim), "Capacity"), claim)
+	}
+}

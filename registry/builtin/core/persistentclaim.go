@@ -1,6 +1,8 @@
 package core
 
 import (
+	"cmp"
+
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
@@ -136,7 +138,7 @@ func persistentVolumeClaimColumns() []registry.Column {
 			if !bound(o) {
 				return ""
 			}
-			return o.String("status", "capacity", storage)
+			return cmp.Or(o.String("status", "capacity", storage), "0")
 		}},
 		{Name: "Access Modes", Type: "string", Doc: "How the volume can be mounted.", Cell: func(o *meta.Object) any {
 			if !bound(o) {
