@@ -171,11 +171,7 @@ func (s *PersistentVolumeSource) sources() []volumeSource {
 }
 
 func (s *ISCSIPersistentVolumeSource) validate(r *specRules, at *check.Path) {
-	r.iscsi(at, s.IQN, s.InitiatorName, (s.DiscoveryCHAPAuth || s.SessionCHAPAuth) && s.SecretRef == nil)
-}
-
-func (s *FlexPersistentVolumeSource) validate(r *specRules, at *check.Path) {
-	r.flexOptions(at.Field("options"), s.Options)
+	s.rules(r, at, s.SecretRef != nil)
 }
 
 func (s *StoreBfsPersistentVolumeSource) validate(r *specRules, at *check.Path) {

@@ -93,59 +93,18 @@ type LocalVolumeSource struct {
 
 // ISCSIPersistentVolumeSource is a disk of an iSCSI target.
 type ISCSIPersistentVolumeSource struct {
-	// TargetPortal is the address of the target, with the port unless it is the usual
-	// one.
-	TargetPortal string `json:"targetPortal" protobuf:"1" schema:"required"`
-
-	// IQN is the qualified name of the target.
-	IQN string `json:"iqn" protobuf:"2" schema:"required"`
-
-	// Lun is the number of the unit.
-	Lun int32 `json:"lun" protobuf:"3" schema:"range=0|255"`
-
-	// ISCSIInterface is the interface to use; default by default.
-	ISCSIInterface string `json:"iscsiInterface,omitempty" protobuf:"4" schema:"default=default"`
-
-	// FSType is the file system to mount, such as ext4 or xfs; the default depends on
-	// the volume.
-	FSType string `json:"fsType,omitempty" protobuf:"5"`
-
-	// ReadOnly mounts the volume so that it cannot be written.
-	ReadOnly bool `json:"readOnly,omitempty" protobuf:"6"`
-
-	// Portals are further addresses of the target.
-	Portals []string `json:"portals,omitempty" protobuf:"7" schema:"listType=atomic"`
-
-	// DiscoveryCHAPAuth authenticates discovery by CHAP.
-	DiscoveryCHAPAuth bool `json:"chapAuthDiscovery,omitempty" protobuf:"8"`
-
-	// SessionCHAPAuth authenticates the session by CHAP.
-	SessionCHAPAuth bool `json:"chapAuthSession,omitempty" protobuf:"11"`
+	ISCSIDisk `json:",inline"`
 
 	// SecretRef names the secret with the credentials.
 	SecretRef *SecretReference `json:"secretRef,omitempty" protobuf:"10" schema:"name.required"`
-
-	// InitiatorName is the name that the node uses.
-	InitiatorName *string `json:"initiatorName,omitempty" protobuf:"12"`
 }
 
 // FlexPersistentVolumeSource is mounted by a driver that is a program on the node.
 type FlexPersistentVolumeSource struct {
-	// Driver is the name of the program.
-	Driver string `json:"driver" protobuf:"1" schema:"required"`
-
-	// FSType is the file system to mount, such as ext4 or xfs; the default depends on
-	// the volume.
-	FSType string `json:"fsType,omitempty" protobuf:"2"`
+	FlexDriver `json:",inline"`
 
 	// SecretRef names the secret with the credentials.
 	SecretRef *SecretReference `json:"secretRef,omitempty" protobuf:"3"`
-
-	// ReadOnly mounts the volume so that it cannot be written.
-	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
-
-	// Options for the driver.
-	Options map[string]string `json:"options,omitempty" protobuf:"5"`
 }
 
 // CSIPersistentVolumeSource is a volume that a CSI driver looks after.

@@ -14,6 +14,14 @@ type NFSVolumeSource struct {
 
 // ISCSIVolumeSource is a disk of an iSCSI target.
 type ISCSIVolumeSource struct {
+	ISCSIDisk `json:",inline"`
+
+	// SecretRef names the secret with the credentials, in the pod's namespace.
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"10"`
+}
+
+// ISCSIDisk is a disk of an iSCSI target, but for its credentials.
+type ISCSIDisk struct {
 	// TargetPortal is the address of the target, with the port unless it is the
 	// usual one.
 	TargetPortal string `json:"targetPortal" protobuf:"1" schema:"required"`
@@ -43,9 +51,6 @@ type ISCSIVolumeSource struct {
 	// SessionCHAPAuth authenticates the session by CHAP.
 	SessionCHAPAuth bool `json:"chapAuthSession,omitempty" protobuf:"11"`
 
-	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"10"`
-
 	// InitiatorName is the name that the node uses.
 	InitiatorName *string `json:"initiatorName,omitempty" protobuf:"12"`
 }
@@ -71,15 +76,20 @@ type FCVolumeSource struct {
 
 // FlexVolumeSource is mounted by a driver that is a program on the node.
 type FlexVolumeSource struct {
+	FlexDriver `json:",inline"`
+
+	// SecretRef names the secret with the credentials, in the pod's namespace.
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"3"`
+}
+
+// FlexDriver is what a driver that is a program on the node mounts, but for its credentials.
+type FlexDriver struct {
 	// Driver is the name of the program.
 	Driver string `json:"driver" protobuf:"1" schema:"required"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
 	FSType string `json:"fsType,omitempty" protobuf:"2"`
-
-	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"3"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`

@@ -15,18 +15,19 @@ func (s *NFSVolumeSource) validate(r *specRules, at *check.Path) {
 }
 
 func (s *ISCSIVolumeSource) validate(r *specRules, at *check.Path) {
-	r.iscsi(at, s.IQN, s.InitiatorName, (s.DiscoveryCHAPAuth || s.SessionCHAPAuth) && s.SecretRef == nil)
+	s.rules(r, at, s.SecretRef != nil)
 }
 
-func (r *specRules) iscsi(at *check.Path, target string, initiator *string, unproven bool) {
-	if target != "" && !iscsiName(target) {
-		r.Invalid(at.Field("iqn"), target, "must be valid format")
+// rules checks a disk whose source names a secret or does not.
+func (d *ISCSIDisk) rules(r *specRules, at *check.Path, secret bool) {
+	if d.IQN != "" && !iscsiName(d.IQN) {
+		r.Invalid(at.Field("iqn"), d.IQN, "must be valid format")
 	}
-	if unproven {
+	if (d.DiscoveryCHAPAuth || d.SessionCHAPAuth) && !secret {
 		r.Required(at.Field("secretRef"), "")
 	}
-	if initiator != nil && !iscsiName(*initiator) {
-		r.Invalid(at.Field("initiatorname"), *initiator, "must be valid format") // as clients know the field
+	if d.InitiatorName != nil && !iscsiName(*d.InitiatorName) {
+		r.Invalid(at.Field("initiatorname"), *d.InitiatorName, "must be valid format") // as clients know the field
 	}
 }
 
@@ -74,12 +75,9 @@ func (s *FCVolumeSource) validate(r *specRules, at *check.Path) {
 	}
 }
 
-func (s *FlexVolumeSource) validate(r *specRules, at *check.Path) {
-	r.flexOptions(at.Field("options"), s.Options)
-}
-
-func (r *specRules) flexOptions(at *check.Path, options map[string]string) {
-	for _, k := range slices.Sorted(maps.Keys(options)) {
+func (d *FlexDriver) validate(r *specRules, at *check.Path) {
+	at = at.Field("options")
+	for _, k := range slices.Sorted(maps.Keys(d.Options)) {
 		domain, _, _ := strings.Cut(strings.ToLower(k), "/")
 		for _, own := range r.names.Domains() {
 			if strings.HasSuffix("."+domain, "."+own) {

@@ -98,6 +98,14 @@ type CloudEPersistentDiskVolumeSource struct {
 
 // BlockSvcVolumeSource is a volume of the block service.
 type BlockSvcVolumeSource struct {
+	BlockSvcVolume `json:",inline"`
+
+	// SecretRef names the secret with the credentials, in the pod's namespace.
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"4" schema:"name.required"`
+}
+
+// BlockSvcVolume is a volume of the block service, but for its credentials.
+type BlockSvcVolume struct {
 	// VolumeID identifies the volume at its provider.
 	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
 
@@ -107,13 +115,18 @@ type BlockSvcVolumeSource struct {
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
-
-	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"4" schema:"name.required"`
 }
 
 // StoreAfsVolumeSource is a file system of store A.
 type StoreAfsVolumeSource struct {
+	StoreAfsPath `json:",inline"`
+
+	// SecretRef names the secret with the credentials, in the pod's namespace.
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5"`
+}
+
+// StoreAfsPath is a path in a file system of store A, but for its credentials.
+type StoreAfsPath struct {
 	// Monitors are the addresses of the store's monitors.
 	Monitors []string `json:"monitors" protobuf:"1" schema:"required,listType=atomic"`
 
@@ -127,15 +140,20 @@ type StoreAfsVolumeSource struct {
 	// default.
 	SecretFile string `json:"secretFile,omitempty" protobuf:"4"`
 
-	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5"`
-
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"6"`
 }
 
 // StoreAblockVolumeSource is a block device of store A.
 type StoreAblockVolumeSource struct {
+	StoreAblockImage `json:",inline"`
+
+	// SecretRef names the secret with the credentials, in the pod's namespace.
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"7"`
+}
+
+// StoreAblockImage is a block device of store A, but for its credentials.
+type StoreAblockImage struct {
 	// Monitors are the addresses of the store's monitors.
 	Monitors []string `json:"monitors" protobuf:"1" schema:"required,listType=atomic"`
 
@@ -154,9 +172,6 @@ type StoreAblockVolumeSource struct {
 
 	// Keyring is the file with the user's key; /etc/ceph/keyring by default.
 	Keyring string `json:"keyring,omitempty" protobuf:"6" schema:"default=/etc/ceph/keyring"`
-
-	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"7"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"8"`
@@ -211,14 +226,19 @@ type StoreDfsVolumeSource struct {
 
 // StoreEVolumeSource is a volume of store E.
 type StoreEVolumeSource struct {
+	StoreEVolume `json:",inline"`
+
+	// SecretRef names the secret with the credentials, in the pod's namespace.
+	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3"`
+}
+
+// StoreEVolume is a volume of store E, but for its credentials.
+type StoreEVolume struct {
 	// Gateway is the address of the API.
 	Gateway string `json:"gateway" protobuf:"1" schema:"required"`
 
 	// System is the name of the storage system.
 	System string `json:"system" protobuf:"2" schema:"required"`
-
-	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3"`
 
 	// SSLEnabled talks to the gateway by TLS.
 	SSLEnabled bool `json:"sslEnabled,omitempty" protobuf:"4"`
@@ -245,6 +265,14 @@ type StoreEVolumeSource struct {
 
 // StoreFVolumeSource is a volume of store F.
 type StoreFVolumeSource struct {
+	StoreFVolume `json:",inline"`
+
+	// SecretRef names the secret with the credentials, in the pod's namespace.
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5" schema:"name.required"`
+}
+
+// StoreFVolume is a volume of store F, but for its credentials.
+type StoreFVolume struct {
 	// VolumeName is the name of the volume in its namespace.
 	VolumeName string `json:"volumeName,omitempty" protobuf:"1" schema:"required,optional,format=dns-label"`
 
@@ -257,9 +285,6 @@ type StoreFVolumeSource struct {
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
-
-	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5" schema:"name.required"`
 }
 
 // StoreGVolumeSource is a dataset of store G; exactly one field is set.

@@ -21,26 +21,10 @@ type MutatingWebhookConfiguration struct {
 
 // MutatingWebhook is an endpoint that is asked about requests.
 type MutatingWebhook struct {
-	// Name of the webhook: a domain of three parts at least.
-	Name string `json:"name" protobuf:"1" schema:"required"`
-	// Rules of which one covers the request, or the webhook is not asked.
-	Rules []RuleWithOperations `json:"rules,omitempty" protobuf:"3" schema:"listType=atomic"`
-	// FailurePolicy says what becomes of a request if the webhook gives no answer: Fail refuses it, Ignore lets it pass.
-	FailurePolicy *string `json:"failurePolicy,omitempty" protobuf:"4" schema:"default=Fail,enum=Fail|Ignore"`
-	// MatchPolicy says whether rules hold for the version of the request alone, Exact, or for others of the same objects, Equivalent.
-	MatchPolicy *string `json:"matchPolicy,omitempty" protobuf:"9" schema:"default=Equivalent,enum=Equivalent|Exact"`
-	// SideEffects says whether answering changes something elsewhere: None, or NoneOnDryRun.
-	SideEffects *string `json:"sideEffects" protobuf:"6" schema:"required,reason.required=must specify one of None\\, NoneOnDryRun,enum=None|NoneOnDryRun"`
-	// TimeoutSeconds is how long to wait for an answer: 1 to 30, 10 by default.
-	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"7" schema:"default=10,range=1|30,reason.range=the timeout value must be between 1 and 30 seconds"`
-	// NamespaceSelector selects the namespaces whose objects concern the webhook; empty: all, and what is in none.
-	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
+	Webhook `json:",inline"`
+
 	// ObjectSelector selects objects by their labels, before or after the change; empty: all.
 	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"11" schema:"format=label-selector"`
-	// ClientConfig says where the webhook is.
-	ClientConfig WebhookClientConfig `json:"clientConfig" protobuf:"2"`
-	// AdmissionReviewVersions are the versions of the review that the webhook understands; the first one that the server knows is sent.
-	AdmissionReviewVersions []string `json:"admissionReviewVersions" protobuf:"8" schema:"required,reason.required=must specify one of v1\\, v1beta1,listType=atomic"`
 	// ReinvocationPolicy says whether the webhook is asked again after others changed the object: Never or IfNeeded.
 	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty" protobuf:"10" schema:"default=Never,enum=IfNeeded|Never"`
 	// MatchConditions are expressions, at most 64, that have to be true of a request, or the webhook is not asked.
@@ -58,6 +42,16 @@ type ValidatingWebhookConfiguration struct {
 
 // ValidatingWebhook is an endpoint that is asked about requests.
 type ValidatingWebhook struct {
+	Webhook `json:",inline"`
+
+	// ObjectSelector selects objects by their labels, before or after the change; empty: all.
+	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"10" schema:"format=label-selector"`
+	// MatchConditions are expressions, at most 64, that have to be true of a request, or the webhook is not asked.
+	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"11" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
+}
+
+// Webhook is what both sorts of webhooks say with the same fields.
+type Webhook struct {
 	// Name of the webhook: a domain of three parts at least.
 	Name string `json:"name" protobuf:"1" schema:"required"`
 	// Rules of which one covers the request, or the webhook is not asked.
@@ -72,14 +66,10 @@ type ValidatingWebhook struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"7" schema:"default=10,range=1|30,reason.range=the timeout value must be between 1 and 30 seconds"`
 	// NamespaceSelector selects the namespaces whose objects concern the webhook; empty: all, and what is in none.
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
-	// ObjectSelector selects objects by their labels, before or after the change; empty: all.
-	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"10" schema:"format=label-selector"`
 	// ClientConfig says where the webhook is.
 	ClientConfig WebhookClientConfig `json:"clientConfig" protobuf:"2"`
 	// AdmissionReviewVersions are the versions of the review that the webhook understands; the first one that the server knows is sent.
 	AdmissionReviewVersions []string `json:"admissionReviewVersions" protobuf:"8" schema:"required,reason.required=must specify one of v1\\, v1beta1,listType=atomic"`
-	// MatchConditions are expressions, at most 64, that have to be true of a request, or the webhook is not asked.
-	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"11" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
 }
 
 // WebhookClientConfig says where a webhook is: at a URL, or behind a service.
@@ -132,8 +122,7 @@ func mutatingWebhooks() *registry.Kind {
 		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
 		Default: func(w *registry.Change[MutatingWebhookConfiguration]) {
 			for i := range w.New.Webhooks {
-				h := &w.New.Webhooks[i]
-				defaultWebhook(h.view())
+				defaultWebhook(w.New.Webhooks[i].view())
 			}
 		},
 		Validate: func(w *registry.Change[MutatingWebhookConfiguration]) {
@@ -171,28 +160,25 @@ func reference() *quirks.Reference {
 	return &quirks.Reference{AnyNamespace: true, DeleteAnswersStatus: true}
 }
 
-// webhook is what both kinds of webhooks have in common, as rules see it.
+// webhook is a webhook of either sort as rules see it.
 type webhook struct {
-	name              string
-	client            *WebhookClientConfig
-	rules             []RuleWithOperations
-	versions          []string
-	conditions        []MatchCondition
-	namespace, object **meta.Selector
+	*Webhook
+	object     **meta.Selector
+	conditions []MatchCondition
 }
 
 func (h *MutatingWebhook) view() webhook {
-	return webhook{h.Name, &h.ClientConfig, h.Rules, h.AdmissionReviewVersions, h.MatchConditions, &h.NamespaceSelector, &h.ObjectSelector}
+	return webhook{&h.Webhook, &h.ObjectSelector, h.MatchConditions}
 }
 
 func (h *ValidatingWebhook) view() webhook {
-	return webhook{h.Name, &h.ClientConfig, h.Rules, h.AdmissionReviewVersions, h.MatchConditions, &h.NamespaceSelector, &h.ObjectSelector}
+	return webhook{&h.Webhook, &h.ObjectSelector, h.MatchConditions}
 }
 
 func defaultWebhook(h webhook) {
-	defaultSelectors(h.namespace, h.object)
-	for i := range h.rules {
-		h.rules[i].setDefaults()
+	defaultSelectors(&h.NamespaceSelector, h.object)
+	for i := range h.Rules {
+		h.Rules[i].setDefaults()
 	}
 }
 
@@ -209,18 +195,18 @@ func validateWebhooks(f *check.Faults, list []webhook) {
 	seen := map[string]bool{}
 	for i, h := range list {
 		at := check.At("webhooks").Index(i)
-		if h.name != "" {
-			fullName(f, at.Field("name"), h.name)
+		if h.Name != "" {
+			fullName(f, at.Field("name"), h.Name)
 		}
-		if seen[h.name] && h.name != "" {
-			f.Duplicate(at.Field("name"), h.name)
+		if seen[h.Name] && h.Name != "" {
+			f.Duplicate(at.Field("name"), h.Name)
 		}
-		seen[h.name] = true
-		for j := range h.rules {
-			h.rules[j].validate(f, at.Field("rules").Index(j))
+		seen[h.Name] = true
+		for j := range h.Rules {
+			h.Rules[j].validate(f, at.Field("rules").Index(j))
 		}
-		h.client.validate(f, at.Field("clientConfig"))
-		checkReviews(f, at.Field("admissionReviewVersions"), h.versions)
+		h.ClientConfig.validate(f, at.Field("clientConfig"))
+		checkReviews(f, at.Field("admissionReviewVersions"), h.AdmissionReviewVersions)
 		checkConditions(f, at.Field("matchConditions"), h.conditions)
 	}
 }
