@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"reflect"
 
 	"orch.io/controlplane/api/meta"
@@ -19,7 +20,8 @@ type VersionOf[H any] interface {
 // H the one of the Definition, the hub. Objects of the version are made of the hub's
 // and become them; between two spokes they go through the hub.
 //
-// Type and metadata are carried over by the library. The version may say less than
+// Type and metadata are carried over by the library, but for the Annotations that stand
+// for fields of the hub. The version may say less than
 // the hub: what it cannot say stays as it is when a client of the version writes an
 // object. It may not say more, since that would be lost; registrytest.RoundTrip
 // finds what is.
@@ -50,6 +52,11 @@ type Spoke[V, H any] struct {
 	// its schema and before ToHub. Old is the object as the version shows it.
 	Default func(w *Change[V])
 
+	// Annotations are those in which the version shows what it has no fields for, by their
+	// spec names: FromHub sets them in out, and ToHub finds them in in, under these names.
+	// The hub has none of them.
+	Annotations []string
+
 	Columns     []Column // nil: the hub's, of the hub's object
 	Lacks       []string // sub-resources of the kind that this version does not serve
 	Unserved    bool     // it is only stored
@@ -70,10 +77,12 @@ func (s Spoke[V, H]) versionOf(*H) (KindVersion, *schema.Docs) {
 }
 
 // Conversion makes trees of a version trees of the hub and back. What goes in stays
-// as it is; type and metadata are left to who calls.
+// as it is; type and metadata are left to who calls, but for what FromHub says of the
+// Annotations.
 type Conversion struct {
 	ToHub, FromHub func(tree map[string]any) (map[string]any, error)
 	Default        func(w *Change[meta.Object]) // as that of a Spoke; nil: nothing
+	Annotations    []string                     // wire names of those of the version that the hub has as fields
 }
 
 func (s Spoke[V, H]) conversion(own *schema.Schema, p names.Profile) (*Conversion, error) {
@@ -89,7 +98,46 @@ func (s Spoke[V, H]) conversion(own *schema.Schema, p names.Profile) (*Conversio
 		return nil, err
 	}
 	t := &typed[V]{v, own}
-	return &Conversion{ToHub: treeConversion(v, s.ToHub, h), FromHub: treeConversion(h, s.FromHub, v), Default: t.edit(nil, s.Default)}, nil
+	c := &Conversion{ToHub: treeConversion(v, s.ToHub, h), FromHub: treeConversion(h, s.FromHub, v), Default: t.edit(nil, s.Default)}
+	s.convertAnnotations(c, p)
+	return c, nil
+}
+
+// convertAnnotations lets the conversions see the annotations by their spec names, and
+// no other metadata.
+func (s Spoke[V, H]) convertAnnotations(c *Conversion, p names.Profile) {
+	if len(s.Annotations) == 0 {
+		return
+	}
+	toHub, fromHub := c.ToHub, c.FromHub
+	c.ToHub = func(tree map[string]any) (map[string]any, error) {
+		seen, obj := map[string]any{}, meta.NewObject(tree)
+		for _, name := range s.Annotations {
+			if v, ok := obj.Get("metadata", "annotations", p.Wire(name)); ok {
+				seen[name] = v
+			}
+		}
+		tree = maps.Clone(tree)
+		tree["metadata"] = map[string]any{"annotations": seen}
+		return toHub(tree)
+	}
+	c.FromHub = func(tree map[string]any) (map[string]any, error) {
+		tree, err := fromHub(tree)
+		if err != nil {
+			return nil, err
+		}
+		set, shown := meta.NewObject(tree).Map("metadata", "annotations"), map[string]any{}
+		for _, name := range s.Annotations {
+			if v, ok := set[name]; ok {
+				shown[p.Wire(name)] = v
+			}
+		}
+		tree["metadata"] = map[string]any{"annotations": shown}
+		return tree, nil
+	}
+	for _, name := range s.Annotations {
+		c.Annotations = append(c.Annotations, p.Wire(name))
+	}
 }
 
 // treeConversion returns a typed conversion as one of trees.

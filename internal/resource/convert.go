@@ -85,7 +85,37 @@ func (v *Version) Convert(ctx context.Context, obj *meta.Object) (*meta.Object, 
 		key := meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}
 		return nil, &ConversionError{Resource: v.GroupResource(), Key: key, From: apiVersion, To: v.GVK().APIVersion(), Err: err}
 	}
-	return meta.NewObject(v.withTypeAndMetadata(tree, obj.Tree()["metadata"])), nil
+	metadata := obj.Tree()["metadata"]
+	if from := v.ByAPIVersion(apiVersion); from.conversion != nil {
+		metadata = withAnnotations(metadata, from.conversion.Annotations, nil)
+	}
+	if v.conversion != nil {
+		metadata = withAnnotations(metadata, v.conversion.Annotations, meta.NewObject(tree).Map("metadata", "annotations"))
+	}
+	return meta.NewObject(v.withTypeAndMetadata(tree, metadata)), nil
+}
+
+// withAnnotations returns metadata with other values of these annotations, those that
+// now has. The metadata stays as it is.
+func withAnnotations(metadata any, these []string, now map[string]any) any {
+	if len(these) == 0 {
+		return metadata
+	}
+	was, _ := metadata.(map[string]any)
+	annotations := map[string]any{}
+	if before, ok := was["annotations"].(map[string]any); ok {
+		maps.Copy(annotations, before)
+	}
+	for _, name := range these {
+		delete(annotations, name)
+	}
+	maps.Copy(annotations, now)
+	out := map[string]any{}
+	maps.Copy(out, was)
+	if out["annotations"] = annotations; len(annotations) == 0 {
+		delete(out, "annotations")
+	}
+	return out
 }
 
 // convert goes from a version to the hub, and on from there.
@@ -173,5 +203,5 @@ func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (
 		return ours, nil // the other version can say everything
 	}
 	tree := mergeFields(v.Schema, base.Tree(), ours.Tree(), live.Tree())
-	return meta.NewObject(v.withTypeAndMetadata(tree, after.Tree()["metadata"])), nil
+	return meta.NewObject(v.withTypeAndMetadata(tree, ours.Tree()["metadata"])), nil
 }
