@@ -38,9 +38,11 @@ var volumeDefinitions = map[string]string{
 // definitionPackages are the places of Go packages whose types
 // are not below api.
 var definitionPackages = map[string]string{
-	"meta":       "apimachinery.pkg.apis.meta.v1",
-	"extensions": "apiextensions-apiserver.pkg.apis.apiextensions.v1",
-	"roles":      "api.rbac.v1",
+	"meta":          "apimachinery.pkg.apis.meta.v1",
+	"autoscaling":   "api.autoscaling.v2",
+	"autoscalingv1": "api.autoscaling.v1",
+	"extensions":    "apiextensions-apiserver.pkg.apis.apiextensions.v1",
+	"roles":         "api.rbac.v1",
 }
 
 // Definition returns the OpenAPI definition name of a Go type of this module by

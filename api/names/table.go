@@ -60,6 +60,10 @@ const (
 	AuditPatch          = "patch.webhook.admission.orch.io/"
 	ServiceName         = "orch.io/service-name"
 	LabelHostname       = "orch.io/hostname"
+	ScalerMetrics       = "autoscaling.alpha.orch.io/metrics"
+	ScalerMeasured      = "autoscaling.alpha.orch.io/current-metrics"
+	ScalerConditions    = "autoscaling.alpha.orch.io/conditions"
+	ScalerBehavior      = "autoscaling.alpha.orch.io/behavior"
 	IngressClass        = "orch.io/ingress.class"
 	DefaultStorageClass = "storageclass.orch.io/is-default-class"
 	StorageClassBeta    = "volume.beta.orch.io/storage-class"
@@ -144,6 +148,7 @@ var prefixes = []prefix{
 	{"node.orch.io/", "node.kubernetes.io/"},
 	{"controller.orch.io/", "controller.kubernetes.io/"},
 	{"endpointslice.orch.io/", "endpointslice.kubernetes.io/"},
+	{"autoscaling.alpha.orch.io/", "autoscaling.alpha.kubernetes.io/"},
 	{"beta.orch.io/", "beta.kubernetes.io/"},
 	{"failure-domain.beta.orch.io/", "failure-domain.beta.kubernetes.io/"},
 	{"topology.orch.io/", "topology.kubernetes.io/"},

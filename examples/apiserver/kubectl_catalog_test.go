@@ -87,6 +87,10 @@ func TestKubectlMakers(t *testing.T) {
 	k.fails("rollout restart deployment/web", "can't restart paused deployment")
 	k.ok("rollout resume deployment/web", "resumed")
 	k.ok("rollout restart deployment/web", "restarted")
+	k.ok("autoscale deployment web --min=2 --max=5 --cpu-percent=60", "horizontalpodautoscaler.autoscaling/web autoscaled")
+	assert.Equal(t, "2 5 60", k.ok(`get hpa web -o jsonpath={.spec.minReplicas}{"\u0020"}{.spec.maxReplicas}{"\u0020"}{..averageUtilization}`))
+	k.ok("get hpa", "Deployment/web", "cpu: <unknown>/60%")
+	k.ok("get horizontalpodautoscalers.v1.autoscaling web -o yaml", "targetCPUUtilizationPercentage: 60")
 	k.ok("expose deployment web --port=80 --target-port=8080 --type=NodePort", "service/web exposed")
 	k.ok("get service web", "NodePort", "80:3")
 

@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/aggregation"
 	"orch.io/controlplane/registry/builtin/apps"
+	"orch.io/controlplane/registry/builtin/autoscaling"
 	"orch.io/controlplane/registry/builtin/batch"
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/builtin/coordination"
@@ -30,6 +31,7 @@ func Kinds() []*registry.Kind {
 		core.Kinds(),
 		aggregation.Kinds(),
 		apps.Kinds(),
+		autoscaling.Kinds(),
 		batch.Kinds(),
 		certificates.Kinds(),
 		coordination.Kinds(),
