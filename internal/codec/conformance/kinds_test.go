@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
-	"regexp"
-	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -122,9 +120,7 @@ func checkGiven(t *testing.T, s *schema.Schema, p *codec.Proto, typ reflect.Type
 		t.Fatalf("%+v\n%s", faults, sent)
 	}
 	for _, u := range unknown {
-		if !isNewer(u) {
-			t.Errorf("ours lacks the field %s", u)
-		}
+		t.Errorf("ours lacks the field %s", u)
 	}
 	obj := reflect.New(typ).Interface().(message)
 	asJSON := codec.EncodeJSON(nil, tree)
@@ -160,21 +156,4 @@ func checkGiven(t *testing.T, s *schema.Schema, p *codec.Proto, typ reflect.Type
 	if got, want := codec.EncodeJSON(nil, back), codec.EncodeJSON(nil, expected); !bytes.Equal(got, want) {
 		t.Fatalf("the object differs after protobuf\n got %s\nwant %s", got, want)
 	}
-}
-
-// newer are fields that the clients' types have and the specification has not,
-// by their own and their parent's name; most are behind a feature gate.
-var newer = map[string]bool{
-	"spec.attestations": true, "volumeMounts.bindMountOptions": true, "spec.evictionResponders": true,
-	"configMap.defaultUser": true, "secret.defaultUser": true, "downwardAPI.defaultUser": true, "projected.defaultUser": true,
-	"items.user": true, "serviceAccountToken.user": true, "clusterTrustBundle.user": true, "podCertificate.user": true,
-	"emptyDir.mode": true, "grpc.mode": true, "httpGet.protocol": true, "status.volumeHealth": true,
-	"nodeAllocatableResourceClaimStatuses.mapping": true, "nodeAllocatableResourceClaimStatuses.overhead": true,
-}
-
-var index = regexp.MustCompile(`\[[^\]]*\]`)
-
-func isNewer(path string) bool {
-	names := strings.Split(index.ReplaceAllString(path, ""), ".")
-	return newer[strings.Join(names[max(0, len(names)-2):], ".")]
 }

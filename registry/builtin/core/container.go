@@ -135,6 +135,10 @@ type VolumeMount struct {
 
 	// SubPathExpr is a subPath with $(NAME) expanded; not together with subPath.
 	SubPathExpr string `json:"subPathExpr,omitempty" protobuf:"6"`
+
+	// BindMountOptions restrict what can be done with files: nodev, noexec, nosuid. Not
+	// for the content of images.
+	BindMountOptions []string `json:"bindMountOptions,omitempty" protobuf:"8" schema:"listType=set,items.enum=nodev|noexec|nosuid"`
 }
 
 // VolumeDevice says where a block device appears in a container.

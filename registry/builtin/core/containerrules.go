@@ -187,6 +187,9 @@ func (r *podRules) mounts(at *check.Path, c *Container) {
 		if v == nil {
 			r.NotFound(p.Field("name"), m.Name)
 		}
+		if v != nil && v.Image != nil && len(m.BindMountOptions) > 0 {
+			r.Forbidden(p.Field("bindMountOptions"), "may not be set for a volume that is an image")
+		}
 		if seen[m.MountPath] {
 			r.Invalid(p.Field("mountPath"), m.MountPath, "must be unique")
 		}

@@ -49,6 +49,7 @@ func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSp
 	r.Faults = append(r.Faults, CheckTolerations(at.Field("tolerations"), spec.Tolerations)...)
 	r.Faults = append(r.Faults, CheckOverhead(p, at.Field("overhead"), spec.Overhead)...)
 	r.system(at)
+	r.responders(at.Field("evictionResponders"))
 	if pod != nil {
 		r.podAlone(at)
 	}
@@ -115,6 +116,18 @@ func (r *podRules) networkPorts(at *check.Path) {
 			if (r.pod != nil || port.HostPort != 0) && port.HostPort != port.ContainerPort {
 				r.Invalid(at.Index(i).Field("ports").Index(j).Field("hostPort"), port.HostPort, "must match `containerPort` when `hostNetwork` is true")
 			}
+		}
+	}
+}
+
+// responders checks who is told when the pod is to leave.
+func (r *podRules) responders(at *check.Path) {
+	if r.spec.SchedulingGroup != nil && len(r.spec.EvictionResponders) > 0 {
+		r.Forbidden(at, "may not be set for a pod with `schedulingGroup`")
+	}
+	for i, e := range r.spec.EvictionResponders {
+		if e.Name != "" && !strings.Contains(e.Name, "/") {
+			r.Invalid(at.Index(i).Field("name"), e.Name, "must have a domain before it")
 		}
 	}
 }

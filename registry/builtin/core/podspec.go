@@ -148,6 +148,11 @@ type PodSpec struct {
 
 	// SchedulingGroup names the group that the pod is scheduled with.
 	SchedulingGroup *PodSchedulingGroup `json:"schedulingGroup,omitempty" protobuf:"43"`
+
+	// EvictionResponders are told, one after the other, when the pod is to leave its
+	// node, so that it can end well. They cannot change, and a pod of a scheduling group
+	// has none.
+	EvictionResponders []EvictionResponder `json:"evictionResponders,omitempty" protobuf:"44" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,maxItems=10"`
 }
 
 // Toleration is about taints that do not keep a pod from a node.
@@ -263,4 +268,14 @@ type PodResourceClaim struct {
 type PodSchedulingGroup struct {
 	// PodGroupName is the group, in the pod's namespace.
 	PodGroupName *string `json:"podGroupName,omitempty" protobuf:"1"`
+}
+
+// EvictionResponder is a program that helps a pod to leave its node.
+type EvictionResponder struct {
+	// Name of the program, with a domain before it.
+	Name string `json:"name" protobuf:"1" schema:"required,format=qualified-name"`
+
+	// Priority is the higher the earlier it is told, from 0 to 100000. The controller that
+	// the pod belongs to takes 10000.
+	Priority *int32 `json:"priority" protobuf:"2" schema:"required,range=0|100000"`
 }

@@ -70,6 +70,9 @@ type PodStatus struct {
 	// NodeAllocatableResourceClaimStatuses are the claims that count against the
 	// node's resources.
 	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"resourceClaimName" schema:"listType=map,listMapKeys=resourceClaimName,repeats"`
+
+	// VolumeHealth is what the node says of the health of the volumes.
+	VolumeHealth []PodVolumeHealth `json:"volumeHealth,omitempty" protobuf:"22" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
 }
 
 // PodCondition is one aspect of a pod's state.
@@ -150,5 +153,44 @@ type NodeAllocatableResourceClaimStatus struct {
 	Containers []string `json:"containers,omitempty" protobuf:"2" schema:"listType=set,repeats"`
 
 	// Resources that the claim takes.
-	Resources map[string]meta.Quantity `json:"resources" protobuf:"3"`
+	Resources map[string]meta.Quantity `json:"resources,omitempty" protobuf:"3"`
+
+	// Mapping is what the devices of the claim take themselves.
+	Mapping []NodeAllocatableMappedResources `json:"mapping,omitempty" protobuf:"4" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+
+	// Overhead is what it costs beside them.
+	Overhead []NodeAllocatableOverheadResources `json:"overhead,omitempty" protobuf:"5" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+}
+
+// NodeAllocatableMappedResources is what devices take of a node's resource.
+type NodeAllocatableMappedResources struct {
+	// Name of the resource, such as memory.
+	Name string `json:"name" protobuf:"1" schema:"required"`
+
+	// Quantity that all containers of the claim share.
+	Quantity *meta.Quantity `json:"quantity" protobuf:"2" schema:"required"`
+}
+
+// NodeAllocatableOverheadResources is what devices cost beside themselves.
+type NodeAllocatableOverheadResources struct {
+	// Name of the resource, such as memory.
+	Name string `json:"name" protobuf:"1" schema:"required"`
+
+	// PerPod is what it costs once.
+	PerPod *meta.Quantity `json:"perPod,omitempty" protobuf:"2"`
+
+	// PerContainer is what it costs for each container of the claim.
+	PerContainer *meta.Quantity `json:"perContainer,omitempty" protobuf:"3"`
+}
+
+// PodVolumeHealth is what is wrong with a volume of a pod.
+type PodVolumeHealth struct {
+	// Name of the volume in the pod.
+	Name string `json:"name" protobuf:"1" schema:"required"`
+
+	// HealthConditions are the faults; none: the volume is well.
+	HealthConditions []VolumeHealthCondition `json:"healthConditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"status" schema:"listType=map,listMapKeys=status|reason,maxItems=16"`
+
+	// LastTransitionTime is when they last changed.
+	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"3"`
 }

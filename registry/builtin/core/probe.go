@@ -65,6 +65,9 @@ type HTTPGetAction struct {
 
 	// HTTPHeaders of the request.
 	HTTPHeaders []HTTPHeader `json:"httpHeaders,omitempty" protobuf:"5" schema:"listType=atomic"`
+
+	// Protocol is HTTP1 (what is used without it) or HTTP2, which needs the scheme HTTP.
+	Protocol *string `json:"protocol,omitempty" protobuf:"6" schema:"enum=HTTP1|HTTP2"`
 }
 
 // HTTPHeader is a header of a request.
@@ -92,6 +95,9 @@ type GRPCAction struct {
 
 	// Service that is asked about; "" by default.
 	Service *string `json:"service" protobuf:"2" schema:"optional,default="`
+
+	// Mode is Plaintext (what is used without it), or TLS, where any certificate will do.
+	Mode *string `json:"mode,omitempty" protobuf:"3" schema:"enum=Plaintext|TLS"`
 }
 
 // Lifecycle are actions at moments of a container's life.

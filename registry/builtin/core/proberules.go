@@ -61,6 +61,9 @@ func (r *podRules) handler(at *check.Path, h handler) {
 		first("exec")
 	}
 	if h.http != nil && first("httpGet") {
+		if p := h.http.Protocol; p != nil && *p == "HTTP2" && h.http.Scheme != "HTTP" {
+			r.Invalid(at.Field("httpGet").Field("protocol"), *p, "needs the scheme HTTP")
+		}
 		for _, header := range h.http.HTTPHeaders {
 			// Clients know the cause by the list.
 			r.Format(at.Field("httpGet").Field("httpHeaders"), header.Name, check.HeaderName(header.Name))

@@ -22,6 +22,10 @@ type EmptyDirVolumeSource struct {
 	// SizeLimit is how much it may hold; in memory also the containers' limits
 	// count.
 	SizeLimit *meta.Quantity `json:"sizeLimit,omitempty" protobuf:"2"`
+
+	// Mode is the permission of the directory, 0 to 1023 (octal 01777); 0777 without
+	// it.
+	Mode *int32 `json:"mode,omitempty" protobuf:"3" schema:"range=0|1023,reason.range=must be a number between 0 and 01777 (octal)\\, both inclusive"`
 }
 
 // GitRepoVolumeSource is a checkout of a repository.
@@ -60,6 +64,9 @@ type SecretVolumeSource struct {
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"4"`
+
+	// DefaultUser is the id of the user whom files belong to that say nothing else.
+	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"5" schema:"range=0|2147483647"`
 }
 
 // ConfigMapVolumeSource is a directory with the entries of a ConfigMap.
@@ -77,6 +84,9 @@ type ConfigMapVolumeSource struct {
 
 	// Optional says that the pod may start without it.
 	Optional *bool `json:"optional,omitempty" protobuf:"4"`
+
+	// DefaultUser is the id of the user whom files belong to that say nothing else.
+	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"5" schema:"range=0|2147483647"`
 }
 
 // KeyToPath says where an entry goes.
@@ -90,6 +100,10 @@ type KeyToPath struct {
 	// Mode is the permission of the file, 0 to 511 (octal 0777); the volume's
 	// default by default.
 	Mode *int32 `json:"mode,omitempty" protobuf:"3" schema:"range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
+
+	// User is the id of the user whom the file belongs to; the volume's default by
+	// default.
+	User *int64 `json:"user,omitempty" protobuf:"4" schema:"range=0|2147483647"`
 }
 
 // DownwardAPIVolumeSource is files with fields of the pod.
@@ -100,6 +114,9 @@ type DownwardAPIVolumeSource struct {
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
 	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
+
+	// DefaultUser is the id of the user whom files belong to that say nothing else.
+	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"3" schema:"range=0|2147483647"`
 }
 
 // DownwardAPIVolumeFile is a file with a field of the pod.
@@ -117,4 +134,8 @@ type DownwardAPIVolumeFile struct {
 	// Mode is the permission of the file, 0 to 511 (octal 0777); the volume's
 	// default by default.
 	Mode *int32 `json:"mode,omitempty" protobuf:"4"`
+
+	// User is the id of the user whom the file belongs to; the volume's default by
+	// default.
+	User *int64 `json:"user,omitempty" protobuf:"5" schema:"range=0|2147483647"`
 }

@@ -10,6 +10,9 @@ type ProjectedVolumeSource struct {
 	// DefaultMode is the permission of files that say nothing else, 0 to 511
 	// (octal 0777); 0644 by default.
 	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
+
+	// DefaultUser is the id of the user whom files belong to that say nothing else.
+	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"3" schema:"range=0|2147483647"`
 }
 
 // VolumeProjection is one source of a projected volume. Exactly one field is
@@ -77,6 +80,10 @@ type ServiceAccountTokenProjection struct {
 
 	// Path of the file, relative to the volume.
 	Path string `json:"path" protobuf:"3"`
+
+	// User is the id of the user whom the file belongs to; the volume's default by
+	// default.
+	User *int64 `json:"user,omitempty" protobuf:"4" schema:"range=0|2147483647"`
 }
 
 // ClusterTrustBundleProjection gives trust anchors as a PEM file.
@@ -95,6 +102,10 @@ type ClusterTrustBundleProjection struct {
 
 	// Path of the file, relative to the volume.
 	Path string `json:"path" protobuf:"4" schema:"required,format=file-path"`
+
+	// User is the id of the user whom the file belongs to; the volume's default by
+	// default.
+	User *int64 `json:"user,omitempty" protobuf:"6" schema:"range=0|2147483647"`
 }
 
 // PodCertificateProjection gives a key and a certificate made for the pod.
@@ -119,4 +130,8 @@ type PodCertificateProjection struct {
 
 	// UserAnnotations are passed on to the signer.
 	UserAnnotations map[string]string `json:"userAnnotations,omitempty" protobuf:"7"`
+
+	// User is the id of the user whom the file belongs to; the volume's default by
+	// default.
+	User *int64 `json:"user,omitempty" protobuf:"8" schema:"range=0|2147483647"`
 }

@@ -100,6 +100,10 @@ type TokenRequestSpec struct {
 	// ExpirationSeconds is how long the token shall last; the answer may say
 	// less. At least 600, 3600 by default.
 	ExpirationSeconds *int64 `json:"expirationSeconds" protobuf:"4" schema:"optional"`
+
+	// Attestations are what the token shall say beside who its owner is. None are
+	// known here, and a token says none.
+	Attestations map[string][]string `json:"attestations,omitempty" protobuf:"5"`
 }
 
 // BoundObjectReference names the object that a token is bound to.
