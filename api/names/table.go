@@ -78,6 +78,7 @@ const (
 	OldJobNameLabel     = "job-name"
 	NodeRole            = "node-role.orch.io/" // and the role
 	OldNodeRole         = "orch.io/role"
+	DeviceAdminAccess   = "resource.orch.io/admin-access"
 	TaintNotReady       = "node.orch.io/not-ready"
 	TaintUnreachable    = "node.orch.io/unreachable"
 	DefinitionFinalizer = "customresourcecleanup.apiextensions.orch.io"

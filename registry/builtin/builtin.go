@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/builtin/coordination"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/devices"
 	"orch.io/controlplane/registry/builtin/discovery"
 	"orch.io/controlplane/registry/builtin/extensions"
 	"orch.io/controlplane/registry/builtin/flowcontrol"
@@ -35,6 +36,7 @@ func Kinds() []*registry.Kind {
 		batch.Kinds(),
 		certificates.Kinds(),
 		coordination.Kinds(),
+		devices.Kinds(),
 		discovery.Kinds(),
 		extensions.Kinds(),
 		flowcontrol.Kinds(),

@@ -37,6 +37,14 @@ func (r *podRules) affinity(at *check.Path, a *Affinity) {
 	}
 }
 
+// CheckNodeSelector returns what is wrong with a choice of nodes, beyond what the schema
+// finds.
+func CheckNodeSelector(at *check.Path, s *NodeSelector) check.Faults {
+	var r specRules
+	r.nodeSelector(at, s)
+	return r.Faults
+}
+
 func (r *specRules) nodeSelector(at *check.Path, s *NodeSelector) {
 	if s == nil {
 		return

@@ -126,9 +126,16 @@ func (r *specRules) native(name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, r.names.Wire(names.NativeResource))
 }
 
+// ExtendedResource reports whether a name is that of a resource that somebody else's
+// program knows.
+func ExtendedResource(p names.Profile, name string) bool {
+	r := specRules{names: p}
+	return r.extended(name)
+}
+
 // extended reports whether a resource is a whole number of something that
 // somebody else's program knows.
-func (r *podRules) extended(name string) bool {
+func (r *specRules) extended(name string) bool {
 	return !r.native(name) && !strings.HasPrefix(name, "requests.") && len(meta.CheckQualifiedName("requests."+name)) == 0
 }
 

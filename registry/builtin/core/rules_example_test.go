@@ -24,3 +24,26 @@ func ExampleCheckOverhead() {
 	}
 	// Output: overhead.limits[pods] Invalid value: "pods": must be a standard resource for containers
 }
+
+// A kind that makes claims for pods has templates of them with labels and annotations.
+func ExampleCheckClaimMetadata() {
+	for _, f := range core.CheckClaimMetadata(check.At("spec", "metadata"), &meta.ObjectMeta{Name: "mine", Labels: map[string]string{"a": "b"}}) {
+		fmt.Println(f.Field, f.Message)
+	}
+	// Output: spec.metadata.name Forbidden: cannot be set
+}
+
+func ExampleCheckNodeSelector() {
+	bad := &core.NodeSelector{NodeSelectorTerms: []core.NodeSelectorTerm{{
+		MatchExpressions: []core.NodeSelectorRequirement{{Key: "zone", Operator: "Exists", Values: []string{"a"}}},
+	}}}
+	for _, f := range core.CheckNodeSelector(check.At("spec", "nodeSelector"), bad) {
+		fmt.Println(f.Field, f.Message)
+	}
+	// Output: spec.nodeSelector.nodeSelectorTerms[0].matchExpressions[0].values Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'
+}
+
+func ExampleExtendedResource() {
+	fmt.Println(core.ExtendedResource(names.Orch, "example.com/gpu"), core.ExtendedResource(names.Orch, "cpu"))
+	// Output: true false
+}

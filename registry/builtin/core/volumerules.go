@@ -242,23 +242,28 @@ func (s *EphemeralVolumeSource) validate(r *podRules, at *check.Path) {
 	if t == nil {
 		return
 	}
-	r.templateMeta(at.Field("metadata"), &t.ObjectMeta)
-	r.Labels(at.Field("metadata").Field("labels"), t.Labels)
+	r.Faults = append(r.Faults, CheckClaimMetadata(at.Field("metadata"), &t.ObjectMeta)...)
 	r.claimSpec(at.Field("spec"), &t.Spec)
 }
 
-// templateMeta forbids what the template of a claim may not say about itself.
-func (r *podRules) templateMeta(at *check.Path, m *meta.ObjectMeta) {
+// CheckClaimMetadata returns what is wrong with the metadata in the template of a claim,
+// which has labels and annotations and nothing else.
+func CheckClaimMetadata(at *check.Path, m *meta.ObjectMeta) (f check.Faults) {
+	checkAnnotations(&f, at.Field("annotations"), m.Annotations)
+	f.Labels(at.Field("labels"), m.Labels)
 	for _, field := range []struct {
 		name string
 		set  bool
 	}{
-		{"name", m.Name != ""}, {"generateName", m.GenerateName != ""}, {"namespace", m.Namespace != ""}, {"uid", m.UID != ""},
-		{"resourceVersion", m.ResourceVersion != ""}, {"generation", m.Generation != 0}, {"finalizers", len(m.Finalizers) > 0},
-		{"ownerReferences", len(m.OwnerReferences) > 0}, {"managedFields", len(m.ManagedFields) > 0},
+		{"name", m.Name != ""}, {"generateName", m.GenerateName != ""}, {"namespace", m.Namespace != ""}, {"selfLink", m.SelfLink != ""},
+		{"uid", m.UID != ""}, {"resourceVersion", m.ResourceVersion != ""}, {"generation", m.Generation != 0},
+		{"creationTimestamp", !m.CreationTimestamp.IsZero()}, {"deletionTimestamp", m.DeletionTimestamp != nil},
+		{"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil}, {"ownerReferences", len(m.OwnerReferences) > 0},
+		{"finalizers", len(m.Finalizers) > 0}, {"managedFields", len(m.ManagedFields) > 0},
 	} {
 		if field.set {
-			r.Forbidden(at.Field(field.name), "field must be unset")
+			f.Forbidden(at.Field(field.name), "cannot be set")
 		}
 	}
+	return f
 }
