@@ -20,5 +20,6 @@ func ExampleTable() {
 	// CertificateApproval
 	// CertificateSigning
 	// CertificateSubjectRestriction
+	// DeviceAdminAccess
 	// NoAttic
 }

@@ -27,5 +27,6 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		certificateApproval(),
 		certificateSigning(),
 		certificateSubjectRestriction(),
+		deviceAdminAccess(),
 	}, own)
 }

@@ -1,0 +1,69 @@
+package plugins
+
+import (
+	"context"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// deviceAdminAccess keeps claims from devices that others use, but in namespaces with
+// the label for that. It is a rule of the kinds, which do not see the namespace.
+func deviceAdminAccess() admission.Plugin {
+	return admission.Plugin{
+		Name: "DeviceAdminAccess", Default: admission.Required,
+		Rules: []admission.Rule{
+			{Operations: []admission.Operation{admission.Create}, Groups: []string{names.GroupDevices}, Resources: []string{"resourceclaims", "resourceclaimtemplates"}},
+			{Operations: []admission.Operation{admission.Update}, Groups: []string{names.GroupDevices}, Resources: []string{"resourceclaims/status"}},
+		},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			label := env.Names.Wire(names.DeviceAdminAccess)
+			p.Validate = func(ctx context.Context, r *admission.Request) error {
+				fields := adminAccess(r)
+				if len(fields) == 0 {
+					return nil
+				}
+				namespace, err := env.Client.Get(ctx, namespacesResource, meta.Key{Name: r.Namespace})
+				if err != nil {
+					return err
+				}
+				if namespace.Labels()[label] == "true" {
+					return nil
+				}
+				var f check.Faults
+				for _, at := range fields {
+					f.Forbidden(at, "admin access to devices requires the `"+label+": true` label on the containing namespace")
+				}
+				return meta.Invalid(r.Kind.GroupKind(), r.Name, f)
+			}
+			return nil
+		},
+	}
+}
+
+// adminAccess returns where an object asks for devices that others use, or has got them.
+func adminAccess(r *admission.Request) (fields []*check.Path) {
+	if r.Subresource == "status" {
+		if r.Old.Map("status", "allocation") != nil {
+			return nil // it stays as it is
+		}
+		for i, result := range r.Object.Objects("status", "allocation", "devices", "results") {
+			if result.Bool("adminAccess") {
+				fields = append(fields, check.At("status", "allocation", "devices", "results").Index(i).Field("adminAccess"))
+			}
+		}
+		return fields
+	}
+	path := []string{"spec", "devices", "requests"}
+	if r.Resource.Resource == "resourceclaimtemplates" {
+		path = append([]string{"spec"}, path...)
+	}
+	for i, request := range r.Object.Objects(path...) {
+		if request.Bool("exactly", "adminAccess") {
+			fields = append(fields, check.At(path...).Index(i).Field("exactly").Field("adminAccess"))
+		}
+	}
+	return fields
+}
