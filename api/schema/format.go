@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -21,7 +23,6 @@ var (
 	hexColorForm = regexp.MustCompile(`^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$`)
 	rgbColorForm = regexp.MustCompile(`^rgb\(` + rgbPart + `,` + rgbPart + `,` + rgbPart + `\)$`)
 	hostLabel    = regexp.MustCompile(`^[\pL\pS0-9]([-\pL\pS0-9]*[\pL\pS0-9])?$`)
-	topDomain    = regexp.MustCompile(`^\pL{2,63}$`)
 	durationPart = regexp.MustCompile(`[0-9]+\s*([A-Za-zµ]+)`)
 	ssnForm      = regexp.MustCompile(`^\d{3}[- ]\d{2}[- ]\d{4}$`)
 	cardForm     = regexp.MustCompile(`^(4\d{12}(\d{3})?|(5[1-5]|35)\d{14}|6(011|5\d\d)\d{12}|3[47]\d{13}|3(0[0-5]|[68]\d)\d{11}|(2131|1800)\d{11})$`)
@@ -140,10 +141,17 @@ func isDuration(text string) bool {
 func isHostname(text string) bool {
 	labels := strings.Split(text, ".")
 	last := len(labels) - 1
-	if len(text) > 255 || last > 0 && !topDomain.MatchString(labels[last]) || last == 0 && strings.Contains(text, "--") {
+	if len(text) > 255 || last > 0 && !isTopDomain(labels[last]) || last == 0 && strings.Contains(text, "--") {
 		return false
 	}
 	return !slices.ContainsFunc(labels, func(label string) bool { return len(label) > 63 || !hostLabel.MatchString(label) })
+}
+
+// isTopDomain reports whether a label is of 2 to 63 letters. A pattern that counts
+// letters of all languages would be of megabytes.
+func isTopDomain(label string) bool {
+	n := utf8.RuneCountInString(label)
+	return n >= 2 && n <= 63 && !strings.ContainsFunc(label, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // plainAddress leaves the zeros out that may lead the decimal parts of an address.

@@ -434,8 +434,11 @@ func (b *builder) metadata(t reflect.Type) *Schema {
 }
 
 func jsonTag(sf reflect.StructField) (name string, opts []string) {
-	parts := strings.Split(sf.Tag.Get("json"), ",")
-	return parts[0], parts[1:]
+	name, rest, more := strings.Cut(sf.Tag.Get("json"), ",")
+	if more {
+		opts = strings.Split(rest, ",")
+	}
+	return name, opts
 }
 
 // inlined returns the type whose fields take the place of this one.
@@ -471,13 +474,13 @@ func emptiable(t reflect.Type) bool {
 // protobufNumber returns the field number of a tag such as "bytes,1,opt,name=x",
 // or of one that is the number alone.
 func protobufNumber(tag string) (int, error) {
-	parts := strings.Split(tag, ",")
-	if len(parts) == 1 {
-		parts = []string{"", tag}
+	number := tag
+	if _, rest, ok := strings.Cut(tag, ","); ok {
+		number, _, _ = strings.Cut(rest, ",")
 	}
-	n, err := strconv.Atoi(parts[1])
+	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > 1<<29-1 {
-		return 0, fmt.Errorf("%q is no field number", parts[1])
+		return 0, fmt.Errorf("%q is no field number", number)
 	}
 	return n, nil
 }

@@ -59,8 +59,8 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 		canonical = s.Struct.Canonical()
 	}
 	b := w.structure(s.Struct, path, canonical)
-	b = b.or(w.schema(s.Values, path+"[*]", canonical))
-	b = b.or(w.schema(s.Items, path+"[]", canonical))
+	b = b.or(w.schema(s.Values, w.below(path, "[*]"), canonical))
+	b = b.or(w.schema(s.Items, w.below(path, "[]"), canonical))
 	for _, list := range [][]*Schema{s.AllOf, s.AnyOf, s.OneOf, {s.Not}} {
 		for _, e := range list {
 			w.schema(e, path, canonical)
@@ -139,7 +139,7 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	in := w.in
 	for _, f := range st.Fields {
 		w.in = at{st.Go, f.GoName}
-		all = all.or(w.schema(f.Schema, join(path, f.Name), canonical)).or(below{rules: f.Required})
+		all = all.or(w.schema(f.Schema, w.below(path, f.Name), canonical)).or(below{rules: f.Required})
 		if f.Schema.Default != nil {
 			st.filled = append(st.filled, f)
 		}
@@ -148,6 +148,14 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	w.known[st] = all
 	st.below, st.sealed = all, true
 	return all
+}
+
+// below is the path of what is in a value. In a Go struct nobody asks for it.
+func (w *sealer) below(path, step string) string {
+	if w.in.t != nil {
+		return ""
+	}
+	return join(path, step)
 }
 
 func join(path, name string) string {

@@ -24,6 +24,9 @@ type entry struct {
 
 // parseTag splits a tag; what the words mean is checked by apply.
 func parseTag(text string) tag {
+	if text == "" {
+		return nil
+	}
 	var out tag
 	for _, part := range splitEscaped(text, ',') {
 		part = strings.TrimSpace(part)
@@ -38,6 +41,9 @@ func parseTag(text string) tag {
 
 // splitEscaped splits at sep, except after a backslash, which then goes.
 func splitEscaped(s string, sep byte) []string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return strings.Split(s, string(sep))
+	}
 	var out []string
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

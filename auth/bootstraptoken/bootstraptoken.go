@@ -33,8 +33,11 @@ const (
 
 var (
 	tokenForm = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
-	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
+	groupForm = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]*[a-z0-9]\z`)
 )
+
+// maxGroup is the length of the longest group that a token may have.
+const maxGroup = len("system:bootstrappers:") + 256
 
 // Authenticator looks tokens up in Secrets of the system namespace.
 type Authenticator struct {
@@ -86,7 +89,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	}
 	groups := []string{group}
 	for _, g := range t.Groups {
-		if !groupForm.MatchString(g) {
+		if len(g) > maxGroup || !groupForm.MatchString(g) {
 			return nil, nil, auth.BadToken("the bootstrap token has the group %q, which must begin with %s:", g, group)
 		}
 		groups = append(groups, g)
