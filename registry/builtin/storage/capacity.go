@@ -30,9 +30,20 @@ type CSIStorageCapacity struct {
 func capacities() *registry.Kind {
 	return registry.Of(registry.Definition[CSIStorageCapacity]{
 		Group: names.GroupStorage, Version: "v1", Plural: "csistoragecapacities",
+		Versions: []registry.VersionOf[CSIStorageCapacity]{registry.Spoke[CSIStorageCapacity, CSIStorageCapacity]{
+			Version: "v1beta1", ToHub: sameCapacity, FromHub: sameCapacity,
+			Deprecated:  "v1beta1 CSIStorageCapacity is deprecated in v1.24+, unavailable in v1.27+",
+			Replacement: meta.GroupVersionKind{Group: names.GroupStorage, Version: "v1", Kind: "CSIStorageCapacity"},
+		}},
 		Validate:  validateCapacity,
 		Reference: &quirks.Reference{NoGeneration: true, PutWithVersion: true, DeleteAnswersStatus: true},
 	})
+}
+
+// sameCapacity makes an object of one version one of the other, which differ in name alone.
+func sameCapacity(in, out *CSIStorageCapacity) error {
+	*out = *in
+	return nil
 }
 
 func validateCapacity(w *registry.Change[CSIStorageCapacity]) {

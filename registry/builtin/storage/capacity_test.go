@@ -1,10 +1,16 @@
 package storage_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/storage"
 	"orch.io/controlplane/registry/internal/kindtest"
 )
@@ -32,4 +38,20 @@ func TestCSIStorageCapacity(t *testing.T) {
 	})
 	nowhere, _ := k.Create(t, `{"storageClassName":"slow"}`)
 	k.Updates(t, nowhere, map[string][]string{`{"nodeTopology":{}}`: {"Invalid:nodeTopology"}})
+}
+
+func TestCSIStorageCapacityOfOldClients(t *testing.T) {
+	kinds := storage.Kinds()
+	at := slices.IndexFunc(kinds, func(k *registry.Kind) bool { return k.Kind == "CSIStorageCapacity" })
+	typ, err := resource.Compile(kinds[at], names.Kubernetes)
+	require.NoError(t, err)
+	old := typ.ByAPIVersion("storage.k8s.io/v1beta1")
+	require.NotNil(t, old)
+	require.True(t, strings.HasSuffix(old.Deprecated, "use storage.k8s.io/v1 CSIStorageCapacity"), old.Deprecated)
+	obj := meta.NewObject(map[string]any{"storageClassName": "slow", "capacity": "1Gi", "nodeTopology": map[string]any{}})
+	obj.SetGVK(old.GVK())
+	hub, err := typ.Hub.Convert(t.Context(), obj)
+	require.NoError(t, err)
+	obj.SetGVK(typ.Hub.GVK())
+	require.True(t, meta.Equal(obj.Tree(), hub.Tree()), hub.Tree())
 }
