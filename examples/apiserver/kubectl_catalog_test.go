@@ -15,7 +15,7 @@ import (
 var catalog string
 
 // TestKubectlCatalog shows one object of each built-in kind in every way that kubectl
-// has. A kind that the catalog lacks fails.
+// has, and empties the namespace that they are in. A kind that the catalog lacks fails.
 func TestKubectlCatalog(t *testing.T) {
 	k := newKubectl(t)
 	k.put("catalog.yaml", catalog)
@@ -54,10 +54,14 @@ func TestKubectlCatalog(t *testing.T) {
 		})
 	}
 	all := strings.Join(shown, " ")
-	assert.Len(t, strings.Split(k.ok("get "+all), "\n\n"), len(shown), "a table for each")
-	assert.Len(t, strings.Split(k.ok("get -o wide "+all), "\n\n"), len(shown), "a table for each")
-	out := k.ok("describe " + strings.Join(described, " "))
+	assert.Len(t, strings.Split(k.ok("-n sample get "+all), "\n\n"), len(shown), "a table for each")
+	assert.Len(t, strings.Split(k.ok("-n sample get -o wide "+all), "\n\n"), len(shown), "a table for each")
+	out := k.ok("-n sample describe " + strings.Join(described, " "))
 	assert.Equal(t, len(described), strings.Count("\n"+out, "\nName:"), out)
+
+	k.ok("delete namespace sample --wait=false", "deleted")
+	k.ok("-n sample delete pod sample --grace-period=0 --force", "deleted") // no agent of its node says that it ended
+	k.ok("wait namespace/sample --for=delete --timeout=60s")
 }
 
 // minor is the second number of kubectl's version.
