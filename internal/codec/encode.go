@@ -11,8 +11,9 @@ import (
 
 // EncodeJSON appends tree as canonical JSON: apiVersion, kind and metadata
 // first at the root, all other fields sorted by name, no spaces. Numbers and
-// strings are written as encoding/json does, but <, > and & stay plain. Beyond
-// dst nothing is allocated, but for objects of very many fields.
+// strings are written as encoding/json does: controllers compare the bytes of what
+// they had kept in a ControllerRevision with those of what they would keep now.
+// Beyond dst nothing is allocated, but for objects of very many fields.
 //
 // json-iterator's Stream takes 4.7 µs for a Pod of 1 KB where this takes 3.7, and
 // writes some strings and numbers in its own way (codec/conformance).
@@ -162,7 +163,7 @@ func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
-			if c >= ' ' && c != '"' && c != '\\' {
+			if c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
 				i++
 				continue
 			}

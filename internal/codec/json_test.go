@@ -100,7 +100,7 @@ func TestEncodeJSONOrder(t *testing.T) {
 	require.Equal(t, `{"apiVersion":"","kind":"","metadata":{},"a":1}`, string(codec.EncodeStored(nil, map[string]any{"a": int64(1)})))
 	require.Equal(t, `{"a":1}`, string(codec.EncodeJSON(nil, map[string]any{"a": int64(1)})))
 	require.Equal(t, `{}`, string(codec.EncodeJSON(nil, nil)))
-	require.Equal(t, `x{"kind":"a<b>&c\u2028\u0001\ufffd"}`, string(codec.EncodeJSON([]byte("x"), map[string]any{"kind": "a<b>&c\u2028\x01\xff"})))
+	require.Equal(t, `x{"kind":"a\u003cb\u003e\u0026c\u2028\u0001\ufffd"}`, string(codec.EncodeJSON([]byte("x"), map[string]any{"kind": "a<b>&c\u2028\x01\xff"})))
 }
 
 func TestEncodeJSONAllocatesNothing(t *testing.T) {
@@ -185,11 +185,9 @@ func FuzzDecodeJSON(f *testing.F) {
 func FuzzEncodeString(f *testing.F) {
 	f.Add("a\x00\"\\\u2028\xff<>&")
 	f.Fuzz(func(t *testing.T, s string) {
-		var want bytes.Buffer
-		e := json.NewEncoder(&want)
-		e.SetEscapeHTML(false)
-		require.NoError(t, e.Encode(s))
-		require.Equal(t, strings.TrimSuffix(want.String(), "\n"), string(codec.EncodeValue(nil, s)))
+		want, err := json.Marshal(s)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(codec.EncodeValue(nil, s)))
 	})
 }
 

@@ -1,11 +1,13 @@
 package apps_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry/builtin/apps"
 	"orch.io/controlplane/registry/internal/kindtest"
 )
@@ -118,4 +120,16 @@ func TestControllerRevision(t *testing.T) {
 		owned := k.Object(t, `{"data":{},"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"},{"apiVersion":"`+version+`","kind":"StatefulSet","name":"s","uid":"u","controller":true}]}}`)
 		require.Equal(t, want, k.Cell(t, owned, "Controller"))
 	}
+}
+
+// Controllers look for the revision whose bytes are those that they would write now.
+func TestControllerRevisionKeepsItsBytes(t *testing.T) {
+	k := kindtest.Of(t, names.Kubernetes, apps.Kinds(), "ControllerRevision")
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{"args": []string{"a && b > \"c\" 2>&1", "<d>\u2028é"}, "cpu": 0.5, "n": 1e21}})
+	require.NoError(t, err)
+	obj, _ := k.Create(t, `{"data":`+string(data)+`,"revision":1}`)
+	require.Contains(t, string(codec.EncodeJSON(nil, obj.Tree())), `"data":`+string(data))
+	proto, err := codec.NewProto(k.Schema)
+	require.NoError(t, err)
+	require.Contains(t, string(proto.Append(nil, obj.Tree())), string(data))
 }
