@@ -215,3 +215,27 @@ func TestJobColumns(t *testing.T) {
 		require.Equal(t, c, k.Cell(t, obj, "Status"))
 	}
 }
+
+// An Indexed job that has become smaller may forget what its last indexes did.
+func TestJobThatShrank(t *testing.T) {
+	k := kindtest.Of(t, names.Kubernetes, batch.Kinds(), "Job")
+	large, _ := k.Create(t, body(byIndex+`,"parallelism":5,"backoffLimitPerIndex":1`))
+	large, faults := k.Update(t, large, `{"status":{"startTime":"2024-01-01T00:00:00Z","succeeded":3,"completedIndexes":"0,2-3","failedIndexes":"4"}}`, "status")
+	require.Empty(t, faults)
+	small, faults := k.Update(t, large, `{"spec":{"completions":3,"parallelism":3}}`, "")
+	require.Empty(t, faults)
+	for patch, want := range map[string][]string{
+		`{"succeeded":2,"completedIndexes":"0,2"}`:   {},
+		`{"completedIndexes":"0,3"}`:                 {"Invalid:status.completedIndexes"},
+		`{"completedIndexes":"0","succeeded":-1}`:    {"Invalid:status.succeeded"},
+		`{"failedIndexes":"3"}`:                      {"Invalid:status.failedIndexes"},
+		`{"failedIndexes":"2","succeeded":1}`:        {},
+		`{"failedIndexes":"1","active":1,"ready":2}`: {"Invalid:status.ready"},
+	} {
+		_, got := k.Update(t, small, `{"status":`+patch+`}`, "status")
+		require.Equal(t, want, got, patch)
+	}
+	narrow, _ := k.Update(t, large, `{"spec":{"parallelism":2}}`, "")
+	_, got := k.Update(t, narrow, `{"status":{"succeeded":2}}`, "status")
+	require.Equal(t, []string{"Invalid:status.succeeded"}, got, "its completions are what they were")
+}

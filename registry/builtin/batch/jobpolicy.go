@@ -111,7 +111,7 @@ func (r *PodFailurePolicyOnExitCodesRequirement) validate(f *check.Faults, at *c
 }
 
 func (p *SuccessPolicy) validate(f *check.Faults, at *check.Path, s *JobSpec) {
-	if s.CompletionMode == nil || *s.CompletionMode != indexed {
+	if !s.isIndexed() {
 		f.Invalid(at, p, "requires indexed completion mode")
 		return
 	}

@@ -32,7 +32,7 @@ func validateJob(w *registry.Change[Job]) {
 	at, s := check.At("spec"), &job.Spec
 	rules := jobFaults(w.Names, w.Found, at, s)
 	w.Faults = append(generatedFaults(w.Names, job), rules...)
-	if s.CompletionMode != nil && *s.CompletionMode == indexed && s.Completions != nil && *s.Completions > 0 {
+	if s.isIndexed() && s.Completions != nil && *s.Completions > 0 {
 		last := fmt.Sprintf("%s-%d", job.Name, *s.Completions-1)
 		if len(meta.CheckDNSLabel(last)) > 0 {
 			w.Invalid(check.At("metadata", "name"), job.Name, "will not able to create pod with invalid DNS label: "+last)
@@ -135,6 +135,8 @@ func (s *JobSpec) checkRestarts(f *check.Faults, at *check.Path) {
 	}
 }
 
+func (s *JobSpec) isIndexed() bool { return s.CompletionMode != nil && *s.CompletionMode == indexed }
+
 // checkIndexed checks the numbers of an Indexed job.
 func (s *JobSpec) checkIndexed(f *check.Faults, at *check.Path) {
 	most := func(field string, n *int32, bound int32, when string) {
@@ -183,8 +185,8 @@ func checkManager(f *check.Faults, at *check.Path, name string) {
 // fixedFaults checks that an update leaves alone what pods were made by.
 func fixedFaults(f *check.Faults, at *check.Path, job, before *Job) {
 	s, old := &job.Spec, &before.Spec
-	switch elastic := s.CompletionMode != nil && *s.CompletionMode == indexed; {
-	case !elastic:
+	switch {
+	case !s.isIndexed():
 		f.Unchanged(at.Field("completions"), s.Completions, old.Completions)
 	case s.Completions != nil && !check.Same(s.Completions, old.Completions) && !check.Same(s.Completions, s.Parallelism):
 		f.Invalid(at.Field("completions"), s.Completions, "can only be modified in tandem with spec.parallelism")

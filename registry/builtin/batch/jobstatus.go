@@ -197,39 +197,39 @@ func (r *statusRules) finished() {
 
 // indexes checks lists of indexes that were changed.
 func (r *statusRules) indexes() {
-	completedBefore, failedBefore := r.old.CompletedIndexes, r.old.FailedIndexes
-	if r.now.CompletedIndexes == completedBefore && check.Same(r.now.FailedIndexes, failedBefore) {
-		return
-	}
 	below := int32(0)
 	if r.spec.Completions != nil {
 		below = *r.spec.Completions
 	}
-	at, text := r.at.Field("completedIndexes"), r.now.CompletedIndexes
-	done, err := parseIndexes(text, below)
-	if text != completedBefore {
-		if err != nil {
-			r.Invalid(at, text, "error parsing completedIndexes: "+err.Error())
-		}
-		if text != "" && (r.spec.CompletionMode == nil || *r.spec.CompletionMode != indexed) {
-			r.Invalid(at, text, "cannot set non-empty completedIndexes when non-indexed completion mode")
-		}
+	newDone, newLost := r.now.CompletedIndexes != r.old.CompletedIndexes, !check.Same(r.now.FailedIndexes, r.old.FailedIndexes)
+	if !newDone && !newLost {
+		return
+	}
+	done := r.list("completedIndexes", r.now.CompletedIndexes, below, newDone)
+	if newDone && r.now.CompletedIndexes != "" && !r.spec.isIndexed() {
+		r.Invalid(r.at.Field("completedIndexes"), r.now.CompletedIndexes, "cannot set non-empty completedIndexes when non-indexed completion mode")
 	}
 	if r.now.FailedIndexes == nil {
 		return
 	}
-	at, text = r.at.Field("failedIndexes"), *r.now.FailedIndexes
-	if r.spec.BackoffLimitPerIndex == nil {
+	at, text := r.at.Field("failedIndexes"), *r.now.FailedIndexes
+	if newLost && r.spec.BackoffLimitPerIndex == nil {
 		r.Invalid(at, text, "cannot set non-null failedIndexes when backoffLimitPerIndex is null")
 		return
 	}
-	lost, err := parseIndexes(text, below)
-	if err != nil {
-		r.Invalid(at, text, "error parsing failedIndexes: "+err.Error())
-	}
-	if n, both := lost.overlap(done); both {
+	if n, both := r.list("failedIndexes", text, below, newLost).overlap(done); both {
 		r.Invalid(at, text, fmt.Sprintf("failedIndexes and completedIndexes overlap at index: %d", n))
 	}
+}
+
+// list reads a field with indexes below a number. What is wrong with them is told of new
+// ones: fewer completions leave those of before as they are.
+func (r *statusRules) list(field, text string, below int32, told bool) indexes {
+	list, err := parseIndexes(text, below)
+	if err != nil && told {
+		r.Invalid(r.at.Field(field), text, "error parsing "+field+": "+err.Error())
+	}
+	return list
 }
 
 // counters checks what pods are counted as.
@@ -249,7 +249,8 @@ func (r *statusRules) lasting() {
 	if r.now.Failed < r.old.Failed {
 		r.Invalid(r.at.Field("failed"), r.now.Failed, "cannot decrease the failed counter")
 	}
-	if r.now.Succeeded < r.old.Succeeded {
+	fewer := r.spec.isIndexed() && check.Same(r.spec.Completions, r.spec.Parallelism) // such a job may have lost indexes that had succeeded
+	if r.now.Succeeded < r.old.Succeeded && !fewer {
 		r.Invalid(r.at.Field("succeeded"), r.now.Succeeded, "cannot decrease the succeeded counter")
 	}
 	if before, now := r.old.CompletionTime, r.now.CompletionTime; before != nil && now != nil && r.now.is(complete) {
