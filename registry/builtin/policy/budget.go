@@ -101,12 +101,15 @@ func validateBudget(w *registry.Change[PodDisruptionBudget]) {
 	if s.MinAvailable != nil && s.MaxUnavailable != nil {
 		w.Invalid(at, s, "minAvailable and maxUnavailable cannot be both set")
 	}
-	for field, v := range map[string]*meta.IntOrString{"minAvailable": s.MinAvailable, "maxUnavailable": s.MaxUnavailable} {
-		if v == nil {
+	for _, part := range []struct {
+		field string
+		pods  *meta.IntOrString
+	}{{"minAvailable", s.MinAvailable}, {"maxUnavailable", s.MaxUnavailable}} {
+		if part.pods == nil {
 			continue
 		}
-		if n, ok := v.Percent(); ok && n > 100 {
-			w.Invalid(at.Field(field), v, "must not be greater than 100%")
+		if n, ok := part.pods.Percent(); ok && n > 100 {
+			w.Invalid(at.Field(part.field), part.pods, "must not be greater than 100%")
 		}
 	}
 }

@@ -61,33 +61,52 @@ type eviction struct {
 	pod    *meta.Object
 	dryRun bool
 	delete registry.DeleteOptions
+	pinned bool // the pod may go only as it was looked at, which the caller did not ask for
 }
 
 var pods = meta.GroupResource{Resource: "pods"}
 
 func evict(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+	const tries = 10
 	if err := acts.Agrees(call); err != nil {
 		return nil, err
 	}
-	pod, err := call.Client.Get(ctx, pods, call.Key)
-	if err != nil {
-		return nil, err
-	}
 	o := meta.NewObject(call.Object.Map("deleteOptions"))
-	e := &eviction{Call: call, pod: pod, dryRun: call.DryRun || len(o.Strings("dryRun")) > 0, delete: registry.DeleteOptions{
+	asked := eviction{Call: call, dryRun: call.DryRun || len(o.Strings("dryRun")) > 0, delete: registry.DeleteOptions{
 		UID: o.String("preconditions", "uid"), Version: o.String("preconditions", "resourceVersion"), Propagation: o.String("propagationPolicy"),
 	}}
 	if v, _ := o.Get("gracePeriodSeconds"); v != nil {
 		grace := o.Int("gracePeriodSeconds")
-		e.delete.GraceSeconds = &grace
+		asked.delete.GraceSeconds = &grace
 	}
-	if err := e.asked(pod); err != nil {
-		return nil, err
+	for range tries {
+		e := asked
+		if err := e.run(ctx); !e.pinned || !meta.IsConflict(err) {
+			return nil, err
+		}
+	}
+	return nil, refusal(10, "The pod "+call.Key.Name+" changes while it is looked at.")
+}
+
+// run looks at the pod and evicts it.
+func (e *eviction) run(ctx context.Context) (err error) {
+	if e.pod, err = e.Client.Get(ctx, pods, e.Key); err != nil {
+		return err
+	}
+	if err := e.asked(e.pod); err != nil {
+		return err
 	}
 	if err := e.spend(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return nil, e.end(ctx)
+	return e.end(ctx)
+}
+
+// pin lets the pod go only as it is now.
+func (e *eviction) pin() {
+	if e.delete.Version == "" {
+		e.delete.Version, e.pinned = e.pod.ResourceVersion(), true
+	}
 }
 
 // asked checks that a pod is the one that is meant.
@@ -103,10 +122,13 @@ func (e *eviction) asked(pod *meta.Object) error {
 }
 
 // spend takes the eviction out of the budget that the pod has. A pod that does not run
-// needs none.
+// needs none, as long as it does not.
 func (e *eviction) spend(ctx context.Context) error {
 	switch e.pod.String("status", "phase") {
-	case "Succeeded", "Failed", "Pending":
+	case "Pending":
+		e.pin()
+		return nil
+	case "Succeeded", "Failed":
 		return nil
 	}
 	if e.pod.Terminating() {
@@ -154,7 +176,7 @@ func (e *eviction) free(budget *meta.Object) bool {
 	if budget.String("spec", "unhealthyPodEvictionPolicy") != "AlwaysAllow" && (desired == 0 || budget.Int("status", "currentHealthy") < desired) {
 		return false
 	}
-	e.delete.Version = e.pod.ResourceVersion()
+	e.pin()
 	return true
 }
 
