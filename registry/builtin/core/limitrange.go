@@ -192,7 +192,15 @@ func (r *podRules) ratio(at *check.Path, name string, l *LimitRangeItem) {
 	if !bounded || !ok || least.Sign() <= 0 {
 		return
 	}
-	if bound := float64(most.MilliValue()) / float64(least.MilliValue()); float64(ratio.MilliValue())/1000 > bound {
+	if bound := float(most) / float(least); float(ratio) > bound {
 		r.Invalid(at, ratio, fmt.Sprintf("ratio %s is greater than max/min = %f", ratio, bound))
 	}
+}
+
+// float is a quantity in thousandths, or, where these are too many, in whole ones.
+func float(q meta.Quantity) float64 {
+	if n, ok := q.AsMilli(); ok {
+		return float64(n) / 1000
+	}
+	return float64(q.Value())
 }

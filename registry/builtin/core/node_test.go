@@ -20,6 +20,7 @@ func TestNode(t *testing.T) {
 		`{"spec":{"taints":[{"key":"a","effect":"NoSchedule"},{"key":"a","value":"x","effect":"NoSchedule"}]}}`: {"Duplicate:metadata.taints[1]"},
 		`{"spec":{"podCIDRs":["10.0.0.0/24","fd00::/64"]}}`:                                                     nil,
 		`{"spec":{"podCIDR":"nope"}}`:                                                                           {"Invalid:spec.podCIDRs[0]"},
+		`{"spec":{"podCIDRs":["10.0.0.0/24","::ffff:10.1.0.0/112"]}}`:                                           {"Invalid:spec.podCIDRs[1]", "Invalid:spec.podCIDRs"},
 		`{"spec":{"podCIDRs":["10.0.0.1/24"]}}`:                                                                 {"Invalid:spec.podCIDRs[0]"},
 		`{"spec":{"podCIDRs":["10.0.0.0/24","10.1.0.0/24"]}}`:                                                   {"Invalid:spec.podCIDRs"},
 		`{"status":{"capacity":{"cpu":"-2","example.com/x":"500m","pods":"110"}}}`:                              {"Invalid:status.capacity.cpu", "Invalid:status.capacity.example.com/x", "Invalid:status.allocatable.cpu", "Invalid:status.allocatable.example.com/x"},

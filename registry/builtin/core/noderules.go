@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/address"
 )
 
 func nodes() *registry.Kind {
@@ -185,14 +185,8 @@ func (r *podRules) podRanges(list []string) {
 	at := check.At("spec", "podCIDRs")
 	families := map[bool]bool{}
 	for i, text := range list {
-		p, err := netip.ParsePrefix(text)
-		switch {
-		case err != nil:
-			r.Invalid(at.Index(i), text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
-		case p != p.Masked():
-			r.Invalid(at.Index(i), text, "must not have bits set beyond the prefix length")
-		}
-		families[p.Addr().Is4()] = true
+		p, _ := address.Network(&r.Faults, at.Index(i), text)
+		families[p.Addr().Unmap().Is4()] = true
 	}
 	if len(list) > 1 && (len(list) > 2 || len(families) < 2) {
 		r.Invalid(at, list, "may specify no more than one CIDR for each IP family")

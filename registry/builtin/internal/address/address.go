@@ -49,7 +49,7 @@ func hostIP(text string) (a netip.Addr, why string) {
 	if a, err := netip.ParseAddr(withoutZeros(text)); err == nil && a.Is4() {
 		return a, "must not have leading 0s"
 	}
-	return netip.Addr{}, "must be a valid IP address"
+	return netip.Addr{}, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 }
 
 // withoutZeros is a text with dots without the zeros that its numbers begin with.
@@ -75,7 +75,7 @@ func Network(f *check.Faults, at *check.Path, text string) (netip.Prefix, bool) 
 	case err == nil:
 		return p, true
 	default:
-		why = "must be a valid CIDR value"
+		why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 		if _, err := netip.ParsePrefix(withoutZeros(a) + "/" + withoutZeros(bits)); err == nil {
 			why = "must not have leading 0s in IP or prefix length"
 		}
