@@ -25,12 +25,13 @@ type podRules struct {
 	spec    *PodSpec
 	pod     *Pod               // whose spec it is; nil for that of a template
 	volumes map[string]*Volume // those without faults, by name
+	claimed map[string]bool    // the names of its claims
 }
 
 // specFaults returns the faults of a pod's spec, or, without a pod, of a
 // template's, at a path, beyond those that the schema found.
 func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSpec, pod *Pod) []meta.Cause {
-	r := &podRules{specRules: specRules{names: p, found: found}, spec: spec, pod: pod, volumes: map[string]*Volume{}}
+	r := &podRules{specRules: specRules{names: p, found: found}, spec: spec, pod: pod, volumes: map[string]*Volume{}, claimed: map[string]bool{}}
 	r.podVolumes(at.Field("volumes"))
 	r.claims(at.Field("resourceClaims"))
 	r.containers(at.Field("containers"))
@@ -92,13 +93,12 @@ func (r *podRules) eachContainer(at *check.Path, f func(*check.Path, *Container)
 }
 
 func (r *podRules) claims(at *check.Path) {
-	seen := map[string]bool{}
 	for i, c := range r.spec.ResourceClaims {
 		p := at.Index(i)
-		if c.Name != "" && seen[c.Name] {
+		if c.Name != "" && r.claimed[c.Name] {
 			r.Duplicate(p.Field("name"), c.Name)
 		}
-		seen[c.Name] = true
+		r.claimed[c.Name] = true
 		if (c.ResourceClaimName == nil) == (c.ResourceClaimTemplateName == nil) {
 			r.Invalid(p, c, "must specify exactly one of: `resourceClaimName`, `resourceClaimTemplateName`")
 		}
@@ -145,12 +145,14 @@ func (r *podRules) gates(at *check.Path) {
 }
 
 func (r *podRules) spread(at *check.Path) {
-	list := r.spec.TopologySpreadConstraints
-	for i, c := range list {
+	type once struct{ key, when string }
+	last := map[once]int{}
+	for i, c := range r.spec.TopologySpreadConstraints {
+		last[once{c.TopologyKey, c.WhenUnsatisfiable}] = i
+	}
+	for i, c := range r.spec.TopologySpreadConstraints {
 		p := at.Index(i)
-		if slices.ContainsFunc(list[i+1:], func(o TopologySpreadConstraint) bool {
-			return o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable
-		}) {
+		if i < last[once{c.TopologyKey, c.WhenUnsatisfiable}] {
 			r.Duplicate(p.Field("{topologyKey, whenUnsatisfiable}"), c.TopologyKey+", "+c.WhenUnsatisfiable)
 		}
 		if c.MinDomains != nil && c.WhenUnsatisfiable != "DoNotSchedule" {

@@ -84,8 +84,12 @@ func (s *PodSpec) changes(f *check.Faults, at *check.Path, old *PodSpec, ephemer
 		return
 	}
 	s.tolerationChange(f, at.Field("tolerations"), old)
+	gates := map[PodSchedulingGate]bool{}
+	for _, g := range old.SchedulingGates {
+		gates[g] = true
+	}
 	for i, g := range s.SchedulingGates {
-		if !slices.Contains(old.SchedulingGates, g) {
+		if !gates[g] {
 			f.Forbidden(at.Field("schedulingGates").Index(i).Field("name"), "only deletion is allowed")
 		}
 	}
@@ -150,12 +154,13 @@ func (s *PodSpec) deadlineChange(f *check.Faults, at *check.Path, old *PodSpec) 
 }
 
 func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec) {
-	for _, before := range old.Tolerations {
-		kept := slices.ContainsFunc(s.Tolerations, func(t Toleration) bool {
-			t.TolerationSeconds, before.TolerationSeconds = nil, nil
-			return t == before
-		})
-		if !kept {
+	kept := map[Toleration]bool{}
+	for _, t := range s.Tolerations {
+		t.TolerationSeconds = nil
+		kept[t] = true
+	}
+	for _, t := range old.Tolerations {
+		if t.TolerationSeconds = nil; !kept[t] {
 			f.Forbidden(at, "existing toleration can not be modified except its tolerationSeconds")
 			return
 		}

@@ -141,10 +141,6 @@ func (r *specRules) extended(name string) bool {
 
 // usedClaims checks which of the pod's claims a container uses.
 func (r *podRules) usedClaims(at *check.Path, claims []ResourceClaim) {
-	have := map[string]bool{}
-	for _, c := range r.spec.ResourceClaims {
-		have[c.Name] = true
-	}
 	seen := map[ResourceClaim]bool{}
 	for i, c := range claims {
 		p := at.Index(i)
@@ -156,7 +152,7 @@ func (r *podRules) usedClaims(at *check.Path, claims []ResourceClaim) {
 			r.Duplicate(p, c.Name)
 		}
 		seen[c] = true
-		if !have[c.Name] {
+		if !r.claimed[c.Name] {
 			r.NotFound(p, c.Name)
 		}
 	}

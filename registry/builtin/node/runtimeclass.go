@@ -58,13 +58,21 @@ func validate(w *registry.Change[RuntimeClass]) {
 	if s := w.New.Scheduling; s != nil {
 		at := check.At("scheduling", "tolerations")
 		w.Faults = append(w.Faults, core.CheckTolerations(at, s.Tolerations)...)
-		for i := range s.Tolerations {
-			for j := range i {
-				if check.Same(s.Tolerations[i], s.Tolerations[j]) {
-					w.Duplicate(at.Index(i), s.Tolerations[i])
-					break
-				}
+		type once struct {
+			core.Toleration
+			bounded bool
+			seconds int64
+		}
+		seen := map[once]bool{}
+		for i, t := range s.Tolerations {
+			key := once{Toleration: t}
+			if n := t.TolerationSeconds; n != nil {
+				key.TolerationSeconds, key.bounded, key.seconds = nil, true, *n
 			}
+			if seen[key] {
+				w.Duplicate(at.Index(i), t)
+			}
+			seen[key] = true
 		}
 	}
 	if w.Old != nil {

@@ -68,20 +68,21 @@ func alone(f *check.Faults, at *check.Path, list []string, what string) {
 
 // checkResources checks that no resource is covered by another one in the list.
 func checkResources(f *check.Faults, at *check.Path, list []string) {
-	ofAll, allOf, bare := map[string]bool{}, map[string]bool{}, 0
+	ofAll, allOf, everything, bare := map[string]bool{}, map[string]bool{}, false, 0
 	for i, word := range list {
 		resource, sub, below := strings.Cut(word, "/")
 		switch {
 		case !below:
 			bare++
 			continue
-		case slices.Contains(list[:i], "*/*"):
+		case everything:
 			f.Invalid(at.Index(i), word, "if '*/*' is present, must not specify "+word)
 		case allOf[resource]:
 			f.Invalid(at.Index(i), word, "if '"+resource+"/*' is present, must not specify "+word)
 		case ofAll[sub]:
 			f.Invalid(at.Index(i), word, "if '*/"+sub+"' is present, must not specify "+word)
 		}
+		everything = everything || word == "*/*"
 		if sub == all && resource != all {
 			allOf[resource] = true
 		}
@@ -89,7 +90,7 @@ func checkResources(f *check.Faults, at *check.Path, list []string) {
 			ofAll[sub] = true
 		}
 	}
-	if len(list) > 1 && slices.Contains(list, "*/*") {
+	if len(list) > 1 && everything {
 		f.Invalid(at, list, "if '*/*' is present, must not specify other resources")
 	} else if bare > 1 && slices.Contains(list, all) {
 		f.Invalid(at, list, "if '*' is present, must not specify other resources without subresources")

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"slices"
 	"strings"
 
 	"orch.io/controlplane/api/check"
@@ -123,10 +122,12 @@ func validateDriver(w *registry.Change[CSIDriver]) {
 	for _, m := range s.VolumeLifecycleModes {
 		w.OneOf(modes, m, schema.EnumOf[CSIDriverSpec]("VolumeLifecycleModes")...)
 	}
+	seen := map[string]bool{}
 	for i, r := range s.TokenRequests {
-		if slices.ContainsFunc(s.TokenRequests[:i], func(o TokenRequest) bool { return o.Audience == r.Audience }) {
+		if seen[r.Audience] {
 			w.Duplicate(at.Field("tokenRequests").Index(i).Field("audience"), r.Audience)
 		}
+		seen[r.Audience] = true
 	}
 	if in := s.ServiceAccountTokenInSecrets; in != nil && len(s.TokenRequests) == 0 {
 		w.Invalid(at.Field("serviceAccountTokenInSecrets"), *in, "serviceAccountTokenInSecrets is set but no tokenRequests are specified")

@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"slices"
-
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -96,7 +94,7 @@ func nodes() *registry.Kind {
 // validateNode checks the drivers, and that one that goes on running is the same one. What
 // is wrong with the keys is told of the driver.
 func validateNode(w *registry.Change[CSINode]) {
-	list, before := check.At("spec", "drivers"), map[string]CSINodeDriver{}
+	list, before, seen := check.At("spec", "drivers"), map[string]CSINodeDriver{}, map[string]bool{}
 	if w.Old != nil {
 		for _, d := range w.Old.Spec.Drivers {
 			before[d.Name] = d
@@ -107,18 +105,21 @@ func validateNode(w *registry.Change[CSINode]) {
 		if len(d.NodeID) > 256 {
 			w.Invalid(at.Field("nodeID"), d.NodeID, "must be 256 characters or less")
 		}
-		for j, key := range d.TopologyKeys {
+		keys := map[string]bool{}
+		for _, key := range d.TopologyKeys {
 			if key == "" {
 				w.Required(at, "")
 			}
 			w.Format(at, key, meta.CheckQualifiedName(key))
-			if slices.Contains(d.TopologyKeys[:j], key) {
+			if keys[key] {
 				w.Duplicate(at, key)
 			}
+			keys[key] = true
 		}
-		if slices.ContainsFunc(w.New.Spec.Drivers[:i], func(o CSINodeDriver) bool { return o.Name == d.Name }) {
+		if seen[d.Name] {
 			w.Duplicate(at.Field("name"), d.Name)
 		}
+		seen[d.Name] = true
 		if old, ok := before[d.Name]; ok && (d.NodeID != old.NodeID || !check.Same(d.TopologyKeys, old.TopologyKeys)) {
 			w.Unchanged(list, d, old)
 		}
