@@ -148,6 +148,10 @@ type Behavior struct {
 	// answers what it returns.
 	Act Act
 
+	// Read makes the type virtual: nothing is stored, a get or a list shows of the
+	// objects that it returns those that are asked for. They are the caller's own.
+	Read func(ctx context.Context) ([]*meta.Object, error)
+
 	// Warn returns warnings for the caller who wrote a valid object.
 	Warn func(w *Change[meta.Object]) []string
 }

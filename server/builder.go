@@ -242,6 +242,10 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if b.Authorizer == nil {
 		faults = append(faults, errors.New("no Authorizer: choose one, or auth.AllowAll for a server without access control"))
 	}
+	var s *Server
+	if k := b.Kind("", "ComponentStatus"); k != nil && k.Read == nil {
+		k.Read = func(ctx context.Context) ([]*meta.Object, error) { return s.components(ctx) }
+	}
 	types, err := b.compile()
 	if err != nil {
 		faults = append(faults, err)
@@ -259,8 +263,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	s, err := b.newServer(log)
-	if err != nil {
+	if s, err = b.newServer(log); err != nil {
 		return nil, err
 	}
 	return s.open(ctx, b, types, chain)

@@ -17,6 +17,7 @@ type check struct {
 	name string
 	run  func(context.Context) error
 	mild bool // what it finds is shown, and fails nothing
+	part bool // it is of something that the server stands on, or that the program named
 	// over is the check that this one also fails with, because it is another name
 	// of that or builds on it: leaving that out leaves out this, or whoever asks
 	// what else is wrong would be told of the same fault again.
@@ -31,12 +32,12 @@ func (s *Server) checksOf(endpoint string) []check {
 	list := []check{
 		{name: "ping", run: fine},
 		{name: "log", run: fine},
-		{name: "storage", run: store},
+		{name: "storage", run: store, part: true},
 		{name: "etcd", run: store, over: "storage"}, // the name that tools ask for
 	}
 	if a, ok := s.audit.(interface{ Check(context.Context) error }); ok {
 		// A server that loses records of what it does goes on with it.
-		list = append(list, check{name: "audit", run: a.Check, mild: true})
+		list = append(list, check{name: "audit", run: a.Check, mild: true, part: true})
 	}
 	if endpoint == "readyz" {
 		caches := func(ctx context.Context) error {
@@ -56,11 +57,11 @@ func (s *Server) checksOf(endpoint string) []check {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		list = append(list, check{name: name, run: s.checks[name]})
+		list = append(list, check{name: name, run: s.checks[name], part: !strings.HasPrefix(name, "poststarthook/")})
 	}
 	if endpoint == "readyz" {
 		if c, ok := s.backend.(storage.Checker); ok {
-			list = append(list, check{name: "storage-integrity", run: c.Check})
+			list = append(list, check{name: "storage-integrity", run: c.Check, part: true})
 		}
 		list = append(list, check{name: "shutdown", run: s.checkShutdown})
 	}

@@ -45,7 +45,7 @@ func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // negotiate agrees with the client on the form of the answer.
 func (s *Server) negotiate(r *request) (err error) {
 	offer := media.Offer{Views: true, List: r.verb == "list", Watch: r.verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
-	offer.NoTable = r.version.Virtual || r.sub != nil && r.sub.Act != nil // what is kept nowhere has no rows
+	offer.NoTable = r.version.Act != nil || r.sub != nil && r.sub.Act != nil // what is kept nowhere has no rows
 	r.media, err = media.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	var st *meta.Status
 	if errors.As(err, &st) && r.version.DelegatedPaths {

@@ -34,6 +34,9 @@ func (s *Server) serveResource(w *response, r *request) error {
 	if err := s.prepare(r); err != nil {
 		return err
 	}
+	if r.version.Read != nil {
+		return s.readVirtual(ctx, w, r)
+	}
 	switch r.verb {
 	case "get":
 		if err := s.acquireSeat(ctx, r); err != nil {
@@ -93,7 +96,7 @@ func (s *Server) resolve(r *request) error {
 		}
 		return meta.NoSuchResource()
 	}
-	if r.beyond || r.version.Virtual && (r.name != "" || r.version.Namespaced && r.namespace == "") {
+	if r.beyond || r.version.Act != nil && (r.name != "" || r.version.Namespaced && r.namespace == "") {
 		return meta.NoSuchResource() // nothing is kept that could have a name
 	}
 	if r.isNamespace() {

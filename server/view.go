@@ -161,6 +161,9 @@ func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Obje
 func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 	m := r.media
 	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.ListContinue && m.View == media.Full}
+	if r.version.Virtual {
+		lm.ResourceVersion = ""
+	}
 	if p.Remaining >= 0 {
 		lm.Remaining = &p.Remaining
 	}

@@ -26,6 +26,7 @@ func TestKubectlCatalog(t *testing.T) {
 		"customresourcedefinitions.apiextensions.k8s.io": "ships.sea.example.com",
 		"apiservices.apiregistration.k8s.io":             "v1.sample.example.com",
 		"ipaddresses.networking.k8s.io":                  "192.0.2.1",
+		"componentstatuses":                              "storage", // of the server itself
 	}
 	since := map[string]int{ // the minor version of the kubectl that describes this kind by its v1
 		"ipaddresses.networking.k8s.io": 33, "servicecidrs.networking.k8s.io": 33, "volumeattributesclasses.storage.k8s.io": 34,

@@ -9,7 +9,7 @@ import (
 
 // ListMeta is the metadata of a list answer.
 type ListMeta struct {
-	ResourceVersion string
+	ResourceVersion string // empty: of what has no versions
 	Continue        string
 	Remaining       *int64 // items after this page; nil: not told
 	KeepContinue    bool   // an empty continue is written, as lists of custom kinds do
@@ -24,7 +24,9 @@ func (m ListMeta) append(dst []byte) []byte {
 	if m.Remaining != nil {
 		dst = strconv.AppendInt(appendKey(dst, start, "remainingItemCount"), *m.Remaining, 10)
 	}
-	dst = appendString(appendKey(dst, start, "resourceVersion"), m.ResourceVersion)
+	if m.ResourceVersion != "" {
+		dst = appendString(appendKey(dst, start, "resourceVersion"), m.ResourceVersion)
+	}
 	return append(dst, '}')
 }
 

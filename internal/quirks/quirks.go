@@ -71,8 +71,3 @@ type Reference struct {
 func CallersMetadata() []string {
 	return []string{"labels", "annotations", "finalizers", "ownerReferences"}
 }
-
-// FourPasses are the rounds of checks of the metadata of some newer kinds.
-func FourPasses() []meta.MetadataPass {
-	return []meta.MetadataPass{meta.PassUpdate, meta.PassKind, meta.PassKind}
-}

@@ -44,7 +44,7 @@ func (c *compiler) typeOf() *Type {
 		Type: registry.Type{
 			Group: c.names.Group(k.Group), Kind: k.Kind, ListKind: k.ListKind, Plural: k.Plural, Singular: k.Singular,
 			ShortNames: slices.Clone(k.ShortNames), Categories: slices.Clone(k.Categories),
-			Namespaced: k.Scope == registry.Namespaced, Virtual: k.Act != nil,
+			Namespaced: k.Scope == registry.Namespaced, Virtual: k.Act != nil || k.Read != nil,
 		},
 		Status: k.Status, Fields: slices.Clone(k.Fields), ValidateName: k.ValidateName, Pool: k.Pool,
 		Behavior: k.Behavior, Names: c.names, Docs: k.Docs,

@@ -17,7 +17,10 @@ import (
 
 // Verbs returns what can be done with the type, as discovery lists it.
 func (t *Type) Verbs() []string {
-	if t.Virtual {
+	switch {
+	case t.Read != nil:
+		return []string{"get", "list"}
+	case t.Virtual:
 		return []string{"create"}
 	}
 	verbs := append(make([]string, 0, 8), "create", "delete")

@@ -38,5 +38,6 @@ func Kinds() []*registry.Kind {
 		persistentVolumes(),
 		persistentVolumeClaims(),
 		bindings(),
+		componentStatuses(),
 	}
 }

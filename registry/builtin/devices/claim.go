@@ -142,7 +142,7 @@ func claims() *registry.Kind {
 				dropGone(w)
 			},
 		},
-		Reference: &quirks.Reference{NoGeneration: true, MetadataPasses: quirks.FourPasses()},
+		Reference: &quirks.Reference{NoGeneration: true},
 	})
 }
 

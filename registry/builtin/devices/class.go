@@ -48,7 +48,7 @@ func classes() *registry.Kind {
 				w.Invalid(at.Field("extendedResourceName"), *name, "must be a valid extended resource name")
 			}
 		},
-		Reference: &quirks.Reference{AnyNamespace: true, MetadataPasses: quirks.FourPasses()},
+		Reference: &quirks.Reference{AnyNamespace: true},
 	})
 }
 
@@ -86,6 +86,6 @@ func templates() *registry.Kind {
 		Behavior: registry.Behavior{
 			Default: func(w *registry.Change[meta.Object]) { defaultRequests(w.New, "spec", "spec", "devices", "requests") },
 		},
-		Reference: &quirks.Reference{NoGeneration: true, MetadataPasses: quirks.FourPasses()},
+		Reference: &quirks.Reference{NoGeneration: true},
 	})
 }

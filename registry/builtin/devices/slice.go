@@ -236,7 +236,7 @@ func deviceSlices() *registry.Kind {
 				return nil
 			},
 		},
-		Reference: &quirks.Reference{MetadataPasses: quirks.FourPasses()},
+		Reference: &quirks.Reference{MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 

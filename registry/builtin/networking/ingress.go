@@ -151,8 +151,13 @@ func ingresses() *registry.Kind {
 			}
 			return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", key)}
 		}},
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: quirks.FourPasses()},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: fourPasses()},
 	})
+}
+
+// fourPasses are the rounds of checks of some kinds of the group.
+func fourPasses() []meta.MetadataPass {
+	return []meta.MetadataPass{meta.PassUpdate, meta.PassKind, meta.PassKind}
 }
 
 func orNone(text string) any {

@@ -60,7 +60,7 @@ func ingressClasses() *registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validateClass,
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: quirks.FourPasses()},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: fourPasses()},
 	})
 }
 

@@ -35,7 +35,7 @@ type place struct {
 func (b *builder) operations(v *resource.Version, item string) {
 	base, proto := basePath(groupVersion(v)), v.Proto() != nil
 	at := place{Version: v, path: base + "/" + v.Plural, id: v.Kind, tag: b.tag(groupVersion(v)), protobuf: proto, item: item}
-	if v.Virtual {
+	if v.Act != nil {
 		if v.Namespaced {
 			at = at.namespaced(base)
 		}
