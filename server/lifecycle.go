@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
@@ -34,6 +35,8 @@ func (s *Server) builtinControllers() []controller.Controller {
 			list = append(list, controllers.ClaimProtection(s.names, s.client))
 		case meta.GroupResource{Resource: "persistentvolumes"}:
 			list = append(list, controllers.VolumeProtection(s.names))
+		case meta.GroupResource{Group: s.names.Group(names.GroupStorage), Resource: "volumeattributesclasses"}:
+			list = append(list, controllers.ClassProtection(s.names))
 		}
 	}
 	return list

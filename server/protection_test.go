@@ -1,10 +1,21 @@
 package server_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -97,4 +108,60 @@ func TestVolumeProtection(t *testing.T) {
 	a.must(200, "PATCH", volumes+"/v/status", `{"status":{"phase":"Released"}}`)
 	s.Settle()
 	a.must(404, "GET", volumes+"/v", nil)
+}
+
+// TestClassProtection: a class of attributes waits for the claims and volumes that have
+// it or are to get it.
+func TestClassProtection(t *testing.T) {
+	s := servertest.New(t)
+	a := inProcess(t, s)
+	const classes = "/apis/storage.k8s.io/v1/volumeattributesclasses"
+	for _, name := range []string{"unused", "used"} {
+		made := a.must(201, "POST", classes, map[string]any{"metadata": map[string]any{"name": name}, "driverName": "d", "parameters": map[string]any{"a": "b"}})
+		assert.Equal(t, []any{"kubernetes.io/vac-protection"}, at(made.body, "metadata", "finalizers"))
+	}
+	a.must(201, "POST", volumes, map[string]any{"metadata": map[string]any{"name": "v"}, "spec": map[string]any{
+		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"}, "volumeAttributesClassName": "used",
+		"csi": map[string]any{"driver": "d", "volumeHandle": "h"},
+	}})
+	a.must(201, "POST", claims, newClaim("c", map[string]any{}))
+	a.must(200, "PATCH", claims+"/c/status", `{"status":{"modifyVolumeStatus":{"targetVolumeAttributesClassName":"used","status":"Pending"}}}`)
+	a.must(200, "DELETE", classes+"/unused", nil)
+	a.must(200, "DELETE", classes+"/used", nil)
+	s.Settle()
+	a.must(404, "GET", classes+"/unused", nil)
+	a.must(200, "DELETE", volumes+"/v", nil)
+	s.Settle()
+	a.must(200, "GET", classes+"/used", nil)
+	a.must(200, "DELETE", claims+"/c", nil)
+	s.Settle()
+	a.must(404, "GET", classes+"/used", nil)
+}
+
+// TestProtectionWithoutUsers: where the kinds are not served that could use an object,
+// nothing holds it.
+func TestProtectionWithoutUsers(t *testing.T) {
+	claims, classes := meta.GroupResource{Resource: "persistentvolumeclaims"}, meta.GroupResource{Group: "storage.orch.io", Resource: "volumeattributesclasses"}
+	for served, r := range map[string]meta.GroupResource{"PersistentVolumeClaim": claims, "VolumeAttributesClass": classes} {
+		ctx := t.Context()
+		b := &server.Builder{Names: names.Orch, Authorizer: auth.AllowAll}
+		b.Register(slices.DeleteFunc(builtin.Kinds(), func(k *registry.Kind) bool { return k.Kind != served && k.Kind != "Namespace" })...)
+		s, err := b.Build(ctx)
+		require.NoError(t, err)
+		ran := make(chan error)
+		go func() { ran <- s.Run(ctx) }()
+		o := newClaim("a", map[string]any{"namespace": "default"})
+		if served == "VolumeAttributesClass" {
+			o = map[string]any{"metadata": map[string]any{"name": "a"}, "driverName": "d", "parameters": map[string]any{"a": "b"}}
+		}
+		made, err := s.Objects().Create(ctx, r, meta.NewObject(o))
+		require.NoError(t, err)
+		require.Len(t, made.Finalizers(), 1)
+		key := meta.Key{Namespace: made.Namespace(), Name: "a"}
+		require.NoError(t, s.Objects().Delete(ctx, r, key, controller.DeleteOptions{}))
+		require.NoError(t, s.Settle(ctx))
+		_, err = s.Objects().Get(ctx, r, key)
+		assert.True(t, meta.IsNotFound(err), "%v", err)
+		require.NoError(t, errors.Join(s.Shutdown(context.Background()), <-ran))
+	}
 }

@@ -8,19 +8,21 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// storageProtection puts on new claims and volumes the finalizers that keep them while
-// they are used. Controllers of the server take them off.
+// storageProtection puts on new claims, volumes and classes of their attributes the
+// finalizers that keep them while they are used. Controllers of the server take them
+// off.
 func storageProtection() admission.Plugin {
 	return admission.Plugin{
 		Name: "StorageObjectInUseProtection",
-		Rules: []admission.Rule{{
-			Operations: []admission.Operation{admission.Create}, Groups: []string{""},
-			Resources: []string{"persistentvolumeclaims", "persistentvolumes"},
-		}},
+		Rules: []admission.Rule{
+			{Operations: []admission.Operation{admission.Create}, Groups: []string{""}, Resources: []string{"persistentvolumeclaims", "persistentvolumes"}},
+			{Operations: []admission.Operation{admission.Create}, Groups: []string{names.GroupStorage}, Resources: []string{"volumeattributesclasses"}},
+		},
 		Setup: func(p *admission.Plugin, env admission.Env) error {
 			finalizers := map[string]string{
-				"persistentvolumeclaims": env.Names.Wire(names.ClaimProtection),
-				"persistentvolumes":      env.Names.Wire(names.VolumeProtection),
+				"persistentvolumeclaims":  env.Names.Wire(names.ClaimProtection),
+				"persistentvolumes":       env.Names.Wire(names.VolumeProtection),
+				"volumeattributesclasses": env.Names.Wire(names.ClassProtection),
 			}
 			p.Mutate = func(_ context.Context, r *admission.Request) error {
 				finalizer, have := finalizers[r.Resource.Resource], r.Object.Finalizers()

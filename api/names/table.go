@@ -69,6 +69,7 @@ const (
 	StorageClassBeta    = "volume.beta.orch.io/storage-class"
 	ClaimProtection     = "orch.io/pvc-protection"
 	VolumeProtection    = "orch.io/pv-protection"
+	ClassProtection     = "orch.io/vac-protection"
 	SkipMirror          = "endpointslice.orch.io/skip-mirror"
 	TemplateGeneration  = "deprecated.daemonset.template.generation"
 	PodDeletionCost     = "controller.orch.io/pod-deletion-cost"

@@ -40,9 +40,9 @@ func ClaimProtection(p names.Profile, client controller.Client) controller.Contr
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
 			namespace, name, _ := strings.Cut(key, "/")
-			return 0, letGo(ctx, cl, claims, meta.Key{Namespace: namespace, Name: name}, finalizer, func(claim *meta.Object) (use bool) {
+			return 0, letGo(ctx, cl, claims, meta.Key{Namespace: namespace, Name: name}, finalizer, func(claim *meta.Object) (use bool, err error) {
 				used.Read(func(u claimUse) { use = u.uses(claim) })
-				return use
+				return use, nil
 			})
 		},
 	}
@@ -61,11 +61,62 @@ func VolumeProtection(p names.Profile) controller.Controller {
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
-			return 0, letGo(ctx, cl, volumes, meta.Key{Name: name}, finalizer, func(volume *meta.Object) bool {
-				return volume.String("status", "phase") == "Bound"
+			return 0, letGo(ctx, cl, volumes, meta.Key{Name: name}, finalizer, func(volume *meta.Object) (bool, error) {
+				return volume.String("status", "phase") == "Bound", nil
 			})
 		},
 	}
+}
+
+// ClassProtection lets classes of volumes' attributes that are being deleted go when no
+// claim and no volume has them, or is to get them. Its keys are names of classes. Claims
+// and volumes are listed only for a class that is being deleted.
+func ClassProtection(p names.Profile) controller.Controller {
+	classes := meta.GroupResource{Group: p.Group(names.GroupStorage), Resource: "volumeattributesclasses"}
+	finalizer := p.Wire(names.ClassProtection)
+	return controller.Controller{
+		Name: "class-protection", Types: []meta.GroupResource{classes, claims, volumes},
+		Observe: func(e controller.Event) []string {
+			if e.Resource != classes {
+				now := classesOf(e.Object)
+				return slices.DeleteFunc(classesOf(e.Old), func(class string) bool { return slices.Contains(now, class) })
+			}
+			if !held(e.Object, finalizer) {
+				return nil
+			}
+			return []string{e.Key.Name}
+		},
+		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+			return 0, letGo(ctx, cl, classes, meta.Key{Name: name}, finalizer, func(*meta.Object) (bool, error) {
+				for _, r := range []meta.GroupResource{claims, volumes} {
+					list, err := cl.List(ctx, r, "")
+					if err != nil && !meta.IsNotFound(err) { // a kind that is not served
+						return true, err
+					}
+					if slices.ContainsFunc(list, func(o *meta.Object) bool { return slices.Contains(classesOf(o), name) }) {
+						return true, nil
+					}
+				}
+				return false, nil
+			})
+		},
+	}
+}
+
+// classesOf returns the classes that a claim or volume has, asks for or is to get.
+func classesOf(o *meta.Object) (classes []string) {
+	if o == nil {
+		return nil
+	}
+	for _, path := range [][]string{
+		{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"},
+		{"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"},
+	} {
+		if class := o.String(path...); class != "" {
+			classes = append(classes, class)
+		}
+	}
+	return classes
 }
 
 // held reports whether an object is being deleted and a finalizer keeps it.
@@ -74,13 +125,13 @@ func held(o *meta.Object, finalizer string) bool {
 }
 
 // letGo takes the finalizer off an object that is being deleted and is not used.
-func letGo(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key, finalizer string, used func(*meta.Object) bool) error {
+func letGo(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key, finalizer string, used func(*meta.Object) (bool, error)) error {
 	o, err := cl.Get(ctx, r, key)
-	if err != nil {
+	if err != nil || !held(o, finalizer) {
 		return unlessGone(err)
 	}
-	if !held(o, finalizer) || used(o) {
-		return nil
+	if use, err := used(o); use || err != nil {
+		return err
 	}
 	_, err = cl.Update(ctx, r, key, "", func(now *meta.Object) error {
 		if now.UID() == o.UID() {
