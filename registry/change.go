@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
@@ -40,17 +41,21 @@ type Change[T any] struct {
 }
 
 // typed makes hooks of T hooks of the tree. A typed view is made only for a hook
-// that runs.
+// that runs; schema.Go has found nothing wrong with T.
 type typed[T any] struct {
-	view   *schema.View
+	view   func() (*schema.View, error)
 	schema *schema.Schema
 }
 
 // write returns a write as hooks of T see it. The error says that the new object
 // does not fit the type.
 func (t *typed[T]) write(w *Change[meta.Object]) (*Change[T], error) {
+	view, err := t.view()
+	if err != nil {
+		return nil, err
+	}
 	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names, Found: w.Found}
-	if err := t.view.Into(w.New.Tree(), own.New); err != nil {
+	if err := view.Into(w.New.Tree(), own.New); err != nil {
 		return nil, err
 	}
 	if w.Old == nil {
@@ -58,7 +63,7 @@ func (t *typed[T]) write(w *Change[meta.Object]) (*Change[T], error) {
 	}
 	if w.old == nil {
 		old := new(T)
-		if t.view.Into(w.Old.Tree(), old) != nil {
+		if view.Into(w.Old.Tree(), old) != nil {
 			old = new(T) // stored by an older definition
 		}
 		w.old = old
@@ -88,7 +93,8 @@ func (t *typed[T]) edit(first func(*Change[meta.Object]), hook func(*Change[T]))
 		if w.Err = own.Err; w.Err != nil {
 			return
 		}
-		tree, err := t.view.From(own.New)
+		view, _ := t.view()
+		tree, err := view.From(own.New)
 		if err != nil {
 			w.Err = fmt.Errorf("left an object that cannot be written: %w", err)
 			return
@@ -136,17 +142,12 @@ func (t *typed[T]) warn(first func(*Change[meta.Object]) []string, hook func(*Ch
 }
 
 // typedHooks puts the hooks of a definition behind those of the behavior.
-func typedHooks[T any](d Definition[T], b *Behavior, s *schema.Schema, p names.Profile) error {
-	view, err := schema.NewView(reflect.TypeFor[T](), p)
-	if err != nil {
-		return err
-	}
-	t := &typed[T]{view, s}
+func typedHooks[T any](d Definition[T], b *Behavior, s *schema.Schema, p names.Profile) {
+	t := &typed[T]{sync.OnceValues(func() (*schema.View, error) { return schema.NewView(reflect.TypeFor[T](), p) }), s}
 	b.Default = t.edit(b.Default, d.Default)
 	b.Prepare = t.edit(b.Prepare, d.Prepare)
 	b.Validate = t.validate(b.Validate, d.Validate)
 	b.Warn = t.warn(b.Warn, d.Warn)
-	return nil
 }
 
 // decodeFault is the cause for a value that does not have its field's type.

@@ -97,7 +97,7 @@ func (s Spoke[V, H]) conversion(own *schema.Schema, p names.Profile) (*Conversio
 	if err != nil {
 		return nil, err
 	}
-	t := &typed[V]{v, own}
+	t := &typed[V]{func() (*schema.View, error) { return v, nil }, own}
 	c := &Conversion{ToHub: treeConversion(v, s.ToHub, h), FromHub: treeConversion(h, s.FromHub, v), Default: t.edit(nil, s.Default)}
 	s.convertAnnotations(c, p)
 	return c, nil

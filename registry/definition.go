@@ -110,7 +110,7 @@ func Of[T any](d Definition[T]) *Kind {
 		k.fault("Storage %q is none of the versions", d.Storage)
 	}
 	if d.Default != nil || d.Prepare != nil || d.Validate != nil || d.Warn != nil {
-		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) error { return typedHooks(d, b, s, p) }
+		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) { typedHooks(d, b, s, p) }
 	}
 	return k
 }

@@ -37,7 +37,7 @@ type Kind struct {
 	err    error        // of the definition
 
 	// hooks adds the typed hooks to the behavior.
-	hooks func(b *Behavior, s *schema.Schema, p names.Profile) error
+	hooks func(b *Behavior, s *schema.Schema, p names.Profile)
 }
 
 // String names the kind by kind and group, and by its Go type.
@@ -59,13 +59,12 @@ func (k *Kind) Custom() bool { return k.custom }
 
 // Hooks returns what the kind does with trees of the schema that it has under these
 // names: its Behavior, and its typed hooks after that.
-func (k *Kind) Hooks(s *schema.Schema, p names.Profile) (Behavior, error) {
+func (k *Kind) Hooks(s *schema.Schema, p names.Profile) Behavior {
 	b := k.Behavior
-	if k.hooks == nil {
-		return b, nil
+	if k.hooks != nil {
+		k.hooks(&b, s, p)
 	}
-	err := k.hooks(&b, s, p)
-	return b, err
+	return b
 }
 
 // Scope says where the objects of a kind live.

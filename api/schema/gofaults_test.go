@@ -61,6 +61,7 @@ func TestGoEndsWithTypesThatHoldThemselves(t *testing.T) {
 		{reflect.TypeFor[struct{ F mapOfItself }](), "F", "type schema.mapOfItself" + itself},
 		{reflect.TypeFor[struct{ F pointerToItself }](), "F", "type schema.pointerToItself" + itself},
 		{reflect.TypeFor[struct{ F chainA }](), "F", "type schema.chainA" + itself},
+		{reflect.TypeFor[struct{ F error }](), "F", "type error has no form in JSON"},
 		{reflect.TypeFor[InlineSelf](), "InlineSelf", "struct schema.InlineSelf cannot be inline in itself"},
 		{reflect.TypeFor[InlineOther](), "InlineOther", "struct schema.InlineOther cannot be inline in itself"},
 	}

@@ -237,7 +237,9 @@ func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
 	case reflect.Uint:
 		return &Schema{Type: Integer, Format: "uint64"}
 	case reflect.Interface:
-		return &Schema{Type: Any, Wire: Raw}
+		if t.NumMethod() == 0 {
+			return &Schema{Type: Any, Wire: Raw}
+		}
 	case reflect.Slice, reflect.Array:
 		return &Schema{Type: Array, Items: b.schemaOf(t.Elem(), a)}
 	case reflect.Map:

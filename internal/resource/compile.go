@@ -223,10 +223,7 @@ func (c *compiler) schema(kv registry.KindVersion) *schema.Schema {
 
 func (c *compiler) behavior(t *Type) {
 	k := c.kind
-	var err error
-	if t.Behavior, err = k.Hooks(t.Hub.Schema, c.names); err != nil {
-		c.fault("%w", err)
-	}
+	t.Behavior = k.Hooks(t.Hub.Schema, c.names)
 	for _, s := range k.Subresources {
 		t.Subresources = append(t.Subresources, Subresource{s, c.body(s)})
 	}
