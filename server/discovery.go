@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
@@ -29,10 +29,10 @@ type groupVersion struct {
 	types []*resource.Version
 }
 
-// groups sorts the catalog for discovery: the core group first, then by name.
-func (s *Server) groups() []group {
+// groupsOf sorts types for discovery: the core group first, then by name.
+func groupsOf(types []*resource.Type) []group {
 	byName := map[string]map[string][]*resource.Version{}
-	for _, t := range s.types().Types() {
+	for _, t := range types {
 		for _, v := range t.Versions {
 			if !v.Served {
 				continue
@@ -59,33 +59,34 @@ func (s *Server) groups() []group {
 // serveDiscovery answers /api, /apis and below, and /version.
 func (s *Server) serveDiscovery(w *response, r *request, path string) bool {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	d := s.discovered()
 	switch {
 	case path == "/version":
-		s.discover(w, r, s.versionDocument())
+		s.discover(w, r, discoveryDocument{fields: s.versionDocument})
 	case path == "/api" || path == "/apis":
-		s.discoverRoot(w, r, path)
+		s.discoverRoot(w, r, d, path)
 	case strings.Contains(r.path, "//"):
 		return false // the core group is not below /apis
 	case parts[0] == "api" && len(parts) == 2:
-		s.discoverVersion(w, r, "", parts[1])
+		s.discoverVersion(w, r, d, "", parts[1])
 	case parts[0] == "apis" && len(parts) == 2:
-		return s.discoverGroup(w, r, parts[1])
+		return s.discoverGroup(w, r, d, parts[1])
 	case parts[0] == "apis" && len(parts) == 3:
-		return s.discoverVersion(w, r, parts[1], parts[2])
+		return s.discoverVersion(w, r, d, parts[1], parts[2])
 	case path == "":
-		s.discoverPaths(w, r)
+		s.discoverPaths(w, r, d)
 	default:
 		return false
 	}
 	return true
 }
 
-func (s *Server) discover(w *response, r *request, doc map[string]any) {
+func (s *Server) discover(w *response, r *request, doc discoveryDocument) {
 	if r.http.Method != http.MethodGet {
 		s.fail(w, r, methodNotAllowed())
 		return
 	}
-	m, err := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Views: true, Protobuf: discoveryProto(doc) != nil})
+	m, err := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Views: true, Protobuf: codec.DiscoveryProto(doc.kind) != nil})
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -94,25 +95,8 @@ func (s *Server) discover(w *response, r *request, doc map[string]any) {
 	s.sendDiscovery(w, r, m, doc)
 }
 
-// discoveryProto is the protobuf form of a document, nil if it has none.
-func discoveryProto(doc map[string]any) *codec.Proto {
-	kind, _ := doc["kind"].(string)
-	return codec.DiscoveryProto(kind)
-}
-
-func (s *Server) sendDiscovery(w *response, r *request, m media.Type, doc map[string]any) {
-	var body []byte
-	var err error
-	switch m.Format {
-	case codec.Protobuf:
-		version, _ := doc["apiVersion"].(string)
-		kind, _ := doc["kind"].(string)
-		body = codec.Envelope(nil, version, kind, discoveryProto(doc).Append(nil, doc))
-	case codec.YAML:
-		body, err = codec.EncodeYAML(codec.EncodeJSON(nil, doc))
-	default:
-		body = append(codec.EncodeJSON(nil, doc), '\n')
-	}
+func (s *Server) sendDiscovery(w *response, r *request, m media.Type, doc discoveryDocument) {
+	body, err := doc.bytes(m.Format)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -121,32 +105,36 @@ func (s *Server) sendDiscovery(w *response, r *request, m media.Type, doc map[st
 }
 
 // discoverRoot answers /api and /apis in the legacy or in the aggregated form.
-func (s *Server) discoverRoot(w *response, r *request, path string) {
+func (s *Server) discoverRoot(w *response, r *request, d *discovered, path string) {
 	m, err := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Aggregated: true, Protobuf: true})
 	if err == nil && m.View == media.Aggregated {
-		s.discoverAggregated(w, r, m, path == "/api")
+		s.discoverAggregated(w, r, d, m, path == "/api")
 		return
 	}
 	if path == "/api" {
 		versions := []any{}
-		for _, g := range s.groups() {
+		for _, g := range d.groups {
 			if g.name == "" {
 				for _, v := range g.versions {
 					versions = append(versions, v.name)
 				}
 			}
 		}
-		s.discover(w, r, map[string]any{"kind": "APIVersions", "versions": versions,
-			"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": r.http.Host}}})
+		s.discover(w, r, discoveryDocument{kind: "APIVersions", fields: func() map[string]any {
+			return map[string]any{"kind": "APIVersions", "versions": versions,
+				"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": r.http.Host}}}
+		}})
 		return
 	}
-	list := []any{}
-	for _, g := range s.groups() {
-		if g.name != "" {
-			list = append(list, g.document())
+	s.discover(w, r, discoveryDocument{"APIGroupList", "/apis", d, func() map[string]any {
+		list := []any{}
+		for _, g := range d.groups {
+			if g.name != "" {
+				list = append(list, g.document())
+			}
 		}
-	}
-	s.discover(w, r, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": list})
+		return map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": list}
+	}})
 }
 
 func (g group) document() map[string]any {
@@ -157,12 +145,14 @@ func (g group) document() map[string]any {
 	return map[string]any{"name": g.name, "versions": versions, "preferredVersion": versions[0]}
 }
 
-func (s *Server) discoverGroup(w *response, r *request, name string) bool {
-	for _, g := range s.groups() {
+func (s *Server) discoverGroup(w *response, r *request, d *discovered, name string) bool {
+	for _, g := range d.groups {
 		if g.name == name {
-			doc := g.document()
-			doc["kind"], doc["apiVersion"] = "APIGroup", "v1"
-			s.discover(w, r, doc)
+			s.discover(w, r, discoveryDocument{"APIGroup", "/apis/" + name, d, func() map[string]any {
+				doc := g.document()
+				doc["kind"], doc["apiVersion"] = "APIGroup", "v1"
+				return doc
+			}})
 			return true
 		}
 	}
@@ -172,8 +162,8 @@ func (s *Server) discoverGroup(w *response, r *request, name string) bool {
 // discoverVersion answers /api/VERSION and /apis/GROUP/VERSION. An unknown
 // version of a known group is a Status; an unknown group, and an unknown version
 // of a group that only definitions made, are no API path at all.
-func (s *Server) discoverVersion(w *response, r *request, groupName, version string) bool {
-	groups := s.groups()
+func (s *Server) discoverVersion(w *response, r *request, d *discovered, groupName, version string) bool {
+	groups := d.groups
 	i := slices.IndexFunc(groups, func(g group) bool { return g.name == groupName })
 	if i < 0 {
 		return false
@@ -186,16 +176,18 @@ func (s *Server) discoverVersion(w *response, r *request, groupName, version str
 		s.fail(w, r, meta.NoSuchResource())
 		return true
 	}
-	var list []any
-	for _, v := range groups[i].versions[j].types {
-		list = append(list, resourceDocuments(v)...)
-	}
-	doc := map[string]any{"kind": "APIResourceList",
-		"groupVersion": meta.GroupVersion{Group: groupName, Version: version}.String(), "resources": list}
-	if groupName != "" {
-		doc["apiVersion"] = "v1" // the core group is older than versions of documents
-	}
-	s.discover(w, r, doc)
+	gv := meta.GroupVersion{Group: groupName, Version: version}
+	s.discover(w, r, discoveryDocument{"APIResourceList", gv.String(), d, func() map[string]any {
+		var list []any
+		for _, v := range groups[i].versions[j].types {
+			list = append(list, resourceDocuments(v)...)
+		}
+		doc := map[string]any{"kind": "APIResourceList", "groupVersion": gv.String(), "resources": list}
+		if groupName != "" {
+			doc["apiVersion"] = "v1" // the core group is older than versions of documents
+		}
+		return doc
+	}})
 	return true
 }
 
@@ -246,19 +238,18 @@ func storageHash(t *resource.Type) string {
 
 // discoverAggregated answers with everything at once, so that a client needs
 // two requests instead of one for each group version.
-func (s *Server) discoverAggregated(w *response, r *request, m media.Type, core bool) {
-	var items []any
-	for _, g := range s.groups() {
-		if (g.name == "") == core {
-			items = append(items, g.aggregated())
+func (s *Server) discoverAggregated(w *response, r *request, d *discovered, m media.Type, core bool) {
+	apiVersion := s.names.Group(names.GroupDiscovery) + "/" + m.ViewVersion
+	doc := discoveryDocument{"APIGroupDiscoveryList", fmt.Sprint(apiVersion, " of the core group: ", core), d, func() map[string]any {
+		var items []any
+		for _, g := range d.groups {
+			if (g.name == "") == core {
+				items = append(items, g.aggregated())
+			}
 		}
-	}
-	doc := map[string]any{
-		"kind": "APIGroupDiscoveryList", "apiVersion": s.names.Group(names.GroupDiscovery) + "/" + m.ViewVersion,
-		"metadata": map[string]any{}, "items": items,
-	}
-	sum := sha256.Sum256(codec.EncodeJSON(nil, doc))
-	etag := strconv.Quote(strings.ToUpper(base64.RawURLEncoding.EncodeToString(sum[:])))
+		return map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": apiVersion, "metadata": map[string]any{}, "items": items}
+	}}
+	etag := doc.etag()
 	w.Header().Set("ETag", etag)
 	w.Header().Set("Vary", "Accept")
 	w.Header().Set("Cache-Control", "public") // to be asked for again with its tag
@@ -317,9 +308,9 @@ func kindDocument(k meta.GroupVersionKind) map[string]any {
 }
 
 // discoverPaths answers / with the paths that there are.
-func (s *Server) discoverPaths(w *response, r *request) {
+func (s *Server) discoverPaths(w *response, r *request, d *discovered) {
 	paths := []string{"/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
-	for _, g := range s.groups() {
+	for _, g := range d.groups {
 		for _, v := range g.versions {
 			if g.name == "" {
 				paths = append(paths, "/api/"+v.name)
@@ -332,7 +323,9 @@ func (s *Server) discoverPaths(w *response, r *request) {
 		paths = append(paths, p)
 	}
 	slices.Sort(paths)
-	s.discover(w, r, map[string]any{"paths": meta.StringList(slices.Compact(paths))})
+	s.discover(w, r, discoveryDocument{fields: func() map[string]any {
+		return map[string]any{"paths": meta.StringList(slices.Compact(paths))}
+	}})
 }
 
 func (s *Server) versionDocument() map[string]any {

@@ -50,8 +50,9 @@ type Server struct {
 	zipper        zipper
 
 	shares
-	notReady atomic.Bool
-	openapi  openapi.Cache
+	notReady  atomic.Bool
+	openapi   openapi.Cache
+	discovery atomic.Pointer[discovered]
 
 	life           context.Context // ends with the server; watches and controllers end with it
 	end            context.CancelFunc
