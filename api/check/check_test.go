@@ -1,10 +1,13 @@
 package check_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -132,4 +135,30 @@ func TestValuesAreShownAsTheyAre(t *testing.T) {
 	f.Invalid(check.At("status", "certificate"), "<certificate data>", "a & b")
 	require.Len(t, f, 1)
 	assert.Equal(t, `Invalid value: "<certificate data>": a & b`, f[0].Message)
+}
+
+// counted is a value that tells how often it is written.
+type counted struct{ written *int }
+
+func (c counted) MarshalJSON() ([]byte, error) { *c.written++; return []byte(`"x"`), nil }
+
+// What one fault tells has a bound, however much its value and its reason have.
+func TestLongValuesAndReasons(t *testing.T) {
+	var f check.Faults
+	written := 0
+	f.Invalid(check.At("a"), slices.Repeat([]counted{{&written}}, 100_000), "no")
+	require.Less(t, written, 1000)
+	require.True(t, strings.HasPrefix(f[0].Message, `Invalid value: ["x","x",`), f[0].Message)
+	require.True(t, strings.HasSuffix(f[0].Message, `...: no`), f[0].Message)
+
+	long := strings.Repeat("é", 1<<20)
+	f.Invalid(check.At("b"), long, "cannot read "+long)
+	f.Forbidden(check.At("c"), "differs:\n"+long)
+	f.Invalid(check.At("d"), json.RawMessage(`"`+long+`"`), "no")
+	for _, c := range f {
+		require.Less(t, len(c.Message), 20<<10)
+		require.True(t, utf8.ValidString(c.Message))
+	}
+	require.Contains(t, f[1].Message, "cannot read é")
+	require.Contains(t, f[3].Message, `"éé`)
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,8 +11,13 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// maxFaults bounds what is told of one object.
-const maxFaults = 100
+// The bounds of what is told of one object: so many faults, each with so many bytes of
+// the value and of the reason, which may quote it.
+const (
+	maxFaults = 100
+	maxShown  = 256
+	maxReason = 16 << 10
+)
 
 // Faults is a growing list of causes, of which the first hundred are kept. The
 // zero value is empty and ready.
@@ -19,7 +25,7 @@ type Faults []meta.Cause
 
 func (f *Faults) add(r wording.Rule, at *Path, value any, limit string) {
 	if len(*f) < maxFaults {
-		*f = append(*f, r.Cause(at.String(), show(value), limit, true))
+		*f = append(*f, r.Cause(at.String(), show(value), cut(limit, maxReason), true))
 	}
 }
 
@@ -154,13 +160,19 @@ func (f *Faults) Unchanged(at *Path, now, before any) {
 	}
 }
 
-// show returns a value as messages quote it, cut to a length that is fit to
-// read.
+// show returns a value as messages quote it, cut to a length that is fit to read. Of a
+// long list the items behind that are not looked at.
 func show(v any) string {
-	const most = 256
-	text := wording.AppendJSON(nil, v)
-	if len(text) > most {
-		return strings.ToValidUTF8(string(text[:most]), "") + "..."
+	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.Type().Elem().Kind() != reflect.Uint8 && list.Len() > maxShown {
+		v = list.Slice(0, maxShown).Interface()
 	}
-	return string(text)
+	return cut(string(wording.AppendJSON(nil, v)), maxShown)
+}
+
+// cut returns a text of at most so many bytes and the dots that tell of the others.
+func cut(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
 }
