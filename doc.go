@@ -13,6 +13,7 @@
 //
 //   - [orch.io/controlplane/server]: the Builder, and the way of every request:
 //     who, whether, what. Below it flowcontrol, how callers share the server,
+//     nodeagent, how it reaches the agents of nodes and what runs in pods,
 //     access, the usual access control of a cluster in one call, serving, TLS and an
 //     orderly end for a program of its own, and servertest, a server for a test.
 //     What is below server/internal is its own: objects, the engine, watch, the

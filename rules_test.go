@@ -74,7 +74,7 @@ var layers = []struct {
 	prefix string
 	level  int
 }{
-	{"server/servertest", 13}, {"server/access", 12}, {"server/serving", 12}, {"server", 11}, {"server/flowcontrol", 9},
+	{"server/servertest", 13}, {"server/access", 12}, {"server/serving", 12}, {"server", 11}, {"server/flowcontrol", 9}, {"server/nodeagent", 9},
 	{"server/internal/objects", 10}, {"server/internal/controllers", 10}, {"server/internal/fair", 10},
 	{"server/internal/watch", 9}, {"server/internal/openapi", 9}, {"server/internal/media", 9}, {"server/internal/impersonate", 9},
 	{"clientconfig/exec", 3}, {"clientconfig", 4},

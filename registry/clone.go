@@ -19,6 +19,10 @@ func (k *Kind) Clone() *Kind {
 		if s.Body != nil {
 			s.Body = s.Body.Clone()
 		}
+		if s.Connect != nil {
+			connection := *s.Connect
+			s.Connect = &connection
+		}
 	}
 	c.Fields = slices.Clone(k.Fields)
 	for i := range c.Fields {

@@ -179,7 +179,8 @@ type SelectableField struct {
 }
 
 // Subresource is an endpoint below an item. Update kinds (Merge) read and write
-// the item; acting ones (Act) answer a POST.
+// the item, acting ones (Act) answer a POST, and connecting ones (Connect) hand
+// requests on to another server.
 type Subresource struct {
 	Name string
 
@@ -207,11 +208,12 @@ type Subresource struct {
 	// Show makes the body that callers see from the item; nil: the item itself.
 	Show func(obj *meta.Object) *meta.Object
 
-	// Act answers a POST, whose body is created as admission sees it. With Connect
-	// it answers a GET as well, and both are connections: the object of the call is
-	// of the kind of Body, made of the query, and admission sees a Connect.
-	Act     Act
-	Connect bool
+	// Act answers a POST, whose body is created as admission sees it.
+	Act Act
+
+	// Connect hands requests on. The object of the call is of the kind of Body, made of
+	// the query.
+	Connect *Connection
 }
 
 // Column is one column of the Table representation, behind that of the name. Type is

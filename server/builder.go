@@ -74,6 +74,10 @@ type Builder struct {
 	// they end in a slash; meta.UserFrom(r.Context()) is who calls.
 	Handlers map[string]http.Handler
 
+	// Connector is the way to nodes and pods, such as a nodeagent.Connector. nil:
+	// there is none, and what leads there (log, exec, attach, portforward, proxy) is 503.
+	Connector Connector
+
 	// Limits bounds what callers can cost; zero fields have defaults.
 	Limits Limits
 
@@ -140,9 +144,9 @@ type Limits struct {
 	Depth          int           // nesting of JSON and YAML: 1000
 	Entries        int           // of one object or list in a body: 20,000
 	InFlight       int           // seats: requests that are worked on at a time, shared as Serving.FlowControl says: 600
-	Requests       int           // requests at a time, those that wait for a body, a seat or a reader among them, but no watches: 8 times InFlight; see below
-	Watches        int           // watches at a time: 100,000; see below
-	RequestTime    time.Duration // of one request that is no watch: 60 s
+	Requests       int           // requests at a time, those that wait for a body, a seat or a reader among them, but no watches and connections: 8 times InFlight; see below
+	Watches        int           // watches and connections, such as of exec and log, at a time: 100,000; see below
+	RequestTime    time.Duration // of one request that is no watch and no connection: 60 s
 	WatchTime      time.Duration // of one watch without timeoutSeconds: 30 to 60 minutes at random
 	FutureWait     time.Duration // for a resourceVersion from the future: 3 s
 	PatchOps       int           // operations of a JSON patch: 10,000
@@ -274,7 +278,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
 		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		handlers: b.Handlers, audit: b.Audit, version: b.Serving.Version, started: time.Now(), livezGrace: b.Serving.LivezGrace,
+		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.Serving.Version, started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks,
 	}
 	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0

@@ -3,7 +3,10 @@ package server_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/url"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,18 +30,30 @@ type dial struct {
 	Port            int32    `json:"port,omitempty"`
 }
 
-// TestConnect: GET and POST on a sub-resource that connects are a CONNECT to
-// admission, with the options as the object; a sub-resource that answers a body is
-// a CREATE of it.
+// nowhere connects to nothing.
+type nowhere struct{}
+
+func (nowhere) Connect(context.Context, *registry.Target) (*url.URL, http.RoundTripper, error) {
+	return &url.URL{Scheme: "http", Host: "nowhere"}, http.NewFileTransportFS(fstest.MapFS{}), nil
+}
+
+// TestConnect: requests to a sub-resource that connects are a CONNECT to admission, with
+// the options as the object; a sub-resource that answers a body is a CREATE of it.
 func TestConnect(t *testing.T) {
 	options := registry.Of(registry.Definition[dial]{Version: "v1", Kind: "DialOptions"})
-	echo := func(_ context.Context, c *registry.Call) (*meta.Object, error) { return c.Object, nil }
+	var asked *meta.Object
+	ask := func(_ context.Context, c *registry.Call) (*registry.Target, error) {
+		asked = c.Object
+		return &registry.Target{}, nil
+	}
 	kind := func(name string) meta.GroupVersionKind { return meta.GroupVersionKind{Version: "v1", Kind: name} }
 	var seen []*admission.Request
 	s := servertest.New(t, func(b *server.Builder) {
+		b.Connector = nowhere{}
 		b.Kind("", "ConfigMap").Subresources = []registry.Subresource{
-			{Name: "dial", Body: options, Act: echo, Connect: true},
-			{Name: "ask", Body: options, Act: echo},
+			{Name: "dial", Body: options, Connect: &registry.Connection{Style: registry.Streams, Target: ask}},
+			{Name: "read", Body: options, Connect: &registry.Connection{Target: ask}},
+			{Name: "ask", Body: options, Act: func(_ context.Context, c *registry.Call) (*meta.Object, error) { return c.Object, nil }},
 		}
 		b.Admission = []admission.Plugin{{
 			Name: "Journal", Rules: []admission.Rule{{Resources: []string{"configmaps/*"}}},
@@ -65,10 +80,10 @@ func TestConnect(t *testing.T) {
 	a.must(201, "POST", configMaps, newConfigMap("x"))
 	seen = nil
 	for _, method := range []string{"GET", "POST"} {
-		got := a.must(200, method, at+"/dial?command=ls&command=-l&stdin=true&tty=false&port=22&stray=1&container=c", nil)
-		got.body["metadata"] = nil
-		assert.Equal(t, map[string]any{"apiVersion": "v1", "kind": "DialOptions", "metadata": nil,
-			"command": []any{"ls", "-l"}, "stdin": true, "port": 22.0, "container": "set"}, withoutZeros(got.body))
+		got := a.must(400, method, at+"/dial?command=ls&command=-l&stdin=true&tty=false&port=22&stray=1&container=c", nil)
+		assert.Equal(t, "Upgrade request required", got.body["message"])
+		assert.Equal(t, map[string]any{"apiVersion": "v1", "kind": "DialOptions", "metadata": map[string]any{},
+			"command": []any{"ls", "-l"}, "stdin": true, "port": int64(22), "container": "set"}, withoutZeros(asked.Tree()))
 		require.Len(t, seen, 1)
 		r := seen[0]
 		assert.Equal(t, admission.Connect, r.Operation)
@@ -76,16 +91,24 @@ func TestConnect(t *testing.T) {
 		assert.Equal(t, []string{"configmaps", "dial", "default", "x"}, []string{r.Resource.Resource, r.Subresource, r.Namespace, r.Name})
 		assert.Nil(t, r.Options)
 		assert.Nil(t, r.Old)
-		seen = nil
+		seen, asked = nil, nil
 
 		refused := a.must(403, method, at+"/dial?command=sh", nil)
 		assert.Contains(t, refused.body["message"], "no shells")
-		assert.Contains(t, a.must(400, method, at+"/dial?port=x", nil).body["message"], "not an integer")
+		assert.Contains(t, a.must(400, method, at+"/dial?port=x", nil).body["message"], "invalid syntax")
+		assert.Nil(t, asked)
 		seen = nil
 	}
 	for _, method := range []string{"PUT", "PATCH", "DELETE"} {
 		a.must(405, method, at+"/dial", nil)
 	}
+	assert.Contains(t, a.must(400, "GET", at+"/dial", nil, "Connection", "upgrade", "Upgrade", "x").body["message"], "cannot be upgraded")
+	seen = nil
+
+	a.must(200, "GET", at+"/read?container=c", nil)
+	a.must(405, "POST", at+"/read", nil)
+	assert.Equal(t, "c", asked.String("container"))
+	assert.Empty(t, seen) // reading is no CONNECT
 
 	a.must(201, "POST", at+"/ask", map[string]any{"apiVersion": "v1", "kind": "DialOptions"})
 	require.Len(t, seen, 1)
@@ -131,7 +154,10 @@ func TestBodiesAreChecked(t *testing.T) {
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "ConfigMap").Subresources = []registry.Subresource{
 			{Name: "act", Body: registry.Of(kind), Act: act},
-			{Name: "join", Body: registry.Of(kind), Act: act, Connect: true},
+			{Name: "join", Body: registry.Of(kind), Connect: &registry.Connection{Style: registry.Streams, Target: func(ctx context.Context, c *registry.Call) (*registry.Target, error) {
+				_, err := act(ctx, c)
+				return nil, err
+			}}},
 		}
 		b.Register(registry.Of(kind))
 	})
@@ -153,7 +179,7 @@ func TestBodiesAreChecked(t *testing.T) {
 	}
 	a.must(422, "GET", configMaps+"/x/join?mode=zzz", nil)
 	require.Empty(t, acted)
-	a.must(200, "GET", configMaps+"/x/join?mode=a", nil)
+	a.must(204, "GET", configMaps+"/x/join?mode=a", nil)
 	require.Len(t, acted, 1)
 	require.Equal(t, int64(3), acted[0].Int("level"))
 }

@@ -13,9 +13,6 @@ import (
 // create answers POST on a collection, on a virtual type, or on a sub-resource
 // that acts.
 func (s *Server) create(ctx context.Context, w *response, r *request) error {
-	if r.sub != nil && r.sub.Connect {
-		return s.connect(ctx, w, r)
-	}
 	if r.sub != nil || r.version.Virtual {
 		return s.act(ctx, w, r)
 	}
@@ -92,11 +89,6 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 }
 
 func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *meta.Object) (*meta.Object, error) {
-	call := &registry.Call{
-		Resource: r.version.Resource(), Subresource: r.subresource, Key: r.key(), User: r.user,
-		Object: obj, DryRun: o.dryRun, Names: s.names, Warn: r.notes.Warn,
-		Manager: o.managerFor(r.http), Client: s.client,
-	}
 	act := r.version.Act
 	if r.sub != nil {
 		act = r.sub.Act
@@ -104,5 +96,14 @@ func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *met
 	if err := s.objects.Admit(ctx, s.newWrite(r, o, "CreateOptions"), obj); err != nil {
 		return nil, err
 	}
-	return act(ctx, call)
+	return act(ctx, s.newCall(r, o, obj))
+}
+
+// newCall is what the kind is called with.
+func (s *Server) newCall(r *request, o *writeOptions, obj *meta.Object) *registry.Call {
+	return &registry.Call{
+		Resource: r.version.Resource(), Subresource: r.subresource, Key: r.key(), User: r.user,
+		Object: obj, DryRun: o.dryRun, Names: s.names, Warn: r.notes.Warn,
+		Manager: o.managerFor(r.http), Client: s.client,
+	}
 }

@@ -10,9 +10,6 @@ import (
 
 // get answers GET on an item or a sub-resource.
 func (s *Server) get(ctx context.Context, w *response, r *request) error {
-	if r.sub != nil && r.sub.Connect {
-		return s.connect(ctx, w, r)
-	}
 	version := r.query.Get("resourceVersion")
 	rev, err := objects.ParseRevision(version)
 	if err != nil {

@@ -39,6 +39,7 @@ type request struct {
 	name        string
 	subresource string
 	beyond      bool   // the path goes on after the sub-resource, where nothing is
+	rest        string // of the path, after the sub-resource proxy, as it came
 	selected    string // the one name that a list or watch is narrowed to by its field selector
 
 	media   media.Type            // the form of the answer
@@ -90,11 +91,20 @@ func parse(h *http.Request) *request {
 func (r *request) parsePath() bool {
 	var room [8]string
 	parts := room[:0]
-	for p := range strings.SplitSeq(strings.Trim(r.path, "/"), "/") {
+	path := strings.Trim(r.path, "/")
+	for p, left, more := "", path, true; more; {
+		p, left, more = strings.Cut(left, "/")
 		if p == "" || p == "." || p == ".." {
 			return false
 		}
-		parts = append(parts, p)
+		if parts = append(parts, p); p == "proxy" && endsInSubresource(parts) {
+			end := strings.Index(r.path, path) + len(path) - len(left)
+			if more {
+				end--
+			}
+			r.rest = r.path[end:]
+			break
+		}
 	}
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
@@ -128,6 +138,21 @@ func (r *request) parsePath() bool {
 		r.selected = selectedName(r)
 	}
 	return true
+}
+
+// endsInSubresource reports whether the last part of a path is where the names of
+// sub-resources of items stand.
+func endsInSubresource(parts []string) bool {
+	at := 2
+	if parts[0] == "apis" {
+		at = 3
+	} else if parts[0] != "api" {
+		return false
+	}
+	if len(parts) > at && parts[at] == "namespaces" {
+		at += 2
+	}
+	return len(parts) == at+3
 }
 
 // resourceVerb is the API verb of a method. The old paths of watches have no

@@ -29,11 +29,14 @@ func (s *Server) route(w *response, r *request) {
 // serveResource answers a request to a resource that is no watch, within the
 // time for it. It takes a seat when everything is there that it needs.
 func (s *Server) serveResource(w *response, r *request) error {
-	ctx, cancel := context.WithTimeout(r.http.Context(), r.limit)
-	defer cancel()
 	if err := s.prepare(r); err != nil {
 		return err
 	}
+	if r.sub != nil && r.sub.Connect != nil {
+		return s.connect(w, r)
+	}
+	ctx, cancel := context.WithTimeout(r.http.Context(), r.limit)
+	defer cancel()
 	if r.version.Read != nil {
 		return s.readVirtual(ctx, w, r)
 	}
@@ -78,6 +81,9 @@ func (s *Server) prepare(r *request) error {
 	if !allowed(r) {
 		return refuseMethod(r)
 	}
+	if r.sub != nil && r.sub.Connect != nil {
+		return nil // the form of the answer is another server's
+	}
 	return s.negotiate(r)
 }
 
@@ -111,6 +117,9 @@ func (s *Server) resolve(r *request) error {
 		}
 		return meta.NoSuchResource()
 	}
+	if r.rest != "" && !r.proxied() {
+		return meta.NoSuchResource()
+	}
 	return nil
 }
 
@@ -133,6 +142,9 @@ func (r *request) isNamespace() bool {
 
 // allowed reports whether the resource, or sub-resource, has the verb there.
 func allowed(r *request) bool {
+	if r.proxied() {
+		return slices.Contains(proxyMethods, r.http.Method)
+	}
 	if r.http.Method == http.MethodHead || r.verb == "watch" && r.http.Method != http.MethodGet {
 		return false
 	}

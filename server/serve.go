@@ -38,6 +38,7 @@ type Server struct {
 	authenticator auth.Authenticator
 	authorizer    auth.Authorizer
 	handlers      map[string]http.Handler
+	connector     Connector // nil: none
 	audit         auth.Auditor
 	metrics       *metrics
 	slis          *slis
@@ -89,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	defer s.leave(out, r)
 	defer func() {
 		if p := recover(); p != nil {
-			r.record.outcome.Panicked = true
+			r.record.outcome.Panicked = p != http.ErrAbortHandler
 			s.recovered(out, r, p)
 		}
 	}()

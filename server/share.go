@@ -144,8 +144,8 @@ func (s *Server) acquirePlace(r *request) error {
 		sh.holder = holder(sh.flow, r.user)
 	}
 	places, why := s.places, "too many requests wait"
-	if r.verb == "watch" {
-		places, why = s.watches, "too many watches at a time"
+	if r.lasting() {
+		places, why = s.watches, "too many watches and connections at a time"
 	}
 	place, ok := places.Take(sh.holder, 1)
 	if !ok && !sh.exempt {

@@ -33,9 +33,14 @@ func wantsSocket(h *http.Request) bool {
 	if !strings.EqualFold(h.Header.Get("Upgrade"), "websocket") {
 		return false
 	}
-	for _, line := range h.Header["Connection"] {
-		for word := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(word), "upgrade") {
+	return hasToken(h.Header, "Connection", "upgrade")
+}
+
+// hasToken reports whether a header that is a list of words has a word.
+func hasToken(h http.Header, name, word string) bool {
+	for _, line := range h[name] {
+		for w := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(w), word) {
 				return true
 			}
 		}
@@ -217,11 +222,7 @@ func (u upgrader) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	raw := conn
-	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		raw = t.NetConn()
-	}
-	u.socket.below = partingConn{conn, raw}
+	u.socket.below = partsWith(conn)
 	return u.socket.below, buffered, nil
 }
 
@@ -230,6 +231,13 @@ func (u upgrader) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 type partingConn struct {
 	net.Conn
 	raw net.Conn
+}
+
+func partsWith(conn net.Conn) partingConn {
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		return partingConn{conn, t.NetConn()}
+	}
+	return partingConn{conn, conn}
 }
 
 // Close implements net.Conn.

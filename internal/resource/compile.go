@@ -15,7 +15,10 @@ import (
 // Compile turns a kind into the type that a server with these names serves. The
 // error joins everything that is wrong with the definition.
 func Compile(k *registry.Kind, p names.Profile) (*Type, error) {
-	c := &compiler{kind: k, names: p}
+	return (&compiler{kind: k, names: p}).compile()
+}
+
+func (c *compiler) compile() (*Type, error) {
 	t := c.typeOf()
 	c.checkNames(t)
 	c.versions(t)
@@ -29,9 +32,10 @@ func Compile(k *registry.Kind, p names.Profile) (*Type, error) {
 }
 
 type compiler struct {
-	kind   *registry.Kind
-	names  names.Profile
-	faults []error
+	kind    *registry.Kind
+	names   names.Profile
+	options bool // the kind is of what a query says, which has no metadata
+	faults  []error
 }
 
 func (c *compiler) fault(format string, args ...any) {
@@ -215,7 +219,9 @@ func (c *compiler) schema(kv registry.KindVersion) *schema.Schema {
 			c.fault("the field %s is missing: put meta.TypeMeta into the struct, inline", f)
 		}
 	}
-	if m := s.Struct.Field("metadata"); m == nil || m.Schema.Struct != schema.Metadata(c.names).Struct && c.kind.Act == nil {
+	if m := s.Struct.Field("metadata"); c.options && m == nil {
+		return s
+	} else if m == nil || m.Schema.Struct != schema.Metadata(c.names).Struct && c.kind.Act == nil {
 		c.fault("the field metadata is missing: add a meta.ObjectMeta with the json name metadata")
 	}
 	return s
@@ -255,7 +261,7 @@ func (c *compiler) body(s registry.Subresource) *Version {
 	if s.Body == nil {
 		return nil
 	}
-	t, err := Compile(s.Body, c.names)
+	t, err := (&compiler{kind: s.Body, names: c.names, options: s.Connect != nil}).compile()
 	if err != nil {
 		c.fault("sub-resource %q: %w", s.Name, err)
 		return nil
@@ -273,10 +279,10 @@ func (c *compiler) subresources(t *Type) {
 		switch {
 		case seen[s.Name]:
 			c.fault("sub-resource %q is given twice", s.Name)
-		case s.Merge == nil && s.Act == nil:
-			c.fault("sub-resource %q has neither Merge nor Act", s.Name)
-		case s.Connect && (s.Act == nil || s.Body == nil):
-			c.fault("sub-resource %q connects, which takes an Act and a Body that says its options", s.Name)
+		case s.Connect != nil && (s.Act != nil || s.Merge != nil || s.Connect.Target == nil || s.Body == nil):
+			c.fault("sub-resource %q connects, which takes a Target and a Body that says its options, and nothing else", s.Name)
+		case s.Merge == nil && s.Act == nil && s.Connect == nil:
+			c.fault("sub-resource %q has neither Merge, Act nor Connect", s.Name)
 		}
 		seen[s.Name] = true
 	}

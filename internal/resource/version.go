@@ -33,8 +33,8 @@ func (t *Type) Verbs() []string {
 // Verbs returns what can be done with the sub-resource.
 func (s *Subresource) Verbs() []string {
 	switch {
-	case s.Connect:
-		return []string{"create", "get"}
+	case s.Connect != nil:
+		return connectVerbs(s.Connect.Style)
 	case s.Act != nil:
 		return []string{"create"}
 	case s.WriteOnly:
@@ -43,9 +43,20 @@ func (s *Subresource) Verbs() []string {
 	return []string{"get", "patch", "update"}
 }
 
-// WireKind returns the wire name of the kind in the sub-resource's body.
+func connectVerbs(style registry.ConnectStyle) []string {
+	switch style {
+	case registry.Streams:
+		return []string{"create", "get"}
+	case registry.Proxies:
+		return []string{"create", "delete", "get", "patch", "update"}
+	}
+	return []string{"get"}
+}
+
+// WireKind returns the wire name of the kind in the sub-resource's body, of the item
+// if what is read there is part of it.
 func (s *Subresource) WireKind(v *Version) meta.GroupVersionKind {
-	if s.Body == nil {
+	if s.Body == nil || s.Connect != nil && s.Connect.Style == registry.Reads {
 		return v.GVK()
 	}
 	return s.Body.GVK()

@@ -16,14 +16,15 @@ import (
 
 func nodes() *registry.Kind {
 	return registry.Of(registry.Definition[Node]{
-		Version:    version,
-		ShortNames: []string{"no"},
-		Scope:      registry.Cluster,
-		Status:     true,
-		Columns:    nodeColumns(),
-		Fields:     []registry.SelectableField{{Name: "spec.unschedulable", Absent: "false"}},
-		Default:    defaultNode,
-		Validate:   validateNode,
+		Version:      version,
+		ShortNames:   []string{"no"},
+		Scope:        registry.Cluster,
+		Status:       true,
+		Subresources: []registry.Subresource{nodeProxy()},
+		Columns:      nodeColumns(),
+		Fields:       []registry.SelectableField{{Name: "spec.unschedulable", Absent: "false"}},
+		Default:      defaultNode,
+		Validate:     validateNode,
 		Warn: func(w *registry.Change[Node]) (texts []string) {
 			if w.New.Spec.DoNotUseExternalID != "" {
 				texts = append(texts, "spec.externalID: this field is deprecated, and is unused")

@@ -38,13 +38,14 @@ func pods() *registry.Kind {
 			{Name: "status.podIPs", Path: []string{"status", "podIP"}},
 			{Name: "status.nominatedNodeName"},
 		},
-		Subresources: []registry.Subresource{
+		Subresources: append(podConnections(), []registry.Subresource{
 			{Name: "status", Merge: mergePodStatus},
 			{Name: "ephemeralcontainers", Merge: mergeEphemeral, Validate: validateEphemeral},
 			{Name: "resize", Merge: mergeResize},
 			podBinding(),
 			policy.Evict(),
-		},
+			podProxy(),
+		}...),
 		Behavior: registry.Behavior{
 			Default: defaultPod,
 			Prepare: preparePod,

@@ -184,6 +184,7 @@ func services() *registry.Kind {
 		ShortNames:   []string{"svc"},
 		Categories:   []string{"all"},
 		Status:       true,
+		Subresources: []registry.Subresource{serviceProxy()},
 		Columns:      serviceColumns(),
 		Validate:     validateService,
 		ValidateName: meta.NameChecker(meta.CheckDNSLabel),

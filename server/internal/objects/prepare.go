@@ -174,14 +174,17 @@ func keep(m, old map[string]any, field string) {
 }
 
 // Admit asks admission about the body of a request that stores nothing, such as a
-// review, or about the options of a connection, and records who wrote it.
+// review, or about the options of a connection that does more than to read, and records
+// who wrote it.
 func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	request := s.admissionRequest(w, obj, nil)
 	if w.Sub != nil {
 		request.Kind = w.Sub.WireKind(w.Version)
 	}
-	if w.Sub != nil && w.Sub.Connect {
+	name, asks := obj.Name(), true
+	if w.Sub != nil && w.Sub.Connect != nil {
 		request.Operation, request.Options = admission.Connect, nil
+		name, asks = w.Key.Name, w.Sub.Connect.Style != registry.Reads
 	}
 	body := w.Version
 	if w.Sub != nil {
@@ -192,8 +195,10 @@ func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 			return err
 		}
 	}
-	if err := s.o.Admission.Mutate(ctx, request); err != nil {
-		return err
+	if asks {
+		if err := s.o.Admission.Mutate(ctx, request); err != nil {
+			return err
+		}
 	}
 	if body != nil {
 		causes, err := body.ValidateContent(body.NewChange(ctx, obj, nil, ""))
@@ -201,8 +206,11 @@ func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 			return err
 		}
 		if len(causes) > 0 {
-			return meta.Invalid(body.GroupKind(), obj.Name(), causes)
+			return meta.Invalid(body.GroupKind(), name, causes)
 		}
+	}
+	if !asks {
+		return nil
 	}
 	if err := s.o.Admission.Validate(ctx, request); err != nil || w.Sub != nil {
 		return err

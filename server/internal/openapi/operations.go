@@ -69,6 +69,10 @@ func (at place) namespaced(base string) place {
 func (b *builder) subresource(at place, sub *resource.Subresource) {
 	at.path += "/" + sub.Name
 	at.id += camel(sub.Name)
+	if sub.Connect != nil {
+		b.connection(at, sub)
+		return
+	}
 	kind := sub.WireKind(at.Version)
 	if sub.Body != nil {
 		at.item, at.protobuf = b.kind(sub.Body), sub.Body.Proto() != nil
@@ -252,9 +256,15 @@ func (op operation) consumes() []string {
 	return op.takes
 }
 
+// plainText stands for a definition where an answer is no object.
+const plainText = "string"
+
 func (b *builder) referOrAny(name string) map[string]any {
-	if name == "" {
+	switch name {
+	case "":
 		return map[string]any{"type": "object"}
+	case plainText:
+		return map[string]any{"type": "string"}
 	}
 	return b.refer(name)
 }

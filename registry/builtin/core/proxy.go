@@ -1,0 +1,168 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
+)
+
+var (
+	serviceResource  = meta.GroupResource{Resource: "services"}
+	endpointResource = meta.GroupResource{Resource: "endpoints"}
+)
+
+// podProxy is the sub-resource of pods that hands HTTP on to them.
+func podProxy() registry.Subresource {
+	return connecting[PodProxyOptions]("proxy", registry.Proxies, nil, func(ctx context.Context, call *registry.Call) (*registry.Target, error) {
+		at, err := parseProxied(call)
+		if err != nil {
+			return nil, err
+		}
+		pod, err := call.Client.Get(ctx, podResource, at.key)
+		if err != nil {
+			return nil, err
+		}
+		return at.target(pod.String("status", "podIP"), podPort(pod, at.port)), nil
+	})
+}
+
+// podPort is the port of a pod that is meant: by number, by the name that a container
+// gives it, or the first one of its containers.
+func podPort(pod *meta.Object, text string) string {
+	for _, container := range pod.Objects("spec", "containers") {
+		for _, port := range container.Objects("ports") {
+			if text == "" || port.String("name") == text {
+				return strconv.FormatInt(port.Int("containerPort"), 10)
+			}
+		}
+	}
+	return text
+}
+
+// nodeProxy is the sub-resource of nodes that hands HTTP on to their agents, and to other
+// ports of the nodes.
+func nodeProxy() registry.Subresource {
+	return connecting[NodeProxyOptions]("proxy", registry.Proxies, nil, func(ctx context.Context, call *registry.Call) (*registry.Target, error) {
+		at, err := parseProxied(call)
+		if err != nil {
+			return nil, err
+		}
+		node, err := call.Client.Get(ctx, nodeResource, at.key)
+		if err != nil {
+			return nil, err
+		}
+		t := at.target("", at.port)
+		t.Node = node
+		return t, nil
+	})
+}
+
+// serviceProxy is the sub-resource of services that hands HTTP on to one of their pods.
+func serviceProxy() registry.Subresource {
+	return connecting[ServiceProxyOptions]("proxy", registry.Proxies, nil, func(ctx context.Context, call *registry.Call) (*registry.Target, error) {
+		at, err := parseProxied(call)
+		if err != nil {
+			return nil, err
+		}
+		service, err := call.Client.Get(ctx, serviceResource, at.key)
+		if err != nil {
+			return nil, err
+		}
+		if number, err := strconv.ParseInt(at.port, 10, 64); err == nil {
+			ports := service.Objects("spec", "ports")
+			i := slices.IndexFunc(ports, func(p *meta.Object) bool { return p.Int("port") == number })
+			if i < 0 {
+				return nil, unavailable("no service port %d found for service %q", number, service.Name())
+			}
+			at.port = ports[i].String("name")
+		}
+		endpoints, err := call.Client.Get(ctx, endpointResource, at.key)
+		if err != nil {
+			return nil, err
+		}
+		ip, port := chooseEndpoint(ctx, call, endpoints, at.port)
+		if ip == "" {
+			return nil, unavailable("no endpoints available for service %q", call.Key.Name)
+		}
+		return at.target(ip, port), nil
+	})
+}
+
+// chooseEndpoint picks one of the addresses that have a port of a name. Only those of
+// pods that have the address count: others would lead anywhere.
+func chooseEndpoint(ctx context.Context, call *registry.Call, endpoints *meta.Object, port string) (ip, number string) {
+	type choice struct{ address, port *meta.Object }
+	var choices []choice
+	for _, subset := range endpoints.Objects("subsets") {
+		for _, p := range subset.Objects("ports") {
+			if p.String("name") != port {
+				continue
+			}
+			for _, address := range subset.Objects("addresses") {
+				choices = append(choices, choice{address, p})
+			}
+		}
+	}
+	rand.Shuffle(len(choices), func(i, j int) { choices[i], choices[j] = choices[j], choices[i] })
+	for _, c := range choices {
+		ip := c.address.String("ip")
+		if c.address.String("targetRef", "kind") != "Pod" || c.address.String("targetRef", "namespace") != call.Key.Namespace {
+			continue
+		}
+		pod, err := call.Client.Get(ctx, podResource, meta.Key{Namespace: call.Key.Namespace, Name: c.address.String("targetRef", "name")})
+		if err == nil && slices.ContainsFunc(pod.Objects("status", "podIPs"), func(own *meta.Object) bool { return own.String("ip") == ip }) {
+			return ip, strconv.FormatInt(c.port.Int("port"), 10)
+		}
+	}
+	return "", ""
+}
+
+func unavailable(format string, args ...any) *meta.Status {
+	return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "%s", fmt.Sprintf(format, args...))
+}
+
+// proxied is what the name of a proxied object says: name, name:port or
+// scheme:name:port.
+type proxied struct {
+	key          meta.Key
+	scheme, port string
+	path         string
+}
+
+func parseProxied(call *registry.Call) (proxied, error) {
+	at := proxied{key: call.Key, scheme: "http", path: call.Object.String("path")}
+	parts := strings.Split(call.Key.Name, ":")
+	if len(parts) == 3 {
+		if parts[0] != "" {
+			at.scheme = parts[0]
+		}
+		parts = parts[1:]
+	}
+	if len(parts) == 2 {
+		at.port = parts[1]
+	}
+	at.key.Name = parts[0]
+	if len(parts) > 2 || parts[0] == "" || at.scheme != "http" && at.scheme != "https" {
+		return at, meta.BadRequest("invalid %s request %q", strings.TrimSuffix(call.Resource.Resource, "s"), call.Key.Name)
+	}
+	return at, nil
+}
+
+func (at proxied) target(host, port string) *registry.Target {
+	t := &registry.Target{Chosen: true, URL: url.URL{Scheme: at.scheme, Host: host, Path: at.path}}
+	if port != "" {
+		t.URL.Host = net.JoinHostPort(host, port)
+	} else if strings.Contains(host, ":") {
+		t.URL.Host = "[" + host + "]"
+	}
+	return t
+}

@@ -1,0 +1,231 @@
+package server
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
+)
+
+// connection hands one request on to another server, and what that answers back.
+type connection struct {
+	server  *Server
+	out     *response
+	request *request
+	to      *url.URL
+	carrier http.RoundTripper
+}
+
+// run returns when either side has ended, or the server ends. Nothing but that bounds
+// how long it lasts, if each write is taken in time.
+func (c *connection) run() {
+	s, r := c.server, c.request
+	s.worked(r)
+	ctx, cancel := context.WithCancel(r.http.Context())
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	defer context.AfterFunc(ctx, r.deadline.cut)()
+	defer func() {
+		if s.life.Err() != nil { // the answer is over as a watch would be
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				panic(p)
+			}
+		}
+	}()
+	r.deadline.rest()
+	proxy := httputil.ReverseProxy{
+		Rewrite: c.rewrite, Transport: c.carrier, FlushInterval: -1, ModifyResponse: c.answered,
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { s.fail(c.out, r, c.failure(err)) },
+		ErrorLog:     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	proxy.ServeHTTP(peer{c.out}, r.http.WithContext(ctx))
+}
+
+func (c *connection) style() registry.ConnectStyle { return c.request.sub.Connect.Style }
+
+// upgrades reports whether the caller asks for another protocol.
+func (c *connection) upgrades() bool {
+	h := c.request.http.Header
+	if h.Get("Upgrade") == "" || c.style() == registry.Reads {
+		return false
+	}
+	return hasToken(h, "Connection", "upgrade")
+}
+
+// rewrite makes the request that goes on. Who calls is not told there, but for the
+// address.
+func (c *connection) rewrite(p *httputil.ProxyRequest) {
+	to := *c.to
+	p.Out.URL = &to
+	if c.style() == registry.Reads {
+		p.Out.Header, p.Out.Host = http.Header{"User-Agent": nil}, ""
+		p.Out.Body, p.Out.ContentLength = nil, 0
+		return
+	}
+	if c.style() == registry.Proxies {
+		to.RawQuery = c.request.http.URL.RawQuery
+		p.Out.Header.Set("X-Forwarded-Uri", c.prefix()+to.Path)
+	}
+	p.Out.Host = p.In.Host
+	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
+	p.SetXForwarded()
+	p.Out.Header.Del("Authorization")
+	for name := range p.Out.Header {
+		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
+			delete(p.Out.Header, name)
+		}
+	}
+}
+
+// prefix is the path of the sub-resource.
+func (c *connection) prefix() string {
+	return strings.TrimSuffix(c.request.path, c.request.rest)
+}
+
+// answered fits the head of an answer. The error is what the caller is answered with.
+func (c *connection) answered(res *http.Response) error {
+	switched := res.StatusCode == http.StatusSwitchingProtocols
+	switch {
+	case c.style() == registry.Reads:
+		if res.StatusCode < 200 || res.StatusCode > 206 {
+			return refusal(c.request, res)
+		}
+		res.Header = http.Header{"Content-Type": {"text/plain"}}
+	case c.upgrades() && !switched && res.StatusCode < 400:
+		return meta.Failure(http.StatusInternalServerError, "", "invalid upgrade response: status code %d", res.StatusCode)
+	case c.style() == registry.Proxies:
+		c.relocate(res.Header)
+	}
+	own := c.out.Header()
+	if res.Header.Get("Cache-Control") != "" {
+		own.Del("Cache-Control")
+	}
+	res.Header.Del(auditID)
+	if body, ok := res.Body.(io.ReadWriteCloser); ok && switched {
+		res.Body = struct{ io.ReadWriteCloser }{body} // which cannot be half closed: the end of a caller is the end
+		c.out.begin(res.StatusCode)
+	}
+	c.request.notes.header(own)
+	c.request.record.started(res.StatusCode)
+	return nil
+}
+
+// relocate makes redirects within what is proxied lead there through this server,
+// and leaves out what would open this server to pages of others.
+func (c *connection) relocate(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "Access-Control-") {
+			delete(h, name)
+		}
+	}
+	at, err := url.Parse(h.Get("Location"))
+	if err != nil || !strings.HasPrefix(at.Path, "/") || at.Host != "" && at.Host != c.to.Host {
+		return
+	}
+	at.Scheme, at.Host = "", ""
+	if !strings.HasPrefix(at.Path, c.prefix()+"/") {
+		at.Path, at.RawPath = c.prefix()+cleanPath(at.Path), ""
+	}
+	h.Set("Location", at.String())
+}
+
+// maxRefusal is how much of what a target says to a refused request is told.
+const maxRefusal = 10 << 10
+
+// refusals is what clients are told of the codes of targets.
+var refusals = map[int]struct {
+	reason meta.Reason
+	text   string
+}{
+	http.StatusUnauthorized:       {meta.ReasonUnauthorized, "the server has asked for the client to provide credentials"},
+	http.StatusForbidden:          {meta.ReasonForbidden, ""},
+	http.StatusNotFound:           {meta.ReasonNotFound, "the server could not find the requested resource"},
+	http.StatusConflict:           {meta.ReasonConflict, "the server reported a conflict"},
+	http.StatusTooManyRequests:    {meta.ReasonTooManyRequests, "the server has received too many requests and has asked us to try again later"},
+	http.StatusServiceUnavailable: {meta.ReasonServiceUnavailable, "the server is currently unable to handle the request"},
+}
+
+// refusal is the Status of a request to read that was answered with another code.
+func refusal(r *request, res *http.Response) *meta.Status {
+	text, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+	_ = res.Body.Close()
+	said := strings.ToValidUTF8(string(text), "")
+	if res.StatusCode == http.StatusInternalServerError {
+		return meta.Internal(errors.New(said))
+	}
+	if res.StatusCode == http.StatusBadRequest {
+		return meta.BadRequest("%s", said)
+	}
+	known := refusals[res.StatusCode]
+	message := cmp.Or(known.text, fmt.Sprintf("the server responded with the status code %d but did not return more information", res.StatusCode))
+	if res.StatusCode == http.StatusForbidden {
+		message = said
+	}
+	kind := r.resource + "/" + r.subresource
+	st := meta.Failure(res.StatusCode, known.reason, "%s ( %s %s)", message, kind, r.name)
+	st.Details = &meta.Details{Group: r.group, Kind: kind, Name: r.name}
+	return st
+}
+
+// failure is the Status of a request that did not get through.
+func (c *connection) failure(err error) error {
+	var told *meta.Status
+	switch {
+	case errors.As(err, &told):
+		return told
+	case c.server.life.Err() != nil:
+		return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
+	case c.style() == registry.Reads:
+		return meta.Failure(http.StatusInternalServerError, "", "%v", &url.Error{Op: "Get", URL: c.to.String(), Err: err})
+	case c.upgrades():
+		return meta.Failure(http.StatusInternalServerError, "", "error dialing backend: %v", err)
+	}
+	return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "error trying to reach service: %v", err)
+}
+
+// peer is the caller of a connection. It has the whole time for each write, and none
+// runs between them.
+type peer struct{ *response }
+
+// WriteHeader implements http.ResponseWriter. What comes before the answer is none.
+func (p peer) WriteHeader(code int) {
+	if code < 200 {
+		p.ResponseWriter.WriteHeader(code)
+		return
+	}
+	p.response.WriteHeader(code)
+}
+
+func (p peer) Write(b []byte) (int, error) {
+	p.request.deadline.renew()
+	defer p.request.deadline.rest()
+	return p.response.Write(b)
+}
+
+// FlushError sends what is written, for http.ResponseController.
+func (p peer) FlushError() error {
+	p.request.deadline.renew()
+	defer p.request.deadline.rest()
+	return p.request.deadline.control.Flush()
+}
+
+// Hijack implements http.Hijacker.
+func (p peer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := p.request.deadline.control.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.request.deadline.again()
+	return partsWith(conn), buffered, nil
+}

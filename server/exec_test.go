@@ -1,0 +1,133 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server"
+)
+
+// upgrade asks for another protocol.
+func (c *cluster) upgrade(ctx context.Context, method, path string, headers ...string) *http.Response {
+	c.t.Helper()
+	return c.open(ctx, method, path, nil, append([]string{"Connection", "Upgrade", "Upgrade", "SPDY/3.1"}, headers...)...)
+}
+
+// tunnel is an upgraded connection; it says a word, and hears it.
+func (c *cluster) tunnel(res *http.Response) io.ReadWriteCloser {
+	c.t.Helper()
+	require.Equal(c.t, 101, res.StatusCode)
+	conn := res.Body.(io.ReadWriteCloser)
+	c.t.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprintln(conn, "ping")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(c.t, err)
+	require.Equal(c.t, "PING\n", line)
+	return conn
+}
+
+func TestStreams(t *testing.T) {
+	c := newCluster(t)
+	for _, method := range []string{"GET", "POST"} {
+		for path, want := range map[string]string{
+			"exec?command=ls&command=-l+x&stdin=1&stdout=true&stderr=false&tty=1": "/exec/default/one/c?command=ls&command=-l+x&input=1&output=1&tty=1",
+			"exec?container=init&stderr=1":                                        "/exec/default/one/init?error=1",
+			"attach?stdout=1":                                                     "/attach/default/one/c?output=1",
+			"portforward":                                                         "/portForward/default/one",
+			"portforward?ports=80&ports=81,82":                                    "/portForward/default/one?port=80%2C81%2C82",
+		} {
+			res := c.upgrade(t.Context(), method, podPath+"/one/"+path, "Authorization", "Basic eDp5", "X-Forwarded-For", "1.2.3.4",
+				"X-Remote-User", "root", "X-Stream-Protocol-Version", "v4.channel.k8s.io")
+			assert.Equal(t, "SPDY/3.1", res.Header.Get("Upgrade"))
+			conn := c.tunnel(res)
+			r := c.asked(t)
+			assert.Equal(t, method+" "+want, r.Method+" "+r.URL.String())
+			assert.Equal(t, "v4.channel.k8s.io", r.Header.Get("X-Stream-Protocol-Version"))
+			assert.Equal(t, "1.2.3.4, 127.0.0.1", r.Header.Get("X-Forwarded-For"))
+			for _, name := range []string{"Authorization", "X-Remote-User"} {
+				assert.Empty(t, r.Header.Get(name))
+			}
+			require.NoError(t, conn.Close())
+			<-c.left // who goes away ends the agent's side
+		}
+	}
+}
+
+func TestStreamsAreRefused(t *testing.T) {
+	c := newCluster(t)
+	c.pod("codes", "n", "code200", "code403")
+	c.pod("waits", "", "c")
+	c.pod("lost", "gone", "c")
+	for path, want := range map[string]string{
+		"waits/portforward":            "400 pod waits does not have a host assigned",
+		"lost/attach":                  `404 pods "gone" not found`,
+		"gone/exec":                    `404 pods "gone" not found`,
+		"codes/exec":                   "400 a container name must be specified for pod codes, choose one of: [init code200 code403]",
+		"one/portforward?ports=x":      `400 strconv.ParseInt: parsing "x": invalid syntax`,
+		"codes/exec?container=code200": "500 invalid upgrade response: status code 200",
+		"one/exec/c":                   "404 the server could not find the requested resource",
+	} {
+		got := c.do("POST", podPath+"/"+path, nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
+		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), path)
+	}
+	got := c.must(400, "POST", podPath+"/one/exec?command=x", nil)
+	assert.Equal(t, "Upgrade request required", got.body["message"])
+	said := c.do("POST", podPath+"/codes/exec?container=code403", nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
+	assert.Equal(t, "403 agent says 403", fmt.Sprint(said.code, " ", string(said.raw)))
+	c.must(405, "PUT", podPath+"/one/exec", nil)
+	c.Server.Close()
+	down := c.do("POST", podPath+"/one/exec", nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
+	assert.Equal(t, 500, down.code)
+	assert.Contains(t, down.body["message"], "error dialing backend: dial tcp 127.0.0.1:")
+}
+
+// TestStreamsTakeTheRightToCreate: also by GET.
+func TestStreamsTakeTheRightToCreate(t *testing.T) {
+	c := newCluster(t, func(b *server.Builder) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+			if a.Subresource == "exec" && a.Verb == "create" {
+				return auth.Deny, "", nil
+			}
+			return auth.Allow, "", nil
+		})
+	})
+	for _, method := range []string{"GET", "POST"} {
+		got := c.do(method, podPath+"/one/exec", nil, "Connection", "Upgrade", "Upgrade", "websocket")
+		assert.Equal(t, 403, got.code)
+		assert.Contains(t, got.body["message"], `cannot create resource "pods/exec"`)
+	}
+	c.tunnel(c.upgrade(t.Context(), "GET", podPath+"/one/attach"))
+}
+
+// TestStreamsEndWithTheServer, although neither side says anything.
+func TestStreamsEndWithTheServer(t *testing.T) {
+	c := newCluster(t)
+	conn := c.tunnel(c.upgrade(t.Context(), "POST", podPath+"/one/exec"))
+	require.NoError(t, c.s.Shutdown(t.Context()))
+	<-c.left
+	_, err := conn.Read(make([]byte, 1))
+	assert.Error(t, err)
+}
+
+// TestConnectionsAreBounded: as watches are.
+func TestConnectionsAreBounded(t *testing.T) {
+	c := newCluster(t, func(b *server.Builder) { b.Limits.Watches = 4 })
+	for i := 0; ; i++ {
+		res := c.upgrade(t.Context(), "POST", podPath+"/one/exec")
+		if res.StatusCode == http.StatusTooManyRequests {
+			defer res.Body.Close()
+			assert.Positive(t, i)
+			break
+		}
+		require.Less(t, i, 4)
+		c.tunnel(res)
+	}
+}

@@ -1,0 +1,181 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/nodeagent"
+)
+
+// hasAddress gives a pod the address of a server, and its container the port.
+func (c *cluster) hasAddress(name string, at net.Addr) (ip, port string) {
+	ip, port, err := net.SplitHostPort(at.String())
+	require.NoError(c.t, err)
+	c.must(201, "POST", podPath, fmt.Sprintf(
+		`{"metadata":{"name":%q},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i","ports":[{"name":"web","containerPort":%s}]}]}}`, name, port))
+	c.status(name, ip)
+	return ip, port
+}
+
+func (c *cluster) status(name, ip string) {
+	c.must(200, "PATCH", podPath+"/"+name+"/status", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%[1]q}]}}`, ip))
+}
+
+func TestPodProxy(t *testing.T) {
+	c := newCluster(t)
+	plain := newAgent(t, false)
+	_, port := c.hasAddress("web", plain.Listener.Addr())
+	for path, want := range map[string]string{
+		"web/proxy/":                          "GET /",
+		"web/proxy/a/b/?x=1&y=%2f&path=z":     "GET /a/b/?x=1&y=%2f&path=z",
+		"web/proxy/a/../../b//c/./d/":         "GET /b/c/d/",
+		"web/proxy/..%2f..%2fx":               "GET /x",
+		"web:" + port + "/proxy/x":            "GET /x",
+		"web:web/proxy/x":                     "GET /x",
+		"http:web:" + port + "/proxy/x?tty=1": "GET /x?tty=1",
+	} {
+		got := c.do("GET", podPath+"/"+path, nil, "Authorization", "Basic eDp5", "Accept", "text/html", "Cookie", "a=b")
+		assert.Equal(t, want, string(got.raw), path)
+		assert.Equal(t, "yes", got.header.Get("X-Agent"))
+		assert.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
+		assert.Len(t, got.header.Values("Audit-Id"), 1)
+		r := plain.asked(t)
+		assert.Equal(t, "127.0.0.1", r.Header.Get("X-Forwarded-For"))
+		assert.Equal(t, strings.TrimPrefix(c.base, "http://"), r.Host)
+		assert.Equal(t, []string{"a=b"}, r.Header["Cookie"])
+		assert.Equal(t, []string(nil), r.Header["Authorization"])
+		head, _, _ := strings.Cut(path, "/proxy/")
+		assert.Equal(t, podPath+"/"+head+"/proxy"+r.URL.Path, r.Header.Get("X-Forwarded-Uri"))
+	}
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+		got := c.must(200, method, podPath+"/web/proxy/x", nil)
+		assert.Equal(t, method+" /x", string(got.raw))
+	}
+	c.must(200, "HEAD", podPath+"/web/proxy/x", nil)
+	c.must(405, "TRACE", podPath+"/web/proxy/x", nil)
+	assert.Equal(t, podPath+"/web/proxy/?x=1", c.do("GET", podPath+"/web/proxy?x=1", nil).header.Get("Location"))
+	assert.Equal(t, "POST /", string(c.do("POST", podPath+"/web/proxy", nil).raw))
+	c.tunnel(c.upgrade(t.Context(), "GET", podPath+"/web/proxy/socket"))
+	assert.Equal(t, 500, c.do("GET", podPath+"/web/proxy/code200", nil, "Connection", "Upgrade", "Upgrade", "x").code)
+	for to, want := range map[string]string{
+		"/foo/bar?x=1":                           podPath + "/web/proxy/foo/bar?x=1",
+		plain.URL + "/foo/":                      podPath + "/web/proxy/foo/",
+		podPath + "/web/proxy/y":                 podPath + "/web/proxy/y",
+		"rel/x":                                  "rel/x",
+		"http://elsewhere/foo":                   "http://elsewhere/foo",
+		"/../../../../../../api/v1/namespaces/x": podPath + "/web/proxy/api/v1/namespaces/x",
+	} {
+		assert.Equal(t, want, c.do("GET", podPath+"/web/proxy/code302?to="+to, nil).header.Get("Location"), to)
+	}
+	for path, want := range map[string]string{
+		"gone/proxy/x":       `404 pods "gone" not found`,
+		"one/proxy/x":        "400 address not allowed",
+		"ftp:web:80/proxy/x": `400 invalid pod request "ftp:web:80"`,
+		"a:b:c:d/proxy/x":    `400 invalid pod request "a:b:c:d"`,
+	} {
+		got := c.do("GET", podPath+"/"+path, nil)
+		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), path)
+	}
+	plain.Close()
+	got := c.must(503, "GET", podPath+"/web/proxy/x", nil)
+	assert.Contains(t, got.body["message"], "error trying to reach service: dial tcp 127.0.0.1:")
+}
+
+// TestProxiesStayOutside: what a pod, or a node, says its address is must not lead to the
+// server itself or its link.
+func TestProxiesStayOutside(t *testing.T) {
+	c := newCluster(t, func(b *server.Builder) { b.Connector = nodeagent.New(nodeagent.Config{}) })
+	plain := newAgent(t, false)
+	_, port := c.hasAddress("web", plain.Listener.Addr())
+	for _, ip := range []string{"127.0.0.1", "127.8.8.8", "169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "224.0.0.1"} {
+		answer := c.do("PATCH", podPath+"/web/status", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%[1]q}]}}`, ip))
+		if answer.code != 200 {
+			continue // no address of a pod anyway
+		}
+		for _, name := range []string{"web", "https:web:" + port} {
+			got := c.must(400, "GET", podPath+"/"+name+"/proxy/x", nil)
+			assert.Equal(t, "address not allowed", got.body["message"], ip)
+		}
+	}
+	for _, name := range []string{"n", "n:1", "http:n:" + port} {
+		got := c.must(400, "GET", "/api/v1/nodes/"+name+"/proxy/x", nil)
+		assert.Equal(t, "address not allowed", got.body["message"], name)
+	}
+	assert.Empty(t, plain.got)
+	assert.Empty(t, c.got)
+}
+
+func TestNodeProxy(t *testing.T) {
+	c := newCluster(t)
+	plain := newAgent(t, false)
+	_, port, _ := net.SplitHostPort(plain.Listener.Addr().String())
+	_, own, _ := net.SplitHostPort(c.Listener.Addr().String())
+	for _, name := range []string{"n", "n:" + own, "https:n:" + own} {
+		got := c.must(200, "GET", "/api/v1/nodes/"+name+"/proxy/stats/summary?x=1", nil)
+		assert.Equal(t, "GET /stats/summary?x=1", string(got.raw))
+		assert.Len(t, c.asked(t).TLS.PeerCertificates, 1)
+	}
+	c.must(200, "GET", "/api/v1/nodes/http:n:"+port+"/proxy/x", nil)
+	assert.Nil(t, plain.asked(t).TLS)
+	c.must(404, "GET", "/api/v1/nodes/gone/proxy/x", nil)
+	c.must(201, "POST", "/api/v1/nodes", `{"metadata":{"name":"bare"}}`)
+	got := c.do("GET", "/api/v1/nodes/bare/proxy/x", nil)
+	assert.Equal(t, "500 no preferred addresses found; known addresses: []", fmt.Sprint(got.code, " ", got.body["message"]))
+}
+
+// instead connects to one server whatever the target is, which it notes.
+type instead struct {
+	*http.Transport
+	url  string
+	host string // of the last target
+}
+
+func (c *instead) Connect(_ context.Context, to *registry.Target) (*url.URL, http.RoundTripper, error) {
+	c.host = to.URL.Host
+	at, err := url.Parse(c.url)
+	return at, c, err
+}
+
+func TestServiceProxy(t *testing.T) {
+	connector := &instead{Transport: &http.Transport{DisableKeepAlives: true}}
+	c := newCluster(t, func(b *server.Builder) { b.Connector = connector })
+	connector.url = newAgent(t, false).URL
+	c.pod("web", "n", "c")
+	c.status("web", "192.0.2.6")
+	const services = "/api/v1/namespaces/default/services"
+	c.must(201, "POST", services, `{"metadata":{"name":"svc"},"spec":{"ports":[{"name":"web","port":80},{"name":"other","port":81}]}}`)
+	endpoints := func(ref string) string {
+		return fmt.Sprintf(`{"metadata":{"name":"svc"},"subsets":[{"addresses":[{"ip":"192.0.2.6"%s}],"ports":[{"name":"web","port":8080}]}]}`, ref)
+	}
+	c.must(201, "POST", "/api/v1/namespaces/default/endpoints", endpoints(""))
+	none := c.must(503, "GET", services+"/svc:web/proxy/x", nil)
+	assert.Equal(t, `no endpoints available for service "svc:web"`, none.body["message"]) // it is no pod's
+	c.must(200, "PUT", "/api/v1/namespaces/default/endpoints/svc", endpoints(`,"targetRef":{"kind":"Pod","namespace":"default","name":"web"}`))
+	for _, name := range []string{"svc:web", "svc:80", "http:svc:web"} {
+		got := c.must(200, "GET", services+"/"+name+"/proxy/x?y=1", nil)
+		assert.Equal(t, "GET /x?y=1", string(got.raw))
+		assert.Equal(t, "192.0.2.6:8080", connector.host)
+	}
+	for name, want := range map[string]string{
+		"svc":       `503 no endpoints available for service "svc"`,
+		"svc:other": `503 no endpoints available for service "svc:other"`,
+		"svc:82":    `503 no service port 82 found for service "svc"`,
+		"gone":      `404 services "gone" not found`,
+		"ftp:svc:1": `400 invalid service request "ftp:svc:1"`,
+	} {
+		got := c.do("GET", services+"/"+name+"/proxy/x", nil)
+		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), name)
+	}
+	c.status("web", "192.0.2.7") // the pod has another address now
+	c.must(503, "GET", services+"/svc:web/proxy/x", nil)
+}
