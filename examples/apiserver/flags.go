@@ -30,6 +30,7 @@ type flags struct {
 	admission     admissionFlags
 	audit         auditFlags
 	network       networkFlags
+	nodes         nodeFlags
 }
 
 func parseFlags(args []string) (*flags, error) {
@@ -57,6 +58,7 @@ func parseFlags(args []string) (*flags, error) {
 	f.admission.define(set)
 	f.audit.define(set)
 	f.network.define(set)
+	f.nodes.define(set)
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
@@ -91,11 +93,14 @@ func needed() map[string][]string {
 		"authentication-token-webhook-config-file": {"authentication-token-webhook-version", "authentication-token-webhook-cache-ttl"},
 		"authorization-webhook-config-file": {"authorization-webhook-version", "authorization-webhook-cache-authorized-ttl",
 			"authorization-webhook-cache-unauthorized-ttl"},
-		"service-account-issuer":    {"service-account-jwks-uri"},
-		"cluster-signing-cert-file": {"cluster-signing-key-file"},
-		"cluster-signing-key-file":  {"cluster-signing-cert-file"},
-		"audit-policy-file":         {"audit-log-path", "audit-webhook-config-file"},
-		"audit-log-path":            {"audit-log-maxsize", "audit-log-maxbackup", "audit-log-maxage"},
+		"service-account-issuer":        {"service-account-jwks-uri"},
+		"cluster-signing-cert-file":     {"cluster-signing-key-file"},
+		"cluster-signing-key-file":      {"cluster-signing-cert-file"},
+		"kubelet-certificate-authority": {"kubelet-client-certificate", "kubelet-preferred-address-types"},
+		"kubelet-client-certificate":    {"kubelet-client-key"},
+		"kubelet-client-key":            {"kubelet-client-certificate"},
+		"audit-policy-file":             {"audit-log-path", "audit-webhook-config-file"},
+		"audit-log-path":                {"audit-log-maxsize", "audit-log-maxbackup", "audit-log-maxage"},
 	}
 }
 
@@ -121,6 +126,7 @@ func (f *flags) validate(set *flag.FlagSet) error {
 	if f.livezGrace < 0 || f.shutdownDelay < 0 {
 		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
 	}
+	faults = append(faults, f.nodes.validate()...)
 	faults = append(faults, f.authz.validate(given["authorization-mode"])...)
 	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(faults...)

@@ -86,6 +86,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b.AdmissionOptions = f.admission.options()
+	if b.Connector, err = f.nodes.connector(); err != nil {
+		return errors.Join(err, store.Close())
+	}
 	flushAudit, err := f.record(b)
 	if err != nil {
 		return errors.Join(err, store.Close())

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/nodeagent"
+)
+
+// nodeFlags say how the agents of nodes are reached.
+type nodeFlags struct{ authority, certificate, key, addressTypes string }
+
+func (f *nodeFlags) define(set *flag.FlagSet) {
+	set.StringVar(&f.authority, "kubelet-certificate-authority", "", "certificates of those who sign for the agents of nodes, PEM; without it no logs are told, and nothing is run or proxied")
+	set.StringVar(&f.certificate, "kubelet-client-certificate", "", "certificate that agents are shown, PEM")
+	set.StringVar(&f.key, "kubelet-client-key", "", "key of the certificate, PEM")
+	set.StringVar(&f.addressTypes, "kubelet-preferred-address-types", strings.Join(nodeagent.AddressTypes(), ","), "types of addresses of nodes that are used, best first")
+}
+
+func (f *nodeFlags) validate() []error {
+	for _, kind := range strings.Split(f.addressTypes, ",") {
+		if !slices.Contains(nodeagent.AddressTypes(), kind) {
+			return []error{fmt.Errorf("--kubelet-preferred-address-types: there is no type %q", kind)}
+		}
+	}
+	return nil
+}
+
+// connector returns the way to agents, nil without an authority to know them by.
+func (f *nodeFlags) connector() (server.Connector, error) {
+	if f.authority == "" {
+		return nil, nil
+	}
+	bundle, err := os.ReadFile(f.authority)
+	if err != nil {
+		return nil, fmt.Errorf("--kubelet-certificate-authority: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	if !c.RootCAs.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("--kubelet-certificate-authority: no certificate in %s", f.authority)
+	}
+	if f.certificate != "" {
+		own, err := tls.LoadX509KeyPair(f.certificate, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("--kubelet-client-certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{own}
+	}
+	return nodeagent.New(nodeagent.Config{TLS: c, AddressTypes: strings.Split(f.addressTypes, ",")}), nil
+}
