@@ -33,7 +33,9 @@ type MetadataRules struct {
 	Finalizers []string                                // standard names beside orphan and foregroundDeletion
 	// AnyFinalizer warns of finalizers without a domain, which are refused else.
 	AnyFinalizer bool
-	Embedded     bool // in an object that is part of another one: any name is good, or none
+	// FreeFinalizers lets PassUpdate take finalizers without a domain.
+	FreeFinalizers bool
+	Embedded       bool // in an object that is part of another one: any name is good, or none
 
 	// Passes are the kind's own part of an update. nil: PassUpdate, PassKind; empty: the kind checks no metadata.
 	Passes []MetadataPass
@@ -45,7 +47,7 @@ type MetadataPass int
 
 // The passes.
 const (
-	PassUpdate MetadataPass = iota // what an update may not change
+	PassUpdate MetadataPass = iota // what an update may not change, and the kind's form of finalizers
 	PassKind                       // the common rules with the kind's form of names and finalizers
 )
 
@@ -76,12 +78,14 @@ func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
 		passes = []MetadataPass{PassUpdate, PassKind}
 	}
 	for _, pass := range passes {
-		if pass == PassUpdate {
+		if pass == PassKind {
+			f.common(rules.Name)
+		} else {
 			f.update()
-			continue
 		}
-		f.common(rules.Name)
-		f.kindFinalizers()
+		if pass == PassKind || !rules.FreeFinalizers {
+			f.kindFinalizers()
+		}
 	}
 	return f.causes
 }

@@ -183,6 +183,13 @@ func TestValidateMetadataOnUpdate(t *testing.T) {
 	plain := object(t, `{"metadata":{`+base+`,"finalizers":["nodomain"]}}`)
 	require.Len(t, meta.ValidateMetadata(plain, nil, meta.MetadataRules{Namespaced: true}), 1)
 	require.Empty(t, meta.ValidateMetadata(plain, nil, meta.MetadataRules{Namespaced: true, Passes: []meta.MetadataPass{}}), "who checks none asks for no domain")
+	old := object(t, `{"metadata":{`+base+`}}`)
+	for _, pass := range []meta.MetadataPass{meta.PassUpdate, meta.PassKind} {
+		rules := meta.MetadataRules{Namespaced: true, Passes: []meta.MetadataPass{pass}}
+		require.Len(t, meta.ValidateMetadata(plain, old, rules), 1)
+		rules.FreeFinalizers = true
+		require.Len(t, meta.ValidateMetadata(plain, old, rules), int(pass), "only updates are free")
+	}
 }
 
 // The causes that clients know for changes of metadata: the object as it is

@@ -34,6 +34,10 @@ type Reference struct {
 	// AnyFinalizer warns of finalizers without a domain where others are refused.
 	AnyFinalizer bool
 
+	// FreeFinalizers lets updates add finalizers without a domain, which creations
+	// refuse.
+	FreeFinalizers bool
+
 	// StatusMetadata is what a write of the status changes of the metadata, too:
 	// for each kind something else, as its strategy happened to be written. It is
 	// some of CallersMetadata.

@@ -252,7 +252,7 @@ func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
 
 func (v *Version) metadataRules() meta.MetadataRules {
 	return meta.MetadataRules{
-		Namespaced: v.Namespaced, Name: v.ValidateName, AnyFinalizer: v.AnyFinalizer, Passes: v.MetadataPasses,
+		Namespaced: v.Namespaced, Name: v.ValidateName, AnyFinalizer: v.AnyFinalizer, FreeFinalizers: v.FreeFinalizers, Passes: v.MetadataPasses,
 		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer), v.Names.Wire(names.DefinitionFinalizer)},
 	}
 }

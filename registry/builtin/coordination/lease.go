@@ -53,7 +53,7 @@ func Kinds() []*registry.Kind {
 		Validate: validate,
 		Reference: &quirks.Reference{
 			NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true,
-			MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+			FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
 		},
 	})}
 }

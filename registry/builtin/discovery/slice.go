@@ -142,7 +142,7 @@ func endpointSlices() *registry.Kind {
 					!maps.Equal(w.New.Labels(), w.Old.Labels())
 			},
 		},
-		Reference: &quirks.Reference{DeleteAnswersStatus: true},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 

@@ -230,7 +230,7 @@ func definitions() *registry.Kind {
 			AnyNamespace:   true,
 			PutWithVersion: true,
 			StatusMetadata: quirks.CallersMetadata(),
-			MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+			FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
 		},
 	})
 }

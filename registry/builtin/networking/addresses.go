@@ -91,7 +91,7 @@ func ipAddresses() *registry.Kind {
 				w.Unchanged(check.At("spec", "parentRef"), w.New.Spec.ParentRef, w.Old.Spec.ParentRef)
 			}
 		},
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true, MetadataPasses: fourPasses()},
+		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
 }
 

@@ -151,13 +151,8 @@ func ingresses() *registry.Kind {
 			}
 			return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", key)}
 		}},
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: fourPasses()},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, StatusMetadata: quirks.CallersMetadata()},
 	})
-}
-
-// fourPasses are the rounds of checks of some kinds of the group.
-func fourPasses() []meta.MetadataPass {
-	return []meta.MetadataPass{meta.PassUpdate, meta.PassKind, meta.PassKind}
 }
 
 func orNone(text string) any {

@@ -60,7 +60,7 @@ func ingressClasses() *registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validateClass,
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: fourPasses()},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true},
 	})
 }
 

@@ -103,7 +103,7 @@ func networkPolicies() *registry.Kind {
 			}
 		},
 		Validate:  validatePolicy,
-		Reference: &quirks.Reference{DeleteAnswersStatus: true},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 

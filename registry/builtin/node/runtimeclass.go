@@ -47,7 +47,7 @@ func Kinds() []*registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validate,
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, AnyNamespace: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, AnyNamespace: true, FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate, meta.PassUpdate}},
 	})}
 }
 

@@ -76,7 +76,7 @@ func budgets() *registry.Kind {
 		},
 		Validate: validateBudget,
 		Reference: &quirks.Reference{
-			DeleteAnswersStatus: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+			DeleteAnswersStatus: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: []meta.MetadataPass{},
 		},
 	})
 }

@@ -95,7 +95,6 @@ func clusterRoles() *registry.Kind {
 func reference() *quirks.Reference {
 	return &quirks.Reference{
 		NoGeneration:        true,
-		MetadataPasses:      []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate},
 		CreateOnPut:         true,
 		DeleteAnswersStatus: true,
 		AnyNamespace:        true,

@@ -56,7 +56,7 @@ func classes() *registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validateClass,
-		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true},
 	})
 }
 
