@@ -16,8 +16,8 @@ type Rule struct {
 	Groups     []string    // the empty word is the core group, * every one
 
 	// Versions are those of a kind, * is every one. Whichever version a caller
-	// writes, a rule that names any version of the kind concerns him: nobody goes
-	// round a plugin by another version of the same object.
+	// writes, a rule that names any version of the kind and its group concerns him:
+	// nobody goes round a plugin by another version of the same object.
 	Versions []string
 
 	// Resources are plurals such as pods, sub-resources such as pods/status, or
@@ -44,7 +44,7 @@ const every = "*"
 // Matches reports whether a request is meant. Groups are compared as they stand.
 func (m *Rule) Matches(r *Request) bool {
 	return (len(m.Operations) == 0 || slices.Contains(m.Operations, r.Operation) || slices.Contains(m.Operations, every)) &&
-		matchesWord(m.Groups, r.Resource.Group) && m.matchesVersion(r) &&
+		m.matchesVersion(r) &&
 		m.Scope.matches(r.Namespace) && m.matchesResource(r.Resource.Resource, r.Subresource)
 }
 
@@ -52,11 +52,16 @@ func matchesWord(list []string, word string) bool {
 	return len(list) == 0 || slices.Contains(list, word) || slices.Contains(list, every)
 }
 
+// matchesVersion reports whether one of the versions of the kind is meant, whichever the
+// caller wrote in.
 func (m *Rule) matchesVersion(r *Request) bool {
-	if r.Type == nil {
-		return matchesWord(m.Versions, r.Resource.Version)
+	all := []meta.GroupVersion{{Group: r.Resource.Group, Version: r.Resource.Version}}
+	if r.Type != nil {
+		all = r.Type.AllVersions
 	}
-	return slices.ContainsFunc(r.Type.AllVersions, func(name string) bool { return matchesWord(m.Versions, name) })
+	return slices.ContainsFunc(all, func(gv meta.GroupVersion) bool {
+		return matchesWord(m.Groups, gv.Group) && matchesWord(m.Versions, gv.Version)
+	})
 }
 
 func (s Scope) matches(namespace string) bool {

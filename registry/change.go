@@ -25,6 +25,10 @@ type Change[T any] struct {
 	Subresource string // that the write came through; empty: the object itself
 	Names       names.Profile
 
+	// Version is that of the caller, by wire names, whatever the hook sees: rules may
+	// hold for who writes in one of the versions. The hub's in writes from inside.
+	Version meta.GroupVersion
+
 	// Found is what the schema found before Validate runs, which need not look again.
 	Found check.Faults
 
@@ -54,7 +58,7 @@ func (t *typed[T]) write(w *Change[meta.Object]) (*Change[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names, Found: w.Found}
+	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names, Version: w.Version, Found: w.Found}
 	if err := view.Into(w.New.Tree(), own.New); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package registry
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Clone returns a copy of a kind that shares nothing that can be changed in it.
 // Kinds are values of a program, and each of its servers may change its own.
@@ -11,6 +14,7 @@ func (k *Kind) Clone() *Kind {
 	for i := range c.Versions {
 		v := &c.Versions[i]
 		v.Lacks, v.Columns = slices.Clone(v.Lacks), slices.Clone(v.Columns)
+		v.Fields = maps.Clone(v.Fields)
 	}
 	c.Subresources = slices.Clone(k.Subresources)
 	for i := range c.Subresources {

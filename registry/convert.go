@@ -34,7 +34,11 @@ type VersionOf[H any] interface {
 // The rules in the tags of V hold for what is written in the version, but for what it
 // shows of an object that was there; after that those of the hub hold for all, with
 // the hub's paths. What must be unique is said in the hub.
+//
+// A version may be in another group. Objects and their names are the same there, and so
+// are events of watches; who may do what is said for each group apart.
 type Spoke[V, H any] struct {
+	Group   string // another group that the version is in; empty: the group of the Definition
 	Version string
 
 	// ToHub fills out, which is empty, from an object of the version. Its error
@@ -57,10 +61,11 @@ type Spoke[V, H any] struct {
 	// The hub has none of them.
 	Annotations []string
 
-	Columns     []Column // nil: the hub's, of the hub's object
-	Lacks       []string // sub-resources of the kind that this version does not serve
-	Unserved    bool     // it is only stored
-	Deprecated  string   // as in Definition
+	Columns     []Column          // nil: the hub's, of the hub's object
+	Fields      map[string]string // the names of selectable fields in this version, and the hub's names for them; nil: the same
+	Lacks       []string          // sub-resources of the kind that this version does not serve
+	Unserved    bool              // it is only stored
+	Deprecated  string            // as in Definition
 	Replacement meta.GroupVersionKind
 
 	// Source holds the Go files of V's package, if that is not the hub's.
@@ -70,7 +75,7 @@ type Spoke[V, H any] struct {
 func (s Spoke[V, H]) versionOf(*H) (KindVersion, *schema.Docs) {
 	t := reflect.TypeFor[V]()
 	return KindVersion{
-		Name: s.Version, Served: !s.Unserved, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
+		Group: s.Group, Name: s.Version, Fields: s.Fields, Served: !s.Unserved, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
 		Schema:     func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
 		Conversion: s.conversion,
 	}, schema.NewDocs(t.PkgPath(), s.Source)

@@ -66,7 +66,7 @@ func TestFromCRD(t *testing.T) {
 	unknown, faults := typ.Storage.Conform(obj)
 	assert.Empty(t, faults)
 	assert.Equal(t, []string{"spec.other"}, unknown)
-	if err := typ.Storage.Defaults(typ.NewChange(t.Context(), obj, nil, "")); err != nil {
+	if err := typ.Storage.Defaults(typ.Hub.NewChange(t.Context(), obj, nil, "")); err != nil {
 		t.Fatal(err)
 	}
 	assert.Equal(t, "red", obj.String("spec", "color"))

@@ -30,7 +30,8 @@ type Definition[T any] struct {
 	Scope                Scope
 
 	Versions []VersionOf[T] // the others: each a Spoke
-	// Storage is the version that objects are stored in; by default the hub's. An
+	// Storage is the version that objects are stored in, with its group if that is
+	// another; by default the hub's. An
 	// older one is for those who may go back to a release that knows nothing newer.
 	// What it cannot say is stored beside it: a record has up to twice the bytes of
 	// the hub's object more, which Limits of a server do not count. An object that the
@@ -104,7 +105,7 @@ func Of[T any](d Definition[T]) *Kind {
 		k.fault("the definition is of a pointer: take the struct, %s", t.Elem())
 	}
 	for i := range k.Versions {
-		k.Versions[i].Storage = k.Versions[i].Name == cmp.Or(d.Storage, d.Version)
+		k.Versions[i].Storage = k.Versions[i].String() == cmp.Or(d.Storage, d.Version)
 	}
 	if !slices.ContainsFunc(k.Versions, func(v KindVersion) bool { return v.Storage }) {
 		k.fault("Storage %q is none of the versions", d.Storage)

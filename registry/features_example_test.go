@@ -94,7 +94,7 @@ func ExampleDefinition() {
 	}
 	fmt.Println(s.Shutdown(ctx))
 	// Output:
-	// rows.example.com [v1] false
+	// rows.example.com [example.com/v1] false
 	// Name hall
 	// Room hall
 	// Lit 0/3

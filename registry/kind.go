@@ -78,6 +78,7 @@ const (
 
 // KindVersion is one version of a Kind.
 type KindVersion struct {
+	Group       string // spec name, if it is another than the kind's
 	Name        string
 	Schema      func(p names.Profile) (*schema.Schema, error) // nil result: any object
 	Storage     bool                                          // the version that is stored; exactly one
@@ -86,10 +87,16 @@ type KindVersion struct {
 	Replacement meta.GroupVersionKind // what they should use instead, as the warning says; spec names
 	Lacks       []string              // sub-resources of the kind that this version does not serve
 	Columns     []Column
+	Fields      map[string]string // names that callers of the version have for the kind's Fields; nil: the same
 
 	// Conversion is between the version and the hub, the one version without. nil
 	// in all versions: nothing converts, versions have one shape.
 	Conversion func(s *schema.Schema, p names.Profile) (*Conversion, error)
+}
+
+// String names the version as apiVersions do, without the group that is the kind's.
+func (v *KindVersion) String() string {
+	return meta.GroupVersion{Group: v.Group, Version: v.Name}.String()
 }
 
 // Features are what callers can do with the objects of a kind beyond reading and

@@ -8,11 +8,11 @@ type Type struct {
 	Group, Kind, ListKind, Plural, Singular string // wire names
 	ShortNames, Categories                  []string
 	Namespaced                              bool
-	AllVersions                             []string // by priority, the most stable first
-	ServedVersions                          []string // those that callers can name
-	HubVersion                              string   // that objects are in for hooks, admission and the clients in the process
-	Virtual                                 bool     // nothing of the type is stored, such as reviews
-	Closed                                  bool     // no objects may be created any more: the definition is being deleted
+	AllVersions                             []meta.GroupVersion // by priority, the most stable first; some may be in another group
+	ServedVersions                          []meta.GroupVersion // those that callers can name
+	HubVersion                              string              // of Group, that objects are in for hooks, admission and the clients in the process
+	Virtual                                 bool                // nothing of the type is stored, such as reviews
+	Closed                                  bool                // no objects may be created any more: the definition is being deleted
 }
 
 // GroupResource returns the wire name of the type.

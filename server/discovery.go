@@ -37,10 +37,10 @@ func groupsOf(types []*resource.Type) []group {
 			if !v.Served {
 				continue
 			}
-			if byName[t.Group] == nil {
-				byName[t.Group] = map[string][]*resource.Version{}
+			if byName[v.Group] == nil {
+				byName[v.Group] = map[string][]*resource.Version{}
 			}
-			byName[t.Group][v.Name] = append(byName[t.Group][v.Name], v)
+			byName[v.Group][v.Name] = append(byName[v.Group][v.Name], v)
 		}
 	}
 	var list []group

@@ -111,7 +111,7 @@ func (r *request) servedResource() string {
 	if r.version == nil {
 		return "no resource"
 	}
-	return r.version.GroupResource().String()
+	return r.version.Resource().GroupResource().String()
 }
 
 func whatFailed(err error) string {

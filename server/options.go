@@ -52,7 +52,7 @@ func parseListOptions(r *request, watch bool) (*listOptions, error) {
 	if causes := o.faults(watch); len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(names.GroupMeta), Kind: "ListOptions"}, "", causes)
 	}
-	if err := checkFields(o.Fields, t); err != nil {
+	if o.Fields, err = hubFields(o.Fields, r.version); err != nil {
 		return nil, err
 	}
 	if o.Revision, err = objects.ParseRevision(o.Version); err != nil {
@@ -123,16 +123,19 @@ func mustNot(field, why string) meta.Cause {
 	return meta.Cause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why}
 }
 
-// checkFields refuses fields that the type cannot be selected by.
-func checkFields(s meta.FieldSelector, t *resource.Type) error {
-	namespaces := t.Namespaced || t.AnyNamespace
-	for _, r := range s.Requirements() {
-		if r.Field == "metadata.name" || r.Field == "metadata.namespace" && namespaces || t.SelectableField(r.Field) != nil {
-			continue
+// hubFields returns a selector with the names that the hub has for the version's fields.
+// It refuses those that objects cannot be selected by.
+func hubFields(s meta.FieldSelector, v *resource.Version) (meta.FieldSelector, error) {
+	namespaces := v.Namespaced || v.AnyNamespace
+	return s.Renamed(func(field string) (string, error) {
+		if field == "metadata.name" || field == "metadata.namespace" && namespaces {
+			return field, nil
 		}
-		return meta.BadRequest("field label not supported: %s", r.Field)
-	}
-	return nil
+		if f := v.SelectableField(field); f != nil {
+			return f.Name, nil
+		}
+		return "", meta.BadRequest("field label not supported: %s", field)
+	})
 }
 
 func integer(q url.Values, name string) (int64, error) {

@@ -292,7 +292,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if patch.UID() != "" {
-				return nil, objects.Modified(r.version.Type, r.name)
+				return nil, objects.Modified(r.version, r.name)
 			}
 			if err := s.allow(ctx, r, "create"); err != nil {
 				return nil, err

@@ -23,7 +23,7 @@ func (s *Server) get(ctx context.Context, w *response, r *request) error {
 		return err
 	}
 	if entry == nil {
-		return meta.NotFound(r.version.GroupResource(), r.name)
+		return meta.NotFound(r.version.Resource().GroupResource(), r.name)
 	}
 	return s.respondEntry(w, r, http.StatusOK, entry)
 }

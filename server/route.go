@@ -113,7 +113,7 @@ func (s *Server) resolve(r *request) error {
 	}
 	if r.sub = r.version.Subresource(r.subresource); r.sub == nil {
 		if r.version.DelegatedPaths {
-			return meta.NotFound(r.version.GroupResource(), r.name)
+			return meta.NotFound(r.version.Resource().GroupResource(), r.name)
 		}
 		return meta.NoSuchResource()
 	}
@@ -130,7 +130,9 @@ var errNoPath error = meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "40
 // hasBuiltin reports whether a registered kind has the group; groups that only
 // definitions made are not there beyond what these define.
 func (s *Server) hasBuiltin(group string) bool {
-	return slices.ContainsFunc(s.types().Types(), func(t *resource.Type) bool { return t.Group == group && !t.Defined() })
+	return slices.ContainsFunc(s.types().Types(), func(t *resource.Type) bool {
+		return !t.Defined() && slices.ContainsFunc(t.Versions, func(v *resource.Version) bool { return v.Group == group })
+	})
 }
 
 // isNamespace reports whether the request is for Namespace objects, whose name

@@ -63,7 +63,7 @@ func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.
 // object against the live one.
 func preconditions(r *request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return objects.OtherUID(r.version.Type, r.name, uid, live.UID())
+		return objects.OtherUID(r.version, r.name, uid, live.UID())
 	}
 	return sameVersion(r, in, live)
 }
@@ -76,7 +76,7 @@ func sameVersion(r *request, in, live *meta.Object) error {
 		return err
 	}
 	if rev != 0 && in.ResourceVersion() != live.ResourceVersion() {
-		return objects.Modified(r.version.Type, r.name)
+		return objects.Modified(r.version, r.name)
 	}
 	return nil
 }

@@ -359,6 +359,18 @@ func ParseFieldSelector(text string) (FieldSelector, error) {
 // and must not be changed.
 func (s FieldSelector) Requirements() []FieldRequirement { return s.reqs }
 
+// Renamed returns the selector with other names for its fields, or the first error.
+func (s FieldSelector) Renamed(name func(field string) (string, error)) (FieldSelector, error) {
+	out := FieldSelector{reqs: slices.Clone(s.reqs)}
+	for i := range out.reqs {
+		var err error
+		if out.reqs[i].Field, err = name(out.reqs[i].Field); err != nil {
+			return FieldSelector{}, err
+		}
+	}
+	return out, nil
+}
+
 // Empty reports whether the selector selects everything.
 func (s FieldSelector) Empty() bool { return len(s.reqs) == 0 }
 

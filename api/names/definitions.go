@@ -10,6 +10,8 @@ var definitions = map[string]string{
 	"meta.ManagedFields":      "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
 	"meta.Selector":           "apimachinery.pkg.apis.meta.v1.LabelSelector",
 	"meta.SelectorExpression": "apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement",
+	"core.EventView":          "api.events.v1.Event",
+	"core.EventViewSeries":    "api.events.v1.EventSeries",
 	".scaleBody":              "api.autoscaling.v1.Scale",
 	".scaleSpec":              "api.autoscaling.v1.ScaleSpec",
 	".scaleStatus":            "api.autoscaling.v1.ScaleStatus",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"strconv"
@@ -31,6 +32,7 @@ func TestKubectlCatalog(t *testing.T) {
 	since := map[string]int{ // the minor version of the kubectl that describes this kind by its v1
 		"ipaddresses.networking.k8s.io": 33, "servicecidrs.networking.k8s.io": 33, "volumeattributesclasses.storage.k8s.io": 34,
 	}
+	explained := map[string]string{"events.events.k8s.io": "events --api-version=events.k8s.io/v1"} // kubectl takes the name for fields of events
 	version := k.minor()
 	var shown, described []string
 	kinds := strings.Fields(k.ok("api-resources --verbs=list -o name"))
@@ -50,7 +52,7 @@ func TestKubectlCatalog(t *testing.T) {
 		t.Run("explain "+kind, func(t *testing.T) {
 			t.Parallel()
 			k := kubectl{files{t, k.dir}, k.address, k.kubeconfig}
-			out := k.ok("explain "+kind, "KIND:", "VERSION:", "DESCRIPTION:", "FIELDS:", "metadata")
+			out := k.ok("explain "+cmp.Or(explained[kind], kind), "KIND:", "VERSION:", "DESCRIPTION:", "FIELDS:", "metadata")
 			assert.NotContains(t, out, "<empty>")
 		})
 	}
@@ -73,6 +75,32 @@ func (k kubectl) minor() int {
 	n, err := strconv.Atoi(strings.TrimRight(v.ClientVersion.Minor, "+"))
 	require.NoError(k, err)
 	return n
+}
+
+// TestKubectlEvents shows an event that was written in one group in both.
+func TestKubectlEvents(t *testing.T) {
+	k := newKubectl(t)
+	k.put("event.yaml", `
+apiVersion: events.k8s.io/v1
+kind: Event
+metadata: {name: new, namespace: default}
+regarding: {apiVersion: v1, kind: Pod, name: web, namespace: default}
+eventTime: "2026-01-01T00:00:00.000000Z"
+reportingController: example.com/starter
+reportingInstance: starter-1
+action: Start
+reason: Started
+type: Normal
+note: It began.
+`)
+	k.ok("create -f @event.yaml", "event.events.k8s.io/new created")
+	for _, show := range []string{"events", "events --for=pod/web", "get events", "get events -o wide", "get events.events.k8s.io",
+		"get events --field-selector=involvedObject.name=web", "get events.events.k8s.io --field-selector=regarding.name=web"} {
+		k.ok(show, "Started", "od/web", "It began.") // kubectl has words of its own for kinds
+	}
+	k.ok("get events.v1. new -o jsonpath={.message}", "It began.")
+	k.ok("delete events.events.k8s.io new", "deleted")
+	k.fails("get events new", "not found")
 }
 
 // TestKubectlMakers makes objects of workloads and of what stands around them out of

@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,8 +18,8 @@ type Catalog struct {
 
 // State is the catalog at one moment. It never changes.
 type State struct {
-	Serial int64 // grows with every change
-	types  map[meta.GroupResource]*Type
+	Serial int64                        // grows with every change
+	types  map[meta.GroupResource]*Type // in the group of each version
 	kinds  map[meta.GroupKind]*Type
 	sorted []*Type
 	public []*registry.Type // of sorted
@@ -36,33 +35,35 @@ func (c *Catalog) Now() *State {
 
 // Put adds types; one of the same group and plural is replaced.
 func (c *Catalog) Put(types ...*Type) {
-	c.change(func(m map[meta.GroupResource]*Type) {
+	c.change(func(now []*Type) []*Type {
 		for _, t := range types {
-			m[t.GroupResource()] = t
+			now = append(without(now, t.GroupResource()), t)
 		}
+		return now
 	})
 }
 
 // Remove takes a type out.
 func (c *Catalog) Remove(r meta.GroupResource) {
-	c.change(func(m map[meta.GroupResource]*Type) { delete(m, r) })
+	c.change(func(now []*Type) []*Type { return without(now, r) })
 }
 
-func (c *Catalog) change(edit func(map[meta.GroupResource]*Type)) {
+func without(types []*Type, r meta.GroupResource) []*Type {
+	return slices.DeleteFunc(types, func(t *Type) bool { return t.GroupResource() == r })
+}
+
+func (c *Catalog) change(edit func(types []*Type) []*Type) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.Now()
-	next := &State{Serial: old.Serial + 1, types: maps.Clone(old.types), kinds: map[meta.GroupKind]*Type{}}
-	if next.types == nil {
-		next.types = map[meta.GroupResource]*Type{}
-	}
-	edit(next.types)
-	for _, t := range next.types {
-		next.kinds[t.GroupKind()] = t
-		next.sorted = append(next.sorted, t)
-	}
+	next := &State{Serial: old.Serial + 1, types: map[meta.GroupResource]*Type{}, kinds: map[meta.GroupKind]*Type{}}
+	next.sorted = edit(slices.Clone(old.sorted))
 	slices.SortFunc(next.sorted, compareTypes)
 	for _, t := range next.sorted {
+		for _, v := range t.Versions {
+			next.types[v.Resource().GroupResource()] = t
+			next.kinds[v.GVK().GroupKind()] = t
+		}
 		next.public = append(next.public, &t.Type)
 	}
 	c.now.Store(next)
@@ -74,10 +75,10 @@ func (s *State) Types() []*Type { return s.sorted }
 // Public returns the types as programs see them, in their order.
 func (s *State) Public() []*registry.Type { return s.public }
 
-// Type returns the type of a wire group and plural, or nil.
+// Type returns the type of a plural and a wire group that a version of it has, or nil.
 func (s *State) Type(r meta.GroupResource) *Type { return s.types[r] }
 
-// Kind returns the type of a wire group and kind, or nil.
+// Kind returns the type of a kind and a wire group that a version of it has, or nil.
 func (s *State) Kind(k meta.GroupKind) *Type { return s.kinds[k] }
 
 // Version returns the served version that a path names, or nil.
@@ -86,7 +87,7 @@ func (s *State) Version(r meta.Resource) *Version {
 	if t == nil {
 		return nil
 	}
-	if v := t.Version(r.Version); v != nil && v.Served {
+	if v := t.VersionIn(meta.GroupVersion{Group: r.Group, Version: r.Version}); v != nil && v.Served {
 		return v
 	}
 	return nil

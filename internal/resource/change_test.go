@@ -43,7 +43,7 @@ func TestHooksThatFailAreTold(t *testing.T) {
 		c.kind.Group, c.kind.Version, c.kind.Kind = "example.com", "v1", "Scored"
 		typ, err := resource.Compile(registry.Of(c.kind), names.Orch)
 		require.NoError(t, err)
-		w := typ.NewChange(t.Context(), meta.NewObject(map[string]any{"score": 1.5}), nil, "")
+		w := typ.Hub.NewChange(t.Context(), meta.NewObject(map[string]any{"score": 1.5}), nil, "")
 		err = typ.Hub.Defaults(w)
 		if err == nil {
 			err = typ.Hub.PrepareForWrite(w)
@@ -71,7 +71,7 @@ func TestHooksThatCannotDoTheirWork(t *testing.T) {
 		c.kind.Group, c.kind.Version, c.kind.Kind = "example.com", "v1", "Scored"
 		typ, err := resource.Compile(registry.Of(c.kind), names.Orch)
 		require.NoError(t, err)
-		w := typ.NewChange(t.Context(), meta.NewObject(map[string]any{"score": 1.5}), nil, "")
+		w := typ.Hub.NewChange(t.Context(), meta.NewObject(map[string]any{"score": 1.5}), nil, "")
 		says := func(hook string, err error) {
 			t.Helper()
 			assert.EqualError(t, err, strings.Replace(c.want, "%s", hook, 1))

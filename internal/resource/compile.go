@@ -119,10 +119,15 @@ func (c *compiler) versions(t *Type) {
 	storage := 0
 	for _, kv := range c.kind.Versions {
 		c.form("Version", kv.Name, meta.CheckDNS1035Label)
-		if t.Version(kv.Name) != nil {
-			c.fault("version %q is given twice", kv.Name)
+		group := t.Group
+		if kv.Group != "" {
+			c.form("Group", kv.Group, meta.CheckDNSSubdomain)
+			group = c.names.Group(kv.Group)
 		}
-		v := &Version{Type: t, Name: kv.Name, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served}
+		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
+			c.fault("version %q is given twice", &kv)
+		}
+		v := &Version{Type: t, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served}
 		v.columns = v
 		v.Schema = c.schema(kv)
 		v.Columns = c.columns(kv, v.Schema)
@@ -145,9 +150,9 @@ func (c *compiler) versions(t *Type) {
 	}
 	slices.SortStableFunc(t.Versions, func(a, b *Version) int { return CompareVersions(a.Name, b.Name) })
 	for _, v := range t.Versions {
-		t.AllVersions = append(t.AllVersions, v.Name)
+		t.AllVersions = append(t.AllVersions, v.GroupVersion())
 		if v.Served {
-			t.ServedVersions = append(t.ServedVersions, v.Name)
+			t.ServedVersions = append(t.ServedVersions, v.GroupVersion())
 		}
 	}
 	if t.Hub != nil {
@@ -254,6 +259,13 @@ func (c *compiler) behavior(t *Type) {
 	for i := range t.Fields {
 		c.selectable(t, &t.Fields[i])
 	}
+	for _, v := range t.Versions {
+		for name := range v.fields {
+			if v.SelectableField(name) == nil {
+				c.fault("version %q: its field %q stands for %q, which is none of the kind's", v.Name, name, v.fields[name])
+			}
+		}
+	}
 }
 
 // body compiles the kind of the body of a sub-resource.
@@ -311,22 +323,35 @@ func Clashes(types []*Type) error {
 	var faults []error
 	for _, t := range types {
 		words := append([]string{t.Plural, t.Singular}, t.ShortNames...)
-		for _, w := range words {
-			other := taken[word{t.Group, w}]
-			if other != nil && other != t {
-				faults = append(faults, fmt.Errorf("kind %s and kind %s share the name %q", other.GroupKind(), t.GroupKind(), w))
+		for _, group := range t.groups() {
+			for _, w := range words {
+				other := taken[word{group, w}]
+				if other != nil && other != t {
+					faults = append(faults, fmt.Errorf("kind %s and kind %s share the name %q", other.GroupKind(), t.GroupKind(), w))
+				}
+				taken[word{group, w}] = t
 			}
-			taken[word{t.Group, w}] = t
-		}
-		for _, w := range []string{t.Kind, t.ListKind} {
-			other := taken[word{t.Group, w}]
-			if other != nil && other != t {
-				faults = append(faults, fmt.Errorf("%s and %s share the kind %q", other.GroupResource(), t.GroupResource(), w))
+			for _, w := range []string{t.Kind, t.ListKind} {
+				other := taken[word{group, w}]
+				if other != nil && other != t {
+					faults = append(faults, fmt.Errorf("%s and %s share the kind %q", other.GroupResource(), t.GroupResource(), w))
+				}
+				taken[word{group, w}] = t
 			}
-			taken[word{t.Group, w}] = t
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// groups returns the groups of the versions, each once.
+func (t *Type) groups() []string {
+	var list []string
+	for _, v := range t.Versions {
+		if !slices.Contains(list, v.Group) {
+			list = append(list, v.Group)
+		}
+	}
+	return list
 }
 
 func mergeStatus(obj, in *meta.Object) { obj.CopyField(in, "status") }

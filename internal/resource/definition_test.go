@@ -68,7 +68,7 @@ func ExampleOf() {
 	obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "green", "size": int64(3)}})
 	unknown, _ := t.Storage.Schema.Conform(obj.Tree())
 	_ = t.Storage.Schema.FillDefaults(obj.Tree())
-	t.Default(t.NewChange(context.Background(), obj, nil, ""))
+	t.Default(t.Hub.NewChange(context.Background(), obj, nil, ""))
 	fmt.Println(t.Plural, t.ListKind, unknown)
 	fmt.Println(obj.Map("spec"))
 	for _, c := range t.Storage.Schema.Validate(obj.Tree(), nil) {
@@ -89,12 +89,12 @@ func compiled(t *testing.T) *resource.Type {
 func TestOfRunsTypedHooks(t *testing.T) {
 	typ := compiled(t)
 	obj := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"replicas": int64(2), "color": "red"}, "status": map[string]any{}})
-	typ.Default(typ.NewChange(t.Context(), obj, nil, ""))
+	typ.Default(typ.Hub.NewChange(t.Context(), obj, nil, ""))
 	assert.Equal(t, map[string]any{"replicas": int64(2), "color": "red", "shade": "ruby"}, obj.Map("spec"))
 	assert.Equal(t, "a", obj.Name())
 	smaller := obj.Clone()
 	smaller.Set(int64(1), "spec", "replicas")
-	shrink, create := typ.NewChange(t.Context(), smaller, obj, ""), typ.NewChange(t.Context(), smaller, nil, "")
+	shrink, create := typ.Hub.NewChange(t.Context(), smaller, obj, ""), typ.Hub.NewChange(t.Context(), smaller, nil, "")
 	typ.Validate(shrink)
 	typ.Validate(create)
 	assert.Len(t, shrink.Faults, 1)
@@ -118,7 +118,7 @@ func TestOfStatusAndScale(t *testing.T) {
 	}, body.Tree())
 	body.Set(int64(-1), "spec", "replicas")
 	scale.Merge(obj, body)
-	w := typ.NewChange(t.Context(), obj, nil, "scale")
+	w := typ.Hub.NewChange(t.Context(), obj, nil, "scale")
 	scale.Validate(w)
 	require.Len(t, w.Faults, 1)
 	assert.Equal(t, ".spec.replicas", w.Faults[0].Field)
@@ -225,7 +225,7 @@ func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
 			}
 			obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "red"}})
 			typ.Storage.Conform(obj)
-			if err := typ.Storage.Defaults(typ.NewChange(t.Context(), obj, nil, "")); err != nil {
+			if err := typ.Storage.Defaults(typ.Hub.NewChange(t.Context(), obj, nil, "")); err != nil {
 				t.Fatal(err)
 			}
 			assert.Empty(t, typ.Storage.Schema.Validate(obj.Tree(), nil))

@@ -12,10 +12,10 @@ import (
 // change is a write as the hooks on trees see it.
 type change = registry.Change[meta.Object]
 
-// NewChange returns the write of an object of the type; old is nil on create,
-// subresource empty for the object itself.
-func (t *Type) NewChange(ctx context.Context, obj, old *meta.Object, subresource string) *registry.Change[meta.Object] {
-	return &change{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: t.Names}
+// NewChange returns the write of an object by a caller of the version; old is nil on
+// create, subresource empty for the object itself.
+func (v *Version) NewChange(ctx context.Context, obj, old *meta.Object, subresource string) *registry.Change[meta.Object] {
+	return &change{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: v.Names, Version: v.GroupVersion()}
 }
 
 // BeginDeletion runs the kind's Terminate on an object whose deletion begins.

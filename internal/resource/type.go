@@ -57,6 +57,7 @@ func (t *Type) Defined() bool { return t.Origin != Origin{} }
 // Version is one served version of a Type.
 type Version struct {
 	*Type
+	Group      string // which may be another than the type's
 	Name       string
 	Schema     *schema.Schema // nil: any object
 	Columns    []registry.Column
@@ -64,6 +65,7 @@ type Version struct {
 	Lacks      []string // sub-resources of the type that are not served in this version
 	Served     bool
 
+	fields     map[string]string    // see SelectableField
 	conversion *registry.Conversion // with the hub; nil: of the hub, or nothing converts
 	columns    *Version             // see ColumnsVersion
 
@@ -77,9 +79,14 @@ type Subresource struct {
 	Body *Version // of the body, if that is not the item
 }
 
-// Version returns the version of that name, or nil.
+// Version returns the version of that name in the type's own group, or nil.
 func (t *Type) Version(name string) *Version {
-	i := slices.IndexFunc(t.Versions, func(v *Version) bool { return v.Name == name })
+	return t.VersionIn(meta.GroupVersion{Group: t.Group, Version: name})
+}
+
+// VersionIn returns the version of a group, or nil.
+func (t *Type) VersionIn(gv meta.GroupVersion) *Version {
+	i := slices.IndexFunc(t.Versions, func(v *Version) bool { return v.GroupVersion() == gv })
 	if i < 0 {
 		return nil
 	}
@@ -149,6 +156,11 @@ func ReservationKey(r meta.GroupResource, claim string) string {
 // PoolClaim returns the claim to a value of a pool.
 func PoolClaim(value string) string { return "pool/" + value }
 
+// GroupVersion returns the wire group and version.
+func (v *Version) GroupVersion() meta.GroupVersion {
+	return meta.GroupVersion{Group: v.Group, Version: v.Name}
+}
+
 // GVK returns the wire group, version and kind.
 func (v *Version) GVK() meta.GroupVersionKind {
 	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.Kind}
@@ -159,7 +171,8 @@ func (v *Version) ListGVK() meta.GroupVersionKind {
 	return meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: v.ListKind}
 }
 
-// Resource returns the wire group, version and plural.
+// Resource returns the wire group, version and plural. It is what callers of the
+// version know; what is kept of the type has its GroupResource.
 func (v *Version) Resource() meta.Resource {
 	return meta.Resource{Group: v.Group, Version: v.Name, Resource: v.Plural}
 }

@@ -71,6 +71,18 @@ func (s *Subresource) Accept(obj, in *meta.Object) {
 	}
 }
 
+// SelectableField returns the declared field that callers of the version know by that
+// name, or nil. In the engine it has the name that the hub has for it.
+func (v *Version) SelectableField(name string) *registry.SelectableField {
+	if v.fields == nil {
+		return v.Type.SelectableField(name)
+	}
+	if name = v.fields[name]; name == "" {
+		return nil
+	}
+	return v.Type.SelectableField(name)
+}
+
 // SelectableField returns the declared field of that name, or nil.
 func (t *Type) SelectableField(name string) *registry.SelectableField {
 	i := slices.IndexFunc(t.Fields, func(f registry.SelectableField) bool { return f.Name == name })
@@ -324,7 +336,10 @@ type proto struct {
 
 // FormName names the version among the forms of an entry that are kept.
 func (v *Version) FormName() string {
-	if !v.Defined() {
+	switch {
+	case v.Group != v.Type.Group:
+		return v.Group + "/" + v.Name
+	case !v.Defined():
 		return v.Name
 	}
 	return v.Name + "@" + v.Origin.UID + "/" + strconv.FormatInt(v.Origin.Generation, 10)

@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 )
@@ -83,6 +84,7 @@ type EventSeries struct {
 func events() *registry.Kind {
 	return registry.Of(registry.Definition[Event]{
 		Version:    version,
+		Versions:   []registry.VersionOf[Event]{eventView()},
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),
 		Validate:   validateEvent,
@@ -170,7 +172,8 @@ func eventSource(o *meta.Object) any {
 // validateEvent checks that an event lives in the namespace of its object, or in the
 // default namespace if that has none. Events with an eventTime, which newer
 // clients send, name their reporter and action; they may be anywhere, those of
-// objects without a namespace also in the system's.
+// objects without a namespace also in the system's. Those who write through the group
+// of events are held to its rules, too.
 func validateEvent(w *registry.Change[Event]) {
 	e, system := w.New, w.Names.SystemNamespace("system")
 	in, at := e.InvolvedObject.Namespace, check.At("involvedObject", "namespace")
@@ -179,8 +182,15 @@ func validateEvent(w *registry.Change[Event]) {
 	case e.EventTime.IsZero() && in != e.Namespace, in == "":
 		w.Invalid(at, in, "does not match event.namespace")
 	}
+	view, controller := w.Version.Group == w.Names.Group(names.GroupEvents), "reportingComponent"
+	if view {
+		controller = "reportingController"
+	}
 	if !e.EventTime.IsZero() {
-		e.validateNew(&w.Faults)
+		e.validateNew(&w.Faults, controller)
+	}
+	if view {
+		e.validateView(&w.Faults, w.Old)
 	}
 }
 
@@ -189,11 +199,11 @@ const (
 	maxEventMessage = 1024
 )
 
-func (e *Event) validateNew(f *check.Faults) {
+func (e *Event) validateNew(f *check.Faults, controller string) {
 	if e.ReportingController == "" {
-		f.Required(check.At("reportingComponent"), "")
+		f.Required(check.At(controller), "")
 	}
-	f.Format(check.At("reportingComponent"), e.ReportingController, meta.CheckQualifiedName(e.ReportingController))
+	f.Format(check.At(controller), e.ReportingController, meta.CheckQualifiedName(e.ReportingController))
 	for _, word := range []struct{ name, value string }{
 		{"reportingInstance", e.ReportingInstance}, {"action", e.Action}, {"reason", e.Reason},
 	} {

@@ -239,7 +239,7 @@ func (o *object) near(owner *object) bool {
 // typeOf returns the type of a kind that is kept and served in a version, or nil.
 func typeOf(types []*registry.Type, k meta.GroupVersionKind) *registry.Type {
 	for _, t := range types {
-		if t.Kind == k.Kind && t.Group == k.Group && !t.Virtual && slices.Contains(t.ServedVersions, k.Version) {
+		if t.Kind == k.Kind && !t.Virtual && slices.Contains(t.ServedVersions, meta.GroupVersion{Group: k.Group, Version: k.Version}) {
 			return t
 		}
 	}

@@ -74,7 +74,7 @@ func (s *Store) deleteSome(ctx context.Context, entries []*watch.Entry, of func(
 func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	t := a.Version.Type
 	if a.entry == nil {
-		return change{}, meta.NotFound(t.GroupResource(), a.Key.Name)
+		return change{}, meta.NotFound(a.Version.Resource().GroupResource(), a.Key.Name)
 	}
 	live, err := Object(ctx, a.entry, t.Hub)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	obj := live.Clone()
 	a.deletion.begin(t, obj)
 	if !live.Terminating() {
-		if err := t.Hub.BeginDeletion(t.NewChange(ctx, obj, live, "")); err != nil {
+		if err := t.Hub.BeginDeletion(a.Version.NewChange(ctx, obj, live, "")); err != nil {
 			return change{}, err
 		}
 	}

@@ -20,7 +20,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	v := a.Version.Working()
 	p := s.allocators[v.GroupResource()]
 	a.held = p.claims(live)
-	write := v.NewChange(ctx, obj, live, a.subresource())
+	write := a.Version.NewChange(ctx, obj, live, a.subresource())
 	if err := v.Defaults(write); err != nil {
 		return err
 	}

@@ -166,15 +166,15 @@ func closed(r meta.GroupResource, name string) *meta.Status {
 }
 
 // Modified is the conflict of a caller who means another version than the newest.
-func Modified(t *resource.Type, name string) *meta.Status {
-	return meta.Conflict(t.GroupResource(), name,
+func Modified(v *resource.Version, name string) *meta.Status {
+	return meta.Conflict(v.Resource().GroupResource(), name,
 		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
 // OtherUID is the conflict of a caller who means another object than the one
 // that has the name, or, where PUT creates, one that is gone.
-func OtherUID(t *resource.Type, name, meant, uid string) *meta.Status {
-	return meta.Conflict(t.GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
+func OtherUID(v *resource.Version, name, meant, uid string) *meta.Status {
+	return meta.Conflict(v.Resource().GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
 }
 
 // change is what an attempt found should become of an object.
@@ -216,7 +216,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 
 // plan makes the object that an attempt stores of the live one.
 func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
-	r := a.Version.GroupResource()
+	r := a.Version.Resource().GroupResource()
 	live := a.entry
 	nameTaken := live != nil && a.MustCreate // what is wrong with the object is told before that
 	switch {
@@ -224,7 +224,7 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 		live = nil
 	case live != nil:
 	case a.Create && a.UID != "":
-		return change{}, OtherUID(a.Version.Type, a.Key.Name, a.UID, "")
+		return change{}, OtherUID(a.Version, a.Key.Name, a.UID, "")
 	case !a.Create:
 		return change{}, meta.NotFound(r, a.Key.Name)
 	case a.Version.Closed:
@@ -275,7 +275,7 @@ func (s *Store) takeBack(ctx context.Context, w *Write, made *watch.Entry) error
 	if err != nil && !errors.As(err, &other) {
 		return err
 	}
-	return closed(w.Version.GroupResource(), w.Key.Name)
+	return closed(w.Version.Resource().GroupResource(), w.Key.Name)
 }
 
 // sameDefinition reports whether two types were made by one definition, changed

@@ -83,7 +83,7 @@ func served(types []*resource.Type) map[meta.GroupVersion][]*resource.Version {
 	for _, t := range types {
 		for _, v := range t.Versions {
 			if v.Served {
-				groups[groupVersion(v)] = append(groups[groupVersion(v)], v)
+				groups[v.GroupVersion()] = append(groups[v.GroupVersion()], v)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (b *builder) connection(at place, sub *resource.Subresource) {
 	at.params = append(options, at.params...)
 	if sub.Connect.Style == registry.Reads {
 		op := operation{method: "get", action: "get", doc: "read " + sub.Name + " of " + article(at.Kind), kind: at.GVK(), codes: []int{200}, answer: plainText,
-			id: "read" + b.idPart(groupVersion(at.Version)) + at.id, gives: append([]string{"text/plain"}, b.media(at.Proto() != nil)...)}
+			id: "read" + b.idPart(at.Version.GroupVersion()) + at.id, gives: append([]string{"text/plain"}, b.media(at.Proto() != nil)...)}
 		b.path(at, map[string]any{"get": b.render(op, at.tag)})
 		return
 	}
@@ -48,7 +48,7 @@ func (b *builder) connectPath(at place, sub *resource.Subresource) {
 	item := map[string]any{}
 	for method, word := range methods {
 		op := operation{method: "get", action: "connect", doc: "connect " + method + " requests to " + sub.Name + " of " + article(at.Kind),
-			kind: sub.WireKind(at.Version), codes: []int{200}, id: "connect" + b.idPart(groupVersion(at.Version)) + word + at.id, answer: plainText, gives: []string{"*/*"}}
+			kind: sub.WireKind(at.Version), codes: []int{200}, id: "connect" + b.idPart(at.Version.GroupVersion()) + word + at.id, answer: plainText, gives: []string{"*/*"}}
 		item[method] = b.render(op, at.tag) // as a get: no body is described
 	}
 	b.path(at, item)

@@ -82,7 +82,7 @@ func V2(types []*resource.Type, info Info) *Document {
 				continue
 			}
 			b.version(v)
-			if gv := groupVersion(v); !seen[gv] {
+			if gv := v.GroupVersion(); !seen[gv] {
 				seen[gv] = true
 				b.group(gv)
 			}
@@ -96,10 +96,6 @@ func V2(types []*resource.Type, info Info) *Document {
 		"securityDefinitions": map[string]any{"BearerToken": map[string]any{
 			"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
 	}, v2Messages())
-}
-
-func groupVersion(v *resource.Version) meta.GroupVersion {
-	return meta.GroupVersion{Group: v.Group, Version: v.Name}
 }
 
 // builder gathers what goes into one document.

@@ -33,8 +33,8 @@ type place struct {
 
 // operations adds the paths of a version.
 func (b *builder) operations(v *resource.Version, item string) {
-	base, proto := basePath(groupVersion(v)), v.Proto() != nil
-	at := place{Version: v, path: base + "/" + v.Plural, id: v.Kind, tag: b.tag(groupVersion(v)), protobuf: proto, item: item}
+	base, proto := basePath(v.GroupVersion()), v.Proto() != nil
+	at := place{Version: v, path: base + "/" + v.Plural, id: v.Kind, tag: b.tag(v.GroupVersion()), protobuf: proto, item: item}
 	if v.Act != nil {
 		if v.Namespaced {
 			at = at.namespaced(base)
@@ -121,7 +121,7 @@ func (b *builder) path(at place, item map[string]any) {
 // operation describes what a verb does at a place.
 func (b *builder) operation(at place, verb string) operation {
 	op := operation{kind: at.GVK(), deprecated: at.Deprecated != "", answer: at.item, gives: b.media(at.protobuf), codes: []int{200}}
-	gv := b.idPart(groupVersion(at.Version))
+	gv := b.idPart(at.Version.GroupVersion())
 	id := func(word string) { op.id = word + gv + at.id }
 	switch verb {
 	case "list":

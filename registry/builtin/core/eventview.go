@@ -1,0 +1,167 @@
+package core
+
+import (
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry"
+)
+
+// EventView is an event as the group of events shows it, and as new ones are written.
+type EventView struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata" protobuf:"1"`
+
+	// EventTime is when this event was first observed.
+	EventTime meta.MicroTime `json:"eventTime" protobuf:"2"`
+
+	// Series sums up an event that goes on; unset for a single one.
+	Series *EventViewSeries `json:"series,omitempty" protobuf:"3"`
+
+	// ReportingController names the controller that reports, such as
+	// example.com/scheduler.
+	ReportingController string `json:"reportingController,omitempty" protobuf:"4"`
+
+	// ReportingInstance names the instance of that controller, up to 128 characters.
+	ReportingInstance string `json:"reportingInstance,omitempty" protobuf:"5"`
+
+	// Action is what was done or what failed, up to 128 characters.
+	Action string `json:"action,omitempty" protobuf:"6"`
+
+	// Reason is a word for programs that says why the action was taken, up to 128
+	// characters.
+	Reason string `json:"reason,omitempty" protobuf:"7"`
+
+	// Regarding is the object that the event is about; most often the one that the
+	// reporting controller works on.
+	Regarding ObjectReference `json:"regarding,omitempty" protobuf:"8"`
+
+	// Related is a second object that had a part in it.
+	Related *ObjectReference `json:"related,omitempty" protobuf:"9"`
+
+	// Note is a text for people, up to 1024 bytes.
+	Note string `json:"note,omitempty" protobuf:"10"`
+
+	// Type is Normal or Warning.
+	Type string `json:"type,omitempty" protobuf:"11"`
+
+	// DeprecatedSource is who reports an event of the core group.
+	DeprecatedSource EventSource `json:"deprecatedSource,omitempty" protobuf:"12"`
+
+	// DeprecatedFirstTimestamp is when an event of the core group was seen first.
+	DeprecatedFirstTimestamp meta.Time `json:"deprecatedFirstTimestamp,omitempty" protobuf:"13"`
+
+	// DeprecatedLastTimestamp is when an event of the core group was seen last.
+	DeprecatedLastTimestamp meta.Time `json:"deprecatedLastTimestamp,omitempty" protobuf:"14"`
+
+	// DeprecatedCount is how often an event of the core group was seen.
+	DeprecatedCount int32 `json:"deprecatedCount,omitempty" protobuf:"15"`
+}
+
+// EventViewSeries counts the occurrences of an event that goes on.
+type EventViewSeries struct {
+	// Count of occurrences up to the last observed one, 2 or more.
+	Count int32 `json:"count" protobuf:"1"`
+
+	// LastObservedTime is the time of the last occurrence.
+	LastObservedTime meta.MicroTime `json:"lastObservedTime" protobuf:"2"`
+}
+
+func eventView() registry.Spoke[EventView, Event] {
+	return registry.Spoke[EventView, Event]{
+		Group: names.GroupEvents, Version: "v1", ToHub: (*EventView).event, FromHub: (*Event).view,
+		Fields: map[string]string{
+			"regarding.kind":            "involvedObject.kind",
+			"regarding.namespace":       "involvedObject.namespace",
+			"regarding.name":            "involvedObject.name",
+			"regarding.uid":             "involvedObject.uid",
+			"regarding.apiVersion":      "involvedObject.apiVersion",
+			"regarding.resourceVersion": "involvedObject.resourceVersion",
+			"regarding.fieldPath":       "involvedObject.fieldPath",
+			"reason":                    "reason",
+			"reportingController":       "reportingComponent",
+			"type":                      "type",
+		},
+	}
+}
+
+func (in *EventView) event(out *Event) error {
+	out.InvolvedObject, out.Related, out.Reason, out.Message = in.Regarding, in.Related, in.Reason, in.Note
+	out.Source, out.FirstTimestamp, out.LastTimestamp, out.Count = in.DeprecatedSource, in.DeprecatedFirstTimestamp, in.DeprecatedLastTimestamp, in.DeprecatedCount
+	out.Type, out.EventTime, out.Action = in.Type, in.EventTime, in.Action
+	out.ReportingController, out.ReportingInstance = in.ReportingController, in.ReportingInstance
+	if s := in.Series; s != nil {
+		out.Series = &EventSeries{s.Count, s.LastObservedTime}
+	}
+	return nil
+}
+
+func (in *Event) view(out *EventView) error {
+	out.Regarding, out.Related, out.Reason, out.Note = in.InvolvedObject, in.Related, in.Reason, in.Message
+	out.DeprecatedSource, out.DeprecatedFirstTimestamp, out.DeprecatedLastTimestamp, out.DeprecatedCount = in.Source, in.FirstTimestamp, in.LastTimestamp, in.Count
+	out.Type, out.EventTime, out.Action = in.Type, in.EventTime, in.Action
+	out.ReportingController, out.ReportingInstance = in.ReportingController, in.ReportingInstance
+	if s := in.Series; s != nil {
+		out.Series = &EventViewSeries{s.Count, s.LastObservedTime}
+	}
+	return nil
+}
+
+// validateView holds a write through the group of events to its rules, beyond those for
+// all: a new event has none of the deprecated fields, and of one that is there only the
+// series changes.
+func (e *Event) validateView(f *check.Faults, old *Event) {
+	if s := e.Series; s != nil {
+		if s.Count < 2 {
+			f.Invalid(check.At("series", "count"), "", "should be at least 2")
+		}
+		if s.LastObservedTime.IsZero() {
+			f.Required(check.At("series", "lastObservedTime"), "")
+		}
+	}
+	if old != nil {
+		e.validateUnchanged(f, old)
+		return
+	}
+	if e.EventTime.IsZero() {
+		f.Required(check.At("eventTime"), "")
+	}
+	if e.Type != "Normal" && e.Type != "Warning" {
+		f.Invalid(check.At("type"), "", "has invalid value: "+e.Type)
+	}
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"firstTimestamp", !e.FirstTimestamp.IsZero()}, {"lastTimestamp", !e.LastTimestamp.IsZero()},
+		{"count", e.Count != 0}, {"source", e.Source != EventSource{}},
+	} {
+		if field.set {
+			f.Invalid(check.At(field.name), "", "needs to be unset")
+		}
+	}
+}
+
+func (e *Event) validateUnchanged(f *check.Faults, old *Event) {
+	for _, field := range []struct {
+		name    string
+		now, of any
+	}{
+		{"involvedObject", e.InvolvedObject, old.InvolvedObject},
+		{"reason", e.Reason, old.Reason},
+		{"message", e.Message, old.Message},
+		{"source", e.Source, old.Source},
+		{"firstTimestamp", e.FirstTimestamp, old.FirstTimestamp},
+		{"lastTimestamp", e.LastTimestamp, old.LastTimestamp},
+		{"count", e.Count, old.Count},
+		{"reason", e.Reason, old.Reason}, // clients are told twice
+		{"type", e.Type, old.Type},
+		{"eventTime", e.EventTime, old.EventTime},
+		{"action", e.Action, old.Action},
+		{"related", e.Related, old.Related},
+		{"reportingController", e.ReportingController, old.ReportingController},
+		{"reportingInstance", e.ReportingInstance, old.ReportingInstance},
+	} {
+		f.Unchanged(check.At(field.name), field.now, field.of)
+	}
+}
