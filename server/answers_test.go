@@ -115,7 +115,7 @@ func TestAnswers(t *testing.T) {
 		{"PUT", configMaps + "/held", `{"metadata":{"name":"held","finalizers":["x.io/f"],"deletionTimestamp":"2001-01-01T00:00:00Z"}}`, "", 200, ""},
 		{"PUT", configMaps + "/a", `{"metadata":{"name":"a","labels":{"a b":""}}}`, "", 422, "Invalid" + strings.Repeat(" Invalid:metadata.labels", 4)},
 		{"PATCH", leases + "/l", `{"metadata":{"labels":{"a b":""}}}`, merge, 422, "Invalid" + strings.Repeat(" Invalid:metadata.labels", 3)},
-		{"PUT", clusterRoles + "/r", `{"metadata":{"name":"r","labels":{"a b":""}}}`, "", 422, "Invalid" + strings.Repeat(" Invalid:metadata.labels", 5)},
+		{"PUT", clusterRoles + "/r", `{"metadata":{"name":"r","labels":{"a b":""}}}`, "", 422, "Invalid" + strings.Repeat(" Invalid:metadata.labels", 4)},
 		{"PATCH", namespaces + "/default/status", `{"metadata":{"labels":{"a b":""}}}`, merge, 422, "Invalid" + strings.Repeat(" Invalid:metadata.labels", 3)},
 
 		// Options of deletes: what is given but empty is given.

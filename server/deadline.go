@@ -18,7 +18,7 @@ const parting = time.Second
 func (s *Server) limitTime(r *request) error {
 	r.limit = s.limits.RequestTime
 	text := r.query.Get("timeout")
-	if text == "" || r.lasting() {
+	if text == "" || s.lasts(r) {
 		return nil
 	}
 	d, err := time.ParseDuration(text)

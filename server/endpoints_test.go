@@ -36,7 +36,7 @@ func endpoints(t *testing.T) (list []endpoint) {
 		typ, err := resource.Compile(k, names.Kubernetes)
 		require.NoError(t, err)
 		for _, sub := range typ.Subresources {
-			if !slices.Contains(sub.Verbs(), "update") {
+			if sub.Merge == nil || !slices.Contains(sub.Verbs(), "update") {
 				continue
 			}
 			e := endpoint{kind: typ.Kind, sub: sub.Name, collection: collection(typ.Hub), item: minimal(t, typ)}

@@ -68,7 +68,7 @@ func (s *Server) count(r *request, w *response, begun time.Time) {
 		verb = "other"
 	}
 	s.metrics.requests.WithLabelValues(verb, group, version, resource, sub, strconv.Itoa(w.code)).Inc()
-	if !r.lasting() {
+	if !s.lasts(r) {
 		s.metrics.duration.WithLabelValues(verb, resource).Observe(time.Since(begun).Seconds())
 	}
 	if r.version != nil && r.version.Deprecated != "" {

@@ -199,14 +199,18 @@ func selectedName(r *request) string {
 	return name
 }
 
-// lasting reports whether the request is one that lasts as long as its caller
-// wants: a watch, or what a node streams.
-func (r *request) lasting() bool {
-	switch r.subresource {
-	case "attach", "exec", "log", "portforward", "proxy":
-		return true
+// lasts reports whether a request is one that lasts as long as its caller wants: a
+// watch, or a connection.
+func (s *Server) lasts(r *request) bool {
+	if r.verb == "watch" || r.subresource == "" {
+		return r.verb == "watch"
 	}
-	return r.verb == "watch"
+	v := s.types().Version(meta.Resource{Group: r.group, Version: r.apiVersion, Resource: r.resource})
+	if v == nil {
+		return false
+	}
+	sub := v.Subresource(r.subresource)
+	return sub != nil && sub.Connect != nil
 }
 
 // truthy reads a boolean query parameter as the API does: everything but 0 and

@@ -144,7 +144,7 @@ func (s *Server) acquirePlace(r *request) error {
 		sh.holder = holder(sh.flow, r.user)
 	}
 	places, why := s.places, "too many requests wait"
-	if r.lasting() {
+	if s.lasts(r) {
 		places, why = s.watches, "too many watches and connections at a time"
 	}
 	place, ok := places.Take(sh.holder, 1)
