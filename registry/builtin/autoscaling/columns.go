@@ -53,7 +53,9 @@ func targets(o *meta.Object) any {
 // target shows a metric: what was measured and what it shall be.
 func target(metric, now *meta.Object) string {
 	kind := metric.String("type")
-	if kind == "" {
+	switch kind {
+	case "ContainerResource", "External", "Object", "Pods", "Resource":
+	default:
 		return "<unknown type>"
 	}
 	field := strings.ToLower(kind[:1]) + kind[1:]

@@ -39,13 +39,7 @@ func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 }
 
 func (r *HPAScalingRules) validate(f *check.Faults, at *check.Path) {
-	if r == nil {
-		return
-	}
-	if len(r.Policies) == 0 {
-		f.Required(at.Field("policies"), "must specify at least one Policy")
-	}
-	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {
+	if r != nil && r.Tolerance != nil && r.Tolerance.Sign() < 0 {
 		f.Invalid(at.Field("tolerance"), r.Tolerance, "must be greater than or equal to 0")
 	}
 }

@@ -109,9 +109,9 @@ func (in *Event) view(out *EventView) error {
 
 // validateView holds a write through the group of events to its rules, beyond those for
 // all: a new event has none of the deprecated fields, and of one that is there only the
-// series changes.
+// series changes. A series that stays is as another group allowed it.
 func (e *Event) validateView(f *check.Faults, old *Event) {
-	if s := e.Series; s != nil {
+	if s := e.Series; s != nil && (old == nil || !check.Same(s, old.Series)) {
 		if s.Count < 2 {
 			f.Invalid(check.At("series", "count"), "", "should be at least 2")
 		}
