@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -255,11 +256,24 @@ func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
 			old = w.Old.Tree()
 		}
 		w.Found = v.Schema.Validate(w.New.Tree(), old)
+		if w.Subresource != "" && old != nil {
+			w.Found = slices.DeleteFunc(w.Found, func(c meta.Cause) bool { return keptPart(c.Field, w.New.Tree(), old) })
+		}
 	}
 	if err := v.runHook("Validate", v.Validate, w); err != nil {
 		return nil, err
 	}
 	return v.Schema.InFieldOrder(w.Found, w.Faults), nil
+}
+
+// keptPart reports whether a write left the part of the object, such as its spec, as it
+// was that a path leads into. Who writes another part through a sub-resource is not told
+// of it: it may have been stored before there was a rule.
+func keptPart(path string, now, before map[string]any) bool {
+	part, _, _ := strings.Cut(path, ".")
+	part, _, _ = strings.Cut(part, "[")
+	was, ok := before[part]
+	return ok && reflect.DeepEqual(now[part], was)
 }
 
 func (v *Version) metadataRules() meta.MetadataRules {

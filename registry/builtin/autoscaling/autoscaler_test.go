@@ -67,6 +67,7 @@ func TestScaleTarget(t *testing.T) {
 	ref := func(fields string) string { return `{"spec":{"maxReplicas":1,"scaleTargetRef":{` + fields + `}}}` }
 	k.Creates(t, map[string][]string{
 		ref(`"kind":"ReplicationController","name":"w","apiVersion":"v1"`): nil,
+		ref(`"kind":"ReplicationController","name":"w"`):                   nil,
 		ref(`"kind":"Widget","name":"w","apiVersion":"example.com/v1"`):    nil,
 		ref(``): {"Required:" + at + "kind", "Required:" + at + "name", "Invalid:" + at + "apiVersion"},
 		ref(`"kind":"a/b","name":"..","apiVersion":"a/b/c"`):  {"Invalid:" + at + "kind", "Invalid:" + at + "name", "Invalid:" + at + "apiVersion"},
@@ -238,4 +239,22 @@ func TestBehavior(t *testing.T) {
 			policies(``): {"NotSupported:" + at + "policies[1].type", "Invalid:" + at + "policies[1].value", "Invalid:" + at + "policies[1].periodSeconds"},
 		})
 	}
+}
+
+// An autoscaler that was stored before there was a rule is one that controllers work
+// with: what they do not change is not held against them.
+func TestAutoscalersOfBefore(t *testing.T) {
+	k := autoscaler(t)
+	old, faults := k.Create(t, `{"spec":{`+target+`,"maxReplicas":3}}`)
+	require.Empty(t, faults)
+	old.Set(int64(0), "spec", "minReplicas")
+	old.Set("a/b/c", "spec", "scaleTargetRef", "apiVersion")
+	_, faults = k.Update(t, old, `{"status":{"currentReplicas":2}}`, "status")
+	require.Empty(t, faults)
+	_, faults = k.Update(t, old, `{"status":{"currentReplicas":-1}}`, "status")
+	require.Equal(t, []string{"Invalid:status.currentReplicas"}, faults)
+	_, faults = k.Update(t, old, `{"spec":{"minReplicas":1}}`, "")
+	require.Empty(t, faults, "a reference that stays")
+	_, faults = k.Update(t, old, `{"spec":{"minReplicas":1,"scaleTargetRef":{"name":"v"}}}`, "")
+	require.Equal(t, []string{"Invalid:spec.scaleTargetRef.apiVersion"}, faults)
 }

@@ -18,6 +18,7 @@ func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 	}
 	s.ScaleTargetRef.validate(f, at.Field("scaleTargetRef"))
 	switch version := s.ScaleTargetRef.APIVersion; {
+	case w.Old != nil && s.ScaleTargetRef == w.Old.Spec.ScaleTargetRef, version == "" && s.ScaleTargetRef.Kind == "ReplicationController":
 	case strings.Count(version, "/") > 1:
 		f.Invalid(at.Field("scaleTargetRef").Field("apiVersion"), version, "unexpected GroupVersion string: "+version)
 	case version != "v1" && strings.Index(version, "/") < 1:

@@ -13,7 +13,7 @@ func qosClass(shares []share) string {
 	some, guaranteed := false, true
 	for _, s := range shares {
 		some = some || s.request != "" && s.request != "0" || s.limit != "" && s.limit != "0"
-		guaranteed = guaranteed && s.limit != "" && s.request == s.limit
+		guaranteed = guaranteed && s.limit != "" && s.limit != "0" && s.request == s.limit
 	}
 	switch {
 	case !some:

@@ -232,6 +232,14 @@ func TestPodWarnings(t *testing.T) {
 }
 
 // What the server fills in where a pod says that it wants to share labels.
+// What is limited to nothing is not guaranteed anything.
+func TestClassOfNothing(t *testing.T) {
+	k := kind(t, "Pod")
+	obj, faults := k.Create(t, `{"spec":{"containers":[`+box+`],"resources":{"limits":{"cpu":"0","memory":"1Gi"},"requests":{"cpu":"0","memory":"1Gi"}}}}`)
+	require.Empty(t, faults)
+	require.Equal(t, "Burstable", obj.String("status", "qosClass"))
+}
+
 func TestPodPreparation(t *testing.T) {
 	k := kind(t, "Pod")
 	obj, faults := k.Create(t, `{"metadata":{"labels":{"app":"x","rev":"2"}},"spec":{"containers":[`+box+`],"schedulingGates":[{"name":"g"}],

@@ -72,7 +72,7 @@ type PodStatus struct {
 	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"resourceClaimName" schema:"listType=map,listMapKeys=resourceClaimName,repeats"`
 
 	// VolumeHealth is what the node says of the health of the volumes.
-	VolumeHealth []PodVolumeHealth `json:"volumeHealth,omitempty" protobuf:"22" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	VolumeHealth []PodVolumeHealth `json:"volumeHealth,omitempty" protobuf:"22" schema:"listType=map,listMapKeys=name"`
 }
 
 // PodCondition is one aspect of a pod's state.

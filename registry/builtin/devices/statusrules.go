@@ -83,9 +83,15 @@ func checkAllocation(w *registry.Change[ResourceClaim], at *check.Path, a *Alloc
 	}
 }
 
+// maxBindingConditions is the maxItems of either list.
+const maxBindingConditions = 4
+
 // checkBinding checks the conditions for which pods with a device wait.
 func checkBinding(f *check.Faults, at *check.Path, good, bad []string) {
 	const goodField, badField = "bindingConditions", "bindingFailureConditions"
+	if max(len(good), len(bad)) > maxBindingConditions {
+		return // as the schema says
+	}
 	f.Unique(at.Field(goodField), good)
 	f.Unique(at.Field(badField), bad)
 	for i, c := range bad {
