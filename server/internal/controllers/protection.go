@@ -133,11 +133,15 @@ func letGo(ctx context.Context, cl controller.Client, r meta.GroupResource, key 
 	if use, err := used(o); use || err != nil {
 		return err
 	}
-	_, err = cl.Update(ctx, r, key, "", func(now *meta.Object) error {
-		if now.UID() == o.UID() {
+	_, err = cl.Update(ctx, r, key, "", func(now *meta.Object) error { // it may have changed, or be another one
+		if !held(now, finalizer) {
+			return nil
+		}
+		use, err := used(now)
+		if !use && err == nil {
 			now.RemoveFinalizer(finalizer)
 		}
-		return nil
+		return err
 	})
 	return unlessGone(err)
 }
