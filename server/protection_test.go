@@ -69,6 +69,51 @@ func TestClaimProtection(t *testing.T) {
 	a.must(404, "GET", claims+"/used", nil)
 }
 
+// TestClaimIsUsedWhileItsPodIsThere: what is only reported of a pod does not end its use
+// of a claim: that it failed, while a container is not known to have ended, or that it
+// has no time left.
+func TestClaimIsUsedWhileItsPodIsThere(t *testing.T) {
+	s := servertest.New(t)
+	a := inProcess(t, s)
+	const ended, running = `{"name":"c","state":{"terminated":{"exitCode":1}}}`, `{"name":"c","state":{"running":{}}}`
+	for name, c := range map[string]struct {
+		status string
+		used   bool
+	}{
+		"pending":   {`{}`, true},
+		"lost":      {`{"phase":"Failed","containerStatuses":[` + running + `]}`, true},
+		"waits":     {`{"phase":"Failed","containerStatuses":[{"name":"c","state":{"waiting":{}}}]}`, true},
+		"beside":    {`{"phase":"Succeeded","containerStatuses":[` + ended + `],"initContainerStatuses":[` + running + `]}`, true},
+		"attached":  {`{"phase":"Succeeded","containerStatuses":[` + ended + `],"ephemeralContainerStatuses":[` + running + `]}`, true},
+		"running":   {`{"phase":"Running","containerStatuses":[` + ended + `]}`, true},
+		"failed":    {`{"phase":"Failed","containerStatuses":[` + ended + `],"initContainerStatuses":[` + ended + `]}`, false},
+		"succeeded": {`{"phase":"Succeeded"}`, false},
+	} {
+		a.must(201, "POST", claims, newClaim(name, map[string]any{}))
+		pod := podWith(name, claimVolume(name))
+		if name != "pending" {
+			pod["spec"].(map[string]any)["nodeName"] = "n"
+		}
+		a.must(201, "POST", pods, pod)
+		a.must(200, "PATCH", pods+"/"+name+"/status", `{"status":`+c.status+`}`)
+		a.must(200, "DELETE", claims+"/"+name, nil)
+		s.Settle()
+		if !c.used {
+			a.must(404, "GET", claims+"/"+name, nil)
+			continue
+		}
+		a.must(200, "GET", claims+"/"+name, nil)
+		a.must(200, "PATCH", pods+"/"+name, `{"metadata":{"finalizers":["example.com/wait"]}}`)
+		a.must(200, "DELETE", pods+"/"+name+"?gracePeriodSeconds=0", nil)
+		s.Settle()
+		a.must(200, "GET", claims+"/"+name, nil)
+		a.must(200, "PATCH", pods+"/"+name, `{"metadata":{"finalizers":null}}`)
+		s.Settle()
+		a.must(404, "GET", pods+"/"+name, nil)
+		a.must(404, "GET", claims+"/"+name, nil)
+	}
+}
+
 // TestClaimProtectionOfPodsOwnClaims: a claim that was made for a pod's volume is used
 // by that pod, and not by one of the same name; a pod of which nothing is left but its
 // wait for the claim does not hold it.

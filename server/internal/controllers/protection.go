@@ -174,28 +174,37 @@ func (u claimUse) uses(claim *meta.Object) bool {
 	return false
 }
 
-// claimsOf returns the claims that a pod uses, as in claimUse: none if it is finished,
-// or waits for nothing but finalizers. A claim that is made for the pod's volume is
-// used if the pod owns it.
+// claimsOf returns the claims that a pod uses, as in claimUse: as long as the pod is there
+// and has not ended for certain. A claim that is made for the pod's volume is used if the
+// pod owns it, and not by a pod of which nothing is left but its wait for the claim.
 func claimsOf(pod *meta.Object) map[meta.Key]string {
 	if pod == nil {
 		return nil
 	}
 	phase := pod.String("status", "phase")
-	ended := pod.Terminating() && pod.Int("metadata", "deletionGracePeriodSeconds") == 0
-	if ended || phase == "Succeeded" || phase == "Failed" {
-		return nil
-	}
+	finished := phase == "Succeeded" || phase == "Failed"
+	leaves := finished || pod.Terminating() && pod.Int("metadata", "deletionGracePeriodSeconds") == 0
+	finished = finished && !mayRun(pod)
 	used := map[meta.Key]string{}
 	for _, v := range pod.Objects("spec", "volumes") {
-		if name := v.String("persistentVolumeClaim", "claimName"); name != "" {
+		if name := v.String("persistentVolumeClaim", "claimName"); name != "" && !finished {
 			used[meta.Key{Namespace: pod.Namespace(), Name: name}] = ""
-			continue
 		}
 		made := meta.Key{Namespace: pod.Namespace(), Name: pod.Name() + "-" + v.String("name")}
-		if _, named := used[made]; v.Map("ephemeral") != nil && !named {
+		if _, named := used[made]; v.Map("ephemeral") != nil && !named && !leaves {
 			used[made] = pod.UID()
 		}
 	}
 	return used
+}
+
+// mayRun reports whether a container of a pod is not said to have ended. The phase alone
+// does not tell: that of a pod on a lost node is what others take for granted.
+func mayRun(pod *meta.Object) bool {
+	for _, of := range []string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
+		if slices.ContainsFunc(pod.Objects("status", of), func(s *meta.Object) bool { return s.Map("state", "terminated") == nil }) {
+			return true
+		}
+	}
+	return false
 }
