@@ -247,10 +247,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		faults = append(faults, errors.New("no Authorizer: choose one, or auth.AllowAll for a server without access control"))
 	}
 	var s *Server
-	if k := b.Kind("", "ComponentStatus"); k != nil && k.Read == nil {
-		k.Read = func(ctx context.Context) ([]*meta.Object, error) { return s.components(ctx) }
-	}
-	types, err := b.compile()
+	types, err := b.compile(func(ctx context.Context) ([]*meta.Object, error) { return s.components(ctx) })
 	if err != nil {
 		faults = append(faults, err)
 	}
@@ -344,8 +341,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	return s, nil
 }
 
-// compile makes the types of the registered kinds.
-func (b *Builder) compile() ([]*resource.Type, error) {
+// compile makes the types of the registered kinds. components reads what the server
+// stands on; it belongs to one server and is not kept in the Builder's kind.
+func (b *Builder) compile(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, error) {
 	var types []*resource.Type
 	var faults []error
 	seen := map[meta.GroupResource]bool{}
@@ -354,6 +352,10 @@ func (b *Builder) compile() ([]*resource.Type, error) {
 		if k == nil {
 			faults = append(faults, fmt.Errorf("kind %d of those registered is nil", i+1))
 			continue
+		}
+		if k.Group == "" && k.Kind == "ComponentStatus" && k.Read == nil {
+			k = k.Clone()
+			k.Read = components
 		}
 		t, err := resource.Compile(k, b.Names)
 		if err != nil {

@@ -3,13 +3,17 @@ package server_test
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -55,6 +59,23 @@ func TestComponentStatuses(t *testing.T) {
 			assert.Equal(t, []string{"get", "list"}, r.Strings("verbs"))
 		}
 	}
+}
+
+// TestComponentStatusesAfterAFailedBuild: what a Build that fails leaves is not in the
+// next one's server.
+func TestComponentStatusesAfterAFailedBuild(t *testing.T) {
+	b := &server.Builder{Names: names.Kubernetes}
+	b.Register(builtin.Kinds()...)
+	_, err := b.Build(t.Context())
+	require.ErrorContains(t, err, "no Authorizer")
+	b.Authorizer = auth.AllowAll
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Shutdown(context.Background())) }()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/componentstatuses", nil))
+	assert.Equal(t, 200, w.Code, w.Body.String())
+	assert.Contains(t, w.Body.String(), `"storage"`)
 }
 
 // TestReadFails: who made no objects is not taken for one that has none.
