@@ -71,11 +71,11 @@ type PodSecurityPolicySpec struct {
 	// AllowedCSIDrivers are the drivers of volumes that stand in a pod itself; none: all.
 	AllowedCSIDrivers []AllowedCSIDriver `json:"allowedCSIDrivers,omitempty" protobuf:"23"`
 	// AllowedUnsafeSysctls are the unsafe kernel parameters that pods may set, by name; what
-	// ends in * is the begin of names.
-	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty" protobuf:"19"`
+	// ends in * is the begin of names; at most 1024.
+	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty" protobuf:"19" schema:"maxItems=1024"`
 	// ForbiddenSysctls are the kernel parameters that pods may not set, by name; what ends
-	// in * is the begin of names.
-	ForbiddenSysctls []string `json:"forbiddenSysctls,omitempty" protobuf:"20"`
+	// in * is the begin of names; at most 1024.
+	ForbiddenSysctls []string `json:"forbiddenSysctls,omitempty" protobuf:"20" schema:"maxItems=1024"`
 	// AllowedProcMountTypes are how the directory proc may be mounted: Default or Unmasked;
 	// none: Default.
 	AllowedProcMountTypes []string `json:"allowedProcMountTypes,omitempty" protobuf:"21" schema:"items.enum=Default|Unmasked"`
@@ -236,29 +236,40 @@ func checkRanges(f *check.Faults, at *check.Path, list []IDRange) {
 
 // checkCapabilities checks that none is taken from containers which they get or may add.
 func checkCapabilities(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec) {
+	drop := map[string]bool{}
+	for _, c := range s.RequiredDropCapabilities {
+		drop[c] = true
+	}
 	for _, given := range []struct {
 		field string
 		list  []string
 	}{{"defaultAddCapabilities", s.DefaultAddCapabilities}, {"allowedCapabilities", s.AllowedCapabilities}} {
 		for _, c := range given.list {
-			if slices.Contains(s.RequiredDropCapabilities, c) {
+			if drop[c] {
 				f.Invalid(at.Field(given.field), c, "capability is listed in "+given.field+" and requiredDropCapabilities")
 			}
 		}
 	}
 }
 
+// maxSysctls is what the schema allows of each list.
+const maxSysctls = 1024
+
 // checkSysctls checks names of kernel parameters, and that none is both allowed and
-// forbidden.
+// forbidden, unless there are too many to compare each with each.
 func checkSysctls(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec) {
 	covered := func(pattern, name string) bool {
 		begin, all := strings.CutSuffix(pattern, "*")
 		return pattern == name || all && strings.HasPrefix(name, begin)
 	}
+	forbidden := s.ForbiddenSysctls
+	if max(len(forbidden), len(s.AllowedUnsafeSysctls)) > maxSysctls {
+		forbidden = nil
+	}
 	for _, sysctls := range []struct {
 		field       string
 		list, other []string
-	}{{"allowedUnsafeSysctls", s.AllowedUnsafeSysctls, s.ForbiddenSysctls}, {"forbiddenSysctls", s.ForbiddenSysctls, nil}} {
+	}{{"allowedUnsafeSysctls", s.AllowedUnsafeSysctls, forbidden}, {"forbiddenSysctls", s.ForbiddenSysctls, nil}} {
 		for i, name := range sysctls.list {
 			at := at.Field(sysctls.field).Index(i)
 			if begin := strings.TrimRight(strings.TrimSuffix(name, "*"), "./"); begin != "" || name == "" {

@@ -54,6 +54,24 @@ func TestPodSecurityPolicy(t *testing.T) {
 	assert.Equal(t, []any{"true", "A,B", "RunAsAny", "RunAsAny", "RunAsAny", "RunAsAny", "false", "configMap,secret"}, row)
 }
 
+// TestSysctlsAreBounded: each of those that are allowed is compared with each that is
+// forbidden, so lists that are too long are not.
+func TestSysctlsAreBounded(t *testing.T) {
+	k := kindtest.Of(t, names.Kubernetes, []*registry.Kind{podsecurity.Policies()}, "PodSecurityPolicy")
+	with := func(allowed, forbidden int) string {
+		list := func(n int) string { return strings.TrimSuffix(strings.Repeat(`"a",`, n), ",") }
+		return `{"spec":{"seLinux":{"rule":"RunAsAny"},"runAsUser":{"rule":"RunAsAny"},"supplementalGroups":{"rule":"RunAsAny"},"fsGroup":{"rule":"RunAsAny"},
+			"allowedUnsafeSysctls":[` + list(allowed) + `],"forbiddenSysctls":[` + list(forbidden) + `]}}`
+	}
+	k.Creates(t, map[string][]string{
+		with(1024, 0): nil,
+		with(0, 1024): nil,
+		with(1025, 1): {"TooMany:spec.allowedUnsafeSysctls"},
+		with(1, 1025): {"TooMany:spec.forbiddenSysctls"},
+		with(1, 1):    {"Invalid:spec.allowedUnsafeSysctls[0]"},
+	})
+}
+
 // TestServed: the kind stands beside the newer ones of its group.
 func TestServed(t *testing.T) {
 	s := servertest.New(t, func(b *server.Builder) { b.Register(podsecurity.Policies()) })
