@@ -31,7 +31,7 @@ func (k *Kind) Clone() *Kind {
 	c.Fields = slices.Clone(k.Fields)
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		f.Path = slices.Clone(f.Path)
+		f.Path, f.Else = slices.Clone(f.Path), slices.Clone(f.Else)
 	}
 	c.Scale, c.Pool, c.Reference = shallow(k.Scale), shallow(k.Pool), shallow(k.Reference)
 	if r := c.Reference; r != nil {

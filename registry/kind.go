@@ -178,10 +178,12 @@ type Pool struct {
 }
 
 // SelectableField is a field that field selectors know beside metadata.name and
-// metadata.namespace. Path leads to a scalar; a missing one reads as Absent.
+// metadata.namespace. Path leads to a scalar; a missing or empty one reads as what Else
+// leads to, and without that as Absent.
 type SelectableField struct {
 	Name   string
 	Path   []string // nil: Name split at dots
+	Else   []string // nil: there is none
 	Absent string
 }
 

@@ -61,6 +61,17 @@ func TestEventsInTwoGroups(t *testing.T) {
 			assert.Equal(t, []string{"new", "old"}, got.names(), path)
 		}
 	}
+	a.must(201, "POST", coreEvents, `{"metadata":{"name":"hosted"},"involvedObject":{"namespace":"default"},"source":{"host":"h"},"reportingComponent":"other"}`)
+	for source, want := range map[string][]string{"agent": {"old"}, "example.com/c": {"new"}, "other": {"hosted"}, "": nil} {
+		path := coreEvents + "?fieldSelector=source%3D" + source
+		assert.ElementsMatch(t, want, a.must(200, "GET", path, nil).names(), source)
+		w := a.watch(path + "&watch=1")
+		for _, name := range want {
+			assert.Equal(t, "ADDED "+name, w.next().String())
+		}
+		w.close()
+	}
+	a.must(200, "DELETE", coreEvents+"/hosted", nil)
 	table := a.must(200, "GET", viewEvents, nil, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").body
 	assert.Equal(t, "pod/p", at(table, "rows").([]any)[0].(map[string]any)["cells"].([]any)[3])
 	assert.Equal(t, `events.events.k8s.io "no" not found`, a.must(404, "GET", viewEvents+"/no", nil).body["message"])

@@ -305,13 +305,18 @@ func (c *compiler) selectable(t *Type, f *registry.SelectableField) {
 	if f.Path == nil {
 		f.Path = strings.Split(f.Name, ".")
 	}
-	s, ok := t.Hub.Schema.At(f.Path...)
-	if !ok {
-		c.fault("selectable field %q leads nowhere", f.Name)
-		return
+	paths := [][]string{f.Path}
+	if f.Else != nil {
+		paths = append(paths, f.Else)
 	}
-	if s != nil && (s.Type == schema.Object || s.Type == schema.Array) {
-		c.fault("selectable field %q is no single value", f.Name)
+	for _, path := range paths {
+		s, ok := t.Hub.Schema.At(path...)
+		switch {
+		case !ok:
+			c.fault("selectable field %q leads nowhere", f.Name)
+		case s != nil && (s.Type == schema.Object || s.Type == schema.Array):
+			c.fault("selectable field %q is no single value", f.Name)
+		}
 	}
 }
 

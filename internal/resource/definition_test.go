@@ -175,8 +175,8 @@ func TestCompileReportsEveryFault(t *testing.T) {
 				Columns: []registry.Column{{Name: "C", Type: "string", JSONPath: ".spec.color"}},
 			}},
 		}), []string{`version "v2": column "A": the path .spec.colour leads nowhere`, `version "v1": column "C": the path .spec.color leads nowhere`}},
-		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}}}),
-			[]string{`"spec.nope" leads nowhere`, `"spec" is no single value`}},
+		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}, {Name: "spec.color", Else: []string{"spec", "gone"}}}}),
+			[]string{`"spec.nope" leads nowhere`, `"spec.color" leads nowhere`, `"spec" is no single value`}},
 		{"scope", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scope: 9}), []string{"Scope 9"}},
 		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"take the struct, resource_test.Widget"}},
 		{"tags", registry.Of(registry.Definition[misplaced]{Group: "g.io", Version: "v1"}), []string{

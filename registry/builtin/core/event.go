@@ -98,7 +98,7 @@ func events() *registry.Kind {
 			{Name: "involvedObject.fieldPath"},
 			{Name: "reason"},
 			{Name: "reportingComponent"},
-			{Name: "source", Path: []string{"source", "component"}},
+			{Name: "source", Path: []string{"source", "component"}, Else: []string{"reportingComponent"}},
 			{Name: "type"},
 		},
 		Reference: &quirks.Reference{

@@ -198,11 +198,7 @@ func (s *Store) entries(ctx context.Context, t *resource.Type, sel *Selection) (
 // Query is a selection as caches are asked for it.
 func Query(t *resource.Type, sel *Selection) watch.Query {
 	return watch.Query{Namespace: sel.Namespace, Name: sel.Name, Labels: sel.Labels, Fields: sel.Fields, Field: func(e *watch.Entry, field string) string {
-		f := t.SelectableField(field)
-		if v := e.Field(f.Path...); v != "" {
-			return v
-		}
-		return f.Absent
+		return e.Selectable(t.SelectableField(field))
 	}}
 }
 

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
 
@@ -234,6 +236,15 @@ func (e *Entry) labelPairs() []string {
 // none.
 func (e *Entry) Field(path ...string) string {
 	return codec.ScalarText(codec.FindField(e.body.Load().bytes, path...))
+}
+
+// Selectable returns the value that a declared field, whose Path is set, has in the object.
+func (e *Entry) Selectable(f *registry.SelectableField) string {
+	v := e.Field(f.Path...)
+	if v == "" && f.Else != nil {
+		v = e.Field(f.Else...)
+	}
+	return cmp.Or(v, f.Absent)
 }
 
 // MarkConforming notes that the JSON text is what a version of the type shows, see

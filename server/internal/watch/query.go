@@ -86,7 +86,7 @@ func (m *matcher) value(e *Entry, field string) string {
 	}
 	for i := range m.index {
 		if m.index[i].Name == field {
-			return indexed(e, &m.index[i])
+			return e.Selectable(&m.index[i])
 		}
 	}
 	if m.Field != nil {
@@ -109,12 +109,4 @@ func (c *Cache) Index(fields ...registry.SelectableField) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.index = index
-}
-
-// indexed returns the value of a declared field.
-func indexed(e *Entry, f *registry.SelectableField) string {
-	if v := e.Field(f.Path...); v != "" {
-		return v
-	}
-	return f.Absent
 }

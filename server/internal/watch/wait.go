@@ -84,7 +84,7 @@ func (c *Cache) publish(now time.Time, cm commit) (woken eventlog.Woken) {
 			f := &c.index[i]
 			for _, e := range [...]*Entry{r.old, r.new} {
 				if e != nil && len(c.parked) > 0 {
-					woken = c.parked.Wake(woken, interest{withField, f.Name, indexed(e, f)}, quiet)
+					woken = c.parked.Wake(woken, interest{withField, f.Name, e.Selectable(f)}, quiet)
 				}
 			}
 		}
