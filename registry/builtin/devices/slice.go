@@ -35,8 +35,8 @@ type ResourceSliceSpec struct {
 	NodeSelector *core.NodeSelector `json:"nodeSelector,omitempty" protobuf:"4"`
 	// AllNodes, if true, says that the devices can be used everywhere.
 	AllNodes *bool `json:"allNodes,omitempty" protobuf:"5"`
-	// Devices, by different names; at most 128, and 64 if any has taints or consumes
-	// counters.
+	// Devices, by different names; at most 128, and 64 if any has taints or attributes that
+	// are lists, or consumes counters.
 	Devices []Device `json:"devices,omitempty" protobuf:"6" schema:"listType=atomic"`
 	// PerDeviceNodeSelection, if true, says that each device tells where it can be used.
 	PerDeviceNodeSelection *bool `json:"perDeviceNodeSelection,omitempty" protobuf:"7"`
@@ -81,7 +81,7 @@ type Counter struct {
 type Device struct {
 	// Name of the device in its pool, a DNS label.
 	Name string `json:"name" protobuf:"1" schema:"format=dns-label"`
-	// Attributes of the device, by name or domain/name.
+	// Attributes of the device, by name or domain/name; at most 48 values in all.
 	Attributes map[string]DeviceAttribute `json:"attributes,omitempty" protobuf:"2"`
 	// Capacity of the device, by name or domain/name.
 	Capacity map[string]DeviceCapacity `json:"capacity,omitempty" protobuf:"3"`

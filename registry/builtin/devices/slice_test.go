@@ -47,6 +47,8 @@ func TestDevices(t *testing.T) {
 		`"devices":` + times(129, `{"name":"d#"}`):                                                                       {"TooMany:spec.devices"},
 		`"devices":` + times(65, `{"name":"d#","taints":[{"key":"a","effect":"None"}]}`):                                 {"TooMany:spec.devices"},
 		`"devices":` + times(65, `{"name":"d#","consumesCounters":[{"counterSet":"c","counters":{"x":{"value":"1"}}}]}`): {"TooMany:spec.devices"},
+		`"devices":` + times(64, `{"name":"d#","attributes":{"a":{"ints":[1]}}}`):                                        nil,
+		`"devices":` + times(65, `{"name":"d#","attributes":{"a":{"ints":[1]}}}`):                                        {"TooMany:spec.devices"},
 		`"devices":[{"name":"d"},{"name":"d"}]`:                                                                          {"Duplicate:spec.devices[1]"},
 		`"devices":[{}]`:                                                                                                 {"Invalid:spec.devices[0].name"},
 		`"sharedCounters":[{"name":"c","counters":{"x":{"value":"1"}}}]`:                                                 nil,
@@ -101,9 +103,12 @@ func TestAttributes(t *testing.T) {
 		`"/":{"int":1}`:     {"Invalid:" + at, "Invalid:" + at},
 		`"d.io/":{"int":1}`: {"Invalid:" + at},
 		`"D_/a":{"int":1}`:  {"Invalid:" + at},
-		`"` + strings.Repeat("x", 33) + `":{"int":1}`:                                {"TooLong:" + at},
-		`"` + strings.Repeat("x", 64) + `/a":{"int":1}`:                              {"TooLong:" + at},
-		strings.Trim(strings.ReplaceAll(times(33, `"a#":{"int":1}`), "[", ""), "[]"): {"Invalid:spec.devices[0]"},
+		`"` + strings.Repeat("x", 33) + `":{"int":1}`:            {"TooLong:" + at},
+		`"` + strings.Repeat("x", 64) + `/a":{"int":1}`:          {"TooLong:" + at},
+		`"a":{"ints":` + times(47, "#") + `},"b":{"string":"x"}`: nil,
+		`"a":{"ints":` + times(48, "#") + `},"b":{"string":"x"}`: {"Invalid:" + at},
+		`"a":{"strings":` + times(20, `"#"`) + `},"b":{"versions":` + times(20, `"#.0.0"`) + `},"c":{"bools":` + times(9, "true") + `}`: {"Invalid:" + at},
+		strings.Trim(strings.ReplaceAll(times(33, `"a#":{"int":1}`), "[", ""), "[]"):                                                    {"Invalid:spec.devices[0]"},
 	}))
 }
 

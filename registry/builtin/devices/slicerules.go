@@ -39,7 +39,7 @@ func validateSlice(w *registry.Change[ResourceSlice]) {
 func checkDevices(w *registry.Change[ResourceSlice], at *check.Path, s *ResourceSliceSpec) {
 	const maxDevices, maxSpecial = 128, 64
 	most := maxDevices
-	if slices.ContainsFunc(s.Devices, func(d Device) bool { return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0 }) {
+	if slices.ContainsFunc(s.Devices, func(d Device) bool { return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0 || d.hasLists() }) {
 		most = maxSpecial
 	}
 	if len(s.Devices) > most {
@@ -123,7 +123,7 @@ func checkOwnPlace(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
 }
 
 func checkDevice(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
-	const maxProperties = 32
+	const maxProperties, maxValues = 32, 48
 	attributes, capacity := at.Field("attributes"), at.Field("capacity")
 	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 		a := d.Attributes[name]
@@ -144,6 +144,13 @@ func checkDevice(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
 	if n := len(d.Attributes) + len(d.Capacity); n > maxProperties {
 		f.Invalid(at, n, "the total number of attributes and capacities must not exceed 32")
 	}
+	values := 0
+	for _, a := range d.Attributes {
+		values += a.values()
+	}
+	if values > maxValues {
+		f.Invalid(attributes, values, "the total number of attribute values must not exceed 48")
+	}
 	var sets []string
 	for i, c := range d.ConsumesCounters {
 		p := at.Field("consumesCounters").Index(i)
@@ -160,6 +167,24 @@ func checkDevice(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
 		}
 	}
 }
+
+// hasLists reports whether an attribute of the device is a list.
+func (d *Device) hasLists() bool {
+	for _, a := range d.Attributes {
+		if a.listed() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// listed returns how many values an attribute has in lists.
+func (a *DeviceAttribute) listed() int {
+	return len(a.IntValues) + len(a.BoolValues) + len(a.StringValues) + len(a.VersionValues)
+}
+
+// values returns how many values an attribute has.
+func (a *DeviceAttribute) values() int { return max(a.listed(), 1) }
 
 // checkCounters checks the names of counters.
 func checkCounters(f *check.Faults, at *check.Path, counters map[string]Counter) {
