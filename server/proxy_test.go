@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -178,4 +179,31 @@ func TestServiceProxy(t *testing.T) {
 	}
 	c.status("web", "192.0.2.7") // the pod has another address now
 	c.must(503, "GET", services+"/svc:web/proxy/x", nil)
+}
+
+// TestManyEndpointsAreBounded: of what an object of Endpoints says of a service little is
+// looked at: neither its ports times its addresses, nor a pod for each.
+func TestManyEndpointsAreBounded(t *testing.T) {
+	c := newCluster(t)
+	c.must(201, "POST", "/api/v1/namespaces/default/services", `{"metadata":{"name":"svc"},"spec":{"ports":[{"name":"web","port":80}]}}`)
+	var addresses, ports []string
+	for i := range 500 {
+		addresses = append(addresses, fmt.Sprintf(`{"ip":"192.0.2.%d","targetRef":{"kind":"Pod","namespace":"default","name":"one"}}`, i%250+1))
+		ports = append(ports, fmt.Sprintf(`{"name":"web","port":%d}`, i+1))
+	}
+	c.must(201, "POST", "/api/v1/namespaces/default/endpoints",
+		`{"metadata":{"name":"svc"},"subsets":[{"addresses":[`+strings.Join(addresses, ",")+`],"ports":[`+strings.Join(ports, ",")+`]}]}`)
+	for what, ask := range map[string]func(){
+		"proxy": func() { c.must(503, "GET", "/api/v1/namespaces/default/services/svc:web/proxy/", nil) },
+		"table": func() {
+			got := c.must(200, "GET", "/api/v1/namespaces/default/endpoints", nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+			assert.Contains(t, string(got.raw), "192.0.2.1:1,192.0.2.2:1,192.0.2.3:1 + 249997 more...")
+		},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		ask()
+		runtime.ReadMemStats(&after)
+		assert.Less(t, after.Mallocs-before.Mallocs, uint64(100_000), what) // fewer than there are pairs
+	}
 }

@@ -99,21 +99,21 @@ func readyEndpoints(o *meta.Object) any {
 	if len(subsets) == 0 {
 		return none
 	}
-	var list []string
+	var few []string // all that there are may be many: addresses times ports
+	count := 0
 	for _, s := range subsets {
 		addresses, ports := s.Objects("addresses"), s.Objects("ports")
-		for _, p := range ports {
-			for _, a := range addresses {
-				list = append(list, net.JoinHostPort(a.String("ip"), strconv.FormatInt(p.Int("port"), 10)))
+		n := len(addresses) * max(len(ports), 1)
+		count += n
+		for i := 0; i < n && len(few) < cells.Few; i++ {
+			text := addresses[i%len(addresses)].String("ip")
+			if len(ports) > 0 {
+				text = net.JoinHostPort(text, strconv.FormatInt(ports[i/len(addresses)].Int("port"), 10))
 			}
-		}
-		if len(ports) == 0 {
-			for _, a := range addresses {
-				list = append(list, a.String("ip"))
-			}
+			few = append(few, text)
 		}
 	}
-	return cells.FirstFew(list)
+	return cells.FewOf(few, count)
 }
 
 func validateEndpoints(w *registry.Change[Endpoints]) {

@@ -97,23 +97,32 @@ func serviceProxy() registry.Subresource {
 	})
 }
 
+// endpointTries is how many addresses of a service are looked at for one request.
+const endpointTries = 100
+
 // chooseEndpoint picks one of the addresses that have a port of a name. Only those of
 // pods that have the address count: others would lead anywhere.
 func chooseEndpoint(ctx context.Context, call *registry.Call, endpoints *meta.Object, port string) (ip, number string) {
 	type choice struct{ address, port *meta.Object }
 	var choices []choice
 	for _, subset := range endpoints.Objects("subsets") {
-		for _, p := range subset.Objects("ports") {
-			if p.String("name") != port {
-				continue
-			}
-			for _, address := range subset.Objects("addresses") {
-				choices = append(choices, choice{address, p})
-			}
+		ports := subset.Objects("ports")
+		i := slices.IndexFunc(ports, func(p *meta.Object) bool { return p.String("name") == port })
+		if i < 0 {
+			continue
+		}
+		for _, address := range subset.Objects("addresses") {
+			choices = append(choices, choice{address, ports[i]})
 		}
 	}
-	rand.Shuffle(len(choices), func(i, j int) { choices[i], choices[j] = choices[j], choices[i] })
-	for _, c := range choices {
+	for range min(len(choices), endpointTries) {
+		if ctx.Err() != nil {
+			break
+		}
+		i := rand.IntN(len(choices))
+		c := choices[i]
+		choices[i] = choices[len(choices)-1]
+		choices = choices[:len(choices)-1]
 		ip := c.address.String("ip")
 		if c.address.String("targetRef", "kind") != "Pod" || c.address.String("targetRef", "namespace") != call.Key.Namespace {
 			continue

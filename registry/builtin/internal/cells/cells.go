@@ -12,14 +12,22 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
+// Few is how many words of a list a column shows.
+const Few = 3
+
 // FirstFew is a list as a column shows it, the first words and how many more
 // there are.
 func FirstFew(list []string) string {
-	const few = 3
-	if len(list) <= few {
-		return strings.Join(list, ",")
+	return FewOf(list[:min(len(list), Few)], len(list))
+}
+
+// FewOf is a list as FirstFew shows it, of its first words and how many there are.
+func FewOf(first []string, count int) string {
+	text := strings.Join(first, ",")
+	if count > len(first) {
+		text += " + " + strconv.Itoa(count-len(first)) + " more..."
 	}
-	return strings.Join(list[:few], ",") + " + " + strconv.Itoa(len(list)-few) + " more..."
+	return text
 }
 
 // Balancer is where an object is reached by its status.loadBalancer: the addresses, or
