@@ -75,7 +75,7 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	}
 	if c.style() == registry.Proxies {
 		to.RawQuery = c.request.http.URL.RawQuery
-		p.Out.Header.Set("X-Forwarded-Uri", c.prefix()+to.Path)
+		p.Out.Header.Set("X-Forwarded-Uri", (&url.URL{Path: c.prefix() + to.Path}).EscapedPath())
 	}
 	p.Out.Host = p.In.Host
 	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]

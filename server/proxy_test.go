@@ -41,6 +41,7 @@ func TestPodProxy(t *testing.T) {
 		"web/proxy/a/b/?x=1&y=%2f&path=z":     "GET /a/b/?x=1&y=%2f&path=z",
 		"web/proxy/a/../../b//c/./d/":         "GET /b/c/d/",
 		"web/proxy/..%2f..%2fx":               "GET /x",
+		"web/proxy/a%0Ab%20c":                 "GET /a%0Ab%20c",
 		"web:" + port + "/proxy/x":            "GET /x",
 		"web:web/proxy/x":                     "GET /x",
 		"http:web:" + port + "/proxy/x?tty=1": "GET /x?tty=1",
@@ -56,7 +57,7 @@ func TestPodProxy(t *testing.T) {
 		assert.Equal(t, []string{"a=b"}, r.Header["Cookie"])
 		assert.Equal(t, []string(nil), r.Header["Authorization"])
 		head, _, _ := strings.Cut(path, "/proxy/")
-		assert.Equal(t, podPath+"/"+head+"/proxy"+r.URL.Path, r.Header.Get("X-Forwarded-Uri"))
+		assert.Equal(t, podPath+"/"+head+"/proxy"+r.URL.EscapedPath(), r.Header.Get("X-Forwarded-Uri"))
 	}
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 		got := c.must(200, method, podPath+"/web/proxy/x", nil)
