@@ -141,7 +141,7 @@ func (r *request) parsePath() bool {
 }
 
 // endsInSubresource reports whether the last part of a path is where the names of
-// sub-resources of items stand.
+// sub-resources of items stand. The old paths of watches have none.
 func endsInSubresource(parts []string) bool {
 	at := 2
 	if parts[0] == "apis" {
@@ -152,7 +152,7 @@ func endsInSubresource(parts []string) bool {
 	if len(parts) > at && parts[at] == "namespaces" {
 		at += 2
 	}
-	return len(parts) == at+3
+	return len(parts) == at+3 && parts[at] != "watch"
 }
 
 // resourceVerb is the API verb of a method. The old paths of watches have no

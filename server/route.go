@@ -108,10 +108,7 @@ func (s *Server) resolve(r *request) error {
 	if r.isNamespace() {
 		r.namespace = ""
 	}
-	if r.subresource == "" {
-		return nil
-	}
-	if r.sub = r.version.Subresource(r.subresource); r.sub == nil {
+	if r.sub = r.version.Subresource(r.subresource); r.sub == nil && r.subresource != "" {
 		if r.version.DelegatedPaths {
 			return meta.NotFound(r.version.Resource().GroupResource(), r.name)
 		}
