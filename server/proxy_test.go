@@ -84,6 +84,9 @@ func TestPodProxy(t *testing.T) {
 		"one/proxy/x":        "400 address not allowed",
 		"ftp:web:80/proxy/x": `400 invalid pod request "ftp:web:80"`,
 		"a:b:c:d/proxy/x":    `400 invalid pod request "a:b:c:d"`,
+		"web:none/proxy/x":   `400 invalid pod request "web:none"`,
+		"web:+1/proxy/x":     `400 invalid pod request "web:+1"`,
+		"web:65536/proxy/x":  "503 error trying to reach service: dial tcp: address 65536: invalid port",
 	} {
 		got := c.do("GET", podPath+"/"+path, nil)
 		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), path)
@@ -122,14 +125,24 @@ func TestNodeProxy(t *testing.T) {
 	plain := newAgent(t, false)
 	_, port, _ := net.SplitHostPort(plain.Listener.Addr().String())
 	_, own, _ := net.SplitHostPort(c.Listener.Addr().String())
-	for _, name := range []string{"n", "n:" + own, "https:n:" + own} {
+	for _, name := range []string{"n", "n:", "http:n:", "n:" + own, "https:n:" + own} {
 		got := c.must(200, "GET", "/api/v1/nodes/"+name+"/proxy/stats/summary?x=1", nil)
 		assert.Equal(t, "GET /stats/summary?x=1", string(got.raw))
 		assert.Len(t, c.asked(t).TLS.PeerCertificates, 1)
 	}
 	c.must(200, "GET", "/api/v1/nodes/http:n:"+port+"/proxy/x", nil)
 	assert.Nil(t, plain.asked(t).TLS)
-	c.must(404, "GET", "/api/v1/nodes/gone/proxy/x", nil)
+	for name, want := range map[string]string{
+		"gone":        `404 nodes "gone" not found`,
+		"n:none":      `400 invalid node request "n:none"`,
+		"https:n:web": `400 invalid node request "https:n:web"`,
+		"n:-1":        `400 invalid node request "n:-1"`,
+		"n:65536":     "503 error trying to reach service: dial tcp: address 65536: invalid port",
+	} {
+		got := c.do("GET", "/api/v1/nodes/"+name+"/proxy/x", nil)
+		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), name)
+	}
+	assert.Empty(t, c.got)
 	c.must(201, "POST", "/api/v1/nodes", `{"metadata":{"name":"bare"}}`)
 	got := c.do("GET", "/api/v1/nodes/bare/proxy/x", nil)
 	assert.Equal(t, "500 no preferred addresses found; known addresses: []", fmt.Sprint(got.code, " ", got.body["message"]))
@@ -171,6 +184,8 @@ func TestServiceProxy(t *testing.T) {
 	for name, want := range map[string]string{
 		"svc":       `503 no endpoints available for service "svc"`,
 		"svc:other": `503 no endpoints available for service "svc:other"`,
+		"svc:none":  `503 no endpoints available for service "svc:none"`,
+		"svc:65536": `503 no service port 65536 found for service "svc"`,
 		"svc:82":    `503 no service port 82 found for service "svc"`,
 		"gone":      `404 services "gone" not found`,
 		"ftp:svc:1": `400 invalid service request "ftp:svc:1"`,

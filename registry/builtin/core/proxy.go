@@ -31,7 +31,7 @@ func podProxy() registry.Subresource {
 		if err != nil {
 			return nil, err
 		}
-		return at.target(pod.String("status", "podIP"), podPort(pod, at.port)), nil
+		return at.target(pod.String("status", "podIP"), podPort(pod, at.port))
 	})
 }
 
@@ -60,7 +60,10 @@ func nodeProxy() registry.Subresource {
 		if err != nil {
 			return nil, err
 		}
-		t := at.target("", at.port)
+		t, err := at.target("", at.port)
+		if err != nil {
+			return nil, err
+		}
 		t.Node = node
 		return t, nil
 	})
@@ -93,7 +96,7 @@ func serviceProxy() registry.Subresource {
 		if ip == "" {
 			return nil, unavailable("no endpoints available for service %q", call.Key.Name)
 		}
-		return at.target(ip, port), nil
+		return at.target(ip, port)
 	})
 }
 
@@ -142,13 +145,14 @@ func unavailable(format string, args ...any) *meta.Status {
 // proxied is what the name of a proxied object says: name, name:port or
 // scheme:name:port.
 type proxied struct {
+	call         *registry.Call
 	key          meta.Key
 	scheme, port string
 	path         string
 }
 
 func parseProxied(call *registry.Call) (proxied, error) {
-	at := proxied{key: call.Key, scheme: "http", path: call.Object.String("path")}
+	at := proxied{call: call, key: call.Key, scheme: "http", path: call.Object.String("path")}
 	parts := strings.Split(call.Key.Name, ":")
 	if len(parts) == 3 {
 		if parts[0] != "" {
@@ -161,17 +165,25 @@ func parseProxied(call *registry.Call) (proxied, error) {
 	}
 	at.key.Name = parts[0]
 	if len(parts) > 2 || parts[0] == "" || at.scheme != "http" && at.scheme != "https" {
-		return at, meta.BadRequest("invalid %s request %q", strings.TrimSuffix(call.Resource.Resource, "s"), call.Key.Name)
+		return at, at.invalid()
 	}
 	return at, nil
 }
 
-func (at proxied) target(host, port string) *registry.Target {
+func (at proxied) invalid() error {
+	return meta.BadRequest("invalid %s request %q", strings.TrimSuffix(at.call.Resource.Resource, "s"), at.call.Key.Name)
+}
+
+// target is an address, at the port of a number; none: that of the scheme, or the agent's.
+func (at proxied) target(host, port string) (*registry.Target, error) {
+	if strings.Trim(port, "0123456789") != "" {
+		return nil, at.invalid()
+	}
 	t := &registry.Target{Chosen: true, URL: url.URL{Scheme: at.scheme, Host: host, Path: at.path}}
 	if port != "" {
 		t.URL.Host = net.JoinHostPort(host, port)
 	} else if strings.Contains(host, ":") {
 		t.URL.Host = "[" + host + "]"
 	}
-	return t
+	return t, nil
 }
