@@ -42,7 +42,7 @@ func (s *Server) connect(w *response, r *request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if r.sub.Connect.Style == registry.Proxies && r.rest == "" && (r.http.Method == http.MethodGet || r.http.Method == http.MethodHead) {
+	if r.proxied() && r.rest == "" && !r.upgrades() && (r.http.Method == http.MethodGet || r.http.Method == http.MethodHead) {
 		redirect(w, r)
 		return nil
 	}
@@ -56,10 +56,10 @@ func (s *Server) connect(w *response, r *request) error {
 	where := to.URL
 	where.Scheme, where.Host = base.Scheme, base.Host
 	c := &connection{server: s, out: w, request: r, to: &where, carrier: carrier}
-	if r.sub.Connect.Style == registry.Streams && !c.upgrades() {
+	if r.sub.Connect.Style == registry.Streams && !r.upgrades() {
 		return meta.BadRequest("Upgrade request required")
 	}
-	if c.upgrades() && !hijackable(w) {
+	if r.upgrades() && !hijackable(w) {
 		return meta.BadRequest("this connection cannot be upgraded")
 	}
 	c.run()
@@ -111,6 +111,12 @@ func redirect(w *response, r *request) {
 // which there are paths.
 func (r *request) proxied() bool {
 	return r.sub != nil && r.sub.Connect != nil && r.sub.Connect.Style == registry.Proxies
+}
+
+// upgrades reports whether the caller asks a connection for another protocol.
+func (r *request) upgrades() bool {
+	h := r.http.Header
+	return r.sub.Connect.Style != registry.Reads && h.Get("Upgrade") != "" && hasToken(h, "Connection", "upgrade")
 }
 
 // proxyMethods are those that go on to what is proxied.

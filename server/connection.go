@@ -54,15 +54,6 @@ func (c *connection) run() {
 
 func (c *connection) style() registry.ConnectStyle { return c.request.sub.Connect.Style }
 
-// upgrades reports whether the caller asks for another protocol.
-func (c *connection) upgrades() bool {
-	h := c.request.http.Header
-	if h.Get("Upgrade") == "" || c.style() == registry.Reads {
-		return false
-	}
-	return hasToken(h, "Connection", "upgrade")
-}
-
 // rewrite makes the request that goes on. Who calls is not told there, but for the
 // address.
 func (c *connection) rewrite(p *httputil.ProxyRequest) {
@@ -102,7 +93,7 @@ func (c *connection) answered(res *http.Response) error {
 			return refusal(c.request, res)
 		}
 		res.Header = http.Header{"Content-Type": {"text/plain"}}
-	case c.upgrades() && !switched && res.StatusCode < 400:
+	case c.request.upgrades() && !switched && res.StatusCode < 400:
 		return meta.Failure(http.StatusInternalServerError, "", "invalid upgrade response: status code %d", res.StatusCode)
 	case c.style() == registry.Proxies:
 		c.relocate(res.Header)
@@ -188,7 +179,7 @@ func (c *connection) failure(err error) error {
 		return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
 	case c.style() == registry.Reads:
 		return meta.Failure(http.StatusInternalServerError, "", "%v", &url.Error{Op: "Get", URL: c.to.String(), Err: err})
-	case c.upgrades():
+	case c.request.upgrades():
 		return meta.Failure(http.StatusInternalServerError, "", "error dialing backend: %v", err)
 	}
 	return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "error trying to reach service: %v", err)

@@ -68,6 +68,7 @@ func TestPodProxy(t *testing.T) {
 	assert.Equal(t, podPath+"/web/proxy/?x=1", c.do("GET", podPath+"/web/proxy?x=1", nil).header.Get("Location"))
 	assert.Equal(t, "POST /", string(c.do("POST", podPath+"/web/proxy", nil).raw))
 	c.tunnel(c.upgrade(t.Context(), "GET", podPath+"/web/proxy/socket"))
+	c.tunnel(c.upgrade(t.Context(), "GET", podPath+"/web/proxy")) // clients of sockets follow nothing
 	assert.Equal(t, 500, c.do("GET", podPath+"/web/proxy/code200", nil, "Connection", "Upgrade", "Upgrade", "x").code)
 	for to, want := range map[string]string{
 		"/foo/bar?x=1":                           podPath + "/web/proxy/foo/bar?x=1",
