@@ -66,12 +66,14 @@ func TestScaleTarget(t *testing.T) {
 	const at = "spec.scaleTargetRef."
 	ref := func(fields string) string { return `{"spec":{"maxReplicas":1,"scaleTargetRef":{` + fields + `}}}` }
 	k.Creates(t, map[string][]string{
-		ref(`"kind":"ReplicationController","name":"w","apiVersion":"v1"`): nil,
-		ref(`"kind":"ReplicationController","name":"w"`):                   nil,
-		ref(`"kind":"Widget","name":"w","apiVersion":"example.com/v1"`):    nil,
+		ref(`"kind":"ReplicationController","name":"w","apiVersion":"v1"`):  nil,
+		ref(`"kind":"ReplicationController","name":"w"`):                    nil,
+		ref(`"kind":"ReplicationController","name":"w","apiVersion":"/v1"`): nil,
+		ref(`"kind":"Widget","name":"w","apiVersion":"example.com/v1"`):     nil,
 		ref(``): {"Required:" + at + "kind", "Required:" + at + "name", "Invalid:" + at + "apiVersion"},
 		ref(`"kind":"a/b","name":"..","apiVersion":"a/b/c"`):  {"Invalid:" + at + "kind", "Invalid:" + at + "name", "Invalid:" + at + "apiVersion"},
 		ref(`"kind":"a%b","name":".","apiVersion":"apps/v1"`): {"Invalid:" + at + "kind", "Invalid:" + at + "name"},
+		ref(`"kind":"a","name":"w","apiVersion":"v1"`):        {"Invalid:" + at + "apiVersion"},
 		ref(`"kind":"a","name":"w","apiVersion":"v2"`):        {"Invalid:" + at + "apiVersion"},
 		ref(`"kind":"a","name":"w","apiVersion":"/v1"`):       {"Invalid:" + at + "apiVersion"},
 	})
@@ -81,6 +83,23 @@ func TestScaleTarget(t *testing.T) {
 	} {
 		require.Equal(t, []string{at + "apiVersion: Invalid value: " + want}, k.Texts(t, nil, ref(`"kind":"a","name":"w","apiVersion":"`+version+`"`), ""))
 	}
+}
+
+// TestStoredVersions: what an object was accepted with it keeps.
+func TestStoredVersions(t *testing.T) {
+	k := autoscaler(t)
+	old, faults := k.Create(t, metric(object))
+	require.Empty(t, faults)
+	k.Updates(t, old, map[string][]string{
+		`{"spec":{"scaleTargetRef":{"apiVersion":"v1"}}}`:                                   {"Invalid:spec.scaleTargetRef.apiVersion"},
+		metric(strings.Replace(object, `"name":"y"`, `"name":"y","apiVersion":"a/b/c"`, 1)): {"Invalid:spec.metrics[0].object.describedObject.apiVersion"},
+	})
+	old.Set("v1", "spec", "scaleTargetRef", "apiVersion")
+	old.Objects("spec", "metrics")[0].Set("a/b/c", "object", "describedObject", "apiVersion")
+	k.Updates(t, old, map[string][]string{
+		`{"metadata":{"labels":{"a":"b"}},"spec":{"scaleTargetRef":{"name":"other"}}}`: nil,
+		`{"spec":{"scaleTargetRef":{"kind":"Other"}}}`:                                 {"Invalid:spec.scaleTargetRef.apiVersion"},
+	})
 }
 
 // TestMetricTypes: a metric has what its type names and nothing else.
@@ -137,12 +156,21 @@ func TestMetricSources(t *testing.T) {
 		source("Object", "object", `"metric":{"name":"a"},"describedObject":{"kind":"a/b","name":"%"},`+to): {
 			"Invalid:" + at + "object.describedObject.kind", "Invalid:" + at + "object.describedObject.name"},
 		// only what is scaled needs a group
-		source("Object", "object", `"metric":{"name":"a"},"describedObject":{"kind":"x","name":"y","apiVersion":"a/b/c"},`+to): nil,
+		source("Object", "object", `"metric":{"name":"a"},"describedObject":{"kind":"x","name":"y","apiVersion":"v2"},`+to): nil,
+		source("Object", "object", `"metric":{"name":"a"},"describedObject":{"kind":"x","name":"y","apiVersion":"a/b/c"},`+to): {
+			"Invalid:" + at + "object.describedObject.apiVersion"},
 		source("Resource", "resource", to):                                         {"Required:" + at + "resource.name"},
 		source("Resource", "resource", `"name":"example.com/gpu",`+to):             nil,
 		source("ContainerResource", "containerResource", cpu):                      {"Required:" + at + "containerResource.container"},
 		source("ContainerResource", "containerResource", `"container":"c",`+to):    {"Required:" + at + "containerResource.name"},
 		source("ContainerResource", "containerResource", `"container":"C_1",`+cpu): {"Invalid:" + at + "containerResource.container"},
+	}
+	for name, want := range map[string][]string{
+		"hugepages-2Mi": nil, "example.com/gpu": nil, "kubernetes.io/x": nil,
+		"pods": {"Invalid:" + at + "containerResource.name"}, "requests.example.com/x": {"Invalid:" + at + "containerResource.name"},
+		"a b": {"Invalid:" + at + "containerResource.name", "Invalid:" + at + "containerResource.name"},
+	} {
+		cases[source("ContainerResource", "containerResource", `"container":"c","name":"`+name+`",`+to)] = want
 	}
 	for name, c := range map[string]struct{ field, rest string }{"Object": {"object", seen}, "Pods": {"pods", to}, "External": {"external", to}} {
 		in := at + c.field + ".metric.name"
@@ -255,6 +283,6 @@ func TestAutoscalersOfBefore(t *testing.T) {
 	require.Equal(t, []string{"Invalid:status.currentReplicas"}, faults)
 	_, faults = k.Update(t, old, `{"spec":{"minReplicas":1}}`, "")
 	require.Empty(t, faults, "a reference that stays")
-	_, faults = k.Update(t, old, `{"spec":{"minReplicas":1,"scaleTargetRef":{"name":"v"}}}`, "")
+	_, faults = k.Update(t, old, `{"spec":{"minReplicas":1,"scaleTargetRef":{"kind":"v"}}}`, "")
 	require.Equal(t, []string{"Invalid:spec.scaleTargetRef.apiVersion"}, faults)
 }

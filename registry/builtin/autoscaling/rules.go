@@ -1,11 +1,13 @@
 package autoscaling
 
 import (
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/core"
 )
 
 func validate(w *registry.Change[HorizontalPodAutoscaler]) {
@@ -17,18 +19,18 @@ func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 		f.Invalid(at.Field("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`")
 	}
 	s.ScaleTargetRef.validate(f, at.Field("scaleTargetRef"))
-	switch version := s.ScaleTargetRef.APIVersion; {
-	case w.Old != nil && s.ScaleTargetRef == w.Old.Spec.ScaleTargetRef, version == "" && s.ScaleTargetRef.Kind == "ReplicationController":
-	case strings.Count(version, "/") > 1:
-		f.Invalid(at.Field("scaleTargetRef").Field("apiVersion"), version, "unexpected GroupVersion string: "+version)
-	case version != "v1" && strings.Index(version, "/") < 1:
-		f.Invalid(at.Field("scaleTargetRef").Field("apiVersion"), version, "apiVersion must specify API group")
+	if old := w.Old; old == nil || old.Spec.ScaleTargetRef.APIVersion != s.ScaleTargetRef.APIVersion || old.Spec.ScaleTargetRef.Kind != s.ScaleTargetRef.Kind {
+		s.ScaleTargetRef.version(f, at.Field("scaleTargetRef"), s.ScaleTargetRef.Kind != "ReplicationController")
 	}
+	judged := w.Old == nil || !w.Old.Spec.misdescribed() // a fault that is stored may stay
 	outside := false
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
 		outside = outside || m.Type == "Object" || m.Type == "External"
-		m.validate(f, at.Field("metrics").Index(i))
+		m.validate(w, at.Field("metrics").Index(i))
+		if judged && m.Type == "Object" && m.Object != nil {
+			m.Object.DescribedObject.version(f, at.Field("metrics").Index(i).Field("object").Field("describedObject"), false)
+		}
 	}
 	if s.MinReplicas != nil && *s.MinReplicas == 0 && !outside {
 		f.Forbidden(at.Field("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas")
@@ -50,6 +52,29 @@ func (r *CrossVersionObjectReference) validate(f *check.Faults, at *check.Path) 
 	segment(f, at.Field("name"), r.Name)
 }
 
+// version checks the form of the version, which needs a group for what is no kind of the
+// core.
+func (r *CrossVersionObjectReference) version(f *check.Faults, at *check.Path, grouped bool) {
+	at = at.Field("apiVersion")
+	switch {
+	case strings.Count(r.APIVersion, "/") > 1:
+		f.Invalid(at, r.APIVersion, "unexpected GroupVersion string: "+r.APIVersion)
+	case grouped && strings.Index(r.APIVersion, "/") < 1:
+		f.Invalid(at, r.APIVersion, "apiVersion must specify API group")
+	}
+}
+
+// misdescribed reports whether a metric is about an object whose version is none.
+func (s *HorizontalPodAutoscalerSpec) misdescribed() bool {
+	return slices.ContainsFunc(s.Metrics, func(m MetricSpec) bool {
+		var f check.Faults
+		if m.Type == "Object" && m.Object != nil {
+			m.Object.DescribedObject.version(&f, check.At(), false)
+		}
+		return len(f) > 0
+	})
+}
+
 // segment checks what becomes a part of a path; that it is there the schema says.
 func segment(f *check.Faults, at *check.Path, text string) {
 	if text != "" {
@@ -58,7 +83,8 @@ func segment(f *check.Faults, at *check.Path, text string) {
 }
 
 // validate checks that the metric has what its type names and nothing else.
-func (m *MetricSpec) validate(f *check.Faults, at *check.Path) {
+func (m *MetricSpec) validate(w *registry.Change[HorizontalPodAutoscaler], at *check.Path) {
+	f := &w.Faults
 	sources := []struct {
 		name, field string
 		set         bool
@@ -86,10 +112,11 @@ func (m *MetricSpec) validate(f *check.Faults, at *check.Path) {
 			f.Forbidden(at.Field(s.field), "must populate the given metric source only")
 		}
 	}
-	m.checkSource(f, at)
+	m.checkSource(w, at)
 }
 
-func (m *MetricSpec) checkSource(f *check.Faults, at *check.Path) {
+func (m *MetricSpec) checkSource(w *registry.Change[HorizontalPodAutoscaler], at *check.Path) {
+	f := &w.Faults
 	switch m.Type {
 	case "Object":
 		at := at.Field("object")
@@ -118,7 +145,11 @@ func (m *MetricSpec) checkSource(f *check.Faults, at *check.Path) {
 	case "Resource":
 		m.Resource.Target.ofResource(f, at.Field("resource").Field("target"))
 	case "ContainerResource":
-		m.ContainerResource.Target.ofResource(f, at.Field("containerResource").Field("target"))
+		at := at.Field("containerResource")
+		if m.ContainerResource.Name != "" {
+			w.Faults = append(w.Faults, core.CheckContainerResource(w.Names, at.Field("name"), m.ContainerResource.Name)...)
+		}
+		m.ContainerResource.Target.ofResource(f, at.Field("target"))
 	}
 }
 

@@ -48,8 +48,16 @@ func (r *podRules) withinLimit(at *check.Path, name string, q *ResourceRequireme
 	}
 }
 
+// CheckContainerResource returns the faults of the name of a resource that containers
+// use.
+func CheckContainerResource(p names.Profile, at *check.Path, name string) check.Faults {
+	r := specRules{names: p}
+	r.resourceName(at, name)
+	return r.Faults
+}
+
 // resourceName checks the name of a resource of containers.
-func (r *podRules) resourceName(at *check.Path, name string) {
+func (r *specRules) resourceName(at *check.Path, name string) {
 	r.standardName(at, name)
 	plain := !strings.Contains(name, "/")
 	switch {
@@ -62,7 +70,7 @@ func (r *podRules) resourceName(at *check.Path, name string) {
 
 // standardName checks the name of a resource of anything: one without a domain is
 // the product's own.
-func (r *podRules) standardName(at *check.Path, name string) {
+func (r *specRules) standardName(at *check.Path, name string) {
 	faults := meta.CheckQualifiedName(name)
 	r.Format(at, name, faults)
 	if len(faults) == 0 && !strings.Contains(name, "/") && !quotaResource(name) {
