@@ -89,14 +89,15 @@ func fill(o *meta.Object, fields map[string]any, path ...string) {
 	}
 }
 
-// checkPods checks the selector and the template of a kind's pods.
-func checkPods[T any](w *registry.Change[T], s *meta.Selector, t *core.PodTemplateSpec) {
+// checkPods checks the selector and the template of a kind's pods; kept is what
+// core.CheckPodTemplate wants to know.
+func checkPods[T any](w *registry.Change[T], s *meta.Selector, t *core.PodTemplateSpec, kept bool) {
 	at := check.At("spec")
 	if !checkSelector(&w.Faults, s) {
 		w.Invalid(at.Field("selector"), s, "invalid label selector")
 		return
 	}
-	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selector.Matches(s, t.Labels), t)...)
+	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selector.Matches(s, t.Labels), t, kept)...)
 }
 
 // checkSelector checks the selector of a kind's pods, and reports whether it can be

@@ -33,7 +33,7 @@ type DaemonSetSpec struct {
 
 	// Template of the pods. Its node selector and affinity say on which nodes they
 	// run; without them it is all.
-	Template core.PodTemplateSpec `json:"template" protobuf:"2"`
+	Template core.PodTemplateSpec `json:"template" protobuf:"2" schema:"ratcheting"`
 
 	// UpdateStrategy is how pods are replaced when the template changes.
 	UpdateStrategy DaemonSetUpdateStrategy `json:"updateStrategy,omitempty" protobuf:"3"`
@@ -154,7 +154,8 @@ func validateDaemonSet(w *registry.Change[DaemonSet]) {
 		return
 	}
 	selected := !checkSelector(&w.Faults, s.Selector) || selector.Matches(s.Selector, s.Template.Labels)
-	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selected, &s.Template)...)
+	kept := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template)
+	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selected, &s.Template, kept)...)
 	s.UpdateStrategy.validate(&w.Faults, at.Field("updateStrategy"))
 }
 

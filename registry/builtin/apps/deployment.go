@@ -33,7 +33,7 @@ type DeploymentSpec struct {
 	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked,immutable"`
 
 	// Template of the pods.
-	Template core.PodTemplateSpec `json:"template" protobuf:"3"`
+	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"ratcheting"`
 
 	// Strategy is how pods are replaced.
 	Strategy DeploymentStrategy `json:"strategy,omitempty" protobuf:"4" patchStrategy:"retainKeys"`

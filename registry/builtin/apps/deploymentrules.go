@@ -16,7 +16,7 @@ func validateDeployment(w *registry.Change[Deployment]) {
 		return // which checks the one field that it changes
 	}
 	s, at := &w.New.Spec, check.At("spec")
-	checkPods(w, s.Selector, &s.Template)
+	checkPods(w, s.Selector, &s.Template, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
 	s.Strategy.validate(&w.Faults, at.Field("strategy"))
 	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
 		w.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")

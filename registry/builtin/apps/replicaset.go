@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
@@ -32,7 +33,7 @@ type ReplicaSetSpec struct {
 	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked,immutable"`
 
 	// Template of the pods. A change is for pods that are made from then on.
-	Template core.PodTemplateSpec `json:"template,omitempty" protobuf:"3"`
+	Template core.PodTemplateSpec `json:"template,omitempty" protobuf:"3" schema:"ratcheting"`
 }
 
 // ReplicaSetStatus is the state of the pods.
@@ -78,7 +79,8 @@ func replicaSets() *registry.Kind {
 func validateReplicaSet(w *registry.Change[ReplicaSet]) {
 	switch s := &w.New.Status; w.Subresource {
 	case "":
-		checkPods(w, w.New.Spec.Selector, &w.New.Spec.Template)
+		s := &w.New.Spec
+		checkPods(w, s.Selector, &s.Template, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
 	case "status":
 		all, ready := replicas.Part{Field: "replicas", Pods: s.Replicas}, replicas.Part{Field: "readyReplicas", Pods: s.ReadyReplicas}
 		available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}

@@ -46,7 +46,7 @@ type StatefulSetSpec struct {
 	// VolumeClaimTemplates are claims of which every pod gets its own, and finds it
 	// again when it is replaced. The pod has a volume of the same name for each; it
 	// takes the place of one in the template. They cannot change.
-	VolumeClaimTemplates []core.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty" protobuf:"4" schema:"listType=atomic"`
+	VolumeClaimTemplates []core.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty" protobuf:"4" schema:"listType=atomic,ratcheting"`
 
 	// ServiceName is the service under whose name the pods are found in the DNS. It
 	// must be there before the pods, and cannot change.
@@ -56,7 +56,7 @@ type StatefulSetSpec struct {
 	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked"`
 
 	// Template of the pods. Each is named after the set, with its number behind.
-	Template core.PodTemplateSpec `json:"template" protobuf:"3"`
+	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"ratcheting"`
 
 	// RevisionHistoryLimit is how many old templates are kept for a rollback; 10 by
 	// default, and all if it is negative.

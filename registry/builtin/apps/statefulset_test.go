@@ -1,6 +1,7 @@
 package apps_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,8 @@ func TestStatefulSet(t *testing.T) {
 		spec(`"serviceName":"a.b"`):                         {"Invalid:spec.serviceName"},
 		spec(`"replicas":-1`):                               {"Invalid:spec.replicas"},
 		spec(`"ordinals":{"start":-1}`):                     {"Invalid:spec.ordinals.start"},
-		spec(`"podManagementPolicy":"Random"`):              {"Invalid:spec.podManagementPolicy"},
+		strings.Replace(spec(`"replicas":1`), `"containers"`, `"hostname":"A_b","subdomain":"a.b","containers"`, 1): nil, // pods have others
+		spec(`"podManagementPolicy":"Random"`):                                                             {"Invalid:spec.podManagementPolicy"},
 		spec(`"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"x","whenScaled":"Delete"}`):           {"NotSupported:spec.persistentVolumeClaimRetentionPolicy.whenDeleted"},
 		spec(`"updateStrategy":{"type":"Recreate"}`):                                                       {"Invalid:spec.updateStrategy"},
 		spec(`"updateStrategy":{"type":"OnDelete"}`):                                                       nil,
@@ -84,6 +86,24 @@ func TestStatefulSetClaims(t *testing.T) {
 	})
 	part, _ := k.Create(t, spec(``, ``, `{"metadata":{"name":"a"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"100m"}}}}`))
 	require.Len(t, k.Warn(k.NewChange(t.Context(), part, nil, "")), 1, "a part of a byte")
+}
+
+// TestStoredTemplates: a template that was stored before there was a rule keeps nobody
+// from scaling, labelling and releasing its set; who changes it is told.
+func TestStoredTemplates(t *testing.T) {
+	for _, kind := range []string{"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"} {
+		k := kindtest.Of(t, names.Kubernetes, apps.Kinds(), kind)
+		old, faults := k.Create(t, `{"spec":{`+pods+`}}`)
+		require.Empty(t, faults)
+		c := old.Objects("spec", "template", "spec", "containers")[0]
+		c.Set("Not A Label", "name")                                                    // a rule of the schema
+		c.Set([]any{map[string]any{"name": "gone", "mountPath": "/x"}}, "volumeMounts") // one of the code
+		k.Updates(t, old, map[string][]string{
+			`{"metadata":{"labels":{"a":"b"}},"spec":{"minReadySeconds":2}}`:     nil,
+			`{"spec":{"template":{"spec":{"restartPolicy":"Always"}}}}`:          nil,
+			`{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`: {"Invalid:spec.template.spec.containers[0].name", "NotFound:spec.template.spec.containers[0].volumeMounts[0].name"},
+		})
+	}
 }
 
 func TestStatefulSetStatus(t *testing.T) {

@@ -36,8 +36,11 @@ func validateStatefulSet(w *registry.Change[StatefulSet]) {
 		}
 	}
 	template, faults := core.WithClaims(at.Field("template"), &s.Template, s.VolumeClaimTemplates)
-	w.Faults, w.Found = append(w.Faults, faults...), slices.Concat(w.Found, faults)
-	checkPods(w, s.Selector, template)
+	kept := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template) && check.Same(s.VolumeClaimTemplates, w.Old.Spec.VolumeClaimTemplates)
+	if !kept {
+		w.Faults, w.Found = append(w.Faults, faults...), slices.Concat(w.Found, faults)
+	}
+	checkPods(w, s.Selector, template, kept)
 	if w.Old != nil {
 		s.kept(&w.Faults, at, w.Old.Spec)
 	}

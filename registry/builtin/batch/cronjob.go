@@ -151,7 +151,8 @@ func validateCronJob(w *registry.Change[CronJob]) {
 		}
 	}
 	at = at.Field("jobTemplate").Field("spec")
-	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &s.JobTemplate.Spec)...)
+	kept := w.Old != nil && check.Same(s.JobTemplate.Spec.Template, w.Old.Spec.JobTemplate.Spec.Template)
+	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &s.JobTemplate.Spec, kept)...)
 	if job := &s.JobTemplate.Spec; job.Selector != nil {
 		w.Invalid(at.Field("selector"), job.Selector, "`selector` will be auto-generated")
 	}

@@ -68,7 +68,7 @@ type JobSpec struct {
 	ManualSelector *bool `json:"manualSelector,omitempty" protobuf:"5"`
 
 	// Template of the pods; their restartPolicy is Never or OnFailure.
-	Template core.PodTemplateSpec `json:"template" protobuf:"6"`
+	Template core.PodTemplateSpec `json:"template" protobuf:"6" schema:"ratcheting"`
 
 	// TTLSecondsAfterFinished is how many seconds after its end the job is deleted;
 	// unset: never.

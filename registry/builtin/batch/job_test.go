@@ -239,3 +239,22 @@ func TestJobThatShrank(t *testing.T) {
 	_, got := k.Update(t, narrow, `{"status":{"succeeded":2}}`, "status")
 	require.Equal(t, []string{"Invalid:status.succeeded"}, got, "its completions are what they were")
 }
+
+// TestStoredTemplates: a template that was stored before there was a rule keeps nobody
+// from suspending and labelling its job.
+func TestStoredTemplates(t *testing.T) {
+	for kind, c := range map[string]struct {
+		body string
+		path []string
+	}{
+		"Job":     {body(""), []string{"spec", "template", "spec", "containers"}},
+		"CronJob": {cron(`"schedule":"@daily"`, ""), []string{"spec", "jobTemplate", "spec", "template", "spec", "containers"}},
+	} {
+		k := kindtest.Of(t, names.Kubernetes, batch.Kinds(), kind)
+		old, faults := k.Create(t, c.body)
+		require.Empty(t, faults)
+		old.Objects(c.path...)[0].Set("Not A Label", "name")
+		old.Objects(c.path...)[0].Set([]any{map[string]any{"name": "gone", "mountPath": "/x"}}, "volumeMounts")
+		k.Updates(t, old, map[string][]string{`{"metadata":{"labels":{"a":"b"}},"spec":{"suspend":true}}`: nil})
+	}
+}

@@ -30,7 +30,7 @@ func validateJob(w *registry.Change[Job]) {
 		return
 	}
 	at, s := check.At("spec"), &job.Spec
-	rules := jobFaults(w.Names, w.Found, at, s)
+	rules := jobFaults(w.Names, w.Found, at, s, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
 	w.Faults = append(generatedFaults(w.Names, job), rules...)
 	if s.isIndexed() && s.Completions != nil && *s.Completions > 0 {
 		last := fmt.Sprintf("%s-%d", job.Name, *s.Completions-1)
@@ -67,9 +67,10 @@ func generatedFaults(p names.Profile, job *Job) check.Faults {
 	return f
 }
 
-// jobFaults checks the spec of a job that is there.
-func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec) check.Faults {
-	f := specFaults(p, found, at, s)
+// jobFaults checks the spec of a job that is there; kept is what core.CheckPodTemplate
+// wants to know.
+func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, kept bool) check.Faults {
+	f := specFaults(p, found, at, s, kept)
 	if s.Selector == nil {
 		f.Required(at.Field("selector"), "")
 	}
@@ -82,7 +83,7 @@ func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec) 
 
 // specFaults checks the spec of a job, beyond what the schema found, but for its
 // selector, which it may not have yet.
-func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec) check.Faults {
+func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, kept bool) check.Faults {
 	var f check.Faults
 	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
 		f.Required(at.Field("backoffLimitPerIndex"), "when maxFailedIndexes is specified")
@@ -115,7 +116,7 @@ func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec)
 		}
 		f.OneOf(at.Field("podReplacementPolicy"), *s.PodReplacementPolicy, known...)
 	}
-	f = append(f, core.CheckPodTemplate(p, found, at.Field("template"), &s.Template)...)
+	f = append(f, core.CheckPodTemplate(p, found, at.Field("template"), &s.Template, kept)...)
 	s.checkRestarts(&f, at.Field("template").Field("spec").Field("restartPolicy"))
 	return f
 }

@@ -46,10 +46,12 @@ func CheckClaimTemplate(p names.Profile, found check.Faults, at *check.Path, c *
 
 // WithClaims returns a template at a path with a volume for each of some claims, as pods
 // will have it, and the faults of the names of these volumes. A volume takes the place of
-// one that has its name; others come last.
+// one that has its name; others come last. The template's names of the host are gone:
+// who has claims of their own have names of their own, too.
 func WithClaims(at *check.Path, t *PodTemplateSpec, claims []PersistentVolumeClaim) (*PodTemplateSpec, check.Faults) {
 	var f check.Faults
 	out, taken := *t, map[string]int{}
+	out.Spec.Hostname, out.Spec.Subdomain = "", ""
 	out.Spec.Volumes = slices.Clone(t.Spec.Volumes)
 	for i, v := range out.Spec.Volumes {
 		taken[v.Name] = i

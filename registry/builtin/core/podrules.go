@@ -165,6 +165,12 @@ func (r *podRules) spread(at *check.Path) {
 // hostNames checks the names that the pod goes by in its own network.
 func (r *podRules) hostNames(at *check.Path) {
 	const maxOverride = 64
+	if name := r.spec.Hostname; name != "" {
+		r.Format(at.Field("hostname"), name, meta.CheckDNSLabel(name))
+	}
+	if name := r.spec.Subdomain; name != "" {
+		r.Format(at.Field("subdomain"), name, meta.CheckDNSLabel(name))
+	}
 	if name, p := r.spec.HostnameOverride, at.Field("hostnameOverride"); name != nil {
 		if r.spec.HostNetwork || is(r.spec.SetHostnameAsFQDN) {
 			r.Forbidden(p, "may not be set with `hostNetwork` or `setHostnameAsFQDN`")

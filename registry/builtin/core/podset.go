@@ -44,13 +44,13 @@ func TemplateColumns(priority int, path ...string) []registry.Column {
 
 // CheckLastingTemplate returns the faults of the template of pods that run for good,
 // beyond those that the schema found. selected tells whether the selector of their kind
-// finds them.
-func CheckLastingTemplate(p names.Profile, found check.Faults, at *check.Path, selected bool, t *PodTemplateSpec) []meta.Cause {
+// finds them, kept what CheckPodTemplate wants to know.
+func CheckLastingTemplate(p names.Profile, found check.Faults, at *check.Path, selected bool, t *PodTemplateSpec, kept bool) []meta.Cause {
 	var f check.Faults
 	if !selected {
 		f.Invalid(at.Field("metadata").Field("labels"), t.Labels, "`selector` does not match template `labels`")
 	}
-	f = append(f, CheckPodTemplate(p, found, at, t)...)
+	f = append(f, CheckPodTemplate(p, found, at, t, kept)...)
 	spec := at.Field("spec")
 	if policy := t.Spec.RestartPolicy; policy != "Always" {
 		f.NotSupported(spec.Field("restartPolicy"), policy, "Always")

@@ -75,10 +75,10 @@ type PodSpec struct {
 	ImagePullSecrets []LocalObjectReference `json:"imagePullSecrets,omitempty" protobuf:"15" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
 	// Hostname of the pod; its name by default.
-	Hostname string `json:"hostname,omitempty" protobuf:"16" schema:"format=dns-label"`
+	Hostname string `json:"hostname,omitempty" protobuf:"16" schema:"format=dns-label,unchecked"`
 
 	// Subdomain makes the pod's name hostname.subdomain.namespace.svc.domain.
-	Subdomain string `json:"subdomain,omitempty" protobuf:"17" schema:"format=dns-label"`
+	Subdomain string `json:"subdomain,omitempty" protobuf:"17" schema:"format=dns-label,unchecked"`
 
 	// Affinity says which nodes and which pods this one shall be near to, or far
 	// from.

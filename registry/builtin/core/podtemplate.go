@@ -19,7 +19,7 @@ type PodTemplate struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Template of the pods.
-	Template PodTemplateSpec `json:"template,omitempty" protobuf:"2"`
+	Template PodTemplateSpec `json:"template,omitempty" protobuf:"2" schema:"ratcheting"`
 }
 
 // PodTemplateSpec is a pod to be made.
@@ -40,7 +40,8 @@ func podTemplates() *registry.Kind {
 			},
 		}),
 		Validate: func(w *registry.Change[PodTemplate]) {
-			w.Faults = CheckPodTemplate(w.Names, w.Found, check.At("template"), &w.New.Template)
+			kept := w.Old != nil && check.Same(w.New.Template, w.Old.Template)
+			w.Faults = CheckPodTemplate(w.Names, w.Found, check.At("template"), &w.New.Template, kept)
 		},
 		Behavior: registry.Behavior{
 			Warn:    func(w *registry.Change[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
@@ -51,8 +52,12 @@ func podTemplates() *registry.Kind {
 }
 
 // CheckPodTemplate returns the faults of a template at a path, beyond those that the
-// schema found.
-func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *PodTemplateSpec) []meta.Cause {
+// schema found. One that an update kept as it was has none, so that an object that was
+// stored before there was a rule can still be scaled and labelled.
+func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *PodTemplateSpec, kept bool) []meta.Cause {
+	if kept {
+		return nil
+	}
 	var f check.Faults
 	f.Labels(at.Field("labels"), t.Labels)
 	checkAnnotations(&f, at.Field("annotations"), t.Annotations)

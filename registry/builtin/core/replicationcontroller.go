@@ -38,7 +38,7 @@ type ReplicationControllerSpec struct {
 	Selector map[string]string `json:"selector,omitempty" protobuf:"2" schema:"required,optional,mapType=atomic"`
 
 	// Template of the pods.
-	Template *PodTemplateSpec `json:"template,omitempty" protobuf:"3" schema:"required,optional"`
+	Template *PodTemplateSpec `json:"template,omitempty" protobuf:"3" schema:"required,optional,ratcheting"`
 }
 
 // ReplicationControllerStatus is the state of the pods.
@@ -121,6 +121,7 @@ func validateReplicationController(w *registry.Change[ReplicationController]) {
 		replicas.Within(&w.Faults, ready, available)
 	case w.Subresource == "" && spec.Template != nil:
 		selected := len(spec.Selector) == 0 || selector.Matches(&meta.Selector{MatchLabels: spec.Selector}, spec.Template.Labels)
-		w.Faults = CheckLastingTemplate(w.Names, w.Found, check.At("spec", "template"), selected, spec.Template)
+		kept := w.Old != nil && check.Same(spec.Template, w.Old.Spec.Template)
+		w.Faults = CheckLastingTemplate(w.Names, w.Found, check.At("spec", "template"), selected, spec.Template, kept)
 	}
 }

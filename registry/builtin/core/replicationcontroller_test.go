@@ -29,6 +29,12 @@ func TestReplicationController(t *testing.T) {
 		`{"spec":{"selector":null}}`: nil,
 		`{"spec":{"template":null}}`: {"Required:spec.template"},
 	})
+	stored, _ := k.Create(t, `{"spec":{`+template+`}}`)
+	stored.Objects("spec", "template", "spec", "containers")[0].Set("Not A Label", "name")
+	k.Updates(t, stored, map[string][]string{
+		`{"spec":{"replicas":3}}`:                         nil,
+		`{"spec":{"template":{"spec":{"hostname":"h"}}}}`: {"Invalid:spec.template.spec.containers[0].name"},
+	})
 	_, faults := k.Update(t, old, `{"status":{"replicas":1,"fullyLabeledReplicas":2,"readyReplicas":0,"availableReplicas":1}}`, "status")
 	require.Equal(t, []string{"Invalid:status.fullyLabeledReplicas", "Invalid:status.availableReplicas"}, faults)
 	for column, want := range map[string]any{"Desired": int64(1), "Current": int64(0), "Ready": int64(0), "Containers": "c", "Selector": "app=x"} {

@@ -44,11 +44,12 @@ var tasks = registry.Definition[Task]{
 		for i := range claims {
 			w.Faults = append(w.Faults, core.CheckClaimTemplate(w.Names, w.Found, check.At("spec", "claims").Index(i), &claims[i])...)
 		}
+		kept := w.Old != nil && check.Same(w.New.Spec, w.Old.Spec)
 		if t.Spec.RestartPolicy == "Always" {
-			w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at, true, t)...)
+			w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at, true, t, kept)...)
 			return
 		}
-		w.Faults = append(w.Faults, core.CheckPodTemplate(w.Names, w.Found, at, t)...)
+		w.Faults = append(w.Faults, core.CheckPodTemplate(w.Names, w.Found, at, t, kept)...)
 	},
 	Columns: append(core.TemplateColumns(0, "spec", "template", "spec"), registry.Column{Name: "First", Type: "string", Cell: func(o *meta.Object) any {
 		names, _ := core.ContainerNames(o.Map("spec", "template", "spec"))
