@@ -42,11 +42,19 @@ func (p *Pod) resized(f *check.Faults, at *check.Path, old *Pod, profile names.P
 	if qosClass(p.Spec.shares()) != class {
 		f.Invalid(at, class, "Pod QOS Class may not change as a result of resizing")
 	}
-	if slices.ContainsFunc(old.Status.ContainerStatuses, func(s ContainerStatus) bool { return s.State.Running != nil && s.Resources == nil }) {
+	running := slices.IndexFunc(old.Status.ContainerStatuses, func(s ContainerStatus) bool { return s.State.Running != nil })
+	if running >= 0 && old.Status.ContainerStatuses[running].Resources == nil {
 		f.Forbidden(at, "the pod runs on a node that cannot resize it")
 	}
-	before := len(*f)
+	if len(old.Status.NodeAllocatableResourceClaimStatuses) > 0 {
+		f.Forbidden(at, "a pod with claims that count against its node's resources cannot be resized")
+	}
 	now, was := &p.Spec, &old.Spec
+	var stored check.Faults
+	if was.startOnce(&stored, at); len(stored) == 0 {
+		now.startOnce(f, at)
+	}
+	before := len(*f)
 	sameNames(f, at.Field("containers"), now.Containers, was.Containers)
 	sameNames(f, at.Field("initContainers"), now.InitContainers, was.InitContainers)
 	if len(*f) > before {
@@ -63,7 +71,14 @@ func (p *Pod) resized(f *check.Faults, at *check.Path, old *Pod, profile names.P
 		c.resized(f, at, &was.Containers[i])
 	}
 	for i, c := range now.InitContainers {
-		c.resized(f, at.Field("initContainers").Index(i), &was.InitContainers[i])
+		at := at.Field("initContainers").Index(i)
+		c.resized(f, at, &was.InitContainers[i])
+		if check.Same(c, was.InitContainers[i]) {
+			continue
+		}
+		for range c.restartsToResize() {
+			f.Forbidden(at, "an init container that ends cannot be resized by a restart")
+		}
 	}
 	if q, other := now.Resources, was.Resources; q != nil && !check.Same(q.computingOf(other), *cmp.Or(other, &ResourceRequirements{})) {
 		f.Forbidden(at, onlyComputing+" at pod-level")
@@ -93,6 +108,32 @@ func (c *Container) resized(f *check.Faults, at *check.Path, old *Container) {
 	like.Resources.Claims = nil
 	if !check.Same(like, *old) {
 		f.Forbidden(at, onlyComputing)
+	}
+}
+
+const restartContainer = "RestartContainer"
+
+// restartsToResize returns which of its resize policies restart an init container that
+// ends, and so runs but once.
+func (c *Container) restartsToResize() (which []int) {
+	if c.RestartPolicy != nil && *c.RestartPolicy == "Always" {
+		return nil
+	}
+	for i, p := range c.ResizePolicy {
+		if p.RestartPolicy == restartContainer {
+			which = append(which, i)
+		}
+	}
+	return which
+}
+
+// startOnce checks that no init container that ends is to be restarted.
+func (s *PodSpec) startOnce(f *check.Faults, at *check.Path) {
+	for i, c := range s.InitContainers {
+		for _, j := range c.restartsToResize() {
+			f.Invalid(at.Field("initContainers").Index(i).Field("resizePolicy").Index(j).Field("restartPolicy"), restartContainer,
+				"must not be set to 'RestartContainer' for init containers without restartPolicy=Always")
+		}
 	}
 }
 

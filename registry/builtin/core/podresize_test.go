@@ -69,21 +69,59 @@ func TestPodResizeNeedsANodeAndAClass(t *testing.T) {
 	mirror := pod(`"nodeName":"n",`)
 	mirror.Set("x", "metadata", "annotations", "kubernetes.io/config.mirror")
 	best, _ := k.Create(t, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+	both := func(first, second string) *meta.Object {
+		return running(first + `},{"name":"other","image":"i","imageID":"i","ready":true,"restartCount":0,` + second)
+	}
+	counted := pod(`"resourceClaims":[{"name":"x","resourceClaimName":"claim"}],`)
+	counted.Set([]any{map[string]any{"resourceClaimName": "claim"}}, "status", "nodeAllocatableResourceClaimStatuses")
 	for name, test := range map[string]struct {
 		pod  *meta.Object
 		want []string
 	}{
-		"new":                   {pod(""), []string{}},
-		"on a node that can":    {running(`"state":{"running":{}},"resources":{}`), []string{}},
-		"on a node that cannot": {running(`"state":{"running":{}}`), []string{"Forbidden:spec"}},
-		"that waits":            {running(`"state":{"waiting":{}}`), []string{}},
-		"a node's own":          {mirror, []string{"Forbidden:[]"}},
-		"of Windows":            {pod(`"os":{"name":"windows"},`), []string{"Forbidden:[]"}},
-		"that asks for nothing": {best, []string{"Invalid:spec"}},
+		"whose claims count":           {counted, []string{"Forbidden:spec"}},
+		"whose first container can":    {both(`"state":{"running":{}},"resources":{}`, `"state":{"running":{}}`), []string{}},
+		"whose first container cannot": {both(`"state":{"running":{}}`, `"state":{"running":{}},"resources":{}`), []string{"Forbidden:spec"}},
+		"whose first does not run":     {both(`"state":{"terminated":{"exitCode":0}}`, `"state":{"running":{}},"resources":{}`), []string{}},
+		"new":                          {pod(""), []string{}},
+		"on a node that can":           {running(`"state":{"running":{}},"resources":{}`), []string{}},
+		"on a node that cannot":        {running(`"state":{"running":{}}`), []string{"Forbidden:spec"}},
+		"that waits":                   {running(`"state":{"waiting":{}}`), []string{}},
+		"a node's own":                 {mirror, []string{"Forbidden:[]"}},
+		"of Windows":                   {pod(`"os":{"name":"windows"},`), []string{"Forbidden:[]"}},
+		"that asks for nothing":        {best, []string{"Invalid:spec"}},
 	} {
 		_, faults := k.Update(t, test.pod, more, "resize")
 		require.Equal(t, test.want, faults, name)
 	}
+}
+
+// TestInitContainersStartOnce: what ends is not restarted, unless a pod was stored that way.
+func TestInitContainersStartOnce(t *testing.T) {
+	k := kindtest.Of(t, names.Kubernetes, core.Kinds(), "Pod")
+	pod := func(init string) string {
+		return `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}],"initContainers":[{"name":"one","image":"i",` + init + `}]}}`
+	}
+	const restarts = `"resizePolicy":[{"resourceName":"memory","restartPolicy":"NotRequired"},{"resourceName":"cpu","restartPolicy":"RestartContainer"}]`
+	const at = "Invalid:spec.initContainers[0].resizePolicy[1].restartPolicy"
+	k.Creates(t, map[string][]string{
+		pod(some + `,` + restarts):                             {at},
+		pod(some + `,"restartPolicy":"Always",` + restarts):    nil,
+		pod(some + `,"restartPolicy":"OnFailure",` + restarts): {at},
+	})
+	old, faults := k.Create(t, pod(some))
+	require.Empty(t, faults)
+	one := func(fields string) string { return `{"spec":{"initContainers":[{"name":"one",` + fields + `}]}}` }
+	const more = `"resources":{"requests":{"cpu":"150m","memory":"100Mi"},"limits":{"cpu":"300m","memory":"200Mi"}}`
+	for patch, want := range map[string][]string{
+		one(more):                  {},
+		one(some + `,` + restarts): {at, "Forbidden:spec.initContainers[0]", "Forbidden:spec.initContainers[0]"},
+	} {
+		_, faults := k.Update(t, old, patch, "resize")
+		require.Equal(t, want, faults, patch)
+	}
+	old.Objects("spec", "initContainers")[0].Set([]any{map[string]any{"resourceName": "cpu", "restartPolicy": "RestartContainer"}}, "resizePolicy")
+	_, faults = k.Update(t, old, one(more+`,"resizePolicy":[{"resourceName":"cpu","restartPolicy":"RestartContainer"}]`), "resize")
+	require.Equal(t, []string{"Forbidden:spec.initContainers[0]"}, faults)
 }
 
 func TestPodAsAWhole(t *testing.T) {

@@ -62,6 +62,7 @@ func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *Po
 	f.Labels(at.Field("labels"), t.Labels)
 	checkAnnotations(&f, at.Field("annotations"), t.Annotations)
 	f = append(f, specFaults(p, found, at.Field("spec"), &t.Spec, nil)...)
+	t.Spec.startOnce(&f, at.Field("spec"))
 	if len(t.Spec.EphemeralContainers) > 0 {
 		f.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
 	}

@@ -19,6 +19,7 @@ func validatePod(w *registry.Change[Pod]) {
 	w.Faults = new.annotationFaults(w.Names, old)
 	if old == nil {
 		w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &new.Spec, new)...)
+		new.Spec.startOnce(&w.Faults, at)
 		if len(new.Spec.EphemeralContainers) > 0 {
 			w.Forbidden(at.Field("ephemeralContainers"), "cannot be set on create")
 		}
