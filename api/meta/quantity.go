@@ -231,9 +231,8 @@ func (q Quantity) form(other Quantity) QuantityFormat {
 // that does not fit it is the nearest int64; see AsInt64.
 func (q Quantity) Value() int64 { return saturate(roundUp(q.amount(), nano())) }
 
-// MilliValue returns the number of thousandths, rounded away from zero. Where that does
-// not fit, as for more than 9P, it is the nearest int64; see AsMilli.
-func (q Quantity) MilliValue() int64 { return saturate(roundUp(q.amount(), milli())) }
+// Rat returns the quantity as a fraction, exactly: for ratios and remainders.
+func (q Quantity) Rat() *big.Rat { return new(big.Rat).SetFrac(q.amount(), nano()) }
 
 // AsInt64 returns the number of whole units, and whether that is exactly the quantity:
 // it is not where there is a fraction or where it does not fit.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,8 +51,9 @@ func TestQuantityArithmetic(t *testing.T) {
 	assert.Equal(t, 0, parse("1024").Cmp(parse("1Ki")))
 	assert.Equal(t, int64(2), parse("1500m").Value())
 	assert.Equal(t, int64(-2), parse("-1500m").Value())
-	assert.Equal(t, int64(1500), parse("1.5").MilliValue())
-	assert.Equal(t, int64(math.MaxInt64), parse("1E").MilliValue())
+	assert.Equal(t, "3/2", parse("1.5").Rat().String())
+	assert.Equal(t, "1152921504606846976/1", parse("1Ei").Rat().String())
+	assert.Equal(t, "0/1", meta.Quantity{}.Rat().String())
 	assert.True(t, parse("2k").Whole())
 	assert.False(t, parse("1m").Whole())
 	assert.True(t, meta.Quantity{}.IsZero())
@@ -107,7 +109,6 @@ func TestQuantityAsInteger(t *testing.T) {
 		{meta.Quantity{}.Sub(most).Sub(parse("2")), math.MinInt64, math.MinInt64, false, false},
 	} {
 		assert.Equal(t, c.value, c.q.Value(), c.q)
-		assert.Equal(t, c.milli, c.q.MilliValue(), c.q)
 		n, ok := c.q.AsInt64()
 		assert.Equal(t, c.whole, ok, c.q)
 		if ok {
@@ -176,11 +177,19 @@ func ExampleQuantity_AsInt64() {
 	for _, text := range []string{"2Ki", "1500m"} {
 		q, _ := meta.ParseQuantity(text)
 		n, ok := q.AsInt64()
-		fmt.Println(n, ok, q.Value(), q.MilliValue())
+		fmt.Println(n, ok, q.Value())
 	}
 	// Output:
-	// 2048 true 2048 2048000
-	// 0 false 2 1500
+	// 2048 true 2048
+	// 0 false 2
+}
+
+func ExampleQuantity_Rat() {
+	disk, _ := meta.ParseQuantity("1Pi")
+	part, _ := meta.ParseQuantity("4Mi")
+	parts := new(big.Rat).Quo(disk.Rat(), part.Rat())
+	fmt.Println(parts.IsInt(), parts.FloatString(0))
+	// Output: true 268435456
 }
 
 func FuzzQuantity(f *testing.F) {

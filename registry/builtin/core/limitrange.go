@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -192,15 +193,7 @@ func (r *podRules) ratio(at *check.Path, name string, l *LimitRangeItem) {
 	if !bounded || !ok || least.Sign() <= 0 {
 		return
 	}
-	if bound := float(most) / float(least); float(ratio) > bound {
-		r.Invalid(at, ratio, fmt.Sprintf("ratio %s is greater than max/min = %f", ratio, bound))
+	if bound := new(big.Rat).Quo(most.Rat(), least.Rat()); ratio.Rat().Cmp(bound) > 0 {
+		r.Invalid(at, ratio, fmt.Sprintf("ratio %s is greater than max/min = %s", ratio, bound.FloatString(6)))
 	}
-}
-
-// float is a quantity in thousandths, or, where these are too many, in whole ones.
-func float(q meta.Quantity) float64 {
-	if n, ok := q.AsMilli(); ok {
-		return float64(n) / 1000
-	}
-	return float64(q.Value())
 }

@@ -31,6 +31,7 @@ func TestLimitRange(t *testing.T) {
 		limits(`{"type":"Container","max":{"cpu":"4"},"min":{"cpu":"1"},"maxLimitRequestRatio":{"cpu":"4"}}`):                nil,
 		limits(`{"type":"Container","max":{"memory":"64Pi"},"min":{"memory":"16Pi"},"maxLimitRequestRatio":{"memory":"4"}}`): nil,
 		limits(`{"type":"Container","max":{"memory":"64Pi"},"min":{"memory":"16Pi"},"maxLimitRequestRatio":{"memory":"5"}}`): {"Invalid:spec.limits[0].maxLimitRequestRatio[memory]"},
+		limits(`{"type":"Container","max":{"cpu":"300m"},"min":{"cpu":"100m"},"maxLimitRequestRatio":{"cpu":"3"}}`):          nil,
 		limits(`{"type":"Container","maxLimitRequestRatio":{"cpu":"500m"}}`):                                                 {"Invalid:spec.limits[0].maxLimitRequestRatio[cpu]"},
 		limits(`{"type":"Container","default":{"example.com/x":"2"},"defaultRequest":{"example.com/x":"1"}}`):                {"Invalid:spec.limits[0].defaultRequest[example.com/x]"},
 		limits(`{"type":"Container","default":{"example.com/x":"2"},"defaultRequest":{"example.com/x":"2"}}`):                nil,

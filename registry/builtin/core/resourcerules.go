@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math/big"
 	"strings"
 
 	"orch.io/controlplane/api/check"
@@ -126,7 +127,7 @@ func hugePages(name string) bool { return strings.HasPrefix(name, "hugepages-") 
 // the name of the resource.
 func wholePages(name string, amount meta.Quantity) bool {
 	size, err := meta.ParseQuantity(strings.TrimPrefix(name, "hugepages-"))
-	return err == nil && size.Value() > 0 && amount.Value()%size.Value() == 0
+	return err == nil && size.Sign() > 0 && new(big.Rat).Quo(amount.Rat(), size.Rat()).IsInt()
 }
 
 // native reports whether a resource is the product's own.

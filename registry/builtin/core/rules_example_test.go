@@ -47,3 +47,12 @@ func ExampleExtendedResource() {
 	fmt.Println(core.ExtendedResource(names.Orch, "example.com/gpu"), core.ExtendedResource(names.Orch, "cpu"))
 	// Output: true false
 }
+
+func ExampleCheckContainerResource() {
+	for _, name := range []string{"memory", "example.com/gpu", "pods"} {
+		for _, f := range core.CheckContainerResource(names.Orch, check.At("spec", "resource"), name) {
+			fmt.Println(f.Field, f.Message)
+		}
+	}
+	// Output: spec.resource Invalid value: "pods": must be a standard resource for containers
+}

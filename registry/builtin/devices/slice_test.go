@@ -141,4 +141,8 @@ func TestCapacity(t *testing.T) {
 		`"default":"1","validRange":{"min":"1","step":"20"}`:                           {"Invalid:" + at + ".validRange.step"},
 		`"default":"1","validRange":{"min":"1","step":"0"}`:                            {"Invalid:" + at + ".validRange.step"},
 	}))
+	k.Creates(t, within(`{"spec":{"driver":"d.io","nodeName":"n",`+pool+`,"devices":[{"name":"d","allowMultipleAllocations":true,"capacity":{"m":{"value":"1Ei","requestPolicy":{%}}}}]}}`, map[string][]string{
+		`"default":"16Pi","validRange":{"min":"0","max":"32Pi","step":"4Mi"}`: nil,
+		`"default":"16Pi","validRange":{"min":"1","max":"32Pi","step":"4Mi"}`: {"Invalid:" + at + ".validRange.step", "Invalid:" + at + ".validRange.step"},
+	}))
 }

@@ -334,8 +334,7 @@ func (r *CapacityRequestPolicyRange) steps(f *check.Faults, at *check.Path, usua
 		if v == nil {
 			continue
 		}
-		way := v.Sub(*r.Min)
-		if way.MilliValue()%r.Step.MilliValue() != 0 { // a step has at least one thousandth
+		if way := v.Sub(*r.Min).Rat(); !way.Quo(way, r.Step.Rat()).IsInt() {
 			f.Invalid(at, *v, "value is not a multiple of a given step ("+r.Step.String()+") from ("+r.Min.String()+")")
 		}
 	}
