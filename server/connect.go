@@ -62,6 +62,9 @@ func (s *Server) connect(w *response, r *request) error {
 	if r.upgrades() && !hijackable(w) {
 		return meta.BadRequest("this connection cannot be upgraded")
 	}
+	if r.upgrades() && r.http.ContentLength != 0 {
+		return meta.BadRequest("an upgrade request has no body")
+	}
 	c.run()
 	return nil
 }

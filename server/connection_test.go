@@ -1,0 +1,48 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// dial sends the beginning of a request, its lines and maybe a part of its body.
+func (c *cluster) dial(lines string) (net.Conn, *bufio.Reader) {
+	c.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(c.base, "http://"))
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(c.t, conn.SetDeadline(time.Now().Add(patience)))
+	fmt.Fprint(conn, strings.ReplaceAll(lines, "\n", "\r\n"))
+	return conn, bufio.NewReader(conn)
+}
+
+// TestUpgradesHaveNoBody: nobody could tell where it ends and the other protocol begins.
+func TestUpgradesHaveNoBody(t *testing.T) {
+	c := newCluster(t)
+	for _, body := range []string{"Content-Length: 5\n\nabcd\n", "Content-Length: 100\n\nabc", "Transfer-Encoding: chunked\n\n1\na\n0\n\n"} {
+		_, in := c.dial("POST " + podPath + "/one/exec HTTP/1.1\nHost: a\nConnection: Upgrade, close\nUpgrade: SPDY/3.1\n" + body)
+		res, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		said, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		assert.Equal(t, 400, res.StatusCode)
+		assert.Contains(t, string(said), "an upgrade request has no body")
+	}
+	conn, in := c.dial("POST " + podPath + "/one/exec HTTP/1.1\nHost: a\nConnection: Upgrade\nUpgrade: SPDY/3.1\nContent-Length: 0\n\n")
+	res, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 101, res.StatusCode)
+	fmt.Fprintln(conn, "ping")
+	line, err := in.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "PING\n", line)
+}
