@@ -55,7 +55,7 @@ func (s *Server) connect(w *response, r *request) error {
 	}
 	where := to.URL
 	where.Scheme, where.Host = base.Scheme, base.Host
-	c := &connection{server: s, out: w, request: r, to: &where, carrier: carrier}
+	c := &connection{server: s, out: w, request: r, head: w.Header().Clone(), to: &where, carrier: carrier}
 	if r.sub.Connect.Style == registry.Streams && !r.upgrades() {
 		return meta.BadRequest("Upgrade request required")
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -23,6 +24,7 @@ type connection struct {
 	server  *Server
 	out     *response
 	request *request
+	head    http.Header // of the answer, but for what the target says
 	to      *url.URL
 	carrier http.RoundTripper
 }
@@ -46,8 +48,11 @@ func (c *connection) run() {
 	r.deadline.rest()
 	proxy := httputil.ReverseProxy{
 		Rewrite: c.rewrite, Transport: c.carrier, FlushInterval: -1, ModifyResponse: c.answered,
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { s.fail(c.out, r, c.failure(err)) },
-		ErrorLog:     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+			maps.Copy(c.out.Header(), c.head)
+			s.fail(c.out, r, c.failure(err))
+		},
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	proxy.ServeHTTP(peer{c.out}, r.http.WithContext(ctx))
 }
@@ -99,6 +104,7 @@ func (c *connection) answered(res *http.Response) error {
 		c.relocate(res.Header)
 	}
 	own := c.out.Header()
+	maps.Copy(own, c.head) // an answer before this one takes all
 	if res.Header.Get("Cache-Control") != "" {
 		own.Del("Cache-Control")
 	}
@@ -192,6 +198,8 @@ type peer struct{ *response }
 // WriteHeader implements http.ResponseWriter. What comes before the answer is none.
 func (p peer) WriteHeader(code int) {
 	if code < 200 {
+		p.request.deadline.renew()
+		defer p.request.deadline.rest()
 		p.ResponseWriter.WriteHeader(code)
 		return
 	}

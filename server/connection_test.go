@@ -6,6 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// backend makes a pod named web of a handler.
+func (c *cluster) backend(h http.HandlerFunc) *httptest.Server {
+	back := httptest.NewServer(h)
+	c.t.Cleanup(back.Close)
+	c.hasAddress("web", back.Listener.Addr())
+	return back
+}
 
 // dial sends the beginning of a request, its lines and maybe a part of its body.
 func (c *cluster) dial(lines string) (net.Conn, *bufio.Reader) {
@@ -45,4 +56,36 @@ func TestUpgradesHaveNoBody(t *testing.T) {
 	line, err := in.ReadString('\n')
 	require.NoError(t, err)
 	assert.Equal(t, "PING\n", line)
+}
+
+// TestAnswersBeforeTheAnswer: they get through, and the answer has all of its header, also
+// when it is an error of this server.
+func TestAnswersBeforeTheAnswer(t *testing.T) {
+	c := newCluster(t)
+	c.backend(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Before", "yes")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("X-Before")
+		if r.URL.Path == "/gone" {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	plain := c.must(200, "GET", podPath+"/one", nil)
+	plain.header.Del("Content-Type")
+	for path, want := range map[string]int{"": 200, "gone": 503} {
+		var before []string
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+			before = append(before, h.Get("X-Before"))
+			return nil
+		}})
+		res := c.open(ctx, "GET", podPath+"/web/proxy/"+path, nil)
+		require.NoError(t, res.Body.Close())
+		assert.Equal(t, want, res.StatusCode)
+		assert.Equal(t, []string{"yes"}, before)
+		assert.Empty(t, res.Header.Get("X-Before"))
+		for name := range plain.header { // who was served how
+			assert.Len(t, res.Header.Values(name), 1, name)
+		}
+		assert.Equal(t, want, inProcess(t, c.s).do("GET", podPath+"/web/proxy/"+path, nil).code)
+	}
 }

@@ -103,6 +103,9 @@ func (w *pipeWriter) SetWriteDeadline(at time.Time) error {
 func (w *pipeWriter) Header() http.Header { return w.header }
 
 func (w *pipeWriter) WriteHeader(code int) {
+	if code < 200 {
+		return // the client waits for the answer
+	}
 	w.once.Do(func() {
 		w.code, w.sent = code, w.header.Clone()
 		close(w.headed)
