@@ -132,17 +132,17 @@ func ExamplePool() {
 	sockets := []string{"left", "right"}
 	pool := &registry.Pool{
 		Held: func(o *meta.Object) []string { return []string{o.String("spec", "socket")} },
-		Allot: func(o, _ *meta.Object, free func(string) bool) ([]meta.Cause, error) {
-			i := slices.IndexFunc(sockets, free)
+		Allot: func(a *registry.Allotment) ([]meta.Cause, error) {
+			i := slices.IndexFunc(sockets, a.Free)
 			if i < 0 {
 				return nil, errors.New("no socket is free")
 			}
-			o.Set(sockets[i], "spec", "socket")
+			a.Object.Set(sockets[i], "spec", "socket")
 			return nil, nil
 		},
 	}
 	lamp := meta.NewObject(nil)
-	_, err := pool.Allot(lamp, nil, func(socket string) bool { return socket != "left" })
+	_, err := pool.Allot(&registry.Allotment{Object: lamp, Free: func(socket string) bool { return socket != "left" }})
 	fmt.Println(pool.Held(lamp), err)
 	// Output: [right] <nil>
 }

@@ -170,11 +170,30 @@ type Pool struct {
 	// Held returns the values that an object holds.
 	Held func(obj *meta.Object) []string
 
-	// Allot runs after Prepare, not for sub-resources. It gives obj what it
-	// lacks and returns faults for what it cannot have; old is nil on create.
-	// free reports whether nobody but old holds a value. An error says that
-	// nothing is left.
-	Allot func(obj, old *meta.Object, free func(value string) bool) ([]meta.Cause, error)
+	// Allot runs after Prepare, not for sub-resources. It gives an object what it
+	// lacks and returns faults for what it cannot have. An error says that nothing
+	// is left.
+	Allot func(a *Allotment) ([]meta.Cause, error)
+
+	// Source is the type, by its spec name, of objects that say what else there is to
+	// give; zero: none do.
+	Source meta.GroupResource
+
+	// Initial returns the objects of Source that say what Allot gives without any; nil:
+	// there are none.
+	Initial func(p names.Profile) []*meta.Object
+}
+
+// Allotment is an object that a pool is to give values to.
+type Allotment struct {
+	Object, Old *meta.Object // Old is nil on create
+
+	// Free reports whether nobody but Old holds a value.
+	Free func(value string) bool
+
+	// Sources are the objects of the pool's Source, if that is served, as this server
+	// sees them. They are shared: nobody changes them.
+	Sources []*meta.Object
 }
 
 // SelectableField is a field that field selectors know beside metadata.name and

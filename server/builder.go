@@ -330,6 +330,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if f, ok := s.flowObjects(); ok && err == nil {
 		err = f.Start(ctx, s.client)
 	}
+	if n, ok := s.serviceNetworks(); ok && err == nil {
+		err = n.Start(ctx, s.client)
+	}
 	for _, prepare := range b.Prepare {
 		if err == nil {
 			err = prepare(ctx, s.client)

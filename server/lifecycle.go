@@ -26,6 +26,9 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if f, ok := s.flowObjects(); ok {
 		list = append(list, f.Controller())
 	}
+	if n, ok := s.serviceNetworks(); ok {
+		list = append(list, n.Controller())
+	}
 	for _, t := range s.catalog.Now().Types() {
 		if t.Grace != nil {
 			list = append(list, objects.Ending(t))
@@ -40,6 +43,17 @@ func (s *Server) builtinControllers() []controller.Controller {
 		}
 	}
 	return list
+}
+
+// serviceNetworks looks after the networks of services, if both are served.
+func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
+	services := s.catalog.Now().Type(meta.GroupResource{Resource: "services"})
+	if services == nil || services.Pool == nil || services.Pool.Initial == nil {
+		return n, false
+	}
+	source := meta.GroupResource{Group: s.names.Group(services.Pool.Source.Group), Resource: services.Pool.Source.Resource}
+	n = controllers.ServiceNetworks{Names: s.names, Initial: services.Pool.Initial(s.names)}
+	return n, s.catalog.Now().Type(source) != nil
 }
 
 // Run runs the controllers until the context ends or the server shuts

@@ -48,12 +48,12 @@ func TestPoolChoosesOnce(t *testing.T) {
 				}
 				return nil
 			},
-			Allot: func(o, _ *meta.Object, free func(string) bool) ([]meta.Cause, error) {
+			Allot: func(a *registry.Allotment) ([]meta.Cause, error) {
 				for i := range 10 {
-					if ip := fmt.Sprint("10.0.0.", i); free(ip) {
-						chosen = append(chosen, o.Name()+" "+ip)
-						o.Set(ip, "spec", "clusterIP")
-						o.Set([]any{ip}, "spec", "clusterIPs")
+					if ip := fmt.Sprint("10.0.0.", i); a.Free(ip) {
+						chosen = append(chosen, a.Object.Name()+" "+ip)
+						a.Object.Set(ip, "spec", "clusterIP")
+						a.Object.Set([]any{ip}, "spec", "clusterIPs")
 						return nil, nil
 					}
 				}

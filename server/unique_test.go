@@ -182,10 +182,10 @@ func TestUniqueWithAPool(t *testing.T) {
 	store := shared{memstore.New(memstore.Options{})}
 	pool := &registry.Pool{
 		Held: func(o *meta.Object) []string { return []string{fmt.Sprint(o.Int("spec", "port"))} },
-		Allot: func(o, _ *meta.Object, free func(string) bool) ([]meta.Cause, error) {
-			for port := int64(1); o.Int("spec", "port") == 0; port++ {
-				if free(fmt.Sprint(port)) {
-					o.Set(port, "spec", "port")
+		Allot: func(a *registry.Allotment) ([]meta.Cause, error) {
+			for port := int64(1); a.Object.Int("spec", "port") == 0; port++ {
+				if a.Free(fmt.Sprint(port)) {
+					a.Object.Set(port, "spec", "port")
 				}
 			}
 			return nil, nil

@@ -70,6 +70,7 @@ const (
 	ClaimProtection     = "orch.io/pvc-protection"
 	VolumeProtection    = "orch.io/pv-protection"
 	ClassProtection     = "orch.io/vac-protection"
+	NetworkProtection   = "networking.orch.io/service-cidr-finalizer"
 	SkipMirror          = "endpointslice.orch.io/skip-mirror"
 	TemplateGeneration  = "deprecated.daemonset.template.generation"
 	PodDeletionCost     = "controller.orch.io/pod-deletion-cost"

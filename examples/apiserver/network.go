@@ -14,8 +14,14 @@ import (
 type networkFlags struct{ core.ServiceNetwork }
 
 func (f *networkFlags) define(set *flag.FlagSet) {
-	set.Func("service-cluster-ip-range", "network that services get their addresses from, CIDR (default 10.0.0.0/24)", func(text string) (err error) {
-		f.Addresses, err = netip.ParsePrefix(text)
+	set.Func("service-cluster-ip-range", "network that services get their addresses from, CIDR, or one of each family, separated by a comma (default 10.0.0.0/24)", func(text string) (err error) {
+		first, second, both := strings.Cut(text, ",")
+		if f.Addresses, err = netip.ParsePrefix(first); err != nil || !both {
+			return err
+		}
+		if f.Second, err = netip.ParsePrefix(second); err == nil && f.Second.Addr().Is6() == f.Addresses.Addr().Is6() {
+			return fmt.Errorf("must be of two families")
+		}
 		return err
 	})
 	set.Func("service-node-port-range", "ports of the nodes that services get, first-last (default 30000-32767)", func(text string) (err error) {

@@ -110,7 +110,7 @@ func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.Cause 
 	require.NoError(t, k.Defaults(w))
 	require.NoError(t, k.PrepareForWrite(w))
 	if k.Pool != nil && w.Subresource == "" {
-		found, err := k.Pool.Allot(w.New, w.Old, func(string) bool { return true })
+		found, err := k.Pool.Allot(&registry.Allotment{Object: w.New, Old: w.Old, Free: func(string) bool { return true }})
 		require.NoError(t, err)
 		if len(found) > 0 {
 			return found

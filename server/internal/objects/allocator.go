@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -68,16 +69,17 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 	return "unique/" + namespace + "/" + v.Field + v.Text
 }
 
-// allot lets the kind give obj what it lacks of the pool, and nothing that was found
-// to be another's, and claims what obj holds then. What a write under way claims is not chosen; that it is all that is
-// left, or that obj has a wish for it, is a *storage.ConflictError: the next attempt
-// races for it, since the other write may yet be refused.
-func (p *allocator) allot(a *attempt, obj, live *meta.Object) ([]meta.Cause, error) {
+// allot lets the kind give obj what it lacks of the pool, by what the sources of that
+// say, and nothing that was found to be another's, and claims what obj holds then. What
+// a write under way claims is not chosen; that it is all that is left, or that obj has a
+// wish for it, is a *storage.ConflictError: the next attempt races for it, since the
+// other write may yet be refused.
+func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.Cause, error) {
 	p.Lock()
 	defer p.Unlock()
 	p.catchUp()
 	missed := false
-	causes, err := p.t.Pool.Allot(obj, live, func(v string) bool {
+	causes, err := p.t.Pool.Allot(&registry.Allotment{Object: obj, Old: live, Sources: sources, Free: func(v string) bool {
 		claim := resource.PoolClaim(v)
 		if _, own := slices.BinarySearch(a.held, claim); own {
 			return true
@@ -90,7 +92,7 @@ func (p *allocator) allot(a *attempt, obj, live *meta.Object) ([]meta.Cause, err
 		}
 		missed = true
 		return false
-	})
+	}})
 	if missed && (err != nil || len(causes) > 0) {
 		a.races = true
 		return nil, &storage.ConflictError{Key: p.t.StorageKey(a.Key)}

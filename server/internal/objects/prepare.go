@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/watch"
 )
 
 // prepare takes an object through everything between mutate and commit: what
@@ -40,7 +41,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := v.PrepareForWrite(write); err != nil {
 		return err
 	}
-	if err := s.allot(a, obj, live); err != nil {
+	if err := s.allot(ctx, a, obj, live); err != nil {
 		return err
 	}
 	if unknown, faults := v.Conform(obj); len(unknown) > 0 || len(faults) > 0 {
@@ -88,16 +89,36 @@ func (s *Store) validate(ctx context.Context, a *attempt, write *registry.Change
 }
 
 // allot gives an object of a kind with a pool the values that it lacks.
-func (s *Store) allot(a *attempt, obj, live *meta.Object) error {
+func (s *Store) allot(ctx context.Context, a *attempt, obj, live *meta.Object) error {
 	p := s.allocators[a.Version.GroupResource()]
 	if p == nil || p.t.Pool == nil || a.Sub != nil {
 		return nil
 	}
-	causes, err := p.allot(a, obj, live)
+	sources, err := s.sources(ctx, p.t.Pool)
+	if err != nil {
+		return err
+	}
+	causes, err := p.allot(a, obj, live, sources)
 	if len(causes) > 0 {
 		return meta.Invalid(a.Version.GroupKind(), obj.Name(), causes)
 	}
 	return err
+}
+
+// sources returns the objects that say what a pool gives, as the cache has them.
+func (s *Store) sources(ctx context.Context, p *registry.Pool) (list []*meta.Object, err error) {
+	t := s.o.Types().Type(meta.GroupResource{Group: s.o.Names.Group(p.Source.Group), Resource: p.Source.Resource})
+	if t == nil {
+		return nil, nil
+	}
+	for _, e := range s.o.Hub.Cache(t.GroupResource()).List(watch.Query{}, "", 0).Entries {
+		obj, err := Object(ctx, e, t.Hub)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, obj)
+	}
+	return list, nil
 }
 
 func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Request {

@@ -1,0 +1,277 @@
+package core
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+)
+
+// addressSpec returns what the rules about addresses look at.
+func addressSpec(o *meta.Object) *ServiceSpec {
+	s := &ServiceSpec{
+		Type: o.String("spec", "type"), ClusterIP: o.String("spec", "clusterIP"),
+		ClusterIPs: o.Strings("spec", "clusterIPs"), IPFamilies: o.Strings("spec", "ipFamilies"),
+	}
+	if v, _ := o.Get("spec", "ipFamilyPolicy"); v != nil {
+		p, _ := v.(string)
+		s.IPFamilyPolicy = &p
+	}
+	return s
+}
+
+// The IP families and how many of them a service has.
+const (
+	familyIPv4  = "IPv4"
+	familyIPv6  = "IPv6"
+	singleStack = "SingleStack"
+	bothStacks  = "RequireDualStack"
+)
+
+func family(ip string) string {
+	if strings.Contains(ip, ":") {
+		return familyIPv6
+	}
+	return familyIPv4
+}
+
+// families says of which families a service is: of those that the caller names, of
+// those of his addresses, or of the first of the network, and of the other one, too, if
+// the policy lets it. A headless service without a selector may be of any, for somebody
+// else keeps its endpoints. What an update leaves out stays.
+func (l *allotment) families() {
+	s := addressSpec(l.Object)
+	if l.Old != nil && addressed(l.Old) {
+		before := addressSpec(l.Old)
+		if s.IPFamilyPolicy == nil {
+			s.IPFamilyPolicy = before.IPFamilyPolicy
+		}
+		if len(s.IPFamilies) == 0 {
+			s.IPFamilies = before.IPFamilies
+		}
+		if check.Same(s, before) { // as it was, also if the network has got a second family
+			l.setFamilies(s)
+			return
+		}
+		l.release(s, before)
+	}
+	anyFamily := s.headless() && len(l.Object.Map("spec", "selector")) == 0
+	if s.IPFamilyPolicy == nil {
+		policy := singleStack
+		if anyFamily {
+			policy = bothStacks
+		}
+		s.IPFamilyPolicy = &policy
+	}
+	l.checkFamilies(s, anyFamily)
+	if len(l.Faults) > 0 {
+		return
+	}
+	if len(s.IPFamilies) == 0 {
+		s.IPFamilies = []string{family(l.own()[0].String())}
+	}
+	if len(s.IPFamilies) == 1 && *s.IPFamilyPolicy != singleStack && (anyFamily || len(l.own()) == 2) {
+		s.IPFamilies = append(s.IPFamilies, map[string]string{familyIPv4: familyIPv6, familyIPv6: familyIPv4}[s.IPFamilies[0]])
+	}
+	l.setFamilies(s)
+}
+
+// release takes the second family from a service that comes to be of one, if the caller
+// left it in place.
+func (l *allotment) release(s, before *ServiceSpec) {
+	at := check.At("spec", "ipFamilyPolicy")
+	if s.IPFamilyPolicy != nil && *s.IPFamilyPolicy != singleStack {
+		const only = "must be 'SingleStack' to release the secondary "
+		if len(before.IPFamilies) == 2 && len(s.IPFamilies) == 1 {
+			l.Invalid(at, *s.IPFamilyPolicy, only+"IP family")
+		}
+		if len(before.ClusterIPs) == 2 && len(s.ClusterIPs) == 1 {
+			l.Invalid(at, *s.IPFamilyPolicy, only+"cluster IP")
+		}
+		return
+	}
+	if slices.Equal(s.IPFamilies, before.IPFamilies) {
+		s.IPFamilies = s.IPFamilies[:min(1, len(s.IPFamilies))]
+	}
+	if slices.Equal(s.ClusterIPs, before.ClusterIPs) && len(s.ClusterIPs) == 2 {
+		s.ClusterIPs = s.ClusterIPs[:1]
+		l.setAddresses(s.ClusterIPs)
+	}
+}
+
+// checkFamilies checks what the caller wants against the policy and the network, and
+// completes the families by those of the addresses.
+func (l *allotment) checkFamilies(s *ServiceSpec, anyFamily bool) {
+	at, policy := check.At("spec"), *s.IPFamilyPolicy
+	if policy == singleStack {
+		const several = "must be 'RequireDualStack' or 'PreferDualStack' when multiple %s are specified"
+		if len(s.ClusterIPs) > 1 {
+			l.Invalid(at.Field("ipFamilyPolicy"), policy, fmt.Sprintf(several, "cluster IPs"))
+		}
+		if len(s.IPFamilies) > 1 {
+			l.Invalid(at.Field("ipFamilyPolicy"), policy, fmt.Sprintf(several, "IP families"))
+		}
+	}
+	has := map[string]bool{}
+	for _, network := range l.own() {
+		has[family(network.String())] = true
+	}
+	for i, ip := range s.ClusterIPs {
+		switch f := family(ip); {
+		case i < len(s.IPFamilies) || ip == noAddress:
+		case has[f]:
+			s.IPFamilies = append(s.IPFamilies, f)
+		default:
+			l.Invalid(at.Field("clusterIPs").Index(i), s.ClusterIPs, f+" is not configured on this cluster")
+		}
+	}
+	if len(l.Faults) > 0 || anyFamily {
+		return
+	}
+	if policy == bothStacks && len(has) < 2 {
+		l.Invalid(at.Field("ipFamilyPolicy"), policy, "this cluster is not configured for dual-stack services")
+	}
+	for i, f := range s.IPFamilies {
+		if !has[f] {
+			l.Invalid(at.Field("ipFamilies").Index(i), f, "not configured on this cluster")
+		}
+	}
+}
+
+func (l *allotment) setFamilies(s *ServiceSpec) {
+	list := make([]any, len(s.IPFamilies))
+	for i, f := range s.IPFamilies {
+		list[i] = f
+	}
+	l.Object.Set(list, "spec", "ipFamilies")
+	l.Object.Set(*s.IPFamilyPolicy, "spec", "ipFamilyPolicy")
+}
+
+func (l *allotment) setAddresses(ips []string) {
+	list := make([]any, len(ips))
+	for i, ip := range ips {
+		list[i] = ip
+	}
+	l.Object.Set(ips[0], "spec", "clusterIP")
+	l.Object.Set(list, "spec", "clusterIPs")
+}
+
+// addresses gives a service the addresses that it lacks, one of each family, and checks
+// those that the caller wants. A service keeps the addresses that it has.
+func (l *allotment) addresses() error {
+	had := 0
+	if l.Old != nil && addressed(l.Old) {
+		had = len(l.Old.List("spec", "clusterIPs"))
+	}
+	ips, at := l.Object.Strings("spec", "clusterIPs"), check.At("spec", "clusterIPs")
+	if len(ips) > 0 && ips[0] == noAddress {
+		return nil
+	}
+	networks := l.networks()
+	for i, f := range l.Object.Strings("spec", "ipFamilies") {
+		if i < had && i < len(ips) {
+			continue
+		}
+		if i < len(ips) {
+			l.wanted(at, networks, ips, i)
+			continue
+		}
+		ip, ok := l.address(networks, f)
+		if !ok {
+			return fmt.Errorf("failed to allocate a service IP: the networks of %s are full", f)
+		}
+		ips = append(ips, ip)
+	}
+	if len(ips) > 0 {
+		l.setAddresses(ips)
+	}
+	return nil
+}
+
+// wanted checks an address that the caller wants.
+func (l *allotment) wanted(at *check.Path, networks []netip.Prefix, ips []string, i int) {
+	addr, err := netip.ParseAddr(ips[i])
+	inside := func(n netip.Prefix) bool { return contains(n, addr) }
+	switch {
+	case err != nil || !slices.ContainsFunc(networks, inside):
+		l.Invalid(at, ips, "failed to allocate IP "+ips[i]+": the provided network does not match the current range")
+	case !l.Free(addressValue(ips[i])):
+		l.Invalid(at, ips, "failed to allocate IP "+ips[i]+": provided IP is already allocated")
+	}
+}
+
+// networks returns the networks that give addresses: those of the program and those of
+// objects, but not of one that is being deleted or is said not to be ready.
+func (l *allotment) networks() []netip.Prefix {
+	give, out := l.own(), map[netip.Prefix]bool{}
+	for _, o := range l.Sources {
+		ready := true
+		for _, c := range o.Objects("status", "conditions") {
+			ready = ready && (c.String("type") != "Ready" || c.String("status") == "True")
+		}
+		for _, text := range o.Strings("spec", "cidrs") {
+			switch network, err := netip.ParsePrefix(text); {
+			case err != nil:
+			case o.Terminating() || !ready:
+				out[network] = true
+			case !slices.Contains(give, network):
+				give = append(give, network)
+			}
+		}
+	}
+	return slices.DeleteFunc(give, func(n netip.Prefix) bool { return out[n] })
+}
+
+// contains reports whether services may have an address of a network: not the network's
+// own, nor that for all of it.
+func contains(network netip.Prefix, a netip.Addr) bool {
+	if a == network.Addr() || !network.Contains(a) {
+		return false
+	}
+	return a.Is6() || network.Contains(a.Next())
+}
+
+// address returns an address of a family that is free and not that of the server itself,
+// of the first network that has one. It begins above the part that is left to those who
+// choose addresses by hand.
+func (l *allotment) address(networks []netip.Prefix, of string) (string, bool) {
+	for _, network := range networks {
+		if family(network.String()) != of {
+			continue
+		}
+		n := size(network)
+		n = search(1, n-1, min(max(n/16, 16), 256), func(i int64) bool {
+			a := offset(network.Addr(), i)
+			return contains(network, a) && a != l.First() && l.Free(a.String())
+		})
+		if n >= 0 {
+			return offset(network.Addr(), n).String(), true
+		}
+	}
+	return "", false
+}
+
+// size is how many addresses a network has, network and broadcast address included; of
+// a large one only the first part is used.
+func size(network netip.Prefix) int64 {
+	const most = 1 << 20
+	bits := network.Addr().BitLen() - network.Bits()
+	if bits > 20 {
+		return most
+	}
+	return 1 << bits
+}
+
+func offset(a netip.Addr, n int64) netip.Addr {
+	b := a.AsSlice()
+	for i := len(b) - 1; n > 0; i-- {
+		n += int64(b[i])
+		b[i] = byte(n)
+		n >>= 8
+	}
+	out, _ := netip.AddrFromSlice(b)
+	return out
+}

@@ -1,0 +1,164 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
+)
+
+var services = meta.GroupResource{Resource: "services"}
+
+// ServiceNetworks keeps the networks that services get their addresses from: those that
+// the server has itself are there, all of them say that they are ready, and one that is
+// being deleted stays as long as a service has an address of it and of no other one. A
+// service that is written at the moment in which one goes may keep such an address: it
+// is still that service's alone.
+type ServiceNetworks struct {
+	Names   names.Profile
+	Initial []*meta.Object // the server's own
+}
+
+func (n ServiceNetworks) networks() meta.GroupResource {
+	return meta.GroupResource{Group: n.Names.Group(names.GroupNetworking), Resource: "servicecidrs"}
+}
+
+// Start makes the networks of the server. One that is there and cannot be read keeps
+// nobody from starting.
+func (n ServiceNetworks) Start(ctx context.Context, client controller.Client) error {
+	for _, o := range n.Initial {
+		var unreadable *controller.UnreadableError
+		if err := n.reconcile(ctx, client, o.Name()); err != nil && !errors.As(err, &unreadable) {
+			return fmt.Errorf("making %s %s: %w", n.networks(), o.Name(), err)
+		}
+	}
+	return nil
+}
+
+// Controller looks at networks that change, and at those that are being deleted when a
+// service or another network does. Its keys are names of networks. Services are listed
+// only for a network that is being deleted.
+func (n ServiceNetworks) Controller() controller.Controller {
+	leaving := map[string]bool{}
+	return controller.Controller{
+		Name: "service-networks", Types: []meta.GroupResource{n.networks(), services},
+		Observe: func(e controller.Event) []string {
+			if e.Resource == services {
+				if e.Old == nil || e.Object != nil && slices.Equal(addressesOf(e.Old), addressesOf(e.Object)) {
+					return nil
+				}
+				return slices.Collect(maps.Keys(leaving))
+			}
+			delete(leaving, e.Key.Name)
+			keys := append(slices.Collect(maps.Keys(leaving)), e.Key.Name)
+			if held(e.Object, n.Names.Wire(names.NetworkProtection)) {
+				leaving[e.Key.Name] = true
+			}
+			return keys
+		},
+		Forget: func() { clear(leaving) },
+		Reconcile: func(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
+			return 0, n.reconcile(ctx, client, name)
+		},
+	}
+}
+
+func (n ServiceNetworks) reconcile(ctx context.Context, client controller.Client, name string) error {
+	key, finalizer := meta.Key{Name: name}, n.Names.Wire(names.NetworkProtection)
+	o, err := client.Get(ctx, n.networks(), key)
+	if meta.IsNotFound(err) {
+		if o, err = n.restore(ctx, client, name); o == nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if o.Terminating() {
+		err := letGo(ctx, client, n.networks(), key, finalizer, func(o *meta.Object) (bool, error) { return n.used(ctx, client, o) })
+		if err != nil {
+			return err
+		}
+		return n.tell(ctx, client, key)
+	}
+	_, err = client.Update(ctx, n.networks(), key, "", func(o *meta.Object) error {
+		if !o.Terminating() && !slices.Contains(o.Finalizers(), finalizer) {
+			o.SetFinalizers(append(o.Finalizers(), finalizer))
+		}
+		return nil
+	})
+	if err != nil {
+		return unlessGone(err)
+	}
+	return n.tell(ctx, client, key)
+}
+
+// restore makes a network of the server that is not there, nil: it is not the server's.
+func (n ServiceNetworks) restore(ctx context.Context, client controller.Client, name string) (*meta.Object, error) {
+	i := slices.IndexFunc(n.Initial, func(o *meta.Object) bool { return o.Name() == name })
+	if i < 0 {
+		return nil, nil
+	}
+	o := n.Initial[i].Clone()
+	o.SetFinalizers([]string{n.Names.Wire(names.NetworkProtection)})
+	return client.Create(ctx, n.networks(), o)
+}
+
+// tell writes whether a network gives addresses into its status.
+func (n ServiceNetworks) tell(ctx context.Context, client controller.Client, key meta.Key) error {
+	_, err := client.Update(ctx, n.networks(), key, "status", func(o *meta.Object) error {
+		if o.Terminating() {
+			o.SetCondition("Ready", "False", "Terminating", "services have addresses of the network, and no other network has them")
+		} else {
+			o.SetCondition("Ready", "True", "", "services get addresses of the network")
+		}
+		return nil
+	})
+	return unlessGone(err)
+}
+
+// used reports whether a service has an address of a network that no network that stays
+// has, too.
+func (n ServiceNetworks) used(ctx context.Context, client controller.Client, network *meta.Object) (bool, error) {
+	list, err := client.List(ctx, n.networks(), "")
+	if err != nil {
+		return true, err
+	}
+	list = slices.DeleteFunc(list, func(o *meta.Object) bool { return o.Terminating() })
+	all, err := client.List(ctx, services, "")
+	if err != nil {
+		return true, err
+	}
+	for _, service := range all {
+		for _, a := range addressesOf(service) {
+			has := func(o *meta.Object) bool { return hasAddress(o, a) }
+			if has(network) && !slices.ContainsFunc(list, has) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func addressesOf(service *meta.Object) (list []netip.Addr) {
+	for _, text := range service.Strings("spec", "clusterIPs") {
+		if a, err := netip.ParseAddr(text); err == nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+func hasAddress(network *meta.Object, a netip.Addr) bool {
+	return slices.ContainsFunc(network.Strings("spec", "cidrs"), func(text string) bool {
+		p, err := netip.ParsePrefix(text)
+		return err == nil && p.Contains(a)
+	})
+}

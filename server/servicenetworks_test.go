@@ -1,0 +1,143 @@
+package server_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+)
+
+const cidrs = "/apis/networking.k8s.io/v1/servicecidrs"
+
+func serviceCIDR(name, cidr string) string {
+	return `{"metadata":{"name":"` + name + `"},"spec":{"cidrs":["` + cidr + `"]}}`
+}
+
+// ready returns the condition of a network for services.
+func ready(t *testing.T, s *servertest.Server, name string) string {
+	var words string
+	for _, c := range must(t, s, 200, "GET", cidrs+"/"+name, "").Objects("status", "conditions") {
+		words += c.String("type") + "=" + c.String("status") + c.String("reason")
+	}
+	return words
+}
+
+// TestServiceCIDRs: the network of the server is there from the start, others give
+// further addresses, and none goes while a service has an address of it alone.
+func TestServiceCIDRs(t *testing.T) {
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/30")}.Pool()
+	})
+	require.Equal(t, []string{"10.5.0.0/30"}, must(t, s, 200, "GET", cidrs+"/kubernetes", "").Strings("spec", "cidrs"))
+	require.Equal(t, "Ready=True", ready(t, s, "kubernetes"))
+	must(t, s, 201, "POST", servicePath, service("a", ""))
+	must(t, s, 500, "POST", servicePath, service("b", ""))
+	must(t, s, 422, "POST", servicePath, service("b", `,"clusterIP":"10.6.0.1"`))
+
+	must(t, s, 201, "POST", cidrs, serviceCIDR("more", "10.6.0.0/29"))
+	must(t, s, 201, "POST", servicePath, service("b", ""))
+	must(t, s, 201, "POST", servicePath, service("c", `,"clusterIP":"10.6.0.6"`))
+	s.Settle()
+	require.Equal(t, "Ready=True", ready(t, s, "more"))
+
+	must(t, s, 200, "DELETE", cidrs+"/more", "")
+	must(t, s, 500, "POST", servicePath, service("d", ""))
+	must(t, s, 200, "DELETE", servicePath+"/b", "")
+	s.Settle()
+	require.Equal(t, "Ready=FalseTerminating", ready(t, s, "more"), "c has an address of it")
+	must(t, s, 201, "POST", cidrs, serviceCIDR("most", "10.6.0.0/16"))
+	s.Settle()
+	must(t, s, 404, "GET", cidrs+"/more", "")
+
+	must(t, s, 200, "DELETE", cidrs+"/most", "")
+	s.Settle()
+	require.Equal(t, "Ready=FalseTerminating", ready(t, s, "most"))
+	must(t, s, 200, "DELETE", servicePath+"/c", "")
+	s.Settle()
+	must(t, s, 404, "GET", cidrs+"/most", "")
+}
+
+// TestServersOwnNetwork: it gives nothing while it is being deleted, and comes back.
+func TestServersOwnNetwork(t *testing.T) {
+	s := servertest.New(t)
+	must(t, s, 201, "POST", servicePath, service("a", ""))
+	must(t, s, 200, "DELETE", cidrs+"/kubernetes", "")
+	s.Settle()
+	require.Equal(t, "Ready=FalseTerminating", ready(t, s, "kubernetes"))
+	must(t, s, 500, "POST", servicePath, service("b", ""))
+	must(t, s, 201, "POST", cidrs, serviceCIDR("new", "10.7.0.0/24"))
+	must(t, s, 201, "POST", servicePath, service("b", ""))
+	must(t, s, 200, "DELETE", servicePath+"/a", "")
+	s.Settle()
+	require.Equal(t, "Ready=True", ready(t, s, "kubernetes"))
+}
+
+// TestDualStackServices: a network of both families gives services what their policy
+// asks for, when they are made and later.
+func TestDualStackServices(t *testing.T) {
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Kind("", "Service").Pool = core.ServiceNetwork{
+			Addresses: netip.MustParsePrefix("10.0.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112"),
+		}.Pool()
+	})
+	const both, four, six, sixFour, none = "IPv4 IPv6", "IPv4", "IPv6", "IPv6 IPv4", "None"
+	shows := func(o *meta.Object) (families, addresses string) {
+		for i, f := range o.Strings("spec", "ipFamilies") {
+			families += " "[:min(i, 1)] + f
+		}
+		for i, ip := range o.Strings("spec", "clusterIPs") {
+			of := none
+			if a, err := netip.ParseAddr(ip); err == nil {
+				of = map[bool]string{true: six, false: four}[a.Is6()]
+			}
+			addresses += " "[:min(i, 1)] + of
+		}
+		return families, addresses
+	}
+	for _, c := range []struct{ name, spec, families, addresses, policy string }{
+		{"plain", ``, four, four, "SingleStack"},
+		{"prefer", `,"ipFamilyPolicy":"PreferDualStack"`, both, both, "PreferDualStack"},
+		{"require", `,"ipFamilyPolicy":"RequireDualStack","ipFamilies":["IPv6"]`, sixFour, sixFour, "RequireDualStack"},
+		{"six", `,"ipFamilies":["IPv6"]`, six, six, "SingleStack"},
+		{"wish", `,"clusterIP":"fd00:10::77"`, six, six, "SingleStack"},
+		{"wishes", `,"ipFamilyPolicy":"PreferDualStack","clusterIP":"fd00:10::78"`, sixFour, sixFour, "PreferDualStack"},
+		{"headless", `,"clusterIP":"None"`, both, none, "RequireDualStack"},
+		{"selects", `,"clusterIP":"None","selector":{"a":"b"}`, four, none, "SingleStack"},
+		{"selectsboth", `,"clusterIP":"None","selector":{"a":"b"},"ipFamilyPolicy":"PreferDualStack"`, both, none, "PreferDualStack"},
+	} {
+		o := must(t, s, 201, "POST", servicePath, service(c.name, c.spec))
+		families, addresses := shows(o)
+		assert.Equal(t, []string{c.families, c.addresses, c.policy}, []string{families, addresses, o.String("spec", "ipFamilyPolicy")}, c.name)
+	}
+	for _, c := range []struct{ spec, want string }{
+		{`,"ipFamilies":["IPv6","IPv4"]`, `spec.ipFamilyPolicy: Invalid value: "SingleStack": must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified`},
+		{`,"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9","fd00:10::9"]`, `spec.ipFamilyPolicy: Invalid value: "SingleStack": must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified`},
+		{`,"ipFamilyPolicy":"RequireDualStack","clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9","fd01::5"]`, `spec.clusterIPs: Invalid value: ["10.0.0.9","fd01::5"]: failed to allocate IP fd01::5: the provided network does not match the current range`},
+	} {
+		assert.Equal(t, `Service "x" is invalid: `+c.want, must(t, s, 422, "POST", servicePath, service("x", c.spec)).String("message"))
+	}
+	first := must(t, s, 200, "GET", servicePath+"/plain", "").String("spec", "clusterIP")
+	for _, c := range []struct{ patch, families string }{
+		{`{"ipFamilyPolicy":"PreferDualStack"}`, both},
+		{`{"ipFamilyPolicy":null,"ipFamilies":null,"clusterIPs":null}`, both},
+		{`{"ipFamilyPolicy":"SingleStack"}`, four},
+		{`{"ipFamilyPolicy":"RequireDualStack","ipFamilies":["IPv4","IPv6"]}`, both},
+		{`{"ipFamilyPolicy":"SingleStack","ipFamilies":["IPv4"],"clusterIPs":["` + first + `"]}`, four},
+	} {
+		o := must(t, s, 200, "PATCH", servicePath+"/plain", `{"spec":`+c.patch+`}`)
+		families, addresses := shows(o)
+		assert.Equal(t, []string{c.families, c.families, first}, []string{families, addresses, o.String("spec", "clusterIP")}, c.patch)
+	}
+	for _, c := range []struct{ patch, want string }{
+		{`{"ipFamilies":["IPv4"]}`, `spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary IP family`},
+		{`{"clusterIPs":["10.0.0.9"],"clusterIP":"10.0.0.9"}`, `spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary cluster IP`},
+	} {
+		assert.Equal(t, `Service "prefer" is invalid: `+c.want, must(t, s, 422, "PATCH", servicePath+"/prefer", `{"spec":`+c.patch+`}`).String("message"))
+	}
+}
