@@ -60,8 +60,8 @@ func specialForm(t reflect.Type) *Schema {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !has[json.Marshaler](t) {
 		return &Schema{Type: String, Format: "byte", Wire: Bytes}
 	}
-	if t.PkgPath() == "" && t.Kind() != reflect.Struct {
-		return nil // it has no methods
+	if reflect.PointerTo(t).NumMethod() == 0 {
+		return nil
 	}
 	if f, ok := zeroOf(t).(former); ok {
 		if s := formSchema(f.APIForm()); s != nil {
