@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server"
 )
 
 // backend makes a pod named web of a handler.
@@ -88,4 +90,24 @@ func TestAnswersBeforeTheAnswer(t *testing.T) {
 		}
 		assert.Equal(t, want, inProcess(t, c.s).do("GET", podPath+"/web/proxy/"+path, nil).code)
 	}
+}
+
+// TestHalfAnAnswerInProcess: what is aborted does not look whole there, nor like an answer.
+func TestHalfAnAnswerInProcess(t *testing.T) {
+	c := newCluster(t, func(b *server.Builder) {
+		b.Handlers = map[string]http.Handler{"/none": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })}
+	})
+	c.backend(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	res := inProcess(t, c.s).open(t.Context(), "GET", podPath+"/web/proxy/x", nil)
+	text, err := io.ReadAll(res.Body)
+	assert.Equal(t, "half", string(text))
+	assert.Error(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://a/none", nil)
+	require.NoError(t, err)
+	_, err = c.s.Transport().RoundTrip(r)
+	assert.ErrorIs(t, err, http.ErrAbortHandler)
 }

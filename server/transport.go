@@ -21,7 +21,7 @@ type transport struct{ handler http.Handler }
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	in := r.Clone(ctx)
+	in := r.Clone(context.WithValue(ctx, http.ServerContextKey, &http.Server{Handler: t.handler})) // proxies abort half an answer in a server only
 	switch {
 	case in.Body == nil:
 		in.Body = http.NoBody
@@ -58,6 +58,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, r.Context().Err()
 	}
+	if w.code == 0 {
+		_, err := w.body.read(nil)
+		return nil, err
+	}
 	return &http.Response{
 		Status: strconv.Itoa(w.code) + " " + http.StatusText(w.code), StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.sent, Body: &pipeReader{&w.body, cancel}, ContentLength: -1, Request: r,
@@ -70,7 +74,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 type pipeWriter struct {
 	header, sent http.Header
 	code         int
-	headed       chan struct{} // closed when code and sent are set
+	headed       chan struct{} // closed when code and sent are set, or there is no answer
 	once         sync.Once
 	bodiless     bool // the answer to a HEAD: what is written is dropped
 	body         pipe
@@ -123,12 +127,14 @@ func (w *pipeWriter) Write(b []byte) (int, error) {
 // Flush implements http.Flusher: the head goes out, the body always does.
 func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
+// finish ends the answer: with an error it is half of one, or none.
 func (w *pipeWriter) finish(err error) {
-	w.WriteHeader(http.StatusOK)
 	if err == nil {
+		w.WriteHeader(http.StatusOK)
 		err = io.EOF
 	}
 	w.body.close(err)
+	w.once.Do(func() { close(w.headed) })
 }
 
 // maxPipe is how far a reader may fall behind, in bytes.
