@@ -132,7 +132,7 @@ type Serving struct {
 
 // Limits bounds requests. A zero field means the default that its comment gives.
 //
-// Of LargeBodies, LongAnswers, Requests and Watches every priority level keeps the
+// Of LargeBodies, LongAnswers, Requests, Watches and Connections every priority level keeps the
 // share that it does not lend, half of all at most. A quarter is for who holds
 // nothing yet; of the rest of what his level may have nobody may hold more than is
 // still free: one user has half of it at most, two have a third each. The service accounts of a namespace are one user here. Users
@@ -145,7 +145,8 @@ type Limits struct {
 	Entries        int           // of one object or list in a body: 20,000
 	InFlight       int           // seats: requests that are worked on at a time, shared as Serving.FlowControl says: 600
 	Requests       int           // requests at a time, those that wait for a body, a seat or a reader among them, but no watches and connections: 8 times InFlight; see below
-	Watches        int           // watches and connections, such as of exec and log, at a time: 100,000; see below
+	Watches        int           // watches at a time: 100,000; see below
+	Connections    int           // connections to nodes and pods, such as of exec, log and proxy, at a time, each with two sockets and ten times the memory of a watch: 10,000; see below
 	RequestTime    time.Duration // of one request that is no watch and no connection: 60 s
 	WatchTime      time.Duration // of one watch without timeoutSeconds: 30 to 60 minutes at random
 	FutureWait     time.Duration // for a resourceVersion from the future: 3 s
@@ -182,6 +183,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.InFlight, 600)
 	def(&l.Requests, 8*l.InFlight)
 	def(&l.Watches, 100_000)
+	def(&l.Connections, 10_000)
 	def(&l.PatchOps, 10_000)
 	def(&l.CollectionPage, 100_000)
 	span(&l.RequestTime, time.Minute)

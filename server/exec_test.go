@@ -117,17 +117,26 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// TestConnectionsAreBounded: as watches are.
+// TestConnectionsAreBounded: apart from watches, and nobody takes them all.
 func TestConnectionsAreBounded(t *testing.T) {
-	c := newCluster(t, func(b *server.Builder) { b.Limits.Watches = 4 })
-	for i := 0; ; i++ {
-		res := c.upgrade(t.Context(), "POST", podPath+"/one/exec")
+	c := newCluster(t, byHeader, func(b *server.Builder) {
+		b.Authenticators = append(b.Authenticators, auth.AnonymousAccess)
+		b.Limits.Connections, b.Limits.Watches = 8, 1
+	})
+	open := func(user string) bool {
+		res := c.upgrade(t.Context(), "POST", podPath+"/one/exec", "X-User", user, "X-Group", "x")
 		if res.StatusCode == http.StatusTooManyRequests {
-			defer res.Body.Close()
-			assert.Positive(t, i)
-			break
+			assert.NoError(t, res.Body.Close())
+			return false
 		}
-		require.Less(t, i, 4)
 		c.tunnel(res)
+		return true
 	}
+	n := 0
+	for open("a") {
+		n++
+	}
+	assert.Contains(t, []int{1, 2, 3}, n)
+	assert.True(t, open("b"))
+	c.watch(configMaps+"?watch=1", "X-User", "a", "X-Group", "x")
 }

@@ -199,11 +199,13 @@ func selectedName(r *request) string {
 	return name
 }
 
-// lasts reports whether a request is one that lasts as long as its caller wants: a
-// watch, or a connection.
-func (s *Server) lasts(r *request) bool {
-	if r.verb == "watch" || r.subresource == "" {
-		return r.verb == "watch"
+// lasts reports whether a request is one that lasts as long as its caller wants.
+func (s *Server) lasts(r *request) bool { return r.verb == "watch" || s.connects(r) }
+
+// connects reports whether a request goes on to another server.
+func (s *Server) connects(r *request) bool {
+	if r.subresource == "" {
+		return false
 	}
 	v := s.types().Version(meta.Resource{Group: r.group, Version: r.apiVersion, Resource: r.resource})
 	if v == nil {

@@ -18,17 +18,18 @@ import (
 // shares are what all requests of a server share: seats for those that are
 // worked on, and pools of what they hold while nobody works on them.
 type shares struct {
-	sharing  sync.Mutex // held while all of them get another configuration
-	given    bool       // the configuration is the program's, not that of objects
-	seats    *fair.Controller
-	makers   *fair.Controller // of those who make long answers: as many as compute at a time
-	headers  [2]string        // that tell the flow schema and the priority level
-	places   *fair.Pool       // for requests but watches
-	watches  *fair.Pool
-	refusals *fair.Pool // places for answers to those who have no place
-	bodies   *fair.Pool // bytes of large bodies
-	answers  *fair.Pool // bytes of long answers that are one caller's own
-	zipping  *fair.Pool // answers that are compressed
+	sharing     sync.Mutex // held while all of them get another configuration
+	given       bool       // the configuration is the program's, not that of objects
+	seats       *fair.Controller
+	makers      *fair.Controller // of those who make long answers: as many as compute at a time
+	headers     [2]string        // that tell the flow schema and the priority level
+	places      *fair.Pool       // for requests but watches and connections
+	watches     *fair.Pool
+	connections *fair.Pool
+	refusals    *fair.Pool // places for answers to those who have no place
+	bodies      *fair.Pool // bytes of large bodies
+	answers     *fair.Pool // bytes of long answers that are one caller's own
+	zipping     *fair.Pool // answers that are compressed
 }
 
 // maxRefusals is how many refusals wait to be read.
@@ -39,7 +40,8 @@ func (b *Builder) newShares(s *Server) (err error) {
 	for i, name := range s.headers {
 		s.headers[i] = http.CanonicalHeaderKey(name)
 	}
-	s.places, s.watches, s.refusals = fair.NewPool(int64(s.limits.Requests)), fair.NewPool(int64(s.limits.Watches)), fair.NewPool(maxRefusals)
+	s.places, s.refusals = fair.NewPool(int64(s.limits.Requests)), fair.NewPool(maxRefusals)
+	s.watches, s.connections = fair.NewPool(int64(s.limits.Watches)), fair.NewPool(int64(s.limits.Connections))
 	s.bodies, s.answers, s.zipping = fair.NewPool(s.limits.LargeBodies), fair.NewPool(s.limits.LongAnswers), fair.NewPool(maxZipping)
 	config, wait := b.flowControl(), s.limits.RequestTime/4
 	s.given = b.Serving.FlowControl != nil
@@ -95,7 +97,7 @@ func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
 }
 
 func (s *shares) setLevels(levels []flowcontrol.Level) {
-	for _, p := range []*fair.Pool{s.places, s.watches, s.refusals, s.bodies, s.answers, s.zipping} {
+	for _, p := range []*fair.Pool{s.places, s.watches, s.connections, s.refusals, s.bodies, s.answers, s.zipping} {
 		p.SetLevels(levels)
 	}
 }
@@ -119,7 +121,7 @@ type share struct {
 	action auth.Action // what the flow was found by
 	holder fair.Holder // whose share it is: the user's in his level, nobody's before he is known
 	exempt bool        // goes on without its part of a pool, if it must
-	place  fair.Part   // of those for requests, for watches or for refusals
+	place  fair.Part   // of those for requests, watches, connections or refusals
 	seat   fair.Seat
 	making fair.Seat
 	width  int // how many seats it needs, if more than one
@@ -144,8 +146,11 @@ func (s *Server) acquirePlace(r *request) error {
 		sh.holder = holder(sh.flow, r.user)
 	}
 	places, why := s.places, "too many requests wait"
-	if s.lasts(r) {
-		places, why = s.watches, "too many watches and connections at a time"
+	switch {
+	case r.verb == "watch":
+		places, why = s.watches, "too many watches at a time"
+	case s.connects(r):
+		places, why = s.connections, "too many connections at a time"
 	}
 	place, ok := places.Take(sh.holder, 1)
 	if !ok && !sh.exempt {
