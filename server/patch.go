@@ -236,8 +236,7 @@ func sameKind(r *request, in *meta.Object, v *resource.Version) error {
 // live object.
 func conditions(r *request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		fixed := meta.Cause{Reason: meta.CauseInvalid, Field: "metadata.uid", Message: fmt.Sprintf("Invalid value: %q: field is immutable", uid)}
-		return meta.Invalid(r.version.GroupKind(), r.name, []meta.Cause{fixed, fixed}) // twice, as clients know it
+		return meta.Invalid(r.version.GroupKind(), r.name, r.version.OtherUID(uid))
 	}
 	return sameVersion(r, in, live)
 }

@@ -33,7 +33,7 @@ type MetadataRules struct {
 	Finalizers []string                                // standard names beside orphan and foregroundDeletion
 	// AnyFinalizer warns of finalizers without a domain, which are refused else.
 	AnyFinalizer bool
-	// FreeFinalizers lets PassUpdate take finalizers without a domain.
+	// FreeFinalizers takes finalizers without a domain as they are.
 	FreeFinalizers bool
 	Embedded       bool // in an object that is part of another one: any name is good, or none
 
@@ -83,9 +83,7 @@ func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
 		} else {
 			f.update()
 		}
-		if pass == PassKind || !rules.FreeFinalizers {
-			f.kindFinalizers()
-		}
+		f.kindFinalizers()
 	}
 	return f.causes
 }
@@ -242,7 +240,7 @@ func (f *metadataFaults) finalizers() {
 
 // kindFinalizers demands a domain of all finalizers that are not standard.
 func (f *metadataFaults) kindFinalizers() {
-	if f.rules.AnyFinalizer {
+	if f.rules.AnyFinalizer || f.rules.FreeFinalizers {
 		return
 	}
 	for i, name := range f.obj.Finalizers() {

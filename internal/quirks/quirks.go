@@ -34,8 +34,7 @@ type Reference struct {
 	// AnyFinalizer warns of finalizers without a domain where others are refused.
 	AnyFinalizer bool
 
-	// FreeFinalizers lets updates add finalizers without a domain, which creations
-	// refuse.
+	// FreeFinalizers takes finalizers without a domain and warns of none.
 	FreeFinalizers bool
 
 	// StatusMetadata is what a write of the status changes of the metadata, too:

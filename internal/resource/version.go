@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -281,6 +282,22 @@ func (v *Version) metadataRules() meta.MetadataRules {
 		Namespaced: v.Namespaced, Name: v.ValidateName, AnyFinalizer: v.AnyFinalizer, FreeFinalizers: v.FreeFinalizers, Passes: v.MetadataPasses,
 		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer), v.Names.Wire(names.DefinitionFinalizer)},
 	}
+}
+
+// OtherUID returns the faults of an update that names another uid than the object
+// has: one for each pass that compares the two.
+func (v *Version) OtherUID(uid string) []meta.Cause {
+	times := 2
+	if v.MetadataPasses != nil {
+		times = 1
+		for _, pass := range v.MetadataPasses {
+			if pass == meta.PassUpdate {
+				times++
+			}
+		}
+	}
+	fixed := meta.Cause{Reason: meta.CauseInvalid, Field: "metadata.uid", Message: fmt.Sprintf("Invalid value: %q: field is immutable", uid)}
+	return slices.Repeat([]meta.Cause{fixed}, times)
 }
 
 // Warnings returns what the writer of an object should know about its metadata;

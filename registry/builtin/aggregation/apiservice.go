@@ -92,7 +92,7 @@ func Kinds() []*registry.Kind {
 		},
 		Prepare:   prepare,
 		Validate:  validate,
-		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true, DeleteAnswersStatus: true},
+		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true, FreeFinalizers: true, DeleteAnswersStatus: true},
 	})}
 }
 

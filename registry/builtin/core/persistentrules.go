@@ -20,6 +20,7 @@ func validatePersistentVolume(w *registry.Change[PersistentVolume]) {
 	r.persistentVolume(at, &w.New.Spec, w.New.Name, false)
 	w.Faults = append(w.Faults, r.Faults...)
 	if w.Old != nil {
+		w.Faults = slices.Concat(w.Faults, w.Found, r.Faults) // twice, as clients know it
 		volumeKept(w, at)
 	}
 }

@@ -130,7 +130,7 @@ func endpointSlices() *registry.Kind {
 		Columns:  columns(),
 		Validate: validate,
 		Behavior: registry.Behavior{
-			Prepare: dropTopology,
+			Prepare: prepare,
 			Warn: func(w *registry.Change[meta.Object]) []string {
 				if w.Old == nil && w.New.String("addressType") == typeFQDN {
 					return []string{"spec.addressType: FQDN endpoints are deprecated"}
@@ -142,7 +142,7 @@ func endpointSlices() *registry.Kind {
 					!maps.Equal(w.New.Labels(), w.Old.Labels())
 			},
 		},
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}},
 	})
 }
 
@@ -184,10 +184,13 @@ func columns() []registry.Column {
 	}
 }
 
-// dropTopology takes out what callers wrote into the read-only topology. An
-// endpoint whose node stood there keeps it under its present name.
-func dropTopology(w *registry.Change[meta.Object]) {
+// prepare takes out what callers wrote into the read-only topology. An endpoint
+// whose node stood there keeps it under its present name.
+func prepare(w *registry.Change[meta.Object]) {
 	obj, old := w.New, w.Old
+	if len(obj.List("endpoints")) == 0 {
+		obj.Set(nil, "endpoints") // as clients know an empty list
+	}
 	nodes, hostname := map[string]bool{}, w.Names.Wire(names.LabelHostname)
 	if old != nil {
 		if sameField(obj, old, "endpoints") {

@@ -92,6 +92,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A list that is empty is kept as clients know it.
+func TestNoEndpoints(t *testing.T) {
+	obj, faults := kind(t).Create(t, `{"addressType":"IPv4","endpoints":[]}`)
+	require.Empty(t, faults)
+	v, ok := obj.Get("endpoints")
+	require.True(t, ok)
+	require.Nil(t, v)
+}
+
 func TestChanges(t *testing.T) {
 	k := kind(t)
 	obj, faults := k.Create(t, `{"addressType":"IPv4","endpoints":[{"addresses":["1.1.1.1"],"nodeName":"n1"}]}`)

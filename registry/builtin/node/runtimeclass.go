@@ -43,11 +43,11 @@ func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[RuntimeClass]{
 		Group: names.GroupNode, Version: "v1", Scope: registry.Cluster, Plural: "runtimeclasses",
 		Columns: []registry.Column{
-			registry.Text("Handler", "How nodes run pods of the class.", "handler"),
+			registry.Text("Handler", "", "handler"),
 			registry.Age(),
 		},
 		Validate:  validate,
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, AnyNamespace: true, FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate, meta.PassUpdate}},
+		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true, AnyNamespace: true, FreeFinalizers: true},
 	})}
 }
 

@@ -74,9 +74,10 @@ func budgets() *registry.Kind {
 			}},
 			registry.Age(),
 		},
-		Validate: validateBudget,
+		Validate:     validateBudget,
+		ValidateName: meta.NameChecker(meta.CheckPathSegment),
 		Reference: &quirks.Reference{
-			DeleteAnswersStatus: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: []meta.MetadataPass{},
+			DeleteAnswersStatus: true, PutWithVersion: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: []meta.MetadataPass{},
 		},
 	})
 }

@@ -25,7 +25,8 @@ func ExampleKinds() {
 func TestPodDisruptionBudget(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, policy.Kinds(), "PodDisruptionBudget")
 	k.Creates(t, map[string][]string{
-		`{}`: nil,
+		`{}`:                                  nil,
+		`{"metadata":{"name":"Any_Segment"}}`: nil,
 		`{"spec":{"maxUnavailable":"30%","selector":{}}}`:                        nil,
 		`{"spec":{"maxUnavailable":1,"minAvailable":1}}`:                         {"Invalid:spec"},
 		`{"spec":{"maxUnavailable":-1}}`:                                         {"Invalid:spec.maxUnavailable"},

@@ -45,8 +45,6 @@ type ParamRef struct {
 }
 
 func bindings() *registry.Kind {
-	ref := reference()
-	ref.PutWithVersion = true
 	return registry.Of(registry.Definition[ValidatingAdmissionPolicyBinding]{
 		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category},
 		Columns: []registry.Column{
@@ -66,7 +64,7 @@ func bindings() *registry.Kind {
 		},
 		Default:   func(w *registry.Change[ValidatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
 		Validate:  validateBinding,
-		Reference: ref,
+		Reference: reference(),
 	})
 }
 

@@ -131,8 +131,6 @@ type ExpressionWarning struct {
 }
 
 func policies() *registry.Kind {
-	ref := reference()
-	ref.PutWithVersion = true
 	return registry.Of(registry.Definition[ValidatingAdmissionPolicy]{
 		Group: names.GroupRegistration, Version: "v1", Plural: "validatingadmissionpolicies", Scope: registry.Cluster, Status: true, Categories: []string{category},
 		Columns: []registry.Column{
@@ -147,7 +145,7 @@ func policies() *registry.Kind {
 		},
 		Default:   func(w *registry.Change[ValidatingAdmissionPolicy]) { w.New.Spec.MatchConstraints.setDefaults() },
 		Validate:  validatePolicy,
-		Reference: ref,
+		Reference: reference(),
 	})
 }
 

@@ -157,7 +157,7 @@ func validatingWebhooks() *registry.Kind {
 
 // reference is what the kinds imitate.
 func reference() *quirks.Reference {
-	return &quirks.Reference{AnyNamespace: true, DeleteAnswersStatus: true, FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}}
+	return &quirks.Reference{AnyNamespace: true, PutWithVersion: true, DeleteAnswersStatus: true, FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}}
 }
 
 // webhook is a webhook of either sort as rules see it.

@@ -74,7 +74,7 @@ func attachments() *registry.Kind {
 		},
 		Validate: validateAttachment,
 		Reference: &quirks.Reference{
-			AnyNamespace: true, NoGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+			AnyNamespace: true, NoGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassKind},
 		},
 	})
 }

@@ -87,7 +87,7 @@ func nodes() *registry.Kind {
 			}
 		},
 		Validate:  validateNode,
-		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}},
 	})
 }
 
