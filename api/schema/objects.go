@@ -164,6 +164,11 @@ func (v *validator) structure(m, before map[string]any, s *Schema, canonical boo
 		e, ok := m[f.Name]
 		if canonical && f.Required && (!ok || f.unset(e)) {
 			v.missing(f.Name, f.Schema.reasons[wording.Required])
+			if f.Schema.Immutable && !f.Schema.isZero(before[f.Name]) {
+				v.path.field(f.Name)
+				v.breaks(wording.Immutable, f.zero(), "", canonical)
+				v.path.pop()
+			}
 			continue
 		}
 		was := before[f.Name]

@@ -132,9 +132,15 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 		return // what came to be forbidden may stay where it is
 	}
 	if s.Immutable && old != nil && !meta.Equal(x, old) {
+		v.rules(x, nil, s, canonical)
 		v.breaks(wording.Immutable, inOrder(x, s), "", canonical)
 		return
 	}
+	v.rules(x, old, s, canonical)
+}
+
+// rules validates what a value is, whether it may change or not.
+func (v *validator) rules(x, old any, s *Schema, canonical bool) {
 	if s.Unchecked {
 		return
 	}

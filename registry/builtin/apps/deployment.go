@@ -30,7 +30,7 @@ type DeploymentSpec struct {
 
 	// Selector of the pods; it must match the template's labels and cannot
 	// change.
-	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked,immutable"`
+	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked"`
 
 	// Template of the pods.
 	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"ratcheting"`

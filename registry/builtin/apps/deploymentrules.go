@@ -21,6 +21,9 @@ func validateDeployment(w *registry.Change[Deployment]) {
 	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
 		w.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
 	}
+	if w.Old != nil {
+		w.Unchanged(at.Field("selector"), s.Selector, w.Old.Spec.Selector)
+	}
 }
 
 func (s *DeploymentStrategy) validate(f *check.Faults, at *check.Path) {

@@ -30,7 +30,7 @@ type ReplicaSetSpec struct {
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"4" schema:"min=0"`
 
 	// Selector of the pods; it must match the template's labels and cannot change.
-	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked,immutable"`
+	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked"`
 
 	// Template of the pods. A change is for pods that are made from then on.
 	Template core.PodTemplateSpec `json:"template,omitempty" protobuf:"3" schema:"ratcheting"`
@@ -70,7 +70,6 @@ func replicaSets() *registry.Kind {
 			replicas.Column("Current", "How many pods there are.", "status", "replicas"),
 			replicas.Column("Ready", "How many pods are ready.", "status", "readyReplicas"),
 		},
-		Fields:   []registry.SelectableField{{Name: "status.replicas", Absent: "0"}},
 		Validate: validateReplicaSet,
 		Behavior: registry.Behavior{Warn: core.WarnOfPodNames},
 	}, selectorColumn())
@@ -81,6 +80,9 @@ func validateReplicaSet(w *registry.Change[ReplicaSet]) {
 	case "":
 		s := &w.New.Spec
 		checkPods(w, s.Selector, &s.Template, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
+		if w.Old != nil {
+			w.Unchanged(check.At("spec", "selector"), s.Selector, w.Old.Spec.Selector)
+		}
 	case "status":
 		all, ready := replicas.Part{Field: "replicas", Pods: s.Replicas}, replicas.Part{Field: "readyReplicas", Pods: s.ReadyReplicas}
 		available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}

@@ -38,6 +38,7 @@ func TestReplicaSet(t *testing.T) {
 	k.Updates(t, old, map[string][]string{
 		`{"spec":{"replicas":3,"minReadySeconds":1}}`:                                                      nil,
 		`{"spec":{"selector":{"matchLabels":{"app":"y"}},"template":{"metadata":{"labels":{"app":"y"}}}}}`: {"Invalid:spec.selector"},
+		`{"spec":{"selector":{"matchLabels":{"app":"y"}}}}`:                                                {"Invalid:spec.template.metadata.labels", "Invalid:spec.selector"},
 	})
 	for status, want := range map[string][]string{
 		`{"replicas":2,"fullyLabeledReplicas":2,"readyReplicas":2,"availableReplicas":1,"terminatingReplicas":9}`: {},

@@ -110,6 +110,15 @@ func (r *podRules) podTerm(at *check.Path, t *PodAffinityTerm) {
 	}
 	r.labelKeys(at.Field("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector)
 	r.labelKeys(at.Field("mismatchLabelKeys"), t.MismatchLabelKeys, t.LabelSelector)
+	differ := map[string]bool{}
+	for _, key := range t.MismatchLabelKeys {
+		differ[key] = true
+	}
+	for i, key := range t.MatchLabelKeys {
+		if differ[key] {
+			r.Invalid(at.Field("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys")
+		}
+	}
 	if t.TopologyKey == "" {
 		r.Required(at.Field("topologyKey"), "can not be empty")
 	}

@@ -347,6 +347,7 @@ func TestPodStatus(t *testing.T) {
 		`"conditions":[{"type":"a b","status":"True"},{"type":"Ready","status":"True"}]`: {"Invalid:status.conditions[0].Type"},
 		`"conditions":[{"type":"Ready","status":"True","observedGeneration":-1}]`:        {"Invalid:status.conditions[0].observedGeneration"},
 		`"nominatedNodeName":"A"`:                                           {"Invalid:status.nominatedNodeName"},
+		`"observedGeneration":-1`:                                           {"Invalid:status.observedGeneration"},
 		`"qosClass":"Guaranteed"`:                                           {"Invalid:status.qosClass"},
 		`"containerStatuses":[{"name":"c","state":{"running":{}}}]`:         {"Forbidden:status.containerStatuses[0].state"},
 		`"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"},{"ip":"10.0.0.2"}]`: {"Invalid:status.podIPs"},
@@ -357,4 +358,7 @@ func TestPodStatus(t *testing.T) {
 		_, got := k.Update(t, obj, `{"status":{`+patch+`}}`, "status")
 		require.Equal(t, want, got, patch)
 	}
+	bound, _ := k.Create(t, withSpec(`"nodeName":"n"`))
+	_, faults = k.Update(t, bound, `{"status":{"nominatedNodeName":"m"}}`, "status")
+	require.Equal(t, []string{"Forbidden:status.nominatedNodeName"}, faults)
 }

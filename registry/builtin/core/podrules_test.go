@@ -177,6 +177,8 @@ func TestPodSpecRules(t *testing.T) {
 			"Invalid:affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight"},
 		`"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"z","namespaces":["A"],"matchLabelKeys":["a"]}]}}`: {
 			"Invalid:" + pods + "namespace", "Forbidden:" + pods + "matchLabelKeys"},
+		`"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"z","labelSelector":{},"matchLabelKeys":["b","a"],"mismatchLabelKeys":["a"]}]}}`: {
+			"Invalid:" + pods + "matchLabelKeys[1]"},
 		`"resourceClaims":[{"name":"a"},{"name":"a","resourceClaimName":"x"}]`: {"Invalid:resourceClaims[0]", "Duplicate:resourceClaims[1].name"},
 		`"resources":{"limits":{"pods":"1"},"claims":[{"name":"a"}]}`:          {"Forbidden:resources.claims", "NotSupported:resources.limits[pods]", "NotFound:resources.claims[0]"},
 		`"volumes":[{"name":"v","configMap":{}},{"name":"v","emptyDir":{}}]`:   {"Required:volumes[0].configMap.name"},

@@ -5,7 +5,7 @@ import "orch.io/controlplane/api/meta"
 // PodStatus is the state of a pod.
 type PodStatus struct {
 	// ObservedGeneration is the pod's generation that the node has seen.
-	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"17"`
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"17" schema:"min=0"`
 
 	// Phase is Pending, Running, Succeeded, Failed or Unknown.
 	Phase string `json:"phase,omitempty" protobuf:"1"`

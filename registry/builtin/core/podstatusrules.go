@@ -19,6 +19,9 @@ func (p *Pod) statusFaults(old *Pod) []meta.Cause {
 	}
 	if s.NominatedNodeName != before.NominatedNodeName {
 		f.Subdomain(at.Field("nominatedNodeName"), s.NominatedNodeName)
+		if old.Spec.NodeName != "" && s.NominatedNodeName != "" {
+			f.Forbidden(at.Field("nominatedNodeName"), "may not be set on pods that are already bound to a node")
+		}
 	}
 	f.Unchanged(at.Field("qosClass"), s.QOSClass, before.QOSClass)
 	restart := old.Spec.RestartPolicy

@@ -50,7 +50,7 @@ func TestPriorityClass(t *testing.T) {
 	for patch, want := range map[string][]string{
 		`{"description":"d","globalDefault":true}`: {},
 		`{"value":2,"preemptionPolicy":"Never"}`:   {"Forbidden:value", "Invalid:preemptionPolicy"},
-		`{"preemptionPolicy":"Bogus"}`:             {"Invalid:preemptionPolicy"},
+		`{"preemptionPolicy":"Bogus"}`:             {"NotSupported:preemptionPolicy", "Invalid:preemptionPolicy"},
 	} {
 		obj, got := k.Update(t, old, patch, "")
 		require.Equal(t, want, got, patch)

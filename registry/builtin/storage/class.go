@@ -3,12 +3,14 @@
 package storage
 
 import (
+	"encoding/json"
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"slices"
 )
 
 // StorageClass is a way to make volumes for claims that name it.
@@ -60,17 +62,33 @@ func classes() *registry.Kind {
 	})
 }
 
-// validateClass bounds the parameters, and keeps them and the topologies as they were.
+// validateClass bounds the parameters, and keeps them as they were.
 func validateClass(w *registry.Change[StorageClass]) {
 	checkParameters(&w.Faults, w.New.Parameters)
-	for i, term := range w.New.AllowedTopologies {
-		for j, e := range term.MatchLabelExpressions {
-			w.Unique(check.At("allowedTopologies").Index(i).Field("matchLabelExpressions").Index(j).Field("values"), e.Values)
-		}
-	}
+	checkTopologies(&w.Faults, w.New.AllowedTopologies)
 	if w.Old != nil {
 		w.Unchanged(check.At("parameters"), w.New.Parameters, w.Old.Parameters)
-		w.Unchanged(check.At("allowedTopologies"), w.New.AllowedTopologies, w.Old.AllowedTopologies)
+	}
+}
+
+// checkTopologies checks that each term asks for something, and for something else
+// than those before it, and for each label once.
+func checkTopologies(f *check.Faults, terms []core.TopologySelectorTerm) {
+	seen := map[string]bool{"{}": true}
+	for i, term := range terms {
+		at, asked := check.At("allowedTopologies").Index(i).Field("matchLabelExpressions"), map[string][]string{}
+		for j, e := range term.MatchLabelExpressions {
+			f.Unique(at.Index(j).Field("values"), e.Values)
+			if _, again := asked[e.Key]; again {
+				f.Duplicate(at.Index(j).Field("key"), e.Key)
+			}
+			asked[e.Key] = slices.Sorted(slices.Values(e.Values))
+		}
+		text, err := json.Marshal(asked)
+		if err == nil && seen[string(text)] {
+			f.Duplicate(at, "")
+		}
+		seen[string(text)] = true
 	}
 }
 
