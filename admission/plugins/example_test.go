@@ -21,5 +21,6 @@ func ExampleTable() {
 	// CertificateSigning
 	// CertificateSubjectRestriction
 	// DeviceAdminAccess
+	// DeviceStatusAccess
 	// NoAttic
 }

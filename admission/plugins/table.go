@@ -28,5 +28,6 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		certificateSigning(),
 		certificateSubjectRestriction(),
 		deviceAdminAccess(),
+		deviceStatusAccess(),
 	}, own)
 }
