@@ -70,8 +70,18 @@ func TestDevices(t *testing.T) {
 		`"bindsToNode":true,"bindingConditions":["a"],"bindingFailureConditions":["b"]`:                          nil,
 		`"bindingConditions":["a b"],"bindingFailureConditions":["b"]`:                                           {"Invalid:" + at + "bindingConditions[0]"},
 		`"nodeName":"n"`: {"Invalid:spec.devices[0]"},
-		`"nodeAllocatableResources":{"cpu":{"mapping":{"deviceMultiplier":"1"},"overhead":{"perPod":"1"}}}`: nil,
-		`"nodeAllocatableResources":{"cpu":{"mapping":{}},"memory":{"mapping":{"capacityKey":"m"}}}`:        {"Invalid:" + at + "nodeAllocatableResources[cpu].mapping", "Invalid:" + at + "nodeAllocatableResources[memory].mapping"},
+		`"nodeAllocatableResources":{"cpu":{"mapping":{"deviceMultiplier":"1"},"overhead":{"perPod":"1"}}}`:                                    nil,
+		`"capacity":{"m":{"value":"1"}},"nodeAllocatableResources":{"cpu":{"mapping":{}},"memory":{"mapping":{"capacityKey":"m"}}}`:            {"Invalid:" + at + "nodeAllocatableResources[cpu].mapping", "Invalid:" + at + "nodeAllocatableResources[memory].mapping"},
+		`"capacity":{"m":{"value":"1"}},"nodeAllocatableResources":{"hugepages-2Mi":{"mapping":{"capacityKey":"m","capacityMultiplier":"2"}}}`: nil,
+		`"nodeAllocatableResources":{"memory":{"mapping":{"capacityKey":"m","capacityMultiplier":"0"}}}`: {
+			"NotFound:" + at + "nodeAllocatableResources[memory].mapping.capacityKey", "Invalid:" + at + "nodeAllocatableResources[memory].mapping.capacityMultiplier"},
+		`"nodeAllocatableResources":{"cpu":{"mapping":{"deviceMultiplier":"-1"}},"kubernetes.io/x":{"overhead":{"perContainer":"0"}}}`: {
+			"Invalid:" + at + "nodeAllocatableResources[cpu].mapping.deviceMultiplier"},
+		`"nodeAllocatableResources":{"cpu":{},"example.com/gpu":{"overhead":{"perPod":"1"}}}`: {
+			"Required:" + at + "nodeAllocatableResources[cpu]", "Invalid:" + at + "nodeAllocatableResources[example.com/gpu]"},
+		`"nodeAllocatableResources":{"cpu":{"overhead":{}},"memory":{"overhead":{"perPod":"-1","perContainer":"-1"}}}`: {
+			"Required:" + at + "nodeAllocatableResources[cpu].overhead", "Invalid:" + at + "nodeAllocatableResources[memory].overhead.perPod",
+			"Invalid:" + at + "nodeAllocatableResources[memory].overhead.perContainer"},
 	}))
 	k.Creates(t, within(`{"spec":{"driver":"d.io","perDeviceNodeSelection":true,`+pool+`,"devices":[{"name":"d"%}]}}`, map[string][]string{
 		``:                                {"Required:spec.devices[0]"},

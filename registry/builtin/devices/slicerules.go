@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
@@ -50,6 +51,7 @@ func checkDevices(w *registry.Change[ResourceSlice], at *check.Path, s *Resource
 	var list []string
 	for i := range s.Devices {
 		checkDevice(&w.Faults, at.Index(i), &s.Devices[i], perDevice)
+		checkNodeResources(w, at.Index(i).Field("nodeAllocatableResources"), &s.Devices[i])
 		list = append(list, s.Devices[i].Name)
 	}
 	w.Unique(at, list)
@@ -161,11 +163,6 @@ func checkDevice(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
 	f.Unique(at.Field("consumesCounters"), sets)
 	checkOwnPlace(f, at, d, perDevice)
 	checkBinding(f, at, d.BindingConditions, d.BindingFailureConditions)
-	for _, name := range slices.Sorted(maps.Keys(d.NodeAllocatableResources)) {
-		if m := d.NodeAllocatableResources[name].Mapping; m != nil {
-			m.validate(f, at.Field("nodeAllocatableResources").Key(name).Field("mapping"))
-		}
-	}
 }
 
 // hasLists reports whether an attribute of the device is a list.
@@ -193,7 +190,51 @@ func checkCounters(f *check.Faults, at *check.Path, counters map[string]Counter)
 	}
 }
 
-func (m *NodeAllocatableMapping) validate(f *check.Faults, at *check.Path) {
+// checkNodeResources checks which resources of its node a device takes or stands for.
+func checkNodeResources(w *registry.Change[ResourceSlice], at *check.Path, d *Device) {
+	native := w.Names.Wire(names.NativeResource)
+	for _, name := range slices.Sorted(maps.Keys(d.NodeAllocatableResources)) {
+		r, at := d.NodeAllocatableResources[name], at.Key(name)
+		if strings.Contains(name, "/") && !strings.Contains(name, native) {
+			w.Invalid(at, name, "must be a node allocatable resource name")
+		}
+		if r.Mapping == nil && r.Overhead == nil {
+			w.Required(at, "at least one of `mapping` and `overhead`")
+		}
+		if m := r.Mapping; m != nil {
+			m.validate(&w.Faults, at.Field("mapping"), d.Capacity)
+		}
+		if o := r.Overhead; o != nil {
+			o.validate(&w.Faults, at.Field("overhead"))
+		}
+	}
+}
+
+func (o *NodeAllocatableOverhead) validate(f *check.Faults, at *check.Path) {
+	if o.PerPod == nil && o.PerContainer == nil {
+		f.Required(at, "at least one of `perPod` and `perContainer`")
+	}
+	if o.PerPod != nil && o.PerPod.Sign() < 0 {
+		f.Invalid(at.Field("perPod"), *o.PerPod, "must be greater than or equal to 0")
+	}
+	if o.PerContainer != nil && o.PerContainer.Sign() < 0 {
+		f.Invalid(at.Field("perContainer"), *o.PerContainer, "must be greater than or equal to 0")
+	}
+}
+
+// validate checks a mapping of a device with these capacities.
+func (m *NodeAllocatableMapping) validate(f *check.Faults, at *check.Path, capacity map[string]DeviceCapacity) {
+	if m.CapacityKey != nil {
+		if _, ok := capacity[*m.CapacityKey]; !ok {
+			f.NotFound(at.Field("capacityKey"), *m.CapacityKey)
+		}
+	}
+	if m.CapacityMultiplier != nil && m.CapacityMultiplier.Sign() <= 0 {
+		f.Invalid(at.Field("capacityMultiplier"), *m.CapacityMultiplier, "must be positive")
+	}
+	if m.DeviceMultiplier != nil && m.DeviceMultiplier.Sign() <= 0 {
+		f.Invalid(at.Field("deviceMultiplier"), *m.DeviceMultiplier, "must be positive")
+	}
 	if (m.CapacityKey == nil) == (m.DeviceMultiplier == nil) {
 		f.Invalid(at, "", "exactly one of `capacityKey` and `deviceMultiplier` is required")
 	}
