@@ -125,12 +125,17 @@ func (r *specRules) dataSource(at *check.Path, d *TypedLocalObjectReference) {
 func claimKept(w *registry.Change[PersistentVolumeClaim]) {
 	at, now, before := check.At("spec"), &w.New.Spec, &w.Old.Spec
 	key := w.Names.Wire(names.StorageClassBeta)
-	like, class := *before, w.Old.Annotations[key]
+	like := *before
+	class, named := w.Old.Annotations[key]
 	if like.VolumeName == "" {
 		like.VolumeName = now.VolumeName
 	}
-	if c := now.StorageClassName; like.StorageClassName == nil && c != nil && (class == "" || class == *c) {
-		like.StorageClassName = c
+	moved := false // the class from the annotation to the field, which lets the annotation go
+	if c := now.StorageClassName; like.StorageClassName == nil && c != nil && (!named || class == *c) {
+		like.StorageClassName, moved = c, named
+	}
+	if got, still := w.New.Annotations[key]; got != class && !(moved && !still) {
+		w.Invalid(check.At("metadata", "annotations", key), got, "field is immutable")
 	}
 	if w.New.Status.Phase == claimBound {
 		like.VolumeAttributesClassName = now.VolumeAttributesClassName
@@ -141,9 +146,6 @@ func claimKept(w *registry.Change[PersistentVolumeClaim]) {
 	}
 	if !check.Same(*now, like) {
 		w.Forbidden(at, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+diff.Lines(like, *now))
-	}
-	if got := w.New.Annotations[key]; got != class {
-		w.Invalid(check.At("metadata", "annotations", key), got, "field is immutable")
 	}
 	size := now.Resources.Requests[storage]
 	if size.Cmp(before.Resources.Requests[storage]) < 0 && size.Cmp(w.Old.Status.Capacity[storage]) <= 0 {

@@ -51,16 +51,17 @@ func TestPersistentVolumeSources(t *testing.T) {
 		volume(`"cloudEPersistentDisk":{}`):                                                       {"Required:spec.cloudEPersistentDisk.pdID"},
 		volume(`"storeCVolume":{}`):                                                               {"Required:spec.storeCVolume.volumeID"},
 		volume(`"storeDfs":{}`):                                                                   {"Required:spec.storeDfs.registry", "Required:spec.storeDfs.volume"},
-		volume(`"storeEVolume":{}`):                                                               {"Required:spec.storeEVolume.gateway", "Required:spec.storeEVolume.system", "Required:spec.storeEVolume.volumeName"},
-		volume(`"storeFVolume":{"volumeNamespace":"B_","secretRef":{}}`):                          {"Required:spec.storeFVolume.volumeName", "Invalid:spec.storeFVolume.volumeNamespace", "Required:spec.storeFVolume.secretRef.name", "Required:spec.storeFVolume.secretRef.namespace"},
-		volume(`"storeGVolume":{"datasetName":"a","datasetUUID":"b"}`):                            {"Invalid:spec.storeGVolume"},
+		volume(`"storeEVolume":{}`):                                                               {"Required:spec.storeEVolume.gateway", "Required:spec.storeEVolume.system", "Required:spec.storeEVolume.secretRef", "Required:spec.storeEVolume.volumeName"},
+		volume(`"storeEVolume":{"gateway":"a","system":"b","volumeName":"c","secretRef":{"name":"d"},"storageMode":"Fat"}`): {"NotSupported:spec.storeEVolume.storageMode"},
+		volume(`"storeFVolume":{"volumeNamespace":"B_","secretRef":{}}`):                                                    {"Required:spec.storeFVolume.volumeName", "Invalid:spec.storeFVolume.volumeNamespace", "Required:spec.storeFVolume.secretRef.name", "Required:spec.storeFVolume.secretRef.namespace"},
+		volume(`"storeGVolume":{"datasetName":"a","datasetUUID":"b"}`):                                                      {"Invalid:spec.storeGVolume"},
 	})
 	for source, fields := range map[string]map[string]any{
-		`"hostPath":{"path":"/a"}`:                                     {"type": ""},
-		`"iscsi":{` + target + `}`:                                     {"lun": int64(0), "iscsiInterface": "default"},
-		`"storeAblock":{"monitors":["a"],"image":"b"}`:                 {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-		`"storeEVolume":{"gateway":"a","system":"b","volumeName":"c"}`: {"storageMode": "ThinProvisioned", "fsType": "xfs"},
-		`"cloudBDisk":{"diskName":"a","diskURI":"https://b"}`:          {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": false, "kind": "Shared"},
+		`"hostPath":{"path":"/a"}`:                     {"type": ""},
+		`"iscsi":{` + target + `}`:                     {"lun": int64(0), "iscsiInterface": "default"},
+		`"storeAblock":{"monitors":["a"],"image":"b"}`: {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+		`"storeEVolume":{"gateway":"a","system":"b","volumeName":"c","secretRef":{"name":"d"}}`: {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+		`"cloudBDisk":{"diskName":"a","diskURI":"https://b"}`:                                   {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": false, "kind": "Shared"},
 	} {
 		obj, faults := k.Create(t, volume(source))
 		require.Empty(t, faults, source)
@@ -171,6 +172,21 @@ func TestPersistentVolumeClaim(t *testing.T) {
 		`{"metadata":{"labels":{"a":"b"}}}`:                                      nil,
 		`{"metadata":{"annotations":{"volume.beta.orch.io/storage-class":"x"}}}`: {"Invalid:metadata.annotations.volume.beta.orch.io/storage-class"},
 	})
+	const beta = "volume.beta.orch.io/storage-class"
+	named, _ := k.Create(t, `{"metadata":{"annotations":{"`+beta+`":"a"}},`+claim(``)[1:])
+	class := func(name, annotation string) string {
+		return `{"metadata":{"annotations":{"` + beta + `":` + annotation + `}},"spec":{"storageClassName":"` + name + `"}}`
+	}
+	k.Updates(t, named, map[string][]string{
+		class("a", `"a"`):  nil,
+		class("a", `null`): nil, // it moved into the field
+		class("c", `"a"`):  {"Forbidden:spec"},
+		class("c", `null`): {"Invalid:metadata.annotations." + beta, "Forbidden:spec"},
+		class("a", `"c"`):  {"Invalid:metadata.annotations." + beta},
+		`{"metadata":{"annotations":{"` + beta + `":null}}}`: {"Invalid:metadata.annotations." + beta},
+	})
+	none, _ := k.Create(t, `{"metadata":{"annotations":{"`+beta+`":""}},`+claim(``)[1:])
+	k.Updates(t, none, map[string][]string{class("late", `""`): {"Forbidden:spec"}})
 	bound, faults := k.Update(t, old, `{"status":{"phase":"Bound","capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"currentVolumeAttributesClassName":"x"}}`, "status")
 	require.Empty(t, faults)
 	bound, faults = k.Update(t, bound, `{"spec":{"resources":{"requests":{"storage":"3Gi"}},"volumeAttributesClassName":"x"}}`, "")

@@ -46,7 +46,7 @@ type StoreEPersistentVolumeSource struct {
 	StoreEVolume `json:",inline"`
 
 	// SecretRef names the secret with the credentials.
-	SecretRef *SecretReference `json:"secretRef" protobuf:"3"`
+	SecretRef *SecretReference `json:"secretRef" protobuf:"3" schema:"required"`
 }
 
 // StoreFPersistentVolumeSource is a volume of store F.

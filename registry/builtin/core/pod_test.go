@@ -148,7 +148,7 @@ func TestVolumeSources(t *testing.T) {
 		withVolume(`"glusterfs":{}`):                           {"Required" + at + "glusterfs.endpoints", "Required" + at + "glusterfs.path"},
 		withVolume(`"portworxVolume":{}`):                      {"Required" + at + "portworxVolume.volumeID"},
 		withVolume(`"quobyte":{}`):                             {"Required" + at + "quobyte.registry", "Required" + at + "quobyte.volume"},
-		withVolume(`"scaleIO":{}`):                             {"Required" + at + "scaleIO.gateway", "Required" + at + "scaleIO.system", "Required" + at + "scaleIO.volumeName"},
+		withVolume(`"scaleIO":{}`):                             {"Required" + at + "scaleIO.gateway", "Required" + at + "scaleIO.system", "Required" + at + "scaleIO.volumeName", "Required" + at + "scaleIO.secretRef"},
 		withVolume(`"storageos":{}`):                           {"Required" + at + "storageos.volumeName"},
 		withVolume(`"flocker":{}`):                             {"Required" + at + "flocker"},
 		withVolume(`"fc":{}`):                                  {"Required" + at + "fc.targetWWNs"},

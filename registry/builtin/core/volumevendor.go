@@ -6,8 +6,7 @@ type CloudAElasticBlockStoreVolumeSource struct {
 	// VolumeID identifies the volume at its provider.
 	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system to mount, such as xfs; ext4 by default.
 	FSType string `json:"fsType,omitempty" protobuf:"2"`
 
 	// Partition is the number of the partition to mount; 0 or unset: the whole
@@ -229,7 +228,7 @@ type StoreEVolumeSource struct {
 	StoreEVolume `json:",inline"`
 
 	// SecretRef names the secret with the credentials, in the pod's namespace.
-	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3"`
+	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3" schema:"required"`
 }
 
 // StoreEVolume is a volume of store E, but for its credentials.
@@ -240,7 +239,7 @@ type StoreEVolume struct {
 	// System is the name of the storage system.
 	System string `json:"system" protobuf:"2" schema:"required"`
 
-	// SSLEnabled talks to the gateway by TLS.
+	// SSLEnabled talks to the gateway by TLS; false by default.
 	SSLEnabled bool `json:"sslEnabled,omitempty" protobuf:"4"`
 
 	// ProtectionDomain that the volume is in.
@@ -250,13 +249,12 @@ type StoreEVolume struct {
 	StoragePool string `json:"storagePool,omitempty" protobuf:"6"`
 
 	// StorageMode is ThinProvisioned (the default) or ThickProvisioned.
-	StorageMode string `json:"storageMode,omitempty" protobuf:"7" schema:"default=ThinProvisioned"`
+	StorageMode string `json:"storageMode,omitempty" protobuf:"7" schema:"default=ThinProvisioned,enum=ThickProvisioned|ThinProvisioned"`
 
 	// VolumeName is the name of the volume.
 	VolumeName string `json:"volumeName,omitempty" protobuf:"8" schema:"required,optional"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system to mount; xfs by default.
 	FSType string `json:"fsType,omitempty" protobuf:"9" schema:"default=xfs"`
 
 	// ReadOnly mounts the volume so that it cannot be written.

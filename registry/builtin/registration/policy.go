@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/conditions"
 )
 
 // ValidatingAdmissionPolicy says by expressions which requests are refused. A binding
@@ -171,6 +172,10 @@ func (m *MatchResources) validate(f *check.Faults, at *check.Path) {
 }
 
 func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
+	if w.Subresource == "status" {
+		conditions.Check(&w.Faults, check.At("status", "conditions"), w.New.Status.Conditions)
+		return
+	}
 	s, at := &w.New.Spec, check.At("spec")
 	if s.ParamKind != nil {
 		s.ParamKind.validate(&w.Faults, at.Field("paramKind"))

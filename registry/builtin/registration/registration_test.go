@@ -124,7 +124,9 @@ func TestPolicy(t *testing.T) {
 	made, _ := k.Create(t, policy(valid+`,"paramKind":{"apiVersion":"v1","kind":"Lamp"}`))
 	require.Equal(t, []any{int64(1), "v1/Lamp"}, []any{k.Cell(t, made, "Validations"), k.Cell(t, made, "ParamKind")})
 	require.NotNil(t, made.Map("spec", "matchConstraints", "objectSelector"))
-	_, faults := k.Update(t, made, `{"status":{"typeChecking":{"expressionWarnings":[{}]}}}`, "status")
+	_, faults := k.Update(t, made, `{"status":{"conditions":[{"type":"a b","status":"True","reason":"-","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, "status")
+	require.Equal(t, []string{"Invalid:status.conditions[0].type", "Invalid:status.conditions[0].reason"}, faults)
+	_, faults = k.Update(t, made, `{"status":{"typeChecking":{"expressionWarnings":[{}]}}}`, "status")
 	require.Equal(t, []string{"Required:status.typeChecking.expressionWarnings[0].warning", "Required:status.typeChecking.expressionWarnings[0].fieldRef"}, faults)
 }
 

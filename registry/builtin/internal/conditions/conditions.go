@@ -29,12 +29,13 @@ func Check(f *check.Faults, at *check.Path, list []meta.Condition) {
 			f.Required(at.Field("lastTransitionTime"), "")
 		}
 		switch {
-		case len(c.Reason) > maxReason:
-			f.TooLong(at.Field("reason"), maxReason)
 		case c.Reason == "":
 			f.Required(at.Field("reason"), "")
 		case !reason.MatchString(c.Reason):
 			f.Invalid(at.Field("reason"), c.Reason, meta.Like("a condition reason is a word of letters, digits, '_', ',' and ':'", reason.String(), "MyReason"))
+		}
+		if len(c.Reason) > maxReason {
+			f.TooLong(at.Field("reason"), maxReason)
 		}
 		if len(c.Message) > maxMessage {
 			f.TooLong(at.Field("message"), maxMessage)
