@@ -36,7 +36,6 @@ func (s *Server) receive(ctx context.Context, r *request) ([]byte, error) {
 	if e := h.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return nil, meta.Failure(http.StatusUnsupportedMediaType, meta.ReasonUnsupportedMediaType, "bodies encoded as %q are not read", e)
 	}
-	_ = r.deadline.control.SetReadDeadline(time.Now().Add(s.limits.RequestTime))
 	body, err := s.read(ctx, r)
 	var tooLong *http.MaxBytesError
 	var full *meta.Status

@@ -14,6 +14,8 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
@@ -29,32 +31,42 @@ type connection struct {
 	carrier http.RoundTripper
 }
 
-// run returns when either side has ended, or the server ends. Nothing but that bounds
-// how long it lasts, if each write is taken in time.
+// run returns when either side has ended, or the server ends; what then still comes of
+// the body has a moment. Nothing but that bounds how long it lasts, if each write is taken
+// in time.
 func (c *connection) run() {
 	s, r := c.server, c.request
 	s.worked(r)
 	ctx, cancel := context.WithCancel(r.http.Context())
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
+	r.deadline.rest()
+	_ = r.deadline.control.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(ctx, r.deadline.cut)()
 	defer func() {
-		if s.life.Err() != nil { // the answer is over as a watch would be
+		if s.life.Err() != nil && c.style() == registry.Reads && truthy(r.query, "follow") { // it is over as a watch would be
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				panic(p)
 			}
 		}
 	}()
-	r.deadline.rest()
+	in, caller := r.http.WithContext(ctx), peer{response: c.out}
+	if in.ContentLength != 0 {
+		caller.body = &upload{ReadCloser: in.Body}
+		in.Body = caller.body
+		defer caller.part()
+	}
 	proxy := httputil.ReverseProxy{
 		Rewrite: c.rewrite, Transport: c.carrier, FlushInterval: -1, ModifyResponse: c.answered,
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
 			maps.Copy(c.out.Header(), c.head)
+			caller.last()
+			r.deadline.renew()
 			s.fail(c.out, r, c.failure(err))
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	proxy.ServeHTTP(peer{c.out}, r.http.WithContext(ctx))
+	proxy.ServeHTTP(caller, in)
 }
 
 func (c *connection) style() registry.ConnectStyle { return c.request.sub.Connect.Style }
@@ -193,7 +205,45 @@ func (c *connection) failure(err error) error {
 
 // peer is the caller of a connection. It has the whole time for each write, and none
 // runs between them.
-type peer struct{ *response }
+type peer struct {
+	*response
+	body *upload // nil: none
+}
+
+// upload is what the caller sends.
+type upload struct {
+	io.ReadCloser
+	over atomic.Bool // all of it was read
+}
+
+func (u *upload) Read(b []byte) (int, error) {
+	n, err := u.ReadCloser.Read(b)
+	if err == io.EOF {
+		u.over.Store(true)
+	}
+	return n, err
+}
+
+// part lets the caller take what was written, and gives what still comes of the body a
+// moment. A read of it that goes on ends with that.
+func (p peer) part() {
+	if p.body.over.Load() {
+		return
+	}
+	p.request.deadline.unread()
+	if p.code != 0 {
+		_ = p.FlushError()
+	}
+	_ = p.body.Close()
+}
+
+// last makes an answer that comes before the whole body the last one of its connection:
+// it would wait for the rest otherwise, and what comes too late would be the next request.
+func (p peer) last() {
+	if p.body != nil && !p.body.over.Load() && p.request.http.ProtoMajor == 1 {
+		p.Header().Set("Connection", "close")
+	}
+}
 
 // WriteHeader implements http.ResponseWriter. What comes before the answer is none.
 func (p peer) WriteHeader(code int) {
@@ -203,6 +253,7 @@ func (p peer) WriteHeader(code int) {
 		p.ResponseWriter.WriteHeader(code)
 		return
 	}
+	p.last()
 	p.response.WriteHeader(code)
 }
 

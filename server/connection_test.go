@@ -38,6 +38,58 @@ func (c *cluster) dial(lines string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
+// answered reads an answer, and that it is the last of its connection.
+func answered(t *testing.T, in *bufio.Reader) (code int, text string) {
+	t.Helper()
+	res, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	said, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	_, err = in.ReadByte()
+	assert.ErrorIs(t, err, io.EOF)
+	return res.StatusCode, string(said)
+}
+
+// TestStalledUploadsEnd when there is an answer, and with the server. What comes later is
+// no request.
+func TestStalledUploadsEnd(t *testing.T) {
+	const stalled = " HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789"
+	c := newCluster(t)
+	came := make(chan struct{}, 1)
+	c.backend(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		if r.URL.Path == "/wait" {
+			came <- struct{}{}
+			_, _ = io.Copy(io.Discard, r.Body)
+			return
+		}
+		w.WriteHeader(409)
+		fmt.Fprint(w, "early")
+	})
+	_, in := c.dial("POST " + podPath + "/web/proxy/x" + stalled)
+	code, text := answered(t, in)
+	assert.Equal(t, "409 early", fmt.Sprint(code, " ", text))
+
+	down := newAgent(t, false)
+	down.Close()
+	c.hasAddress("down", down.Listener.Addr())
+	_, in = c.dial("POST " + podPath + "/down/proxy/x" + stalled)
+	code, text = answered(t, in)
+	assert.Equal(t, 503, code)
+	assert.Contains(t, text, "error trying to reach service: dial tcp")
+
+	_, in = c.dial("GET " + podPath + "/one/log" + stalled)
+	code, text = answered(t, in)
+	assert.Equal(t, "200 GET /containerLogs/default/one/c", fmt.Sprint(code, " ", text))
+
+	_, in = c.dial("POST " + podPath + "/web/proxy/wait" + stalled)
+	<-came
+	require.NoError(t, c.s.Shutdown(t.Context()))
+	code, text = answered(t, in)
+	assert.Equal(t, 503, code)
+	assert.Contains(t, text, "the server is shutting down")
+}
+
 // TestUpgradesHaveNoBody: nobody could tell where it ends and the other protocol begins.
 func TestUpgradesHaveNoBody(t *testing.T) {
 	c := newCluster(t)
@@ -110,4 +162,19 @@ func TestHalfAnAnswerInProcess(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.s.Transport().RoundTrip(r)
 	assert.ErrorIs(t, err, http.ErrAbortHandler)
+}
+
+// TestHalfAnAnswerIsNone: an answer that the end of the server cuts off does not look whole.
+func TestHalfAnAnswerIsNone(t *testing.T) {
+	c := newCluster(t)
+	c.backend(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	res := c.open(t.Context(), "GET", podPath+"/web/proxy/x", nil)
+	require.NoError(t, c.s.Shutdown(t.Context()))
+	text, err := io.ReadAll(res.Body)
+	assert.Equal(t, "half", string(text))
+	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

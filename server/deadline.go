@@ -31,23 +31,27 @@ func (s *Server) limitTime(r *request) error {
 	return nil
 }
 
-// writeDeadline bounds how long the peer of one answer may hold up its writes. The
-// deadline of the connection is set only when the time is over: setting it for
-// each answer costs more than the timer. A writer without deadlines, such as a
-// test's recorder, never waits.
+// writeDeadline bounds how long the peer of one answer may hold up its writes; they also
+// wait for what still comes of a body. The deadline of the connection is set only when the
+// time is over: setting it for each answer costs more than the timer. A writer without
+// deadlines, such as a test's recorder, never waits.
 type writeDeadline struct {
 	control http.ResponseController
 	span    time.Duration
 	timer   *time.Timer
 
-	mu     sync.Mutex // guards the rest, and the order of deadlines
-	ended  bool       // the deadline stays as it is
-	marked bool       // a deadline was set
+	mu       sync.Mutex // guards the rest, and the order of deadlines
+	ended    bool       // the deadline stays as it is
+	marked   bool       // a deadline was set
+	released bool       // the request is over
 }
 
-// begin starts the time of the first writes.
-func (p *writeDeadline) begin(w http.ResponseWriter, span time.Duration) {
+// begin starts the time of the body, and of the first writes.
+func (p *writeDeadline) begin(w http.ResponseWriter, h *http.Request, span time.Duration) {
 	p.control, p.span = *http.NewResponseController(w), span+parting
+	if h.ContentLength != 0 {
+		_ = p.control.SetReadDeadline(time.Now().Add(span))
+	}
 	p.timer = time.AfterFunc(p.span, func() { p.end(-1) })
 }
 
@@ -58,7 +62,20 @@ func (p *writeDeadline) renew() { p.timer.Reset(p.span) }
 func (p *writeDeadline) rest() { p.timer.Stop() }
 
 // cut ends a write that waits, after a moment.
-func (p *writeDeadline) cut() { p.end(parting) }
+func (p *writeDeadline) cut() {
+	p.unread()
+	p.end(parting)
+}
+
+// unread gives what still comes of a body that nobody wants half a moment: an answer that
+// waits for that can still leave.
+func (p *writeDeadline) unread() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.released {
+		_ = p.control.SetReadDeadline(time.Now().Add(parting / 2))
+	}
+}
 
 // end sets the deadline for good.
 func (p *writeDeadline) end(after time.Duration) {
@@ -85,7 +102,7 @@ func (p *writeDeadline) release() {
 	p.timer.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = true
+	p.ended, p.released = true, true
 	if p.marked {
 		_ = p.control.SetWriteDeadline(time.Time{})
 	}

@@ -82,7 +82,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 	defer s.requests.Done()
 	out := &response{ResponseWriter: w, server: s, request: r}
-	r.deadline.begin(w, s.limits.RequestTime)
+	r.deadline.begin(w, h, s.limits.RequestTime)
 	defer r.deadline.release()
 	s.metrics.inFlight.Inc()
 	defer s.count(r, out, time.Now())

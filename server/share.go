@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -178,7 +177,6 @@ func (s *Server) reject(w *response, r *request, why error) {
 		panic(http.ErrAbortHandler)
 	}
 	r.share.place = place
-	_ = r.deadline.control.SetReadDeadline(time.Now().Add(parting)) // of a body that nobody wants
 	r.deadline.cut()
 	s.fail(w, r, why)
 }
