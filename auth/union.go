@@ -71,6 +71,16 @@ func (m *Methods) Authenticate(r *http.Request) (*User, error) {
 	return nil, nil
 }
 
+// Strip removes the headers that members with a method Strip believe, as those of
+// auth/proxyheader, for a request that goes on to another server.
+func (m *Methods) Strip(h http.Header) {
+	for _, a := range m.members {
+		if s, ok := a.(interface{ Strip(http.Header) }); ok {
+			s.Strip(h)
+		}
+	}
+}
+
 // AuthenticateToken asks the members that know bearer tokens about one token,
 // as a token review does. It returns nil, nil, nil if none knows it.
 func (m *Methods) AuthenticateToken(ctx context.Context, token string, audiences []string) (*User, []string, error) {

@@ -89,6 +89,7 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	p.SetXForwarded()
 	p.Out.Header.Del("Authorization")
+	c.server.authenticator.Strip(p.Out.Header)
 	for name := range p.Out.Header {
 		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
 			delete(p.Out.Header, name)

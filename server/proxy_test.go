@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/proxyheader"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/nodeagent"
@@ -222,5 +225,25 @@ func TestManyEndpointsAreBounded(t *testing.T) {
 		ask()
 		runtime.ReadMemStats(&after)
 		assert.Less(t, after.Mallocs-before.Mallocs, uint64(100_000), what) // fewer than there are pairs
+	}
+}
+
+// TestProxiesTellNoIdentity: what the authenticators of a server believe is not handed on
+// to others who may.
+func TestProxiesTellNoIdentity(t *testing.T) {
+	c := newCluster(t, func(b *server.Builder) {
+		front, err := proxyheader.New(proxyheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Who"},
+			UIDHeaders: []string{"X-Who-UID"}, GroupHeaders: []string{"X-In"}, ExtraPrefixes: []string{"X-More-"}})
+		require.NoError(t, err)
+		b.Authenticators = []auth.Authenticator{auth.Union(front), auth.AnonymousAccess}
+	})
+	plain := newAgent(t, false)
+	c.hasAddress("web", plain.Listener.Addr())
+	headers := []string{"X-Who", "root", "X-Who-Uid", "1", "X-In", "system:masters", "X-More-Scopes", "all", "X-Remote-User", "root", "Impersonate-User", ""}
+	c.must(200, "GET", podPath+"/web/proxy/x", nil, append(headers, "X-Else", "yes")...)
+	h := plain.asked(t).Header
+	assert.Equal(t, "yes", h.Get("X-Else"))
+	for i := 0; i < len(headers); i += 2 {
+		assert.NotContains(t, h, headers[i])
 	}
 }

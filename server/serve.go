@@ -35,7 +35,7 @@ type Server struct {
 	limits        Limits
 	log           *slog.Logger
 	failures      failures
-	authenticator auth.Authenticator
+	authenticator *auth.Methods
 	authorizer    auth.Authorizer
 	handlers      map[string]http.Handler
 	connector     Connector // nil: none
