@@ -20,8 +20,10 @@ func TestStatefulSet(t *testing.T) {
 	rolling := func(settings string) string { return spec(`"updateStrategy":{"rollingUpdate":` + settings + `}`) }
 	const at = "spec.updateStrategy.rollingUpdate"
 	k.Creates(t, map[string][]string{
-		spec(`"serviceName":""`):                            nil,
-		spec(`"serviceName":"9"`):                           nil,
+		spec(`"serviceName":""`):  nil,
+		spec(`"serviceName":"9"`): nil,
+		`{"spec":{"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x","a b":"c"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`: {
+			"Invalid:spec.template.labels", "Invalid:spec.template.labels"},
 		`{"metadata":{"name":"a.b"},"spec":{` + pods + `}}`: {"Invalid:metadata.name"},
 		`{"spec":{` + template + `}}`:                       {"Required:spec.selector", "Invalid:spec.template.metadata.labels"},
 		spec(`"serviceName":"a.b"`):                         {"Invalid:spec.serviceName"},

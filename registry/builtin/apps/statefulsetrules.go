@@ -41,9 +41,24 @@ func validateStatefulSet(w *registry.Change[StatefulSet]) {
 		w.Faults, w.Found = append(w.Faults, faults...), slices.Concat(w.Found, faults)
 	}
 	checkPods(w, s.Selector, template, kept)
+	w.Faults = twice(w.Faults, at.Field("template").Field("labels").String(), at.Field("template").Field("annotations").String())
 	if w.Old != nil {
 		s.kept(&w.Faults, at, w.Old.Spec)
 	}
+}
+
+// twice repeats the faults of some fields, which clients are told twice.
+func twice(faults check.Faults, fields ...string) check.Faults {
+	var out check.Faults
+	for i, f := range faults {
+		out = append(out, f)
+		last := i+1 == len(faults) || faults[i+1].Field != f.Field
+		if last && slices.Contains(fields, f.Field) {
+			first := slices.IndexFunc(faults, func(g meta.Cause) bool { return g.Field == f.Field })
+			out = append(out, faults[first:i+1]...)
+		}
+	}
+	return out
 }
 
 // kept checks that an update leaves all as it was but for a few fields.

@@ -45,7 +45,7 @@ func TestPersistentVolumeSources(t *testing.T) {
 		volume(`"blockSvcVolume":{"secretRef":{}}`):                                               {"Required:spec.blockSvcVolume.volumeID", "Required:spec.blockSvcVolume.secretRef.name", "Required:spec.blockSvcVolume.secretRef.namespace"},
 		volume(`"cloudBFile":{"secretNamespace":""}`):                                             {"Required:spec.cloudBFile.secretName", "Required:spec.cloudBFile.shareName", "Required:spec.cloudBFile.secretNamespace"},
 		volume(`"cloudBDisk":{"diskName":"a","diskURI":"b"}`):                                     {"NotSupported:spec.cloudBDisk.diskURI"},
-		volume(`"cloudCPersistentDisk":{"partition":256}`):                                        {"Required:spec.cloudCPersistentDisk.pdName", "Invalid:spec.cloudCPersistentDisk.partition"},
+		volume(`"cloudCPersistentDisk":{"partition":256}`):                                        {"Required:spec.persistentDisk.pdName", "Invalid:spec.persistentDisk.partition"},
 		volume(`"cloudAElasticBlockStore":{}`):                                                    {"Required:spec.cloudAElasticBlockStore.volumeID"},
 		volume(`"cloudDVolume":{}`):                                                               {"Required:spec.cloudDVolume.volumePath"},
 		volume(`"cloudEPersistentDisk":{}`):                                                       {"Required:spec.cloudEPersistentDisk.pdID"},

@@ -132,7 +132,7 @@ func (r *specRules) persistentSource(at *check.Path, s *PersistentVolumeSpec) {
 		}
 		found = true
 		if c, ok := src.source.(validator); ok {
-			c.validate(r, p)
+			c.validate(r, r.sourceAt(at, src.field))
 		}
 		if src.field == "local" && s.NodeAffinity == nil {
 			r.Required(at.Field("nodeAffinity"), "Local volume requires node affinity")

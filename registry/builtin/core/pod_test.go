@@ -139,7 +139,7 @@ func TestVolumeSources(t *testing.T) {
 		withVolume(`"awsElasticBlockStore":{"partition":300}`): {"Required" + at + "awsElasticBlockStore.volumeID", "Invalid" + at + "awsElasticBlockStore.partition"},
 		withVolume(`"azureDisk":{"kind":"X"}`):                 {"Required" + at + "azureDisk.diskName", "Required" + at + "azureDisk.diskURI", "NotSupported" + at + "azureDisk.diskURI", "NotSupported" + at + "azureDisk.kind"},
 		withVolume(`"azureFile":{}`):                           {"Required" + at + "azureFile.secretName", "Required" + at + "azureFile.shareName"},
-		withVolume(`"gcePersistentDisk":{}`):                   {"Required" + at + "gcePersistentDisk.pdName"},
+		withVolume(`"gcePersistentDisk":{}`):                   {"Required" + at + "persistentDisk.pdName"},
 		withVolume(`"vsphereVolume":{}`):                       {"Required" + at + "vsphereVolume.volumePath"},
 		withVolume(`"photonPersistentDisk":{}`):                {"Required" + at + "photonPersistentDisk.pdID"},
 		withVolume(`"cinder":{}`):                              {"Required" + at + "cinder.volumeID"},

@@ -38,7 +38,7 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 		found = true
 		switch c := s.source.(type) {
 		case validator:
-			c.validate(&r.specRules, p)
+			c.validate(&r.specRules, r.sourceAt(at, s.field))
 		case podValidator:
 			c.validate(r, p)
 		}
@@ -112,6 +112,21 @@ func (v *Volume) sources() []volumeSource {
 		{"ephemeral", set(v.Ephemeral)},
 		{"image", set(v.Image)},
 	}
+}
+
+// sourceAt returns the place at which clients know the faults of a source.
+func (r *specRules) sourceAt(at *check.Path, field string) *check.Path {
+	if field == "cloudCPersistentDisk" {
+		return at.Field("persistentDisk")
+	}
+	return at.Field(r.names.Field(field))
+}
+
+func (s *CloudCPersistentDiskVolumeSource) validate(r *specRules, at *check.Path) {
+	if s.PDName == "" {
+		r.Required(at.Field("pdName"), "")
+	}
+	r.Range(at.Field("partition"), int64(s.Partition), 0, 255)
 }
 
 // mode checks the permission bits of a file.

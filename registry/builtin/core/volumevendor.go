@@ -55,7 +55,7 @@ type CloudBFileVolumeSource struct {
 // a time unless read-only.
 type CloudCPersistentDiskVolumeSource struct {
 	// PDName is the name of the disk.
-	PDName string `json:"pdName" protobuf:"1" schema:"required"`
+	PDName string `json:"pdName" protobuf:"1"`
 
 	// FSType is the file system to mount, such as ext4 or xfs; the default
 	// depends on the volume.
@@ -63,7 +63,7 @@ type CloudCPersistentDiskVolumeSource struct {
 
 	// Partition is the number of the partition to mount; 0 or unset: the whole
 	// volume.
-	Partition int32 `json:"partition,omitempty" protobuf:"3" schema:"range=0|255"`
+	Partition int32 `json:"partition,omitempty" protobuf:"3"`
 
 	// ReadOnly mounts the volume so that it cannot be written.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
