@@ -133,13 +133,13 @@ func validate(w *registry.Change[APIService]) {
 	}
 	w.Format(at.Field("version"), s.Version, meta.CheckDNS1035Label(s.Version))
 	local := s.Service == nil
+	if local && len(s.CABundle) > 0 {
+		w.Invalid(at.Field("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)), "local APIServices may not have a caBundle")
+	}
 	switch at := at.Field("insecureSkipTLSVerify"); {
 	case local && s.InsecureSkipTLSVerify:
 		w.Invalid(at, true, "local APIServices may not have insecureSkipTLSVerify")
 	case s.InsecureSkipTLSVerify && len(s.CABundle) > 0:
 		w.Invalid(at, true, "may not be true if caBundle is present")
-	}
-	if local && len(s.CABundle) > 0 {
-		w.Invalid(at.Field("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)), "local APIServices may not have a caBundle")
 	}
 }

@@ -113,7 +113,7 @@ func TestControllerRevision(t *testing.T) {
 		`{"metadata":{"labels":{"a":"b"}}}`:    nil,
 		`{"data":{"a":{"b":2}}}`:               {"Invalid:data"},
 		`{"data":null}`:                        {"Invalid:data"},
-		`{"data":{"a":{"b":2}},"revision":-1}`: {"Invalid:revision", "Invalid:data"},
+		`{"data":{"a":{"b":2}},"revision":-1}`: {"Invalid:data", "Invalid:revision"},
 	})
 	require.Equal(t, int64(1), k.Cell(t, old, "Revision"))
 	require.Equal(t, "<none>", k.Cell(t, old, "Controller"))

@@ -76,7 +76,7 @@ func TestStatefulSetClaims(t *testing.T) {
 		spec(`{"name":"other","emptyDir":{}}`, mount, ``):      {"NotFound:spec.template.spec.containers[0].volumeMounts[0].name"},
 		spec(`{"name":"other","emptyDir":{}}`, ``, `{}`):       {"Required:" + templates + "accessModes", "Required:" + templates + "resources[storage]", "Required:" + volumes + "[1].persistentVolumeClaim.claimName", "Required:" + volumes + "[1].name"},
 		spec(``, ``, `{"metadata":{"name":"A_b"},`+claim[28:]): {"Invalid:" + volumes + "[0].name"},
-		spec(``, ``, `{"metadata":{"name":"a"},"spec":{"accessModes":["x"],"volumeMode":"y","resources":{"requests":{"storage":"0"}}}}`): {"NotSupported:" + templates + "accessModes", "NotSupported:" + templates + "volumeMode", "Invalid:" + templates + "resources[storage]"},
+		spec(``, ``, `{"metadata":{"name":"a"},"spec":{"accessModes":["x"],"volumeMode":"y","resources":{"requests":{"storage":"0"}}}}`): {"NotSupported:" + templates + "accessModes", "Invalid:" + templates + "resources[storage]", "NotSupported:" + templates + "volumeMode"},
 	})
 	old, _ := k.Create(t, spec(``, mount, `{"apiVersion":"x","kind":"y","status":{"phase":"Bound"},`+claim[1:]+`,`+claim))
 	made := old.Objects("spec", "volumeClaimTemplates")

@@ -48,7 +48,7 @@ func TestReplicas(t *testing.T) {
 		limits(`,"maxReplicas":3,"minReplicas":4`):   {"Invalid:spec.maxReplicas"},
 		limits(`,"maxReplicas":3,"minReplicas":0`):   {"Invalid:spec.minReplicas", "Forbidden:spec.metrics"},
 		limits(`,"maxReplicas":3,"minReplicas":-1`):  {"Invalid:spec.minReplicas"},
-		limits(`,"maxReplicas":-1,"minReplicas":-2`): {"Invalid:spec.maxReplicas", "Invalid:spec.minReplicas"},
+		limits(`,"maxReplicas":-1,"minReplicas":-2`): {"Invalid:spec.minReplicas", "Invalid:spec.maxReplicas"},
 		limits(`,"maxReplicas":-1`):                  {"Invalid:spec.maxReplicas", "Invalid:spec.maxReplicas"},
 		limits(``):                                   {"Required:spec.maxReplicas", "Invalid:spec.maxReplicas"},
 		limits(`,"maxReplicas":0`):                   {"Required:spec.maxReplicas", "Invalid:spec.maxReplicas"},

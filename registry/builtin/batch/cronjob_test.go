@@ -37,7 +37,7 @@ func TestCronJob(t *testing.T) {
 			"Invalid:spec.startingDeadlineSeconds", "NotSupported:spec.concurrencyPolicy", "Invalid:spec.successfulJobsHistoryLimit", "Invalid:spec.failedJobsHistoryLimit"},
 		cron(`"schedule":"TZ=UTC 0 * * * *"`, ""):                                                        {"Invalid:spec.schedule"},
 		cron(`"schedule":"TZ=Nowhere 0 * * * *"`, ""):                                                    {"Invalid:spec.schedule", "Invalid:spec.schedule"},
-		cron(hourly, `"manualSelector":true,"selector":{"matchLabels":{"a":"b"}}`):                       {"NotSupported:" + job + ".manualSelector", "Invalid:" + job + ".selector"},
+		cron(hourly, `"manualSelector":true,"selector":{"matchLabels":{"a":"b"}}`):                       {"Invalid:" + job + ".selector", "NotSupported:" + job + ".manualSelector"},
 		cron(hourly, `"completions":-1,"completionMode":"Indexed"`):                                      {"Invalid:" + job + ".completions"},
 		cron(hourly, `"completionMode":"Indexed"`):                                                       {"Required:" + job + ".completions"},
 		strings.Replace(cron(hourly, ""), "{", `{"metadata":{"name":"`+strings.Repeat("x", 53)+`"},`, 1): {"Invalid:metadata.name"},

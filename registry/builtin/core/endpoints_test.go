@@ -62,9 +62,9 @@ func TestEndpointsFaults(t *testing.T) {
 			reason, field, _ := strings.Cut(w, ":")
 			causes = append(causes, reason+":"+strings.TrimSuffix("subsets[0]."+field, "."))
 		}
-		creates(t, k, map[string][]string{`{"subsets":[` + subset + `]}`: causes})
+		k.Creates(t, map[string][]string{`{"subsets":[` + subset + `]}`: causes})
 	}
-	creates(t, k, map[string][]string{`{}`: nil, `{"metadata":{"name":"A"}}`: {"Invalid:metadata.name"}})
+	k.Creates(t, map[string][]string{`{}`: nil, `{"metadata":{"name":"A"}}`: {"Invalid:metadata.name"}})
 }
 
 func TestEndpointsColumn(t *testing.T) {

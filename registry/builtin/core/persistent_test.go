@@ -78,7 +78,7 @@ func TestPersistentVolume(t *testing.T) {
 	const nfs = `"nfs":{"server":"a","path":"/b"}`
 	const csi = `"csi":{"driver":"a","volumeHandle":"x"}`
 	k.Creates(t, map[string][]string{
-		`{"spec":{` + nfs + `}}`:                                                     {"Required:spec.accessModes", "Required:spec.capacity", "NotSupported:spec.capacity"},
+		`{"spec":{` + nfs + `}}`:                                                     {"Required:spec.capacity", "NotSupported:spec.capacity", "Required:spec.accessModes"},
 		volume(nfs + `,"capacity":{"cpu":"1"}`):                                      {"NotSupported:spec.capacity"},
 		volume(nfs + `,"capacity":{"storage":"1","cpu":"1"}`):                        {"NotSupported:spec.capacity"},
 		volume(nfs + `,"capacity":{"storage":"0"}`):                                  {"Invalid:spec.capacity[storage]"},

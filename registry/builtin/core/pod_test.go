@@ -77,7 +77,7 @@ func TestPullPolicy(t *testing.T) {
 }
 
 func TestPodFaults(t *testing.T) {
-	creates(t, kind(t, "Pod"), map[string][]string{
+	kind(t, "Pod").Creates(t, map[string][]string{
 		`{"spec":{"containers":[]}}`:                                                                             {"Required:spec.containers"},
 		`{"spec":{"containers":[{"name":"Bad_Name","image":"a"}]}}`:                                              {"Invalid:spec.containers[0].name"},
 		`{"spec":{"containers":[{"name":"c"}]}}`:                                                                 {"Required:spec.containers[0].image"},
@@ -119,7 +119,7 @@ func TestVolumeSources(t *testing.T) {
 	withClaim := func(fields string) string {
 		return withVolume(`"ephemeral":{"volumeClaimTemplate":{"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}},` + fields + `}}}`)
 	}
-	creates(t, kind(t, "Pod"), map[string][]string{
+	kind(t, "Pod").Creates(t, map[string][]string{
 		withVolume(`"persistentVolumeClaim":{}`):                                                                                                                     {"Required" + at + "persistentVolumeClaim.claimName"},
 		withVolume(`"configMap":{}`):                                                                                                                                 {"Required" + at + "configMap.name"},
 		withVolume(`"configMap":{"name":"a","defaultMode":512}`):                                                                                                     {"Invalid" + at + "configMap.defaultMode"},

@@ -39,7 +39,7 @@ func TestNewestFieldsOfPods(t *testing.T) {
 		volume(`"secret":{"secretName":"s","defaultUser":-1}`):                                             {"Invalid:" + v + "secret.defaultUser"},
 		volume(`"configMap":{"name":"s","items":[{"key":"k","path":"p","user":-1}]}`):                      {"Invalid:" + v + "configMap.items[0].user"},
 		responders(`{"name":"example.com/a","priority":10000},{"name":"example.com/b","priority":0}`):      nil,
-		responders(`{"name":"a","priority":100001}`):                                                       {"Invalid:" + e + "priority", "Invalid:" + e + "name"},
+		responders(`{"name":"a","priority":100001}`):                                                       {"Invalid:" + e + "name", "Invalid:" + e + "priority"},
 		responders(`{}`): {"Required:" + e + "name", "Required:" + e + "priority"},
 		responders(`{"name":"example.com/a","priority":1}],"schedulingGroup":{"podGroupName":"g"},"tolerations":[`): {"Forbidden:spec.evictionResponders"},
 	})

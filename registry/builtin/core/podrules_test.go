@@ -111,7 +111,7 @@ func TestContainerRules(t *testing.T) {
 		`"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"add":["CAP_SYS_ADMIN"]}}`: {"Invalid:securityContext"},
 		`"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"A","runAsUserName":"a\\b\\c"}}`: {"Invalid:securityContext.windowsOptions.gmsaCredentialSpecName", "Invalid:securityContext.windowsOptions.runAsUserName"},
 	} {
-		creates(t, k, map[string][]string{withContainer(fields): in(at, want...)})
+		k.Creates(t, map[string][]string{withContainer(fields): in(at, want...)})
 	}
 }
 
@@ -183,10 +183,10 @@ func TestPodSpecRules(t *testing.T) {
 		`"resources":{"limits":{"pods":"1"},"claims":[{"name":"a"}]}`:          {"Forbidden:resources.claims", "NotSupported:resources.limits[pods]", "NotFound:resources.claims[0]"},
 		`"volumes":[{"name":"v","configMap":{}},{"name":"v","emptyDir":{}}]`:   {"Required:volumes[0].configMap.name"},
 	} {
-		creates(t, k, map[string][]string{withSpec(fields): in("spec.", want...)})
+		k.Creates(t, map[string][]string{withSpec(fields): in("spec.", want...)})
 	}
 	const notes = "metadata.annotations"
-	creates(t, k, map[string][]string{
+	k.Creates(t, map[string][]string{
 		`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-5"}},"spec":{"containers":[` + box + `]}}`: {},
 		`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"+5"}},"spec":{"containers":[` + box + `]}}`: {"Invalid:" + notes + "[controller.kubernetes.io/pod-deletion-cost]"},
 		`{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"containers":[` + box + `]}}`:                 {"Invalid:" + notes + "[kubernetes.io/config.mirror]"},
@@ -196,7 +196,7 @@ func TestPodSpecRules(t *testing.T) {
 	old, _ := k.Create(t, `{"spec":{"nodeName":"n","containers":[`+box+`]}}`)
 	_, faults := k.Update(t, old, `{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}}}`, "")
 	require.Equal(t, []string{"Forbidden:" + notes + "[kubernetes.io/config.mirror]"}, faults)
-	creates(t, k, map[string][]string{
+	k.Creates(t, map[string][]string{
 		`{"spec":{"hostNetwork":true,"containers":[{"name":"c","image":"i","ports":[{"containerPort":1,"hostPort":2}]}]}}`: {"Invalid:spec.containers[0].ports[0].hostPort"},
 		`{"spec":{"containers":[{"name":"c","image":"i","volumeMounts":[{"name":"v","mountPath":"/a"}]}],"volumes":[{"name":"v","configMap":{}}]}}`: {
 			"Required:spec.volumes[0].configMap.name", "NotFound:spec.containers[0].volumeMounts[0].name"},

@@ -54,7 +54,7 @@ func TestResourceQuota(t *testing.T) {
 		`{"spec":{"hard":{"pods":"1","requests.cpu":"500m","count/deployments.apps":"1","a.storageclass.storage.k8s.io/requests.storage":"1Gi","hugepages-2Mi":"1Mi"}}}`: nil,
 		`{"spec":{"hard":{"x":"1"}}}`:                                                                                  {"Invalid:spec.hard[x]", "Invalid:spec.hard[x]"},
 		`{"spec":{"hard":{"storage":"1"}}}`:                                                                            {"Invalid:spec.hard[storage]"},
-		`{"spec":{"hard":{"pods":"-1","secrets":"500m","count/x":"500m"}}}`:                                            {"Invalid:spec.hard[pods]", "Invalid:spec.hard[secrets]", "Invalid:spec.hard[count/x]"},
+		`{"spec":{"hard":{"pods":"-1","secrets":"500m","count/x":"500m"}}}`:                                            {"Invalid:spec.hard[count/x]", "Invalid:spec.hard[pods]", "Invalid:spec.hard[secrets]"},
 		`{"spec":{"scopes":["BestEffort","NotBestEffort"]}}`:                                                           {"Invalid:spec.scopes"},
 		`{"spec":{"scopes":["Sometimes"]}}`:                                                                            {"Invalid:spec.scopes"},
 		`{"spec":{"scopes":["BestEffort"],"hard":{"pods":"1","cpu":"1"}}}`:                                             {"Invalid:spec.scopes"},

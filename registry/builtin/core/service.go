@@ -75,7 +75,7 @@ type ServiceSpec struct {
 	IPFamilies []string `json:"ipFamilies,omitempty" protobuf:"19" schema:"listType=atomic,items.enum=IPv4|IPv6,unchecked"`
 
 	// IPFamilyPolicy is SingleStack, PreferDualStack or RequireDualStack.
-	IPFamilyPolicy *string `json:"ipFamilyPolicy,omitempty" protobuf:"17" schema:"enum=SingleStack|PreferDualStack|RequireDualStack,unchecked"`
+	IPFamilyPolicy *string `json:"ipFamilyPolicy,omitempty" protobuf:"17" schema:"enum=PreferDualStack|RequireDualStack|SingleStack,unchecked"`
 
 	// AllocateLoadBalancerNodePorts says whether a load balancer needs node
 	// ports; true by default.
@@ -90,7 +90,7 @@ type ServiceSpec struct {
 	InternalTrafficPolicy *string `json:"internalTrafficPolicy,omitempty" protobuf:"22" schema:"enum=Cluster|Local"`
 
 	// TrafficDistribution is a wish about which endpoints are preferred.
-	TrafficDistribution *string `json:"trafficDistribution,omitempty" protobuf:"23" schema:"enum=PreferClose|PreferSameNode|PreferSameZone"`
+	TrafficDistribution *string `json:"trafficDistribution,omitempty" protobuf:"23" schema:"enum=PreferClose|PreferSameZone|PreferSameNode"`
 }
 
 // ServicePort is a port of a service.

@@ -42,7 +42,7 @@ func TestServiceFaults(t *testing.T) {
 	headless := func(more string) string {
 		return `{"spec":{"clusterIP":"None","selector":{"app":"x"},` + more + `}}`
 	}
-	creates(t, kind(t, "Service"), map[string][]string{
+	kind(t, "Service").Creates(t, map[string][]string{
 		headless(`"ports":[{"port":0}]`):                                  {"Invalid:spec.ports[0].port", "Invalid:spec.ports[0].targetPort"},
 		headless(`"ports":[{"port":80,"protocol":"ICMP"}]`):               {"NotSupported:spec.ports[0].protocol"},
 		headless(`"ports":[{"port":1},{"port":2}]`):                       {"Required:spec.ports[0].name", "Required:spec.ports[1].name"},
@@ -71,7 +71,7 @@ func TestServiceRules(t *testing.T) {
 	for spec, want := range map[string][]string{
 		port:                                {},
 		port + `,"clusterIP":"10.0.0.7"`:    {},
-		port + `,"clusterIP":"10.9.0.7"`:    {"Invalid:clusterIPs"},
+		port + `,"clusterIP":"10.9.0.7"`:    {"Invalid:clusterIPs: failed to allocate IP 10.9.0.7: the provided network does not match the current range"},
 		port + `,"clusterIP":"fd00::1"`:     {"Invalid:clusterIPs[0]"},
 		port + `,"clusterIPs":["10.0.0.7"]`: {"Invalid:clusterIPs"},
 		port + `,"clusterIP":"10.0.0.8","clusterIPs":["10.0.0.7"]`:                                                    {"Invalid:clusterIPs"},
@@ -79,10 +79,10 @@ func TestServiceRules(t *testing.T) {
 		port + `,"ipFamilies":["IPv5"]`:                                                                               {"NotSupported:ipFamilies[0]"},
 		port + `,"ipFamilies":["IPv4","IPv4"]`:                                                                        {"Duplicate:ipFamilies[1]"},
 		port + `,"ipFamilies":["IPv6"]`:                                                                               {"Invalid:ipFamilies[0]"},
-		port + `,"ipFamilyPolicy":"X"`:                                                                                {"NotSupported:ipFamilyPolicy"},
+		port + `,"ipFamilyPolicy":"X"`:                                                                                {`NotSupported:ipFamilyPolicy: supported values: "PreferDualStack", "RequireDualStack", "SingleStack"`},
 		port + `,"ipFamilyPolicy":"RequireDualStack"`:                                                                 {"Invalid:ipFamilyPolicy"},
 		port + `,"ipFamilyPolicy":"PreferDualStack"`:                                                                  {},
-		port + `,"clusterIP":"10.0.0.7","ipFamilies":["IPv6"]`:                                                        {"Invalid:clusterIPs[0]"},
+		port + `,"clusterIP":"10.0.0.7","ipFamilies":["IPv6"]`:                                                        {"Invalid:clusterIPs[0]: expected an IPv6 value as indicated by `ipFamilies[0]`"},
 		port + `,"clusterIP":"None","type":"NodePort"`:                                                                {"Invalid:clusterIPs[0]"},
 		port + `,"clusterIP":"None","type":"LoadBalancer"`:                                                            {"Invalid:clusterIPs[0]"},
 		port + `,"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":0}}`:              {"Invalid:sessionAffinityConfig.clientIP.timeoutSeconds"},
@@ -91,7 +91,7 @@ func TestServiceRules(t *testing.T) {
 		port + `,"externalIPs":["1.2.3.4"],"externalTrafficPolicy":"Local"`:                                           {},
 		port + `,"healthCheckNodePort":31000`:                                                                         {"Invalid:healthCheckNodePort"},
 		port + `,"internalTrafficPolicy":"X"`:                                                                         {"NotSupported:internalTrafficPolicy"},
-		port + `,"trafficDistribution":"X"`:                                                                           {"NotSupported:trafficDistribution"},
+		port + `,"trafficDistribution":"X"`:                                                                           {`NotSupported:trafficDistribution: supported values: "PreferClose", "PreferSameZone", "PreferSameNode"`},
 		port + `,"trafficDistribution":"PreferClose"`:                                                                 {},
 		port + `,"loadBalancerClass":"x.io/a"`:                                                                        {"Forbidden:loadBalancerClass"},
 		port + `,"allocateLoadBalancerNodePorts":true`:                                                                {"Forbidden:allocateLoadBalancerNodePorts"},
@@ -104,7 +104,7 @@ func TestServiceRules(t *testing.T) {
 		`"type":"ExternalName","externalName":"a_b","ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack"`: {
 			"Forbidden:ipFamilies", "Forbidden:ipFamilyPolicy", "Invalid:externalName"},
 	} {
-		creates(t, k, map[string][]string{`{"spec":{` + spec + `}}`: in("spec.", want...)})
+		k.Creates(t, map[string][]string{`{"spec":{` + spec + `}}`: in("spec.", want...)})
 	}
 }
 

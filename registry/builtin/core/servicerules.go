@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -159,7 +160,7 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 	}
 	for i, ip := range s.ClusterIPs {
 		if !s.headless() && i < len(s.IPFamilies) && s.IPFamilies[i] != family(ip) {
-			f.Invalid(list.Index(i), ip, "expected an "+s.IPFamilies[i]+" value as indicated by `ipFamilies`")
+			f.Invalid(list.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", s.IPFamilies[i], i))
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/names"
@@ -16,22 +15,10 @@ func kind(t *testing.T, name string) kindtest.Kind {
 	return kindtest.Of(t, names.Kubernetes, core.Kinds(), name)
 }
 
-// creates takes bodies through a create and compares the causes.
-func creates(t *testing.T, k kindtest.Kind, cases map[string][]string) {
-	t.Helper()
-	for body, want := range cases {
-		_, got := k.Create(t, body)
-		if want == nil {
-			want = []string{}
-		}
-		assert.Equal(t, want, got, body)
-	}
-}
-
 func TestConfigMap(t *testing.T) {
 	k := kind(t, "ConfigMap")
 	big := strings.Repeat("x", 1<<19)
-	creates(t, k, map[string][]string{
+	k.Creates(t, map[string][]string{
 		`{"data":{"ok-_.9":"v"}}`:                                nil,
 		`{"data":{"a/b":"v"}}`:                                   {"Invalid:data[a/b]"},
 		`{"data":{"..":"v"}}`:                                    {"Invalid:data[..]"},
@@ -57,7 +44,7 @@ func TestConfigMap(t *testing.T) {
 
 func TestSecret(t *testing.T) {
 	k := kind(t, "Secret")
-	creates(t, k, map[string][]string{
+	k.Creates(t, map[string][]string{
 		`{"type":"my.io/own"}`:                      nil,
 		`{"stringData":{"bad/key":"v"}}`:            {"Invalid:data[bad/key]"},
 		`{"type":"kubernetes.io/dockerconfigjson"}`: {"Required:data[.dockerconfigjson]"},
@@ -103,7 +90,7 @@ func TestNamespace(t *testing.T) {
 	_, faults = k.Update(t, obj, `{"spec":{"finalizers":["nodomain"]}}`, "finalize")
 	require.Equal(t, []string{"Invalid:spec.finalizers[0]"}, faults)
 
-	creates(t, k, map[string][]string{
+	k.Creates(t, map[string][]string{
 		`{"metadata":{"name":"a.b"}}`: {"Invalid:metadata.name"},
 		`{"metadata":{"name":"A"}}`:   {"Invalid:metadata.name"},
 		`{"metadata":{"name":"-x"}}`:  {"Invalid:metadata.name", "Invalid:metadata.labels"},
@@ -113,7 +100,7 @@ func TestNamespace(t *testing.T) {
 func TestEvent(t *testing.T) {
 	k := kind(t, "Event")
 	const now = `"eventTime":"2024-01-02T03:04:05.000001Z"`
-	creates(t, k, map[string][]string{
+	k.Creates(t, map[string][]string{
 		`{"involvedObject":{"namespace":"ns"}}`:    nil,
 		`{"involvedObject":{"namespace":"other"}}`: {"Invalid:involvedObject.namespace"},
 		`{}`:                                   {"Invalid:involvedObject.namespace"},
@@ -151,7 +138,7 @@ func TestEventColumns(t *testing.T) {
 
 func TestServiceAccountIsPlain(t *testing.T) {
 	k := kind(t, "ServiceAccount")
-	creates(t, k, map[string][]string{
+	k.Creates(t, map[string][]string{
 		`{"secrets":[{"name":"s"}],"imagePullSecrets":[{"name":"r"}],"automountServiceAccountToken":false}`: nil,
 		`{"metadata":{"name":"Bad_Name"}}`: {"Invalid:metadata.name"},
 	})

@@ -28,7 +28,7 @@ func TestSlice(t *testing.T) {
 		`"driver":"d.io","nodeName":"n","pool":{"name":"a/b","generation":0,"resourceSliceCount":1}`:                             nil,
 		`"driver":"d.io","nodeName":"n","pool":{"name":"a//b","generation":-1,"resourceSliceCount":0}`:                           {"Invalid:spec.pool.name", "Invalid:spec.pool.generation", "Invalid:spec.pool.resourceSliceCount"},
 		`"driver":"d.io","nodeName":"n","partitionTypeAttribute":"d.io/a","skipNodeOperations":["NodePrepareResources"],` + pool: nil,
-		`"driver":"d.io","nodeName":"n","partitionTypeAttribute":"a","skipNodeOperations":["*","*","x"],` + pool:                 {"Invalid:spec.partitionTypeAttribute", "Duplicate:spec.skipNodeOperations[1]", "NotSupported:spec.skipNodeOperations[2]"},
+		`"driver":"d.io","nodeName":"n","partitionTypeAttribute":"a","skipNodeOperations":["*","*","x"],` + pool:                 {"Invalid:spec.partitionTypeAttribute", "NotSupported:spec.skipNodeOperations[2]", "Duplicate:spec.skipNodeOperations[1]"},
 	}))
 	obj, _ := k.Create(t, `{"spec":{"driver":"d.io","nodeName":"n",`+pool+`}}`)
 	k.Updates(t, obj, map[string][]string{

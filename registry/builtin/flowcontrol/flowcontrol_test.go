@@ -38,7 +38,7 @@ func TestFlowSchema(t *testing.T) {
 	k.Creates(t, map[string][]string{
 		`{}`:     {"Required:spec.priorityLevelConfiguration.name"},
 		spec(``): nil,
-		`{"spec":{"priorityLevelConfiguration":{"name":"A B"},"matchingPrecedence":-1}}`:  {"Invalid:spec.priorityLevelConfiguration.name", "Invalid:spec.matchingPrecedence"},
+		`{"spec":{"priorityLevelConfiguration":{"name":"A B"},"matchingPrecedence":-1}}`:  {"Invalid:spec.matchingPrecedence", "Invalid:spec.priorityLevelConfiguration.name"},
 		`{"spec":{"priorityLevelConfiguration":{"name":"l"},"matchingPrecedence":10001}}`: {"Invalid:spec.matchingPrecedence"},
 		`{"spec":{"priorityLevelConfiguration":{"name":"l"},"matchingPrecedence":1}}`:     {"Invalid:spec.matchingPrecedence"},
 		spec(`,"distinguisherMethod":{"type":"x"}`):                                       {"NotSupported:spec.distinguisherMethod.type"},
@@ -96,7 +96,7 @@ func TestPriorityLevelConfiguration(t *testing.T) {
 		limited(`"limitResponse":{"type":"Queue"}`):               {"Required:" + q},
 		limited(`"limitResponse":{"type":"Reject","queuing":{}}`): {"Forbidden:" + q},
 		limited(`"limitResponse":{"type":"Reject"},"nominalConcurrencyShares":-1,"lendablePercent":-1,"borrowingLimitPercent":-1`): {"Invalid:" + at + "nominalConcurrencyShares", "Invalid:" + at + "lendablePercent", "Invalid:" + at + "borrowingLimitPercent"},
-		queues(`"queues":-1,"handSize":-1,"queueLengthLimit":-1`):                                                                  {"Invalid:" + q + ".queues", "Invalid:" + q + ".handSize", "Invalid:" + q + ".queueLengthLimit"},
+		queues(`"queues":-1,"handSize":-1,"queueLengthLimit":-1`):                                                                  {"Invalid:" + q + ".queueLengthLimit", "Invalid:" + q + ".queues", "Invalid:" + q + ".handSize"},
 		queues(`"queues":3,"handSize":4`):        {"Invalid:" + q + ".handSize"},
 		queues(`"queues":512,"handSize":8`):      {"Invalid:" + q + ".handSize"},
 		queues(`"queues":10000001,"handSize":1`): {"Invalid:" + q + ".queues"},

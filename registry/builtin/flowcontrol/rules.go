@@ -55,10 +55,12 @@ func (s *Subject) validate(f *check.Faults, at *check.Path) {
 		return
 	}
 	for _, k := range fields {
-		switch {
-		case s.Kind == k.kind && !k.set:
+		if s.Kind == k.kind && !k.set {
 			f.Required(at.Field(k.field), k.field+" is required when subject kind is '"+k.kind+"'")
-		case s.Kind != k.kind && k.set:
+		}
+	}
+	for _, k := range fields {
+		if s.Kind != k.kind && k.set {
 			f.Forbidden(at.Field(k.field), k.field+" is forbidden when subject kind is not '"+k.kind+"'")
 		}
 	}

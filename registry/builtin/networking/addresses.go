@@ -147,7 +147,7 @@ func validateCIDRs(w *registry.Change[ServiceCIDR]) {
 			w.Invalid(at, text, "must be in canonical form (\""+p.String()+"\")")
 		}
 		if families[p.Addr().Is6()] {
-			w.Invalid(check.At("spec", "cidrs"), now, "may specify no more than one IP for each IP family")
+			w.Invalid(check.At("spec", "cidrs"), now, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64")
 		}
 		families[p.Addr().Is6()] = true
 	}

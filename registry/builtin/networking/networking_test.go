@@ -196,8 +196,8 @@ func TestServiceCIDR(t *testing.T) {
 	k.Creates(t, map[string][]string{
 		`{}`:                       {"Required:spec.cidrs"},
 		`{"spec":{"cidrs":["x"]}}`: {"Invalid:spec.cidrs[0]"},
-		`{"spec":{"cidrs":["10.9.0.0/24","10.8.0.0/24"]}}`:   {"Invalid:spec.cidrs"},
-		`{"spec":{"cidrs":["10.9.0.0/24","fd00::/64","x"]}}`: {"Invalid:spec.cidrs"},
+		`{"spec":{"cidrs":["10.9.0.0/24","10.8.0.0/24"]}}`:   {"Invalid:spec.cidrs: may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"},
+		`{"spec":{"cidrs":["10.9.0.0/24","fd00::/64","x"]}}`: {"Invalid:spec.cidrs: may only hold up to 2 values"},
 		`{"spec":{"cidrs":["10.09.0.1/24","FD00::/64"]}}`:    {"Invalid:spec.cidrs[0]", "Invalid:spec.cidrs[1]"},
 		`{"spec":{"cidrs":["10.9.0.0/24","fd00::/64"]}}`:     nil,
 	})
