@@ -90,6 +90,14 @@ func TestStalledUploadsEnd(t *testing.T) {
 	assert.Contains(t, text, "the server is shutting down")
 }
 
+// TestStalledBodiesOfRefusedRequestsEnd: nobody reads them, but net/http does.
+func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
+	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = 5 * time.Second })
+	_, in := c.dial("POST " + podPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
+	code, _ := answered(t, in)
+	assert.Equal(t, 405, code)
+}
+
 // TestUpgradesHaveNoBody: nobody could tell where it ends and the other protocol begins.
 func TestUpgradesHaveNoBody(t *testing.T) {
 	c := newCluster(t)
