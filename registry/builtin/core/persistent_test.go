@@ -51,7 +51,7 @@ func TestPersistentVolumeSources(t *testing.T) {
 		volume(`"cloudEPersistentDisk":{}`):                                                       {"Required:spec.cloudEPersistentDisk.pdID"},
 		volume(`"storeCVolume":{}`):                                                               {"Required:spec.storeCVolume.volumeID"},
 		volume(`"storeDfs":{}`):                                                                   {"Required:spec.storeDfs.registry", "Required:spec.storeDfs.volume"},
-		volume(`"storeEVolume":{}`):                                                               {"Required:spec.storeEVolume.gateway", "Required:spec.storeEVolume.system", "Required:spec.storeEVolume.secretRef", "Required:spec.storeEVolume.volumeName"},
+		volume(`"storeEVolume":{}`):                                                               {"Required:spec.storeEVolume.gateway", "Required:spec.storeEVolume.system", "Required:spec.storeEVolume.volumeName", "Required:spec.storeEVolume.secretRef"},
 		volume(`"storeEVolume":{"gateway":"a","system":"b","volumeName":"c","secretRef":{"name":"d"},"storageMode":"Fat"}`): {"NotSupported:spec.storeEVolume.storageMode"},
 		volume(`"storeFVolume":{"volumeNamespace":"B_","secretRef":{}}`):                                                    {"Required:spec.storeFVolume.volumeName", "Invalid:spec.storeFVolume.volumeNamespace", "Required:spec.storeFVolume.secretRef.name", "Required:spec.storeFVolume.secretRef.namespace"},
 		volume(`"storeGVolume":{"datasetName":"a","datasetUUID":"b"}`):                                                      {"Invalid:spec.storeGVolume"},
