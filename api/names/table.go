@@ -134,6 +134,7 @@ var whole = map[string]string{
 	SocketBearer:        "base64url.bearer.authorization.k8s.io.",
 	DefinitionFinalizer: "customresourcecleanup.apiextensions.k8s.io",
 	DefinitionApproval:  "api-approved.kubernetes.io",
+	NetworkProtection:   "networking.k8s.io/service-cidr-finalizer",
 }
 
 type prefix struct{ spec, wire string }
