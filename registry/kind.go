@@ -179,8 +179,8 @@ type Pool struct {
 	// give; zero: none do.
 	Source meta.GroupResource
 
-	// Initial returns the objects of Source that say what Allot gives without any; nil:
-	// there are none.
+	// Initial returns, for the pool of services, the objects of Source that say what
+	// Allot gives without any: the server makes them, and makes them again if they go.
 	Initial func(p names.Profile) []*meta.Object
 }
 

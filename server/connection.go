@@ -111,6 +111,9 @@ func (c *connection) answered(res *http.Response) error {
 			return refusal(c.request, res)
 		}
 		res.Header = http.Header{"Content-Type": {"text/plain"}}
+	case switched && (!c.request.upgrades() || !strings.EqualFold(res.Header.Get("Upgrade"), c.request.http.Header.Get("Upgrade"))):
+		_ = res.Body.Close()
+		return meta.Failure(http.StatusBadGateway, "", "invalid upgrade response: the other side speaks %q", res.Header.Get("Upgrade"))
 	case c.request.upgrades() && !switched && res.StatusCode < 400:
 		return meta.Failure(http.StatusInternalServerError, "", "invalid upgrade response: status code %d", res.StatusCode)
 	case c.style() == registry.Proxies:

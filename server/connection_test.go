@@ -92,7 +92,7 @@ func TestStalledUploadsEnd(t *testing.T) {
 
 // TestStalledBodiesOfRefusedRequestsEnd: nobody reads them, but net/http does.
 func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
-	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = 5 * time.Second })
+	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = time.Second })
 	_, in := c.dial("POST " + podPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
 	code, _ := answered(t, in)
 	assert.Equal(t, 405, code)
@@ -185,4 +185,29 @@ func TestHalfAnAnswerIsNone(t *testing.T) {
 	text, err := io.ReadAll(res.Body)
 	assert.Equal(t, "half", string(text))
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+// TestOtherProtocols: a target that changes to a protocol that the caller did not ask for is
+// an error, and its connection is not kept.
+func TestOtherProtocols(t *testing.T) {
+	closed := make(chan error, 2)
+	c := newCluster(t)
+	c.backend(func(w http.ResponseWriter, r *http.Request) {
+		conn, buffered, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			closed <- err
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
+		_, err = buffered.ReadByte()
+		closed <- err
+	})
+	for _, asks := range []string{"Connection: close\n\n", "Connection: Upgrade, close\nUpgrade: mine\n\n"} {
+		_, in := c.dial("GET " + podPath + "/web/proxy/x HTTP/1.1\nHost: a\n" + asks)
+		code, text := answered(t, in)
+		assert.Equal(t, 502, code)
+		assert.Contains(t, text, "invalid upgrade response")
+		assert.Error(t, <-closed)
+	}
 }

@@ -26,8 +26,10 @@ func FuzzKinds(f *testing.F) {
 		typ, err := resource.Compile(k, names.Kubernetes)
 		require.NoError(f, err)
 		kinds = append(kinds, typ)
+		f.Add(uint(i), []byte{}) // the minimal object
 		for seed := range uint64(4) {
 			f.Add(uint(i), randomBytes(uint64(i), seed))
+			f.Add(uint(i), randomBytes(uint64(i), seed)[:8<<seed])
 		}
 	}
 	f.Fuzz(func(t *testing.T, i uint, choices []byte) {

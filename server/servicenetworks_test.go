@@ -141,3 +141,30 @@ func TestDualStackServices(t *testing.T) {
 		assert.Equal(t, `Service "prefer" is invalid: `+c.want, must(t, s, 422, "PATCH", servicePath+"/prefer", `{"spec":`+c.patch+`}`).String("message"))
 	}
 }
+
+// TestSecondAddressStays: a service keeps both its addresses, and nobody makes the server
+// try again and again by naming that of another.
+func TestSecondAddressStays(t *testing.T) {
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112")}.Pool()
+	})
+	both := `,"ipFamilyPolicy":"RequireDualStack"`
+	a := must(t, s, 201, "POST", servicePath, service("a", both)).Strings("spec", "clusterIPs")
+	b := must(t, s, 201, "POST", servicePath, service("b", both)).Strings("spec", "clusterIPs")
+	require.Len(t, a, 2)
+	for _, other := range []string{"2001:db8::1", "fd00:10::", "fd00:10::77", b[1]} {
+		got := must(t, s, 422, "PATCH", servicePath+"/a", `{"spec":{"clusterIPs":["`+a[0]+`","`+other+`"]}}`)
+		assert.Equal(t, "spec.clusterIPs[1]", got.Objects("details", "causes")[0].String("field"), other)
+	}
+	must(t, s, 200, "PATCH", servicePath+"/a", `{"spec":{"clusterIPs":["`+a[0]+`","`+a[1]+`"]}}`)
+}
+
+// TestTwoObjectsOfANetwork: a network gives addresses as long as one of its objects does.
+func TestTwoObjectsOfANetwork(t *testing.T) {
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24")}.Pool()
+	})
+	must(t, s, 201, "POST", cidrs, `{"metadata":{"name":"again","finalizers":["example.com/stays"]},"spec":{"cidrs":["10.5.0.0/24"]}}`)
+	must(t, s, 200, "DELETE", cidrs+"/again", "")
+	must(t, s, 201, "POST", servicePath, service("a", ""))
+}

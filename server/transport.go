@@ -14,14 +14,17 @@ import (
 // socket, no encoding of HTTP, answers stream as they are written. The host of
 // a request's URL does not matter. Requests made through it carry the server's
 // context rules: when their context ends, so does the request.
-func (s *Server) Transport() http.RoundTripper { return transport{s} }
+func (s *Server) Transport() http.RoundTripper { return transport{s, &http.Server{Handler: s}} }
 
-type transport struct{ handler http.Handler }
+type transport struct {
+	handler http.Handler
+	mark    *http.Server // in the context: a proxy aborts half an answer in a server only
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	in := r.Clone(context.WithValue(ctx, http.ServerContextKey, &http.Server{Handler: t.handler})) // proxies abort half an answer in a server only
+	in := r.Clone(context.WithValue(ctx, http.ServerContextKey, t.mark))
 	switch {
 	case in.Body == nil:
 		in.Body = http.NoBody

@@ -70,7 +70,7 @@ const (
 	ClaimProtection     = "orch.io/pvc-protection"
 	VolumeProtection    = "orch.io/pv-protection"
 	ClassProtection     = "orch.io/vac-protection"
-	NetworkProtection   = "networking.orch.io/service-cidr-finalizer"
+	NetworkProtection   = "networking.orch.io/service-addresses"
 	SkipMirror          = "endpointslice.orch.io/skip-mirror"
 	TemplateGeneration  = "deprecated.daemonset.template.generation"
 	PodDeletionCost     = "controller.orch.io/pod-deletion-cost"
@@ -134,7 +134,7 @@ var whole = map[string]string{
 	SocketBearer:        "base64url.bearer.authorization.k8s.io.",
 	DefinitionFinalizer: "customresourcecleanup.apiextensions.k8s.io",
 	DefinitionApproval:  "api-approved.kubernetes.io",
-	NetworkProtection:   "networking.k8s.io/service-cidr-finalizer",
+	NetworkProtection:   "networking.k8s.io/service-addresses",
 }
 
 type prefix struct{ spec, wire string }

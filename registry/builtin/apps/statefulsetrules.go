@@ -50,11 +50,13 @@ func validateStatefulSet(w *registry.Change[StatefulSet]) {
 // twice repeats the faults of some fields, which clients are told twice.
 func twice(faults check.Faults, fields ...string) check.Faults {
 	var out check.Faults
+	first := 0 // of those that stand together
 	for i, f := range faults {
+		if f.Field != faults[first].Field {
+			first = i
+		}
 		out = append(out, f)
-		last := i+1 == len(faults) || faults[i+1].Field != f.Field
-		if last && slices.Contains(fields, f.Field) {
-			first := slices.IndexFunc(faults, func(g meta.Cause) bool { return g.Field == f.Field })
+		if last := i+1 == len(faults) || faults[i+1].Field != f.Field; last && slices.Contains(fields, f.Field) {
 			out = append(out, faults[first:i+1]...)
 		}
 	}

@@ -162,9 +162,9 @@ func (l *allotment) setAddresses(ips []string) {
 // addresses gives a service the addresses that it lacks, one of each family, and checks
 // those that the caller wants. A service keeps the addresses that it has.
 func (l *allotment) addresses() error {
-	had := 0
+	var had []string
 	if l.Old != nil && addressed(l.Old) {
-		had = len(l.Old.List("spec", "clusterIPs"))
+		had = l.Old.Strings("spec", "clusterIPs")
 	}
 	ips, at := l.Object.Strings("spec", "clusterIPs"), check.At("spec", "clusterIPs")
 	if len(ips) > 0 && ips[0] == noAddress {
@@ -172,7 +172,10 @@ func (l *allotment) addresses() error {
 	}
 	networks := l.networks()
 	for i, f := range l.Object.Strings("spec", "ipFamilies") {
-		if i < had && i < len(ips) {
+		if i < len(had) && i < len(ips) {
+			if i > 0 && ips[i] != had[i] { // of the first one validation says it
+				l.Invalid(at.Index(i), ips, mayNotChange)
+			}
 			continue
 		}
 		if i < len(ips) {
@@ -204,25 +207,25 @@ func (l *allotment) wanted(at *check.Path, networks []netip.Prefix, ips []string
 }
 
 // networks returns the networks that give addresses: those of the program and those of
-// objects, but not of one that is being deleted or is said not to be ready.
+// objects, but not one of which all objects are being deleted or said not to be ready.
 func (l *allotment) networks() []netip.Prefix {
-	give, out := l.own(), map[netip.Prefix]bool{}
+	give, ready, out := l.own(), map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	for _, o := range l.Sources {
-		ready := true
-		for _, c := range o.Objects("status", "conditions") {
-			ready = ready && (c.String("type") != "Ready" || c.String("status") == "True")
-		}
+		gives := !o.Terminating() && !slices.ContainsFunc(o.Objects("status", "conditions"), func(c *meta.Object) bool {
+			return c.String("type") == "Ready" && c.String("status") != "True"
+		})
 		for _, text := range o.Strings("spec", "cidrs") {
-			switch network, err := netip.ParsePrefix(text); {
-			case err != nil:
-			case o.Terminating() || !ready:
-				out[network] = true
-			case !slices.Contains(give, network):
+			network, err := netip.ParsePrefix(text)
+			if err != nil {
+				continue
+			}
+			ready[network], out[network] = ready[network] || gives, out[network] || !gives
+			if gives && !slices.Contains(give, network) {
 				give = append(give, network)
 			}
 		}
 	}
-	return slices.DeleteFunc(give, func(n netip.Prefix) bool { return out[n] })
+	return slices.DeleteFunc(give, func(n netip.Prefix) bool { return out[n] && !ready[n] })
 }
 
 // contains reports whether services may have an address of a network: not the network's

@@ -212,20 +212,22 @@ func (s *ServiceSpec) healthChecked() bool {
 	return s.Type == LoadBalancerType && s.ExternalTrafficPolicy == "Local"
 }
 
+// mayNotChange is said of what a service keeps.
+const mayNotChange = "may not change once set"
+
 // changes checks what may not change: the first address and family while the
 // service has one, the class of its load balancer, the port of its health check.
 func (s *ServiceSpec) changes(f *check.Faults, at *check.Path, old *ServiceSpec) {
-	const fixed = "may not change once set"
 	if old.Type != ExternalNameType && s.Type != ExternalNameType {
 		if len(old.ClusterIPs) > 0 && (len(s.ClusterIPs) == 0 || s.ClusterIPs[0] != old.ClusterIPs[0]) {
-			f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIPs, fixed)
+			f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIPs, mayNotChange)
 		}
 		if len(old.IPFamilies) > 0 && !s.headless() && (len(s.IPFamilies) == 0 || s.IPFamilies[0] != old.IPFamilies[0]) {
-			f.Invalid(at.Field("ipFamilies").Index(0), s.IPFamilies, fixed)
+			f.Invalid(at.Field("ipFamilies").Index(0), s.IPFamilies, mayNotChange)
 		}
 	}
 	if old.Type == LoadBalancerType && s.Type == LoadBalancerType && !check.Same(s.LoadBalancerClass, old.LoadBalancerClass) {
-		f.Invalid(at.Field("loadBalancerClass"), s.LoadBalancerClass, fixed)
+		f.Invalid(at.Field("loadBalancerClass"), s.LoadBalancerClass, mayNotChange)
 	}
 	if s.healthChecked() && old.healthChecked() && s.HealthCheckNodePort != old.HealthCheckNodePort {
 		f.Forbidden(at.Field("healthCheckNodePort"), "field is immutable")

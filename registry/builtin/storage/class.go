@@ -4,13 +4,14 @@ package storage
 
 import (
 	"encoding/json"
+	"slices"
+
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
-	"slices"
 )
 
 // StorageClass is a way to make volumes for claims that name it.

@@ -108,7 +108,11 @@ func (n ServiceNetworks) restore(ctx context.Context, client controller.Client, 
 	}
 	o := n.Initial[i].Clone()
 	o.SetFinalizers([]string{n.Names.Wire(names.NetworkProtection)})
-	return client.Create(ctx, n.networks(), o)
+	o, err := client.Create(ctx, n.networks(), o)
+	if meta.IsAlreadyExists(err) { // another server over the store was faster
+		return nil, nil
+	}
+	return o, err
 }
 
 // tell writes whether a network gives addresses into its status.
