@@ -22,7 +22,11 @@ import (
 func Table(own ...admission.Plugin) []admission.Plugin {
 	return slices.Concat([]admission.Plugin{
 		namespaceLifecycle(),
+		limitRanger(),
 		taintNodes(),
+		alwaysPullImages(),
+		defaultStorageClass(),
+		defaultIngressClass(),
 		storageProtection(),
 		certificateApproval(),
 		certificateSigning(),

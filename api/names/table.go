@@ -66,6 +66,8 @@ const (
 	ScalerBehavior      = "autoscaling.alpha.orch.io/behavior"
 	IngressClass        = "orch.io/ingress.class"
 	DefaultStorageClass = "storageclass.orch.io/is-default-class"
+	DefaultIngressClass = "ingressclass.orch.io/is-default-class"
+	LimitsSet           = "orch.io/limit-ranger"
 	StorageClassBeta    = "volume.beta.orch.io/storage-class"
 	ClaimProtection     = "orch.io/pvc-protection"
 	VolumeProtection    = "orch.io/pv-protection"

@@ -3,6 +3,7 @@ package core
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/podspec"
 )
 
 // share is what is asked for and allowed of one resource, as text; empty: nothing said.
@@ -68,42 +69,7 @@ func (s *PodSpec) shares() (out []share) {
 	return out
 }
 
-// amounts are how much of each resource something has.
-type amounts = map[string]meta.Quantity
-
-// together returns what containers have together: all that run at one time, and no less
-// than any step of the start. lasting tells of each init container whether it keeps
-// running.
-func together(containers, init []amounts, lasting []bool) amounts {
-	sum, beside, start := amounts{}, amounts{}, amounts{}
-	add := func(to, more amounts) {
-		for name, q := range more {
-			to[name] = to[name].Add(q)
-		}
-	}
-	most := func(to, other amounts) {
-		for name, q := range other {
-			if now, ok := to[name]; !ok || now.Cmp(q) < 0 {
-				to[name] = q
-			}
-		}
-	}
-	for _, c := range containers {
-		add(sum, c)
-	}
-	for i, c := range init {
-		step := amounts{}
-		add(step, beside)
-		add(step, c)
-		if lasting[i] {
-			add(beside, c)
-		}
-		most(start, step)
-	}
-	add(sum, beside)
-	most(sum, start)
-	return sum
-}
+type amounts = podspec.Amounts
 
 // defaultWhole fills in, for a pod that says what it may use as a whole, what it says
 // only of its containers, and requests what is limited and not requested.
@@ -111,7 +77,7 @@ func defaultWhole(spec *meta.Object) {
 	if spec.Map("resources") == nil {
 		return
 	}
-	for name, q := range togetherOf(spec, "limits") {
+	for name, q := range podspec.Sum(spec, "limits") {
 		if hugePages(name) {
 			fill(spec, q.String(), "resources", "limits", name)
 		}
@@ -120,7 +86,7 @@ func defaultWhole(spec *meta.Object) {
 	if len(limits) == 0 {
 		return
 	}
-	for name, q := range togetherOf(spec, "requests") {
+	for name, q := range podspec.Sum(spec, "requests") {
 		if name == "cpu" || name == "memory" {
 			fill(spec, q.String(), "resources", "requests", name)
 		}
@@ -130,26 +96,6 @@ func defaultWhole(spec *meta.Object) {
 			fill(spec, most, "resources", "requests", name)
 		}
 	}
-}
-
-// togetherOf returns the limits or requests of the containers of a spec together.
-// Texts that are no amounts are none.
-func togetherOf(spec *meta.Object, field string) amounts {
-	read := func(list string) (out []amounts, lasting []bool) {
-		for _, c := range spec.Objects(list) {
-			have := amounts{}
-			for name := range c.Map("resources", field) {
-				if q, err := meta.ParseQuantity(c.String("resources", field, name)); err == nil {
-					have[name] = q
-				}
-			}
-			out, lasting = append(out, have), append(lasting, c.String("restartPolicy") == "Always")
-		}
-		return out, lasting
-	}
-	containers, _ := read("containers")
-	init, lasting := read("initContainers")
-	return together(containers, init, lasting)
 }
 
 // podResources checks the resources of the pod as a whole, which bound those of
@@ -210,5 +156,5 @@ func (s *PodSpec) together(of func(*ResourceRequirements) amounts) amounts {
 		c := &s.InitContainers[i]
 		init, lasting = append(init, of(&c.Resources)), append(lasting, c.RestartPolicy != nil && *c.RestartPolicy == "Always")
 	}
-	return together(containers, init, lasting)
+	return podspec.Together(containers, init, lasting)
 }

@@ -1,0 +1,70 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/podspec"
+)
+
+// alwaysPullImages makes pods pull their images at each start, so that no pod runs an
+// image that another one's secrets brought to the node. Nobody may undo that later.
+func alwaysPullImages() admission.Plugin {
+	return admission.Plugin{
+		Name: "AlwaysPullImages", Default: admission.Off,
+		Rules: on("", []string{"pods", "pods/ephemeralcontainers"}, admission.Create, admission.Update),
+		Mutate: func(_ context.Context, r *admission.Request) error {
+			for _, p := range pullers(r) {
+				p.of.Set("Always", p.field)
+			}
+			return nil
+		},
+		Validate: func(_ context.Context, r *admission.Request) error {
+			for _, p := range pullers(r) {
+				if p.of.String(p.field) != "Always" {
+					return fmt.Errorf("image %s is not pulled always", p.image)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// puller is a part of a pod that brings an image to the node, and its field that says
+// when.
+type puller struct {
+	of           *meta.Object
+	field, image string
+}
+
+// pullers returns those of a pod that are new or have another image than before.
+func pullers(r *admission.Request) (list []puller) {
+	var known map[string]bool
+	if r.Old != nil {
+		known = map[string]bool{}
+		for _, p := range pullersOf(r.Old) {
+			known[p.image] = true
+		}
+	}
+	for _, p := range pullersOf(r.Object) {
+		if !known[p.image] {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func pullersOf(pod *meta.Object) (list []puller) {
+	spec := meta.NewObject(pod.Map("spec"))
+	for _, c := range podspec.Of(spec) {
+		list = append(list, puller{c, "imagePullPolicy", c.String("image")})
+	}
+	for _, v := range spec.Objects("volumes") {
+		if image := v.Map("image"); image != nil {
+			list = append(list, puller{meta.NewObject(image), "pullPolicy", v.String("image", "reference")})
+		}
+	}
+	return list
+}
