@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 )
 
 // A plugin that gives every lamp a room and lets nobody light one in the attic.
@@ -76,4 +79,24 @@ func ExamplePlugin_setup() {
 	lamp := meta.NewObject(nil)
 	fmt.Println(chain.Mutate(context.Background(), &admission.Request{Operation: admission.Create, Object: lamp}), lamp.String("spec", "room"))
 	// Output: <nil> kitchen
+}
+
+// A file configures the plugins of a table, by their names.
+func ExampleLoadConfig() {
+	dir, _ := os.MkdirTemp("", "admission")
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "admission.yaml")
+	_ = os.WriteFile(path, []byte(`
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: Rooms
+  configuration: {most: 3}
+`), 0o600)
+	type rooms struct {
+		Most int `json:"most"`
+	}
+	config, _, err := admission.LoadConfig(path, []admission.Plugin{{Name: "Rooms", Config: rooms{}}}, names.Kubernetes)
+	fmt.Println(config["Rooms"].(rooms).Most, err) // for Options.Config
+	// Output: 3 <nil>
 }

@@ -26,6 +26,10 @@ type Plugin struct {
 	// have the same type. nil: there is nothing to configure.
 	Config any
 
+	// ConfigKinds are what a file says that Config is, by spec groups, the newest first;
+	// none: it says nothing. See LoadConfig.
+	ConfigKinds []meta.GroupVersionKind
+
 	// Mutate may change the object of a request, Validate sees what became of it. A
 	// nil one skips its phase. An error that is a *meta.Status goes to the caller as
 	// it is, any other becomes 403 Forbidden with its text. Both are called by many

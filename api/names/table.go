@@ -21,6 +21,8 @@ const (
 	GroupAdmission      = "admission.orch.io"
 	GroupDiscovery      = "apidiscovery.orch.io"
 	GroupAudit          = "audit.orch.io"
+	GroupServerConfig   = "apiserver.config.orch.io"
+	GroupServerAlpha    = "apiserver.orch.io"
 	GroupFlowControl    = "flowcontrol.apiserver.orch.io"
 	GroupRegistration   = "admissionregistration.orch.io"
 	GroupAggregation    = "apiregistration.orch.io"

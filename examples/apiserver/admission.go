@@ -7,10 +7,14 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/server"
 )
 
-// admissionFlags choose the admission plugins by name.
-type admissionFlags struct{ enable, disable list }
+// admissionFlags choose the admission plugins by name, and configure them.
+type admissionFlags struct {
+	enable, disable list
+	configFile      string
+}
 
 func (f *admissionFlags) define(set *flag.FlagSet) {
 	var on, off []string
@@ -23,6 +27,7 @@ func (f *admissionFlags) define(set *flag.FlagSet) {
 	}
 	set.Var(&f.enable, "enable-admission-plugins", fmt.Sprintf("admission plugins to run besides those that run by default, in any order: %s", among(off)))
 	set.Var(&f.disable, "disable-admission-plugins", fmt.Sprintf("admission plugins not to run, in any order, of those that run by default: %s", among(on)))
+	set.StringVar(&f.configFile, "admission-control-config-file", "", "configuration of admission plugins, a file of kind AdmissionConfiguration")
 }
 
 func among(names []string) string {
@@ -32,6 +37,19 @@ func among(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (f *admissionFlags) options() admission.Options {
-	return admission.Options{Enable: f.enable, Disable: f.disable}
+// configure chooses and configures the plugins of a server whose own ones are there.
+func (f *admissionFlags) configure(b *server.Builder) error {
+	b.AdmissionOptions = admission.Options{Enable: f.enable, Disable: f.disable}
+	if f.configFile == "" {
+		return nil
+	}
+	config, warnings, err := admission.LoadConfig(f.configFile, plugins.Table(b.Admission...), b.Names)
+	if err != nil {
+		return fmt.Errorf("--admission-control-config-file: %w", err)
+	}
+	for _, text := range warnings {
+		b.Logger.Warn("--admission-control-config-file: " + text)
+	}
+	b.AdmissionOptions.Config = config
+	return nil
 }

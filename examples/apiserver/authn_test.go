@@ -239,6 +239,7 @@ func TestFlagFaults(t *testing.T) {
 		{"--authentication-token-webhook-config-file", "/no/such"},
 		{"--audit-log-path", "/tmp/x"},
 		{"--audit-policy-file", f.put("bad.yaml", "rules: []")},
+		{"--admission-control-config-file", f.put("admission.yaml", "kind: Other")},
 	} {
 		err := run(context.Background(), append(args, "--data-dir", "", "--secure-port", "0", "--kubeconfig", filepath.Join(f.dir, "k")), io.Discard)
 		assert.Error(t, err, args)

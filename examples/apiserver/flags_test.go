@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/server"
 )
 
 // TestFlagsThatWouldBeIgnored: a flag that means nothing beside the others is an
@@ -74,7 +75,9 @@ func TestAdmissionPluginsByName(t *testing.T) {
 	t.Parallel()
 	f, err := parseFlags([]string{"--disable-admission-plugins", "CertificateSigning, NamespaceLifecycle"})
 	require.NoError(t, err)
-	assert.Equal(t, admission.Options{Disable: []string{"CertificateSigning", "NamespaceLifecycle"}}, f.admission.options())
+	var b server.Builder
+	require.NoError(t, f.admission.configure(&b))
+	assert.Equal(t, admission.Options{Disable: []string{"CertificateSigning", "NamespaceLifecycle"}}, b.AdmissionOptions)
 
 	err = run(t.Context(), []string{"--data-dir", "", "--kubeconfig", filepath.Join(t.TempDir(), "k"), "--secure-port", "0", "--enable-admission-plugins", "NoSuch",
 		"--disable-admission-plugins", "RBACEscalation"}, io.Discard)

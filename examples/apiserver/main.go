@@ -85,7 +85,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b.AdmissionOptions = f.admission.options()
+	if err := f.admission.configure(b); err != nil {
+		return errors.Join(err, store.Close())
+	}
 	if b.Connector, err = f.nodes.connector(); err != nil {
 		return errors.Join(err, store.Close())
 	}
