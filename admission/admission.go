@@ -23,8 +23,9 @@
 //
 //	b.Admission = append(b.Admission, noAttic()) // of a server.Builder
 //
-// What a plugin needs of its server (a client, the authorizer, the names on the
-// wire, its configuration) its Setup gets in an [Env]. The plugins that every
+// What a plugin needs of its server (objects, the authorizer, the names on the wire) it
+// finds in an [Env], in [Request].Server; what it prepares once, such as its
+// configuration, it prepares in its Setup, which gets one too. The plugins that every
 // server has are the table of package admission/plugins.
 //
 // A [Chain] is what a table becomes for one server: first Mutate of every plugin in
@@ -33,6 +34,8 @@
 package admission
 
 import (
+	"slices"
+
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
@@ -75,9 +78,27 @@ type Request struct {
 	// Annotate records a key and value in the audit event.
 	Annotate func(key, value string)
 
+	// Server is what plugins may use of their server.
+	Server *Env
+
 	// Pass is 0, and 1 while Mutate runs again, see Again.
 	Pass  int
 	again bool
+	after []func(committed bool)
+}
+
+// After has f called once when this attempt at the write has ended, and told whether the
+// object was written: what a plugin counted or took for it is confirmed or given back
+// there. Nothing is written by a dry run, by a connection, and where another write came
+// between, after which the whole chain is asked once more with a new Request.
+func (r *Request) After(f func(committed bool)) { r.after = append(r.after, f) }
+
+// Ended is for those who make requests: it calls what After was given, in reverse order.
+func (r *Request) Ended(committed bool) {
+	for _, f := range slices.Backward(r.after) {
+		f(committed)
+	}
+	r.after = nil
 }
 
 // Again asks that the mutating phase runs once more when it is through, from the

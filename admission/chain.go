@@ -9,11 +9,15 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/controller"
 )
 
 // Chain is the plugins that run in one server. It never changes. The zero Chain
 // admits everything.
-type Chain struct{ mutating, validating phase }
+type Chain struct {
+	env                  Env
+	mutating, validating phase
+}
 
 // New makes the chain of a table. Its order is that of the table: the one in
 // which plugins are enabled does not matter. The error holds every fault of the
@@ -25,7 +29,7 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	c := &Chain{}
+	c := &Chain{env: env}
 	for _, p := range table {
 		if !o.runs(&p) {
 			continue
@@ -54,9 +58,10 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 }
 
 // Mutate runs the mutating phase of every plugin that the request concerns, in
-// order, and once more if one of them asks for that. The first error ends it; it
-// is a *meta.Status.
+// order, and once more if one of them asks for that. The first error ends it; it is a
+// *meta.Status, or that of a context that ended.
 func (c *Chain) Mutate(ctx context.Context, r *Request) error {
+	r.Server = &c.env
 	for r.Pass = 0; ; r.Pass++ {
 		r.again = false
 		if err := c.mutating.run(ctx, r); err != nil || !r.again || r.Pass == 1 {
@@ -66,8 +71,9 @@ func (c *Chain) Mutate(ctx context.Context, r *Request) error {
 }
 
 // Validate runs the validating phase of every plugin that the request concerns, in
-// order. The first error ends it; it is a *meta.Status.
+// order. The first error ends it; it is as those of Mutate.
 func (c *Chain) Validate(ctx context.Context, r *Request) error {
+	r.Server = &c.env
 	return c.validating.run(ctx, r)
 }
 
@@ -141,8 +147,14 @@ func (s *step) concerns(r *Request) bool {
 
 func denied(r *Request, err error) error {
 	var st *meta.Status
-	if errors.As(err, &st) {
+	var unreadable *controller.UnreadableError
+	switch {
+	case errors.As(err, &st):
 		return st
+	case errors.As(err, &unreadable):
+		return meta.Internal(err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return err
 	}
 	return meta.Forbidden(r.Resource.GroupResource(), r.Name, err.Error())
 }

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -207,4 +208,15 @@ func TestRulesAreChecked(t *testing.T) {
 		{Name: "Asleep", Default: admission.Off},
 	}, admission.Options{}, admission.Env{})
 	assert.EqualError(t, err, "admission plugin Nothing has neither Mutate nor Validate\nadmission plugin Idle has neither Mutate nor Validate")
+}
+
+// TestAfter: what a plugin takes for a write is confirmed or given back when it ended.
+func TestAfter(t *testing.T) {
+	var r admission.Request
+	var told []string
+	r.After(func(committed bool) { told = append(told, fmt.Sprint("first ", committed)) })
+	r.After(func(committed bool) { told = append(told, fmt.Sprint("second ", committed)) })
+	r.Ended(true)
+	r.Ended(false)
+	assert.Equal(t, []string{"second true", "first true"}, told)
 }

@@ -31,8 +31,9 @@ type Plugin struct {
 	ConfigKinds []meta.GroupVersionKind
 
 	// Mutate may change the object of a request, Validate sees what became of it. A
-	// nil one skips its phase. An error that is a *meta.Status goes to the caller as
-	// it is, any other becomes 403 Forbidden with its text. Both are called by many
+	// nil one skips its phase. An error that is a *meta.Status goes to the caller as it
+	// is; any other becomes 403 Forbidden with its text, but one of a store that cannot
+	// be read or of time that is over. Both are called by many
 	// goroutines at once. One that runs has one of them at least.
 	Mutate   func(ctx context.Context, r *Request) error
 	Validate func(ctx context.Context, r *Request) error
@@ -76,4 +77,31 @@ type Options struct {
 
 	// Config is the configuration of plugins, by their names.
 	Config map[string]any
+}
+
+// Wire returns a name of the spec as it is on the wire.
+func (e *Env) Wire(spec string) string { return e.Names.Wire(spec) }
+
+// List returns the objects of a resource, by the spec's name of its group, in a namespace,
+// or in all of them if that is empty. There are none of a resource that is not served.
+func (e *Env) List(ctx context.Context, group, plural, namespace string) ([]*meta.Object, error) {
+	r := meta.GroupResource{Group: e.Names.Group(group), Resource: plural}
+	if e.Type(r) == nil {
+		return nil, nil
+	}
+	return e.Client.List(ctx, r, namespace)
+}
+
+// Find returns an object of a resource, by the spec's name of its group, or nil if there
+// is none or the resource is not served.
+func (e *Env) Find(ctx context.Context, group, plural string, key meta.Key) (*meta.Object, error) {
+	r := meta.GroupResource{Group: e.Names.Group(group), Resource: plural}
+	if e.Type(r) == nil {
+		return nil, nil
+	}
+	obj, err := e.Client.Get(ctx, r, key)
+	if meta.IsNotFound(err) {
+		return nil, nil
+	}
+	return obj, err
 }

@@ -3,6 +3,7 @@ package plugins
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
@@ -35,35 +36,26 @@ func alwaysPullImages() admission.Plugin {
 // puller is a part of a pod that brings an image to the node, and its field that says
 // when.
 type puller struct {
-	of           *meta.Object
-	field, image string
+	of                 *meta.Object
+	field, name, image string
 }
 
 // pullers returns those of a pod that are new or have another image than before.
-func pullers(r *admission.Request) (list []puller) {
-	var known map[string]bool
-	if r.Old != nil {
-		known = map[string]bool{}
-		for _, p := range pullersOf(r.Old) {
-			known[p.image] = true
-		}
-	}
-	for _, p := range pullersOf(r.Object) {
-		if !known[p.image] {
-			list = append(list, p)
-		}
-	}
-	return list
+func pullers(r *admission.Request) []puller {
+	known := pullersOf(r.Old)
+	return slices.DeleteFunc(pullersOf(r.Object), func(p puller) bool {
+		return slices.ContainsFunc(known, func(k puller) bool { return k.name == p.name && k.image == p.image && k.field == p.field })
+	})
 }
 
 func pullersOf(pod *meta.Object) (list []puller) {
 	spec := meta.NewObject(pod.Map("spec"))
 	for _, c := range podspec.Of(spec) {
-		list = append(list, puller{c, "imagePullPolicy", c.String("image")})
+		list = append(list, puller{c, "imagePullPolicy", c.String("name"), c.String("image")})
 	}
 	for _, v := range spec.Objects("volumes") {
 		if image := v.Map("image"); image != nil {
-			list = append(list, puller{meta.NewObject(image), "pullPolicy", v.String("image", "reference")})
+			list = append(list, puller{meta.NewObject(image), "pullPolicy", v.String("name"), v.String("image", "reference")})
 		}
 	}
 	return list

@@ -16,6 +16,8 @@ func TestAlwaysPullImages(t *testing.T) {
 			want: `201 {spec: {initContainers: [{imagePullPolicy: Always}], containers: [{imagePullPolicy: Always}], volumes: [{image: {pullPolicy: Always}}]}}`},
 		step{do: "PATCH pods/a/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: "e:1", imagePullPolicy: Never}]}}`,
 			want: `200 {spec: {ephemeralContainers: [{imagePullPolicy: Always}]}}`},
+		step{do: "PATCH pods/a/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: "e:1", imagePullPolicy: Always}, {name: f, image: "c:1", imagePullPolicy: Never}]}}`,
+			want: `200 {spec: {ephemeralContainers: [{imagePullPolicy: Always}, {imagePullPolicy: Always}]}}`},
 		step{do: "PATCH pods/a", body: `{metadata: {labels: {a: b}}}`, want: `200`},
 		step{do: "POST podtemplates", body: `{metadata: {name: t}, template: {spec: {containers: [{name: c, image: "c:1", imagePullPolicy: Never}]}}}`,
 			want: `201 {template: {spec: {containers: [{imagePullPolicy: Never}]}}}`},

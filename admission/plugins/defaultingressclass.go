@@ -13,15 +13,11 @@ func defaultIngressClass() admission.Plugin {
 	return admission.Plugin{
 		Name:  "DefaultIngressClass",
 		Rules: on(names.GroupNetworking, []string{"ingresses"}, admission.Create),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
-			annotation := env.Names.Wire(names.IngressClass)
-			p.Mutate = func(ctx context.Context, r *admission.Request) error {
-				if _, old := r.Object.Annotations()[annotation]; old {
-					return nil
-				}
-				return fillClass(ctx, env, r, names.GroupNetworking, "ingressclasses", names.DefaultIngressClass, "ingressClassName")
+		Mutate: func(ctx context.Context, r *admission.Request) error {
+			if _, old := r.Object.Annotations()[r.Server.Wire(names.IngressClass)]; old {
+				return nil
 			}
-			return nil
+			return fillClass(ctx, r, "ingressClassName", names.GroupNetworking, "ingressclasses", names.DefaultIngressClass)
 		},
 	}
 }

@@ -18,7 +18,7 @@ func TestDefaultIngressClass(t *testing.T) {
 		step{do: "POST " + ingresses, body: `{metadata: {name: c, annotations: {kubernetes.io/ingress.class: x}}` + spec + `}}`, want: `201 {spec: {ingressClassName: null}}`},
 		step{do: "PATCH " + ingresses + "/a", body: `{metadata: {labels: {a: b}}}`, want: `200 {spec: {ingressClassName: null}}`},
 		step{do: "POST " + classes, body: `{metadata: {name: two` + marked, want: `201`},
-		step{do: "POST " + ingresses, body: `{metadata: {name: d}` + spec + `}}`, want: `403 2 default ingressclasses were found`},
+		step{do: "POST " + ingresses, body: `{metadata: {name: d}` + spec + `}}`, want: `403 2 default ingressclasses were found, where one can be: one, two`},
 		step{do: "POST " + ingresses, body: `{metadata: {name: d}` + spec + `, ingressClassName: one}}`, want: `201`},
 	)
 }

@@ -3,10 +3,10 @@ package plugins
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 )
 
@@ -16,38 +16,28 @@ func defaultStorageClass() admission.Plugin {
 	return admission.Plugin{
 		Name:  "DefaultStorageClass",
 		Rules: on("", []string{"persistentvolumeclaims"}, admission.Create),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
-			beta := env.Names.Wire(names.StorageClassBeta)
-			p.Mutate = func(ctx context.Context, r *admission.Request) error {
-				if _, old := r.Object.Annotations()[beta]; old {
-					return nil
-				}
-				return fillClass(ctx, env, r, names.GroupStorage, "storageclasses", names.DefaultStorageClass, "storageClassName")
+		Mutate: func(ctx context.Context, r *admission.Request) error {
+			if _, old := r.Object.Annotations()[r.Server.Wire(names.StorageClassBeta)]; old {
+				return nil
 			}
-			return nil
+			return fillClass(ctx, r, "storageClassName", names.GroupStorage, "storageclasses", names.DefaultStorageClass, names.DefaultStorageClassBeta)
 		},
 	}
 }
 
-// fillClass sets a field of the spec that is not set to the name of the one object of a
-// resource whose annotation mark says that it is the default. Several are an error.
-func fillClass(ctx context.Context, env admission.Env, r *admission.Request, group, resource, mark, field string) error {
+// fillClass sets a field of the spec that is not set to the name of the one class that one
+// of the annotations marks as the default. Several are an error.
+func fillClass(ctx context.Context, r *admission.Request, field, group, plural string, marks ...string) error {
 	if _, set := r.Object.Get("spec", field); set {
 		return nil
 	}
-	classes := meta.GroupResource{Group: env.Names.Group(group), Resource: resource}
-	t := env.Type(classes)
-	if t == nil {
-		return nil
-	}
-	all, err := env.Client.List(ctx, classes, "")
+	classes, err := r.Server.List(ctx, group, plural, "")
 	if err != nil {
 		return err
 	}
-	mark = env.Names.Wire(mark)
 	var defaults []string
-	for _, class := range all {
-		if class.Annotations()[mark] == "true" {
+	for _, class := range classes {
+		if slices.ContainsFunc(marks, func(mark string) bool { return class.Annotation(r.Server.Wire(mark)) == "true" }) {
 			defaults = append(defaults, class.Name())
 		}
 	}
@@ -56,7 +46,7 @@ func fillClass(ctx context.Context, env admission.Env, r *admission.Request, gro
 	case 1:
 		r.Object.Set(defaults[0], "spec", field)
 	default:
-		return fmt.Errorf("%d default %s were found, where one can be: %s", len(defaults), resource, strings.Join(defaults, ", "))
+		return fmt.Errorf("%d default %s were found, where one can be: %s", len(defaults), plural, strings.Join(defaults, ", "))
 	}
 	return nil
 }

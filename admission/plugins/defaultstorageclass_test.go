@@ -20,7 +20,7 @@ func TestDefaultStorageClass(t *testing.T) {
 			want: `201 {spec: {storageClassName: null}}`},
 		step{do: "PATCH persistentvolumeclaims/a", body: `{metadata: {labels: {a: b}}}`, want: `200 {spec: {storageClassName: null}}`},
 		step{do: "POST " + classes, body: `{metadata: {name: two` + marked, want: `201`},
-		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: e}` + claim + `}}`, want: `403 2 default storageclasses were found`},
+		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: e}` + claim + `}}`, want: `403 2 default storageclasses were found, where one can be: one, two`},
 		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: e}` + claim + `, storageClassName: two}}`, want: `201`},
 		step{do: "DELETE " + classes + "/one", want: `200`},
 		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: f}` + claim + `}}`, want: `201 {spec: {storageClassName: two}}`},

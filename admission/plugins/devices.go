@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"slices"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/check"
@@ -14,31 +15,27 @@ import (
 func deviceAdminAccess() admission.Plugin {
 	return admission.Plugin{
 		Name: "DeviceAdminAccess", Default: admission.Required,
-		Rules: []admission.Rule{
-			{Operations: []admission.Operation{admission.Create}, Groups: []string{names.GroupDevices}, Resources: []string{"resourceclaims", "resourceclaimtemplates"}},
-			{Operations: []admission.Operation{admission.Update}, Groups: []string{names.GroupDevices}, Resources: []string{"resourceclaims/status"}},
-		},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
-			label := env.Names.Wire(names.DeviceAdminAccess)
-			p.Validate = func(ctx context.Context, r *admission.Request) error {
-				fields := adminAccess(r)
-				if len(fields) == 0 {
-					return nil
-				}
-				namespace, err := env.Client.Get(ctx, namespacesResource, meta.Key{Name: r.Namespace})
-				if err != nil {
-					return err
-				}
-				if namespace.Labels()[label] == "true" {
-					return nil
-				}
-				var f check.Faults
-				for _, at := range fields {
-					f.Forbidden(at, "admin access to devices requires the `"+label+": true` label on the containing namespace")
-				}
-				return meta.Invalid(r.Kind.GroupKind(), r.Name, f)
+		Rules: slices.Concat(
+			on(names.GroupDevices, []string{"resourceclaims", "resourceclaimtemplates"}, admission.Create),
+			on(names.GroupDevices, []string{"resourceclaims/status"}, admission.Update)),
+		Validate: func(ctx context.Context, r *admission.Request) error {
+			fields := adminAccess(r)
+			if len(fields) == 0 {
+				return nil
 			}
-			return nil
+			namespace, err := r.Server.Find(ctx, "", "namespaces", meta.Key{Name: r.Namespace})
+			if err != nil {
+				return err
+			}
+			label := r.Server.Wire(names.DeviceAdminAccess)
+			if namespace.Labels()[label] == "true" {
+				return nil
+			}
+			var f check.Faults
+			for _, at := range fields {
+				f.Forbidden(at, "admin access to devices requires the `"+label+": true` label on the containing namespace")
+			}
+			return meta.Invalid(r.Kind.GroupKind(), r.Name, f)
 		},
 	}
 }

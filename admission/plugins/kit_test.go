@@ -1,11 +1,15 @@
 package plugins_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,29 +25,63 @@ import (
 
 // step is one request to a server and what comes of it.
 type step struct {
-	as   string // user and groups, with commas between; empty is an administrator
+	// as is a user and his groups, with commas between; empty is an administrator. He may do
+	// everything but what groups such as "without delete configmaps" take from him.
+	as   string
 	do   string // method and path; what does not begin with a slash is in the namespace default
 	body string // YAML; kind and version may be left out
-	want string // the code and, of a refusal, a part of the message; else YAML that the answer has
+
+	// want is the code and, of a refusal, the end of the message; else YAML of fields that
+	// the answer has: lists have the same length, null is a field that is not there, {} one
+	// that has nothing.
+	want string
+	warn string // a part of the warnings
 }
 
-// with is a server with plugins chosen.
-func with(t *testing.T, o admission.Options) *servertest.Server {
-	return servertest.New(t, func(b *server.Builder) {
+// with is a server with plugins chosen, where the mutating phase of every write runs twice.
+func with(t *testing.T, o admission.Options, configure ...func(*server.Builder)) *servertest.Server {
+	return servertest.New(t, slices.Concat([]func(*server.Builder){func(b *server.Builder) {
 		b.AdmissionOptions = o
+		b.Admission = append(b.Admission, twice())
 		b.Authenticators = append(b.Authenticators, auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
-			name, groups, _ := strings.Cut(r.Header.Get("Test-User"), ",")
-			return &auth.User{Name: name, Groups: append(strings.Split(groups, ","), auth.Authenticated)}, nil
+			who := strings.Split(r.Header.Get("Test-User"), ",")
+			return &auth.User{Name: who[0], Groups: append(who[1:], auth.Authenticated)}, nil
 		}))
-	})
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+			resource := a.Resource
+			if a.Subresource != "" {
+				resource += "/" + a.Subresource
+			}
+			if slices.Contains(a.User.Groups, "without "+a.Verb+" "+resource) {
+				return auth.Deny, "", nil
+			}
+			return auth.Allow, "", nil
+		})
+	}}, configure)...)
 }
 
-// walk takes steps one after the other.
+// twice has the mutating phase run again, as after a webhook, which must change nothing.
+func twice() admission.Plugin {
+	var first sync.Map
+	return admission.Plugin{Name: "Twice", Mutate: func(_ context.Context, r *admission.Request) error {
+		if r.Pass == 0 {
+			first.Store(r, r.Object.Clone())
+			r.Again()
+			return nil
+		}
+		was, _ := first.LoadAndDelete(r)
+		if !meta.Equal(was.(*meta.Object).Clone().Tree(), r.Object.Tree()) {
+			return meta.Internal(errors.New("the second pass changed the object"))
+		}
+		return nil
+	}}
+}
+
+// walk takes steps one after the other, up to one that fails.
 func walk(t *testing.T, s *servertest.Server, steps ...step) {
 	t.Helper()
 	for _, st := range steps {
-		ok := t.Run(st.do+" "+st.want, func(t *testing.T) { st.take(t, s) })
-		if !ok && strings.HasPrefix(st.want, "2") {
+		if !t.Run(st.do+" "+st.want, func(t *testing.T) { st.take(t, s) }) {
 			t.FailNow()
 		}
 	}
@@ -54,13 +92,13 @@ func (st step) take(t *testing.T, s *servertest.Server) {
 	if !strings.HasPrefix(path, "/") {
 		path = "/api/v1/namespaces/default/" + path
 	}
-	body, err := yaml.YAMLToJSON([]byte(st.body))
-	require.NoError(t, err)
-	var content io.Reader
+	var body io.Reader
 	if st.body != "" {
-		content = strings.NewReader(string(body))
+		data, err := yaml.YAMLToJSONStrict([]byte(st.body))
+		require.NoError(t, err)
+		body = strings.NewReader(string(data))
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, s.Host()+path, content)
+	r, err := http.NewRequestWithContext(t.Context(), method, s.Host()+path, body)
 	require.NoError(t, err)
 	r.Header.Set("Test-User", st.as)
 	if st.as == "" {
@@ -73,33 +111,41 @@ func (st step) take(t *testing.T, s *servertest.Server) {
 	answer, err := s.Client().Do(r)
 	require.NoError(t, err)
 	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
 	var got map[string]any
-	require.NoError(t, json.NewDecoder(answer.Body).Decode(&got))
+	require.NoError(t, json.Unmarshal(raw, &got), "%s", raw)
 
 	code, want, _ := strings.Cut(st.want, " ")
-	require.Equal(t, code, strconv.Itoa(answer.StatusCode), meta.NewObject(got).String("message"))
+	require.Equal(t, code, strconv.Itoa(answer.StatusCode), "%s", raw)
+	assert.Contains(t, strings.Join(answer.Header.Values("Warning"), "\n"), st.warn)
 	switch {
 	case answer.StatusCode >= 400:
-		assert.Contains(t, got["message"], want)
+		require.NotEmpty(t, want, "%s", raw)
+		message := meta.NewObject(got).String("message")
+		assert.True(t, strings.HasSuffix(message, want), message)
 	case want != "":
 		var part any
-		require.NoError(t, yaml.Unmarshal([]byte(want), &part))
+		require.NoError(t, yaml.UnmarshalStrict([]byte(want), &part))
 		assert.Equal(t, part, common(part, got))
 	}
 }
 
-// common returns of got what want speaks of: the fields of maps and, of lists as long as
-// each other, item by item.
+// common returns of got what want speaks of.
 func common(want, got any) any {
 	switch want := want.(type) {
 	case map[string]any:
 		have, ok := got.(map[string]any)
-		if !ok {
+		if !ok || len(want) == 0 {
 			return got
 		}
 		out := map[string]any{}
 		for k, w := range want {
-			out[k] = common(w, have[k])
+			v, there := have[k]
+			if there && v == nil {
+				v = "null"
+			}
+			out[k] = common(w, v)
 		}
 		return out
 	case []any:

@@ -3,6 +3,7 @@ package plugins
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"math/big"
 	"slices"
@@ -23,50 +24,42 @@ func limitRanger() admission.Plugin {
 		Rules: slices.Concat(
 			on("", []string{"pods", "persistentvolumeclaims"}, admission.Create),
 			on("", []string{"pods/resize", "persistentvolumeclaims"}, admission.Update)),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
-			annotation := env.Names.Wire(names.LimitsSet)
-			p.Mutate = func(ctx context.Context, r *admission.Request) error {
-				if r.Operation != admission.Create || r.Resource.Resource != "pods" {
-					return nil
-				}
-				limits, err := limitsOf(ctx, env, r.Namespace)
-				for _, l := range limits {
-					if l.String("type") == "Container" {
-						defaultContainers(r.Object, l, annotation)
+		Mutate: func(ctx context.Context, r *admission.Request) error {
+			if r.Operation != admission.Create || r.Resource.Resource != "pods" {
+				return nil
+			}
+			ranges, err := r.Server.List(ctx, "", "limitranges", r.Namespace)
+			for _, of := range ranges {
+				for _, limit := range of.Objects("spec", "limits") {
+					if limit.String("type") == "Container" {
+						defaultContainers(r.Object, limit, r.Server.Wire(names.LimitsSet))
 					}
 				}
+			}
+			return err
+		},
+		Validate: func(ctx context.Context, r *admission.Request) error {
+			if r.Old.Terminating() { // it goes, whatever it is
+				return nil
+			}
+			ranges, err := r.Server.List(ctx, "", "limitranges", r.Namespace)
+			if err != nil {
 				return err
 			}
-			p.Validate = func(ctx context.Context, r *admission.Request) error {
-				limits, err := limitsOf(ctx, env, r.Namespace)
-				if err != nil {
-					return err
-				}
+			for _, of := range ranges {
 				var faults []string
-				for _, l := range limits {
-					for _, part := range limited(r, l.String("type")) {
-						faults = append(faults, part.check(l)...)
+				for _, limit := range of.Objects("spec", "limits") {
+					for _, part := range limited(r, limit.String("type")) {
+						faults = append(faults, part.check(limit)...)
 					}
 				}
-				return refusal(faults)
+				if err := refusal(faults); err != nil {
+					return err
+				}
 			}
 			return nil
 		},
 	}
-}
-
-var limitRanges = meta.GroupResource{Resource: "limitranges"}
-
-// limitsOf returns the items of the limit ranges of a namespace.
-func limitsOf(ctx context.Context, env admission.Env, namespace string) (limits []*meta.Object, err error) {
-	if env.Type(limitRanges) == nil {
-		return nil, nil
-	}
-	ranges, err := env.Client.List(ctx, limitRanges, namespace)
-	for _, r := range ranges {
-		limits = append(limits, r.Objects("spec", "limits")...)
-	}
-	return limits, err
 }
 
 // defaultContainers fills in the limits and requests that containers lack, and tells in
@@ -96,7 +89,7 @@ func defaultContainers(pod, limit *meta.Object, annotation string) {
 	}
 }
 
-// limitedPart is a pod, one of its containers or a claim.
+// limitedPart is a pod, one of its containers or a claim, which has requests alone.
 type limitedPart struct {
 	kind             string
 	requests, limits podspec.Amounts
@@ -105,12 +98,10 @@ type limitedPart struct {
 // limited returns the parts of an object that limits of a type bound.
 func limited(r *admission.Request, kind string) (parts []limitedPart) {
 	spec := meta.NewObject(r.Object.Map("spec"))
-	switch {
-	case r.Resource.Resource == "persistentvolumeclaims":
-		if kind == "PersistentVolumeClaim" {
-			requests := podspec.Resources(spec, "requests")
-			parts = append(parts, limitedPart{kind, requests, requests})
-		}
+	switch claim := r.Resource.Resource == "persistentvolumeclaims"; {
+	case claim && kind == "PersistentVolumeClaim":
+		parts = append(parts, limitedPart{kind: kind, requests: podspec.Resources(spec, "requests")})
+	case claim:
 	case kind == "Container":
 		for _, c := range podspec.Of(spec, podspec.Containers, podspec.Init) {
 			parts = append(parts, limitedPart{kind, podspec.Resources(c, "requests"), podspec.Resources(c, "limits")})
@@ -123,16 +114,8 @@ func limited(r *admission.Request, kind string) (parts []limitedPart) {
 
 // check returns where a part is outside the bounds.
 func (p limitedPart) check(limit *meta.Object) (faults []string) {
-	claim := p.kind == "PersistentVolumeClaim"
-	each := func(bound string, f func(name string, bound meta.Quantity)) {
-		bounds := podspec.AmountsOf(limit.Map(bound))
-		for _, name := range slices.Sorted(maps.Keys(bounds)) {
-			f(name, bounds[name])
-		}
-	}
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-
-	each("min", func(name string, least meta.Quantity) {
+	for name, least := range bounds(limit, "min") {
 		request, asked := p.requests[name]
 		most, limited := p.limits[name]
 		switch {
@@ -143,20 +126,25 @@ func (p limitedPart) check(limit *meta.Object) (faults []string) {
 		case limited && most.Cmp(least) < 0:
 			fault("minimum %s usage per %s is %s, but limit is %s", name, p.kind, least, most)
 		}
-	})
-	each("max", func(name string, bound meta.Quantity) {
+	}
+	for name, bound := range bounds(limit, "max") {
 		request, asked := p.requests[name]
 		most, limited := p.limits[name]
 		switch {
-		case !limited:
+		case p.limits == nil && !asked:
+			fault("maximum %s usage per %s is %s.  No request is specified", name, p.kind, bound)
+		case p.limits != nil && !limited:
 			fault("maximum %s usage per %s is %s.  No limit is specified", name, p.kind, bound)
-		case most.Cmp(bound) > 0 && !claim:
+		case limited && most.Cmp(bound) > 0:
 			fault("maximum %s usage per %s is %s, but limit is %s", name, p.kind, bound, most)
 		case asked && request.Cmp(bound) > 0:
 			fault("maximum %s usage per %s is %s, but request is %s", name, p.kind, bound, request)
 		}
-	})
-	each("maxLimitRequestRatio", func(name string, ratio meta.Quantity) {
+	}
+	if p.limits == nil {
+		return faults
+	}
+	for name, ratio := range bounds(limit, "maxLimitRequestRatio") {
 		request, most := p.requests[name], p.limits[name]
 		switch {
 		case request.IsZero():
@@ -166,6 +154,18 @@ func (p limitedPart) check(limit *meta.Object) (faults []string) {
 		case new(big.Rat).Quo(most.Rat(), request.Rat()).Cmp(ratio.Rat()) > 0:
 			fault("%s max limit to request ratio per %s is %s, but the limit is %s for a request of %s", name, p.kind, ratio, most, request)
 		}
-	})
+	}
 	return faults
+}
+
+// bounds are those of one sort in a limit, by the names of resources in order.
+func bounds(limit *meta.Object, sort string) iter.Seq2[string, meta.Quantity] {
+	return func(yield func(string, meta.Quantity) bool) {
+		all := podspec.AmountsOf(limit.Map(sort))
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if !yield(name, all[name]) {
+				return
+			}
+		}
+	}
 }

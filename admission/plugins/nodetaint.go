@@ -12,21 +12,16 @@ import (
 // taintNodes keeps pods off a new node until a controller finds that it is ready.
 func taintNodes() admission.Plugin {
 	return admission.Plugin{
-		Name: "TaintNodesByCondition",
-		Rules: []admission.Rule{{
-			Operations: []admission.Operation{admission.Create}, Groups: []string{""}, Resources: []string{"nodes"},
-		}},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
-			key := env.Names.Wire(names.TaintNotReady)
-			p.Mutate = func(_ context.Context, r *admission.Request) error {
-				tainted := slices.ContainsFunc(r.Object.Objects("spec", "taints"), func(taint *meta.Object) bool {
-					return taint.String("key") == key && taint.String("effect") == "NoSchedule"
-				})
-				if !tainted {
-					taint := map[string]any{"key": key, "effect": "NoSchedule"}
-					r.Object.Set(append(r.Object.List("spec", "taints"), taint), "spec", "taints")
-				}
-				return nil
+		Name:  "TaintNodesByCondition",
+		Rules: on("", []string{"nodes"}, admission.Create),
+		Mutate: func(_ context.Context, r *admission.Request) error {
+			key := r.Server.Wire(names.TaintNotReady)
+			tainted := slices.ContainsFunc(r.Object.Objects("spec", "taints"), func(taint *meta.Object) bool {
+				return taint.String("key") == key && taint.String("effect") == "NoSchedule"
+			})
+			if !tainted {
+				taint := map[string]any{"key": key, "effect": "NoSchedule"}
+				r.Object.Set(append(r.Object.List("spec", "taints"), taint), "spec", "taints")
 			}
 			return nil
 		},

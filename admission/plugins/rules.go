@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/admission"
@@ -13,13 +14,19 @@ func on(group string, resources []string, ops ...admission.Operation) []admissio
 	return []admission.Rule{{Operations: ops, Groups: []string{group}, Resources: resources}}
 }
 
-// refusal is one error for all that is wrong, nil if nothing is.
+// refusal is one error for all that is wrong, each said once; nil if nothing is.
 func refusal(faults []string) error {
-	switch len(faults) {
+	var once []string
+	for _, text := range faults {
+		if !slices.Contains(once, text) {
+			once = append(once, text)
+		}
+	}
+	switch len(once) {
 	case 0:
 		return nil
 	case 1:
-		return errors.New(faults[0])
+		return errors.New(once[0])
 	}
-	return errors.New("[" + strings.Join(faults, ", ") + "]")
+	return errors.New("[" + strings.Join(once, ", ") + "]")
 }

@@ -14,10 +14,9 @@ import (
 func storageProtection() admission.Plugin {
 	return admission.Plugin{
 		Name: "StorageObjectInUseProtection",
-		Rules: []admission.Rule{
-			{Operations: []admission.Operation{admission.Create}, Groups: []string{""}, Resources: []string{"persistentvolumeclaims", "persistentvolumes"}},
-			{Operations: []admission.Operation{admission.Create}, Groups: []string{names.GroupStorage}, Resources: []string{"volumeattributesclasses"}},
-		},
+		Rules: slices.Concat(
+			on("", []string{"persistentvolumeclaims", "persistentvolumes"}, admission.Create),
+			on(names.GroupStorage, []string{"volumeattributesclasses"}, admission.Create)),
 		Setup: func(p *admission.Plugin, env admission.Env) error {
 			finalizers := map[string]string{
 				"persistentvolumeclaims":  env.Names.Wire(names.ClaimProtection),

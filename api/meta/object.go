@@ -17,8 +17,12 @@ type Object struct {
 // NewObject returns an object around tree, which it takes over.
 func NewObject(tree map[string]any) *Object { return &Object{tree} }
 
-// Tree returns the tree itself, never nil. Changes show in the object.
+// Tree returns the tree itself, never nil. Changes show in the object. That of a nil
+// Object is empty: it can be read as one that has nothing.
 func (o *Object) Tree() map[string]any {
+	if o == nil {
+		return map[string]any{}
+	}
 	if o.tree == nil {
 		o.tree = map[string]any{}
 	}

@@ -61,16 +61,11 @@ func Sum(spec *meta.Object, field string) Amounts {
 }
 
 // Whole returns the limits or requests of a pod: what it says of itself before what its
-// containers have together, and what running it costs on top.
+// containers have together.
 func Whole(spec *meta.Object, field string) Amounts {
 	all := Sum(spec, field)
 	for name, q := range Resources(spec, field) {
 		all[name] = q
-	}
-	for name, q := range AmountsOf(spec.Map("overhead")) {
-		if have, ok := all[name]; ok || field == "requests" {
-			all[name] = have.Add(q)
-		}
 	}
 	return all
 }

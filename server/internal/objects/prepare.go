@@ -35,6 +35,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 		}
 	}
 	request := s.admissionRequest(a.Write, obj, live)
+	a.request = request
 	if err := s.o.Admission.Mutate(ctx, request); err != nil {
 		return err
 	}
@@ -199,6 +200,7 @@ func keep(m, old map[string]any, field string) {
 // who wrote it.
 func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	request := s.admissionRequest(w, obj, nil)
+	defer request.Ended(false)
 	if w.Sub != nil {
 		request.Kind = w.Sub.WireKind(w.Version)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/apply"
@@ -64,6 +65,8 @@ type attempt struct {
 	on           place        // of that object, if it is not committed yet
 	held, claims []string     // of that object, and of what it becomes, see allocator
 	underWay     []string     // what it claims for now, see allocator.claim
+
+	request *admission.Request // what admission was asked; nil: nothing yet
 }
 
 // next returns the attempt after a, with what that has learnt.
@@ -185,6 +188,12 @@ type change struct {
 
 // attempt makes one attempt at a write.
 func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
+	written := false
+	defer func() {
+		if a.request != nil {
+			a.request.Ended(written)
+		}
+	}()
 	err := s.look(ctx, a)
 	if damaged := (*controller.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
 		return s.deleteUnreadable(ctx, a.Write, damaged)
@@ -203,7 +212,9 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 	case err != nil:
 		return nil, err
 	case c.erase:
-		return s.erase(ctx, a)
+		res, err := s.erase(ctx, a)
+		written = err == nil && !a.DryRun
+		return res, err
 	case c.obj == nil:
 		return &Result{Entry: a.entry}, nil
 	}
@@ -211,6 +222,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 	if err == nil && res.Created && a.Version.Defined() && !a.DryRun {
 		err = s.takeBack(ctx, a.Write, res.Entry)
 	}
+	written = err == nil && !a.DryRun
 	return res, err
 }
 

@@ -1,0 +1,46 @@
+package plugins_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/server"
+)
+
+// TestAfter: a plugin is told of each request that it saw what became of it.
+func TestAfter(t *testing.T) {
+	var told []bool
+	s := with(t, admission.Options{}, func(b *server.Builder) {
+		b.Admission = append(b.Admission, admission.Plugin{
+			Name: "Told", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
+			Validate: func(_ context.Context, r *admission.Request) error {
+				r.After(func(committed bool) { told = append(told, committed) })
+				if r.Object.String("data", "a") == "no" {
+					return errors.New("no")
+				}
+				return nil
+			},
+		})
+	})
+	for _, tc := range []struct {
+		step
+		want bool
+	}{
+		{step{do: "POST configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: `201`}, false},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: "no"}}`, want: `403 no`}, false},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201`}, true},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `409 already exists`}, false},
+		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, true},
+		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, false},
+		{step{do: "DELETE configmaps/a?dryRun=All", want: `200`}, false},
+		{step{do: "DELETE configmaps/a", want: `200`}, true},
+	} {
+		told = nil
+		walk(t, s, tc.step)
+		assert.Equal(t, []bool{tc.want}, told, tc.do)
+	}
+}
