@@ -44,6 +44,9 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 				continue
 			}
 		}
+		if p.Deprecated != "" && env.Log != nil {
+			env.Log.Warn("the admission plugin " + p.Name + " is deprecated: " + p.Deprecated)
+		}
 		if p.Mutate == nil && p.Validate == nil {
 			faults = append(faults, fmt.Errorf("admission plugin %s has neither Mutate nor Validate", p.Name))
 		}

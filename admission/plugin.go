@@ -17,6 +17,10 @@ type Plugin struct {
 	Name    string  // by which it is enabled, disabled and configured
 	Default Default // whether it runs if nobody names it
 
+	// Deprecated is why nobody should use the plugin any more; a server that runs it says so
+	// in its log. Empty: it is not.
+	Deprecated string
+
 	// Rules say which requests concern the plugin: those that match one of them.
 	// None is all. Groups go by their spec names. A word that no request can have
 	// fails the Build of a server.
@@ -65,6 +69,9 @@ type Env struct {
 	// Type returns the resource type that is served now under a wire group and
 	// plural, or nil.
 	Type func(meta.GroupResource) *registry.Type
+
+	// Runs reports whether the server was given a controller of that name.
+	Runs func(controller string) bool
 
 	Log    *slog.Logger
 	Config any // of the type of Plugin.Config

@@ -259,6 +259,9 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	}
 	chain, err := admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
 		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Type: b.client.Type, Log: log,
+		Runs: func(name string) bool {
+			return slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
+		},
 	})
 	if err != nil {
 		faults = append(faults, err)

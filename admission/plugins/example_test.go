@@ -14,6 +14,6 @@ func ExampleTable() {
 	fmt.Println(table[0].Name)
 	fmt.Println(slices.ContainsFunc(table, func(p admission.Plugin) bool { return p.Name == "NoAttic" }))
 	// Output:
-	// NamespaceLifecycle
+	// AlwaysAdmit
 	// true
 }

@@ -18,20 +18,33 @@ import (
 // program in their place. The rules of the order: what makes a namespace or says
 // that there is none comes first, since all others look into it; what fills in
 // comes before what counts or refuses what was filled in; the program's own see
-// what the built-in ones made.
+// what the built-in ones made; what counts and what refuses everything sees them all.
 func Table(own ...admission.Plugin) []admission.Plugin {
 	return slices.Concat([]admission.Plugin{
+		alwaysAdmit(),
 		namespaceLifecycle(),
+		limitPodHardAntiAffinityTopology(),
 		limitRanger(),
+		serviceAccount(),
 		taintNodes(),
 		alwaysPullImages(),
+		podNodeSelector(),
+		priority(),
+		defaultTolerationSeconds(),
+		podTolerationRestriction(),
+		extendedResourceToleration(),
 		defaultStorageClass(),
-		defaultIngressClass(),
 		storageProtection(),
+		persistentVolumeClaimResize(),
+		runtimeClass(),
 		certificateApproval(),
 		certificateSigning(),
 		certificateSubjectRestriction(),
+		defaultIngressClass(),
+		denyServiceExternalIPs(),
 		deviceAdminAccess(),
 		deviceStatusAccess(),
-	}, own)
+	}, own, []admission.Plugin{
+		alwaysDeny(),
+	})
 }

@@ -21,6 +21,7 @@ const (
 	GroupAdmission      = "admission.orch.io"
 	GroupDiscovery      = "apidiscovery.orch.io"
 	GroupAudit          = "audit.orch.io"
+	GroupTolerations    = "podtolerationrestriction.admission.orch.io"
 	GroupServerConfig   = "apiserver.config.orch.io"
 	GroupServerAlpha    = "apiserver.orch.io"
 	GroupFlowControl    = "flowcontrol.apiserver.orch.io"
@@ -69,6 +70,12 @@ const (
 	IngressClass            = "orch.io/ingress.class"
 	DefaultStorageClass     = "storageclass.orch.io/is-default-class"
 	DefaultIngressClass     = "ingressclass.orch.io/is-default-class"
+	NodeSelector            = "scheduler.alpha.orch.io/node-selector"
+	DefaultTolerations      = "scheduler.alpha.orch.io/defaultTolerations"
+	AllowedTolerations      = "scheduler.alpha.orch.io/tolerationsWhitelist"
+	TaintMemoryPressure     = "node.orch.io/memory-pressure"
+	MountableSecrets        = "orch.io/enforce-mountable-secrets"
+	AccountMount            = "/var/run/secrets/orch.io/serviceaccount"
 	LimitsSet               = "orch.io/limit-ranger"
 	StorageClassBeta        = "volume.beta.orch.io/storage-class"
 	ClaimProtection         = "orch.io/pvc-protection"
@@ -162,6 +169,7 @@ var prefixes = []prefix{
 	{"failure-domain.beta.orch.io/", "failure-domain.beta.kubernetes.io/"},
 	{"topology.orch.io/", "topology.kubernetes.io/"},
 	{"storageclass.orch.io/", "storageclass.kubernetes.io/"},
+	{"scheduler.alpha.orch.io/", "scheduler.alpha.kubernetes.io/"},
 	{"storageclass.beta.orch.io/", "storageclass.beta.kubernetes.io/"},
 	{"node-role.orch.io/", "node-role.kubernetes.io/"},
 	{"pv.orch.io/", "pv.kubernetes.io/"},

@@ -2,7 +2,11 @@
 // ask of one.
 package podspec
 
-import "orch.io/controlplane/api/meta"
+import (
+	"slices"
+
+	"orch.io/controlplane/api/meta"
+)
 
 // The lists of containers in a spec.
 const (
@@ -25,6 +29,44 @@ func Of(spec *meta.Object, lists ...string) (out []*meta.Object) {
 
 // Lasting reports whether an init container keeps running beside the containers.
 func Lasting(init *meta.Object) bool { return init.String("restartPolicy") == "Always" }
+
+// Share is what is asked for and allowed of one resource, as text; empty: nothing said.
+type Share struct{ Request, Limit string }
+
+// QoS returns the class of quality of service that shares of cpu and memory give.
+func QoS(shares []Share) string {
+	some, guaranteed := false, true
+	for _, s := range shares {
+		some = some || s.Request != "" && s.Request != "0" || s.Limit != "" && s.Limit != "0"
+		guaranteed = guaranteed && s.Limit != "" && s.Limit != "0" && s.Request == s.Limit
+	}
+	switch {
+	case !some:
+		return "BestEffort"
+	case guaranteed:
+		return "Guaranteed"
+	}
+	return "Burstable"
+}
+
+// Computing are the resources that all pods share, and that can change while they run.
+func Computing() []string { return []string{"cpu", "memory"} }
+
+// Shares returns the shares of the containers of a spec or, where it speaks of them, of
+// the pod as a whole.
+func Shares(spec map[string]any) (out []Share) {
+	of := meta.NewObject(spec)
+	parts := Of(of, Containers, Init)
+	if of.Map("resources") != nil {
+		parts = []*meta.Object{of}
+	}
+	for _, c := range parts {
+		for _, name := range Computing() {
+			out = append(out, Share{c.String("resources", "requests", name), c.String("resources", "limits", name)})
+		}
+	}
+	return out
+}
 
 // Amounts are how much of each resource something has.
 type Amounts = map[string]meta.Quantity
@@ -104,4 +146,34 @@ func most(to, other Amounts) {
 			to[name] = q
 		}
 	}
+}
+
+// Tolerate adds a toleration, unless one that the spec has covers it.
+func Tolerate(spec *meta.Object, toleration map[string]any) {
+	t := meta.NewObject(toleration)
+	if !slices.ContainsFunc(spec.Objects("tolerations"), func(have *meta.Object) bool { return Covers(have, t) }) {
+		spec.Set(append(spec.List("tolerations"), toleration), "tolerations")
+	}
+}
+
+func operator(toleration *meta.Object) string {
+	if op := toleration.String("operator"); op != "" {
+		return op
+	}
+	return "Equal"
+}
+
+// Covers reports whether every taint that one toleration tolerates another one does too.
+func Covers(by, toleration *meta.Object) bool {
+	for _, field := range []string{"key", "effect"} {
+		if v := by.String(field); v != "" && v != toleration.String(field) {
+			return false
+		}
+	}
+	if _, bound := by.Get("tolerationSeconds"); bound && by.String("effect") == "NoExecute" {
+		if _, also := toleration.Get("tolerationSeconds"); !also || toleration.Int("tolerationSeconds") > by.Int("tolerationSeconds") {
+			return false
+		}
+	}
+	return operator(by) == "Exists" || operator(toleration) == operator(by) && toleration.String("value") == by.String("value")
 }

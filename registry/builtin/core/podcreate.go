@@ -4,21 +4,17 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/podspec"
 	"orch.io/controlplane/registry"
 )
 
-// preparePod gives a new pod its first status, and what nodes and schedulers
-// count on: an account, a priority, and how long it stays on a node in trouble.
+// preparePod gives a new pod its first status.
 func preparePod(w *registry.Change[meta.Object]) {
 	obj := w.New
-	for _, taint := range []string{names.TaintNotReady, names.TaintUnreachable} {
-		tolerate(obj, w.Names.Wire(taint))
-	}
 	if w.Old != nil {
 		return
 	}
-	obj.Set(map[string]any{"phase": "Pending", "qosClass": qosClass(sharesOf(obj.Map("spec")))}, "status")
+	obj.Set(map[string]any{"phase": "Pending", "qosClass": podspec.QoS(podspec.Shares(obj.Map("spec")))}, "status")
 	if len(obj.List("spec", "schedulingGates")) > 0 {
 		obj.Set([]any{map[string]any{
 			"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": nil, "lastTransitionTime": meta.FormatTime(time.Now()),
@@ -28,35 +24,7 @@ func preparePod(w *registry.Change[meta.Object]) {
 	if obj.Int("spec", "terminationGracePeriodSeconds") < 0 {
 		obj.Set(int64(1), "spec", "terminationGracePeriodSeconds")
 	}
-	fill(obj, defaultAccount, "spec", "serviceAccountName")
-	obj.Set(obj.String("spec", "serviceAccountName"), "spec", "serviceAccount")
-	if obj.String("spec", "priorityClassName") == "" {
-		fill(obj, int64(0), "spec", "priority")
-	}
-	fill(obj, "PreemptLowerPriority", "spec", "preemptionPolicy")
 	widenSelectors(obj)
-}
-
-const (
-	defaultAccount = "default"
-	tolerated      = 300 // seconds
-)
-
-// tolerate lets a pod stay for a while on a node that got a taint, unless the
-// pod says itself what it tolerates.
-func tolerate(obj *meta.Object, taint string) {
-	list := obj.List("spec", "tolerations")
-	for _, v := range list {
-		t, _ := v.(map[string]any)
-		effect, _ := t["effect"].(string)
-		key, _ := t["key"].(string)
-		if (key == taint || key == "" && t["operator"] == "Exists") && (effect == "NoExecute" || effect == "") {
-			return
-		}
-	}
-	obj.Set(append(list, map[string]any{
-		"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(tolerated),
-	}), "spec", "tolerations")
 }
 
 // widenSelectors adds to the selectors of a new pod's affinities and spreading

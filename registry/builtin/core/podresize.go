@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/podspec"
 )
 
 // mergeResize takes what the containers and the pod may use from in, and nothing else.
@@ -38,8 +39,8 @@ func (p *Pod) resized(f *check.Faults, at *check.Path, old *Pod, profile names.P
 		f.Forbidden(whole, "windows pods cannot be resized")
 		return
 	}
-	class := cmp.Or(old.Status.QOSClass, qosClass(old.Spec.shares()))
-	if qosClass(p.Spec.shares()) != class {
+	class := cmp.Or(old.Status.QOSClass, podspec.QoS(old.Spec.shares()))
+	if podspec.QoS(p.Spec.shares()) != class {
 		f.Invalid(at, class, "Pod QOS Class may not change as a result of resizing")
 	}
 	running := slices.IndexFunc(old.Status.ContainerStatuses, func(s ContainerStatus) bool { return s.State.Running != nil })
@@ -167,7 +168,7 @@ func (q *ResourceRequirements) kept(f *check.Faults, at *check.Path, old *Resour
 func (q *ResourceRequirements) computingOf(other *ResourceRequirements) ResourceRequirements {
 	take := func(now, from amounts) amounts {
 		out := maps.Clone(now)
-		for _, name := range computing() {
+		for _, name := range podspec.Computing() {
 			delete(out, name)
 			if amount, ok := from[name]; ok {
 				if out == nil {

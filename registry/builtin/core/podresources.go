@@ -6,46 +6,8 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// share is what is asked for and allowed of one resource, as text; empty: nothing said.
-type share struct{ request, limit string }
-
-// qosClass returns the class that shares of cpu and memory give.
-func qosClass(shares []share) string {
-	some, guaranteed := false, true
-	for _, s := range shares {
-		some = some || s.request != "" && s.request != "0" || s.limit != "" && s.limit != "0"
-		guaranteed = guaranteed && s.limit != "" && s.limit != "0" && s.request == s.limit
-	}
-	switch {
-	case !some:
-		return "BestEffort"
-	case guaranteed:
-		return "Guaranteed"
-	}
-	return "Burstable"
-}
-
-// computing are the resources that all pods share, and that can change while they run.
-func computing() []string { return []string{"cpu", "memory"} }
-
-// sharesOf returns the shares of the containers of a spec or, where it speaks of them,
-// of the pod as a whole.
-func sharesOf(spec map[string]any) (out []share) {
-	parts := containersOf(spec, "containers", "initContainers")
-	if whole, ok := spec["resources"].(map[string]any); ok {
-		parts = []map[string]any{{"resources": whole}}
-	}
-	for _, m := range parts {
-		c := meta.NewObject(m)
-		for _, name := range computing() {
-			out = append(out, share{c.String("resources", "requests", name), c.String("resources", "limits", name)})
-		}
-	}
-	return out
-}
-
-// shares are those of sharesOf.
-func (s *PodSpec) shares() (out []share) {
+// shares are those of podspec.Shares.
+func (s *PodSpec) shares() (out []podspec.Share) {
 	text := func(amounts map[string]meta.Quantity, name string) string {
 		if q, ok := amounts[name]; ok {
 			return q.String()
@@ -53,8 +15,8 @@ func (s *PodSpec) shares() (out []share) {
 		return ""
 	}
 	add := func(q *ResourceRequirements) {
-		for _, name := range computing() {
-			out = append(out, share{text(q.Requests, name), text(q.Limits, name)})
+		for _, name := range podspec.Computing() {
+			out = append(out, podspec.Share{Request: text(q.Requests, name), Limit: text(q.Limits, name)})
 		}
 	}
 	if q := s.Resources; q != nil {

@@ -1,0 +1,37 @@
+package plugins
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/podspec"
+)
+
+// extendedResourceToleration lets pods that ask for a resource that few nodes have, such
+// as a graphics card, on nodes that are tainted with its name to keep others off.
+func extendedResourceToleration() admission.Plugin {
+	return admission.Plugin{
+		Name: "ExtendedResourceToleration", Default: admission.Off,
+		Rules: on("", []string{"pods"}, admission.Create, admission.Update),
+		Mutate: func(_ context.Context, r *admission.Request) error {
+			spec, asked := meta.NewObject(r.Object.Map("spec")), map[string]bool{}
+			own := r.Server.Wire(names.NativeResource)
+			for _, c := range podspec.Of(spec, podspec.Containers, podspec.Init) {
+				for name := range podspec.Resources(c, "requests") {
+					if strings.Contains(name, "/") && !strings.Contains(name, own) {
+						asked[name] = true
+					}
+				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(asked)) {
+				podspec.Tolerate(spec, map[string]any{"key": name, "operator": "Exists", "effect": "NoSchedule"})
+			}
+			return nil
+		},
+	}
+}

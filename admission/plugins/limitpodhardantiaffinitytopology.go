@@ -1,0 +1,27 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/names"
+)
+
+// limitPodHardAntiAffinityTopology lets pods keep others off their node, but not off a
+// whole zone.
+func limitPodHardAntiAffinityTopology() admission.Plugin {
+	return admission.Plugin{
+		Name: "LimitPodHardAntiAffinityTopology", Default: admission.Off,
+		Rules: on("", []string{"pods"}, admission.Create, admission.Update),
+		Validate: func(_ context.Context, r *admission.Request) error {
+			node := r.Server.Wire(names.LabelHostname)
+			for _, term := range r.Object.Objects("spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution") {
+				if key := term.String("topologyKey"); key != node {
+					return fmt.Errorf("affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey %s but only key %s is allowed", key, node)
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,102 @@
+package plugins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// NodeSelectors configures the plugin PodNodeSelector: by namespace, which labels of nodes
+// its pods may ask for, as "key=value,key=value"; under clusterDefaultNodeSelector what
+// namespaces without the annotation give their pods.
+type NodeSelectors struct {
+	Selectors map[string]string `json:"podNodeSelectorPluginConfig"`
+}
+
+const clusterDefault = "clusterDefaultNodeSelector"
+
+// podNodeSelector puts pods on the nodes that are meant for their namespace.
+func podNodeSelector() admission.Plugin {
+	return admission.Plugin{
+		Name: "PodNodeSelector", Default: admission.Off,
+		Config: NodeSelectors{},
+		Rules:  on("", []string{"pods"}, admission.Create),
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			selectors := map[string]map[string]string{}
+			for namespace, text := range env.Config.(NodeSelectors).Selectors {
+				labels, err := labelsIn(text)
+				if err != nil {
+					return fmt.Errorf("%s: %w", namespace, err)
+				}
+				selectors[namespace] = labels
+			}
+			p.Mutate = func(ctx context.Context, r *admission.Request) error {
+				labels, err := namespaceNodes(ctx, r, selectors[clusterDefault])
+				if err != nil {
+					return err
+				}
+				for key, v := range labels {
+					if said, set := r.Object.Get("spec", "nodeSelector", key); set && said != v {
+						return errors.New("pod node label selector conflicts with its namespace node label selector")
+					}
+					r.Object.Set(v, "spec", "nodeSelector", key)
+				}
+				return nil
+			}
+			p.Validate = func(ctx context.Context, r *admission.Request) error {
+				labels, err := namespaceNodes(ctx, r, selectors[clusterDefault])
+				if err != nil {
+					return err
+				}
+				for key, v := range labels {
+					if r.Object.String("spec", "nodeSelector", key) != v {
+						return errors.New("pod node label selector conflicts with its namespace node label selector")
+					}
+				}
+				allowed, bound := selectors[r.Namespace]
+				for key := range r.Object.Map("spec", "nodeSelector") {
+					if v, ok := allowed[key]; bound && len(allowed) > 0 && (!ok || v != r.Object.String("spec", "nodeSelector", key)) {
+						return errors.New("pod node label selector labels conflict with its namespace whitelist")
+					}
+				}
+				return nil
+			}
+			return nil
+		},
+	}
+}
+
+// namespaceNodes returns the labels of nodes that a namespace gives its pods.
+func namespaceNodes(ctx context.Context, r *admission.Request, otherwise map[string]string) (map[string]string, error) {
+	namespace, err := r.Server.Find(ctx, "", "namespaces", meta.Key{Name: r.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	text, said := namespace.Annotations()[r.Server.Wire(names.NodeSelector)]
+	if !said {
+		return otherwise, nil
+	}
+	return labelsIn(text)
+}
+
+// labelsIn reads labels from "key=value,key=value".
+func labelsIn(text string) (map[string]string, error) {
+	labels := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(part, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !ok || len(meta.CheckQualifiedName(key)) > 0 || len(meta.CheckLabelValue(value)) > 0 {
+			return nil, fmt.Errorf("invalid selector: %q", text)
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}

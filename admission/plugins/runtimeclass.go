@@ -1,0 +1,78 @@
+package plugins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/podspec"
+)
+
+// runtimeClass gives new pods what their class says: what running them costs, and where
+// they can run.
+func runtimeClass() admission.Plugin {
+	return admission.Plugin{
+		Name:  "RuntimeClass",
+		Rules: on("", []string{"pods"}, admission.Create),
+		Mutate: func(ctx context.Context, r *admission.Request) error {
+			class, err := runtimeClassOf(ctx, r)
+			if err != nil || class == nil {
+				return err
+			}
+			spec := meta.NewObject(r.Object.Map("spec"))
+			if costs := class.Map("overhead", "podFixed"); len(costs) > 0 {
+				if said := spec.Map("overhead"); said != nil && !sameAmounts(said, costs) {
+					return errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+				}
+				spec.Set(meta.Clone(costs), "overhead")
+			}
+			for key, v := range class.Map("scheduling", "nodeSelector") {
+				if said, set := spec.Get("nodeSelector", key); set && said != v {
+					return fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, v, key, said)
+				}
+				spec.Set(v, "nodeSelector", key)
+			}
+			for _, t := range class.Objects("scheduling", "tolerations") {
+				podspec.Tolerate(spec, t.Clone().Tree())
+			}
+			return nil
+		},
+		Validate: func(ctx context.Context, r *admission.Request) error {
+			class, err := runtimeClassOf(ctx, r)
+			if err != nil {
+				return err
+			}
+			said, costs := r.Object.Map("spec", "overhead"), class.Map("overhead", "podFixed")
+			switch {
+			case said == nil:
+			case len(costs) == 0:
+				return errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+			case !sameAmounts(said, costs):
+				return errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+			}
+			return nil
+		},
+	}
+}
+
+// runtimeClassOf returns the class that a pod names, nil if it names none.
+func runtimeClassOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
+	name := r.Object.String("spec", "runtimeClassName")
+	if name == "" || r.Server.Type(meta.GroupResource{Group: r.Server.Names.Group(names.GroupNode), Resource: "runtimeclasses"}) == nil {
+		return nil, nil
+	}
+	class, err := r.Server.Find(ctx, names.GroupNode, "runtimeclasses", meta.Key{Name: name})
+	if err == nil && class == nil {
+		err = fmt.Errorf("pod rejected: RuntimeClass %q not found", name)
+	}
+	return class, err
+}
+
+func sameAmounts(a, b map[string]any) bool {
+	x, y := podspec.AmountsOf(a), podspec.AmountsOf(b)
+	return maps.EqualFunc(x, y, meta.Quantity.Equal)
+}
