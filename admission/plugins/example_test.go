@@ -17,3 +17,18 @@ func ExampleTable() {
 	// AlwaysAdmit
 	// true
 }
+
+// Plugins are chosen and configured by name; server.Builder.AdmissionOptions takes this.
+func Example_configuration() {
+	options := admission.Options{
+		Enable: []string{"PodNodeSelector", "PodTolerationRestriction"},
+		Config: map[string]any{
+			"DefaultTolerationSeconds": plugins.TolerationSeconds{NotReady: 30, Unreachable: 60},
+			"PodNodeSelector":          plugins.NodeSelectors{Selectors: map[string]string{"clusterDefaultNodeSelector": "pool=shared"}},
+			"PodTolerationRestriction": plugins.Tolerations{Whitelist: []map[string]any{{"key": "team", "operator": "Exists"}}},
+		},
+	}
+	_, err := admission.New(plugins.Table(), options, admission.Env{})
+	fmt.Println(err)
+	// Output: <nil>
+}

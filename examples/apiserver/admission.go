@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/admission"
@@ -14,6 +15,7 @@ import (
 type admissionFlags struct {
 	enable, disable list
 	configFile      string
+	tolerate        plugins.TolerationSeconds
 }
 
 func (f *admissionFlags) define(set *flag.FlagSet) {
@@ -27,6 +29,8 @@ func (f *admissionFlags) define(set *flag.FlagSet) {
 	}
 	set.Var(&f.enable, "enable-admission-plugins", fmt.Sprintf("admission plugins to run besides those that run by default, in any order: %s", among(off)))
 	set.Var(&f.disable, "disable-admission-plugins", fmt.Sprintf("admission plugins not to run, in any order, of those that run by default: %s", among(on)))
+	set.Int64Var(&f.tolerate.NotReady, "default-not-ready-toleration-seconds", 300, "how long pods that say nothing of it stay on a node that is not ready")
+	set.Int64Var(&f.tolerate.Unreachable, "default-unreachable-toleration-seconds", 300, "how long pods that say nothing of it stay on a node that cannot be reached")
 	set.StringVar(&f.configFile, "admission-control-config-file", "", "configuration of admission plugins, a file of kind AdmissionConfiguration")
 }
 
@@ -39,17 +43,21 @@ func among(names []string) string {
 
 // configure chooses and configures the plugins of a server whose own ones are there.
 func (f *admissionFlags) configure(b *server.Builder) error {
-	b.AdmissionOptions = admission.Options{Enable: f.enable, Disable: f.disable}
-	if f.configFile == "" {
-		return nil
+	config := map[string]any{}
+	if f.configFile != "" {
+		var warnings []string
+		var err error
+		if config, warnings, err = admission.LoadConfig(f.configFile, plugins.Table(b.Admission...), b.Names); err != nil {
+			return fmt.Errorf("--admission-control-config-file: %w", err)
+		}
+		for _, text := range warnings {
+			b.Logger.Warn("--admission-control-config-file: " + text)
+		}
 	}
-	config, warnings, err := admission.LoadConfig(f.configFile, plugins.Table(b.Admission...), b.Names)
-	if err != nil {
-		return fmt.Errorf("--admission-control-config-file: %w", err)
+	const tolerations = "DefaultTolerationSeconds"
+	if _, said := config[tolerations]; !said && !slices.Contains(f.disable, tolerations) {
+		config[tolerations] = f.tolerate
 	}
-	for _, text := range warnings {
-		b.Logger.Warn("--admission-control-config-file: " + text)
-	}
-	b.AdmissionOptions.Config = config
+	b.AdmissionOptions = admission.Options{Enable: f.enable, Disable: f.disable, Config: config}
 	return nil
 }

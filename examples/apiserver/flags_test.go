@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/server"
 )
 
@@ -73,11 +74,14 @@ func TestByteLimits(t *testing.T) {
 // is told of one that it does not have does not start.
 func TestAdmissionPluginsByName(t *testing.T) {
 	t.Parallel()
-	f, err := parseFlags([]string{"--disable-admission-plugins", "CertificateSigning, NamespaceLifecycle"})
+	f, err := parseFlags([]string{"--disable-admission-plugins", "CertificateSigning, NamespaceLifecycle", "--default-not-ready-toleration-seconds", "5"})
 	require.NoError(t, err)
 	var b server.Builder
 	require.NoError(t, f.admission.configure(&b))
-	assert.Equal(t, admission.Options{Disable: []string{"CertificateSigning", "NamespaceLifecycle"}}, b.AdmissionOptions)
+	assert.Equal(t, admission.Options{
+		Disable: []string{"CertificateSigning", "NamespaceLifecycle"},
+		Config:  map[string]any{"DefaultTolerationSeconds": plugins.TolerationSeconds{NotReady: 5, Unreachable: 300}},
+	}, b.AdmissionOptions)
 
 	err = run(t.Context(), []string{"--data-dir", "", "--kubeconfig", filepath.Join(t.TempDir(), "k"), "--secure-port", "0", "--enable-admission-plugins", "NoSuch",
 		"--disable-admission-plugins", "RBACEscalation"}, io.Discard)
