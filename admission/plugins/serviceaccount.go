@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -89,7 +90,7 @@ func accountOf(ctx context.Context, r *admission.Request) (*meta.Object, error) 
 	if r.Server.Type(meta.GroupResource{Resource: "serviceaccounts"}) == nil {
 		return nil, nil
 	}
-	name := r.Object.String("spec", "serviceAccountName")
+	name := cmp.Or(r.Object.String("spec", "serviceAccountName"), defaultAccount)
 	account, err := r.Server.Find(ctx, "", "serviceaccounts", meta.Key{Namespace: r.Namespace, Name: name})
 	if err != nil || account != nil {
 		return account, err
