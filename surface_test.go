@@ -16,7 +16,7 @@ import (
 // more raises the bounds and says why; one that needs less lowers them.
 const (
 	maxPackages = 40
-	maxNames = 1060
+	maxNames    = 1060
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

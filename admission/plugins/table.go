@@ -33,6 +33,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		defaultTolerationSeconds(),
 		podTolerationRestriction(),
 		extendedResourceToleration(),
+		podSecurity(),
 		defaultStorageClass(),
 		storageProtection(),
 		persistentVolumeClaimResize(),

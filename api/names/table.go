@@ -30,6 +30,7 @@ const (
 	GroupDevices        = "resource.orch.io"
 	GroupExec           = "client.authentication.orch.io"
 	GroupABAC           = "abac.authorization.orch.io"
+	GroupPodSecurity    = "pod-security.admission.config.orch.io"
 )
 
 // Labels, annotations, finalizers, types and other single names.
@@ -77,6 +78,11 @@ const (
 	MountableSecrets        = "orch.io/enforce-mountable-secrets"
 	AccountMount            = "/var/run/secrets/orch.io/serviceaccount"
 	LimitsSet               = "orch.io/limit-ranger"
+	PodSecurity             = "pod-security.orch.io/" // and the mode or what is noted
+	SecurityPolicy          = "orch.io/psp"
+	AppArmorProfile         = "container.apparmor.security.beta.orch.io/" // and the container
+	SeccompPod              = "seccomp.security.alpha.orch.io/pod"
+	SeccompContainer        = "container.seccomp.security.alpha.orch.io/" // and the container
 	StorageClassBeta        = "volume.beta.orch.io/storage-class"
 	ClaimProtection         = "orch.io/pvc-protection"
 	VolumeProtection        = "orch.io/pv-protection"
@@ -176,6 +182,10 @@ var prefixes = []prefix{
 	{"volume.orch.io/", "volume.kubernetes.io/"},
 	{"volume.beta.orch.io/", "volume.beta.kubernetes.io/"},
 	{"apf.orch.io/", "apf.kubernetes.io/"},
+	{"pod-security.orch.io/", "pod-security.kubernetes.io/"},
+	{"container.apparmor.security.beta.orch.io/", "container.apparmor.security.beta.kubernetes.io/"},
+	{"seccomp.security.alpha.orch.io/", "seccomp.security.alpha.kubernetes.io/"},
+	{"container.seccomp.security.alpha.orch.io/", "container.seccomp.security.alpha.kubernetes.io/"},
 	{"batch.orch.io/", "batch.kubernetes.io/"},
 	{"apps.orch.io/", "apps.kubernetes.io/"},
 	{"deployment.orch.io/", "deployment.kubernetes.io/"},

@@ -1,0 +1,113 @@
+package podstandards_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission/internal/podstandards"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// TestControls: each pod violates in each release what a reference server said.
+func TestControls(t *testing.T) {
+	var cases []struct {
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations"`
+		Spec        map[string]any    `json:"spec"`
+		Want        []struct {
+			Level        string `json:"level"`
+			Since, Until podstandards.Version
+			Says         string `json:"says"`
+		} `json:"want"`
+	}
+	data, err := os.ReadFile("testdata/answers.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &cases))
+	require.Greater(t, len(cases), 100)
+	for _, tc := range cases {
+		pod := &podstandards.Pod{Spec: meta.NewObject(tc.Spec), Annotations: tc.Annotations, Names: names.Kubernetes}
+		for _, level := range []podstandards.Level{podstandards.Privileged, podstandards.Baseline, podstandards.Restricted} {
+			for v := podstandards.Version(0); v <= 37; v++ {
+				want := ""
+				for _, w := range tc.Want {
+					// The releases that were not asked are like the one before.
+					if w.Level == level.String() && w.Since <= v && (v <= w.Until || v < 17 && v > 8 && w.Until == 8) {
+						want = w.Says
+					}
+				}
+				s := podstandards.Standard{Level: level, Version: v}
+				assert.Equal(t, want, s.Check(pod).Details(), "%s %s", tc.Name, s)
+			}
+		}
+		latest, newest := podstandards.Standard{Level: podstandards.Restricted, Version: podstandards.Latest}, podstandards.Standard{Level: podstandards.Restricted, Version: 37}
+		assert.Equal(t, newest.Check(pod), latest.Check(pod), tc.Name)
+	}
+}
+
+// TestEphemeralContainers: they are judged like all others, and come last.
+func TestEphemeralContainers(t *testing.T) {
+	pod := &podstandards.Pod{Names: names.Kubernetes, Spec: meta.NewObject(map[string]any{
+		"ephemeralContainers": []any{map[string]any{"name": "e", "securityContext": map[string]any{"privileged": true}}},
+		"containers":          []any{map[string]any{"name": "c", "securityContext": map[string]any{"privileged": true}}},
+	})}
+	found := podstandards.Standard{Level: podstandards.Baseline, Version: podstandards.Latest}.Check(pod)
+	assert.Equal(t, `privileged (containers "c", "e" must not set securityContext.privileged=true)`, found.Details())
+	assert.Equal(t, "privileged", found.Reasons())
+}
+
+// TestNames: an annotation counts by its name on the wire.
+func TestNames(t *testing.T) {
+	for _, p := range []names.Profile{names.Kubernetes, names.Orch} {
+		pod := &podstandards.Pod{Names: p, Spec: meta.NewObject(nil), Annotations: map[string]string{"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}}
+		found := podstandards.Standard{Level: podstandards.Baseline, Version: podstandards.Latest}.Check(pod)
+		assert.Equal(t, p == names.Kubernetes, len(found) == 1)
+	}
+}
+
+// TestForeignTrees: what is no spec of a pod at all is judged without harm.
+func TestForeignTrees(t *testing.T) {
+	for _, tree := range []string{
+		`{}`, `{"containers":1}`, `{"containers":[1,{"securityContext":[]}],"volumes":[null,{"name":{}}],"securityContext":"x","os":[]}`,
+		`{"containers":[{"name":1,"ports":{"hostPort":1},"securityContext":{"capabilities":{"add":{}},"runAsUser":"0","seccompProfile":7}}]}`,
+	} {
+		var spec map[string]any
+		require.NoError(t, json.Unmarshal([]byte(tree), &spec))
+		for v := podstandards.Version(0); v <= 37; v++ {
+			podstandards.Standard{Level: podstandards.Restricted, Version: v}.Check(&podstandards.Pod{Spec: meta.NewObject(spec)})
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for word, want := range map[string]string{
+		"latest": "latest", "v1.0": "v1.0", "v1.24": "v1.24", "v1.999": "v1.999",
+		"": "", "v1": "", "v1.": "", "v1.024": "", "v2.1": "", "v1.-1": "", "v1.24.1": "", "v1.9999999999": "", "Latest": "", "v1.24\n": "",
+	} {
+		v, ok := podstandards.ParseVersion(word)
+		assert.Equal(t, want != "", ok, word)
+		if ok {
+			assert.Equal(t, want, v.String())
+		}
+	}
+	for _, word := range []string{"privileged", "baseline", "restricted"} {
+		l, ok := podstandards.ParseLevel(word)
+		assert.True(t, ok)
+		assert.Equal(t, word, l.String())
+	}
+	for _, word := range []string{"", "Baseline", "strict"} {
+		_, ok := podstandards.ParseLevel(word)
+		assert.False(t, ok, word)
+	}
+}
+
+func ExampleStandard_Check() {
+	pod := &podstandards.Pod{Spec: meta.NewObject(map[string]any{"hostNetwork": true}), Names: names.Kubernetes}
+	fmt.Println(podstandards.Standard{Level: podstandards.Baseline, Version: podstandards.Latest}.Check(pod).Details())
+	// Output: host namespaces (hostNetwork=true)
+}

@@ -1,0 +1,202 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/podstandards"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/podspec"
+)
+
+// PodSecurityConfig is the configuration of the plugin PodSecurity.
+type PodSecurityConfig struct {
+	// Defaults are the standards of namespaces whose labels say nothing.
+	Defaults PodSecurityDefaults `json:"defaults"`
+	// Exemptions are what no standard holds for.
+	Exemptions PodSecurityExemptions `json:"exemptions"`
+}
+
+// PodSecurityDefaults are standards: privileged, which is also what an empty word means,
+// baseline or restricted, each as it is in a release, latest or such as v1.24.
+type PodSecurityDefaults struct {
+	Enforce        string `json:"enforce,omitempty"` // refused pods
+	EnforceVersion string `json:"enforce-version,omitempty"`
+	Audit          string `json:"audit,omitempty"` // noted in audit events
+	AuditVersion   string `json:"audit-version,omitempty"`
+	Warn           string `json:"warn,omitempty"` // told to the caller
+	WarnVersion    string `json:"warn-version,omitempty"`
+}
+
+// PodSecurityExemptions are callers, namespaces and runtime classes by their names.
+type PodSecurityExemptions struct {
+	Usernames      []string `json:"usernames,omitempty"`
+	Namespaces     []string `json:"namespaces,omitempty"`
+	RuntimeClasses []string `json:"runtimeClasses,omitempty"`
+}
+
+// template is a kind that holds the template of a pod, or is a pod, and where.
+type template struct {
+	group, plural string
+	path          []string
+}
+
+var templates = []template{
+	{"", "pods", nil},
+	{"", "podtemplates", []string{"template"}},
+	{"", "replicationcontrollers", []string{"spec", "template"}},
+	{names.GroupApps, "daemonsets", []string{"spec", "template"}},
+	{names.GroupApps, "deployments", []string{"spec", "template"}},
+	{names.GroupApps, "replicasets", []string{"spec", "template"}},
+	{names.GroupApps, "statefulsets", []string{"spec", "template"}},
+	{names.GroupBatch, "jobs", []string{"spec", "template"}},
+	{names.GroupBatch, "cronjobs", []string{"spec", "jobTemplate", "spec", "template"}},
+}
+
+// podSecurity applies the Pod Security Standards that the labels of a namespace name:
+// enforce refuses pods, audit and warn speak of pods and of what makes them.
+func podSecurity() admission.Plugin {
+	rules := slices.Concat(
+		on("", []string{"namespaces"}, admission.Create, admission.Update),
+		on("", []string{"pods/ephemeralcontainers", "pods/resize"}, admission.Update))
+	for _, t := range templates {
+		rules = append(rules, on(t.group, []string{t.plural}, admission.Create, admission.Update)...)
+	}
+	return admission.Plugin{
+		Name: "PodSecurity", Rules: rules, Config: PodSecurityConfig{},
+		ConfigKinds: []meta.GroupVersionKind{
+			{Group: names.GroupPodSecurity, Version: "v1", Kind: "PodSecurityConfiguration"},
+			{Group: names.GroupPodSecurity, Version: "v1beta1", Kind: "PodSecurityConfiguration"},
+			{Group: names.GroupPodSecurity, Version: "v1alpha1", Kind: "PodSecurityConfiguration"},
+		},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			config := env.Config.(PodSecurityConfig)
+			s := &securityStandards{exempt: config.Exemptions}
+			var faults []string
+			s.defaults, faults = config.Defaults.standards()
+			p.Validate = func(ctx context.Context, r *admission.Request) error {
+				if r.Resource.Resource == "namespaces" {
+					return s.namespace(ctx, r)
+				}
+				return s.pod(ctx, r)
+			}
+			return refusal(append(faults, config.Exemptions.faults()...))
+		},
+	}
+}
+
+// securityPolicy is what holds in a namespace.
+type securityPolicy struct {
+	enforce, audit, warn podstandards.Standard
+}
+
+// nothing reports whether a policy asks nothing of any pod.
+func (p *securityPolicy) nothing() bool {
+	return max(p.enforce.Level, p.audit.Level, p.warn.Level) == podstandards.Privileged
+}
+
+type securityStandards struct {
+	defaults securityPolicy
+	exempt   PodSecurityExemptions
+}
+
+// pod judges a pod, or the template of one.
+func (s *securityStandards) pod(ctx context.Context, r *admission.Request) error {
+	now := judged(r, r.Object)
+	isPod := r.Resource.Resource == "pods"
+	if now == nil || isPod && r.Old != nil && sameToStandards(now, judged(r, r.Old)) {
+		return nil
+	}
+	note := func(key, text string) { r.Annotate(r.Server.Wire(names.PodSecurity)+key, text) }
+	if what := s.exempts(r, now.Spec); what != "" {
+		note("exempt", what)
+		return nil
+	}
+	namespace, err := r.Server.Find(ctx, "", "namespaces", meta.Key{Name: r.Namespace})
+	if err != nil {
+		return err
+	}
+	policy, unknown := s.of(r.Server, namespace)
+	if err := unknown.Err(); err != nil {
+		note("error", "failed to parse policy: "+err.Error())
+	}
+	if found := policy.audit.Check(now); len(found) > 0 {
+		note("audit-violations", fmt.Sprintf("would violate PodSecurity %q: %s", policy.audit, found.Details()))
+	}
+	if isPod {
+		if policy.nothing() {
+			policy.enforce.Version = podstandards.Latest
+		}
+		note("enforce-policy", policy.enforce.String())
+		if found := policy.enforce.Check(now); len(found) > 0 {
+			return fmt.Errorf("violates PodSecurity %q: %s", policy.enforce, found.Details())
+		}
+	}
+	if found := policy.warn.Check(now); len(found) > 0 {
+		r.Warn(fmt.Sprintf("would violate PodSecurity %q: %s", policy.warn, found.Details()))
+	}
+	return nil
+}
+
+// exempts says what exempts a pod, if anything does.
+func (s *securityStandards) exempts(r *admission.Request, spec *meta.Object) string {
+	switch {
+	case slices.Contains(s.exempt.Namespaces, r.Namespace):
+		return "namespace"
+	case r.User != nil && slices.Contains(s.exempt.Usernames, r.User.Name):
+		return "user"
+	case slices.Contains(s.exempt.RuntimeClasses, spec.String("runtimeClassName")):
+		return "runtimeClass"
+	}
+	return ""
+}
+
+// judged returns the pod or the template in an object, or nil.
+func judged(r *admission.Request, obj *meta.Object) *podstandards.Pod {
+	for _, t := range templates {
+		if t.plural != r.Resource.Resource || r.Server.Names.Group(t.group) != r.Resource.Group {
+			continue
+		}
+		if of := obj.Map(t.path...); of != nil {
+			pod := meta.NewObject(of)
+			return &podstandards.Pod{Spec: meta.NewObject(pod.Map("spec")), Annotations: pod.Annotations(), Names: r.Server.Names}
+		}
+	}
+	return nil
+}
+
+// sameToStandards reports whether a pod differs at most in what no control asks for, now or
+// one day: it was judged when it came, and may stay by what held then.
+func sameToStandards(now, old *podstandards.Pod) bool {
+	free := []string{"tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds", "schedulingGates", "nodeName", "nodeSelector", "affinity", "resources"}
+	rest := func(p *podstandards.Pod) map[string]any {
+		spec := maps.Clone(p.Spec.Tree())
+		for _, field := range free {
+			delete(spec, field)
+		}
+		for _, list := range []string{podspec.Init, podspec.Containers, podspec.Ephemeral} {
+			var containers []any
+			for _, c := range p.Spec.Objects(list) {
+				container := maps.Clone(c.Tree())
+				delete(container, "resources")
+				containers = append(containers, container)
+			}
+			spec[list] = containers
+		}
+		return spec
+	}
+	profiles := func(p *podstandards.Pod) map[string]string {
+		annotations := maps.Clone(p.Annotations)
+		maps.DeleteFunc(annotations, func(key, _ string) bool {
+			return key != p.Names.Wire(names.SeccompPod) &&
+				!strings.HasPrefix(key, p.Names.Wire(names.SeccompContainer)) && !strings.HasPrefix(key, p.Names.Wire(names.AppArmorProfile))
+		})
+		return annotations
+	}
+	return meta.Equal(rest(now), rest(old)) && maps.Equal(profiles(now), profiles(old))
+}
