@@ -1,0 +1,50 @@
+package plugins
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/podspec"
+)
+
+// denyEscalatingExec lets nobody into pods that are privileged or share namespaces with
+// their node.
+func denyEscalatingExec() admission.Plugin {
+	return denyExec("DenyEscalatingExec", func(pod *meta.Object) error {
+		for _, shared := range []struct{ field, word string }{{"hostPID", "pid"}, {"hostIPC", "ipc"}, {"hostNetwork", "network"}} {
+			if pod.Bool("spec", shared.field) {
+				return errors.New("cannot exec into or attach to a container using host " + shared.word)
+			}
+		}
+		return refusePrivileged(pod)
+	})
+}
+
+// denyExec is a plugin that refuses to connect to processes of a pod.
+func denyExec(name string, refuse func(pod *meta.Object) error) admission.Plugin {
+	return admission.Plugin{
+		Name: name, Default: admission.Off,
+		Rules: on("", []string{"pods/exec", "pods/attach"}, admission.Connect),
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			env.Log.Warn("the admission plugin is deprecated: rights to pods/exec and pods/attach, and PodSecurity, do what it does", "plugin", name)
+			p.Validate = func(ctx context.Context, r *admission.Request) error {
+				pod, err := r.Server.Find(ctx, "", "pods", meta.Key{Namespace: r.Namespace, Name: r.Name})
+				if err != nil {
+					return err
+				}
+				return refuse(pod)
+			}
+			return nil
+		},
+	}
+}
+
+func refusePrivileged(pod *meta.Object) error {
+	if slices.ContainsFunc(podspec.Of(meta.NewObject(pod.Map("spec"))), func(c *meta.Object) bool { return c.Bool("securityContext", "privileged") }) {
+		return errors.New("cannot exec into or attach to a privileged container")
+	}
+	return nil
+}
