@@ -3,6 +3,8 @@ package plugins_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +152,26 @@ func TestPodSecurityConfig(t *testing.T) {
 	for _, text := range []string{"admission plugin PodSecurity", `defaults.enforce "strict" must be one of privileged, baseline, restricted`,
 		`defaults.audit-version "1.2" must be "latest" or "v1.x"`, `exemptions.usernames[0] "" must not be empty`, `exemptions.namespaces[1] "a" is there twice`, `exemptions.namespaces[2] "B"`} {
 		assert.ErrorContains(t, err, text)
+	}
+}
+
+// TestPodSecurityFile: a file configures the plugin, in the newest form or an older one.
+func TestPodSecurityFile(t *testing.T) {
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		path := filepath.Join(t.TempDir(), "admission.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(`{apiVersion: apiserver.config.k8s.io/v1, kind: AdmissionConfiguration, plugins: [{name: PodSecurity, configuration: {
+			apiVersion: pod-security.admission.config.k8s.io/`+version+`, kind: PodSecurityConfiguration,
+			defaults: {enforce: baseline, enforce-version: latest, audit: restricted, audit-version: v1.24, warn: restricted, warn-version: v1.25},
+			exemptions: {usernames: [ann], runtimeClasses: [vm], namespaces: [kube-system]}}}]}`), 0o600))
+		config, warnings, err := admission.LoadConfig(path, plugins.Table(), names.Kubernetes)
+		require.NoError(t, err)
+		assert.Equal(t, version != "v1", len(warnings) == 1)
+		assert.Equal(t, map[string]any{"PodSecurity": plugins.PodSecurityConfig{
+			Defaults:   plugins.PodSecurityDefaults{Enforce: "baseline", EnforceVersion: "latest", Audit: "restricted", AuditVersion: "v1.24", Warn: "restricted", WarnVersion: "v1.25"},
+			Exemptions: plugins.PodSecurityExemptions{Usernames: []string{"ann"}, Namespaces: []string{"kube-system"}, RuntimeClasses: []string{"vm"}},
+		}}, config)
+		_, err = admission.New(plugins.Table(), admission.Options{Config: config}, admission.Env{})
+		assert.NoError(t, err)
 	}
 }
 

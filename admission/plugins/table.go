@@ -35,6 +35,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		podTolerationRestriction(),
 		extendedResourceToleration(),
 		podSecurity(),
+		podSecurityPolicy(),
 		denyEscalatingExec(),
 		denyExecOnPrivileged(),
 		defaultStorageClass(),

@@ -102,7 +102,7 @@ func hostPorts(p *Pod) *Violation {
 	if len(who) == 0 {
 		return nil
 	}
-	return &Violation{"hostPort", using(who) + plural("hostPort", len(ports)) + " " + strings.Join(slices.Sorted(maps.Keys(ports)), ", ")}
+	return &Violation{"hostPort", using(who) + plural("hostPort", len(ports)) + " " + listed(slices.Sorted(maps.Keys(ports)))}
 }
 
 func probedHosts(p *Pod) *Violation {
@@ -195,7 +195,7 @@ func seccompAnnotations(p *Pod) *Violation {
 		return nil
 	}
 	slices.Sort(bad)
-	return &Violation{"seccompProfile", "forbidden " + plural("annotation", len(bad)) + " " + strings.Join(bad, ", ")}
+	return &Violation{"seccompProfile", "forbidden " + plural("annotation", len(bad)) + " " + listed(bad)}
 }
 
 func seccomp(p *Pod) *Violation {
@@ -219,7 +219,7 @@ func sysctls(safe ...[]string) func(*Pod) *Violation {
 		if len(bad) == 0 {
 			return nil
 		}
-		return &Violation{"forbidden sysctls", strings.Join(bad, ", ")}
+		return &Violation{"forbidden sysctls", listed(bad)}
 	}
 }
 

@@ -84,6 +84,19 @@ func TestForeignTrees(t *testing.T) {
 	}
 }
 
+// TestTextsAreBounded: of very many containers the first ones are named.
+func TestTextsAreBounded(t *testing.T) {
+	var containers, sysctls []any
+	for i := range 10_000 {
+		containers = append(containers, map[string]any{"name": fmt.Sprint(i), "ports": []any{map[string]any{"hostPort": int64(i + 1)}}})
+		sysctls = append(sysctls, map[string]any{"name": fmt.Sprint(i)})
+	}
+	pod := &podstandards.Pod{Names: names.Kubernetes, Spec: meta.NewObject(map[string]any{"containers": containers, "securityContext": map[string]any{"sysctls": sysctls}})}
+	found := podstandards.Standard{Level: podstandards.Restricted, Version: podstandards.Latest}.Check(pod)
+	assert.Len(t, found, 6)
+	assert.Less(t, len(found.Details()), 10_000)
+}
+
 func TestParse(t *testing.T) {
 	for word, want := range map[string]string{
 		"latest": "latest", "v1.0": "v1.0", "v1.24": "v1.24", "v1.999": "v1.999",

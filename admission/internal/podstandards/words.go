@@ -66,5 +66,15 @@ func plural(word string, n int) string {
 	return word + "s"
 }
 
+// maxWords bounds how many names, and values, one violation tells.
+const maxWords = 200
+
 // quoted returns words in quotation marks, which those within do not change.
-func quoted(words []string) string { return `"` + strings.Join(words, `", "`) + `"` }
+func quoted(words []string) string { return `"` + joined(words, `", "`) + `"` }
+
+// listed returns words as they are.
+func listed(words []string) string { return joined(words, ", ") }
+
+func joined(words []string, by string) string {
+	return strings.Join(words[:min(len(words), maxWords)], by)
+}

@@ -1,0 +1,130 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/securitypolicy"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/podspec"
+)
+
+// podSecurityPolicy admits pods that one of the policies allows which their maker or their
+// service account may use: the first by name that changes nothing, else the first. Where the
+// kind of these policies is not served it does nothing.
+func podSecurityPolicy() admission.Plugin {
+	return admission.Plugin{
+		Name: "PodSecurityPolicy", Default: admission.Off,
+		Rules: slices.Concat(
+			on("", []string{"pods"}, admission.Create, admission.Update),
+			on("", []string{"pods/ephemeralcontainers", "pods/resize"}, admission.Update)),
+		Mutate: func(ctx context.Context, r *admission.Request) error {
+			chosen := r.Server.Wire(names.SecurityPolicy)
+			first := ""
+			switch {
+			case r.Operation == admission.Update && r.Subresource != "ephemeralcontainers":
+				return nil
+			case r.Pass > 0:
+				first = r.Object.Annotation(chosen)
+			}
+			name, filled, err := choosePolicy(ctx, r, first, "admit")
+			if err != nil || name == "" {
+				return err
+			}
+			r.Object.Set(filled.Tree(), "spec")
+			if r.Operation == admission.Create {
+				r.Object.Set(name, "metadata", "annotations", chosen)
+			}
+			return nil
+		},
+		Validate: func(ctx context.Context, r *admission.Request) error {
+			_, _, err := choosePolicy(ctx, r, r.Object.Annotation(r.Server.Wire(names.SecurityPolicy)), "validate")
+			return err
+		},
+	}
+}
+
+// choosePolicy returns the name of the policy that admits a pod and the spec as that fills
+// it in; no name if no policy is asked for. The policy called first is tried before others.
+func choosePolicy(ctx context.Context, r *admission.Request, first, what string) (name string, filled *meta.Object, err error) {
+	if r.Server.Type(meta.GroupResource{Group: r.Server.Names.Group(names.GroupPolicy), Resource: "podsecuritypolicies"}) == nil ||
+		r.Old != nil && meta.Equal(r.Object.Map("spec"), r.Old.Map("spec")) {
+		return "", nil, nil
+	}
+	policies, err := r.Server.List(ctx, names.GroupPolicy, "podsecuritypolicies", "")
+	if err != nil {
+		return "", nil, err
+	}
+	policies = slices.SortedFunc(slices.Values(policies), func(a, b *meta.Object) int {
+		switch {
+		case a.Name() == first:
+			return -1
+		case b.Name() == first:
+			return 1
+		}
+		return strings.Compare(a.Name(), b.Name())
+	})
+	var faults []string
+	for _, p := range policies {
+		if !mayUsePolicy(ctx, r, p.Name()) {
+			continue
+		}
+		policy, was := meta.NewObject(p.Map("spec")), meta.NewObject(r.Object.Map("spec"))
+		spec := was.Clone()
+		if what == "admit" {
+			fillByPolicy(r, policy, spec)
+		}
+		found := securitypolicy.Check(policy, spec, r.Server.Wire(names.RootCAConfigMap))
+		for _, cause := range found {
+			faults = append(faults, cause.Field+": "+cause.Message)
+		}
+		switch {
+		case len(found) > 0:
+		case meta.Equal(spec.Tree(), was.Tree()):
+			return p.Name(), spec, nil
+		case name == "":
+			name, filled = p.Name(), spec
+		}
+	}
+	if name == "" {
+		return "", nil, fmt.Errorf("PodSecurityPolicy: unable to %s pod: [%s]", what, strings.Join(faults, " "))
+	}
+	return name, filled, nil
+}
+
+// fillByPolicy fills in a new pod, or what is new in one that is there: ephemeral containers.
+func fillByPolicy(r *admission.Request, policy, spec *meta.Object) {
+	if r.Operation == admission.Create {
+		securitypolicy.Fill(policy, spec)
+		return
+	}
+	old := r.Old.Objects("spec", podspec.Ephemeral)
+	securitypolicy.FillContainers(policy, spec, slices.DeleteFunc(podspec.Of(spec, podspec.Ephemeral), func(c *meta.Object) bool {
+		return slices.ContainsFunc(old, func(o *meta.Object) bool { return o.String("name") == c.String("name") })
+	}))
+}
+
+// mayUsePolicy reports whether the caller or the pod's service account has the right to use
+// a policy in the namespace, or everywhere.
+func mayUsePolicy(ctx context.Context, r *admission.Request, name string) bool {
+	users := []*auth.User{r.User}
+	if account := r.Object.String("spec", "serviceAccountName"); account != "" {
+		users = append(users, &auth.User{
+			Name: auth.ServiceAccountUser(r.Namespace, account), Groups: append(auth.ServiceAccountGroups(r.Namespace), auth.Authenticated),
+		})
+	}
+	return slices.ContainsFunc(users, func(u *auth.User) bool {
+		if u == nil {
+			return false
+		}
+		d, _, _ := r.Server.Authorizer.Authorize(ctx, auth.Action{
+			User: u, Verb: "use", Group: r.Server.Names.Group(names.GroupPolicy), Version: "*", Resource: "podsecuritypolicies", Namespace: r.Namespace, Name: name,
+		})
+		return d == auth.Allow
+	})
+}

@@ -1,0 +1,91 @@
+package plugins_test
+
+import (
+	"context"
+	"testing"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/builtin/podsecurity"
+	"orch.io/controlplane/server"
+)
+
+const anyone = `seLinux: {rule: RunAsAny}, runAsUser: {rule: RunAsAny}, supplementalGroups: {rule: RunAsAny}, fsGroup: {rule: RunAsAny}`
+
+// policies is a server that has the kind of policies; each may be used as uses says: the
+// name of a policy, a namespace and a user.
+func policies(t *testing.T, uses ...string) func(...step) {
+	s := with(t, admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"PodSecurity"}}, func(b *server.Builder) {
+		b.Register(podsecurity.Policies())
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+			if a.Verb != "use" {
+				return auth.Allow, "", nil
+			}
+			for _, use := range uses {
+				if use == a.Group+" "+a.Resource+" "+a.Name+" "+a.Namespace+" "+a.User.Name {
+					return auth.Allow, "", nil
+				}
+			}
+			return auth.NoOpinion, "", nil
+		})
+	})
+	return func(steps ...step) { t.Helper(); walk(t, s, steps...) }
+}
+
+func use(policy, user string) string {
+	return "policy podsecuritypolicies " + policy + " default " + user
+}
+
+const psp = "POST /apis/policy/v1beta1/podsecuritypolicies"
+
+// TestPodSecurityPolicy: of the policies that somebody may use the first one that changes
+// nothing admits a pod, else the first one that does.
+func TestPodSecurityPolicy(t *testing.T) {
+	walk := policies(t, use("b-tight", "ann"), use("c-free", "ann"), use("b-tight", "bob"), use("c-free", "system:serviceaccount:default:robot"))
+	const none = "403 forbidden: PodSecurityPolicy: unable to admit pod: []"
+	walk(
+		step{as: "ann", do: "POST pods", body: named("x", plain), want: none},
+		step{do: psp, body: named("a-all", `{`+anyone+`, privileged: true, volumes: ["*"], hostNetwork: true}`), want: "201"},
+		step{do: psp, body: named("b-tight", `{`+anyone+`, requiredDropCapabilities: [KILL]}`), want: "201"},
+		step{do: psp, body: named("c-free", `{`+anyone+`}`), want: "201"},
+
+		step{as: "eve", do: "POST pods", body: named("x", plain), want: none},
+		step{as: "ann", do: "POST pods", body: named("unchanged", plain), want: `201 {metadata: {annotations: {kubernetes.io/psp: c-free}}, spec: {containers: [{name: c, securityContext: null}]}}`},
+		step{as: "bob", do: "POST pods", body: named("changed", plain), want: `201 {metadata: {annotations: {kubernetes.io/psp: b-tight}}, spec: {containers: [{securityContext: {capabilities: {drop: [KILL]}}}]}}`},
+		step{as: "eve", do: "POST pods", body: named("account", `{serviceAccountName: robot, `+plain[1:]), want: `201 {metadata: {annotations: {kubernetes.io/psp: c-free}}}`},
+		step{as: "ann", do: "POST pods", body: `{metadata: {name: claims, annotations: {kubernetes.io/psp: a-all}}, spec: ` + plain + `}`, want: `201 {metadata: {annotations: {kubernetes.io/psp: c-free}}}`},
+		step{as: "bob", do: "POST pods", body: named("x", `{hostNetwork: true, volumes: [{name: v, hostPath: {path: /a}}], `+plain[1:]),
+			want: `403 PodSecurityPolicy: unable to admit pod: [spec.securityContext.hostNetwork: Invalid value: true: Host network is not allowed to be used spec.volumes[0]: Invalid value: "hostPath": hostPath volumes are not allowed to be used]`},
+
+		step{as: "bob", do: "PATCH pods/changed/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: x, securityContext: {privileged: true}}]}}`,
+			want: `403 PodSecurityPolicy: unable to admit pod: [spec.ephemeralContainers[0].securityContext.privileged: Invalid value: true: Privileged containers are not allowed]`},
+		step{as: "bob", do: "PATCH pods/changed/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: x}]}}`,
+			want: `200 {spec: {ephemeralContainers: [{securityContext: {capabilities: {drop: [KILL]}}}]}}`},
+		step{as: "eve", do: "PATCH pods/changed", body: `{metadata: {labels: {a: b}}}`, want: "200"},
+		step{as: "eve", do: "PATCH pods/changed", body: `{spec: {activeDeadlineSeconds: 5}}`, want: "403 forbidden: PodSecurityPolicy: unable to validate pod: []"},
+		step{as: "bob", do: "PATCH pods/changed", body: `{spec: {activeDeadlineSeconds: 5}}`, want: "200"},
+	)
+}
+
+// TestPodSecurityPolicyFills: what a policy has for pods that say nothing is theirs, and the
+// pod that comes of it is valid and allowed.
+func TestPodSecurityPolicyFills(t *testing.T) {
+	walk := policies(t, use("p", "ann"))
+	walk(
+		step{do: psp, body: named("p", `{seLinux: {rule: MustRunAs, seLinuxOptions: {level: "s0:c1"}}, runAsUser: {rule: MustRunAs, ranges: [{min: 5, max: 9}]},
+			runAsGroup: {rule: MustRunAs, ranges: [{min: 6, max: 9}]}, supplementalGroups: {rule: MustRunAs, ranges: [{min: 7, max: 9}]},
+			fsGroup: {rule: MustRunAs, ranges: [{min: 8, max: 9}]}, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, defaultAddCapabilities: [CHOWN],
+			requiredDropCapabilities: [KILL], runtimeClass: {allowedRuntimeClassNames: [vm], defaultRuntimeClassName: vm}}`), want: "201"},
+		step{do: "POST /apis/node.k8s.io/v1/runtimeclasses", body: `{metadata: {name: vm}, handler: h}`, want: "201"},
+		step{as: "ann", do: "POST pods", body: named("x", plain), want: `201 {spec: {runtimeClassName: vm,
+			securityContext: {seLinuxOptions: {level: "s0:c1"}, supplementalGroups: [7], fsGroup: 8},
+			containers: [{securityContext: {runAsUser: 5, runAsGroup: 6, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: {add: [CHOWN], drop: [KILL]}}}]}}`},
+		step{as: "ann", do: "POST pods", body: named("z", `{securityContext: {runAsUser: 0}, `+plain[1:]),
+			want: `403 PodSecurityPolicy: unable to admit pod: [spec.containers[0].securityContext.runAsUser: Invalid value: 0: must be in the ranges: [{5 9}]]`},
+	)
+}
+
+// TestPodSecurityPolicyNeedsItsKind: where there are no policies nothing is refused.
+func TestPodSecurityPolicyNeedsItsKind(t *testing.T) {
+	walk(t, with(t, admission.Options{Enable: []string{"PodSecurityPolicy"}}), step{do: "POST pods", body: named("x", onNode), want: "201 {metadata: {annotations: null}}"})
+}
