@@ -29,7 +29,9 @@ func denyExec(name string, refuse func(pod *meta.Object) error) admission.Plugin
 		Name: name, Default: admission.Off,
 		Rules: on("", []string{"pods/exec", "pods/attach"}, admission.Connect),
 		Setup: func(p *admission.Plugin, env admission.Env) error {
-			env.Log.Warn("the admission plugin is deprecated: rights to pods/exec and pods/attach, and PodSecurity, do what it does", "plugin", name)
+			if env.Log != nil {
+				env.Log.Warn("the admission plugin is deprecated: rights to pods/exec and pods/attach, and PodSecurity, do what it does", "plugin", name)
+			}
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				pod, err := r.Server.Find(ctx, "", "pods", meta.Key{Namespace: r.Namespace, Name: r.Name})
 				if err != nil {

@@ -16,7 +16,8 @@ import (
 
 // podSecurityPolicy admits pods that one of the policies allows which their maker or their
 // service account may use: the first by name that changes nothing, else the first. Where the
-// kind of these policies is not served it does nothing.
+// kind of these policies is not served it does nothing. What annotations of a policy say of
+// profiles of AppArmor and seccomp has no effect.
 func podSecurityPolicy() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodSecurityPolicy", Default: admission.Off,
