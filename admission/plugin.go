@@ -73,6 +73,10 @@ type Env struct {
 	// Runs reports whether the server was given a controller of that name.
 	Runs func(controller string) bool
 
+	// Control has the server run controllers beside its own. It is for Setup. nil: nobody
+	// runs any.
+	Control func(...controller.Controller)
+
 	Log    *slog.Logger
 	Config any // of the type of Plugin.Config
 }

@@ -101,8 +101,9 @@ type Builder struct {
 	// Serving is what few programs change.
 	Serving Serving
 
-	kinds  []*registry.Kind
-	client objects.Client
+	kinds   []*registry.Kind
+	client  objects.Client
+	plugged []controller.Controller // of admission plugins
 }
 
 // Serving is how requests are answered. A zero field means what its comment says.
@@ -262,6 +263,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		Runs: func(name string) bool {
 			return slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},
+		Control: func(c ...controller.Controller) { b.plugged = append(b.plugged, c...) },
 	})
 	if err != nil {
 		faults = append(faults, err)
@@ -327,7 +329,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}, types)
 	s.client = &b.client
 	s.client.Open(s.objects)
-	s.controllers = append(s.builtinControllers(), b.Controllers...)
+	s.controllers = slices.Concat(s.builtinControllers(), b.plugged, b.Controllers)
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
 	}

@@ -1,11 +1,14 @@
 package plugins_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server"
 )
 
 // The plugins of a server that brings one of its own: it sees what those before it made.
@@ -30,5 +33,21 @@ func Example_configuration() {
 	}
 	_, err := admission.New(plugins.Table(), options, admission.Env{})
 	fmt.Println(err)
+	// Output: <nil>
+}
+
+// Pods of the highest priority need a quota that speaks of them.
+func ExampleQuotaConfig() {
+	config := plugins.QuotaConfig{LimitedResources: []plugins.LimitedResource{{
+		Resource:    "pods",
+		MatchScopes: []plugins.QuotaScope{{ScopeName: "PriorityClass", Operator: "In", Values: []string{"highest"}}},
+	}}}
+	b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{Config: map[string]any{"ResourceQuota": config}}}
+	s, err := b.Build(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s.Shutdown(context.Background()))
 	// Output: <nil>
 }

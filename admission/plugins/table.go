@@ -18,7 +18,7 @@ import (
 // program in their place. The rules of the order: what makes a namespace or says
 // that there is none comes first, since all others look into it; what fills in
 // comes before what counts or refuses what was filled in; the program's own see
-// what the built-in ones made; what counts and what refuses everything sees them all.
+// what the built-in ones made. Quotas come after them: what others refuse is not counted.
 func Table(own ...admission.Plugin) []admission.Plugin {
 	return slices.Concat([]admission.Plugin{
 		alwaysAdmit(),
@@ -50,6 +50,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		deviceAdminAccess(),
 		deviceStatusAccess(),
 	}, own, []admission.Plugin{
+		resourceQuota(),
 		alwaysDeny(),
 	})
 }

@@ -31,6 +31,7 @@ const (
 	GroupExec           = "client.authentication.orch.io"
 	GroupABAC           = "abac.authorization.orch.io"
 	GroupPodSecurity    = "pod-security.admission.config.orch.io"
+	GroupQuotaConfig    = "resourcequota.admission.orch.io"
 )
 
 // Labels, annotations, finalizers, types and other single names.
@@ -83,6 +84,8 @@ const (
 	AppArmorProfile         = "container.apparmor.security.beta.orch.io/" // and the container
 	SeccompPod              = "seccomp.security.alpha.orch.io/pod"
 	SeccompContainer        = "container.seccomp.security.alpha.orch.io/" // and the container
+	QuotaStorageClass       = "storageclass.storage.orch.io"
+	QuotaDeviceClass        = "deviceclass.resource.orch.io"
 	StorageClassBeta        = "volume.beta.orch.io/storage-class"
 	ClaimProtection         = "orch.io/pvc-protection"
 	VolumeProtection        = "orch.io/pv-protection"

@@ -118,29 +118,31 @@ func Whole(spec *meta.Object, field string) Amounts {
 func Together(containers, init []Amounts, lasting []bool) Amounts {
 	sum, beside, start := Amounts{}, Amounts{}, Amounts{}
 	for _, c := range containers {
-		add(sum, c)
+		Add(sum, c)
 	}
 	for i, c := range init {
 		step := Amounts{}
-		add(step, beside)
-		add(step, c)
+		Add(step, beside)
+		Add(step, c)
 		if lasting[i] {
-			add(beside, c)
+			Add(beside, c)
 		}
-		most(start, step)
+		Most(start, step)
 	}
-	add(sum, beside)
-	most(sum, start)
+	Add(sum, beside)
+	Most(sum, start)
 	return sum
 }
 
-func add(to, more Amounts) {
+// Add adds amounts to others.
+func Add(to, more Amounts) {
 	for name, q := range more {
 		to[name] = to[name].Add(q)
 	}
 }
 
-func most(to, other Amounts) {
+// Most raises amounts to others that are more.
+func Most(to, other Amounts) {
 	for name, q := range other {
 		if now, ok := to[name]; !ok || now.Cmp(q) < 0 {
 			to[name] = q

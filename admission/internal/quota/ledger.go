@@ -1,0 +1,305 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
+)
+
+// Ledger keeps the statuses of quotas. What a write asks for is counted in
+// the statuses of its quotas before it is made, by compare-and-swap: so servers over one
+// store see what others took. The writes of one namespace that wait are settled together,
+// with one write of each status.
+type Ledger struct {
+	client  controller.Client
+	served  func(meta.GroupResource) *registry.Type
+	terms   terms
+	limited []Limited
+	book    *controller.Index[book]
+
+	mu       sync.Mutex          // guards what follows, and what accounts say is theirs
+	accounts map[string]*account // by namespace; those that somebody uses
+	written  []version           // of statuses, by this server, in the last seconds
+}
+
+// version is a resourceVersion that a write made.
+type version struct {
+	name string
+	at   time.Time
+}
+
+// wrote notes a write of a status.
+func (l *Ledger) wrote(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for len(l.written) > 0 && now.Sub(l.written[0].at) > 2*flight {
+		l.written = l.written[1:]
+	}
+	l.written = append(l.written, version{name, now})
+}
+
+// own returns the versions that this server wrote.
+func (l *Ledger) own() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := make(map[string]bool, len(l.written))
+	for _, v := range l.written {
+		own[v.name] = true
+	}
+	return own
+}
+
+// NewLedger returns the Ledger of a server. Objects of limited resources need a quota.
+func NewLedger(env admission.Env, limited []Limited) *Ledger {
+	l := &Ledger{client: env.Client, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}}
+	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) { b.apply(&l.terms, e) })
+	return l
+}
+
+// account is what is under way in one namespace.
+type account struct {
+	ledger    *Ledger
+	namespace string
+	turn      chan struct{} // holds one token: of who settles
+
+	// Guarded by Ledger.mu.
+	users    int // writes and counts that have not ended
+	waiting  []*task
+	underWay map[*charge]bool // those that were taken and have not ended
+}
+
+// charge is what one write takes of the quotas of its namespace.
+type charge struct {
+	resource    meta.GroupResource
+	key         meta.Key
+	object, old *meta.Object // old is nil if the object is new
+	dryRun      bool
+
+	ended bool // guarded by Ledger.mu
+
+	held map[string]Amounts // what the statuses hold for it, by uids of quotas; of who settles
+}
+
+// task is what somebody waits for.
+type task struct {
+	charge *charge // nil: what is used is counted anew
+	back   bool    // the charge is given back
+	done   chan struct{}
+	err    error
+	again  time.Duration // of a count that is not the last word: when the next one is due
+}
+
+func newTask(c *charge, back bool) *task {
+	return &task{charge: c, back: back, done: make(chan struct{}), err: errBroken}
+}
+
+// errBroken is the error of a task that nobody finished.
+var errBroken = errors.New("the quotas of the namespace could not be settled")
+
+// of returns the quotas of a namespace.
+func (l *Ledger) of(namespace string) (list []*bounds) {
+	if l.served(quotas) != nil {
+		l.book.Read(func(b book) { list = b.of(namespace) })
+	}
+	return list
+}
+
+// concerned reports whether a quota of a namespace counts objects of a resource.
+func (l *Ledger) concerned(namespace string, r meta.GroupResource) (any bool) {
+	if l.served(quotas) == nil {
+		return false
+	}
+	l.book.Read(func(b book) {
+		for _, q := range b[namespace] {
+			any = any || len(q.names[r]) > 0
+		}
+	})
+	return any
+}
+
+// Take counts what a write asks for, until it has ended, or returns why it may not have
+// that. Of several quotas that one object counts in all take it or none does.
+func (l *Ledger) Take(ctx context.Context, r *admission.Request) error {
+	resource := r.Resource.GroupResource()
+	limited := l.limits(resource)
+	if !limited && !l.concerned(r.Namespace, resource) {
+		return nil
+	}
+	c := &charge{
+		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, held: map[string]Amounts{},
+	}
+	all := l.of(r.Namespace)
+	if err := l.uncovered(c, all); limited && err != nil {
+		return err
+	}
+	if !c.asks(all) {
+		return nil
+	}
+	c.object = l.terms.extract(resource, r.Object) // others look at it when the writer goes on
+	t, a := newTask(c, false), l.open(r.Namespace)
+	r.After(func(committed bool) {
+		defer l.close(a)
+		a.ended(context.WithoutCancel(ctx), t, committed)
+	})
+	return a.do(ctx, t)
+}
+
+// asks reports whether the write may raise what is used of a quota, or be refused by one.
+func (c *charge) asks(all []*bounds) bool {
+	for _, q := range all {
+		if q.matches(c.resource, c.object) && (len(q.demand(c)) > 0 || q.unsaid(c.resource, c.object) != nil) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Ledger) open(namespace string) *account {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.accounts[namespace]
+	if a == nil {
+		a = &account{ledger: l, namespace: namespace, turn: make(chan struct{}, 1), underWay: map[*charge]bool{}}
+		l.accounts[namespace] = a
+	}
+	a.users++
+	return a
+}
+
+func (l *Ledger) close(a *account) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a.users--; a.users == 0 {
+		delete(l.accounts, a.namespace)
+	}
+}
+
+// do has a task done: by whoever settles next, maybe the caller himself.
+func (a *account) do(ctx context.Context, t *task) error {
+	a.ledger.mu.Lock()
+	a.waiting = append(a.waiting, t)
+	a.ledger.mu.Unlock()
+	select {
+	case <-t.done:
+		return t.err
+	case <-ctx.Done():
+		return ctx.Err() // what may be taken nevertheless is given back when the write has ended
+	case a.turn <- struct{}{}:
+	}
+	a.settle(ctx)
+	<-t.done // by this turn or one before
+	return t.err
+}
+
+// ended is told that the write of a task has ended.
+func (a *account) ended(ctx context.Context, t *task, committed bool) {
+	a.ledger.mu.Lock()
+	t.charge.ended = true
+	a.ledger.mu.Unlock()
+	decided := false
+	select {
+	case <-t.done:
+		decided = true
+	default:
+	}
+	switch {
+	case decided && (t.err != nil || t.charge.dryRun): // nothing was taken
+	case committed || a.ledger.stored(ctx, t.charge):
+		a.ledger.mu.Lock()
+		delete(a.underWay, t.charge)
+		a.ledger.mu.Unlock()
+	default:
+		_ = a.do(ctx, newTask(t.charge, true)) // else it is counted anew some time
+	}
+}
+
+// stored reports whether a new object is there, whatever its writer was told.
+func (l *Ledger) stored(ctx context.Context, c *charge) bool {
+	if c.old != nil {
+		return false
+	}
+	obj, err := l.client.Get(ctx, c.resource, c.key)
+	return err == nil && obj.UID() == c.object.UID()
+}
+
+// settleTime bounds one turn, and is longer than any store should need.
+const settleTime = 10 * time.Second
+
+// settle does what waits; the caller has the turn, which ends.
+func (a *account) settle(ctx context.Context) {
+	defer func() { <-a.turn }()
+	a.ledger.mu.Lock()
+	var tasks []*task
+	for _, t := range a.waiting {
+		if t.charge != nil && t.charge.ended && !t.back { // nobody waits any more
+			close(t.done)
+			continue
+		}
+		tasks = append(tasks, t)
+	}
+	underWay := maps.Clone(a.underWay)
+	a.waiting = nil
+	a.ledger.mu.Unlock()
+	if len(tasks) == 0 {
+		return
+	}
+	defer a.finish(tasks)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime) // others wait, too
+	defer cancel()
+	// What lowers and what raises is written apart, so that others see by how much: see rise.
+	lower, raise := split(tasks)
+	a.rounds(ctx, lower, underWay)
+	a.rounds(ctx, raise, underWay)
+}
+
+func split(tasks []*task) (lower, raise []*task) {
+	for _, t := range tasks {
+		if t.charge == nil || t.back {
+			lower = append(lower, t)
+		} else {
+			raise = append(raise, t)
+		}
+	}
+	return lower, raise
+}
+
+// rounds does tasks in as many rounds as it takes until no other server comes between.
+func (a *account) rounds(ctx context.Context, tasks []*task, underWay map[*charge]bool) {
+	for len(tasks) > 0 {
+		r := &round{account: a, tasks: tasks, underWay: underWay}
+		err := r.run(ctx)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, errMoved) || ctx.Err() != nil {
+			for _, t := range tasks {
+				t.err = err
+			}
+			return
+		}
+	}
+}
+
+// finish tells all who wait. What was taken is under way from here on, what was given
+// back no more.
+func (a *account) finish(tasks []*task) {
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
+	for _, t := range tasks {
+		if t.charge != nil && t.back {
+			delete(a.underWay, t.charge)
+		}
+		if t.charge != nil && !t.back && t.err == nil && !t.charge.dryRun {
+			a.underWay[t.charge] = true
+		}
+		close(t.done)
+	}
+}

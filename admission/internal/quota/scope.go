@@ -1,0 +1,118 @@
+package quota
+
+import (
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/podspec"
+)
+
+// Selector says what must hold of one scope of an object.
+type Selector struct {
+	ScopeName string   `json:"scopeName"`
+	Operator  string   `json:"operator"`
+	Values    []string `json:"values,omitempty"`
+}
+
+// String is how refusals name the selector.
+func (s Selector) String() string {
+	return "{" + s.ScopeName + " " + s.Operator + " [" + strings.Join(s.Values, " ") + "]}"
+}
+
+// holds reports whether a selector holds of an object of a resource.
+func (s Selector) holds(r meta.GroupResource, o *meta.Object) bool {
+	if r == claims && s.ScopeName == "VolumeAttributesClass" {
+		return s.chooses(attributes(o))
+	}
+	if r != pods {
+		return false
+	}
+	switch spec := meta.NewObject(o.Map("spec")); s.ScopeName {
+	case "Terminating":
+		return ends(spec)
+	case "NotTerminating":
+		return !ends(spec)
+	case "BestEffort":
+		return bestEffort(spec)
+	case "NotBestEffort":
+		return !bestEffort(spec)
+	case "CrossNamespacePodAffinity":
+		return abroad(spec)
+	case "PriorityClass":
+		var have []string
+		if class := spec.String("priorityClassName"); class != "" {
+			have = []string{class}
+		}
+		return s.chooses(have)
+	}
+	return false
+}
+
+// chooses reports whether the operator holds of one of the values that an object has, or
+// of having none.
+func (s Selector) chooses(have []string) bool {
+	among := func(value string) bool { return slices.Contains(s.Values, value) }
+	switch s.Operator {
+	case "Exists":
+		return len(have) > 0
+	case "DoesNotExist":
+		return len(have) == 0
+	case "In":
+		return slices.ContainsFunc(have, among)
+	case "NotIn":
+		return len(have) == 0 || slices.ContainsFunc(have, func(value string) bool { return !among(value) })
+	}
+	return false
+}
+
+// attributes are the classes that a claim has, or is to get.
+func attributes(claim *meta.Object) (classes []string) {
+	for _, path := range [][]string{
+		{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"}, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"},
+	} {
+		if class := claim.String(path...); class != "" {
+			classes = append(classes, class)
+		}
+	}
+	return classes
+}
+
+// ends reports whether a pod is to run for some time only.
+func ends(spec *meta.Object) bool {
+	_, limited := spec.Get("activeDeadlineSeconds")
+	return limited && spec.Int("activeDeadlineSeconds") >= 0
+}
+
+// bestEffort reports whether a pod says nothing of the cpu and memory that it needs.
+func bestEffort(spec *meta.Object) bool {
+	parts := podspec.Of(spec, podspec.Containers, podspec.Init)
+	if len(spec.Map("resources")) > 0 {
+		parts = []*meta.Object{spec}
+	}
+	for _, part := range parts {
+		for _, field := range []string{"requests", "limits"} {
+			has := podspec.Resources(part, field)
+			if !has["cpu"].IsZero() || !has["memory"].IsZero() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// abroad reports whether where a pod runs depends on pods of other namespaces.
+func abroad(spec *meta.Object) bool {
+	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
+		terms := spec.Objects("affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution")
+		for _, weighted := range spec.Objects("affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution") {
+			terms = append(terms, meta.NewObject(weighted.Map("podAffinityTerm")))
+		}
+		for _, term := range terms {
+			if _, selects := term.Get("namespaceSelector"); selects || len(term.List("namespaces")) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

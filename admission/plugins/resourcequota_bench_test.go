@@ -1,0 +1,61 @@
+package plugins_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage/badgerstore"
+)
+
+// BenchmarkResourceQuota is what 32 writers of one namespace create together, with and
+// without a quota, in a store on disk.
+func BenchmarkResourceQuota(b *testing.B) {
+	for _, quota := range []string{"", "q"} {
+		b.Run("quota="+quota, func(b *testing.B) {
+			store, err := badgerstore.Open(badgerstore.Options{Dir: b.TempDir()})
+			require.NoError(b, err)
+			c := servertest.New(b, func(b *server.Builder) { b.Storage = store }).Objects()
+			if quota != "" {
+				bound(b, c, quota, 1<<30)
+			}
+			b.ResetTimer()
+			var next atomic.Int64
+			var all sync.WaitGroup
+			for range 32 {
+				all.Go(func() {
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						if _, err := c.Create(context.Background(), configMaps, configMap(fmt.Sprint(i))); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
+		})
+	}
+}
+
+// BenchmarkCreateWithoutQuota is what the plugin costs where there is no quota.
+func BenchmarkCreateWithoutQuota(b *testing.B) {
+	for _, disabled := range [][]string{nil, {"ResourceQuota"}, {"ResourceQuota", "LimitRanger", "NamespaceLifecycle"}} {
+		b.Run(fmt.Sprint("disabled=", len(disabled)), func(b *testing.B) {
+			c := servertest.New(b, func(b *server.Builder) { b.AdmissionOptions = admission.Options{Disable: disabled} }).Objects()
+			b.ReportAllocs()
+			for i := range b.N {
+				if _, err := c.Create(context.Background(), configMaps, configMap(fmt.Sprint(i))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package plugins_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+)
+
+var (
+	configMaps     = meta.GroupResource{Resource: "configmaps"}
+	resourceQuotas = meta.GroupResource{Resource: "resourcequotas"}
+)
+
+func configMap(name string) *meta.Object {
+	return meta.NewObject(map[string]any{"metadata": map[string]any{"name": name, "namespace": "default"}})
+}
+
+// bound gives the namespace a quota for config maps.
+func bound(t testing.TB, c controller.Client, name string, hard int) {
+	_, err := c.Create(t.Context(), resourceQuotas, meta.NewObject(map[string]any{
+		"metadata": map[string]any{"name": name, "namespace": "default"},
+		"spec":     map[string]any{"hard": map[string]any{"count/configmaps": fmt.Sprint(hard)}},
+	}))
+	require.NoError(t, err)
+}
+
+// used is what the status of a quota tells.
+func used(t testing.TB, c controller.Client, name string) string {
+	q, err := c.Get(t.Context(), resourceQuotas, meta.Key{Namespace: "default", Name: name})
+	require.NoError(t, err)
+	return q.String("status", "used", "count/configmaps")
+}
+
+func exceeded(err error) bool { return err != nil && strings.Contains(err.Error(), "exceeded quota: ") }
+
+// TestResourceQuotaOfManyWriters: of many who create at the same time as many succeed as
+// the smallest quota allows, and every quota counts just these.
+func TestResourceQuotaOfManyWriters(t *testing.T) {
+	const hard, writers = 20, 64
+	s := servertest.New(t)
+	c := s.Objects()
+	bound(t, c, "a", hard+5)
+	bound(t, c, "b", hard)
+	bound(t, c, "c", hard+9)
+	var made atomic.Int64
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			if _, err := c.Create(t.Context(), configMaps, configMap(fmt.Sprint(i))); err == nil {
+				made.Add(1)
+			} else if !exceeded(err) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, hard, made.Load())
+	for _, name := range []string{"a", "b", "c"} {
+		assert.Equal(t, fmt.Sprint(hard), used(t, c, name))
+	}
+	s.Settle()
+	assert.Equal(t, fmt.Sprint(hard), used(t, c, "b"))
+}
+
+// TestResourceQuotaUnderWay: what is there never exceeds the quota, whoever creates,
+// deletes, fails and tries at the same time, and in the end just that is counted.
+func TestResourceQuotaUnderWay(t *testing.T) {
+	const hard, writers, rounds = 10, 16, 30
+	s := servertest.New(t)
+	c := s.Objects()
+	bound(t, c, "q", hard)
+	var there atomic.Int64 // no more than there are
+	var all sync.WaitGroup
+	for i := range writers {
+		random := rand.New(rand.NewPCG(1, uint64(i)))
+		all.Go(func() {
+			for n := range rounds {
+				name := fmt.Sprintf("%d-%d", i, n)
+				_, err := c.Create(t.Context(), configMaps, configMap(name))
+				if err != nil {
+					if !exceeded(err) {
+						t.Error(err)
+					}
+					continue
+				}
+				if now := there.Add(1); now > hard {
+					t.Errorf("%d where %d may be", now, hard)
+				}
+				switch random.IntN(3) {
+				case 0: // a name that is taken
+					_, err = c.Create(t.Context(), configMaps, configMap(name))
+					assert.True(t, exceeded(err) || meta.IsAlreadyExists(err), err)
+				case 1:
+					res, err := s.Client().Post(s.Host()+"/api/v1/namespaces/default/configmaps?dryRun=All", "application/json", strings.NewReader(`{"metadata":{"name":"dry"}}`))
+					if assert.NoError(t, err) {
+						assert.NoError(t, res.Body.Close())
+						assert.Contains(t, []int{201, 403}, res.StatusCode)
+					}
+				}
+				there.Add(-1)
+				assert.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name}, controller.DeleteOptions{}))
+			}
+		})
+	}
+	all.Wait()
+	s.Settle()
+	assert.Equal(t, "0", used(t, c, "q"))
+	for i := range hard {
+		_, err := c.Create(t.Context(), configMaps, configMap(fmt.Sprint("last-", i)))
+		require.NoError(t, err)
+	}
+	_, err := c.Create(t.Context(), configMaps, configMap("more"))
+	assert.True(t, exceeded(err), err)
+}
+
+// shared is a store that outlives the servers over it.
+type shared struct{ storage.Backend }
+
+func (shared) Close() error { return nil }
+
+// TestResourceQuotaOfServers: what servers over one store create together does not exceed
+// the quota, while objects come and go.
+func TestResourceQuotaOfServers(t *testing.T) {
+	synctest.Test(t, quotaOfServers) // what others may have under way counts for some seconds
+}
+
+func quotaOfServers(t *testing.T) {
+	const hard, writers, rounds = 10, 16, 20
+	store := shared{memstore.New(memstore.Options{})}
+	var clients []controller.Client
+	var servers []*servertest.Server
+	for range 2 {
+		s := servertest.New(t, func(b *server.Builder) { b.Storage = store })
+		servers, clients = append(servers, s), append(clients, s.Objects())
+	}
+	bound(t, clients[0], "q", hard)
+	var there atomic.Int64 // no more than there are
+	var all sync.WaitGroup
+	for i := range writers {
+		c := clients[i%2]
+		all.Go(func() {
+			for n := range rounds {
+				name := fmt.Sprintf("%d-%d", i, n)
+				if _, err := c.Create(t.Context(), configMaps, configMap(name)); err != nil {
+					if !exceeded(err) {
+						t.Error(err)
+					}
+					continue
+				}
+				if now := there.Add(1); now > hard {
+					t.Errorf("%d where %d may be", now, hard)
+				}
+				runtime.Gosched()
+				there.Add(-1)
+				assert.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name}, controller.DeleteOptions{}))
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range servers {
+		s.Settle()
+	}
+	assert.Equal(t, "0", used(t, clients[0], "q"))
+	var made atomic.Int64
+	for i := range 64 {
+		all.Go(func() {
+			if _, err := clients[i%2].Create(t.Context(), configMaps, configMap(fmt.Sprint("last-", i))); err == nil {
+				made.Add(1)
+			} else if !exceeded(err) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, hard, made.Load())
+}
