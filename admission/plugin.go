@@ -73,9 +73,10 @@ type Env struct {
 	// Runs reports whether the server was given a controller of that name.
 	Runs func(controller string) bool
 
-	// Control has the server run controllers beside its own. It is for Setup. nil: nobody
+	// Control has the server run a controller beside its own. It is for Setup. ask makes a
+	// key due that no change does; before the controller runs it does nothing. nil: nobody
 	// runs any.
-	Control func(...controller.Controller)
+	Control func(controller.Controller) (ask func(key string))
 
 	Log    *slog.Logger
 	Config any // of the type of Plugin.Config

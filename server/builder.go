@@ -103,7 +103,7 @@ type Builder struct {
 
 	kinds   []*registry.Kind
 	client  objects.Client
-	plugged []controller.Controller // of admission plugins
+	plugged []*plugged // of admission plugins
 }
 
 // Serving is how requests are answered. A zero field means what its comment says.
@@ -263,7 +263,11 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		Runs: func(name string) bool {
 			return slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},
-		Control: func(c ...controller.Controller) { b.plugged = append(b.plugged, c...) },
+		Control: func(c controller.Controller) func(string) {
+			p := &plugged{controller: c}
+			b.plugged = append(b.plugged, p)
+			return p.ask
+		},
 	})
 	if err != nil {
 		faults = append(faults, err)
@@ -329,7 +333,8 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}, types)
 	s.client = &b.client
 	s.client.Open(s.objects)
-	s.controllers = slices.Concat(s.builtinControllers(), b.plugged, b.Controllers)
+	s.controllers = append(s.builtinControllers(), b.Controllers...)
+	s.plugged = b.plugged
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
 	}

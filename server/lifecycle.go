@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -45,6 +46,18 @@ func (s *Server) builtinControllers() []controller.Controller {
 	return list
 }
 
+// plugged is the controller of an admission plugin, which may ask for keys itself.
+type plugged struct {
+	controller controller.Controller
+	runner     atomic.Pointer[controllers.Runner] // nil until Run
+}
+
+func (p *plugged) ask(key string) {
+	if r := p.runner.Load(); r != nil {
+		r.Ask(key)
+	}
+}
+
 // serviceNetworks looks after the networks of services, if both are served.
 func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 	services := s.catalog.Now().Type(meta.GroupResource{Resource: "services"})
@@ -71,6 +84,11 @@ func (s *Server) Run(ctx context.Context) error {
 	s.controllersRun.Add(1)
 	for _, l := range s.controllers {
 		s.runners = append(s.runners, controllers.NewRunner(l, s.hub, s.client, s.log, s.panicked))
+	}
+	for _, p := range s.plugged {
+		r := controllers.NewRunner(p.controller, s.hub, s.client, s.log, s.panicked)
+		s.runners = append(s.runners, r)
+		p.runner.Store(r)
 	}
 	s.mu.Unlock()
 	for _, r := range s.runners {

@@ -44,6 +44,7 @@ type Server struct {
 	slis          *slis
 	client        *objects.Client
 	controllers   []controller.Controller
+	plugged       []*plugged // controllers of admission plugins
 	checks        map[string]func(context.Context) error
 	version       string
 	started       time.Time

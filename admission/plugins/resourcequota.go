@@ -46,8 +46,8 @@ func resourceQuota() admission.Plugin {
 	return admission.Plugin{
 		Name: "ResourceQuota",
 		Rules: []admission.Rule{
-			{Operations: []admission.Operation{admission.Create}, Resources: []string{"*"}, Scope: admission.Namespaced},
-			on("", []string{"services", "persistentvolumeclaims", "pods/resize"}, admission.Update)[0],
+			{Operations: []admission.Operation{admission.Create, admission.Delete}, Resources: []string{"*"}, Scope: admission.Namespaced},
+			{Operations: []admission.Operation{admission.Update}, Resources: []string{"*/*"}, Scope: admission.Namespaced},
 		},
 		Config: QuotaConfig{},
 		ConfigKinds: []meta.GroupVersionKind{
@@ -61,10 +61,7 @@ func resourceQuota() admission.Plugin {
 				return err
 			}
 			ledger := quota.NewLedger(env, config.LimitedResources)
-			if env.Control != nil {
-				env.Control(ledger.Controllers()...)
-			}
-			p.Validate = ledger.Take
+			p.Validate = ledger.Admit
 			return nil
 		},
 	}

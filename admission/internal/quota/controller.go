@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 )
@@ -17,62 +18,48 @@ const (
 	sometime = 5 * time.Minute
 )
 
-// Controllers count what is used: of new and changed quotas, and where objects that count
-// change or go. What is created needs no count, for it was taken before. Their keys are
-// namespaces.
-func (l *Ledger) Controllers() []controller.Controller {
-	return []controller.Controller{
-		{
-			Name: "resource-quota", Types: []meta.GroupResource{quotas, pods, services, claims, l.terms.devices},
-			Observe: func(e controller.Event) []string {
-				if e.Resource == quotas && l.due(e) || l.changes(e) {
-					return []string{e.Key.Namespace}
-				}
+// controller counts what is used: of quotas that are new or changed, and where somebody
+// asks for it, see lowers. Its keys are namespaces.
+func (l *Ledger) controller() controller.Controller {
+	return controller.Controller{
+		Name: "resource-quota", Types: []meta.GroupResource{quotas},
+		Observe: func(e controller.Event) []string {
+			if e.Object == nil || e.Old != nil && newBounds(&l.terms, e.Object).complete {
 				return nil
-			},
-			Reconcile: l.reconcile,
+			}
+			return []string{e.Key.Namespace}
 		},
-		{
-			Name: "resource-quota-release", Identity: true,
-			Observe: func(e controller.Event) []string {
-				if e.Object != nil || e.Key.Namespace == "" || !l.concerned(e.Key.Namespace, e.Resource) {
-					return nil
-				}
-				return []string{e.Key.Namespace}
-			},
-			Reconcile: l.reconcile,
+		Reconcile: func(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
+			if len(l.of(namespace)) == 0 {
+				return 0, nil
+			}
+			a := l.open(namespace)
+			defer l.close(a)
+			t := newTask(nil, false)
+			if err := a.do(ctx, t); err != nil {
+				return 0, err
+			}
+			return cmp.Or(t.again, sometime), nil
 		},
 	}
 }
 
-// due reports whether a quota has to be counted: it is new here, or bounds other things
-// than it did.
-func (l *Ledger) due(e controller.Event) bool {
-	return e.Object != nil && (e.Old == nil || !newBounds(&l.terms, e.Object).complete)
-}
-
-// changes reports whether an object uses something else than before.
-func (l *Ledger) changes(e controller.Event) bool {
-	if e.Object == nil || e.Old == nil || !l.concerned(e.Key.Namespace, e.Resource) {
+// lowers reports whether less may be used when a write is made: its object goes, or it
+// counts otherwise than before. What is new was taken before.
+func (l *Ledger) lowers(r *admission.Request) bool {
+	resource := r.Resource.GroupResource()
+	switch {
+	case r.Operation == admission.Create, r.Operation == admission.Update && !r.Old.Terminating() && l.terms.alike(resource):
 		return false
+	case !l.concerned(r.Namespace, resource):
+		return false
+	case r.Operation == admission.Delete, r.Old.Terminating():
+		return true
 	}
-	for _, q := range l.of(e.Key.Namespace) {
-		if !maps.EqualFunc(q.use(e.Resource, e.Old), q.use(e.Resource, e.Object), meta.Quantity.Equal) {
+	for _, q := range l.of(r.Namespace) {
+		if !maps.EqualFunc(q.use(resource, r.Old), q.use(resource, r.Object), meta.Quantity.Equal) {
 			return true
 		}
 	}
 	return false
-}
-
-func (l *Ledger) reconcile(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
-	if len(l.of(namespace)) == 0 {
-		return 0, nil
-	}
-	a := l.open(namespace)
-	defer l.close(a)
-	t := newTask(nil, false)
-	if err := a.do(ctx, t); err != nil {
-		return 0, err
-	}
-	return cmp.Or(t.again, sometime), nil
 }

@@ -23,6 +23,7 @@ type Ledger struct {
 	terms   terms
 	limited []Limited
 	book    *controller.Index[book]
+	count   func(namespace string) // asks that what is used in a namespace is counted
 
 	mu       sync.Mutex          // guards what follows, and what accounts say is theirs
 	accounts map[string]*account // by namespace; those that somebody uses
@@ -57,10 +58,14 @@ func (l *Ledger) own() map[string]bool {
 	return own
 }
 
-// NewLedger returns the Ledger of a server. Objects of limited resources need a quota.
+// NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
 func NewLedger(env admission.Env, limited []Limited) *Ledger {
 	l := &Ledger{client: env.Client, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) { b.apply(&l.terms, e) })
+	l.count = func(string) {}
+	if env.Control != nil {
+		l.count = env.Control(l.controller())
+	}
 	return l
 }
 
@@ -125,9 +130,40 @@ func (l *Ledger) concerned(namespace string, r meta.GroupResource) (any bool) {
 	return any
 }
 
-// Take counts what a write asks for, until it has ended, or returns why it may not have
+// Admit lets a write pass that the quotas of its namespace allow, and has them counted if
+// it frees some of what is used.
+func (l *Ledger) Admit(ctx context.Context, r *admission.Request) error {
+	if r.Type != nil && r.Type.Virtual {
+		return nil
+	}
+	if !r.DryRun && l.lowers(r) {
+		r.After(func(committed bool) {
+			if committed {
+				l.count(r.Namespace)
+			}
+		})
+	}
+	if r.Operation == admission.Create || r.Operation == admission.Update && mayGrow(r) {
+		return l.take(ctx, r)
+	}
+	return nil
+}
+
+// mayGrow reports whether an update can raise what an object uses. What goes is let go.
+func mayGrow(r *admission.Request) bool {
+	switch resource := r.Resource.GroupResource(); {
+	case r.Old.Terminating():
+		return false
+	case resource == pods:
+		return r.Subresource == "resize"
+	default:
+		return (resource == services || resource == claims) && r.Subresource == ""
+	}
+}
+
+// take counts what a write asks for, until it has ended, or returns why it may not have
 // that. Of several quotas that one object counts in all take it or none does.
-func (l *Ledger) Take(ctx context.Context, r *admission.Request) error {
+func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 	resource := r.Resource.GroupResource()
 	limited := l.limits(resource)
 	if !limited && !l.concerned(r.Namespace, resource) {

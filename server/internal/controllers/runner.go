@@ -112,6 +112,15 @@ func (r *Runner) observe(c controller.Event) []string {
 	return r.controller.Observe(c)
 }
 
+// Ask makes a key due now.
+func (r *Runner) Ask(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue.ask(key, time.Now())
+	r.wake()
+	r.changed()
+}
+
 func (r *Runner) forget() {
 	defer func() {
 		if p := recover(); p != nil {
