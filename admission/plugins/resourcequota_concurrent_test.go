@@ -1,6 +1,8 @@
 package plugins_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -9,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,6 +21,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -188,4 +192,62 @@ func quotaOfServers(t *testing.T) {
 	}
 	all.Wait()
 	assert.EqualValues(t, hard, made.Load())
+}
+
+// TestResourceQuotaOfWritersWhoLeave: what is taken for a writer who goes away is given
+// back, and what is written nevertheless stays counted.
+func TestResourceQuotaOfWritersWhoLeave(t *testing.T) {
+	s := servertest.New(t)
+	c := s.Objects()
+	bound(t, c, "q", 1000)
+	var all sync.WaitGroup
+	for i := range 32 {
+		random := rand.New(rand.NewPCG(2, uint64(i)))
+		all.Go(func() {
+			for n := range 20 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(3000))*time.Microsecond)
+				_, _ = c.Create(ctx, configMaps, configMap(fmt.Sprintf("%d-%d", i, n)))
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	list, err := c.List(t.Context(), configMaps, "default")
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprint(len(list)), used(t, c, "q"))
+}
+
+// TestResourceQuotaOnFaultyStore: whatever the store fails at, and whatever it says of
+// what it did, no more is created than may be, and in the end just that is counted.
+func TestResourceQuotaOnFaultyStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hard = 40
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		s := servertest.New(t, func(b *server.Builder) { b.Storage = store })
+		c := s.Objects()
+		bound(t, c, "q", hard)
+		s.Settle()
+		store.SetPlan(func(call faulty.Call) faulty.Fault {
+			if call.Op == faulty.OpCommit && call.N%3 == 0 {
+				return faulty.Fault{Err: errors.New("connection lost"), Done: call.N%2 == 0}
+			}
+			return faulty.Fault{}
+		})
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				for n := range 10 {
+					_, _ = c.Create(t.Context(), configMaps, configMap(fmt.Sprintf("%d-%d", i, n)))
+				}
+			})
+		}
+		all.Wait()
+		store.SetPlan(nil)
+		s.Settle()
+		list, err := c.List(t.Context(), configMaps, "default")
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(list), hard)
+		assert.NotEmpty(t, list)
+		assert.Equal(t, fmt.Sprint(len(list)), used(t, c, "q"))
+	})
 }

@@ -50,6 +50,10 @@ func TestResourceQuotaCounts(t *testing.T) {
 		step{do: "GET resourcequotas/q", want: `200 {status: {used: {pods: "1", count/pods: "2", cpu: "1", count/configmaps: "1", services.nodeports: "0"}}}`},
 		step{do: "PATCH resourcequotas/q", body: `{spec: {hard: {pods: null, cpu: null, count/pods: null, services.nodeports: null, services: 3, count/configmaps: 0}}}`, want: `200`},
 		step{do: "GET resourcequotas/q", want: `200 {status: {hard: {pods: null, cpu: null, services: "3", count/configmaps: "0"}, used: {pods: null, services: "1", count/configmaps: "1"}}}`},
+		step{do: "POST resourcequotas", body: quotaOf("r", `pods: 9`, `, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}`), want: `201`},
+		step{do: "GET resourcequotas/r", want: `200 {status: {used: {pods: "1"}}}`},
+		step{do: "PATCH resourcequotas/r", body: `{spec: {scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}]}}}`, want: `200`},
+		step{do: "GET resourcequotas/r", want: `200 {status: {used: {pods: "0"}}}`},
 	)
 	walk(t, s, step{do: "POST configmaps", body: `{metadata: {name: c}}`, want: `403 exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=0`})
 }

@@ -24,10 +24,13 @@ func (l *Ledger) controller() controller.Controller {
 	return controller.Controller{
 		Name: "resource-quota", Types: []meta.GroupResource{quotas},
 		Observe: func(e controller.Event) []string {
-			if e.Object == nil || e.Old != nil && newBounds(&l.terms, e.Object).complete {
+			if e.Object == nil {
 				return nil
 			}
-			return []string{e.Key.Namespace}
+			if e.Old == nil || !meta.Equal(e.Old.Map("spec"), e.Object.Map("spec")) || !newBounds(&l.terms, e.Object).complete {
+				return []string{e.Key.Namespace}
+			}
+			return nil
 		},
 		Reconcile: func(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
 			if len(l.of(namespace)) == 0 {

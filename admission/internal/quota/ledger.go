@@ -173,8 +173,10 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, held: map[string]Amounts{},
 	}
 	all := l.of(r.Namespace)
-	if err := l.uncovered(c, all); limited && err != nil {
-		return err
+	if limited {
+		if err := l.uncovered(c, all); err != nil {
+			return err
+		}
 	}
 	if !c.asks(all) {
 		return nil
@@ -185,7 +187,10 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 		defer l.close(a)
 		a.ended(context.WithoutCancel(ctx), t, committed)
 	})
-	return a.do(ctx, t)
+	if err := a.do(ctx, t); !errors.Is(err, errBroken) {
+		return err
+	}
+	return meta.Internal(errBroken) // no refusal: nobody knows what is used
 }
 
 // asks reports whether the write may raise what is used of a quota, or be refused by one.
@@ -315,12 +320,17 @@ func (a *account) rounds(ctx context.Context, tasks []*task, underWay map[*charg
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, errMoved) || ctx.Err() != nil {
-			for _, t := range tasks {
-				t.err = err
-			}
-			return
+		if errors.Is(err, errMoved) && ctx.Err() == nil {
+			continue
 		}
+		if errors.Is(err, errMoved) {
+			err = errBroken
+		}
+		for _, t := range tasks {
+			t.err = err
+		}
+		a.ledger.count(a.namespace) // what statuses hold by now is not known
+		return
 	}
 }
 
