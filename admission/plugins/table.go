@@ -27,6 +27,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		securityContextDeny(),
 		limitRanger(),
 		serviceAccount(),
+		nodeRestriction(),
 		taintNodes(),
 		alwaysPullImages(),
 		podNodeSelector(),

@@ -100,6 +100,9 @@ const (
 	OldJobNameLabel         = "job-name"
 	NodeRole                = "node-role.orch.io/" // and the role
 	OldNodeRole             = "orch.io/role"
+	AgentLabels             = "kubelet.orch.io/"
+	NodeLabels              = "node.orch.io/"
+	RestrictedLabels        = "node-restriction.orch.io/"
 	DeviceAdminAccess       = "resource.orch.io/admin-access"
 	TaintNotReady           = "node.orch.io/not-ready"
 	TaintUnreachable        = "node.orch.io/unreachable"

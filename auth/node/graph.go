@@ -5,6 +5,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/podspec"
 )
 
 // object names what a node may read because of something else.
@@ -94,7 +95,9 @@ func (g *graph) setPod(k meta.Key, o *meta.Object) {
 	p := podNeeds{node: o.String("spec", "nodeName"), objects: []object{{pods, k}}}
 	// A mirror of a pod that a node started by itself must not open anything.
 	if o.Annotation(g.mirror) == "" {
-		p.objects = append(p.objects, podObjects(k, o)...)
+		for _, to := range podspec.References(o) {
+			p.objects = append(p.objects, object{to.Resource, meta.Key{Namespace: k.Namespace, Name: to.Name}})
+		}
 	}
 	g.pods[k] = p
 	if g.needs[p.node] == nil {
@@ -102,55 +105,6 @@ func (g *graph) setPod(k meta.Key, o *meta.Object) {
 	}
 	for _, x := range p.objects {
 		g.needs[p.node][x]++
-	}
-}
-
-func podObjects(k meta.Key, o *meta.Object) []object {
-	var out []object
-	add := func(resource, name string) {
-		if name != "" {
-			out = append(out, object{resource, meta.Key{Namespace: k.Namespace, Name: name}})
-		}
-	}
-	add(accounts, o.String("spec", "serviceAccountName"))
-	each(o.List("spec", "imagePullSecrets"), func(r *meta.Object) { add(secrets, r.String("name")) })
-	for _, kind := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		each(o.List("spec", kind), func(c *meta.Object) {
-			each(c.List("env"), func(e *meta.Object) {
-				add(secrets, e.String("valueFrom", "secretKeyRef", "name"))
-				add(configMaps, e.String("valueFrom", "configMapKeyRef", "name"))
-			})
-			each(c.List("envFrom"), func(e *meta.Object) {
-				add(secrets, e.String("secretRef", "name"))
-				add(configMaps, e.String("configMapRef", "name"))
-			})
-		})
-	}
-	each(o.List("spec", "volumes"), func(v *meta.Object) { volumeObjects(k, v, add) })
-	each(o.List("spec", "resourceClaims"), func(c *meta.Object) { add(resourceClaims, c.String("resourceClaimName")) })
-	each(o.List("status", "resourceClaimStatuses"), func(c *meta.Object) { add(resourceClaims, c.String("resourceClaimName")) })
-	return out
-}
-
-// volumeObjects knows sources by their shape: all name secrets in the same few
-// ways.
-func volumeObjects(k meta.Key, v *meta.Object, add func(resource, name string)) {
-	if v.Map("ephemeral") != nil {
-		add(claims, k.Name+"-"+v.String("name"))
-	}
-	add(claims, v.String("persistentVolumeClaim", "claimName"))
-	add(configMaps, v.String("configMap", "name"))
-	each(v.List("projected", "sources"), func(s *meta.Object) {
-		add(secrets, s.String("secret", "name"))
-		add(configMaps, s.String("configMap", "name"))
-	})
-	for _, source := range v.Tree() {
-		if m, ok := source.(map[string]any); ok {
-			s := meta.NewObject(m)
-			add(secrets, s.String("secretName"))
-			add(secrets, s.String("secretRef", "name"))
-			add(secrets, s.String("nodePublishSecretRef", "name"))
-		}
 	}
 }
 
@@ -206,12 +160,4 @@ func (g *graph) setAttachment(name string, o *meta.Object) {
 		return
 	}
 	g.attachments[name] = o.String("spec", "nodeName")
-}
-
-func each(list []any, f func(*meta.Object)) {
-	for _, v := range list {
-		if m, ok := v.(map[string]any); ok {
-			f(meta.NewObject(m))
-		}
-	}
 }

@@ -18,18 +18,19 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/podspec"
 )
 
 // Resource types that the graph is made of or leads to.
 const (
 	pods           = "pods"
-	secrets        = "secrets"
-	configMaps     = "configmaps"
-	accounts       = "serviceaccounts"
-	claims         = "persistentvolumeclaims"
+	secrets        = podspec.Secrets
+	configMaps     = podspec.ConfigMaps
+	accounts       = podspec.Accounts
+	claims         = podspec.Claims
 	volumes        = "persistentvolumes"
 	attachments    = "volumeattachments"
-	resourceClaims = "resourceclaims"
+	resourceClaims = podspec.ResourceClaims
 )
 
 // Names of node agents.

@@ -1,0 +1,309 @@
+package plugins
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth/node"
+	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/podspec"
+)
+
+// nodeRestriction keeps a node agent to its own Node, the pods bound to it and what
+// these need. It narrows what the authorizer of nodes allows: that does not see what is
+// written. It looks at what the agent sent, before other plugins change that.
+func nodeRestriction() admission.Plugin {
+	return admission.Plugin{
+		Name: "NodeRestriction", Default: admission.Off,
+		Rules: slices.Concat(
+			on("", []string{"pods", "pods/*", "nodes", "nodes/*", "persistentvolumeclaims", "persistentvolumeclaims/*"}),
+			on("", []string{"serviceaccounts/token"}, admission.Create),
+			on(names.GroupCoordination, []string{"leases"}),
+			on(names.GroupStorage, []string{"csinodes"}),
+			on(names.GroupDevices, []string{"resourceslices"}),
+			on(names.GroupCertificates, []string{"certificatesigningrequests"}, admission.Create)),
+		Mutate: func(ctx context.Context, r *admission.Request) error {
+			name, ok := node.Name(r.User)
+			switch {
+			case !ok:
+				return nil
+			case name == "":
+				return fmt.Errorf("could not determine node from user %q", r.User.Name)
+			}
+			what := strings.TrimSuffix(r.Resource.Resource+"/"+r.Subresource, "/")
+			for _, right := range nodeRights() {
+				if right.resource == what && slices.Contains(right.operations, r.Operation) {
+					return right.check(ctx, name, r)
+				}
+			}
+			return fmt.Errorf("node %q may not %s %s", name, strings.ToLower(string(r.Operation)), what)
+		},
+	}
+}
+
+// nodeRight is something that node agents may do, if check finds nothing against it.
+type nodeRight struct {
+	resource   string
+	operations []admission.Operation
+	check      func(ctx context.Context, node string, r *admission.Request) error
+}
+
+// nodeRights are all that agents may do with the resources that concern the plugin.
+func nodeRights() []nodeRight {
+	type ops = []admission.Operation
+	return []nodeRight{
+		{"pods", ops{admission.Create}, mirrorPod},
+		{"pods", ops{admission.Delete}, podOfNode},
+		{"pods/status", ops{admission.Update}, podStatusByNode},
+		{"pods/eviction", ops{admission.Create}, evictionByNode},
+		{"nodes", ops{admission.Create, admission.Update}, ownNode},
+		{"nodes/status", ops{admission.Update}, ownNode},
+		{"persistentvolumeclaims/status", ops{admission.Update}, claimStatusByNode},
+		{"serviceaccounts/token", ops{admission.Create}, tokenForNode},
+		{"leases", ops{admission.Create, admission.Update, admission.Delete}, leaseOfNode},
+		{"csinodes", ops{admission.Create, admission.Update, admission.Delete}, ofSameName},
+		{"resourceslices", ops{admission.Create, admission.Update, admission.Delete}, sliceOfNode},
+		{"certificatesigningrequests", ops{admission.Create}, certificateOfNode},
+	}
+}
+
+// mirrorPod allows the mirror of a pod that the node started by itself. It opens nothing
+// to the node: it refers to no object but its Node.
+func mirrorPod(ctx context.Context, node string, r *admission.Request) error {
+	pod := r.Object
+	if _, mirror := pod.Annotations()[r.Server.Wire(names.MirrorPod)]; !mirror {
+		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", r.Server.Wire(names.MirrorPod), node)
+	}
+	if pod.String("spec", "nodeName") != node {
+		return fmt.Errorf("node %q can only create pods with spec.nodeName set to itself", node)
+	}
+	if err := ownedByNode(ctx, node, r); err != nil {
+		return err
+	}
+	if to := podspec.References(pod); len(to) > 0 {
+		return fmt.Errorf("node %q can not create pods that reference %s", node, to[0].Resource)
+	}
+	if len(pod.List("spec", "resourceClaims")) > 0 {
+		return fmt.Errorf("node %q can not create pods that reference resourceclaims", node)
+	}
+	for _, v := range pod.Objects("spec", "volumes") {
+		for _, source := range v.Objects("projected", "sources") {
+			for field, of := range map[string]string{"clusterTrustBundle": "clustertrustbundles", "podCertificate": "podcertificates"} {
+				if source.Map(field) != nil {
+					return fmt.Errorf("node %q can not create pods that reference %s", node, of)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ownedByNode checks that a pod has one owner, the Node.
+func ownedByNode(ctx context.Context, node string, r *admission.Request) error {
+	owners := r.Object.Objects("metadata", "ownerReferences")
+	if len(owners) != 1 {
+		return fmt.Errorf("node %q can only create pods with a single owner reference set to itself", node)
+	}
+	owner := owners[0]
+	itself := owner.APIVersion() == "v1" && owner.Kind() == "Node" && owner.String("name") == node
+	switch {
+	case !itself:
+		return fmt.Errorf("node %q can only create pods with an owner reference set to itself", node)
+	case !owner.Bool("controller"):
+		return fmt.Errorf("node %q can only create pods with a controller owner reference set to itself", node)
+	case owner.Bool("blockOwnerDeletion"):
+		return fmt.Errorf("node %q must not set blockOwnerDeletion on an owner reference", node)
+	}
+	found, err := r.Server.Find(ctx, "", "nodes", meta.Key{Name: node})
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return meta.NotFound(meta.GroupResource{Resource: "nodes"}, node)
+	case found.UID() != owner.String("uid"):
+		return fmt.Errorf("node %q UID mismatch: expected %q got %q", node, owner.String("uid"), found.UID())
+	}
+	return nil
+}
+
+func podOfNode(_ context.Context, node string, r *admission.Request) error {
+	if r.Old.String("spec", "nodeName") != node {
+		return fmt.Errorf("node %q can only delete pods with spec.nodeName set to itself", node)
+	}
+	return nil
+}
+
+func podStatusByNode(_ context.Context, node string, r *admission.Request) error {
+	if r.Old.String("spec", "nodeName") != node {
+		return fmt.Errorf("node %q can only update pod status for pods with spec.nodeName set to itself", node)
+	}
+	if changed(r, "metadata", "labels") {
+		return fmt.Errorf("node %q cannot update labels through pod status", node)
+	}
+	for _, claims := range []string{"resourceClaimStatuses", "extendedResourceClaimStatus"} {
+		if changed(r, "status", claims) {
+			return fmt.Errorf("node %q cannot update resource claim statuses", node)
+		}
+	}
+	return nil
+}
+
+func evictionByNode(ctx context.Context, node string, r *admission.Request) error {
+	pod, err := r.Server.Find(ctx, "", "pods", meta.Key{Namespace: r.Namespace, Name: r.Name})
+	switch {
+	case err != nil:
+		return err
+	case pod == nil:
+		return meta.NotFound(r.Resource.GroupResource(), r.Name)
+	case pod.String("spec", "nodeName") != node:
+		return fmt.Errorf("node %s can only evict pods with spec.nodeName set to itself", node)
+	}
+	return nil
+}
+
+// ownNode allows what the agent says of its Node: not where pods are kept from, nor who
+// deletes it, nor what others trust its labels to say.
+func ownNode(_ context.Context, node string, r *admission.Request) error {
+	update := r.Operation == admission.Update
+	switch {
+	case r.Name != node:
+		return fmt.Errorf("node %q is not allowed to modify node %q", node, r.Name)
+	case update && changed(r, "spec", "taints"):
+		return fmt.Errorf("node %q is not allowed to modify taints", node)
+	case update && changed(r, "metadata", "ownerReferences"):
+		return fmt.Errorf("node %q is not allowed to modify ownerReferences", node)
+	}
+	if labels := reservedLabels(r); len(labels) > 0 {
+		return fmt.Errorf("node %q is not allowed to modify labels: %s", node, strings.Join(labels, ", "))
+	}
+	return nil
+}
+
+// reservedLabels returns the labels that a write of a Node changes and that are the
+// product's and not the agent's.
+func reservedLabels(r *admission.Request) (list []string) {
+	p := r.Server.Names
+	free := []string{p.Wire(names.LabelHostname)}
+	for _, label := range p.OldNodeLabels() {
+		free = append(free, label.Before, label.Now)
+	}
+	under := func(domain, of string) bool {
+		of = strings.TrimSuffix(of, "/")
+		return domain == of || strings.HasSuffix(domain, "."+of)
+	}
+	now, before := r.Object.Labels(), r.Old.Labels()
+	for label := range union(now, before) {
+		domain, _, prefixed := strings.Cut(label, "/")
+		was, had := before[label]
+		is, has := now[label]
+		own := slices.Contains(free, label) || under(domain, p.Wire(names.AgentLabels)) || under(domain, p.Wire(names.NodeLabels))
+		reserved := under(domain, p.Wire(names.RestrictedLabels)) ||
+			!own && slices.ContainsFunc(p.Domains(), func(of string) bool { return under(domain, of) })
+		if prefixed && reserved && (had != has || was != is) {
+			list = append(list, label)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func union(a, b map[string]string) map[string]bool {
+	all := make(map[string]bool, len(a)+len(b))
+	for k := range a {
+		all[k] = true
+	}
+	for k := range b {
+		all[k] = true
+	}
+	return all
+}
+
+// changed reports whether an update gives a field another value.
+func changed(r *admission.Request, path ...string) bool {
+	now, has := r.Object.Get(path...)
+	was, had := r.Old.Get(path...)
+	return (has || had) && !meta.Equal(orNone(now), orNone(was))
+}
+
+// orNone makes an empty list or map the same as none.
+func orNone(v any) any {
+	switch v := v.(type) {
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+	case map[string]any:
+		if len(v) == 0 {
+			return nil
+		}
+	}
+	return v
+}
+
+// claimStatusByNode allows what a node that grows a file system says of the volume.
+func claimStatusByNode(_ context.Context, node string, r *admission.Request) error {
+	rest := func(claim *meta.Object) map[string]any {
+		claim = claim.Clone()
+		for _, field := range []string{"capacity", "conditions", "allocatedResources", "allocatedResourceStatuses",
+			"modifyVolumeStatus", "currentVolumeAttributesClassName"} {
+			claim.Delete("status", field)
+		}
+		claim.Delete("metadata", "managedFields")
+		claim.Delete("metadata", "resourceVersion")
+		return claim.Tree()
+	}
+	if !meta.Equal(rest(r.Object), rest(r.Old)) {
+		return fmt.Errorf("node %q is not allowed to update fields other than status.capacity and status.conditions", node)
+	}
+	return nil
+}
+
+func leaseOfNode(ctx context.Context, node string, r *admission.Request) error {
+	if namespace := r.Server.Names.SystemNamespace("node-lease"); r.Namespace != namespace {
+		return fmt.Errorf("can only access leases in the %q system namespace", namespace)
+	}
+	return ofSameName(ctx, node, r)
+}
+
+func ofSameName(_ context.Context, node string, r *admission.Request) error {
+	if r.Name != node {
+		return fmt.Errorf("can only access %s with the same name as the requesting node", r.Resource.Resource)
+	}
+	return nil
+}
+
+func sliceOfNode(_ context.Context, node string, r *admission.Request) error {
+	for _, slice := range []*meta.Object{r.Old, r.Object} {
+		if slice != nil && slice.String("spec", "nodeName") != node {
+			return errors.New("can only access ResourceSlices with the same NodeName as the requesting node")
+		}
+	}
+	return nil
+}
+
+// certificateOfNode checks that a certificate of the signers of agents is for the agent.
+func certificateOfNode(_ context.Context, _ string, r *admission.Request) error {
+	signers := []string{r.Server.Wire(names.SignerClientNode), r.Server.Wire(names.SignerNodeServing)}
+	if !slices.Contains(signers, r.Object.String("spec", "signerName")) {
+		return nil
+	}
+	data, err := base64.StdEncoding.DecodeString(r.Object.String("spec", "request"))
+	if err != nil {
+		return errors.New("unable to parse csr: it is not base64")
+	}
+	request, err := pki.ParseRequest(data)
+	switch {
+	case err != nil:
+		return fmt.Errorf("unable to parse csr: %w", err)
+	case request.Subject.CommonName != r.User.Name:
+		return fmt.Errorf("can only create a node CSR with CN=%s", r.User.Name)
+	}
+	return nil
+}
