@@ -18,6 +18,7 @@ func ExampleTable() {
 	fmt.Println(slices.ContainsFunc(table, func(p admission.Plugin) bool { return p.Name == "NoAttic" }))
 	// Output:
 	// AlwaysAdmit
+	// NamespaceAutoProvision
 	// true
 }
 

@@ -98,7 +98,6 @@ func driverOf(ctx context.Context, r *admission.Request, pod, v *meta.Object) (*
 // mayAskForAudience reports whether somebody gave the node the right to ask for tokens of
 // the account for an audience whatever its pods need.
 func mayAskForAudience(ctx context.Context, r *admission.Request, audience string) bool {
-	d, _, _ := r.Server.Authorizer.Authorize(ctx, auth.Action{User: r.User, Verb: "request-serviceaccounts-token-audience",
+	return allowed(ctx, r, auth.Action{User: r.User, Verb: "request-serviceaccounts-token-audience",
 		Version: "*", Resource: audience, Namespace: r.Namespace, Name: r.Name})
-	return d == auth.Allow
 }

@@ -25,6 +25,8 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		namespaceLifecycle(),
 		limitPodHardAntiAffinityTopology(),
 		securityContextDeny(),
+		namespaceAutoProvision(),
+		namespaceExists(),
 		limitRanger(),
 		serviceAccount(),
 		nodeRestriction(),
@@ -54,4 +56,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		resourceQuota(),
 		alwaysDeny(),
 	})
+		ownerReferencesPermissionEnforcement(),
+		eventRateLimit(),
+	}, own)
 }

@@ -28,6 +28,8 @@ const (
 	GroupRegistration   = "admissionregistration.orch.io"
 	GroupAggregation    = "apiregistration.orch.io"
 	GroupDevices        = "resource.orch.io"
+	GroupEventRate      = "eventratelimit.admission.orch.io"
+	GroupImagePolicy    = "imagepolicy.orch.io"
 	GroupExec           = "client.authentication.orch.io"
 	GroupABAC           = "abac.authorization.orch.io"
 	GroupPodSecurity    = "pod-security.admission.config.orch.io"

@@ -1,0 +1,166 @@
+package plugins
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/cache"
+)
+
+// The bounds of a limit.
+const (
+	maxRate         = 1_000_000 // events, or events a second
+	maxBuckets      = 1_000_000
+	defaultBuckets  = 4096
+	spareBucketTime = time.Second // for which a full bucket is kept
+)
+
+// eventLimits is the configuration of EventRateLimit.
+type eventLimits struct {
+	Limits []eventLimit `json:"limits"`
+}
+
+// eventLimit is one of the limits: how many events may be written by each server,
+// namespace, user or source with its object.
+type eventLimit struct {
+	Type      string `json:"type"`
+	QPS       int    `json:"qps"`
+	Burst     int    `json:"burst"`
+	CacheSize int    `json:"cacheSize,omitempty"` // how many buckets are kept: of those used last
+}
+
+// eventRateLimit refuses events beyond some rates. What is not written in the end, also
+// because another limit refuses it, does not count.
+func eventRateLimit() admission.Plugin {
+	return admission.Plugin{
+		Name: "EventRateLimit", Default: admission.Off,
+		Rules:       on("", []string{"events"}, admission.Create, admission.Update),
+		Config:      eventLimits{},
+		ConfigKinds: []meta.GroupVersionKind{{Group: names.GroupEventRate, Version: "v1alpha1", Kind: "Configuration"}},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			config := env.Config.(eventLimits)
+			if err := config.check(); err != nil {
+				return err
+			}
+			limits := make([]*eventBuckets, len(config.Limits))
+			for i, limit := range config.Limits {
+				limits[i] = newEventBuckets(limit, time.Now)
+			}
+			p.Validate = func(_ context.Context, r *admission.Request) error {
+				if r.DryRun {
+					return nil
+				}
+				var full []string
+				for _, limit := range limits {
+					give, ok := limit.take(r)
+					if !ok {
+						full = append(full, fmt.Sprintf("limit reached on type %s for key %s", limit.Type, limit.key(r)))
+						continue
+					}
+					r.After(func(committed bool) {
+						if !committed {
+							give()
+						}
+					})
+				}
+				if err := refusal(full); err != nil {
+					return meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "%s", err)
+				}
+				return nil
+			}
+			return nil
+		},
+	}
+}
+
+func (c *eventLimits) check() error {
+	var faults []string
+	bound := func(at, field string, n, least, most int) {
+		if n < least || n > most {
+			faults = append(faults, fmt.Sprintf("%s.%s: %d is not between %d and %d", at, field, n, least, most))
+		}
+	}
+	if len(c.Limits) == 0 {
+		faults = append(faults, "limits: one at least is needed")
+	}
+	for i, limit := range c.Limits {
+		at := fmt.Sprintf("limits[%d]", i)
+		if keyOf[limit.Type] == nil {
+			faults = append(faults, fmt.Sprintf("%s.type: %q is none of Server, Namespace, User and SourceAndObject", at, limit.Type))
+		}
+		bound(at, "qps", limit.QPS, 1, maxRate)
+		bound(at, "burst", limit.Burst, 1, maxRate)
+		bound(at, "cacheSize", limit.CacheSize, 0, maxBuckets)
+	}
+	return refusal(faults)
+}
+
+// keyOf says by the type of a limit which events share a bucket.
+var keyOf = map[string]func(r *admission.Request) string{
+	"Server":    func(*admission.Request) string { return "" },
+	"Namespace": func(r *admission.Request) string { return r.Namespace },
+	"User":      func(r *admission.Request) string { return r.User.Name },
+	"SourceAndObject": func(r *admission.Request) string {
+		e, key := r.Object, []string{}
+		for _, field := range []string{"component", "host"} {
+			key = append(key, e.String("source", field))
+		}
+		key = append(key, e.String("reportingComponent"), e.String("reportingInstance"))
+		for _, field := range []string{"kind", "namespace", "name", "uid", "apiVersion"} {
+			key = append(key, e.String("involvedObject", field))
+		}
+		return strings.Join(key, "/")
+	},
+}
+
+// eventBuckets are the buckets of one limit. One that was not used until it is full again
+// is as good as none and not kept.
+type eventBuckets struct {
+	eventLimit
+	key func(r *admission.Request) string
+	now func() time.Time
+
+	mu      sync.Mutex // guards the buckets, and what is in them
+	buckets *cache.Cache[string, *bucket]
+}
+
+type bucket struct {
+	tokens float64
+	at     time.Time // of tokens
+}
+
+func newEventBuckets(limit eventLimit, now func() time.Time) *eventBuckets {
+	size := cmp.Or(limit.CacheSize, defaultBuckets)
+	return &eventBuckets{eventLimit: limit, key: keyOf[limit.Type], now: now, buckets: cache.New[string, *bucket](size, now)}
+}
+
+// take takes a token for a request, and returns how to give it back.
+func (b *eventBuckets) take(r *admission.Request) (give func(), ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key, now := b.key(r), b.now()
+	of, ok := b.buckets.Get(key)
+	if !ok {
+		of = &bucket{tokens: float64(b.Burst), at: now}
+	}
+	of.tokens = min(of.tokens+now.Sub(of.at).Seconds()*float64(b.QPS), float64(b.Burst))
+	of.at = now
+	if of.tokens < 1 {
+		return nil, false
+	}
+	of.tokens--
+	b.buckets.Put(key, of, spareBucketTime+time.Duration(float64(b.Burst)/float64(b.QPS)*float64(time.Second)))
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		of.tokens = min(of.tokens+1, float64(b.Burst))
+	}, true
+}

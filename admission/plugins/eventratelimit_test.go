@@ -1,0 +1,131 @@
+package plugins_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/api/names"
+)
+
+// limits are the options of a server with limits of events, as a file has them.
+func limits(t *testing.T, text string) (admission.Options, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`{apiVersion: apiserver.config.k8s.io/v1, kind: AdmissionConfiguration, plugins: [{name: EventRateLimit, configuration: {
+		apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, limits: [`+text+`]}}]}`), 0o600))
+	config, warnings, err := admission.LoadConfig(file, plugins.Table(), names.Kubernetes)
+	assert.Empty(t, warnings)
+	return admission.Options{Enable: []string{"EventRateLimit"}, Config: config}, err
+}
+
+// TestEventRateLimit: beyond each limit events are refused, what was not written does not
+// count, and time gives tokens back.
+func TestEventRateLimit(t *testing.T) {
+	event := func(as, do, name, component, object, want string) step {
+		return step{as: as, do: do, want: want, body: `{metadata: {name: ` + name + `, namespace: default},
+			source: {component: ` + component + `}, involvedObject: {kind: Pod, name: ` + object + `, namespace: default}, reason: R, type: Normal}`}
+	}
+	const post = "POST events"
+	for kind, steps := range map[string][]step{
+		"Server": {
+			event("a", post, "a", "x", "p", `201`),
+			event("b", post+"?dryRun=All", "b", "x", "p", `201`),
+			event("b", post, "a", "x", "p", `409 already exists`),
+			{as: "a", do: "PATCH events/a", body: `{reason: R}`, want: `200`},
+			{as: "a", do: "PATCH events/a", body: `{reason: S}`, want: `200`},
+			event("c", post, "c", "w", "q", `429 limit reached on type Server for key `),
+			{as: "a", do: "PATCH events/a", body: `{reason: T}`, want: `429 limit reached on type Server for key `},
+			{as: "a", do: "POST /apis/events.k8s.io/v1/namespaces/default/events", want: `429 limit reached on type Server for key `,
+				body: `{metadata: {name: d}, eventTime: "2020-01-01T00:00:00.000000Z", reportingController: a, reportingInstance: b, action: A, reason: R, type: Normal, regarding: {kind: Pod, name: p, namespace: default}}`},
+			event("c", post+"?dryRun=All", "c", "w", "q", `201`),
+			{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201`},
+			{do: "DELETE events/a", want: `200`},
+		},
+		"Namespace": {
+			event("a", post, "a", "x", "p", `201`),
+			event("b", post, "b", "w", "q", `201`),
+			event("c", post, "c", "z", "r", `429 limit reached on type Namespace for key default`),
+			{do: "POST /api/v1/namespaces", body: `{metadata: {name: other}}`, want: `201`},
+			{do: "POST /api/v1/namespaces/other/events", body: `{metadata: {name: a}, involvedObject: {kind: Pod, name: p, namespace: other}}`, want: `201`},
+		},
+		"User": {
+			event("a", post, "a", "x", "p", `201`),
+			event("a", post, "b", "w", "q", `201`),
+			event("a", post, "c", "z", "r", `429 limit reached on type User for key a`),
+			event("b", post, "c", "z", "r", `201`),
+		},
+		"SourceAndObject": {
+			event("a", post, "a", "x", "p", `201`),
+			event("b", post, "b", "x", "p", `201`),
+			event("c", post, "c", "x", "p", `429 limit reached on type SourceAndObject for key x////Pod/default/p//`),
+			event("c", post, "d", "x", "q", `201`),
+			event("c", post, "e", "w", "p", `201`),
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			o, err := limits(t, `{type: `+kind+`, qps: 1, burst: 2}`)
+			require.NoError(t, err)
+			synctest.Test(t, func(t *testing.T) {
+				s := with(t, o)
+				for _, st := range steps {
+					st.take(t, s)
+				}
+				time.Sleep(time.Second)
+				event("a", post, "later", "x", "p", `201`).take(t, s)
+				if kind != "Server" {
+					return
+				}
+				event("a", post, "evenlater", "x", "p", `429 limit reached on type Server for key `).take(t, s)
+			})
+		})
+	}
+}
+
+// TestEventRateLimits: what one limit refuses takes nothing of another, and of the buckets
+// those used last are kept.
+func TestEventRateLimits(t *testing.T) {
+	o, err := limits(t, `{type: Server, qps: 1, burst: 3}, {type: User, qps: 1, burst: 1, cacheSize: 1}`)
+	require.NoError(t, err)
+	event := func(as, name, want string) step {
+		return step{as: as, do: "POST events", want: want, body: `{metadata: {name: ` + name + `, namespace: default}, involvedObject: {kind: Pod, name: p, namespace: default}}`}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := with(t, o)
+		for _, st := range []step{
+			event("a", "a", `201`),
+			event("a", "b", `429 limit reached on type User for key a`),
+			event("a", "b", `429 limit reached on type User for key a`),
+			event("a", "b", `429 limit reached on type User for key a`),
+			event("b", "b", `201`),
+			event("a", "c", `201`),
+			event("a", "d", `429 [limit reached on type Server for key , limit reached on type User for key a]`),
+		} {
+			st.take(t, s)
+		}
+	})
+}
+
+// TestEventRateLimitConfig: limits without bounds or sense fail the start.
+func TestEventRateLimitConfig(t *testing.T) {
+	for text, want := range map[string]string{
+		``: "limits: one at least is needed",
+		`{type: Pod, qps: 0, burst: 1000001, cacheSize: -1}`: `limits[0].type: "Pod" is none of Server, Namespace, User and SourceAndObject, ` +
+			`limits[0].qps: 0 is not between 1 and 1000000, limits[0].burst: 1000001 is not between 1 and 1000000, limits[0].cacheSize: -1 is not between 0 and 1000000`,
+	} {
+		o, err := limits(t, text)
+		require.NoError(t, err)
+		_, err = admission.New(plugins.Table(), o, admission.Env{Names: names.Kubernetes})
+		assert.ErrorContains(t, err, "admission plugin EventRateLimit: ")
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := limits(t, `{type: Server, rate: 1}`)
+	assert.ErrorContains(t, err, "rate")
+}

@@ -1,0 +1,44 @@
+package plugins_test
+
+import (
+	"testing"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/server"
+)
+
+// TestNamespaceAutoProvision: what is made in a missing namespace makes that first; what
+// makes nothing does not.
+func TestNamespaceAutoProvision(t *testing.T) {
+	const missing = `404 namespaces "new" not found`
+	walk(t, with(t, admission.Options{Enable: []string{"NamespaceAutoProvision"}}),
+		step{do: "DELETE /api/v1/namespaces/new/configmaps/a", want: `404 configmaps "a" not found`},
+		step{do: "POST /api/v1/namespaces/new/configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: missing},
+		step{do: "POST /api/v1/namespaces/new/pods/a/binding", body: `{target: {name: n1}}`, want: `404 namespaces "new" not found`},
+		step{do: "GET /api/v1/namespaces/new", want: missing},
+		step{do: "POST /api/v1/namespaces/New/configmaps", body: `{metadata: {name: a}}`, want: `422 regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
+		step{do: "POST /api/v1/namespaces/new/configmaps", body: `{metadata: {name: a}}`, want: `201`},
+		step{do: "POST /api/v1/namespaces/new/configmaps", body: `{metadata: {name: b}}`, want: `201`},
+		step{do: "GET /api/v1/namespaces/new", want: `200 {metadata: {labels: {kubernetes.io/metadata.name: new}}, status: {phase: Active}}`},
+		step{do: "PUT /apis/coordination.k8s.io/v1/namespaces/newer/leases/l", body: `{metadata: {name: l}}`, want: `201`},
+		step{do: "GET /api/v1/namespaces/newer", want: `200`},
+	)
+}
+
+// TestNamespaceExists: whatever names a missing namespace is refused, also what is in one.
+func TestNamespaceExists(t *testing.T) {
+	const missing = `404 namespaces "new" not found`
+	o := admission.Options{Disable: []string{"NamespaceLifecycle"}}
+	s := with(t, o, func(b *server.Builder) { b.AdmissionOptions = o })
+	walk(t, s,
+		step{do: "POST /api/v1/namespaces/new/configmaps", body: `{metadata: {name: a}}`, want: `201`})
+	o.Enable = []string{"NamespaceExists"}
+	walk(t, s.Fork(t),
+		step{do: "POST /api/v1/namespaces/new/configmaps", body: `{metadata: {name: b}}`, want: missing},
+		step{do: "PATCH /api/v1/namespaces/new/configmaps/a", body: `{data: {a: b}}`, want: missing},
+		step{do: "DELETE /api/v1/namespaces/new/configmaps/a", want: missing},
+		step{do: "POST configmaps", body: `{metadata: {name: b}}`, want: `201`},
+		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: new}}`, want: `201`},
+		step{do: "DELETE /api/v1/namespaces/new/configmaps/a", want: `200`},
+	)
+}
