@@ -56,6 +56,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		resourceQuota(),
 		alwaysDeny(),
 	})
+		imagePolicyWebhook(),
 		ownerReferencesPermissionEnforcement(),
 		eventRateLimit(),
 	}, own)

@@ -102,6 +102,9 @@ const (
 	OldJobNameLabel         = "job-name"
 	NodeRole                = "node-role.orch.io/" // and the role
 	OldNodeRole             = "orch.io/role"
+	ImagePolicyKeys         = ".image-policy.orch.io/" // in the keys of annotations for the backend of image policies
+	ImagePolicyFailedOpen   = "alpha.image-policy.orch.io/failed-open"
+	AuditImagePolicy        = "imagepolicywebhook.image-policy.orch.io/"
 	AgentLabels             = "kubelet.orch.io/"
 	NodeLabels              = "node.orch.io/"
 	RestrictedLabels        = "node-restriction.orch.io/"
@@ -203,6 +206,9 @@ var prefixes = []prefix{
 	{"scheduler.alpha.orch.io/", "scheduler.alpha.kubernetes.io/"},
 	{"mutation.webhook.admission.orch.io/", "mutation.webhook.admission.k8s.io/"},
 	{"patch.webhook.admission.orch.io/", "patch.webhook.admission.k8s.io/"},
+	{".image-policy.orch.io/", ".image-policy.k8s.io/"},
+	{"alpha.image-policy.orch.io/", "alpha.image-policy.k8s.io/"},
+	{"imagepolicywebhook.image-policy.orch.io/", "imagepolicywebhook.image-policy.k8s.io/"},
 	{"authorization.orch.io/", "authorization.k8s.io/"},
 	{"csi.storage.orch.io/", "csi.storage.k8s.io/"},
 	{"/var/run/secrets/orch.io/", "/var/run/secrets/kubernetes.io/"},

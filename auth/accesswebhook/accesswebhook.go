@@ -11,16 +11,15 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/internal/remote"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/cache"
+	"orch.io/controlplane/internal/remote"
 )
 
 // Bounds of the cache and of the calls.
 const (
 	maxCached = 8192
 	maxKey    = 10_000 // bytes of a question that is cached
-	tries     = 3
 	firstWait = 100 * time.Millisecond
 )
 
@@ -56,8 +55,10 @@ type Authorizer struct {
 
 // New checks c.
 func New(c Config) (*Authorizer, error) {
-	if c.Version == "" {
-		c.Version = "v1"
+	const kind = "SubjectAccessReview"
+	var err error
+	if c.Version, err = remote.Version(c.Version, kind); err != nil {
+		return nil, fmt.Errorf("accesswebhook: %w", err)
 	}
 	if c.OnFailure == auth.Allow {
 		return nil, errors.New("accesswebhook: a failure cannot allow")
@@ -71,7 +72,7 @@ func New(c Config) (*Authorizer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := remote.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, "SubjectAccessReview", c.Timeout)
+	r, err := remote.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, kind, c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("accesswebhook: %w", err)
 	}
@@ -162,23 +163,12 @@ func (a *Authorizer) spec(x *auth.Action) spec {
 }
 
 // ask posts a review, again if there was no answer.
-func (a *Authorizer) ask(ctx context.Context, body []byte) (status, error) {
-	wait := firstWait
-	for try := 1; ; try++ {
-		s, err := a.once(ctx, body)
-		var code *clientconfig.CodeError
-		if err == nil || try == tries || ctx.Err() != nil || errors.As(err, &code) && code.Code < 500 {
-			return s, err
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return s, ctx.Err()
-		}
-		wait *= 4
-	}
+func (a *Authorizer) ask(ctx context.Context, body []byte) (s status, err error) {
+	err = remote.Persist(ctx, firstWait, func() (err error) {
+		s, err = a.once(ctx, body)
+		return err
+	})
+	return s, err
 }
 
 func (a *Authorizer) once(ctx context.Context, body []byte) (status, error) {

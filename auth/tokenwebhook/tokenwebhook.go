@@ -13,9 +13,9 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/bearer"
-	"orch.io/controlplane/auth/internal/remote"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/cache"
+	"orch.io/controlplane/internal/remote"
 )
 
 // The bounds of the cache and of an answer.
@@ -59,8 +59,10 @@ type answer struct {
 
 // New checks c.
 func New(c Config) (*Authenticator, error) {
-	if c.Version == "" {
-		c.Version = "v1"
+	const kind = "TokenReview"
+	var err error
+	if c.Version, err = remote.Version(c.Version, kind); err != nil {
+		return nil, fmt.Errorf("tokenwebhook: %w", err)
 	}
 	if c.Keep == 0 {
 		c.Keep = 2 * time.Minute
@@ -68,7 +70,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := remote.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, "TokenReview", c.Timeout)
+	r, err := remote.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, kind, c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("tokenwebhook: %w", err)
 	}

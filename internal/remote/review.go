@@ -22,14 +22,22 @@ type Reviewer struct {
 	caller    *clientconfig.Caller
 }
 
-// NewReviewer returns a Reviewer for a kind of a group in version v1 or v1beta1. Timeout
-// is for one call; zero is ten seconds.
+// Version returns the version in which a kind is asked for: v1 if none is wanted.
+func Version(wanted, kind string) (string, error) {
+	switch wanted {
+	case "":
+		return "v1", nil
+	case "v1", "v1beta1":
+		return wanted, nil
+	}
+	return "", fmt.Errorf("unknown version %q of %s", wanted, kind)
+}
+
+// NewReviewer returns a Reviewer for a version of a kind of a group. Timeout is for one
+// call; zero is ten seconds.
 func NewReviewer(r *clientconfig.Remote, group, version, kind string, timeout time.Duration) (*Reviewer, error) {
 	if r == nil || r.URL == nil {
 		return nil, errors.New("no remote server")
-	}
-	if version != "v1" && version != "v1beta1" {
-		return nil, fmt.Errorf("unknown version %q of %s", version, kind)
 	}
 	caller := r.Caller()
 	caller.Timeout = timeout
@@ -68,6 +76,31 @@ func (r *Reviewer) Ask(ctx context.Context, body []byte, status any) error {
 		return fmt.Errorf("asked %s, Kind=%s, answered %q, Kind=%q", r.api, r.kind, answer.APIVersion, answer.Kind)
 	}
 	return nil
+}
+
+// tries are how often a review is asked if there is no answer.
+const tries = 3
+
+// Persist calls ask, which asks a review, again if there is no answer but none that the
+// caller is to blame for. first is the pause after the first call; each is four times the
+// one before.
+func Persist(ctx context.Context, first time.Duration, ask func() error) error {
+	wait := first
+	for try := 1; ; try++ {
+		err := ask()
+		var code *clientconfig.CodeError
+		if err == nil || try == tries || ctx.Err() != nil || errors.As(err, &code) && code.Code < 500 {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+		wait *= 4
+	}
 }
 
 // Text bounds what the remote server says to people.

@@ -1,0 +1,236 @@
+package plugins
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/cache"
+	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/remote"
+)
+
+// The bounds of what the backend of image policies costs.
+const (
+	maxReviews      = 1024             // answers that are kept
+	maxReviewTime   = 10 * time.Second // for one question with all tries
+	maxReviewCall   = 5 * time.Second  // for one try
+	leastReviewKept = time.Second      // so that all phases of a request have one answer
+	maxReviewAudit  = 16               // audit annotations of an answer
+)
+
+// imagePolicyConfig is the configuration of ImagePolicyWebhook. Of the times zero is the
+// default; -1 of an answer's is the least, and of the pause none.
+type imagePolicyConfig struct {
+	ImagePolicy struct {
+		KubeConfigFile string `json:"kubeConfigFile"`
+		AllowTTL       int    `json:"allowTTL"`     // seconds for which a yes is kept
+		DenyTTL        int    `json:"denyTTL"`      // seconds for which a no is kept
+		RetryBackoff   int    `json:"retryBackoff"` // milliseconds between the first two tries
+		DefaultAllow   bool   `json:"defaultAllow"` // if the backend does not answer
+	} `json:"imagePolicy"`
+}
+
+// imagePolicyWebhook asks a server elsewhere whether the images of a pod may run.
+func imagePolicyWebhook() admission.Plugin {
+	return admission.Plugin{
+		Name: "ImagePolicyWebhook", Default: admission.Off,
+		Rules:  on("", []string{"pods", "pods/ephemeralcontainers"}, admission.Create, admission.Update),
+		Config: imagePolicyConfig{},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			policy, err := newImagePolicy(env)
+			if err != nil {
+				return err
+			}
+			p.Mutate = func(ctx context.Context, r *admission.Request) error {
+				answer, err := policy.check(ctx, r)
+				if err == nil && answer.failed {
+					r.Object.Set("true", "metadata", "annotations", env.Wire(names.ImagePolicyFailedOpen))
+				}
+				return err
+			}
+			p.Validate = func(ctx context.Context, r *admission.Request) error {
+				_, err := policy.check(ctx, r)
+				return err
+			}
+			return nil
+		},
+	}
+}
+
+// imagePolicy is what a server needs to ask its backend.
+type imagePolicy struct {
+	allowed, denied, pause time.Duration
+	open                   bool
+	names                  names.Profile
+	log                    *slog.Logger
+	remote                 *remote.Reviewer
+	answers                *cache.Cache[[32]byte, imageAnswer]
+}
+
+// imageReview and imageAnswer are spec and status of an ImageReview.
+type imageReview struct {
+	Containers  []reviewedImage   `json:"containers,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Namespace   string            `json:"namespace,omitempty"`
+}
+
+type reviewedImage struct {
+	Image string `json:"image,omitempty"`
+}
+
+type imageAnswer struct {
+	Allowed bool              `json:"allowed"`
+	Reason  string            `json:"reason,omitempty"`
+	Audit   map[string]string `json:"auditAnnotations,omitempty"`
+
+	failed bool // there is none
+}
+
+func newImagePolicy(env admission.Env) (*imagePolicy, error) {
+	c, faults := env.Config.(imagePolicyConfig).ImagePolicy, []string(nil)
+	duration := func(field string, n int, unit, def, least, most time.Duration) time.Duration {
+		switch d := time.Duration(n) * unit; {
+		case n == 0:
+			return def
+		case n == -1:
+			return 0
+		case n > int(most/unit) || d < least:
+			faults = append(faults, fmt.Sprintf("imagePolicy.%s: %d is not between %d and %d", field, n, least/unit, most/unit))
+		default:
+			return d
+		}
+		return 0
+	}
+	policy := &imagePolicy{
+		open: c.DefaultAllow, names: env.Names, log: env.Log, answers: cache.New[[32]byte, imageAnswer](maxReviews, time.Now),
+		allowed: duration("allowTTL", c.AllowTTL, time.Second, 5*time.Minute, time.Second, 30*time.Minute),
+		denied:  duration("denyTTL", c.DenyTTL, time.Second, 30*time.Second, time.Second, 30*time.Minute),
+		pause:   duration("retryBackoff", c.RetryBackoff, time.Millisecond, 500*time.Millisecond, time.Millisecond, 5*time.Minute),
+	}
+	if c.KubeConfigFile == "" {
+		faults = append(faults, "imagePolicy.kubeConfigFile: it must name a file")
+	}
+	if err := refusal(faults); err != nil {
+		return nil, err
+	}
+	file, err := clientconfig.Load(c.KubeConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	backend, err := file.Current()
+	if err != nil {
+		return nil, err
+	}
+	if backend.URL.Scheme != "https" {
+		return nil, fmt.Errorf("%s: the backend is asked by https, not %s", c.KubeConfigFile, backend.URL.Scheme)
+	}
+	policy.remote, err = remote.NewReviewer(backend, env.Names.Group(names.GroupImagePolicy), "v1alpha1", "ImageReview", maxReviewCall)
+	return policy, err
+}
+
+// check asks about a pod that is new or has other images than before, and refuses what
+// the backend does.
+func (p *imagePolicy) check(ctx context.Context, r *admission.Request) (imageAnswer, error) {
+	review := p.review(r.Object, r)
+	if old := p.review(r.Old, r); r.Old != nil && slices.Equal(old.Containers, review.Containers) && maps.Equal(old.Annotations, review.Annotations) {
+		return imageAnswer{Allowed: true}, nil
+	}
+	answer, err := p.ask(ctx, review)
+	if err != nil {
+		return answer, err
+	}
+	for key, text := range answer.Audit {
+		r.Annotate(p.names.Wire(names.AuditImagePolicy)+key, text)
+	}
+	switch {
+	case answer.failed && p.open:
+		r.Annotate(p.names.Wire(names.AuditImagePolicy)+"failed-open", "true")
+		return answer, nil
+	case answer.failed:
+		return answer, errors.New("the image policy webhook backend did not answer")
+	case answer.Allowed:
+		return answer, nil
+	case answer.Reason != "":
+		return answer, fmt.Errorf("image policy webhook backend denied one or more images: %s", answer.Reason)
+	}
+	return answer, errors.New("one or more images rejected by webhook backend")
+}
+
+// review is what the backend is told of a pod, or of what a request adds to it.
+func (p *imagePolicy) review(pod *meta.Object, r *admission.Request) imageReview {
+	review := imageReview{Namespace: r.Namespace, Annotations: map[string]string{}}
+	lists := []string{podspec.Containers, podspec.Init}
+	if r.Subresource != "" {
+		lists = []string{podspec.Ephemeral}
+	}
+	for _, c := range podspec.Of(meta.NewObject(pod.Map("spec")), lists...) {
+		review.Containers = append(review.Containers, reviewedImage{c.String("image")})
+	}
+	for _, v := range pod.Objects("spec", "volumes") {
+		if image := v.String("image", "reference"); image != "" && r.Subresource == "" {
+			review.Containers = append(review.Containers, reviewedImage{image})
+		}
+	}
+	for key, text := range pod.Annotations() {
+		if strings.Contains(key, p.names.Wire(names.ImagePolicyKeys)) && key != p.names.Wire(names.ImagePolicyFailedOpen) {
+			review.Annotations[key] = text
+		}
+	}
+	return review
+}
+
+// ask returns the answer of the backend, a recent one if there is one. That it gives none
+// is an answer, too, and kept for a moment.
+func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer, error) {
+	body, err := p.remote.Body(review, imageAnswer{})
+	if err != nil {
+		return imageAnswer{}, err
+	}
+	key := sha256.Sum256(body)
+	if answer, ok := p.answers.Get(key); ok {
+		return answer, nil
+	}
+	within, cancel := context.WithTimeout(ctx, maxReviewTime)
+	defer cancel()
+	var answer imageAnswer
+	err = remote.Persist(within, p.pause, func() error {
+		answer = imageAnswer{}
+		return p.remote.Ask(within, body, &answer)
+	})
+	keep := p.denied
+	switch {
+	case ctx.Err() != nil: // nobody waits any more, which says nothing of the backend
+		return answer, ctx.Err()
+	case err != nil:
+		p.log.Warn("the backend of image policies does not answer", "error", err)
+		answer, keep = imageAnswer{failed: true}, 0
+	case answer.Allowed:
+		keep = p.allowed
+	}
+	answer.bound()
+	p.answers.Put(key, answer, max(keep, leastReviewKept))
+	return answer, nil
+}
+
+// bound cuts what the backend says to people.
+func (a *imageAnswer) bound() {
+	a.Reason = remote.Text(a.Reason)
+	audit := map[string]string{}
+	for i, key := range slices.Sorted(maps.Keys(a.Audit)) {
+		if i < maxReviewAudit {
+			audit[remote.Text(key)] = remote.Text(a.Audit[key])
+		}
+	}
+	a.Audit = audit
+}
