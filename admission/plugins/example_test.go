@@ -8,6 +8,8 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 )
 
@@ -44,6 +46,14 @@ func ExampleQuotaConfig() {
 		MatchScopes: []plugins.QuotaScope{{ScopeName: "PriorityClass", Operator: "In", Values: []string{"highest"}}},
 	}}}
 	b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{Config: map[string]any{"ResourceQuota": config}}}
+// A server whose volumes are all in one zone.
+func ExampleVolumeLabels() {
+		Enable: []string{"PersistentVolumeLabel"},
+		Config: map[string]any{"PersistentVolumeLabel": plugins.VolumeLabels(func(context.Context, *meta.Object) (map[string]string, error) {
+			return map[string]string{"topology.orch.io/zone": "north"}, nil
+		})},
+	}}
+	b.Register(core.Kinds()...)
 	s, err := b.Build(context.Background())
 	if err != nil {
 		fmt.Println(err)
@@ -51,4 +61,16 @@ func ExampleQuotaConfig() {
 	}
 	fmt.Println(s.Shutdown(context.Background()))
 	// Output: <nil>
+	defer s.Shutdown(context.Background())
+	volume, err := s.Objects().Create(context.Background(), meta.GroupResource{Resource: "persistentvolumes"}, meta.NewObject(map[string]any{
+		"metadata": map[string]any{"name": "v"},
+		"spec": map[string]any{"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"},
+			"csi": map[string]any{"driver": "example.com", "volumeHandle": "h"}},
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(volume.Labels())
+	// Output: map[topology.orch.io/zone:north]
 }

@@ -45,6 +45,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		storageProtection(),
 		persistentVolumeClaimResize(),
 		runtimeClass(),
+		persistentVolumeLabel(),
 		certificateApproval(),
 		certificateSigning(),
 		certificateSubjectRestriction(),

@@ -67,6 +67,8 @@ const (
 	AuditPatch              = "patch.webhook.admission.orch.io/"
 	ServiceName             = "orch.io/service-name"
 	LabelHostname           = "orch.io/hostname"
+	LabelZone               = "topology.orch.io/zone"
+	LabelZoneBeta           = "failure-domain.beta.orch.io/zone"
 	ScalerMetrics           = "autoscaling.alpha.orch.io/metrics"
 	ScalerMeasured          = "autoscaling.alpha.orch.io/current-metrics"
 	ScalerConditions        = "autoscaling.alpha.orch.io/conditions"
