@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
@@ -23,8 +24,11 @@ func namespaceAutoProvision() admission.Plugin {
 			}
 			namespace := meta.NewObject(map[string]any{"metadata": map[string]any{"name": r.Namespace}})
 			_, err = r.Server.Client.Create(ctx, namespacesResource, namespace)
-			if meta.ReasonOf(err) == meta.ReasonAlreadyExists { // another request was faster
+			switch meta.ReasonOf(err) {
+			case meta.ReasonAlreadyExists: // another request was faster
 				return nil
+			case meta.ReasonInvalid: // no fault of the object's
+				return errors.New(err.Error())
 			}
 			return err
 		},

@@ -16,7 +16,7 @@ func TestNamespaceAutoProvision(t *testing.T) {
 		step{do: "POST /api/v1/namespaces/new/configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: missing},
 		step{do: "POST /api/v1/namespaces/new/pods/a/binding", body: `{target: {name: n1}}`, want: `404 namespaces "new" not found`},
 		step{do: "GET /api/v1/namespaces/new", want: missing},
-		step{do: "POST /api/v1/namespaces/New/configmaps", body: `{metadata: {name: a}}`, want: `422 regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
+		step{do: "POST /api/v1/namespaces/New/configmaps", body: `{metadata: {name: a}}`, want: `403 regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
 		step{do: "POST /api/v1/namespaces/new/configmaps", body: `{metadata: {name: a}}`, want: `201`},
 		step{do: "POST /api/v1/namespaces/new/configmaps", body: `{metadata: {name: b}}`, want: `201`},
 		step{do: "GET /api/v1/namespaces/new", want: `200 {metadata: {labels: {kubernetes.io/metadata.name: new}}, status: {phase: Active}}`},

@@ -23,11 +23,11 @@ func nodeRestriction() admission.Plugin {
 	return admission.Plugin{
 		Name: "NodeRestriction", Default: admission.Off,
 		Rules: slices.Concat(
-			on("", []string{"pods", "pods/*", "nodes", "nodes/*", "persistentvolumeclaims", "persistentvolumeclaims/*"}),
+			on("", []string{"pods", "pods/*", "nodes", "nodes/*", "persistentvolumeclaims", "persistentvolumeclaims/*"}, admission.Create, admission.Update, admission.Delete),
 			on("", []string{"serviceaccounts/token"}, admission.Create),
-			on(names.GroupCoordination, []string{"leases"}),
-			on(names.GroupStorage, []string{"csinodes"}),
-			on(names.GroupDevices, []string{"resourceslices"}),
+			on(names.GroupCoordination, []string{"leases"}, admission.Create, admission.Update, admission.Delete),
+			on(names.GroupStorage, []string{"csinodes"}, admission.Create, admission.Update, admission.Delete),
+			on(names.GroupDevices, []string{"resourceslices"}, admission.Create, admission.Update, admission.Delete),
 			on(names.GroupCertificates, []string{"certificatesigningrequests"}, admission.Create)),
 		Mutate: func(ctx context.Context, r *admission.Request) error {
 			name, ok := node.Name(r.User)
@@ -68,7 +68,7 @@ func nodeRights() []nodeRight {
 		{"persistentvolumeclaims/status", ops{admission.Update}, claimStatusByNode},
 		{"serviceaccounts/token", ops{admission.Create}, tokenForNode},
 		{"leases", ops{admission.Create, admission.Update, admission.Delete}, leaseOfNode},
-		{"csinodes", ops{admission.Create, admission.Update, admission.Delete}, ofSameName},
+		{"csinodes", ops{admission.Create, admission.Update, admission.Delete}, csiNodeOfNode},
 		{"resourceslices", ops{admission.Create, admission.Update, admission.Delete}, sliceOfNode},
 		{"certificatesigningrequests", ops{admission.Create}, certificateOfNode},
 	}
@@ -94,10 +94,13 @@ func mirrorPod(ctx context.Context, node string, r *admission.Request) error {
 		return fmt.Errorf("node %q can not create pods that reference resourceclaims", node)
 	}
 	for _, v := range pod.Objects("spec", "volumes") {
+		if v.Map("csi") != nil {
+			return fmt.Errorf("node %q can not create pods that reference csidrivers (via CSI volumes)", node)
+		}
 		for _, source := range v.Objects("projected", "sources") {
-			for field, of := range map[string]string{"clusterTrustBundle": "clustertrustbundles", "podCertificate": "podcertificates"} {
-				if source.Map(field) != nil {
-					return fmt.Errorf("node %q can not create pods that reference %s", node, of)
+			for _, by := range [][2]string{{"serviceAccountToken", "serviceaccounts"}, {"clusterTrustBundle", "clustertrustbundles"}, {"podCertificate", "podcertificates"}} {
+				if source.Map(by[0]) != nil {
+					return fmt.Errorf("node %q can not create pods that reference %s (via projected volumes)", node, by[1])
 				}
 			}
 		}
@@ -108,7 +111,11 @@ func mirrorPod(ctx context.Context, node string, r *admission.Request) error {
 // ownedByNode checks that a pod has one owner, the Node.
 func ownedByNode(ctx context.Context, node string, r *admission.Request) error {
 	owners := r.Object.Objects("metadata", "ownerReferences")
-	if len(owners) != 1 {
+	switch len(owners) {
+	case 0:
+		return fmt.Errorf("node %q can only create pods with an owner reference set to itself", node)
+	case 1:
+	default:
 		return fmt.Errorf("node %q can only create pods with a single owner reference set to itself", node)
 	}
 	owner := owners[0]
@@ -128,7 +135,7 @@ func ownedByNode(ctx context.Context, node string, r *admission.Request) error {
 	case found == nil:
 		return meta.NotFound(meta.GroupResource{Resource: "nodes"}, node)
 	case found.UID() != owner.String("uid"):
-		return fmt.Errorf("node %q UID mismatch: expected %q got %q", node, owner.String("uid"), found.UID())
+		return fmt.Errorf("node %s UID mismatch: expected %s got %s", node, owner.String("uid"), found.UID())
 	}
 	return nil
 }
@@ -180,10 +187,14 @@ func ownNode(_ context.Context, node string, r *admission.Request) error {
 	case update && changed(r, "metadata", "ownerReferences"):
 		return fmt.Errorf("node %q is not allowed to modify ownerReferences", node)
 	}
-	if labels := reservedLabels(r); len(labels) > 0 {
-		return fmt.Errorf("node %q is not allowed to modify labels: %s", node, strings.Join(labels, ", "))
+	labels := reservedLabels(r)
+	switch {
+	case len(labels) == 0:
+		return nil
+	case update:
+		return fmt.Errorf("is not allowed to modify labels: %s", strings.Join(labels, ", "))
 	}
-	return nil
+	return fmt.Errorf("node %q is not allowed to set the following labels: %s", node, strings.Join(labels, ", "))
 }
 
 // reservedLabels returns the labels that a write of a Node changes and that are the
@@ -251,8 +262,7 @@ func orNone(v any) any {
 func claimStatusByNode(_ context.Context, node string, r *admission.Request) error {
 	rest := func(claim *meta.Object) map[string]any {
 		claim = claim.Clone()
-		for _, field := range []string{"capacity", "conditions", "allocatedResources", "allocatedResourceStatuses",
-			"modifyVolumeStatus", "currentVolumeAttributesClassName"} {
+		for _, field := range []string{"capacity", "conditions", "allocatedResources", "allocatedResourceStatuses"} {
 			claim.Delete("status", field)
 		}
 		claim.Delete("metadata", "managedFields")
@@ -260,21 +270,24 @@ func claimStatusByNode(_ context.Context, node string, r *admission.Request) err
 		return claim.Tree()
 	}
 	if !meta.Equal(rest(r.Object), rest(r.Old)) {
-		return fmt.Errorf("node %q is not allowed to update fields other than status.capacity and status.conditions", node)
+		return fmt.Errorf("node %q is not allowed to update fields other than status.quantity and status.conditions", node)
 	}
 	return nil
 }
 
-func leaseOfNode(ctx context.Context, node string, r *admission.Request) error {
+func leaseOfNode(_ context.Context, node string, r *admission.Request) error {
 	if namespace := r.Server.Names.SystemNamespace("node-lease"); r.Namespace != namespace {
 		return fmt.Errorf("can only access leases in the %q system namespace", namespace)
 	}
-	return ofSameName(ctx, node, r)
+	if r.Name != node {
+		return errors.New("can only access node lease with the same name as the requesting node")
+	}
+	return nil
 }
 
-func ofSameName(_ context.Context, node string, r *admission.Request) error {
+func csiNodeOfNode(_ context.Context, node string, r *admission.Request) error {
 	if r.Name != node {
-		return fmt.Errorf("can only access %s with the same name as the requesting node", r.Resource.Resource)
+		return errors.New("can only access CSINode with the same name as the requesting node")
 	}
 	return nil
 }
@@ -282,7 +295,7 @@ func ofSameName(_ context.Context, node string, r *admission.Request) error {
 func sliceOfNode(_ context.Context, node string, r *admission.Request) error {
 	for _, slice := range []*meta.Object{r.Old, r.Object} {
 		if slice != nil && slice.String("spec", "nodeName") != node {
-			return errors.New("can only access ResourceSlices with the same NodeName as the requesting node")
+			return fmt.Errorf("can only %s ResourceSlice with the same NodeName as the requesting node", strings.ToLower(string(r.Operation)))
 		}
 	}
 	return nil
