@@ -160,7 +160,7 @@ func TestNodeRestrictionTokens(t *testing.T) {
 		token(agent, `apiVersion: v1, kind: Secret, name: x, uid: u`, ``, `403 node requested token not bound to a pod`),
 		token(agent, bound("mine", ""), ``, `403 node requested token with a pod binding without a uid`),
 		token(agent, bound("none", mine), ``, `404 pods "none" not found`),
-		token(agent, bound("mine", foreign), ``, `409 The object might have been deleted and then recreated`),
+		token(agent, bound("mine", foreign), ``, `403 The object might have been deleted and then recreated`),
 		token(agent, bound("foreign", foreign), `vault`, `403 node requested token bound to a pod scheduled on a different node`),
 		token(agent, bound("mine", mine), `vault, disk`, `403 node may only request 0 or 1 audiences`),
 		token(agent, bound("mine", mine), ``, `403 audience "" not found in pod spec volume`),

@@ -32,7 +32,7 @@ func tokenForNode(ctx context.Context, node string, r *admission.Request) error 
 	case pod == nil:
 		return meta.NotFound(pods, to.String("name"))
 	case pod.UID() != uid:
-		return meta.Conflict(pods, pod.Name(), fmt.Sprintf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", uid))
+		return fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", uid)
 	case pod.String("spec", "nodeName") != node:
 		return errors.New("node requested token bound to a pod scheduled on a different node")
 	}

@@ -94,7 +94,7 @@ func (g *graph) setPod(k meta.Key, o *meta.Object) {
 	}
 	p := podNeeds{node: o.String("spec", "nodeName"), objects: []object{{pods, k}}}
 	// A mirror of a pod that a node started by itself must not open anything.
-	if o.Annotation(g.mirror) == "" {
+	if _, mirror := o.Annotations()[g.mirror]; !mirror {
 		for _, to := range podspec.References(o) {
 			p.objects = append(p.objects, object{to.Resource, meta.Key{Namespace: k.Namespace, Name: to.Name}})
 		}
