@@ -7,8 +7,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
-	"orch.io/controlplane/auth"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 )
@@ -20,7 +20,6 @@ func ExampleTable() {
 	fmt.Println(slices.ContainsFunc(table, func(p admission.Plugin) bool { return p.Name == "NoAttic" }))
 	// Output:
 	// AlwaysAdmit
-	// NamespaceAutoProvision
 	// true
 }
 
@@ -46,8 +45,18 @@ func ExampleQuotaConfig() {
 		MatchScopes: []plugins.QuotaScope{{ScopeName: "PriorityClass", Operator: "In", Values: []string{"highest"}}},
 	}}}
 	b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{Config: map[string]any{"ResourceQuota": config}}}
+	s, err := b.Build(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s.Shutdown(context.Background()))
+	// Output: <nil>
+}
+
 // A server whose volumes are all in one zone.
 func ExampleVolumeLabels() {
+	b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{
 		Enable: []string{"PersistentVolumeLabel"},
 		Config: map[string]any{"PersistentVolumeLabel": plugins.VolumeLabels(func(context.Context, *meta.Object) (map[string]string, error) {
 			return map[string]string{"topology.orch.io/zone": "north"}, nil
@@ -59,8 +68,6 @@ func ExampleVolumeLabels() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(s.Shutdown(context.Background()))
-	// Output: <nil>
 	defer s.Shutdown(context.Background())
 	volume, err := s.Objects().Create(context.Background(), meta.GroupResource{Resource: "persistentvolumes"}, meta.NewObject(map[string]any{
 		"metadata": map[string]any{"name": "v"},

@@ -44,6 +44,7 @@ func TestPodSecurityPolicy(t *testing.T) {
 	walk := policies(t, use("b-tight", "ann"), use("c-free", "ann"), use("b-tight", "bob"), use("c-free", "system:serviceaccount:default:robot"))
 	const none = "403 forbidden: PodSecurityPolicy: unable to admit pod: []"
 	walk(
+		step{do: "POST serviceaccounts", body: `{metadata: {name: robot}, automountServiceAccountToken: false}`, want: "201"},
 		step{as: "ann", do: "POST pods", body: named("x", plain), want: none},
 		step{do: psp, body: named("a-all", `{`+anyone+`, privileged: true, volumes: ["*"], hostNetwork: true}`), want: "201"},
 		step{do: psp, body: named("b-tight", `{`+anyone+`, requiredDropCapabilities: [KILL]}`), want: "201"},
