@@ -1,11 +1,9 @@
 package registry
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -15,6 +13,7 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/jsonpath"
+	"orch.io/controlplane/internal/manifests"
 	"orch.io/controlplane/internal/quirks"
 )
 
@@ -48,65 +47,7 @@ func FromCRDDir(files fs.FS) ([]*Kind, error) {
 // CRDFiles returns the CustomResourceDefinition objects in the files of a
 // directory, as FromCRDDir finds them: for programs that create them as objects.
 func CRDFiles(files fs.FS) ([]*meta.Object, error) {
-	var found []*meta.Object
-	var faults []error
-	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
-			return nil
-		}
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			return err
-		}
-		objects, err := definitionsIn(data)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", name, err))
-		}
-		found = append(found, objects...)
-		return nil
-	})
-	return found, errors.Join(append(faults, err)...)
-}
-
-func definitionsIn(data []byte) (found []*meta.Object, err error) {
-	for i, doc := range splitDocuments(data) {
-		tree, _, err := codec.DecodeYAML(doc, codec.Limits{})
-		if err != nil {
-			return found, fmt.Errorf("document %d: %w", i+1, err)
-		}
-		if tree["kind"] == definitionKind {
-			found = append(found, meta.NewObject(tree))
-		}
-	}
-	return found, nil
-}
-
-// splitDocuments splits YAML at the lines that separate documents; those that
-// hold nothing but comments are left out.
-func splitDocuments(data []byte) (docs [][]byte) {
-	var doc []byte
-	filled := false
-	end := func() {
-		if filled {
-			docs = append(docs, doc)
-		}
-		doc, filled = nil, false
-	}
-	for line := range bytes.Lines(data) {
-		text := bytes.TrimRight(line, " \t\r\n")
-		if bytes.Equal(text, []byte("---")) || bytes.HasPrefix(text, []byte("--- ")) {
-			end()
-			continue
-		}
-		text = bytes.TrimSpace(text)
-		filled = filled || len(text) > 0 && text[0] != '#'
-		doc = append(doc, line...)
-	}
-	end()
-	return docs
+	return manifests.Read(files, definitionKind)
 }
 
 // FromDefinition makes a kind from a CustomResourceDefinition object, which is
