@@ -38,13 +38,15 @@
 //   - [orch.io/controlplane/auth]: who calls and whether he may, and below it the
 //     usual answers.
 //   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
-//     writes, and below it plugins, those of every server: a file each and a table.
+//     writes, and below it plugins, those of every server: a file each and a table, and
+//     webhook, the two of them that ask webhooks.
 //   - [orch.io/controlplane/clientconfig]: how a server, as a client, reaches others:
-//     webhooks for reviews and audit.
+//     webhooks for reviews, admission and audit, also behind services.
 //   - internal: what several packages share and programs need not name: resource, the
 //     kinds of a server compiled for its names, with all that is done with an object on
 //     its way to the store, codec, bytes to objects and back, apply, patches and who
-//     owns which field, caches, keys and certificates.
+//     owns which field, manifests, objects in files, inprocess, requests without a
+//     socket, caches, keys and certificates.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
 //     clients in modules of their own.
 //

@@ -34,6 +34,7 @@
 package admission
 
 import (
+	"context"
 	"slices"
 
 	"orch.io/controlplane/api/meta"
@@ -73,6 +74,9 @@ type Request struct {
 	RequestKind     meta.GroupVersionKind
 	RequestResource meta.Resource
 
+	// Forms are how callers see Object and Old; nil: as they are.
+	Forms Forms
+
 	// Warn sends a warning to the caller.
 	Warn func(text string)
 	// Annotate records a key and value in the audit event.
@@ -85,6 +89,10 @@ type Request struct {
 	Pass  int
 	again bool
 	after []func(committed bool)
+
+	// Kept is what plugins keep from one pass to the next, each by a key of its own;
+	// nil at first.
+	Kept map[any]any
 }
 
 // After has f called once when this attempt at the write has ended, and told whether the
@@ -99,6 +107,23 @@ func (r *Request) Ended(committed bool) {
 		f(committed)
 	}
 	r.after = nil
+}
+
+// Forms are how callers see the objects of a request: in any version of its resource,
+// and through a sub-resource with a body of its own, such as scale, as that body.
+type Forms interface {
+	// Kind returns what callers of a version see; false: there is no such version.
+	Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool)
+
+	// Show returns Object or Old as callers of a version see it. The result must not
+	// be changed.
+	Show(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error)
+
+	// Take makes Object what changed says, which is what somebody made of shown, the
+	// object as callers of that version see it. Fields that the version does not have are
+	// dropped, defaults filled in, and what only the server writes stays as it is. An
+	// error says what is wrong with changed; Object is as it was.
+	Take(ctx context.Context, r *Request, shown, changed *meta.Object, version meta.GroupVersion) error
 }
 
 // Again asks that the mutating phase runs once more when it is through, from the

@@ -17,6 +17,7 @@ import (
 type Chain struct {
 	env                  Env
 	mutating, validating phase
+	closers              []func()
 }
 
 // New makes the chain of a table. Its order is that of the table: the one in
@@ -46,6 +47,9 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 		}
 		if p.Deprecated != "" && env.Log != nil {
 			env.Log.Warn("the admission plugin " + p.Name + " is deprecated: " + p.Deprecated)
+		}
+		if p.Close != nil {
+			c.closers = append(c.closers, p.Close)
 		}
 		if p.Mutate == nil && p.Validate == nil {
 			faults = append(faults, fmt.Errorf("admission plugin %s has neither Mutate nor Validate", p.Name))
@@ -78,6 +82,13 @@ func (c *Chain) Mutate(ctx context.Context, r *Request) error {
 func (c *Chain) Validate(ctx context.Context, r *Request) error {
 	r.Server = &c.env
 	return c.validating.run(ctx, r)
+}
+
+// Close frees what plugins hold. No request may run any more.
+func (c *Chain) Close() {
+	for _, free := range c.closers {
+		free()
+	}
 }
 
 // phase holds the steps of one phase in order, by the plural of a resource:

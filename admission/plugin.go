@@ -4,9 +4,12 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 )
@@ -45,6 +48,9 @@ type Plugin struct {
 	// Setup completes a copy of the plugin for one server: it sets Mutate and
 	// Validate to functions over what env holds. nil: they stand there already.
 	Setup func(p *Plugin, env Env) error
+
+	// Close frees what Setup made, once no request runs any more. nil: nothing.
+	Close func()
 }
 
 // Default says whether a plugin runs.
@@ -77,6 +83,12 @@ type Env struct {
 	// key due that no change does; before the controller runs it does nothing. nil: nobody
 	// runs any.
 	Control func(controller.Controller) (ask func(key string))
+
+	// Services find what services lead to, for plugins that call others.
+	Services clientconfig.Services
+
+	// Metrics is where plugins register theirs; two may share one.
+	Metrics prometheus.Registerer
 
 	Log    *slog.Logger
 	Config any // of the type of Plugin.Config

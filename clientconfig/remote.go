@@ -21,6 +21,9 @@ type Remote struct {
 	URL *url.URL
 	TLS *tls.Config
 
+	// Endpoint finds what is behind the host of URL: a service. nil: the host itself.
+	Endpoint func(context.Context) (Endpoint, error)
+
 	authority     []byte
 	authorization string // header value
 	tokenFile     string // instead: read on every request
@@ -38,7 +41,10 @@ func (r *Remote) Authority() []byte { return r.authority }
 func (r *Remote) Transport() http.RoundTripper {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	base := &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: r.TLS.Clone(), TLSHandshakeTimeout: 10 * time.Second,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return r.dial(ctx, dialer, network, address)
+		},
+		TLSClientConfig: r.TLS.Clone(), TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
 		MaxResponseHeaderBytes: 1 << 20,
 	}
@@ -59,6 +65,9 @@ type transport struct {
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if own := t.remote.URL; own != nil && (req.URL.Scheme != own.Scheme || !strings.EqualFold(req.URL.Host, own.Host)) {
 		return t.base.RoundTrip(req)
+	}
+	if answer, err := t.remote.inProcess(req); answer != nil || err != nil {
+		return answer, err
 	}
 	if t.program != nil {
 		return t.program.RoundTrip(req)
@@ -92,6 +101,8 @@ type Caller struct {
 	Timeout time.Duration
 	// MaxAnswer bounds the answer in bytes; zero is 1 MiB.
 	MaxAnswer int64
+	// UserAgent says who calls; empty is what net/http says.
+	UserAgent string
 
 	address string
 	client  *http.Client
@@ -129,6 +140,9 @@ func (c *Caller) Post(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
+	if c.UserAgent != "" {
+		req.Header.Set("User-Agent", c.UserAgent)
+	}
 	resp, err := c.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("clientconfig: %w", err)

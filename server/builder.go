@@ -24,6 +24,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
@@ -77,6 +78,12 @@ type Builder struct {
 	// Connector is the way to nodes and pods, such as a nodeagent.Connector. nil:
 	// there is none, and what leads there (log, exec, attach, portforward, proxy) is 503.
 	Connector Connector
+
+	// Services find what a service leads to that the server itself calls, such as that
+	// of a webhook: an address, or a handler of this program. nil, and an empty Endpoint
+	// without an error, is what the objects say: the Service's clusterIP or external
+	// name, or one of its ready endpoints.
+	Services clientconfig.Services
 
 	// Limits bounds what callers can cost; zero fields have defaults.
 	Limits Limits
@@ -258,6 +265,9 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
+	if b.Metrics == nil {
+		b.Metrics = prometheus.NewRegistry()
+	}
 	chain, err := admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
 		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Type: b.client.Type, Log: log,
 		Runs: func(name string) bool {
@@ -268,6 +278,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 			b.plugged = append(b.plugged, p)
 			return p.ask
 		},
+		Services: services{names: b.Names, client: &b.client, own: b.Services}.find, Metrics: b.Metrics,
 	})
 	if err != nil {
 		faults = append(faults, err)
@@ -331,7 +342,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)
-	s.client = &b.client
+	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
 	s.controllers = append(s.builtinControllers(), b.Controllers...)
 	s.plugged = b.plugged

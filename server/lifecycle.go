@@ -167,6 +167,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = fmt.Errorf("requests still run: %w", ctx.Err())
 	}
 	s.failures.close()
+	s.chain.Close()
 	return errors.Join(err, s.hub.Close(), s.backend.Close())
 }
 

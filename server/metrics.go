@@ -23,9 +23,6 @@ type metrics struct {
 }
 
 func newMetrics(reg *prometheus.Registry, b storage.Backend) *metrics {
-	if reg == nil {
-		reg = prometheus.NewRegistry()
-	}
 	m := &metrics{
 		registry: reg,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{

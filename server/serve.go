@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
@@ -43,6 +44,7 @@ type Server struct {
 	metrics       *metrics
 	slis          *slis
 	client        *objects.Client
+	chain         *admission.Chain
 	controllers   []controller.Controller
 	plugged       []*plugged // controllers of admission plugins
 	checks        map[string]func(context.Context) error

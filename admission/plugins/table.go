@@ -12,13 +12,15 @@ import (
 	"slices"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/webhook"
 )
 
 // Table returns the plugins in the order in which they run, with those of the
 // program in their place. The rules of the order: what makes a namespace or says
 // that there is none comes first, since all others look into it; what fills in
 // comes before what counts or refuses what was filled in; the program's own see
-// what the built-in ones made. Quotas come after them: what others refuse is not counted.
+// what the built-in ones made, and webhooks what both did. Quotas come after them: what
+// others refuse is not counted.
 func Table(own ...admission.Plugin) []admission.Plugin {
 	return slices.Concat([]admission.Plugin{
 		alwaysAdmit(),
@@ -57,6 +59,8 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		deviceAdminAccess(),
 		deviceStatusAccess(),
 	}, own, []admission.Plugin{
+		webhook.Mutating(),
+		webhook.Validating(),
 		resourceQuota(),
 		alwaysDeny(),
 	})

@@ -122,6 +122,8 @@ const (
 	HealthRunsMetric        = "orch_healthchecks_total"
 	SocketBearer            = "base64url.bearer.authorization.orch.io." // before the token in a sub-protocol of WebSocket
 	DefaultStorageClassBeta = "storageclass.beta.orch.io/is-default-class"
+	AuditMutation           = "mutation.webhook.admission.orch.io/"
+	AuditValidation         = "validating.webhook.admission.orch.io/"
 )
 
 // Identities of service accounts: the private claim of their tokens, the
@@ -211,6 +213,7 @@ var prefixes = []prefix{
 	{".image-policy.orch.io/", ".image-policy.k8s.io/"},
 	{"alpha.image-policy.orch.io/", "alpha.image-policy.k8s.io/"},
 	{"imagepolicywebhook.image-policy.orch.io/", "imagepolicywebhook.image-policy.k8s.io/"},
+	{"validating.webhook.admission.orch.io/", "validating.webhook.admission.k8s.io/"},
 	{"authorization.orch.io/", "authorization.k8s.io/"},
 	{"csi.storage.orch.io/", "csi.storage.k8s.io/"},
 	{"/var/run/secrets/orch.io/", "/var/run/secrets/kubernetes.io/"},

@@ -57,13 +57,13 @@ func (a *Authority) PEM() []byte {
 
 // Issue returns a certificate for a subject and usage that ends after some time.
 // It is good for 127.0.0.1 and localhost.
-func (a *Authority) Issue(t testing.TB, subject pkix.Name, usage x509.ExtKeyUsage, end time.Duration) tls.Certificate {
+func (a *Authority) Issue(t testing.TB, subject pkix.Name, usage x509.ExtKeyUsage, end time.Duration, names ...string) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	tmpl := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: subject, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(end),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: append([]string{"localhost"}, names...),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.Cert, key.Public(), a.key)
 	require.NoError(t, err)

@@ -141,7 +141,7 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	ctx, cancel, w := s.ownWrite(ctx, v, key, sub, "UpdateOptions")
 	defer cancel()
 	if sub != nil && sub.Act != nil {
-		w.Own = nil
+		w.Own, w.Admitted = nil, true
 	}
 	var refused error // the caller's own word
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {

@@ -34,9 +34,12 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 			return err
 		}
 	}
-	request := s.admissionRequest(a.Write, obj, live)
+	request, chain := s.admissionRequest(a.Write, obj, live), s.o.Admission
+	if a.Admitted {
+		chain = &admission.Chain{}
+	}
 	a.request = request
-	if err := s.o.Admission.Mutate(ctx, request); err != nil {
+	if err := chain.Mutate(ctx, request); err != nil {
 		return err
 	}
 	if err := v.PrepareForWrite(write); err != nil {
@@ -61,7 +64,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := s.validate(ctx, a, write); err != nil {
 		return err
 	}
-	return s.o.Admission.Validate(ctx, request)
+	return chain.Validate(ctx, request)
 }
 
 // validate says what is wrong with an object that is to be written, and warns of what
@@ -134,7 +137,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: &v.Type.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
 		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate,
-		Subresource: w.subresource(),
+		Subresource: w.subresource(), Forms: (*forms)(w),
 	}
 }
 

@@ -40,6 +40,7 @@ type Write struct {
 	UID        string // of the object that is meant; empty: whichever has the name
 	Create     bool   // a missing object may be created
 	MustCreate bool   // an existing object is AlreadyExists
+	Admitted   bool   // admission was asked already, about the request that the write is part of
 	Versioned  bool   // the caller names the version that is meant, or Mutate looks at it
 
 	deletion *Deletion // what is asked for instead of Mutate, or nil

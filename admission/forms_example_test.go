@@ -1,0 +1,56 @@
+package admission_test
+
+import (
+	"context"
+	"fmt"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+)
+
+// lamps are the forms of a kind of which v1beta1 says bright for lit.
+type lamps struct{}
+
+func (lamps) Kind(v meta.GroupVersion) (meta.GroupVersionKind, bool) {
+	return meta.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: "Lamp"}, true
+}
+
+func (lamps) Show(_ context.Context, obj *meta.Object, v meta.GroupVersion) (*meta.Object, error) {
+	if v.Version == "v1" {
+		return obj, nil
+	}
+	return meta.NewObject(map[string]any{"spec": map[string]any{"bright": obj.Bool("spec", "lit")}}), nil
+}
+
+func (lamps) Take(_ context.Context, r *admission.Request, _, changed *meta.Object, v meta.GroupVersion) error {
+	r.Object.Set(changed.Bool("spec", "bright"), "spec", "lit")
+	return nil
+}
+
+// A plugin that knows an old version of a kind sees its objects in that. The server
+// gives every request its forms; here a test does.
+func ExampleForms() {
+	old := meta.GroupVersion{Group: "example.com", Version: "v1beta1"}
+	dim := admission.Plugin{
+		Name: "Dim",
+		Mutate: func(ctx context.Context, r *admission.Request) error {
+			shown, err := r.Forms.Show(ctx, r.Object, old)
+			if err != nil {
+				return err
+			}
+			changed := shown.Clone()
+			changed.Set(false, "spec", "bright")
+			return r.Forms.Take(ctx, r, shown, changed, old)
+		},
+	}
+	chain, err := admission.New([]admission.Plugin{dim}, admission.Options{}, admission.Env{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var forms admission.Forms = lamps{}
+	lamp := meta.NewObject(map[string]any{"spec": map[string]any{"lit": true}})
+	err = chain.Mutate(context.Background(), &admission.Request{Operation: admission.Create, Object: lamp, Forms: forms})
+	fmt.Println(lamp.Bool("spec", "lit"), err)
+	// Output: false <nil>
+}

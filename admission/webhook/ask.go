@@ -1,0 +1,119 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// callError says that a webhook gave no answer.
+type callError struct {
+	webhook string
+	err     error
+}
+
+// Error implements error.
+func (e *callError) Error() string {
+	return fmt.Sprintf("failed calling webhook %q: %v", e.webhook, e.err)
+}
+
+// Unwrap returns why.
+func (e *callError) Unwrap() error { return e.err }
+
+// denial is the refusal of a webhook.
+type denial struct{ *meta.Status }
+
+// Unwrap returns the Status.
+func (d *denial) Unwrap() error { return d.Status }
+
+// ask sends a webhook the review of a view and returns its answer, which allows the
+// request. The error is a *callError, a *denial, or a *meta.Status.
+func (w *webhooks) ask(ctx context.Context, r *request, h *hook, v *view) (*answer, error) {
+	if r.DryRun && !h.dryRuns {
+		return nil, meta.BadRequest("admission webhook %q does not support dry run", h.name)
+	}
+	if h.fault != nil {
+		return nil, &callError{h.name, h.fault}
+	}
+	uid := uuid.NewString()
+	body, err := h.remote.post(ctx, r.body(h, v, uid))
+	if err != nil {
+		return nil, &callError{h.name, fmt.Errorf("failed to call webhook: %w", err)}
+	}
+	a, err := read(body, w.review+"/"+h.review, uid, w.sort == mutating)
+	if err != nil {
+		return nil, &callError{h.name, fmt.Errorf("received invalid webhook response: %w", err)}
+	}
+	if !a.Allowed {
+		return a, &denial{named(h, a.Denial)}
+	}
+	return a, nil
+}
+
+// named puts the name of the webhook before what it said.
+func named(h *hook, d *meta.Status) *meta.Status {
+	said := ": " + d.Message
+	if d.Message == "" {
+		said = " without explanation"
+	}
+	d.Message = fmt.Sprintf("admission webhook %q denied the request%s", h.name, said)
+	return d
+}
+
+// hand gives the caller and the audit event what an answer has for them.
+func (w *webhooks) hand(r *request, h *hook, a *answer) {
+	for _, text := range a.Warnings {
+		r.Warn(text)
+	}
+	left := maxAnnotations
+	for key, value := range a.Annotations {
+		key = h.name + "/" + key
+		if left--; left < 0 || len(value) > maxAnnotation || len(meta.CheckQualifiedName(key)) > 0 {
+			w.log.Warn("an audit annotation of an admission webhook is left out", "webhook", h.name, "bytes", len(value))
+			continue
+		}
+		r.Annotate(key, value)
+	}
+}
+
+// settle counts how a call of a webhook ended and returns what becomes of the request:
+// nil lets it go on.
+func (w *webhooks) settle(ctx context.Context, r *request, h *hook, err error, took time.Duration, failedOpen string) error {
+	var (
+		call    *callError
+		refusal *denial
+		o       = outcome{webhook: h.name, sort: w.sort, operation: string(r.Operation), took: took, code: http.StatusOK}
+	)
+	switch {
+	case err == nil:
+	case errors.As(err, &call):
+		o.code, o.rejected, o.failure = http.StatusServiceUnavailable, !h.ignore, "calling_webhook_error"
+		o.failedOpen = h.ignore
+		if h.ignore {
+			w.log.Warn("an admission webhook failed and was passed over", "configuration", h.configuration, "webhook", h.name, "error", call.err)
+			r.Annotate(failedOpen, h.name)
+			if err = nil; ctx.Err() != nil {
+				err = meta.Timeout("request did not complete within requested timeout")
+			}
+			break
+		}
+		w.log.Warn("an admission webhook failed", "configuration", h.configuration, "webhook", h.name, "error", call.err)
+		err = meta.Internal(err)
+	case errors.As(err, &refusal):
+		o.code, o.rejected, o.failure = refusal.Code, true, "no_error"
+		if refusal.Code > 599 { // HTTP has no such codes
+			refusal.Code = http.StatusInternalServerError
+		}
+		err = refusal.Status
+	default:
+		o.code, o.rejected, o.failure = 0, true, "apiserver_internal_error"
+	}
+	w.metrics.observe(o)
+	return err
+}

@@ -1,0 +1,90 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/webhook"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/registry"
+)
+
+// paints answers reviews: what has no color becomes green.
+func paints(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		Kind       string         `json:"kind"`
+		APIVersion string         `json:"apiVersion"`
+		Request    map[string]any `json:"request"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": review.Kind, "apiVersion": review.APIVersion, "response": map[string]any{
+		"uid": review.Request["uid"], "allowed": true, "patchType": "JSONPatch",
+		"patch": base64.StdEncoding.EncodeToString([]byte(`[{"op": "add", "path": "/spec/color", "value": "green"}]`)),
+	}})
+}
+
+// The plugins of a chain, with webhooks in the same process. A server has both plugins,
+// and Builder.Services for the last part.
+func ExampleMutating() {
+	var client fake.Client
+	group := names.Kubernetes.Group(names.GroupRegistration)
+	_, err := client.Create(context.Background(), meta.GroupResource{Group: group, Resource: "mutatingwebhookconfigurations"}, meta.NewObject(map[string]any{
+		"metadata": map[string]any{"name": "painter"},
+		"webhooks": []any{map[string]any{
+			"name":                    "paint.example.com",
+			"clientConfig":            map[string]any{"service": map[string]any{"namespace": "shop", "name": "painter"}},
+			"rules":                   []any{map[string]any{"operations": []any{"CREATE"}, "apiGroups": []any{"example.com"}, "apiVersions": []any{"v1"}, "resources": []any{"lamps"}}},
+			"admissionReviewVersions": []any{"v1"}, "sideEffects": "None",
+		}},
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var services clientconfig.Services = func(_ context.Context, s clientconfig.Service) (clientconfig.Endpoint, error) {
+		fmt.Println("asking", s.Address())
+		return clientconfig.Endpoint{Handler: http.HandlerFunc(paints)}, nil
+	}
+	chain, err := admission.New([]admission.Plugin{webhook.Mutating(), webhook.Validating()}, admission.Options{}, admission.Env{
+		Names: names.Kubernetes, Client: &client, Services: services,
+		Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer chain.Close()
+	lamp := meta.NewObject(map[string]any{"spec": map[string]any{}})
+	err = chain.Mutate(context.Background(), &admission.Request{
+		Operation: admission.Create, Object: lamp, Name: "desk",
+		Resource:        meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"},
+		RequestResource: meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"},
+		Warn:            func(string) {}, Annotate: func(key, _ string) { fmt.Println(key) },
+	})
+	fmt.Println(lamp.String("spec", "color"), err)
+	// Output:
+	// asking painter.shop.svc:443
+	// patch.webhook.admission.k8s.io/round_0_index_0
+	// mutation.webhook.admission.k8s.io/round_0_index_0
+	// green <nil>
+}
+
+// Of Validating every server has one; this one is told the credentials for webhooks.
+func ExampleValidating() {
+	p := webhook.Validating()
+	_, err := admission.New([]admission.Plugin{p}, admission.Options{
+		Config: map[string]any{p.Name: webhook.Config{KubeConfigFile: "missing"}},
+	}, admission.Env{})
+	fmt.Println(err)
+	// Output: admission plugin ValidatingAdmissionWebhook: clientconfig: open missing: no such file or directory
+}

@@ -1,0 +1,127 @@
+package webhook_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/testcerts"
+)
+
+// TestFailures: a webhook that gives no good answer ends the request under Fail, and is
+// passed over under Ignore.
+func TestFailures(t *testing.T) {
+	k := newKit(t)
+	allows := says(`{allowed: true}`)
+	closed := k.serve(allows)
+	closed.Close()
+	fixed := func(code int, body string) func(http.ResponseWriter, *meta.Object) {
+		return func(w http.ResponseWriter, _ *meta.Object) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(code)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	late := make(chan struct{})
+	defer close(late)
+	for _, test := range []struct {
+		name   string
+		hook   *hook
+		fields string
+		want   string
+	}{
+		{"nobody there", closed, "", "failed to call webhook: Post"},
+		{"hangs", k.serve(func(w http.ResponseWriter, _ *meta.Object) {
+			_ = http.NewResponseController(w).Flush()
+			<-late
+		}), "", "context deadline exceeded"},
+		{"of another authority", k.serveAs(testcerts.New(t, "others", nil), allows), "", "certificate signed by unknown authority"},
+		{"an error", k.serve(fixed(500, `{}`)), "", "the remote server answered 500"},
+		{"elsewhere", k.serve(fixed(302, ``)), "", "the remote server answered 302"},
+		{"no JSON", k.serve(fixed(200, `allowed`)), "", "invalid character"},
+		{"huge", k.serve(fixed(200, strings.Repeat(" ", 4<<20))), "", "more than 3145728 bytes"},
+		{"of another kind", k.serve(fixed(200, `{"kind":"Pod","apiVersion":"v1"}`)), "", "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got v1, Kind=Pod"},
+		{"no response", k.serve(fixed(200, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`)), "", "webhook response was absent"},
+		{"wrong uid", k.serve(says(`{uid: x, allowed: true}`)), "", `, got "x"`},
+		{"no uid", k.serve(says(`{uid: "", allowed: true}`)), "", `, got ""`},
+		{"no type of the patch", k.serve(says(`{allowed: true, patch: '[]'}`)), "", "patch"},
+		{"no patch of the type", k.serve(says(`{allowed: true, patchType: JSONPatch}`)), "", "patchType"},
+		{"another type of patch", k.serve(says(`{allowed: true, patch: '{}', patchType: MergePatch}`)), "", "patch"},
+		{"wrong uid of the old version", k.serve(says(`{uid: x, allowed: true}`)), `admissionReviewVersions: [v1beta1]`, `, got "x"`},
+		{"no authority", k.serve(allows), `clientConfig: {url: "https://127.0.0.1/", caBundle: "eA=="}`, "certificate"},
+		{"no service", k.serve(allows), `clientConfig: {service: {namespace: default, name: missing}}`, `services "missing" not found`},
+	} {
+		for _, sort := range []string{"mutating", "validating"} {
+			t.Run(test.name+" "+sort, func(t *testing.T) {
+				k := &kit{k.Server, t, k.authority}
+				k.register(sort, "bad", test.hook, "timeoutSeconds: 1\n"+test.fields)
+				code, answer := k.do("POST configmaps", "metadata: {name: x}")
+				k.unregister(sort, "bad")
+				assert.Equal(t, 500, code)
+				assert.Equal(t, "InternalError", answer.String("reason"))
+				assert.Contains(t, answer.String("message"), `Internal error occurred: failed calling webhook "wa.bad.example.com": `)
+				assert.Contains(t, answer.String("message"), test.want)
+				assert.Len(t, answer.Objects("details", "causes"), 1)
+
+				k.register(sort, "bad", test.hook, "timeoutSeconds: 1\nfailurePolicy: Ignore\n"+test.fields)
+				code, answer = k.do("POST configmaps?dryRun=All", "metadata: {name: x}")
+				k.unregister(sort, "bad")
+				assert.Equal(t, 201, code, answer.String("message"))
+			})
+		}
+	}
+}
+
+// TestConditions: nothing passes because of expressions that nobody evaluates.
+func TestConditions(t *testing.T) {
+	k := newKit(t)
+	h := k.serve(says(`{allowed: true}`))
+	k.register("validating", "conditions", h, `matchConditions: [{name: a, expression: "true"}]`)
+	code, answer := k.do("POST configmaps", "metadata: {name: x}")
+	assert.Equal(t, 403, code)
+	assert.Contains(t, answer.String("message"), "matchConditions of the admission webhook wa.conditions.example.com cannot be evaluated")
+	k.unregister("validating", "conditions")
+	k.register("validating", "conditions", h, `{failurePolicy: Ignore, matchConditions: [{name: a, expression: "true"}]}`)
+	code, _ = k.do("POST configmaps", "metadata: {name: x}")
+	assert.Equal(t, 201, code)
+	assert.Empty(t, h.reviews())
+}
+
+// TestDenials: what a webhook says reaches the caller.
+func TestDenials(t *testing.T) {
+	k := newKit(t)
+	for _, test := range []struct {
+		status  string
+		code    int
+		message string
+		reason  string
+	}{
+		{`{}`, 400, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
+		{`{message: not today}`, 400, `admission webhook "wa.no.example.com" denied the request: not today`, ""},
+		{`{reason: Tuesday}`, 400, `admission webhook "wa.no.example.com" denied the request: Tuesday`, "Tuesday"},
+		{`{code: 200, message: a}`, 400, `admission webhook "wa.no.example.com" denied the request: a`, ""},
+		{`{code: -1}`, 400, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
+		{`{code: 403, reason: Forbidden, message: a}`, 403, `admission webhook "wa.no.example.com" denied the request: a`, "Forbidden"},
+		{`{code: 418}`, 418, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
+		{`{code: 1000}`, 500, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
+		{`{code: 422, details: {name: nn, group: g, kind: k, retryAfterSeconds: 3, causes: [{field: f, message: m, reason: r}]}}`, 422, "", ""},
+	} {
+		for _, sort := range []string{"mutating", "validating"} {
+			h := k.serve(says("{allowed: false, patch: " + map[string]string{"mutating": "'[]', patchType: JSONPatch", "validating": "''"}[sort] + ", status: " + test.status + "}"))
+			k.register(sort, "no", h, "{}")
+			code, answer := k.do("POST configmaps", "metadata: {name: x}")
+			k.unregister(sort, "no")
+			assert.Equal(t, test.code, code, test.status)
+			assert.Equal(t, int64(test.code), answer.Int("code"))
+			assert.Equal(t, test.reason, answer.String("reason"))
+			assert.Contains(t, answer.String("message"), test.message)
+			if test.code == 422 {
+				assert.Equal(t, map[string]any{"name": "nn", "group": "g", "kind": "k", "retryAfterSeconds": int64(3),
+					"causes": []any{map[string]any{"field": "f", "message": "m", "reason": "r"}}}, answer.Map("details"))
+			}
+		}
+	}
+}

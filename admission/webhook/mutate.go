@@ -1,0 +1,148 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/internal/codec"
+)
+
+// The two sorts of webhooks, as metrics name them.
+const (
+	mutating   = "admit"
+	validating = "validating"
+)
+
+// round is what is known after the first pass.
+type round struct {
+	called []*hook        // that want to see later changes, and saw the last one
+	again  map[*hook]bool // that did not see it
+	output *meta.Object   // what webhooks left
+}
+
+// changed says that a webhook changed the object: all that were called before it have not
+// seen that.
+func (s *round) changed() {
+	for _, h := range s.called {
+		s.again[h] = true
+	}
+	s.called = nil
+}
+
+// mutate asks the webhooks about a request one after the other.
+func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
+	hooks := w.hooks()
+	if len(hooks) == 0 || w.exempt(ar) {
+		return nil
+	}
+	r := &request{Request: ar, w: w}
+	state := &round{again: map[*hook]bool{}}
+	if r.Pass > 0 {
+		before, ok := r.Kept[w].(*round)
+		if !ok {
+			return nil
+		}
+		if state = before; !sameTree(state.output, r.Object) { // plugins changed it
+			state.changed()
+		}
+	}
+	for i, h := range hooks {
+		if r.Pass > 0 && !state.again[h] {
+			continue
+		}
+		version, ok, err := h.match(ctx, r)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		changed, err := w.call(ctx, r, h, version, i)
+		if err != nil {
+			return err
+		}
+		if changed {
+			r.views = nil
+			r.Again()
+			state.changed()
+		}
+		if h.reinvoke {
+			state.called = append(state.called, h)
+		}
+	}
+	if r.Pass == 0 && len(state.called)+len(state.again) > 0 {
+		if r.Kept == nil {
+			ar.Kept = map[any]any{}
+		}
+		state.output = r.Object.Clone()
+		r.Kept[w] = state
+	}
+	return nil
+}
+
+func sameTree(a, b *meta.Object) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return meta.Equal(a.Tree(), b.Tree())
+}
+
+// call asks one webhook and takes its patch. It reports whether that changed the object.
+func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.GroupVersion, index int) (changed bool, err error) {
+	v, err := r.see(ctx, version)
+	if err != nil {
+		return false, err
+	}
+	place := "round_" + strconv.Itoa(r.Pass) + "_index_" + strconv.Itoa(index)
+	begun := time.Now()
+	a, err := w.ask(ctx, r, h, v)
+	if a != nil {
+		w.hand(r, h, a)
+	}
+	if err == nil && len(a.Patch) > 0 {
+		changed, err = w.patch(ctx, r, h, v, version, a.Patch, place)
+	}
+	r.Annotate(w.names.Wire(names.AuditMutation)+place, text(map[string]any{
+		"configuration": h.configuration, "webhook": h.name, "mutated": changed,
+	}))
+	return changed, w.settle(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(names.AuditMutation)+place)
+}
+
+// patch takes the patch of a webhook.
+func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *view, version meta.GroupVersion, patch []byte, place string) (bool, error) {
+	operations, err := meta.ParseJSON(patch)
+	if err != nil {
+		return false, meta.Internal(err)
+	}
+	if list, ok := operations.([]any); ok && len(list) == 0 {
+		return false, nil
+	}
+	if v.obj == nil {
+		return false, meta.Internal(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", h.name))
+	}
+	tree, err := apply.JSONPatch(v.obj.Tree(), patch, apply.Limits{})
+	if err != nil {
+		return false, meta.Internal(err)
+	}
+	made := meta.NewObject(tree)
+	if r.Forms == nil {
+		clear(r.Object.Tree())
+		maps.Copy(r.Object.Tree(), tree)
+	} else if err := r.Forms.Take(ctx, r.Request, v.obj, made, version); err != nil {
+		return false, meta.Internal(fmt.Errorf("the patch of the admission webhook %q: %w", h.name, err))
+	}
+	r.Annotate(w.names.Wire(names.AuditPatch)+place, text(map[string]any{
+		"configuration": h.configuration, "webhook": h.name, "patchType": patchType, "patch": operations,
+	}))
+	return !sameTree(v.obj, made), nil
+}
+
+// text is the value of an audit annotation.
+func text(tree map[string]any) string { return string(codec.EncodeJSON(nil, tree)) }

@@ -1,0 +1,131 @@
+package webhook_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// TestPatches: what a patch makes is an object of the kind, and the same object.
+func TestPatches(t *testing.T) {
+	k := newKit(t)
+	const secrets = `{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [secrets, configmaps]}`
+	for _, test := range []struct {
+		name, patch string
+		code        int
+		want        string // in the message, or the data of the object
+	}{
+		{"adds", `[{"op":"add","path":"/data","value":{"a":"b"}}]`, 201, "b"},
+		{"nothing", `[]`, 201, ""},
+		{"an unknown field", `[{"op":"add","path":"/color","value":"red"}]`, 201, ""},
+		{"a label", `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`, 201, ""},
+		{"what the server writes", `[{"op":"replace","path":"/metadata/creationTimestamp","value":"2001-01-01T00:00:00Z"}]`, 201, ""},
+		{"no list", `{"op":"add"}`, 500, "no JSON patch"},
+		{"no JSON", `[`, 500, ""},
+		{"what is not there", `[{"op":"remove","path":"/nothing"}]`, 500, "operation 0 (remove /nothing)"},
+		{"removes metadata", `[{"op":"remove","path":"/metadata"}]`, 500, `the patch of the admission webhook "wa.patch.example.com": metadata.name may not change`},
+		{"removes the name", `[{"op":"remove","path":"/metadata/name"}]`, 500, "metadata.name may not change"},
+		{"another namespace", `[{"op":"replace","path":"/metadata/namespace","value":"x"}]`, 500, "metadata.namespace may not change"},
+		{"another uid", `[{"op":"replace","path":"/metadata/uid","value":"x"}]`, 500, "metadata.uid may not change"},
+		{"another kind", `[{"op":"replace","path":"/kind","value":"Secret"}]`, 500, "apiVersion and kind may not change"},
+		{"removes everything", `[{"op":"replace","path":"","value":{}}]`, 500, ""},
+		{"a wrong type", `[{"op":"add","path":"/data","value":7}]`, 500, "data"},
+		{"an invalid object", `[{"op":"add","path":"/data","value":{"a b":"c"}}]`, 422, `data[a b]: Invalid value`},
+		{"an invalid label", `[{"op":"add","path":"/metadata/labels","value":{"a b":"c"}}]`, 422, "metadata.labels"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			k := &kit{k.Server, t, k.authority}
+			k.register("mutating", "patch", k.serve(patches(test.patch)), "rules: ["+secrets+"]")
+			code, answer := k.do("POST configmaps?dryRun=All", "metadata: {name: x}")
+			k.unregister("mutating", "patch")
+			assert.Equal(t, test.code, code, answer.String("message"))
+			if code == 201 {
+				assert.Equal(t, test.want, answer.String("data", "a"))
+				assert.NotContains(t, answer.Tree(), "color")
+				assert.NotEqual(t, "2001-01-01T00:00:00Z", answer.String("metadata", "creationTimestamp"))
+				return
+			}
+			assert.Contains(t, answer.String("message"), test.want)
+		})
+	}
+
+	k.register("mutating", "patch", k.serve(patches(`[{"op":"add","path":"/data","value":{"a":"b"}}]`)), "rules: ["+secrets+"]")
+	k.do("POST configmaps", "metadata: {name: x}")
+	code, answer := k.do("DELETE configmaps/x", "")
+	assert.Equal(t, 500, code)
+	assert.Contains(t, answer.String("message"), `admission webhook "wa.patch.example.com" attempted to modify the object, which is not supported for this operation`)
+}
+
+// TestOrder: each webhook sees what those before it made, by the names of configurations;
+// defaults are filled in between; who asks for it is called once more after a change, and
+// no change brings on a third time.
+func TestOrder(t *testing.T) {
+	k := newKit(t)
+	var order []string
+	step := func(name string) func(http.ResponseWriter, *meta.Object) {
+		return func(w http.ResponseWriter, review *meta.Object) {
+			order = append(order, name+review.String("request", "object", "data", "n"))
+			patches(`[{"op":"add","path":"/data","value":{"n":"`+review.String("request", "object", "data", "n")+name+`"}}]`)(w, review)
+		}
+	}
+	k.register("mutating", "b", k.serve(step("b")), "reinvocationPolicy: IfNeeded", "reinvocationPolicy: Never")
+	k.register("mutating", "a", k.serve(step("a")), "reinvocationPolicy: IfNeeded")
+	k.register("mutating", "c", k.serve(step("c")), "reinvocationPolicy: IfNeeded")
+	code, answer := k.do("POST configmaps", "metadata: {name: x}")
+	assert.Equal(t, 201, code, answer.String("message"))
+	assert.Equal(t, []string{"a", "ba", "bab", "cabb", "aabbc", "babbca", "cabbcab"}, order, "c saw nothing new until a and b came again")
+	assert.Equal(t, "abbcabc", answer.String("data", "n"))
+
+	order = nil
+	k.unregister("mutating", "c")
+	k.register("mutating", "c", k.serve(says("{allowed: true}")), "reinvocationPolicy: IfNeeded")
+	k.do("POST configmaps", "metadata: {name: yy}")
+	assert.Equal(t, []string{"a", "ba", "bab", "aabb", "babba"}, order)
+}
+
+// TestPluginsRunAgain: built-in plugins see what a webhook made.
+func TestPluginsRunAgain(t *testing.T) {
+	k := newKit(t)
+	k.do("POST limitranges", "{metadata: {name: l}, spec: {limits: [{type: Container, default: {cpu: '1'}}]}}")
+	k.register("mutating", "sidecar", k.serve(patches(`[{"op":"add","path":"/spec/containers/-","value":{"name":"b","image":"b"}}]`)),
+		`rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]`)
+	code, answer := k.do("POST pods", "{metadata: {name: x}, spec: {containers: [{name: a, image: a}]}}")
+	assert.Equal(t, 201, code, answer.String("message"))
+	containers := answer.Objects("spec", "containers")
+	assert.Len(t, containers, 2)
+	for _, c := range containers {
+		assert.Equal(t, "1", c.String("resources", "limits", "cpu"))
+		assert.Equal(t, "Always", c.String("imagePullPolicy"), "a default")
+	}
+}
+
+// TestSubresources: a webhook changes what the endpoint writes and nothing else.
+func TestSubresources(t *testing.T) {
+	k := newKit(t)
+	const deployment = "/apis/apps/v1/namespaces/default/deployments"
+	k.do("POST "+deployment, "{metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}")
+	h := k.serve(patches(`[{"op":"replace","path":"/spec/replicas","value":5}]`))
+	k.register("mutating", "replicas", h, `rules: [{operations: ["*"], apiGroups: [apps], apiVersions: [v1], resources: [deployments/*]}]`)
+
+	code, answer := k.do("PATCH "+deployment+"/d/scale", "{spec: {replicas: 3}}")
+	assert.Equal(t, 200, code, answer.String("message"))
+	assert.Equal(t, int64(5), answer.Int("spec", "replicas"))
+	q := meta.NewObject(h.reviews()[0].Map("request"))
+	assert.Equal(t, "Scale", q.String("object", "kind"))
+	assert.Equal(t, map[string]any{"group": "autoscaling", "version": "v1", "kind": "Scale"}, q.Map("kind"))
+	assert.Equal(t, map[string]any{"group": "apps", "version": "v1", "resource": "deployments"}, q.Map("resource"))
+	assert.Equal(t, "scale", q.String("subResource"))
+	assert.Equal(t, int64(3), q.Int("object", "spec", "replicas"))
+	assert.Equal(t, int64(1), q.Int("oldObject", "spec", "replicas"))
+
+	k.unregister("mutating", "replicas")
+	k.register("mutating", "replicas", k.serve(patches(`[{"op":"replace","path":"/spec/replicas","value":7},{"op":"add","path":"/status/replicas","value":2}]`)),
+		`rules: [{operations: [UPDATE], apiGroups: [apps], apiVersions: [v1], resources: [deployments/status]}]`)
+	code, answer = k.do("PATCH "+deployment+"/d/status", "{status: {replicas: 1}}")
+	assert.Equal(t, 200, code, answer.String("message"))
+	assert.Equal(t, int64(2), answer.Int("status", "replicas"))
+	assert.Equal(t, int64(5), answer.Int("spec", "replicas"))
+}

@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+)
+
+// table holds the webhooks of all configurations.
+type table struct {
+	of     map[string][]*hook      // by the name of the configuration
+	sorted atomic.Pointer[[]*hook] // of all, in order; nil: not made since the last change
+}
+
+// put sets the webhooks of a configuration; nil: it is gone.
+func (t *table) put(configuration string, list []*hook) {
+	for _, h := range t.of[configuration] {
+		h.end()
+	}
+	t.of[configuration] = list
+	if list == nil {
+		delete(t.of, configuration)
+	}
+	t.sorted.Store(nil)
+}
+
+func (t *table) list() []*hook {
+	if list := t.sorted.Load(); list != nil {
+		return *list
+	}
+	var list []*hook
+	for _, name := range slices.Sorted(maps.Keys(t.of)) {
+		list = append(list, t.of[name]...)
+	}
+	t.sorted.Store(&list)
+	return list
+}
+
+// hook is one webhook, compiled. It never changes.
+type hook struct {
+	configuration, name string
+
+	rules               []admission.Rule
+	equivalent          bool // rules hold for other versions of what they name
+	namespaces, objects meta.LabelSelector
+	conditions          bool // there are expressions, which nobody evaluates yet
+
+	review   string // the version of AdmissionReview
+	timeout  time.Duration
+	ignore   bool // a failure lets the request pass
+	dryRuns  bool // it may be asked in a dry run
+	reinvoke bool // it wants to see what others changed after it
+
+	remote *remote
+	fault  error // why it cannot be called
+}
+
+func (h *hook) end() {
+	if h.remote != nil {
+		h.remote.end()
+	}
+}
+
+// Bounds of the time for one call.
+const (
+	defaultTimeout = 10
+	longestTimeout = 30
+)
+
+// reviewVersions are those of AdmissionReview that can be sent.
+var reviewVersions = []string{"v1", "v1beta1"}
+
+// compile makes the webhooks of a configuration; nil is none.
+func (w *webhooks) compile(configuration *meta.Object) []*hook {
+	if configuration == nil {
+		return nil
+	}
+	list := []*hook{}
+	for _, o := range configuration.Objects("webhooks") {
+		h := &hook{
+			configuration: configuration.Name(), name: o.String("name"), rules: rules(o),
+			equivalent: o.String("matchPolicy") != "Exact",
+			conditions: len(o.List("matchConditions")) > 0,
+			timeout:    time.Duration(min(max(cmp.Or(o.Int("timeoutSeconds"), defaultTimeout), 1), longestTimeout)) * time.Second,
+			ignore:     o.String("failurePolicy") == "Ignore",
+			dryRuns:    strings.HasPrefix(o.String("sideEffects"), "None"),
+			reinvoke:   o.String("reinvocationPolicy") == "IfNeeded",
+		}
+		for _, version := range o.Strings("admissionReviewVersions") {
+			if slices.Contains(reviewVersions, version) {
+				h.review = version
+				break
+			}
+		}
+		var faults [4]error
+		if h.review == "" {
+			faults[0] = fmt.Errorf("webhook does not accept known AdmissionReview versions (%s)", strings.Join(reviewVersions, ", "))
+		}
+		h.namespaces, faults[1] = selector(o, "namespaceSelector")
+		h.objects, faults[2] = selector(o, "objectSelector")
+		h.remote, faults[3] = w.dialer.remote(o, h.timeout)
+		h.fault = errors.Join(faults[:]...)
+		list = append(list, h)
+	}
+	return list
+}
+
+func rules(o *meta.Object) []admission.Rule {
+	list := o.Objects("rules")
+	out := make([]admission.Rule, len(list))
+	for i, r := range list {
+		out[i] = admission.Rule{
+			Groups: r.Strings("apiGroups"), Versions: r.Strings("apiVersions"), Resources: r.Strings("resources"),
+			Scope: admission.Scope(r.String("scope")),
+		}
+		for _, op := range r.Strings("operations") {
+			out[i].Operations = append(out[i].Operations, admission.Operation(op))
+		}
+	}
+	return out
+}
+
+// selector compiles a selector; without one everything is selected.
+func selector(o *meta.Object, field string) (meta.LabelSelector, error) {
+	tree := o.Map(field)
+	if tree == nil {
+		tree = map[string]any{}
+	}
+	s, err := meta.LabelSelectorFromObject(tree)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", field, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,122 @@
+// Package webhook holds the two admission plugins that ask webhooks, those that
+// MutatingWebhookConfigurations and ValidatingWebhookConfigurations name.
+//
+// The way of a request: source.go has the webhooks, compiled once from the
+// configurations, match.go says which of them it concerns and in which version of its
+// resource, review.go makes the AdmissionReview and reads the answer, call.go sends it,
+// and mutate.go and validate.go are the two orders in which that is done.
+package webhook
+
+import (
+	"fmt"
+	"log/slog"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
+)
+
+// Config is the configuration of either plugin.
+type Config struct {
+	// KubeConfigFile is a client configuration file whose users are the credentials for
+	// webhooks: each is named by the host of a webhook, name.namespace.svc of a service,
+	// with :port if that is not 443; *.namespace.svc is all below, and * every other.
+	// Empty: webhooks are called without credentials.
+	KubeConfigFile string `json:"kubeConfigFile,omitempty"`
+}
+
+// Mutating returns the plugin MutatingAdmissionWebhook. It calls its webhooks one after
+// the other, by the names of the configurations and then as they stand in one, and
+// each sees what the one before made of the object. When one changed it, all plugins
+// that change objects run once more, and of the webhooks those that ask for that.
+func Mutating() admission.Plugin {
+	return admission.Plugin{
+		Name: "MutatingAdmissionWebhook", Config: Config{},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			w, err := open(env, "mutatingwebhookconfigurations", mutating)
+			if err != nil {
+				return err
+			}
+			p.Mutate, p.Close = w.mutate, w.close
+			return nil
+		},
+	}
+}
+
+// Validating returns the plugin ValidatingAdmissionWebhook. It calls its webhooks at the
+// same time; of those that refuse, the first one in the order of Mutating answers.
+func Validating() admission.Plugin {
+	return admission.Plugin{
+		Name: "ValidatingAdmissionWebhook", Config: Config{},
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			w, err := open(env, "validatingwebhookconfigurations", validating)
+			if err != nil {
+				return err
+			}
+			p.Validate, p.Close = w.validate, w.close
+			return nil
+		},
+	}
+}
+
+// webhooks are those of one plugin of a server.
+type webhooks struct {
+	names   names.Profile
+	client  controller.Client
+	has     func(meta.GroupResource) *registry.Type
+	log     *slog.Logger
+	metrics metrics
+	sort    string // admit or validating, in metrics
+
+	source meta.GroupResource // of the configurations
+	review string             // the wire group of AdmissionReview
+	dialer dialer
+	index  *controller.Index[*table]
+}
+
+func open(env admission.Env, plural, sort string) (*webhooks, error) {
+	credentials := &clientconfig.Config{}
+	if config, ok := env.Config.(Config); ok && config.KubeConfigFile != "" {
+		var err error
+		if credentials, err = clientconfig.Load(config.KubeConfigFile); err != nil {
+			return nil, err
+		}
+	}
+	metrics, err := newMetrics(env.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	log := env.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	source := meta.GroupResource{Group: env.Names.Group(names.GroupRegistration), Resource: plural}
+	w := &webhooks{
+		names: env.Names, client: env.Client, has: env.Type, log: log, metrics: metrics, sort: sort,
+		source: source, review: env.Names.Group(names.GroupAdmission),
+		dialer: dialer{config: credentials, services: env.Services, agent: env.Names.Wire(names.ServerManager) + "-admission"},
+	}
+	w.index = controller.NewIndex(env.Client, []meta.GroupResource{source},
+		func() *table { return &table{of: map[string][]*hook{}} },
+		func(t *table, e controller.Event) { t.put(e.Key.Name, w.compile(e.Object)) })
+	return w, nil
+}
+
+func (w *webhooks) close() {
+	for _, h := range w.hooks() {
+		h.end()
+	}
+	w.index.Close()
+}
+
+// hooks returns the webhooks in their order, as of every write that was acknowledged.
+func (w *webhooks) hooks() (list []*hook) {
+	if w.has(w.source) == nil {
+		return nil
+	}
+	w.index.Read(func(t *table) { list = t.list() })
+	return list
+}

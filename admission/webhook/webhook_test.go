@@ -1,0 +1,250 @@
+package webhook_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/webhook"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server"
+)
+
+// TestReview: what a webhook is sent, in both versions.
+func TestReview(t *testing.T) {
+	k := newKit(t, func(b *server.Builder) {
+		b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(*http.Request) (*auth.User, error) {
+			return &auth.User{Name: "ann", UID: "7", Groups: []string{"a", "b"}, Extra: map[string][]string{"k": {"v"}}}, nil
+		})}
+	})
+	for _, version := range []string{"v1", "v1beta1"} {
+		h := k.serve(says(`{allowed: true, status: {}}`))
+		k.register("validating", "review", h, "admissionReviewVersions: [v2, "+version+"]")
+		for _, do := range [][2]string{{"POST configmaps?fieldManager=me", "{metadata: {name: x}, data: {a: b}}"}, {"PATCH configmaps/x?dryRun=All&fieldManager=me", "data: {a: c}"}, {"DELETE configmaps/x?gracePeriodSeconds=0", ""}} {
+			code, answer := k.do(do[0], do[1])
+			require.Less(t, code, 300, answer.String("message"))
+		}
+		k.unregister("validating", "review")
+		reviews := h.reviews()
+		require.Len(t, reviews, 3)
+		uids := map[string]bool{}
+		for i, want := range []string{
+			`{"operation":"CREATE","dryRun":false,"object":"b","old":"","options":"CreateOptions"}`,
+			`{"operation":"UPDATE","dryRun":true,"object":"c","old":"b","options":"PatchOptions"}`,
+			`{"operation":"DELETE","dryRun":false,"object":"","old":"b","options":"DeleteOptions"}`,
+		} {
+			assert.Equal(t, "admission.k8s.io/"+version, reviews[i].APIVersion())
+			assert.Equal(t, "AdmissionReview", reviews[i].Kind())
+			assert.Equal(t, "/?timeout=10s", reviews[i].String("uri"))
+			q := meta.NewObject(reviews[i].Map("request"))
+			uids[q.String("uid")] = true
+			got, err := json.Marshal(map[string]any{"operation": q.String("operation"), "dryRun": q.Tree()["dryRun"],
+				"object": q.String("object", "data", "a"), "old": q.String("oldObject", "data", "a"), "options": q.String("options", "kind")})
+			require.NoError(t, err)
+			assert.JSONEq(t, want, string(got))
+			assert.Contains(t, q.Tree(), "object")
+			assert.Contains(t, q.Tree(), "oldObject")
+			assert.Equal(t, "ConfigMap", q.String("kind", "kind"))
+			assert.Equal(t, "ConfigMap", q.String("requestKind", "kind"))
+			assert.Equal(t, "configmaps", q.String("resource", "resource"))
+			assert.Equal(t, "x", q.String("name"))
+			assert.Equal(t, "default", q.String("namespace"))
+			assert.Equal(t, map[string]any{"username": "ann", "uid": "7", "groups": []any{"a", "b", "system:authenticated"}, "extra": map[string]any{"k": []any{"v"}}}, q.Map("userInfo"))
+		}
+		assert.Len(t, uids, 3)
+	}
+	h := k.serve(says(`{allowed: true, uid: ""}`))
+	k.register("validating", "review", h, "admissionReviewVersions: [v1beta1]")
+	code, _ := k.do("POST configmaps", "metadata: {name: x}")
+	assert.Equal(t, 201, code, "the old version does not ask for the uid")
+}
+
+// TestDryRun: a webhook with side effects fails a dry run.
+func TestDryRun(t *testing.T) {
+	k := newKit(t)
+	h := k.serve(says(`{allowed: true}`))
+	k.register("validating", "dry", h, "sideEffects: NoneOnDryRun")
+	code, answer := k.do("POST configmaps?dryRun=All", "metadata: {name: x}")
+	assert.Equal(t, 201, code, answer.String("message"))
+	assert.Len(t, h.reviews(), 1)
+}
+
+// TestServices: a webhook behind a service is reached by what the objects say, under the
+// name of the service.
+func TestServices(t *testing.T) {
+	k := newKit(t)
+	h := k.serve(says(`{allowed: true}`), "out.default.svc")
+	u, err := url.Parse(h.URL)
+	require.NoError(t, err)
+	_, port, err := net.SplitHostPort(u.Host)
+	require.NoError(t, err)
+	code, answer := k.do("POST services", "{metadata: {name: out}, spec: {type: ExternalName, externalName: localhost}}")
+	require.Equal(t, 201, code, answer.String("message"))
+	ca, err := json.Marshal(k.authority.PEM())
+	require.NoError(t, err)
+	for _, test := range [][3]string{
+		{"{namespace: default, name: out, port: " + port + "}", string(ca), ""},
+		{"{namespace: default, name: out, path: /a/b, port: " + port + "}", string(ca), ""},
+		{"{namespace: default, name: out, port: 1}", string(ca), "connection refused"},
+		{"{namespace: other, name: out}", string(ca), `services "out" not found`},
+		{"{namespace: default, name: out, port: " + port + "}", `""`, "certificate"}, // the authorities of the host do not vouch for it
+	} {
+		k.register("validating", "service", h, "clientConfig: {service: "+test[0]+", caBundle: "+test[1]+"}")
+		code, answer := k.do("POST configmaps?dryRun=All", "metadata: {name: x}")
+		k.unregister("validating", "service")
+		if test[2] == "" {
+			assert.Equal(t, 201, code, answer.String("message"))
+			continue
+		}
+		assert.Equal(t, 500, code)
+		assert.Contains(t, answer.String("message"), test[2])
+	}
+	var paths []string
+	for _, r := range h.reviews() {
+		paths = append(paths, r.String("uri"))
+	}
+	assert.ElementsMatch(t, []string{"/?timeout=10s", "/a/b?timeout=10s"}, paths)
+
+}
+
+// TestCredentials: webhooks are told who calls by the users of a file.
+func TestCredentials(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "users")
+	require.NoError(t, os.WriteFile(file, []byte("users: [{name: hook.default.svc, user: {token: one}}, {name: '*.default.svc', user: {token: two}}, {name: '*', user: {username: a, password: b}}]"), 0o600))
+	k := newKit(t, func(b *server.Builder) {
+		b.AdmissionOptions.Config = map[string]any{"ValidatingAdmissionWebhook": webhook.Config{KubeConfigFile: file}}
+	})
+	h := k.serve(says(`{allowed: true}`))
+	k.register("validating", "known", h, "{}")
+	k.register("mutating", "unknown", h, "{}")
+	code, answer := k.do("POST configmaps", "metadata: {name: x}")
+	require.Equal(t, 201, code, answer.String("message"))
+	var sent []string
+	for _, r := range h.reviews() {
+		sent = append(sent, r.String("authorization"))
+	}
+	assert.Equal(t, []string{"", "Basic YTpi"}, sent)
+
+	b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{
+		Config: map[string]any{"MutatingAdmissionWebhook": webhook.Config{KubeConfigFile: file + "x"}}}}
+	_, err := b.Build(t.Context())
+	assert.ErrorContains(t, err, "admission plugin MutatingAdmissionWebhook: ")
+}
+
+// trail keeps the annotations of the last request.
+type trail struct{ sync.Map }
+
+func (a *trail) Begin(*http.Request, string, auth.Action) auth.Trail { return a }
+func (a *trail) Annotate(key, value string)                          { a.Store(key, value) }
+func (a *trail) Concerns(string, string, string)                     {}
+func (a *trail) Request(func() []byte)                               {}
+func (a *trail) Started(int)                                         {}
+func (a *trail) Impersonate(*auth.User)                              {}
+func (a *trail) Complete(auth.Outcome)                               {}
+
+// TestRecords: what operators and callers see of webhooks.
+func TestRecords(t *testing.T) {
+	audit := &trail{}
+	k := newKit(t, func(b *server.Builder) { b.Audit = audit })
+	gone := k.serve(nil)
+	gone.Close()
+	k.register("mutating", "m", k.serve(patches(`[{"op":"add","path":"/data","value":{"a":"b"}}]`)), "{}", "reinvocationPolicy: IfNeeded")
+	k.register("mutating", "o", gone, "failurePolicy: Ignore")
+	k.register("validating", "v", k.serve(says(`{allowed: true, warnings: ["careful", "`+strings.Repeat("x", 9000)+`"], auditAnnotations: {key: value, "a b": c}}`)), "{}")
+	k.register("validating", "w", k.serve(says(`{allowed: false, status: {code: 1000}}`)), "{}")
+	k.register("validating", "x", gone, "failurePolicy: Ignore", "{}")
+	code, answer, header := k.send("POST configmaps", "metadata: {name: x}")
+	assert.Equal(t, 500, code)
+	assert.Contains(t, answer.String("message"), `admission webhook "wa.w.example.com" denied the request`, "the first one in order")
+	warnings := header.Values("Warning")
+	require.Len(t, warnings, 2)
+	assert.Equal(t, `299 - "careful"`, warnings[0])
+	assert.Less(t, len(warnings[1]), 300)
+
+	got := map[string]any{}
+	audit.Range(func(key, value any) bool {
+		if strings.Contains(key.(string), "webhook") || strings.Contains(key.(string), "example.com") {
+			got[key.(string)] = value
+		}
+		return true
+	})
+	patched := `"patch":[{"op":"add","path":"/data","value":{"a":"b"}}],"patchType":"JSONPatch",`
+	assert.Equal(t, map[string]any{
+		"mutation.webhook.admission.k8s.io/round_0_index_0":               `{"configuration":"m","mutated":true,"webhook":"wa.m.example.com"}`,
+		"patch.webhook.admission.k8s.io/round_0_index_0":                  `{"configuration":"m",` + patched + `"webhook":"wa.m.example.com"}`,
+		"mutation.webhook.admission.k8s.io/round_0_index_1":               `{"configuration":"m","mutated":false,"webhook":"wb.m.example.com"}`,
+		"patch.webhook.admission.k8s.io/round_0_index_1":                  `{"configuration":"m",` + patched + `"webhook":"wb.m.example.com"}`,
+		"mutation.webhook.admission.k8s.io/round_0_index_2":               `{"configuration":"o","mutated":false,"webhook":"wa.o.example.com"}`,
+		"failed-open.mutation.webhook.admission.k8s.io/round_0_index_2":   "wa.o.example.com",
+		"wa.v.example.com/key":                                            "value",
+		"failed-open.validating.webhook.admission.k8s.io/round_0_index_2": "wa.x.example.com",
+	}, got)
+
+	response, err := k.Client().Get(k.Host() + "/metrics")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text := readAll(t, response)
+	for _, line := range []string{
+		`apiserver_admission_webhook_rejection_count{error_type="no_error",name="wa.w.example.com",operation="CREATE",rejection_code="600",type="validating"} 1`,
+		`apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="wb.x.example.com",operation="CREATE",rejection_code="0",type="validating"} 1`,
+		`apiserver_admission_webhook_fail_open_count{name="wa.o.example.com",type="admit"} 1`,
+		`apiserver_admission_webhook_request_total{code="200",name="wa.m.example.com",operation="CREATE",rejected="false",type="admit"} 1`,
+		`apiserver_admission_webhook_request_total{code="503",name="wb.x.example.com",operation="CREATE",rejected="true",type="validating"} 1`,
+		`apiserver_admission_webhook_admission_duration_seconds_count{name="wa.v.example.com",operation="CREATE",rejected="false",type="validating"} 1`,
+	} {
+		assert.Contains(t, text, line)
+	}
+}
+
+// TestManyWriters: 200 writers through five webhooks, while configurations come and go.
+func TestManyWriters(t *testing.T) {
+	k := newKit(t)
+	var asked atomic.Int64
+	count := func(answer func(http.ResponseWriter, *meta.Object)) func(http.ResponseWriter, *meta.Object) {
+		return func(w http.ResponseWriter, review *meta.Object) {
+			asked.Add(1)
+			answer(w, review)
+		}
+	}
+	k.register("mutating", "a", k.serve(count(patches(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`))), "reinvocationPolicy: IfNeeded")
+	k.register("mutating", "b", k.serve(count(patches(`[{"op":"add","path":"/data","value":{"c":"d"}}]`))), "{}")
+	k.register("validating", "c", k.serve(count(says("{allowed: true}"))), "{}", "{}", "failurePolicy: Ignore")
+	other := k.serve(says("{allowed: true}"))
+	var all sync.WaitGroup
+	all.Go(func() {
+		for range 5 {
+			k.register("validating", "other", other, "{}")
+			k.unregister("validating", "other")
+		}
+	})
+	for i := range 200 {
+		all.Go(func() {
+			code, answer := k.do("POST configmaps", fmt.Sprintf("metadata: {name: x%d}", i))
+			assert.Equal(t, 201, code, answer.String("message"))
+			assert.Equal(t, "d", answer.String("data", "c"))
+			assert.Equal(t, "b", answer.Labels()["a"])
+		})
+	}
+	all.Wait()
+	assert.Equal(t, int64(200*(5+1)), asked.Load(), "the first one once more, since the second changed what it made")
+}
+
+func readAll(t *testing.T, r *http.Response) string {
+	text, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return string(text)
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/controller/fake"
+)
+
+// TestServicesLeadSomewhere: what the objects say of a service, unless the program says
+// it.
+func TestServicesLeadSomewhere(t *testing.T) {
+	var client fake.Client
+	for _, text := range []string{
+		"{kind: services, metadata: {namespace: a, name: usual}, spec: {clusterIP: 10.0.0.1, ports: [{port: 443}]}}",
+		"{kind: services, metadata: {namespace: a, name: six}, spec: {clusterIP: 'fd00::1', ports: [{port: 443}]}}",
+		"{kind: services, metadata: {namespace: a, name: away}, spec: {type: ExternalName, externalName: example.com}}",
+		"{kind: services, metadata: {namespace: a, name: headless}, spec: {clusterIP: None, ports: [{name: other, port: 80}, {name: https, port: 443}]}}",
+		"{kind: services, metadata: {namespace: a, name: old}, spec: {ports: [{port: 443}]}}",
+		"{kind: services, metadata: {namespace: a, name: empty}, spec: {clusterIP: None, ports: [{port: 443}]}}",
+		"{kind: endpointslices, metadata: {namespace: a, name: s1, labels: {kubernetes.io/service-name: headless}}, ports: [{name: https, port: 9443}], endpoints: [{addresses: [10.1.0.1], conditions: {ready: false}}, {addresses: [10.1.0.2], conditions: {}}]}",
+		"{kind: endpointslices, metadata: {namespace: a, name: s2, labels: {kubernetes.io/service-name: usual}}, ports: [{name: https, port: 1}], endpoints: [{addresses: [10.1.0.3]}]}",
+		"{kind: endpoints, metadata: {namespace: a, name: old}, subsets: [{addresses: [{ip: 10.1.0.4}], ports: [{port: 8443}]}]}",
+	} {
+		var tree map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(text), &tree))
+		body, err := yaml.YAMLToJSON([]byte(text))
+		require.NoError(t, err)
+		whole, err := meta.ParseJSON(body)
+		require.NoError(t, err)
+		r := meta.GroupResource{Resource: tree["kind"].(string)}
+		if r.Resource == "endpointslices" {
+			r.Group = names.Kubernetes.Group(names.GroupEndpoints)
+		}
+		_, err = client.Create(t.Context(), r, meta.NewObject(whole.(map[string]any)))
+		require.NoError(t, err)
+	}
+	s := services{names: names.Kubernetes, client: &client}
+	of := func(name string, port int32) clientconfig.Service {
+		return clientconfig.Service{Namespace: "a", Name: name, Port: port}
+	}
+	for service, want := range map[clientconfig.Service]string{
+		of("usual", 443): "10.0.0.1:443", of("six", 443): "[fd00::1]:443", of("away", 8443): "example.com:8443",
+		of("headless", 443): "10.1.0.2:9443", of("old", 443): "10.1.0.4:8443",
+	} {
+		e, err := s.find(t.Context(), service)
+		require.NoError(t, err)
+		assert.Equal(t, clientconfig.Endpoint{Address: want}, e)
+	}
+	for service, want := range map[clientconfig.Service]string{
+		of("usual", 80): "the service a/usual has no port 80", of("headless", 80): `no endpoints available for service "headless"`,
+		of("empty", 443): `no endpoints available for service "empty"`, of("missing", 443): `services "missing" not found`,
+	} {
+		_, err := s.find(t.Context(), service)
+		assert.EqualError(t, err, want)
+	}
+
+	s.own = func(_ context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+		switch of.Name {
+		case "usual":
+			return clientconfig.Endpoint{}, nil
+		case "away":
+			return clientconfig.Endpoint{}, errors.New("no way")
+		}
+		return clientconfig.Endpoint{Handler: http.NotFoundHandler()}, nil
+	}
+	e, err := s.find(t.Context(), of("usual", 443))
+	require.NoError(t, err)
+	assert.Equal(t, "10.0.0.1:443", e.Address)
+	e, err = s.find(t.Context(), of("missing", 443))
+	require.NoError(t, err)
+	assert.NotNil(t, e.Handler)
+	_, err = s.find(t.Context(), of("away", 443))
+	assert.EqualError(t, err, "no way")
+}
