@@ -5,5 +5,6 @@
 // A Fleet asks for a number of Ships. The reconciler keeps the ships with
 // server-side apply, as their owner, tells how many there are in the fleet's
 // status, and keeps the fleet until its finalizer has seen the ships gone. Fleet
-// is a kind from a Go struct; Ship comes from a definition in crds.
+// is a kind from a Go struct; Ship comes from a definition in crds. Webhooks of
+// controller-runtime fill in and check them, by the configurations in config/webhook.
 package operator

@@ -35,6 +35,7 @@ type Server struct {
 	t         testing.TB
 	store     *memstore.Store
 	configure []func(*server.Builder)
+	services  *services
 
 	once sync.Once
 	http *httptest.Server
@@ -56,11 +57,13 @@ func start(t testing.TB, store *memstore.Store, configure []func(*server.Builder
 	for _, c := range configure {
 		c(b)
 	}
+	own := &services{}
+	b.Services = own.or(b.Services)
 	built, err := b.Build(context.Background())
 	if err != nil {
 		t.Fatalf("building the server: %v", err)
 	}
-	s := &Server{Server: built, t: t, configure: configure}
+	s := &Server{Server: built, t: t, configure: configure, services: own}
 	if b.Storage == store {
 		s.store = store
 	}

@@ -1,0 +1,76 @@
+package servertest
+
+import (
+	"context"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/manifests"
+)
+
+// InstallWebhooks creates the webhook configurations in the files of a directory, such as
+// those that a code generator wrote, and lets handler answer what their services are
+// asked: no socket, no certificate. Other documents in the files are passed over. They
+// are in effect for the next write. Faults end the test.
+func (s *Server) InstallWebhooks(files fs.FS, handler http.Handler) {
+	s.t.Helper()
+	list, err := manifests.Read(files, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+	if err != nil {
+		s.t.Fatalf("reading webhook configurations: %v", err)
+	}
+	if len(list) == 0 {
+		s.t.Fatal("the files hold no webhook configuration")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, configuration := range list {
+		group, _, _ := strings.Cut(configuration.APIVersion(), "/")
+		r := meta.GroupResource{Group: group, Resource: strings.ToLower(configuration.Kind()) + "s"}
+		made, err := s.Objects().Create(ctx, r, configuration)
+		if err != nil {
+			s.t.Fatalf("creating webhook configuration %s: %v", configuration.Name(), err)
+		}
+		for _, hook := range made.Objects("webhooks") {
+			if hook.Map("clientConfig", "service") == nil {
+				s.t.Fatalf("the webhook %s is behind no service", hook.String("name"))
+			}
+			s.services.put(clientconfig.Service{
+				Namespace: hook.String("clientConfig", "service", "namespace"), Name: hook.String("clientConfig", "service", "name"),
+				Port: int32(hook.Int("clientConfig", "service", "port")),
+			}, handler)
+		}
+	}
+}
+
+// services are those that handlers of the test answer for.
+type services struct {
+	mu sync.RWMutex // guards of
+	of map[clientconfig.Service]http.Handler
+}
+
+func (s *services) put(of clientconfig.Service, handler http.Handler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[clientconfig.Service]http.Handler{}
+	}
+	s.of[of] = handler
+}
+
+// or is what finds services: those here first.
+func (s *services) or(next clientconfig.Services) clientconfig.Services {
+	return func(ctx context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+		s.mu.RLock()
+		handler := s.of[of]
+		s.mu.RUnlock()
+		if handler != nil || next == nil {
+			return clientconfig.Endpoint{Handler: handler}, nil
+		}
+		return next(ctx, of)
+	}
+}
