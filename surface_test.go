@@ -15,8 +15,8 @@ import (
 // What programs can name, the structs of built-in kinds apart. A change that needs
 // more raises the bounds and says why; one that needs less lowers them.
 const (
-	maxPackages = 40
-	maxNames    = 1060
+	maxPackages = 41
+	maxNames    = 1075
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

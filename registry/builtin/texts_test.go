@@ -25,7 +25,9 @@ func TestTexts(t *testing.T) {
 	pod := func(spec string) string {
 		return `{"spec":{"containers":[{"name":"c","image":"i"}],` + spec + `}}`
 	}
-	volume := func(source string) string { return pod(`"serviceAccountName":"a","volumes":[{"name":"v",` + source + `}]`) }
+	volume := func(source string) string {
+		return pod(`"serviceAccountName":"a","volumes":[{"name":"v",` + source + `}]`)
+	}
 	requests := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
 	role := kindtest.Of(t, names.Kubernetes, roles.Kinds(), "Role")
 	slice := kindtest.Of(t, names.Kubernetes, discovery.Kinds(), "EndpointSlice")
