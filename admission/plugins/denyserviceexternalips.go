@@ -2,7 +2,6 @@ package plugins
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"orch.io/controlplane/admission"
@@ -18,7 +17,7 @@ func denyServiceExternalIPs() admission.Plugin {
 			had := r.Old.Strings("spec", "externalIPs")
 			for _, ip := range r.Object.Strings("spec", "externalIPs") {
 				if !slices.Contains(had, ip) {
-					return errors.New("Use of external IPs is denied by admission control")
+					return refusal([]string{"Use of external IPs is denied by admission control"})
 				}
 			}
 			return nil

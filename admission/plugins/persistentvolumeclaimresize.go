@@ -23,7 +23,7 @@ func persistentVolumeClaimResize() admission.Plugin {
 				return nil
 			}
 			if r.Old.String("status", "phase") != "Bound" {
-				return errors.New("Only bound persistent volume claims can be expanded")
+				return refusal([]string{"Only bound persistent volume claims can be expanded"})
 			}
 			name := r.Object.String("spec", "storageClassName")
 			if name == "" {
