@@ -132,7 +132,7 @@ func TestKubectlMakers(t *testing.T) {
 	k.ok("create job now --from=cronjob/often", "job.batch/now created")
 	k.ok("get job now -o jsonpath={.metadata.ownerReferences[0].name}", "often")
 	k.ok("create ingress front --rule=a.example.com/*=web:80,tls=s --class=c", "ingress.networking.k8s.io/front created")
-	k.ok("create quota few --hard=pods=10,services=5", "resourcequota/few created")
+	k.ok("create quota few --hard=pods=10,services=50", "resourcequota/few created")
 	k.ok("create pdb some --selector=app=web --min-available=1", "poddisruptionbudget.policy/some created")
 	k.ok("create priorityclass high --value=1000", "priorityclass.scheduling.k8s.io/high created")
 	k.ok("create service clusterip a --tcp=80", "service/a created")
