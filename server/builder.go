@@ -268,6 +268,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
+	b.plugged = nil
 	chain, err := admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
 		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Type: b.client.Type, Log: log,
 		Runs: func(name string) bool {

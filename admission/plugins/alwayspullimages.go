@@ -42,10 +42,11 @@ type puller struct {
 
 // pullers returns those of a pod that are new or have another image than before.
 func pullers(r *admission.Request) []puller {
-	known := pullersOf(r.Old)
-	return slices.DeleteFunc(pullersOf(r.Object), func(p puller) bool {
-		return slices.ContainsFunc(known, func(k puller) bool { return k.name == p.name && k.image == p.image && k.field == p.field })
-	})
+	known := map[[3]string]bool{}
+	for _, p := range pullersOf(r.Old) {
+		known[[3]string{p.field, p.name, p.image}] = true
+	}
+	return slices.DeleteFunc(pullersOf(r.Object), func(p puller) bool { return known[[3]string{p.field, p.name, p.image}] })
 }
 
 func pullersOf(pod *meta.Object) (list []puller) {

@@ -26,20 +26,14 @@ func denyEscalatingExec() admission.Plugin {
 // denyExec is a plugin that refuses to connect to processes of a pod.
 func denyExec(name string, refuse func(pod *meta.Object) error) admission.Plugin {
 	return admission.Plugin{
-		Name: name, Default: admission.Off,
+		Name: name, Default: admission.Off, Deprecated: "rights to pods/exec and pods/attach, and PodSecurity, do what it does",
 		Rules: on("", []string{"pods/exec", "pods/attach"}, admission.Connect),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
-			if env.Log != nil {
-				env.Log.Warn("the admission plugin is deprecated: rights to pods/exec and pods/attach, and PodSecurity, do what it does", "plugin", name)
+		Validate: func(ctx context.Context, r *admission.Request) error {
+			pod, err := r.Server.Find(ctx, "", "pods", meta.Key{Namespace: r.Namespace, Name: r.Name})
+			if err != nil {
+				return err
 			}
-			p.Validate = func(ctx context.Context, r *admission.Request) error {
-				pod, err := r.Server.Find(ctx, "", "pods", meta.Key{Namespace: r.Namespace, Name: r.Name})
-				if err != nil {
-					return err
-				}
-				return refuse(pod)
-			}
-			return nil
+			return refuse(pod)
 		},
 	}
 }

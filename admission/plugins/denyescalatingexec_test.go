@@ -48,7 +48,7 @@ func TestDenyExec(t *testing.T) {
 		_, err := admission.New(plugins.Table(), o, admission.Env{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
 		s := with(t, o, func(b *server.Builder) { b.Connector = nowhere{} })
-		assert.Contains(t, log.String(), "plugin="+plugin)
+		assert.Contains(t, log.String(), "the admission plugin "+plugin)
 		walk(t, s, append(pods,
 			step{do: "POST pods/x/exec?command=ls", want: passes},
 			step{do: "POST pods/x/attach", want: passes},

@@ -3,6 +3,8 @@ package plugins
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strings"
@@ -103,6 +105,9 @@ func (c *eventLimits) check() error {
 	return refusal(faults)
 }
 
+// longestKey is how long a text may be that events are told apart by, in bytes.
+const longestKey = 512
+
 // keyOf says by the type of a limit which events share a bucket.
 var keyOf = map[string]func(r *admission.Request) string{
 	"Server":    func(*admission.Request) string { return "" },
@@ -117,7 +122,12 @@ var keyOf = map[string]func(r *admission.Request) string{
 		for _, field := range []string{"kind", "namespace", "name", "uid", "apiVersion"} {
 			key = append(key, e.String("involvedObject", field))
 		}
-		return strings.Join(key, "/")
+		text := strings.Join(key, "/")
+		if len(text) > longestKey { // the texts are the caller's
+			sum := sha256.Sum256([]byte(text))
+			return hex.EncodeToString(sum[:])
+		}
+		return text
 	},
 }
 

@@ -52,6 +52,7 @@ func imagePolicyWebhook() admission.Plugin {
 			if err != nil {
 				return err
 			}
+			p.Close = policy.remote.Close
 			p.Mutate = func(ctx context.Context, r *admission.Request) error {
 				answer, err := policy.check(ctx, r)
 				if err == nil && answer.failed {

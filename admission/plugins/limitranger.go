@@ -3,7 +3,6 @@ package plugins
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"math/big"
 	"slices"
@@ -28,18 +27,24 @@ func limitRanger() admission.Plugin {
 			if r.Operation != admission.Create || r.Resource.Resource != "pods" {
 				return nil
 			}
+			spec, annotation := meta.NewObject(r.Object.Map("spec")), r.Server.Wire(names.LimitsSet)
 			ranges, err := r.Server.List(ctx, "", "limitranges", r.Namespace)
 			for _, of := range ranges {
 				for _, limit := range of.Objects("spec", "limits") {
-					if limit.String("type") == "Container" {
-						defaultContainers(r.Object, limit, r.Server.Wire(names.LimitsSet))
+					if limit.String("type") != "Container" {
+						continue
 					}
+					names := len(limit.Map("default")) + len(limit.Map("defaultRequest"))
+					if containers := len(podspec.Of(spec, podspec.Containers, podspec.Init)); containers*names > mostChecks {
+						return fmt.Errorf("%d containers and %d defaults of limits are too many", containers, names)
+					}
+					defaultContainers(r.Object, limit, annotation)
 				}
 			}
 			return err
 		},
 		Validate: func(ctx context.Context, r *admission.Request) error {
-			if r.Old.Terminating() { // it goes, whatever it is
+			if r.Old.Terminating() && meta.Equal(r.Old.Map("spec"), r.Object.Map("spec")) { // it goes, whatever it is
 				return nil
 			}
 			ranges, err := r.Server.List(ctx, "", "limitranges", r.Namespace)
@@ -49,8 +54,12 @@ func limitRanger() admission.Plugin {
 			for _, of := range ranges {
 				var faults []string
 				for _, limit := range of.Objects("spec", "limits") {
-					for _, part := range limited(r, limit.String("type")) {
-						faults = append(faults, part.check(limit)...)
+					parts, bounds := limited(r, limit.String("type")), boundsOf(limit)
+					if len(parts)*len(bounds) > mostChecks {
+						return fmt.Errorf("%d containers and %d resources in limits are too many to compare", len(parts), len(bounds))
+					}
+					for _, part := range parts {
+						faults = append(faults, part.check(bounds)...)
 					}
 				}
 				if err := refusal(faults); err != nil {
@@ -112,60 +121,77 @@ func limited(r *admission.Request, kind string) (parts []limitedPart) {
 	return parts
 }
 
-// check returns where a part is outside the bounds.
-func (p limitedPart) check(limit *meta.Object) (faults []string) {
+// mostChecks is how many amounts are compared for one object, and filled in.
+const mostChecks = 1_000_000
+
+// bound is what a limit says of one resource; nil: nothing of that sort.
+type bound struct {
+	name               string
+	least, most, times *meta.Quantity
+}
+
+// boundsOf returns the bounds of a limit by the names of resources in order.
+func boundsOf(limit *meta.Object) []bound {
+	least, most, times := podspec.AmountsOf(limit.Map("min")), podspec.AmountsOf(limit.Map("max")), podspec.AmountsOf(limit.Map("maxLimitRequestRatio"))
+	all := maps.Clone(least)
+	maps.Copy(all, most)
+	maps.Copy(all, times)
+	of := func(sort podspec.Amounts, name string) *meta.Quantity {
+		if q, ok := sort[name]; ok {
+			return &q
+		}
+		return nil
+	}
+	var list []bound
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, bound{name, of(least, name), of(most, name), of(times, name)})
+	}
+	return list
+}
+
+// check returns where a part is outside the bounds: below the least of any resource, then
+// above the most, then where its limit is too many times its request.
+func (p limitedPart) check(bounds []bound) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	for name, least := range bounds(limit, "min") {
-		request, asked := p.requests[name]
-		most, limited := p.limits[name]
+	for _, b := range bounds {
+		request, asked := p.requests[b.name]
+		most, limited := p.limits[b.name]
 		switch {
+		case b.least == nil:
 		case !asked:
-			fault("minimum %s usage per %s is %s.  No request is specified", name, p.kind, least)
-		case request.Cmp(least) < 0:
-			fault("minimum %s usage per %s is %s, but request is %s", name, p.kind, least, request)
-		case limited && most.Cmp(least) < 0:
-			fault("minimum %s usage per %s is %s, but limit is %s", name, p.kind, least, most)
+			fault("minimum %s usage per %s is %s.  No request is specified", b.name, p.kind, b.least)
+		case request.Cmp(*b.least) < 0:
+			fault("minimum %s usage per %s is %s, but request is %s", b.name, p.kind, b.least, request)
+		case limited && most.Cmp(*b.least) < 0:
+			fault("minimum %s usage per %s is %s, but limit is %s", b.name, p.kind, b.least, most)
 		}
 	}
-	for name, bound := range bounds(limit, "max") {
-		request, asked := p.requests[name]
-		most, limited := p.limits[name]
+	for _, b := range bounds {
+		request, asked := p.requests[b.name]
+		most, limited := p.limits[b.name]
 		switch {
+		case b.most == nil:
 		case p.limits == nil && !asked:
-			fault("maximum %s usage per %s is %s.  No request is specified", name, p.kind, bound)
+			fault("maximum %s usage per %s is %s.  No request is specified", b.name, p.kind, b.most)
 		case p.limits != nil && !limited:
-			fault("maximum %s usage per %s is %s.  No limit is specified", name, p.kind, bound)
-		case limited && most.Cmp(bound) > 0:
-			fault("maximum %s usage per %s is %s, but limit is %s", name, p.kind, bound, most)
-		case asked && request.Cmp(bound) > 0:
-			fault("maximum %s usage per %s is %s, but request is %s", name, p.kind, bound, request)
+			fault("maximum %s usage per %s is %s.  No limit is specified", b.name, p.kind, b.most)
+		case limited && most.Cmp(*b.most) > 0:
+			fault("maximum %s usage per %s is %s, but limit is %s", b.name, p.kind, b.most, most)
+		case asked && request.Cmp(*b.most) > 0:
+			fault("maximum %s usage per %s is %s, but request is %s", b.name, p.kind, b.most, request)
 		}
 	}
-	if p.limits == nil {
-		return faults
-	}
-	for name, ratio := range bounds(limit, "maxLimitRequestRatio") {
-		request, most := p.requests[name], p.limits[name]
+	for _, b := range bounds {
+		request, most := p.requests[b.name], p.limits[b.name]
 		switch {
+		case b.times == nil || p.limits == nil:
 		case request.IsZero():
-			fault("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", name, p.kind, ratio)
+			fault("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", b.name, p.kind, b.times)
 		case most.IsZero():
-			fault("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", name, p.kind, ratio)
-		case new(big.Rat).Quo(most.Rat(), request.Rat()).Cmp(ratio.Rat()) > 0:
-			fault("%s max limit to request ratio per %s is %s, but the limit is %s for a request of %s", name, p.kind, ratio, most, request)
+			fault("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", b.name, p.kind, b.times)
+		case new(big.Rat).Quo(most.Rat(), request.Rat()).Cmp(b.times.Rat()) > 0:
+			fault("%s max limit to request ratio per %s is %s, but the limit is %s for a request of %s", b.name, p.kind, b.times, most, request)
 		}
 	}
 	return faults
-}
-
-// bounds are those of one sort in a limit, by the names of resources in order.
-func bounds(limit *meta.Object, sort string) iter.Seq2[string, meta.Quantity] {
-	return func(yield func(string, meta.Quantity) bool) {
-		all := podspec.AmountsOf(limit.Map(sort))
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			if !yield(name, all[name]) {
-				return
-			}
-		}
-	}
 }

@@ -61,7 +61,7 @@ func resourceQuota() admission.Plugin {
 				return err
 			}
 			ledger := quota.NewLedger(env, config.LimitedResources)
-			p.Validate = ledger.Admit
+			p.Validate, p.Close = ledger.Admit, ledger.Close
 			return nil
 		},
 	}

@@ -135,3 +135,15 @@ func TestResourceQuotaScopes(t *testing.T) {
 		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}}}`, want: `201`},
 	)
 }
+
+// TestResourceQuotaOfWhatGoes: what goes is let go, but does not grow before.
+func TestResourceQuotaOfWhatGoes(t *testing.T) {
+	const resize = `{spec: {containers: [{name: c, resources: {limits: {cpu: 5}, requests: {cpu: 5}}}]}}`
+	walk(t, with(t, admission.Options{}),
+		step{do: "POST resourcequotas", body: `{metadata: {name: q}, spec: {hard: {requests.cpu: 2}}}`, want: `201`},
+		step{do: "POST pods", body: `{metadata: {name: a, finalizers: [a.b/c]}, spec: {nodeName: n1, terminationGracePeriodSeconds: 3600, containers: [{name: c, image: i, resources: {limits: {cpu: 1}, requests: {cpu: 1}}}]}}`, want: `201`},
+		step{do: "DELETE pods/a", want: `200`},
+		step{do: "PATCH pods/a/resize", body: resize, want: `403 exceeded quota: q, requested: requests.cpu=4, used: requests.cpu=1, limited: requests.cpu=2`},
+		step{do: "PATCH pods/a", body: `{metadata: {finalizers: null}}`, want: `200`},
+	)
+}

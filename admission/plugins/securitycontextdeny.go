@@ -15,7 +15,7 @@ func securityContextDeny() admission.Plugin {
 		Name: "SecurityContextDeny", Default: admission.Off,
 		Rules: on("", []string{"pods", "pods/ephemeralcontainers"}, admission.Create, admission.Update),
 		Validate: func(_ context.Context, r *admission.Request) error {
-			if r.Old.Terminating() {
+			if r.Old != nil && meta.Equal(r.Old.Map("spec"), r.Object.Map("spec")) {
 				return nil
 			}
 			spec := meta.NewObject(r.Object.Map("spec"))

@@ -118,8 +118,8 @@ func awaitAccount(ctx context.Context, r *admission.Request) (*meta.Object, erro
 			return account, err
 		}
 		feed.Pull()
-		if feed.Wait(short) != nil && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if err := feed.Wait(short); err != nil && (short.Err() == nil || ctx.Err() != nil) {
+			return nil, err
 		}
 	}
 }

@@ -75,19 +75,15 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestConditions: nothing passes because of expressions that nobody evaluates.
+// TestConditions: nothing passes because of expressions that nobody evaluates: they only
+// narrow what a webhook is asked about.
 func TestConditions(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says(`{allowed: true}`))
 	k.register("validating", "conditions", h, `matchConditions: [{name: a, expression: "true"}]`)
 	code, answer := k.do("POST configmaps", "metadata: {name: x}")
-	assert.Equal(t, 403, code)
-	assert.Contains(t, answer.String("message"), "matchConditions of the admission webhook wa.conditions.example.com cannot be evaluated")
-	k.unregister("validating", "conditions")
-	k.register("validating", "conditions", h, `{failurePolicy: Ignore, matchConditions: [{name: a, expression: "true"}]}`)
-	code, _ = k.do("POST configmaps", "metadata: {name: x}")
-	assert.Equal(t, 201, code)
-	assert.Empty(t, h.reviews())
+	assert.Equal(t, 201, code, answer)
+	assert.Len(t, h.reviews(), 1)
 }
 
 // TestDenials: what a webhook says reaches the caller.

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"orch.io/controlplane/admission"
@@ -46,16 +45,7 @@ func (h *hook) match(ctx context.Context, r *request) (version meta.GroupVersion
 	if ok, err = h.selectsNamespace(ctx, r); !ok || err != nil {
 		return version, false, err
 	}
-	if !h.conditions {
-		return version, true, nil
-	}
-	// What an expression cannot say counts as a failure: nothing passes that the webhook
-	// might have refused, unless its policy says so.
-	if h.ignore {
-		r.w.log.Warn("an admission webhook was passed over: matchConditions are not evaluated", "configuration", h.configuration, "webhook", h.name)
-		return version, false, nil
-	}
-	return version, false, errors.New("matchConditions of the admission webhook " + h.name + " cannot be evaluated by this server")
+	return version, true, nil
 }
 
 // covered returns the version of the resource that the rules mean.

@@ -103,15 +103,15 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 	place := "round_" + strconv.Itoa(r.Pass) + "_index_" + strconv.Itoa(index)
 	begun := time.Now()
 	a, err := w.ask(ctx, r, h, v)
-	if a != nil {
-		w.hand(r, h, a)
-	}
 	if err == nil && len(a.Patch) > 0 {
 		changed, err = w.patch(ctx, r, h, v, version, a.Patch, place)
 	}
 	r.Annotate(w.names.Wire(names.AuditMutation)+place, text(map[string]any{
 		"configuration": h.configuration, "webhook": h.name, "mutated": changed,
 	}))
+	if a != nil { // after what the server says itself: the audit has room for so much
+		w.hand(r, h, a)
+	}
 	return changed, w.settle(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(names.AuditMutation)+place)
 }
 
@@ -131,7 +131,7 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *view, vers
 	if err != nil {
 		return false, meta.Internal(err)
 	}
-	made := meta.NewObject(tree)
+	made, shown := meta.NewObject(tree), v.obj.Clone() // what is shown may be the object itself
 	if r.Forms == nil {
 		clear(r.Object.Tree())
 		maps.Copy(r.Object.Tree(), tree)
@@ -141,7 +141,7 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *view, vers
 	r.Annotate(w.names.Wire(names.AuditPatch)+place, text(map[string]any{
 		"configuration": h.configuration, "webhook": h.name, "patchType": patchType, "patch": operations,
 	}))
-	return !sameTree(v.obj, made), nil
+	return !sameTree(shown, made), nil
 }
 
 // text is the value of an audit annotation.

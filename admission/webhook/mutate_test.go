@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
 )
@@ -84,6 +85,40 @@ func TestOrder(t *testing.T) {
 	k.register("mutating", "c", k.serve(says("{allowed: true}")), "reinvocationPolicy: IfNeeded")
 	k.do("POST configmaps", "metadata: {name: yy}")
 	assert.Equal(t, []string{"a", "ba", "bab", "aabb", "babba"}, order)
+}
+
+// TestOrderOfConvertingKinds: of a kind whose versions convert, and of what acts are asked
+// with, each webhook sees what the former made, too.
+func TestOrderOfConvertingKinds(t *testing.T) {
+	k := newKit(t)
+	rule := func(group, resource string) string {
+		return `rules: [{operations: [CREATE], apiGroups: ["` + group + `"], apiVersions: ["*"], resources: [` + resource + `]}]`
+	}
+	first := patches(`[{"op":"add","path":"/metadata/labels","value":{"first":"yes"}}]`)
+	seen := func(h *hook) (labels []string) {
+		for _, review := range h.reviews() {
+			labels = append(labels, review.String("request", "object", "metadata", "labels", "first"))
+		}
+		return labels
+	}
+	const scalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+	second := k.serve(patches(`[{"op":"add","path":"/metadata/labels/second","value":"yes"}]`))
+	k.register("mutating", "a", k.serve(first), rule("autoscaling", "horizontalpodautoscalers"))
+	k.register("mutating", "b", second, rule("autoscaling", "horizontalpodautoscalers"))
+	code, answer := k.do("POST "+scalers, "{metadata: {name: h}, spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1}}}")
+	require.Equal(t, 201, code, answer.String("message"))
+	assert.Equal(t, map[string]string{"first": "yes", "second": "yes"}, answer.Labels())
+	assert.Equal(t, []string{"yes"}, seen(second))
+	k.unregister("mutating", "a")
+	k.unregister("mutating", "b")
+
+	k.do("POST /api/v1/nodes", "metadata: {name: n1}")
+	k.do("POST pods", "{metadata: {name: p}, spec: {containers: [{name: a, image: a}]}}")
+	k.register("mutating", "a", k.serve(patches(`[{"op":"replace","path":"/target/name","value":"n1"}]`)), rule("", "pods/binding"))
+	code, answer = k.do("POST pods/p/binding", "{metadata: {name: p}, target: {kind: Node, name: other}}")
+	require.Equal(t, 201, code, answer.String("message"))
+	_, answer = k.do("GET pods/p", "")
+	assert.Equal(t, "n1", answer.String("spec", "nodeName"))
 }
 
 // TestPluginsRunAgain: built-in plugins see what a webhook made.

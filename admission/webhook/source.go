@@ -51,7 +51,6 @@ type hook struct {
 	rules               []admission.Rule
 	equivalent          bool // rules hold for other versions of what they name
 	namespaces, objects meta.LabelSelector
-	conditions          bool // there are expressions, which nobody evaluates yet
 
 	review   string // the version of AdmissionReview
 	timeout  time.Duration
@@ -88,11 +87,13 @@ func (w *webhooks) compile(configuration *meta.Object) []*hook {
 		h := &hook{
 			configuration: configuration.Name(), name: o.String("name"), rules: rules(o),
 			equivalent: o.String("matchPolicy") != "Exact",
-			conditions: len(o.List("matchConditions")) > 0,
 			timeout:    time.Duration(min(max(cmp.Or(o.Int("timeoutSeconds"), defaultTimeout), 1), longestTimeout)) * time.Second,
 			ignore:     o.String("failurePolicy") == "Ignore",
 			dryRuns:    strings.HasPrefix(o.String("sideEffects"), "None"),
 			reinvoke:   o.String("reinvocationPolicy") == "IfNeeded",
+		}
+		if len(o.List("matchConditions")) > 0 { // which only narrow: who asks more asks too often, and never too little
+			w.log.Warn("matchConditions of a webhook are not evaluated: it is asked about all that its rules and selectors mean", "configuration", h.configuration, "webhook", h.name)
 		}
 		for _, version := range o.Strings("admissionReviewVersions") {
 			if slices.Contains(reviewVersions, version) {

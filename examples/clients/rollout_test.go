@@ -84,9 +84,10 @@ func TestRollout(t *testing.T) {
 		sets, err = set.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Empty(t, sets.Items)
-		pods, err := set.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
-		require.Empty(t, pods.Items)
+		require.Eventually(t, func() bool {
+			pods, err := set.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+			return err == nil && len(pods.Items) == 0
+		}, patienceSpan, tick, "also those that its controller made when it did not see yet that it goes")
 	})
 }
 

@@ -149,10 +149,11 @@ func (l *Ledger) Admit(ctx context.Context, r *admission.Request) error {
 	return nil
 }
 
-// mayGrow reports whether an update can raise what an object uses. What goes is let go.
+// mayGrow reports whether an update can raise what an object uses. What goes is let go, but
+// does not grow before.
 func mayGrow(r *admission.Request) bool {
 	switch resource := r.Resource.GroupResource(); {
-	case r.Old.Terminating():
+	case r.Old.Terminating() && meta.Equal(r.Old.Map("spec"), r.Object.Map("spec")):
 		return false
 	case resource == pods:
 		return r.Subresource == "resize"
@@ -259,6 +260,9 @@ func (a *account) ended(ctx context.Context, t *task, committed bool) {
 		a.ledger.mu.Unlock()
 	default:
 		_ = a.do(ctx, newTask(t.charge, true)) // else it is counted anew some time
+		if t.charge.old != nil {               // whose update may have been stored all the same
+			a.ledger.count(a.namespace)
+		}
 	}
 }
 
@@ -349,3 +353,6 @@ func (a *account) finish(tasks []*task) {
 		close(t.done)
 	}
 }
+
+// Close ends following quotas.
+func (l *Ledger) Close() { l.book.Close() }

@@ -236,7 +236,9 @@ func (r *round) write(ctx context.Context, p *page) error {
 	case err == nil:
 		r.ledger.wrote(written.ResourceVersion())
 	case meta.IsNotFound(err):
-		return errMoved
+		if _, gone := r.ledger.client.Get(ctx, quotas, p.key); meta.IsNotFound(gone) {
+			return errMoved
+		}
 	}
 	return err
 }

@@ -82,7 +82,7 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 			return err
 		}
 	}
-	if f.Sub != nil && f.Sub.Merge != nil {
+	if f.Sub != nil && f.Sub.Merge != nil && f.Sub.Act == nil {
 		f.Sub.Accept(r.Object, changed)
 		return nil
 	}
