@@ -106,23 +106,28 @@ type Options struct {
 // Wire returns a name of the spec as it is on the wire.
 func (e *Env) Wire(spec string) string { return e.Names.Wire(spec) }
 
+// Serves reports whether a resource is served, by the spec's name of its group.
+func (e *Env) Serves(group, plural string) bool {
+	return e.Type(meta.GroupResource{Group: e.Names.Group(group), Resource: plural}) != nil
+}
+
 // List returns the objects of a resource, by the spec's name of its group, in a namespace,
 // or in all of them if that is empty. There are none of a resource that is not served.
 func (e *Env) List(ctx context.Context, group, plural, namespace string) ([]*meta.Object, error) {
-	r := meta.GroupResource{Group: e.Names.Group(group), Resource: plural}
-	if e.Type(r) == nil {
+	if !e.Serves(group, plural) {
 		return nil, nil
 	}
+	r := meta.GroupResource{Group: e.Names.Group(group), Resource: plural}
 	return e.Client.List(ctx, r, namespace)
 }
 
 // Find returns an object of a resource, by the spec's name of its group, or nil if there
 // is none or the resource is not served.
 func (e *Env) Find(ctx context.Context, group, plural string, key meta.Key) (*meta.Object, error) {
-	r := meta.GroupResource{Group: e.Names.Group(group), Resource: plural}
-	if e.Type(r) == nil {
+	if !e.Serves(group, plural) {
 		return nil, nil
 	}
+	r := meta.GroupResource{Group: e.Names.Group(group), Resource: plural}
 	obj, err := e.Client.Get(ctx, r, key)
 	if meta.IsNotFound(err) {
 		return nil, nil

@@ -77,6 +77,11 @@ func twice() admission.Plugin {
 	}}
 }
 
+// podSpec is a pod of one container, with more in its spec.
+func podSpec(name, spec string) string {
+	return `{metadata: {name: ` + name + `}, spec: {containers: [{name: c, image: i}]` + spec + `}}`
+}
+
 // walk takes steps one after the other, up to one that fails.
 func walk(t *testing.T, s *servertest.Server, steps ...step) {
 	t.Helper()

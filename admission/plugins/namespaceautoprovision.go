@@ -37,7 +37,7 @@ func namespaceAutoProvision() admission.Plugin {
 
 // hasNamespace reports whether the namespace of a request exists, or need not.
 func hasNamespace(ctx context.Context, r *admission.Request) (bool, error) {
-	if r.Server.Type(namespacesResource) == nil {
+	if !r.Server.Serves("", "namespaces") {
 		return true, nil
 	}
 	namespace, err := r.Server.Find(ctx, "", "namespaces", meta.Key{Name: r.Namespace})

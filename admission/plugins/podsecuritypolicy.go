@@ -53,7 +53,7 @@ func podSecurityPolicy() admission.Plugin {
 // choosePolicy returns the name of the policy that admits a pod and the spec as that fills
 // it in; no name if no policy is asked for. The policy called first is tried before others.
 func choosePolicy(ctx context.Context, r *admission.Request, first, what string) (name string, filled *meta.Object, err error) {
-	if r.Server.Type(meta.GroupResource{Group: r.Server.Names.Group(names.GroupPolicy), Resource: "podsecuritypolicies"}) == nil ||
+	if !r.Server.Serves(names.GroupPolicy, "podsecuritypolicies") ||
 		r.Old != nil && meta.Equal(r.Object.Map("spec"), r.Old.Map("spec")) {
 		return "", nil, nil
 	}

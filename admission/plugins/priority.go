@@ -54,7 +54,7 @@ func prioritize(ctx context.Context, r *admission.Request) error {
 	case err != nil:
 		return err
 	case class == nil && name != "":
-		if r.Server.Type(meta.GroupResource{Group: r.Server.Names.Group(names.GroupScheduling), Resource: "priorityclasses"}) == nil {
+		if !r.Server.Serves(names.GroupScheduling, "priorityclasses") {
 			return nil
 		}
 		return fmt.Errorf("no PriorityClass with name %s was found", name)

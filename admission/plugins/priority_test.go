@@ -8,21 +8,18 @@ import (
 
 // TestPriority: a class gives pods its number; a pod that says another one, or names no class that there is, is refused; one class alone is the default.
 func TestPriority(t *testing.T) {
-	pod := func(name, spec string) string {
-		return `{metadata: {name: ` + name + `}, spec: {containers: [{name: c, image: i}]` + spec + `}}`
-	}
 	walk(t, with(t, admission.Options{}),
-		step{do: "POST pods", body: pod("a", ``), want: `201 {spec: {priority: 0, preemptionPolicy: PreemptLowerPriority, priorityClassName: null}}`},
-		step{do: "POST pods", body: pod("b", `, priority: 5`), want: `403 the integer value of priority (5) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name`},
-		step{do: "POST pods", body: pod("b", `, priorityClassName: none`), want: `403 no PriorityClass with name none was found`},
+		step{do: "POST pods", body: podSpec("a", ``), want: `201 {spec: {priority: 0, preemptionPolicy: PreemptLowerPriority, priorityClassName: null}}`},
+		step{do: "POST pods", body: podSpec("b", `, priority: 5`), want: `403 the integer value of priority (5) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name`},
+		step{do: "POST pods", body: podSpec("b", `, priorityClassName: none`), want: `403 no PriorityClass with name none was found`},
 		step{do: "POST /apis/scheduling.k8s.io/v1/priorityclasses", body: `{metadata: {name: high}, value: 1000, preemptionPolicy: Never}`, want: `201`},
-		step{do: "POST pods", body: pod("c", `, priorityClassName: high, priority: 1000`), want: `201 {spec: {priority: 1000, preemptionPolicy: Never}}`},
-		step{do: "POST pods", body: pod("d", `, priorityClassName: high, preemptionPolicy: PreemptLowerPriority`), want: `403 the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec; priority admission controller computed Never from the given PriorityClass name`},
-		step{do: "POST pods", body: pod("d", `, priorityClassName: system-node-critical`), want: `201 {spec: {priority: 2000001000}}`},
+		step{do: "POST pods", body: podSpec("c", `, priorityClassName: high, priority: 1000`), want: `201 {spec: {priority: 1000, preemptionPolicy: Never}}`},
+		step{do: "POST pods", body: podSpec("d", `, priorityClassName: high, preemptionPolicy: PreemptLowerPriority`), want: `403 the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec; priority admission controller computed Never from the given PriorityClass name`},
+		step{do: "POST pods", body: podSpec("d", `, priorityClassName: system-node-critical`), want: `201 {spec: {priority: 2000001000}}`},
 		step{do: "POST /apis/scheduling.k8s.io/v1/priorityclasses", body: `{metadata: {name: usual}, value: 7, globalDefault: true}`, want: `201`},
 		step{do: "POST /apis/scheduling.k8s.io/v1/priorityclasses", body: `{metadata: {name: other}, value: 8, globalDefault: true}`, want: `403 PriorityClass usual is already marked as default. Only one default can exist`},
 		step{do: "PATCH /apis/scheduling.k8s.io/v1/priorityclasses/usual", body: `{description: the usual one}`, want: `200`},
-		step{do: "POST pods", body: pod("e", ``), want: `201 {spec: {priority: 7, priorityClassName: usual}}`},
+		step{do: "POST pods", body: podSpec("e", ``), want: `201 {spec: {priority: 7, priorityClassName: usual}}`},
 		step{do: "PATCH pods/a", body: `{metadata: {labels: {a: b}}}`, want: `200 {spec: {priority: 0}}`},
 		step{do: "DELETE /apis/scheduling.k8s.io/v1/priorityclasses/usual", want: `200`},
 		step{do: "PATCH pods/e", body: `{metadata: {labels: {a: b}}}`, want: `200 {spec: {priority: 7}}`},

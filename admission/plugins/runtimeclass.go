@@ -62,7 +62,7 @@ func runtimeClass() admission.Plugin {
 // runtimeClassOf returns the class that a pod names, nil if it names none.
 func runtimeClassOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
 	name := r.Object.String("spec", "runtimeClassName")
-	if name == "" || r.Server.Type(meta.GroupResource{Group: r.Server.Names.Group(names.GroupNode), Resource: "runtimeclasses"}) == nil {
+	if name == "" || !r.Server.Serves(names.GroupNode, "runtimeclasses") {
 		return nil, nil
 	}
 	class, err := r.Server.Find(ctx, names.GroupNode, "runtimeclasses", meta.Key{Name: name})

@@ -87,7 +87,7 @@ func checkMirror(r *admission.Request) error {
 
 // accountOf returns the account of a pod; nil: none is needed.
 func accountOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
-	if r.Server.Type(meta.GroupResource{Resource: "serviceaccounts"}) == nil {
+	if !r.Server.Serves("", "serviceaccounts") {
 		return nil, nil
 	}
 	name := cmp.Or(r.Object.String("spec", "serviceAccountName"), defaultAccount)

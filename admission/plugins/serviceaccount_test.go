@@ -13,32 +13,29 @@ import (
 func TestServiceAccount(t *testing.T) {
 	const mount = `/var/run/secrets/kubernetes.io/serviceaccount`
 	const mounted = `volumeMounts: [{readOnly: true, mountPath: ` + mount + `}]`
-	pod := func(name, spec string) string {
-		return `{metadata: {name: ` + name + `}, spec: {containers: [{name: c, image: i}]` + spec + `}}`
-	}
 	s := with(t, admission.Options{}, func(b *server.Builder) { b.Controllers = append(b.Controllers, serviceaccount.DefaultAccounts()) })
 	walk(t, s,
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: new}}`, want: `201`},
-		step{do: "POST /api/v1/namespaces/new/pods", body: pod("a", ``), want: `201 {spec: {serviceAccountName: default, serviceAccount: default, imagePullSecrets: null,
+		step{do: "POST /api/v1/namespaces/new/pods", body: podSpec("a", ``), want: `201 {spec: {serviceAccountName: default, serviceAccount: default, imagePullSecrets: null,
 			containers: [{` + mounted + `}], volumes: [{projected: {defaultMode: 420, sources: [{serviceAccountToken: {path: token, expirationSeconds: 3607, audience: null}},
 				{configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}},
 				{downwardAPI: {items: [{path: namespace, fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}]}}]}}]}}`},
-		step{do: "POST pods", body: pod("a", `, serviceAccountName: robot`), want: `403 error looking up service account default/robot: serviceaccount "robot" not found`},
+		step{do: "POST pods", body: podSpec("a", `, serviceAccountName: robot`), want: `403 error looking up service account default/robot: serviceaccount "robot" not found`},
 		step{do: "POST serviceaccounts", body: `{metadata: {name: robot}, imagePullSecrets: [{name: pull}]}`, want: `201`},
 		step{do: "POST serviceaccounts", body: `{metadata: {name: quiet}, automountServiceAccountToken: false}`, want: `201`},
-		step{do: "POST pods", body: pod("a", `, serviceAccountName: robot, initContainers: [{name: i, image: i}]`),
+		step{do: "POST pods", body: podSpec("a", `, serviceAccountName: robot, initContainers: [{name: i, image: i}]`),
 			want: `201 {spec: {imagePullSecrets: [{name: pull}], initContainers: [{` + mounted + `}], containers: [{` + mounted + `}]}}`},
-		step{do: "POST pods", body: pod("b", `, serviceAccountName: robot, imagePullSecrets: [{name: own}], automountServiceAccountToken: false`),
+		step{do: "POST pods", body: podSpec("b", `, serviceAccountName: robot, imagePullSecrets: [{name: own}], automountServiceAccountToken: false`),
 			want: `201 {spec: {imagePullSecrets: [{name: own}], containers: [{volumeMounts: null}], volumes: null}}`},
-		step{do: "POST pods", body: pod("d", `, serviceAccountName: quiet`), want: `201 {spec: {volumes: null}}`},
-		step{do: "POST pods", body: pod("e", `, serviceAccountName: quiet, automountServiceAccountToken: true`), want: `201 {spec: {containers: [{` + mounted + `}]}}`},
+		step{do: "POST pods", body: podSpec("d", `, serviceAccountName: quiet`), want: `201 {spec: {volumes: null}}`},
+		step{do: "POST pods", body: podSpec("e", `, serviceAccountName: quiet, automountServiceAccountToken: true`), want: `201 {spec: {containers: [{` + mounted + `}]}}`},
 		step{do: "POST pods", body: `{metadata: {name: f}, spec: {serviceAccountName: robot, volumes: [{name: v, emptyDir: {}}],
 			containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: ` + mount + `}]}]}}`, want: `201 {spec: {volumes: [{name: v}], containers: [{volumeMounts: [{name: v}]}]}}`},
 		step{do: "POST serviceaccounts", body: `{metadata: {name: strict, annotations: {kubernetes.io/enforce-mountable-secrets: "true"}}, secrets: [{name: mine}], automountServiceAccountToken: false}`, want: `201`},
-		step{do: "POST pods", body: pod("g", `, serviceAccountName: strict, volumes: [{name: v, secret: {secretName: mine}}]`), want: `201`},
-		step{do: "POST pods", body: pod("h", `, serviceAccountName: strict, volumes: [{name: v, secret: {secretName: other}}]`),
+		step{do: "POST pods", body: podSpec("g", `, serviceAccountName: strict, volumes: [{name: v, secret: {secretName: mine}}]`), want: `201`},
+		step{do: "POST pods", body: podSpec("h", `, serviceAccountName: strict, volumes: [{name: v, secret: {secretName: other}}]`),
 			want: `403 volume or variable with secret "other" is not allowed because service account strict does not reference that secret`},
-		step{do: "POST pods", body: pod("h", `, serviceAccountName: strict, imagePullSecrets: [{name: other}]`),
+		step{do: "POST pods", body: podSpec("h", `, serviceAccountName: strict, imagePullSecrets: [{name: other}]`),
 			want: `403 imagePullSecrets with secret "other" is not allowed because service account strict does not reference that imagePullSecret`},
 		step{do: "PATCH pods/g/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: i, envFrom: [{secretRef: {name: other}}]}]}}`,
 			want: `403 volume or variable with secret "other" is not allowed because service account strict does not reference that secret`},

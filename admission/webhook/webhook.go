@@ -28,13 +28,21 @@ type Config struct {
 	KubeConfigFile string `json:"kubeConfigFile,omitempty"`
 }
 
+// configKinds are what files say that Config is.
+func configKinds() []meta.GroupVersionKind {
+	return []meta.GroupVersionKind{
+		{Group: names.GroupServerConfig, Version: "v1", Kind: "WebhookAdmissionConfiguration"},
+		{Group: names.GroupServerAlpha, Version: "v1alpha1", Kind: "WebhookAdmission"},
+	}
+}
+
 // Mutating returns the plugin MutatingAdmissionWebhook. It calls its webhooks one after
 // the other, by the names of the configurations and then as they stand in one, and
 // each sees what the one before made of the object. When one changed it, all plugins
 // that change objects run once more, and of the webhooks those that ask for that.
 func Mutating() admission.Plugin {
 	return admission.Plugin{
-		Name: "MutatingAdmissionWebhook", Config: Config{},
+		Name: "MutatingAdmissionWebhook", Config: Config{}, ConfigKinds: configKinds(),
 		Setup: func(p *admission.Plugin, env admission.Env) error {
 			w, err := open(env, "mutatingwebhookconfigurations", mutating)
 			if err != nil {
@@ -50,7 +58,7 @@ func Mutating() admission.Plugin {
 // same time; of those that refuse, the first one in the order of Mutating answers.
 func Validating() admission.Plugin {
 	return admission.Plugin{
-		Name: "ValidatingAdmissionWebhook", Config: Config{},
+		Name: "ValidatingAdmissionWebhook", Config: Config{}, ConfigKinds: configKinds(),
 		Setup: func(p *admission.Plugin, env admission.Env) error {
 			w, err := open(env, "validatingwebhookconfigurations", validating)
 			if err != nil {
