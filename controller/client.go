@@ -25,7 +25,8 @@ type Client interface {
 	// Create stores obj and returns it as stored.
 	Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error)
 	// Update reads the object, lets change alter a copy and writes it, again on
-	// a conflict. subresource is "" or one that updates. A change that alters
+	// a conflict. subresource is "" or one that updates, also one that acts and has a
+	// Merge: to admission that is an update of the object, too. A change that alters
 	// nothing writes nothing; an error of change ends the call.
 	Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(obj *meta.Object) error) (*meta.Object, error)
 	Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o DeleteOptions) error

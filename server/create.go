@@ -104,6 +104,6 @@ func (s *Server) newCall(r *request, o *writeOptions, obj *meta.Object) *registr
 	return &registry.Call{
 		Resource: r.version.Resource(), Subresource: r.subresource, Key: r.key(), User: r.user,
 		Object: obj, DryRun: o.dryRun, Names: s.names, Warn: r.notes.Warn,
-		Manager: o.managerFor(r.http), Client: s.client,
+		Manager: o.managerFor(r.http), Client: objects.Acts{Client: s.client},
 	}
 }

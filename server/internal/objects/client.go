@@ -128,6 +128,24 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 
 // Update implements controller.Client.
 func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+	return c.update(ctx, r, key, subresource, change, false)
+}
+
+// Acts is the Client of what answers a request to an acting sub-resource: admission was
+// asked about the body, and is not asked again about what that makes of the object.
+type Acts struct{ *Client }
+
+// Update implements registry.Client.
+func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+	_, v, err := c.of(r)
+	if err != nil {
+		return nil, err
+	}
+	sub := v.Subresource(subresource)
+	return c.update(ctx, r, key, subresource, change, sub != nil && sub.Act != nil)
+}
+
+func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error, admitted bool) (*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
 		return nil, err
@@ -140,8 +158,11 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	}
 	ctx, cancel, w := s.ownWrite(ctx, v, key, sub, "UpdateOptions")
 	defer cancel()
-	if sub != nil && sub.Act != nil {
-		w.Own, w.Admitted = nil, true
+	w.Admitted = admitted
+	if sub != nil && sub.Act != nil { // there is no body, but the item
+		item := *sub
+		item.Act, item.Body = nil, nil
+		w.Sub, w.Own = &item, nil
 	}
 	var refused error // the caller's own word
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
