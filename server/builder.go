@@ -270,7 +270,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	}
 	b.plugged = nil
 	chain, err := admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
-		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Type: b.client.Type, Log: log,
+		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Type: b.client.Type, Log: log,
 		Runs: func(name string) bool {
 			return slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},

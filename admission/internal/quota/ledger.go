@@ -19,6 +19,7 @@ import (
 // with one write of each status.
 type Ledger struct {
 	client  controller.Client
+	status  controller.Client // writes statuses, also while others wait to be admitted
 	served  func(meta.GroupResource) *registry.Type
 	terms   terms
 	limited []Limited
@@ -60,7 +61,7 @@ func (l *Ledger) own() map[string]bool {
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
 func NewLedger(env admission.Env, limited []Limited) *Ledger {
-	l := &Ledger{client: env.Client, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}}
+	l := &Ledger{client: env.Client, status: env.Admitted, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) { b.apply(&l.terms, e) })
 	l.count = func(string) {}
 	if env.Control != nil {

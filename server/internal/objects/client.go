@@ -131,6 +131,15 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	return c.update(ctx, r, key, subresource, change, false)
 }
 
+// Admitted is the Client of what is part of writes that admission was asked about, which is
+// not asked again about updates.
+type Admitted struct{ *Client }
+
+// Update implements controller.Client.
+func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+	return c.update(ctx, r, key, subresource, change, true)
+}
+
 // Acts is the Client of what answers a request to an acting sub-resource: admission was
 // asked about the body, and is not asked again about what that makes of the object.
 type Acts struct{ *Client }
