@@ -1,7 +1,6 @@
 package plugins_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -192,29 +190,6 @@ func quotaOfServers(t *testing.T) {
 	}
 	all.Wait()
 	assert.EqualValues(t, hard, made.Load())
-}
-
-// TestResourceQuotaOfWritersWhoLeave: what is taken for a writer who goes away is given
-// back, and what is written nevertheless stays counted.
-func TestResourceQuotaOfWritersWhoLeave(t *testing.T) {
-	s := servertest.New(t)
-	c := s.Objects()
-	bound(t, c, "q", 1000)
-	var all sync.WaitGroup
-	for i := range 32 {
-		random := rand.New(rand.NewPCG(2, uint64(i)))
-		all.Go(func() {
-			for n := range 20 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(3000))*time.Microsecond)
-				_, _ = c.Create(ctx, configMaps, configMap(fmt.Sprintf("%d-%d", i, n)))
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-	list, err := c.List(t.Context(), configMaps, "default")
-	require.NoError(t, err)
-	assert.Equal(t, fmt.Sprint(len(list)), used(t, c, "q"))
 }
 
 // TestResourceQuotaOnFaultyStore: whatever the store fails at, and whatever it says of

@@ -1,0 +1,8 @@
+package quota
+
+// Accounts returns how many namespaces have something under way.
+func (l *Ledger) Accounts() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.accounts)
+}
