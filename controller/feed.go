@@ -20,6 +20,9 @@ type Feed interface {
 	Wait(ctx context.Context) error
 	// Revision is the revision up to which Pull has returned everything.
 	Revision() storage.Revision
+	// Newest returns the revision of the newest change of the feed's types, whether Pull
+	// has returned it or not. It waits for nobody, and any goroutine may call it at any time.
+	Newest() storage.Revision
 	Close()
 }
 

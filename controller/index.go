@@ -2,23 +2,32 @@ package controller
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/storage"
 )
 
 // Index is a value of type T made of the objects of some types, kept current by
-// pulling a feed whenever it is read. The feed is opened at the first use.
+// pulling a feed when it is read and something changed. The feed is opened at the first
+// use.
 type Index[T any] struct {
-	client Client
-	types  []meta.GroupResource
-	empty  func() T
-	apply  func(T, Event)
+	client  Client
+	types   []meta.GroupResource
+	empty   func() T
+	apply   func(T, Event)
+	publish func(T) // nil: nobody asked for it
 
-	pulling sync.Mutex // guards feed, and orders what is applied
-	feed    Feed
+	at atomic.Pointer[position] // nil: nothing is applied yet; set under the lock, last
 
-	mu    sync.RWMutex // guards what value holds
+	mu    sync.RWMutex // guards what value holds, and who uses the feed
 	value T
+}
+
+// position says which feed's changes a value holds, and up to where.
+type position struct {
+	feed     Feed
+	revision storage.Revision
 }
 
 // NewIndex returns an Index. Types that the server does not have are left out; empty
@@ -27,33 +36,63 @@ func NewIndex[T any](client Client, types []meta.GroupResource, empty func() T, 
 	return &Index[T]{client: client, types: types, empty: empty, apply: apply, value: empty()}
 }
 
+// Publish has publish called with the value each time that changes were put into it, all
+// that came together at once, before Update returns to those who need them. What publish
+// makes of the value and stores in an atomic pointer is read after Update without a
+// lock. It is for the time before the first use.
+func (x *Index[T]) Publish(publish func(T)) { x.publish = publish }
+
 // Read hands over a value that holds all that was acknowledged before the call.
 // read must not change it nor keep it.
 func (x *Index[T]) Read(read func(T)) {
-	x.pull()
+	x.Update()
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	read(x.value)
 }
 
-func (x *Index[T]) pull() {
-	x.pulling.Lock()
-	defer x.pulling.Unlock()
-	if x.feed == nil {
-		x.feed = x.client.Feed(x.served()...)
-	}
-	changes, reset := x.feed.Pull()
-	if len(changes) == 0 && !reset {
+// Update makes the value hold all that was acknowledged before the call. If it does
+// already, no lock is taken.
+func (x *Index[T]) Update() {
+	if x.current() {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.current() {
+		return // somebody else was faster
+	}
+	feed := x.feed()
+	if feed == nil {
+		return
+	}
+	changes, reset := feed.Pull()
 	if reset {
 		x.value = x.empty()
 	}
 	for _, c := range changes {
 		x.apply(x.value, c)
 	}
+	if x.publish != nil && (reset || len(changes) > 0) {
+		x.publish(x.value)
+	}
+	x.at.Store(&position{feed, feed.Revision()})
+}
+
+func (x *Index[T]) current() bool {
+	at := x.at.Load()
+	return at != nil && at.feed.Newest() <= at.revision
+}
+
+// feed returns the feed, which it opens at first; nil: the server has none of the types.
+func (x *Index[T]) feed() Feed {
+	if at := x.at.Load(); at != nil {
+		return at.feed
+	}
+	if types := x.served(); len(types) > 0 {
+		return x.client.Feed(types...)
+	}
+	return nil
 }
 
 // served returns the types that the server has.
@@ -75,10 +114,9 @@ func (x *Index[T]) served() []meta.GroupResource {
 
 // Close ends following.
 func (x *Index[T]) Close() {
-	x.pulling.Lock()
-	defer x.pulling.Unlock()
-	if x.feed != nil {
-		x.feed.Close()
-		x.feed = nil
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if at := x.at.Swap(nil); at != nil {
+		at.feed.Close()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -42,8 +43,9 @@ func newKit(t *testing.T, configure ...func(*server.Builder)) *kit {
 // hook is a webhook that answers by a function of the review's request.
 type hook struct {
 	*httptest.Server
-	mu   sync.Mutex // guards seen
-	seen []*meta.Object
+	closed chan struct{} // has one for each connection that was closed
+	mu     sync.Mutex    // guards seen
+	seen   []*meta.Object
 }
 
 // serve starts a webhook.
@@ -52,7 +54,7 @@ func (k *kit) serve(answer func(w http.ResponseWriter, review *meta.Object), nam
 }
 
 func (k *kit) serveAs(authority *testcerts.Authority, answer func(w http.ResponseWriter, review *meta.Object), names ...string) *hook {
-	h := &hook{}
+	h := &hook{closed: make(chan struct{}, 1000)}
 	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		assert.NoError(k.t, err)
@@ -67,6 +69,11 @@ func (k *kit) serveAs(authority *testcerts.Authority, answer func(w http.Respons
 		answer(w, review)
 	}))
 	h.TLS = &tls.Config{Certificates: []tls.Certificate{authority.Issue(k.t, pkix.Name{CommonName: "webhook"}, x509.ExtKeyUsageServerAuth, time.Hour, names...)}}
+	h.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			h.closed <- struct{}{}
+		}
+	}
 	h.StartTLS()
 	k.t.Cleanup(h.Close)
 	return h

@@ -7,41 +7,41 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 )
 
-// table holds the webhooks of all configurations.
-type table struct {
-	of     map[string][]*hook      // by the name of the configuration
-	sorted atomic.Pointer[[]*hook] // of all, in order; nil: not made since the last change
-}
+// table holds the webhooks of all configurations by their names.
+type table map[string][]*hook
 
 // put sets the webhooks of a configuration; nil: it is gone.
-func (t *table) put(configuration string, list []*hook) {
-	for _, h := range t.of[configuration] {
-		h.end()
+func (t table) put(configuration string, list []*hook) {
+	if t[configuration] = list; list == nil {
+		delete(t, configuration)
 	}
-	t.of[configuration] = list
-	if list == nil {
-		delete(t.of, configuration)
-	}
-	t.sorted.Store(nil)
 }
 
-func (t *table) list() []*hook {
-	if list := t.sorted.Load(); list != nil {
-		return *list
+func (t table) list() (list []*hook) {
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		list = append(list, t[name]...)
 	}
-	var list []*hook
-	for _, name := range slices.Sorted(maps.Keys(t.of)) {
-		list = append(list, t.of[name]...)
-	}
-	t.sorted.Store(&list)
 	return list
+}
+
+// show makes a list the one that requests see, and ends the webhooks that are in it no
+// more. Calls of them that are under way come to their end.
+func (w *webhooks) show(list []*hook) {
+	kept := make(map[*hook]bool, len(list))
+	for _, h := range list {
+		kept[h] = true
+	}
+	for _, h := range *w.list.Swap(&list) {
+		if !kept[h] {
+			h.end()
+		}
+	}
 }
 
 // hook is one webhook, compiled. It never changes.

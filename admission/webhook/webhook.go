@@ -10,6 +10,7 @@ package webhook
 import (
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
@@ -82,7 +83,8 @@ type webhooks struct {
 	source meta.GroupResource // of the configurations
 	review string             // the wire group of AdmissionReview
 	dialer dialer
-	index  *controller.Index[*table]
+	index  *controller.Index[table]
+	list   atomic.Pointer[[]*hook] // of index, in order; never nil
 }
 
 func open(env admission.Env, plural, sort string) (*webhooks, error) {
@@ -108,23 +110,24 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 		dialer: dialer{config: credentials, services: env.Services, agent: env.Names.Wire(names.ServerManager) + "-admission"},
 	}
 	w.index = controller.NewIndex(env.Client, []meta.GroupResource{source},
-		func() *table { return &table{of: map[string][]*hook{}} },
-		func(t *table, e controller.Event) { t.put(e.Key.Name, w.compile(e.Object)) })
+		func() table { return table{} },
+		func(t table, e controller.Event) { t.put(e.Key.Name, w.compile(e.Object)) })
+	w.index.Publish(func(t table) { w.show(t.list()) })
+	w.list.Store(new([]*hook))
 	return w, nil
 }
 
 func (w *webhooks) close() {
-	for _, h := range w.hooks() {
-		h.end()
-	}
 	w.index.Close()
+	w.show(nil)
 }
 
-// hooks returns the webhooks in their order, as of every write that was acknowledged.
-func (w *webhooks) hooks() (list []*hook) {
+// hooks returns the webhooks in their order, as of every write that was acknowledged. It
+// takes no lock if no configuration changed.
+func (w *webhooks) hooks() []*hook {
 	if w.has(w.source) == nil {
 		return nil
 	}
-	w.index.Read(func(t *table) { list = t.list() })
-	return list
+	w.index.Update()
+	return *w.list.Load()
 }

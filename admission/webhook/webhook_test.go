@@ -220,14 +220,14 @@ func TestManyWriters(t *testing.T) {
 			answer(w, review)
 		}
 	}
-	k.register("mutating", "a", k.serve(count(patches(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`))), "reinvocationPolicy: IfNeeded")
-	k.register("mutating", "b", k.serve(count(patches(`[{"op":"add","path":"/data","value":{"c":"d"}}]`))), "{}")
-	k.register("validating", "c", k.serve(count(says("{allowed: true}"))), "{}", "{}", "failurePolicy: Ignore")
+	k.register("mutating", "a", k.serve(count(patches(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`))), "{reinvocationPolicy: IfNeeded, timeoutSeconds: 30}")
+	k.register("mutating", "b", k.serve(count(patches(`[{"op":"add","path":"/data","value":{"c":"d"}}]`))), "timeoutSeconds: 30")
+	k.register("validating", "c", k.serve(count(says("{allowed: true}"))), "timeoutSeconds: 30", "timeoutSeconds: 30", "{failurePolicy: Ignore, timeoutSeconds: 30}")
 	other := k.serve(says("{allowed: true}"))
 	var all sync.WaitGroup
 	all.Go(func() {
 		for range 5 {
-			k.register("validating", "other", other, "{}")
+			k.register("validating", "other", other, "timeoutSeconds: 30")
 			k.unregister("validating", "other")
 		}
 	})

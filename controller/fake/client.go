@@ -218,4 +218,10 @@ func (f *feed) Wait(ctx context.Context) error {
 
 func (f *feed) Revision() storage.Revision { return storage.Revision(max(f.at, 0)) }
 
+func (f *feed) Newest() storage.Revision {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	return storage.Revision(len(f.c.log))
+}
+
 func (f *feed) Close() {}

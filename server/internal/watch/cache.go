@@ -2,6 +2,7 @@ package watch
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -32,6 +33,8 @@ type Cache struct {
 	resource meta.GroupResource
 	prefix   string // of storage keys
 
+	newest atomic.Int64 // the newest revision of the log; set under the lock
+
 	mu       sync.RWMutex
 	tree     *tree
 	current  *snapshot        // of tree, if somebody asked for it
@@ -53,6 +56,7 @@ func newCache(h *Hub, r meta.GroupResource, prefix string, rev storage.Revision)
 		tree: new(tree), base: rev, exact: rev,
 		parked: make(eventlog.Waiters[interest]), era: new(era),
 	}
+	c.newest.Store(int64(rev))
 	c.log.Init(rev, eventlog.Limits{Age: h.options.Retain, Events: h.options.MaxEvents, Bytes: h.options.MaxBytes})
 	return c
 }
@@ -64,12 +68,8 @@ func (c *Cache) Len() int {
 	return c.tree.Len()
 }
 
-// Changed returns the revision of the newest change of the type.
-func (c *Cache) Changed() storage.Revision {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.log.Newest()
-}
+// Changed returns the revision of the newest change of the type. It takes no lock.
+func (c *Cache) Changed() storage.Revision { return storage.Revision(c.newest.Load()) }
 
 // Get returns the newest state of an object, or nil. To see a certain commit,
 // call Hub.Wait before.

@@ -19,7 +19,7 @@ import (
 // hub had before the feed looked at them is held back until the hub is there.
 type Feed struct {
 	hub      *Hub
-	types    []meta.GroupResource // none: all
+	some     []*Cache // of the types that were named; none: all
 	identity bool
 	parts    map[*Cache]*Cursor
 	held     []found // read already, newer than revision
@@ -45,7 +45,11 @@ type feedWait struct {
 // Feed returns a feed of the types given, or of all types, also those to come,
 // if none is given. Its first Pull returns the current objects.
 func (h *Hub) Feed(types ...meta.GroupResource) *Feed {
-	return &Feed{hub: h, types: types, parts: make(map[*Cache]*Cursor)}
+	f := &Feed{hub: h, parts: make(map[*Cache]*Cursor)}
+	for _, r := range types {
+		f.some = append(f.some, h.Cache(r))
+	}
+	return f
 }
 
 // IdentityFeed is Feed for a reader that asks who objects are and whether they may
@@ -85,8 +89,9 @@ func (f *Feed) Changes() (changes iter.Seq[controller.Event], reset bool) {
 
 func (f *Feed) collect() (list []found, reset bool) {
 	upTo := f.hub.Revision()
-	if upTo == f.revision && len(f.parts) > 0 {
-		return nil, false // nothing has happened: the common case of a reader on every request
+	if len(f.parts) > 0 && f.Newest() <= f.revision {
+		f.revision = max(f.revision, upTo)
+		return nil, false
 	}
 	list, f.held = f.held, nil
 	for _, c := range f.caches() {
@@ -189,18 +194,25 @@ func (f *Feed) Wait(ctx context.Context) error {
 // Revision implements controller.Feed.
 func (f *Feed) Revision() storage.Revision { return f.revision }
 
+// Newest implements controller.Feed.
+func (f *Feed) Newest() (newest storage.Revision) {
+	if len(f.some) == 0 {
+		return f.hub.Revision()
+	}
+	for _, c := range f.some {
+		newest = max(newest, c.Changed())
+	}
+	return newest
+}
+
 // Close implements controller.Feed.
 func (f *Feed) Close() { clear(f.parts) }
 
 func (f *Feed) caches() []*Cache {
-	if len(f.types) == 0 {
+	if len(f.some) == 0 {
 		return f.hub.all()
 	}
-	caches := make([]*Cache, len(f.types))
-	for i, r := range f.types {
-		caches[i] = f.hub.Cache(r)
-	}
-	return caches
+	return f.some
 }
 
 // ready reports whether Pull would return something.
@@ -228,10 +240,7 @@ func (f *Feed) ready() bool {
 
 // feedWait registers a feed that waits, or returns nil if it need not.
 func (h *Hub) feedWait(f *Feed) *feedWait {
-	w := &feedWait{woken: make(chan struct{})}
-	if len(f.types) > 0 {
-		w.caches = f.caches()
-	}
+	w := &feedWait{caches: f.some, woken: make(chan struct{})}
 	h.waits.Lock()
 	defer h.waits.Unlock()
 	if h.isClosed() || f.ready() {

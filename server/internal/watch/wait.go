@@ -69,6 +69,7 @@ func (c *Cache) wakeAll() (woken eventlog.Woken) {
 // the parked ones; the caller holds the lock.
 func (c *Cache) publish(now time.Time, cm commit) (woken eventlog.Woken) {
 	c.log.Append(now, cm)
+	c.newest.Store(int64(cm.Revision))
 	quiet := cm.Revision - 1
 	for i := range cm.Events {
 		if len(c.parked) == 0 {

@@ -1,0 +1,142 @@
+package controller_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server"
+)
+
+// feeds is a Client whose feeds count how often they are pulled and lose history when
+// told.
+type feeds struct {
+	controller.Client
+	pulled, opened atomic.Int32
+	lost           atomic.Bool
+	types          []*registry.Type
+}
+
+type feed struct {
+	controller.Feed
+	of    *feeds
+	types []meta.GroupResource
+}
+
+func (c *feeds) Types() []*registry.Type { return c.types }
+
+func (c *feeds) Feed(r ...meta.GroupResource) controller.Feed {
+	c.opened.Add(1)
+	return &feed{c.Client.Feed(r...), c, r}
+}
+
+func (f *feed) Pull() (changes []controller.Event, reset bool) {
+	f.of.pulled.Add(1)
+	changes, reset = f.Feed.Pull()
+	if f.of.lost.Swap(false) {
+		changes, _ = f.of.Client.Feed(f.types...).Pull()
+		return changes, true
+	}
+	return changes, reset
+}
+
+func newNames(client controller.Client) *controller.Index[map[string]bool] {
+	return controller.NewIndex(client, []meta.GroupResource{lamps}, func() map[string]bool { return map[string]bool{} },
+		func(names map[string]bool, e controller.Event) {
+			if names[e.Key.Name] = true; e.Object == nil {
+				delete(names, e.Key.Name)
+			}
+		})
+}
+
+// TestIndexPullsWhatIsNew: the feed, and so its lock, is left alone while none of the
+// types changed, whatever else does.
+func TestIndexPullsWhatIsNew(t *testing.T) {
+	other := meta.GroupResource{Group: "example.com", Resource: "chairs"}
+	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
+	d := lamp
+	d.Kind, d.ShortNames = "Chair", nil
+	b.Register(registry.Of(lamp), registry.Of(d))
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, s.Shutdown(t.Context())) }()
+	client := &feeds{Client: s.Objects()}
+	x := newNames(client)
+	defer x.Close()
+	has := func(name string) (has bool) {
+		x.Read(func(names map[string]bool) { has = names[name] })
+		return has
+	}
+	assert.False(t, has("desk"))
+	for range 3 {
+		_, err = client.Create(t.Context(), lamps, newLamp("desk", true))
+		assert.NoError(t, err)
+		assert.True(t, has("desk"), "what was written is there")
+		assert.NoError(t, client.Delete(t.Context(), lamps, meta.Key{Name: "desk"}, controller.DeleteOptions{}))
+		assert.False(t, has("desk"))
+		pulled := client.pulled.Load()
+		chair := newLamp("chair", false)
+		_, err = client.Create(t.Context(), other, chair)
+		assert.NoError(t, err)
+		assert.False(t, has("desk"))
+		assert.NoError(t, client.Delete(t.Context(), other, meta.Key{Name: "chair"}, controller.DeleteOptions{}))
+		assert.False(t, has("desk"))
+		assert.Equal(t, pulled, client.pulled.Load())
+	}
+	assert.EqualValues(t, 1, client.opened.Load())
+}
+
+// TestIndexPublishes: what is published is the whole of every acknowledged write for all
+// who read it without a lock, also when history is lost.
+func TestIndexPublishes(t *testing.T) {
+	client := &feeds{Client: &fake.Client{}}
+	x := newNames(client)
+	var shown atomic.Pointer[map[string]bool]
+	x.Publish(func(names map[string]bool) {
+		copied := map[string]bool{}
+		for name := range names {
+			copied[name] = true
+		}
+		shown.Store(&copied)
+	})
+	_, err := client.Create(t.Context(), lamps, newLamp("first", true))
+	assert.NoError(t, err)
+	var all sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d"} {
+		all.Go(func() {
+			for range 200 {
+				_, err := client.Create(t.Context(), lamps, newLamp(name, true))
+				assert.NoError(t, err)
+				if name == "d" {
+					client.lost.Store(true)
+				}
+				x.Update()
+				assert.Subset(t, *shown.Load(), map[string]bool{"first": true, name: true})
+				assert.NoError(t, client.Delete(t.Context(), lamps, meta.Key{Name: name}, controller.DeleteOptions{}))
+				x.Update()
+				assert.NotContains(t, *shown.Load(), name)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestIndexOfNothing: of types that the server does not have there are no objects.
+func TestIndexOfNothing(t *testing.T) {
+	client := &feeds{Client: &fake.Client{}, types: []*registry.Type{{Plural: "others"}}}
+	_, err := client.Create(t.Context(), meta.GroupResource{Resource: "others"}, newLamp("desk", true))
+	assert.NoError(t, err)
+	x := newNames(client)
+	defer x.Close()
+	x.Read(func(names map[string]bool) { assert.Empty(t, names) })
+	assert.Zero(t, client.opened.Load())
+}
