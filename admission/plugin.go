@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -85,9 +86,9 @@ type Env struct {
 	Runs func(controller string) bool
 
 	// Control has the server run a controller beside its own. It is for Setup. ask makes a
-	// key due that no change does; before the controller runs it does nothing. nil: nobody
-	// runs any.
-	Control func(controller.Controller) (ask func(key string))
+	// key due after some time that no change does: asked for often it is due once. Before the
+	// controller runs it does nothing. nil: nobody runs any.
+	Control func(controller.Controller) (ask func(key string, after time.Duration))
 
 	// Services find what services lead to, for plugins that call others.
 	Services clientconfig.Services

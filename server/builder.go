@@ -274,7 +274,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		Runs: func(name string) bool {
 			return slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},
-		Control: func(c controller.Controller) func(string) {
+		Control: func(c controller.Controller) func(string, time.Duration) {
 			p := &plugged{controller: c}
 			b.plugged = append(b.plugged, p)
 			return p.ask

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -52,9 +53,9 @@ type plugged struct {
 	runner     atomic.Pointer[controllers.Runner] // nil until Run
 }
 
-func (p *plugged) ask(key string) {
+func (p *plugged) ask(key string, after time.Duration) {
 	if r := p.runner.Load(); r != nil {
-		r.Ask(key)
+		r.Ask(key, after)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/badgerstore"
@@ -40,6 +42,58 @@ func BenchmarkResourceQuota(b *testing.B) {
 				})
 			}
 			all.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
+		})
+	}
+}
+
+// BenchmarkResourceQuotaWithDeletions is what 32 writers create together in a namespace of
+// some thousand objects while others delete what they made.
+func BenchmarkResourceQuotaWithDeletions(b *testing.B) {
+	for _, quota := range []string{"", "q"} {
+		b.Run("quota="+quota, func(b *testing.B) {
+			const there = 4000
+			store, err := badgerstore.Open(badgerstore.Options{Dir: b.TempDir()})
+			require.NoError(b, err)
+			c := servertest.New(b, func(b *server.Builder) { b.Storage = store }).Objects()
+			var all, deleters sync.WaitGroup
+			create := func(prefix string, n int64, made chan<- string) {
+				var next atomic.Int64
+				for range 32 {
+					all.Go(func() {
+						for i := next.Add(1); i <= n; i = next.Add(1) {
+							name := fmt.Sprint(prefix, i)
+							if _, err := c.Create(context.Background(), configMaps, configMap(name)); err != nil {
+								b.Error(err)
+								return
+							}
+							if made != nil {
+								made <- name
+							}
+						}
+					})
+				}
+				all.Wait()
+			}
+			create("there-", there, nil)
+			if quota != "" {
+				bound(b, c, quota, 1<<30)
+			}
+			made := make(chan string, 1024)
+			for range 16 {
+				deleters.Go(func() {
+					for name := range made {
+						if err := c.Delete(context.Background(), configMaps, meta.Key{Namespace: "default", Name: name}, controller.DeleteOptions{}); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			b.ResetTimer()
+			create("new-", int64(b.N), made)
+			b.StopTimer()
+			close(made)
+			deleters.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
 		})
 	}

@@ -11,9 +11,10 @@ import (
 	"orch.io/controlplane/controller"
 )
 
-// When what is used is counted again: if writes were under way, and if nothing seems to
-// have happened.
+// When what is used is counted again: after writes that may have lowered it, if writes
+// were under way, and if nothing seems to have happened.
 const (
+	shortly  = 250 * time.Millisecond
 	soon     = time.Second
 	sometime = 5 * time.Minute
 )

@@ -24,7 +24,7 @@ type Ledger struct {
 	terms   terms
 	limited []Limited
 	book    *controller.Index[book]
-	count   func(namespace string) // asks that what is used in a namespace is counted
+	ask     func(namespace string, after time.Duration) // that what is used is counted
 
 	mu       sync.Mutex          // guards what follows, and what accounts say is theirs
 	accounts map[string]*account // by namespace; those that somebody uses
@@ -63,12 +63,15 @@ func (l *Ledger) own() map[string]bool {
 func NewLedger(env admission.Env, limited []Limited) *Ledger {
 	l := &Ledger{client: env.Client, status: env.Admitted, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) { b.apply(&l.terms, e) })
-	l.count = func(string) {}
+	l.ask = func(string, time.Duration) {}
 	if env.Control != nil {
-		l.count = env.Control(l.controller())
+		l.ask = env.Control(l.controller())
 	}
 	return l
 }
+
+// count has what is used in a namespace counted anew, once for all who ask at one time.
+func (l *Ledger) count(namespace string) { l.ask(namespace, shortly) }
 
 // account is what is under way in one namespace.
 type account struct {

@@ -28,20 +28,20 @@ func newQueue() queue {
 	return queue{map[string]*task{}, btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true}), 0}
 }
 
-// ask makes a key due now, since something changed: earlier failures do not
-// count any more.
-func (q *queue) ask(key string, now time.Time) {
+// ask makes a key due at a time at the latest, since something changed: earlier failures
+// do not count any more.
+func (q *queue) ask(key string, at time.Time) {
 	t := q.tasks[key]
 	if t == nil {
 		t = &task{key: key}
 		q.tasks[key] = t
 	}
 	t.pause = 0
-	if !t.due.IsZero() && !t.due.After(now) {
+	if !t.due.IsZero() && !t.due.After(at) {
 		return // it keeps its place
 	}
 	q.waiting.Delete(t)
-	t.due = now
+	t.due = at
 	if !t.running {
 		q.waiting.Set(t)
 	}

@@ -112,11 +112,11 @@ func (r *Runner) observe(c controller.Event) []string {
 	return r.controller.Observe(c)
 }
 
-// Ask makes a key due now.
-func (r *Runner) Ask(key string) {
+// Ask makes a key due after some time, unless it is due before.
+func (r *Runner) Ask(key string, after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queue.ask(key, time.Now())
+	r.queue.ask(key, time.Now().Add(after))
 	r.wake()
 	r.changed()
 }

@@ -33,20 +33,70 @@ func object(name string) *meta.Object {
 	return meta.NewObject(map[string]any{"metadata": map[string]any{"name": name, "namespace": "default"}})
 }
 
-// counted is a server whose quotas are kept by a ledger, which never counts anew what it
-// counted once.
-func counted(t *testing.T, configure ...func(*server.Builder)) (*servertest.Server, *quota.Ledger) {
+// withLedger is a server whose quotas are kept by a ledger, with what that may use changed.
+func withLedger(t *testing.T, change func(*admission.Env), configure ...func(*server.Builder)) (*servertest.Server, *quota.Ledger) {
 	var ledger *quota.Ledger
 	s := servertest.New(t, append(configure, func(b *server.Builder) {
 		b.AdmissionOptions.Disable = []string{"ResourceQuota"}
 		b.Admission = append(b.Admission, admission.Plugin{Name: "Quotas", Setup: func(p *admission.Plugin, env admission.Env) error {
-			env.Control = nil
+			change(&env)
 			ledger = quota.NewLedger(env, nil)
 			p.Validate, p.Close = ledger.Admit, ledger.Close
 			return nil
 		}})
 	})...)
 	return s, ledger
+}
+
+// bound gives the namespace a quota for config maps.
+func bound(t *testing.T, c controller.Client, hard int) {
+	q := object("q")
+	q.Set(fmt.Sprint(hard), "spec", "hard", "count/configmaps")
+	_, err := c.Create(t.Context(), quotas, q)
+	require.NoError(t, err)
+}
+
+// lists counts how often config maps are listed.
+type lists struct {
+	controller.Client
+	n *atomic.Int64
+}
+
+func (l lists) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
+	if r == configMaps {
+		l.n.Add(1)
+	}
+	return l.Client.List(ctx, r, namespace)
+}
+
+// TestDeletionsAreCountedTogether: what many deletions free is counted once.
+func TestDeletionsAreCountedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		s, _ := withLedger(t, func(env *admission.Env) { env.Client = lists{env.Client, &n} })
+		c := s.Objects()
+		bound(t, c, 100)
+		for i := range 100 {
+			_, err := c.Create(t.Context(), configMaps, object(fmt.Sprint(i)))
+			require.NoError(t, err)
+		}
+		s.Settle()
+		for _, name := range []string{"more", "again"} {
+			n.Store(0)
+			for i := range 50 {
+				require.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: fmt.Sprint(i)}, controller.DeleteOptions{}))
+				synctest.Wait()
+			}
+			s.Settle()
+			assert.EqualValues(t, 1, n.Load())
+			for i := range 50 {
+				_, err := c.Create(t.Context(), configMaps, object(fmt.Sprint(i)))
+				require.NoError(t, err)
+			}
+			_, err := c.Create(t.Context(), configMaps, object(name))
+			assert.ErrorContains(t, err, "exceeded quota")
+		}
+	})
 }
 
 // TestWritersWhoLeave: of writers who go away at any time what was taken and not written is
@@ -56,12 +106,9 @@ func TestWritersWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers, rounds, hard = 32, 20, 32 * 20
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-		s, ledger := counted(t, func(b *server.Builder) { b.Storage = store })
+		s, ledger := withLedger(t, func(env *admission.Env) { env.Control = nil }, func(b *server.Builder) { b.Storage = store })
 		c := s.Objects()
-		q := object("q")
-		q.Set(fmt.Sprint(hard), "spec", "hard", "count/configmaps")
-		_, err := c.Create(t.Context(), quotas, q)
-		require.NoError(t, err)
+		bound(t, c, hard)
 		store.SetPlan(func(call faulty.Call) (f faulty.Fault) {
 			if call.Op == faulty.OpCommit {
 				f.Delay = time.Millisecond
