@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/server/serving"
 )
@@ -46,9 +47,12 @@ func (f *flags) identity(at netip.Addr) (*identity, error) {
 	return id, nil
 }
 
+// serving returns the server's certificate, with which pods reach it by its service too.
 func (f *flags) serving(ca *serving.Authority, at netip.Addr) (*tls.Config, error) {
 	if f.tlsCert == "" {
-		return ca.TLS("localhost", "127.0.0.1", "::1", at.WithZone("").String(), f.bindAddress)
+		service := f.names.Wire(names.ServerService) + ".default"
+		return ca.TLS("localhost", "127.0.0.1", "::1", at.WithZone("").String(), f.bindAddress,
+			f.network.First().String(), f.names.Wire(names.ServerService), service, service+".svc", service+".svc.cluster.local")
 	}
 	cert, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
 	return serving.TLS(cert), err

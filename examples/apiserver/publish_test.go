@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,10 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	const info = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 	spec := get(service)["spec"].(map[string]any)
 	assert.Equal(t, "10.7.0.1", spec["clusterIP"])
+	shown := certificate(t, server)
+	for _, host := range []string{"10.7.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"} {
+		assert.NoError(t, shown.VerifyHostname(host), "what pods reach it by")
+	}
 	assert.Equal(t, 443.0, spec["ports"].([]any)[0].(map[string]any)["port"])
 	data := get(verify)["data"].(map[string]any)
 	assert.Contains(t, data["client-ca-file"], string(ca.PEM()))
@@ -148,4 +153,12 @@ func TestListeningEverywhere(t *testing.T) {
 		res.Body.Close()
 		client.CloseIdleConnections()
 	}
+}
+
+// certificate is what a server shows.
+func certificate(t *testing.T, address string) *x509.Certificate {
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(address, "https://"), &tls.Config{InsecureSkipVerify: true})
+	require.NoError(t, err)
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0]
 }
