@@ -11,11 +11,12 @@ import (
 )
 
 // alwaysPullImages makes pods pull their images at each start, so that no pod runs an
-// image that another one's secrets brought to the node. Nobody may undo that later.
+// image that another one's secrets brought to the node. Nobody may undo that later. Who may
+// add containers to a pod that runs says himself when their images are pulled.
 func alwaysPullImages() admission.Plugin {
 	return admission.Plugin{
 		Name: "AlwaysPullImages", Default: admission.Off,
-		Rules: on("", []string{"pods", "pods/ephemeralcontainers"}, admission.Create, admission.Update),
+		Rules: on("", []string{"pods"}, admission.Create, admission.Update),
 		Mutate: func(_ context.Context, r *admission.Request) error {
 			for _, p := range pullers(r) {
 				p.of.Set("Always", p.field)

@@ -11,6 +11,7 @@ func TestExtendedResourceToleration(t *testing.T) {
 	walk(t, with(t, admission.Options{Enable: []string{"ExtendedResourceToleration"}, Disable: []string{"DefaultTolerationSeconds"}}),
 		step{do: "POST pods", body: `{metadata: {name: a}, spec: {initContainers: [{name: i, image: i, resources: {limits: {example.com/nic: 1}}}], containers: [{name: c, image: i, resources: {limits: {example.com/gpu: 1, cpu: 1}}}]}}`, want: `201 {spec: {tolerations: [{key: example.com/gpu, operator: Exists, effect: NoSchedule}, {key: example.com/nic, operator: Exists, effect: NoSchedule}]}}`},
 		step{do: "POST pods", body: `{metadata: {name: b}, spec: {containers: [{name: c, image: i, resources: {limits: {cpu: 1}}}]}}`, want: `201 {spec: {tolerations: null}}`},
-		step{do: "POST pods", body: `{metadata: {name: d}, spec: {tolerations: [{key: example.com/gpu, operator: Exists}], containers: [{name: c, image: i, resources: {limits: {example.com/gpu: 1}}}]}}`, want: `201 {spec: {tolerations: [{key: example.com/gpu, effect: null}]}}`},
+		step{do: "POST pods", body: `{metadata: {name: d}, spec: {tolerations: [{key: example.com/gpu, operator: Exists, effect: NoSchedule}], containers: [{name: c, image: i, resources: {limits: {example.com/gpu: 1}}}]}}`, want: `201 {spec: {tolerations: [{key: example.com/gpu}]}}`},
+		step{do: "POST pods", body: `{metadata: {name: e}, spec: {tolerations: [{operator: Exists}], containers: [{name: c, image: i, resources: {limits: {example.com/gpu: 1}}}]}}`, want: `201 {spec: {tolerations: [{key: null}, {key: example.com/gpu, operator: Exists, effect: NoSchedule}]}}`},
 	)
 }

@@ -87,10 +87,10 @@ func namespaceNodes(ctx context.Context, r *admission.Request, otherwise map[str
 // labelsIn reads labels from "key=value,key=value".
 func labelsIn(text string) (map[string]string, error) {
 	labels := map[string]string{}
+	if strings.TrimSpace(text) == "" {
+		return labels, nil
+	}
 	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
 		key, value, ok := strings.Cut(part, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !ok || len(meta.CheckQualifiedName(key)) > 0 || len(meta.CheckLabelValue(value)) > 0 {

@@ -22,6 +22,8 @@ func TestPodNodeSelector(t *testing.T) {
 		step{do: "POST /api/v1/namespaces/any/pods", body: podSpec("a", ``), want: `201 {spec: {nodeSelector: null}}`},
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: wrong, annotations: {scheduler.alpha.kubernetes.io/node-selector: "="}}}`, want: `201`},
 		step{do: "POST /api/v1/namespaces/wrong/pods", body: podSpec("a", ``), want: `403 invalid selector: "="`},
+		step{do: "PATCH /api/v1/namespaces/wrong", body: `{metadata: {annotations: {scheduler.alpha.kubernetes.io/node-selector: "a=b,"}}}`, want: `200`},
+		step{do: "POST /api/v1/namespaces/wrong/pods", body: podSpec("a", ``), want: `403 invalid selector: "a=b,"`},
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: narrow}}`, want: `201`},
 		step{do: "POST /api/v1/namespaces/narrow/pods", body: podSpec("a", `, nodeSelector: {disk: ssd}`), want: `201 {spec: {nodeSelector: {zone: a, disk: ssd}}}`},
 		step{do: "POST /api/v1/namespaces/narrow/pods", body: podSpec("b", `, nodeSelector: {disk: hdd}`), want: `403 pod node label selector labels conflict with its namespace whitelist`},

@@ -144,6 +144,8 @@ func TestPodSecurityConfig(t *testing.T) {
 		step{do: "POST /api/v1/namespaces", body: labelled("enforce: restricted"), want: "201",
 			warn: `namespace \"a\" is exempt from Pod Security, and the policy (enforce=restricted:v1.24) will be ignored`},
 		step{do: "POST /api/v1/namespaces/a/pods", body: named("x", onNode), want: "201"},
+		step{do: "PATCH /api/v1/namespaces/a", body: `{metadata: {labels: {pod-security.kubernetes.io/enforce-version: v1.25}}}`, want: "200",
+			warn: `namespace \"a\" is exempt from Pod Security, and the policy (enforce=restricted:v1.25) will be ignored`},
 	)
 	_, err := admission.New(plugins.Table(), admission.Options{Config: map[string]any{"PodSecurity": plugins.PodSecurityConfig{
 		Defaults:   plugins.PodSecurityDefaults{Enforce: "strict", AuditVersion: "1.2"},

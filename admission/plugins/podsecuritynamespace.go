@@ -112,13 +112,18 @@ func (s *securityStandards) namespace(ctx context.Context, r *admission.Request)
 		}
 		return nil
 	case r.Old != nil:
-		s.stricter(ctx, r, before.enforce, now.enforce)
+		s.stricter(ctx, r, &before, &now)
 	case slices.Contains(s.exempt.Namespaces, r.Name):
-		if asked := asked(r, &now); asked != "" {
-			r.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", r.Name, asked))
-		}
+		warnOfExemption(r, &now)
 	}
 	return nil
+}
+
+// warnOfExemption warns that what the labels of a namespace ask of pods holds for none.
+func warnOfExemption(r *admission.Request, p *securityPolicy) {
+	if asked := asked(r, p); asked != "" {
+		r.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", r.Name, asked))
+	}
 }
 
 // asked returns what the labels of a namespace ask of pods.
@@ -140,9 +145,13 @@ func asked(r *admission.Request, p *securityPolicy) string {
 const maxJudged = 3000
 
 // stricter warns of the pods in a namespace that a new standard would refuse. They stay.
-func (s *securityStandards) stricter(ctx context.Context, r *admission.Request, old, now podstandards.Standard) {
-	if now == old || now.Level == podstandards.Privileged || slices.Contains(s.exempt.Namespaces, r.Name) ||
-		now.Version == old.Version && now.Level < old.Level {
+func (s *securityStandards) stricter(ctx context.Context, r *admission.Request, before, after *securityPolicy) {
+	old, now := before.enforce, after.enforce
+	if now == old || now.Level == podstandards.Privileged || now.Version == old.Version && now.Level < old.Level {
+		return
+	}
+	if slices.Contains(s.exempt.Namespaces, r.Name) {
+		warnOfExemption(r, after)
 		return
 	}
 	pods, err := r.Server.List(ctx, "", "pods", r.Name)

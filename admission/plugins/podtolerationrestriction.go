@@ -30,20 +30,28 @@ func podTolerationRestriction() admission.Plugin {
 		Rules:       on("", []string{"pods"}, admission.Create, admission.Update),
 		Setup: func(p *admission.Plugin, env admission.Env) error {
 			config := env.Config.(Tolerations)
+			defaults, err := config.read(config.Default)
+			if err != nil {
+				return err
+			}
+			whitelist, err := config.read(config.Whitelist)
+			if err != nil {
+				return err
+			}
 			p.Mutate = func(ctx context.Context, r *admission.Request) error {
 				if r.Old != nil {
 					return nil
 				}
-				defaults, err := namespaceTolerations(ctx, r, names.DefaultTolerations, config.Default)
+				given, err := namespaceTolerations(ctx, r, names.DefaultTolerations, defaults)
 				if err != nil {
 					return err
 				}
 				spec := meta.NewObject(r.Object.Map("spec"))
-				for _, t := range defaults {
-					podspec.Tolerate(spec, t.Clone().Tree())
+				if len(given) > 0 {
+					podspec.MergeTolerations(spec, given...)
 				}
 				if podspec.QoS(podspec.Shares(spec.Tree())) != "BestEffort" {
-					podspec.Tolerate(spec, map[string]any{"key": env.Wire(names.TaintMemoryPressure), "operator": "Exists", "effect": "NoSchedule"})
+					podspec.MergeTolerations(spec, meta.NewObject(map[string]any{"key": env.Wire(names.TaintMemoryPressure), "operator": "Exists", "effect": "NoSchedule"}))
 				}
 				return nil
 			}
@@ -51,7 +59,7 @@ func podTolerationRestriction() admission.Plugin {
 				if r.Old != nil && meta.Equal(r.Old.List("spec", "tolerations"), r.Object.List("spec", "tolerations")) {
 					return nil
 				}
-				allowed, err := namespaceTolerations(ctx, r, names.AllowedTolerations, config.Whitelist)
+				allowed, err := namespaceTolerations(ctx, r, names.AllowedTolerations, whitelist)
 				if err != nil || len(allowed) == 0 {
 					return err
 				}
@@ -68,20 +76,48 @@ func podTolerationRestriction() admission.Plugin {
 }
 
 // namespaceTolerations returns the tolerations in an annotation of a namespace, or others
-// if it has none.
-func namespaceTolerations(ctx context.Context, r *admission.Request, annotation string, otherwise []map[string]any) (list []*meta.Object, err error) {
+// if it does not have that. An empty one is a list of none.
+func namespaceTolerations(ctx context.Context, r *admission.Request, annotation string, otherwise []*meta.Object) ([]*meta.Object, error) {
 	namespace, err := r.Server.Find(ctx, "", "namespaces", meta.Key{Name: r.Namespace})
 	if err != nil {
 		return nil, err
 	}
-	if text := namespace.Annotation(r.Server.Wire(annotation)); text != "" {
-		otherwise = nil
-		if err := json.Unmarshal([]byte(text), &otherwise); err != nil {
-			return nil, fmt.Errorf("annotation %s of namespace %s: %w", r.Server.Wire(annotation), r.Namespace, err)
+	switch text, said := namespace.Annotations()[r.Server.Wire(annotation)]; {
+	case !said:
+		return otherwise, nil
+	case text == "":
+		return nil, nil
+	default:
+		list, err := tolerationsIn([]byte(text))
+		if err != nil {
+			err = fmt.Errorf("annotation %s of namespace %s: %w", r.Server.Wire(annotation), r.Namespace, err)
 		}
+		return list, err
 	}
-	for _, t := range otherwise {
-		list = append(list, meta.NewObject(t))
+}
+
+// read returns tolerations as objects have them: their numbers are whole.
+func (Tolerations) read(list []map[string]any) ([]*meta.Object, error) {
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	return tolerationsIn(text)
+}
+
+// tolerationsIn reads a JSON list of tolerations.
+func tolerationsIn(text []byte) (list []*meta.Object, err error) {
+	tree, err := meta.ParseJSON(text)
+	if err != nil || tree == nil {
+		return nil, err
+	}
+	items, ok := tree.([]any)
+	for _, item := range items {
+		fields, is := item.(map[string]any)
+		list, ok = append(list, meta.NewObject(fields)), ok && is
+	}
+	if !ok {
+		return nil, errors.New("it is not a list of tolerations")
 	}
 	return list, nil
 }

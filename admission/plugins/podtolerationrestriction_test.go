@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
 )
 
 // TestPodTolerationRestriction: pods get the tolerations of their namespace, and have none but those of its list.
@@ -17,6 +18,28 @@ func TestPodTolerationRestriction(t *testing.T) {
 		step{do: "POST /api/v1/namespaces/team/pods", body: podSpec("c", `, tolerations: [{key: other, operator: Exists}]`), want: `403 pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist`},
 		step{do: "POST /api/v1/namespaces/team/pods", body: `{metadata: {name: d}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}`, want: `201 {spec: {tolerations: [{key: team}, {key: node.kubernetes.io/memory-pressure, operator: Exists, effect: NoSchedule}]}}`},
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: wrong, annotations: {scheduler.alpha.kubernetes.io/defaultTolerations: '{'}}}`, want: `201`},
-		step{do: "POST /api/v1/namespaces/wrong/pods", body: podSpec("a", ``), want: `403 annotation scheduler.alpha.kubernetes.io/defaultTolerations of namespace wrong: unexpected end of JSON input`},
+		step{do: "POST /api/v1/namespaces/wrong/pods", body: podSpec("a", ``), want: `403 annotation scheduler.alpha.kubernetes.io/defaultTolerations of namespace wrong: unexpected EOF`},
+		step{do: "PATCH /api/v1/namespaces/wrong", body: `{metadata: {annotations: {scheduler.alpha.kubernetes.io/defaultTolerations: '["a"]'}}}`, want: `200`},
+		step{do: "POST /api/v1/namespaces/wrong/pods", body: podSpec("a", ``), want: `403 annotation scheduler.alpha.kubernetes.io/defaultTolerations of namespace wrong: it is not a list of tolerations`},
+		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: brief, annotations: {scheduler.alpha.kubernetes.io/defaultTolerations: '[{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}]'}}}`, want: `201`},
+		step{do: "POST /api/v1/namespaces/brief/pods", body: podSpec("a", ``), want: `201 {spec: {tolerations: [{key: a, tolerationSeconds: 9}]}}`},
+		step{do: "POST /api/v1/namespaces/brief/pods", body: podSpec("b", `, tolerations: [{key: a, value: x, effect: NoExecute, tolerationSeconds: 5}]`), want: `201 {spec: {tolerations: [{key: a, operator: Exists, tolerationSeconds: 9}]}}`},
+		step{do: "POST /api/v1/namespaces/brief/pods", body: podSpec("c", `, tolerations: [{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 10}]`), want: `201 {spec: {tolerations: [{key: a, tolerationSeconds: 10}]}}`},
+	)
+}
+
+// TestPodTolerationRestrictionConfig: what a file says holds for namespaces without the
+// annotation; one that is empty says that there is nothing.
+func TestPodTolerationRestrictionConfig(t *testing.T) {
+	walk(t, with(t, admission.Options{Enable: []string{"PodTolerationRestriction"}, Disable: []string{"DefaultTolerationSeconds"}, Config: map[string]any{
+		"PodTolerationRestriction": plugins.Tolerations{
+			Default:   []map[string]any{{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": float64(9)}},
+			Whitelist: []map[string]any{{"key": "a", "operator": "Exists"}},
+		},
+	}}),
+		step{do: "POST pods", body: podSpec("a", ``), want: `201 {spec: {tolerations: [{key: a, tolerationSeconds: 9}]}}`},
+		step{do: "POST pods", body: podSpec("b", `, tolerations: [{key: x, operator: Exists}]`), want: `403 conflict with its namespace whitelist`},
+		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: free, annotations: {scheduler.alpha.kubernetes.io/defaultTolerations: "", scheduler.alpha.kubernetes.io/tolerationsWhitelist: ""}}}`, want: `201`},
+		step{do: "POST /api/v1/namespaces/free/pods", body: podSpec("a", `, tolerations: [{key: x, operator: Exists}]`), want: `201 {spec: {tolerations: [{key: x}]}}`},
 	)
 }

@@ -2,20 +2,22 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 )
 
-// priority gives new pods the number and the preemption of their class, and lets one
-// class alone be the default. Pods keep what they have.
+// priority gives new pods the number and the preemption of their class, lets one class
+// alone be the default, and keeps those of the system. Pods keep what they have.
 func priority() admission.Plugin {
 	return admission.Plugin{
 		Name: "Priority",
 		Rules: append(on("", []string{"pods"}, admission.Create, admission.Update),
-			on(names.GroupScheduling, []string{"priorityclasses"}, admission.Create, admission.Update)...),
+			on(names.GroupScheduling, []string{"priorityclasses"}, admission.Create, admission.Update, admission.Delete)...),
 		Mutate: func(ctx context.Context, r *admission.Request) error {
 			switch {
 			case r.Resource.Resource != "pods":
@@ -31,6 +33,12 @@ func priority() admission.Plugin {
 			return prioritize(ctx, r)
 		},
 		Validate: func(ctx context.Context, r *admission.Request) error {
+			if r.Operation == admission.Delete {
+				if strings.HasPrefix(r.Name, "system-") { // which no other class is called
+					return errors.New("this is a system priority class and cannot be deleted")
+				}
+				return nil
+			}
 			if r.Resource.Resource != "priorityclasses" || !r.Object.Bool("globalDefault") {
 				return nil
 			}

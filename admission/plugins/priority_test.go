@@ -22,6 +22,7 @@ func TestPriority(t *testing.T) {
 		step{do: "POST pods", body: podSpec("e", ``), want: `201 {spec: {priority: 7, priorityClassName: usual}}`},
 		step{do: "PATCH pods/a", body: `{metadata: {labels: {a: b}}}`, want: `200 {spec: {priority: 0}}`},
 		step{do: "DELETE /apis/scheduling.k8s.io/v1/priorityclasses/usual", want: `200`},
+		step{do: "DELETE /apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical", want: `403 this is a system priority class and cannot be deleted`},
 		step{do: "PATCH pods/e", body: `{metadata: {labels: {a: b}}}`, want: `200 {spec: {priority: 7}}`},
 	)
 }

@@ -36,8 +36,8 @@ func runtimeClass() admission.Plugin {
 				}
 				spec.Set(v, "nodeSelector", key)
 			}
-			for _, t := range class.Objects("scheduling", "tolerations") {
-				podspec.Tolerate(spec, t.Clone().Tree())
+			if tolerations := class.Objects("scheduling", "tolerations"); len(tolerations) > 0 {
+				podspec.MergeTolerations(spec, tolerations...)
 			}
 			return nil
 		},

@@ -30,8 +30,11 @@ func serviceAccount() admission.Plugin {
 		Name:  "ServiceAccount",
 		Rules: append(on("", []string{"pods"}, admission.Create), on("", []string{"pods/ephemeralcontainers"}, admission.Update)...),
 		Mutate: func(ctx context.Context, r *admission.Request) error {
-			if r.Old != nil || mirrors(r) {
+			if r.Old != nil {
 				return nil
+			}
+			if mirrors(r) { // what is wrong with it is no fault of what fills in after this
+				return checkMirror(r)
 			}
 			spec := meta.NewObject(r.Object.Map("spec"))
 			if spec.String("serviceAccountName") == "" {

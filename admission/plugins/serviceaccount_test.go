@@ -45,6 +45,8 @@ func TestServiceAccount(t *testing.T) {
 			want: `403 a mirror pod may not reference service accounts`},
 		step{do: "POST pods", body: `{metadata: {name: m2, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: n1, containers: [{name: c, image: i, envFrom: [{secretRef: {name: s}}]}]}}`,
 			want: `403 a mirror pod may not reference secrets`},
+		step{do: "POST pods", body: `{metadata: {name: m2, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: n1, containers: [{name: c, image: i}], volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}}`,
+			want: `403 a mirror pod may not use ServiceAccountToken volume projections`},
 	)
 }
 

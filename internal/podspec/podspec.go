@@ -150,11 +150,35 @@ func Most(to, other Amounts) {
 	}
 }
 
-// Tolerate adds a toleration, unless one that the spec has covers it.
+// Tolerate adds a toleration, unless the spec has it, for however long.
 func Tolerate(spec *meta.Object, toleration map[string]any) {
 	t := meta.NewObject(toleration)
-	if !slices.ContainsFunc(spec.Objects("tolerations"), func(have *meta.Object) bool { return Covers(have, t) }) {
+	same := func(have *meta.Object) bool {
+		return !slices.ContainsFunc([]string{"key", "operator", "value", "effect"}, func(field string) bool { return have.String(field) != t.String(field) })
+	}
+	if !slices.ContainsFunc(spec.Objects("tolerations"), same) {
 		spec.Set(append(spec.List("tolerations"), toleration), "tolerations")
+	}
+}
+
+// MergeTolerations adds tolerations, and leaves of all those that the spec has then none
+// that another one covers: of equal ones the first stays.
+func MergeTolerations(spec *meta.Object, more ...*meta.Object) {
+	all := append(spec.Objects("tolerations"), more...)
+	var merged []*meta.Object
+	for i, t := range all {
+		covers := func(by *meta.Object) bool { return Covers(by, t) }
+		wider := func(by *meta.Object) bool { return Covers(by, t) && !meta.Equal(by.Tree(), t.Tree()) }
+		if !slices.ContainsFunc(merged, covers) && !slices.ContainsFunc(all[i+1:], wider) {
+			merged = append(merged, t)
+		}
+	}
+	list := make([]any, len(merged))
+	for i, t := range merged {
+		list[i] = meta.Clone(t.Tree())
+	}
+	if len(list) > 0 {
+		spec.Set(list, "tolerations")
 	}
 }
 
