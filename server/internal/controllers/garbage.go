@@ -158,7 +158,7 @@ func (g *graph) collect(o *object, k *known) []step {
 	case len(s.behind) > 0 && g.hasDependents(o):
 		return []step{destroy(o, "Foreground")}
 	}
-	return []step{destroy(o, "")}
+	return []step{destroy(o, o.policy)}
 }
 
 // standing sorts the owners of an object by what they mean for it.

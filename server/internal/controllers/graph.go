@@ -33,6 +33,7 @@ type object struct {
 	uid, version string
 	owners       []meta.OwnerReference
 	phase        phase
+	policy       string    // with which it is collected, see policyOf
 	since        time.Time // when this server first saw it, in any version
 }
 
@@ -56,6 +57,19 @@ func phaseOf(o *meta.Object) phase {
 		return goingBehind
 	}
 	return going
+}
+
+// policyOf returns the propagation policy that an object is collected with: what its
+// finalizers say already, and never what a delete that names none means for its kind,
+// which for some is to leave what the object owns.
+func policyOf(o *meta.Object) string {
+	switch finalizers := o.Finalizers(); {
+	case slices.Contains(finalizers, meta.FinalizerOrphan):
+		return "Orphan"
+	case slices.Contains(finalizers, meta.FinalizerForeground):
+		return "Foreground"
+	}
+	return "Background"
 }
 
 func (g *graph) forget() {
@@ -95,7 +109,7 @@ func (g *graph) observe(c controller.Event) (due []string) {
 func (g *graph) put(c controller.Event) (due []string) {
 	o := &object{
 		place: place{c.Resource, c.Key}, uid: c.Object.UID(), version: c.Object.ResourceVersion(),
-		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object), since: time.Now(),
+		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object), policy: policyOf(c.Object), since: time.Now(),
 	}
 	n := g.node(o.uid)
 	old := n.object
