@@ -57,6 +57,8 @@ func TestWebhooks(t *testing.T) {
 			client(`"url":":"`):                                                  {"Required:" + at + "clientConfig.url"},
 			client(`"url":"https://u@/?q#f"`):                                    {"Invalid:" + at + "clientConfig.url", "Invalid:" + at + "clientConfig.url", "Invalid:" + at + "clientConfig.url", "Invalid:" + at + "clientConfig.url"},
 			client(`"service":{}`):                                               {"Required:" + at + "clientConfig.service.name", "Required:" + at + "clientConfig.service.namespace"},
+			client(`"service":{"namespace":"a"}`):                                {"Required:" + at + "clientConfig.service.namespace"},
+			client(`"service":{"name":"b"}`):                                     {"Required:" + at + "clientConfig.service.name"},
 			client(`"service":{"namespace":"a","name":"b","path":"x","port":0}`): {"Invalid:" + at + "clientConfig.service.path", "Invalid:" + at + "clientConfig.service.path", "Invalid:" + at + "clientConfig.service.port"},
 			client(`"service":{"namespace":"a","name":"b","path":"/a//b"}`):      {"Invalid:" + at + "clientConfig.service.path"},
 			client(`"service":{"namespace":"a","name":"b","path":"/A_b/"}`):      {"Invalid:" + at + "clientConfig.service.path"},

@@ -111,8 +111,22 @@ func (c *WebhookClientConfig) validate(f *check.Faults, at *check.Path) {
 		f.Required(at, "exactly one of url or service is required")
 	case c.URL != nil:
 		checkURL(f, at.Field("url"), *c.URL)
-	case c.Service.Path != nil:
-		checkPath(f, at.Field("service").Field("path"), *c.Service.Path)
+	default:
+		c.Service.validate(f, at.Field("service"))
+	}
+}
+
+// validate names a missing name as namespace and a missing namespace as name: clients know
+// it so.
+func (s *ServiceReference) validate(f *check.Faults, at *check.Path) {
+	if s.Namespace == "" {
+		f.Required(at.Field("name"), "")
+	}
+	if s.Name == "" {
+		f.Required(at.Field("namespace"), "")
+	}
+	if s.Path != nil {
+		checkPath(f, at.Field("path"), *s.Path)
 	}
 }
 

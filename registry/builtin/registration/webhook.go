@@ -85,9 +85,9 @@ type WebhookClientConfig struct {
 // ServiceReference is a service with a path.
 type ServiceReference struct {
 	// Name of the service.
-	Name string `json:"name" protobuf:"2" schema:"required"`
+	Name string `json:"name" protobuf:"2"`
 	// Namespace of the service.
-	Namespace string `json:"namespace" protobuf:"1" schema:"required"`
+	Namespace string `json:"namespace" protobuf:"1"`
 	// Path that requests are sent to.
 	Path *string `json:"path,omitempty" protobuf:"3"`
 	// Port of the service; 443 by default.
