@@ -33,11 +33,11 @@ const (
 // default; -1 of an answer's is the least, and of the pause none.
 type imagePolicyConfig struct {
 	ImagePolicy struct {
-		KubeConfigFile string `json:"kubeConfigFile"`
-		AllowTTL       int    `json:"allowTTL"`     // seconds for which a yes is kept
-		DenyTTL        int    `json:"denyTTL"`      // seconds for which a no is kept
-		RetryBackoff   int    `json:"retryBackoff"` // milliseconds between the first two tries
-		DefaultAllow   bool   `json:"defaultAllow"` // if the backend does not answer
+		KubeConfigFile string `json:"kubeConfigFile"` // from the directory of the process on
+		AllowTTL       int    `json:"allowTTL"`       // seconds for which a yes is kept
+		DenyTTL        int    `json:"denyTTL"`        // seconds for which a no is kept
+		RetryBackoff   int    `json:"retryBackoff"`   // milliseconds between the first two tries
+		DefaultAllow   bool   `json:"defaultAllow"`   // if the backend does not answer
 	} `json:"imagePolicy"`
 }
 

@@ -83,8 +83,8 @@ func ExampleMutating() {
 func ExampleValidating() {
 	p := webhook.Validating()
 	_, err := admission.New([]admission.Plugin{p}, admission.Options{
-		Config: map[string]any{p.Name: webhook.Config{KubeConfigFile: "missing"}},
+		Config: map[string]any{p.Name: webhook.Config{KubeConfigFile: "/missing"}},
 	}, admission.Env{})
 	fmt.Println(err)
-	// Output: admission plugin ValidatingAdmissionWebhook: clientconfig: open missing: no such file or directory
+	// Output: admission plugin ValidatingAdmissionWebhook: clientconfig: open /missing: no such file or directory
 }

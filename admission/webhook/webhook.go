@@ -10,6 +10,7 @@ package webhook
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 
 	"orch.io/controlplane/admission"
@@ -22,10 +23,10 @@ import (
 
 // Config is the configuration of either plugin.
 type Config struct {
-	// KubeConfigFile is a client configuration file whose users are the credentials for
-	// webhooks: each is named by the host of a webhook, name.namespace.svc of a service,
-	// with :port if that is not 443; *.namespace.svc is all below, and * every other.
-	// Empty: webhooks are called without credentials.
+	// KubeConfigFile is the absolute path of a client configuration file whose users are
+	// the credentials for webhooks: each is named by the host of a webhook,
+	// name.namespace.svc of a service, with :port if that is not 443; *.namespace.svc is
+	// all below, and * every other. Empty: webhooks are called without credentials.
 	KubeConfigFile string `json:"kubeConfigFile,omitempty"`
 }
 
@@ -90,6 +91,9 @@ type webhooks struct {
 func open(env admission.Env, plural, sort string) (*webhooks, error) {
 	credentials := &clientconfig.Config{}
 	if config, ok := env.Config.(Config); ok && config.KubeConfigFile != "" {
+		if !filepath.IsAbs(config.KubeConfigFile) { // it is relative to nothing that everybody would expect
+			return nil, fmt.Errorf("kubeConfigFile: Invalid value: %q: must be an absolute file path", config.KubeConfigFile)
+		}
 		var err error
 		if credentials, err = clientconfig.Load(config.KubeConfigFile); err != nil {
 			return nil, err

@@ -139,10 +139,16 @@ func TestCredentials(t *testing.T) {
 	}
 	assert.Equal(t, []string{"", "Basic YTpi"}, sent)
 
-	b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{
-		Config: map[string]any{"MutatingAdmissionWebhook": webhook.Config{KubeConfigFile: file + "x"}}}}
-	_, err := b.Build(t.Context())
-	assert.ErrorContains(t, err, "admission plugin MutatingAdmissionWebhook: ")
+	for path, want := range map[string]string{
+		file + "x": "no such file",
+		"users":    `kubeConfigFile: Invalid value: "users": must be an absolute file path`,
+	} {
+		b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{
+			Config: map[string]any{"MutatingAdmissionWebhook": webhook.Config{KubeConfigFile: path}}}}
+		_, err := b.Build(t.Context())
+		assert.ErrorContains(t, err, "admission plugin MutatingAdmissionWebhook: ")
+		assert.ErrorContains(t, err, want)
+	}
 }
 
 // trail keeps the annotations of the last request.
