@@ -122,7 +122,8 @@ type Forms interface {
 	// Take makes Object what changed says, which is what somebody made of shown, the
 	// object as callers of that version see it. Fields that the version does not have are
 	// dropped, defaults filled in, and what only the server writes stays as it is. An
-	// error says what is wrong with changed; Object is as it was.
+	// error says what is wrong with changed, a *meta.Status as callers are told; Object is
+	// as it was.
 	Take(ctx context.Context, r *Request, shown, changed *meta.Object, version meta.GroupVersion) error
 }
 

@@ -2,9 +2,9 @@ package server
 
 import (
 	"encoding/binary"
-	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/server/internal/media"
@@ -66,10 +66,10 @@ func (s *Server) endRecord(w *response, r *request) {
 		}
 	}()
 	r.notes.mu.Lock()
-	annotations := maps.Clone(r.notes.annotations)
+	annotations := slices.Clone(r.notes.annotations)
 	r.notes.mu.Unlock()
-	for key, value := range annotations {
-		t.Annotate(key, value)
+	for _, a := range annotations {
+		t.Annotate(a.key, a.value)
 	}
 	r.record.outcome.Code = w.code
 	t.Complete(r.record.outcome)

@@ -12,8 +12,20 @@ type notes struct {
 	mu          sync.Mutex // admission may warn from several goroutines
 	warnings    []string
 	size        int // bytes of warnings, cut to shortWarning
-	annotations map[string]string
+	annotations []annotation
+	annotated   int // bytes of annotations
 }
+
+// annotation is one of the audit event.
+type annotation struct{ key, value string }
+
+func (a annotation) size() int { return len(a.key) + len(a.value) }
+
+// Bounds of what one request gathers for the audit event.
+const (
+	maxAnnotations = 256
+	maxAnnotated   = 512 << 10 // bytes
+)
 
 // Bounds of the warnings of one answer, in bytes: when they are more than
 // allWarnings together, each is cut to shortWarning.
@@ -32,14 +44,26 @@ func (n *notes) Warn(text string) {
 	}
 }
 
-// Annotate records a key and value in the audit event.
+// Annotate records a key and value in the audit event, as far as there is room. Of one
+// key the last value stays: who writes again after a conflict is admitted again.
 func (n *notes) Annotate(key, value string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.annotations == nil {
-		n.annotations = map[string]string{}
+	is, was := annotation{key, value}, 0
+	i := slices.IndexFunc(n.annotations, func(a annotation) bool { return a.key == key })
+	if i >= 0 {
+		was = n.annotations[i].size()
 	}
-	n.annotations[key] = value
+	switch grown := is.size() - was; {
+	case n.annotated+grown > maxAnnotated || i < 0 && len(n.annotations) == maxAnnotations:
+		return
+	case i >= 0:
+		n.annotations[i] = is
+		n.annotated += grown
+	default:
+		n.annotations = append(n.annotations, is)
+		n.annotated += grown
+	}
 }
 
 // header writes the warnings as Warning headers, code 299 (RFC 7234, 5.5).

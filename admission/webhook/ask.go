@@ -2,9 +2,12 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,10 +46,14 @@ func (w *webhooks) ask(ctx context.Context, r *request, h *hook, v *view) (*answ
 	}
 	uid := uuid.NewString()
 	body, err := h.remote.post(ctx, r.body(h, v, uid))
+	var in response
+	if err == nil {
+		err = json.Unmarshal(body, &in)
+	}
 	if err != nil {
 		return nil, &callError{h.name, fmt.Errorf("failed to call webhook: %w", err)}
 	}
-	a, err := read(body, w.review+"/"+h.review, uid, w.sort == mutating)
+	a, err := in.read(w.review+"/"+h.review, uid, w.sort == mutating)
 	if err != nil {
 		return nil, &callError{h.name, fmt.Errorf("received invalid webhook response: %w", err)}
 	}
@@ -66,19 +73,51 @@ func named(h *hook, d *meta.Status) *meta.Status {
 	return d
 }
 
+// Bounds of what webhooks add to the audit event of a request, all together, so that
+// there is room for what the server says of them.
+const (
+	maxAnnotations = 64        // of answers
+	maxAnnotated   = 128 << 10 // bytes of these and of patches
+)
+
+// room is what is left of these bounds.
+type room struct{ annotations, bytes int }
+
+// roomKey is that of the room in what a request keeps.
+type roomKey struct{}
+
+// record adds what a webhook says to the audit event, if there is room for it.
+func (w *webhooks) record(r *request, h *hook, annotations int, key, value string) {
+	left, ok := r.Kept[roomKey{}].(*room)
+	if !ok {
+		if left = (&room{maxAnnotations, maxAnnotated}); r.Kept == nil {
+			r.Kept = map[any]any{}
+		}
+		r.Kept[roomKey{}] = left
+	}
+	if size := len(key) + len(value); left.annotations < annotations || left.bytes < size {
+		w.log.Warn("an audit annotation of an admission webhook is left out", "webhook", h.name, "bytes", size)
+		return
+	}
+	left.annotations -= annotations
+	left.bytes -= len(key) + len(value)
+	r.Annotate(key, value)
+}
+
 // hand gives the caller and the audit event what an answer has for them.
 func (w *webhooks) hand(r *request, h *hook, a *answer) {
 	for _, text := range a.Warnings {
-		r.Warn(text)
+		if text != "" {
+			r.Warn(text)
+		}
 	}
-	left := maxAnnotations
-	for key, value := range a.Annotations {
-		key = h.name + "/" + key
-		if left--; left < 0 || len(value) > maxAnnotation || len(meta.CheckQualifiedName(key)) > 0 {
-			w.log.Warn("an audit annotation of an admission webhook is left out", "webhook", h.name, "bytes", len(value))
+	for _, key := range slices.Sorted(maps.Keys(a.Annotations)) {
+		full := h.name + "/" + key
+		if len(meta.CheckQualifiedName(full)) > 0 {
+			w.log.Warn("an audit annotation of an admission webhook has no good key", "webhook", h.name)
 			continue
 		}
-		r.Annotate(key, value)
+		w.record(r, h, 1, full, a.Annotations[key])
 	}
 }
 
@@ -107,7 +146,7 @@ func (w *webhooks) settle(ctx context.Context, r *request, h *hook, err error, t
 		err = meta.Internal(err)
 	case errors.As(err, &refusal):
 		o.code, o.rejected, o.failure = refusal.Code, true, "no_error"
-		if refusal.Code > 599 { // HTTP has no such codes
+		if refusal.Code > 999 { // which an answer cannot have
 			refusal.Code = http.StatusInternalServerError
 		}
 		err = refusal.Status

@@ -43,14 +43,21 @@ func TestFailures(t *testing.T) {
 		{"elsewhere", k.serve(fixed(302, ``)), "", "the remote server answered 302"},
 		{"no JSON", k.serve(fixed(200, `allowed`)), "", "invalid character"},
 		{"huge", k.serve(fixed(200, strings.Repeat(" ", 4<<20))), "", "more than 3145728 bytes"},
-		{"of another kind", k.serve(fixed(200, `{"kind":"Pod","apiVersion":"v1"}`)), "", "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got v1, Kind=Pod"},
+		{"of another kind", k.serve(fixed(200, `{"kind":"Pod","apiVersion":"v1"}`)), "", "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /v1, Kind=Pod"},
 		{"no response", k.serve(fixed(200, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`)), "", "webhook response was absent"},
 		{"wrong uid", k.serve(says(`{uid: x, allowed: true}`)), "", `, got "x"`},
 		{"no uid", k.serve(says(`{uid: "", allowed: true}`)), "", `, got ""`},
 		{"no type of the patch", k.serve(says(`{allowed: true, patch: '[]'}`)), "", "patch"},
 		{"no patch of the type", k.serve(says(`{allowed: true, patchType: JSONPatch}`)), "", "patchType"},
-		{"another type of patch", k.serve(says(`{allowed: true, patch: '{}', patchType: MergePatch}`)), "", "patch"},
-		{"wrong uid of the old version", k.serve(says(`{uid: x, allowed: true}`)), `admissionReviewVersions: [v1beta1]`, `, got "x"`},
+		{"another type of patch", k.serve(says(`{allowed: true, patch: '[]', patchType: MergePatch}`)), "", "patch"},
+		{"a name in capitals", k.serve(says(`{Allowed: true, allowed: 7}`)), "", "cannot unmarshal number"},
+		{"a wrong type", k.serve(says(`{allowed: "true"}`)), "", `failed to call webhook: response: allowed: json: cannot unmarshal string`},
+		{"a code that is none", k.serve(says(`{allowed: false, status: {code: 2147483648}}`)), "", "code"},
+		{"half a list", k.serve(says(`{allowed: true, warnings: [1]}`)), "", "warnings"},
+		{"no patch at all", k.serve(says(`{allowed: true, patchType: JSONPatch, patch: 7}`)), "", "patch"},
+		{"the new version in the old one", k.serve(fixed(200, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"allowed":true}}`)),
+			`admissionReviewVersions: [v1beta1]`, "expected webhook response of admission.k8s.io/v1beta1, Kind=AdmissionReview, got admission.k8s.io/v1, Kind=AdmissionReview"},
+		{"of no version", k.serve(fixed(200, `{"kind":"AdmissionReview","response":{"allowed":true}}`)), "", "got /, Kind=AdmissionReview"},
 		{"no authority", k.serve(allows), `clientConfig: {url: "https://127.0.0.1/", caBundle: "eA=="}`, "certificate"},
 		{"no service", k.serve(allows), `clientConfig: {service: {namespace: default, name: missing}}`, `services "missing" not found`},
 	} {
@@ -86,6 +93,33 @@ func TestConditions(t *testing.T) {
 	assert.Len(t, h.reviews(), 1)
 }
 
+// TestOldAnswers: who speaks the old version is asked for no more than a response.
+func TestOldAnswers(t *testing.T) {
+	k := newKit(t)
+	for _, test := range []struct {
+		answer string
+		code   int
+	}{
+		{`{"response":{"allowed":true}}`, 201},
+		{`{"kind":"AdmissionReview","response":{"allowed":true}}`, 201},
+		{`{"apiVersion":"admission.k8s.io/v1beta1","response":{"allowed":true,"uid":"another"}}`, 201},
+		{`{"response":{"allowed":true,"patchType":""}}`, 201},
+		{`{"response":{"allowed":true,"patch":"W10="}}`, 201},
+		{`{"response":{"Allowed":true}}`, 400},
+		{`{"response":{"allowed":false,"allowed":true}}`, 201},
+		{`{"response":{"allowed":false,"status":{"code":999}}}`, 999},
+		{`{"response":null}`, 500},
+		{`{"kind":"Pod","response":{"allowed":true}}`, 500},
+	} {
+		for _, sort := range []string{"mutating", "validating"} {
+			k.register(sort, "old", k.serve(func(w http.ResponseWriter, _ *meta.Object) { _, _ = w.Write([]byte(test.answer)) }), "admissionReviewVersions: [v1beta1]")
+			code, answer := k.do("POST configmaps?dryRun=All", "metadata: {name: x}")
+			k.unregister(sort, "old")
+			assert.Equal(t, test.code, code, "%s: %s", test.answer, answer.String("message"))
+		}
+	}
+}
+
 // TestDenials: what a webhook says reaches the caller.
 func TestDenials(t *testing.T) {
 	k := newKit(t)
@@ -102,11 +136,15 @@ func TestDenials(t *testing.T) {
 		{`{code: -1}`, 400, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
 		{`{code: 403, reason: Forbidden, message: a}`, 403, `admission webhook "wa.no.example.com" denied the request: a`, "Forbidden"},
 		{`{code: 418}`, 418, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
+		{`{code: 600, message: a}`, 600, `admission webhook "wa.no.example.com" denied the request: a`, ""},
+		{`{code: 999, message: a}`, 999, `admission webhook "wa.no.example.com" denied the request: a`, ""},
+		{`{code: 302, message: a}`, 400, `admission webhook "wa.no.example.com" denied the request: a`, ""},
+		{`{Code: 403, Message: a}`, 400, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
 		{`{code: 1000}`, 500, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
 		{`{code: 422, details: {name: nn, group: g, kind: k, retryAfterSeconds: 3, causes: [{field: f, message: m, reason: r}]}}`, 422, "", ""},
 	} {
 		for _, sort := range []string{"mutating", "validating"} {
-			h := k.serve(says("{allowed: false, patch: " + map[string]string{"mutating": "'[]', patchType: JSONPatch", "validating": "''"}[sort] + ", status: " + test.status + "}"))
+			h := k.serve(says("{allowed: false, patch: " + map[string]string{"mutating": "'no patch', patchType: Other", "validating": "''"}[sort] + ", status: " + test.status + "}"))
 			k.register(sort, "no", h, "{}")
 			code, answer := k.do("POST configmaps", "metadata: {name: x}")
 			k.unregister(sort, "no")

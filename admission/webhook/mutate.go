@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -117,11 +118,11 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 
 // patch takes the patch of a webhook.
 func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *view, version meta.GroupVersion, patch []byte, place string) (bool, error) {
-	operations, err := meta.ParseJSON(patch)
+	operations, err := decodePatch(patch)
 	if err != nil {
-		return false, meta.Internal(err)
+		return false, &callError{h.name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
-	if list, ok := operations.([]any); ok && len(list) == 0 {
+	if len(operations) == 0 {
 		return false, nil
 	}
 	if v.obj == nil {
@@ -136,12 +137,28 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *view, vers
 		clear(r.Object.Tree())
 		maps.Copy(r.Object.Tree(), tree)
 	} else if err := r.Forms.Take(ctx, r.Request, v.obj, made, version); err != nil {
+		if refused := (*meta.Status)(nil); errors.As(err, &refused) {
+			return false, refused
+		}
 		return false, meta.Internal(fmt.Errorf("the patch of the admission webhook %q: %w", h.name, err))
 	}
-	r.Annotate(w.names.Wire(names.AuditPatch)+place, text(map[string]any{
+	w.record(r, h, 0, w.names.Wire(names.AuditPatch)+place, text(map[string]any{
 		"configuration": h.configuration, "webhook": h.name, "patchType": patchType, "patch": operations,
 	}))
 	return !sameTree(shown, made), nil
+}
+
+// decodePatch returns the operations of a JSON patch.
+func decodePatch(patch []byte) ([]any, error) {
+	tree, err := meta.ParseJSON(patch)
+	if err != nil || tree == nil {
+		return nil, err
+	}
+	operations, ok := tree.([]any)
+	if !ok {
+		return nil, errors.New("it is no list of operations")
+	}
+	return operations, nil
 }
 
 // text is the value of an audit annotation.

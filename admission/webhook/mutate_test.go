@@ -24,15 +24,19 @@ func TestPatches(t *testing.T) {
 		{"an unknown field", `[{"op":"add","path":"/color","value":"red"}]`, 201, ""},
 		{"a label", `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`, 201, ""},
 		{"what the server writes", `[{"op":"replace","path":"/metadata/creationTimestamp","value":"2001-01-01T00:00:00Z"}]`, 201, ""},
-		{"no list", `{"op":"add"}`, 500, "no JSON patch"},
-		{"no JSON", `[`, 500, ""},
+		{"no list", `{"op":"add"}`, 500, `failed calling webhook "wa.patch.example.com": received undecodable patch in webhook response: `},
+		{"no JSON", `[`, 500, `failed calling webhook "wa.patch.example.com": received undecodable patch in webhook response: `},
+		{"null", `null`, 201, ""},
 		{"what is not there", `[{"op":"remove","path":"/nothing"}]`, 500, "operation 0 (remove /nothing)"},
-		{"removes metadata", `[{"op":"remove","path":"/metadata"}]`, 500, `the patch of the admission webhook "wa.patch.example.com": metadata.name may not change`},
-		{"removes the name", `[{"op":"remove","path":"/metadata/name"}]`, 500, "metadata.name may not change"},
-		{"another namespace", `[{"op":"replace","path":"/metadata/namespace","value":"x"}]`, 500, "metadata.namespace may not change"},
-		{"another uid", `[{"op":"replace","path":"/metadata/uid","value":"x"}]`, 500, "metadata.uid may not change"},
+		{"removes metadata", `[{"op":"remove","path":"/metadata"}]`, 422, `ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required`},
+		{"removes the name", `[{"op":"remove","path":"/metadata/name"}]`, 422, `ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required`},
+		{"another name", `[{"op":"replace","path":"/metadata/name","value":"y"}]`, 500, `the patch of the admission webhook "wa.patch.example.com": metadata.name may not change`},
+		{"another namespace", `[{"op":"replace","path":"/metadata/namespace","value":"x"}]`, 400, "the namespace of the provided object does not match the namespace sent on the request"},
+		{"removes the namespace", `[{"op":"remove","path":"/metadata/namespace"}]`, 201, ""},
+		{"another uid", `[{"op":"add","path":"/metadata/uid","value":"x"}]`, 201, ""},
+		{"removes the kind", `[{"op":"remove","path":"/kind"},{"op":"remove","path":"/apiVersion"}]`, 201, ""},
 		{"another kind", `[{"op":"replace","path":"/kind","value":"Secret"}]`, 500, "apiVersion and kind may not change"},
-		{"removes everything", `[{"op":"replace","path":"","value":{}}]`, 500, ""},
+		{"removes everything", `[{"op":"replace","path":"","value":{}}]`, 422, "metadata.name"},
 		{"a wrong type", `[{"op":"add","path":"/data","value":7}]`, 500, "data"},
 		{"an invalid object", `[{"op":"add","path":"/data","value":{"a b":"c"}}]`, 422, `data[a b]: Invalid value`},
 		{"an invalid label", `[{"op":"add","path":"/metadata/labels","value":{"a b":"c"}}]`, 422, "metadata.labels"},
@@ -46,6 +50,9 @@ func TestPatches(t *testing.T) {
 			if code == 201 {
 				assert.Equal(t, test.want, answer.String("data", "a"))
 				assert.NotContains(t, answer.Tree(), "color")
+				assert.Equal(t, "ConfigMap", answer.Kind())
+				assert.Equal(t, "default", answer.Namespace())
+				assert.NotEqual(t, "x", answer.UID())
 				assert.NotEqual(t, "2001-01-01T00:00:00Z", answer.String("metadata", "creationTimestamp"))
 				return
 			}

@@ -87,76 +87,114 @@ type answer struct {
 	Warnings    []string
 }
 
-// response is the wire form of what a webhook answers.
+// response is the wire form of what a webhook answers. Its fields have exactly the names
+// that they have here: what only looks like one says nothing.
 type response struct {
-	Kind       string `json:"kind"`
-	APIVersion string `json:"apiVersion"`
-	Response   *struct {
-		UID              string            `json:"uid"`
-		Allowed          bool              `json:"allowed"`
-		Status           *result           `json:"status"`
-		Patch            []byte            `json:"patch"`
-		PatchType        *string           `json:"patchType"`
-		AuditAnnotations map[string]string `json:"auditAnnotations"`
-		Warnings         []string          `json:"warnings"`
-	} `json:"response"`
+	kind, apiVersion string
+	response         *verdict
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *response) UnmarshalJSON(data []byte) error {
+	return fields(data, "kind", &r.kind, "apiVersion", &r.apiVersion, "response", &r.response)
+}
+
+type verdict struct {
+	uid         string
+	allowed     bool
+	status      *result
+	patch       []byte
+	patchType   *string
+	annotations map[string]string
+	warnings    []string
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *verdict) UnmarshalJSON(data []byte) error {
+	return fields(data, "uid", &v.uid, "allowed", &v.allowed, "status", &v.status, "patch", &v.patch, "patchType", &v.patchType,
+		"auditAnnotations", &v.annotations, "warnings", &v.warnings)
 }
 
 type result struct {
-	Message string        `json:"message"`
-	Reason  meta.Reason   `json:"reason"`
-	Details *meta.Details `json:"details"`
-	Code    int           `json:"code"`
+	message string
+	reason  meta.Reason
+	details *meta.Details
+	code    int32
 }
 
-// Bounds of what an answer adds to the audit event.
-const (
-	maxAnnotations = 64
-	maxAnnotation  = 10 << 10 // bytes of a value
-)
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *result) UnmarshalJSON(data []byte) error {
+	return fields(data, "message", &s.message, "reason", &s.reason, "details", &s.details, "code", &s.code)
+}
+
+// fields decodes fields of a JSON object, given by their names and where their values
+// go, by exactly these names.
+func fields(data []byte, namesAndTargets ...any) error {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(data, &values); err != nil {
+		return err
+	}
+	for i := 0; i < len(namesAndTargets); i += 2 {
+		name := namesAndTargets[i].(string)
+		if text, ok := values[name]; ok {
+			if err := json.Unmarshal(text, namesAndTargets[i+1]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
 
 // patchType is the one form of patches.
 const patchType = "JSONPatch"
 
-// read reads the answer of a webhook to the review of a uid in an apiVersion.
-func read(body []byte, apiVersion, uid string, mutating bool) (*answer, error) {
-	var in response
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, err
-	}
-	// Those who speak the old version may leave out what it did not ask for.
+// read reads the answer of a webhook to the review of a uid in an apiVersion. Who speaks
+// the old version is asked for no more than a response: the rest was not, when it was new.
+func (in *response) read(apiVersion, uid string, mutating bool) (*answer, error) {
 	strict := meta.ParseAPIVersion(apiVersion).Version == reviewVersions[0]
-	if silent := in.Kind == "" && in.APIVersion == ""; (strict || !silent) && (in.Kind != kindReview || in.APIVersion != apiVersion) {
-		return nil, fmt.Errorf("expected webhook response of %s, Kind=%s, got %s, Kind=%s", apiVersion, kindReview, in.APIVersion, in.Kind)
+	if !strict {
+		in.kind, in.apiVersion = cmp.Or(in.kind, kindReview), cmp.Or(in.apiVersion, apiVersion)
 	}
-	r := in.Response
-	if r == nil {
+	if in.kind != kindReview || in.apiVersion != apiVersion {
+		got := meta.ParseAPIVersion(in.apiVersion)
+		return nil, fmt.Errorf("expected webhook response of %s, Kind=%s, got %s/%s, Kind=%s", apiVersion, kindReview, got.Group, got.Version, in.kind)
+	}
+	v := in.response
+	if v == nil {
 		return nil, errors.New("webhook response was absent")
 	}
-	if r.UID != uid && (strict || r.UID != "") {
-		return nil, fmt.Errorf("expected response.uid=%q, got %q", uid, r.UID)
+	if strict {
+		if err := v.check(uid, mutating); err != nil {
+			return nil, err
+		}
 	}
+	a := &answer{Allowed: v.allowed, Annotations: v.annotations, Warnings: v.warnings}
 	switch {
-	case !mutating && strict && len(r.Patch) > 0:
-		return nil, errors.New("validating webhook may not return response.patch")
-	case !mutating && strict && r.PatchType != nil:
-		return nil, errors.New("validating webhook may not return response.patchType")
-	case !mutating:
-	case strict && len(r.Patch) > 0 && r.PatchType == nil:
-		return nil, errors.New("webhook returned response.patch but not response.patchType")
-	case strict && len(r.Patch) == 0 && r.PatchType != nil:
-		return nil, errors.New("webhook returned response.patchType but not response.patch")
-	case r.PatchType != nil && *r.PatchType != patchType:
-		return nil, fmt.Errorf("webhook returned invalid response.patchType of %q", *r.PatchType)
-	}
-	a := &answer{Allowed: r.Allowed, Annotations: r.AuditAnnotations, Warnings: r.Warnings}
-	if mutating && r.Allowed {
-		a.Patch = r.Patch
-	}
-	if !r.Allowed {
-		a.Denial = r.Status.denial()
+	case !v.allowed:
+		a.Denial = v.status.denial()
+	case mutating:
+		a.Patch = v.patch
 	}
 	return a, nil
+}
+
+// check says what the newest version does not allow.
+func (v *verdict) check(uid string, mutating bool) error {
+	switch {
+	case v.uid != uid:
+		return fmt.Errorf("expected response.uid=%q, got %q", uid, v.uid)
+	case !mutating && len(v.patch) > 0:
+		return errors.New("validating webhook may not return response.patch")
+	case !mutating && v.patchType != nil:
+		return errors.New("validating webhook may not return response.patchType")
+	case len(v.patch) > 0 && v.patchType == nil:
+		return errors.New("webhook returned response.patch but not response.patchType")
+	case len(v.patch) == 0 && v.patchType != nil:
+		return errors.New("webhook returned response.patchType but not response.patch")
+	case v.allowed && v.patchType != nil && *v.patchType != patchType:
+		return fmt.Errorf("webhook returned invalid response.patchType of %q", *v.patchType)
+	}
+	return nil
 }
 
 // denial is what the caller is told who was refused. Its message has no name yet.
@@ -164,7 +202,7 @@ func (s *result) denial() *meta.Status {
 	if s == nil {
 		s = &result{}
 	}
-	d := meta.Failure(s.Code, s.Reason, "%s", cmp.Or(s.Message, string(s.Reason)))
-	d.Code, d.Details = max(s.Code, http.StatusBadRequest), s.Details
+	d := meta.Failure(int(s.code), s.reason, "%s", cmp.Or(s.message, string(s.reason)))
+	d.Code, d.Details = max(int(s.code), http.StatusBadRequest), s.details
 	return d
 }

@@ -30,7 +30,11 @@ func FuzzAnswer(f *testing.F) {
 		if old {
 			version = "admission.k8s.io/v1beta1"
 		}
-		a, err := read(body, version, "u", mutating)
+		var in response
+		if json.Unmarshal(body, &in) != nil {
+			return
+		}
+		a, err := in.read(version, "u", mutating)
 		if err != nil {
 			assert.Nil(t, a)
 			return

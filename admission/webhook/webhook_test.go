@@ -170,7 +170,7 @@ func TestRecords(t *testing.T) {
 	gone.Close()
 	k.register("mutating", "m", k.serve(patches(`[{"op":"add","path":"/data","value":{"a":"b"}}]`)), "{}", "reinvocationPolicy: IfNeeded")
 	k.register("mutating", "o", gone, "failurePolicy: Ignore")
-	k.register("validating", "v", k.serve(says(`{allowed: true, warnings: ["careful", "`+strings.Repeat("x", 9000)+`"], auditAnnotations: {key: value, "a b": c}}`)), "{}")
+	k.register("validating", "v", k.serve(says(`{allowed: true, warnings: ["careful", "", "`+strings.Repeat("x", 9000)+`"], auditAnnotations: {key: value, "a b": c}}`)), "{}")
 	k.register("validating", "w", k.serve(says(`{allowed: false, status: {code: 1000}}`)), "{}")
 	k.register("validating", "x", gone, "failurePolicy: Ignore", "{}")
 	code, answer, header := k.send("POST configmaps", "metadata: {name: x}")
@@ -213,6 +213,49 @@ func TestRecords(t *testing.T) {
 		`apiserver_admission_webhook_admission_duration_seconds_count{name="wa.v.example.com",operation="CREATE",rejected="false",type="validating"} 1`,
 	} {
 		assert.Contains(t, text, line)
+	}
+}
+
+// TestAnnotationFlood: however much webhooks say, an audit event stays small and has what
+// the server says of each of them.
+func TestAnnotationFlood(t *testing.T) {
+	audit := &trail{}
+	k := newKit(t, func(b *server.Builder) { b.Audit = audit })
+	annotations := map[string]string{}
+	for i := range 100 {
+		annotations[fmt.Sprintf("key%d", i)] = strings.Repeat("x", 4<<10)
+	}
+	list, err := json.Marshal(annotations)
+	require.NoError(t, err)
+	patch := `[{"op":"add","path":"/data","value":{"a":"` + strings.Repeat("y", 60<<10) + `"}}]`
+	mutates := k.serve(says(`{allowed: true, patchType: JSONPatch, patch: '` + patch + `', auditAnnotations: ` + string(list) + `}`))
+	const hooks = 20
+	all := make([]string, hooks)
+	for i := range all {
+		all[i] = "{}"
+	}
+	k.register("mutating", "m", mutates, all...)
+	k.register("validating", "v", k.serve(says(`{allowed: true, auditAnnotations: `+string(list)+`}`)), all...)
+	code, answer := k.do("POST configmaps", "metadata: {name: x}")
+	require.Equal(t, 201, code, answer.String("message"))
+	size, patches, own := 0, 0, 0
+	audit.Range(func(key, value any) bool {
+		size += len(key.(string)) + len(value.(string))
+		if strings.HasPrefix(key.(string), "patch.webhook.admission.k8s.io/") {
+			patches++
+		}
+		if strings.Contains(key.(string), ".example.com/") {
+			own++
+		}
+		return true
+	})
+	assert.Less(t, size, 160<<10)
+	assert.Equal(t, 1, patches)
+	assert.Greater(t, own, 5)
+	assert.LessOrEqual(t, own, 64)
+	for i := range hooks {
+		_, ok := audit.Load(fmt.Sprintf("mutation.webhook.admission.k8s.io/round_0_index_%d", i))
+		assert.True(t, ok, i)
 	}
 }
 

@@ -56,13 +56,18 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 	if v == nil {
 		v = f.Version.VersionIn(version)
 	}
-	if changed.APIVersion() != shown.APIVersion() || changed.Kind() != shown.Kind() {
-		return errors.New("apiVersion and kind may not change")
+	for _, field := range []string{"apiVersion", "kind"} {
+		if changed.String(field) == "" {
+			changed.Set(shown.String(field), field)
+		}
+		if changed.String(field) != shown.String(field) {
+			return errors.New("apiVersion and kind may not change")
+		}
 	}
 	if _, faults := v.Conform(changed); len(faults) > 0 {
-		return v.DecodeError(faults)
+		return errors.New(v.DecodeError(faults).Error()) // which is no fault of the caller's
 	}
-	if err := keepIdentity(shown, changed); err != nil {
+	if err := keepIdentity(v.GroupKind(), shown, changed, r.Operation); err != nil {
 		return err
 	}
 	if f.Sub != nil && f.Sub.Show != nil {
@@ -94,20 +99,30 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 
 // keepIdentity refuses that an object becomes another one, and puts back what only the
 // server writes.
-func keepIdentity(shown, changed *meta.Object) error {
-	was, is := shown.Map("metadata"), changed.Map("metadata")
+func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, op admission.Operation) error {
+	was := shown.Map("metadata")
 	if was == nil {
 		return nil
 	}
+	is := changed.Map("metadata")
 	if is == nil {
-		return errors.New("the metadata is gone")
+		is = map[string]any{}
+		changed.Set(is, "metadata")
 	}
-	for _, f := range []string{"name", "namespace", "uid"} {
-		if !meta.Equal(was[f], is[f]) {
-			return fmt.Errorf("metadata.%s may not change", f)
-		}
+	switch {
+	case changed.Name() == "" && shown.Name() != "":
+		return meta.Invalid(kind, "", []meta.Cause{{Reason: meta.CauseRequired, Field: "metadata.name", Message: "Required value: name or generateName is required"}})
+	case changed.Name() != shown.Name():
+		return errors.New("metadata.name may not change")
+	case changed.Namespace() != "" && changed.Namespace() != shown.Namespace():
+		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	case changed.UID() != "" && changed.UID() != shown.UID() && op != admission.Create:
+		return errors.New("metadata.uid may not change")
 	}
-	for _, f := range []string{"resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"} {
+	for _, f := range []string{
+		"name", "namespace", "uid",
+		"resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
+	} {
 		keep(is, was, f)
 	}
 	return nil
