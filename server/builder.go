@@ -279,7 +279,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 			b.plugged = append(b.plugged, p)
 			return p.ask
 		},
-		Services: services{names: b.Names, client: &b.client, own: b.Services}.find, Metrics: b.Metrics,
+		Services: newServices(b.Names, &b.client, b.Services).find, Metrics: b.Metrics,
 	})
 	if err != nil {
 		faults = append(faults, err)

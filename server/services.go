@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 
 	"orch.io/controlplane/api/meta"
@@ -18,9 +20,47 @@ type services struct {
 	names  names.Profile
 	client controller.Client
 	own    clientconfig.Services // of the program, asked first; or nil
+	slices *controller.Index[sliceNames]
 }
 
-func (s services) find(ctx context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+func newServices(p names.Profile, client controller.Client, own clientconfig.Services) *services {
+	s := &services{names: p, client: client, own: own}
+	service := func(slice *meta.Object) meta.Key {
+		return meta.Key{Namespace: slice.Namespace(), Name: slice.Labels()[p.Wire(names.ServiceName)]}
+	}
+	s.slices = controller.NewIndex(client, []meta.GroupResource{s.endpointSlices()}, func() sliceNames { return sliceNames{} },
+		func(of sliceNames, e controller.Event) {
+			if e.Old != nil {
+				of.remove(service(e.Old), e.Key.Name)
+			}
+			if e.Object != nil {
+				of.add(service(e.Object), e.Key.Name)
+			}
+		})
+	return s
+}
+
+func (s *services) endpointSlices() meta.GroupResource {
+	return meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"}
+}
+
+// sliceNames are the names of the EndpointSlices of each service.
+type sliceNames map[meta.Key]map[string]bool
+
+func (of sliceNames) add(service meta.Key, slice string) {
+	if of[service] == nil {
+		of[service] = map[string]bool{}
+	}
+	of[service][slice] = true
+}
+
+func (of sliceNames) remove(service meta.Key, slice string) {
+	if delete(of[service], slice); len(of[service]) == 0 {
+		delete(of, service)
+	}
+}
+
+func (s *services) find(ctx context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
 	if s.own != nil {
 		if e, err := s.own(ctx, of); err != nil || e.Handler != nil || e.Address != "" {
 			return e, err
@@ -51,15 +91,19 @@ func endpoint(host string, port int64) clientconfig.Endpoint {
 
 // ready returns one of the endpoints of a service that are ready, at random: of its
 // EndpointSlices, or of its Endpoints where there are none.
-func (s services) ready(ctx context.Context, of clientconfig.Service, port string) (clientconfig.Endpoint, error) {
+func (s *services) ready(ctx context.Context, of clientconfig.Service, port string) (clientconfig.Endpoint, error) {
 	var found []clientconfig.Endpoint
-	slices, err := s.client.List(ctx, meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"}, of.Namespace)
-	if err != nil && !meta.IsNotFound(err) {
-		return clientconfig.Endpoint{}, err
-	}
-	for _, slice := range slices {
-		if slice.Labels()[s.names.Wire(names.ServiceName)] != of.Name {
+	var own []string
+	s.slices.Read(func(by sliceNames) {
+		own = slices.Collect(maps.Keys(by[meta.Key{Namespace: of.Namespace, Name: of.Name}]))
+	})
+	for _, name := range own {
+		slice, err := s.client.Get(ctx, s.endpointSlices(), meta.Key{Namespace: of.Namespace, Name: name})
+		if meta.IsNotFound(err) {
 			continue
+		}
+		if err != nil {
+			return clientconfig.Endpoint{}, err
 		}
 		number := portNumber(slice.Objects("ports"), port)
 		for _, e := range slice.Objects("endpoints") {
@@ -72,6 +116,7 @@ func (s services) ready(ctx context.Context, of clientconfig.Service, port strin
 		}
 	}
 	if len(found) == 0 {
+		var err error
 		if found, err = s.endpoints(ctx, of, port); err != nil {
 			return clientconfig.Endpoint{}, err
 		}
@@ -82,7 +127,7 @@ func (s services) ready(ctx context.Context, of clientconfig.Service, port strin
 	return found[rand.IntN(len(found))], nil
 }
 
-func (s services) endpoints(ctx context.Context, of clientconfig.Service, port string) (found []clientconfig.Endpoint, err error) {
+func (s *services) endpoints(ctx context.Context, of clientconfig.Service, port string) (found []clientconfig.Endpoint, err error) {
 	obj, err := s.client.Get(ctx, meta.GroupResource{Resource: "endpoints"}, meta.Key{Namespace: of.Namespace, Name: of.Name})
 	if meta.IsNotFound(err) {
 		return nil, nil

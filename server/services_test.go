@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/controller/fake"
 )
 
@@ -44,7 +45,7 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		_, err = client.Create(t.Context(), r, meta.NewObject(whole.(map[string]any)))
 		require.NoError(t, err)
 	}
-	s := services{names: names.Kubernetes, client: &client}
+	s := newServices(names.Kubernetes, &client, nil)
 	of := func(name string, port int32) clientconfig.Service {
 		return clientconfig.Service{Namespace: "a", Name: name, Port: port}
 	}
@@ -64,6 +65,20 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		assert.EqualError(t, err, want)
 	}
 
+	slice := meta.GroupResource{Group: names.Kubernetes.Group(names.GroupEndpoints), Resource: "endpointslices"}
+	_, err := client.Update(t.Context(), slice, meta.Key{Namespace: "a", Name: "s2"}, "", func(o *meta.Object) error {
+		o.Set("empty", "metadata", "labels", names.Kubernetes.Wire(names.ServiceName))
+		o.Objects("ports")[0].Set("", "name")
+		return nil
+	})
+	require.NoError(t, err)
+	e, err := s.find(t.Context(), of("empty", 443))
+	require.NoError(t, err)
+	assert.Equal(t, "10.1.0.3:1", e.Address, "a slice is another service's now")
+	require.NoError(t, client.Delete(t.Context(), slice, meta.Key{Namespace: "a", Name: "s2"}, controller.DeleteOptions{}))
+	_, err = s.find(t.Context(), of("empty", 443))
+	assert.EqualError(t, err, `no endpoints available for service "empty"`)
+
 	s.own = func(_ context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
 		switch of.Name {
 		case "usual":
@@ -73,7 +88,7 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		}
 		return clientconfig.Endpoint{Handler: http.NotFoundHandler()}, nil
 	}
-	e, err := s.find(t.Context(), of("usual", 443))
+	e, err = s.find(t.Context(), of("usual", 443))
 	require.NoError(t, err)
 	assert.Equal(t, "10.0.0.1:443", e.Address)
 	e, err = s.find(t.Context(), of("missing", 443))
