@@ -85,6 +85,10 @@ type Request struct {
 	// Server is what plugins may use of their server.
 	Server *Env
 
+	// Attempt is 0, and counts on when the same request is asked about once more, since
+	// another write came between or a name that was made up is taken.
+	Attempt int
+
 	// Pass is 0, and 1 while Mutate runs again, see Again.
 	Pass  int
 	again bool

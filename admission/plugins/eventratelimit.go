@@ -39,8 +39,8 @@ type eventLimit struct {
 	CacheSize int    `json:"cacheSize,omitempty"` // how many buckets are kept: of those used last
 }
 
-// eventRateLimit refuses events beyond some rates. What is not written in the end, also
-// because another limit refuses it, does not count.
+// eventRateLimit refuses events beyond some rates. Each request counts once, whatever else
+// becomes of it, but those that a limit refuses.
 func eventRateLimit() admission.Plugin {
 	return admission.Plugin{
 		Name: "EventRateLimit", Default: admission.Off,
@@ -57,23 +57,23 @@ func eventRateLimit() admission.Plugin {
 				limits[i] = newEventBuckets(limit, time.Now)
 			}
 			p.Validate = func(_ context.Context, r *admission.Request) error {
-				if r.DryRun {
+				if r.DryRun || r.Attempt > 0 {
 					return nil
 				}
 				var full []string
+				var taken []func()
 				for _, limit := range limits {
 					give, ok := limit.take(r)
 					if !ok {
 						full = append(full, fmt.Sprintf("limit reached on type %s for key %s", limit.Type, limit.key(r)))
 						continue
 					}
-					r.After(func(committed bool) {
-						if !committed {
-							give()
-						}
-					})
+					taken = append(taken, give)
 				}
 				if err := refusal(full); err != nil {
+					for _, give := range taken {
+						give()
+					}
 					return meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "%s", err)
 				}
 				return nil

@@ -1,6 +1,8 @@
 package plugins_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,7 +14,10 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
 )
 
 // limits are the options of a server with limits of events, as a file has them.
@@ -26,8 +31,8 @@ func limits(t *testing.T, text string) (admission.Options, error) {
 	return admission.Options{Enable: []string{"EventRateLimit"}, Config: config}, err
 }
 
-// TestEventRateLimit: beyond each limit events are refused, what was not written does not
-// count, and time gives tokens back.
+// TestEventRateLimit: beyond each limit events are refused, what was refused otherwise
+// counts, and time gives tokens back.
 func TestEventRateLimit(t *testing.T) {
 	event := func(as, do, name, component, object, want string) step {
 		return step{as: as, do: do, want: want, body: `{metadata: {name: ` + name + `, namespace: default},
@@ -39,8 +44,6 @@ func TestEventRateLimit(t *testing.T) {
 			event("a", post, "a", "x", "p", `201`),
 			event("b", post+"?dryRun=All", "b", "x", "p", `201`),
 			event("b", post, "a", "x", "p", `409 already exists`),
-			{as: "a", do: "PATCH events/a", body: `{reason: R}`, want: `200`},
-			{as: "a", do: "PATCH events/a", body: `{reason: S}`, want: `200`},
 			event("c", post, "c", "w", "q", `429 limit reached on type Server for key `),
 			{as: "a", do: "PATCH events/a", body: `{reason: T}`, want: `429 limit reached on type Server for key `},
 			{as: "a", do: "POST /apis/events.k8s.io/v1/namespaces/default/events", want: `429 limit reached on type Server for key `,
@@ -51,7 +54,7 @@ func TestEventRateLimit(t *testing.T) {
 		},
 		"Namespace": {
 			event("a", post, "a", "x", "p", `201`),
-			event("b", post, "b", "w", "q", `201`),
+			{as: "a", do: "PATCH events/a", body: `{reason: S}`, want: `200`},
 			event("c", post, "c", "z", "r", `429 limit reached on type Namespace for key default`),
 			{do: "POST /api/v1/namespaces", body: `{metadata: {name: other}}`, want: `201`},
 			{do: "POST /api/v1/namespaces/other/events", body: `{metadata: {name: a}, involvedObject: {kind: Pod, name: p, namespace: other}}`, want: `201`},
@@ -110,6 +113,44 @@ func TestEventRateLimits(t *testing.T) {
 		} {
 			st.take(t, s)
 		}
+	})
+}
+
+// TestEventRateLimitOfRetries: a request that is tried again since another write came
+// between counts once.
+func TestEventRateLimitOfRetries(t *testing.T) {
+	o, err := limits(t, `{type: User, qps: 1, burst: 3}`)
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		var s *servertest.Server
+		attempts := 0
+		s = with(t, o, func(b *server.Builder) {
+			b.Admission = append(b.Admission, admission.Plugin{
+				Name: "Between", Rules: []admission.Rule{{Operations: []admission.Operation{admission.Update}, Resources: []string{"events"}}},
+				Validate: func(ctx context.Context, r *admission.Request) error {
+					if r.User.Name != "a" || r.Object.String("reason") != "S" {
+						return nil
+					}
+					if attempts++; attempts > 2 {
+						return nil
+					}
+					_, err := s.Objects().Update(ctx, meta.GroupResource{Resource: "events"}, meta.Key{Namespace: "default", Name: "a"}, "", func(o *meta.Object) error {
+						o.Set(fmt.Sprint(attempts), "message")
+						return nil
+					})
+					return err
+				},
+			})
+		})
+		for _, st := range []step{
+			{as: "a", do: "POST events", want: `201`, body: `{metadata: {name: a, namespace: default}, involvedObject: {kind: Pod, name: p, namespace: default}}`},
+			{as: "a", do: "PATCH events/a", body: `{reason: S}`, want: `200 {message: "2"}`},
+			{as: "a", do: "PATCH events/a", body: `{reason: T}`, want: `200`},
+			{as: "a", do: "PATCH events/a", body: `{reason: U}`, want: `429 limit reached on type User for key a`},
+		} {
+			st.take(t, s)
+		}
+		assert.Equal(t, 3, attempts)
 	})
 }
 

@@ -44,6 +44,7 @@ type Write struct {
 	Versioned  bool   // the caller names the version that is meant, or Mutate looks at it
 
 	deletion *Deletion // what is asked for instead of Mutate, or nil
+	attempts int       // that have ended
 }
 
 // subresource returns the name of the sub-resource, empty for the object itself.
@@ -121,6 +122,7 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 			return nil, err
 		}
 		a = a.next()
+		w.attempts++
 	}
 }
 
