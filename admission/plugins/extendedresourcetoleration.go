@@ -28,8 +28,17 @@ func extendedResourceToleration() admission.Plugin {
 					}
 				}
 			}
+			for _, have := range spec.Objects("tolerations") {
+				if have.String("operator") == "Exists" && have.String("effect") == "NoSchedule" {
+					delete(asked, have.String("key"))
+				}
+			}
+			list := spec.List("tolerations")
 			for _, name := range slices.Sorted(maps.Keys(asked)) {
-				podspec.Tolerate(spec, map[string]any{"key": name, "operator": "Exists", "effect": "NoSchedule"})
+				list = append(list, map[string]any{"key": name, "operator": "Exists", "effect": "NoSchedule"})
+			}
+			if len(asked) > 0 {
+				spec.Set(list, "tolerations")
 			}
 			return nil
 		},

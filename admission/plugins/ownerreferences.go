@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry"
 )
 
 // ownerReferencesPermissionEnforcement keeps people from having objects deleted that they
@@ -27,12 +28,7 @@ func ownerReferencesPermissionEnforcement() admission.Plugin {
 			if r.Operation != admission.Create && !allowed(ctx, r, del) {
 				return errors.New("cannot set an ownerRef on a resource you can't delete")
 			}
-			for _, owner := range newBlockers(r) {
-				if err := mayBlock(ctx, r, owner); err != nil {
-					return err
-				}
-			}
-			return nil
+			return mayBlock(ctx, r, newBlockers(r))
 		},
 	}
 }
@@ -44,24 +40,43 @@ func allowed(ctx context.Context, r *admission.Request, a auth.Action) bool {
 
 // newBlockers returns the owners that the object holds up and did not before.
 func newBlockers(r *admission.Request) []meta.OwnerReference {
-	before := r.Old.OwnerReferences()
+	known := map[meta.OwnerReference]bool{}
+	for _, owner := range r.Old.OwnerReferences() {
+		owner.Controller = false
+		known[owner] = true
+	}
 	return slices.DeleteFunc(r.Object.OwnerReferences(), func(owner meta.OwnerReference) bool {
-		return !owner.BlockOwnerDeletion || slices.ContainsFunc(before, func(old meta.OwnerReference) bool {
-			old.Controller = owner.Controller
-			return old == owner
-		})
+		owner.Controller = false
+		return !owner.BlockOwnerDeletion || known[owner]
 	})
 }
 
-// mayBlock asks for the right to change the finalizers of an owner, of every resource
-// that has its kind.
-func mayBlock(ctx context.Context, r *admission.Request, owner meta.OwnerReference) error {
-	version, known := meta.ParseAPIVersion(owner.APIVersion), false
+// mayBlock asks for the right to change the finalizers of owners, of every resource that
+// has the kind of one.
+func mayBlock(ctx context.Context, r *admission.Request, owners []meta.OwnerReference) error {
+	if len(owners) == 0 {
+		return nil
+	}
+	types := map[meta.GroupVersion]map[string][]*registry.Type{} // by their kinds
 	for _, t := range r.Server.Client.Types() {
-		if t.Kind != owner.Kind || !slices.Contains(t.ServedVersions, version) {
-			continue
+		for _, version := range t.ServedVersions {
+			if types[version] == nil {
+				types[version] = map[string][]*registry.Type{}
+			}
+			types[version][t.Kind] = append(types[version][t.Kind], t)
 		}
-		known = true
+	}
+	for _, owner := range owners {
+		version := meta.ParseAPIVersion(owner.APIVersion)
+		if err := mayBlockOne(ctx, r, owner, version, types[version][owner.Kind]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mayBlockOne(ctx context.Context, r *admission.Request, owner meta.OwnerReference, version meta.GroupVersion, types []*registry.Type) error {
+	for _, t := range types {
 		update := auth.Action{User: r.User, Verb: "update", Group: version.Group, Version: version.Version,
 			Resource: t.Plural, Subresource: "finalizers", Name: owner.Name}
 		if t.Namespaced {
@@ -71,7 +86,7 @@ func mayBlock(ctx context.Context, r *admission.Request, owner meta.OwnerReferen
 			return errors.New("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on")
 		}
 	}
-	if !known {
+	if len(types) == 0 {
 		return fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s", owner.APIVersion, owner.Kind)
 	}
 	return nil

@@ -54,10 +54,7 @@ func priority() admission.Plugin {
 // prioritize fills in what the class of a pod says, and refuses a pod that says otherwise.
 func prioritize(ctx context.Context, r *admission.Request) error {
 	name := r.Object.String("spec", "priorityClassName")
-	class, err := defaultPriority(ctx, r)
-	if name != "" {
-		class, err = r.Server.Find(ctx, names.GroupScheduling, "priorityclasses", meta.Key{Name: name})
-	}
+	class, err := classNamed(ctx, r, name)
 	switch {
 	case err != nil:
 		return err
@@ -84,6 +81,14 @@ func prioritize(ctx context.Context, r *admission.Request) error {
 	r.Object.Set(value, "spec", "priority")
 	r.Object.Set(preemption, "spec", "preemptionPolicy")
 	return nil
+}
+
+// classNamed returns the class of a name, or that for pods that name none; nil: there is none.
+func classNamed(ctx context.Context, r *admission.Request, name string) (*meta.Object, error) {
+	if name == "" {
+		return defaultPriority(ctx, r)
+	}
+	return r.Server.Find(ctx, names.GroupScheduling, "priorityclasses", meta.Key{Name: name})
 }
 
 // defaultPriority returns the class for pods that name none, or nil: of several that came

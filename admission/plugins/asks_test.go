@@ -1,0 +1,73 @@
+package plugins_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/servertest"
+)
+
+// asked counts what plugins ask of a server.
+type asked struct {
+	controller.Client
+	lists, types int
+}
+
+func (a *asked) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
+	a.lists++
+	return a.Client.List(ctx, r, namespace)
+}
+
+func (a *asked) Types() []*registry.Type {
+	a.types++
+	return a.Client.Types()
+}
+
+// TestPluginsAskOnce: what plugins ask of a server does not grow with what they are shown:
+// the class that a pod names is found alone, and the kinds of owners are looked up at once.
+func TestPluginsAskOnce(t *testing.T) {
+	s := servertest.New(t)
+	client := &asked{Client: s.Objects()}
+	env := &admission.Env{Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: client, Type: func(r meta.GroupResource) *registry.Type {
+		list := s.Objects().Types()
+		if i := slices.IndexFunc(list, func(t *registry.Type) bool { return t.GroupResource() == r }); i >= 0 {
+			return list[i]
+		}
+		return nil
+	}}
+	plugin := func(name string) admission.Plugin {
+		table := plugins.Table()
+		return table[slices.IndexFunc(table, func(p admission.Plugin) bool { return p.Name == name })]
+	}
+	request := func(resource string, obj *meta.Object) *admission.Request {
+		return &admission.Request{Operation: admission.Create, Resource: meta.Resource{Version: "v1", Resource: resource}, Namespace: "default",
+			Object: obj, User: &auth.User{}, Server: env}
+	}
+	for name, lists := range map[string]int{"system-node-critical": 0, "": 1} {
+		client.lists = 0
+		require.NoError(t, plugin("Priority").Mutate(t.Context(), request("pods", meta.NewObject(map[string]any{
+			"spec": map[string]any{"priorityClassName": name},
+		}))))
+		assert.Equal(t, lists, client.lists, name)
+	}
+	var owners []any
+	for i := range 5 {
+		owners = append(owners, map[string]any{"apiVersion": "v1", "kind": "Pod", "name": fmt.Sprint(i), "uid": "u", "blockOwnerDeletion": true})
+	}
+	require.NoError(t, plugin("OwnerReferencesPermissionEnforcement").Validate(t.Context(), request("configmaps", meta.NewObject(map[string]any{
+		"metadata": map[string]any{"ownerReferences": owners},
+	}))))
+	assert.Equal(t, 1, client.types)
+}
