@@ -42,6 +42,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := chain.Mutate(ctx, request); err != nil {
 		return err
 	}
+	dropRepeatedOwners(obj)
 	if err := v.PrepareForWrite(write); err != nil {
 		return err
 	}
