@@ -76,7 +76,10 @@ func podSecurity() admission.Plugin {
 		},
 		Setup: func(p *admission.Plugin, env admission.Env) error {
 			config := env.Config.(PodSecurityConfig)
-			s := &securityStandards{exempt: config.Exemptions}
+			s := &securityStandards{exempt: config.Exemptions, prefix: env.Wire(names.PodSecurity)}
+			for i, mode := range []string{"enforce", "audit", "warn"} {
+				s.labels[i] = standardLabels{s.prefix + mode, s.prefix + mode + "-version"}
+			}
 			var faults []string
 			s.defaults, faults = config.Defaults.standards()
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
@@ -103,7 +106,12 @@ func (p *securityPolicy) nothing() bool {
 type securityStandards struct {
 	defaults securityPolicy
 	exempt   PodSecurityExemptions
+	prefix   string            // of labels and annotations, on the wire
+	labels   [3]standardLabels // of namespaces: what to enforce, to audit and to warn of
 }
+
+// standardLabels are the labels that name a standard.
+type standardLabels struct{ level, version string }
 
 // pod judges a pod, or the template of one.
 func (s *securityStandards) pod(ctx context.Context, r *admission.Request) error {
@@ -112,7 +120,7 @@ func (s *securityStandards) pod(ctx context.Context, r *admission.Request) error
 	if now == nil || isPod && r.Old != nil && sameToStandards(now, judged(r, r.Old)) {
 		return nil
 	}
-	note := func(key, text string) { r.Annotate(r.Server.Wire(names.PodSecurity)+key, text) }
+	note := func(key, text string) { r.Annotate(s.prefix+key, text) }
 	if what := s.exempts(r, now.Spec); what != "" {
 		note("exempt", what)
 		return nil
@@ -121,7 +129,7 @@ func (s *securityStandards) pod(ctx context.Context, r *admission.Request) error
 	if err != nil {
 		return err
 	}
-	policy, unknown := s.of(r.Server, namespace)
+	policy, unknown := s.of(namespace)
 	if err := unknown.Err(); err != nil {
 		note("error", "failed to parse policy: "+err.Error())
 	}

@@ -11,7 +11,6 @@ import (
 	"orch.io/controlplane/admission/internal/podstandards"
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 )
 
 // standards returns the standards that a configuration names, and what is wrong in it.
@@ -66,31 +65,30 @@ func (e PodSecurityExemptions) faults() (faults []string) {
 // of returns the policy of a namespace, and which of its labels say nothing. Enforced is the
 // strictest standard then, audited and told of is none. What is enforced is told of, too, for
 // the templates of pods, unless a label says of what to warn.
-func (s *securityStandards) of(env *admission.Env, namespace *meta.Object) (p securityPolicy, unknown check.Faults) {
+func (s *securityStandards) of(namespace *meta.Object) (p securityPolicy, unknown check.Faults) {
 	p = s.defaults
-	labels := namespace.Labels()
-	read := func(mode string, to *podstandards.Standard, otherwise podstandards.Level) (level, version bool) {
-		key := env.Wire(names.PodSecurity) + mode
+	labels := namespace.Map("metadata", "labels")
+	read := func(of standardLabels, to *podstandards.Standard, otherwise podstandards.Level) (level, version bool) {
 		at := check.At("metadata", "labels")
-		word, level := labels[key]
+		word, level := labels[of.level].(string)
 		if l, ok := podstandards.ParseLevel(word); level && ok {
 			to.Level = l
 		} else if level {
 			to.Level = otherwise
-			unknown.Invalid(at.Key(key), word, "must be one of privileged, baseline, restricted")
+			unknown.Invalid(at.Key(of.level), word, "must be one of privileged, baseline, restricted")
 		}
-		word, version = labels[key+"-version"]
+		word, version = labels[of.version].(string)
 		if v, ok := podstandards.ParseVersion(word); version && ok {
 			to.Version = v
 		} else if version {
 			to.Version = podstandards.Latest
-			unknown.Invalid(at.Key(key+"-version"), word, `must be "latest" or "v1.x"`)
+			unknown.Invalid(at.Key(of.version), word, `must be "latest" or "v1.x"`)
 		}
 		return level, version
 	}
-	enforced, _ := read("enforce", &p.enforce, podstandards.Restricted)
-	read("audit", &p.audit, podstandards.Privileged)
-	told, version := read("warn", &p.warn, podstandards.Privileged)
+	enforced, _ := read(s.labels[0], &p.enforce, podstandards.Restricted)
+	read(s.labels[1], &p.audit, podstandards.Privileged)
+	told, version := read(s.labels[2], &p.warn, podstandards.Privileged)
 	if enforced && !told && p.enforce.Level > p.warn.Level {
 		p.warn.Level = p.enforce.Level
 		if !version {
@@ -103,8 +101,8 @@ func (s *securityStandards) of(env *admission.Env, namespace *meta.Object) (p se
 // namespace refuses labels that say nothing, unless they stood there before, and warns of
 // what new ones mean.
 func (s *securityStandards) namespace(ctx context.Context, r *admission.Request) error {
-	now, unknown := s.of(r.Server, r.Object)
-	before, old := s.of(r.Server, r.Old)
+	now, unknown := s.of(r.Object)
+	before, old := s.of(r.Old)
 	switch {
 	case len(unknown) > 0:
 		if r.Old == nil || !slices.Equal(unknown, old) {
@@ -114,26 +112,26 @@ func (s *securityStandards) namespace(ctx context.Context, r *admission.Request)
 	case r.Old != nil:
 		s.stricter(ctx, r, &before, &now)
 	case slices.Contains(s.exempt.Namespaces, r.Name):
-		warnOfExemption(r, &now)
+		s.warnOfExemption(r, &now)
 	}
 	return nil
 }
 
 // warnOfExemption warns that what the labels of a namespace ask of pods holds for none.
-func warnOfExemption(r *admission.Request, p *securityPolicy) {
-	if asked := asked(r, p); asked != "" {
+func (s *securityStandards) warnOfExemption(r *admission.Request, p *securityPolicy) {
+	if asked := s.asked(r.Object, p); asked != "" {
 		r.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", r.Name, asked))
 	}
 }
 
 // asked returns what the labels of a namespace ask of pods.
-func asked(r *admission.Request, p *securityPolicy) string {
+func (s *securityStandards) asked(namespace *meta.Object, p *securityPolicy) string {
 	var modes []string
-	for _, mode := range []struct {
+	for i, mode := range []struct {
 		name string
 		of   podstandards.Standard
 	}{{"enforce", p.enforce}, {"audit", p.audit}, {"warn", p.warn}} {
-		_, labelled := r.Object.Labels()[r.Server.Wire(names.PodSecurity)+mode.name]
+		_, labelled := namespace.Get("metadata", "labels", s.labels[i].level)
 		if labelled && mode.of.Level > podstandards.Privileged {
 			modes = append(modes, mode.name+"="+mode.of.String())
 		}
@@ -151,7 +149,7 @@ func (s *securityStandards) stricter(ctx context.Context, r *admission.Request, 
 		return
 	}
 	if slices.Contains(s.exempt.Namespaces, r.Name) {
-		warnOfExemption(r, after)
+		s.warnOfExemption(r, after)
 		return
 	}
 	pods, err := r.Server.List(ctx, "", "pods", r.Name)

@@ -66,7 +66,7 @@ func serviceAccount() admission.Plugin {
 }
 
 func mirrors(r *admission.Request) bool {
-	_, is := r.Object.Annotations()[r.Server.Wire(names.MirrorPod)]
+	_, is := r.Object.Get("metadata", "annotations", r.Server.Wire(names.MirrorPod))
 	return is
 }
 
@@ -90,12 +90,9 @@ func checkMirror(r *admission.Request) error {
 
 // accountOf returns the account of a pod; nil: none is needed.
 func accountOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
-	if !r.Server.Serves("", "serviceaccounts") {
-		return nil, nil
-	}
 	name := cmp.Or(r.Object.String("spec", "serviceAccountName"), defaultAccount)
 	account, err := r.Server.Find(ctx, "", "serviceaccounts", meta.Key{Namespace: r.Namespace, Name: name})
-	if err != nil || account != nil {
+	if err != nil || account != nil || !r.Server.Serves("", "serviceaccounts") {
 		return account, err
 	}
 	if name == defaultAccount {

@@ -144,6 +144,9 @@ func (d *Details) tree() map[string]any {
 
 // ReasonOf returns the reason of the Status in err's chain, or "".
 func ReasonOf(err error) Reason {
+	if err == nil { // which most callers have, and costs nothing
+		return ""
+	}
 	var s *Status
 	if errors.As(err, &s) {
 		return s.Reason

@@ -21,6 +21,9 @@ import (
 func (c *Cache) Damaged(namespace string) (keys []meta.Key) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	if len(c.damaged) == 0 {
+		return nil
+	}
 	for _, key := range slices.Sorted(maps.Keys(c.damaged)) {
 		ns, name, _ := strings.Cut(key, "/")
 		if namespace == "" || ns == namespace {
