@@ -42,3 +42,36 @@ func TestGarbagePolicy(t *testing.T) {
 		})
 	}
 }
+
+// TestNamespacesLosePodsFirst: what pods run with outlives them, and the status says
+// what is waited for.
+func TestNamespacesLosePodsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwned(t, nil)
+		const ns = "/api/v1/namespaces/ends"
+		o.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "ends"}})
+		o.Settle() // until pods may come
+		o.must(201, "POST", ns+"/configmaps", newConfigMap("content"))
+		o.must(201, "POST", ns+"/pods", map[string]any{
+			"metadata": map[string]any{"name": "held", "finalizers": []any{"example.com/hold"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
+		})
+		o.must(200, "DELETE", ns, nil)
+		o.Settle()
+		o.must(200, "GET", ns+"/configmaps/content", nil)
+		assert.NotEmpty(t, text(o.must(200, "GET", ns+"/pods/held", nil).body, "metadata", "deletionTimestamp"))
+		got := map[string]string{}
+		for _, c := range at(o.must(200, "GET", ns, nil).body, "status", "conditions").([]any) {
+			got[text(c, "type")+" "+text(c, "status")] = text(c, "message")
+		}
+		assert.Equal(t, map[string]string{
+			"NamespaceDeletionContentFailure False": "All content successfully deleted, may be waiting on finalization",
+			"NamespaceContentRemaining True":        "Some resources are remaining: [pods has 1 resource instances]",
+			"NamespaceFinalizersRemaining True":     "Some content in the namespace has finalizers remaining: [example.com/hold in 1 resource instances]",
+		}, got)
+		o.must(200, "PATCH", ns+"/pods/held", `{"metadata":{"finalizers":null}}`)
+		o.Settle()
+		o.must(404, "GET", ns, nil)
+		assert.Empty(t, o.must(200, "GET", "/api/v1/configmaps", nil).names())
+	})
+}

@@ -74,7 +74,7 @@ func (e ending) observe(c controller.Event) []string {
 // emptyNamespace deletes what is in a namespace that ends, and lets it go if
 // nothing is left. Objects whose finalizers hold them bring the controller back when
 // they go; that one went that cannot be read is no change, so there it looks again.
-// What cannot be deleted is in the way of nothing but the namespace.
+// What cannot be deleted is in the way of nothing but the namespace, unless it is a pod.
 func emptyNamespace(ctx context.Context, cl controller.Client, name, finalizer string) (again time.Duration, err error) {
 	there, ends, err := namespaceState(ctx, cl, name)
 	if err != nil || !ends {
@@ -114,9 +114,15 @@ func namespaceState(ctx context.Context, cl controller.Client, name string) (the
 }
 
 // deleteContent deletes the objects in a namespace and returns what stays, with an
-// error for each type that could not be seen to.
+// error for each type that could not be seen to. Pods go first, and as long as one is
+// left nothing else is touched: what they run with, such as the policies that say who
+// may reach them, has to outlive them.
 func deleteContent(ctx context.Context, cl controller.Client, name string) (left []Remaining, failed []error) {
-	for _, t := range cl.Types() {
+	types := slices.Clone(cl.Types())
+	if i := slices.IndexFunc(types, func(t *registry.Type) bool { return t.GroupResource() == pods }); i > 0 {
+		types[0], types[i] = types[i], types[0]
+	}
+	for _, t := range types {
 		if !t.Namespaced || t.Virtual {
 			continue
 		}
@@ -126,6 +132,9 @@ func deleteContent(ctx context.Context, cl controller.Client, name string) (left
 		}
 		if n.Objects > 0 {
 			left = append(left, n)
+		}
+		if t.GroupResource() == pods && (n.Objects > 0 || err != nil) {
+			break
 		}
 	}
 	return left, failed
@@ -209,19 +218,25 @@ func tellRemaining(ctx context.Context, cl controller.Client, name string, left 
 	}
 	slices.Sort(holders)
 	_, err := cl.Update(ctx, namespaces, meta.Key{Name: name}, "status", func(ns *meta.Object) error {
-		if len(content) > 0 {
-			ns.SetCondition("NamespaceContentRemaining", "True", "SomeResourcesRemain", fmt.Sprintf("Some resources are remaining: %v", content))
-		}
-		switch failed := "NamespaceDeletionContentFailure"; {
-		case len(faults) > 0:
-			ns.SetCondition(failed, "True", "ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(faults), strings.Join(faults, ", ")))
-		case ns.HasCondition(failed):
-			ns.SetCondition(failed, "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization")
-		}
-		if len(holders) > 0 {
-			ns.SetCondition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", fmt.Sprintf("Some content in the namespace has finalizers remaining: %v", holders))
-		}
+		told(ns, "NamespaceDeletionContentFailure", len(faults) > 0,
+			"ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(faults), strings.Join(faults, ", ")),
+			"ContentDeleted", "All content successfully deleted, may be waiting on finalization")
+		told(ns, "NamespaceContentRemaining", len(content) > 0,
+			"SomeResourcesRemain", fmt.Sprintf("Some resources are remaining: %v", content),
+			"ContentRemoved", "All content successfully removed")
+		told(ns, "NamespaceFinalizersRemaining", len(holders) > 0,
+			"SomeFinalizersRemain", fmt.Sprintf("Some content in the namespace has finalizers remaining: %v", holders),
+			"ContentHasNoFinalizers", "All content-preserving finalizers finished")
 		return nil
 	})
 	return unlessGone(err)
+}
+
+// told sets a condition to whether something is amiss, and why or why not.
+func told(ns *meta.Object, condition string, amiss bool, reason, message, otherwise, instead string) {
+	status := "True"
+	if !amiss {
+		status, reason, message = "False", otherwise, instead
+	}
+	ns.SetCondition(condition, status, reason, message)
 }
