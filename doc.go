@@ -48,7 +48,7 @@
 //     owns which field, manifests, objects in files, inprocess, requests without a
 //     socket, caches, keys and certificates.
 //   - examples: apiserver (a complete server), quickstart, harness, and real
-//     clients in modules of their own.
+//     clients, operators and policy engines in modules of their own.
 //
 // # How to
 //
