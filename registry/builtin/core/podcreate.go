@@ -24,6 +24,7 @@ func preparePod(w *registry.Change[meta.Object]) {
 	if obj.Int("spec", "terminationGracePeriodSeconds") < 0 {
 		obj.Set(int64(1), "spec", "terminationGracePeriodSeconds")
 	}
+	adoptProfiles(w.Names, obj)
 	widenSelectors(obj)
 }
 

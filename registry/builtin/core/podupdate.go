@@ -48,8 +48,8 @@ func validatePod(w *registry.Change[Pod]) {
 }
 
 // annotationFaults checks the annotations that mean something to the server: the
-// cost of a pod's deletion is a number, and a node's own pod, which this one
-// mirrors, neither comes nor goes nor changes.
+// cost of a pod's deletion is a number, profiles are those of the fields, and a node's
+// own pod, which this one mirrors, neither comes nor goes nor changes.
 func (p *Pod) annotationFaults(profile names.Profile, old *Pod) []meta.Cause {
 	var f check.Faults
 	at := check.At("metadata", "annotations")
@@ -66,6 +66,7 @@ func (p *Pod) annotationFaults(profile names.Profile, old *Pod) []meta.Cause {
 	if text, ok := p.Annotations[cost]; ok && !wholeNumber(text) {
 		f.Invalid(at.Key(cost), text, "must be a 32bit integer")
 	}
+	p.profileFaults(&f, profile, old)
 	return f
 }
 

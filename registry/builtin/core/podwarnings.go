@@ -19,6 +19,7 @@ func WarnOfPod(write *registry.Change[meta.Object], path ...string) []string {
 		return nil
 	}
 	w := podWarnings{names: write.Names, spec: meta.NewObject(spec), at: check.At(path...)}
+	w.profiles(write.New.Map(append(slices.Clone(path[:len(path)-1]), "metadata", "annotations")...), check.At(path[:len(path)-1]...), len(path) == 1)
 	w.nodes()
 	w.selectors()
 	w.volumes()
@@ -43,6 +44,29 @@ type podWarnings struct {
 
 func (w *podWarnings) warn(at *check.Path, why string) {
 	w.texts = append(w.texts, at.String()+": "+why)
+}
+
+// profiles warns of annotations that name profiles where there are fields for that: those
+// of seccomp are not looked at any more, those of AppArmor fill in the fields of pods.
+func (w *podWarnings) profiles(annotations map[string]any, owner *check.Path, pod bool) {
+	warn := func(key, why string) {
+		if _, said := annotations[key]; said {
+			w.warn(owner.Field("metadata").Field("annotations").Key(key), why)
+		}
+	}
+	const seccomp, appArmor = `non-functional in v1.27+; use the "seccompProfile" field instead`, `deprecated since v1.30; use the "appArmorProfile" field instead`
+	if w.spec.Map("securityContext", "seccompProfile") == nil {
+		warn(w.names.Wire(names.SeccompPod), seccomp)
+	}
+	for _, fields := range containersOf(w.spec.Tree(), "initContainers", "containers") {
+		c := meta.NewObject(fields)
+		if c.Map("securityContext", "seccompProfile") == nil {
+			warn(w.names.Wire(names.SeccompContainer)+c.String("name"), seccomp)
+		}
+		if pod || c.Map("securityContext", "appArmorProfile") == nil {
+			warn(w.names.Wire(names.AppArmorProfile)+c.String("name"), appArmor)
+		}
+	}
 }
 
 // nodes warns of old names of node labels.

@@ -3,7 +3,9 @@ package core
 import (
 	"maps"
 
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 )
@@ -34,9 +36,24 @@ func serviceAccounts() *registry.Kind {
 		},
 		Behavior: registry.Behavior{
 			Prepare: onlyNames,
+			Warn:    warnOfMountable,
 		},
 		Reference: &quirks.Reference{NoGeneration: true},
 	})
+}
+
+// warnOfMountable warns who has an account say which secrets its pods may mount.
+func warnOfMountable(w *registry.Change[meta.Object]) []string {
+	key := w.Names.Wire(names.MountableSecrets)
+	_, said := w.New.Annotations()[key]
+	if w.Old != nil {
+		_, before := w.Old.Annotations()[key]
+		said = said && !before
+	}
+	if !said {
+		return nil
+	}
+	return []string{check.At("metadata", "annotations").Key(key).String() + ": deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }
 
 // onlyNames leaves of the secrets of an account no more than their names: they
