@@ -34,8 +34,12 @@ func (l *Ledger) controller() controller.Controller {
 			return nil
 		},
 		Reconcile: func(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
-			if len(l.of(namespace)) == 0 {
+			quotas := l.of(namespace)
+			if len(quotas) == 0 {
 				return 0, nil
+			}
+			if wait := leave(quotas, time.Now()); wait > 0 {
+				return wait, nil
 			}
 			a := l.open(namespace)
 			defer l.close(a)
@@ -46,6 +50,18 @@ func (l *Ledger) controller() controller.Controller {
 			return cmp.Or(t.again, sometime), nil
 		},
 	}
+}
+
+// leave returns for how long the first count of new quotas is left to who made them: he
+// may write their first status himself, which is then his. What is made in the namespace
+// meanwhile is held to them all the same, and tells what is used.
+func leave(quotas []*bounds, now time.Time) (wait time.Duration) {
+	for _, q := range quotas {
+		if !q.born.IsZero() {
+			wait = max(wait, q.born.Add(2*soon).Sub(now)) // it may be born up to a second later than it says
+		}
+	}
+	return min(wait, 2*soon)
 }
 
 // lowers reports whether less may be used when a write is made: its object goes, or it

@@ -99,6 +99,25 @@ func TestDeletionsAreCountedTogether(t *testing.T) {
 	})
 }
 
+// TestFirstStatus: who makes a quota may write its first status; if nobody does it is
+// counted soon.
+func TestFirstStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := withLedger(t, func(*admission.Env) {})
+		c := s.Objects()
+		bound(t, c, 1)
+		used := func() string {
+			synctest.Wait()
+			q, err := c.Get(t.Context(), quotas, meta.Key{Namespace: "default", Name: "q"})
+			require.NoError(t, err)
+			return q.String("status", "used", "count/configmaps")
+		}
+		require.Empty(t, used())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, "0", used())
+	})
+}
+
 // TestWritersWhoLeave: of writers who go away at any time what was taken and not written is
 // given back, what was written nevertheless stays counted, and nothing is kept of them. So
 // just what may be is created in the end.

@@ -19,8 +19,9 @@ type bounds struct {
 	uid       string
 	version   string
 	hard      Amounts
-	used      Amounts // those of hard
-	complete  bool    // used tells of all that hard bounds
+	used      Amounts   // those of hard
+	complete  bool      // used tells of all that hard bounds
+	born      time.Time // of a quota whose status says nothing yet, in whole seconds
 	selectors []Selector
 	names     map[meta.GroupResource][]string // of hard, in order, by the resource whose objects use them
 	rises     []rise                          // of used, the latest last
@@ -76,6 +77,9 @@ func newBounds(t *terms, o *meta.Object) *bounds {
 	}
 	told, used := podspec.AmountsOf(o.Map("status", "hard")), podspec.AmountsOf(o.Map("status", "used"))
 	q.complete = maps.EqualFunc(q.hard, told, meta.Quantity.Equal) && len(used) == len(q.hard)
+	if len(told) == 0 {
+		q.born = o.CreationTimestamp()
+	}
 	for _, name := range slices.Sorted(maps.Keys(q.hard)) {
 		now, known := used[name]
 		q.complete = q.complete && known
