@@ -1,6 +1,7 @@
 package plugins_test
 
 import (
+	"fmt"
 	"testing"
 
 	"orch.io/controlplane/admission"
@@ -129,7 +130,7 @@ func TestResourceQuotaScopes(t *testing.T) {
 		step{do: "POST pods", body: podWith("a", `requests: {memory: 1Mi}`), want: `403 exceeded quota: needs, requested: pods=1, used: pods=0, limited: pods=0`},
 		step{do: "POST pods", body: pod("a", ``), want: `201`},
 		step{do: "POST pods", body: pod("b", ``), want: `403 exceeded quota: lasts, requested: pods=1, used: pods=1, limited: pods=1`},
-		step{do: "PATCH pods/a", body: `{spec: {activeDeadlineSeconds: 9}}`, want: `200`},
+		step{do: "PATCH pods/a", body: `{spec: {activeDeadlineSeconds: 9}}`, want: `403 pods "a" is forbidden: exceeded quota: ends, requested: pods=1, used: pods=0, limited: pods=0`},
 		step{do: "POST resourcequotas", body: quotaOf("fast", `persistentvolumeclaims: 0`, selector(`scopeName: VolumeAttributesClass, operator: In, values: [fast]`)), want: `201`},
 		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], volumeAttributesClassName: fast, resources: {requests: {storage: 1}}}}`, want: `403 exceeded quota: fast, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0`},
 		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}}}`, want: `201`},
@@ -145,5 +146,28 @@ func TestResourceQuotaOfWhatGoes(t *testing.T) {
 		step{do: "DELETE pods/a", want: `200`},
 		step{do: "PATCH pods/a/resize", body: resize, want: `403 exceeded quota: q, requested: requests.cpu=4, used: requests.cpu=1, limited: requests.cpu=2`},
 		step{do: "PATCH pods/a", body: `{metadata: {finalizers: null}}`, want: `200`},
+	)
+}
+
+// TestResourceQuotaOfDeadlines: a pod that gets a deadline counts from then on in the
+// quotas of those that have one, which may refuse it.
+func TestResourceQuotaOfDeadlines(t *testing.T) {
+	const deadline = `{spec: {activeDeadlineSeconds: 60}}`
+	const pod = `{metadata: {name: %s}, spec: {%s containers: [{name: c, image: i}]}}`
+	s := with(t, admission.Options{})
+	walk(t, s,
+		step{do: "POST resourcequotas", body: quotaOf("ending", `pods: 1`, `, scopes: [Terminating]`), want: `201`},
+		step{do: "POST resourcequotas", body: quotaOf("running", `pods: 1`, `, scopes: [NotTerminating]`), want: `201`},
+		step{do: "POST pods", body: fmt.Sprintf(pod, "a", ""), want: `201`},
+		step{do: "PATCH pods/a", body: deadline, want: `200`},
+		step{do: "POST pods", body: fmt.Sprintf(pod, "b", "activeDeadlineSeconds: 60,"),
+			want: `403 pods "b" is forbidden: exceeded quota: ending, requested: pods=1, used: pods=1, limited: pods=1`},
+	)
+	s.Settle()
+	walk(t, s,
+		step{do: "GET resourcequotas/running", want: `200 {status: {used: {pods: "0"}}}`},
+		step{do: "POST pods", body: fmt.Sprintf(pod, "c", ""), want: `201`},
+		step{do: "PATCH pods/c", body: deadline, want: `403 pods "c" is forbidden: exceeded quota: ending, requested: pods=1, used: pods=1, limited: pods=1`},
+		step{do: "PATCH pods/a", body: `{metadata: {labels: {a: b}}}`, want: `200`},
 	)
 }

@@ -160,7 +160,9 @@ func mayGrow(r *admission.Request) bool {
 	case r.Old.Terminating() && meta.Equal(r.Old.Map("spec"), r.Object.Map("spec")):
 		return false
 	case resource == pods:
-		return r.Subresource == "resize"
+		// With a deadline it counts in other quotas; what else scopes look at does not change.
+		return r.Subresource == "resize" ||
+			r.Subresource == "" && ends(meta.NewObject(r.Old.Map("spec"))) != ends(meta.NewObject(r.Object.Map("spec")))
 	default:
 		return (resource == services || resource == claims) && r.Subresource == ""
 	}
