@@ -36,6 +36,7 @@ func (l *Ledger) controller() controller.Controller {
 		Reconcile: func(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
 			quotas := l.of(namespace)
 			if len(quotas) == 0 {
+				l.fresh(namespace)
 				return 0, nil
 			}
 			if wait := leave(quotas, time.Now()); wait > 0 {

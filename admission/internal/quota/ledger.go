@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Ledger struct {
 
 	mu       sync.Mutex          // guards what follows, and what accounts say is theirs
 	accounts map[string]*account // by namespace; those that somebody uses
+	stale    map[string]bool     // namespaces where less may be used than is counted
 	written  []version           // of statuses, by this server, in the last seconds
 }
 
@@ -61,7 +63,7 @@ func (l *Ledger) own() map[string]bool {
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
 func NewLedger(env admission.Env, limited []Limited) *Ledger {
-	l := &Ledger{client: env.Client, status: env.Admitted, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}}
+	l := &Ledger{client: env.Client, status: env.Admitted, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) { b.apply(&l.terms, e) })
 	l.ask = func(string, time.Duration) {}
 	if env.Control != nil {
@@ -70,8 +72,28 @@ func NewLedger(env admission.Env, limited []Limited) *Ledger {
 	return l
 }
 
-// count has what is used in a namespace counted anew, once for all who ask at one time.
-func (l *Ledger) count(namespace string) { l.ask(namespace, shortly) }
+// count has what is used in a namespace counted anew, once for all who ask at one time;
+// nobody is refused before.
+func (l *Ledger) count(namespace string) {
+	l.mu.Lock()
+	l.stale[namespace] = true
+	l.mu.Unlock()
+	l.ask(namespace, shortly)
+}
+
+// isStale reports whether what is used in a namespace is to be counted anew.
+func (l *Ledger) isStale(namespace string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stale[namespace]
+}
+
+// fresh notes that what is used in a namespace is counted from now on.
+func (l *Ledger) fresh(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.stale, namespace)
+}
 
 // account is what is under way in one namespace.
 type account struct {
@@ -307,8 +329,31 @@ func (a *account) settle(ctx context.Context) {
 	defer cancel()
 	// What lowers and what raises is written apart, so that others see by how much: see rise.
 	lower, raise := split(tasks)
-	a.rounds(ctx, lower, underWay)
+	a.lower(ctx, lower, underWay)
 	a.rounds(ctx, raise, underWay)
+	var refused []*task
+	for _, t := range raise {
+		if t.err != nil {
+			refused = append(refused, t)
+		} else if !t.charge.dryRun {
+			underWay[t.charge] = true
+		}
+	}
+	if len(refused) > 0 && a.ledger.isStale(a.namespace) {
+		a.lower(ctx, []*task{newTask(nil, false)}, underWay)
+		a.rounds(ctx, refused, underWay)
+	}
+}
+
+// lower does tasks that count or give back.
+func (a *account) lower(ctx context.Context, tasks []*task, underWay map[*charge]bool) {
+	if slices.ContainsFunc(tasks, func(t *task) bool { return t.charge == nil }) {
+		a.ledger.fresh(a.namespace)
+	}
+	a.rounds(ctx, tasks, underWay)
+	for _, t := range tasks {
+		delete(underWay, t.charge)
+	}
 }
 
 func split(tasks []*task) (lower, raise []*task) {
