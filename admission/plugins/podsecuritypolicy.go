@@ -16,8 +16,7 @@ import (
 
 // podSecurityPolicy admits pods that one of the policies allows which their maker or their
 // service account may use: the first by name that changes nothing, else the first. Where the
-// kind of these policies is not served it does nothing. What annotations of a policy say of
-// profiles of AppArmor and seccomp has no effect.
+// kind of these policies is not served it does nothing.
 func podSecurityPolicy() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodSecurityPolicy", Default: admission.Off,
@@ -76,11 +75,11 @@ func choosePolicy(ctx context.Context, r *admission.Request, first, what string)
 			continue
 		}
 		policy, was := meta.NewObject(p.Map("spec")), meta.NewObject(r.Object.Map("spec"))
-		spec := was.Clone()
+		spec, profiles := was.Clone(), securitypolicy.ProfilesOf(r.Server.Names, p)
 		if what == "admit" {
-			fillByPolicy(r, policy, spec)
+			fillByPolicy(r, policy, profiles, spec)
 		}
-		found := securitypolicy.Check(policy, spec, r.Server.Wire(names.RootCAConfigMap))
+		found := append(securitypolicy.Check(policy, spec, r.Server.Wire(names.RootCAConfigMap)), profiles.Check(r.Object.Annotations(), spec)...)
 		for _, cause := range found {
 			faults = append(faults, cause.Field+": "+cause.Message)
 		}
@@ -99,15 +98,18 @@ func choosePolicy(ctx context.Context, r *admission.Request, first, what string)
 }
 
 // fillByPolicy fills in a new pod, or what is new in one that is there: ephemeral containers.
-func fillByPolicy(r *admission.Request, policy, spec *meta.Object) {
+func fillByPolicy(r *admission.Request, policy *meta.Object, profiles securitypolicy.Profiles, spec *meta.Object) {
 	if r.Operation == admission.Create {
 		securitypolicy.Fill(policy, spec)
+		profiles.Fill(r.Object.Annotations(), spec)
 		return
 	}
 	old := r.Old.Objects("spec", podspec.Ephemeral)
-	securitypolicy.FillContainers(policy, spec, slices.DeleteFunc(podspec.Of(spec, podspec.Ephemeral), func(c *meta.Object) bool {
+	fresh := slices.DeleteFunc(podspec.Of(spec, podspec.Ephemeral), func(c *meta.Object) bool {
 		return slices.ContainsFunc(old, func(o *meta.Object) bool { return o.String("name") == c.String("name") })
-	}))
+	})
+	securitypolicy.FillContainers(policy, spec, fresh)
+	profiles.FillContainers(r.Object.Annotations(), spec, fresh)
 }
 
 // mayUsePolicy reports whether the caller or the pod's service account has the right to use

@@ -86,6 +86,25 @@ func TestPodSecurityPolicyFills(t *testing.T) {
 	)
 }
 
+// TestPodSecurityPolicyProfiles: annotations of a policy say which profiles of seccomp and
+// AppArmor pods have.
+func TestPodSecurityPolicyProfiles(t *testing.T) {
+	walk := policies(t, use("p", "ann"))
+	walk(
+		step{do: psp, body: `{metadata: {name: p, annotations: {seccomp.security.alpha.kubernetes.io/defaultProfileName: runtime/default,
+			seccomp.security.alpha.kubernetes.io/allowedProfileNames: 'runtime/default,localhost/a', apparmor.security.beta.kubernetes.io/defaultProfileName: runtime/default,
+			apparmor.security.beta.kubernetes.io/allowedProfileNames: runtime/default}}, spec: {` + anyone + `}}`, want: "201"},
+		step{as: "ann", do: "POST pods", body: named("x", plain), want: `201 {spec: {securityContext: {seccompProfile: {type: RuntimeDefault}},
+			containers: [{securityContext: {appArmorProfile: {type: RuntimeDefault}}}]}}`},
+		step{as: "ann", do: "POST pods", body: named("y", `{securityContext: {seccompProfile: {type: Localhost, localhostProfile: a}}, `+plain[1:]),
+			want: `201 {spec: {securityContext: {seccompProfile: {type: Localhost}}}}`},
+		step{as: "ann", do: "POST pods", body: named("z", `{securityContext: {appArmorProfile: {type: Unconfined}}, `+plain[1:]),
+			want: `403 PodSecurityPolicy: unable to admit pod: [metadata.annotations.container.apparmor.security.beta.kubernetes.io/c: Invalid value: "unconfined": unconfined is not an allowed profile. Valid values are runtime/default]`},
+		step{as: "ann", do: "PATCH pods/x/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: x}]}}`,
+			want: `200 {spec: {ephemeralContainers: [{securityContext: {appArmorProfile: {type: RuntimeDefault}}}]}}`},
+	)
+}
+
 // TestPodSecurityPolicyNeedsItsKind: where there are no policies nothing is refused.
 func TestPodSecurityPolicyNeedsItsKind(t *testing.T) {
 	walk(t, with(t, admission.Options{Enable: []string{"PodSecurityPolicy"}}), step{do: "POST pods", body: named("x", onNode), want: "201 {metadata: {annotations: null}}"})

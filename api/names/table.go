@@ -88,6 +88,10 @@ const (
 	AppArmorProfile         = "container.apparmor.security.beta.orch.io/" // and the container
 	SeccompPod              = "seccomp.security.alpha.orch.io/pod"
 	SeccompContainer        = "container.seccomp.security.alpha.orch.io/" // and the container
+	SeccompDefault          = "seccomp.security.alpha.orch.io/defaultProfileName"
+	SeccompAllowed          = "seccomp.security.alpha.orch.io/allowedProfileNames"
+	AppArmorDefault         = "apparmor.security.beta.orch.io/defaultProfileName"
+	AppArmorAllowed         = "apparmor.security.beta.orch.io/allowedProfileNames"
 	QuotaStorageClass       = "storageclass.storage.orch.io"
 	QuotaDeviceClass        = "deviceclass.resource.orch.io"
 	StorageClassBeta        = "volume.beta.orch.io/storage-class"
@@ -199,6 +203,7 @@ var prefixes = []prefix{
 	{"apf.orch.io/", "apf.kubernetes.io/"},
 	{"pod-security.orch.io/", "pod-security.kubernetes.io/"},
 	{"container.apparmor.security.beta.orch.io/", "container.apparmor.security.beta.kubernetes.io/"},
+	{"apparmor.security.beta.orch.io/", "apparmor.security.beta.kubernetes.io/"},
 	{"seccomp.security.alpha.orch.io/", "seccomp.security.alpha.kubernetes.io/"},
 	{"container.seccomp.security.alpha.orch.io/", "container.seccomp.security.alpha.kubernetes.io/"},
 	{"batch.orch.io/", "batch.kubernetes.io/"},
