@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -222,20 +224,21 @@ func TestAnnotationFlood(t *testing.T) {
 	audit := &trail{}
 	k := newKit(t, func(b *server.Builder) { b.Audit = audit })
 	annotations := map[string]string{}
-	for i := range 100 {
-		annotations[fmt.Sprintf("key%d", i)] = strings.Repeat("x", 4<<10)
+	for i := range 70 {
+		annotations[fmt.Sprintf("key%d", i)] = strings.Repeat("x", 2<<10)
 	}
-	list, err := json.Marshal(annotations)
-	require.NoError(t, err)
 	patch := `[{"op":"add","path":"/data","value":{"a":"` + strings.Repeat("y", 60<<10) + `"}}]`
-	mutates := k.serve(says(`{allowed: true, patchType: JSONPatch, patch: '` + patch + `', auditAnnotations: ` + string(list) + `}`))
-	const hooks = 20
-	all := make([]string, hooks)
-	for i := range all {
-		all[i] = "{}"
+	floods := func(more map[string]any) *hook {
+		return k.serve(func(w http.ResponseWriter, review *meta.Object) {
+			response := map[string]any{"uid": review.String("request", "uid"), "allowed": true, "auditAnnotations": annotations}
+			maps.Copy(response, more)
+			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "AdmissionReview", "apiVersion": review.APIVersion(), "response": response})
+		})
 	}
-	k.register("mutating", "m", mutates, all...)
-	k.register("validating", "v", k.serve(says(`{allowed: true, auditAnnotations: `+string(list)+`}`)), all...)
+	const hooks = 6
+	all := slices.Repeat([]string{"{}"}, hooks)
+	k.register("mutating", "m", floods(map[string]any{"patchType": "JSONPatch", "patch": []byte(patch)}), all...)
+	k.register("validating", "v", floods(nil), "{}")
 	code, answer := k.do("POST configmaps", "metadata: {name: x}")
 	require.Equal(t, 201, code, answer.String("message"))
 	size, patches, own := 0, 0, 0
