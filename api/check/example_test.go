@@ -52,3 +52,12 @@ func ExampleFaults_Format() {
 	// spec.listen FieldValueInvalid
 	// spec.dir FieldValueForbidden
 }
+
+// A fault of a value that has much in it says only what is wrong.
+func ExampleHidden() {
+	var f check.Faults
+	f.Invalid(check.At("spec"), check.Hidden{}, "replicas and autoscaling exclude each other")
+	fmt.Println(f[0].Message)
+	// Output:
+	// Invalid value: replicas and autoscaling exclude each other
+}

@@ -29,6 +29,9 @@ func (f *Faults) add(r wording.Rule, at *Path, value any, limit string) {
 	}
 }
 
+// Hidden is a value that faults do not tell, such as one with much in it.
+type Hidden struct{}
+
 // In reports whether a fault is at a path or below it.
 func (f Faults) In(at *Path) bool {
 	root := at.String()
@@ -163,6 +166,9 @@ func (f *Faults) Unchanged(at *Path, now, before any) {
 // show returns a value as messages quote it, cut to a length that is fit to read. Of a
 // long list the items behind that are not looked at.
 func show(v any) string {
+	if v == any(Hidden{}) {
+		return ""
+	}
 	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.Type().Elem().Kind() != reflect.Uint8 && list.Len() > maxShown {
 		v = list.Slice(0, maxShown).Interface()
 	}

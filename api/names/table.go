@@ -128,6 +128,8 @@ const (
 	DefaultStorageClassBeta = "storageclass.beta.orch.io/is-default-class"
 	AuditMutation           = "mutation.webhook.admission.orch.io/"
 	AuditValidation         = "validating.webhook.admission.orch.io/"
+	AuditPolicyFailure      = "validation.policy.admission.orch.io/validation_failure"
+	ExpressionTypes         = "orch." // and the type, in expressions
 )
 
 // Identities of service accounts: the private claim of their tokens, the
@@ -180,6 +182,7 @@ type prefix struct{ spec, wire string }
 var prefixes = []prefix{
 	{"rbac.authorization.orch.io/aggregate-to-", "rbac.authorization.k8s.io/aggregate-to-"},
 	{"orch.io/", "kubernetes.io/"},
+	{ExpressionTypes, "kubernetes."},
 	{"authentication.orch.io/", "authentication.kubernetes.io/"},
 	{"kubectl.orch.io/", "kubectl.kubernetes.io/"},
 	{"ingressclass.orch.io/", "ingressclass.kubernetes.io/"},
@@ -219,6 +222,7 @@ var prefixes = []prefix{
 	{"alpha.image-policy.orch.io/", "alpha.image-policy.k8s.io/"},
 	{"imagepolicywebhook.image-policy.orch.io/", "imagepolicywebhook.image-policy.k8s.io/"},
 	{"validating.webhook.admission.orch.io/", "validating.webhook.admission.k8s.io/"},
+	{"validation.policy.admission.orch.io/", "validation.policy.admission.k8s.io/"},
 	{"authorization.orch.io/", "authorization.k8s.io/"},
 	{"csi.storage.orch.io/", "csi.storage.k8s.io/"},
 	{"/var/run/secrets/orch.io/", "/var/run/secrets/kubernetes.io/"},

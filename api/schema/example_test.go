@@ -89,3 +89,21 @@ func ExampleFieldError() {
 	// Output:
 	// Size tag schema, maximum: unknown word
 }
+
+// The rules of a field are expressions that a server evaluates.
+func ExampleRule() {
+	type Box struct {
+		Size int64 `json:"size" schema:"rule=self >= oldSelf,rule.message=boxes only grow"`
+	}
+	s, err := schema.Go(reflect.TypeFor[Box](), names.Orch)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var rule schema.Rule = s.Struct.Field("size").Schema.Rules[0]
+	fmt.Println(s.HasRules(), rule.Expression, "or:", rule.Message)
+	fmt.Println(schema.HasFormat("2020-02-30", "date"))
+	// Output:
+	// true self >= oldSelf or: boxes only grow
+	// false
+}

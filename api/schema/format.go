@@ -34,9 +34,9 @@ var (
 // rgbPart is one of the three parts of a color, up to 255.
 const rgbPart = `\s*(0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])\s*`
 
-// hasFormat reports whether text has a named format. Unknown formats say
+// HasFormat reports whether text has a named format. Unknown formats say
 // nothing, as OpenAPI wants it.
-func hasFormat(text, format string) bool {
+func HasFormat(text, format string) bool {
 	check := formatCheck(format)
 	return check == nil || check(text)
 }

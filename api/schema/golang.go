@@ -31,7 +31,7 @@ import (
 //	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
 //	listType=atomic|set|map  listMapKeys=a|b  mapType=atomic|granular
 //	patchStrategy=  patchMergeKey=
-//	reason.WORD=
+//	reason.WORD=  rule=  rule.message=  rule.messageExpression=  rule.reason=  rule.fieldPath=  rule.created
 //
 // A required field is not the zero value, or, if it is a pointer, not nil. OpenAPI
 // lists as required what is so, and what json always writes and has no default: a
@@ -61,6 +61,11 @@ import (
 // twice. Of several versions of a kind the hub says it. What objects share when a
 // field becomes unique they keep; who changes it in one of them needs a free value.
 //
+// A rule is an expression in the Common Expression Language that has to be true of the
+// value: self is the value, oldSelf what it was, as in the rules of custom resource
+// definitions, see Rule. The words behind it with rule. speak of the last rule; created says
+// that oldSelf is an optional value and the rule holds for new values, too.
+//
 // Formats are those of OpenAPI (date, uuid, ...), of which some are documentation
 // only (password, ...), and those of the fields of built-in kinds:
 //
@@ -72,7 +77,7 @@ import (
 // The prefixes items. and values. speak of the items of a list and of the
 // values of a map; name.required speaks of the field name of a struct, here only.
 // The tag of an inline struct speaks of its fields in the same way. On a field named _
-// of type struct{}, mapType speaks of the struct itself, wherever it is used.
+// of type struct{}, mapType and rule speak of the struct itself, wherever it is used.
 //
 // The field "metadata" of t itself is always the standard object metadata (or
 // list metadata, for a struct type named ListMeta). The error joins every
@@ -249,7 +254,7 @@ func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
 		return &Schema{Type: Object, Values: b.schemaOf(t.Elem(), a)}
 	case reflect.Struct:
 		st := b.structOf(t)
-		return &Schema{Type: Object, Struct: st, MapType: st.mapType}
+		return &Schema{Type: Object, Struct: st, MapType: st.mapType, Rules: st.rules}
 	}
 	b.fault(a, "type %s has no form in JSON", t)
 	return &Schema{}
@@ -278,8 +283,12 @@ func (b *builder) structOf(t reflect.Type) *Struct {
 			return st.(*Struct)
 		}
 	}
-	st := &Struct{Name: b.definitionName(t), Go: t, mapType: structMapType(t)}
+	st := &Struct{Name: b.definitionName(t), Go: t}
 	b.structs[t] = st
+	var err error
+	if st.mapType, st.rules, err = ownWords(t); err != nil {
+		b.fault(at{t: t, field: "_"}, "%w", err)
+	}
 	open, inline := b.open, b.inline
 	b.open, b.inline = nil, nil
 	b.addFields(st, t, nil, false)
@@ -491,18 +500,24 @@ func protobufNumber(tag string) (int, error) {
 // is used; empty for none.
 func (s *Struct) MapType() string { return s.mapType }
 
-// structMapType returns the map type that a struct states for itself.
-func structMapType(t reflect.Type) string {
-	for i := range t.NumField() {
-		if sf := t.Field(i); sf.Name == "_" {
-			for _, e := range parseTag(sf.Tag.Get("schema")) {
-				if e.key == "mapType" {
-					return e.value
-				}
-			}
+// ownWords returns what a struct says of itself in the tag of a field named _.
+func ownWords(t reflect.Type) (mapType string, rules []Rule, err error) {
+	var words string
+	for i := range t.NumField() { // not those of inline structs
+		if f := t.Field(i); f.Name == "_" {
+			words = f.Tag.Get("schema")
 		}
 	}
-	return ""
+	own := &Field{Schema: &Schema{}}
+	for _, e := range parseTag(words) {
+		if e.key != "mapType" && e.key != "rule" && !strings.HasPrefix(e.key, "rule.") {
+			return "", nil, fmt.Errorf("%s says nothing of a struct itself", e.key)
+		}
+		if err := e.applyTo(own); err != nil {
+			return "", nil, fmt.Errorf("tag schema, %s: %w", e.key, err)
+		}
+	}
+	return own.Schema.MapType, own.Schema.Rules, nil
 }
 
 // definitionName returns the OpenAPI definition name of a type: our own types

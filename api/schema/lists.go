@@ -21,7 +21,7 @@ func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 		for i, e := range l {
 			var was any
 			if before != nil {
-				was = before[itemKey(e, s)]
+				was = before[s.ItemKey(e)]
 			}
 			v.path.item(i)
 			v.value(e, was, s.Items, canonical)
@@ -48,16 +48,16 @@ func oldItems(old any, s *Schema) map[string]any {
 	}
 	m := make(map[string]any, len(l))
 	for _, e := range l {
-		m[itemKey(e, s)] = e
+		m[s.ItemKey(e)] = e
 	}
 	return m
 }
 
 func (s *Schema) isMapList() bool { return s.ListType == "map" && len(s.ListKeys) > 0 }
 
-// itemKey returns the identity of an item of a map list.
-func itemKey(e any, s *Schema) string {
-	m, _ := e.(map[string]any)
+// ItemKey returns the identity of an item of a list of type map.
+func (s *Schema) ItemKey(item any) string {
+	m, _ := item.(map[string]any)
 	if len(s.ListKeys) == 1 {
 		return identity(m[s.ListKeys[0]])
 	}
@@ -104,7 +104,7 @@ func (v *validator) duplicates(l []any, s *Schema) {
 				v.repeat(wording.Duplicate, i, e)
 			}
 		case object:
-			if key := itemKey(e, s); again(seen, key) {
+			if key := s.ItemKey(e); again(seen, key) {
 				v.repeat(wording.Duplicate, i, keysOf(item, s))
 			}
 		default:

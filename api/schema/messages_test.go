@@ -950,10 +950,10 @@ var formatted = []struct {
 func TestFormats(t *testing.T) {
 	for _, f := range formatted {
 		for _, text := range f.good {
-			assert.True(t, hasFormat(text, f.format), "%q has the format %s", text, f.format)
+			assert.True(t, HasFormat(text, f.format), "%q has the format %s", text, f.format)
 		}
 		for _, text := range f.bad {
-			assert.False(t, hasFormat(text, f.format), "%q has not the format %s", text, f.format)
+			assert.False(t, HasFormat(text, f.format), "%q has not the format %s", text, f.format)
 		}
 		s, faults := OpenAPI(tree(t, fmt.Sprintf(`{"type":"object","properties":{"d":{"type":"string","format":%q}}}`, f.format)), names.Kubernetes, check.At("s"))
 		require.Empty(t, faults)

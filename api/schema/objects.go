@@ -114,10 +114,10 @@ func (v *validator) goneItems(before, l []any, s *Schema) {
 	}
 	left := make(map[string]bool, len(l))
 	for _, e := range l {
-		left[itemKey(e, s)] = true
+		left[s.ItemKey(e)] = true
 	}
 	for i, e := range before {
-		if !left[itemKey(e, s)] {
+		if !left[s.ItemKey(e)] {
 			v.path.item(i)
 			v.gone(e, s.Items)
 			v.path.pop()

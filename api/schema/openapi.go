@@ -94,6 +94,7 @@ func (r *openAPIReader) schema(doc map[string]any, at place) *Schema {
 	d.extensions(s)
 	d.object(s)
 	d.items(s)
+	d.rules(s)
 	s.AllOf, s.AnyOf, s.OneOf = d.branches("allOf"), d.branches("anyOf"), d.branches("oneOf")
 	if not := d.child("not"); not != nil {
 		s.Not = r.schema(not, place{at.path.Field("not"), atNested, at.depth + 1})

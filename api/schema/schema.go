@@ -69,6 +69,8 @@ type Schema struct {
 	IntOrString bool // an integer or a string
 	Embedded    bool // a whole object with apiVersion, kind and metadata
 
+	Rules []Rule // expressions that are true of the value
+
 	ListType string   // atomic, set or map; empty: by PatchStrategy, else atomic
 	ListKeys []string // the fields that identify an item of a map list
 	MapType  string   // atomic or granular, for maps and structs
@@ -125,6 +127,7 @@ type Struct struct {
 
 	byName  map[string]*Field
 	mapType string   // of the Go type
+	rules   []Rule   // of the Go type
 	always  []*Field // of a Go struct: the fields that are written even if empty
 
 	// Set by Seal.

@@ -325,6 +325,7 @@ func (c *structural) onlyValidates(doc map[string]any, path *check.Path) {
 		{"type", "empty"}, {"additionalProperties", "undefined"}, {"default", "undefined"}, {"title", "empty"}, {"description", "empty"}, {"nullable", "false"},
 		{c.names.Extension("preserve-unknown-fields"), "false"}, {c.names.Extension("embedded-resource"), "false"}, {c.names.Extension("int-or-string"), "false"},
 		{c.names.Extension("list-type"), "undefined"}, {c.names.Extension("list-map-keys"), "undefined"}, {c.names.Extension("map-type"), "undefined"},
+		{c.names.Extension("validations"), "empty"},
 	} {
 		if v := doc[k.word]; v != nil && v != "" && v != false {
 			c.faults.Forbidden(path.Field(k.word), "must be "+k.must+" to be structural")

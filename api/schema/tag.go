@@ -127,6 +127,8 @@ func (e entry) applyTo(f *Field) error {
 			s = s.Values
 		case prefix == "reason":
 			return s.giveReason(rest, e.value)
+		case prefix == "rule":
+			return s.lastRule(rest, e.value)
 		case rest == "required" && s.Struct.Field(prefix) != nil:
 			s.Required = append(s.Required, prefix)
 			return e.noValue()
@@ -298,6 +300,8 @@ func (e entry) applyText(s *Schema) (err error) {
 	case "mapType":
 		s.MapType = e.value
 		err = oneOf(e.value, "atomic", "granular")
+	case "rule":
+		s.Rules = append(s.Rules, Rule{Expression: e.value})
 	case "patchStrategy":
 		s.PatchStrategy = strings.ReplaceAll(e.value, "|", ",")
 	case "patchMergeKey":

@@ -24,7 +24,7 @@ func (v *validator) text(x string, s *Schema, canonical bool) {
 		v.written(x, reasons(x))
 		return
 	}
-	if !hasFormat(x, s.Format) {
+	if !HasFormat(x, s.Format) {
 		v.breaks(wording.Format, x, s.Format, canonical)
 	}
 }

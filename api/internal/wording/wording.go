@@ -16,6 +16,7 @@ type Rule int
 const (
 	Required Rule = iota
 	Invalid       // any other: why says which
+	Broken        // as Invalid, without the value
 	Forbidden
 	NotFound
 	Type
@@ -65,6 +66,7 @@ var table = [...]words{
 	Format: {meta.CauseTypeInvalid, `Invalid value: {value}: {at} in body must be of type {limit}: {value}`,
 		`Invalid value: {value}: must have the format {limit}`, false},
 	Invalid:   {meta.CauseInvalid, `Invalid value: {value}{why}`, "", false},
+	Broken:    {meta.CauseInvalid, `Invalid value{why}`, "", false},
 	Range:     {meta.CauseInvalid, `Invalid value: "": Checked value must be of type {limit} in {at}`, "", true},
 	Required:  {meta.CauseRequired, `Required value{why}`, "", false},
 	Immutable: {meta.CauseInvalid, `Invalid value: {value}: field is immutable`, "", false},
@@ -106,7 +108,8 @@ var table = [...]words{
 // WholeField is the field of causes for a value that fails as a whole.
 const WholeField = "<nil>"
 
-// Cause says that the value at a path breaks a rule; program: of a kind from Go.
+// Cause says that the value at a path breaks a rule; program: of a kind from Go. An empty
+// value is one that is not told.
 func (r Rule) Cause(at, value, limit string, program bool) meta.Cause {
 	w := table[r]
 	text, plural, why, field := w.definition, "s", "", at
@@ -118,6 +121,9 @@ func (r Rule) Cause(at, value, limit string, program bool) meta.Cause {
 	}
 	if limit != "" {
 		why = ": " + limit
+	}
+	if value == "" {
+		text = strings.Replace(text, ": {value}", "", 1)
 	}
 	if w.whole {
 		field = WholeField

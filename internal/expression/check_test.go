@@ -1,0 +1,96 @@
+package expression_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/expression"
+)
+
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	tree, err := meta.ParseJSON(data)
+	require.NoError(t, err)
+	m, _ := tree.(map[string]any)
+	return m
+}
+
+func compile(t *testing.T, text string) (*expression.Rules, []meta.Cause) {
+	t.Helper()
+	s, faults := schema.OpenAPI(parse(t, text), names.Kubernetes, check.At("schema"))
+	require.Empty(t, faults)
+	return expression.Compile(s, names.Kubernetes, check.At("schema"))
+}
+
+// spec is the schema of a kind whose spec has rules and fields.
+func spec(rest string) string {
+	return "{type: object, properties: {spec: {type: object, " + rest + "}}}"
+}
+
+func TestRules(t *testing.T) {
+	for _, test := range []struct{ name, schema, old, object, want string }{
+		{"true", `x-kubernetes-validations: [{rule: self.a < self.b}], properties: {a: {type: integer}, b: {type: integer}}`, "", `{a: 1, b: 2}`, ""},
+		{"false", `x-kubernetes-validations: [{rule: self.a < self.b}], properties: {a: {type: integer}, b: {type: integer}}`, "", `{a: 2, b: 1}`, "spec: Invalid value: failed rule: self.a < self.b"},
+		{"message", `x-kubernetes-validations: [{rule: self.a < 1, message: too much}], properties: {a: {type: integer}}`, "", `{a: 2}`, "spec: Invalid value: too much"},
+		{"expression of a message", `x-kubernetes-validations: [{rule: self.a < 1, messageExpression: "'a is ' + self.b"}], properties: {a: {type: integer}, b: {type: string, maxLength: 10}}`, "", `{a: 2, b: two}`, "spec: Invalid value: a is two"},
+		{"reason", `x-kubernetes-validations: [{rule: self.a < 1, reason: FieldValueForbidden, fieldPath: .a}], properties: {a: {type: integer}}`, "", `{a: 2}`, "spec.a: Forbidden: failed rule: self.a < 1"},
+		{"of a number", `properties: {a: {type: integer, x-kubernetes-validations: [{rule: self < 1}]}}`, "", `{a: 2}`, "spec.a: Invalid value: 2: failed rule: self < 1"},
+		{"transition", `properties: {a: {type: integer, x-kubernetes-validations: [{rule: self >= oldSelf}]}}`, `{a: 3}`, `{a: 2}`, "spec.a: Invalid value: 2: failed rule: self >= oldSelf"},
+		{"transition of what is new", `properties: {a: {type: integer, x-kubernetes-validations: [{rule: self >= oldSelf}]}}`, `{}`, `{a: 2}`, ""},
+		{"optional", `properties: {a: {type: integer, x-kubernetes-validations: [{rule: "oldSelf.hasValue() || self == 1", optionalOldSelf: true}]}}`, `{}`, `{a: 2}`, "spec.a: Invalid value: 2: failed rule: oldSelf.hasValue() || self == 1"},
+		{"dates", `properties: {a: {type: string, format: date-time}, d: {type: string, format: duration}}, x-kubernetes-validations: [{rule: "self.a > timestamp('2020-01-01T00:00:00Z') && self.d < duration('1h')"}]`, "", `{a: "2021-01-01T00:00:00Z", d: 5m}`, ""},
+		{"sets", `properties: {a: {type: array, maxItems: 10, x-kubernetes-list-type: set, items: {type: string, maxLength: 10}}}, x-kubernetes-validations: [{rule: "self.a == ['b', 'a']"}]`, "", `{a: [a, b]}`, ""},
+		{"lists by keys", `properties: {a: {type: array, maxItems: 10, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}, v: {type: integer, x-kubernetes-validations: [{rule: self >= oldSelf}]}}}}}`, `{a: [{k: x, v: 2}]}`, `{a: [{k: y, v: 1}, {k: x, v: 1}]}`, "spec.a[1].v: Invalid value: 1: failed rule: self >= oldSelf"},
+		{"names", `properties: {"a-b": {type: integer}, namespace: {type: integer}, "x.y/z": {type: integer}}, x-kubernetes-validations: [{rule: "self.a__dash__b == self.__namespace__ && self.x__dot__y__slash__z == 1"}]`, "", `{"a-b": 1, namespace: 1, x.y/z: 1}`, ""},
+		{"int or string", `properties: {p: {x-kubernetes-int-or-string: true}}, x-kubernetes-validations: [{rule: "type(self.p) == int ? self.p > 1 : self.p.endsWith('%')"}]`, "", `{p: 5%}`, ""},
+		{"ratchets", `properties: {a: {type: integer, x-kubernetes-validations: [{rule: self < 1}]}, b: {type: integer}}`, `{a: 2}`, `{a: 2, b: 1}`, "warning spec.a: Invalid value: 2: failed rule: self < 1"},
+		{"metadata", `x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, x-kubernetes-validations: [{rule: "self.metadata.name == 'x'"}]`, "", `{apiVersion: v1, kind: X, metadata: {name: y}}`, "spec: Invalid value: failed rule: self.metadata.name == 'x'"},
+		{"no such key", `properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: self.a > 1}]`, "", `{}`, `spec: Invalid value: "object": no such key: a evaluating rule: self.a > 1`},
+		{"has", `properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: "!has(self.a) || self.a > 1"}]`, "", `{}`, ""},
+		{"maps", `properties: {m: {type: object, maxProperties: 5, additionalProperties: {type: string, maxLength: 5}}}, x-kubernetes-validations: [{rule: "self.m.all(k, self.m[k] == k)"}]`, "", `{m: {a: a, b: c}}`, `spec: Invalid value: failed rule: self.m.all(k, self.m[k] == k)`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rules, faults := compile(t, spec(test.schema))
+			require.Empty(t, faults)
+			var old map[string]any
+			if test.old != "" {
+				old = parse(t, "spec: "+test.old)
+			}
+			got, warnings := rules.Check(t.Context(), parse(t, "spec: "+test.object), old)
+			text := ""
+			for _, f := range got {
+				text += f.Field + ": " + f.Message
+			}
+			for _, w := range warnings {
+				text += "warning " + w
+			}
+			assert.Equal(t, test.want, text)
+		})
+	}
+}
+
+func TestBrokenRules(t *testing.T) {
+	for _, test := range []struct{ name, schema, want string }{
+		{"syntax", `x-kubernetes-validations: [{rule: "self.a <"}], properties: {a: {type: integer}}`, "Syntax error"},
+		{"unknown field", `x-kubernetes-validations: [{rule: "self.b"}], properties: {a: {type: integer}}`, "undefined field 'b'"},
+		{"no boolean", `x-kubernetes-validations: [{rule: "self.a"}], properties: {a: {type: integer}}`, "cel expression must evaluate to a bool"},
+		{"too dear", `x-kubernetes-validations: [{rule: "self.a.all(x, self.a.all(y, x == y))"}], properties: {a: {type: array, items: {type: string}}}`, "estimated rule cost exceeds budget by factor of more than 100x"},
+		{"no transition", `x-kubernetes-validations: [{rule: "self.a > 1", optionalOldSelf: true}], properties: {a: {type: integer}}`, "may not be set if oldSelf is not used in rule"},
+		{"items that are not known", `properties: {a: {type: array, maxItems: 3, items: {type: integer, x-kubernetes-validations: [{rule: self > oldSelf}]}}}`, "oldSelf cannot be used on the uncorrelatable portion of the schema within schema.properties[spec].properties[a]"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, faults := compile(t, spec(test.schema))
+			require.NotEmpty(t, faults)
+			assert.Contains(t, faults[0].Message, test.want)
+		})
+	}
+}

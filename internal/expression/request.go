@@ -1,0 +1,173 @@
+package expression
+
+import (
+	"context"
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/expression/library"
+)
+
+// The variables of expressions about requests.
+const (
+	varObject     = "object"
+	varOld        = "oldObject"
+	varRequest    = "request"
+	varAuthorizer = "authorizer"
+	varItself     = "authorizer.requestResource"
+	varParams     = "params"
+	varNamespace  = "namespaceObject"
+)
+
+// RequestEnv is what expressions about requests see.
+type RequestEnv struct {
+	cel       *cel.Env
+	names     names.Profile
+	sizes     sizes
+	types     *provider
+	variables map[string]*Program
+}
+
+// Sees says what expressions see besides the request and its objects.
+type Sees struct {
+	Params    bool // of a policy
+	Namespace bool // of the object
+	Asks      bool // what the user of the request may do
+	Variables bool // of a policy
+}
+
+// NewRequestEnv returns the environment of a profile, for all expressions of one webhook or
+// policy.
+func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
+	e, err := For(p)
+	if err != nil {
+		return nil, err
+	}
+	known := newProvider(e.cel.CELTypeProvider())
+	shape := requestSchema()
+	about, _ := known.of(shape)
+	options := []cel.EnvOption{
+		cel.CustomTypeProvider(known), cel.Variable(varObject, cel.DynType), cel.Variable(varOld, cel.DynType), cel.Variable(varRequest, about),
+	}
+	if s.Params {
+		options = append(options, cel.Variable(varParams, cel.DynType))
+	}
+	if s.Namespace {
+		options = append(options, cel.Variable(varNamespace, cel.DynType))
+	}
+	if s.Asks {
+		options = append(options, cel.Variable(varAuthorizer, library.AuthorizerType(p)), cel.Variable(varItself, library.ResourceType(p)))
+	}
+	if s.Variables {
+		options = append(options, cel.Variable(varVariables, cel.ObjectType(varVariables)))
+	}
+	env, err := e.cel.Extend(options...)
+	if err != nil {
+		return nil, fmt.Errorf("expressions: %w", err)
+	}
+	return &RequestEnv{env, p, sizes{varRequest: shape}, known, map[string]*Program{}}, nil
+}
+
+// requestSchema is the request, as webhooks see it, too.
+func requestSchema() *schema.Schema {
+	word := &schema.Schema{Type: schema.String}
+	words := func(names ...string) *schema.Schema {
+		s := &schema.Schema{Type: schema.Object, Struct: &schema.Struct{}}
+		for _, name := range names {
+			s.Struct.Add(&schema.Field{Name: name, Schema: word})
+		}
+		return s
+	}
+	list := &schema.Schema{Type: schema.Array, Items: word}
+	kind, resource, user := words("group", "version", "kind"), words("group", "version", "resource"), words("username", "uid")
+	user.Struct.Add(&schema.Field{Name: "groups", Schema: list}, &schema.Field{Name: "extra", Schema: &schema.Schema{Type: schema.Object, Values: list}})
+	s := words("subResource", "requestSubResource", "name", "namespace", "operation")
+	s.Struct.Add(
+		&schema.Field{Name: "kind", Schema: kind}, &schema.Field{Name: "requestKind", Schema: kind},
+		&schema.Field{Name: "resource", Schema: resource}, &schema.Field{Name: "requestResource", Schema: resource},
+		&schema.Field{Name: "userInfo", Schema: user}, &schema.Field{Name: "dryRun", Schema: &schema.Schema{Type: schema.Boolean}},
+		&schema.Field{Name: "options", Schema: &schema.Schema{IntOrString: true}},
+	)
+	return s
+}
+
+// Type is what an expression has to be.
+type Type uint8
+
+// The types.
+const (
+	Boolean    Type = iota
+	Text            // a text
+	TextOrNull      // a text, or null
+	Anything
+)
+
+// Compile compiles an expression about requests.
+func (e *RequestEnv) Compile(text string, want Type) (*Program, error) {
+	var of []*cel.Type
+	switch want {
+	case Boolean:
+		of = []*cel.Type{cel.BoolType}
+	case Text:
+		of = []*cel.Type{cel.StringType}
+	case TextOrNull:
+		of = []*cel.Type{cel.StringType, cel.NullType}
+	}
+	return compile(e.cel, text, e.sizes, of...)
+}
+
+// Request is what expressions are evaluated about.
+type Request struct {
+	Object, Old       *meta.Object // nil: there is none
+	Params, Namespace *meta.Object
+	About             map[string]any // the request as webhooks see it, without its objects
+
+	Action library.Action // what the user does
+	Ask    library.Ask
+}
+
+// Vars returns what expressions are evaluated with about a request. Variables are evaluated
+// when they are first used, which takes what they cost from what is left.
+func (e *RequestEnv) Vars(ctx context.Context, r *Request, left *int64) map[string]any {
+	vars := map[string]any{
+		varObject: tree(r.Object), varOld: tree(r.Old), varParams: tree(r.Params), varNamespace: tree(r.Namespace), varRequest: Value(e.sizes[varRequest], r.About),
+	}
+	if r.Ask != nil {
+		vars[varAuthorizer] = library.Authorizer(e.names, r.Action.User, r.Ask)
+		vars[varItself] = library.Resource(e.names, r.Action, r.Ask)
+	}
+	vars[varVariables] = &scope{ctx, e.variables, vars, left, map[string]ref.Val{}}
+	return vars
+}
+
+func tree(obj *meta.Object) ref.Val {
+	if obj == nil {
+		return types.NullValue
+	}
+	return Value(nil, obj.Tree())
+}
+
+// True evaluates an expression that is true or not, and takes what that costs from what is left.
+func (p *Program) True(ctx context.Context, vars map[string]any, left *int64) (bool, error) {
+	v, err := p.eval(ctx, vars, left)
+	if err != nil {
+		return false, err
+	}
+	return v == ref.Val(types.True), nil
+}
+
+// Text evaluates an expression that makes a text; ok is false if it is null.
+func (p *Program) Text(ctx context.Context, vars map[string]any, left *int64) (text string, ok bool, err error) {
+	v, err := p.eval(ctx, vars, left)
+	if err != nil {
+		return "", false, err
+	}
+	text, ok = v.Value().(string)
+	return text, ok, nil
+}
