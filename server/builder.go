@@ -401,6 +401,7 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 				}
 			}
 		}
+		faults = append(faults, t.RuleFaults()...)
 		types = append(types, t)
 	}
 	if err := resource.Clashes(types); err != nil {

@@ -1,57 +1,70 @@
 package server_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestRulesMatchEveryVersion: a rule that names one version of a kind concerns all
-// of them, of kinds with conversions and of defined ones alike.
-func TestRulesMatchEveryVersion(t *testing.T) {
-	s := servertest.New(t, func(b *server.Builder) {
-		b.Register(registry.Of(gadgets("v2")))
-		b.Admission = []admission.Plugin{{
-			Name: "Closed", Rules: []admission.Rule{{Groups: []string{"example.com"}, Versions: []string{"v1"}, Resources: []string{"gadgets", "widgets"}}},
-			Validate: func(context.Context, *admission.Request) error { return errors.New("closed") },
-		}, {
-			Name: "Elsewhere", Rules: []admission.Rule{{Versions: []string{"v3"}, Resources: []string{"gadgets", "widgets"}}},
-			Validate: func(context.Context, *admission.Request) error { return errors.New("elsewhere") },
-		}}
-	})
-	a := inProcess(t, s)
-	beta := `{"name":"v1beta1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}},`
-	a.must(201, "POST", crdPath, strings.Replace(widgetDefinition(`{"a":{"type":"string"}}`), `"versions":[`, `"versions":[`+beta, 1))
-	s.Settle()
-	for _, version := range []string{"v1alpha1", "v1", "v2"} {
-		refused := a.must(403, "POST", gadgetPath(version, ""), `{"metadata":{"name":"g"}}`)
-		assert.Contains(t, refused.body["message"], ": closed", version)
-	}
-	for _, version := range []string{"v1beta1", "v1"} {
-		path := strings.Replace(definedPath, "/v1/", "/"+version+"/", 1)
-		body := fmt.Sprintf(`{"apiVersion":"example.com/%s","kind":"Widget","metadata":{"name":"w"}}`, version)
-		assert.Contains(t, a.must(403, "POST", path, body).body["message"], ": closed", version)
-	}
+type window struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+
+	_ struct{} `schema:"rule=self.metadata.name.startsWith('w'),rule.message=names begin with w"`
+
+	// Spec is the window.
+	Spec windowSpec `json:"spec"`
 }
 
-// TestBuildersShareNoKinds: what a program changes in a kind of one Builder is not
-// changed in another that it gave the same kinds to.
-func TestBuildersShareNoKinds(t *testing.T) {
-	kinds := []*registry.Kind{registry.Of(gadgets("v2"))}
-	var one, other server.Builder
-	one.Register(kinds...)
-	other.Register(kinds...)
-	k := one.Kind("example.com", "Gadget")
-	k.Fields[0].Name, k.Versions[0].Deprecated, k.Scale.SpecReplicas = "changed", "changed", "changed"
-	k = other.Kind("example.com", "Gadget")
-	assert.Equal(t, []string{"spec.mode", "", ".spec.size"}, []string{k.Fields[0].Name, k.Versions[0].Deprecated, k.Scale.SpecReplicas})
+type windowSpec struct {
+	_ struct{} `schema:"rule=self.low <= self.high,rule.reason=FieldValueForbidden,rule.fieldPath=.low"`
+
+	// Low is the lower bound.
+	Low int `json:"low"`
+	// High is the upper bound.
+	High int `json:"high" schema:"rule=self >= oldSelf,rule.message=may only grow"`
+}
+
+// TestRules has the rules of a Go kind evaluated by the server.
+func TestRules(t *testing.T) {
+	kind := registry.Of(registry.Definition[window]{Group: "example.com", Version: "v1", Kind: "Window"})
+	s := servertest.New(t, func(b *server.Builder) { b.Register(kind) })
+	c, windows := s.Objects(), meta.GroupResource{Group: "example.com", Resource: "windows"}
+	create := func(name string, low, high int64) error {
+		_, err := c.Create(t.Context(), windows, meta.NewObject(map[string]any{
+			"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": map[string]any{"low": low, "high": high},
+		}))
+		return err
+	}
+	require.NoError(t, create("w1", 1, 2))
+	assert.ErrorContains(t, create("w2", 3, 2), `Window.example.com "w2" is invalid: spec.low: Forbidden: failed rule: self.low <= self.high`)
+	assert.ErrorContains(t, create("x", 1, 2), `Window.example.com "x" is invalid: <nil>: Invalid value: names begin with w`)
+	_, err := c.Update(t.Context(), windows, meta.Key{Namespace: "default", Name: "w1"}, "", func(o *meta.Object) error {
+		o.Set(int64(1), "spec", "high")
+		return nil
+	})
+	assert.ErrorContains(t, err, `spec.high: Invalid value: 1: may only grow`)
+}
+
+type broken struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+
+	// Size of the thing.
+	Size int `json:"size" schema:"rule=self.size() > 1"`
+}
+
+// TestBrokenRules has a server refuse to be built.
+func TestBrokenRules(t *testing.T) {
+	b := &server.Builder{Authorizer: auth.AllowAll}
+	b.Register(registry.Of(registry.Definition[broken]{Group: "example.com", Version: "v1", Kind: "Broken"}))
+	_, err := b.Build(t.Context())
+	assert.ErrorContains(t, err, "found no matching overload for 'size'")
 }

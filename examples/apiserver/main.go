@@ -145,6 +145,7 @@ func serve(ctx context.Context, l net.Listener, at netip.AddrPort, s *server.Ser
 	if err != nil {
 		return errors.Join(err, l.Close(), s.Shutdown(context.Background()))
 	}
+	debug.FreeOSMemory() // the start leaves as much behind as the server needs
 	fmt.Fprintf(out, "serving on https://%s\n", address)
 	fmt.Fprintf(out, "try: kubectl --kubeconfig %s get namespaces\n", kubeconfig)
 	if f.names == names.Kubernetes {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/registry"
 )
 
@@ -130,6 +132,10 @@ func (c *compiler) versions(t *Type) {
 		v := &Version{Type: t, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served}
 		v.columns = v
 		v.Schema = c.schema(kv)
+		v.rules = sync.OnceValue(func() (r ruled) {
+			r.rules, r.faults = expression.Compile(v.Schema, c.names, nil)
+			return r
+		})
 		v.Columns = c.columns(kv, v.Schema)
 		t.Versions = append(t.Versions, v)
 		if kv.Conversion == nil {

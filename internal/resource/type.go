@@ -68,6 +68,7 @@ type Version struct {
 	fields     map[string]string    // see SelectableField
 	conversion *registry.Conversion // with the hub; nil: of the hub, or nothing converts
 	columns    *Version             // see ColumnsVersion
+	rules      func() ruled         // of the schema; compiled when first needed
 
 	proto proto
 	mark  mark

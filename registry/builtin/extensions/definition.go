@@ -222,7 +222,6 @@ func definitions() *registry.Kind {
 			Default:   setDefaults,
 			Prepare:   prepare,
 			Validate:  validate,
-			Warn:      warnings,
 			Terminate: terminate,
 		},
 		Reference: &quirks.Reference{

@@ -136,7 +136,7 @@ type JSONSchemaProps struct {
 	// MapType is granular or atomic: how objects are merged by apply.
 	MapType *string `json:"extension:map-type,omitempty" protobuf:"43"`
 
-	// Validations are expressions in CEL. They are kept, but not evaluated.
+	// Validations are expressions in CEL that are true of a value.
 	Validations []ValidationRule `json:"extension:validations,omitempty" protobuf:"44" patchStrategy:"merge" patchMergeKey:"rule" schema:"listType=map,listMapKeys=rule,repeats"`
 }
 

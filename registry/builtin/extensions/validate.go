@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/registry"
 )
@@ -218,7 +219,11 @@ func (d *definition) schema(at *check.Path, v *meta.Object) {
 	if doc == nil {
 		return
 	}
-	_, causes := schema.OpenAPI(doc, d.names, at.Field("openAPIV3Schema"))
+	at = at.Field("openAPIV3Schema")
+	s, causes := schema.OpenAPI(doc, d.names, at)
+	if len(causes) == 0 {
+		_, causes = expression.Compile(s, d.names, at)
+	}
 	d.faults = append(d.faults, causes...)
 }
 
@@ -376,34 +381,4 @@ func (d *definition) stored() {
 			d.faults.Invalid(at.Index(i), name, "must appear in spec.versions")
 		}
 	}
-}
-
-// warnings tells what a definition says in vain.
-func warnings(w *registry.Change[meta.Object]) []string {
-	if word := w.Names.Extension("validations"); holds(w.New.Map("spec"), word) {
-		return []string{"the expressions in " + word + " are kept, but not evaluated"}
-	}
-	return nil
-}
-
-// holds reports whether a field of that name stands anywhere in a tree.
-func holds(v any, name string) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		if _, ok := v[name]; ok {
-			return true
-		}
-		for _, e := range v {
-			if holds(e, name) {
-				return true
-			}
-		}
-	case []any:
-		for _, e := range v {
-			if holds(e, name) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -192,9 +192,15 @@ func TestSchemasKeepOnlyWhatOpenAPIHas(t *testing.T) {
 	assert.Len(t, faults, 2)
 }
 
-func TestExpressionsWarn(t *testing.T) {
+func TestExpressions(t *testing.T) {
 	v := compiled(t, names.Orch)
-	assert.Empty(t, v.Warn(v.NewChange(t.Context(), definition(t, v, nil), nil, "")))
-	o := definition(t, v, nil, `"l":{`, `"l":{"x-orch-validations":[{"rule":"true"}],`)
-	assert.Len(t, v.Warn(v.NewChange(t.Context(), o, nil, "")), 1)
+	for rule, want := range map[string]string{`"true"`: "", `"self.size() > 1"`: "", `"self"`: "rule"} {
+		causes, err := v.ValidateWrite(v.NewChange(t.Context(), definition(t, v, nil, `"l":{`, `"l":{"x-orch-validations":[{"rule":`+rule+`}],`), nil, ""))
+		require.NoError(t, err)
+		if want == "" {
+			assert.Empty(t, causes, rule)
+		} else if assert.Len(t, causes, 1, rule) {
+			assert.True(t, strings.HasSuffix(causes[0].Field, ".properties[l].x-orch-validations[0]."+want), causes[0].Field)
+		}
+	}
 }

@@ -80,7 +80,11 @@ func (s *Store) validate(ctx context.Context, a *attempt, write *registry.Change
 	if err != nil {
 		return err
 	}
-	if causes = append(causes, duplicates...); len(causes) > 0 {
+	causes, warnings := v.CheckRules(write, append(causes, duplicates...))
+	for _, text := range warnings {
+		a.Notes.Warn(text)
+	}
+	if len(causes) > 0 {
 		kind := v.GroupKind()
 		if a.Sub != nil && a.Sub.Body != nil && v.ScaleIsObject {
 			kind = a.Sub.Body.GroupKind()
