@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/policy"
 	"orch.io/controlplane/admission/webhook"
 )
 
@@ -60,6 +61,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		deviceStatusAccess(),
 	}, own, []admission.Plugin{
 		webhook.Mutating(),
+		policy.Validating(),
 		webhook.Validating(),
 		resourceQuota(),
 		alwaysDeny(),

@@ -82,15 +82,34 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestConditions: nothing passes because of expressions that nobody evaluates: they only
-// narrow what a webhook is asked about.
 func TestConditions(t *testing.T) {
 	k := newKit(t)
-	h := k.serve(says(`{allowed: true}`))
-	k.register("validating", "conditions", h, `matchConditions: [{name: a, expression: "true"}]`)
-	code, answer := k.do("POST configmaps", "metadata: {name: x}")
-	assert.Equal(t, 201, code, answer)
-	assert.Len(t, h.reviews(), 1)
+	for _, sort := range []string{"mutating", "validating"} {
+		for _, test := range []struct {
+			name, conditions, policy string
+			code, asked              int
+		}{
+			{"all true", `{name: a, expression: "object.metadata.name == 'x'"}, {name: b, expression: "request.operation == 'CREATE' && oldObject == null"}`, "Fail", 201, 1},
+			{"one false", `{name: a, expression: "true"}, {name: b, expression: "object.metadata.name != 'x'"}`, "Fail", 201, 0},
+			{"a failure is an answer", `{name: a, expression: "object.spec.replicas > 1"}`, "Fail", 403, 0},
+			{"a failure that is ignored", `{name: a, expression: "object.spec.replicas > 1"}`, "Ignore", 201, 0},
+			{"one false, one failure", `{name: a, expression: "object.spec.replicas > 1"}, {name: b, expression: "false"}`, "Fail", 201, 0},
+			{"who may do more", `{name: a, expression: "!authorizer.group('').resource('configmaps').check('delete').allowed()"}`, "Fail", 201, 0},
+		} {
+			t.Run(test.name+" "+sort, func(t *testing.T) {
+				h := k.serve(says(`{allowed: true}`))
+				k.register(sort, "conditions", h, "failurePolicy: "+test.policy+"\nmatchConditions: ["+test.conditions+"]")
+				code, answer := k.do("POST configmaps?dryRun=All", "metadata: {name: x}")
+				k.unregister(sort, "conditions")
+				assert.Equal(t, test.code, code, answer)
+				assert.Len(t, h.reviews(), test.asked)
+			})
+		}
+	}
+	code, answer := k.do("POST /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+		`{metadata: {name: wrong}, webhooks: [{name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "https://localhost/"}, matchConditions: [{name: a, expression: "request.nothing"}]}]}`)
+	assert.Equal(t, 422, code)
+	assert.Contains(t, answer.String("message"), "webhooks[0].matchConditions[0].expression: Invalid value: \"request.nothing\": compilation failed: ERROR: <input>:1:8: undefined field 'nothing'")
 }
 
 // TestOldAnswers: who speaks the old version is asked for no more than a response.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/apply"
@@ -40,10 +41,10 @@ func (s *round) changed() {
 // mutate asks the webhooks about a request one after the other.
 func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
-	if len(hooks) == 0 || w.exempt(ar) {
+	if len(hooks) == 0 || selection.Exempt(ar) {
 		return nil
 	}
-	r := &request{Request: ar, w: w}
+	r := &request{Request: selection.Request{Request: ar}, w: w}
 	state := &round{again: map[*hook]bool{}}
 	if r.Pass > 0 {
 		before, ok := r.Kept[w].(*round)
@@ -70,7 +71,7 @@ func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 			return err
 		}
 		if changed {
-			r.views = nil
+			r.changed()
 			r.Again()
 			state.changed()
 		}
@@ -117,7 +118,7 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 }
 
 // patch takes the patch of a webhook.
-func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *view, version meta.GroupVersion, patch []byte, place string) (bool, error) {
+func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *selection.View, version meta.GroupVersion, patch []byte, place string) (bool, error) {
 	operations, err := decodePatch(patch)
 	if err != nil {
 		return false, &callError{h.name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
@@ -125,18 +126,18 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *view, vers
 	if len(operations) == 0 {
 		return false, nil
 	}
-	if v.obj == nil {
+	if v.Object == nil {
 		return false, meta.Internal(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", h.name))
 	}
-	tree, err := apply.JSONPatch(v.obj.Tree(), patch, apply.Limits{})
+	tree, err := apply.JSONPatch(v.Object.Tree(), patch, apply.Limits{})
 	if err != nil {
 		return false, meta.Internal(err)
 	}
-	made, shown := meta.NewObject(tree), v.obj.Clone() // what is shown may be the object itself
+	made, shown := meta.NewObject(tree), v.Object.Clone() // what is shown may be the object itself
 	if r.Forms == nil {
 		clear(r.Object.Tree())
 		maps.Copy(r.Object.Tree(), tree)
-	} else if err := r.Forms.Take(ctx, r.Request, v.obj, made, version); err != nil {
+	} else if err := r.Forms.Take(ctx, r.Request.Request, v.Object, made, version); err != nil {
 		if refused := (*meta.Status)(nil); errors.As(err, &refused) {
 			return false, refused
 		}

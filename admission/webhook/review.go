@@ -2,11 +2,13 @@ package webhook
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
+	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 )
@@ -23,59 +25,40 @@ func raw(obj *meta.Object) any {
 }
 
 // body returns the review that a webhook is sent.
-func (r *request) body(h *hook, v *view, uid string) []byte {
-	kind := r.RequestKind
-	if r.Forms != nil {
-		if k, ok := r.Forms.Kind(meta.GroupVersion{Group: r.RequestResource.Group, Version: r.RequestResource.Version}); ok {
-			kind = k
-		}
-	}
-	q := map[string]any{
-		"uid": uid, "operation": string(r.Operation), "userInfo": user(r.User), "dryRun": r.DryRun,
-		"kind": kindTree(v.kind), "resource": resourceTree(v.resource),
-		"requestKind": kindTree(kind), "requestResource": resourceTree(r.RequestResource),
-		"object": v.json[0], "oldObject": v.json[1], "options": raw(r.Options),
-	}
-	for field, text := range map[string]string{
-		"name": r.Name, "namespace": r.namespace(), "subResource": r.Subresource, "requestSubResource": r.Subresource,
-	} {
-		if text != "" {
-			q[field] = text
-		}
-	}
+func (r *request) body(h *hook, v *selection.View, uid string) []byte {
+	q := r.About(v)
+	q["uid"], q["object"], q["oldObject"], q["options"] = uid, r.texts[v.Object], r.texts[v.Old], raw(r.Options)
 	return codec.EncodeJSON(nil, map[string]any{"kind": kindReview, "apiVersion": r.w.review + "/" + h.review, "request": q})
 }
 
-func kindTree(k meta.GroupVersionKind) map[string]any {
-	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
+// request is one write, with what webhooks saw of it.
+type request struct {
+	selection.Request
+	w     *webhooks
+	texts map[*meta.Object]any // the JSON of objects that reviews had
 }
 
-func resourceTree(r meta.Resource) map[string]any {
-	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
+// changed says that the object is another now.
+func (r *request) changed() {
+	r.Changed()
+	r.texts = nil
 }
 
-func user(u *meta.User) map[string]any {
-	tree := map[string]any{}
-	if u == nil {
-		return tree
+// see returns the request as callers of a version see it, ready to be sent by many at once.
+func (r *request) see(ctx context.Context, version meta.GroupVersion) (*selection.View, error) {
+	v, err := r.See(ctx, version)
+	if err != nil {
+		return nil, err
 	}
-	if u.Name != "" {
-		tree["username"] = u.Name
+	if r.texts == nil {
+		r.texts = map[*meta.Object]any{}
 	}
-	if u.UID != "" {
-		tree["uid"] = u.UID
-	}
-	if len(u.Groups) > 0 {
-		tree["groups"] = meta.StringList(u.Groups)
-	}
-	if len(u.Extra) > 0 {
-		extra := map[string]any{}
-		for key, values := range u.Extra {
-			extra[key] = meta.StringList(values)
+	for _, obj := range []*meta.Object{v.Object, v.Old} {
+		if r.texts[obj] == nil {
+			r.texts[obj] = raw(obj)
 		}
-		tree["extra"] = extra
 	}
-	return tree
+	return v, nil
 }
 
 // answer is what a webhook says.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -48,9 +48,8 @@ func (w *webhooks) show(list []*hook) {
 type hook struct {
 	configuration, name string
 
-	rules               []admission.Rule
-	equivalent          bool // rules hold for other versions of what they name
-	namespaces, objects meta.LabelSelector
+	about      selection.Constraints
+	conditions selection.Conditions
 
 	review   string // the version of AdmissionReview
 	timeout  time.Duration
@@ -85,15 +84,11 @@ func (w *webhooks) compile(configuration *meta.Object) []*hook {
 	list := []*hook{}
 	for _, o := range configuration.Objects("webhooks") {
 		h := &hook{
-			configuration: configuration.Name(), name: o.String("name"), rules: rules(o),
-			equivalent: o.String("matchPolicy") != "Exact",
-			timeout:    time.Duration(min(max(cmp.Or(o.Int("timeoutSeconds"), defaultTimeout), 1), longestTimeout)) * time.Second,
-			ignore:     o.String("failurePolicy") == "Ignore",
-			dryRuns:    strings.HasPrefix(o.String("sideEffects"), "None"),
-			reinvoke:   o.String("reinvocationPolicy") == "IfNeeded",
-		}
-		if len(o.List("matchConditions")) > 0 { // which only narrow: who asks more asks too often, and never too little
-			w.log.Warn("matchConditions of a webhook are not evaluated: it is asked about all that its rules and selectors mean", "configuration", h.configuration, "webhook", h.name)
+			configuration: configuration.Name(), name: o.String("name"), conditions: selection.NewConditions(w.expressions, o),
+			timeout:  time.Duration(min(max(cmp.Or(o.Int("timeoutSeconds"), defaultTimeout), 1), longestTimeout)) * time.Second,
+			ignore:   o.String("failurePolicy") == "Ignore",
+			dryRuns:  strings.HasPrefix(o.String("sideEffects"), "None"),
+			reinvoke: o.String("reinvocationPolicy") == "IfNeeded",
 		}
 		for _, version := range o.Strings("admissionReviewVersions") {
 			if slices.Contains(reviewVersions, version) {
@@ -101,43 +96,14 @@ func (w *webhooks) compile(configuration *meta.Object) []*hook {
 				break
 			}
 		}
-		var faults [4]error
+		var faults [3]error
 		if h.review == "" {
 			faults[0] = fmt.Errorf("webhook does not accept known AdmissionReview versions (%s)", strings.Join(reviewVersions, ", "))
 		}
-		h.namespaces, faults[1] = selector(o, "namespaceSelector")
-		h.objects, faults[2] = selector(o, "objectSelector")
-		h.remote, faults[3] = w.dialer.remote(o, h.timeout)
+		h.about, faults[1] = selection.New(o, "rules", "")
+		h.remote, faults[2] = w.dialer.remote(o, h.timeout)
 		h.fault = errors.Join(faults[:]...)
 		list = append(list, h)
 	}
 	return list
-}
-
-func rules(o *meta.Object) []admission.Rule {
-	list := o.Objects("rules")
-	out := make([]admission.Rule, len(list))
-	for i, r := range list {
-		out[i] = admission.Rule{
-			Groups: r.Strings("apiGroups"), Versions: r.Strings("apiVersions"), Resources: r.Strings("resources"),
-			Scope: admission.Scope(r.String("scope")),
-		}
-		for _, op := range r.Strings("operations") {
-			out[i].Operations = append(out[i].Operations, admission.Operation(op))
-		}
-	}
-	return out
-}
-
-// selector compiles a selector; without one everything is selected.
-func selector(o *meta.Object, field string) (meta.LabelSelector, error) {
-	tree := o.Map(field)
-	if tree == nil {
-		tree = map[string]any{}
-	}
-	s, err := meta.LabelSelectorFromObject(tree)
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", field, err)
-	}
-	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/api/names"
 )
 
@@ -17,7 +18,7 @@ const atOnce = 32
 // question is one call of a validating webhook, and what came of it.
 type question struct {
 	hook   *hook
-	view   *view
+	view   *selection.View
 	index  int
 	answer *answer
 	err    error
@@ -27,10 +28,10 @@ type question struct {
 // validate asks the webhooks about a request at the same time.
 func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
-	if len(hooks) == 0 || w.exempt(ar) {
+	if len(hooks) == 0 || selection.Exempt(ar) {
 		return nil
 	}
-	r := &request{Request: ar, w: w}
+	r := &request{Request: selection.Request{Request: ar}, w: w}
 	var list []*question
 	for i, h := range hooks {
 		version, ok, err := h.match(ctx, r)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"orch.io/controlplane/admission"
@@ -18,6 +19,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/registry"
 )
 
@@ -81,6 +83,8 @@ type webhooks struct {
 	metrics metrics
 	sort    string // admit or validating, in metrics
 
+	expressions func() (*expression.RequestEnv, error) // of matchConditions, made with the first
+
 	source meta.GroupResource // of the configurations
 	review string             // the wire group of AdmissionReview
 	dialer dialer
@@ -110,6 +114,9 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 	source := meta.GroupResource{Group: env.Names.Group(names.GroupRegistration), Resource: plural}
 	w := &webhooks{
 		names: env.Names, client: env.Client, has: env.Type, log: log, metrics: metrics, sort: sort,
+		expressions: sync.OnceValues(func() (*expression.RequestEnv, error) {
+			return expression.NewRequestEnv(env.Names, expression.Sees{Asks: true})
+		}),
 		source: source, review: env.Names.Group(names.GroupAdmission),
 		dialer: dialer{config: credentials, services: env.Services, agent: env.Names.Wire(names.ServerManager) + "-admission"},
 	}

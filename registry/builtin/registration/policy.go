@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	expr "orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/conditions"
 )
@@ -186,9 +187,10 @@ func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 			w.Required(at.Field("resourceRules"), "")
 		}
 	}
-	checkConditions(&w.Faults, at.Field("matchConditions"), s.MatchConditions)
+	e := newExpressions(&w.Faults, w.Names, expr.Sees{Asks: true, Namespace: true, Params: s.ParamKind != nil, Variables: true})
+	e.conditions(at.Field("matchConditions"), s.MatchConditions) // which see no variables
 	for i, v := range s.Variables {
-		v.validate(&w.Faults, at.Field("variables").Index(i))
+		v.validate(e, at.Field("variables").Index(i))
 	}
 	if len(s.Validations)+len(s.AuditAnnotations) == 0 {
 		const why = "validations or auditAnnotations must contain at least one item"
@@ -196,9 +198,9 @@ func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 		w.Required(at.Field("auditAnnotations"), why)
 	}
 	for i, v := range s.Validations {
-		v.validate(&w.Faults, at.Field("validations").Index(i))
+		v.validate(e, at.Field("validations").Index(i))
 	}
-	s.checkAnnotations(&w.Faults, at.Field("auditAnnotations"), w.New.Name)
+	s.checkAnnotations(e, at.Field("auditAnnotations"), w.New.Name)
 }
 
 func (k *ParamKind) validate(f *check.Faults, at *check.Path) {
@@ -222,15 +224,16 @@ func (k *ParamKind) validate(f *check.Faults, at *check.Path) {
 	f.Format(at, version, meta.CheckDNS1035Label(version))
 }
 
-func (v *Variable) validate(f *check.Faults, at *check.Path) {
+func (v *Variable) validate(e expressions, at *check.Path) {
 	if v.Name != "" && !regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`).MatchString(v.Name) {
-		f.Invalid(at.Field("name"), v.Name, "must be a valid CEL identifier")
+		e.faults.Invalid(at.Field("name"), v.Name, "must be a valid CEL identifier")
 	}
-	expression(f, at.Field("expression"), v.Expression, "expression is not specified")
+	e.variable(at.Field("expression"), v.Name, v.Expression, "expression is not specified")
 }
 
-func (v *Validation) validate(f *check.Faults, at *check.Path) {
-	expression(f, at.Field("expression"), v.Expression, "expression is not specified")
+func (v *Validation) validate(e expressions, at *check.Path) {
+	f := e.faults
+	e.check(at.Field("expression"), v.Expression, "expression is not specified", expr.Boolean)
 	if v.Message != "" && strings.TrimSpace(v.Message) == "" {
 		f.Invalid(at.Field("message"), v.Message, "must be non-empty if specified")
 	} else if strings.ContainsAny(v.Message, "\n\r") {
@@ -242,12 +245,13 @@ func (v *Validation) validate(f *check.Faults, at *check.Path) {
 	if at := at.Field("messageExpression"); strings.TrimSpace(v.MessageExpression) == "" {
 		f.Invalid(at, v.MessageExpression, "must be non-empty if specified")
 	} else {
-		expression(f, at, v.MessageExpression, "")
+		e.check(at, v.MessageExpression, "", expr.Text)
 	}
 }
 
 // checkAnnotations checks the keys as the audit has them: with the name of the policy.
-func (s *ValidatingAdmissionPolicySpec) checkAnnotations(f *check.Faults, at *check.Path, policy string) {
+func (s *ValidatingAdmissionPolicySpec) checkAnnotations(e expressions, at *check.Path, policy string) {
+	f := e.faults
 	const most = 20
 	if len(s.AuditAnnotations) > most {
 		f.Invalid(at, s.AuditAnnotations, "must not have more than 20 auditAnnotations")
@@ -256,7 +260,7 @@ func (s *ValidatingAdmissionPolicySpec) checkAnnotations(f *check.Faults, at *ch
 	for i, a := range s.AuditAnnotations {
 		key := policy + "/" + a.Key
 		f.Format(at.Index(i).Field("key"), key, meta.CheckQualifiedName(key))
-		expression(f, at.Index(i).Field("valueExpression"), a.ValueExpression, "valueExpression is not specified")
+		e.check(at.Index(i).Field("valueExpression"), a.ValueExpression, "valueExpression is not specified", expr.TextOrNull)
 		if seen[a.Key] {
 			f.Duplicate(at.Index(i).Field("key"), a.Key)
 		}

@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	expr "orch.io/controlplane/internal/expression"
 )
 
 // all stands for everything.
@@ -203,17 +206,55 @@ func expression(f *check.Faults, at *check.Path, text, why string) {
 	}
 }
 
-func checkConditions(f *check.Faults, at *check.Path, list []MatchCondition) {
+// expressions checks the expressions of one object.
+type expressions struct {
+	faults *check.Faults
+	env    func() (*expr.RequestEnv, error) // called with the first expression
+}
+
+func newExpressions(f *check.Faults, p names.Profile, sees expr.Sees) expressions {
+	return expressions{f, sync.OnceValues(func() (*expr.RequestEnv, error) { return expr.NewRequestEnv(p, sees) })}
+}
+
+// check checks that there is an expression which can be compiled.
+func (e expressions) check(at *check.Path, text, why string, want expr.Type) {
+	e.compiles(at, text, why, func(env *expr.RequestEnv) error {
+		_, err := env.Compile(text, want)
+		return err
+	})
+}
+
+// variable checks an expression that others use by name.
+func (e expressions) variable(at *check.Path, name, text, why string) {
+	e.compiles(at, text, why, func(env *expr.RequestEnv) error { return env.Variable(name, text) })
+}
+
+func (e expressions) compiles(at *check.Path, text, why string, compile func(*expr.RequestEnv) error) {
+	before := len(*e.faults)
+	if expression(e.faults, at, text, why); len(*e.faults) > before {
+		return
+	}
+	env, err := e.env()
+	if err == nil {
+		err = compile(env)
+	}
+	if err != nil {
+		e.faults.Invalid(at, text, err.Error())
+	}
+}
+
+// conditions checks those that say about which requests a webhook or policy is asked.
+func (e expressions) conditions(at *check.Path, list []MatchCondition) {
 	seen := map[string]bool{}
 	for i, c := range list {
-		expression(f, at.Index(i).Field("expression"), c.Expression, "")
+		e.check(at.Index(i).Field("expression"), c.Expression, "", expr.Boolean)
 		switch at := at.Index(i).Field("name"); {
 		case c.Name == "":
-			f.Required(at, "")
+			e.faults.Required(at, "")
 		case seen[c.Name]:
-			f.Duplicate(at, c.Name)
+			e.faults.Duplicate(at, c.Name)
 		default:
-			f.Format(at, c.Name, meta.CheckQualifiedName(c.Name))
+			e.faults.Format(at, c.Name, meta.CheckQualifiedName(c.Name))
 		}
 		seen[c.Name] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	expr "orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 )
@@ -130,7 +131,7 @@ func mutatingWebhooks() *registry.Kind {
 			for i := range w.New.Webhooks {
 				views[i] = w.New.Webhooks[i].view()
 			}
-			validateWebhooks(&w.Faults, views)
+			validateWebhooks(&w.Faults, w.Names, views)
 		},
 		Reference: reference(),
 	})
@@ -149,7 +150,7 @@ func validatingWebhooks() *registry.Kind {
 			for i := range w.New.Webhooks {
 				views[i] = w.New.Webhooks[i].view()
 			}
-			validateWebhooks(&w.Faults, views)
+			validateWebhooks(&w.Faults, w.Names, views)
 		},
 		Reference: reference(),
 	})
@@ -191,7 +192,8 @@ func defaultSelectors(list ...**meta.Selector) {
 	}
 }
 
-func validateWebhooks(f *check.Faults, list []webhook) {
+func validateWebhooks(f *check.Faults, p names.Profile, list []webhook) {
+	expressions := newExpressions(f, p, expr.Sees{Asks: true})
 	seen := map[string]bool{}
 	for i, h := range list {
 		at := check.At("webhooks").Index(i)
@@ -207,6 +209,6 @@ func validateWebhooks(f *check.Faults, list []webhook) {
 		}
 		h.ClientConfig.validate(f, at.Field("clientConfig"))
 		checkReviews(f, at.Field("admissionReviewVersions"), h.AdmissionReviewVersions)
-		checkConditions(f, at.Field("matchConditions"), h.conditions)
+		expressions.conditions(at.Field("matchConditions"), h.conditions)
 	}
 }

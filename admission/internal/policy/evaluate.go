@@ -1,0 +1,208 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/expression"
+)
+
+// round is the evaluation of all policies about one request.
+type round struct {
+	*policies
+	selection.Request
+	denials     []denial
+	failures    []any                          // for the audit
+	annotations map[string]map[string][]string // of policies, by their names and keys
+}
+
+// denial is why a request may not be made.
+type denial struct {
+	policy  *policy
+	binding *binding
+	message string
+	reason  meta.Reason
+}
+
+// validate evaluates the policies. Of those that refuse the request, the first one in the
+// order of their names answers.
+func (s *policies) validate(ctx context.Context, ar *admission.Request) error {
+	s.index.Update()
+	list := *s.bound.Load()
+	if len(list) == 0 || selection.Exempt(ar) {
+		return nil
+	}
+	r := &round{policies: s, Request: selection.Request{Request: ar}, annotations: map[string]map[string][]string{}}
+	for _, b := range list {
+		if err := r.policy(ctx, b); err != nil {
+			return err
+		}
+	}
+	r.tell()
+	if len(r.denials) == 0 {
+		return nil
+	}
+	return r.denials[0].status(ar)
+}
+
+// status is the answer to a request that is refused.
+func (d *denial) status(r *admission.Request) *meta.Status {
+	message := fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", d.policy.name, d.binding.name, d.message)
+	st := meta.Forbidden(r.Resource.GroupResource(), r.Name, message)
+	st.Reason, st.Code = d.reason, http.StatusUnprocessableEntity
+	switch d.reason {
+	case meta.ReasonForbidden:
+		st.Code = http.StatusForbidden
+	case meta.ReasonUnauthorized:
+		st.Code = http.StatusUnauthorized
+	case meta.ReasonRequestEntityTooLarge:
+		st.Code = http.StatusRequestEntityTooLarge
+	}
+	if st.Details != nil {
+		st.Details.Causes = append(st.Details.Causes, meta.Cause{Message: message})
+	}
+	return st
+}
+
+// fail notes that a policy could not be evaluated.
+func (r *round) fail(p *policy, b *binding, err error) {
+	if !p.ignore {
+		r.denials = append(r.denials, denial{p, b, err.Error(), meta.ReasonInvalid})
+	}
+}
+
+// policy evaluates a policy for each of its bindings. The error ends the request.
+func (r *round) policy(ctx context.Context, p bound) error {
+	version, ok, err := p.about.Match(ctx, &r.Request)
+	if err != nil || !ok {
+		return err
+	}
+	view, err := r.See(ctx, version)
+	if err != nil {
+		return err
+	}
+	namespace, err := r.NamespaceObject(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range p.by {
+		if b.narrows {
+			if _, ok, err = b.about.Match(ctx, &r.Request); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+		}
+		if err := errors.Join(p.fault, b.fault); err != nil {
+			r.fail(p.policy, b, err)
+			continue
+		}
+		params, err := r.paramsOf(ctx, p.policy, b, r.Namespace)
+		if err != nil {
+			r.fail(p.policy, b, fmt.Errorf("failed to configure binding: %w", err))
+			continue
+		}
+		for _, param := range params {
+			r.evaluate(ctx, p.policy, b, view, namespace, param)
+		}
+	}
+	return nil
+}
+
+// evaluate evaluates a policy with one object of parameters.
+func (r *round) evaluate(ctx context.Context, p *policy, b *binding, view *selection.View, namespace, params *meta.Object) {
+	left := int64(expression.ObjectCost)
+	vars := r.Vars(ctx, p.env, view, namespace, params, &left)
+	if ok, err := p.conditions.True(ctx, vars); err != nil {
+		r.fail(p, b, err)
+		return
+	} else if !ok {
+		return
+	}
+	for i := range p.validations {
+		v := &p.validations[i]
+		ok, err := false, v.fault
+		if err == nil {
+			ok, err = v.holds.True(ctx, vars, &left)
+		}
+		switch {
+		case err != nil:
+			r.fail(p, b, fmt.Errorf("expression '%s' resulted in error: %w", strings.TrimSpace(v.text), err))
+		case !ok:
+			r.broken(p, b, i, v.says(ctx, vars, &left))
+		}
+		if left < 0 {
+			return
+		}
+	}
+	for _, a := range p.annotations {
+		text, ok, err := "", false, a.fault
+		if err == nil {
+			text, ok, err = a.value.Text(ctx, vars, &left)
+		}
+		switch text = strings.TrimSpace(text); {
+		case err != nil:
+			r.fail(p, b, fmt.Errorf("audit annotation '%s' resulted in error: %w", a.key, err))
+		case ok && text != "":
+			r.annotate(p.name, a.key, text)
+		}
+	}
+}
+
+// broken does what the binding wants of a request that is not valid.
+func (r *round) broken(p *policy, b *binding, index int, message string) {
+	if b.deny {
+		r.denials = append(r.denials, denial{p, b, message, p.validations[index].reason})
+	}
+	if b.warn {
+		r.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, message))
+	}
+	if b.note {
+		actions := []any{}
+		for _, a := range []struct {
+			taken bool
+			name  string
+		}{{b.deny, "Deny"}, {b.warn, "Warn"}, {b.note, "Audit"}} {
+			if a.taken {
+				actions = append(actions, a.name)
+			}
+		}
+		r.failures = append(r.failures, map[string]any{
+			"message": message, "policy": p.name, "binding": b.name, "expressionIndex": int64(index), "validationActions": actions,
+		})
+	}
+}
+
+// longestAnnotation bounds what the audit is told under one key, in bytes.
+const longestAnnotation = 10 << 10
+
+func (r *round) annotate(policy, key, text string) {
+	if r.annotations[policy] == nil {
+		r.annotations[policy] = map[string][]string{}
+	}
+	if values := r.annotations[policy][key]; !slices.Contains(values, text) {
+		r.annotations[policy][key] = append(values, text)
+	}
+}
+
+// tell tells the audit.
+func (r *round) tell() {
+	if len(r.failures) > 0 {
+		r.Annotate(r.audit, string(codec.EncodeValue(nil, r.failures)))
+	}
+	for _, policy := range slices.Sorted(maps.Keys(r.annotations)) {
+		for _, key := range slices.Sorted(maps.Keys(r.annotations[policy])) {
+			text := strings.Join(r.annotations[policy][key], ", ")
+			r.Annotate(policy+"/"+key, text[:min(len(text), longestAnnotation)])
+		}
+	}
+}

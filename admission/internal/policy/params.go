@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// errNoParams says that a binding has no parameters, and lets no request pass then.
+var errNoParams = errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
+
+// paramsOf returns the objects by which a binding sets the parameters of a policy: a nil
+// object if it needs none, and none if there are none and that is as it should be.
+func (s *policies) paramsOf(ctx context.Context, p *policy, b *binding, namespace string) ([]*meta.Object, error) {
+	if p.params == nil || b.params == nil {
+		return []*meta.Object{nil}, nil
+	}
+	of, namespaced := s.resource(*p.params)
+	if of == (meta.GroupResource{}) {
+		return nil, fmt.Errorf("paramKind kind `%s` not known", p.params)
+	}
+	where := b.params.String("namespace")
+	switch {
+	case !namespaced && where != "":
+		return nil, errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+	case namespaced && where == "" && namespace == "":
+		return nil, errors.New("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+	case namespaced && where == "":
+		where = namespace
+	}
+	found, err := s.find(ctx, of, where, b.params)
+	if err == nil && len(found) == 0 && b.params.String("parameterNotFoundAction") == "Deny" {
+		err = errNoParams
+	}
+	return found, err
+}
+
+func (s *policies) find(ctx context.Context, of meta.GroupResource, namespace string, ref *meta.Object) (found []*meta.Object, err error) {
+	if name := ref.String("name"); name != "" {
+		obj, err := s.env.Client.Get(ctx, of, meta.Key{Namespace: namespace, Name: name})
+		if meta.IsNotFound(err) {
+			return nil, nil
+		}
+		return []*meta.Object{obj}, err
+	}
+	tree := ref.Map("selector")
+	if tree == nil {
+		return nil, nil
+	}
+	selector, err := meta.LabelSelectorFromObject(tree)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.env.Client.List(ctx, of, namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range list {
+		labels := obj.Labels()
+		if selector.Matches(func(key string) (string, bool) { value, ok := labels[key]; return value, ok }) {
+			found = append(found, obj)
+		}
+	}
+	return found, nil
+}
+
+// resource returns the resource of a kind, and whether its objects are in namespaces.
+func (s *policies) resource(k meta.GroupKind) (meta.GroupResource, bool) {
+	for _, t := range s.env.Client.Types() {
+		if t.GroupKind() == k {
+			return t.GroupResource(), t.Namespaced
+		}
+	}
+	return meta.GroupResource{}, false
+}

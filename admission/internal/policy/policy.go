@@ -1,0 +1,140 @@
+// Package policy holds the admission plugin that evaluates ValidatingAdmissionPolicies.
+//
+// source.go has the policies and their bindings, compiled once, params.go finds the objects
+// by which a binding sets parameters, and evaluate.go decides about a request.
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/expression"
+)
+
+// Validating returns the plugin ValidatingAdmissionPolicy.
+func Validating() admission.Plugin {
+	return admission.Plugin{
+		Name: "ValidatingAdmissionPolicy",
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			s := open(env)
+			p.Validate, p.Close = s.validate, s.index.Close
+			return nil
+		},
+	}
+}
+
+// policy is a policy, compiled. It never changes.
+type policy struct {
+	name       string
+	fault      error // of its selectors
+	about      selection.Constraints
+	conditions selection.Conditions
+	env        *expression.RequestEnv
+	params     *meta.GroupKind // nil: it has none
+
+	validations []validation
+	annotations []annotation
+	ignore      bool // what fails lets the request pass
+}
+
+// validation is an expression that has to be true.
+type validation struct {
+	text    string
+	holds   *expression.Program
+	made    *expression.Program // makes the message; nil: none
+	message string
+	reason  meta.Reason
+	fault   error // why it cannot be evaluated
+}
+
+// annotation is an expression whose value the audit is told.
+type annotation struct {
+	key   string
+	value *expression.Program
+	fault error
+}
+
+// binding puts a policy into effect.
+type binding struct {
+	name, policy     string
+	fault            error
+	narrows          bool
+	about            selection.Constraints
+	params           *meta.Object // where the parameters are; nil: there are none
+	deny, warn, note bool         // what becomes of a request that is not valid
+}
+
+// compile makes a policy of its object.
+func compile(o *meta.Object, profile names.Profile) *policy {
+	spec := sub(o, "spec")
+	p := &policy{name: o.Name(), ignore: spec.String("failurePolicy") == "Ignore"}
+	p.about, p.fault = selection.New(sub(spec, "matchConstraints"), "resourceRules", "excludeResourceRules")
+	if kind := spec.Map("paramKind"); kind != nil {
+		gv := meta.ParseAPIVersion(spec.String("paramKind", "apiVersion"))
+		p.params = &meta.GroupKind{Group: gv.Group, Kind: spec.String("paramKind", "kind")}
+	}
+	var err error
+	if p.env, err = expression.NewRequestEnv(profile, expression.Sees{Params: p.params != nil, Namespace: true, Asks: true, Variables: true}); err != nil {
+		p.fault = errors.Join(p.fault, err)
+		return p
+	}
+	p.conditions = selection.NewConditions(func() (*expression.RequestEnv, error) { return p.env, nil }, spec) // they see no variables
+	for _, v := range spec.Objects("variables") {
+		_ = p.env.Variable(v.String("name"), v.String("expression")) // who uses it is told
+	}
+	for _, v := range spec.Objects("validations") {
+		one := validation{text: v.String("expression"), message: v.String("message"), reason: meta.Reason(cmp.Or(v.String("reason"), string(meta.ReasonInvalid)))}
+		one.holds, one.fault = p.env.Compile(one.text, expression.Boolean)
+		if text := v.String("messageExpression"); text != "" {
+			one.made, _ = p.env.Compile(text, expression.Text)
+		}
+		p.validations = append(p.validations, one)
+	}
+	for _, a := range spec.Objects("auditAnnotations") {
+		one := annotation{key: a.String("key")}
+		one.value, one.fault = p.env.Compile(a.String("valueExpression"), expression.TextOrNull)
+		p.annotations = append(p.annotations, one)
+	}
+	return p
+}
+
+func bind(o *meta.Object) *binding {
+	spec := sub(o, "spec")
+	b := &binding{name: o.Name(), policy: spec.String("policyName")}
+	if spec.Map("matchResources") != nil {
+		b.narrows = true
+		b.about, b.fault = selection.New(sub(spec, "matchResources"), "resourceRules", "excludeResourceRules")
+		b.about.OrAll()
+	}
+	if spec.Map("paramRef") != nil {
+		b.params = sub(spec, "paramRef")
+	}
+	for _, action := range spec.Strings("validationActions") {
+		b.deny, b.warn, b.note = b.deny || action == "Deny", b.warn || action == "Warn", b.note || action == "Audit"
+	}
+	return b
+}
+
+// sub returns an object in a field, an empty one if there is none.
+func sub(o *meta.Object, field string) *meta.Object { return meta.NewObject(o.Map(field)) }
+
+// says evaluates what a broken validation tells.
+func (v *validation) says(ctx context.Context, vars map[string]any, left *int64) string {
+	if v.made != nil {
+		text, ok, err := v.made.Text(ctx, vars, left)
+		text = strings.TrimSpace(text)
+		if err == nil && ok && text != "" && len(text) <= expression.LongestMessage && !strings.Contains(text, "\n") {
+			return text
+		}
+	}
+	if text := strings.TrimSpace(v.message); text != "" {
+		return text
+	}
+	return "failed expression: " + strings.TrimSpace(v.text)
+}

@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
+)
+
+// policies are those of a server.
+type policies struct {
+	env   admission.Env
+	log   *slog.Logger
+	audit string // the key of what the audit is told of requests that are not valid
+	index *controller.Index[*table]
+	bound atomic.Pointer[[]bound]
+}
+
+// table holds what there is, by name.
+type table struct {
+	policies map[string]*policy
+	bindings map[string]*binding
+}
+
+// bound is a policy in effect, with its bindings by name.
+type bound struct {
+	*policy
+	by []*binding
+}
+
+func open(env admission.Env) *policies {
+	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(names.AuditPolicyFailure)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	group := env.Names.Group(names.GroupRegistration)
+	kind := meta.GroupResource{Group: group, Resource: "validatingadmissionpolicies"}
+	s.bound.Store(&[]bound{})
+	s.index = controller.NewIndex(env.Client, []meta.GroupResource{kind, {Group: group, Resource: "validatingadmissionpolicybindings"}},
+		func() *table { return &table{map[string]*policy{}, map[string]*binding{}} },
+		func(t *table, e controller.Event) {
+			switch {
+			case e.Resource != kind && e.Object == nil:
+				delete(t.bindings, e.Key.Name)
+			case e.Resource != kind:
+				t.bindings[e.Key.Name] = bind(e.Object)
+			case e.Object == nil:
+				delete(t.policies, e.Key.Name)
+			case e.Old == nil || !meta.Equal(e.Old.Map("spec"), e.Object.Map("spec")) || t.policies[e.Key.Name] == nil:
+				t.policies[e.Key.Name] = compile(e.Object, env.Names)
+			}
+		})
+	s.index.Publish(func(t *table) {
+		list := t.bound()
+		s.bound.Store(&list)
+	})
+	return s
+}
+
+// bound returns the policies that have bindings, in order.
+func (t *table) bound() (list []bound) {
+	for _, p := range t.policies {
+		b := bound{policy: p}
+		for _, by := range t.bindings {
+			if by.policy == p.name {
+				b.by = append(b.by, by)
+			}
+		}
+		if len(b.by) > 0 {
+			slices.SortFunc(b.by, func(a, b *binding) int { return strings.Compare(a.name, b.name) })
+			list = append(list, b)
+		}
+	}
+	slices.SortFunc(list, func(a, b bound) int { return strings.Compare(a.name, b.name) })
+	return list
+}

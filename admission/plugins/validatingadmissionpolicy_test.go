@@ -1,0 +1,61 @@
+package plugins_test
+
+import (
+	"testing"
+
+	"orch.io/controlplane/admission"
+)
+
+// policyPath is where policies and bindings are.
+const policyPath = "/apis/admissionregistration.k8s.io/v1/"
+
+// policyOf is a policy about ConfigMaps, with more in its spec.
+func policyOf(name, spec string) step {
+	return step{do: "POST " + policyPath + "validatingadmissionpolicies", want: "201", body: `{metadata: {name: ` + name + `}, spec: {
+		matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [configmaps], operations: [CREATE, UPDATE]}]}, ` + spec + `}}`}
+}
+
+// bindingOf binds a policy, with more in its spec.
+func bindingOf(name, spec string) step {
+	return step{do: "POST " + policyPath + "validatingadmissionpolicybindings", want: "201", body: `{metadata: {name: ` + name + `}, spec: {policyName: ` + name + `, ` + spec + `}}`}
+}
+
+func TestValidatingAdmissionPolicy(t *testing.T) {
+	walk(t, with(t, admission.Options{}),
+		policyOf("size", `validations: [{expression: "!has(object.data) || object.data.size() < 2"}]`),
+		step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: '1', b: '2'}}`, want: "201"}, // nothing binds the policy
+		bindingOf("size", "validationActions: [Deny]"),
+		step{do: "POST configmaps", body: `{metadata: {name: b}, data: {a: '1', b: '2'}}`, want: `422 ValidatingAdmissionPolicy 'size' with binding 'size' denied request: failed expression: !has(object.data) || object.data.size() < 2`},
+		step{do: "POST configmaps", body: `{metadata: {name: b}, data: {a: '1'}}`, want: "201"},
+		step{do: "PATCH configmaps/b", body: `{data: {c: '1'}}`, want: `422 failed expression: !has(object.data) || object.data.size() < 2`},
+		step{do: "DELETE " + policyPath + "validatingadmissionpolicybindings/size", want: "200"},
+		step{do: "PATCH configmaps/b", body: `{data: {c: '1'}}`, want: "200"},
+
+		policyOf("words", `variables: [{name: who, expression: request.userInfo.username}],
+			matchConditions: [{name: named, expression: "request.name != 'free'"}],
+			validations: [{expression: "variables.who != 'jane'", messageExpression: "variables.who + ' may not'", reason: Forbidden}]`),
+		bindingOf("words", "validationActions: [Deny]"),
+		step{as: "jane,system:masters", do: "POST configmaps", body: `{metadata: {name: c}}`, want: `403 configmaps "c" is forbidden: ValidatingAdmissionPolicy 'words' with binding 'words' denied request: jane may not`},
+		step{as: "jane,system:masters", do: "POST configmaps", body: `{metadata: {name: free}}`, want: "201"},
+		step{as: "joe,system:masters", do: "POST configmaps", body: `{metadata: {name: c}}`, want: "201"},
+		step{do: "DELETE " + policyPath + "validatingadmissionpolicies/words", want: "200"},
+		step{as: "jane,system:masters", do: "POST configmaps", body: `{metadata: {name: d}}`, want: "201"},
+
+		policyOf("warns", `validations: [{expression: "false", message: no good}]`),
+		bindingOf("warns", "validationActions: [Warn, Audit]"),
+		step{do: "POST configmaps", body: `{metadata: {name: e}}`, want: "201", warn: "Validation failed for ValidatingAdmissionPolicy 'warns' with binding 'warns': no good"},
+		step{do: "DELETE " + policyPath + "validatingadmissionpolicies/warns", want: "200"},
+
+		policyOf("fails", `validations: [{expression: object.spec.nothing == 1}]`),
+		bindingOf("fails", "validationActions: [Deny]"),
+		step{do: "POST configmaps", body: `{metadata: {name: f}}`, want: "422 expression 'object.spec.nothing == 1' resulted in error: no such key: spec"},
+		step{do: "PATCH " + policyPath + "validatingadmissionpolicies/fails", body: "{spec: {failurePolicy: Ignore}}", want: "200"},
+		step{do: "POST configmaps", body: `{metadata: {name: f}}`, want: "201"},
+		step{do: "DELETE " + policyPath + "validatingadmissionpolicies/fails", want: "200"},
+
+		policyOf("params", `paramKind: {apiVersion: v1, kind: ConfigMap}, validations: [{expression: "object.metadata.name.size() <= int(params.data.most)"}]`),
+		bindingOf("params", "validationActions: [Deny], paramRef: {name: most, parameterNotFoundAction: Deny}"),
+		step{do: "POST configmaps", body: `{metadata: {name: g}}`, want: "422 failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"},
+		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: other}}`, want: "201"},
+	)
+}
