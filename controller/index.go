@@ -52,7 +52,7 @@ func (x *Index[T]) Read(read func(T)) {
 }
 
 // Update makes the value hold all that was acknowledged before the call. If it does
-// already, no lock is taken.
+// already, no lock is taken, unless the server has none of the types.
 func (x *Index[T]) Update() {
 	if x.current() {
 		return

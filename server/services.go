@@ -105,6 +105,9 @@ func (s *services) ready(ctx context.Context, of clientconfig.Service, port stri
 		if err != nil {
 			return clientconfig.Endpoint{}, err
 		}
+		if slice.Labels()[s.names.Wire(names.ServiceName)] != of.Name {
+			continue // it is another service's by now
+		}
 		number := portNumber(slice.Objects("ports"), port)
 		for _, e := range slice.Objects("endpoints") {
 			if ready, said := e.Get("conditions", "ready"); said && ready == false {

@@ -39,7 +39,7 @@ func (l *Ledger) controller() controller.Controller {
 				l.fresh(namespace)
 				return 0, nil
 			}
-			if wait := leave(quotas, time.Now()); wait > 0 {
+			if wait := leave(quotas, time.Now()); wait > 0 && !l.isStale(namespace) {
 				return wait, nil
 			}
 			a := l.open(namespace)

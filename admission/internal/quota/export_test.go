@@ -6,3 +6,10 @@ func (l *Ledger) Accounts() int {
 	defer l.mu.Unlock()
 	return len(l.accounts)
 }
+
+// Stale returns how many namespaces wait for a count.
+func (l *Ledger) Stale() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.stale)
+}

@@ -63,8 +63,16 @@ func (l *Ledger) own() map[string]bool {
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
 func NewLedger(env admission.Env, limited []Limited) *Ledger {
-	l := &Ledger{client: env.Client, status: env.Admitted, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}}
-	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) { b.apply(&l.terms, e) })
+	status := env.Admitted
+	if status == nil {
+		status = env.Client
+	}
+	l := &Ledger{client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}}
+	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {
+		if b.apply(&l.terms, e); len(b[e.Key.Namespace]) == 0 {
+			l.fresh(e.Key.Namespace) // nothing is counted there any more
+		}
+	})
 	l.ask = func(string, time.Duration) {}
 	if env.Control != nil {
 		l.ask = env.Control(l.controller())
@@ -330,7 +338,9 @@ func (a *account) settle(ctx context.Context) {
 	// What lowers and what raises is written apart, so that others see by how much: see rise.
 	lower, raise := split(tasks)
 	a.lower(ctx, lower, underWay)
-	a.rounds(ctx, raise, underWay)
+	if !a.rounds(ctx, raise, underWay) {
+		return // nobody is refused: the store fails
+	}
 	var refused []*task
 	for _, t := range raise {
 		if t.err != nil {
@@ -367,13 +377,14 @@ func split(tasks []*task) (lower, raise []*task) {
 	return lower, raise
 }
 
-// rounds does tasks in as many rounds as it takes until no other server comes between.
-func (a *account) rounds(ctx context.Context, tasks []*task, underWay map[*charge]bool) {
+// rounds does tasks in as many rounds as it takes until no other server comes between. It
+// reports whether they are decided; else all have an error that is no refusal.
+func (a *account) rounds(ctx context.Context, tasks []*task, underWay map[*charge]bool) bool {
 	for len(tasks) > 0 {
 		r := &round{account: a, tasks: tasks, underWay: underWay}
 		err := r.run(ctx)
 		if err == nil {
-			return
+			return true
 		}
 		if errors.Is(err, errMoved) && ctx.Err() == nil {
 			continue
@@ -385,8 +396,9 @@ func (a *account) rounds(ctx context.Context, tasks []*task, underWay map[*charg
 			t.err = err
 		}
 		a.ledger.count(a.namespace) // what statuses hold by now is not known
-		return
+		return false
 	}
+	return true
 }
 
 // finish tells all who wait. What was taken is under way from here on, what was given

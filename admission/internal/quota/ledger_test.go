@@ -216,3 +216,19 @@ func TestWritersWhoLeave(t *testing.T) {
 		exact(hard)
 	})
 }
+
+// TestNothingWaitsWithoutAQuota: where nobody counts, what waits for it goes with the quota. It
+// is also the ledger of a program that hands over one client alone.
+func TestNothingWaitsWithoutAQuota(t *testing.T) {
+	s, ledger := withLedger(t, func(env *admission.Env) { env.Control, env.Admitted = nil, nil })
+	c := s.Objects()
+	bound(t, c, 10)
+	_, err := c.Create(t.Context(), configMaps, object("a"))
+	require.NoError(t, err)
+	require.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: "a"}, controller.DeleteOptions{}))
+	assert.Equal(t, 1, ledger.Stale())
+	require.NoError(t, c.Delete(t.Context(), quotas, meta.Key{Namespace: "default", Name: "q"}, controller.DeleteOptions{}))
+	_, err = c.Create(t.Context(), configMaps, object("b"))
+	require.NoError(t, err)
+	assert.Zero(t, ledger.Stale())
+}

@@ -69,7 +69,7 @@ func (q *queue) take(now time.Time) (t *task, next time.Time) {
 func (q *queue) done(t *task, again time.Time) {
 	t.running = false
 	q.running--
-	if t.due.IsZero() {
+	if t.due.IsZero() || !again.IsZero() && again.Before(t.due) {
 		t.due = again
 	}
 	if t.due.IsZero() {

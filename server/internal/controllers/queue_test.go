@@ -53,6 +53,12 @@ func TestQueueGivesAKeyToOneAtATime(t *testing.T) {
 	q.done(a, noon.Add(time.Hour)) // what was asked for meanwhile comes first
 	_, next = q.take(noon)
 	assert.Equal(t, noon.Add(time.Second), next)
+
+	a, _ = q.take(noon.Add(time.Hour))
+	q.ask("a", noon.Add(time.Hour))
+	q.done(a, noon.Add(time.Minute)) // or what the work itself wants, if that is before
+	_, next = q.take(noon)
+	assert.Equal(t, noon.Add(time.Minute), next)
 }
 
 func TestQueueBoundsWhatRuns(t *testing.T) {
