@@ -85,8 +85,9 @@ type Request struct {
 	// Server is what plugins may use of their server.
 	Server *Env
 
-	// Attempt is 0, and counts on when the same request is asked about once more, since
-	// another write came between or a name that was made up is taken.
+	// Attempt is how often the same request was admitted before, in vain: another write
+	// came between, or a name that was made up is taken. A refusal does not count: one
+	// that rests on what was not stored in the end is not told, and asked for once more.
 	Attempt int
 
 	// Pass is 0, and 1 while Mutate runs again, see Again.

@@ -40,7 +40,8 @@ type eventLimit struct {
 }
 
 // eventRateLimit refuses events beyond some rates. Each request counts once, whatever else
-// becomes of it, but those that a limit refuses.
+// becomes of it, but those that a limit refuses; one that other plugins refuse counts again
+// if that is not told, see Request.Attempt.
 func eventRateLimit() admission.Plugin {
 	return admission.Plugin{
 		Name: "EventRateLimit", Default: admission.Off,

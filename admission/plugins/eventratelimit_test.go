@@ -2,9 +2,12 @@ package plugins_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +21,8 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
 )
 
 // limits are the options of a server with limits of events, as a file has them.
@@ -151,6 +156,41 @@ func TestEventRateLimitOfRetries(t *testing.T) {
 			st.take(t, s)
 		}
 		assert.Equal(t, 3, attempts)
+	})
+}
+
+// TestEventRateLimitOfRefusals: who was refused on top of an object that was not stored in
+// the end is refused once more.
+func TestEventRateLimitOfRefusals(t *testing.T) {
+	o, err := limits(t, `{type: User, qps: 1, burst: 1}`)
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		s := with(t, o, func(b *server.Builder) { b.Storage = store })
+		step{as: "a", do: "POST events", want: `201`, body: `{metadata: {name: a, namespace: default}, involvedObject: {kind: Pod, name: p, namespace: default}}`}.take(t, s)
+		fails := errors.New("disk")
+		store.SetPlan(func(call faulty.Call) faulty.Fault {
+			switch {
+			case call.Op != faulty.OpCommit:
+				return faulty.Fault{}
+			case strings.Contains(string(call.Writes[0].Value), `"reason":"Lost"`):
+				return faulty.Fault{Delay: 100 * time.Millisecond, Err: fails}
+			}
+			return faulty.Fault{Delay: time.Millisecond}
+		})
+		var all sync.WaitGroup
+		defer all.Wait()
+		for _, as := range []string{"b", "c"} { // one wins, the other queues
+			all.Go(func() {
+				step{as: as, do: "PATCH events/a", body: `{metadata: {labels: {` + as + `: d}}}`, want: `200`}.take(t, s)
+			})
+		}
+		time.Sleep(1500 * time.Microsecond)
+		all.Go(func() {
+			step{as: "d", do: "PATCH events/a", body: `{reason: Lost}`, want: `500 the store failed`}.take(t, s)
+		})
+		time.Sleep(time.Millisecond) // its commit has begun
+		step{as: "a", do: "PATCH events/a", body: `{reason: Late}`, want: `429 limit reached on type User for key a`}.take(t, s)
 	})
 }
 

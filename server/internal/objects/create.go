@@ -34,7 +34,7 @@ func (s *Store) Create(ctx context.Context, w *Write, obj *meta.Object) (*Result
 		if !generate || !meta.IsAlreadyExists(err) || attempt == 8 {
 			return res, err
 		}
-		w.attempts = one.attempts + 1
+		w.admissions = one.admissions
 	}
 }
 

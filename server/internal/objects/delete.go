@@ -92,6 +92,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	if err := s.o.Admission.Validate(ctx, r); err != nil {
 		return change{}, err
 	}
+	a.passed = true
 	obj := live.Clone()
 	a.deletion.begin(t, obj)
 	if !live.Terminating() {

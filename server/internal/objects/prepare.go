@@ -65,7 +65,9 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := s.validate(ctx, a, write); err != nil {
 		return err
 	}
-	return chain.Validate(ctx, request)
+	err := chain.Validate(ctx, request)
+	a.passed = err == nil
+	return err
 }
 
 // validate says what is wrong with an object that is to be written, and warns of what
@@ -142,7 +144,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: &v.Type.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
 		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate,
-		Subresource: w.subresource(), Forms: (*forms)(w), Attempt: w.attempts,
+		Subresource: w.subresource(), Forms: (*forms)(w), Attempt: w.admissions,
 	}
 }
 

@@ -43,8 +43,8 @@ type Write struct {
 	Admitted   bool   // admission was asked already, about the request that the write is part of
 	Versioned  bool   // the caller names the version that is meant, or Mutate looks at it
 
-	deletion *Deletion // what is asked for instead of Mutate, or nil
-	attempts int       // that have ended
+	deletion   *Deletion // what is asked for instead of Mutate, or nil
+	admissions int       // attempts that admission let pass
 }
 
 // subresource returns the name of the sub-resource, empty for the object itself.
@@ -69,6 +69,7 @@ type attempt struct {
 	underWay     []string     // what it claims for now, see allocator.claim
 
 	request *admission.Request // what admission was asked; nil: nothing yet
+	passed  bool               // admission let it pass
 }
 
 // next returns the attempt after a, with what that has learnt.
@@ -111,6 +112,9 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 			ctx = context.WithValue(ctx, inTurn{}, true)
 		}
 		res, err := s.attempt(ctx, a)
+		if a.passed {
+			w.admissions++
+		}
 		if a.on.sequence != nil {
 			res, err = s.confirm(ctx, a, res, err)
 		}
@@ -122,7 +126,6 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 			return nil, err
 		}
 		a = a.next()
-		w.attempts++
 	}
 }
 
