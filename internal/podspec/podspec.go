@@ -162,24 +162,64 @@ func Tolerate(spec *meta.Object, toleration map[string]any) {
 }
 
 // MergeTolerations adds tolerations, and leaves of all those that the spec has then none
-// that another one covers: of equal ones the first stays.
+// that another one covers: of equal ones the first stays, of those that say the same in
+// other words the last.
 func MergeTolerations(spec *meta.Object, more ...*meta.Object) {
 	all := append(spec.Objects("tolerations"), more...)
-	var merged []*meta.Object
+	longest := map[tolerance]int{} // which one of all
 	for i, t := range all {
-		covers := func(by *meta.Object) bool { return Covers(by, t) }
-		wider := func(by *meta.Object) bool { return Covers(by, t) && !meta.Equal(by.Tree(), t.Tree()) }
-		if !slices.ContainsFunc(merged, covers) && !slices.ContainsFunc(all[i+1:], wider) {
-			merged = append(merged, t)
+		of := toleranceOf(t)
+		best, known := longest[of]
+		switch {
+		case !known || !lasts(all[best], t), lasts(t, all[best]) && !meta.Equal(all[best].Tree(), t.Tree()):
+			longest[of] = i
 		}
 	}
-	list := make([]any, len(merged))
-	for i, t := range merged {
-		list[i] = meta.Clone(t.Tree())
+	var list []any
+	for i, t := range all {
+		covers := func(wider tolerance) bool {
+			by, is := longest[wider]
+			return is && lasts(all[by], t)
+		}
+		if of := toleranceOf(t); longest[of] == i && !slices.ContainsFunc(of.wider(), covers) {
+			list = append(list, meta.Clone(t.Tree()))
+		}
 	}
 	if len(list) > 0 {
 		spec.Set(list, "tolerations")
 	}
+}
+
+// tolerance is which taints a toleration tolerates.
+type tolerance struct{ key, effect, operator, value string }
+
+func toleranceOf(t *meta.Object) tolerance {
+	of := tolerance{t.String("key"), t.String("effect"), operator(t), t.String("value")}
+	if of.operator == "Exists" {
+		of.value = ""
+	}
+	return of
+}
+
+// wider returns the others that tolerate all that one tolerates and perhaps more.
+func (of tolerance) wider() []tolerance {
+	list := make([]tolerance, 0, 8)
+	for _, key := range []string{of.key, ""} {
+		for _, effect := range []string{of.effect, ""} {
+			list = append(list, tolerance{key, effect, of.operator, of.value}, tolerance{key, effect, "Exists", ""})
+		}
+	}
+	return slices.DeleteFunc(list, func(w tolerance) bool { return w == of })
+}
+
+// lasts reports whether a toleration holds no shorter than another one whose taints it
+// tolerates.
+func lasts(by, toleration *meta.Object) bool {
+	if _, bound := by.Get("tolerationSeconds"); !bound || by.String("effect") != "NoExecute" {
+		return true
+	}
+	_, also := toleration.Get("tolerationSeconds")
+	return also && toleration.Int("tolerationSeconds") <= by.Int("tolerationSeconds")
 }
 
 func operator(toleration *meta.Object) string {
@@ -196,10 +236,8 @@ func Covers(by, toleration *meta.Object) bool {
 			return false
 		}
 	}
-	if _, bound := by.Get("tolerationSeconds"); bound && by.String("effect") == "NoExecute" {
-		if _, also := toleration.Get("tolerationSeconds"); !also || toleration.Int("tolerationSeconds") > by.Int("tolerationSeconds") {
-			return false
-		}
+	if !lasts(by, toleration) {
+		return false
 	}
 	return operator(by) == "Exists" || operator(toleration) == operator(by) && toleration.String("value") == by.String("value")
 }
