@@ -58,11 +58,10 @@ func known(name string) string {
 }
 
 // Fill gives the spec of a new pod the profiles that the policy has for pods that say
-// nothing; FillContainers does some of its containers.
+// nothing; FillContainers does some of its containers. Annotations of a pod choose profiles
+// of AppArmor only: nodes do not heed those about seccomp.
 func (p *Profiles) Fill(annotations map[string]string, spec *meta.Object) {
-	if _, said := annotations[p.names.Wire(names.SeccompPod)]; !said {
-		fillProfile(spec, p.seccomp.standard, "seccompProfile")
-	}
+	fillProfile(spec, p.seccomp.standard, "seccompProfile")
 	p.FillContainers(annotations, spec, podspec.Of(spec))
 }
 
@@ -104,7 +103,7 @@ func profileName(v any) string {
 
 // Check returns what the policy does not allow. If it says nothing of what is allowed, that
 // is every profile of AppArmor, but of seccomp only the one that it has for those who say
-// nothing. Where it does, somebody has to choose one.
+// nothing. Where it does, somebody has to choose one, of seccomp in a field.
 func (p *Profiles) Check(annotations map[string]string, spec *meta.Object) (f check.Faults) {
 	pod := p.names.Wire(names.SeccompPod)
 	field, _ := spec.Get("securityContext", "seccompProfile")
@@ -123,12 +122,13 @@ func (p *Profiles) Check(annotations map[string]string, spec *meta.Object) (f ch
 }
 
 // checkSeccomp checks the profile of an annotation and that of a field, which may be empty.
+// Containers run under that of the field alone: an annotation can only be refused.
 func (p *Profiles) checkSeccomp(f *check.Faults, key, said, field string) {
 	of, at := &p.seccomp, check.At("pod", "metadata", "annotations").Field(key)
 	if of.any {
 		return
 	}
-	if said == "" && field == "" && len(of.allowed) > 0 {
+	if field == "" && len(of.allowed) > 0 {
 		f.Forbidden(at, of.refused("", "seccomp "))
 	}
 	for _, name := range chosen(said, field) {
