@@ -71,3 +71,37 @@ func TestPluginsAskOnce(t *testing.T) {
 	}))))
 	assert.Equal(t, 1, client.types)
 }
+
+// TestOwnersAskedAbout: the authorizer is asked once about an owner, and about so many only.
+func TestOwnersAskedAbout(t *testing.T) {
+	s := servertest.New(t)
+	var asked int
+	env := &admission.Env{Names: names.Kubernetes, Client: s.Objects(), Authorizer: auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+		asked++
+		return auth.Allow, "", nil
+	})}
+	table := plugins.Table()
+	plugin := table[slices.IndexFunc(table, func(p admission.Plugin) bool { return p.Name == "OwnerReferencesPermissionEnforcement" })]
+	for _, tc := range []struct {
+		references, names, asked int
+		refused                  string
+	}{
+		{1000, 3, 3, ""},
+		{100, 100, 100, ""},
+		{30_000, 30_000, 100, "cannot set blockOwnerDeletion on more than 100 new ownerReferences at once"},
+	} {
+		var owners []any
+		for i := range tc.references {
+			owners = append(owners, map[string]any{"apiVersion": "v1", "kind": "Pod", "name": fmt.Sprint(i % tc.names), "uid": fmt.Sprint(i), "blockOwnerDeletion": true})
+		}
+		asked = 0
+		err := plugin.Validate(t.Context(), &admission.Request{Operation: admission.Create, Resource: meta.Resource{Version: "v1", Resource: "configmaps"},
+			Namespace: "default", Object: meta.NewObject(map[string]any{"metadata": map[string]any{"ownerReferences": owners}}), User: &auth.User{}, Server: env})
+		assert.Equal(t, tc.asked, asked)
+		if tc.refused == "" {
+			assert.NoError(t, err)
+		} else {
+			assert.EqualError(t, err, tc.refused)
+		}
+	}
+}

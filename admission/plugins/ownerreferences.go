@@ -66,17 +66,36 @@ func mayBlock(ctx context.Context, r *admission.Request, owners []meta.OwnerRefe
 			types[version][t.Kind] = append(types[version][t.Kind], t)
 		}
 	}
+	asked := map[finalizersOf]bool{}
 	for _, owner := range owners {
 		version := meta.ParseAPIVersion(owner.APIVersion)
-		if err := mayBlockOne(ctx, r, owner, version, types[version][owner.Kind]); err != nil {
+		if err := mayBlockOne(ctx, r, owner, version, types[version][owner.Kind], asked); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func mayBlockOne(ctx context.Context, r *admission.Request, owner meta.OwnerReference, version meta.GroupVersion, types []*registry.Type) error {
+// maxBlockers bounds how many owners a change may make an object hold up: the authorizer,
+// which may be a webhook, is asked about each.
+const maxBlockers = 100
+
+// finalizersOf is what the authorizer allowed already.
+type finalizersOf struct {
+	version        meta.GroupVersion
+	resource, name string
+}
+
+func mayBlockOne(ctx context.Context, r *admission.Request, owner meta.OwnerReference, version meta.GroupVersion, types []*registry.Type, asked map[finalizersOf]bool) error {
 	for _, t := range types {
+		question := finalizersOf{version, t.Plural, owner.Name}
+		if asked[question] {
+			continue
+		}
+		if len(asked) == maxBlockers {
+			return fmt.Errorf("cannot set blockOwnerDeletion on more than %d new ownerReferences at once", maxBlockers)
+		}
+		asked[question] = true
 		update := auth.Action{User: r.User, Verb: "update", Group: version.Group, Version: version.Version,
 			Resource: t.Plural, Subresource: "finalizers", Name: owner.Name}
 		if t.Namespaced {
