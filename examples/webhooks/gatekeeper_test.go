@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -44,6 +45,9 @@ const (
 // and its demonstration. The server reaches it over TLS, as the service of the manifest,
 // by the certificate that Gatekeeper made itself and wrote into the configurations.
 func TestGatekeeper(t *testing.T) {
+	if testing.Short() {
+		t.Skip("building Gatekeeper takes minutes on a fresh machine")
+	}
 	program := build(t, gatekeeper)
 	ctx := patience(t)
 	s, port := serveGatekeeper(t)
@@ -67,7 +71,8 @@ func TestGatekeeper(t *testing.T) {
 }
 
 // serveGatekeeper starts a server with the access control of a cluster, which finds
-// Gatekeeper's service at a port.
+// Gatekeeper's service at a port. The port is free when it is chosen; should another program
+// take it before Gatekeeper does, Gatekeeper ends and its log, which the test prints, says so.
 func serveGatekeeper(t *testing.T) (*servertest.Server, int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,16 +141,18 @@ func startGatekeeper(t *testing.T, ctx context.Context, s *servertest.Server, c 
 		"clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority-data":%q}}],
 		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"users":[{"name":"u","user":{"token":%q}}]}`,
 		remote.URL, base64.StdEncoding.EncodeToString(authority), token.Status.Token), 0o600))
-	cmd := exec.Command(program, "--kubeconfig="+kubeconfig, "--host=127.0.0.1", fmt.Sprintf("--port=%d", port), "--cert-dir="+certificates,
+	cmd := exec.CommandContext(t.Context(), program, "--kubeconfig="+kubeconfig, "--host=127.0.0.1", fmt.Sprintf("--port=%d", port), "--cert-dir="+certificates,
 		"--health-addr=0", "--prometheus-port=0", "--shutdown-delay=0", "--exempt-namespace="+gatekeeperSystem,
 		"--audit-interval=1", "--api-cache-dir="+audit)
 	cmd.Env = append(os.Environ(), "POD_NAME=gatekeeper-0", "POD_NAMESPACE="+gatekeeperSystem)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil || t.Failed() {
+		// The test's context has ended, and with it in order the program.
+		if err := cmd.Wait(); !errors.Is(err, context.Canceled) || t.Failed() {
 			t.Errorf("gatekeeper ended: %v\n%s", err, log.Bytes())
 		}
 	})
@@ -288,18 +295,29 @@ spec:
 	g.create(t, ctx, "mutation/assignimagedemo.yaml")
 	pod := documents(t, filepath.Join(g.demo, "mutation/pod.yaml"))[0]
 	pod.SetNamespace("default")
+	var trial *unstructured.Unstructured
 	require.Eventually(t, func() bool {
-		trial := pod.DeepCopy()
-		require.NoError(t, g.client.Create(ctx, trial, client.DryRunAll))
-		containers, _, err := unstructured.NestedSlice(trial.Object, "spec", "containers")
-		require.NoError(t, err)
-		image := containers[0].(map[string]any)["image"].(string)
-		return trial.GetLabels()["owner"] == "somebody" && image == "mycompany.registry.io/nginx"
+		trial = pod.DeepCopy()
+		err = g.client.Create(ctx, trial, client.DryRunAll)
+		return err != nil || trial.GetLabels()["owner"] == "somebody" && firstOf(trial, "spec", "containers")["image"] == "mycompany.registry.io/nginx"
 	}, time.Minute, 10*time.Millisecond, "mutators work")
+	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		require.NoError(t, g.client.Get(ctx, client.ObjectKeyFromObject(owner), owner))
-		pods, _, err := unstructured.NestedSlice(owner.Object, "status", "byPod")
-		require.NoError(t, err)
-		return len(pods) == 1 && pods[0].(map[string]any)["id"] == "gatekeeper-0"
+		err = g.client.Get(ctx, client.ObjectKeyFromObject(owner), owner)
+		return err != nil || firstOf(owner, "status", "byPod")["id"] == "gatekeeper-0"
 	}, time.Minute, 10*time.Millisecond, "gatekeeper says where the mutator works")
+	require.NoError(t, err)
+	pods, _, err := unstructured.NestedSlice(owner.Object, "status", "byPod")
+	require.NoError(t, err)
+	require.Len(t, pods, 1)
+}
+
+// firstOf returns the first object of a list, nil if there is none.
+func firstOf(o *unstructured.Unstructured, list ...string) map[string]any {
+	all, _, _ := unstructured.NestedSlice(o.Object, list...)
+	if len(all) == 0 {
+		return nil
+	}
+	first, _ := all[0].(map[string]any)
+	return first
 }
