@@ -81,6 +81,11 @@ type Request struct {
 	Warn func(text string)
 	// Annotate records a key and value in the audit event.
 	Annotate func(key, value string)
+	// AnnotateExternal is Annotate with what somebody outside says, such as a webhook. It
+	// takes no room from what the server says; false: there is none left for it. The room
+	// is that of the caller's request, however often and about how many objects admission
+	// is asked.
+	AnnotateExternal func(key, value string) bool
 
 	// Server is what plugins may use of their server.
 	Server *Env

@@ -66,10 +66,13 @@ func (s *Server) endRecord(w *response, r *request) {
 		}
 	}()
 	r.notes.mu.Lock()
-	annotations := slices.Clone(r.notes.annotations)
+	annotations, leftOut := slices.Concat(r.notes.annotations.list, r.notes.external.list), r.notes.leftOut // of one key the first one counts
 	r.notes.mu.Unlock()
 	for _, a := range annotations {
 		t.Annotate(a.key, a.value)
+	}
+	if leftOut > 0 {
+		s.log.Warn("an audit event has no room for some annotations of the server", "auditID", r.id, "leftOut", leftOut)
 	}
 	r.record.outcome.Code = w.code
 	t.Complete(r.record.outcome)

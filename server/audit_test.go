@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/audit"
@@ -155,4 +157,30 @@ func TestLostRecordsAreShown(t *testing.T) {
 	assert.Contains(t, metrics, "apiserver_audit_event_total 2\n")
 	assert.Contains(t, metrics, "apiserver_audit_error_total{plugin=\"log\"} 2\n")
 	require.NoError(t, log.Close(t.Context()))
+}
+
+// TestAnnotationsLeftOut: of the server's own annotations that have no room the log has one
+// line for each request.
+func TestAnnotationsLeftOut(t *testing.T) {
+	policy, err := audit.ParsePolicy([]byte(`{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}`), names.Kubernetes)
+	require.NoError(t, err)
+	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: io.Discard}}, Names: names.Kubernetes})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, log.Close(context.Background())) }()
+	out := &lines{}
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Audit, b.Logger = log, slog.New(slog.NewTextHandler(out, nil))
+		b.Admission = append(b.Admission, admission.Plugin{Name: "test", Mutate: func(_ context.Context, r *admission.Request) error {
+			for i := range 300 {
+				r.Annotate("key"+itoa(i), "value")
+			}
+			return nil
+		}})
+	})
+	inProcess(t, s).must(201, "POST", configMaps, newConfigMap("x"))
+	s.Settle()
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	assert.Equal(t, 1, strings.Count(out.b.String(), "no room for some annotations"), out.b.String())
+	assert.Contains(t, out.b.String(), "leftOut=44")
 }

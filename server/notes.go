@@ -11,20 +11,29 @@ import (
 type notes struct {
 	mu          sync.Mutex // admission may warn from several goroutines
 	warnings    []string
-	size        int // bytes of warnings, cut to shortWarning
-	annotations []annotation
-	annotated   int // bytes of annotations
+	size        int         // bytes of warnings, cut to shortWarning
+	annotations annotations // what the server says
+	external    annotations // what others say that it asks
+	leftOut     int         // of annotations
 }
 
-// annotation is one of the audit event.
+// annotations are some of the audit event.
+type annotations struct {
+	list []annotation
+	size int // bytes
+}
+
 type annotation struct{ key, value string }
 
 func (a annotation) size() int { return len(a.key) + len(a.value) }
 
-// Bounds of what one request gathers for the audit event.
+// Bounds of what one request gathers for the audit event, in all its attempts and about
+// all its objects.
 const (
 	maxAnnotations = 256
 	maxAnnotated   = 512 << 10 // bytes
+	maxExternal    = 64        // annotations
+	maxExternally  = 128 << 10 // bytes of these
 )
 
 // Bounds of the warnings of one answer, in bytes: when they are more than
@@ -49,21 +58,35 @@ func (n *notes) Warn(text string) {
 func (n *notes) Annotate(key, value string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	is, was := annotation{key, value}, 0
-	i := slices.IndexFunc(n.annotations, func(a annotation) bool { return a.key == key })
+	if !n.annotations.set(annotation{key, value}, maxAnnotations, maxAnnotated) {
+		n.leftOut++
+	}
+}
+
+// AnnotateExternal is Annotate with what others say, which has a room of its own, and
+// reports whether there was any left.
+func (n *notes) AnnotateExternal(key, value string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.external.set(annotation{key, value}, maxExternal, maxExternally)
+}
+
+// set adds an annotation, or replaces that of the same key, within bounds.
+func (s *annotations) set(a annotation, length, size int) bool {
+	i := slices.IndexFunc(s.list, func(other annotation) bool { return other.key == a.key })
+	grown := a.size()
 	if i >= 0 {
-		was = n.annotations[i].size()
+		grown -= s.list[i].size()
 	}
-	switch grown := is.size() - was; {
-	case n.annotated+grown > maxAnnotated || i < 0 && len(n.annotations) == maxAnnotations:
-		return
-	case i >= 0:
-		n.annotations[i] = is
-		n.annotated += grown
-	default:
-		n.annotations = append(n.annotations, is)
-		n.annotated += grown
+	if s.size+grown > size || i < 0 && len(s.list) == length {
+		return false
 	}
+	if s.size += grown; i >= 0 {
+		s.list[i] = a
+	} else {
+		s.list = append(s.list, a)
+	}
+	return true
 }
 
 // header writes the warnings as Warning headers, code 299 (RFC 7234, 5.5).

@@ -152,7 +152,7 @@ func (p *imagePolicy) check(ctx context.Context, r *admission.Request) (imageAns
 		return answer, err
 	}
 	for key, text := range answer.Audit {
-		r.Annotate(p.names.Wire(names.AuditImagePolicy)+key, text)
+		r.AnnotateExternal(p.names.Wire(names.AuditImagePolicy)+key, text)
 	}
 	switch {
 	case answer.failed && p.open:

@@ -74,36 +74,8 @@ func named(h *hook, d *meta.Status) *meta.Status {
 	return d
 }
 
-// Bounds of what webhooks add to the audit event of a request, all together, so that
-// there is room for what the server says of them.
-const (
-	maxAnnotations = 64        // of answers
-	maxAnnotated   = 128 << 10 // bytes of these and of patches
-)
-
-// room is what is left of these bounds.
-type room struct{ annotations, bytes int }
-
-// roomKey is that of the room in what a request keeps.
-type roomKey struct{}
-
-// record adds what a webhook says to the audit event, if there is room for it.
-func (w *webhooks) record(r *request, h *hook, annotations int, key, value string) {
-	left, ok := r.Kept[roomKey{}].(*room)
-	if !ok {
-		if left = (&room{maxAnnotations, maxAnnotated}); r.Kept == nil {
-			r.Kept = map[any]any{}
-		}
-		r.Kept[roomKey{}] = left
-	}
-	if size := len(key) + len(value); left.annotations < annotations || left.bytes < size {
-		w.log.Warn("an audit annotation of an admission webhook is left out", "webhook", h.name, "bytes", size)
-		return
-	}
-	left.annotations -= annotations
-	left.bytes -= len(key) + len(value)
-	r.Annotate(key, value)
-}
+// maxAnnotations bounds the audit annotations of an answer.
+const maxAnnotations = 64
 
 // hand gives the caller and the audit event what an answer has for them.
 func (w *webhooks) hand(r *request, h *hook, a *answer) {
@@ -112,13 +84,20 @@ func (w *webhooks) hand(r *request, h *hook, a *answer) {
 			r.Warn(text)
 		}
 	}
+	noRoom, badKeys := max(0, len(a.Annotations)-maxAnnotations), 0
+	if noRoom > 0 {
+		maps.DeleteFunc(a.Annotations, func(string, string) bool { return len(a.Annotations) > maxAnnotations })
+	}
 	for _, key := range slices.Sorted(maps.Keys(a.Annotations)) {
 		full := h.name + "/" + key
 		if len(meta.CheckQualifiedName(full)) > 0 {
-			w.log.Warn("an audit annotation of an admission webhook has no good key", "webhook", h.name)
-			continue
+			badKeys++
+		} else if !r.AnnotateExternal(full, a.Annotations[key]) {
+			noRoom++
 		}
-		w.record(r, h, 1, full, a.Annotations[key])
+	}
+	if noRoom+badKeys > 0 {
+		w.log.Warn("audit annotations of an admission webhook are left out", "webhook", h.name, "noRoom", noRoom, "badKeys", badKeys)
 	}
 }
 

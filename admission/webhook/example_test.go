@@ -70,6 +70,7 @@ func ExampleMutating() {
 		Resource:        meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"},
 		RequestResource: meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"},
 		Warn:            func(string) {}, Annotate: func(key, _ string) { fmt.Println(key) },
+		AnnotateExternal: func(key, _ string) bool { fmt.Println(key); return true },
 	})
 	fmt.Println(lamp.String("spec", "color"), err)
 	// Output:

@@ -160,7 +160,7 @@ func TestDenials(t *testing.T) {
 		{`{code: 302, message: a}`, 400, `admission webhook "wa.no.example.com" denied the request: a`, ""},
 		{`{Code: 403, Message: a}`, 400, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
 		{`{code: 1000}`, 500, `admission webhook "wa.no.example.com" denied the request without explanation`, ""},
-		{`{code: 422, details: {name: nn, group: g, kind: k, retryAfterSeconds: 3, causes: [{field: f, message: m, reason: r}]}}`, 422, "", ""},
+		{`{code: 422, details: {name: nn, group: g, kind: k, retryAfterSeconds: 3, UID: u, causes: [{field: f, message: m, reason: r}, {field: g, Message: n}]}}`, 422, "", ""},
 	} {
 		for _, sort := range []string{"mutating", "validating"} {
 			h := k.serve(says("{allowed: false, patch: " + map[string]string{"mutating": "'no patch', patchType: Other", "validating": "''"}[sort] + ", status: " + test.status + "}"))
@@ -173,7 +173,7 @@ func TestDenials(t *testing.T) {
 			assert.Contains(t, answer.String("message"), test.message)
 			if test.code == 422 {
 				assert.Equal(t, map[string]any{"name": "nn", "group": "g", "kind": "k", "retryAfterSeconds": int64(3),
-					"causes": []any{map[string]any{"field": "f", "message": "m", "reason": "r"}}}, answer.Map("details"))
+					"causes": []any{map[string]any{"field": "f", "message": "m", "reason": "r"}, map[string]any{"field": "g"}}}, answer.Map("details"))
 			}
 		}
 	}

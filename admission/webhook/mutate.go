@@ -143,9 +143,11 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *selection.
 		}
 		return false, meta.Internal(fmt.Errorf("the patch of the admission webhook %q: %w", h.name, err))
 	}
-	w.record(r, h, 0, w.names.Wire(names.AuditPatch)+place, text(map[string]any{
+	if !r.AnnotateExternal(w.names.Wire(names.AuditPatch)+place, text(map[string]any{
 		"configuration": h.configuration, "webhook": h.name, "patchType": patchType, "patch": operations,
-	}))
+	})) {
+		w.log.Warn("the audit event has no room for the patch of an admission webhook", "webhook", h.name, "bytes", len(patch))
+	}
 	return !sameTree(shown, made), nil
 }
 

@@ -101,13 +101,32 @@ func (v *verdict) UnmarshalJSON(data []byte) error {
 type result struct {
 	message string
 	reason  meta.Reason
-	details *meta.Details
+	details *details
 	code    int32
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *result) UnmarshalJSON(data []byte) error {
 	return fields(data, "message", &s.message, "reason", &s.reason, "details", &s.details, "code", &s.code)
+}
+
+type details meta.Details
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *details) UnmarshalJSON(data []byte) error {
+	var causes []cause
+	err := fields(data, "name", &d.Name, "group", &d.Group, "kind", &d.Kind, "uid", &d.UID, "causes", &causes, "retryAfterSeconds", &d.RetryAfterSeconds)
+	for _, c := range causes {
+		d.Causes = append(d.Causes, meta.Cause(c))
+	}
+	return err
+}
+
+type cause meta.Cause
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *cause) UnmarshalJSON(data []byte) error {
+	return fields(data, "reason", &c.Reason, "message", &c.Message, "field", &c.Field)
 }
 
 // fields decodes fields of a JSON object, given by their names and where their values
@@ -186,6 +205,6 @@ func (s *result) denial() *meta.Status {
 		s = &result{}
 	}
 	d := meta.Failure(int(s.code), s.reason, "%s", cmp.Or(s.message, string(s.reason)))
-	d.Code, d.Details = max(int(s.code), http.StatusBadRequest), s.details
+	d.Code, d.Details = max(int(s.code), http.StatusBadRequest), (*meta.Details)(s.details)
 	return d
 }

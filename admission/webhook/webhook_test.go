@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -260,6 +261,65 @@ func TestAnnotationFlood(t *testing.T) {
 		_, ok := audit.Load(fmt.Sprintf("mutation.webhook.admission.k8s.io/round_0_index_%d", i))
 		assert.True(t, ok, i)
 	}
+}
+
+// TestAnnotationsOfAttempts: the bound holds for all attempts at a request together, and
+// of what is left out of an answer the log has one line.
+func TestAnnotationsOfAttempts(t *testing.T) {
+	const attempts, each = 6, 1000
+	audit, log := &trail{}, &lines{}
+	k := newKit(t, func(b *server.Builder) { b.Audit, b.Logger = audit, slog.New(slog.NewTextHandler(log, nil)) })
+	code, answer := k.do("POST configmaps", "metadata: {name: x}")
+	require.Equal(t, 201, code, answer.String("message"))
+	asked := 0
+	k.register("mutating", "m", k.serve(func(w http.ResponseWriter, review *meta.Object) {
+		asked++
+		annotations := map[string]string{}
+		for i := range each {
+			annotations[fmt.Sprintf("key%d-%d", asked, i)] = "x"
+		}
+		if asked < attempts { // another write comes between
+			_, err := k.Objects().Update(t.Context(), meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "x"}, "", func(o *meta.Object) error {
+				o.Set(fmt.Sprint(asked), "data", "between")
+				return nil
+			})
+			assert.NoError(t, err)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "AdmissionReview", "apiVersion": review.APIVersion(), "response": map[string]any{
+			"uid": review.String("request", "uid"), "allowed": true, "auditAnnotations": annotations}})
+	}), `{objectSelector: {matchLabels: {asks: them}}}`)
+	code, answer = k.do("PATCH configmaps/x", "metadata: {labels: {asks: them}}")
+	require.Equal(t, 200, code, answer.String("message"))
+	assert.Equal(t, attempts, asked)
+	external := 0
+	audit.Range(func(key, _ any) bool {
+		if strings.HasPrefix(key.(string), "wa.m.example.com/") {
+			external++
+		}
+		return true
+	})
+	assert.Equal(t, 64, external)
+	assert.Equal(t, attempts, strings.Count(log.String(), "annotations of an admission webhook are left out"))
+	assert.Contains(t, log.String(), "noRoom=936 ")
+	assert.Contains(t, log.String(), "noRoom=1000 ")
+}
+
+// lines are what a log wrote.
+type lines struct {
+	mu sync.Mutex // guards b
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // TestManyWriters: 200 writers through five webhooks, while configurations come and go.

@@ -54,6 +54,8 @@ type nobody struct{}
 func (nobody) Warn(string)             {}
 func (nobody) Annotate(string, string) {}
 
+func (nobody) AnnotateExternal(string, string) bool { return true }
+
 // refusal is an error as the server's own parts see it.
 func (s *Store) refusal(err error) error {
 	if damaged := (*controller.UnreadableError)(nil); errors.As(err, &damaged) {

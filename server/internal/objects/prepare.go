@@ -143,7 +143,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 	return &admission.Request{
 		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: &v.Type.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
-		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate,
+		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate, AnnotateExternal: w.Notes.AnnotateExternal,
 		Subresource: w.subresource(), Forms: (*forms)(w), Attempt: w.admissions,
 	}
 }

@@ -99,7 +99,8 @@ type Caller struct {
 // goroutines at once.
 type Notes interface {
 	Warn(text string)
-	Annotate(key, value string) // in the audit event
+	Annotate(key, value string)              // in the audit event
+	AnnotateExternal(key, value string) bool // see admission.Request
 }
 
 func (c *Caller) allow(ctx context.Context, verb string) error {
