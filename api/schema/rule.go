@@ -26,7 +26,9 @@ type Rule struct {
 }
 
 // HasRules reports whether the value or something in it has rules.
-func (s *Schema) HasRules() bool { return s.hasRules(map[*Struct]bool{}) }
+func (s *Schema) HasRules() bool {
+	return s != nil && s.expressions && s.hasRules(map[*Struct]bool{}) // types that hold themselves may look as if
+}
 
 func (s *Schema) hasRules(seen map[*Struct]bool) bool {
 	if s == nil {

@@ -95,6 +95,8 @@ type Schema struct {
 	fixed bool     // the value or something in it is immutable
 	rules bool     // the value or something in it can break a rule
 
+	expressions bool // there may be Rules, of the value or of something in it
+
 	defaultSize int // of Default, as JSON, about
 
 	unique []uniqueField // of a whole object, set by Go

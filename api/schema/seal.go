@@ -25,10 +25,10 @@ type sealer struct {
 }
 
 // below is what stands in a value or somewhere inside it.
-type below struct{ fills, fixed, rules bool }
+type below struct{ fills, fixed, rules, expressions bool }
 
 func (b below) or(c below) below {
-	return below{b.fills || c.fills, b.fixed || c.fixed, b.rules || c.rules}
+	return below{b.fills || c.fills, b.fixed || c.fixed, b.rules || c.rules, b.expressions || c.expressions}
 }
 
 func (w *sealer) fault(path string, err error) {
@@ -63,13 +63,14 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 	b = b.or(w.schema(s.Items, w.below(path, "[]"), canonical))
 	for _, list := range [][]*Schema{s.AllOf, s.AnyOf, s.OneOf, {s.Not}} {
 		for _, e := range list {
-			w.schema(e, path, canonical)
+			b.expressions = w.schema(e, path, canonical).expressions || b.expressions
 		}
 	}
+	b.expressions = b.expressions || len(s.Rules) > 0
 	b.rules = (b.rules || s.ruled()) && !s.Unchecked
-	b = b.or(below{s.Default != nil, s.Immutable, s.Immutable})
-	if s.fills != b.fills || s.fixed != b.fixed || s.rules != b.rules {
-		s.fills, s.fixed, s.rules = b.fills, b.fixed, b.rules
+	b = b.or(below{fills: s.Default != nil, fixed: s.Immutable, rules: s.Immutable})
+	if s.fills != b.fills || s.fixed != b.fixed || s.rules != b.rules || s.expressions != b.expressions {
+		s.fills, s.fixed, s.rules, s.expressions = b.fills, b.fixed, b.rules, b.expressions
 	}
 	if canonical {
 		w.enumOf(s, path)
@@ -134,7 +135,7 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	if st.sealed {
 		return st.below
 	}
-	w.known[st] = below{true, true, true}
+	w.known[st] = below{true, true, true, true}
 	var all below
 	in := w.in
 	for _, f := range st.Fields {
