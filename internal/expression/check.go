@@ -25,18 +25,17 @@ func (r *Rules) Check(ctx context.Context, obj, old map[string]any) (faults []me
 	if r == nil {
 		return nil, nil
 	}
-	c := &checker{ctx: ctx, left: ObjectCost}
+	c := &checker{left: ObjectCost}
 	v := visit{now: obj}
 	if old != nil {
 		v.old, v.known = old, true
 	}
-	c.value(r, v, nil)
+	c.value(ctx, r, v, nil)
 	return c.faults, c.warnings
 }
 
 // checker goes through an object. It ends when nothing is left to spend.
 type checker struct {
-	ctx      context.Context //nolint:containedctx // of one call
 	left     int64
 	faults   check.Faults
 	warnings []string
@@ -66,32 +65,32 @@ func (v visit) below(now, old any, known bool) visit {
 	return next
 }
 
-func (c *checker) value(r *Rules, v visit, at *check.Path) {
+func (c *checker) value(ctx context.Context, r *Rules, v visit, at *check.Path) {
 	if r == nil || v.now == nil || c.left < 0 {
 		return
 	}
-	c.rules(r, v, at)
+	c.rules(ctx, r, v, at)
 	for _, more := range r.also {
-		c.value(more, v, at)
+		c.value(ctx, more, v, at)
 	}
 	switch now := v.now.(type) {
 	case []any:
-		c.list(r, v, now, at)
+		c.list(ctx, r, v, now, at)
 	case map[string]any:
 		old, _ := v.old.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(now)) {
 			if r.values != nil {
-				c.value(r.values, v.below(now[name], old[name], true), at.Key(name))
+				c.value(ctx, r.values, v.below(now[name], old[name], true), at.Key(name))
 			}
 			if below := r.fields[name]; below != nil {
-				c.value(below, v.below(now[name], old[name], true), at.Field(name))
+				c.value(ctx, below, v.below(now[name], old[name], true), at.Field(name))
 			}
 		}
 	}
 }
 
 // list visits the items of a list. Those of a list by keys are known by them.
-func (c *checker) list(r *Rules, v visit, now []any, at *check.Path) {
+func (c *checker) list(ctx context.Context, r *Rules, v visit, now []any, at *check.Path) {
 	if r.items == nil {
 		return
 	}
@@ -107,14 +106,14 @@ func (c *checker) list(r *Rules, v visit, now []any, at *check.Path) {
 		if byKeys {
 			old = before[r.schema.ItemKey(item)]
 		}
-		c.value(r.items, v.below(item, old, byKeys), at.Index(i))
+		c.value(ctx, r.items, v.below(item, old, byKeys), at.Index(i))
 	}
 }
 
 // wholeObject is the place of faults of a whole object.
 func wholeObject() *check.Path { return check.At("<nil>") }
 
-func (c *checker) rules(r *Rules, v visit, at *check.Path) {
+func (c *checker) rules(ctx context.Context, r *Rules, v visit, at *check.Path) {
 	if len(r.rules) == 0 {
 		return
 	}
@@ -141,16 +140,16 @@ func (c *checker) rules(r *Rules, v visit, at *check.Path) {
 		case rule.transition() && v.old == nil:
 			continue
 		}
-		c.rule(r.schema, rule, given, v, at)
+		c.rule(ctx, r.schema, rule, given, v, at)
 	}
 }
 
-func (c *checker) rule(s *schema.Schema, r rule, vars map[string]any, v visit, at *check.Path) {
+func (c *checker) rule(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, v visit, at *check.Path) {
 	said := strings.TrimSpace(r.Message)
 	if said == "" {
 		said = strings.TrimSpace(r.Expression)
 	}
-	holds, err := r.holds.eval(c.ctx, vars, &c.left)
+	holds, err := r.holds.eval(ctx, vars, &c.left)
 	switch {
 	case errors.Is(err, errCost):
 		c.faults.Invalid(at, s.Type.String(), "validation failed due to running out of cost budget, no further validation rules will be run")
@@ -162,18 +161,18 @@ func (c *checker) rule(s *schema.Schema, r rule, vars map[string]any, v visit, a
 	case err != nil:
 		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("%v evaluating rule: %s", err, said))
 	case holds != ref.Val(types.True):
-		c.broken(s, r, vars, v, at)
+		c.broken(ctx, s, r, vars, v, at)
 	}
 }
 
 // broken tells of a rule that a value breaks.
-func (c *checker) broken(s *schema.Schema, r rule, vars map[string]any, v visit, at *check.Path) {
+func (c *checker) broken(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, v visit, at *check.Path) {
 	message := strings.TrimSpace(r.Message)
 	if message == "" {
 		message = "failed rule: " + strings.TrimSpace(r.Expression)
 	}
 	if r.message != nil {
-		made, err := r.message.eval(c.ctx, vars, &c.left)
+		made, err := r.message.eval(ctx, vars, &c.left)
 		switch {
 		case errors.Is(err, errCost):
 			message = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"

@@ -136,11 +136,11 @@ func (p *Program) eval(ctx context.Context, vars map[string]any, left *int64) (r
 	if details != nil && details.ActualCost() != nil {
 		spent = min(*details.ActualCost(), math.MaxInt64)
 	}
-	if int64(spent) > *left { //nolint:gosec // bounded above
+	if int64(spent) > *left { // bounded above
 		*left = -1
 		return nil, errCost
 	}
-	*left -= int64(spent) //nolint:gosec // bounded above
+	*left -= int64(spent) // bounded above
 	return v, err
 }
 

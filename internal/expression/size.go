@@ -55,7 +55,7 @@ func mostOf(s *schema.Schema, besides uint64) uint64 {
 	return (largestRequest - 2) / (leastSize(s) + besides)
 }
 
-func bound(n *int64) uint64 { return uint64(max(*n, 0)) } //nolint:gosec // not negative
+func bound(n *int64) uint64 { return uint64(max(*n, 0)) } // not negative
 
 // mostElements returns how many items, entries, or bytes a value can have.
 func mostElements(s *schema.Schema) uint64 {

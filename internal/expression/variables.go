@@ -29,7 +29,7 @@ func (e *RequestEnv) Variable(name, text string) error {
 
 // scope is the value of variables: each is evaluated when an expression first asks for it.
 type scope struct {
-	ctx      context.Context //nolint:containedctx // of one evaluation
+	ctx      context.Context // of one evaluation: the language hands none to what expressions look up
 	programs map[string]*Program
 	vars     map[string]any
 	left     *int64

@@ -115,9 +115,11 @@ func set(name string, part func(*Action, string)) func(question, string) (questi
 func serviceAccount(q question, namespace, name string) (question, error) {
 	switch {
 	case len(meta.CheckDNSSubdomain(name)) > 0:
-		return q, errors.New("Invalid service account name") //nolint:revive,staticcheck // as clients know it
+		//lint:ignore ST1005 as clients know it
+		return q, errors.New("Invalid service account name")
 	case len(meta.CheckDNSLabel(namespace)) > 0:
-		return q, errors.New("Invalid service account namespace") //nolint:revive,staticcheck // as clients know it
+		//lint:ignore ST1005 as clients know it
+		return q, errors.New("Invalid service account namespace")
 	}
 	q.action.Account = meta.Key{Namespace: namespace, Name: name}
 	return q, nil

@@ -46,7 +46,7 @@ func findAll(s, pattern string, n int64) ([]string, error) {
 func compile(pattern string) (*regexp.Regexp, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("Illegal regex: %w", err) //nolint:revive,staticcheck // as clients know it
+		return nil, fmt.Errorf("Illegal regex: %w", err) //lint:ignore ST1005 as clients know it
 	}
 	return re, nil
 }

@@ -14,7 +14,7 @@ func (k kinds) versions() []function {
 		return semver.Parse(s)
 	}
 	part := func(name string, of func(semver.Version) uint64) function {
-		return function1(name, k.version, integer(), sure(func(v semver.Version) int64 { return int64(of(v)) }), look()).on() //nolint:gosec // parsed numbers are small
+		return function1(name, k.version, integer(), sure(func(v semver.Version) int64 { return int64(of(v)) }), look()).on() // parsed numbers are small
 	}
 	return []function{
 		function1("semver", text(), k.version, semver.Parse, read(cost.Arg(0))),
