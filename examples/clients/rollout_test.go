@@ -81,10 +81,11 @@ func TestRollout(t *testing.T) {
 			_, err := deployments.Get(ctx, "web", metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		}, patienceSpan, tick, "it goes after what it owns")
-		sets, err = set.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
-		require.Empty(t, sets.Items)
 		require.Eventually(t, func() bool {
+			sets, err := set.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
+			if err != nil || len(sets.Items) != 0 {
+				return false
+			}
 			pods, err := set.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
 			return err == nil && len(pods.Items) == 0
 		}, patienceSpan, tick, "also those that its controller made when it did not see yet that it goes")

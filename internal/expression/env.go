@@ -70,7 +70,6 @@ const maxExpression = 100_000
 
 // Program is a compiled expression.
 type Program struct {
-	text string
 	cel  cel.Program
 	most uint64          // that one call costs, as estimated
 	uses map[string]bool // variables
@@ -104,7 +103,7 @@ func compile(env *cel.Env, text string, z sizes, want ...*cel.Type) (*Program, e
 	for _, r := range ast.NativeRep().ReferenceMap() {
 		uses[r.Name] = true
 	}
-	return &Program{text: text, cel: p, most: estimate.Max, uses: uses, of: ast.OutputType()}, nil
+	return &Program{cel: p, most: estimate.Max, uses: uses, of: ast.OutputType()}, nil
 }
 
 // undeclared is a fault as cel-go tells it. Clients know it with the container, which has no

@@ -19,7 +19,7 @@ func (e *RequestEnv) Variable(name, text string) error {
 	p, err := e.Compile(text, Anything)
 	if err != nil {
 		e.types.variables[name] = cel.DynType
-		e.variables[name] = &Program{text: text, fault: err}
+		e.variables[name] = &Program{fault: err}
 		return err
 	}
 	e.types.variables[name] = p.of

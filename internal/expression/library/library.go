@@ -5,7 +5,6 @@
 package library
 
 import (
-	"fmt"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -164,5 +163,3 @@ func valid[R any](parse func(string) (R, error)) func(string) (bool, error) {
 		return err == nil, nil
 	}
 }
-
-var errNoOverload = fmt.Errorf("no such overload")

@@ -1,8 +1,6 @@
 package library
 
 import (
-	"fmt"
-
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/types"
@@ -101,7 +99,7 @@ func sum(zero ref.Val) func(...ref.Val) ref.Val {
 		elements(args[0], func(_ int64, v ref.Val) bool {
 			adder, ok := total.(traits.Adder)
 			if !ok {
-				total = types.WrapErr(fmt.Errorf("%w: sum of %s", errNoOverload, v.Type().TypeName()))
+				total = types.MaybeNoSuchOverloadErr(v)
 				return false
 			}
 			total = adder.Add(v)

@@ -30,16 +30,16 @@ type ValidatingAdmissionPolicySpec struct {
 	ParamKind *ParamKind `json:"paramKind,omitempty" protobuf:"1"`
 	// MatchConstraints are the requests that the policy looks at.
 	MatchConstraints *MatchResources `json:"matchConstraints,omitempty" protobuf:"2" schema:"required,optional"`
-	// Validations have to be true of a request.
-	Validations []Validation `json:"validations,omitempty" protobuf:"3" schema:"listType=atomic"`
+	// Validations have to be true of a request; there are at most 1000.
+	Validations []Validation `json:"validations,omitempty" protobuf:"3" schema:"listType=atomic,maxItems=1000"`
 	// FailurePolicy says what becomes of a request if an expression fails: Fail refuses it, Ignore lets it pass.
 	FailurePolicy *string `json:"failurePolicy,omitempty" protobuf:"4" schema:"default=Fail,enum=Fail|Ignore"`
 	// AuditAnnotations are written with the request into the audit, at most 20.
 	AuditAnnotations []AuditAnnotation `json:"auditAnnotations,omitempty" protobuf:"5" schema:"listType=atomic"`
 	// MatchConditions are expressions, at most 64, that have to be true of a request, or the policy does not look at it.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
-	// Variables are expressions that others use by name.
-	Variables []Variable `json:"variables,omitempty" protobuf:"7" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
+	// Variables are expressions that others use by name, at most 1000.
+	Variables []Variable `json:"variables,omitempty" protobuf:"7" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=1000"`
 }
 
 // ParamKind is a kind of parameters.
