@@ -83,7 +83,7 @@ type Env struct {
 	// plural, or nil.
 	Type func(meta.GroupResource) *registry.Type
 
-	// Runs reports whether the server was given a controller of that name.
+	// Runs reports whether the server was given a controller of that name, and runs it.
 	Runs func(controller string) bool
 
 	// Control has the server run a controller beside its own. It is for Setup. ask makes a

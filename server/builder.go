@@ -70,6 +70,13 @@ type Builder struct {
 	// Controllers run beside the built-in controllers while Run runs.
 	Controllers []controller.Controller
 
+	// RunControllers chooses the built-in controllers that run, see ControllerNames: "*" is
+	// all, "NAME" is one, "-NAME" leaves one out, wherever it stands, and "envtest" is those
+	// that do what the field's API server does by itself: no namespace is emptied, nothing
+	// is collected, no account is made. None is "*". Of Controllers all run but those that
+	// "-NAME" leaves out.
+	RunControllers []string
+
 	// Handlers serve further paths, such as issuer discovery, behind
 	// authentication and authorization. Keys are exact paths, or prefixes if
 	// they end in a slash; meta.UserFrom(r.Context()) is who calls.
@@ -272,7 +279,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	chain, err := admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
 		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Type: b.client.Type, Log: log,
 		Runs: func(name string) bool {
-			return slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
+			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},
 		Control: func(c controller.Controller) func(string, time.Duration) {
 			p := &plugged{controller: c}
@@ -282,6 +289,9 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		Services: newServices(b.Names, &b.client, b.Services).find, Metrics: b.Metrics,
 	})
 	if err != nil {
+		faults = append(faults, err)
+	}
+	if err := b.checkChoice(); err != nil {
 		faults = append(faults, err)
 	}
 	if len(faults) > 0 {
@@ -345,8 +355,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
-	s.controllers = append(s.builtinControllers(), b.Controllers...)
-	s.plugged = b.plugged
+	if err := s.choose(b, append(s.builtinControllers(), b.Controllers...)); err != nil {
+		return nil, errors.Join(err, s.Shutdown(ctx))
+	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
 	}

@@ -194,3 +194,24 @@ func ExampleServer_Transport() {
 	// ADDED hall true <nil>
 	// <nil>
 }
+
+// A server that leaves pods, volumes and claims to the test, as a bare API server does,
+// but removes what was deleted with its namespace.
+func ExampleControllerNames() {
+	b := &server.Builder{Authorizer: auth.AllowAll, RunControllers: []string{"envtest", "namespace"}}
+	s, err := b.Build(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Shutdown(context.Background())
+	for _, name := range server.ControllerNames() {
+		if strings.HasSuffix(name, "-protection") {
+			fmt.Println("off:", name)
+		}
+	}
+	// Output:
+	// off: pvc-protection
+	// off: pv-protection
+	// off: volumeattributesclass-protection
+}

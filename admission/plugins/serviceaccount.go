@@ -96,7 +96,7 @@ func accountOf(ctx context.Context, r *admission.Request) (*meta.Object, error) 
 		return account, err
 	}
 	if name == defaultAccount {
-		if !r.Server.Runs("default-service-accounts") {
+		if !r.Server.Runs("serviceaccount") {
 			return nil, nil
 		}
 		if account, err = awaitAccount(ctx, r); err != nil || account != nil {

@@ -129,8 +129,8 @@ func ExampleNew() {
 	}
 	// Output:
 	// system:bootstrap:abcdef
-	// bootstrap-signer
-	// bootstrap-token-cleaner
+	// bootstrapsigner
+	// tokencleaner
 }
 
 func TestRead(t *testing.T) {

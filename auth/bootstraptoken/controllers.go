@@ -47,7 +47,7 @@ func Signer(p names.Profile, now func() time.Time) controller.Controller {
 	}
 	info := meta.Key{Namespace: p.SystemNamespace("public"), Name: names.ClusterInfo}
 	return controller.Controller{
-		Name:     "bootstrap-signer",
+		Name:     "bootstrapsigner",
 		Types:    []meta.GroupResource{secretType, configMapType},
 		Identity: true,
 		Observe: func(c controller.Event) []string {
@@ -123,7 +123,7 @@ func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
 		now = time.Now
 	}
 	return controller.Controller{
-		Name:  "bootstrap-token-cleaner",
+		Name:  "tokencleaner",
 		Types: []meta.GroupResource{secretType},
 		Observe: func(c controller.Event) []string {
 			if !isToken(c.Object, p) {

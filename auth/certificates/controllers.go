@@ -106,7 +106,7 @@ var errDecided = errors.New("decided meanwhile")
 // certificatesigningrequests/nodeclient, or /selfnodeclient for a certificate of
 // its own name.
 func Approver(a auth.Authorizer, p names.Profile) controller.Controller {
-	return loop(p, "certificate-approver", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+	return loop(p, "csrapproving", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if condition(o, certificates.Approved) || condition(o, certificates.Denied) || o.String("status", "certificate") != "" ||
 			o.String("spec", "signerName") != p.Wire(names.SignerClientNode) {
 			return 0, nil
@@ -160,7 +160,7 @@ type Signer struct {
 // Controller returns the controller that signs. A request that breaks the rules of its
 // signer gets the condition Failed.
 func (s Signer) Controller(p names.Profile) controller.Controller {
-	return loop(p, "certificate-signer", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+	return loop(p, "csrsigning", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if !condition(o, certificates.Approved) || condition(o, certificates.Denied) || condition(o, certificates.Failed) ||
 			o.String("status", "certificate") != "" {
 			return 0, nil
@@ -236,7 +236,7 @@ func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
 	if now == nil {
 		now = time.Now
 	}
-	return loop(p, "certificate-cleaner", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+	return loop(p, "csrcleaner", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if left := endOf(o).Sub(now()); left > 0 {
 			return left, nil
 		}

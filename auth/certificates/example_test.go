@@ -46,9 +46,9 @@ func ExampleSigner() {
 		fmt.Println(c.Name)
 	}
 	// Output:
-	// certificate-approver
-	// certificate-signer
-	// certificate-cleaner
+	// csrapproving
+	// csrsigning
+	// csrcleaner
 }
 
 // A certificate for a request that did not come through the server.

@@ -28,7 +28,7 @@ const defaultAccount = "default"
 // DefaultAccounts returns the controller that gives every active namespace its account
 // named default.
 func DefaultAccounts() controller.Controller {
-	return perNamespace("default-service-accounts", accountType, defaultAccount, func(ctx context.Context, c controller.Client, namespace string) error {
+	return perNamespace("serviceaccount", accountType, defaultAccount, func(ctx context.Context, c controller.Client, namespace string) error {
 		obj := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
 			"metadata": map[string]any{"name": defaultAccount, "namespace": namespace}})
 		_, err := c.Create(ctx, accountType, obj)
@@ -40,7 +40,7 @@ func DefaultAccounts() controller.Controller {
 // server, in PEM, in every active namespace.
 func RootCA(p names.Profile, authorities []byte) controller.Controller {
 	name := p.Wire(names.RootCAConfigMap)
-	return perNamespace("root-ca-publisher", configMapType, name, func(ctx context.Context, c controller.Client, namespace string) error {
+	return perNamespace("root-ca-cert-publisher", configMapType, name, func(ctx context.Context, c controller.Client, namespace string) error {
 		data := map[string]any{"ca.crt": string(authorities)}
 		_, err := c.Create(ctx, configMapType, meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": name, "namespace": namespace, "annotations": map[string]any{
@@ -104,7 +104,7 @@ func (t *Tokens) Secrets(authorities []byte) controller.Controller {
 	s := &secrets{tokens: t, authorities: base64.StdEncoding.EncodeToString(authorities), wire: t.config.Names.Wire}
 	s.forget()
 	return controller.Controller{
-		Name:    "service-account-tokens",
+		Name:    "serviceaccount-token",
 		Types:   []meta.GroupResource{secretType, accountType},
 		Observe: s.observe, Forget: s.forget, Reconcile: s.reconcile,
 	}

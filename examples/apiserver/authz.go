@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"orch.io/controlplane/auth"
@@ -13,6 +14,7 @@ import (
 	"orch.io/controlplane/auth/accesswebhook"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 )
 
@@ -43,7 +45,8 @@ func (f *authzFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.signing.keyFile, "cluster-signing-key-file", "", "key of that certificate, PEM")
 	set.DurationVar(&f.signing.duration, "cluster-signing-duration", certificates.DefaultDuration, "longest validity of signed certificates")
 	set.StringVar(&f.rootCAFile, "root-ca-file", "", "authorities of the server, PEM, published in every namespace and in token secrets (default: the server's own)")
-	set.Var(&f.controllers, "controllers", "controllers to run: * for those that run by default, NAME for more, -NAME for fewer (default: *)")
+	set.Var(&f.controllers, "controllers", "controllers to run: * for all, NAME for one, -NAME to leave one out, envtest for those that do what a bare kube-apiserver does (default: *); "+
+		"there are "+strings.Join(server.ControllerNames(), ", "))
 }
 
 // validate refuses modes that say nothing or say it twice, and what belongs to modes
@@ -107,7 +110,7 @@ func (f *flags) authorize(id *identity, c *access.Config) (close func(), err err
 		}
 		return all
 	}
-	c.RootCA, c.Controllers = id.caPEM, f.authz.controllers
+	c.RootCA = id.caPEM
 	if f.authz.rootCAFile != "" {
 		if c.RootCA, err = os.ReadFile(f.authz.rootCAFile); err != nil {
 			return close, fmt.Errorf("--root-ca-file: %w", err)

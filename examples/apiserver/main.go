@@ -77,7 +77,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Serving: server.Serving{LivezGrace: f.livezGrace}, Limits: f.limits}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Serving: server.Serving{LivezGrace: f.livezGrace}, Limits: f.limits,
+		RunControllers: f.authz.controllers}
 	b.Register(builtin.Kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)

@@ -71,14 +71,11 @@ type Config struct {
 	// Signer signs certificate requests; without an authority nobody does.
 	Signer certificates.Signer
 	// RootCA is what clients verify the server with, PEM. It goes into token secrets
-	// and, unless Controllers leaves root-ca-cert-publisher out, into a ConfigMap of
-	// every namespace, which the volumes of pods name.
+	// and, unless RunControllers of the Builder leaves root-ca-cert-publisher out, into
+	// a ConfigMap of every namespace, which the volumes of pods name.
 	RootCA []byte
 	// Publish is what the server tells others of itself; zero: nothing.
 	Publish Publish
-	// Controllers chooses the controllers by name: "*" stands for those
-	// that run by default, "-NAME" leaves one out. None is "*".
-	Controllers []string
 }
 
 // Builtin are the authorizers that read the server's own objects.
@@ -91,9 +88,6 @@ type Builtin struct{ Node, RBAC auth.Authorizer }
 func Setup(b *server.Builder, c Config) error {
 	if b.Authorizer != nil {
 		return fmt.Errorf("access: the server has an authorizer already")
-	}
-	if err := c.checkControllers(); err != nil {
-		return err
 	}
 	if c.Tokens == nil {
 		key, err := serviceaccount.GenerateKey()
@@ -195,11 +189,7 @@ func (c Config) authorize(b *server.Builder) {
 			done(b, "start-cluster-authentication-info-controller")
 		}
 	}
-	for _, l := range c.controllers(b, all) {
-		if c.runs(l.name, l.usual) {
-			b.Controllers = append(b.Controllers, l.make())
-		}
-	}
+	b.Controllers = append(b.Controllers, c.controllers(b, all)...)
 }
 
 // done adds the check that tools wait for until something is done. It is before

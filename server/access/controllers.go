@@ -1,10 +1,6 @@
 package access
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/bootstraptoken"
 	"orch.io/controlplane/auth/certificates"
@@ -14,51 +10,21 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// choice is a controller that Controllers can name, and whether * is enough for it.
-type choice struct {
-	name  string
-	usual bool
-	make  func() controller.Controller
-}
-
-// ControllerNames are the words that Config.Controllers knows beside "*".
-func ControllerNames() []string {
-	return []string{"clusterrole-aggregation", "csrapproving", "csrsigning", "csrcleaner", "serviceaccount",
-		"serviceaccount-token", "root-ca-cert-publisher", "bootstrapsigner", "tokencleaner"}
-}
-
-func (c Config) controllers(b *server.Builder, all auth.Authorizer) []choice {
+// controllers are those that have what they need.
+func (c Config) controllers(b *server.Builder, all auth.Authorizer) []controller.Controller {
 	p := b.Names
-	signs := c.Signer.Authority != nil || len(c.Signer.Authorities) > 0
-	return []choice{
-		{"clusterrole-aggregation", true, func() controller.Controller { return rbac.Aggregator(b.Client(), p) }},
-		{"csrapproving", true, func() controller.Controller { return certificates.Approver(all, p) }},
-		{"csrsigning", signs, func() controller.Controller { return c.Signer.Controller(p) }},
-		{"csrcleaner", true, func() controller.Controller { return certificates.Cleaner(p, nil) }},
-		{"serviceaccount", true, serviceaccount.DefaultAccounts},
-		{"serviceaccount-token", true, func() controller.Controller { return c.Tokens.Secrets(c.RootCA) }},
-		{"root-ca-cert-publisher", len(c.RootCA) > 0, func() controller.Controller { return serviceaccount.RootCA(p, c.RootCA) }},
-		{"bootstrapsigner", c.BootstrapTokens, func() controller.Controller { return bootstraptoken.Signer(p, nil) }},
-		{"tokencleaner", c.BootstrapTokens, func() controller.Controller { return bootstraptoken.Cleaner(p, nil) }},
+	list := []controller.Controller{
+		rbac.Aggregator(b.Client(), p), certificates.Approver(all, p), certificates.Cleaner(p, nil),
+		serviceaccount.DefaultAccounts(), c.Tokens.Secrets(c.RootCA),
 	}
-}
-
-func (c Config) checkControllers() error {
-	for _, word := range c.Controllers {
-		if word != "*" && !slices.Contains(ControllerNames(), strings.TrimPrefix(word, "-")) {
-			return fmt.Errorf("access: no controller is called %q", word)
-		}
+	if c.Signer.Authority != nil || len(c.Signer.Authorities) > 0 {
+		list = append(list, c.Signer.Controller(p))
 	}
-	return nil
-}
-
-// runs tells whether a controller is chosen.
-func (c Config) runs(name string, usual bool) bool {
-	switch {
-	case slices.Contains(c.Controllers, "-"+name):
-		return false
-	case slices.Contains(c.Controllers, name):
-		return true
+	if len(c.RootCA) > 0 {
+		list = append(list, serviceaccount.RootCA(p, c.RootCA))
 	}
-	return usual && (len(c.Controllers) == 0 || slices.Contains(c.Controllers, "*"))
+	if c.BootstrapTokens {
+		list = append(list, bootstraptoken.Signer(p, nil), bootstraptoken.Cleaner(p, nil))
+	}
+	return list
 }

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
@@ -107,9 +106,9 @@ func fromFiles(ctx context.Context, dir string) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	controllers := slices.DeleteFunc(access.ControllerNames(), func(name string) bool { return name == "tokencleaner" })
+	b.RunControllers = []string{"*", "-csrcleaner"}
 	err = access.Setup(b, access.Config{
-		ClientCAs: clients, RootCA: ca.PEM(), Tokens: tokens, Methods: []auth.Authenticator{users}, Controllers: controllers,
+		ClientCAs: clients, RootCA: ca.PEM(), Tokens: tokens, Methods: []auth.Authenticator{users},
 		Authorizers: func(own access.Builtin) []auth.Authorizer { return []auth.Authorizer{own.Node, own.RBAC, policies} },
 		Publish: access.Publish{
 			Address: netip.MustParseAddr("10.0.0.1"), Port: 6443,

@@ -23,7 +23,7 @@ const (
 // asks for it, see lowers. Its keys are namespaces.
 func (l *Ledger) controller() controller.Controller {
 	return controller.Controller{
-		Name: "resource-quota", Types: []meta.GroupResource{quotas},
+		Name: "resourcequota", Types: []meta.GroupResource{quotas},
 		Observe: func(e controller.Event) []string {
 			if e.Object == nil {
 				return nil

@@ -37,7 +37,7 @@ func Garbage(p names.Profile, look Look) controller.Controller {
 		definitions: meta.GroupResource{Group: p.Group(names.GroupExtensions), Resource: "customresourcedefinitions"},
 	}
 	return controller.Controller{
-		Name: "garbage-collector", Identity: true, Forget: g.forget, Observe: g.observe,
+		Name: "garbagecollector", Identity: true, Forget: g.forget, Observe: g.observe,
 		Reconcile: func(ctx context.Context, cl controller.Client, uid string) (time.Duration, error) {
 			steps, again, err := g.consider(ctx, cl, look, uid)
 			if err != nil {

@@ -23,7 +23,7 @@ func ClaimProtection(p names.Profile, client controller.Client) controller.Contr
 	finalizer := p.Wire(names.ClaimProtection)
 	used := controller.NewIndex(client, []meta.GroupResource{pods}, func() claimUse { return claimUse{} }, claimUse.apply)
 	return controller.Controller{
-		Name: "claim-protection", Types: []meta.GroupResource{claims, pods},
+		Name: "pvc-protection", Types: []meta.GroupResource{claims, pods},
 		Observe: func(e controller.Event) (keys []string) {
 			if e.Resource == claims && held(e.Object, finalizer) {
 				return []string{e.Key.String()}
@@ -53,7 +53,7 @@ func ClaimProtection(p names.Profile, client controller.Client) controller.Contr
 func VolumeProtection(p names.Profile) controller.Controller {
 	finalizer := p.Wire(names.VolumeProtection)
 	return controller.Controller{
-		Name: "volume-protection", Types: []meta.GroupResource{volumes},
+		Name: "pv-protection", Types: []meta.GroupResource{volumes},
 		Observe: func(e controller.Event) []string {
 			if !held(e.Object, finalizer) {
 				return nil
@@ -75,7 +75,7 @@ func ClassProtection(p names.Profile) controller.Controller {
 	classes := meta.GroupResource{Group: p.Group(names.GroupStorage), Resource: "volumeattributesclasses"}
 	finalizer := p.Wire(names.ClassProtection)
 	return controller.Controller{
-		Name: "class-protection", Types: []meta.GroupResource{classes, claims, volumes},
+		Name: "volumeattributesclass-protection", Types: []meta.GroupResource{classes, claims, volumes},
 		Observe: func(e controller.Event) []string {
 			if e.Resource != classes {
 				now := classesOf(e.Object)

@@ -48,7 +48,7 @@ func (n ServiceNetworks) Start(ctx context.Context, client controller.Client) er
 func (n ServiceNetworks) Controller() controller.Controller {
 	leaving := map[string]bool{}
 	return controller.Controller{
-		Name: "service-networks", Types: []meta.GroupResource{n.networks(), services},
+		Name: "service-cidr", Types: []meta.GroupResource{n.networks(), services},
 		Observe: func(e controller.Event) []string {
 			if e.Resource == services {
 				if e.Old == nil || e.Object != nil && slices.Equal(addressesOf(e.Old), addressesOf(e.Object)) {

@@ -1,0 +1,121 @@
+package server_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/certificates"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/server/serving"
+)
+
+// TestBareControllers: with the set envtest definitions are served and the program's own
+// controllers work, but namespaces stay that are deleted, and objects whose owner is gone.
+func TestBareControllers(t *testing.T) {
+	for _, choice := range []string{"envtest", "envtest garbagecollector", "* -namespace", "* -test"} {
+		t.Run(choice, func(t *testing.T) {
+			ran := make(chan string, 100)
+			own := configMapController(func(name string) (time.Duration, error) {
+				ran <- name
+				return 0, nil
+			})
+			s := servertest.New(t, own, func(b *server.Builder) { b.RunControllers = strings.Fields(choice) })
+			a := inProcess(t, s)
+			a.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"going"}}`)
+			a.must(201, "POST", "/api/v1/namespaces/going/configmaps", newConfigMap("left"))
+			owner := a.must(201, "POST", configMaps, newConfigMap("owner")).body
+			owned := newConfigMap("owned")
+			owned["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": text(owner, "metadata", "uid"),
+			}}
+			a.must(201, "POST", configMaps, owned)
+			a.must(200, "DELETE", configMaps+"/owner", nil)
+			a.must(200, "DELETE", "/api/v1/namespaces/going", nil)
+			s.Settle()
+
+			code := func(path string) int { return a.do("GET", path, nil).code }
+			gone := map[bool]int{true: 404, false: 200}
+			assert.Equal(t, gone[!strings.HasPrefix(choice, "envtest") || strings.Contains(choice, "garbage")], code(configMaps+"/owned"))
+			assert.Equal(t, gone[choice == "* -test"], code("/api/v1/namespaces/going"))
+			assert.Equal(t, gone[choice == "* -test"], code("/api/v1/namespaces/going/configmaps/left"))
+			assert.Equal(t, choice != "* -test", len(ran) > 0, "the program's own")
+		})
+	}
+}
+
+// everything gives a server all built-in controllers.
+func everything(t *testing.T, b *server.Builder) {
+	ca, err := serving.NewAuthority("test")
+	require.NoError(t, err)
+	key, err := ca.KeyPEM()
+	require.NoError(t, err)
+	signer, err := certificates.NewAuthority(ca.PEM(), key)
+	require.NoError(t, err)
+	b.Authorizer = nil
+	require.NoError(t, access.Setup(b, access.Config{
+		BootstrapTokens: true, RootCA: ca.PEM(), Signer: certificates.Signer{Authority: signer},
+		Publish: access.Publish{Authentication: access.Authentication{ClientCAs: ca.PEM()}},
+	}))
+}
+
+// TestControllerNames: each name is that of a controller, and each controller has one.
+func TestControllerNames(t *testing.T) {
+	known := server.ControllerNames()
+	servertest.New(t, func(b *server.Builder) {
+		everything(t, b)
+		b.RunControllers = known // one that is not there fails
+		for _, c := range b.Controllers {
+			assert.Contains(t, known, c.Name)
+		}
+	})
+	s := servertest.New(t, func(b *server.Builder) {
+		everything(t, b)
+		for _, name := range known {
+			b.RunControllers = append(b.RunControllers, "-"+name)
+		}
+	})
+	health := string(inProcess(t, s).must(200, "GET", "/livez?verbose", nil).raw)
+	assert.Contains(t, health, "poststarthook/start-system-namespaces-controller ok")
+	for _, word := range strings.Fields(health) {
+		name := strings.TrimPrefix(word, "[+]poststarthook/")
+		assert.NotContains(t, known, name)
+	}
+}
+
+// TestControllersThatAreNotThere: a word that names no controller fails the start, and
+// so does one that the server has nothing for.
+func TestControllersThatAreNotThere(t *testing.T) {
+	own := controller.Controller{Name: "own", Types: []meta.GroupResource{{Resource: "configmaps"}},
+		Observe:   func(controller.Event) []string { return nil },
+		Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) { return 0, nil }}
+	for words, want := range map[string]string{
+		"nosuch":             `there is no controller "nosuch"`,
+		"-nosuch":            `there is no controller "nosuch"`,
+		"-envtest":           `there is no controller "envtest"`,
+		"*,pvc-protection":   `this server lacks what the controller "pvc-protection" needs`,
+		"*,-pvc-protection":  "",
+		"envtest,own":        "",
+		"namespace,-own":     "",
+		"*,-namespace,-own,": `there is no controller ""`,
+	} {
+		b := &server.Builder{Authorizer: auth.AllowAll, Controllers: []controller.Controller{own}, RunControllers: strings.Split(words, ",")}
+		s, err := b.Build(t.Context())
+		if want != "" {
+			assert.ErrorContains(t, err, want, words)
+			continue
+		}
+		if assert.NoError(t, err, words) {
+			require.NoError(t, s.Shutdown(t.Context()))
+		}
+	}
+}
