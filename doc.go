@@ -31,6 +31,8 @@
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
 //     program, work on its objects from inside: Client, Feed, Controller, Index.
 //     Below it fake, a Client without a server, for tests.
+//   - [orch.io/controlplane/client]: how programs work on kinds in code as callers, typed, at
+//     a server of the process or a remote one: Of, and the methods of Objects.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
 //     that fails as a test wants it), storagetest, the kit that proves a store, and
@@ -125,7 +127,7 @@
 // # How imports run
 //
 // One way only, also from folder to folder: server → admission → auth → controller →
-// registry → api, and storage is below controller. The packages in internal stand for
+// registry → api; storage is below controller, and client is beside it. The packages in internal stand for
 // themselves, since what they share is only that programs do not see them: the compiled
 // kinds (resource) are between server and registry, all others are below registry.
 // Packages below storage, auth and admission implement what their parent defines, and

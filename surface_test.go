@@ -15,8 +15,8 @@ import (
 // What programs can name, the structs of built-in kinds apart. A change that needs
 // more raises the bounds and says why; one that needs less lowers them.
 const (
-	maxPackages = 41
-	maxNames    = 1088
+	maxPackages = 42
+	maxNames    = 1114
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

@@ -77,7 +77,7 @@ func (s Spoke[V, H]) versionOf(*H) (KindVersion, *schema.Docs) {
 	return KindVersion{
 		Group: s.Group, Name: s.Version, Fields: s.Fields, Served: !s.Unserved, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
 		Schema:     func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
-		Conversion: s.conversion,
+		Conversion: s.conversion, goType: t,
 	}, schema.NewDocs(t.PkgPath(), s.Source)
 }
 

@@ -90,7 +90,7 @@ func Of[T any](d Definition[T]) *Kind {
 		ShortNames: d.ShortNames, Categories: d.Categories, Scope: d.Scope,
 		Versions: []KindVersion{{
 			Name: d.Version, Served: true, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns,
-			Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
+			Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) }, goType: t,
 		}},
 		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Pool: d.Pool},
 		Behavior: d.Behavior, Reference: d.Reference,

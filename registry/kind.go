@@ -67,6 +67,19 @@ func (k *Kind) Hooks(s *schema.Schema, p names.Profile) Behavior {
 	return b
 }
 
+// VersionFor returns the version that a Go struct is: of a kind from Go structs the one
+// that was declared with it, of any other kind, whose versions have no structs, the
+// stored one. nil: the struct is that of no version.
+func (k *Kind) VersionFor(t reflect.Type) *KindVersion {
+	for i := range k.Versions {
+		v := &k.Versions[i]
+		if v.goType == t || v.goType == nil && v.Storage {
+			return v
+		}
+	}
+	return nil
+}
+
 // Scope says where the objects of a kind live.
 type Scope int
 
@@ -92,6 +105,8 @@ type KindVersion struct {
 	// Conversion is between the version and the hub, the one version without. nil
 	// in all versions: nothing converts, versions have one shape.
 	Conversion func(s *schema.Schema, p names.Profile) (*Conversion, error)
+
+	goType reflect.Type // of a version from a Go struct, else nil
 }
 
 // String names the version as apiVersions do, without the group that is the kind's.

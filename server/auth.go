@@ -35,7 +35,7 @@ func (s *Server) identifyUser(r *request) error {
 	var user *auth.User
 	err := s.readSocketToken(r)
 	if err == nil {
-		user, err = s.authenticator.Authenticate(r.http)
+		user, err = r.who.Authenticate(r.http)
 	}
 	if err != nil || user == nil {
 		s.log.Debug("authentication failed", "path", r.path, "error", err)

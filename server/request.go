@@ -18,6 +18,7 @@ import (
 type request struct {
 	http  *http.Request
 	query url.Values
+	who   auth.Authenticator
 	user  *auth.User
 	notes notes // warnings and audit annotations
 

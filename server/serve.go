@@ -73,9 +73,13 @@ type Server struct {
 func (s *Server) Objects() controller.Client { return s.client }
 
 // ServeHTTP answers one request: who, whether, what.
-func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, h, s.authenticator) }
+
+// serve answers a request of the user whom an authenticator finds.
+func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
 	r := parse(h)
+	r.who = who
 	r.id = requestID(h.Header)
 	head, values := w.Header(), []string{r.id, "no-cache, private"}
 	head[auditID], head["Cache-Control"] = values[:1:1], values[1:]
