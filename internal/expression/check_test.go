@@ -57,6 +57,9 @@ func TestRules(t *testing.T) {
 		{"no such key", `properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: self.a > 1}]`, "", `{}`, `spec: Invalid value: "object": no such key: a evaluating rule: self.a > 1`},
 		{"has", `properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: "!has(self.a) || self.a > 1"}]`, "", `{}`, ""},
 		{"maps", `properties: {m: {type: object, maxProperties: 5, additionalProperties: {type: string, maxLength: 5}}}, x-kubernetes-validations: [{rule: "self.m.all(k, self.m[k] == k)"}]`, "", `{m: {a: a, b: c}}`, `spec: Invalid value: failed rule: self.m.all(k, self.m[k] == k)`},
+		{"objects that stay as they were", `x-kubernetes-validations: [{rule: self == oldSelf}], properties: {a: {type: object, properties: {b: {type: string}}, x-kubernetes-validations: [{rule: "self == oldSelf"}]}}`, `{a: {b: x}}`, `{a: {b: x}}`, ""},
+		{"objects that are there once", `properties: {a: {type: array, maxItems: 20, items: {type: object, properties: {b: {type: string}}}, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x == y))", message: twice}]}}`, "", `{a: [{b: x}, {b: x}]}`, "spec.a: Invalid value: twice"},
+		{"a list of two", `properties: {a: {type: array, maxItems: 20, items: {type: object, properties: {b: {type: string}}}}}, x-kubernetes-validations: [{rule: "(self.a.size() > 1 ? self.a : []).all(x, self.a.exists(y, x == y))"}]`, "", `{a: [{b: x}, {b: y}]}`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rules, faults := compile(t, spec(test.schema))

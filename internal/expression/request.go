@@ -142,7 +142,7 @@ func (e *RequestEnv) Vars(ctx context.Context, r *Request, left *int64) map[stri
 		vars[varAuthorizer] = library.Authorizer(e.names, r.Action.User, r.Ask)
 		vars[varItself] = library.Resource(e.names, r.Action, r.Ask)
 	}
-	vars[varVariables] = &scope{ctx, e.variables, vars, left, map[string]ref.Val{}}
+	vars[varVariables] = &scope{ctx: ctx, programs: e.variables, vars: vars, left: left, made: map[string]ref.Val{}}
 	return vars
 }
 

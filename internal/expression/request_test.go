@@ -1,6 +1,8 @@
 package expression_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,4 +57,43 @@ func TestRequests(t *testing.T) {
 		assert.NoError(t, err, test.text)
 		assert.True(t, ok, test.text)
 	}
+}
+
+func TestVariablesThatNeedEachOther(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		variables []string
+		want      string
+	}{
+		{"itself", []string{"dyn(variables).v0"}, "it needs its own value"},
+		{"one another", []string{"dyn(variables).v1", "dyn(variables).v0"}, "it needs its own value"},
+		{"a short chain", slices.Concat([]string{"true"}, chain(100)), ""},
+		{"a long chain", slices.Concat([]string{"true"}, chain(900)), "more than 200 deep"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			env, err := expression.NewRequestEnv(names.Kubernetes, expression.Sees{Variables: true})
+			require.NoError(t, err)
+			for i, text := range test.variables {
+				require.NoError(t, env.Variable(fmt.Sprintf("v%d", i), text))
+			}
+			p, err := env.Compile(fmt.Sprintf("dyn(variables).v%d == true", len(test.variables)-1), expression.Boolean)
+			require.NoError(t, err)
+			left := int64(expression.ObjectCost)
+			ok, err := p.True(t.Context(), env.Vars(t.Context(), &expression.Request{}, &left), &left)
+			if test.want == "" {
+				assert.NoError(t, err)
+				assert.True(t, ok)
+				return
+			}
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+// chain is variables of which each needs the one before.
+func chain(n int) (texts []string) {
+	for i := range n {
+		texts = append(texts, fmt.Sprintf("variables.v%d", i))
+	}
+	return texts
 }

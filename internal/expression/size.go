@@ -93,8 +93,8 @@ func mostElements(s *schema.Schema) uint64 {
 	return largestRequest - 2
 }
 
-// sizes estimate how large values are by their schemas. Keys of maps, numbers and booleans
-// count nothing, as where rules were first written.
+// sizes estimate how large values are by their schemas. Objects, keys of maps, numbers and
+// booleans count nothing, as where rules were first written.
 type sizes map[string]*schema.Schema // by variable
 
 // EstimateSize implements cost.Estimator.
@@ -129,9 +129,7 @@ func (z sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	switch {
 	case s == nil:
 		return nil
-	case s.Type == schema.Object && s.Values == nil:
-		return &cost.SizeEstimate{Max: math.MaxInt64}
-	case s.Type == schema.Boolean, s.Type == schema.Integer, s.Type == schema.Number:
+	case s.Type == schema.Object && s.Values == nil, s.Type == schema.Boolean, s.Type == schema.Integer, s.Type == schema.Number:
 		return &cost.SizeEstimate{}
 	}
 	return &cost.SizeEstimate{Min: 0, Max: mostElements(s)}

@@ -34,7 +34,11 @@ type scope struct {
 	vars     map[string]any
 	left     *int64
 	made     map[string]ref.Val
+	depth    int // of variables that are being evaluated
 }
+
+// deepestVariable bounds how many variables one is made of that are made of each other.
+const deepestVariable = 200
 
 // Get implements traits.Indexer.
 func (s *scope) Get(name ref.Val) ref.Val {
@@ -46,7 +50,14 @@ func (s *scope) Get(name ref.Val) ref.Val {
 	if p == nil {
 		return types.NewErr("no such key: %s", key)
 	}
+	if s.depth == deepestVariable {
+		return types.NewErr("variables need each other more than %d deep", deepestVariable)
+	}
+	// dyn(variables) hides from the check of types that a variable asks for itself.
+	s.made[key] = types.NewErr("composited variable %q fails to evaluate: it needs its own value", key)
+	s.depth++
 	v, err := p.eval(s.ctx, s.vars, s.left)
+	s.depth--
 	if err != nil {
 		v = types.WrapErr(fmt.Errorf("composited variable %q fails to evaluate: %w", key, err))
 	}
