@@ -129,12 +129,19 @@ type Forms interface {
 	// be changed.
 	Show(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error)
 
+	// Merge returns shown, the object as callers of a version see it, with the fields of
+	// patch, which has no apiVersion and no kind, as server-side apply merges them: items of
+	// lists by their keys. The error says which fields the version does not have, and what
+	// would be replaced whole, such as an atomic list. Nothing is changed.
+	Merge(shown *meta.Object, patch map[string]any, version meta.GroupVersion) (*meta.Object, error)
+
 	// Take makes Object what changed says, which is what somebody made of shown, the
 	// object as callers of that version see it. Fields that the version does not have are
-	// dropped, defaults filled in, and what only the server writes stays as it is. An
-	// error says what is wrong with changed, a *meta.Status as callers are told; Object is
-	// as it was.
-	Take(ctx context.Context, r *Request, shown, changed *meta.Object, version meta.GroupVersion) error
+	// dropped, defaults filled in, and what only the server writes stays as it is. The paths
+	// of what was dropped are told of a kind that is a Go type; what the schema of a
+	// definition does not have is pruned, as from a body. An error says what is wrong with
+	// changed, a *meta.Status as callers are told; Object is as it was.
+	Take(ctx context.Context, r *Request, shown, changed *meta.Object, version meta.GroupVersion) (dropped []string, err error)
 }
 
 // Again asks that the mutating phase runs once more when it is through, from the

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
@@ -22,9 +23,15 @@ func (lamps) Show(_ context.Context, obj *meta.Object, v meta.GroupVersion) (*me
 	return meta.NewObject(map[string]any{"spec": map[string]any{"bright": obj.Bool("spec", "lit")}}), nil
 }
 
-func (lamps) Take(_ context.Context, r *admission.Request, _, changed *meta.Object, v meta.GroupVersion) error {
+func (lamps) Merge(shown *meta.Object, patch map[string]any, _ meta.GroupVersion) (*meta.Object, error) {
+	merged := shown.Clone()
+	maps.Copy(merged.Map("spec"), meta.NewObject(patch).Map("spec"))
+	return merged, nil
+}
+
+func (lamps) Take(_ context.Context, r *admission.Request, _, changed *meta.Object, v meta.GroupVersion) ([]string, error) {
 	r.Object.Set(changed.Bool("spec", "bright"), "spec", "lit")
-	return nil
+	return nil, nil
 }
 
 // A plugin that knows an old version of a kind sees its objects in that. The server
@@ -38,9 +45,12 @@ func ExampleForms() {
 			if err != nil {
 				return err
 			}
-			changed := shown.Clone()
-			changed.Set(false, "spec", "bright")
-			return r.Forms.Take(ctx, r, shown, changed, old)
+			changed, err := r.Forms.Merge(shown, map[string]any{"spec": map[string]any{"bright": false}}, old)
+			if err != nil {
+				return err
+			}
+			_, err = r.Forms.Take(ctx, r, shown, changed, old)
+			return err
 		},
 	}
 	chain, err := admission.New([]admission.Plugin{dim}, admission.Options{}, admission.Env{})

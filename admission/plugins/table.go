@@ -60,6 +60,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		deviceAdminAccess(),
 		deviceStatusAccess(),
 	}, own, []admission.Plugin{
+		policy.Mutating(),
 		webhook.Mutating(),
 		policy.Validating(),
 		webhook.Validating(),

@@ -137,7 +137,7 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *selection.
 	if r.Forms == nil {
 		clear(r.Object.Tree())
 		maps.Copy(r.Object.Tree(), tree)
-	} else if err := r.Forms.Take(ctx, r.Request.Request, v.Object, made, version); err != nil {
+	} else if _, err := r.Forms.Take(ctx, r.Request.Request, v.Object, made, version); err != nil {
 		if refused := (*meta.Status)(nil); errors.As(err, &refused) {
 			return false, refused
 		}

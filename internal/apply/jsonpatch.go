@@ -38,7 +38,7 @@ func (l Limits) withDefaults() Limits {
 //
 // A patch that is no list of operations is a BadRequest (400), an operation that
 // is unknown or does not fit the object is Invalid (422), and one beyond the
-// limits is RequestEntityTooLarge (413).
+// limits is RequestEntityTooLarge (413). One whose test fails is ErrTest, too.
 func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any, error) {
 	limits = limits.withDefaults()
 	ops, err := decodeOperations(patch, limits)
@@ -55,7 +55,11 @@ func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any,
 			return nil, meta.TooLarge("the copy operations of the patch make more than %d bytes", limits.Copied)
 		}
 		if err != nil {
-			return nil, invalidPatch("operation %d (%s %s): %v", i, op.Op, op.Path, err)
+			status := invalidPatch("operation %d (%s %s): %v", i, op.Op, op.Path, err)
+			if errors.Is(err, ErrTest) {
+				return nil, &failedTest{status}
+			}
+			return nil, status
 		}
 	}
 	out, ok := run.root.(map[string]any)
@@ -142,6 +146,18 @@ func decodeOperation(raw map[string]json.RawMessage) (op operation, bad *badOper
 	return op, nil
 }
 
+// ErrTest says that the test of a JSON patch failed.
+var ErrTest = errors.New("the value is another")
+
+// failedTest is ErrTest as a caller is told.
+type failedTest struct{ status *meta.Status }
+
+// Error implements error.
+func (f *failedTest) Error() string { return f.status.Error() }
+
+// Unwrap returns both.
+func (f *failedTest) Unwrap() []error { return []error{f.status, ErrTest} }
+
 var (
 	errMissing = errors.New("there is nothing at the path")
 	errTooMuch = errors.New("too much is copied")
@@ -195,7 +211,7 @@ func (r *patchRun) test(path string, want any) error {
 		return err
 	}
 	if !meta.Equal(got, want) {
-		return errors.New("the value is another")
+		return ErrTest
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func (c *checker) rule(ctx context.Context, s *schema.Schema, r rule, vars map[s
 	holds, err := r.holds.eval(ctx, vars, &c.left)
 	switch {
 	case errors.Is(err, errCost):
-		c.faults.Invalid(at, s.Type.String(), "validation failed due to running out of cost budget, no further validation rules will be run")
+		c.faults.Invalid(at, s.Type.String(), errCost.Error())
 	case err != nil && tooDear(err):
 		c.left = -1
 		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %s", err, said))

@@ -79,7 +79,7 @@ type Program struct {
 }
 
 // errCost ends an evaluation that cost too much.
-var errCost = errors.New("cost")
+var errCost = errors.New("validation failed due to running out of cost budget, no further validation rules will be run")
 
 // compile compiles an expression that has one of some types; none is any.
 func compile(env *cel.Env, text string, z sizes, want ...*cel.Type) (*Program, error) {

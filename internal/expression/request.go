@@ -28,6 +28,7 @@ const (
 // RequestEnv is what expressions about requests see.
 type RequestEnv struct {
 	cel       *cel.Env
+	makes     *cel.Env // that of expressions that make objects and patches; nil: there are none
 	names     names.Profile
 	sizes     sizes
 	types     *provider
@@ -40,6 +41,7 @@ type Sees struct {
 	Namespace bool // of the object
 	Asks      bool // what the user of the request may do
 	Variables bool // of a policy
+	Makes     bool // objects and patches: a Configuration, and a Patch
 }
 
 // NewRequestEnv returns the environment of a profile, for all expressions of one webhook or
@@ -50,8 +52,9 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 		return nil, err
 	}
 	known := newProvider(e.cel.CELTypeProvider())
-	shape := requestSchema()
-	about, _ := known.of(shape)
+	shapes := sizes{varRequest: requestSchema(), varNamespace: namespaceSchema()}
+	about, _ := known.of(shapes[varRequest])
+	namespace, _ := known.of(shapes[varNamespace])
 	options := []cel.EnvOption{
 		cel.CustomTypeProvider(known), cel.Variable(varObject, cel.DynType), cel.Variable(varOld, cel.DynType), cel.Variable(varRequest, about),
 	}
@@ -59,7 +62,7 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 		options = append(options, cel.Variable(varParams, cel.DynType))
 	}
 	if s.Namespace {
-		options = append(options, cel.Variable(varNamespace, cel.DynType))
+		options = append(options, cel.Variable(varNamespace, namespace))
 	}
 	if s.Asks {
 		options = append(options, cel.Variable(varAuthorizer, library.AuthorizerType(p)), cel.Variable(varItself, library.ResourceType(p)))
@@ -71,19 +74,46 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expressions: %w", err)
 	}
-	return &RequestEnv{env, p, sizes{varRequest: shape}, known, map[string]*Program{}}, nil
+	out := &RequestEnv{env, nil, p, shapes, known, map[string]*Program{}}
+	if s.Makes {
+		if out.makes, err = env.Extend(cel.CustomTypeProvider(makes{known})); err != nil {
+			return nil, fmt.Errorf("expressions: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// words is an object of texts.
+func words(names ...string) *schema.Schema {
+	s := &schema.Schema{Type: schema.Object, Struct: &schema.Struct{}}
+	for _, name := range names {
+		s.Struct.Add(&schema.Field{Name: name, Schema: &schema.Schema{Type: schema.String}})
+	}
+	return s
+}
+
+// namespaceSchema is the namespace of an object.
+func namespaceSchema() *schema.Schema {
+	word, number := &schema.Schema{Type: schema.String}, &schema.Schema{Type: schema.Integer}
+	date := &schema.Schema{Type: schema.String, Format: "date-time"}
+	list, texts := &schema.Schema{Type: schema.Array, Items: word}, &schema.Schema{Type: schema.Object, Values: word}
+	metadata, spec, status, condition := words("name", "generateName", "namespace", "uid", "resourceVersion"), words(), words("phase"), words("type", "status", "message", "reason")
+	metadata.Struct.Add(
+		&schema.Field{Name: "labels", Schema: texts}, &schema.Field{Name: "annotations", Schema: texts}, &schema.Field{Name: "finalizers", Schema: list},
+		&schema.Field{Name: "creationTimestamp", Schema: date}, &schema.Field{Name: "deletionTimestamp", Schema: date},
+		&schema.Field{Name: "deletionGracePeriodSeconds", Schema: number}, &schema.Field{Name: "generation", Schema: number},
+	)
+	spec.Struct.Add(&schema.Field{Name: "finalizers", Schema: list})
+	condition.Struct.Add(&schema.Field{Name: "lastTransitionTime", Schema: date})
+	status.Struct.Add(&schema.Field{Name: "conditions", Schema: &schema.Schema{Type: schema.Array, Items: condition}})
+	s := words()
+	s.Struct.Add(&schema.Field{Name: "metadata", Schema: metadata}, &schema.Field{Name: "spec", Schema: spec}, &schema.Field{Name: "status", Schema: status})
+	return s
 }
 
 // requestSchema is the request, as webhooks see it, too.
 func requestSchema() *schema.Schema {
 	word := &schema.Schema{Type: schema.String}
-	words := func(names ...string) *schema.Schema {
-		s := &schema.Schema{Type: schema.Object, Struct: &schema.Struct{}}
-		for _, name := range names {
-			s.Struct.Add(&schema.Field{Name: name, Schema: word})
-		}
-		return s
-	}
 	list := &schema.Schema{Type: schema.Array, Items: word}
 	kind, resource, user := words("group", "version", "kind"), words("group", "version", "resource"), words("username", "uid")
 	user.Struct.Add(&schema.Field{Name: "groups", Schema: list}, &schema.Field{Name: "extra", Schema: &schema.Schema{Type: schema.Object, Values: list}})
@@ -106,11 +136,14 @@ const (
 	Text            // a text
 	TextOrNull      // a text, or null
 	Anything
+	Configuration // the fields of an object
+	Patch         // the operations of a JSON patch
 )
 
 // Compile compiles an expression about requests.
 func (e *RequestEnv) Compile(text string, want Type) (*Program, error) {
 	var of []*cel.Type
+	env := e.cel
 	switch want {
 	case Boolean:
 		of = []*cel.Type{cel.BoolType}
@@ -118,8 +151,12 @@ func (e *RequestEnv) Compile(text string, want Type) (*Program, error) {
 		of = []*cel.Type{cel.StringType}
 	case TextOrNull:
 		of = []*cel.Type{cel.StringType, cel.NullType}
+	case Configuration:
+		env, of = e.makes, []*cel.Type{cel.ObjectType(typeObject)}
+	case Patch:
+		env, of = e.makes, []*cel.Type{cel.ListType(cel.ObjectType(typePatch))}
 	}
-	return compile(e.cel, text, e.sizes, of...)
+	return compile(env, text, e.sizes, of...)
 }
 
 // Request is what expressions are evaluated about.
@@ -136,7 +173,10 @@ type Request struct {
 // when they are first used, which takes what they cost from what is left.
 func (e *RequestEnv) Vars(ctx context.Context, r *Request, left *int64) map[string]any {
 	vars := map[string]any{
-		varObject: tree(r.Object), varOld: tree(r.Old), varParams: tree(r.Params), varNamespace: tree(r.Namespace), varRequest: Value(e.sizes[varRequest], r.About),
+		varObject: tree(r.Object), varOld: tree(r.Old), varParams: tree(r.Params), varNamespace: types.NullValue, varRequest: Value(e.sizes[varRequest], r.About),
+	}
+	if r.Namespace != nil {
+		vars[varNamespace] = Value(e.sizes[varNamespace], r.Namespace.Tree())
 	}
 	if r.Ask != nil {
 		vars[varAuthorizer] = library.Authorizer(e.names, r.Action.User, r.Ask)

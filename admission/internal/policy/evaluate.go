@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -28,7 +27,7 @@ type round struct {
 // denial is why a request may not be made.
 type denial struct {
 	policy  *policy
-	binding *binding
+	binding *binding // nil: the policy itself is wrong
 	message string
 	reason  meta.Reason
 }
@@ -36,14 +35,13 @@ type denial struct {
 // validate evaluates the policies. Of those that refuse the request, the first one in the
 // order of their names answers.
 func (s *policies) validate(ctx context.Context, ar *admission.Request) error {
-	s.index.Update()
-	list := *s.bound.Load()
-	if len(list) == 0 || selection.Exempt(ar) {
-		return nil
-	}
 	r := &round{policies: s, Request: selection.Request{Request: ar}, annotations: map[string]map[string][]string{}}
-	for _, b := range list {
-		if err := r.policy(ctx, b); err != nil {
+	list, err := s.calls(ctx, &r.Request, r.fail)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := r.evaluate(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -56,7 +54,11 @@ func (s *policies) validate(ctx context.Context, ar *admission.Request) error {
 
 // status is the answer to a request that is refused.
 func (d *denial) status(r *admission.Request) *meta.Status {
-	message := fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", d.policy.name, d.binding.name, d.message)
+	by := "ValidatingAdmissionPolicy '" + d.policy.name + "'"
+	if d.binding != nil {
+		by += " with binding '" + d.binding.name + "'"
+	}
+	message := by + " denied request: " + d.message
 	st := meta.Forbidden(r.Resource.GroupResource(), r.Name, message)
 	st.Reason, st.Code = d.reason, http.StatusUnprocessableEntity
 	switch d.reason {
@@ -80,53 +82,20 @@ func (r *round) fail(p *policy, b *binding, err error) {
 	}
 }
 
-// policy evaluates a policy for each of its bindings. The error ends the request.
-func (r *round) policy(ctx context.Context, p bound) error {
-	version, ok, err := p.about.Match(ctx, &r.Request)
-	if err != nil || !ok {
-		return err
-	}
-	view, err := r.See(ctx, version)
+// evaluate evaluates a policy. The error ends the request.
+func (r *round) evaluate(ctx context.Context, c call) error {
+	view, err := r.See(ctx, c.version)
 	if err != nil {
 		return err
 	}
-	namespace, err := r.NamespaceObject(ctx)
-	if err != nil {
-		return err
-	}
-	for _, b := range p.by {
-		if b.narrows {
-			if _, ok, err = b.about.Match(ctx, &r.Request); err != nil {
-				return err
-			} else if !ok {
-				continue
-			}
-		}
-		if err := errors.Join(p.fault, b.fault); err != nil {
-			r.fail(p.policy, b, err)
-			continue
-		}
-		params, err := r.paramsOf(ctx, p.policy, b, r.Namespace)
-		if err != nil {
-			r.fail(p.policy, b, fmt.Errorf("failed to configure binding: %w", err))
-			continue
-		}
-		for _, param := range params {
-			r.evaluate(ctx, p.policy, b, view, namespace, param)
-		}
-	}
-	return nil
-}
-
-// evaluate evaluates a policy with one object of parameters.
-func (r *round) evaluate(ctx context.Context, p *policy, b *binding, view *selection.View, namespace, params *meta.Object) {
+	p, b := c.policy, c.binding
 	left := int64(expression.ObjectCost)
-	vars := r.Vars(ctx, p.env, view, namespace, params, &left)
+	vars := r.Vars(ctx, p.env, view, c.namespace, c.params, &left)
 	if ok, err := p.conditions.True(ctx, vars); err != nil {
 		r.fail(p, b, err)
-		return
+		return nil
 	} else if !ok {
-		return
+		return nil
 	}
 	for i := range p.validations {
 		v := &p.validations[i]
@@ -141,7 +110,7 @@ func (r *round) evaluate(ctx context.Context, p *policy, b *binding, view *selec
 			r.broken(p, b, i, v.says(ctx, vars, &left))
 		}
 		if left < 0 {
-			return
+			return nil
 		}
 	}
 	for _, a := range p.annotations {
@@ -156,6 +125,7 @@ func (r *round) evaluate(ctx context.Context, p *policy, b *binding, view *selec
 			r.annotate(p.name, a.key, text)
 		}
 	}
+	return nil
 }
 
 // broken does what the binding wants of a request that is not valid.

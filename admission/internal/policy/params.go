@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
 )
 
 // errNoParams says that a binding has no parameters, and lets no request pass then.
@@ -17,11 +19,11 @@ func (s *policies) paramsOf(ctx context.Context, p *policy, b *binding, namespac
 	if p.params == nil || b.params == nil {
 		return []*meta.Object{nil}, nil
 	}
-	of, namespaced := s.resource(*p.params)
-	if of == (meta.GroupResource{}) {
+	of := s.resource(*p.params)
+	if of == nil {
 		return nil, fmt.Errorf("paramKind kind `%s` not known", p.params)
 	}
-	where := b.params.String("namespace")
+	namespaced, where := of.Namespaced, b.params.String("namespace")
 	switch {
 	case !namespaced && where != "":
 		return nil, errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
@@ -30,7 +32,7 @@ func (s *policies) paramsOf(ctx context.Context, p *policy, b *binding, namespac
 	case namespaced && where == "":
 		where = namespace
 	}
-	found, err := s.find(ctx, of, where, b.params)
+	found, err := s.find(ctx, of.GroupResource(), where, b.params)
 	if err == nil && len(found) == 0 && b.params.String("parameterNotFoundAction") == "Deny" {
 		err = errNoParams
 	}
@@ -66,12 +68,12 @@ func (s *policies) find(ctx context.Context, of meta.GroupResource, namespace st
 	return found, nil
 }
 
-// resource returns the resource of a kind, and whether its objects are in namespaces.
-func (s *policies) resource(k meta.GroupKind) (meta.GroupResource, bool) {
+// resource returns the type of a kind, nil if that is not served.
+func (s *policies) resource(k meta.GroupVersionKind) *registry.Type {
 	for _, t := range s.env.Client.Types() {
-		if t.GroupKind() == k {
-			return t.GroupResource(), t.Namespaced
+		if t.Kind == k.Kind && slices.Contains(t.ServedVersions, meta.GroupVersion{Group: k.Group, Version: k.Version}) {
+			return t
 		}
 	}
-	return meta.GroupResource{}, false
+	return nil
 }

@@ -1,7 +1,9 @@
-// Package policy holds the admission plugin that evaluates ValidatingAdmissionPolicies.
+// Package policy holds the admission plugins that evaluate ValidatingAdmissionPolicies and
+// MutatingAdmissionPolicies.
 //
-// source.go has the policies and their bindings, compiled once, params.go finds the objects
-// by which a binding sets parameters, and evaluate.go decides about a request.
+// source.go has the policies and their bindings, compiled once, calls.go says which of them
+// a request concerns, params.go finds the objects by which a binding sets parameters,
+// evaluate.go decides about a request, and mutate.go changes its object.
 package policy
 
 import (
@@ -22,24 +24,38 @@ func Validating() admission.Plugin {
 	return admission.Plugin{
 		Name: "ValidatingAdmissionPolicy",
 		Setup: func(p *admission.Plugin, env admission.Env) error {
-			s := open(env)
+			s := open(env, "validatingadmissionpolicies")
 			p.Validate, p.Close = s.validate, s.index.Close
 			return nil
 		},
 	}
 }
 
-// policy is a policy, compiled. It never changes.
+// Mutating returns the plugin MutatingAdmissionPolicy.
+func Mutating() admission.Plugin {
+	return admission.Plugin{
+		Name: "MutatingAdmissionPolicy",
+		Setup: func(p *admission.Plugin, env admission.Env) error {
+			s := open(env, "mutatingadmissionpolicies")
+			p.Mutate, p.Close = s.mutate, s.index.Close
+			return nil
+		},
+	}
+}
+
+// policy is a policy of either sort, compiled. It never changes.
 type policy struct {
 	name       string
 	fault      error // of its selectors
 	about      selection.Constraints
 	conditions selection.Conditions
 	env        *expression.RequestEnv
-	params     *meta.GroupKind // nil: it has none
+	params     *meta.GroupVersionKind // nil: it has none
 
 	validations []validation
 	annotations []annotation
+	mutations   []mutation
+	reinvoked   bool // the mutations are made again after others changed the object
 	ignore      bool // what fails lets the request pass
 }
 
@@ -60,6 +76,14 @@ type annotation struct {
 	fault error
 }
 
+// mutation is an expression that changes the object.
+type mutation struct {
+	text  string
+	made  *expression.Program
+	patch bool  // it makes a JSON patch, and no fields to be merged
+	fault error // why it cannot be evaluated
+}
+
 // binding puts a policy into effect.
 type binding struct {
 	name, policy     string
@@ -73,14 +97,14 @@ type binding struct {
 // compile makes a policy of its object.
 func compile(o *meta.Object, profile names.Profile) *policy {
 	spec := sub(o, "spec")
-	p := &policy{name: o.Name(), ignore: spec.String("failurePolicy") == "Ignore"}
+	p := &policy{name: o.Name(), ignore: spec.String("failurePolicy") == "Ignore", reinvoked: spec.String("reinvocationPolicy") == "IfNeeded"}
 	p.about, p.fault = selection.New(sub(spec, "matchConstraints"), "resourceRules", "excludeResourceRules")
 	if kind := spec.Map("paramKind"); kind != nil {
 		gv := meta.ParseAPIVersion(spec.String("paramKind", "apiVersion"))
-		p.params = &meta.GroupKind{Group: gv.Group, Kind: spec.String("paramKind", "kind")}
+		p.params = &meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: spec.String("paramKind", "kind")}
 	}
 	var err error
-	if p.env, err = expression.NewRequestEnv(profile, expression.Sees{Params: p.params != nil, Namespace: true, Asks: true, Variables: true}); err != nil {
+	if p.env, err = expression.NewRequestEnv(profile, expression.Sees{Params: p.params != nil, Namespace: true, Asks: true, Variables: true, Makes: true}); err != nil {
 		p.fault = errors.Join(p.fault, err)
 		return p
 	}
@@ -100,6 +124,16 @@ func compile(o *meta.Object, profile names.Profile) *policy {
 		one := annotation{key: a.String("key")}
 		one.value, one.fault = p.env.Compile(a.String("valueExpression"), expression.TextOrNull)
 		p.annotations = append(p.annotations, one)
+	}
+	for _, m := range spec.Objects("mutations") {
+		field, of := "applyConfiguration", expression.Configuration
+		patch := m.String("patchType") == "JSONPatch"
+		if patch {
+			field, of = "jsonPatch", expression.Patch
+		}
+		one := mutation{text: m.String(field, "expression"), patch: patch}
+		one.made, one.fault = p.env.Compile(one.text, of)
+		p.mutations = append(p.mutations, one)
 	}
 	return p
 }

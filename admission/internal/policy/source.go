@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/controller"
 )
 
-// policies are those of a server.
+// policies are those of one sort of a server.
 type policies struct {
 	env   admission.Env
 	log   *slog.Logger
@@ -33,15 +33,17 @@ type bound struct {
 	by []*binding
 }
 
-func open(env admission.Env) *policies {
+// open returns the policies of a resource. Their bindings are named after it.
+func open(env admission.Env, resource string) *policies {
 	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(names.AuditPolicyFailure)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	group := env.Names.Group(names.GroupRegistration)
-	kind := meta.GroupResource{Group: group, Resource: "validatingadmissionpolicies"}
+	kind := meta.GroupResource{Group: group, Resource: resource}
+	bindings := meta.GroupResource{Group: group, Resource: strings.TrimSuffix(resource, "ies") + "ybindings"}
 	s.bound.Store(&[]bound{})
-	s.index = controller.NewIndex(env.Client, []meta.GroupResource{kind, {Group: group, Resource: "validatingadmissionpolicybindings"}},
+	s.index = controller.NewIndex(env.Client, []meta.GroupResource{kind, bindings},
 		func() *table { return &table{map[string]*policy{}, map[string]*binding{}} },
 		func(t *table, e controller.Event) {
 			switch {

@@ -18,7 +18,7 @@ type Conditions struct {
 }
 
 type condition struct {
-	name    string
+	text    string
 	program *expression.Program
 	fault   error // why it cannot be evaluated
 }
@@ -27,9 +27,9 @@ type condition struct {
 // there are some.
 func NewConditions(env func() (*expression.RequestEnv, error), o *meta.Object) (c Conditions) {
 	for _, m := range o.Objects("matchConditions") {
-		one := condition{name: m.String("name")}
+		one := condition{text: m.String("expression")}
 		if c.env, one.fault = env(); one.fault == nil {
-			one.program, one.fault = c.env.Compile(m.String("expression"), expression.Boolean)
+			one.program, one.fault = c.env.Compile(one.text, expression.Boolean)
 		}
 		c.list = append(c.list, one)
 	}
@@ -51,13 +51,13 @@ func (c *Conditions) True(ctx context.Context, vars map[string]any) (bool, error
 	left := int64(expression.ConditionsCost)
 	var faults []error
 	for _, m := range c.list {
-		ok, err := false, m.fault
-		if err == nil {
-			ok, err = m.program.True(ctx, vars, &left)
+		if m.fault != nil {
+			faults = append(faults, fmt.Errorf("compilation error: %w", m.fault))
+			continue
 		}
-		switch {
+		switch ok, err := m.program.True(ctx, vars, &left); {
 		case err != nil:
-			faults = append(faults, fmt.Errorf("match condition %q: %w", m.name, err))
+			faults = append(faults, fmt.Errorf("expression '%s' resulted in error: %w", m.text, err))
 		case !ok:
 			return false, nil
 		}

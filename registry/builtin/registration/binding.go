@@ -46,44 +46,48 @@ type ParamRef struct {
 
 func bindings() *registry.Kind {
 	return registry.Of(registry.Definition[ValidatingAdmissionPolicyBinding]{
-		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category},
-		Columns: []registry.Column{
-			registry.Text("PolicyName", "The policy.", "spec", "policyName"),
-			{Name: "ParamRef", Type: "string", Doc: "The parameters.", Cell: func(o *meta.Object) any {
-				ref := meta.NewObject(o.Map("spec", "paramRef"))
-				switch name, namespace := ref.String("name"), ref.String("namespace"); {
-				case name == "":
-					return "<unset>"
-				case namespace == "":
-					return "*/" + name
-				default:
-					return namespace + "/" + name
-				}
-			}},
-			registry.Age(),
-		},
+		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: bindingColumns(),
 		Default:   func(w *registry.Change[ValidatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
 		Validate:  validateBinding,
 		Reference: reference(),
 	})
 }
 
+func bindingColumns() []registry.Column {
+	return []registry.Column{
+		registry.Text("PolicyName", "The policy.", "spec", "policyName"),
+		{Name: "ParamRef", Type: "string", Doc: "The parameters.", Cell: func(o *meta.Object) any {
+			ref := meta.NewObject(o.Map("spec", "paramRef"))
+			switch name, namespace := ref.String("name"), ref.String("namespace"); {
+			case name == "":
+				return "<unset>"
+			case namespace == "":
+				return "*/" + name
+			default:
+				return namespace + "/" + name
+			}
+		}},
+		registry.Age(),
+	}
+}
+
 func validateBinding(w *registry.Change[ValidatingAdmissionPolicyBinding]) {
 	s, at := &w.New.Spec, check.At("spec")
-	if r, at := s.ParamRef, at.Field("paramRef"); r != nil {
-		switch {
-		case r.Name != "" && r.Selector != nil:
-			w.Forbidden(at.Field("name"), "name and selector are mutually exclusive")
-			w.Forbidden(at.Field("selector"), "name and selector are mutually exclusive")
-		case r.Name == "" && r.Selector == nil:
-			w.Required(at, "one of name or selector must be specified")
-		}
-	}
-	if s.MatchResources != nil {
-		s.MatchResources.validate(&w.Faults, at.Field("matchResources"))
-	}
+	s.ParamRef.validate(&w.Faults, at.Field("paramRef"))
+	s.MatchResources.validate(&w.Faults, at.Field("matchResources"))
 	if slices.Contains(s.ValidationActions, "Deny") && slices.Contains(s.ValidationActions, "Warn") {
 		w.Invalid(at.Field("validationActions"), s.ValidationActions,
 			"must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)")
+	}
+}
+
+func (r *ParamRef) validate(f *check.Faults, at *check.Path) {
+	switch {
+	case r == nil:
+	case r.Name != "" && r.Selector != nil:
+		f.Forbidden(at.Field("name"), "name and selector are mutually exclusive")
+		f.Forbidden(at.Field("selector"), "name and selector are mutually exclusive")
+	case r.Name == "" && r.Selector == nil:
+		f.Required(at, "one of name or selector must be specified")
 	}
 }

@@ -137,18 +137,21 @@ func policies() *registry.Kind {
 		Group: names.GroupRegistration, Version: "v1", Plural: "validatingadmissionpolicies", Scope: registry.Cluster, Status: true, Categories: []string{category},
 		Columns: []registry.Column{
 			{Name: "Validations", Type: "integer", Doc: "How many validations there are.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "validations"))) }},
-			{Name: "ParamKind", Type: "string", Doc: "The kind of parameters.", Cell: func(o *meta.Object) any {
-				if o.Map("spec", "paramKind") == nil {
-					return "<unset>"
-				}
-				return o.String("spec", "paramKind", "apiVersion") + "/" + o.String("spec", "paramKind", "kind")
-			}},
-			registry.Age(),
+			paramKindColumn(), registry.Age(),
 		},
 		Default:   func(w *registry.Change[ValidatingAdmissionPolicy]) { w.New.Spec.MatchConstraints.setDefaults() },
 		Validate:  validatePolicy,
 		Reference: reference(),
 	})
+}
+
+func paramKindColumn() registry.Column {
+	return registry.Column{Name: "ParamKind", Type: "string", Doc: "The kind of parameters.", Cell: func(o *meta.Object) any {
+		if o.Map("spec", "paramKind") == nil {
+			return "<unset>"
+		}
+		return o.String("spec", "paramKind", "apiVersion") + "/" + o.String("spec", "paramKind", "kind")
+	}}
 }
 
 func (m *MatchResources) setDefaults() {
@@ -164,6 +167,9 @@ func (m *MatchResources) setDefaults() {
 }
 
 func (m *MatchResources) validate(f *check.Faults, at *check.Path) {
+	if m == nil {
+		return
+	}
 	for i := range m.ResourceRules {
 		m.ResourceRules[i].validate(f, at.Field("resourceRules").Index(i))
 	}
@@ -178,15 +184,7 @@ func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 		return
 	}
 	s, at := &w.New.Spec, check.At("spec")
-	if s.ParamKind != nil {
-		s.ParamKind.validate(&w.Faults, at.Field("paramKind"))
-	}
-	if m, at := s.MatchConstraints, at.Field("matchConstraints"); m != nil {
-		m.validate(&w.Faults, at)
-		if len(m.ResourceRules) == 0 {
-			w.Required(at.Field("resourceRules"), "")
-		}
-	}
+	validateRules(&w.Faults, s.ParamKind, s.MatchConstraints)
 	e := newExpressions(&w.Faults, w.Names, expr.Sees{Asks: true, Namespace: true, Params: s.ParamKind != nil, Variables: true})
 	e.conditions(at.Field("matchConditions"), s.MatchConditions) // which see no variables
 	for i, v := range s.Variables {
@@ -201,6 +199,20 @@ func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 		v.validate(e, at.Field("validations").Index(i))
 	}
 	s.checkAnnotations(e, at.Field("auditAnnotations"), w.New.Name)
+}
+
+// validateRules checks what a policy is about.
+func validateRules(f *check.Faults, params *ParamKind, m *MatchResources) {
+	at := check.At("spec")
+	if params != nil {
+		params.validate(f, at.Field("paramKind"))
+	}
+	if at := at.Field("matchConstraints"); m != nil {
+		m.validate(f, at)
+		if len(m.ResourceRules) == 0 {
+			f.Required(at.Field("resourceRules"), "")
+		}
+	}
 }
 
 func (k *ParamKind) validate(f *check.Faults, at *check.Path) {

@@ -20,6 +20,8 @@ func ExampleKinds() {
 	// Output:
 	// kind MutatingWebhookConfiguration.admissionregistration.orch.io (Go type registration.MutatingWebhookConfiguration)
 	// kind ValidatingWebhookConfiguration.admissionregistration.orch.io (Go type registration.ValidatingWebhookConfiguration)
+	// kind MutatingAdmissionPolicy.admissionregistration.orch.io (Go type registration.MutatingAdmissionPolicy)
+	// kind MutatingAdmissionPolicyBinding.admissionregistration.orch.io (Go type registration.MutatingAdmissionPolicyBinding)
 	// kind ValidatingAdmissionPolicy.admissionregistration.orch.io (Go type registration.ValidatingAdmissionPolicy)
 	// kind ValidatingAdmissionPolicyBinding.admissionregistration.orch.io (Go type registration.ValidatingAdmissionPolicyBinding)
 }
@@ -157,4 +159,52 @@ func TestBinding(t *testing.T) {
 		made, _ := k.Create(t, binding(`,"paramRef":`+ref))
 		require.Equal(t, cell, k.Cell(t, made, "ParamRef"))
 	}
+}
+
+func TestMutatingPolicy(t *testing.T) {
+	k := kindtest.Of(t, names.Kubernetes, registration.Kinds(), "MutatingAdmissionPolicy")
+	policy := func(rule, text string) string {
+		return `{"spec":{"reinvocationPolicy":"Never","matchConstraints":{"resourceRules":[{` + rule + `}]},` + text + `}}`
+	}
+	fields := func(expression string) string {
+		return policy(pods, `"mutations":[{"patchType":"ApplyConfiguration","applyConfiguration":{"expression":"`+expression+`"}}]`)
+	}
+	patch := func(expression string) string {
+		return policy(pods, `"mutations":[{"patchType":"JSONPatch","jsonPatch":{"expression":"`+expression+`"}}]`)
+	}
+	const at = "spec.mutations[0]."
+	k.Creates(t, map[string][]string{
+		`{}`:               {"Required:spec.matchConstraints", "Required:spec.mutations", "Required:spec.reinvocationPolicy"},
+		fields(`Object{}`): nil,
+		strings.Replace(fields(`Object{}`), "Never", "x", 1):                 {"NotSupported:spec.reinvocationPolicy"},
+		strings.Replace(fields(`Object{}`), "CREATE", "DELETE", 1):           {"NotSupported:spec.matchConstraints.resourceRules.operations"},
+		fields(`Object{spec: Object.spec{a: [Object.spec.a{b: params.c}]}}`): {"Invalid:" + at + "applyConfiguration.expression"},
+		fields(` `):        {"Required:" + at + "applyConfiguration.expression"},
+		fields(`{'a': 1}`): {"Invalid:" + at + "applyConfiguration.expression"},
+		patch(`[JSONPatch{op: 'add', path: '/a', value: Object.a{b: 1}}, JSONPatch{op: 'copy', from: '/b', path: '/c'}]`): nil,
+		patch(`[JSONPatch{operation: 'add'}]`):          {"Invalid:" + at + "jsonPatch.expression"},
+		patch(`JSONPatch{op: 'add', path: '/a'}`):       {"Invalid:" + at + "jsonPatch.expression"},
+		patch(`Object{}`):                               {"Invalid:" + at + "jsonPatch.expression"},
+		policy(pods, `"mutations":[{}]`):                {"Required:" + at + "patchType"},
+		policy(pods, `"mutations":[{"patchType":"x"}]`): {"NotSupported:" + at + "patchType"},
+		policy(pods, `"mutations":[{"patchType":"JSONPatch","applyConfiguration":{"expression":"Object{}"}}]`): {
+			"Required:" + at + "jsonPatch", "Invalid:" + at + "applyConfiguration"},
+		policy(pods, `"mutations":[{"patchType":"ApplyConfiguration","jsonPatch":{"expression":"[]"}}]`): {
+			"Required:" + at + "applyConfiguration", "Invalid:" + at + "jsonPatch"},
+		policy(pods, `"variables":[{"name":"a","expression":"Object{}"}],"mutations":[{"patchType":"ApplyConfiguration","applyConfiguration":{"expression":"variables.a"}}]`): {
+			"Invalid:spec.variables[0].expression", "Invalid:" + at + "applyConfiguration.expression"},
+	})
+	made, _ := k.Create(t, fields(`Object{}`))
+	require.Equal(t, []any{int64(1), "<unset>"}, []any{k.Cell(t, made, "Mutations"), k.Cell(t, made, "ParamKind")})
+	require.Equal(t, "Fail", made.String("spec", "failurePolicy"))
+	require.NotNil(t, made.Map("spec", "matchConstraints", "namespaceSelector"))
+
+	b := kindtest.Of(t, names.Kubernetes, registration.Kinds(), "MutatingAdmissionPolicyBinding")
+	b.Creates(t, map[string][]string{
+		`{}`:                          {"Required:spec.policyName"},
+		`{"spec":{"policyName":"p"}}`: nil,
+		`{"spec":{"policyName":"p","paramRef":{}}}`: {"Required:spec.paramRef.parameterNotFoundAction", "Required:spec.paramRef"},
+		`{"spec":{"policyName":"p","matchResources":{"resourceRules":[{` + strings.Replace(pods, "CREATE", "DELETE", 1) + `}]}}}`: {
+			"NotSupported:spec.matchResources.resourceRules.operations"},
+	})
 }

@@ -105,7 +105,7 @@ type MatchCondition struct {
 
 // Kinds returns the kinds of the registration group.
 func Kinds() []*registry.Kind {
-	return []*registry.Kind{mutatingWebhooks(), validatingWebhooks(), policies(), bindings()}
+	return []*registry.Kind{mutatingWebhooks(), validatingWebhooks(), mutatingPolicies(), mutatingBindings(), policies(), bindings()}
 }
 
 // category is that of kinds that change what the server does.

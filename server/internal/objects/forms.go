@@ -50,8 +50,26 @@ func (f *forms) Show(ctx context.Context, obj *meta.Object, version meta.GroupVe
 	return v.Convert(ctx, obj)
 }
 
+// Merge implements admission.Forms.
+func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.GroupVersion) (*meta.Object, error) {
+	v := f.body()
+	if v == nil {
+		v = f.Version.VersionIn(version)
+	}
+	if v == nil {
+		return nil, fmt.Errorf("there is no version %s of %s", version, f.Version.Kind)
+	}
+	patch = maps.Clone(patch)
+	patch["apiVersion"], patch["kind"] = v.GVK().APIVersion(), v.Kind
+	tree, err := v.Tracker().Configure(shown.Tree(), patch, v.GVK().APIVersion())
+	if err != nil {
+		return nil, err
+	}
+	return meta.NewObject(tree), nil
+}
+
 // Take implements admission.Forms.
-func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *meta.Object, version meta.GroupVersion) error {
+func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *meta.Object, version meta.GroupVersion) ([]string, error) {
 	v := f.body()
 	if v == nil {
 		v = f.Version.VersionIn(version)
@@ -61,40 +79,44 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 			changed.Set(shown.String(field), field)
 		}
 		if changed.String(field) != shown.String(field) {
-			return errors.New("apiVersion and kind may not change")
+			return nil, errors.New("apiVersion and kind may not change")
 		}
 	}
-	if _, faults := v.Conform(changed); len(faults) > 0 {
-		return errors.New(v.DecodeError(faults).Error()) // which is no fault of the caller's
+	dropped, faults := v.Conform(changed)
+	if len(faults) > 0 {
+		return nil, errors.New(v.DecodeError(faults).Error()) // which is no fault of the caller's
+	}
+	if v.Schema == nil || !v.Schema.Struct.Canonical() {
+		dropped = nil
 	}
 	if err := keepIdentity(v.GroupKind(), shown, changed, r.Operation); err != nil {
-		return err
+		return nil, err
 	}
 	if f.Sub != nil && f.Sub.Show != nil {
 		f.Sub.Accept(r.Object, changed)
-		return nil
+		return dropped, nil
 	}
 	began, err := v.FillIn(ctx, changed, shown, r.Subresource)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	working := f.Version.Working()
 	if v != working && f.body() == nil {
 		if changed, err = working.Convert(ctx, changed); err != nil {
-			return err
+			return nil, err
 		}
 		if changed, err = working.Merge(ctx, r.Object, began, changed); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if f.Sub != nil && f.Sub.Merge != nil && f.Sub.Act == nil {
 		f.Sub.Accept(r.Object, changed)
-		return nil
+		return dropped, nil
 	}
 	tree := r.Object.Tree()
 	clear(tree)
 	maps.Copy(tree, changed.Tree())
-	return nil
+	return dropped, nil
 }
 
 // keepIdentity refuses that an object becomes another one, and puts back what only the
