@@ -49,8 +49,9 @@
 //     its way to the store, codec, bytes to objects and back, apply, patches and who
 //     owns which field, manifests, objects in files, inprocess, requests without a
 //     socket, caches, keys and certificates.
-//   - examples: apiserver (a complete server), quickstart, harness, and in modules of
-//     their own real clients, operators, policy engines and a store over SQLite.
+//   - examples: apiserver (a complete server), envtest (the same in place of the
+//     binaries that envtest starts), quickstart, harness, and in modules of their own
+//     real clients, operators, policy engines and a store over SQLite.
 //
 // # How to
 //

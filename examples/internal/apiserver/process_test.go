@@ -1,4 +1,4 @@
-package main
+package apiserver
 
 import (
 	"bufio"
@@ -27,7 +27,7 @@ const asProgram = "APISERVER_TEST_IS_THE_PROGRAM"
 // signals.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		Command{}.Main()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

@@ -1,11 +1,15 @@
-package main
+package apiserver
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +26,7 @@ type flags struct {
 	kubeconfig    string
 	tlsCert       string
 	tlsKey        string
+	certDir       string
 	livezGrace    time.Duration
 	shutdownDelay time.Duration
 	limits        server.Limits
@@ -31,14 +36,18 @@ type flags struct {
 	audit         auditFlags
 	network       networkFlags
 	nodes         nodeFlags
+
+	disabledVersions []string // group/versions that are not served
+	ignored          []string // those without effect that were given
 }
 
-func parseFlags(args []string) (*flags, error) {
+func (c Command) parseFlags(args []string) (*flags, error) {
 	f := &flags{}
 	profile := ""
-	set := flag.NewFlagSet("apiserver", flag.ContinueOnError)
+	name := cmp.Or(c.Name, "apiserver")
+	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	set.Usage = func() {
-		fmt.Fprint(set.Output(), "apiserver [flags] serves.\napiserver inspect --data-dir DIR [--salvage NEW] checks the directory of a server that does not run,\n"+
+		fmt.Fprint(set.Output(), name+" [flags] serves.\n"+name+" inspect --data-dir DIR [--salvage NEW] checks the directory of a server that does not run,\n"+
 			"and salvages what can be read into a new one; it exits with 1 if anything is wrong.\n\nFlags:\n")
 		set.PrintDefaults()
 	}
@@ -49,6 +58,8 @@ func parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "where the admin's client configuration is written, mode 0600 (default: admin.kubeconfig in the data directory)")
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
+	set.StringVar(&f.certDir, "cert-dir", "", "directory with the server's apiserver.crt and apiserver.key, PEM, unless --tls-cert-file names them elsewhere (default: self-made)")
+	set.Func("runtime-config", "GROUP/VERSION=false for each version that is not served, such as apps/v1 or, of the core group, v1", f.disable)
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
 	set.Int64Var(&f.limits.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
@@ -59,7 +70,11 @@ func parseFlags(args []string) (*flags, error) {
 	f.audit.define(set)
 	f.network.define(set)
 	f.nodes.define(set)
+	c.defineIgnored(set, f)
 	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	if err := c.setDefaults(set); err != nil {
 		return nil, err
 	}
 	if set.NArg() > 0 {
@@ -73,10 +88,81 @@ func parseFlags(args []string) (*flags, error) {
 	if f.names, ok = names.Parse(profile); !ok {
 		return nil, fmt.Errorf("--names is orch or kubernetes, not %q", profile)
 	}
+	if err := f.findCertificate(); err != nil {
+		return nil, err
+	}
 	if f.kubeconfig == "" && f.dataDir != "" {
 		f.kubeconfig = filepath.Join(f.dataDir, "admin.kubeconfig")
 	}
 	return f, nil
+}
+
+// setDefaults gives flags that were not given the values of this command.
+func (c Command) setDefaults(set *flag.FlagSet) error {
+	given := map[string]bool{}
+	set.Visit(func(x *flag.Flag) { given[x.Name] = true })
+	for name, value := range c.Defaults {
+		if given[name] {
+			continue
+		}
+		if err := set.Lookup(name).Value.Set(value); err != nil {
+			return fmt.Errorf("--%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// defineIgnored defines the flags of this command that have no effect.
+func (c Command) defineIgnored(set *flag.FlagSet, f *flags) {
+	for name, alone := range c.Ignored {
+		take := func(string) error {
+			if !slices.Contains(f.ignored, "--"+name) {
+				f.ignored = append(f.ignored, "--"+name)
+			}
+			return nil
+		}
+		if alone {
+			set.BoolFunc(name, "taken without effect", take)
+		} else {
+			set.Func(name, "taken without effect", take)
+		}
+	}
+}
+
+// disable takes versions that are not served. What is on by default may be asked for.
+func (f *flags) disable(text string) error {
+	for word := range strings.SplitSeq(text, ",") {
+		version, value, _ := strings.Cut(word, "=")
+		on, err := strconv.ParseBool(cmp.Or(value, "true"))
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", value)
+		}
+		if on {
+			continue
+		}
+		if group, _, _ := strings.Cut(version, "/"); group == "api" || strings.Count(version, "/") > 1 {
+			return fmt.Errorf("%s cannot be disabled: name versions of groups", version)
+		}
+		f.disabledVersions = append(f.disabledVersions, version)
+	}
+	return nil
+}
+
+// findCertificate looks for the server's certificate in --cert-dir.
+func (f *flags) findCertificate() error {
+	if f.certDir == "" || f.tlsCert != "" {
+		return nil
+	}
+	cert, key := filepath.Join(f.certDir, "apiserver.crt"), filepath.Join(f.certDir, "apiserver.key")
+	for _, path := range []string{cert, key} {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil // as with the field's, the server makes one
+		} else if err != nil {
+			return fmt.Errorf("--cert-dir: %w", err)
+		}
+	}
+	f.tlsCert, f.tlsKey = cert, key
+	return nil
 }
 
 // needed says which flags mean nothing without another one.

@@ -1,4 +1,4 @@
-package main
+package apiserver
 
 import (
 	"io"
@@ -27,9 +27,9 @@ func TestFlagsThatWouldBeIgnored(t *testing.T) {
 			if value == "" {
 				value = "x"
 			}
-			_, err := parseFlags([]string{"--" + name, value})
+			_, err := Command{}.parseFlags([]string{"--" + name, value})
 			assert.ErrorContains(t, err, "--"+name+" means nothing without --"+other, name)
-			_, err = parseFlags([]string{"--" + name, value, "--" + other, ""})
+			_, err = Command{}.parseFlags([]string{"--" + name, value, "--" + other, ""})
 			assert.ErrorContains(t, err, "--"+name+" means nothing without --"+other, name)
 		}
 	}
@@ -47,7 +47,7 @@ func TestFlagsThatWouldBeIgnored(t *testing.T) {
 		"--tls-cert-file means nothing without":   {"--tls-cert-file", "x"},
 		"--oidc-client-id means nothing without ": {"--oidc-client-id", "x", "--authorization-mode", "RBAC"},
 	} {
-		_, err := parseFlags(args)
+		_, err := Command{}.parseFlags(args)
 		assert.ErrorContains(t, err, want, "%v", args)
 	}
 	for _, args := range [][]string{
@@ -57,14 +57,14 @@ func TestFlagsThatWouldBeIgnored(t *testing.T) {
 		{"--oidc-issuer-url", "x", "--oidc-client-id", "x", "--oidc-groups-claim", "x", "--oidc-groups-prefix", "x"},
 		{"--audit-policy-file", "x", "--audit-log-path", "x", "--audit-log-maxsize", "1"},
 	} {
-		_, err := parseFlags(args)
+		_, err := Command{}.parseFlags(args)
 		require.NoError(t, err, "%v", args)
 	}
 }
 
 func TestByteLimits(t *testing.T) {
 	t.Parallel()
-	f, err := parseFlags([]string{"--max-namespace-bytes", "1000", "--max-store-bytes", "2000"})
+	f, err := Command{}.parseFlags([]string{"--max-namespace-bytes", "1000", "--max-store-bytes", "2000"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1000, f.limits.NamespaceBytes)
 	assert.EqualValues(t, 2000, f.limits.StoreBytes)
@@ -74,7 +74,7 @@ func TestByteLimits(t *testing.T) {
 // is told of one that it does not have does not start.
 func TestAdmissionPluginsByName(t *testing.T) {
 	t.Parallel()
-	f, err := parseFlags([]string{"--disable-admission-plugins", "CertificateSigning, NamespaceLifecycle", "--default-not-ready-toleration-seconds", "5"})
+	f, err := Command{}.parseFlags([]string{"--disable-admission-plugins", "CertificateSigning, NamespaceLifecycle", "--default-not-ready-toleration-seconds", "5"})
 	require.NoError(t, err)
 	var b server.Builder
 	require.NoError(t, f.admission.configure(&b))
@@ -83,7 +83,7 @@ func TestAdmissionPluginsByName(t *testing.T) {
 		Config:  map[string]any{"DefaultTolerationSeconds": plugins.TolerationSeconds{NotReady: 5, Unreachable: 300}},
 	}, b.AdmissionOptions)
 
-	err = run(t.Context(), []string{"--data-dir", "", "--kubeconfig", filepath.Join(t.TempDir(), "k"), "--secure-port", "0", "--enable-admission-plugins", "NoSuch",
+	err = Command{}.run(t.Context(), []string{"--data-dir", "", "--kubeconfig", filepath.Join(t.TempDir(), "k"), "--secure-port", "0", "--enable-admission-plugins", "NoSuch",
 		"--disable-admission-plugins", "RBACEscalation"}, io.Discard)
 	assert.ErrorContains(t, err, `there is no admission plugin "NoSuch"`)
 	assert.ErrorContains(t, err, "the admission plugin RBACEscalation cannot be disabled")

@@ -1,4 +1,4 @@
-package main
+package apiserver
 
 import (
 	"bufio"
@@ -40,7 +40,7 @@ func started(t *testing.T, args ...string) (address, kubeconfig string) {
 	read, write := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, append(args, "--names", "kubernetes", "--data-dir", "", "--secure-port", "0",
+		done <- Command{}.run(ctx, append(args, "--names", "kubernetes", "--data-dir", "", "--secure-port", "0",
 			"--kubeconfig", kubeconfig), write)
 		write.Close()
 	}()
@@ -241,7 +241,7 @@ func TestFlagFaults(t *testing.T) {
 		{"--audit-policy-file", f.put("bad.yaml", "rules: []")},
 		{"--admission-control-config-file", f.put("admission.yaml", "kind: Other")},
 	} {
-		err := run(context.Background(), append(args, "--data-dir", "", "--secure-port", "0", "--kubeconfig", filepath.Join(f.dir, "k")), io.Discard)
+		err := Command{}.run(context.Background(), append(args, "--data-dir", "", "--secure-port", "0", "--kubeconfig", filepath.Join(f.dir, "k")), io.Discard)
 		assert.Error(t, err, args)
 	}
 }

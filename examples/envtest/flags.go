@@ -1,0 +1,53 @@
+package main
+
+import "strings"
+
+// Flags of the field's kube-apiserver that mean nothing to this one: it has no etcd, no
+// profiles, and measures of its own for what they tune. Those that change who may do what
+// are not among them, and are errors.
+const (
+	// switches can stand alone.
+	switches = `
+		aggregator-reject-forwarding-redirect allow-privileged audit-log-batch-throttle-enable audit-log-compress
+		audit-log-truncate-enabled audit-webhook-batch-throttle-enable audit-webhook-truncate-enabled
+		contention-profiling disable-http2-serving emulation-forward-compatible enable-aggregator-routing
+		enable-garbage-collector enable-logs-handler enable-priority-and-fairness
+		encryption-provider-config-automatic-reload log-text-split-stream permit-address-sharing permit-port-sharing
+		profiling runtime-config-emulation-forward-compatible service-account-extend-token-expiration
+		shutdown-send-retry-after watch-cache
+	`
+	settings = `
+		advertise-address allow-metric-labels allow-metric-labels-manifest audit-log-batch-buffer-size
+		audit-log-batch-max-size audit-log-batch-max-wait audit-log-batch-throttle-burst
+		audit-log-batch-throttle-qps audit-log-format audit-log-mode audit-log-truncate-max-batch-size
+		audit-log-truncate-max-event-size audit-log-version audit-webhook-batch-buffer-size
+		audit-webhook-batch-max-size audit-webhook-batch-max-wait audit-webhook-batch-throttle-burst
+		audit-webhook-batch-throttle-qps audit-webhook-initial-backoff audit-webhook-mode
+		audit-webhook-truncate-max-batch-size audit-webhook-truncate-max-event-size audit-webhook-version
+		coordinated-leadership-lease-duration coordinated-leadership-renew-deadline
+		coordinated-leadership-retry-period cors-allowed-origins debug-socket-path delete-collection-workers
+		disabled-metrics egress-selector-config-file emulated-version encryption-provider-config
+		endpoint-reconciler-type etcd-cafile etcd-certfile etcd-compaction-interval etcd-count-metric-poll-period
+		etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix etcd-readycheck-timeout
+		etcd-servers etcd-servers-overrides event-ttl external-hostname feature-gates goaway-chance
+		http2-max-streams-per-connection kubelet-timeout kubernetes-service-node-port lease-reuse-duration-seconds
+		log-flush-frequency log-text-info-buffer-size logging-format max-connection-bytes-per-sec
+		max-mutating-requests-inflight max-requests-inflight min-compatibility-version min-request-timeout
+		peer-advertise-ip peer-advertise-port peer-ca-file proxy-client-cert-file proxy-client-key-file
+		request-timeout show-hidden-metrics-for-version shutdown-watch-termination-grace-period storage-backend
+		storage-initialization-timeout storage-media-type strict-transport-security-directives tls-cipher-suites
+		tls-curve-preferences tls-min-version tls-sni-cert-key tracing-config-file v vmodule watch-cache-sizes
+	`
+)
+
+// ignored returns the flags without a meaning, and which of them can stand alone.
+func ignored() map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(switches) {
+		all[name] = true
+	}
+	for name := range strings.FieldsSeq(settings) {
+		all[name] = false
+	}
+	return all
+}

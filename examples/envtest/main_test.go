@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server/serving"
+)
+
+const asProgram = "ENVTEST_TEST_IS_THE_PROGRAM"
+
+// TestMain lets the tests' binary be the program, under the name it is called by.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// program is the program under one of its names; what it writes goes to log.
+func program(t *testing.T, name string, args ...string) (cmd *exec.Cmd, log *bytes.Buffer) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	log = &bytes.Buffer{}
+	cmd = &exec.Cmd{Path: self, Args: append([]string{name}, args...), Stderr: log, Env: append(os.Environ(), asProgram+"=1", "TMPDIR="+t.TempDir())}
+	return cmd, log
+}
+
+// start runs a program until the test ends it with stop, and waits until it is well.
+func start(t *testing.T, url, name string, args ...string) (stop func(), log *bytes.Buffer) {
+	t.Helper()
+	cmd, log := program(t, name, args...)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	require.Eventually(t, func() bool {
+		res, err := client.Get(url)
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		_, _ = io.Copy(io.Discard, res.Body)
+		return res.StatusCode == 200
+	}, time.Minute, 10*time.Millisecond)
+	return func() {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, cmd.Wait(), "%s", log)
+	}, log
+}
+
+// freePort is one that nobody listened at a moment ago, which is how envtest chooses.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+// TestKubeAPIServer starts the server with what envtest passes, and ends it.
+func TestKubeAPIServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca, err := serving.NewAuthority("test")
+	require.NoError(t, err)
+	cert, key, err := ca.Server("127.0.0.1")
+	require.NoError(t, err)
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		return path
+	}
+	write("apiserver.crt", cert)
+	write("apiserver.key", key)
+	accounts, accountsKey := write("sa-signer.crt", cert), write("sa-signer.key", key)
+	port := freePort(t)
+	url := "https://127.0.0.1:" + port
+	stop, log := start(t, url+"/healthz", "kube-apiserver",
+		"--allow-privileged=true", "--authorization-mode=RBAC", "--bind-address=127.0.0.1", "--cert-dir="+dir,
+		"--client-ca-file="+write("client-cert-auth-ca.crt", ca.PEM()), "--disable-admission-plugins=ServiceAccount",
+		"--etcd-servers=http://127.0.0.1:1", "--secure-port="+port, "--service-account-issuer="+url+"/",
+		"--service-account-key-file="+accounts, "--service-account-signing-key-file="+accountsKey, "--service-cluster-ip-range=10.0.0.0/24",
+		"--etcd-servers=http://127.0.0.1:2", "--v", "4", "--profiling", "--feature-gates=A=true,B=false", "--runtime-config=api/all=true,apps/v1=false")
+
+	mine, theirs, err := ca.Client("admin", "system:masters")
+	require.NoError(t, err)
+	pair, err := tls.X509KeyPair(mine, theirs)
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{pair}}}}
+	t.Cleanup(client.CloseIdleConnections)
+	do := func(method, path, body string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		res, err := client.Do(r)
+		require.NoError(t, err, "the certificate is that of the directory")
+		defer res.Body.Close()
+		data, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return res.StatusCode, string(data)
+	}
+	code, body := do("POST", "/api/v1/namespaces", `{"metadata":{"name":"mine"}}`)
+	require.Equal(t, 201, code, body)
+	code, _ = do("DELETE", "/api/v1/namespaces/mine", "")
+	assert.Equal(t, 200, code)
+	code, body = do("GET", "/api/v1/namespaces/mine", "")
+	assert.Equal(t, 200, code, "nobody empties namespaces")
+	assert.Contains(t, body, "Terminating")
+	code, _ = do("GET", "/apis/apps/v1", "")
+	assert.Equal(t, 404, code)
+	watch, err := client.Get(url + "/api/v1/configmaps?watch=true")
+	require.NoError(t, err)
+	defer watch.Body.Close()
+	stop()
+	assert.Equal(t, 1, strings.Count(log.String(), "\n"), "%s", log)
+	assert.Contains(t, log.String(), `flags="--allow-privileged --etcd-servers --v --profiling --feature-gates"`)
+}
+
+func TestFlagsAsWithTheRealOne(t *testing.T) {
+	t.Parallel()
+	for arg, want := range map[string]string{
+		"--no-such-flag":              "flag provided but not defined: -no-such-flag",
+		"--insecure-port=0":           "flag provided but not defined: -insecure-port",
+		"--authorization-config=x":    "flag provided but not defined: -authorization-config",
+		"--controllers=*,-nosuch":     `there is no controller "nosuch"`,
+		"--controllers=csrsigningg":   `there is no controller "csrsigningg"`,
+		"--runtime-config=a/v1=maybe": `"maybe" is neither true nor false`,
+	} {
+		cmd, log := program(t, "kube-apiserver", "--secure-port=0", arg)
+		require.Error(t, cmd.Run(), arg)
+		assert.Equal(t, 1, cmd.ProcessState.ExitCode())
+		assert.Contains(t, log.String(), want)
+	}
+	for _, name := range []string{"kube-apiserver", "etcd", "envtest"} {
+		cmd, _ := program(t, name, "--help")
+		assert.NoError(t, cmd.Run(), name)
+	}
+}
+
+func TestEtcd(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	stop, log := start(t, "http://127.0.0.1:"+port+"/health", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls=http://127.0.0.1:"+port)
+	stop()
+	assert.Empty(t, log.String())
+}
+
+// TestInstall has many processes make one directory, and more if the program differs.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cache")
+	executable := filepath.Join(t.TempDir(), "envtest")
+	write := func(content string) { require.NoError(t, os.WriteFile(executable, []byte(content), 0o755)) }
+	write("one")
+	var all sync.WaitGroup
+	made := make([]string, 20)
+	for i := range made {
+		all.Go(func() {
+			var err error
+			made[i], err = install(dir, executable)
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	for _, assets := range made {
+		assert.Equal(t, made[0], assets)
+	}
+	holds := func(assets, content string) {
+		t.Helper()
+		for _, name := range []string{"kube-apiserver", "etcd"} {
+			data, err := os.ReadFile(filepath.Join(assets, name))
+			require.NoError(t, err)
+			assert.Equal(t, content, string(data))
+			info, err := os.Stat(filepath.Join(assets, name))
+			require.NoError(t, err)
+			assert.Equal(t, os.FileMode(0o700), info.Mode().Perm()&0o700)
+		}
+	}
+	holds(made[0], "one")
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, list, 1, "nothing else is left: %v", list)
+
+	require.NoError(t, os.Remove(filepath.Join(made[0], "etcd")))
+	again, err := install(dir, executable)
+	require.NoError(t, err)
+	assert.Equal(t, made[0], again)
+	holds(again, "one")
+
+	write("two")
+	other, err := install(dir, executable)
+	require.NoError(t, err)
+	assert.NotEqual(t, made[0], other)
+	holds(other, "two")
+	holds(made[0], "one")
+}
+
+// TestAssets prints one line, the directory, which can be run.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd, log := program(t, "envtest", "--dir", dir)
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", log)
+	assets := strings.TrimSuffix(string(out), "\n")
+	assert.Equal(t, dir, filepath.Dir(assets))
+	run := exec.Command(filepath.Join(assets, "etcd"), "--help")
+	run.Env = append(os.Environ(), asProgram+"=1")
+	help, err := run.Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(help), "answers /health")
+	cmd, log = program(t, "envtest", "more")
+	require.Error(t, cmd.Run())
+	assert.Equal(t, fmt.Sprintln(`envtest: unexpected argument "more"`), log.String())
+}

@@ -1,0 +1,181 @@
+// Package apiserver is the program that examples/apiserver is, and that examples/envtest
+// is under the name of kube-apiserver.
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/serving"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/badgerstore"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// Command is the program under one of its names. The zero Command is examples/apiserver.
+type Command struct {
+	// Name is how it calls itself; empty is apiserver.
+	Name string
+
+	// Defaults are values of flags that are not given, in place of the usual ones.
+	Defaults map[string]string
+
+	// Ignored are further flags, which are taken and have no effect: the server logs at
+	// its start which of them it was given. The value tells those that can stand alone,
+	// without a value.
+	Ignored map[string]bool
+
+	// Quiet leaves out what people need: a client configuration, unless --kubeconfig says
+	// where to write one, and the commands to try.
+	Quiet bool
+
+	// End is how long requests under way may take at the end; zero is a minute.
+	End time.Duration
+}
+
+// Main runs the program with the arguments of the process, until a signal ends it, and
+// exits with 1 if anything is wrong.
+func (c Command) Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(75) // most of the heap is bytes of objects, which cost little to collect around
+	}
+	if err := c.run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", cmp.Or(c.Name, "apiserver"), err)
+		os.Exit(1)
+	}
+}
+
+// run serves until the context ends, or inspects a directory.
+func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 && args[0] == "inspect" {
+		return inspect(ctx, args[1:], out)
+	}
+	f, err := c.parseFlags(args)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if len(f.ignored) > 0 {
+		log.Warn("these flags have no effect here", "flags", strings.Join(f.ignored, " "))
+	}
+	store, err := openStore(f, log)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(f.bindAddress, fmt.Sprint(f.securePort)))
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	defer l.Close() // a second time does not hurt
+	at, err := reachable(l.Addr(), net.InterfaceAddrs)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	id, err := f.identity(at.Addr())
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits, RunControllers: f.authz.controllers,
+		Serving: server.Serving{LivezGrace: f.livezGrace, DisabledVersions: f.disabledVersions}}
+	b.Register(builtin.Kinds()...)
+	b.Kind("", "Service").Pool = f.network.Pool()
+	hangUp, err := f.access(b, id, at)
+	defer hangUp()
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	if err := f.admission.configure(b); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	if b.Connector, err = f.nodes.connector(); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	flushAudit, err := f.record(b)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	s, err := b.Build(ctx)
+	if err != nil {
+		return errors.Join(f.advise(err), flushAudit())
+	}
+	return errors.Join(c.serve(ctx, l, at, s, f, id, log, out), flushAudit())
+}
+
+// advise says what to do about a directory that was filled under other names.
+func (f *flags) advise(err error) error {
+	var other *server.NamesError
+	if !errors.As(err, &other) {
+		return err
+	}
+	return fmt.Errorf("%w: for what is in %s start with --names %s, for a server with --names %s take another directory with --data-dir",
+		err, f.dataDir, other.Store, other.Server)
+}
+
+// access puts the access control that the flags describe into a server. close
+// ends what was opened.
+func (f *flags) access(b *server.Builder, id *identity, at netip.AddrPort) (close func(), err error) {
+	var c access.Config
+	hangUp, err := f.authenticate(b, id, &c)
+	if err != nil {
+		return hangUp, err
+	}
+	hangUpToo, err := f.authorize(id, &c)
+	close = func() { hangUp(); hangUpToo() }
+	if err != nil {
+		return close, err
+	}
+	if c.Publish, err = f.publish(id, at); err != nil {
+		return close, err
+	}
+	return close, access.Setup(b, c)
+}
+
+func openStore(f *flags, log *slog.Logger) (storage.Backend, error) {
+	if f.dataDir == "" {
+		return memstore.New(memstore.Options{}), nil
+	}
+	return badgerstore.Open(badgerstore.Options{Dir: f.dataDir, Logger: log})
+}
+
+// serve tells that it is ready, and ends in order.
+func (c Command) serve(ctx context.Context, l net.Listener, at netip.AddrPort, s *server.Server, f *flags, id *identity, log *slog.Logger, out io.Writer) error {
+	options := serving.Options{TLS: id.tls, Drain: f.shutdownDelay, Timeout: c.End, Logger: log}
+	address := at.String()
+	if c.Quiet && f.kubeconfig == "" {
+		fmt.Fprintf(out, "serving on https://%s\n", address)
+		return serving.Run(ctx, s, l, options)
+	}
+	kubeconfig, err := id.writeKubeconfig(f, "https://"+address)
+	if err != nil {
+		return errors.Join(err, l.Close(), s.Shutdown(context.Background()))
+	}
+	debug.FreeOSMemory() // the start leaves as much behind as the server needs
+	fmt.Fprintf(out, "serving on https://%s\n", address)
+	fmt.Fprintf(out, "try: kubectl --kubeconfig %s get namespaces\n", kubeconfig)
+	if f.names == names.Kubernetes {
+		fmt.Fprintf(out, "     kubectl --kubeconfig %s create configmap hello --from-literal=greeting=world\n", kubeconfig)
+	} else { // what kubectl makes of a command line goes in a media type of the other names
+		fmt.Fprintf(out, "     echo '{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"hello\"}}' | kubectl --kubeconfig %s apply -f -\n", kubeconfig)
+	}
+	return serving.Run(ctx, s, l, options)
+}
