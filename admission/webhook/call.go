@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -56,7 +57,8 @@ func (d *dialer) remote(o *meta.Object, timeout time.Duration) (*remote, error) 
 	return &remote{caller: caller}, nil
 }
 
-// target returns where a webhook is, and the service, if it is behind one.
+// target returns where a webhook is, and the service, if it is behind one. Its path is
+// cleaned: those who write one with two slashes count on that.
 func target(o *meta.Object) (*url.URL, *clientconfig.Service, error) {
 	if o.Map("service") == nil {
 		u, err := url.Parse(o.String("url"))
@@ -66,13 +68,14 @@ func target(o *meta.Object) (*url.URL, *clientconfig.Service, error) {
 		if u.Scheme != "https" {
 			return nil, nil, fmt.Errorf("%q is no https URL", o.String("url"))
 		}
+		u.Path, u.RawPath = path.Join("/", u.Path), ""
 		return u, nil, nil
 	}
 	s := &clientconfig.Service{Namespace: o.String("service", "namespace"), Name: o.String("service", "name"), Port: 443}
 	if port := o.Int("service", "port"); port != 0 {
 		s.Port = int32(port)
 	}
-	return &url.URL{Scheme: "https", Host: s.Address(), Path: "/" + strings.TrimPrefix(o.String("service", "path"), "/")}, s, nil
+	return &url.URL{Scheme: "https", Host: s.Address(), Path: path.Join("/", o.String("service", "path"))}, s, nil
 }
 
 // user returns the credentials for a host: those of the longest name that means it,

@@ -124,6 +124,23 @@ func TestServices(t *testing.T) {
 
 }
 
+// TestCleanPaths: a webhook is asked at the path without what is superfluous in it.
+func TestCleanPaths(t *testing.T) {
+	k := newKit(t)
+	h := k.serve(says(`{allowed: true}`))
+	ca, err := json.Marshal(k.authority.PEM())
+	require.NoError(t, err)
+	for in, want := range map[string]string{"": "/", "/": "/", "//a": "/a", "/a//b/./c/../d/": "/a/b/d", "/..": "/", "/a%2Fb": "/a/b", "/a%20b": "/a%20b"} {
+		k.register("validating", "clean", h, "clientConfig: {url: '"+h.URL+in+"', caBundle: "+string(ca)+"}")
+		code, answer := k.do("POST configmaps?dryRun=All", "metadata: {name: x}")
+		require.Equal(t, 201, code, answer.String("message"))
+		k.unregister("validating", "clean")
+		for _, r := range h.reviews() {
+			assert.Equal(t, want+"?timeout=10s", r.String("uri"), in)
+		}
+	}
+}
+
 // TestCredentials: webhooks are told who calls by the users of a file.
 func TestCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users")
