@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -69,6 +70,11 @@ func (c *checker) value(ctx context.Context, r *Rules, v visit, at *check.Path) 
 	if r == nil || v.now == nil || c.left < 0 {
 		return
 	}
+	if err := ctx.Err(); err != nil {
+		c.left = -1
+		c.faults.Invalid(wholeObject(), r.schema.Type.String(), fmt.Sprintf("the rules were not evaluated: %v", err))
+		return
+	}
 	c.rules(ctx, r, v, at)
 	for _, more := range r.also {
 		c.value(ctx, more, v, at)
@@ -101,6 +107,9 @@ func (c *checker) list(ctx context.Context, r *Rules, v visit, now []any, at *ch
 			before[r.schema.ItemKey(item)] = item
 		}
 	}
+	if !byKeys { // what holds for the list holds for its items: it is compared once
+		v.same, v.known = v.unchanged(), false
+	}
 	for i, item := range now {
 		var old any
 		if byKeys {
@@ -126,6 +135,7 @@ func (c *checker) rules(ctx context.Context, r *Rules, v visit, at *check.Path) 
 		old := Value(r.schema, v.old)
 		vars[oldSelf], created[oldSelf] = old, types.OptionalOf(old)
 	}
+	unchanged := sync.OnceValue(v.unchanged)
 	for _, rule := range r.rules {
 		if c.left < 0 {
 			return
@@ -140,11 +150,11 @@ func (c *checker) rules(ctx context.Context, r *Rules, v visit, at *check.Path) 
 		case rule.transition() && v.old == nil:
 			continue
 		}
-		c.rule(ctx, r.schema, rule, given, v, at)
+		c.rule(ctx, r.schema, rule, given, v.now, unchanged, at)
 	}
 }
 
-func (c *checker) rule(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, v visit, at *check.Path) {
+func (c *checker) rule(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, now any, unchanged func() bool, at *check.Path) {
 	said := strings.TrimSpace(r.Message)
 	if said == "" {
 		said = strings.TrimSpace(r.Expression)
@@ -161,12 +171,12 @@ func (c *checker) rule(ctx context.Context, s *schema.Schema, r rule, vars map[s
 	case err != nil:
 		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("%v evaluating rule: %s", err, said))
 	case holds != ref.Val(types.True):
-		c.broken(ctx, s, r, vars, v, at)
+		c.broken(ctx, s, r, vars, now, unchanged, at)
 	}
 }
 
 // broken tells of a rule that a value breaks.
-func (c *checker) broken(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, v visit, at *check.Path) {
+func (c *checker) broken(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, now any, unchanged func() bool, at *check.Path) {
 	message := strings.TrimSpace(r.Message)
 	if message == "" {
 		message = "failed rule: " + strings.TrimSpace(r.Expression)
@@ -193,8 +203,8 @@ func (c *checker) broken(ctx context.Context, s *schema.Schema, r rule, vars map
 	if below := s.Below(from, r.FieldPath); below != nil {
 		at = below
 	}
-	shown := v.now
-	switch v.now.(type) {
+	shown := now
+	switch now.(type) {
 	case map[string]any, []any:
 		shown = check.Hidden{}
 	}
@@ -209,9 +219,12 @@ func (c *checker) broken(ctx context.Context, s *schema.Schema, r rule, vars map
 	default:
 		told.Invalid(at, shown, message)
 	}
-	if !r.transition() && v.unchanged() {
-		c.warnings = append(c.warnings, told[0].Field+": "+told[0].Message)
-		return
+	switch {
+	case c.left >= 0 && !r.transition() && unchanged(): // else the rules that follow are not evaluated
+		if len(c.warnings) < mostFaults {
+			c.warnings = append(c.warnings, told[0].Field+": "+told[0].Message)
+		}
+	case len(c.faults) < mostFaults:
+		c.faults = append(c.faults, told...)
 	}
-	c.faults = append(c.faults, told[:min(1, 100-min(len(c.faults), 100))]...)
 }

@@ -1,6 +1,10 @@
 package expression_test
 
 import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,7 +32,7 @@ func compile(t *testing.T, text string) (*expression.Rules, []meta.Cause) {
 	t.Helper()
 	s, faults := schema.OpenAPI(parse(t, text), names.Kubernetes, check.At("schema"))
 	require.Empty(t, faults)
-	return expression.Compile(s, names.Kubernetes, check.At("schema"))
+	return expression.Compile(t.Context(), s, names.Kubernetes, check.At("schema"))
 }
 
 // spec is the schema of a kind whose spec has rules and fields.
@@ -96,4 +100,96 @@ func TestBrokenRules(t *testing.T) {
 			assert.Contains(t, faults[0].Message, test.want)
 		})
 	}
+}
+
+func TestNoRuleIsLeftOut(t *testing.T) {
+	s, faults := schema.OpenAPI(parse(t, `{type: object, properties: {z: {type: integer, x-kubernetes-validations: [{rule: "false"}]}}}`), names.Kubernetes, nil)
+	require.Empty(t, faults)
+	for i := range 19_000 {
+		s.Struct.Add(&schema.Field{Name: fmt.Sprintf("f%06d", i), Schema: &schema.Schema{Type: schema.String}})
+	}
+	rules, faults := expression.Compile(t.Context(), s, names.Kubernetes, nil)
+	require.Empty(t, faults)
+	broken, _ := rules.Check(t.Context(), map[string]any{"z": int64(1)}, nil)
+	assert.Len(t, broken, 1)
+
+	for i := range 40_000 {
+		s.Struct.Add(&schema.Field{Name: fmt.Sprintf("g%06d", i), Schema: &schema.Schema{Type: schema.String}})
+	}
+	rules, faults = expression.Compile(t.Context(), s, names.Kubernetes, nil)
+	require.Len(t, faults, 1)
+	assert.Contains(t, faults[0].Message, "a schema with rules may have at most 50000 values")
+	broken, _ = rules.Check(t.Context(), map[string]any{"z": int64(1)}, nil)
+	assert.Len(t, broken, 1, "a schema that was accepted once lets nothing pass")
+}
+
+func TestRulesAreBounded(t *testing.T) {
+	var list []string
+	for range expression.MaxRules + 1 {
+		list = append(list, "{rule: 'true'}")
+	}
+	_, faults := compile(t, spec(`x-kubernetes-validations: [`+strings.Join(list, ", ")+`]`))
+	require.Len(t, faults, 1)
+	assert.Contains(t, faults[0].Message, "a schema may have at most 1000 rules")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s, faults := schema.OpenAPI(parse(t, spec(`x-kubernetes-validations: [{rule: "true"}]`)), names.Kubernetes, nil)
+	require.Empty(t, faults)
+	_, faults = expression.Compile(ctx, s, names.Kubernetes, nil)
+	require.Len(t, faults, 1)
+	assert.Contains(t, faults[0].Message, "context canceled")
+	rules, faults := expression.Compile(t.Context(), s, names.Kubernetes, nil)
+	require.Empty(t, faults)
+	assert.Equal(t, 1, rules.Count())
+	broken, _ := rules.Check(ctx, parse(t, "spec: {}"), nil)
+	require.Len(t, broken, 1)
+	assert.Contains(t, broken[0].Message, "context canceled")
+}
+
+// A type that holds itself has the same rules at each depth.
+func TestRulesOfTypesThatHoldThemselves(t *testing.T) {
+	type node struct {
+		Next  *node  `json:"next,omitempty"`
+		Nodes []node `json:"nodes,omitempty"`
+		Most  int64  `json:"most,omitempty" schema:"rule=self < 5"`
+	}
+	type thing struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata,omitempty"`
+		Spec            node `json:"spec"`
+	}
+	s, err := schema.Go(reflect.TypeFor[thing](), names.Kubernetes)
+	require.NoError(t, err)
+	rules, faults := expression.Compile(t.Context(), s, names.Kubernetes, nil)
+	require.Empty(t, faults)
+	broken, _ := rules.Check(t.Context(), parse(t, "spec: {next: {next: {next: {most: 7}}, nodes: [{most: 1}, {nodes: [{most: 9}]}]}}"), nil)
+	fields := []string{}
+	for _, f := range broken {
+		fields = append(fields, f.Field)
+	}
+	assert.Equal(t, []string{"spec.next.next.next.most", "spec.next.nodes[1].nodes[0].most"}, fields)
+}
+
+// What a value that stayed as it was is told must not keep the rules of others from holding.
+func TestADearMessageEndsTheCheckWithAFault(t *testing.T) {
+	rules, faults := compile(t, spec(`properties: {a: {type: integer, x-kubernetes-validations: [{rule: self > 5, messageExpression: "lists.range(900).all(i, lists.range(900).all(j, i+j >= 0)) ? 'x' : 'y'"}]}, b: {type: integer, x-kubernetes-validations: [{rule: self > 5}]}}`))
+	require.Empty(t, faults)
+	broken, warnings := rules.Check(t.Context(), parse(t, `{spec: {a: 1, b: 1}}`), parse(t, `{spec: {a: 1, b: 9}}`))
+	assert.Empty(t, warnings)
+	require.Len(t, broken, 1)
+	assert.Contains(t, broken[0].Message, "no further validation rules will be run")
+}
+
+func TestWarningsAreBounded(t *testing.T) {
+	rules, faults := compile(t, spec(`properties: {a: {type: array, maxItems: 1000, items: {type: integer, x-kubernetes-validations: [{rule: self > 5}]}}}`))
+	require.Empty(t, faults)
+	list := make([]any, 500)
+	for i := range list {
+		list[i] = int64(1)
+	}
+	object := map[string]any{"spec": map[string]any{"a": list}}
+	broken, warnings := rules.Check(t.Context(), object, object)
+	assert.Empty(t, broken)
+	assert.Len(t, warnings, 100)
 }

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,16 @@ type Rules struct {
 	items, values *Rules
 	fields        map[string]*Rules
 	also          []*Rules // of allOf
+
+	count int // in all, of a whole object
+}
+
+// Count returns how many rules a schema and all below it have.
+func (r *Rules) Count() int {
+	if r == nil {
+		return 0
+	}
+	return r.count
 }
 
 type rule struct {
@@ -39,28 +50,43 @@ const (
 func (r rule) transition() bool { return r.holds != nil && r.holds.uses[oldSelf] }
 func (r rule) created() bool    { return r.Created != nil && *r.Created }
 
+// MaxRules bounds how many rules a schema may have. Each takes about a millisecond to compile,
+// and 30 kB.
+const MaxRules = 1000
+
 // Compile compiles the rules of the schema of a whole object, nil if it has none. The causes
 // say which are broken, or cost too much; the path of each begins with at, where the schema
-// is described in the words of a profile.
-func Compile(s *schema.Schema, words names.Profile, at *check.Path) (*Rules, []meta.Cause) {
+// is described in the words of a profile. It ends with the context, which is a cause, too.
+func Compile(ctx context.Context, s *schema.Schema, words names.Profile, at *check.Path) (*Rules, []meta.Cause) {
 	if !s.HasRules() {
 		return nil, nil
 	}
 	e, err := For(words)
 	if err != nil {
-		return nil, []meta.Cause{{Reason: meta.CauseInvalid, Field: at.String(), Message: err.Error()}}
+		return uncompiled(s, err), []meta.Cause{{Reason: meta.CauseInvalid, Field: at.String(), Message: err.Error()}}
 	}
 	p := newProvider(e.cel.CELTypeProvider())
 	env, err := e.cel.Extend(cel.CustomTypeProvider(p))
 	if err != nil {
-		return nil, []meta.Cause{{Reason: meta.CauseInvalid, Field: at.String(), Message: err.Error()}}
+		return uncompiled(s, err), []meta.Cause{{Reason: meta.CauseInvalid, Field: at.String(), Message: err.Error()}}
 	}
-	c := &compiler{env: env, types: p, extension: words.Extension("validations")}
+	c := &compiler{env: env, types: p, extension: words.Extension("validations"), open: map[described]*Rules{}}
 	root := *s
 	root.Embedded = true // whole objects are alike, embedded or not
-	r := c.schema(&root, &root, spot{path: at, most: 1, bounded: true})
-	c.total(at)
+	r := c.schema(ctx, &root, &root, spot{path: at, most: 1, bounded: true})
+	if c.full() {
+		return uncompiled(&root, errors.New(c.faults[len(c.faults)-1].Message)), c.faults
+	}
+	if c.total(at); r != nil {
+		r.count = c.count
+	}
 	return r, c.faults
+}
+
+// uncompiled are rules that no object follows: those of a schema cannot be compiled, though a
+// server that knew better accepted them.
+func uncompiled(s *schema.Schema, why error) *Rules {
+	return &Rules{schema: s, rules: []rule{{Rule: &schema.Rule{}, fault: why}}}
 }
 
 // compiler compiles the rules of a schema.
@@ -71,7 +97,25 @@ type compiler struct {
 	faults    check.Faults
 	costs     []expressionCost
 	values    int // looked at
+	count     int // of rules
+	ended     bool
+	open      map[described]*Rules // being compiled: types of Go can hold themselves
 }
+
+// described is a schema, and the one whose values it has rules for.
+type described struct{ s, of *schema.Schema }
+
+// end keeps the rest from being compiled, since there is something wrong with the whole.
+func (c *compiler) end(at *check.Path, why string) {
+	c.ended = true
+	c.faults.Forbidden(at, why)
+}
+
+// full reports whether nobody is told of further faults.
+func (c *compiler) full() bool { return c.ended || len(c.faults) >= mostFaults }
+
+// mostFaults is how many faults of a schema are told.
+const mostFaults = 100
 
 type expressionCost struct {
 	at   *check.Path
@@ -109,21 +153,30 @@ func (p spot) every(of *schema.Schema, name string, limit *int64) spot {
 	return p
 }
 
-// maxValues bounds how many values a schema may describe. Types that hold themselves describe
-// more: what is in them as deep as that is not ruled.
+// maxValues bounds how many values a schema with rules may describe.
 const maxValues = 50_000
 
 // schema compiles the rules that one schema has for values that another describes, which
 // is another one in allOf.
-func (c *compiler) schema(s, of *schema.Schema, at spot) *Rules {
-	if c.values++; s == nil || of == nil || at.depth > maxDepth || c.values > maxValues {
+func (c *compiler) schema(ctx context.Context, s, of *schema.Schema, at spot) *Rules {
+	if s == nil || of == nil || c.full() {
 		return nil
 	}
-	r := &Rules{schema: of, rules: c.rules(s, of, at)}
+	if r := c.open[described{s, of}]; r != nil {
+		return r
+	}
+	if c.values++; c.values > maxValues || at.depth > maxDepth {
+		c.end(at.path, fmt.Sprintf("a schema with rules may have at most %d values, %d deep", maxValues, maxDepth))
+		return nil
+	}
+	r := &Rules{schema: of}
+	c.open[described{s, of}] = r
+	defer delete(c.open, described{s, of})
+	r.rules = c.rules(ctx, s, of, at)
 	if s.Struct != nil {
 		for _, f := range s.Struct.Fields {
 			if below := of.Struct.Field(f.Name); below != nil {
-				if rules := c.schema(f.Schema, below.Schema, at.field(f.Name)); rules != nil {
+				if rules := c.schema(ctx, f.Schema, below.Schema, at.field(f.Name)); rules != nil {
 					if r.fields == nil {
 						r.fields = map[string]*Rules{}
 					}
@@ -132,12 +185,12 @@ func (c *compiler) schema(s, of *schema.Schema, at spot) *Rules {
 			}
 		}
 	}
-	r.items = c.schema(s.Items, of.Items, at.every(of, "items", of.MaxItems))
-	r.values = c.schema(s.Values, of.Values, at.every(of, "additionalProperties", of.MaxProperties))
+	r.items = c.schema(ctx, s.Items, of.Items, at.every(of, "items", of.MaxItems))
+	r.values = c.schema(ctx, s.Values, of.Values, at.every(of, "additionalProperties", of.MaxProperties))
 	for i, branch := range s.AllOf {
 		spot := at
 		spot.path = at.path.Field("allOf").Index(i)
-		if rules := c.schema(branch, of, spot); rules != nil {
+		if rules := c.schema(ctx, branch, of, spot); rules != nil {
 			r.also = append(r.also, rules)
 		}
 	}
@@ -147,32 +200,42 @@ func (c *compiler) schema(s, of *schema.Schema, at spot) *Rules {
 	return r
 }
 
-func (c *compiler) rules(s, of *schema.Schema, at spot) []rule {
+func (c *compiler) rules(ctx context.Context, s, of *schema.Schema, at spot) []rule {
 	if len(s.Rules) == 0 {
 		return nil
 	}
 	path := at.path.Field(c.extension)
+	if c.count += len(s.Rules); c.count > MaxRules {
+		c.end(path, fmt.Sprintf("a schema may have at most %d rules", MaxRules))
+		return nil
+	}
 	t, ok := c.types.of(of)
 	if !ok {
 		c.faults.Invalid(path, nil, "expressions cannot see values of this type")
 		return nil
 	}
-	plain, err := c.env.Extend(cel.Variable(self, t), cel.Variable(oldSelf, t))
-	if err != nil {
-		c.faults.Invalid(path, nil, err.Error())
-		return nil
-	}
+	var plain, created *cel.Env // made once, if a rule needs it
 	out := make([]rule, 0, len(s.Rules))
 	for i := range s.Rules {
+		if err := ctx.Err(); err != nil {
+			c.end(path, fmt.Sprintf("the rules were not compiled: %v", err))
+		}
+		if c.full() {
+			return nil
+		}
 		r := rule{Rule: &s.Rules[i]}
-		env := plain
+		env, before := &plain, t
 		if r.created() {
-			if env, err = c.env.Extend(cel.Variable(self, t), cel.Variable(oldSelf, cel.OptionalType(t))); err != nil {
+			env, before = &created, cel.OptionalType(t)
+		}
+		if *env == nil {
+			var err error
+			if *env, err = c.env.Extend(cel.Variable(self, t), cel.Variable(oldSelf, before)); err != nil {
 				c.faults.Invalid(path, nil, err.Error())
 				return nil
 			}
 		}
-		c.rule(&r, env, sizes{self: of, oldSelf: of}, at, path.Index(i))
+		c.rule(&r, *env, sizes{self: of, oldSelf: of}, at, path.Index(i))
 		out = append(out, r)
 	}
 	return out

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -133,7 +134,7 @@ func (c *compiler) versions(t *Type) {
 		v.columns = v
 		v.Schema = c.schema(kv)
 		v.rules = sync.OnceValue(func() (r ruled) {
-			r.rules, r.faults = expression.Compile(v.Schema, c.names, nil)
+			r.rules, r.faults = expression.Compile(context.Background(), v.Schema, c.names, nil) // for all, whoever asks first
 			return r
 		})
 		v.Columns = c.columns(kv, v.Schema)

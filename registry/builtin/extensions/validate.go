@@ -1,6 +1,8 @@
 package extensions
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,7 +23,7 @@ func validate(w *registry.Change[meta.Object]) {
 		d.unchanged(w.Old)
 	}
 	if w.Old == nil || !meta.Equal(w.Old.Map("spec"), w.New.Map("spec")) {
-		d.spec()
+		d.spec(w.Context)
 		d.stored()
 	}
 	d.words(false, "status", "acceptedNames")
@@ -32,8 +34,13 @@ func validate(w *registry.Change[meta.Object]) {
 type definition struct {
 	*meta.Object
 	names  names.Profile
+	rules  int // compiled
 	faults check.Faults
 }
+
+// maxRules bounds how many rules the versions of a definition may have together: no further
+// version is looked at once there are as many.
+const maxRules = 2000
 
 // versions returns the versions as objects of their own.
 func (d *definition) versions() []*meta.Object {
@@ -70,7 +77,7 @@ func established(o *meta.Object) bool {
 	})
 }
 
-func (d *definition) spec() {
+func (d *definition) spec(ctx context.Context) {
 	d.group()
 	d.versionNames()
 	d.words(true, "spec", "names")
@@ -79,7 +86,7 @@ func (d *definition) spec() {
 			"must be false in order to use defaults in the schema; use the schema extension instead")
 	}
 	d.conversion()
-	d.parts()
+	d.parts(ctx)
 }
 
 func (d *definition) conversion() {
@@ -180,7 +187,7 @@ func (d *definition) words(required bool, path ...string) {
 // parts checks schema, sub-resources, columns and selectable fields of each
 // version. What all versions share is checked once, and found at the place where
 // older definitions had it.
-func (d *definition) parts() {
+func (d *definition) parts(ctx context.Context) {
 	versions := d.versions()
 	for i, v := range versions {
 		if v.Map("schema", "openAPIV3Schema") == nil {
@@ -191,7 +198,7 @@ func (d *definition) parts() {
 		field, shared string
 		check         func(at *check.Path, v *meta.Object)
 	}{
-		{"schema", "validation", d.schema}, {"subresources", "subresources", d.subresources},
+		{"schema", "validation", func(at *check.Path, v *meta.Object) { d.schema(ctx, at, v) }}, {"subresources", "subresources", d.subresources},
 		{"additionalPrinterColumns", "additionalPrinterColumns", d.columns}, {"selectableFields", "selectableFields", d.selectable},
 	} {
 		if same(versions, part.field) {
@@ -214,7 +221,7 @@ func same(versions []*meta.Object, field string) bool {
 	return len(versions) > 0
 }
 
-func (d *definition) schema(at *check.Path, v *meta.Object) {
+func (d *definition) schema(ctx context.Context, at *check.Path, v *meta.Object) {
 	doc := v.Map("schema", "openAPIV3Schema")
 	if doc == nil {
 		return
@@ -222,7 +229,13 @@ func (d *definition) schema(at *check.Path, v *meta.Object) {
 	at = at.Field("openAPIV3Schema")
 	s, causes := schema.OpenAPI(doc, d.names, at)
 	if len(causes) == 0 {
-		_, causes = expression.Compile(s, d.names, at)
+		if d.rules >= maxRules {
+			d.faults.Forbidden(at, fmt.Sprintf("the versions of a definition may have at most %d rules together", maxRules))
+			return
+		}
+		var rules *expression.Rules
+		rules, causes = expression.Compile(ctx, s, d.names, at)
+		d.rules += rules.Count()
 	}
 	d.faults = append(d.faults, causes...)
 }
