@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,6 +66,15 @@ func TestRules(t *testing.T) {
 		{"objects that stay as they were", `x-kubernetes-validations: [{rule: self == oldSelf}], properties: {a: {type: object, properties: {b: {type: string}}, x-kubernetes-validations: [{rule: "self == oldSelf"}]}}`, `{a: {b: x}}`, `{a: {b: x}}`, ""},
 		{"objects that are there once", `properties: {a: {type: array, maxItems: 20, items: {type: object, properties: {b: {type: string}}}, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x == y))", message: twice}]}}`, "", `{a: [{b: x}, {b: x}]}`, "spec.a: Invalid value: twice"},
 		{"a list of two", `properties: {a: {type: array, maxItems: 20, items: {type: object, properties: {b: {type: string}}}}}, x-kubernetes-validations: [{rule: "(self.a.size() > 1 ? self.a : []).all(x, self.a.exists(y, x == y))"}]`, "", `{a: [{b: x}, {b: y}]}`, ""},
+		{"names that expressions cannot say count when objects are compared", `properties: {a: {type: object, properties: {x: {type: integer}, "1y": {type: integer}}, x-kubernetes-validations: [{rule: self == oldSelf, message: immutable}]}}`, `{a: {x: 1, "1y": 1}}`, `{a: {x: 1, "1y": 2}}`, "spec.a: Invalid value: immutable"},
+		{"unknown fields that stayed", `properties: {a: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: integer}}, x-kubernetes-validations: [{rule: self == oldSelf, message: immutable}]}}`, `{a: {x: 1, u: {v: 1}}}`, `{a: {x: 1, u: {v: 1}}}`, ""},
+		{"unknown fields that changed", `properties: {a: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: integer}}, x-kubernetes-validations: [{rule: self == oldSelf, message: immutable}]}}`, `{a: {x: 1, u: {v: 1}}}`, `{a: {x: 1, u: {v: 2}}}`, "spec.a: Invalid value: immutable"},
+		{"sets that hold others", `properties: {a: {type: array, maxItems: 10, items: {type: object, properties: {k: {type: string}, at: {type: string, format: date-time}}}}}, x-kubernetes-validations: [{rule: "sets.contains(self.a, [self.a[1]]) && sets.equivalent(self.a, self.a) && self.a.distinct().size() == 2 && !sets.intersects(self.a.map(x, x.k), ['z'])"}]`, "", `{a: [{k: a, at: "2020-01-01T00:00:00Z"}, {k: b}, {at: "2020-01-01T01:00:00+01:00", k: a}]}`, ""},
+		{"sums of sets", `properties: {a: {type: array, maxItems: 10, x-kubernetes-list-type: set, items: {type: string}}, b: {type: array, maxItems: 10, x-kubernetes-list-type: set, items: {type: string}}}, x-kubernetes-validations: [{rule: "self.a + self.b == ['w', 'v', 'u'] && (self.a + self.b).size() == 3 && self.a != self.b"}]`, "", `{a: [u, v], b: [v, w]}`, ""},
+		{"sums of lists by keys", `properties: {a: {type: array, maxItems: 10, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}, v: {type: integer}}}}}, x-kubernetes-validations: [{rule: "(self.a + [self.a[1]]).size() == 2 && self.a + self.a == self.a"}]`, "", `{a: [{k: u, v: 1}, {k: w, v: 2}]}`, ""},
+		{"patterns", `properties: {a: {type: string, maxLength: 100}}, x-kubernetes-validations: [{rule: "self.a.find('[0-9]+') == '12' && self.a.findAll('[0-9]+') == ['12', '34'] && self.a.findAll('[0-9]+', 1) == ['12'] && self.a.find(self.a) == self.a"}]`, "", `{a: a12b34}`, ""},
+		{"texts that grow", `properties: {a: {type: string, maxLength: 100}}, x-kubernetes-validations: [{rule: "self.a.replace('', '-') == '-a-b-' && self.a.replace('', '-', 1) == '-ab' && [self.a, self.a].join() == 'abab' && [self.a, 'c'].join(', ') == 'ab, c'"}]`, "", `{a: ab}`, ""},
+		{"a fragment", `properties: {a: {type: string, maxLength: 100}}, x-kubernetes-validations: [{rule: "url(self.a).getEscapedPath() == '/b'"}]`, "", `{a: "https://a/b#c"}`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rules, faults := compile(t, spec(test.schema))
@@ -91,6 +102,9 @@ func TestBrokenRules(t *testing.T) {
 		{"unknown field", `x-kubernetes-validations: [{rule: "self.b"}], properties: {a: {type: integer}}`, "undefined field 'b'"},
 		{"no boolean", `x-kubernetes-validations: [{rule: "self.a"}], properties: {a: {type: integer}}`, "cel expression must evaluate to a bool"},
 		{"too dear", `x-kubernetes-validations: [{rule: "self.a.all(x, self.a.all(y, x == y))"}], properties: {a: {type: array, items: {type: string}}}`, "estimated rule cost exceeds budget by factor of more than 100x"},
+		{"too dear for its separator", `x-kubernetes-validations: [{rule: "self.a.join(self.b) == self.b"}], properties: {a: {type: array, maxItems: 1000, items: {type: string, maxLength: 100}}, b: {type: string}}`, "estimated rule cost exceeds budget by factor of 31."},
+		{"find", `x-kubernetes-validations: [{rule: "self.a.find('a(') == ''"}], properties: {a: {type: string, maxLength: 10}}`, "program instantiation failed: error parsing regexp: missing closing ): "},
+		{"findAll", `x-kubernetes-validations: [{rule: "self.a.findAll('a(', 2) == []"}], properties: {a: {type: string, maxLength: 10}}`, "program instantiation failed: error parsing regexp"},
 		{"no transition", `x-kubernetes-validations: [{rule: "self.a > 1", optionalOldSelf: true}], properties: {a: {type: integer}}`, "may not be set if oldSelf is not used in rule"},
 		{"items that are not known", `properties: {a: {type: array, maxItems: 3, items: {type: integer, x-kubernetes-validations: [{rule: self > oldSelf}]}}}`, "oldSelf cannot be used on the uncorrelatable portion of the schema within schema.properties[spec].properties[a]"},
 	} {
@@ -192,4 +206,41 @@ func TestWarningsAreBounded(t *testing.T) {
 	broken, warnings := rules.Check(t.Context(), object, object)
 	assert.Empty(t, broken)
 	assert.Len(t, warnings, 100)
+}
+
+// What is large must not take long, nor room, in one call of a function: it cannot be ended.
+func TestLargeValues(t *testing.T) {
+	list := make([]any, 30_000)
+	for i := range list {
+		list[i] = map[string]any{"k": strconv.Itoa(i)}
+	}
+	object := meta.NewObject(map[string]any{"list": list, "text": strings.Repeat("a", 200_000)})
+	env, err := expression.NewRequestEnv(names.Kubernetes, expression.Sees{})
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"sets.contains(object.list, object.list)":         "cost",
+		"object.list.distinct().size() > 0":               "cost",
+		"object.text.replace('', object.text).size() > 0": "the text would have more than",
+		"lists.range(1000).map(x, 'a').join(object.text) != ''": "cost",
+	} {
+		p, err := env.Compile(text, expression.Boolean)
+		require.NoError(t, err)
+		left := int64(expression.ObjectCost)
+		_, err = p.True(t.Context(), env.Vars(t.Context(), &expression.Request{Object: object}, &left), &left)
+		assert.ErrorContains(t, err, want, text)
+	}
+	rules, faults := compile(t, spec(`properties: {a: {type: array, maxItems: 100000, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string, maxLength: 10}}}, x-kubernetes-validations: [{rule: "self == oldSelf && self + self == oldSelf"}]}}`))
+	require.Empty(t, faults)
+	back := slices.Clone(list)
+	slices.Reverse(back)
+	broken, _ := rules.Check(t.Context(), map[string]any{"spec": map[string]any{"a": list}}, map[string]any{"spec": map[string]any{"a": back}})
+	assert.Empty(t, broken)
+}
+
+func TestFaultsOfLongExpressionsAreShort(t *testing.T) {
+	env, err := expression.NewRequestEnv(names.Kubernetes, expression.Sees{})
+	require.NoError(t, err)
+	_, err = env.Compile("true"+strings.Repeat(" ", 16_000)+strings.Repeat("&&b", 110), expression.Boolean)
+	require.Error(t, err)
+	assert.Less(t, len(err.Error()), 20_000)
 }

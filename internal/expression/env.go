@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/types/ref"
 
@@ -83,7 +84,7 @@ var errCost = errors.New("validation failed due to running out of cost budget, n
 
 // compile compiles an expression that has one of some types; none is any.
 func compile(env *cel.Env, text string, z sizes, want ...*cel.Type) (*Program, error) {
-	ast, issues := env.Compile(text)
+	ast, issues := env.CompileSource(source{cel.Source(common.NewTextSource(text))})
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("compilation failed: %s", undeclared.ReplaceAllString(issues.String(), "$0 (in container '')"))
 	}
@@ -91,7 +92,7 @@ func compile(env *cel.Env, text string, z sizes, want ...*cel.Type) (*Program, e
 		return nil, &typeError{got: ast.OutputType(), want: want}
 	}
 	p, err := env.Program(ast, cel.CostLimit(callCost), cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
-		cel.CostTrackerOptions(cost.TrackerPresenceTestHasCost(false)), cel.InterruptCheckFrequency(checkEvery))
+		cel.CostTrackerOptions(cost.TrackerPresenceTestHasCost(false)), cel.InterruptCheckFrequency(checkEvery), cel.OptimizeRegex(library.Regexes()...))
 	if err != nil {
 		return nil, fmt.Errorf("program instantiation failed: %w", err)
 	}
@@ -104,6 +105,16 @@ func compile(env *cel.Env, text string, z sizes, want ...*cel.Type) (*Program, e
 		uses[r.Name] = true
 	}
 	return &Program{cel: p, most: estimate.Max, uses: uses, of: ast.OutputType()}, nil
+}
+
+// source is the text of an expression. Faults do not show lines that are long: each points at
+// a place with a line of its own.
+type source struct{ cel.Source }
+
+// Snippet implements cel.Source.
+func (s source) Snippet(line int) (string, bool) {
+	text, ok := s.Source.Snippet(line)
+	return text, ok && len(text) <= 1<<10
 }
 
 // undeclared is a fault as cel-go tells it. Clients know it with the container, which has no

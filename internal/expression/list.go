@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/expression/library"
 )
 
 // list is a list of a tree, or one that an expression made of such lists.
@@ -38,10 +39,47 @@ func (l list) at(i int) ref.Val {
 func (l list) isSet() bool { return l.schema != nil && l.schema.ListType == "set" }
 func (l list) isMap() bool { return l.schema != nil && l.schema.ListType == "map" }
 
-// find returns the item that equals another, of a list by keys the one that has its keys.
-func (l list) find(item ref.Val) int {
+// Unordered implements library.Unordered.
+func (l list) Unordered() bool { return l.isSet() || l.isMap() }
+
+// items finds those of a set, or of a list by keys.
+type items struct {
+	list
+	places library.Index
+}
+
+func (l list) items() items {
+	x := items{l, library.NewIndex()}
 	for i := range l.len() {
-		if l.isMap() && l.sameKeys(l.at(i), item) || !l.isMap() && l.at(i).Equal(item) == types.True {
+		x.places.Add(x.hash(l.at(i)), i)
+	}
+	return x
+}
+
+// hash is that of a member of a set, or of the keys of an item.
+func (x items) hash(item ref.Val) uint64 {
+	if !x.isMap() {
+		return x.places.Hash(item)
+	}
+	m, ok := item.(traits.Mapper)
+	if !ok {
+		return 0
+	}
+	var sum uint64
+	for _, key := range x.schema.ListKeys {
+		if name, ok := escape(key); ok {
+			if v, ok := m.Find(types.String(name)); ok {
+				sum = sum*31 + x.places.Hash(v)
+			}
+		}
+	}
+	return sum
+}
+
+// find returns the item that equals another, of a list by keys the one that has its keys.
+func (x items) find(item ref.Val) int {
+	for _, i := range x.places.Places(x.hash(item)) {
+		if x.isMap() && x.sameKeys(x.at(i), item) || !x.isMap() && x.at(i).Equal(item) == types.True {
 			return i
 		}
 	}
@@ -79,17 +117,24 @@ func (l list) Add(other ref.Val) ref.Val {
 	for i := range l.len() {
 		sum.made = append(sum.made, l.at(i))
 	}
+	var found items
+	if l.Unordered() {
+		found = sum.items()
+	}
 	for it := more.Iterator(); it.HasNext() == types.True; {
 		item := it.Next()
 		at := -1
-		if l.isSet() || l.isMap() {
-			at = sum.find(item)
+		if l.Unordered() {
+			if at = found.find(item); at < 0 {
+				found.places.Add(found.hash(item), len(sum.made))
+			}
 		}
 		if at < 0 {
 			sum.made = append(sum.made, item)
 		} else {
 			sum.made[at] = item
 		}
+		found.list = sum
 	}
 	return sum
 }
@@ -110,10 +155,14 @@ func (l list) Equal(other ref.Val) ref.Val {
 	if !ok || o.Size() != l.Size() {
 		return types.False
 	}
+	var found items
+	if l.Unordered() {
+		found = l.items()
+	}
 	for i := range l.len() {
 		theirs := o.Get(types.Int(i))
-		if l.isSet() || l.isMap() {
-			at := l.find(theirs)
+		if l.Unordered() {
+			at := found.find(theirs)
 			if at < 0 || l.at(at).Equal(theirs) != types.True {
 				return types.False
 			}

@@ -20,10 +20,12 @@ func TestRequests(t *testing.T) {
 	require.NoError(t, env.Variable("most", "int(params.data.most)"))
 	require.NoError(t, env.Variable("fine", "object.spec.replicas <= variables.most"))
 	require.Error(t, env.Variable("wrong", "nothing"))
+	object := meta.NewObject(parse(t, "{metadata: {name: x, labels: {a: b}}, spec: {replicas: 3}}"))
+	object.Map("metadata")["managedFields"] = []any{map[string]any{"manager": "me", "fieldsV1": meta.RawJSON(`{"f:spec":{}}`)}}
 	r := &expression.Request{
-		Object: meta.NewObject(parse(t, "{metadata: {name: x, labels: {a: b}}, spec: {replicas: 3}}")),
+		Object: object,
 		Params: meta.NewObject(parse(t, "{data: {most: '5'}}")), Namespace: meta.NewObject(parse(t, "{metadata: {name: default}}")),
-		About:  parse(t, "{operation: CREATE, userInfo: {username: jane, groups: [devs]}, resource: {group: apps, version: v1, resource: deployments}, dryRun: false}"),
+		About:  parse(t, "{operation: CREATE, options: {kind: CreateOptions, fieldManager: me}, userInfo: {username: jane, groups: [devs]}, resource: {group: apps, version: v1, resource: deployments}, dryRun: false}"),
 		Action: library.Action{User: &meta.User{Name: "jane"}, Group: "apps", Resource: "deployments", Namespace: "default"},
 		Ask: func(a library.Action) (bool, string, error) {
 			if a.Verb == "create" && a.Resource == "deployments" {
@@ -37,6 +39,8 @@ func TestRequests(t *testing.T) {
 		{`request.operation == 'CREATE' && 'devs' in request.userInfo.groups && request.resource.resource == 'deployments'`, ""},
 		{`namespaceObject.metadata.name == 'default' && object.metadata.labels.a == 'b'`, ""},
 		{`authorizer.requestResource.check('create').allowed() && !authorizer.group('').resource('pods').check('get').allowed()`, ""},
+		{`request.options.fieldManager == 'me' && request.options.kind == 'CreateOptions' && !has(request.options.dryRun)`, ""},
+		{`object == object && object.metadata.managedFields[0].fieldsV1 == {'f:spec': {}}`, ""},
 		{`variables.fine && variables.most == 5`, ""},
 		{`variables.wrong == 1`, "undeclared reference to 'nothing'"},
 		{`variables.other`, "undefined field 'other'"},

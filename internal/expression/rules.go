@@ -267,6 +267,9 @@ func (c *compiler) rule(r *rule, env *cel.Env, z sizes, at spot, path *check.Pat
 		}
 		c.spend("messageExpression", r.message.most, path.Field("messageExpression"))
 	}
+	if r.FieldPath != "" && of.Below(nil, r.FieldPath) == nil {
+		c.faults.Invalid(path.Field("fieldPath"), r.FieldPath, "must be a valid path")
+	}
 	switch {
 	case r.transition() && at.within != nil:
 		c.faults.Invalid(path.Field("rule"), r.Expression, fmt.Sprintf("oldSelf cannot be used on the uncorrelatable portion of the schema within %s", at.within))

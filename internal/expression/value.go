@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
 )
 
@@ -19,6 +20,9 @@ import (
 // durations in texts are such, lists are compared as sets or by keys if they are ones.
 // Without a schema a value is what it is in JSON.
 func Value(s *schema.Schema, raw any) ref.Val {
+	if s != nil && s.IntOrString {
+		s = nil
+	}
 	switch v := raw.(type) {
 	case nil:
 		return types.NullValue
@@ -40,6 +44,8 @@ func Value(s *schema.Schema, raw any) ref.Val {
 		return list{schema: s, raw: v}
 	case map[string]any:
 		return object{schema: s, raw: v}
+	case meta.RawJSON:
+		return Value(s, v.Value())
 	}
 	return types.NewErr("a value of type %T cannot be in an object", raw)
 }
@@ -149,8 +155,23 @@ func (o object) Iterator() traits.Iterator {
 	return &iterator{size: len(names), at: func(i int) ref.Val { return names[i] }}
 }
 
-// Equal implements ref.Val.
+// below returns the schema of an entry; nil: there is none.
+func (o object) below(key string) *schema.Schema {
+	switch {
+	case o.schema == nil:
+		return nil
+	case o.schema.Values != nil:
+		return o.schema.Values
+	}
+	s, _ := fieldOf(o.schema, key)
+	return s
+}
+
+// Equal implements ref.Val. What expressions cannot name counts, too.
 func (o object) Equal(other ref.Val) ref.Val {
+	if p, ok := other.(object); ok {
+		return o.same(p)
+	}
 	m, ok := other.(traits.Mapper)
 	if !ok || m.Size() != o.Size() {
 		return types.False
@@ -162,6 +183,28 @@ func (o object) Equal(other ref.Val) ref.Val {
 			return types.False
 		}
 		if same := o.Get(name).Equal(theirs); same != types.True {
+			return same
+		}
+	}
+	return types.True
+}
+
+// same compares the entries of objects. The first that differs in the order of names decides.
+func (o object) same(p object) ref.Val {
+	if len(o.raw) != len(p.raw) {
+		return types.False
+	}
+	for _, key := range slices.Sorted(maps.Keys(o.raw)) {
+		theirs, ok := p.raw[key]
+		if !ok {
+			return types.False
+		}
+		s, of := o.below(key), p.below(key)
+		if s == nil && of == nil {
+			if !meta.Equal(o.raw[key], theirs) {
+				return types.False
+			}
+		} else if same := Value(s, o.raw[key]).Equal(Value(of, theirs)); same != types.True {
 			return same
 		}
 	}

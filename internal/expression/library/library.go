@@ -24,6 +24,8 @@ func Options(p names.Profile) []cel.EnvOption {
 		cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)), ext.Sets(), ext.Lists(ext.ListsVersion(3)),
 		ext.TwoVarComprehensions(), ext.Network(),
 	}
+	options = append(options, sets()...)
+	options = append(options, made()...)
 	options = append(options, textPrices()...)
 	for _, rows := range [][]function{t.urls(), t.quantities(), t.versions(), t.formats(), texts(), lists(), t.authorization()} {
 		for _, f := range rows {

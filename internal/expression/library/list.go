@@ -23,9 +23,9 @@ func lists() []function {
 	for of, zero := range map[*cel.Type]ref.Val{cel.IntType: types.Int(0), cel.UintType: types.Uint(0), cel.DoubleType: types.Double(0), cel.DurationType: types.Duration{}} {
 		rows = append(rows, function{name: "sum", method: true, args: []*cel.Type{cel.ListType(of)}, result: of, call: sum(zero), cost: every})
 	}
-	any := cel.TypeParamType("A")
+	element := cel.TypeParamType("A")
 	for _, name := range []string{"indexOf", "lastIndexOf"} {
-		rows = append(rows, function{name: name, method: true, args: []*cel.Type{cel.ListType(any), any}, result: cel.IntType, call: indexOf(name == "lastIndexOf"), cost: every})
+		rows = append(rows, function{name: name, method: true, args: []*cel.Type{cel.ListType(element), element}, result: cel.IntType, call: indexOf(name == "lastIndexOf"), cost: every})
 	}
 	return rows
 }

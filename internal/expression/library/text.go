@@ -7,6 +7,9 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
 )
 
 // texts are the functions of texts and regular expressions.
@@ -37,10 +40,14 @@ func findAll(s, pattern string, n int64) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return allOf(re, s, n), nil
+}
+
+func allOf(re *regexp.Regexp, s string, n int64) []string {
 	if n < 0 || n > int64(len(s))+1 {
 		n = -1
 	}
-	return re.FindAllString(s, int(n)), nil
+	return re.FindAllString(s, int(n))
 }
 
 func compile(pattern string) (*regexp.Regexp, error) {
@@ -51,6 +58,100 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
+// Regexes compiles the patterns of find and findAll once where they are constant, as those of
+// matches are. A broken one is an error then.
+func Regexes() []*interpreter.RegexOptimization {
+	return []*interpreter.RegexOptimization{
+		constant("find", func(re *regexp.Regexp, s string, _ ...ref.Val) ref.Val { return types.String(re.FindString(s)) }),
+		constant("findAll", func(re *regexp.Regexp, s string, most ...ref.Val) ref.Val {
+			n := int64(-1)
+			if len(most) > 0 {
+				n, _ = most[0].Value().(int64)
+			}
+			return listOf(text()).to(allOf(re, s, n))
+		}),
+	}
+}
+
+func constant(function string, call func(re *regexp.Regexp, s string, more ...ref.Val) ref.Val) *interpreter.RegexOptimization {
+	return &interpreter.RegexOptimization{Function: function, RegexIndex: 1, Factory: func(c interpreter.InterpretableCall, pattern string) (interpreter.InterpretableCall, error) {
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			return nil, err
+		}
+		return interpreter.NewCall(c.ID(), c.Function(), c.OverloadID(), c.Args(), func(args ...ref.Val) ref.Val {
+			s, ok := args[0].Value().(string)
+			if !ok {
+				return types.MaybeNoSuchOverloadErr(args[0])
+			}
+			return call(re, s, args[2:]...)
+		}), nil
+	}}
+}
+
+// longestText bounds what replace and join make, in bytes: what that costs is counted when it
+// is done.
+const longestText = 8 << 20
+
+var errLong = fmt.Errorf("the text would have more than %d bytes", longestText)
+
+// made are the functions of cel-go that make texts which are larger than what they are made of.
+func made() []cel.EnvOption {
+	replacing := func(args ...ref.Val) ref.Val {
+		s, from, to, n := text().from(args[0]), text().from(args[1]), text().from(args[2]), int64(-1)
+		if len(args) > 3 {
+			n = integer().from(args[3])
+		}
+		return answer(text(), func() (string, error) { return replace(s, from, to, n) })
+	}
+	list := cel.ListType(cel.StringType)
+	return []cel.EnvOption{
+		cel.Function("replace",
+			cel.MemberOverload("string_replace_string_string", []*cel.Type{cel.StringType, cel.StringType, cel.StringType}, cel.StringType, cel.FunctionBinding(replacing)),
+			cel.MemberOverload("string_replace_string_string_int", []*cel.Type{cel.StringType, cel.StringType, cel.StringType, cel.IntType}, cel.StringType, cel.FunctionBinding(replacing))),
+		cel.Function("join",
+			cel.MemberOverload("list_join", []*cel.Type{list}, cel.StringType, cel.UnaryBinding(func(l ref.Val) ref.Val { return join(l, "") })),
+			cel.MemberOverload("list_join_string", []*cel.Type{list, cel.StringType}, cel.StringType, cel.BinaryBinding(func(l, separator ref.Val) ref.Val {
+				return join(l, text().from(separator))
+			}))),
+	}
+}
+
+func replace(s, from, to string, n int64) (string, error) {
+	count := int64(strings.Count(s, from))
+	if n < 0 || n > count {
+		n = count
+	}
+	if grows := int64(len(to) - len(from)); grows > 0 && n > (longestText-int64(len(s)))/grows {
+		return "", errLong
+	}
+	return strings.Replace(s, from, to, int(n)), nil
+}
+
+func join(list ref.Val, separator string) ref.Val {
+	var b strings.Builder
+	var fault ref.Val
+	elements(list, func(i int64, v ref.Val) bool {
+		s, ok := v.(types.String)
+		switch {
+		case !ok:
+			fault = types.MaybeNoSuchOverloadErr(v)
+		case b.Len()+len(separator)+len(s) > longestText:
+			fault = types.WrapErr(errLong)
+		default:
+			if i > 0 {
+				b.WriteString(separator)
+			}
+			b.WriteString(string(s))
+		}
+		return fault == nil
+	})
+	if fault != nil {
+		return fault
+	}
+	return types.String(b.String())
+}
+
 // textPrices are what the functions of texts cost that cel-go has: a look at every character,
 // and as much again where a text or list is made.
 func textPrices() []cel.EnvOption {
@@ -58,6 +159,8 @@ func textPrices() []cel.EnvOption {
 	same := cost.AtMost(cost.Target())
 	parts := cost.List(same, same)
 	replaced := cost.AtMost(cost.Sum(cost.Target(), cost.Mul(cost.Sum(cost.Target(), cost.Const(1)), cost.Arg(1))))
+	joined := cost.Mul(cost.Target(), cost.Sum(cost.ElemOf(cost.Target()), cost.Const(1)))
+	separated := cost.Mul(cost.Target(), cost.Sum(cost.ElemOf(cost.Target()), cost.Arg(0), cost.Const(1)))
 	var options []cel.EnvOption
 	for _, row := range []struct {
 		ids  []string
@@ -68,7 +171,8 @@ func textPrices() []cel.EnvOption {
 		{[]string{"string_index_of_string", "string_index_of_string_int", "string_last_index_of_string", "string_last_index_of_string_int"}, of, nil},
 		{[]string{"string_replace_string_string", "string_replace_string_string_int"}, twice, replaced},
 		{[]string{"string_split_string", "string_split_string_int"}, twice, parts},
-		{[]string{"list_join", "list_join_string"}, cost.Scale(cost.Mul(cost.Target(), cost.Sum(cost.ElemOf(cost.Target()), cost.Const(1))), cost.StringTraversalCostFactor), cost.AtMost(cost.Mul(cost.Target(), cost.Sum(cost.ElemOf(cost.Target()), cost.Const(1))))},
+		{[]string{"list_join"}, read(joined), cost.AtMost(joined)},
+		{[]string{"list_join_string"}, read(separated), cost.AtMost(separated)},
 	} {
 		for _, id := range row.ids {
 			price := []cost.OverloadModelOption{cost.EvalCost(row.cost)}

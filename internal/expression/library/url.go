@@ -15,7 +15,7 @@ func (k kinds) urls() []function {
 		return types.DefaultTypeAdapter.NativeToValue(map[string][]string(v))
 	}}
 	return []function{
-		function1("url", text(), k.url, url.ParseRequestURI, read(cost.Arg(0))).sized(cost.Arg(0)),
+		function1("url", text(), k.url, parseURL, read(cost.Arg(0))).sized(cost.Arg(0)),
 		function1("isURL", text(), boolean(), valid(url.ParseRequestURI), read(cost.Arg(0))),
 		function1("getScheme", k.url, text(), sure(func(u *url.URL) string { return u.Scheme }), look()).on(),
 		function1("getHost", k.url, text(), sure(func(u *url.URL) string { return u.Host }), look()).on(),
@@ -24,4 +24,12 @@ func (k kinds) urls() []function {
 		function1("getEscapedPath", k.url, text(), sure((*url.URL).EscapedPath), look()).on(),
 		function1("getQuery", k.url, query, sure((*url.URL).Query), look()).on(),
 	}
+}
+
+// parseURL takes what is absolute. A fragment is no part of what comes before it.
+func parseURL(text string) (*url.URL, error) {
+	if _, err := url.ParseRequestURI(text); err != nil {
+		return nil, err
+	}
+	return url.Parse(text)
 }
