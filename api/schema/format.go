@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"orch.io/controlplane/internal/duration"
 )
 
 var (
@@ -23,7 +25,6 @@ var (
 	hexColorForm = regexp.MustCompile(`^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$`)
 	rgbColorForm = regexp.MustCompile(`^rgb\(` + rgbPart + `,` + rgbPart + `,` + rgbPart + `\)$`)
 	hostLabel    = regexp.MustCompile(`^[\pL\pS0-9]([-\pL\pS0-9]*[\pL\pS0-9])?$`)
-	durationPart = regexp.MustCompile(`[0-9]+\s*([A-Za-zµ]+)`)
 	ssnForm      = regexp.MustCompile(`^\d{3}[- ]\d{2}[- ]\d{4}$`)
 	cardForm     = regexp.MustCompile(`^(4\d{12}(\d{3})?|(5[1-5]|35)\d{14}|6(011|5\d\d)\d{12}|3[47]\d{13}|3(0[0-5]|[68]\d)\d{11}|(2131|1800)\d{11})$`)
 	labelForm    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -51,7 +52,7 @@ func formatCheck(format string) func(string) bool {
 	case "date":
 		return parses(func(s string) (time.Time, error) { return time.Parse(time.DateOnly, s) })
 	case "duration":
-		return isDuration
+		return parses(duration.Parse)
 	case "byte":
 		return func(s string) bool {
 			_, err := base64.StdEncoding.DecodeString(s)
@@ -118,22 +119,6 @@ func parses[T any](parse func(string) (T, error)) func(string) bool {
 		_, err := parse(s)
 		return err == nil
 	}
-}
-
-// isDuration reports whether a text is a duration as Go writes it, or holds a
-// number with a unit, such as 3 weeks.
-func isDuration(text string) bool {
-	if _, err := time.ParseDuration(text); err == nil {
-		return true
-	}
-	for _, part := range durationPart.FindAllStringSubmatch(text, -1) {
-		unit := strings.ToLower(part[1])
-		if slices.Contains([]string{"ns", "us", "µs", "ms", "s", "sec", "m", "min", "h", "hr", "d", "w", "wk"}, unit) ||
-			slices.ContainsFunc([]string{"nano", "micro", "milli", "second", "minute", "hour", "day", "week"}, func(name string) bool { return strings.HasPrefix(unit, name) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // isHostname reports whether a text is one label, or a domain below a top domain

@@ -74,6 +74,7 @@ func TestRules(t *testing.T) {
 		{"sums of lists by keys", `properties: {a: {type: array, maxItems: 10, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}, v: {type: integer}}}}}, x-kubernetes-validations: [{rule: "(self.a + [self.a[1]]).size() == 2 && self.a + self.a == self.a"}]`, "", `{a: [{k: u, v: 1}, {k: w, v: 2}]}`, ""},
 		{"patterns", `properties: {a: {type: string, maxLength: 100}}, x-kubernetes-validations: [{rule: "self.a.find('[0-9]+') == '12' && self.a.findAll('[0-9]+') == ['12', '34'] && self.a.findAll('[0-9]+', 1) == ['12'] && self.a.find(self.a) == self.a"}]`, "", `{a: a12b34}`, ""},
 		{"texts that grow", `properties: {a: {type: string, maxLength: 100}}, x-kubernetes-validations: [{rule: "self.a.replace('', '-') == '-a-b-' && self.a.replace('', '-', 1) == '-ab' && [self.a, self.a].join() == 'abab' && [self.a, 'c'].join(', ') == 'ab, c'"}]`, "", `{a: ab}`, ""},
+		{"long durations", `properties: {a: {type: array, maxItems: 5, items: {type: string, format: duration}}}, x-kubernetes-validations: [{rule: "self.a.all(x, x == duration('48h'))"}]`, "", `{a: [2d, 2 days, 48h, 1 day 24 hours]}`, ""},
 		{"a fragment", `properties: {a: {type: string, maxLength: 100}}, x-kubernetes-validations: [{rule: "url(self.a).getEscapedPath() == '/b'"}]`, "", `{a: "https://a/b#c"}`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -218,9 +219,9 @@ func TestLargeValues(t *testing.T) {
 	env, err := expression.NewRequestEnv(names.Kubernetes, expression.Sees{})
 	require.NoError(t, err)
 	for text, want := range map[string]string{
-		"sets.contains(object.list, object.list)":         "cost",
-		"object.list.distinct().size() > 0":               "cost",
-		"object.text.replace('', object.text).size() > 0": "the text would have more than",
+		"sets.contains(object.list, object.list)":               "cost",
+		"object.list.distinct().size() > 0":                     "cost",
+		"object.text.replace('', object.text).size() > 0":       "the text would have more than",
 		"lists.range(1000).map(x, 'a').join(object.text) != ''": "cost",
 	} {
 		p, err := env.Compile(text, expression.Boolean)

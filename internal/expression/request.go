@@ -29,8 +29,8 @@ const (
 type RequestEnv struct {
 	cel       *cel.Env
 	makes     *cel.Env // that of expressions that make objects and patches; nil: there are none
-	names     names.Profile
 	sizes     sizes
+	asks      *library.Authorization
 	types     *provider
 	variables map[string]*Program
 }
@@ -64,8 +64,9 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	if s.Namespace {
 		options = append(options, cel.Variable(varNamespace, namespace))
 	}
+	asks := library.NewAuthorization(p)
 	if s.Asks {
-		options = append(options, cel.Variable(varAuthorizer, library.AuthorizerType(p)), cel.Variable(varItself, library.ResourceType(p)))
+		options = append(options, cel.Variable(varAuthorizer, asks.AuthorizerType()), cel.Variable(varItself, asks.ResourceType()))
 	}
 	if s.Variables {
 		options = append(options, cel.Variable(varVariables, cel.ObjectType(varVariables)))
@@ -74,7 +75,7 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expressions: %w", err)
 	}
-	out := &RequestEnv{env, nil, p, shapes, known, map[string]*Program{}}
+	out := &RequestEnv{cel: env, sizes: shapes, asks: asks, types: known, variables: map[string]*Program{}}
 	if s.Makes {
 		if out.makes, err = env.Extend(cel.CustomTypeProvider(makes{known})); err != nil {
 			return nil, fmt.Errorf("expressions: %w", err)
@@ -179,8 +180,8 @@ func (e *RequestEnv) Vars(ctx context.Context, r *Request, left *int64) map[stri
 		vars[varNamespace] = Value(e.sizes[varNamespace], r.Namespace.Tree())
 	}
 	if r.Ask != nil {
-		vars[varAuthorizer] = library.Authorizer(e.names, r.Action.User, r.Ask)
-		vars[varItself] = library.Resource(e.names, r.Action, r.Ask)
+		vars[varAuthorizer] = e.asks.Authorizer(r.Action.User, r.Ask)
+		vars[varItself] = e.asks.Resource(r.Action, r.Ask)
 	}
 	vars[varVariables] = &scope{ctx: ctx, programs: e.variables, vars: vars, left: left, made: map[string]ref.Val{}}
 	return vars

@@ -14,6 +14,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/duration"
 )
 
 // Value is a value of a tree as expressions see it, who know its schema: dates and
@@ -63,7 +64,7 @@ func textValue(s *schema.Schema, text string) ref.Val {
 		}
 	case formDuration:
 		var d time.Duration
-		if d, err = time.ParseDuration(text); err == nil {
+		if d, err = duration.Parse(text); err == nil {
 			return types.Duration{Duration: d}
 		}
 	case formDate:

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/selection"
@@ -136,7 +137,7 @@ func (r *round) broken(p *policy, b *binding, index int, message string) {
 	if b.warn {
 		r.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, message))
 	}
-	if b.note {
+	if b.note && len(r.failures) < mostFailures {
 		actions := []any{}
 		for _, a := range []struct {
 			taken bool
@@ -152,16 +153,38 @@ func (r *round) broken(p *policy, b *binding, index int, message string) {
 	}
 }
 
-// longestAnnotation bounds what the audit is told under one key, in bytes.
-const longestAnnotation = 10 << 10
+// longestAnnotation bounds what the audit is told under one key, in bytes. Values stand there
+// with a separator between them.
+const (
+	longestAnnotation = 10 << 10
+	separator         = ", "
+)
+
+// mostFailures bounds how many validations that failed the audit is told of.
+const mostFailures = 100
 
 func (r *round) annotate(policy, key, text string) {
 	if r.annotations[policy] == nil {
 		r.annotations[policy] = map[string][]string{}
 	}
-	if values := r.annotations[policy][key]; !slices.Contains(values, text) {
+	values, room := r.annotations[policy][key], longestAnnotation
+	for _, v := range values {
+		room -= len(v) + len(separator)
+	}
+	if text = clip(text, room); text != "" && !slices.Contains(values, text) {
 		r.annotations[policy][key] = append(values, text)
 	}
+}
+
+// clip returns so many bytes of a text at most, in whole characters.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:max(most, 0)]
 }
 
 // tell tells the audit.
@@ -171,8 +194,7 @@ func (r *round) tell() {
 	}
 	for _, policy := range slices.Sorted(maps.Keys(r.annotations)) {
 		for _, key := range slices.Sorted(maps.Keys(r.annotations[policy])) {
-			text := strings.Join(r.annotations[policy][key], ", ")
-			r.Annotate(policy+"/"+key, text[:min(len(text), longestAnnotation)])
+			r.Annotate(policy+"/"+key, strings.Join(r.annotations[policy][key], separator))
 		}
 	}
 }

@@ -54,21 +54,29 @@ func newAuthorizationKinds(p names.Profile) authorizationKinds {
 	}
 }
 
-// AuthorizerType is the type of Authorizer in the names of a profile.
-func AuthorizerType(p names.Profile) *cel.Type { return newAuthorizationKinds(p).authorizer.of }
+// Authorization makes the values through which expressions ask what a user may do.
+type Authorization struct{ kinds authorizationKinds }
 
-// Authorizer is the value through which expressions ask what a user may do.
-func Authorizer(p names.Profile, user *meta.User, ask Ask) ref.Val {
-	return newAuthorizationKinds(p).authorizer.to(question{ask, Action{User: user}})
+// NewAuthorization returns the Authorization whose types are named by a profile.
+func NewAuthorization(p names.Profile) *Authorization {
+	return &Authorization{newAuthorizationKinds(p)}
 }
+
+// AuthorizerType is the type of Authorizer.
+func (a *Authorization) AuthorizerType() *cel.Type { return a.kinds.authorizer.of }
+
+// Authorizer is the value that asks what a user may do.
+func (a *Authorization) Authorizer(user *meta.User, ask Ask) ref.Val {
+	return a.kinds.authorizer.to(question{ask, Action{User: user}})
+}
+
+// ResourceType is the type of Resource.
+func (a *Authorization) ResourceType() *cel.Type { return a.kinds.resource.of }
 
 // Resource is the value that asks about a resource, which an action names.
-func Resource(p names.Profile, action Action, ask Ask) ref.Val {
-	return newAuthorizationKinds(p).resource.to(question{ask, action})
+func (a *Authorization) Resource(action Action, ask Ask) ref.Val {
+	return a.kinds.resource.to(question{ask, action})
 }
-
-// ResourceType is the type of Resource in the names of a profile.
-func ResourceType(p names.Profile) *cel.Type { return newAuthorizationKinds(p).resource.of }
 
 // checkCost is what one question costs: an expression has room for two.
 const checkCost = 350_000

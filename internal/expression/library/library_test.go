@@ -14,9 +14,10 @@ import (
 
 // TestFunctions evaluates expressions that are true, or fail with an error.
 func TestFunctions(t *testing.T) {
-	env, err := cel.NewEnv(append(library.Options(names.Kubernetes), cel.CrossTypeNumericComparisons(true), cel.Variable("authorizer", library.AuthorizerType(names.Kubernetes)))...)
+	asks := library.NewAuthorization(names.Kubernetes)
+	env, err := cel.NewEnv(append(library.Options(names.Kubernetes), cel.CrossTypeNumericComparisons(true), cel.Variable("authorizer", asks.AuthorizerType()))...)
 	require.NoError(t, err)
-	authorizer := library.Authorizer(names.Kubernetes, &meta.User{Name: "jane"}, func(a library.Action) (bool, string, error) {
+	authorizer := asks.Authorizer(&meta.User{Name: "jane"}, func(a library.Action) (bool, string, error) {
 		if a.Verb == "get" && a.Resource == "pods" && a.Namespace == "default" || a.Path == "/healthz" || a.Account.Name == "robot" {
 			return true, "because", nil
 		}
