@@ -219,10 +219,11 @@ func TestLargeValues(t *testing.T) {
 	env, err := expression.NewRequestEnv(names.Kubernetes, expression.Sees{})
 	require.NoError(t, err)
 	for text, want := range map[string]string{
-		"sets.contains(object.list, object.list)":               "cost",
-		"object.list.distinct().size() > 0":                     "cost",
-		"object.text.replace('', object.text).size() > 0":       "the text would have more than",
-		"lists.range(1000).map(x, 'a').join(object.text) != ''": "cost",
+		"sets.contains(object.list, object.list)":         "cost",
+		"object.list.distinct().size() > 0":               "cost",
+		"object.text.replace('', object.text).size() > 0": "the text would have more than",
+		"'%s%s%s%s%s%s'.format([object.text, [object.text], {'a': object.text}, object.text, object.text, object.text]) != ''": "the text would have more than",
+		"lists.range(1000).map(x, 'a').join(object.text) != ''":                                                                "cost",
 	} {
 		p, err := env.Compile(text, expression.Boolean)
 		require.NoError(t, err)

@@ -26,6 +26,7 @@ func Options(p names.Profile) []cel.EnvOption {
 	}
 	options = append(options, sets()...)
 	options = append(options, made()...)
+	options = append(options, formatting)
 	options = append(options, textPrices()...)
 	for _, rows := range [][]function{t.urls(), t.quantities(), t.versions(), t.formats(), texts(), lists(), t.authorization()} {
 		for _, f := range rows {
