@@ -246,3 +246,18 @@ func TestFaultsOfLongExpressionsAreShort(t *testing.T) {
 	require.Error(t, err)
 	assert.Less(t, len(err.Error()), 20_000)
 }
+
+func TestFieldPathsOfTags(t *testing.T) {
+	type thing struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata,omitempty"`
+		Spec            struct {
+			Most int64 `json:"most"`
+		} `json:"spec" schema:"rule=self.most < 5,rule.fieldPath=.least"`
+	}
+	s, err := schema.Go(reflect.TypeFor[thing](), names.Kubernetes)
+	require.NoError(t, err)
+	_, faults := expression.Compile(t.Context(), s, names.Kubernetes, nil)
+	require.Len(t, faults, 1)
+	assert.Contains(t, faults[0].Message, "must be a valid path")
+}

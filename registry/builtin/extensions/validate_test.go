@@ -3,6 +3,7 @@ package extensions_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -203,4 +204,20 @@ func TestExpressions(t *testing.T) {
 			assert.True(t, strings.HasSuffix(causes[0].Field, ".properties[l].x-orch-validations[0]."+want), causes[0].Field)
 		}
 	}
+}
+
+// All versions together have a bound on rules, whichever of them has how many.
+func TestRulesOfAllVersionsAreBounded(t *testing.T) {
+	v := compiled(t, names.Orch)
+	version := func(name string, rules int) string {
+		list := strings.TrimSuffix(strings.Repeat(`{"rule":"true"},`, rules), ",")
+		return `{"name":"` + name + `","served":true,"storage":` + strconv.FormatBool(name == "v1") + `,"schema":{"openAPIV3Schema":{"type":"object","x-orch-validations":[` + list + `]}}}`
+	}
+	o := definition(t, v, nil)
+	var versions []any
+	require.NoError(t, json.Unmarshal([]byte("["+version("v1", 1000)+","+version("v2", 999)+","+version("v3", 1)+","+version("v4", 2)+"]"), &versions))
+	o.Map("spec")["versions"] = versions
+	causes := validate(t, v, o, nil)
+	require.Equal(t, []string{"FieldValueForbidden spec.versions[3].schema.openAPIV3Schema"}, fields(causes))
+	assert.Contains(t, causes[0].Message, "at most 2000 rules together")
 }
