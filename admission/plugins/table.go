@@ -59,6 +59,7 @@ func Table(own ...admission.Plugin) []admission.Plugin {
 		denyServiceExternalIPs(),
 		deviceAdminAccess(),
 		deviceStatusAccess(),
+		policyParameters(),
 	}, own, []admission.Plugin{
 		policy.Mutating(),
 		webhook.Mutating(),
