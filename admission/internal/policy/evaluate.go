@@ -76,7 +76,15 @@ func (d *denial) status(r *admission.Request) *meta.Status {
 	return st
 }
 
-// fail notes that a policy could not be evaluated.
+// err notes that an expression of a policy gave an error, which concerns only bindings that
+// refuse.
+func (r *round) err(p *policy, b *binding, err error) {
+	if b.deny {
+		r.fail(p, b, err)
+	}
+}
+
+// fail notes that a policy could not be called as it should be.
 func (r *round) fail(p *policy, b *binding, err error) {
 	if !p.ignore {
 		r.denials = append(r.denials, denial{p, b, err.Error(), meta.ReasonInvalid})
@@ -93,8 +101,8 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 	left := int64(expression.ObjectCost)
 	vars := r.Vars(ctx, p.env, view, c.namespace, c.params, &left)
 	if ok, err := p.conditions.True(ctx, vars); err != nil {
-		r.fail(p, b, err)
-		return nil
+		r.err(p, b, err)
+		return ctx.Err()
 	} else if !ok {
 		return nil
 	}
@@ -105,10 +113,12 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 			ok, err = v.holds.True(ctx, vars, &left)
 		}
 		switch {
-		case err != nil:
-			r.fail(p, b, fmt.Errorf("expression '%s' resulted in error: %w", strings.TrimSpace(v.text), err))
-		case !ok:
-			r.broken(p, b, i, v.says(ctx, vars, &left))
+		case ctx.Err() != nil: // whatever the failure policy is, it was not evaluated
+			return ctx.Err()
+		case err != nil && !p.ignore:
+			r.broken(p, b, i, fmt.Sprintf("expression '%s' resulted in error: %v", strings.TrimSpace(v.text), err), meta.ReasonInvalid)
+		case err == nil && !ok:
+			r.broken(p, b, i, v.says(ctx, vars, &left), v.reason)
 		}
 		if left < 0 {
 			return nil
@@ -121,18 +131,19 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 		}
 		switch text = strings.TrimSpace(text); {
 		case err != nil:
-			r.fail(p, b, fmt.Errorf("audit annotation '%s' resulted in error: %w", a.key, err))
+			r.err(p, b, fmt.Errorf("audit annotation '%s' resulted in error: %w", a.key, err))
 		case ok && text != "":
 			r.annotate(p.name, a.key, text)
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
-// broken does what the binding wants of a request that is not valid.
-func (r *round) broken(p *policy, b *binding, index int, message string) {
+// broken does what the binding wants of a request that is not valid, or of which that
+// cannot be said.
+func (r *round) broken(p *policy, b *binding, index int, message string, reason meta.Reason) {
 	if b.deny {
-		r.denials = append(r.denials, denial{p, b, message, p.validations[index].reason})
+		r.denials = append(r.denials, denial{p, b, message, reason})
 	}
 	if b.warn {
 		r.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, message))

@@ -84,7 +84,7 @@ func (r *Request) Vars(ctx context.Context, env *expression.RequestEnv, v *View,
 			if a.Account.Name != "" {
 				user = &auth.User{
 					Name:   auth.ServiceAccountUser(a.Account.Namespace, a.Account.Name),
-					Groups: append(auth.ServiceAccountGroups(a.Account.Namespace), auth.Authenticated),
+					Groups: auth.ServiceAccountGroups(a.Account.Namespace),
 				}
 			}
 			decision, reason, err := authorizer.Authorize(ctx, auth.Action{
