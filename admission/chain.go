@@ -10,6 +10,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/suggest"
 )
 
 // Chain is the plugins that run in one server. It never changes. The zero Chain
@@ -198,10 +199,19 @@ func (o *Options) validate(table []Plugin) (faults []error) {
 			}
 		}
 	}
-	for _, name := range slices.Concat(o.Enable, o.Disable, slices.Sorted(maps.Keys(o.Config))) {
+	told := func(field, name string) {
 		if known[name] == nil {
-			faults = append(faults, fmt.Errorf("there is no admission plugin %q", name))
+			faults = append(faults, fmt.Errorf("%s: there is no admission plugin %q%s", field, name, suggest.Near(name, slices.Sorted(maps.Keys(known))...)))
 		}
+	}
+	for i, name := range o.Enable {
+		told(fmt.Sprintf("Options.Enable[%d]", i), name)
+	}
+	for i, name := range o.Disable {
+		told(fmt.Sprintf("Options.Disable[%d]", i), name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Config)) {
+		told(fmt.Sprintf("Options.Config[%q]", name), name)
 	}
 	for _, name := range o.Disable {
 		if slices.Contains(o.Enable, name) {

@@ -163,9 +163,9 @@ func TestOptions(t *testing.T) {
 	}, admission.Env{})
 	assert.EqualError(t, err, `admission plugin 4 of the table is called "On", which is no name of its own
 admission plugin 5 of the table is called "", which is no name of its own
-there is no admission plugin "NoSuch"
-there is no admission plugin "Neither"
-there is no admission plugin "Nobody"
+Options.Enable[1]: there is no admission plugin "NoSuch"
+Options.Disable[2]: there is no admission plugin "Neither"
+Options.Config["Nobody"]: there is no admission plugin "Nobody"
 the admission plugin Required cannot be disabled
 the admission plugin On is both enabled and disabled
 the configuration of the admission plugin Off is a <nil>, not a int

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"strings"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -14,7 +15,13 @@ func Age() Column {
 	}}
 }
 
-// Text returns a column that shows the text at a path, empty if there is none.
+// Text returns a column that shows the text at a path, empty if there is none. A path that
+// the kind does not have fails the Build of a server.
 func Text(name, doc string, path ...string) Column {
-	return Column{Name: name, Type: "string", Doc: doc, Cell: func(o *meta.Object) any { return o.String(path...) }}
+	return Column{Name: name, Type: "string", Doc: doc, JSONPath: jsonPath(path), Cell: func(o *meta.Object) any { return o.String(path...) }}
+}
+
+// jsonPath returns the JSON path of fields.
+func jsonPath(fields []string) string {
+	return "." + strings.Join(fields, ".")
 }

@@ -265,8 +265,8 @@ type Subresource struct {
 type Column struct {
 	Name, Type, Format, Doc string
 	Priority                int
-	JSONPath                string                     // simple path, such as .spec.size, into what the version has; or
-	Cell                    func(obj *meta.Object) any // a value of the column's type
+	JSONPath                string                     // simple path, such as .spec.size, into what the version has
+	Cell                    func(obj *meta.Object) any // a value of the column's type; nil: what JSONPath leads to
 }
 
 // Act answers a request to a virtual type or an acting sub-resource. Of a review

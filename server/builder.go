@@ -29,6 +29,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -118,6 +119,7 @@ type Builder struct {
 	kinds   []*registry.Kind
 	client  objects.Client
 	plugged []*plugged // of admission plugins
+	built   bool       // a server was made of it
 }
 
 // Serving is how requests are answered. A zero field means what its comment says.
@@ -250,23 +252,30 @@ func (b *Builder) Client() controller.Client { return &b.client }
 // as Build returns; its controllers start with Run.
 //
 // Storage belongs to Build from the call on: when it fails, for whatever reason,
-// the store is closed.
+// the store is closed. A Builder that has made a server makes no other one.
 func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
-	if b.Storage != nil {
+	if b.built {
+		return nil, errors.New("this Builder has made a server: a further one takes a Builder of its own")
+	}
+	if !isNil(b.Storage) {
 		defer func() {
 			if err != nil {
 				err = errors.Join(err, b.Storage.Close())
 			}
 		}()
 	}
-	var faults []error
-	if b.Authorizer == nil {
-		faults = append(faults, errors.New("no Authorizer: choose one, or auth.AllowAll for a server without access control"))
-	}
+	faults := b.faults()
 	var s *Server
 	types, err := b.compile(func(ctx context.Context) ([]*meta.Object, error) { return s.components(ctx) })
-	if err != nil {
+	if err == nil {
+		faults = append(faults, b.servedFaults(types)...)
+	} else {
 		faults = append(faults, err)
+	}
+	plugs := b.pluginFaults()
+	faults = append(faults, plugs...)
+	if err := fair.Check(b.flowControl()); err != nil {
+		faults = append(faults, fmt.Errorf("Serving.FlowControl: %w", err))
 	}
 	log := b.Logger
 	if log == nil {
@@ -276,7 +285,30 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		b.Metrics = prometheus.NewRegistry()
 	}
 	b.plugged = nil
-	chain, err := admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
+	var chain *admission.Chain
+	if len(plugs) == 0 {
+		chain, err = b.admission(log)
+		faults = append(faults, err)
+	}
+	faults = append(faults, b.checkChoice())
+	if err := errors.Join(faults...); err != nil {
+		if chain != nil {
+			chain.Close()
+		}
+		return nil, err
+	}
+	if s, err = b.newServer(log); err != nil {
+		return nil, err
+	}
+	if s, err = s.open(ctx, b, types, chain); err == nil {
+		b.built = true
+	}
+	return s, err
+}
+
+// admission makes the chain of the plugins.
+func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
+	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
 		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Type: b.client.Type, Log: log,
 		Runs: func(name string) bool {
 			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
@@ -288,19 +320,6 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		},
 		Services: newServices(b.Names, &b.client, b.Services).find, Metrics: b.Metrics,
 	})
-	if err != nil {
-		faults = append(faults, err)
-	}
-	if err := b.checkChoice(); err != nil {
-		faults = append(faults, err)
-	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
-	}
-	if s, err = b.newServer(log); err != nil {
-		return nil, err
-	}
-	return s.open(ctx, b, types, chain)
 }
 
 // newServer makes a server of the parts that need nothing of the store.
@@ -388,7 +407,7 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 	seenKind := map[meta.GroupKind]bool{}
 	for i, k := range b.kinds {
 		if k == nil {
-			faults = append(faults, fmt.Errorf("kind %d of those registered is nil", i+1))
+			faults = append(faults, fmt.Errorf("Register: kind %d of those registered is nil", i+1))
 			continue
 		}
 		if k.Group == "" && k.Kind == "ComponentStatus" && k.Read == nil {

@@ -205,11 +205,15 @@ func (s *Server) serveExtra(w *response, r *request, path string) bool {
 		h.ServeHTTP(w, r.http)
 		return true
 	}
-	for prefix, h := range s.handlers {
-		if strings.HasSuffix(prefix, "/") && strings.HasPrefix(r.path, prefix) {
-			h.ServeHTTP(w, r.http)
-			return true
+	longest := ""
+	for prefix := range s.handlers {
+		if strings.HasSuffix(prefix, "/") && strings.HasPrefix(r.path, prefix) && len(prefix) > len(longest) {
+			longest = prefix
 		}
 	}
-	return false
+	if longest == "" {
+		return false
+	}
+	s.handlers[longest].ServeHTTP(w, r.http)
+	return true
 }

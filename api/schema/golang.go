@@ -12,6 +12,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/suggest"
 )
 
 // Go returns the schema of a Go struct: its json tags give names and shape, its
@@ -293,6 +294,7 @@ func (b *builder) structOf(t reflect.Type) *Struct {
 	b.open, b.inline = nil, nil
 	b.addFields(st, t, nil, false)
 	b.open, b.inline = open, inline
+	b.checkNumbers(st)
 	for _, f := range st.Fields {
 		if !f.OmitEmpty && !f.OmitZero {
 			st.always = append(st.always, f)
@@ -309,10 +311,15 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if sf.Name == "_" || !sf.IsExported() && !sf.Anonymous {
-			if sf.Name != "_" && sf.Tag.Get("schema") != "" {
-				b.fault(at{t, sf.Name}, "it has a schema tag but is not exported")
+			for _, key := range []string{"schema", "json"} {
+				if text := sf.Tag.Get(key); sf.Name != "_" && text != "" && text != "-" {
+					b.fault(at{t, sf.Name}, "it has a %s tag but is not exported", key)
+				}
 			}
 			continue
+		}
+		if why := tagFault(sf.Tag); why != "" {
+			b.fault(at{t, sf.Name}, "%s", why)
 		}
 		jsonName, opts := jsonTag(sf)
 		if jsonName == "-" && len(opts) == 0 {
@@ -391,6 +398,8 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 		case "omitempty", "omitzero", "inline", "":
 		case "string":
 			b.fault(a, "the json option string is not supported")
+		default:
+			b.fault(a, "there is no json option %q%s", o, suggest.Near(o, "omitempty", "omitzero", "inline"))
 		}
 	}
 	f.Schema.Doc = sf.Tag.Get("doc")
@@ -424,14 +433,61 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 // was since nobody knows which item it was in.
 func (b *builder) checkLists() {
 	for _, l := range b.lists {
-		for _, key := range l.list.ListKeys {
-			if items := l.list.Items; items.Struct != nil && items.Struct.Field(key) == nil {
-				b.fault(l.at, "tag schema, listMapKeys: the items have no field %q", key)
-			}
-		}
+		b.checkKeys(l)
+		b.checkStrategy(l.list, l.at)
 		immutable := func(s *Schema) bool { return s.Immutable }
 		if (!l.list.isMapList() || l.list.Repeats) && !l.list.Unchecked && leadsTo(l.list.Items, immutable, map[*Struct]bool{}) {
 			b.fault(l.at, "tag schema, immutable: the items of a list have no identity without listType=map, or where they repeat")
+		}
+	}
+}
+
+// checkKeys looks at the keys of a list's items.
+func (b *builder) checkKeys(l listField) {
+	items := l.list.Items.Struct
+	if items == nil {
+		return
+	}
+	for i, key := range l.list.ListKeys {
+		f := items.Field(key)
+		switch {
+		case f == nil:
+			b.fault(l.at, "tag schema, listMapKeys: the items have no field %q%s", key, suggest.Near(key, items.fieldNames()...))
+		case f.Schema.Type == Object || f.Schema.Type == Array:
+			b.fault(l.at, "tag schema, listMapKeys: the field %q is no single value", key)
+		case slices.Contains(l.list.ListKeys[:i], key):
+			b.fault(l.at, "tag schema, listMapKeys: the field %q is given twice", key)
+		}
+	}
+}
+
+// checkStrategy looks at what the patch tags of a field say.
+func (b *builder) checkStrategy(s *Schema, a at) {
+	words := []string{"merge", "replace", "retainKeys"}
+	for _, word := range strings.Split(s.PatchStrategy, ",") {
+		if s.PatchStrategy != "" && !slices.Contains(words, word) {
+			b.fault(a, "patchStrategy: %q is none of %s%s", word, strings.Join(words, ", "), suggest.Near(word, words...))
+		}
+	}
+	key := s.PatchMergeKey
+	if key == "" || s.Items == nil || s.Items.Struct == nil || s.Items.Struct.Field(key) != nil {
+		return
+	}
+	b.fault(a, "patchMergeKey: the items have no field %q%s", key, suggest.Near(key, s.Items.Struct.fieldNames()...))
+}
+
+// checkNumbers looks for field numbers of protobuf that two fields have.
+func (b *builder) checkNumbers(st *Struct) {
+	of := map[int]*Field{}
+	for _, f := range st.Fields {
+		if len(f.Index) > 1 {
+			continue // the type of an object is in the envelope
+		}
+		if other := of[f.Number]; other != nil {
+			b.fault(at{st.Go, f.GoName}, "tag protobuf: the number %d is taken by field %s", f.Number, other.GoName)
+		}
+		if f.Number != 0 {
+			of[f.Number] = f
 		}
 	}
 }

@@ -160,6 +160,14 @@ func (s *Struct) Field(name string) *Field {
 	return s.byName[name]
 }
 
+// fieldNames returns the names of the fields.
+func (s *Struct) fieldNames() (list []string) {
+	for _, f := range s.Fields {
+		list = append(list, f.Name)
+	}
+	return list
+}
+
 // Canonical reports whether values have the form that the Go struct would be
 // written in. Values of custom kinds are kept as they come.
 func (s *Struct) Canonical() bool { return s != nil && s.Go != nil }

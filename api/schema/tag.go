@@ -12,6 +12,7 @@ import (
 
 	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/suggest"
 )
 
 // tag is what schema:"..." says about a Go field; Go lists the words.
@@ -176,12 +177,18 @@ func (e entry) applySchema(s *Schema) error {
 		return nil
 	}
 	if !e.hasValue {
-		return fmt.Errorf("unknown word, or a value is missing")
+		if slices.Contains(tagWords(), e.key) {
+			return errors.New("the value is missing")
+		}
+		return fmt.Errorf("unknown word%s", suggest.Near(e.key, tagWords()...))
 	}
 	if p := e.count(s); p != nil {
 		n, err := strconv.ParseInt(e.value, 10, 64)
 		if err != nil || n < 0 {
 			return fmt.Errorf("%q is no count", e.value)
+		}
+		if *p != nil {
+			return errors.New("the bound is given twice")
 		}
 		*p = &n
 		return nil
@@ -265,6 +272,9 @@ func (e entry) number(s *Schema) **float64 {
 }
 
 func (e entry) applyText(s *Schema) (err error) {
+	if e.value == "" && e.key != "default" && e.key != "title" {
+		return errors.New("the value is missing")
+	}
 	switch e.key {
 	case "default":
 		s.Default, err = literal(s, e.value)
@@ -273,6 +283,9 @@ func (e entry) applyText(s *Schema) (err error) {
 			v, err := literal(s, word)
 			if err != nil {
 				return err
+			}
+			if slices.Contains(s.Enum, v) {
+				return fmt.Errorf("%q is given twice", word)
 			}
 			s.Enum = append(s.Enum, v)
 		}
@@ -307,9 +320,37 @@ func (e entry) applyText(s *Schema) (err error) {
 	case "patchMergeKey":
 		s.PatchMergeKey = e.value
 	default:
-		err = fmt.Errorf("unknown word")
+		err = fmt.Errorf("unknown word%s", suggest.Near(e.key, tagWords()...))
 	}
 	return err
+}
+
+// tagWords are those that a tag can begin with.
+func tagWords() []string {
+	return []string{
+		"required", "optional", "immutable", "nullable", "deprecated", "preserve", "embedded", "uniqueItems", "intOrString", "repeats",
+		"unchecked", "ratcheting", "unique", "default", "enum", "format", "keyFormat", "pattern", "title", "range", "min", "max",
+		"exclusiveMin", "exclusiveMax", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
+		"listType", "listMapKeys", "mapType", "patchStrategy", "patchMergeKey", "rule",
+	}
+}
+
+// tagFault returns what makes parts of a field's tag unseen: text that is not of the form
+// key:"value", or a key that is almost schema.
+func tagFault(t reflect.StructTag) string {
+	rest := strings.TrimSpace(string(t))
+	for rest != "" {
+		key, value, ok := strings.Cut(rest, ":")
+		quoted, err := strconv.QuotedPrefix(value)
+		if !ok || err != nil || key == "" || strings.ContainsAny(key, " \"\t") {
+			return fmt.Sprintf("its tag is not read from %q on: the form is key:\"value\", without spaces inside", rest)
+		}
+		if near := suggest.Near(key, "schema"); near != "" {
+			return fmt.Sprintf("nobody reads the tag %s%s", key, near)
+		}
+		rest = strings.TrimSpace(value[len(quoted):])
+	}
+	return ""
 }
 
 // misplaced tells which rules of a field's schema cannot hold for its type, or
@@ -336,6 +377,8 @@ func misplaced(s *Schema) (faults []string) {
 	}
 	wrong(s.KeyFormat != "", "a format of keys", "maps", s.Values != nil)
 	wrong(s.MinProperties != nil || s.MaxProperties != nil, "a number of properties", "maps and structs", s.Type == Object)
+	wrong(s.Preserve, "preserve", "objects", s.Type == Object || s.Wire != Plain)
+	wrong(s.Embedded, "embedded", "objects", s.Type == Object || s.Wire != Plain)
 	if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
 		faults = append(faults, "the minimum is over the maximum")
 	}
@@ -357,7 +400,7 @@ func oneOf(v string, words ...string) error {
 	if slices.Contains(words, v) {
 		return nil
 	}
-	return fmt.Errorf("%q is none of %s", v, strings.Join(words, ", "))
+	return fmt.Errorf("%q is none of %s%s", v, strings.Join(words, ", "), suggest.Near(v, words...))
 }
 
 // literal reads a value as a tag writes it: text for strings, JSON for all else.

@@ -29,10 +29,17 @@ func (c *compiler) columns(kv registry.KindVersion, s *schema.Schema) []registry
 	if !slices.ContainsFunc(declared, func(d registry.Column) bool { return d.Name == "Name" }) {
 		out = append(out, name)
 	}
-	for _, d := range declared {
+	for i, d := range declared {
+		if !c.kind.Custom() && slices.ContainsFunc(declared[:i], func(o registry.Column) bool { return o.Name == d.Name }) {
+			c.fault("version %q: column %q is given twice", kv.Name, d.Name)
+		}
 		d, path := c.column(d)
 		if path != nil && s != nil && s.Struct.Canonical() && !path.LeadsInto(s) {
-			c.fault("version %q: column %q: the path %s leads nowhere", kv.Name, d.Name, d.JSONPath)
+			near := ""
+			if fields, err := jsonpath.Fields(d.JSONPath); err == nil {
+				near = nearField(s, fields)
+			}
+			c.fault("version %q: column %q: the path %s leads nowhere%s", kv.Name, d.Name, d.JSONPath, near)
 		}
 		out = append(out, d)
 	}
@@ -49,17 +56,22 @@ func (c *compiler) column(g registry.Column) (registry.Column, *jsonpath.Path) {
 	default:
 		c.fault("column %q: type %q is none of string, integer, number, boolean, date", g.Name, g.Type)
 	}
-	if g.Cell != nil {
-		return g, nil
+	if g.Priority < 0 {
+		c.fault("column %q: Priority %d is negative", g.Name, g.Priority)
 	}
 	if g.JSONPath == "" {
-		c.fault("column %q has neither JSONPath nor Cell", g.Name)
+		if g.Cell == nil {
+			c.fault("column %q has neither JSONPath nor Cell", g.Name)
+		}
 		return g, nil
 	}
 	path, err := jsonpath.Parse(g.JSONPath)
 	if err != nil {
 		c.fault("column %q: %w", g.Name, err)
 		return g, nil
+	}
+	if g.Cell != nil {
+		return g, path
 	}
 	kind := g.Type
 	g.Cell = func(o *meta.Object) any {

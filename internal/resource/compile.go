@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/suggest"
 	"orch.io/controlplane/registry"
 )
 
@@ -104,12 +105,15 @@ func (c *compiler) checkNames(t *Type) {
 	if t.ListKind == t.Kind {
 		c.fault("ListKind is the same as Kind")
 	}
-	for _, s := range t.ShortNames {
+	for i, s := range t.ShortNames {
 		c.form("ShortNames", s, meta.CheckDNS1035Label)
+		c.once("ShortNames", t.ShortNames[:i], s)
 	}
-	for _, s := range t.Categories {
+	for i, s := range t.Categories {
 		c.form("Categories", s, meta.CheckDNS1035Label)
+		c.once("Categories", t.Categories[:i], s)
 	}
+	c.declared(t)
 }
 
 func (c *compiler) form(what, word string, check func(string) []string) {
@@ -263,8 +267,12 @@ func (c *compiler) behavior(t *Type) {
 		slices.SortFunc(t.Subresources, func(a, b Subresource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	c.subresources(t)
+	c.lacks(t)
 	for i := range t.Fields {
 		c.selectable(t, &t.Fields[i])
+		if slices.ContainsFunc(t.Fields[:i], func(f registry.SelectableField) bool { return f.Name == t.Fields[i].Name }) {
+			c.fault("selectable field %q is given twice", t.Fields[i].Name)
+		}
 	}
 	for _, v := range t.Versions {
 		for name := range v.fields {
@@ -302,6 +310,13 @@ func (c *compiler) subresources(t *Type) {
 			c.fault("sub-resource %q connects, which takes a Target and a Body that says its options, and nothing else", s.Name)
 		case s.Merge == nil && s.Act == nil && s.Connect == nil:
 			c.fault("sub-resource %q has neither Merge, Act nor Connect", s.Name)
+		case s.WriteOnly && s.Merge == nil:
+			c.fault("sub-resource %q is WriteOnly, which is for one with a Merge", s.Name)
+		}
+		for i, field := range s.Metadata {
+			if !slices.Contains(writableMetadata(), field) {
+				c.fault("sub-resource %q: Metadata[%d]: %q is none of %s%s", s.Name, i, field, strings.Join(writableMetadata(), ", "), suggest.Near(field, writableMetadata()...))
+			}
 		}
 		seen[s.Name] = true
 	}
@@ -320,7 +335,7 @@ func (c *compiler) selectable(t *Type, f *registry.SelectableField) {
 		s, ok := t.Hub.Schema.At(path...)
 		switch {
 		case !ok:
-			c.fault("selectable field %q leads nowhere", f.Name)
+			c.fault("selectable field %q leads nowhere%s", f.Name, nearField(t.Hub.Schema, path))
 		case s != nil && (s.Type == schema.Object || s.Type == schema.Array):
 			c.fault("selectable field %q is no single value", f.Name)
 		}

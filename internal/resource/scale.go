@@ -52,7 +52,7 @@ func (c *compiler) scale(t *Type) {
 			c.fault("scale: the path %q must be under .%s", path.text, path.under)
 		}
 		if _, ok := t.Hub.Schema.At(fields...); !ok && t.Hub.Schema.Struct.Canonical() {
-			c.fault("scale: the path %q leads nowhere", path.text)
+			c.fault("scale: the path %q leads nowhere%s", path.text, nearField(t.Hub.Schema, fields))
 		}
 		*path.to = fields
 	}

@@ -14,13 +14,18 @@ const (
 	MaxSeats     = 10
 )
 
-// SetConfig replaces the configuration. Requests that hold seats keep them,
-// those that wait are sorted anew in the order in which they came.
-func (c *Controller) SetConfig(config flowcontrol.Config) error {
+// Check returns what is wrong with a configuration.
+func Check(config flowcontrol.Config) error {
 	if len(config.Schemas) == 0 {
 		return errors.New("flow control without schemas")
 	}
-	if err := config.Validate(); err != nil {
+	return config.Validate()
+}
+
+// SetConfig replaces the configuration. Requests that hold seats keep them,
+// those that wait are sorted anew in the order in which they came.
+func (c *Controller) SetConfig(config flowcontrol.Config) error {
+	if err := Check(config); err != nil {
 		return err
 	}
 	c.mu.Lock()

@@ -1,0 +1,261 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// Slip is a kind with a list that has keys.
+type Slip struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+
+	Spec   SlipSpec   `json:"spec"`
+	Status SlipStatus `json:"status,omitempty"`
+}
+
+type SlipSpec struct {
+	Color string     `json:"color,omitempty"`
+	Size  int32      `json:"size,omitempty"`
+	Parts []SlipPart `json:"parts,omitempty" schema:"listType=map,listMapKeys=name"`
+}
+
+type SlipPart struct {
+	Name string `json:"name"`
+}
+
+type SlipStatus struct {
+	Size int32 `json:"size,omitempty"`
+}
+
+// slip returns the kind after a change of its definition.
+func slip(change func(d *registry.Definition[Slip])) *registry.Kind {
+	d := registry.Definition[Slip]{Group: "example.com", Version: "v1"}
+	change(&d)
+	return registry.Of(d)
+}
+
+// TestBuilderFaults: each mistake is told with the path to it, and with what was meant.
+func TestBuilderFaults(t *testing.T) {
+	nothing := http.NotFoundHandler()
+	good := controller.Controller{
+		Name: "good", Observe: func(controller.Event) []string { return nil },
+		Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) { return 0, nil },
+	}
+	of := func(types ...meta.GroupResource) controller.Controller {
+		c := good
+		c.Types = types
+		return c
+	}
+	admit := func(context.Context, *admission.Request) error { return nil }
+	handler := func(path string, h http.Handler) func(*server.Builder) {
+		return func(b *server.Builder) { b.Handlers = map[string]http.Handler{path: h} }
+	}
+	check := func(name string, f func(context.Context) error) func(*server.Builder) {
+		return func(b *server.Builder) { b.Checks = map[string]func(context.Context) error{name: f} }
+	}
+	kind := func(change func(d *registry.Definition[Slip])) func(*server.Builder) {
+		return func(b *server.Builder) { b.Register(slip(change)) }
+	}
+	column := func(c registry.Column) func(*server.Builder) {
+		return kind(func(d *registry.Definition[Slip]) { d.Columns = []registry.Column{c} })
+	}
+	const slipKind = "kind Slip.example.com (Go type server_test.Slip): "
+	for _, c := range []struct {
+		name   string
+		change func(b *server.Builder)
+		want   string
+	}{
+		{"no authorizer", func(b *server.Builder) { b.Authorizer = nil }, "no Authorizer: choose one, or auth.AllowAll for a server without access control"},
+		{"an authorizer that is nil", func(b *server.Builder) { b.Authorizer = auth.AuthorizerFunc(nil) }, "Authorizer is a auth.AuthorizerFunc that is nil: leave the field empty, or set it"},
+		{"storage that is nil", func(b *server.Builder) { b.Storage = (*memstore.Store)(nil) }, "Storage is a *memstore.Store that is nil: leave the field empty, or set it"},
+		{"an authenticator", func(b *server.Builder) { b.Authenticators = []auth.Authenticator{auth.AnonymousAccess, nil} }, "Authenticators[1] is nil"},
+		{"prepare", func(b *server.Builder) { b.Prepare = append(b.Prepare, nil) }, "Prepare[0] is nil"},
+		{"a kind", func(b *server.Builder) { b.Register(nil) }, "Register: kind 2 of those registered is nil"},
+
+		{"a limit", func(b *server.Builder) { b.Limits.Watches = -1 }, "Limits.Watches: -1 is negative; zero is the default"},
+		{"a time", func(b *server.Builder) { b.Limits.RequestTime = -time.Second }, "Limits.RequestTime: -1s is negative; zero is the default"},
+		{"grace", func(b *server.Builder) { b.Serving.LivezGrace = -1 }, "Serving.LivezGrace: -1ns is negative"},
+		{"flow control", func(b *server.Builder) { b.Serving.FlowControl = &flowcontrol.Config{} }, "Serving.FlowControl: flow control without schemas"},
+		{"a version", func(b *server.Builder) { b.Serving.DisabledVersions = []string{"example.com/v1", "example.com/v2"} },
+			`Serving.DisabledVersions[1]: no kind has the version "example.com/v2"; did you mean "example.com/v1"?`},
+
+		{"a handler", handler("/x", nil), `Handlers["/x"] is nil`},
+		{"a handler's function", handler("/x", http.HandlerFunc(nil)), `Handlers["/x"] is nil`},
+		{"no path", handler("x", nothing), `Handlers["x"] is no path: it must begin with a slash`},
+		{"a path that nobody asks for", handler("/a//b/", nothing), `Handlers["/a//b/"] is never asked for: no request has this path; did you mean "/a/b/"?`},
+		{"the core group", handler("/api", nothing), `Handlers["/api"] is never asked: the server serves this path itself`},
+		{"the groups", handler("/apis/", nothing), `Handlers["/apis/"] is never asked: the server serves this path itself`},
+		{"a document", handler("/openapi/v2", nothing), `Handlers["/openapi/v2"] is never asked: the server serves this path itself`},
+		{"health", handler("/healthz", nothing), `Handlers["/healthz"] is never asked: the server serves this path itself`},
+		{"a health check", handler("/readyz/mine", nothing), `Handlers["/readyz/mine"] is never asked: the server serves this path itself`},
+		{"metrics", handler("/metrics", nothing), `Handlers["/metrics"] is never asked: the server serves this path itself`},
+		{"version", handler("/version/", nothing), `Handlers["/version/"] is never asked: the server serves this path itself`},
+
+		{"a check", check("mine", nil), `Checks["mine"] is nil`},
+		{"a check's name", check("my check", nil), `Checks["my check"] has no name that can stand in a path: letters, digits, dots, dashes, and slashes between them`},
+		{"a check of the server's", check("ping", func(context.Context) error { return nil }), `Checks["ping"] has the name of a check of the server's own`},
+
+		{"a controller without a name", func(b *server.Builder) {
+			b.Controllers = []controller.Controller{{Observe: good.Observe, Reconcile: good.Reconcile}}
+		}, "Controllers[0].Name is empty"},
+		{"two of one name", func(b *server.Builder) { b.Controllers = []controller.Controller{good, good} }, `Controllers[1].Name: "good" is the name of Controllers[0], too`},
+		{"one that sees nothing", func(b *server.Builder) {
+			b.Controllers = []controller.Controller{{Name: "c", Reconcile: good.Reconcile}}
+		}, "Controllers[0].Observe is nil"},
+		{"one that does nothing", func(b *server.Builder) { b.Controllers = []controller.Controller{{Name: "c", Observe: good.Observe}} }, "Controllers[0].Reconcile is nil"},
+		{"of no type", func(b *server.Builder) {
+			b.Controllers = []controller.Controller{of(meta.GroupResource{Group: "example.com", Resource: "papers"}, meta.GroupResource{Group: "example.com", Resource: "paper"})}
+		}, `Controllers[0].Types[1]: no kind serves paper.example.com; did you mean "papers.example.com"?`},
+		{"of a type by its spec name", func(b *server.Builder) {
+			b.Names = names.Kubernetes
+			b.Register(builtin.Kinds()...)
+			b.Controllers = []controller.Controller{of(meta.GroupResource{Group: names.GroupStorage, Resource: "storageclasses"})}
+		}, `Controllers[0].Types[0]: no kind serves storageclasses.storage.orch.io; did you mean "storageclasses.storage.k8s.io"? Types have the names that are on the wire`},
+		{"of what is not stored", func(b *server.Builder) {
+			b.Register(builtin.Kinds()...)
+			b.Controllers = []controller.Controller{of(meta.GroupResource{Resource: "componentstatuses"})}
+		}, "Controllers[0].Types[0]: componentstatuses are not stored, so that nothing ever changes"},
+		{"of the core group beside definitions", func(b *server.Builder) {
+			b.Register(builtin.Kinds()...)
+			b.Controllers = []controller.Controller{of(meta.GroupResource{Group: "defined.example.com", Resource: "later"}, meta.GroupResource{Resource: "pod"})}
+		}, `Controllers[0].Types[1]: no kind serves pod; did you mean "pods"?`},
+
+		{"a plugin without a name", func(b *server.Builder) { b.Admission = []admission.Plugin{{Validate: admit}} }, "Admission[0].Name is empty"},
+		{"a plugin that does nothing", func(b *server.Builder) { b.Admission = []admission.Plugin{{Name: "Mine"}} },
+			"Admission[0] (Mine) does nothing: it has neither Mutate nor Validate, nor a Setup that makes them"},
+		{"two plugins", func(b *server.Builder) {
+			b.Admission = []admission.Plugin{{Name: "Mine", Validate: admit}, {Name: "Mine", Mutate: admit}}
+		},
+			`Admission[1].Name: "Mine" is the name of Admission[0], too`},
+		{"a plugin of every server", func(b *server.Builder) { b.Admission = []admission.Plugin{{Name: "PodSecurity", Validate: admit}} },
+			`Admission[0].Name: "PodSecurity" is the name of a plugin that every server has`},
+		{"an unknown plugin", func(b *server.Builder) { b.AdmissionOptions.Disable = []string{"PodSecurty"} },
+			`Options.Disable[0]: there is no admission plugin "PodSecurty"; did you mean "PodSecurity"?`},
+
+		{"keys of a list", func(b *server.Builder) {
+			type thing struct {
+				meta.TypeMeta   `json:",inline"`
+				meta.ObjectMeta `json:"metadata"`
+				Parts           []SlipPart `json:"parts" schema:"listType=map,listMapKeys=nme"`
+			}
+			b.Register(registry.Of(registry.Definition[thing]{Group: "example.com", Version: "v1", Kind: "Thing"}))
+		}, `kind Thing.example.com (Go type server_test.thing): version "v1": Go type server_test.thing, field Parts: tag schema, listMapKeys: the items have no field "nme"; did you mean "name"?`},
+		{"a rule", func(b *server.Builder) {
+			type thing struct {
+				meta.TypeMeta   `json:",inline"`
+				meta.ObjectMeta `json:"metadata"`
+				Size            int32 `json:"size" schema:"rule=self > nobody"`
+			}
+			b.Register(registry.Of(registry.Definition[thing]{Group: "example.com", Version: "v1", Kind: "Thing"}))
+		}, "undeclared reference to 'nobody'"},
+		{"a column", column(registry.Column{Name: "Color", Type: "string", JSONPath: ".spec.colour"}),
+			slipKind + `version "v1": column "Color": the path .spec.colour leads nowhere; did you mean "spec.color"?`},
+		{"a column of text", column(registry.Text("Color", "", "spec", "clor")),
+			slipKind + `version "v1": column "Color": the path .spec.clor leads nowhere; did you mean "spec.color"?`},
+		{"a priority", column(registry.Column{Name: "Color", Type: "string", JSONPath: ".spec.color", Priority: -1}), slipKind + `column "Color": Priority -1 is negative`},
+		{"two columns", kind(func(d *registry.Definition[Slip]) { d.Columns = []registry.Column{registry.Age(), registry.Age()} }), slipKind + `version "v1": column "Age" is given twice`},
+		{"a field", kind(func(d *registry.Definition[Slip]) { d.Fields = []registry.SelectableField{{Name: "spec.colr"}} }),
+			slipKind + `selectable field "spec.colr" leads nowhere; did you mean "spec.color"?`},
+		{"two fields", kind(func(d *registry.Definition[Slip]) {
+			d.Fields = []registry.SelectableField{{Name: "spec.color"}, {Name: "spec.color"}}
+		}),
+			slipKind + `selectable field "spec.color" is given twice`},
+		{"scale", kind(func(d *registry.Definition[Slip]) {
+			d.Scale = &registry.Scale{SpecReplicas: ".spec.sze", StatusReplicas: ".status.size"}
+		}),
+			slipKind + `scale: the path ".spec.sze" leads nowhere; did you mean "spec.size"?`},
+		{"short names", kind(func(d *registry.Definition[Slip]) { d.ShortNames = []string{"sl", "sl"} }), slipKind + `ShortNames "sl" is given twice`},
+		{"a replacement", kind(func(d *registry.Definition[Slip]) {
+			d.Replacement = meta.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Slip"}
+		}),
+			slipKind + `version "v1" has a Replacement and is not Deprecated: the text for callers is missing`},
+		{"metadata", kind(func(d *registry.Definition[Slip]) {
+			d.Subresources = []registry.Subresource{{Name: "paint", Merge: func(obj, in *meta.Object) {}, Metadata: []string{"label"}}}
+		}), slipKind + `sub-resource "paint": Metadata[0]: "label" is none of labels, annotations, finalizers, ownerReferences; did you mean "labels"?`},
+		{"a write-only act", kind(func(d *registry.Definition[Slip]) {
+			d.Subresources = []registry.Subresource{{Name: "paint", WriteOnly: true, Act: func(context.Context, *registry.Call) (*meta.Object, error) { return nil, nil }}}
+		}), slipKind + `sub-resource "paint" is WriteOnly, which is for one with a Merge`},
+		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Pool = &registry.Pool{} }), slipKind + "Pool needs Held and Allot"},
+		{"what a version lacks", kind(func(d *registry.Definition[Slip]) {
+			d.Status = true
+			d.Versions = []registry.VersionOf[Slip]{registry.Spoke[Slip, Slip]{
+				Version: "v1beta1", Lacks: []string{"statuss"}, ToHub: func(*Slip, *Slip) error { return nil }, FromHub: func(*Slip, *Slip) error { return nil },
+			}}
+		}), slipKind + `version "v1beta1": Lacks[0]: the kind has no sub-resource "statuss"; did you mean "status"?`},
+		{"another profile", kind(func(d *registry.Definition[Slip]) { d.Group = "slips.k8s.io" }),
+			`kind Slip.slips.k8s.io (Go type server_test.Slip): Group "slips.k8s.io" is of the names kubernetes, this server has those of orch`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := &server.Builder{Authorizer: auth.AllowAll}
+			b.Register(slip(func(d *registry.Definition[Slip]) { d.Kind = "Paper" }))
+			c.change(b)
+			_, err := b.Build(t.Context())
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// TestFaultsAreToldTogether: those of fields, of kinds and of what neither has.
+func TestFaultsAreToldTogether(t *testing.T) {
+	b := &server.Builder{
+		Limits: server.Limits{Body: -1, Depth: -2}, Handlers: map[string]http.Handler{"x": nil, "/api": nil},
+		Controllers: make([]controller.Controller, 2), AdmissionOptions: admission.Options{Enable: []string{"Nothing"}},
+		Checks: map[string]func(context.Context) error{"": nil}, Serving: server.Serving{DisabledVersions: []string{"v7"}},
+	}
+	b.Register(nil, slip(func(d *registry.Definition[Slip]) { d.Fields = []registry.SelectableField{{Name: "nope"}} }))
+	_, err := b.Build(t.Context())
+	for _, part := range []string{
+		"no Authorizer", "Limits.Body", "Limits.Depth", `Handlers["x"]`, `Handlers["/api"]`, "Controllers[0].Name", "Controllers[1].Reconcile",
+		"Options.Enable[0]", `Checks[""]`, "kind 1 of those registered", `selectable field "nope"`,
+	} {
+		assert.ErrorContains(t, err, part)
+	}
+}
+
+// TestBuilderIsUsedOnce: the second Build fails and leaves the first server alone.
+func TestBuilderIsUsedOnce(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	b := &server.Builder{Authorizer: auth.AllowAll, Storage: store}
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Shutdown(t.Context())) }()
+	_, err = b.Build(t.Context())
+	assert.ErrorContains(t, err, "this Builder has made a server")
+	_, err = store.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
+	assert.NoError(t, err)
+}
+
+// TestLongestHandler: of the prefixes that a path has the longest one is asked.
+func TestLongestHandler(t *testing.T) {
+	handlers := map[string]http.Handler{}
+	for _, at := range []string{"/", "/a/", "/a/b/", "/a/b/c/", "/a/b/exact"} {
+		handlers[at] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(at)) })
+	}
+	s, err := (&server.Builder{Authorizer: auth.AllowAll, Handlers: handlers}).Build(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Shutdown(t.Context())) }()
+	for path, want := range map[string]string{"/z": "/", "/a/x": "/a/", "/a/b/x": "/a/b/", "/a/b/c/d/e": "/a/b/c/", "/a/b/exact": "/a/b/exact"} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		assert.Equal(t, want, w.Body.String(), path)
+	}
+}
