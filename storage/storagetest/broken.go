@@ -18,14 +18,14 @@ import (
 // ones about crashes are in RunDurable.
 func brokenRules() []rule {
 	return []rule{
-		{"DeleteAfterCompactedRevision", "a watch opened at the compacted revision begins with the delete that follows it", deleteAfterCompacted},
-		{"DeleteWhileCompacting", "compaction beside deletes drops no delete event from a watch that keeps up", deleteWhileCompacting},
-		{"RetriedWrite", "a write that is tried again after a doubtful answer makes one event, not two", retriedWrite},
-		{"StarvedStream", "a watch that is starved while others run loses no event", starvedStream},
-		{"RevisionAheadOfEvents", "whoever knows revision R gets everything up to R from a watch before anything later", revisionAhead},
-		{"WatchInTheFuture", "a watch on a future revision delivers nothing up to it", watchFuture},
-		{"NoStaleRead", "after a commit is acknowledged nobody reads an older state, by any method", noStaleRead},
-		{"CompactedReadFails", "a read of a compacted revision fails, also of a key that did not change since", compactedReadFails},
+		{"DeleteAfterCompactedRevision", watchYields, "a watch opened at the compacted revision begins with the delete that follows it", deleteAfterCompacted},
+		{"DeleteWhileCompacting", watchYields, "compaction beside deletes drops no delete event from a watch that keeps up", deleteWhileCompacting},
+		{"RetriedWrite", commitApplies, "a write that is tried again after a doubtful answer makes one event, not two", retriedWrite},
+		{"StarvedStream", watchYields, "a watch that is starved while others run loses no event", starvedStream},
+		{"RevisionAheadOfEvents", commitShows, "whoever knows revision R gets everything up to R from a watch before anything later", revisionAhead},
+		{"WatchInTheFuture", watchInFuture, "a watch on a future revision delivers nothing up to it", watchFuture},
+		{"NoStaleRead", getReturns, "after a commit is acknowledged nobody reads an older state, by any method", noStaleRead},
+		{"CompactedReadFails", compactOlder, "a read of a compacted revision fails, also of a key that did not change since", compactedReadFails},
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 
 func compactRules() []rule {
 	return []rule{
-		{"CompactForgets", "after compaction every read and watch before the revision is ErrCompacted, everything from it on is exact", compactForgets},
-		{"CompactArguments", "compacting again or further back is no error, in the future it is ErrFuture", compactArguments},
-		{"CompactKeepsNewest", "compaction takes no key that exists, however old", compactKeepsNewest},
-		{"CompactDuringScan", "a scan whose revision is compacted meanwhile is complete or ends with ErrCompacted", compactDuringScan},
-		{"CompactDuringWrites", "compaction beside writers and watches loses no commit of a watch that keeps up", compactDuringWrites},
+		{"CompactForgets", compactOlder, "after compaction every read and watch before the revision is ErrCompacted, everything from it on is exact", compactForgets},
+		{"CompactArguments", compactTakes, "compacting again or further back is no error, in the future it is ErrFuture", compactArguments},
+		{"CompactKeepsNewest", compactOlder, "compaction takes no key that exists, however old", compactKeepsNewest},
+		{"CompactDuringScan", scanShows, "a scan whose revision is compacted meanwhile is complete or ends with ErrCompacted", compactDuringScan},
+		{"CompactDuringWrites", watchYields, "compaction beside writers and watches loses no commit of a watch that keeps up", compactDuringWrites},
 	}
 }
 

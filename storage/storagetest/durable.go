@@ -23,55 +23,64 @@ type OpenDir func(t testing.TB, dir string) storage.Backend
 // played by copying the directory under the open store, which is what the
 // system keeps of it when the process is killed.
 func RunDurable(t *testing.T, open OpenDir) {
+	h := &hang{}
 	for _, r := range []struct {
-		name, says string
-		test       func(d *durable)
+		name string
+		of   sentence
+		says string
+		test func(d *durable)
 	}{
-		{"Reopen", "after Close and a new start everything is as it was: keys, history, watches, revision", reopen},
-		{"Crash", "after a crash every acknowledged write is there", crash},
-		{"CrashWhileWriting", "after a crash beside writers every acknowledged write is there and a watch has no gap", crashWhileWriting},
-		{"CrashWhileCommittingTogether", "after a crash beside writers each commit of several writes is there as a whole or not at all", crashTogether},
-		{"RevisionAfterCompactedDeletes", "the revision does not decrease when the newest commits were deletes and are compacted", revisionAfterDeletes},
-		{"CompactionIsKept", "what was compacted stays so after a new start", compactionIsKept},
-		{"StampsAreKept", "a stamp survives a new start", stampsAreKept},
+		{"Reopen", commitShows, "after Close and a new start everything is as it was: keys, history, watches, revision", reopen},
+		{"Crash", commitShows, "after a crash every acknowledged write is there", crash},
+		{"CrashWhileWriting", commitShows, "after a crash beside writers every acknowledged write is there and a watch has no gap", crashWhileWriting},
+		{"CrashWhileCommittingTogether", commitApplies, "after a crash beside writers each commit of several writes is there as a whole or not at all", crashTogether},
+		{"RevisionAfterCompactedDeletes", revisionGrows, "the revision does not decrease when the newest commits were deletes and are compacted", revisionAfterDeletes},
+		{"CompactionIsKept", compactOlder, "what was compacted stays so after a new start", compactionIsKept},
+		{"StampsAreKept", stampKeeps, "a stamp survives a new start", stampsAreKept},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Log("the rule: " + r.says)
-				}
+			err := rule{r.name, r.of, r.says, nil}.examine(h, caseTime, func(v *verdict) {
+				d := &durable{t: v, test: t, open: open, dir: t.TempDir()}
+				d.start()
+				defer func() { d.end() }()
+				r.test(d)
 			})
-			d := &durable{t: t, open: open, dir: t.TempDir()}
-			d.store = newStore(t, open(t, d.dir))
-			r.test(d)
+			if err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
 
 // durable is a store that can be stopped and started again.
 type durable struct {
-	t     *testing.T
+	t     *verdict
+	test  testing.TB
 	open  OpenDir
 	dir   string
 	store *store
+	end   func() // closes the store
 }
+
+// start opens the store.
+func (d *durable) start() { d.store, d.end = newStore(d.t, d.open(d.test, d.dir)) }
 
 // restart closes the store and opens it again.
 func (d *durable) restart() {
 	d.t.Helper()
-	require.NoError(d.t, d.store.Close())
-	d.store = newStore(d.t, d.open(d.t, d.dir))
+	d.end()
+	d.start()
 }
 
 // crash opens what would be left if the process died now.
 func (d *durable) crash() {
 	d.t.Helper()
-	left := d.t.TempDir()
+	left := d.test.TempDir()
 	require.NoError(d.t, copyTree(left, d.dir))
-	require.NoError(d.t, d.store.Close())
+	d.end()
 	d.dir = left
-	d.store = newStore(d.t, d.open(d.t, left))
+	d.start()
 }
 
 // copyTree copies the files of a directory and leaves out zeros, because files
@@ -298,11 +307,11 @@ func compactionIsKept(d *durable) {
 }
 
 func stampsAreKept(d *durable) {
-	if _, ok := d.store.Backend.(storage.Stamper); !ok {
+	if _, ok := d.store.raw.(storage.Stamper); !ok {
 		return
 	}
 	for i := range 4 {
-		have, err := d.store.Backend.(storage.Stamper).Stamp(d.store.ctx, "names", fmt.Sprint("value", i))
+		have, err := d.store.raw.(storage.Stamper).Stamp(d.store.ctx, "names", fmt.Sprint("value", i))
 		require.NoError(d.t, err)
 		require.Equal(d.t, "value0", have)
 		before := d.store.newest()

@@ -13,57 +13,31 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/storage"
 )
 
-// patience is how long the kit waits for something that must happen. It is
-// far beyond what any store needs and never waited for in full by a good one.
-const patience = 2 * time.Minute
-
-// rule is one case of the kit.
-type rule struct {
-	name string
-	says string // the rule, shown when the case fails
-	test func(s *store)
-}
-
 // Run checks a store against the contract of storage.Backend. open returns an
 // empty store that keeps its history until it is told otherwise; the kit
 // closes it. The cases run in parallel, each with a store of its own.
+//
+// A store that fails a case is told which sentence of the contract it breaks and the
+// first thing that it did otherwise. No call is waited for in vain: one that does not
+// return, and a watch that does not deliver what was acknowledged, fail the case.
 func Run(t *testing.T, open func(t testing.TB) storage.Backend) {
-	for _, group := range [][]rule{readRules(), writeRules(), togetherRules(), watchRules(), compactRules(), lifeRules(), modelRules(), brokenRules()} {
-		for _, r := range group {
-			t.Run(r.name, func(t *testing.T) {
-				t.Parallel()
-				t.Cleanup(func() {
-					if t.Failed() {
-						t.Log("the rule: " + r.says)
-					}
-				})
-				r.test(newStore(t, open(t)))
-			})
-		}
+	h := &hang{}
+	for _, r := range rules() {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			r.run(t, h, open)
+		})
 	}
 }
 
-// store is an open backend with the test that uses it.
-type store struct {
-	storage.Backend
-	t   *testing.T
-	ctx context.Context
-}
-
-func newStore(t *testing.T, b storage.Backend) *store {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, b.Close())
-	})
-	return &store{Backend: b, t: t, ctx: ctx}
+func rules() []rule {
+	return slices.Concat(readRules(), writeRules(), togetherRules(), watchRules(), compactRules(), lifeRules(), modelRules(), brokenRules())
 }
 
 // put writes whatever is there before.
@@ -230,7 +204,7 @@ func (h *history) after(revision storage.Revision, prefix string) []storage.Even
 // history: every key and prefix at every revision, every watch from there.
 func (h *history) verify(s *store, from storage.Revision, keys, prefixes []string) {
 	s.t.Helper()
-	require.Equal(s.t, h.newest(), s.newest())
+	require.Equal(s.t, h.newest(), s.newest(), "the newest revision")
 	revisions := []storage.Revision{}
 	if from > 0 {
 		revisions = append(revisions, from)
@@ -246,19 +220,19 @@ func (h *history) verify(s *store, from storage.Revision, keys, prefixes []strin
 			state[rec.Key] = rec
 		}
 		for _, key := range keys {
-			require.Equal(s.t, state[key], s.get(key, at), "get %q at %d", key, at)
+			s.same(getReturns, state[key], s.get(key, at), "Get(%q, %d)", key, at)
 		}
 		for _, prefix := range prefixes {
 			shown, records := s.scan(prefix, "", at)
 			require.Equal(s.t, at, shown)
-			require.Equal(s.t, h.at(at, prefix, ""), records, "scan %q at %d", prefix, at)
+			s.sameRecords(h.at(at, prefix, ""), records, "Scan(%q, \"\", %d)", prefix, at)
 			want := h.after(at, prefix)
-			require.Equal(s.t, want, s.follow(prefix, at, len(want)), "watch %q after %d", prefix, at)
+			s.sameEvents(want, s.follow(prefix, at, len(want)), "Watch(%q, %d)", prefix, at)
 		}
 	}
 	for _, prefix := range prefixes {
 		shown, records := s.scan(prefix, "", 0)
 		require.Equal(s.t, h.newest(), shown)
-		require.Equal(s.t, h.at(shown, prefix, ""), records, "newest scan %q", prefix)
+		s.sameRecords(h.at(shown, prefix, ""), records, "Scan(%q, \"\", 0) at %d", prefix, shown)
 	}
 }

@@ -14,16 +14,16 @@ import (
 
 func lifeRules() []rule {
 	return []rule{
-		{"CancelledContext", "every call whose context has ended fails with the context's error", cancelledContext},
-		{"CancelledScan", "a scan ends with the context's error when that ends", cancelledScan},
-		{"CloseFailsCalls", "after Close every call fails with ErrClosed; a second Close is nil", closeFailsCalls},
-		{"CloseEndsWatches", "Close ends the watches that run", closeEndsWatches},
-		{"CloseWhileBusy", "calls beside Close succeed or fail with ErrClosed, and Close waits for them", closeWhileBusy},
+		{"CancelledContext", allMethods, "every call whose context has ended fails with the context's error", cancelledContext},
+		{"CancelledScan", allMethods, "a scan ends with the context's error when that ends", cancelledScan},
+		{"CloseFailsCalls", allMethods, "after Close every call fails with ErrClosed; a second Close is nil", closeFailsCalls},
+		{"CloseEndsWatches", closeEnds, "Close ends the watches that run", closeEndsWatches},
+		{"CloseWhileBusy", closeEnds, "calls beside Close succeed or fail with ErrClosed, and Close waits for them", closeWhileBusy},
 	}
 }
 
 // calls runs every method once and returns the errors by name.
-func calls(ctx context.Context, b storage.Backend) map[string]error {
+func calls(ctx context.Context, b *store) map[string]error {
 	errs := map[string]error{}
 	_, errs["Get"] = b.Get(ctx, "a", 0)
 	_, errs["Get at"] = b.Get(ctx, "a", 1)
@@ -31,7 +31,7 @@ func calls(ctx context.Context, b storage.Backend) map[string]error {
 	_, errs["Commit"] = b.Commit(ctx, storage.Write{Key: "a", Value: []byte("x"), Expect: storage.AnyRevision})
 	_, errs["Revision"] = b.Revision(ctx)
 	errs["Compact"] = b.Compact(ctx, 1)
-	if stamper, ok := b.(storage.Stamper); ok {
+	if stamper, ok := b.raw.(storage.Stamper); ok {
 		_, errs["Stamp"] = stamper.Stamp(ctx, "a", "x")
 	}
 	return errs
@@ -42,7 +42,7 @@ func cancelledContext(s *store) {
 	before := s.newest()
 	ctx, cancel := context.WithCancel(s.ctx)
 	cancel()
-	for name, err := range calls(ctx, s.Backend) {
+	for name, err := range calls(ctx, s) {
 		require.ErrorIs(s.t, err, context.Canceled, name)
 	}
 	s.put("b", "y")
@@ -76,7 +76,7 @@ func closeFailsCalls(s *store) {
 	_, records, err := s.Scan(s.ctx, "", "", 0)
 	require.NoError(s.t, err)
 	require.NoError(s.t, s.Close())
-	for name, err := range calls(s.ctx, s.Backend) {
+	for name, err := range calls(s.ctx, s) {
 		require.ErrorIs(s.t, err, storage.ErrClosed, name)
 	}
 	for rec, err := range records {

@@ -15,8 +15,8 @@ import (
 
 func modelRules() []rule {
 	return []rule{
-		{"RandomOperations", "after any sequence of writes and compactions every retained revision reads, and every watch resumes, as the sequence says", randomOperations},
-		{"Linearizable", "concurrent calls behave as if each took effect at one moment between its start and its end", linearizable},
+		{"RandomOperations", commitApplies, "after any sequence of writes and compactions every retained revision reads, and every watch resumes, as the sequence says", randomOperations},
+		{"Linearizable", commitShows, "concurrent calls behave as if each took effect at one moment between its start and its end", linearizable},
 	}
 }
 
@@ -158,7 +158,7 @@ func linearizable(s *store) {
 			return modelStep(state.(modelState), in.(modelInput), out.(modelOutput))
 		},
 	}
-	require.NotEqual(s.t, porcupine.Illegal, porcupine.CheckOperationsTimeout(model, history, patience))
+	require.NotEqual(s.t, porcupine.Illegal, porcupine.CheckOperationsTimeout(model, history, caseTime/2))
 }
 
 // perform runs one operation against the store.

@@ -10,16 +10,16 @@ import (
 
 func readRules() []rule {
 	return []rule{
-		{"GetReturnsWhatWasCommitted", "a record has the value and the revision of its commit, also an empty value", getCommitted},
-		{"GetAtRevision", "a read at a revision shows the key as it was then", getAtRevision},
-		{"GetErrors", "a missing key is ErrNotFound, a revision after the newest ErrFuture", getErrors},
-		{"ScanOrder", "a scan yields the keys under its prefix in byte order, whatever the bytes are", scanOrder},
-		{"ScanStart", "start skips what comes before it and nothing else", scanStart},
-		{"ScanAtRevision", "a scan at a revision shows the store as it was then", scanAtRevision},
-		{"ScanIsOneRevision", "commits after a scan began do not change what it yields", scanIsolated},
-		{"ScanStops", "the consumer of a scan may stop at any record", scanStops},
-		{"ScanMany", "a scan yields every record however many there are", scanMany},
-		{"LargeValues", "values of some MiB are values", largeValues},
+		{"GetReturnsWhatWasCommitted", getReturns, "a record has the value and the revision of its commit, also an empty value", getCommitted},
+		{"GetAtRevision", getReturns, "a read at a revision shows the key as it was then", getAtRevision},
+		{"GetErrors", getFails, "a missing key is ErrNotFound, a revision after the newest ErrFuture", getErrors},
+		{"ScanOrder", scanReturns, "a scan yields the keys under its prefix in byte order, whatever the bytes are", scanOrder},
+		{"ScanStart", scanStarts, "start skips what comes before it and nothing else", scanStart},
+		{"ScanAtRevision", scanReturns, "a scan at a revision shows the store as it was then", scanAtRevision},
+		{"ScanIsOneRevision", scanShows, "commits after a scan began do not change what it yields", scanIsolated},
+		{"ScanStops", scanReturns, "the consumer of a scan may stop at any record", scanStops},
+		{"ScanMany", scanReturns, "a scan yields every record however many there are", scanMany},
+		{"LargeValues", commitShows, "values of some MiB are values", largeValues},
 	}
 }
 

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -20,68 +21,75 @@ type OpenRetaining func(t testing.TB, dir string, keep time.Duration) storage.Ba
 // testing/synctest bubbles. durable says that a store which is closed and opened
 // again in the same directory has kept everything.
 func RunRetained(t *testing.T, open OpenRetaining, durable bool) {
-	rules := []struct {
-		name, says string
-		test       func(r *retained)
-	}{
-		{"Busy", "beside commits a state is readable until the time has passed since it was replaced, and no longer", retainBusy},
-		{"Quiet", "a replaced state is forgotten in time also if nothing else happens, and the newest never", retainQuiet},
+	type retention struct {
+		name string
+		of   sentence
+		says string
+		test func(r *retained)
+	}
+	rules := []retention{
+		{"Busy", retains, "beside commits a state is readable until the time has passed since it was replaced, and no longer", retainBusy},
+		{"Quiet", retains, "a replaced state is forgotten in time also if nothing else happens, and the newest never", retainQuiet},
 	}
 	if durable {
-		rules = append(rules, []struct {
-			name, says string
-			test       func(r *retained)
-		}{
-			{"Restarts", "history ages across restarts, however often they come", retainRestarts},
-			{"Closed", "history ages while the store is closed", retainClosed},
+		rules = append(rules, []retention{
+			{"Restarts", retains, "history ages across restarts, however often they come", retainRestarts},
+			{"Closed", retains, "history ages while the store is closed", retainClosed},
 		}...)
 	}
-	for _, rule := range rules {
-		t.Run(rule.name, func(t *testing.T) {
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Log("the rule: " + rule.says)
-				}
-			})
+	h := &hang{}
+	for _, c := range rules {
+		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				r := &retained{t: t, open: open, dir: dir}
-				r.restart()
-				rule.test(r)
-				require.NoError(t, r.Close())
+				// The case goes on for years of the clock that it has.
+				err := rule{c.name, c.of, c.says, nil}.examine(h, 0, func(v *verdict) {
+					r := &retained{t: v, test: t, open: open, dir: dir, ctx: t.Context()}
+					r.start()
+					defer func() { r.end() }()
+					c.test(r)
+				})
+				if err != nil {
+					t.Error(err)
+				}
 			})
 		})
 	}
 }
 
-// kept is how long the stores of these rules keep their history, and slack how
+// keeps is how long the stores of these rules keep their history, and slack how
 // much longer they may.
 const (
-	kept  = 5 * time.Minute
-	slack = kept / 32
+	keeps = 5 * time.Minute
+	slack = keeps / 32
 )
 
 // retained is a store with the times of its commits.
 type retained struct {
 	storage.Backend
-	t    *testing.T
+	t    *verdict
+	test testing.TB
+	ctx  context.Context
 	open OpenRetaining
 	dir  string
+	end  func() // closes the store
 	at   []time.Time
 	revs []storage.Revision
 }
 
+func (r *retained) start() {
+	s, end := newStore(r.t, r.open(r.test, r.dir, keeps))
+	r.Backend, r.end = s.Backend, end
+}
+
 func (r *retained) restart() {
-	r.t.Helper()
-	if r.Backend != nil {
-		require.NoError(r.t, r.Close())
-	}
-	r.Backend = r.open(r.t, r.dir, kept)
+	r.end()
+	r.start()
 }
 
 func (r *retained) commit() {
 	r.t.Helper()
-	revision, err := r.Commit(r.t.Context(), storage.Write{Key: "a", Value: fmt.Append(nil, len(r.revs)), Expect: storage.AnyRevision})
+	revision, err := r.Commit(r.ctx, storage.Write{Key: "a", Value: fmt.Append(nil, len(r.revs)), Expect: storage.AnyRevision})
 	require.NoError(r.t, err)
 	r.at, r.revs = append(r.at, time.Now()), append(r.revs, revision)
 }
@@ -96,9 +104,9 @@ func (r *retained) check(slack time.Duration) {
 		}
 		err := r.read(i, rev)
 		switch {
-		case age <= kept:
+		case age <= keeps:
 			require.NoError(r.t, err, "state %d was replaced %v ago", i, age)
-		case age > kept+slack:
+		case age > keeps+slack:
 			require.ErrorIs(r.t, err, storage.ErrCompacted, "state %d was replaced %v ago", i, age)
 		case err != nil:
 			require.ErrorIs(r.t, err, storage.ErrCompacted)
@@ -108,11 +116,11 @@ func (r *retained) check(slack time.Duration) {
 
 // read reads a state in every way; they have to agree.
 func (r *retained) read(i int, rev storage.Revision) error {
-	rec, err := r.Get(r.t.Context(), "a", rev)
+	rec, err := r.Get(r.ctx, "a", rev)
 	if err == nil && string(rec.Value) != fmt.Sprint(i) {
 		return fmt.Errorf("%q at revision %d", rec.Value, rev)
 	}
-	_, records, scanned := r.Scan(r.t.Context(), "", "", rev)
+	_, records, scanned := r.Scan(r.ctx, "", "", rev)
 	if errors.Is(scanned, storage.ErrCompacted) != errors.Is(err, storage.ErrCompacted) {
 		return fmt.Errorf("get said %v, scan %v", err, scanned)
 	}
@@ -126,7 +134,7 @@ func (r *retained) read(i int, rev storage.Revision) error {
 	if i+1 == len(r.revs) {
 		return err // a watch would wait
 	}
-	for commit, watched := range r.Watch(r.t.Context(), "", rev) {
+	for commit, watched := range r.Watch(r.ctx, "", rev) {
 		if errors.Is(watched, storage.ErrCompacted) != errors.Is(err, storage.ErrCompacted) {
 			return fmt.Errorf("get said %v, watch %v", err, watched)
 		}
@@ -142,7 +150,7 @@ func retainBusy(r *retained) {
 	for range 40 {
 		for range 3 {
 			r.commit()
-			time.Sleep(kept / 50)
+			time.Sleep(keeps / 50)
 		}
 		r.check(slack)
 	}
@@ -152,11 +160,11 @@ func retainQuiet(r *retained) {
 	for range 3 {
 		r.commit()
 		r.commit()
-		time.Sleep(kept)
+		time.Sleep(keeps)
 		r.check(slack)
 		time.Sleep(slack + time.Millisecond)
 		r.check(slack)
-		time.Sleep(20 * kept)
+		time.Sleep(20 * keeps)
 		r.check(slack)
 	}
 }
@@ -167,10 +175,10 @@ func retainQuiet(r *retained) {
 func retainRestarts(r *retained) {
 	for range 30 {
 		r.commit()
-		time.Sleep(kept / 10)
+		time.Sleep(keeps / 10)
 		r.restart()
 		r.commit()
-		time.Sleep(kept / 20)
+		time.Sleep(keeps / 20)
 		r.check(slack)
 	}
 }
@@ -179,13 +187,13 @@ func retainClosed(r *retained) {
 	for range 4 {
 		r.commit()
 	}
-	require.NoError(r.t, r.Close())
-	time.Sleep(kept / 2)
-	r.Backend = r.open(r.t, r.dir, kept)
+	r.end()
+	time.Sleep(keeps / 2)
+	r.start()
 	r.check(slack)
 	r.commit()
-	require.NoError(r.t, r.Close())
-	time.Sleep(kept/2 + 2*slack)
-	r.Backend = r.open(r.t, r.dir, kept)
+	r.end()
+	time.Sleep(keeps/2 + 2*slack)
+	r.start()
 	r.check(slack)
 }

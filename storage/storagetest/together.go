@@ -14,12 +14,12 @@ import (
 
 func togetherRules() []rule {
 	return []rule{
-		{"CommitTogether", "writes of one commit have one revision, are seen at one moment, and a watch yields their events at once, in the order of their keys", commitTogether},
-		{"CommitTogetherCompares", "if one comparison of a commit fails, or one key is not there to be deleted, nothing is written", commitTogetherCompares},
-		{"CommitTogetherRefuses", "no writes, or two of one key, are ErrNotTogether", commitTogetherRefuses},
-		{"CommitTogetherBounds", "a store takes CommitLength writes of CommitBytes and one large value", commitTogetherBounds},
-		{"CommitTogetherConcurrent", "nobody, by whatever method, sees a commit in part", commitTogetherConcurrent},
-		{"ReserveTogether", "of many objects made together with one reservation exactly one is there", reserveTogether},
+		{"CommitTogether", commitApplies, "writes of one commit have one revision, are seen at one moment, and a watch yields their events at once, in the order of their keys", commitTogether},
+		{"CommitTogetherCompares", commitChecks, "if one comparison of a commit fails, or one key is not there to be deleted, nothing is written", commitTogetherCompares},
+		{"CommitTogetherRefuses", commitRefuses, "no writes, or two of one key, are ErrNotTogether", commitTogetherRefuses},
+		{"CommitTogetherBounds", commitTakes, "a store takes CommitLength writes of CommitBytes and one large value", commitTogetherBounds},
+		{"CommitTogetherConcurrent", commitShows, "nobody, by whatever method, sees a commit in part", commitTogetherConcurrent},
+		{"ReserveTogether", commitApplies, "of many objects made together with one reservation exactly one is there", reserveTogether},
 	}
 }
 
@@ -33,6 +33,9 @@ func (h *history) together(s *store, ws ...storage.Write) {
 	require.NoError(s.t, err)
 	for _, w := range ws {
 		h.add(w.Key, w.Value, revision)
+		if has, _ := s.raw.Get(s.ctx, w.Key, 0); has.Revision != h.now[w.Key].Revision {
+			s.broke(commitApplies, "Commit returned revision %d, and %q has %d", revision, w.Key, has.Revision)
+		}
 	}
 }
 

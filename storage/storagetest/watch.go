@@ -13,15 +13,15 @@ import (
 
 func watchRules() []rule {
 	return []rule{
-		{"WatchResumes", "a watch from any revision yields every later commit under its prefix once, in order, with what it replaced", watchResumes},
-		{"WatchLive", "a watch goes on from the past to commits that come later, without a gap at the seam", watchLive},
-		{"WatchManyAtOnce", "watches with different prefixes and starts do not disturb each other", watchMany},
-		{"WatchPrefix", "a watch sees nothing outside its prefix", watchPrefix},
-		{"WatchStops", "the consumer of a watch may stop at any commit", watchStops},
-		{"WatchCancelled", "when the context ends a watch ends without an error, waiting or not", watchCancelled},
-		{"WatchSlowConsumer", "a consumer that does not read delays neither commits nor other watches, and loses nothing of the retained history", watchSlow},
-		{"History", "the history between two revisions is what a watch yields between them, and ends", historyEnds},
-		{"WatchThenRead", "what a watch has shown can be read", watchThenRead},
+		{"WatchResumes", watchYields, "a watch from any revision yields every later commit under its prefix once, in order, with what it replaced", watchResumes},
+		{"WatchLive", watchYields, "a watch goes on from the past to commits that come later, without a gap at the seam", watchLive},
+		{"WatchManyAtOnce", watchYields, "watches with different prefixes and starts do not disturb each other", watchMany},
+		{"WatchPrefix", watchYields, "a watch sees nothing outside its prefix", watchPrefix},
+		{"WatchStops", watchYields, "the consumer of a watch may stop at any commit", watchStops},
+		{"WatchCancelled", watchYields, "when the context ends a watch ends without an error, waiting or not", watchCancelled},
+		{"WatchSlowConsumer", watchBehind, "a consumer that does not read delays neither commits nor other watches, and loses nothing of the retained history", watchSlow},
+		{"History", historyYields, "the history between two revisions is what a watch yields between them, and ends", historyEnds},
+		{"WatchThenRead", commitShows, "what a watch has shown can be read", watchThenRead},
 	}
 }
 
@@ -161,6 +161,8 @@ func watchSlow(s *store) {
 	const n = 500
 	s.put("a", "0")
 	stuck, release := make(chan struct{}), make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	defer free()
 	var slow []storage.Event
 	var failed error
 	var wg sync.WaitGroup
@@ -184,14 +186,14 @@ func watchSlow(s *store) {
 		s.put("a", fmt.Sprint(i))
 	}
 	quick := s.follow("", base, n)
-	close(release)
+	free()
 	wg.Wait()
 	require.NoError(s.t, failed)
 	require.Equal(s.t, quick, slow)
 }
 
 func historyEnds(s *store) {
-	historian, ok := s.Backend.(storage.Historian)
+	historian, ok := s.raw.(storage.Historian)
 	if !ok {
 		return
 	}
@@ -258,15 +260,15 @@ func compactedWatch(s *store, prefix string, after storage.Revision) error {
 	n := 0
 	for commit, err := range s.Watch(s.ctx, prefix, after) {
 		if n++; err == nil {
-			return fmt.Errorf("the watch yielded %+v", commit)
+			return s.t.note(breaks(watchForgets, "Watch(%q, %d) delivered revision %d", prefix, after, commit[0].Revision))
 		}
 		got = err
 	}
 	if n != 1 {
-		return fmt.Errorf("the watch yielded %d times", n)
+		return s.t.note(breaks(watchForgets, "Watch(%q, %d) yielded %d times", prefix, after, n))
 	}
 	if !errors.Is(got, storage.ErrCompacted) {
-		return fmt.Errorf("the watch yielded %w", got)
+		return s.t.note(breaks(watchForgets, "Watch(%q, %d) yielded %v", prefix, after, got))
 	}
 	return nil
 }

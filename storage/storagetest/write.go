@@ -16,14 +16,14 @@ import (
 
 func writeRules() []rule {
 	return []rule{
-		{"CommitCompares", "a write commits only if the key's revision is the expected one; a conflict shows the record found and changes nothing", commitCompares},
-		{"CommitDeletes", "deleting what does not exist is ErrNotFound; a deleted key can be created again", commitDeletes},
-		{"RevisionsIncrease", "every commit has a larger revision than everything shown before, a failed one has none", revisionsIncrease},
-		{"ConcurrentCreate", "of many creates of one key exactly one wins", concurrentCreate},
-		{"ConcurrentIncrement", "compare-and-swap loses no update", concurrentIncrement},
-		{"ConcurrentCommits", "concurrent commits have unique revisions, and each read at one shows its write", concurrentCommits},
-		{"CommitSequence", "a sequence commits values of one key one after the other, each with a revision and an event of its own, and nothing if the first comparison fails", commitSequence},
-		{"StampKeepsFirst", "a stamp keeps its first value and touches neither keys nor revisions", stampKeepsFirst},
+		{"CommitCompares", commitChecks, "a write commits only if the key's revision is the expected one; a conflict shows the record found and changes nothing", commitCompares},
+		{"CommitDeletes", commitMissing, "deleting what does not exist is ErrNotFound; a deleted key can be created again", commitDeletes},
+		{"RevisionsIncrease", commitApplies, "every commit has a larger revision than everything shown before, a failed one has none", revisionsIncrease},
+		{"ConcurrentCreate", commitChecks, "of many creates of one key exactly one wins", concurrentCreate},
+		{"ConcurrentIncrement", commitChecks, "compare-and-swap loses no update", concurrentIncrement},
+		{"ConcurrentCommits", commitApplies, "concurrent commits have unique revisions, and each read at one shows its write", concurrentCommits},
+		{"CommitSequence", sequenceOf, "a sequence commits values of one key one after the other, each with a revision and an event of its own, and nothing if the first comparison fails", commitSequence},
+		{"StampKeepsFirst", stampKeeps, "a stamp keeps its first value and touches neither keys nor revisions", stampKeepsFirst},
 	}
 }
 
@@ -87,7 +87,7 @@ func commitSequence(s *store) {
 	base := s.newest()
 	var want []storage.Event
 	for range 3 {
-		_, err := storage.CommitSequence(s.ctx, s.Backend, storage.Write{Key: "a", Value: values[0], Expect: prev.Revision + 1}, values[1:]...)
+		_, err := storage.CommitSequence(s.ctx, s.raw, storage.Write{Key: "a", Value: values[0], Expect: prev.Revision + 1}, values[1:]...)
 		var fault *storage.ConflictError
 		require.ErrorAs(s.t, err, &fault)
 		require.Equal(s.t, prev, fault.Current)
@@ -99,7 +99,7 @@ func commitSequence(s *store) {
 				})
 			})
 		}
-		revisions, err := storage.CommitSequence(s.ctx, s.Backend, storage.Write{Key: "a", Value: values[0], Expect: prev.Revision}, values[1:]...)
+		revisions, err := storage.CommitSequence(s.ctx, s.raw, storage.Write{Key: "a", Value: values[0], Expect: prev.Revision}, values[1:]...)
 		require.NoError(s.t, err)
 		others.Wait()
 		require.Len(s.t, revisions, len(values))
@@ -227,7 +227,7 @@ func concurrentCommits(s *store) {
 }
 
 func stampKeepsFirst(s *store) {
-	stamper, ok := s.Backend.(storage.Stamper)
+	stamper, ok := s.raw.(storage.Stamper)
 	if !ok {
 		return
 	}

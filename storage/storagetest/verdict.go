@@ -1,0 +1,179 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"orch.io/controlplane/storage"
+)
+
+// The kit waits so long for one call, and for one case. That is far beyond what any
+// store needs, and never waited for in full by a good one.
+const (
+	callTime = 30 * time.Second
+	caseTime = 2 * time.Minute
+)
+
+// rule is one case of the kit.
+type rule struct {
+	name string
+	of   sentence // what the store breaks if nothing nearer is known
+	says string   // the rule, shown when the case fails
+	test func(s *store)
+}
+
+// verdict is what becomes of a case. A case that hangs is left behind and may go on when
+// its test is over, so that it has no testing.T.
+type verdict struct {
+	hang  *hang
+	mu    sync.Mutex
+	first *breach  // the first one that was seen
+	said  []string // by assertions
+	notes []string
+}
+
+// hang remembers, for all cases of a kit, that the store did not answer in time: from
+// then on it is given less of it, so that the kit ends before its process is ended.
+type hang struct {
+	mu   sync.Mutex
+	seen bool
+}
+
+func (h *hang) patience() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.seen {
+		return callTime / 15
+	}
+	return callTime
+}
+
+func (h *hang) note() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = true
+}
+
+// Errorf notes what an assertion says.
+func (v *verdict) Errorf(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.said = append(v.said, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// FailNow ends the goroutine of the case.
+func (v *verdict) FailNow() { runtime.Goexit() }
+
+// Helper is for assertions.
+func (v *verdict) Helper() {}
+
+func (v *verdict) Error(args ...any) { v.Errorf("%s", fmt.Sprint(args...)) }
+
+func (v *verdict) Fatal(args ...any) {
+	v.Error(args...)
+	v.FailNow()
+}
+
+// Logf notes what is told if the case fails.
+func (v *verdict) Logf(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.notes = append(v.notes, fmt.Sprintf(format, args...))
+}
+
+// note keeps the first breach, and returns the one it is given.
+func (v *verdict) note(b *breach) *breach {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.first == nil {
+		v.first = b
+	}
+	return b
+}
+
+// err is nil for a store that follows the rule.
+func (v *verdict) err(r rule) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.first == nil && len(v.said) == 0 {
+		return nil
+	}
+	of, did := r.of, v.said
+	if v.first != nil {
+		of, did = v.first.of, append([]string{v.first.did}, v.said...)
+	}
+	where, words, _ := strings.Cut(string(of), ": ")
+	text := fmt.Sprintf("the store breaks the contract of storage.%s:\n\t%q\n%s\nthe rule: %s", where, words, did[0], r.says)
+	for _, more := range append(did[1:], v.notes...) {
+		text += "\n" + more
+	}
+	return &breach{of, text}
+}
+
+// examine runs a case and returns what is wrong, at last when it has had its time; zero:
+// it may take any.
+func (r rule) examine(h *hang, limit time.Duration, test func(v *verdict)) error {
+	v := &verdict{hang: h}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				v.note(breaks(r.of, "the case panicked: %v\n%s", p, debug.Stack()))
+			}
+		}()
+		test(v)
+	}()
+	if limit == 0 {
+		<-done
+		return v.err(r)
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		h.note()
+		v.note(breaks(r.of, "the case has not ended within %v: something that the store has to do does not happen", limit))
+	}
+	return v.err(r)
+}
+
+// store is an open backend with the case that uses it.
+type store struct {
+	storage.Backend // guarded
+	raw             storage.Backend
+	t               *verdict
+	ctx             context.Context
+}
+
+// newStore guards a backend for a case. The function closes it.
+func newStore(v *verdict, b storage.Backend) (*store, func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), caseTime-callTime)
+	g := &guarded{backend: b, v: v, ofKey: map[string]storage.Revision{}}
+	return &store{Backend: g, raw: b, t: v, ctx: ctx}, func() {
+		cancel()
+		g.unchanged()
+		_ = g.Close() // it notes what is wrong
+	}
+}
+
+// run examines a store by a rule within a test.
+func (r rule) run(t *testing.T, h *hang, open func(t testing.TB) storage.Backend) {
+	t.Helper()
+	b := open(t)
+	err := r.examine(h, caseTime, func(v *verdict) {
+		s, end := newStore(v, b)
+		defer end()
+		r.test(s)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
