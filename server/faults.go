@@ -163,7 +163,11 @@ func (b *Builder) servedFaults(types []*resource.Type) (faults []error) {
 			versions[v.GVK().APIVersion()] = true
 		}
 	}
+	known := ControllerNames() // what package access adds goes without kinds that a program leaves out
 	for i, c := range b.Controllers {
+		if slices.Contains(known, c.Name) {
+			continue
+		}
 		for j, r := range c.Types {
 			if why := b.unseen(r, resources, definitions); why != "" {
 				faults = append(faults, fmt.Errorf("Controllers[%d].Types[%d]: %s", i, j, why))
