@@ -153,9 +153,15 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object) {
 	}
 }
 
-// definedColumns returns the columns of a definition, by default the age.
+// definedColumns returns the columns of a definition; by default, and if a path of one
+// cannot be read, the age.
 func definedColumns(list []any) []Column {
-	if len(list) == 0 {
+	unread := func(e any) bool {
+		m, _ := e.(map[string]any)
+		_, err := jsonpath.Parse(meta.NewObject(m).String("jsonPath"))
+		return err != nil
+	}
+	if len(list) == 0 || slices.ContainsFunc(list, unread) {
 		return []Column{{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp",
 			Doc: "When the object was created, by the server's clock."}}
 	}

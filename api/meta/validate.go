@@ -256,7 +256,7 @@ func (f *metadataFaults) managers() {
 		m, _ := v.(map[string]any)
 		entry, field := NewObject(m), fmt.Sprintf("managedFields[%d].", i)
 		if op := entry.String("operation"); op != "Apply" && op != "Update" {
-			f.invalid(field+"operation", op, "must be Apply or Update")
+			f.invalid(field+"operation", op, "must be `Apply` or `Update`")
 		}
 		if t := entry.String("fieldsType"); t != "" && t != "FieldsV1" {
 			f.invalid(field+"fieldsType", t, "must be FieldsV1")

@@ -83,7 +83,8 @@ func (c *conformer) metadata(v any) {
 	}
 	c.last = append(c.last, inner.unknown...)
 	if len(inner.faults) > 0 {
-		c.fault("Invalid value: %s: %s", show(v), inner.faults[0].Message)
+		first := inner.faults[0]
+		c.fault("Invalid value: %s: %s", show(v), strings.TrimPrefix(first.Message, first.Field+": "))
 	}
 }
 
@@ -91,6 +92,9 @@ func (c *conformer) metadata(v any) {
 func (c *conformer) fault(format string, args ...any) {
 	if len(c.faults) < maxReported {
 		at := c.path.String()
+		if c.within == nil { // in an object that a definition embeds
+			at = c.path.keyed()
+		}
 		c.faults = append(c.faults, meta.Cause{Reason: meta.CauseTypeInvalid, Field: at, Message: at + ": " + fmt.Sprintf(format, args...)})
 	}
 }
@@ -236,12 +240,17 @@ func (c *conformer) loose(v any, s *Schema) {
 			c.looseField(v, k, e, s)
 		}
 	case []any:
-		if s.Items == nil {
+		items := s.Items
+		switch {
+		case items != nil:
+		case s.Preserve:
 			return
+		default:
+			items = &Schema{}
 		}
 		for i, e := range v {
 			c.path.item(i)
-			if n, changed := c.value(e, s.Items, false); changed {
+			if n, changed := c.value(e, items, false); changed {
 				v[i] = n
 			}
 			c.path.pop()
@@ -250,9 +259,9 @@ func (c *conformer) loose(v any, s *Schema) {
 }
 
 func (c *conformer) looseField(m map[string]any, k string, e any, s *Schema) {
-	next := s.Values
+	next, kind := s.Values, aKey
 	if f := s.Struct.Field(k); f != nil {
-		next = f.Schema
+		next, kind = f.Schema, aField
 	}
 	if next == nil {
 		if !s.Preserve {
@@ -261,7 +270,7 @@ func (c *conformer) looseField(m map[string]any, k string, e any, s *Schema) {
 		}
 		return
 	}
-	c.path.field(k)
+	c.path = append(c.path, step{k, kind})
 	if n, changed := c.value(e, next, false); changed {
 		m[k] = n
 	}
@@ -279,9 +288,14 @@ func (c *conformer) embedded(m map[string]any, s *Schema) {
 				c.path.pop()
 			}
 		case "metadata":
-			if e == nil {
+			switch {
+			case e != nil:
+			case len(c.path) == 0 || s.Struct.Field(k) != nil:
 				delete(m, k)
 				continue
+			default:
+				e = map[string]any{}
+				m[k] = e
 			}
 			c.path.field(k)
 			c.metadata(e)

@@ -9,9 +9,10 @@ import (
 )
 
 // defaultsChecker checks that the defaults of a structural schema are values
-// that could be written: nothing unknown, nothing invalid, nothing below
-// metadata.
-type defaultsChecker struct{ faults check.Faults }
+// that could be written: nothing unknown, nothing invalid, nothing in what the
+// server itself fills in. As clients know it, those of the values of a map are
+// not looked at.
+type defaultsChecker struct{ faults, forbidden check.Faults }
 
 func (c *defaultsChecker) schema(s *Schema, at place) {
 	if s == nil {
@@ -21,54 +22,77 @@ func (c *defaultsChecker) schema(s *Schema, at place) {
 		c.value(s, at)
 	}
 	c.schema(s.Items, at.below(at.path.Field("items"), atItem))
-	c.schema(s.Values, at.below(at.path.Field("additionalProperties"), atField))
-	if s.Struct == nil {
-		return
-	}
-	for _, f := range s.Struct.Fields {
+	for _, f := range s.fields() {
 		path := at.path.Field("properties").Key(f.Name)
-		if f.Name == "metadata" && (at.level == atRoot || s.Embedded) {
-			c.metadata(f.Schema, path)
+		typeOrMetadata := f.Name == "apiVersion" || f.Name == "kind" || f.Name == "metadata"
+		if typeOrMetadata && at.level == atRoot {
+			c.forbid(f.Schema, path, "must not be set in top-level "+f.Name)
 			continue
+		}
+		if typeOrMetadata && s.Embedded {
+			c.forbidInMaps(f.Schema, path)
 		}
 		c.schema(f.Schema, at.below(path, atField))
 	}
 }
 
-// metadata refuses defaults for what the server itself fills in.
-func (c *defaultsChecker) metadata(s *Schema, path *check.Path) {
+// forbid refuses defaults of a value and of what is in it.
+func (c *defaultsChecker) forbid(s *Schema, path *check.Path, why string) {
 	if s.Default != nil {
-		c.faults.Forbidden(path.Field("default"), "must not be set inside metadata")
+		c.forbidden.Forbidden(path.Field("default"), why)
 	}
-	if s.Struct == nil {
-		return
+	if s.Items != nil {
+		c.forbid(s.Items, path.Field("items"), why)
 	}
-	for _, f := range s.Struct.Fields {
-		c.metadata(f.Schema, path.Field("properties").Key(f.Name))
+	for _, f := range s.fields() {
+		c.forbid(f.Schema, path.Field("properties").Key(f.Name), why)
+	}
+	c.forbidInMaps(s, path)
+}
+
+// forbidInMaps refuses defaults of the labels and the like of embedded objects.
+func (c *defaultsChecker) forbidInMaps(s *Schema, path *check.Path) {
+	if s.Values != nil {
+		c.forbid(s.Values, path.Field("additionalProperties"), "must not be set inside additionalProperties applying to object metadata")
+	}
+	for _, f := range s.fields() {
+		c.forbidInMaps(f.Schema, path.Field("properties").Key(f.Name))
 	}
 }
 
 func (c *defaultsChecker) value(s *Schema, at place) {
 	path := at.path.Field("default")
-	if tree, ok := s.Default.(map[string]any); ok && at.level == atRoot {
-		for _, name := range []string{"apiVersion", "kind"} {
-			if tree[name] == nil {
-				c.faults.Required(path.Field(name), "must not be empty")
-			}
-		}
+	if at.level == atRoot {
+		root := *s
+		root.Embedded = true
+		s = &root
 	}
 	fit := conformer{}
 	pruned := meta.Clone(s.Default)
 	fit.loose(pruned, s)
-	if len(fit.unknown)+len(fit.last) > 0 {
+	if len(fit.unknown) > 0 {
 		c.faults.Invalid(path, s.Default, "must not have unknown fields")
 		return
 	}
-	for _, f := range faultsOf(pruned, s, s.Struct.Canonical()) {
+	for _, f := range fit.faults {
+		c.fault(path, f.Field, strings.TrimPrefix(f.Message, f.Field+": "), meta.CauseInvalid)
+	}
+	if len(fit.faults) > 0 {
+		return
+	}
+	v := validator{effort: &effort{}}
+	v.value(pruned, nil, s, s.Struct.Canonical())
+	v.repeats = nil // as clients know it
+	for _, f := range v.found() {
 		if f.Field == wording.WholeField {
 			f.Field = ""
 		}
-		f.Field = strings.Replace(join(path.String(), f.Field), ".default[", ".default.[", 1)
-		c.faults = append(c.faults, f)
+		c.fault(path, f.Field, f.Message, f.Reason)
 	}
+}
+
+// fault notes what is wrong with a field of a default.
+func (c *defaultsChecker) fault(path *check.Path, field, message string, reason meta.CauseReason) {
+	field = strings.Replace(join(path.String(), field), ".default[", ".default.[", 1)
+	c.faults = append(c.faults, meta.Cause{Reason: reason, Field: field, Message: message})
 }

@@ -36,7 +36,9 @@ func (v *validator) embedded(m map[string]any) {
 // inObject adds a cause for a field of the embedded object at the path.
 func (v *validator) inObject(c meta.Cause) {
 	if !v.full() {
-		c.Field = v.path.to(c.Field)
+		if at := v.path.keyed(); at != "" {
+			c.Field = at + "." + c.Field
+		}
 		v.objects = append(v.objects, c)
 	}
 }

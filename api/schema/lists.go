@@ -125,7 +125,7 @@ func (v *validator) repeat(r wording.Rule, i int, x any) {
 		return
 	}
 	v.path.item(i)
-	v.repeats = append(v.repeats, r.Cause(v.path.String(), show(x), "", false))
+	v.repeats = append(v.repeats, r.Cause(v.path.keyed(), show(x), "", false))
 	v.path.pop()
 }
 

@@ -138,7 +138,7 @@ func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool)
 			continue
 		}
 		at := len(v.causes)
-		v.path.field(k)
+		v.path.key(k)
 		was := before[k]
 		if s.Values.Immutable && s.Values.isZero(was) {
 			was = nil // it was not set

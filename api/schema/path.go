@@ -12,16 +12,27 @@ type path []step
 
 type step struct {
 	name  string
-	index int // of a list item; -1: a field; -2: a key of a map
+	index int // of a list item, aField or aKey
 }
 
-func (p *path) field(name string) { *p = append(*p, step{name, -1}) }
-func (p *path) key(name string)   { *p = append(*p, step{name, -2}) }
+const (
+	aField = -1
+	aKey   = -2 // of a map
+)
+
+func (p *path) field(name string) { *p = append(*p, step{name, aField}) }
+func (p *path) key(name string)   { *p = append(*p, step{name, aKey}) }
 func (p *path) item(i int)        { *p = append(*p, step{index: i}) }
 func (p *path) pop()              { *p = (*p)[:len(*p)-1] }
 
 // String returns the path, cut to meta.MaxPath.
-func (p path) String() string {
+func (p path) String() string { return p.text(false) }
+
+// keyed is String with the keys of maps in brackets: of a definition's objects, what
+// is told of duplicates and of the objects within is written so.
+func (p path) keyed() string { return p.text(true) }
+
+func (p path) text(brackets bool) string {
 	var b []byte
 	for _, s := range p {
 		if len(b) > meta.MaxPath {
@@ -31,6 +42,8 @@ func (p path) String() string {
 		switch {
 		case s.index >= 0:
 			b = append(strconv.AppendInt(append(b, '['), int64(s.index), 10), ']')
+		case s.index == aKey && brackets:
+			b = append(append(append(b, '['), s.name...), ']')
 		case len(b) > 0:
 			b = append(append(b, '.'), s.name...)
 		default:
@@ -41,4 +54,4 @@ func (p path) String() string {
 }
 
 // to returns the path of a field of the value that p leads to.
-func (p path) to(name string) string { return append(p[:len(p):len(p)], step{name, -1}).String() }
+func (p path) to(name string) string { return append(p[:len(p):len(p)], step{name, aField}).String() }

@@ -11,8 +11,9 @@ import (
 // structural checks the rules of structural schemas on a document that was read
 // without a fault: doc and the Schema made of it are walked side by side.
 type structural struct {
-	names  names.Profile
-	faults check.Faults
+	names    names.Profile
+	faults   check.Faults
+	keywords check.Faults // of keywords that are no part of being structural, told later
 }
 
 // value checks a schema that declares a value, and what is below it.
@@ -23,11 +24,12 @@ func (c *structural) value(doc map[string]any, s *Schema, at place) {
 	}
 	c.below(doc, s, at)
 	c.extensions(s, path)
-	c.lists(s, path)
+	c.merging(doc, s, path)
 	c.combinations(doc, s, path)
-	c.typed(s, at)
+	c.typed(doc, s, at)
 	if at.level == atRoot {
 		c.root(s, path)
+		c.complete(s, s, path, path)
 	}
 	if at.level == atRoot || s.Embedded {
 		c.objectFields(s, path)
@@ -59,12 +61,12 @@ func mapAt(m map[string]any, field string) map[string]any {
 }
 
 // typed checks that the value has a type, or says why it needs none.
-func (c *structural) typed(s *Schema, at place) {
+func (c *structural) typed(doc map[string]any, s *Schema, at place) {
 	path := at.path.Field("type")
 	switch {
 	case s.Embedded:
-		c.typeMustBe(s, at.path, Object, "must be object if "+c.names.Extension("embedded-resource")+" is true")
-	case s.Type != Any || s.IntOrString || s.Preserve:
+		typeMustBe(&c.faults, s, at.path, Object, "must be object if "+c.names.Extension("embedded-resource")+" is true")
+	case doc["type"] != nil && doc["type"] != "" || s.IntOrString || s.Preserve:
 	case at.level == atRoot:
 		c.faults.Required(path, "must not be empty at the root")
 	case at.level == atItem:
@@ -75,13 +77,13 @@ func (c *structural) typed(s *Schema, at place) {
 }
 
 // typeMustBe checks the type that another keyword asks for.
-func (c *structural) typeMustBe(s *Schema, path *check.Path, t Type, why string) {
+func typeMustBe(faults *check.Faults, s *Schema, path *check.Path, t Type, why string) {
 	switch s.Type {
 	case t:
 	case Any:
-		c.faults.Required(path.Field("type"), why)
+		faults.Required(path.Field("type"), why)
 	default:
-		c.faults.Invalid(path.Field("type"), s.Type.String(), why)
+		faults.Invalid(path.Field("type"), s.Type.String(), why)
 	}
 }
 
@@ -145,31 +147,31 @@ func (c *structural) extensions(s *Schema, path *check.Path) {
 	if s.Embedded && !s.Preserve && s.Struct == nil {
 		c.faults.Required(path.Field("properties"), "must not be empty if "+word("embedded-resource")+" is true without "+word("preserve-unknown-fields"))
 	}
-	if s.MapType != "" {
-		c.typeMustBe(s, path, Object, "must be object if "+word("map-type")+" is specified")
-	}
-	if s.ListType != "" {
-		c.typeMustBe(s, path, Array, "must be array if "+word("list-type")+" is specified")
-	}
 }
 
-// lists checks what the list types ask of the items.
-func (c *structural) lists(s *Schema, path *check.Path) {
+// merging checks what is said of the way that lists and maps are merged.
+func (c *structural) merging(doc map[string]any, s *Schema, path *check.Path) {
 	word := c.names.Extension
+	if doc[word("map-type")] != nil {
+		typeMustBe(&c.keywords, s, path, Object, "must be object if "+word("map-type")+" is specified")
+	}
+	if doc[word("list-type")] != nil {
+		typeMustBe(&c.keywords, s, path, Array, "must be array if "+word("list-type")+" is specified")
+	}
 	if len(s.ListKeys) > 0 && s.ListType != "map" {
 		why := "must be map if " + word("list-map-keys") + " is non-empty"
 		if s.ListType == "" {
-			c.faults.Required(path.Field(word("list-type")), why)
+			c.keywords.Required(path.Field(word("list-type")), why)
 		} else {
-			c.faults.Invalid(path.Field(word("list-type")), s.ListType, why)
+			c.keywords.Invalid(path.Field(word("list-type")), s.ListType, why)
 		}
 	}
 	if s.ListType == "map" && len(s.ListKeys) == 0 {
-		c.faults.Required(path.Field(word("list-map-keys")), "must not be empty if "+word("list-type")+" is map")
+		c.keywords.Required(path.Field(word("list-map-keys")), "must not be empty if "+word("list-type")+" is map")
 	}
 	if s.Items == nil {
-		if s.ListType == "map" && s.Type != Array {
-			c.faults.Required(path.Field("items"), "must have a schema if "+word("list-type")+" is map")
+		if s.ListType == "map" {
+			c.keywords.Required(path.Field("items"), "must have a schema if "+word("list-type")+" is map")
 		}
 		return
 	}
@@ -184,17 +186,17 @@ func (c *structural) lists(s *Schema, path *check.Path) {
 func (c *structural) mapItems(s *Schema, path *check.Path) {
 	items, at := s.Items, path.Field("items")
 	if items.Type != Object {
-		c.typeMustBe(items, at, Object, "must be object if parent array's "+c.names.Extension("list-type")+" is map")
+		typeMustBe(&c.keywords, items, at, Object, "must be object if parent array's "+c.names.Extension("list-type")+" is map")
 		return
 	}
 	word, known := c.names.Extension, true
 	if items.Nullable {
-		c.faults.Forbidden(at.Field("nullable"), "cannot be nullable when "+word("list-type")+" is map")
+		c.keywords.Forbidden(at.Field("nullable"), "cannot be nullable when "+word("list-type")+" is map")
 	}
 	seen := make(map[string]bool, len(s.ListKeys))
 	for _, key := range s.ListKeys {
 		if seen[key] {
-			c.faults.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "must not contain duplicate entries")
+			c.keywords.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "must not contain duplicate entries")
 			return
 		}
 		seen[key] = true
@@ -205,30 +207,30 @@ func (c *structural) mapItems(s *Schema, path *check.Path) {
 		}
 		prop := at.Field("properties").Key(key)
 		if f.Schema.Type == Object || f.Schema.Type == Array {
-			c.faults.Invalid(prop.Field("type"), f.Schema.Type.String(), "must be a scalar type if parent array's "+word("list-type")+" is map")
+			c.keywords.Invalid(prop.Field("type"), items.Type.String(), "must be a scalar type if parent array's "+word("list-type")+" is map")
 		}
 		if f.Schema.Default == nil && !f.Required {
-			c.faults.Required(prop.Field("default"), "this property is in "+word("list-map-keys")+", so it must have a default or be a required property")
+			c.keywords.Required(prop.Field("default"), "this property is in "+word("list-map-keys")+", so it must have a default or be a required property")
 		}
 		if f.Schema.Nullable {
-			c.faults.Forbidden(prop.Field("nullable"), "this property is in "+word("list-map-keys")+", so it cannot be nullable")
+			c.keywords.Forbidden(prop.Field("nullable"), "this property is in "+word("list-map-keys")+", so it cannot be nullable")
 		}
 	}
 	if !known {
-		c.faults.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "entries must all be names of item properties")
+		c.keywords.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "entries must all be names of item properties")
 	}
 }
 
 func (c *structural) setItems(items *Schema, at *check.Path) {
 	if items.Nullable {
-		c.faults.Forbidden(at.Field("nullable"), "cannot be nullable when "+c.names.Extension("list-type")+" is set")
+		c.keywords.Forbidden(at.Field("nullable"), "cannot be nullable when "+c.names.Extension("list-type")+" is set")
 	}
 	why := "must be atomic as item of a list with " + c.names.Extension("list-type") + "=set"
 	switch {
 	case items.Type == Array && items.ListType != "" && items.ListType != "atomic":
-		c.faults.Invalid(at.Field(c.names.Extension("list-type")), items.ListType, why)
+		c.keywords.Invalid(at.Field(c.names.Extension("list-type")), items.ListType, why)
 	case items.Type == Object && items.MapType != "atomic":
-		c.faults.Invalid(at.Field(c.names.Extension("map-type")), nil, why)
+		c.keywords.Invalid(at.Field(c.names.Extension("map-type")), nil, why)
 	}
 }
 
@@ -237,17 +239,12 @@ func (c *structural) setItems(items *Schema, at *check.Path) {
 func (c *structural) combinations(doc map[string]any, s *Schema, path *check.Path) {
 	anyOf, _ := doc["anyOf"].([]any)
 	allOf, _ := doc["allOf"].([]any)
-	freeAny := s.IntOrString && isIntOrString(anyOf)
-	freeAll := s.IntOrString && len(allOf) >= 1 && isIntOrString(listAt(allOf[0], "anyOf"))
-	c.branches(doc, s, path, s, freeAny, freeAll)
+	c.branches(doc, s, path, isIntOrString(anyOf), len(allOf) >= 1 && isIntOrString(listAt(allOf[0], "anyOf")))
 }
 
 func listAt(v any, field string) []any {
 	m, _ := v.(map[string]any)
 	l, _ := m[field].([]any)
-	if len(m) != 1 {
-		return nil
-	}
 	return l
 }
 
@@ -265,57 +262,79 @@ func isIntOrString(l []any) bool {
 	return true
 }
 
-// branches checks the combinations in doc, whose schema is in; declared is the
-// schema outside that declares the value.
-func (c *structural) branches(doc map[string]any, in *Schema, path *check.Path, declared *Schema, freeAny, freeAll bool) {
-	for _, b := range []struct {
-		word string
-		list []*Schema
-	}{{"allOf", in.AllOf}, {"anyOf", in.AnyOf}, {"oneOf", in.OneOf}} {
+// branches checks the combinations in doc, whose schema is in.
+func (c *structural) branches(doc map[string]any, in *Schema, path *check.Path, freeAny, freeAll bool) {
+	for _, b := range in.combined() {
 		docs, _ := doc[b.word].([]any)
 		for i, s := range b.list {
 			m, _ := docs[i].(map[string]any)
 			if b.word == "anyOf" && freeAny {
 				continue
 			}
-			c.nested(m, s, path.Field(b.word).Index(i), declared, b.word == "allOf" && freeAll && i == 0)
+			c.nested(m, s, path.Field(b.word).Index(i), b.word == "allOf" && freeAll && i == 0)
 		}
 	}
 	if in.Not != nil {
-		c.nested(mapAt(doc, "not"), in.Not, path.Field("not"), declared, false)
+		c.nested(mapAt(doc, "not"), in.Not, path.Field("not"), false)
 	}
 }
 
-// nested checks a schema inside a combination: it validates what declared, the
-// schema outside, declares, and says nothing else.
-func (c *structural) nested(doc map[string]any, s *Schema, path *check.Path, declared *Schema, freeAny bool) {
+// combination is the branches of allOf, anyOf or oneOf.
+type combination struct {
+	word string
+	list []*Schema
+}
+
+func (s *Schema) combined() []combination {
+	return []combination{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}}
+}
+
+// nested checks a schema inside a combination: it validates a value, and says nothing else.
+func (c *structural) nested(doc map[string]any, s *Schema, path *check.Path, freeAny bool) {
 	c.onlyValidates(doc, path)
-	c.branches(doc, s, path, declared, freeAny, false)
+	c.merging(doc, s, path)
+	c.branches(doc, s, path, freeAny, false)
 	if s.Items != nil {
-		var d *Schema
-		if declared != nil {
-			d = declared.Items
-		}
-		c.nested(mapAt(doc, "items"), s.Items, path.Field("items"), d, false)
-	}
-	if s.Struct == nil {
-		return
+		c.nested(mapAt(doc, "items"), s.Items, path.Field("items"), false)
 	}
 	properties := mapAt(doc, "properties")
-	for _, f := range s.Struct.Fields {
+	for _, f := range s.fields() {
 		at := path.Field("properties").Key(f.Name)
 		if f.Name == "metadata" {
 			c.faults.Forbidden(at, "must not be specified in a nested context")
 		}
-		var d *Schema
-		if declared != nil && declared.Struct != nil {
-			if outer := declared.Struct.Field(f.Name); outer != nil {
-				d = outer.Schema
-			} else {
-				c.faults.Required(at, "must be declared outside of the combination")
-			}
+		c.nested(mapAt(properties, f.Name), f.Schema, at, false)
+	}
+}
+
+// complete checks that what the combinations of the root speak of is declared outside
+// of them. Below the root, as clients know it, they may speak of anything.
+func (c *structural) complete(in, outside *Schema, at, declared *check.Path) {
+	for _, b := range in.combined() {
+		for i, s := range b.list {
+			c.isDeclared(s, outside, at.Field(b.word).Index(i), declared)
 		}
-		c.nested(mapAt(properties, f.Name), f.Schema, at, d, false)
+	}
+	if in.Not != nil {
+		c.isDeclared(in.Not, outside, at.Field("not"), declared)
+	}
+}
+
+func (c *structural) isDeclared(s, outside *Schema, at, declared *check.Path) {
+	if outside == nil {
+		c.faults.Required(declared, "because it is defined in "+at.String())
+		return
+	}
+	c.complete(s, outside, at, declared)
+	if s.Items != nil {
+		c.isDeclared(s.Items, outside.Items, at.Field("items"), declared.Field("items"))
+	}
+	for _, f := range s.fields() {
+		var same *Schema
+		if d := outside.Struct.Field(f.Name); d != nil {
+			same = d.Schema
+		}
+		c.isDeclared(f.Schema, same, at.Field("properties").Key(f.Name), declared.Field("properties").Key(f.Name))
 	}
 }
 
@@ -324,7 +343,7 @@ func (c *structural) onlyValidates(doc map[string]any, path *check.Path) {
 	for _, k := range []struct{ word, must string }{
 		{"type", "empty"}, {"additionalProperties", "undefined"}, {"default", "undefined"}, {"title", "empty"}, {"description", "empty"}, {"nullable", "false"},
 		{c.names.Extension("preserve-unknown-fields"), "false"}, {c.names.Extension("embedded-resource"), "false"}, {c.names.Extension("int-or-string"), "false"},
-		{c.names.Extension("list-type"), "undefined"}, {c.names.Extension("list-map-keys"), "undefined"}, {c.names.Extension("map-type"), "undefined"},
+		{c.names.Extension("list-type"), "undefined"}, {c.names.Extension("list-map-keys"), "empty"}, {c.names.Extension("map-type"), "undefined"},
 		{c.names.Extension("validations"), "empty"},
 	} {
 		if v := doc[k.word]; v != nil && v != "" && v != false {

@@ -38,7 +38,7 @@ type validator struct {
 	causes  []meta.Cause
 	objects []meta.Cause // of embedded objects, told next
 	repeats []meta.Cause // duplicates, told last
-	visited int          // values looked at, to find the branch that fits best
+	visited int          // what was looked at, a number twice, to find the branch that fits best
 	branch  bool         // of a combination
 	effort  *effort      // shared with all branches
 }
@@ -156,8 +156,10 @@ func (v *validator) rules(x, old any, s *Schema, canonical bool) {
 	case string:
 		v.text(x, s, canonical)
 	case int64:
+		v.visited++
 		v.number(float64(x), x, s, canonical)
 	case float64:
+		v.visited++
 		v.number(x, x, s, canonical)
 	case []any:
 		v.list(x, old, s, canonical)

@@ -14,7 +14,7 @@ import (
 // text checks a string.
 func (v *validator) text(x string, s *Schema, canonical bool) {
 	v.spelling(x, s, canonical)
-	if s.Format == "" || s.IntOrString || s.Wire != Plain {
+	if s.Format == "" || s.Type != String && s.Type != Any || s.Wire != Plain {
 		return
 	}
 	if s.Format == formatDriver && canonical {
@@ -59,7 +59,14 @@ func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
 	if want := rangeOf(f, x, s); want != "" {
 		v.breaks(wording.Range, x, want, canonical)
 	}
-	if s.MultipleOf != nil && *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf) {
+	if _, whole := x.(int64); whole && !canonical && s.Type != Integer {
+		s = s.wholeBounds()
+	}
+	switch {
+	case s.MultipleOf == nil:
+	case *s.MultipleOf <= 0 && !canonical:
+		v.breaks(wording.Multiple, x, limitOf(*s.MultipleOf, x), canonical)
+	case *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf):
 		v.breaksOwn(wording.MultipleOf, x, limitOf(*s.MultipleOf, x), s, canonical)
 	}
 	if s.Between && canonical {
@@ -82,6 +89,19 @@ func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
 	default:
 		v.breaksOwn(wording.Maximum, x, limitOf(*s.Maximum, x), s, canonical)
 	}
+}
+
+// wholeBounds cuts the fractions off what bounds a number. As clients of definitions
+// know it, that is how whole numbers are compared.
+func (s *Schema) wholeBounds() *Schema {
+	cut := *s
+	for _, bound := range []**float64{&cut.Minimum, &cut.Maximum, &cut.MultipleOf} {
+		if *bound != nil {
+			whole := math.Trunc(**bound)
+			*bound = &whole
+		}
+	}
+	return &cut
 }
 
 // rangeOf names the type that a number, x, that is about f is too large or too
@@ -131,7 +151,7 @@ func isInteger(f float64) bool { return f == math.Trunc(f) && !math.IsInf(f, 0) 
 
 func (v *validator) enum(x any, s *Schema, canonical bool) {
 	for _, e := range s.Enum {
-		if meta.Equal(e, x) {
+		if meta.Equal(e, x) && (x != nil || canonical) {
 			return
 		}
 	}

@@ -29,6 +29,7 @@ const (
 	MaxLength
 	Pattern
 	MultipleOf
+	Multiple // the definition of MultipleOf
 	Between
 	Minimum
 	ExclusiveMinimum
@@ -78,7 +79,8 @@ var table = [...]words{
 		`Invalid value: {value}: must match the pattern {limit}`, false},
 	MultipleOf: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be a multiple of {limit}`,
 		`Invalid value: {value}: must be a multiple of {limit}`, false},
-	Between: {meta.CauseInvalid, "", `Invalid value: {value}: must be between {limit}, inclusive`, false},
+	Multiple: {meta.CauseInvalid, `Invalid value: {limit}: factor MultipleOf declared for {at} must be positive: {limit}`, "", false},
+	Between:  {meta.CauseInvalid, "", `Invalid value: {value}: must be between {limit}, inclusive`, false},
 	Minimum: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be greater than or equal to {limit}`,
 		`Invalid value: {value}: must be greater than or equal to {limit}`, false},
 	ExclusiveMinimum: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should be greater than {limit}`,

@@ -222,6 +222,7 @@ func definitions() *registry.Kind {
 			Default:   setDefaults,
 			Prepare:   prepare,
 			Validate:  validate,
+			Warn:      warn,
 			Terminate: terminate,
 		},
 		Reference: &quirks.Reference{

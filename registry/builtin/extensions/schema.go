@@ -8,7 +8,7 @@ type JSONSchemaProps struct {
 	// ID is refused.
 	ID string `json:"id,omitempty" protobuf:"1"`
 
-	// Schema names the dialect; it is not looked at.
+	// Schema names the dialect; it is refused.
 	Schema string `json:"$schema,omitempty" protobuf:"2"`
 
 	// Ref is refused.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/registry"
 )
@@ -83,7 +83,7 @@ func (d *definition) spec(ctx context.Context) {
 	d.words(true, "spec", "names")
 	if d.Bool("spec", "preserveUnknownFields") {
 		d.faults.Invalid(check.At("spec", "preserveUnknownFields"), true,
-			"must be false in order to use defaults in the schema; use the schema extension instead")
+			"cannot set to true, set "+d.names.Extension("preserve-unknown-fields")+" to true in spec.versions[*].schema instead")
 	}
 	d.conversion()
 	d.parts(ctx)
@@ -155,11 +155,12 @@ func (d *definition) warning(at *check.Path, v *meta.Object) {
 	case !v.Bool("deprecated"):
 		d.faults.Invalid(path, word, "can only be set for deprecated versions")
 	case word == "":
-		d.faults.Invalid(path, word, "must be nonempty if specified")
+		d.faults.Invalid(path, word, "must not be an empty string")
 	case len(word) > 256:
-		d.faults.Invalid(path, word, "must be at most 256 bytes long")
-	case strings.ContainsFunc(word, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		d.faults.Invalid(path, word, "must only contain printable characters")
+		d.faults.Invalid(path, word, "must be <= 256 characters long")
+	}
+	if i := strings.IndexFunc(word, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+		d.faults.Invalid(path, word, fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d", i))
 	}
 }
 
@@ -191,7 +192,7 @@ func (d *definition) parts(ctx context.Context) {
 	versions := d.versions()
 	for i, v := range versions {
 		if v.Map("schema", "openAPIV3Schema") == nil {
-			d.faults.Required(check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema"), "schemas are required")
+			d.faults.Required(check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema"), "")
 		}
 	}
 	for _, part := range []struct {
@@ -221,25 +222,6 @@ func same(versions []*meta.Object, field string) bool {
 	return len(versions) > 0
 }
 
-func (d *definition) schema(ctx context.Context, at *check.Path, v *meta.Object) {
-	doc := v.Map("schema", "openAPIV3Schema")
-	if doc == nil {
-		return
-	}
-	at = at.Field("openAPIV3Schema")
-	s, causes := schema.OpenAPI(doc, d.names, at)
-	if len(causes) == 0 {
-		if d.rules >= maxRules {
-			d.faults.Forbidden(at, fmt.Sprintf("the versions of a definition may have at most %d rules together", maxRules))
-			return
-		}
-		var rules *expression.Rules
-		rules, causes = expression.Compile(ctx, s, d.names, at)
-		d.rules += rules.Count()
-	}
-	d.faults = append(d.faults, causes...)
-}
-
 func (d *definition) subresources(at *check.Path, v *meta.Object) {
 	scale := v.Map("subresources", "scale")
 	if scale == nil {
@@ -249,17 +231,21 @@ func (d *definition) subresources(at *check.Path, v *meta.Object) {
 	for _, p := range []struct {
 		field    string
 		under    []string
+		words    string
 		optional bool
-	}{{"specReplicasPath", []string{".spec."}, false}, {"statusReplicasPath", []string{".status."}, false}, {"labelSelectorPath", []string{".spec.", ".status."}, true}} {
+	}{{"specReplicasPath", []string{".spec."}, ".spec", false}, {"statusReplicasPath", []string{".status."}, ".status", false},
+		{"labelSelectorPath", []string{".spec.", ".status."}, "either .spec or .status", true}} {
 		text, _ := scale[p.field].(string)
 		switch {
 		case text == "" && !p.optional:
 			d.faults.Required(at.Field(p.field), "")
 		case text == "":
-		case !fieldPath(text):
+		case text[0] != '.':
+			d.faults.Invalid(at.Field(p.field), text, "must be a simple json path starting with .")
+		case !fieldPath(text) && text != "."+p.words:
 			d.faults.Invalid(at.Field(p.field), text, "must be a simple json path of field names")
 		case !slices.ContainsFunc(p.under, func(prefix string) bool { return strings.HasPrefix(text, prefix) }):
-			d.faults.Invalid(at.Field(p.field), text, "should be a json path under "+strings.Join(p.under, " or "))
+			d.faults.Invalid(at.Field(p.field), text, "should be a json path under "+p.words)
 		}
 	}
 }
@@ -278,8 +264,8 @@ func fieldPath(text string) bool {
 const maxColumns = 128
 
 func (d *definition) columns(at *check.Path, v *meta.Object) {
-	types := []string{"integer", "number", "string", "boolean", "date"}
-	formats := []string{"int32", "int64", "float", "double", "byte", "date", "date-time", "password"}
+	types := []string{"boolean", "date", "integer", "number", "string"}
+	formats := []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
 	list := v.List("additionalPrinterColumns")
 	if len(list) > maxColumns {
 		d.faults.TooMany(at, len(list), maxColumns)
@@ -301,10 +287,8 @@ func (d *definition) columns(at *check.Path, v *meta.Object) {
 		}
 		if text := c.String("jsonPath"); text == "" {
 			d.faults.Required(at.Field("JSONPath"), "")
-		} else if _, err := jsonpath.Parse(text); err != nil {
-			d.faults.Invalid(at.Field("JSONPath"), text, err.Error())
-		} else if text[0] == '{' {
-			d.faults.Invalid(at.Field("JSONPath"), text, "must not stand in braces")
+		} else if text[0] != '.' {
+			d.faults.Invalid(at.Field("JSONPath"), text, "must be a simple json path starting with .")
 		}
 	}
 }
@@ -345,33 +329,42 @@ func (d *definition) selectable(at *check.Path, v *meta.Object) {
 // selects returns what is wrong with the path of a selectable field; a schema
 // with faults of its own (nil) allows any.
 func selects(root *schema.Schema, text string) string {
-	if !fieldPath(text) || strings.ContainsAny(text, "[{") {
-		return "must be a simple json path of field names"
-	}
 	if root == nil {
 		return ""
 	}
-	p, err := jsonpath.Parse(text)
-	if err != nil {
-		return err.Error()
-	}
-	fields, _ := p.Fields()
-	if fields[0] == "metadata" {
-		return "must not point to fields in metadata"
-	}
-	s := root
-	for _, name := range fields {
+	s, first := root, ""
+	for rest := text; rest != ""; {
+		if end := max(strings.IndexAny(rest, ".["), 0); rest[0] != '.' && rest[0] != '[' {
+			return "is an invalid path: expected [ or . but got: " + rest[:end]
+		}
+		if rest[0] == '[' {
+			return "is an invalid path: array notation is not allowed"
+		}
+		name := rest[1:]
+		if name == "" {
+			return "is an invalid path: unexpected end of JSON path"
+		}
+		if end := strings.IndexAny(name[1:], ".["); end >= 0 {
+			name = name[:1+end]
+		}
+		rest = rest[1+len(name):]
 		if f := s.Struct.Field(name); f != nil {
 			s = f.Schema
 		} else if s = s.Values; s == nil {
-			return "must point to a field that the schema declares"
+			return "is an invalid path: does not refer to a valid field"
 		}
+		if first == "" {
+			first = name
+		}
+	}
+	if first == "metadata" {
+		return "must not point to fields in metadata"
 	}
 	switch s.Type {
 	case schema.String, schema.Integer, schema.Boolean:
 		return ""
 	}
-	return "must point to a field of type string, boolean or integer"
+	return "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
 }
 
 // stored checks that every version that objects may be stored in is there.
@@ -391,7 +384,8 @@ func (d *definition) stored() {
 	}
 	for i, name := range list {
 		if !known[name] {
-			d.faults.Invalid(at.Index(i), name, "must appear in spec.versions")
+			d.faults.Invalid(at.Index(i), name, fmt.Sprintf("missing from spec.versions; %[1]s was previously a storage version, and must remain in spec.versions "+
+				"until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", name))
 		}
 	}
 }
