@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,14 +51,15 @@ func CRDFiles(files fs.FS) ([]*meta.Object, error) {
 	return manifests.Read(files, definitionKind)
 }
 
-// FromDefinition makes a kind from a CustomResourceDefinition object, which is
-// shared afterwards. It is called what accepted says, in the form of spec.names; nil is
-// those, whether or not they are free. See FromCRD.
+// FromDefinition makes a kind from a CustomResourceDefinition object. It is called what
+// accepted says, in the form of spec.names; nil is those, whether or not they are free. See
+// FromCRD. Only the Schema functions of its versions hold on to the object.
 func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 	if accepted == nil {
 		accepted = crd.Map("spec", "names")
 	}
-	words := meta.NewObject(accepted)
+	schemas := schemasOf(crd)
+	crd, words := withoutSchemas(crd), meta.NewObject(codec.Detach(accepted))
 	k := &Kind{
 		Group: crd.String("spec", "group"), custom: true,
 		Kind: words.String("kind"), ListKind: words.String("listKind"), Plural: words.String("plural"), Singular: words.String("singular"),
@@ -90,9 +92,37 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 			k.fault("spec.versions[%d] is no object", i)
 			continue
 		}
-		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m))
+		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m), schemas[i])
 	}
 	return k
+}
+
+// schemasOf returns the documents of the schemas of a definition, one for each version.
+func schemasOf(crd *meta.Object) []map[string]any {
+	versions := crd.List("spec", "versions")
+	docs := make([]map[string]any, len(versions))
+	for i, v := range versions {
+		m, _ := v.(map[string]any)
+		docs[i] = meta.NewObject(m).Map("schema", "openAPIV3Schema")
+	}
+	return docs
+}
+
+// withoutSchemas returns the rest of a definition, which is small and by itself.
+func withoutSchemas(crd *meta.Object) *meta.Object {
+	spec := maps.Clone(crd.Map("spec"))
+	versions := slices.Clone(crd.List("spec", "versions"))
+	for i, v := range versions {
+		if m, ok := v.(map[string]any); ok {
+			m = maps.Clone(m)
+			delete(m, "schema")
+			versions[i] = m
+		}
+	}
+	if versions != nil {
+		spec["versions"] = versions
+	}
+	return meta.NewObject(codec.Detach(map[string]any{"apiVersion": crd.String("apiVersion"), "kind": crd.String("kind"), "spec": spec}))
 }
 
 func (k *Kind) fault(format string, args ...any) {
@@ -102,14 +132,13 @@ func (k *Kind) fault(format string, args ...any) {
 // addVersion adds a version as a definition gives it. What the
 // sub-resources of one version read and write counts for all, and selectable
 // fields of one are there in all.
-func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object) {
+func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[string]any) {
 	kv := KindVersion{Name: v.String("name"), Served: v.Bool("served"), Storage: v.Bool("storage")}
 	if v.Bool("deprecated") {
 		if kv.Deprecated = v.String("deprecationWarning"); kv.Deprecated == "" {
 			kv.Deprecated = fmt.Sprintf("%s/%s %s is deprecated", k.Group, kv.Name, k.Kind)
 		}
 	}
-	doc := v.Map("schema", "openAPIV3Schema")
 	kv.Schema = func(p names.Profile) (*schema.Schema, error) {
 		if want := p.Group(names.GroupExtensions) + "/v1"; apiVersion != want {
 			return nil, fmt.Errorf("the definition is of %s, this server knows %s", apiVersion, want)

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/watch"
@@ -41,9 +44,7 @@ func outline(crd *meta.Object) *meta.Object {
 	identity := maps.Clone(crd.Map("metadata"))
 	delete(identity, "managedFields")
 	spec := map[string]any{"group": crd.String("spec", "group"), "names": crd.Map("spec", "names")}
-	return meta.NewObject(map[string]any{
-		"metadata": identity, "spec": spec, "status": crd.Map("status"),
-	}).Clone()
+	return meta.NewObject(codec.Detach(map[string]any{"metadata": identity, "spec": spec, "status": crd.Map("status")}))
 }
 
 // openDefinitions begins to serve what the store has definitions of, if the kind
@@ -138,7 +139,7 @@ func (s *Server) define(crd *meta.Object, old *resource.Type) *resource.Type {
 	if !crd.HasCondition("Established") {
 		return nil
 	}
-	origin := resource.Origin{UID: crd.UID(), Generation: crd.Generation()}
+	origin := originOf(crd)
 	accepted := crd.Map("status", "acceptedNames")
 	if accepted == nil {
 		accepted = map[string]any{} // never those that it wishes for
@@ -156,7 +157,23 @@ func (s *Server) define(crd *meta.Object, old *resource.Type) *resource.Type {
 		return nil
 	}
 	t.Origin, t.Closed = origin, crd.Terminating()
+	t.Source = s.source(crd.Name())
 	return t
+}
+
+// source reads the schemas of a definition in the cache, if it is that of the type still.
+func (s *Server) source(name string) func(*resource.Version) *schema.Schema {
+	return func(v *resource.Version) *schema.Schema {
+		e := s.definitions.cache.Get(meta.Key{Name: name})
+		if e == nil || originOf(e.Object()) != v.Origin {
+			return nil
+		}
+		return resource.Source(registry.FromDefinition(e.Object(), nil), s.names)(v)
+	}
+}
+
+func originOf(crd *meta.Object) resource.Origin {
+	return resource.Origin{UID: strings.Clone(crd.UID()), Generation: crd.Generation()}
 }
 
 // named reports whether a type has the names that a kind would give it.

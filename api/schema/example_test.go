@@ -107,3 +107,13 @@ func ExampleRule() {
 	// true self >= oldSelf or: boxes only grow
 	// false
 }
+
+// A server keeps what a definition says to programs.
+func ExampleLean() {
+	port := map[string]any{"type": "integer", "maximum": int64(65535), "description": "The port of ..."}
+	s, _ := schema.OpenAPI(map[string]any{"type": "object", "properties": map[string]any{"http": port, "https": port}}, names.Kubernetes, nil)
+	lean := schema.Lean(s)[0]
+	http, https := lean.Struct.Field("http").Schema, lean.Struct.Field("https").Schema
+	fmt.Println(*http.Maximum, http.Doc == "", http == https)
+	// Output: 65535 true true
+}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"strings"
 	"sync"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -27,6 +28,11 @@ type setKey struct {
 type readSet struct {
 	set  *fieldpath.Set
 	text meta.RawJSON
+}
+
+// newSetKey returns a key to be kept: it is no part of the text of an object.
+func newSetKey(apiVersion string, text meta.RawJSON) setKey {
+	return setKey{strings.Clone(apiVersion), meta.RawJSON(strings.Clone(string(text)))}
 }
 
 func (c *setCache) get(k setKey) (readSet, bool) {
@@ -61,7 +67,8 @@ func (t *Tracker) readSet(apiVersion string, raw meta.RawJSON) (readSet, error) 
 	if r, ok := t.sets.get(key); ok {
 		return r, nil
 	}
-	set, err := parseSet(raw)
+	key = newSetKey(apiVersion, raw)
+	set, err := parseSet(key.text)
 	if err != nil {
 		return readSet{}, err
 	}
@@ -90,6 +97,6 @@ func (t *Tracker) encodeSet(apiVersion string, set *fieldpath.Set) (meta.RawJSON
 		return "", err
 	}
 	text := meta.RawJSON(b)
-	t.sets.put(setKey{apiVersion, text}, readSet{set, text})
+	t.sets.put(newSetKey(apiVersion, text), readSet{set, text})
 	return text, nil
 }

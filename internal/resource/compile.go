@@ -138,7 +138,7 @@ func (c *compiler) versions(t *Type) {
 		v.columns = v
 		v.Schema = c.schema(kv)
 		v.rules = sync.OnceValue(func() (r ruled) {
-			r.rules, r.faults = expression.Compile(context.Background(), v.Schema, c.names, nil) // for all, whoever asks first
+			r.rules, r.faults = expression.Compile(context.Background(), v.Schema, t.Names, nil) // for all, whoever asks first
 			return r
 		})
 		v.Columns = c.columns(kv, v.Schema)
@@ -150,6 +150,10 @@ func (c *compiler) versions(t *Type) {
 			storage++
 			t.Storage = v
 		}
+	}
+	if c.kind.Custom() {
+		t.lean()
+		t.Source = Source(c.kind, c.names)
 	}
 	if storage != 1 && c.kind.Err() == nil {
 		c.fault("exactly one version must be the storage version, not %d", storage)

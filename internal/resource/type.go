@@ -40,6 +40,10 @@ type Type struct {
 	Origin Origin       // the definition that made it; zero: it is registered
 	Docs   *schema.Docs // field documentation that is not in the schemas, or nil
 
+	// Source reads the schema of a version again, as the definition has it: with what
+	// people read of it, which Schema leaves out. nil: Schema is all.
+	Source func(*Version) *schema.Schema
+
 	converts bool // see Converts
 	tracker  tracker
 }

@@ -37,8 +37,8 @@ func (b *builder) customName(v *resource.Version) string {
 // custom defines the objects of a version that have no Go type.
 func (b *builder) custom(v *resource.Version, name string) {
 	def := map[string]any{"type": "object", b.names.Extension("preserve-unknown-fields"): true}
-	if v.Schema != nil {
-		def = b.inline(v.Schema)
+	if s := v.Documented(); s != nil {
+		def = b.inline(s)
 	}
 	if b.dialect == v2 && v.Schema != nil && v.Schema.Preserve {
 		b.definitions[name] = map[string]any{"type": "object"} // nothing more is known for sure
