@@ -14,7 +14,7 @@ import (
 // Bounds of an OpenAPI schema.
 const (
 	maxSchemaDepth = 64
-	maxSchemaNodes = 20_000
+	maxSchemaNodes = 50_000
 )
 
 // OpenAPI returns the schema that the OpenAPI v3 schema of a custom kind
