@@ -34,18 +34,25 @@ func (s *Server) encode(w *response, r *request, length int) io.WriteCloser {
 	if h.Method == http.MethodHead {
 		out = noBody{}
 	}
-	z := &s.zipper
-	if z.from >= 0 && length >= z.from && (z.near || isRemote(h.RemoteAddr)) {
-		w.Header().Add("Vary", "Accept-Encoding")
-		if acceptsGzip(h.Header["Accept-Encoding"]) {
-			if place, ok := s.zipping.Take(r.share.holder, 1); ok {
-				w.Header().Set("Content-Encoding", "gzip")
-				return zippedBody{z.open(out), z, place}
-			}
+	if s.zips(w, r, length) {
+		if place, ok := s.zipping.Take(r.share.holder, 1); ok {
+			w.Header().Set("Content-Encoding", "gzip")
+			return zippedBody{s.zipper.open(out), &s.zipper, place}
 		}
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(length))
 	return out
+}
+
+// zips reports whether an answer of a length is to be compressed, and says in its header
+// what that depends on.
+func (s *Server) zips(w *response, r *request, length int) bool {
+	z := &s.zipper
+	if z.from < 0 || length < z.from || !z.near && !isRemote(r.http.RemoteAddr) {
+		return false
+	}
+	w.Header().Add("Vary", "Accept-Encoding")
+	return acceptsGzip(r.http.Header["Accept-Encoding"])
 }
 
 type plainBody struct{ *response }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"net/http"
 	"slices"
@@ -97,15 +98,19 @@ func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, vers
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	b := body()
+	text := body()
 	h.Set("Content-Type", kind)
-	out := s.encode(w, r, len(b))
-	if h.Get("Content-Encoding") != "" {
+	length, write := text.Size(), text.WriteTo
+	if s.zips(w, r, length) {
+		h.Set("Content-Encoding", "gzip")
 		h.Set("ETag", "W/"+etag) // the same document in other bytes
+		length, write = len(text.Gzip()), bytes.NewReader(text.Gzip()).WriteTo
 	}
+	h.Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(http.StatusOK)
-	_, _ = out.Write(b) // a caller who went away needs no answer
-	_ = out.Close()
+	if r.http.Method != http.MethodHead {
+		_, _ = write(w) // a caller who went away needs no answer
+	}
 }
 
 // matchesETag reports whether an If-None-Match header names the tag.

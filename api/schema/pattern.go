@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 )
 
 // maxPatternSize bounds a pattern: matching costs the product of its size and
@@ -25,7 +26,7 @@ func compilePattern(text string) (*pattern, error) {
 	if size > maxPatternSize {
 		return nil, fmt.Errorf("it takes %d steps, more than %d", size, maxPatternSize)
 	}
-	re, err := regexp.Compile(text)
+	re, err := regexp.Compile(strings.Clone(text)) // which it keeps, and text may be a part of something larger
 	return &pattern{re, size}, err
 }
 

@@ -18,12 +18,12 @@ func BenchmarkDocuments(b *testing.B) {
 				size = 0
 				switch version {
 				case "V2":
-					size = int64(len(V2(s.Types(), info(s)).JSON()))
+					size = int64(V2(s.Types(), info(s)).JSON().Size())
 				case "V2Protobuf":
-					size = int64(len(V2(s.Types(), info(s)).Protobuf()))
+					size = int64(V2(s.Types(), info(s)).Protobuf().Size())
 				default:
 					for gv, versions := range served(s.Types()) {
-						size += int64(len(V3(gv, versions, info(s)).JSON()))
+						size += int64(V3(gv, versions, info(s)).JSON().Size())
 					}
 				}
 			}

@@ -17,6 +17,8 @@ type Cache struct {
 	index  func() *Document
 	v2     func() *Document
 	groups map[meta.GroupVersion]*groupDocument
+
+	zippers sync.Pool // of *gzip.Writer
 }
 
 // groupDocument is the document of a group version and what it is made from.
@@ -62,7 +64,7 @@ func (c *Cache) update(state *resource.State, info Info) {
 		return
 	}
 	c.state = state
-	info.Docs = docsOf(state.Types())
+	info.Docs, info.zippers = docsOf(state.Types()), &c.zippers
 	before := c.groups
 	c.groups = map[meta.GroupVersion]*groupDocument{}
 	for gv, versions := range served(state.Types()) {
@@ -73,7 +75,7 @@ func (c *Cache) update(state *resource.State, info Info) {
 		c.groups[gv] = &groupDocument{versions, sync.OnceValue(func() *Document { return V3(gv, versions, info) })}
 	}
 	groups := c.groups
-	c.index = sync.OnceValue(func() *Document { return index(groups) })
+	c.index = sync.OnceValue(func() *Document { return index(groups, info.zippers) })
 	c.v2 = sync.OnceValue(func() *Document { return V2(state.Types(), info) })
 }
 
@@ -105,12 +107,12 @@ func docsOf(types []*resource.Type) *schema.Docs {
 	return schema.JoinDocs(docs...)
 }
 
-func index(groups map[meta.GroupVersion]*groupDocument) *Document {
+func index(groups map[meta.GroupVersion]*groupDocument, zippers *sync.Pool) *Document {
 	paths := map[string]any{}
 	for gv, g := range groups {
 		paths[Path(gv)] = map[string]any{"serverRelativeURL": URL(gv, g.document().Hash())}
 	}
-	return newDocument(map[string]any{"paths": paths}, nil)
+	return newDocument(members{"paths": paths}, nil, zippers)
 }
 
 // Path returns the path of a group version as the index names it: "api/v1".

@@ -39,7 +39,7 @@ func ExampleV3() {
 		OpenAPI string
 		Paths   map[string]any
 	}
-	if err := json.Unmarshal(d.JSON(), &doc); err != nil {
+	if err := json.Unmarshal(d.JSON().Bytes(), &doc); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(doc.OpenAPI)
@@ -61,7 +61,7 @@ func ExampleV2() {
 			Properties map[string]struct{ Type, Description string }
 		}
 	}
-	if err := json.Unmarshal(d.JSON(), &doc); err != nil {
+	if err := json.Unmarshal(d.JSON().Bytes(), &doc); err != nil {
 		fmt.Println(err)
 	}
 	for name, def := range doc.Definitions {

@@ -72,7 +72,7 @@ func TestGolden(t *testing.T) {
 		"gizmos.v2.json": V2(s.Types(), in), "gizmos.v3.json": V3(gv, s.Types()[0].Versions, in),
 	} {
 		var got bytes.Buffer
-		require.NoError(t, json.Indent(&got, d.JSON(), "", " "))
+		require.NoError(t, json.Indent(&got, d.JSON().Bytes(), "", " "))
 		path := filepath.Join("testdata", name)
 		if *update {
 			require.NoError(t, os.MkdirAll("testdata", 0o755))
@@ -117,7 +117,7 @@ func TestOrchNames(t *testing.T) {
 	var c resource.Catalog
 	c.Put(k)
 	d := V2(c.Now().Types(), Info{Names: names.Orch})
-	assert.NotContains(t, string(d.JSON()), "kubernetes")
-	assert.NotContains(t, string(d.JSON()), "k8s")
-	assert.Contains(t, string(d.JSON()), "x-orch-group-version-kind")
+	assert.NotContains(t, string(d.JSON().Bytes()), "kubernetes")
+	assert.NotContains(t, string(d.JSON().Bytes()), "k8s")
+	assert.Contains(t, string(d.JSON().Bytes()), "x-orch-group-version-kind")
 }

@@ -2,20 +2,18 @@
 // catalog.
 //
 // The way of a document: V3 or V2 collects paths (operations.go) and
-// definitions (schemas.go) as one tree; the tree is encoded as JSON, and, when a
+// definitions (schemas.go); they are encoded as JSON (document.go), and, when a
 // client asks for that, from JSON as protobuf (protobuf.go). Cache keeps the
-// documents of a server and makes them when they are first asked for.
+// documents of a server, compressed, and makes them when they are first asked for.
+// With many custom kinds they are large: no more than one such kind is a tree at a time.
 package openapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"sync"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 )
 
@@ -24,33 +22,9 @@ type Info struct {
 	Title, Version string
 	Names          names.Profile
 	Docs           *schema.Docs // of the Go types of programs, or nil
+
+	zippers *sync.Pool // of a Cache
 }
-
-// Document is one document, encoded. It never changes and is safe for
-// concurrent use.
-type Document struct {
-	json     []byte
-	hash     string
-	protobuf func() []byte
-}
-
-func newDocument(tree map[string]any, form messages) *Document {
-	d := &Document{json: append(codec.EncodeJSON(nil, tree), '\n')}
-	sum := sha256.Sum256(d.json)
-	d.hash = hex.EncodeToString(sum[:])
-	d.protobuf = sync.OnceValue(func() []byte { return form.document(d.json) })
-	return d
-}
-
-// JSON returns the document as JSON. The caller must not change it.
-func (d *Document) JSON() []byte { return d.json }
-
-// Hash returns a word that is the same for the same document, on every server.
-func (d *Document) Hash() string { return d.hash }
-
-// Protobuf returns the document as a gnostic Document message, made on the
-// first call. The caller must not change it.
-func (d *Document) Protobuf() []byte { return d.protobuf() }
 
 // V3 returns the OpenAPI 3.0 document of one group version, whose served types
 // are given.
@@ -60,16 +34,16 @@ func V3(gv meta.GroupVersion, versions []*resource.Version, info Info) *Document
 		b.version(v)
 	}
 	b.group(gv)
-	return newDocument(map[string]any{
+	return newDocument(members{
 		"openapi": "3.0.0",
 		"info":    map[string]any{"title": info.Title, "version": info.Version},
 		"paths":   b.paths,
-		"components": map[string]any{
+		"components": members{
 			"schemas": b.definitions,
 			"securitySchemes": map[string]any{"BearerToken": map[string]any{
 				"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
 		},
-	}, v3Messages())
+	}, v3Messages(), info.zippers)
 }
 
 // V2 returns the OpenAPI 2.0 document of all served versions of the types.
@@ -88,14 +62,14 @@ func V2(types []*resource.Type, info Info) *Document {
 			}
 		}
 	}
-	return newDocument(map[string]any{
+	return newDocument(members{
 		"swagger": "2.0",
 		"info":    map[string]any{"title": info.Title, "version": info.Version},
 		"paths":   b.paths, "definitions": b.definitions,
 		"security": []any{map[string]any{"BearerToken": []any{}}},
 		"securityDefinitions": map[string]any{"BearerToken": map[string]any{
 			"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
-	}, v2Messages())
+	}, v2Messages(), info.zippers)
 }
 
 // builder gathers what goes into one document.
@@ -103,8 +77,8 @@ type builder struct {
 	names       names.Profile
 	dialect     dialect
 	docs        *schema.Docs
-	paths       map[string]any
-	definitions map[string]any
+	paths       members                   // encoded already
+	definitions members                   // of Go types; those of definitions are made when they are written
 	defined     map[*schema.Struct]string // names of those in definitions
 	lists       map[string]string         // names of lists, by item and kind
 	described   map[parameter]map[string]any
@@ -122,7 +96,7 @@ const (
 func newBuilder(info Info, d dialect) *builder {
 	return &builder{
 		names: info.Names, dialect: d, docs: info.Docs,
-		paths: map[string]any{}, definitions: map[string]any{}, defined: map[*schema.Struct]string{}, lists: map[string]string{},
+		paths: members{}, definitions: members{}, defined: map[*schema.Struct]string{}, lists: map[string]string{},
 		described: map[parameter]map[string]any{},
 	}
 }

@@ -38,7 +38,7 @@ func info(s *resource.State) Info {
 func parse(t testing.TB, d *Document) map[string]any {
 	t.Helper()
 	var tree map[string]any
-	require.NoError(t, json.Unmarshal(d.JSON(), &tree))
+	require.NoError(t, json.Unmarshal(d.JSON().Bytes(), &tree))
 	return tree
 }
 
@@ -266,8 +266,8 @@ func TestCacheIsShared(t *testing.T) {
 			for range 20 {
 				state := c.Now()
 				assert.NotNil(t, cache.V3(state, gv, Info{Names: names.Kubernetes}))
-				assert.NotEmpty(t, cache.Index(state, Info{Names: names.Kubernetes}).JSON())
-				assert.NotEmpty(t, cache.V2(state, Info{Names: names.Kubernetes}).Protobuf())
+				assert.NotEmpty(t, cache.Index(state, Info{Names: names.Kubernetes}).JSON().Bytes())
+				assert.NotEmpty(t, cache.V2(state, Info{Names: names.Kubernetes}).Protobuf().Bytes())
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 )
 
@@ -115,7 +116,7 @@ func (b *builder) add(at place, verbs []string) {
 
 func (b *builder) path(at place, item map[string]any) {
 	item["parameters"] = b.parameters(append(at.params[:len(at.params):len(at.params)], queryPretty))
-	b.paths[at.path] = item
+	b.paths[at.path] = meta.RawJSON(codec.EncodeValue(nil, item))
 }
 
 // operation describes what a verb does at a place.

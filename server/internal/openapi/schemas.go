@@ -15,15 +15,22 @@ import (
 // kind defines the objects of a version and returns the name of the definition.
 func (b *builder) kind(v *resource.Version) string {
 	b.canonical = v.Schema != nil && v.Schema.Struct.Canonical()
-	name := ""
 	if b.canonical {
-		name = b.nameOf(v.Schema.Struct)
+		if name := b.nameOf(v.Schema.Struct); name != "" {
+			b.ofKind(b.tree(name), v.GVK())
+			return name
+		}
 	}
-	if name == "" {
-		name = b.unique(b.customName(v))
-		b.custom(v, name)
+	name := b.unique(b.customName(v))
+	if b.canonical {
+		b.definitions[name] = b.custom(v)
+		return name
 	}
-	b.ofKind(b.definitions[name].(map[string]any), v.GVK())
+	b.head(map[string]any{}) // what it refers to is defined before anything is written
+	b.definitions[name] = func() map[string]any {
+		b.canonical = false
+		return b.custom(v)
+	}
 	return name
 }
 
@@ -34,17 +41,19 @@ func (b *builder) customName(v *resource.Version) string {
 	return strings.Join(append(domain, v.Name, v.Kind), ".")
 }
 
-// custom defines the objects of a version that have no Go type.
-func (b *builder) custom(v *resource.Version, name string) {
+// custom describes the objects of a version that have no Go type.
+func (b *builder) custom(v *resource.Version) map[string]any {
 	def := map[string]any{"type": "object", b.names.Extension("preserve-unknown-fields"): true}
-	if s := v.Documented(); s != nil {
-		def = b.inline(s)
+	switch {
+	case b.dialect == v2 && v.Schema != nil && v.Schema.Preserve:
+		def = map[string]any{"type": "object"} // nothing more is known for sure
+	case v.Schema != nil:
+		def = b.head(b.inline(v.Documented()))
+	default:
+		def = b.head(def)
 	}
-	if b.dialect == v2 && v.Schema != nil && v.Schema.Preserve {
-		b.definitions[name] = map[string]any{"type": "object"} // nothing more is known for sure
-		return
-	}
-	b.definitions[name] = b.head(def)
+	b.ofKind(def, v.GVK())
+	return def
 }
 
 // list defines the lists of a version and returns the name of the definition.
