@@ -15,7 +15,8 @@
 //     who, whether, what. Below it flowcontrol, how callers share the server,
 //     nodeagent, how it reaches the agents of nodes and what runs in pods,
 //     access, the usual access control of a cluster in one call, serving, TLS and an
-//     orderly end for a program of its own, and servertest, a server for a test.
+//     orderly end for a program of its own, and servertest, a server for a test, with users,
+//     faults, crashes and a record of what was asked for.
 //     What is below server/internal is its own: objects, the engine, watch, the
 //     cache that every read is served from (current entries, one event log for each
 //     type, exact lists), controllers, fair, media, impersonate, and openapi, the documents that

@@ -14,7 +14,7 @@ import (
 // Transport returns a way to a handler for any HTTP client: no encoding of HTTP,
 // answers stream as they are written. The host of a request's URL does not matter.
 // When the context of a request ends, so does the request. A handler that panics
-// aborts its answer.
+// aborts its answer: the client finds io.ErrUnexpectedEOF, as of a connection that is cut.
 func Transport(h http.Handler) http.RoundTripper { return transport{h, &http.Server{Handler: h}} }
 
 type transport struct {
@@ -51,7 +51,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer func() { w.finish(ctx.Err()) }() // what a caller gave up has not ended in order
 		defer func() {
 			if p := recover(); p != nil {
-				w.finish(http.ErrAbortHandler)
+				w.finish(io.ErrUnexpectedEOF)
 			}
 		}()
 		t.handler.ServeHTTP(w, in)

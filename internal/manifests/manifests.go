@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// Read returns the objects of some kinds in the files of a directory and those below it,
-// in the order of their paths; other documents are skipped. The error tells of every
+// Read returns the objects of some kinds, or of all if none is named, in the files of a directory
+// and those below it, in the order of their paths; other documents are skipped. The error tells of every
 // file that cannot be read.
 func Read(files fs.FS, kinds ...string) ([]*meta.Object, error) {
 	var found []*meta.Object
@@ -40,14 +40,14 @@ func Read(files fs.FS, kinds ...string) ([]*meta.Object, error) {
 	return found, errors.Join(append(faults, err)...)
 }
 
-// Parse returns the objects of some kinds in the documents of a file.
+// Parse returns the objects of some kinds, or of all if none is named, in the documents of a file.
 func Parse(data []byte, kinds ...string) (found []*meta.Object, err error) {
 	for i, doc := range split(data) {
 		tree, _, err := codec.DecodeYAML(doc, codec.Limits{})
 		if err != nil {
 			return found, fmt.Errorf("document %d: %w", i+1, err)
 		}
-		if o := meta.NewObject(tree); slices.Contains(kinds, o.Kind()) {
+		if o := meta.NewObject(tree); len(kinds) == 0 || slices.Contains(kinds, o.Kind()) {
 			found = append(found, o)
 		}
 	}

@@ -13,6 +13,7 @@ type example struct {
 	cleanups []func()
 }
 
+func (e *example) Failed() bool             { return false }
 func (e *example) Helper()                  {}
 func (e *example) Context() context.Context { return e.ctx }
 func (e *example) Cleanup(f func())         { e.cleanups = append(e.cleanups, f) }

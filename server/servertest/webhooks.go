@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"io/fs"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -60,6 +61,12 @@ func (s *services) put(of clientconfig.Service, handler http.Handler) {
 		s.of = map[clientconfig.Service]http.Handler{}
 	}
 	s.of[of] = handler
+}
+
+func (s *services) clone() *services {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return &services{of: maps.Clone(s.of)}
 }
 
 // or is what finds services: those here first.

@@ -1,0 +1,102 @@
+package servertest_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/server/servertest"
+)
+
+// TestCrashKeepsWhatWasAcknowledged: clients write while the server is killed again and
+// again. What they were told of is there, in the end, and those who go on need nothing new.
+func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t)
+	jane := s.As("jane").Client()
+	var acknowledged sync.Map
+	var count, ended atomic.Int64
+	var writers sync.WaitGroup
+	for i := range 4 {
+		writers.Go(func() {
+			for j := 0; ended.Load() == 0; j++ {
+				name := fmt.Sprintf("m%d-%d", i, j)
+				if outcome(t, jane, "POST", s.Host()+maps, fmt.Sprintf(`{"metadata":{"name":%q}}`, name)) == "201" {
+					acknowledged.Store(name, true)
+					count.Add(1)
+				}
+			}
+		})
+	}
+	for range 5 {
+		for before := count.Load(); count.Load() < before+20; {
+			outcome(t, jane, "GET", s.Host()+maps+"/m0-0", "")
+		}
+		s.Crash()
+		s.Restart()
+	}
+	ended.Store(1)
+	writers.Wait()
+	acknowledged.Range(func(name, _ any) bool {
+		_, err := s.Objects().Get(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name.(string)})
+		return assert.NoError(t, err)
+	})
+}
+
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t)
+	create(t, s, "a", "v")
+	socket := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(socket.CloseIdleConnections)
+	watch := send(t, t.Context(), s.Client(), "GET", s.Host()+maps+"?watch=1", "")
+	defer watch.Body.Close()
+	remote := send(t, t.Context(), socket, "GET", s.URL()+maps+"?watch=1", "")
+	defer remote.Body.Close()
+	hits := s.Fail(servertest.On("delete", "configmaps").Times(1).With(servertest.Conflict))
+
+	s.Crash()
+	for _, body := range []io.Reader{watch.Body, remote.Body} {
+		_, err := io.ReadAll(body)
+		assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	}
+	_, err := s.Client().Get(s.Host() + maps)
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+	assert.Equal(t, "no answer", outcome(t, socket, "GET", s.URL()+maps, ""))
+
+	s.Restart()
+	for _, way := range []struct {
+		client *http.Client
+		host   string
+	}{{s.Client(), s.Host()}, {socket, s.URL()}} {
+		assert.Equal(t, "200", outcome(t, way.client, "GET", way.host+maps+"/a", ""))
+	}
+	assert.Equal(t, "409", outcome(t, s.Client(), "DELETE", s.Host()+maps+"/a", ""))
+	assert.Equal(t, 1, hits.Hits(), "faults stay")
+	fork := s.Fork(t)
+	assert.Equal(t, 1, count(t, fork))
+	fork.Crash() // and ends like this
+}
+
+// TestRestart is one in order: watches end, nothing is cut.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t, servertest.RBAC)
+	admin := s.As("admin", "system:masters")
+	watch := send(t, t.Context(), admin.Client(), "GET", s.Host()+maps+"?watch=1", "")
+	defer watch.Body.Close()
+	s.Restart()
+	_, err := io.ReadAll(watch.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "201", outcome(t, admin.Client(), "POST", s.Host()+maps, `{"metadata":{"name":"a"}}`))
+	assert.Equal(t, "403", outcome(t, s.Client(), "GET", s.Host()+maps+"/a", ""))
+	assert.Equal(t, 1, count(t, s))
+}

@@ -1,0 +1,175 @@
+package servertest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/inprocess"
+	"orch.io/controlplane/server/internal/impersonate"
+)
+
+// Host is a base URL for clients that use Transport, those of users too.
+func (s *Server) Host() string { return "http://in-process" }
+
+// Transport returns the way to the server in process: no socket, and no user, as which the
+// server takes who has no credentials. It goes on over a Crash and Restart.
+func (s *Server) Transport() http.RoundTripper { return s.transport("") }
+
+// Client returns an HTTP client that uses Transport.
+func (s *Server) Client() *http.Client { return &http.Client{Transport: s.Transport()} }
+
+func (s *Server) transport(token string) http.RoundTripper {
+	return transport{front: s.front, next: inprocess.Transport(s.front), token: token}
+}
+
+// URL returns the base URL of the server on a loopback socket, which is opened
+// when first asked for. It is plain HTTP; nothing but this machine reaches it. For TLS
+// see User.Kubeconfig.
+func (s *Server) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.plain == nil {
+		s.plain = httptest.NewServer(s.front)
+	}
+	return s.plain.URL
+}
+
+// tls is the server on a socket with TLS.
+func (s *Server) tls() *httptest.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.secure == nil {
+		s.secure = httptest.NewUnstartedServer(s.front)
+		s.secure.EnableHTTP2 = true
+		s.secure.StartTLS()
+	}
+	return s.secure
+}
+
+// User is the way of one user to a server.
+type User struct {
+	s           *Server
+	name, token string
+}
+
+// As returns the way of a user to the server, who shows a token made for this. The server
+// finds out who he is and asks what he may do like anybody else. Groups such as
+// auth.Masters may do everything, also with RBAC; service accounts, by the name
+// system:serviceaccount:NAMESPACE:NAME, have theirs without being told.
+func (s *Server) As(name string, groups ...string) *User {
+	if namespace, _, ok := auth.SplitServiceAccount(name); ok && len(groups) == 0 {
+		groups = auth.ServiceAccountGroups(namespace)
+	}
+	return &User{s: s, name: name, token: s.users.add(&auth.User{Name: name, Groups: groups})}
+}
+
+// Host is a base URL for clients that use Transport.
+func (u *User) Host() string { return u.s.Host() }
+
+// Transport returns the user's way to the server in process. A request that brings an
+// Authorization header of its own keeps it.
+func (u *User) Transport() http.RoundTripper { return u.s.transport(u.token) }
+
+// Client returns an HTTP client that uses Transport.
+func (u *User) Client() *http.Client { return &http.Client{Transport: u.Transport()} }
+
+// Token is the bearer token by which the server knows the user, for clients of URL.
+func (u *User) Token() string { return u.token }
+
+// Kubeconfig returns the path of a kubeconfig for other programs, such as kubectl: with the
+// server's address on a loopback socket with TLS, which is opened when first asked for,
+// what verifies it, and the user's token. It goes with the test.
+func (u *User) Kubeconfig() string {
+	u.s.t.Helper()
+	socket := u.s.tls()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: socket.Certificate().Raw})
+	file := filepath.Join(u.s.t.TempDir(), "kubeconfig")
+	err := os.WriteFile(file, fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: servertest
+clusters:
+- name: servertest
+  cluster: {server: %q, certificate-authority-data: %s}
+contexts:
+- name: servertest
+  context: {cluster: servertest, user: %q}
+users:
+- name: %[3]q
+  user: {token: %s}
+`, socket.URL, base64.StdEncoding.EncodeToString(ca), u.name, u.token), 0o600)
+	if err != nil {
+		u.s.t.Fatalf("writing a kubeconfig: %v", err)
+	}
+	return file
+}
+
+// transport is the way in process of one user.
+type transport struct {
+	front *front
+	next  http.RoundTripper
+	token string // "": none
+}
+
+// RoundTrip implements http.RoundTripper. A server that crashed refuses connections.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.front != nil && t.front.isDown() {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, &net.OpError{Op: "dial", Net: "in-process", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
+	if t.token != "" && r.Header.Get("Authorization") == "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+t.token)
+	}
+	return t.next.RoundTrip(r)
+}
+
+// users are those of As, by their tokens.
+type users struct {
+	mu sync.RWMutex // guards of
+	of map[string]*auth.User
+}
+
+func (u *users) add(user *auth.User) (token string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	token = rand.Text()
+	u.of[token] = user
+	return token
+}
+
+// Authenticate implements auth.Authenticator.
+func (u *users) Authenticate(r *http.Request) (*auth.User, error) {
+	return auth.AuthenticateBearer(u, r)
+}
+
+// AuthenticateToken implements auth.TokenAuthenticator.
+func (u *users) AuthenticateToken(_ context.Context, token string, _ []string) (*auth.User, []string, error) {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return u.of[token], nil, nil
+}
+
+// callers notes who makes which call.
+type callers struct{ *auth.Methods }
+
+// Authenticate implements auth.Authenticator.
+func (a *callers) Authenticate(r *http.Request) (*auth.User, error) {
+	user, err := a.Methods.Authenticate(r)
+	if c, ok := r.Context().Value(callKey{}).(*call); ok && user != nil {
+		c.identified(user.Name, r.Header.Get(impersonate.UserHeader))
+	}
+	return user, err
+}

@@ -1,0 +1,194 @@
+package servertest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/internal/codec"
+)
+
+// Recorder is what clients asked a server for.
+type Recorder struct {
+	front *front
+	rules []Rule
+
+	mu    sync.Mutex // guards the rest
+	calls []*call
+	lost  int // calls that it had no room for
+}
+
+// maxRecorded is how many requests a Recorder keeps.
+const maxRecorded = 10_000
+
+// Record begins to note the requests of clients that one of the rules chooses, or all about
+// resources without any; what rules say beside that does not matter. The text of what is
+// noted can be compared with a file: On("write", "*") leaves out reads, whose number
+// and order is often a matter of time.
+func (s *Server) Record(rules ...Rule) *Recorder {
+	if len(rules) == 0 {
+		rules = []Rule{On("*", "*", "*")}
+	}
+	r := &Recorder{front: s.front, rules: rules}
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	s.front.recorders = append(s.front.recorders, r)
+	return r
+}
+
+// Stop ends the recording.
+func (r *Recorder) Stop() {
+	r.front.mu.Lock()
+	defer r.front.mu.Unlock()
+	r.front.recorders = slices.DeleteFunc(r.front.recorders, func(x *Recorder) bool { return x == r })
+}
+
+func (r *Recorder) add(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.calls) == maxRecorded {
+		r.lost++
+		return
+	}
+	r.calls = append(r.calls, c)
+}
+
+// String returns a line for each request, in the order in which they came: who, what, and
+// the code of the answer.
+//
+//	jane create configmaps default/x → 201
+//	jane update configmaps/status default/x → 409
+//
+// A creation has the name that its body says, if the server read that; one that the server
+// is to choose ends in a star. In place of the code stands "cut" if the connection was, and "…" until there is an answer.
+// A read that is repeated, as by who waits for something, is one line with the last answer.
+// What comes after 10,000 requests is counted in a line at the end.
+func (r *Recorder) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var text strings.Builder
+	var last, whole string // of the line that is not written yet: what it asks for, and all of it
+	for _, c := range r.calls {
+		if !slices.ContainsFunc(r.rules, func(rule Rule) bool { return rule.chooses(c) }) {
+			continue
+		}
+		l := c.line()
+		if l.what() != last || !verbs("read", c.target.verb) {
+			text.WriteString(whole)
+		}
+		last, whole = l.what(), l.what()+" → "+l.answer()+"\n"
+	}
+	text.WriteString(whole)
+	if r.lost > 0 {
+		fmt.Fprintf(&text, "%d more\n", r.lost)
+	}
+	return text.String()
+}
+
+// line says who asks for what, and how that ended.
+type line struct {
+	user   string
+	target target
+	code   int // 0: none
+	cut    bool
+	ended  bool
+	reason string // of a refusal
+}
+
+func (c *call) line() line {
+	l := line{target: c.target}
+	l.target.name = c.name()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.user, l.code, l.ended = cmp.Or(c.user, "nobody"), c.code, c.ended
+	l.cut = c.gone || c.ended && c.code == 0
+	l.reason = reason(c.text)
+	return l
+}
+
+func (l line) what() string { return l.user + " " + l.target.String() }
+
+func (l line) answer() string {
+	switch {
+	case l.code >= 300 || l.code != 0 && !l.cut:
+		return strconv.Itoa(l.code)
+	case l.cut:
+		return "cut"
+	}
+	return "…"
+}
+
+// maxText is how much of a refusal is kept.
+const maxText = 2 << 10
+
+// reason is the message of a refusal.
+func reason(body []byte) string {
+	if len(body) == 0 {
+		return ""
+	}
+	if _, _, status, err := codec.OpenEnvelope(body); err == nil {
+		return string(protoField(status, 3))
+	}
+	return codec.ScalarText(codec.FindField(body, "message"))
+}
+
+// requestLog is what clients asked for last, each line once.
+type requestLog struct {
+	begun time.Time
+	seen  []seen // the last one at the end
+}
+
+type seen struct {
+	line  line
+	times int
+	last  time.Time
+}
+
+// maxLog is how many lines a requestLog has.
+const maxLog = 60
+
+func (l *requestLog) add(c *call) {
+	x := seen{line: c.line(), last: time.Now()}
+	if i := slices.IndexFunc(l.seen, func(y seen) bool { return y.line == x.line }); i >= 0 {
+		x.times = l.seen[i].times
+		l.seen = slices.Delete(l.seen, i, i+1)
+	}
+	x.times++
+	if len(l.seen) == maxLog {
+		l.seen = slices.Delete(l.seen, 0, 1)
+	}
+	l.seen = append(l.seen, x)
+}
+
+// Requests tells of the last requests of clients, for the message of a wait that failed: who
+// asked for what, when, seconds after the start, and what the server said; how often, if
+// more than once, and in the end those that are not answered yet. There are 60 at most.
+// It is also at the end of the output of a test that failed.
+func (s *Server) Requests() string {
+	var text strings.Builder
+	s.front.mu.Lock()
+	list, begun := slices.Clone(s.front.log.seen), s.front.log.begun
+	s.front.mu.Unlock()
+	for _, x := range list {
+		fmt.Fprintf(&text, "%8.3fs %s → %s", x.last.Sub(begun).Seconds(), x.line.what(), x.line.answer())
+		if x.line.reason != "" {
+			text.WriteString(": " + x.line.reason)
+		}
+		if x.times > 1 {
+			fmt.Fprintf(&text, " (%d times)", x.times)
+		}
+		text.WriteByte('\n')
+	}
+	for i, c := range s.front.calls() {
+		if i == maxLog {
+			break
+		}
+		l := c.line()
+		fmt.Fprintf(&text, "%8.3fs %s → %s, not ended\n", c.began.Sub(begun).Seconds(), l.what(), l.answer())
+	}
+	return text.String()
+}

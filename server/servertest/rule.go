@@ -1,0 +1,195 @@
+package servertest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Rule chooses requests, by what they ask for and who sends them, and says what becomes
+// of them. Make it with On; its methods return a rule that is changed by one thing.
+type Rule struct {
+	verb, resource, subresource string
+	namespace, name             string
+	user, agent                 string
+
+	times   int // 0: every one
+	strict  bool
+	effects []func(http.Handler) http.Handler
+}
+
+// On returns the rule for requests with a verb of the API (get, list, watch, create,
+// update, patch, apply, delete, deletecollection) about a resource. apply is a patch, too;
+// read and write stand for several verbs. The resource is a plural, such as deployments,
+// or deployments.apps where that has to be clear. Requests about a sub-resource are others:
+// it is named, or "*" to mean the object and all below it. "*" stands for any verb and any
+// resource. What is not about a resource, such as /version, no rule chooses.
+func On(verb, resource string, subresource ...string) Rule {
+	r := Rule{verb: verb, resource: resource}
+	if len(subresource) > 0 {
+		r.subresource = subresource[0]
+	}
+	return r
+}
+
+// In narrows the rule to a namespace.
+func (r Rule) In(namespace string) Rule { r.namespace = namespace; return r }
+
+// Named narrows the rule to an object, also to its creation, if the name stands in the
+// first 64 KiB of a body in JSON or Protobuf. A list or watch of that name alone counts.
+func (r Rule) Named(name string) Rule { r.name = name; return r }
+
+// By narrows the rule to a user. An impersonated one counts, not who impersonates him.
+func (r Rule) By(user string) Rule { r.user = user; return r }
+
+// Agent narrows the rule to clients whose User-Agent contains a text.
+func (r Rule) Agent(text string) Rule { r.agent = text; return r }
+
+// Times ends the rule after n requests. A test that ends before that fails: what was
+// to be tested did not happen.
+func (r Rule) Times(n int) Rule { r.times, r.strict = n, true; return r }
+
+// AtMost ends the rule after n requests, if there are that many.
+func (r Rule) AtMost(n int) Rule { r.times, r.strict = n, false; return r }
+
+// With says what happens to the requests, from the outside in: Slow, then Conflict, is a
+// late refusal. Effects are those of this package, or any other middleware; the handler
+// that they get carries the request out.
+func (r Rule) With(effects ...func(http.Handler) http.Handler) Rule {
+	r.effects = slices.Concat(r.effects, effects)
+	return r
+}
+
+func (r Rule) String() string {
+	text := r.verb + " " + r.resource
+	if r.subresource != "" {
+		text += "/" + r.subresource
+	}
+	for _, p := range [][2]string{{" named ", r.name}, {" in ", r.namespace}, {" by ", r.user}, {" from ", r.agent}} {
+		if p[1] != "" {
+			text += p[0] + p[1]
+		}
+	}
+	return text
+}
+
+// chooses reports whether the rule is for a request.
+func (r Rule) chooses(c *call) bool {
+	t := c.target
+	group := t.resource
+	if t.group != "" {
+		group += "." + t.group
+	}
+	return t.resource != "" && verbs(r.verb, t.verb) &&
+		(r.resource == "*" || r.resource == t.resource || r.resource == group) &&
+		(r.subresource == "*" || r.subresource == t.subresource) &&
+		(r.namespace == "" || r.namespace == t.namespace) &&
+		strings.Contains(c.agent, r.agent) &&
+		(r.name == "" || r.name == c.name()) &&
+		(r.user == "" || r.user == c.caller())
+}
+
+func verbs(want, verb string) bool {
+	reads := verb == "get" || verb == "list" || verb == "watch"
+	switch want {
+	case "*", verb:
+		return true
+	case "patch":
+		return verb == "apply"
+	case "read":
+		return reads
+	case "write":
+		return !reads
+	}
+	return false
+}
+
+// target is what a request asks for. Without a resource it is only a path.
+type target struct {
+	verb, group, version, resource, subresource string
+	namespace, name                             string
+	path                                        string
+}
+
+// targetOf takes the method and the path of a request apart, as the server does.
+func targetOf(r *http.Request) target {
+	t := target{verb: strings.ToLower(r.Method), path: r.URL.Path}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		t.version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		t.group, t.version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return t
+	}
+	query := r.URL.Query()
+	watches := query.Get("watch") == "true" || query.Get("watch") == "1"
+	if parts[0] == "watch" && len(parts) > 1 {
+		watches, parts = true, parts[1:]
+	}
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		t.namespace = parts[1]
+		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+			parts = parts[2:]
+		}
+	}
+	parts = append(parts, "", "")
+	t.resource, t.name, t.subresource = parts[0], parts[1], parts[2]
+	t.verb = verbOf(r, t.name != "", watches)
+	if t.name == "" {
+		for requirement := range strings.SplitSeq(query.Get("fieldSelector"), ",") {
+			if name, ok := strings.CutPrefix(requirement, "metadata.name="); ok {
+				t.name = strings.TrimPrefix(name, "=")
+			}
+		}
+	}
+	return t
+}
+
+func verbOf(r *http.Request, item, watches bool) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case watches:
+			return "watch"
+		case item:
+			return "get"
+		}
+		return "list"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		if strings.Contains(r.Header.Get("Content-Type"), "apply-patch") {
+			return "apply"
+		}
+		return "patch"
+	case http.MethodDelete:
+		if !item {
+			return "deletecollection"
+		}
+	}
+	return strings.ToLower(r.Method)
+}
+
+func (t target) String() string {
+	if t.resource == "" {
+		return t.verb + " " + t.path
+	}
+	text := t.verb + " " + t.resource
+	if t.group != "" {
+		text += "." + t.group
+	}
+	if t.subresource != "" {
+		text += "/" + t.subresource
+	}
+	switch {
+	case t.namespace != "" && t.resource != "namespaces":
+		text += " " + t.namespace + "/" + t.name
+	case t.name != "":
+		text += " " + t.name
+	}
+	return text
+}
