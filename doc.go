@@ -33,7 +33,7 @@
 //     program, work on its objects from inside: Client, Feed, Controller, Index.
 //     Below it fake, a Client without a server, for tests.
 //   - [orch.io/controlplane/client]: how programs work on kinds in code as callers, typed, at
-//     a server of the process or a remote one: Of, and the methods of Objects.
+//     a server of the process or a remote one: Objects, Cache, Controller, Election.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
 //     that fails as a test wants it), storagetest, the kit that proves a store, and
@@ -49,7 +49,7 @@
 //     kinds of a server compiled for its names, with all that is done with an object on
 //     its way to the store, codec, bytes to objects and back, apply, patches and who
 //     owns which field, manifests, objects in files, inprocess, requests without a
-//     socket, caches, keys and certificates.
+//     socket, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
 //   - examples: apiserver (a complete server), envtest (the same in place of the
 //     binaries that envtest starts), quickstart, harness, and in modules of their own
 //     real clients, operators, policy engines and a store over SQLite.

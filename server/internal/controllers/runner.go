@@ -4,23 +4,16 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/workqueue"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-)
-
-// Bounds of the controllers' pace.
-const (
-	workers      = 16 // keys of one controller at a time
-	firstPause   = 5 * time.Millisecond
-	longestPause = 30 * time.Second
-	soon         = 5 * time.Second // Settle waits for what is due within this
 )
 
 // Runner runs one controller: one goroutine shows it what changes and starts work on
@@ -31,12 +24,8 @@ type Runner struct {
 	log        *slog.Logger
 	panicked   Panicked
 	feed       *watch.Feed
-
-	mu       sync.Mutex // guards the rest
-	queue    queue
-	seen     storage.Revision   // up to which the controller was shown everything
-	wake     context.CancelFunc // ends the current rest
-	progress chan struct{}      // closed and replaced when any of these change
+	queue      *workqueue.Queue
+	seen       atomic.Int64 // the revision up to which the controller was shown everything
 }
 
 // Panicked is told of a panic of a controller's code that was recovered, by the
@@ -49,10 +38,13 @@ func NewRunner(c controller.Controller, hub *watch.Hub, client controller.Client
 	if c.Identity {
 		feed = hub.IdentityFeed
 	}
-	return &Runner{
-		controller: c, client: client, log: log, panicked: panicked, feed: feed(c.Types...),
-		queue: newQueue(), wake: func() {}, progress: make(chan struct{}),
-	}
+	return &Runner{controller: c, client: client, log: log, panicked: panicked, feed: feed(c.Types...), queue: workqueue.New(workqueue.Options{
+		Work: func(ctx context.Context, key string) (time.Duration, error) { return c.Reconcile(ctx, client, key) },
+		Failed: func(key string, again time.Duration, err error) {
+			log.Warn("controller failed", "controller", c.Name, "key", key, "again", again, "error", err)
+		},
+		Panicked: func(key string, p any) { panicked(c.Name, p, "key", key) },
+	})}
 }
 
 // Run works until the context ends, and returns when all work has ended.
@@ -70,11 +62,9 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) round(ctx context.Context, work *sync.WaitGroup) {
 	rest, wake := context.WithCancel(ctx) // before all else: what ends from here on ends the rest
 	defer wake()
-	r.mu.Lock()
-	r.wake = wake
-	r.mu.Unlock()
+	r.queue.WakeBy(wake)
 	r.Pull()
-	if next := r.start(ctx, work); !next.IsZero() {
+	if next := r.queue.Start(ctx, work); !next.IsZero() {
 		var cancel context.CancelFunc
 		rest, cancel = context.WithDeadline(rest, next)
 		defer cancel()
@@ -92,14 +82,9 @@ func (r *Runner) Pull() {
 	for c := range changes {
 		keys = append(keys, r.observe(c)...)
 	}
-	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, k := range keys {
-		r.queue.ask(k, now)
-	}
-	r.seen = r.feed.Revision()
-	r.changed()
+	r.queue.Ask(0, keys...)
+	r.seen.Store(int64(r.feed.Revision())) // after the keys, for Settle
+	r.queue.Touch()
 }
 
 // observe shows the controller a change. One that it panics at is passed over.
@@ -114,11 +99,8 @@ func (r *Runner) observe(c controller.Event) []string {
 
 // Ask makes a key due after some time, unless it is due before.
 func (r *Runner) Ask(key string, after time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue.ask(key, time.Now().Add(after))
-	r.wake()
-	r.changed()
+	r.queue.Ask(after, key)
+	r.queue.Wake()
 }
 
 func (r *Runner) forget() {
@@ -130,74 +112,15 @@ func (r *Runner) forget() {
 	r.controller.Forget()
 }
 
-// start begins work on the keys that are due and tells when the next one is.
-func (r *Runner) start(ctx context.Context, work *sync.WaitGroup) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for {
-		t, next := r.queue.take(time.Now())
-		if t == nil {
-			return next
-		}
-		work.Go(func() { r.reconcile(ctx, t) })
-	}
-}
-
-// errUnfinished is the error of a call that panicked or ended its goroutine.
-var errUnfinished = errors.New("the call did not return")
-
-func (r *Runner) reconcile(ctx context.Context, t *task) {
-	again, err := time.Duration(0), errUnfinished
-	defer func() {
-		if p := recover(); p != nil {
-			r.panicked(r.controller.Name, p, "key", t.key)
-		}
-		r.reconciled(ctx, t, again, err)
-	}()
-	again, err = r.controller.Reconcile(ctx, r.client, t.key)
-}
-
-// reconciled ends the work on a key and says when it is due again: after a
-// failure with growing pauses.
-func (r *Runner) reconciled(ctx context.Context, t *task, again time.Duration, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err != nil {
-		again = min(longestPause, max(firstPause, 2*t.pause))
-		t.pause = again
-		if ctx.Err() == nil {
-			r.log.Warn("controller failed", "controller", r.controller.Name, "key", t.key, "again", again, "error", err)
-		}
-	} else {
-		t.pause = 0
-	}
-	var at time.Time
-	if again > 0 {
-		at = time.Now().Add(again)
-	}
-	r.queue.done(t, at)
-	r.wake()
-	r.changed()
-}
-
-// changed wakes those who wait for progress. The lock is held.
-func (r *Runner) changed() {
-	close(r.progress)
-	r.progress = make(chan struct{})
-}
-
 // Settle waits until the controller has seen a revision and has nothing to do, now
 // and within five seconds.
 func (r *Runner) Settle(ctx context.Context, rev storage.Revision) error {
 	for {
-		r.mu.Lock()
-		settled := r.seen >= rev && r.queue.idle(time.Now().Add(soon))
-		if r.seen < rev {
-			r.wake() // commits of other types do not
-		}
-		progress := r.progress
-		r.mu.Unlock()
-		if settled {
+		progress := r.queue.Progress()
+		switch {
+		case r.seen.Load() < int64(rev):
+			r.queue.Wake() // commits of other types do not
+		case r.queue.Idle():
 			return nil
 		}
 		select {

@@ -1,4 +1,4 @@
-package controllers
+package workqueue
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ func key(t *task) string {
 	return t.key
 }
 
-func TestQueueGivesWhatIsDueInOrder(t *testing.T) {
-	q := newQueue()
+func TestTasksGivesWhatIsDueInOrder(t *testing.T) {
+	q := newTasks(16)
 	q.ask("b", noon)
 	q.ask("a", noon)
 	q.ask("first", noon.Add(-time.Second))
@@ -38,11 +38,11 @@ func TestQueueGivesWhatIsDueInOrder(t *testing.T) {
 	got, _ = q.take(noon)
 	assert.Equal(t, "later", key(got))
 	q.done(got, time.Time{})
-	assert.Empty(t, q.tasks)
+	assert.Empty(t, q.byKey)
 }
 
-func TestQueueGivesAKeyToOneAtATime(t *testing.T) {
-	q := newQueue()
+func TestTasksGivesAKeyToOneAtATime(t *testing.T) {
+	q := newTasks(16)
 	q.ask("a", noon)
 	a, _ := q.take(noon)
 	q.ask("a", noon.Add(time.Second))
@@ -61,13 +61,13 @@ func TestQueueGivesAKeyToOneAtATime(t *testing.T) {
 	assert.Equal(t, noon.Add(time.Minute), next)
 }
 
-func TestQueueBoundsWhatRuns(t *testing.T) {
-	q := newQueue()
-	for i := range workers + 1 {
+func TestTasksBoundsWhatRuns(t *testing.T) {
+	q := newTasks(16)
+	for i := range 17 {
 		q.ask(fmt.Sprint(i), noon)
 	}
 	var last *task
-	for range workers {
+	for range 16 {
 		last, _ = q.take(noon)
 		assert.NotNil(t, last)
 	}

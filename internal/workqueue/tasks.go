@@ -1,4 +1,4 @@
-package controllers
+package workqueue
 
 import (
 	"cmp"
@@ -7,10 +7,11 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// queue holds the keys of one controller. A key waits until it is due, is worked on
+// tasks holds the keys of a queue. A key waits until it is due, is worked on
 // by one call at a time, and is forgotten when nobody asks for it any more.
-type queue struct {
-	tasks   map[string]*task
+type tasks struct {
+	workers int
+	byKey   map[string]*task
 	waiting *btree.BTreeG[*task] // those that nobody works on, by the time when they are due
 	running int                  // the others
 }
@@ -23,18 +24,18 @@ type task struct {
 	running bool
 }
 
-func newQueue() queue {
+func newTasks(workers int) tasks {
 	earlier := func(a, b *task) bool { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key)) < 0 }
-	return queue{map[string]*task{}, btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true}), 0}
+	return tasks{workers, map[string]*task{}, btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true}), 0}
 }
 
 // ask makes a key due at a time at the latest, since something changed: earlier failures
 // do not count any more.
-func (q *queue) ask(key string, at time.Time) {
-	t := q.tasks[key]
+func (q *tasks) ask(key string, at time.Time) {
+	t := q.byKey[key]
 	if t == nil {
 		t = &task{key: key}
-		q.tasks[key] = t
+		q.byKey[key] = t
 	}
 	t.pause = 0
 	if !t.due.IsZero() && !t.due.After(at) {
@@ -50,10 +51,10 @@ func (q *queue) ask(key string, at time.Time) {
 // take returns a key that is due, for work to begin, or nil and when the next
 // one is due, zero if no time will make one so: none waits, or as many as may
 // run at a time do.
-func (q *queue) take(now time.Time) (t *task, next time.Time) {
+func (q *tasks) take(now time.Time) (t *task, next time.Time) {
 	t, ok := q.waiting.Min()
 	switch {
-	case !ok || q.running == workers:
+	case !ok || q.running == q.workers:
 		return nil, time.Time{}
 	case t.due.After(now):
 		return nil, t.due
@@ -66,21 +67,21 @@ func (q *queue) take(now time.Time) (t *task, next time.Time) {
 
 // done ends the work on a key, which is due again at a time, zero for none, or
 // earlier if it was asked for meanwhile.
-func (q *queue) done(t *task, again time.Time) {
+func (q *tasks) done(t *task, again time.Time) {
 	t.running = false
 	q.running--
 	if t.due.IsZero() || !again.IsZero() && again.Before(t.due) {
 		t.due = again
 	}
 	if t.due.IsZero() {
-		delete(q.tasks, t.key)
+		delete(q.byKey, t.key)
 		return
 	}
 	q.waiting.Set(t)
 }
 
 // idle reports whether nothing runs and nothing is due before a time.
-func (q *queue) idle(until time.Time) bool {
+func (q *tasks) idle(until time.Time) bool {
 	t, ok := q.waiting.Min()
 	return q.running == 0 && (!ok || t.due.After(until))
 }

@@ -1,0 +1,264 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// EventType says what happened.
+type EventType string
+
+// The types of events. Synced has no object: it says that the objects that were there when
+// the watch began have been told, each as Added.
+const (
+	Added    EventType = "ADDED"
+	Modified EventType = "MODIFIED"
+	Deleted  EventType = "DELETED"
+	Synced   EventType = "SYNCED"
+)
+
+// Event is one change of an object. A Deleted has the object as it was last.
+type Event[T any] struct {
+	Type    EventType
+	Object  *T
+	Key     meta.Key
+	Version string // of the server's state with this change: a watch from it goes on after
+}
+
+// Watch tells what happens to the objects. From a version, that of a Page or an Event, it
+// tells what happened after; since "" is the objects that are there, Synced, and all that
+// follows.
+//
+// A watch that breaks off goes on from where it was, so that each change is told once,
+// and tries for as long as it takes. It ends when the context does, or with an error: of
+// the first attempt, of a server that refuses it for good, or with the reason
+// meta.ReasonExpired if changes were forgotten before they were told. Who needs to go on
+// then starts over with "", as a Cache does.
+func (o *Objects[T]) Watch(ctx context.Context, since string) iter.Seq2[Event[T], error] {
+	return o.watch(ctx, since, func(string) {})
+}
+
+// watch is Watch, and tells of versions at which nothing happened to the objects.
+func (o *Objects[T]) watch(ctx context.Context, since string, quiet func(version string)) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		w := watch[T]{Objects: o, version: since, yield: yield, quiet: quiet}
+		if err := w.run(ctx); err != nil && !w.stopped && ctx.Err() == nil {
+			yield(Event[T]{}, err)
+		}
+	}
+}
+
+// watch is a Watch on its way.
+type watch[T any] struct {
+	*Objects[T]
+	version string     // after which the next attempt goes on
+	initial []Event[T] // what was there at the start, until it is whole
+	told    bool       // something came in this attempt
+	stopped bool       // nobody wants more
+	yield   func(Event[T], error) bool
+	quiet   func(version string)
+}
+
+// errStopped ends a watch that nobody wants any more.
+var errStopped = errors.New("nobody wants more")
+
+func (w *watch[T]) run(ctx context.Context) error {
+	begun := false
+	for wait := firstPause; ; wait = min(2*wait, longestPause) {
+		w.told = false
+		at := time.Now()
+		err := w.attempt(ctx)
+		switch {
+		case ctx.Err() != nil || w.stopped:
+			return nil
+		case final(err), err != nil && !begun && !w.told:
+			return err
+		}
+		begun = true
+		if w.told || time.Since(at) > longestPause {
+			wait = firstPause
+		}
+		w.conn.log().Debug("a watch goes on", "of", w.resource(), "after", w.version, "in", wait, "error", err)
+		if pause(ctx, wait) != nil {
+			return nil
+		}
+	}
+}
+
+// final reports whether another attempt would fail like the one before.
+func final(err error) bool {
+	var s *meta.Status
+	if !errors.As(err, &s) {
+		return errors.Is(err, errTooLong) || errors.Is(err, errNoEvent)
+	}
+	return s.Code < 500 && s.Code != http.StatusTooManyRequests && s.Code != http.StatusRequestTimeout ||
+		s.Details != nil && len(s.Details.Causes) > 0 && s.Details.Causes[0].Reason == meta.CauseTooLargeRV
+}
+
+// longestWatch is after how long the server ends a watch, at most twice that: what is
+// broken without anybody noticing ends then.
+const longestWatch = 5 * time.Minute
+
+// attempt makes one request and tells what comes. The end of the answer is no error.
+func (w *watch[T]) attempt(ctx context.Context) error {
+	path, err := w.collection(w.namespace)
+	if err != nil {
+		return err
+	}
+	lasts := longestWatch + rand.N(longestWatch)
+	ctx, cancel := context.WithTimeout(ctx, lasts+longestPause)
+	defer cancel()
+	q := w.selection()
+	q.Set("watch", "true")
+	q.Set("allowWatchBookmarks", "true")
+	q.Set("timeoutSeconds", strconv.Itoa(int(lasts/time.Second)))
+	if w.version == "" {
+		w.initial = nil
+		q.Set("sendInitialEvents", "true")
+		q.Set("resourceVersionMatch", "NotOlderThan")
+	} else {
+		q.Set("resourceVersion", w.version)
+	}
+	res, err := w.conn.send(ctx, request{method: http.MethodGet, path: path, query: q})
+	if w.version == "" && refusesInitialEvents(err) {
+		return w.listFirst(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxEvent)
+	for lines.Scan() {
+		if err := w.frame(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("an event of %s: %w", w.resource(), errTooLong)
+	}
+	return lines.Err()
+}
+
+// errNoEvent is of what comes where an event should.
+var errNoEvent = errors.New("the server sends what is no event")
+
+// frame takes one line of the answer.
+func (w *watch[T]) frame(line []byte) error {
+	if len(line) == 0 {
+		return nil
+	}
+	var f struct {
+		Type   string
+		Object json.RawMessage
+	}
+	if err := json.Unmarshal(line, &f); err != nil {
+		return fmt.Errorf("%w: %v", errNoEvent, err)
+	}
+	if f.Type == "ERROR" {
+		var s status
+		if err := json.Unmarshal(f.Object, &s); err != nil || s.Kind != "Status" {
+			return fmt.Errorf("%w: %.100s", errNoEvent, line)
+		}
+		return s.err()
+	}
+	tree, err := w.parse(f.Object)
+	if err != nil {
+		return fmt.Errorf("%w: %v", errNoEvent, err)
+	}
+	obj := meta.NewObject(tree)
+	switch t := EventType(f.Type); t {
+	case Added, Modified, Deleted:
+		return w.change(t, obj)
+	case "BOOKMARK":
+		w.told = true
+		switch {
+		case w.version != "":
+			w.version = obj.ResourceVersion()
+			w.quiet(w.version)
+		case obj.Annotation(w.conn.Names.Wire(names.InitialEventsEnd)) == "true":
+			return w.synced(obj.ResourceVersion())
+		}
+		return nil
+	default:
+		return fmt.Errorf("%w: type %.100q", errNoEvent, f.Type)
+	}
+}
+
+// change tells of a change, at once or with all that was there.
+func (w *watch[T]) change(t EventType, obj *meta.Object) error {
+	w.typed(obj)
+	value, err := w.value(obj.Tree())
+	if err != nil {
+		return fmt.Errorf("%w: %v", errNoEvent, err)
+	}
+	e := Event[T]{t, value, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, obj.ResourceVersion()}
+	w.told = true
+	if w.version == "" {
+		w.initial = append(w.initial, e)
+		return nil
+	}
+	w.version = e.Version
+	return w.tell(e)
+}
+
+func (w *watch[T]) tell(e Event[T]) error {
+	if !w.yield(e, nil) {
+		w.stopped = true
+		return errStopped
+	}
+	return nil
+}
+
+// synced tells what was there at the start. From here on the watch can go on.
+func (w *watch[T]) synced(version string) error {
+	initial := w.initial
+	w.initial, w.version = nil, version
+	for _, e := range initial {
+		if err := w.tell(e); err != nil {
+			return err
+		}
+	}
+	return w.tell(Event[T]{Type: Synced, Version: version})
+}
+
+// refusesInitialEvents reports whether a server says that it does not begin watches with
+// what is there, as older ones do.
+func refusesInitialEvents(err error) bool {
+	reason := meta.ReasonOf(err)
+	var s *meta.Status
+	return reason == meta.ReasonInvalid && errors.As(err, &s) && s.Details != nil && len(s.Details.Causes) > 0 && s.Details.Causes[0].Field == "sendInitialEvents"
+}
+
+// listFirst tells what is there by a list, for servers that do not begin watches with that.
+func (w *watch[T]) listFirst(ctx context.Context) error {
+	opts := ListOptions{Limit: pageSize}
+	for {
+		items, page, err := w.list(ctx, opts)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			if err := w.change(Added, item); err != nil {
+				return err
+			}
+		}
+		if page.Continue == "" {
+			return w.synced(page.Version)
+		}
+		opts.Continue = page.Continue
+	}
+}
