@@ -1,0 +1,95 @@
+package client_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/storage/badgerstore"
+)
+
+// TestRemoteServerRestarts: over TLS with a token, a cache and a controller go on when
+// connections are cut and when the server restarts over its store; the token decides who
+// calls.
+func TestRemoteServerRestarts(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	var current atomic.Pointer[server.Server]
+	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s := current.Load(); s != nil {
+			s.ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, "between two servers", http.StatusBadGateway)
+	}))
+	defer web.Close()
+	start := func() {
+		store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+		require.NoError(t, err)
+		b := &server.Builder{Storage: store, Authorizer: auth.AllowAll, Authenticators: []auth.Authenticator{
+			auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
+				if token, _ := auth.BearerToken(r); token == "secret" {
+					return &auth.User{Name: "jane"}, nil
+				}
+				return nil, nil
+			}),
+		}}
+		b.Register(registry.Of(lamp))
+		s, err := b.Build(context.Background())
+		require.NoError(t, err)
+		current.Store(s)
+	}
+	stop := func() { assert.NoError(t, current.Swap(nil).Shutdown(context.Background())) }
+	start()
+	defer func() { stop() }()
+
+	transport := web.Client().Transport.(*http.Transport)
+	defer transport.CloseIdleConnections()
+	conn := client.Conn{URL: web.URL, Transport: transport, Token: "wrong"}
+	_, err := client.Of[Lamp](conn, registry.Of(lamp)).List(ctx, client.ListOptions{})
+	assert.Equal(t, meta.ReasonUnauthorized, meta.ReasonOf(err))
+	conn.Token, conn.Manager = "secret", "jane"
+	lamps := client.Of[Lamp](conn, registry.Of(lamp)).In("default")
+	cache := lamps.Cache()
+	defer run(t, cache)()
+	seen := make(chan string, 100)
+	defer run(t, client.Controller{Name: "seen", Sources: []client.Source{client.Each(cache)}, Reconcile: func(_ context.Context, key meta.Key) (time.Duration, error) {
+		seen <- key.Name
+		return 0, nil
+	}})()
+	for _, step := range []struct {
+		name    string
+		between func()
+	}{
+		{"first", func() {}},
+		{"cut", web.CloseClientConnections},
+		{"restarted", func() { stop(); start() }},
+	} {
+		step.between()
+		created, err := lamps.Create(ctx, newLamp(step.name, 1))
+		if err != nil { // a connection that was cut may be found so by the next request
+			created, err = lamps.Create(ctx, newLamp(step.name, 1))
+		}
+		require.NoError(t, err, step.name)
+		require.NoError(t, cache.WaitFor(ctx, created.ResourceVersion))
+		_, ok := cache.Get(meta.Key{Namespace: "default", Name: step.name})
+		assert.True(t, ok, step.name)
+		for name := range seen {
+			if name == step.name {
+				break
+			}
+		}
+	}
+	assert.Equal(t, 3, cache.Len())
+}
