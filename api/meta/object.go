@@ -3,8 +3,10 @@
 package meta
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Object is one API object as a tree of JSON values: map[string]any, []any,
@@ -170,7 +172,12 @@ func StringList(list []string) []any {
 }
 
 // Set puts value at path, making the objects on the way; whatever stands in
-// the way is replaced.
+// the way is replaced. Values of a tree are put there as they are. Any integer becomes
+// int64, a time.Time text in whole seconds (FormatTime), and all else, such as a list of
+// strings or a struct, what encoding/json makes of it; what that cannot is null.
+//
+// An Object does not know its kind: whether the kind has the field is found out when the
+// object is written.
 func (o *Object) Set(value any, path ...string) {
 	m := o.Tree()
 	for _, p := range path[:len(path)-1] {
@@ -181,7 +188,28 @@ func (o *Object) Set(value any, path ...string) {
 		}
 		m = next
 	}
-	m[path[len(path)-1]] = value
+	m[path[len(path)-1]] = treeValue(value)
+}
+
+// treeValue returns a value as a tree holds it.
+func treeValue(value any) any {
+	switch v := value.(type) {
+	case nil, string, bool, int64, float64, map[string]any, []any, RawJSON:
+		return v
+	case int:
+		return int64(v)
+	case int32:
+		return int64(v)
+	case []string:
+		return StringList(v)
+	case time.Time:
+		return FormatTime(v)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	return RawJSON(text).Value()
 }
 
 // CopyField makes the field at path that of another object, with which it is shared
