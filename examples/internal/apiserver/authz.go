@@ -45,7 +45,7 @@ func (f *authzFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.signing.keyFile, "cluster-signing-key-file", "", "key of that certificate, PEM")
 	set.DurationVar(&f.signing.duration, "cluster-signing-duration", certificates.DefaultDuration, "longest validity of signed certificates")
 	set.StringVar(&f.rootCAFile, "root-ca-file", "", "authorities of the server, PEM, published in every namespace and in token secrets (default: the server's own)")
-	set.Var(&f.controllers, "controllers", "controllers to run: * for all, NAME for one, -NAME to leave one out, envtest for those that do what a bare kube-apiserver does (default: *); "+
+	set.Var(&f.controllers, "controllers", "controllers to run: * for all, NAME for one, -NAME to leave one out, envtest for those that do what a bare kube-apiserver does, none is *; "+
 		"there are "+strings.Join(server.ControllerNames(), ", "))
 }
 

@@ -71,6 +71,9 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	f.network.define(set)
 	f.nodes.define(set)
 	c.defineIgnored(set, f)
+	for name, value := range c.Defaults {
+		set.Lookup(name).DefValue = value // what --help tells
+	}
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
