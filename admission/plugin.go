@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
@@ -82,6 +83,14 @@ type Env struct {
 	// Type returns the resource type that is served now under a wire group and
 	// plural, or nil.
 	Type func(meta.GroupResource) *registry.Type
+
+	// Schema returns the schema of a kind in a version that is served now, or nil. It must
+	// not be changed.
+	Schema func(meta.GroupVersionKind) *schema.Schema
+
+	// Convert returns an object of a type as callers of another of its versions see it. The
+	// result must not be changed.
+	Convert func(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error)
 
 	// Runs reports whether the server was given a controller of that name, and runs it.
 	Runs func(controller string) bool

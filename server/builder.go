@@ -309,7 +309,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 // admission makes the chain of the plugins.
 func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
-		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Type: b.client.Type, Log: log,
+		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
 			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},

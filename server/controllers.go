@@ -21,7 +21,8 @@ var builtinControllers = []builtinController{
 	{"publisher", true},    // keeps what others find the server by
 	{"namespace", false},   // empties namespaces that go
 	{"garbagecollector", false},
-	{"resourcequota", false}, // counts what quotas bound
+	{"resourcequota", false},                    // counts what quotas bound
+	{"validatingadmissionpolicy-status", false}, // checks the types of policies' expressions
 	{"service-cidr", false},
 	{"pvc-protection", false},
 	{"pv-protection", false},

@@ -59,3 +59,43 @@ func TestValidatingAdmissionPolicy(t *testing.T) {
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: other}}`, want: "201"},
 	)
 }
+
+// Parameters are what callers of the version that paramKind names see.
+func TestParametersHaveTheirVersion(t *testing.T) {
+	walk(t, with(t, admission.Options{}),
+		policyOf("limit", `paramKind: {apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler}, validations: [{expression: "object.data.size() <= params.spec.targetCPUUtilizationPercentage"}]`),
+		bindingOf("limit", "validationActions: [Deny], paramRef: {name: h, parameterNotFoundAction: Deny}"),
+		step{do: "POST /apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", want: "201", body: `{metadata: {name: h}, spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1},
+			metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 1}}}]}}`},
+		step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: '1'}}`, want: "201"},
+		step{do: "POST configmaps", body: `{metadata: {name: b}, data: {a: '1', b: '2'}}`, want: "422 failed expression: object.data.size() <= params.spec.targetCPUUtilizationPercentage"},
+	)
+}
+
+// TestTypeChecking: the status of a policy tells what does not fit the types that its rules
+// name, whether it is bound or not.
+func TestTypeChecking(t *testing.T) {
+	s := with(t, admission.Options{})
+	policy := func(name, rules, spec string) step {
+		return step{do: "POST " + policyPath + "validatingadmissionpolicies", want: "201", body: `{metadata: {name: ` + name + `}, spec: {matchConstraints: {resourceRules: [` + rules + `]}, ` + spec + `}}`}
+	}
+	const deployments = `{apiGroups: [apps], apiVersions: [v1], resources: [deployments, replicasets, nothings], operations: [CREATE]}`
+	walk(t, s,
+		policy("fits", deployments, `variables: [{name: count, expression: object.spec.replicas}], validations: [{expression: "variables.count > 1 && object.metadata.labels['a'] == 'b' && object.apiVersion != ''"}]`),
+		policy("unfit", deployments, `validations: [{expression: object.spec.replicas > '1'}, {expression: object.spec.strategy.type == 'x', messageExpression: string(object.nothing)}]`),
+		policy("all", `{apiGroups: ['*'], apiVersions: [v1], resources: [deployments], operations: [CREATE]}`, `validations: [{expression: object.nothing == 1}]`),
+		policy("params", deployments, `paramKind: {apiVersion: v1, kind: ConfigMap}, validations: [{expression: params.data.a == 1}]`))
+	s.Settle()
+	get := func(name string) string { return "GET " + policyPath + "validatingadmissionpolicies/" + name }
+	walk(t, s,
+		step{do: get("fits"), want: "200 {status: {observedGeneration: 1, typeChecking: {}}}"},
+		step{do: get("all"), want: "200 {status: {observedGeneration: 1, typeChecking: {}}}"},
+		step{do: get("params"), want: `200 {status: {typeChecking: {expressionWarnings: [{fieldRef: 'spec.validations[0].expression'}]}}}`},
+		step{do: get("unfit"), want: `200 {status: {observedGeneration: 1, typeChecking: {expressionWarnings: [
+			{fieldRef: 'spec.validations[0].expression', warning: "apps/v1, Kind=Deployment: ERROR: <input>:1:22: found no matching overload for '_>_' applied to '(int, string)'\n | object.spec.replicas > '1'\n | .....................^\n\napps/v1, Kind=ReplicaSet: ERROR: <input>:1:22: found no matching overload for '_>_' applied to '(int, string)'\n | object.spec.replicas > '1'\n | .....................^\n"},
+			{fieldRef: 'spec.validations[1].expression', warning: "apps/v1, Kind=ReplicaSet: ERROR: <input>:1:12: undefined field 'strategy'\n | object.spec.strategy.type == 'x'\n | ...........^\n"},
+			{fieldRef: 'spec.validations[1].messageExpression', warning: "apps/v1, Kind=Deployment: ERROR: <input>:1:14: undefined field 'nothing'\n | string(object.nothing)\n | .............^\n\napps/v1, Kind=ReplicaSet: ERROR: <input>:1:14: undefined field 'nothing'\n | string(object.nothing)\n | .............^\n"}]}}}`})
+	walk(t, s, step{do: "PATCH " + policyPath + "validatingadmissionpolicies/all", body: `{spec: {matchConstraints: {resourceRules: [` + deployments + `]}}}`, want: "200"})
+	s.Settle()
+	walk(t, s, step{do: get("all"), want: "200 {status: {observedGeneration: 2, typeChecking: {expressionWarnings: [{fieldRef: 'spec.validations[0].expression'}]}}}"})
+}

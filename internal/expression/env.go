@@ -86,7 +86,7 @@ var errCost = errors.New("validation failed due to running out of cost budget, n
 func compile(env *cel.Env, text string, z sizes, want ...*cel.Type) (*Program, error) {
 	ast, issues := env.CompileSource(source{cel.Source(common.NewTextSource(text))})
 	if issues.Err() != nil {
-		return nil, fmt.Errorf("compilation failed: %s", undeclared.ReplaceAllString(issues.String(), "$0 (in container '')"))
+		return nil, fmt.Errorf("compilation failed: %s", toldOf(issues))
 	}
 	if len(want) > 0 && !slices.ContainsFunc(want, ast.OutputType().IsExactType) {
 		return nil, &typeError{got: ast.OutputType(), want: want}
@@ -115,6 +115,11 @@ type source struct{ cel.Source }
 func (s source) Snippet(line int) (string, bool) {
 	text, ok := s.Source.Snippet(line)
 	return text, ok && len(text) <= 1<<10
+}
+
+// toldOf returns what is wrong with an expression as clients know it.
+func toldOf(issues *cel.Issues) string {
+	return undeclared.ReplaceAllString(issues.String(), "$0 (in container '')")
 }
 
 // undeclared is a fault as cel-go tells it. Clients know it with the container, which has no

@@ -42,6 +42,9 @@ type Sees struct {
 	Asks      bool // what the user of the request may do
 	Variables bool // of a policy
 	Makes     bool // objects and patches: a Configuration, and a Patch
+
+	// Object and ParamsOf are what objects and parameters are; nil: anything.
+	Object, ParamsOf *schema.Schema
 }
 
 // NewRequestEnv returns the environment of a profile, for all expressions of one webhook or
@@ -56,10 +59,12 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	about, _ := known.of(shapes[varRequest])
 	namespace, _ := known.of(shapes[varNamespace])
 	options := []cel.EnvOption{
-		cel.CustomTypeProvider(known), cel.Variable(varObject, cel.DynType), cel.Variable(varOld, cel.DynType), cel.Variable(varRequest, about),
+		cel.CustomTypeProvider(known), cel.Variable(varRequest, about),
 	}
+	object := known.whole(p, s.Object)
+	options = append(options, cel.Variable(varObject, object), cel.Variable(varOld, object))
 	if s.Params {
-		options = append(options, cel.Variable(varParams, cel.DynType))
+		options = append(options, cel.Variable(varParams, known.whole(p, s.ParamsOf)))
 	}
 	if s.Namespace {
 		options = append(options, cel.Variable(varNamespace, namespace))
@@ -158,6 +163,16 @@ func (e *RequestEnv) Compile(text string, want Type) (*Program, error) {
 		env, of = e.makes, []*cel.Type{cel.ListType(cel.ObjectType(typePatch))}
 	}
 	return compile(env, text, e.sizes, of...)
+}
+
+// Check says why an expression cannot be evaluated, by the types of what it sees; empty: it
+// can.
+func (e *RequestEnv) Check(text string) string {
+	_, issues := e.cel.Compile(text)
+	if issues.Err() == nil {
+		return ""
+	}
+	return toldOf(issues)
 }
 
 // Request is what expressions are evaluated about.

@@ -7,6 +7,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 )
 
@@ -108,6 +109,21 @@ func (p *provider) of(s *schema.Schema) (t *cel.Type, ok bool) {
 		return cel.IntType, true
 	}
 	return nil, false
+}
+
+// whole returns the type of whole objects of a schema; without one they are anything.
+func (p *provider) whole(words names.Profile, s *schema.Schema) *cel.Type {
+	if s == nil || s.Struct == nil {
+		return cel.DynType
+	}
+	root, fields := *s, &schema.Struct{}
+	for _, name := range []string{"apiVersion", "kind"} {
+		fields.Add(&schema.Field{Name: name, Schema: &schema.Schema{Type: schema.String}})
+	}
+	fields.Add(s.Struct.Fields...)
+	fields.Add(&schema.Field{Name: "metadata", Schema: schema.Metadata(words)})
+	root.Struct, root.Embedded = fields, false
+	return p.object(&root)
 }
 
 func (p *provider) object(s *schema.Schema) *cel.Type {

@@ -33,6 +33,9 @@ func (s *policies) paramsOf(ctx context.Context, p *policy, b *binding, namespac
 		where = namespace
 	}
 	found, err := s.find(ctx, of.GroupResource(), where, b.params)
+	for i := 0; i < len(found) && err == nil && s.env.Convert != nil; i++ {
+		found[i], err = s.env.Convert(ctx, found[i], meta.GroupVersion{Group: p.params.Group, Version: p.params.Version})
+	}
 	if err == nil && len(found) == 0 && b.params.String("parameterNotFoundAction") == "Deny" {
 		err = errNoParams
 	}

@@ -2,7 +2,7 @@
 // MutatingAdmissionPolicies.
 //
 // source.go has the policies and their bindings, compiled once, calls.go says which of them
-// a request concerns, params.go finds the objects by which a binding sets parameters,
+// a request concerns, types.go what is wrong with them by the types of what they see, params.go finds the objects by which a binding sets parameters,
 // evaluate.go decides about a request, and mutate.go changes its object.
 package policy
 
@@ -25,6 +25,9 @@ func Validating() admission.Plugin {
 		Name: "ValidatingAdmissionPolicy",
 		Setup: func(p *admission.Plugin, env admission.Env) error {
 			s := open(env, "validatingadmissionpolicies")
+			if env.Control != nil {
+				env.Control(s.checks())
+			}
 			p.Validate, p.Close = s.validate, s.index.Close
 			return nil
 		},

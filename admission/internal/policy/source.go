@@ -16,6 +16,7 @@ import (
 type policies struct {
 	env   admission.Env
 	log   *slog.Logger
+	kind  meta.GroupResource
 	audit string // the key of what the audit is told of requests that are not valid
 	index *controller.Index[*table]
 	bound atomic.Pointer[[]bound]
@@ -41,6 +42,7 @@ func open(env admission.Env, resource string) *policies {
 	}
 	group := env.Names.Group(names.GroupRegistration)
 	kind := meta.GroupResource{Group: group, Resource: resource}
+	s.kind = kind
 	bindings := meta.GroupResource{Group: group, Resource: strings.TrimSuffix(resource, "ies") + "ybindings"}
 	s.bound.Store(&[]bound{})
 	s.index = controller.NewIndex(env.Client, []meta.GroupResource{kind, bindings},

@@ -3,10 +3,12 @@ package objects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
@@ -243,4 +245,37 @@ func (c *Client) Types() []*registry.Type {
 		return s.o.Types().Public()
 	}
 	return nil
+}
+
+// version returns a version of a kind that is served now, or nil.
+func (c *Client) version(k meta.GroupVersionKind) *resource.Version {
+	s := c.store.Load()
+	if s == nil {
+		return nil
+	}
+	t := s.o.Types().Kind(k.GroupKind())
+	if t == nil {
+		return nil
+	}
+	if v := t.VersionIn(meta.GroupVersion{Group: k.Group, Version: k.Version}); v != nil && v.Served {
+		return v
+	}
+	return nil
+}
+
+// Schema returns the schema of a kind in a version that is served now, or nil.
+func (c *Client) Schema(k meta.GroupVersionKind) *schema.Schema {
+	if v := c.version(k); v != nil {
+		return v.Schema
+	}
+	return nil
+}
+
+// Convert returns an object of a type as callers of another of its versions see it.
+func (c *Client) Convert(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
+	v := c.version(meta.GroupVersionKind{Group: version.Group, Version: version.Version, Kind: obj.Kind()})
+	if v == nil {
+		return nil, fmt.Errorf("there is no version %s of %s", version, obj.Kind())
+	}
+	return v.Convert(ctx, obj)
 }
