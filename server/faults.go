@@ -33,12 +33,12 @@ func (b *Builder) faults() (faults []error) {
 	}
 	for i, a := range b.Authenticators {
 		if isNil(a) {
-			faults = append(faults, fmt.Errorf("Authenticators[%d] is nil", i))
+			faults = append(faults, fmt.Errorf("%s[%d] is nil", "Authenticators", i))
 		}
 	}
 	for i, prepare := range b.Prepare {
 		if prepare == nil {
-			faults = append(faults, fmt.Errorf("Prepare[%d] is nil", i))
+			faults = append(faults, fmt.Errorf("%s[%d] is nil", "Prepare", i))
 		}
 	}
 	faults = append(faults, negative("Limits", b.Limits)...)
@@ -91,7 +91,7 @@ func handlerFaults(b *Builder) (faults []error) {
 		default:
 			continue
 		}
-		faults = append(faults, fmt.Errorf("Handlers[%q] %s", at, why))
+		faults = append(faults, fmt.Errorf("%s[%q] %s", "Handlers", at, why))
 	}
 	return faults
 }
@@ -124,7 +124,7 @@ func (b *Builder) checkFaults() (faults []error) {
 		default:
 			continue
 		}
-		faults = append(faults, fmt.Errorf("Checks[%q] %s", name, why))
+		faults = append(faults, fmt.Errorf("%s[%q] %s", "Checks", name, why))
 	}
 	return faults
 }

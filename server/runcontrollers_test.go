@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/controller"
@@ -95,7 +94,7 @@ func TestControllerNames(t *testing.T) {
 // TestControllersThatAreNotThere: a word that names no controller fails the start, and
 // so does one that the server has nothing for.
 func TestControllersThatAreNotThere(t *testing.T) {
-	own := controller.Controller{Name: "own", Types: []meta.GroupResource{{Resource: "configmaps"}},
+	own := controller.Controller{Name: "own",
 		Observe:   func(controller.Event) []string { return nil },
 		Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) { return 0, nil }}
 	for words, want := range map[string]string{
