@@ -38,7 +38,7 @@ func (s *Store) forgetOld(now time.Time) error {
 // committed so long ago, since it is the state from then on.
 func (s *Store) oldest(now time.Time) (oldest storage.Revision, err error) {
 	err = s.reads.QueryRowContext(s.life, `
-		SELECT coalesce((SELECT revision FROM commits WHERE at <= ? ORDER BY revision DESC LIMIT 1), 0)`,
+		SELECT coalesce((SELECT revision FROM commits WHERE at < ? ORDER BY revision DESC LIMIT 1), 0)`,
 		now.Add(-s.retain).UnixNano()).Scan(&oldest)
 	return oldest, err
 }
