@@ -102,10 +102,11 @@ func (f *front) enter(c *call) (*server.Server, auth.Authenticator, []*Fault) {
 func (f *front) leave(c *call) {
 	defer f.busy.Done()
 	c.end()
+	of := c.line()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.open, c)
-	f.log.add(c)
+	f.log.add(of)
 }
 
 // calls are the requests under way, the oldest first.

@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"cmp"
+	"container/list"
 	"fmt"
 	"slices"
 	"strconv"
@@ -139,7 +140,8 @@ func reason(body []byte) string {
 // requestLog is what clients asked for last, each line once.
 type requestLog struct {
 	begun time.Time
-	seen  []seen // the last one at the end
+	seen  list.List // of seen, the last one at the end
+	at    map[line]*list.Element
 }
 
 type seen struct {
@@ -151,17 +153,28 @@ type seen struct {
 // maxLog is how many lines a requestLog has.
 const maxLog = 60
 
-func (l *requestLog) add(c *call) {
-	x := seen{line: c.line(), last: time.Now()}
-	if i := slices.IndexFunc(l.seen, func(y seen) bool { return y.line == x.line }); i >= 0 {
-		x.times = l.seen[i].times
-		l.seen = slices.Delete(l.seen, i, i+1)
+// add costs the same however many lines there are: a flood of requests waits for it.
+func (l *requestLog) add(of line) {
+	x := seen{line: of, last: time.Now()}
+	if e := l.at[of]; e != nil {
+		x.times = l.seen.Remove(e).(seen).times
 	}
 	x.times++
-	if len(l.seen) == maxLog {
-		l.seen = slices.Delete(l.seen, 0, 1)
+	if l.seen.Len() == maxLog {
+		delete(l.at, l.seen.Remove(l.seen.Front()).(seen).line)
 	}
-	l.seen = append(l.seen, x)
+	if l.at == nil {
+		l.at = map[line]*list.Element{}
+	}
+	l.at[of] = l.seen.PushBack(x)
+}
+
+// lines are what the log has, the last one at the end.
+func (l *requestLog) lines() (all []seen) {
+	for e := l.seen.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(seen))
+	}
+	return all
 }
 
 // Requests tells of the last requests of clients, for the message of a wait that failed: who
@@ -171,9 +184,9 @@ func (l *requestLog) add(c *call) {
 func (s *Server) Requests() string {
 	var text strings.Builder
 	s.front.mu.Lock()
-	list, begun := slices.Clone(s.front.log.seen), s.front.log.begun
+	all, begun := s.front.log.lines(), s.front.log.begun
 	s.front.mu.Unlock()
-	for _, x := range list {
+	for _, x := range all {
 		fmt.Fprintf(&text, "%8.3fs %s → %s", x.last.Sub(begun).Seconds(), x.line.what(), x.line.answer())
 		if x.line.reason != "" {
 			text.WriteString(": " + x.line.reason)
