@@ -141,7 +141,7 @@
 //
 // Each step is a file of package server.
 //
-// A GET: ServeHTTP (serve.go) parses what is asked for (request.go), finds out
+// A GET: ServeHTTP (serve.go) parses what is asked for (internal/requestinfo), finds out
 // who calls (auth.go), which share of the server that gives it (share.go,
 // internal/fair) and whether it may, and finds the type and the form of the
 // answer (route.go). get (read.go) takes a seat, waits until the cache has seen

@@ -38,7 +38,7 @@ func (s *Server) identifyUser(r *request) error {
 		user, err = r.who.Authenticate(r.http)
 	}
 	if err != nil || user == nil {
-		s.log.Debug("authentication failed", "path", r.path, "error", err)
+		s.log.Debug("authentication failed", "path", r.Path, "error", err)
 		return unauthorized()
 	}
 	if spaceBeforeBearer(r.http) {

@@ -42,7 +42,7 @@ func (s *Server) connect(w *response, r *request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if r.proxied() && r.rest == "" && !r.upgrades() && (r.http.Method == http.MethodGet || r.http.Method == http.MethodHead) {
+	if r.proxied() && r.Rest == "" && !r.upgrades() && (r.http.Method == http.MethodGet || r.http.Method == http.MethodHead) {
 		redirect(w, r)
 		return nil
 	}
@@ -72,14 +72,14 @@ func (s *Server) connect(w *response, r *request) error {
 // target finds what the request leads to, if the caller may go there.
 func (s *Server) target(ctx context.Context, r *request) (*registry.Target, error) {
 	style := r.sub.Connect.Style
-	if style == registry.Streams && r.verb != "create" {
+	if style == registry.Streams && r.Verb != "create" {
 		if err := s.allow(ctx, r, "create"); err != nil { // scripts in a browser can open a WebSocket by GET only
 			return nil, err
 		}
 	}
-	query := r.query
+	query := r.Query
 	if style == registry.Proxies {
-		query = url.Values{"path": {cleanPath(r.rest)}}
+		query = url.Values{"path": {cleanPath(r.Rest)}}
 	}
 	options, err := connectOptions(query, r.sub.Body)
 	if err != nil {
@@ -105,7 +105,7 @@ func cleanPath(p string) string {
 // redirect leads to the same path with a slash, below which links of a page that has
 // no slash before them are right.
 func redirect(w *response, r *request) {
-	to := url.URL{Path: r.path + "/", RawQuery: r.http.URL.RawQuery}
+	to := url.URL{Path: r.Path + "/", RawQuery: r.http.URL.RawQuery}
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusMovedPermanently)
 }

@@ -19,6 +19,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/requestinfo"
 )
 
 // connection hands one request on to another server, and what that answers back.
@@ -44,7 +45,7 @@ func (c *connection) run() {
 	_ = r.deadline.control.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(ctx, r.deadline.cut)()
 	defer func() {
-		if s.life.Err() != nil && c.style() == registry.Reads && truthy(r.query, "follow") { // it is over as a watch would be
+		if s.life.Err() != nil && c.style() == registry.Reads && requestinfo.Truthy(r.Query, "follow") { // it is over as a watch would be
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				panic(p)
 			}
@@ -99,7 +100,7 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 
 // prefix is the path of the sub-resource.
 func (c *connection) prefix() string {
-	return strings.TrimSuffix(c.request.path, c.request.rest)
+	return strings.TrimSuffix(c.request.Path, c.request.Rest)
 }
 
 // answered fits the head of an answer. The error is what the caller is answered with.
@@ -185,9 +186,9 @@ func refusal(r *request, res *http.Response) *meta.Status {
 	if res.StatusCode == http.StatusForbidden {
 		message = said
 	}
-	kind := r.resource + "/" + r.subresource
-	st := meta.Failure(res.StatusCode, known.reason, "%s ( %s %s)", message, kind, r.name)
-	st.Details = &meta.Details{Group: r.group, Kind: kind, Name: r.name}
+	kind := r.Resource + "/" + r.Subresource
+	st := meta.Failure(res.StatusCode, known.reason, "%s ( %s %s)", message, kind, r.Name)
+	st.Details = &meta.Details{Group: r.Group, Kind: kind, Name: r.Name}
 	return st
 }
 

@@ -16,7 +16,7 @@ func (s *Server) create(ctx context.Context, w *response, r *request) error {
 	if r.sub != nil || r.version.Virtual {
 		return s.act(ctx, w, r)
 	}
-	o, err := parseWriteOptions(r.query, s.names, "CreateOptions")
+	o, err := parseWriteOptions(r.Query, s.names, "CreateOptions")
 	if err != nil {
 		return err
 	}
@@ -50,16 +50,16 @@ func (s *Server) caller(r *request) objects.Caller {
 // placeInNamespace checks that the body's namespace is the path's, and fills it
 // in; a kind of cluster scope has none.
 func placeInNamespace(r *request, obj *meta.Object) error {
-	if ns := obj.Namespace(); ns != "" && ns != r.namespace && r.version.Namespaced {
+	if ns := obj.Namespace(); ns != "" && ns != r.Namespace && r.version.Namespaced {
 		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
-	obj.SetNamespace(r.namespace)
+	obj.SetNamespace(r.Namespace)
 	return nil
 }
 
 // act answers a POST to a virtual type or to a sub-resource that acts.
 func (s *Server) act(ctx context.Context, w *response, r *request) error {
-	o, err := parseWriteOptions(r.query, s.names, "CreateOptions")
+	o, err := parseWriteOptions(r.Query, s.names, "CreateOptions")
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *met
 // newCall is what the kind is called with.
 func (s *Server) newCall(r *request, o *writeOptions, obj *meta.Object) *registry.Call {
 	return &registry.Call{
-		Resource: r.version.Resource(), Subresource: r.subresource, Key: r.key(), User: r.user,
+		Resource: r.version.Resource(), Subresource: r.Subresource, Key: r.key(), User: r.user,
 		Object: obj, DryRun: o.dryRun, Names: s.names, Warn: r.notes.Warn,
 		Manager: o.managerFor(r.http), Client: objects.Acts{Client: s.client},
 	}

@@ -17,7 +17,7 @@ const parting = time.Second
 // not for what lasts as long as the caller wants.
 func (s *Server) limitTime(r *request) error {
 	r.limit = s.limits.RequestTime
-	text := r.query.Get("timeout")
+	text := r.Query.Get("timeout")
 	if text == "" || s.lasts(r) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestinfo"
 )
 
 // longestGrace bounds a grace period, in seconds; more of them overflow times.
@@ -31,7 +32,7 @@ func (s *Server) delete(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	details := &meta.Details{Name: r.name, Group: r.version.Group, Kind: r.version.Plural}
+	details := &meta.Details{Name: r.Name, Group: r.version.Group, Kind: r.version.Plural}
 	if res.Entry != nil {
 		code := http.StatusOK
 		if !res.Deleted && o.Orphan != nil && !*o.Orphan {
@@ -146,20 +147,20 @@ func (s *Server) readDeleteOptions(ctx context.Context, r *request) (map[string]
 		return tree, err
 	}
 	tree = map[string]any{}
-	if r.query.Has("propagationPolicy") {
-		tree["propagationPolicy"] = r.query.Get("propagationPolicy")
+	if r.Query.Has("propagationPolicy") {
+		tree["propagationPolicy"] = r.Query.Get("propagationPolicy")
 	}
-	if r.query.Has("orphanDependents") {
-		tree["orphanDependents"] = truthy(r.query, "orphanDependents")
+	if r.Query.Has("orphanDependents") {
+		tree["orphanDependents"] = requestinfo.Truthy(r.Query, "orphanDependents")
 	}
-	if r.query.Has("gracePeriodSeconds") {
-		g, err := integer(r.query, "gracePeriodSeconds")
+	if r.Query.Has("gracePeriodSeconds") {
+		g, err := integer(r.Query, "gracePeriodSeconds")
 		if err != nil {
 			return nil, err
 		}
 		tree["gracePeriodSeconds"] = g
 	}
-	if dry := r.query["dryRun"]; len(dry) > 0 {
+	if dry := r.Query["dryRun"]; len(dry) > 0 {
 		list := make([]any, len(dry))
 		for i, d := range dry {
 			list[i] = d
@@ -167,10 +168,10 @@ func (s *Server) readDeleteOptions(ctx context.Context, r *request) (map[string]
 		tree["dryRun"] = list
 	}
 	pre := map[string]any{}
-	if uid := r.query.Get("uid"); uid != "" {
+	if uid := r.Query.Get("uid"); uid != "" {
 		pre["uid"] = uid
 	}
-	if v := r.query.Get("resourceVersion"); v != "" {
+	if v := r.Query.Get("resourceVersion"); v != "" {
 		pre["resourceVersion"] = v
 	}
 	if len(pre) > 0 {

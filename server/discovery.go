@@ -65,7 +65,7 @@ func (s *Server) serveDiscovery(w *response, r *request, path string) bool {
 		s.discover(w, r, discoveryDocument{fields: s.versionDocument})
 	case path == "/api" || path == "/apis":
 		s.discoverRoot(w, r, d, path)
-	case strings.Contains(r.path, "//"):
+	case strings.Contains(r.Path, "//"):
 		return false // the core group is not below /apis
 	case parts[0] == "api" && len(parts) == 2:
 		s.discoverVersion(w, r, d, "", parts[1])

@@ -102,7 +102,7 @@ func (s *Server) failed(r *request, err error) {
 
 // about tells a request from others in the log.
 func (r *request) about() []any {
-	return []any{"method", r.http.Method, "verb", r.verb, "path", r.path, "resource", r.resource, "name", r.name}
+	return []any{"method", r.http.Method, "verb", r.Verb, "path", r.Path, "resource", r.Resource, "name", r.Name}
 }
 
 // servedResource returns the resource of a request if there is such a one: what else

@@ -152,7 +152,7 @@ func (s *Server) serveHealth(w *response, r *request, path string) bool {
 
 func (s *Server) runChecks(w *response, r *request, endpoint string, checks []check, single bool) {
 	var lines strings.Builder
-	excluded := r.query["exclude"]
+	excluded := r.Query["exclude"]
 	graceful := endpoint == "livez" && time.Since(s.started) < s.livezGrace
 	failed := false
 	for _, c := range checks {
@@ -183,7 +183,7 @@ func (s *Server) runChecks(w *response, r *request, endpoint string, checks []ch
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, verbose := r.query["verbose"]
+	_, verbose := r.Query["verbose"]
 	switch {
 	case failed:
 		w.WriteHeader(http.StatusInternalServerError)

@@ -60,7 +60,7 @@ func (s *Server) count(r *request, w *response, begun time.Time) {
 	if r.sub != nil {
 		sub = r.sub.Name
 	}
-	verb := r.verb
+	verb := r.Verb
 	if !knownVerbs[verb] {
 		verb = "other"
 	}

@@ -79,7 +79,7 @@ func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, vers
 	}
 	h := w.Header()
 	h.Set("Vary", "Accept")
-	if hash := r.query.Get("hash"); hashed && hash != "" {
+	if hash := r.Query.Get("hash"); hashed && hash != "" {
 		if hash != d.Hash() {
 			h.Set("Location", "?hash="+d.Hash()) // relative: the server may be mounted below a prefix
 			w.WriteHeader(http.StatusMovedPermanently)

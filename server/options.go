@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestinfo"
 )
 
 // listOptions are the query parameters of list, watch and deletecollection.
@@ -28,11 +29,11 @@ type listOptions struct {
 // parseListOptions reads and checks the parameters. Selectors and numbers that
 // cannot be read are 400, combinations that make no sense 422 ListOptions.
 func parseListOptions(r *request, watch bool) (*listOptions, error) {
-	q, t := r.query, r.version.Type
+	q, t := r.Query, r.version.Type
 	o := &listOptions{Selection: objects.Selection{
-		Namespace: r.namespace, Name: r.name,
+		Namespace: r.Namespace, Name: r.Name,
 		Version: q.Get("resourceVersion"), Match: q.Get("resourceVersionMatch"), Continue: q.Get("continue"),
-	}, bookmarks: truthy(q, "allowWatchBookmarks"), initialEvents: truthy(q, "sendInitialEvents")}
+	}, bookmarks: requestinfo.Truthy(q, "allowWatchBookmarks"), initialEvents: requestinfo.Truthy(q, "sendInitialEvents")}
 	_, o.sendInitial = q["sendInitialEvents"]
 	var err error
 	if o.Labels, err = meta.ParseLabelSelector(q.Get("labelSelector")); err != nil {
@@ -161,7 +162,7 @@ type writeOptions struct {
 
 // parseWriteOptions reads them; causes are the faults found before.
 func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...meta.Cause) (*writeOptions, error) {
-	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), force: truthy(q, "force")}
+	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), force: requestinfo.Truthy(q, "force")}
 	_, o.forceSet = q["force"]
 	causes = append(causes, apply.CheckManager(o.manager, false)...)
 	dryRun, faults := parseDryRun(q["dryRun"])

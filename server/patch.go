@@ -51,13 +51,13 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 func (s *Server) parsePatchOptions(r *request, kind media.PatchType) (*writeOptions, error) {
 	var causes []meta.Cause
 	applies := kind == media.ApplyPatch
-	if r.query.Has("force") && !applies {
+	if r.Query.Has("force") && !applies {
 		causes = append(causes, mustNot("force", "may not be specified for non-apply patch"))
 	}
-	if applies && r.query.Get("fieldManager") == "" {
+	if applies && r.Query.Get("fieldManager") == "" {
 		causes = apply.CheckManager("", true)
 	}
-	return parseWriteOptions(r.query, s.names, "PatchOptions", causes...)
+	return parseWriteOptions(r.Query, s.names, "PatchOptions", causes...)
 }
 
 // change makes a tree from the live one; the input is not modified.
@@ -222,10 +222,10 @@ func sameKind(r *request, in *meta.Object, v *resource.Version) error {
 		return badPatch("the patch leaves no kind or no apiVersion")
 	}
 	if kind != want.Kind {
-		return objects.OtherKind(r.name, kind, want)
+		return objects.OtherKind(r.Name, kind, want)
 	}
 	if version != want.APIVersion() {
-		return meta.Invalid(v.GroupKind(), r.name, []meta.Cause{{
+		return meta.Invalid(v.GroupKind(), r.Name, []meta.Cause{{
 			Reason: meta.CauseInvalid, Field: "apiVersion", Message: fmt.Sprintf("Invalid value: %q: must be %s", version, want.APIVersion()),
 		}})
 	}
@@ -236,7 +236,7 @@ func sameKind(r *request, in *meta.Object, v *resource.Version) error {
 // live object.
 func conditions(r *request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return meta.Invalid(r.version.GroupKind(), r.name, r.version.OtherUID(uid))
+		return meta.Invalid(r.version.GroupKind(), r.Name, r.version.OtherUID(uid))
 	}
 	return sameVersion(r, in, live)
 }
@@ -250,10 +250,10 @@ func badPatch(why string) error {
 func sameIdentity(r *request, in *meta.Object) error {
 	name, sent := in.Get("metadata", "name")
 	if name == "" || !sent {
-		return meta.BadRequest("the object must have the name on the URL (%s), and has none", r.name)
+		return meta.BadRequest("the object must have the name on the URL (%s), and has none", r.Name)
 	}
-	if name != r.name {
-		return meta.BadRequest("the name of the object (%v) does not match the name on the URL (%s)", name, r.name)
+	if name != r.Name {
+		return meta.BadRequest("the name of the object (%v) does not match the name on the URL (%s)", name, r.Name)
 	}
 	return placeInNamespace(r, in)
 }
@@ -287,11 +287,11 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		return nil
 	}
 	v := r.version.ItemVersion(r.sub)
-	opts := apply.Write{Manager: o.manager, APIVersion: v.GVK().APIVersion(), Subresource: r.subresource, Now: time.Now(), Force: o.force}
+	opts := apply.Write{Manager: o.manager, APIVersion: v.GVK().APIVersion(), Subresource: r.Subresource, Now: time.Now(), Force: o.force}
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if patch.UID() != "" {
-				return nil, objects.Modified(r.version, r.name)
+				return nil, objects.Modified(r.version, r.Name)
 			}
 			if err := s.allow(ctx, r, "create"); err != nil {
 				return nil, err
@@ -307,7 +307,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 			return nil, err
 		}
 		if nulls := v.Schema.Nulls(patch.Tree()); r.sub == nil && len(nulls) > 0 {
-			return nil, meta.Invalid(r.version.GroupKind(), r.name, nulls)
+			return nil, meta.Invalid(r.version.GroupKind(), r.Name, nulls)
 		}
 		if err := s.enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil {
 			return nil, err
@@ -354,8 +354,8 @@ func (s *Server) checkApplied(r *request, patch *meta.Object) error {
 	if patch.Name() == "" && patch.GenerateName() != "" {
 		return meta.BadRequest("metadata.generateName cannot be used with apply")
 	}
-	if name := patch.Name(); name != "" && name != r.name {
-		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, r.name)
+	if name := patch.Name(); name != "" && name != r.Name {
+		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, r.Name)
 	}
 	return placeInNamespace(r, patch.Clone()) // the body stays as it is: the last-applied annotation may quote it
 }
@@ -367,7 +367,7 @@ func strictApply(why string) error {
 
 func (s *Server) conformApplied(r *request, obj *meta.Object, v *resource.Version) error {
 	if _, sent := obj.Get("metadata", "name"); !sent {
-		obj.SetName(r.name)
+		obj.SetName(r.Name)
 	}
 	if err := sameIdentity(r, obj); err != nil {
 		return err

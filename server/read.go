@@ -10,7 +10,7 @@ import (
 
 // get answers GET on an item or a sub-resource.
 func (s *Server) get(ctx context.Context, w *response, r *request) error {
-	version := r.query.Get("resourceVersion")
+	version := r.Query.Get("resourceVersion")
 	rev, err := objects.ParseRevision(version)
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func (s *Server) get(ctx context.Context, w *response, r *request) error {
 		return err
 	}
 	if entry == nil {
-		return meta.NotFound(r.version.Resource().GroupResource(), r.name)
+		return meta.NotFound(r.version.Resource().GroupResource(), r.Name)
 	}
 	return s.respondEntry(w, r, http.StatusOK, entry)
 }

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestinfo"
 )
 
 // response remembers what was answered.
@@ -44,7 +45,7 @@ func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // negotiate agrees with the client on the form of the answer.
 func (s *Server) negotiate(r *request) (err error) {
-	offer := media.Offer{Views: true, List: r.verb == "list", Watch: r.verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
+	offer := media.Offer{Views: true, List: r.Verb == "list", Watch: r.Verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
 	offer.NoTable = r.version.Act != nil || r.sub != nil && r.sub.Act != nil // what is kept nowhere has no rows
 	r.media, err = media.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	var st *meta.Status
@@ -57,8 +58,8 @@ func (s *Server) negotiate(r *request) (err error) {
 
 // pretty reports whether people will read the answer.
 func pretty(r *request) bool {
-	if v, ok := r.query["pretty"]; ok {
-		return len(v) == 0 || v[0] == "" || truthy(r.query, "pretty")
+	if v, ok := r.Query["pretty"]; ok {
+		return len(v) == 0 || v[0] == "" || requestinfo.Truthy(r.Query, "pretty")
 	}
 	agent := r.http.UserAgent()
 	return strings.HasPrefix(agent, "curl/") || strings.HasPrefix(agent, "Mozilla/") || strings.HasPrefix(agent, "Wget/")

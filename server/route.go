@@ -15,10 +15,10 @@ import (
 func (s *Server) route(w *response, r *request) {
 	serve := s.serveResource
 	switch {
-	case !r.isResource:
+	case !r.IsResource:
 		s.serveOther(w, r)
 		return
-	case r.verb == "watch":
+	case r.Verb == "watch":
 		serve = s.serveWatch
 	}
 	if err := serve(w, r); err != nil {
@@ -40,7 +40,7 @@ func (s *Server) serveResource(w *response, r *request) error {
 	if r.version.Read != nil {
 		return s.readVirtual(ctx, w, r)
 	}
-	switch r.verb {
+	switch r.Verb {
 	case "get":
 		if err := s.acquireSeat(ctx, r); err != nil {
 			return err
@@ -89,32 +89,32 @@ func (s *Server) prepare(r *request) error {
 
 // resolve finds the version and sub-resource that the path names.
 func (s *Server) resolve(r *request) error {
-	r.version = s.types().Version(meta.Resource{Group: r.group, Version: r.apiVersion, Resource: r.resource})
+	r.version = s.types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
 	if r.version == nil {
-		if !s.hasBuiltin(r.group) {
+		if !s.hasBuiltin(r.Group) {
 			return errNoPath
 		}
 		return meta.NoSuchResource()
 	}
-	if r.version.Namespaced != (r.namespace != "") && (r.name != "" || !r.version.Namespaced) && !r.isNamespace() {
+	if r.version.Namespaced != (r.Namespace != "") && (r.Name != "" || !r.version.Namespaced) && !r.isNamespace() {
 		if r.version.DelegatedPaths {
 			return errNoPath
 		}
 		return meta.NoSuchResource()
 	}
-	if r.beyond || r.version.Act != nil && (r.name != "" || r.version.Namespaced && r.namespace == "") {
+	if r.Beyond || r.version.Act != nil && (r.Name != "" || r.version.Namespaced && r.Namespace == "") {
 		return meta.NoSuchResource() // nothing is kept that could have a name
 	}
 	if r.isNamespace() {
-		r.namespace = ""
+		r.Namespace = ""
 	}
-	if r.sub = r.version.Subresource(r.subresource); r.sub == nil && r.subresource != "" {
+	if r.sub = r.version.Subresource(r.Subresource); r.sub == nil && r.Subresource != "" {
 		if r.version.DelegatedPaths {
-			return meta.NotFound(r.version.Resource().GroupResource(), r.name)
+			return meta.NotFound(r.version.Resource().GroupResource(), r.Name)
 		}
 		return meta.NoSuchResource()
 	}
-	if r.rest != "" && !r.proxied() {
+	if r.Rest != "" && !r.proxied() {
 		return meta.NoSuchResource()
 	}
 	return nil
@@ -136,7 +136,7 @@ func (s *Server) hasBuiltin(group string) bool {
 // stands where other paths have their namespace. There are none inside a
 // namespace: a right in one must not reach another.
 func (r *request) isNamespace() bool {
-	return r.group == "" && r.resource == "namespaces" && !r.inside
+	return r.Group == "" && r.Resource == "namespaces" && !r.Inside
 }
 
 // allowed reports whether the resource, or sub-resource, has the verb there.
@@ -144,22 +144,22 @@ func allowed(r *request) bool {
 	if r.proxied() {
 		return slices.Contains(proxyMethods, r.http.Method)
 	}
-	if r.http.Method == http.MethodHead || r.verb == "watch" && r.http.Method != http.MethodGet {
+	if r.http.Method == http.MethodHead || r.Verb == "watch" && r.http.Method != http.MethodGet {
 		return false
 	}
-	if r.version.Namespaced && r.namespace == "" && r.verb != "list" && r.verb != "watch" {
+	if r.version.Namespaced && r.Namespace == "" && r.Verb != "list" && r.Verb != "watch" {
 		return false // the path across namespaces only reads
 	}
 	if r.sub != nil {
-		return slices.Contains(r.sub.Verbs(), r.verb)
+		return slices.Contains(r.sub.Verbs(), r.Verb)
 	}
-	if r.verb == "create" && r.name != "" {
+	if r.Verb == "create" && r.Name != "" {
 		return false
 	}
-	if r.name == "" && (r.verb == "update" || r.verb == "patch") {
+	if r.Name == "" && (r.Verb == "update" || r.Verb == "patch") {
 		return false
 	}
-	return slices.Contains(r.version.Verbs(), r.verb)
+	return slices.Contains(r.version.Verbs(), r.Verb)
 }
 
 // refuseMethod is the answer to a verb that a resource does not have.
@@ -167,11 +167,11 @@ func refuseMethod(r *request) error {
 	if !r.version.DelegatedPaths {
 		return methodNotAllowed()
 	}
-	if r.version.Namespaced && r.namespace == "" {
+	if r.version.Namespaced && r.Namespace == "" {
 		return errNoPath
 	}
 	st := methodNotAllowed()
-	st.Details = &meta.Details{Group: r.group, Kind: r.resource}
+	st.Details = &meta.Details{Group: r.Group, Kind: r.Resource}
 	return st
 }
 
@@ -187,7 +187,7 @@ func (s *Server) serveOther(w *response, r *request) {
 		s.fail(w, r, err)
 		return
 	}
-	path := strings.TrimSuffix(r.path, "/")
+	path := strings.TrimSuffix(r.Path, "/")
 	for _, serve := range []func(*response, *request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
 		if serve(w, r, path) {
 			return
@@ -207,7 +207,7 @@ func (s *Server) serveExtra(w *response, r *request, path string) bool {
 	}
 	longest := ""
 	for prefix := range s.handlers {
-		if strings.HasSuffix(prefix, "/") && strings.HasPrefix(r.path, prefix) && len(prefix) > len(longest) {
+		if strings.HasSuffix(prefix, "/") && strings.HasPrefix(r.Path, prefix) && len(prefix) > len(longest) {
 			longest = prefix
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
+	"orch.io/controlplane/server/internal/requestinfo"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -78,8 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, 
 // serve answers a request of the user whom an authenticator finds.
 func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
-	r := parse(h)
-	r.who = who
+	r := &request{Info: requestinfo.Of(h), http: h, who: who}
 	r.id = requestID(h.Header)
 	head, values := w.Header(), []string{r.id, "no-cache, private"}
 	head[auditID], head["Cache-Control"] = values[:1:1], values[1:]

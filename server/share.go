@@ -146,7 +146,7 @@ func (s *Server) acquirePlace(r *request) error {
 	}
 	places, why := s.places, "too many requests wait"
 	switch {
-	case r.verb == "watch":
+	case r.Verb == "watch":
 		places, why = s.watches, "too many watches at a time"
 	case s.connects(r):
 		places, why = s.connections, "too many connections at a time"
@@ -242,7 +242,7 @@ func (s *Server) reserveAnswer(r *request, size int) error {
 		return nil
 	case r.share.exempt:
 		return nil
-	case r.verb == "get" || r.verb == "list":
+	case r.Verb == "get" || r.Verb == "list":
 		return tooMany("too many answers wait to be read")
 	}
 	return meta.Failure(http.StatusGatewayTimeout, meta.ReasonTimeout, "the request was carried out, but too many answers wait to be read")

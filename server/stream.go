@@ -30,7 +30,7 @@ func (s *Server) serveWatch(w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	if name, _ := o.Fields.Value("metadata.name"); r.name != "" && !o.Fields.Empty() && name != r.name {
+	if name, _ := o.Fields.Value("metadata.name"); r.Name != "" && !o.Fields.Empty() && name != r.Name {
 		return meta.BadRequest("the field selector does not select the object on the path")
 	}
 	if o.Revision == 0 || o.initialEvents {

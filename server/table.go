@@ -20,7 +20,7 @@ type table struct {
 }
 
 func (s *Server) table(r *request) (*table, error) {
-	include, err := codec.ParseInclude(r.query.Get("includeObject"))
+	include, err := codec.ParseInclude(r.Query.Get("includeObject"))
 	return &table{s, r.bodyVersion(), r.media, include}, err
 }
 

@@ -10,7 +10,7 @@ import (
 
 // update answers PUT on an item or on a sub-resource.
 func (s *Server) update(ctx context.Context, w *response, r *request) error {
-	o, err := parseWriteOptions(r.query, s.names, "UpdateOptions")
+	o, err := parseWriteOptions(r.Query, s.names, "UpdateOptions")
 	if err != nil {
 		return err
 	}
@@ -22,11 +22,11 @@ func (s *Server) update(ctx context.Context, w *response, r *request) error {
 		return err
 	}
 	switch in.Name() {
-	case r.name:
+	case r.Name:
 	case "":
 		return meta.BadRequest("name must be provided")
 	default:
-		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", in.Name(), r.name)
+		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", in.Name(), r.Name)
 	}
 	res, err := s.put(ctx, r, o, in)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.
 // object against the live one.
 func preconditions(r *request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return objects.OtherUID(r.version, r.name, uid, live.UID())
+		return objects.OtherUID(r.version, r.Name, uid, live.UID())
 	}
 	return sameVersion(r, in, live)
 }
@@ -76,7 +76,7 @@ func sameVersion(r *request, in, live *meta.Object) error {
 		return err
 	}
 	if rev != 0 && in.ResourceVersion() != live.ResourceVersion() {
-		return objects.Modified(r.version, r.name)
+		return objects.Modified(r.version, r.Name)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func needsVersion(r *request) bool {
 }
 
 func versionMissing(r *request) error {
-	return meta.Invalid(meta.GroupKind{Group: r.group, Kind: r.resource}, r.name, []meta.Cause{{
+	return meta.Invalid(meta.GroupKind{Group: r.Group, Kind: r.Resource}, r.Name, []meta.Cause{{
 		Reason: meta.CauseInvalid, Field: "metadata.resourceVersion", Message: "Invalid value: 0: must be specified for an update",
 	}})
 }

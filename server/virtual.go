@@ -27,15 +27,15 @@ func (s *Server) readVirtual(ctx context.Context, w *response, r *request) error
 	var found []*watch.Entry
 	for _, obj := range all {
 		obj.SetGVK(r.version.GVK())
-		if r.name != "" && r.name == obj.Name() {
+		if r.Name != "" && r.Name == obj.Name() {
 			return s.respondObject(w, r, http.StatusOK, obj)
 		}
 		if selected(obj, &list.Selection) {
 			found = append(found, watch.NewEntry(meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, 0, codec.EncodeJSON(nil, obj.Tree())))
 		}
 	}
-	if r.name != "" {
-		return meta.NotFound(r.version.GroupResource(), r.name)
+	if r.Name != "" {
+		return meta.NotFound(r.version.GroupResource(), r.Name)
 	}
 	return s.respondList(w, r, &objects.Page{Page: watch.Page{Entries: found}, Remaining: -1})
 }

@@ -132,7 +132,7 @@ func (st *stream) openSocket(ctx context.Context, w *response) (*socket, context
 		OnPongReceived:     func(context.Context, []byte) { k.received(0) },
 	})
 	if err != nil {
-		st.server.log.Debug("no WebSocket", "path", st.request.path, "error", err)
+		st.server.log.Debug("no WebSocket", "path", st.request.Path, "error", err)
 		return nil, nil, nil
 	}
 	st.request.deadline.again()

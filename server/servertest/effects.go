@@ -21,7 +21,7 @@ func Answer(status *meta.Status) func(http.Handler) http.Handler {
 func Conflict(http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := targetOf(r)
-		refuse(w, meta.Conflict(meta.GroupResource{Group: t.group, Resource: t.resource}, t.name,
+		refuse(w, meta.Conflict(meta.GroupResource{Group: t.Group, Resource: t.Resource}, t.Name,
 			"the object has been modified; please apply your changes to the latest version and try again"))
 	})
 }
@@ -31,7 +31,7 @@ func Conflict(http.Handler) http.Handler {
 func Expired(http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := meta.Expired("too old resource version: %s", r.URL.Query().Get("resourceVersion"))
-		if targetOf(r).verb != "watch" {
+		if targetOf(r).Verb != "watch" {
 			refuse(w, status)
 			return
 		}

@@ -52,7 +52,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	c := &call{ResponseWriter: w, target: targetOf(r), agent: r.UserAgent(), began: time.Now(), cancel: cancel}
 	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
-	if c.target.verb == "create" && c.target.name == "" && r.ContentLength != 0 {
+	if c.target.Verb == "create" && c.target.Name == "" && r.ContentLength != 0 {
 		c.sent = &capture{ReadCloser: r.Body}
 		r.Body = c.sent
 	}
@@ -165,10 +165,10 @@ func (c *call) caller() string {
 
 // name is the name that the request is about, "" if it names none.
 func (c *call) name() string {
-	if c.target.name == "" && c.sent != nil {
+	if c.target.Name == "" && c.sent != nil {
 		return c.sent.name()
 	}
-	return c.target.name
+	return c.target.Name
 }
 
 // end keeps of a request what may still be asked for.

@@ -78,7 +78,7 @@ func (r *Recorder) String() string {
 			continue
 		}
 		l := c.line()
-		if l.what() != last || !verbs("read", c.target.verb) {
+		if l.what() != last || !verbs("read", c.target.Verb) {
 			text.WriteString(whole)
 		}
 		last, whole = l.what(), l.what()+" → "+l.answer()+"\n"
@@ -93,16 +93,17 @@ func (r *Recorder) String() string {
 // line says who asks for what, and how that ended.
 type line struct {
 	user   string
-	target target
-	code   int // 0: none
+	asked  string // a target as text
+	code   int    // 0: none
 	cut    bool
 	ended  bool
 	reason string // of a refusal
 }
 
 func (c *call) line() line {
-	l := line{target: c.target}
-	l.target.name = c.name()
+	asked := c.target
+	asked.Name = c.name()
+	l := line{asked: asked.String()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.user, l.code, l.ended = cmp.Or(c.user, "nobody"), c.code, c.ended
@@ -111,7 +112,7 @@ func (c *call) line() line {
 	return l
 }
 
-func (l line) what() string { return l.user + " " + l.target.String() }
+func (l line) what() string { return l.user + " " + l.asked }
 
 func (l line) answer() string {
 	switch {

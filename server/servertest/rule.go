@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"orch.io/controlplane/server/internal/requestinfo"
 )
 
 // Rule chooses requests, by what they ask for and who sends them, and says what becomes
@@ -75,15 +77,14 @@ func (r Rule) String() string {
 
 // chooses reports whether the rule is for a request.
 func (r Rule) chooses(c *call) bool {
-	t := c.target
-	group := t.resource
-	if t.group != "" {
-		group += "." + t.group
+	t, group := c.target, c.target.Resource
+	if t.Group != "" {
+		group += "." + t.Group
 	}
-	return t.resource != "" && verbs(r.verb, t.verb) &&
-		(r.resource == "*" || r.resource == t.resource || r.resource == group) &&
-		(r.subresource == "*" || r.subresource == t.subresource) &&
-		(r.namespace == "" || r.namespace == t.namespace) &&
+	return t.Resource != "" && verbs(r.verb, t.Verb) &&
+		(r.resource == "*" || r.resource == t.Resource || r.resource == group) &&
+		(r.subresource == "*" || r.subresource == t.Subresource) &&
+		(r.namespace == "" || r.namespace == t.Namespace) &&
 		strings.Contains(c.agent, r.agent) &&
 		(r.name == "" || r.name == c.name()) &&
 		(r.user == "" || r.user == c.caller())
@@ -104,92 +105,38 @@ func verbs(want, verb string) bool {
 	return false
 }
 
-// target is what a request asks for. Without a resource it is only a path.
-type target struct {
-	verb, group, version, resource, subresource string
-	namespace, name                             string
-	path                                        string
-}
+// target is what a request asks for; patches that apply have a verb of their own, and
+// what is no verb of the API is called by its method.
+type target struct{ requestinfo.Info }
 
-// targetOf takes the method and the path of a request apart, as the server does.
 func targetOf(r *http.Request) target {
-	t := target{verb: strings.ToLower(r.Method), path: r.URL.Path}
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	t := target{requestinfo.Of(r)}
 	switch {
-	case len(parts) >= 3 && parts[0] == "api":
-		t.version, parts = parts[1], parts[2:]
-	case len(parts) >= 4 && parts[0] == "apis":
-		t.group, t.version, parts = parts[1], parts[2], parts[3:]
-	default:
-		return t
+	case t.Verb == "patch" && strings.Contains(r.Header.Get("Content-Type"), "apply-patch"):
+		t.Verb = "apply"
+	case t.Verb == "":
+		t.Verb = strings.ToLower(r.Method)
 	}
-	query := r.URL.Query()
-	watches := query.Get("watch") == "true" || query.Get("watch") == "1"
-	if parts[0] == "watch" && len(parts) > 1 {
-		watches, parts = true, parts[1:]
-	}
-	if parts[0] == "namespaces" && len(parts) > 1 {
-		t.namespace = parts[1]
-		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
-			parts = parts[2:]
-		}
-	}
-	parts = append(parts, "", "")
-	t.resource, t.name, t.subresource = parts[0], parts[1], parts[2]
-	t.verb = verbOf(r, t.name != "", watches)
-	if t.name == "" {
-		for requirement := range strings.SplitSeq(query.Get("fieldSelector"), ",") {
-			if name, ok := strings.CutPrefix(requirement, "metadata.name="); ok {
-				t.name = strings.TrimPrefix(name, "=")
-			}
-		}
-	}
+	t.Name += t.Selected // one of them is empty
 	return t
 }
 
-func verbOf(r *http.Request, item, watches bool) string {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		switch {
-		case watches:
-			return "watch"
-		case item:
-			return "get"
-		}
-		return "list"
-	case http.MethodPost:
-		return "create"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		if strings.Contains(r.Header.Get("Content-Type"), "apply-patch") {
-			return "apply"
-		}
-		return "patch"
-	case http.MethodDelete:
-		if !item {
-			return "deletecollection"
-		}
-	}
-	return strings.ToLower(r.Method)
-}
-
 func (t target) String() string {
-	if t.resource == "" {
-		return t.verb + " " + t.path
+	if t.Resource == "" {
+		return t.Verb + " " + t.Path
 	}
-	text := t.verb + " " + t.resource
-	if t.group != "" {
-		text += "." + t.group
+	text := t.Verb + " " + t.Resource
+	if t.Group != "" {
+		text += "." + t.Group
 	}
-	if t.subresource != "" {
-		text += "/" + t.subresource
+	if t.Subresource != "" {
+		text += "/" + t.Subresource
 	}
 	switch {
-	case t.namespace != "" && t.resource != "namespaces":
-		text += " " + t.namespace + "/" + t.name
-	case t.name != "":
-		text += " " + t.name
+	case t.Namespace != "" && t.Resource != "namespaces":
+		text += " " + t.Namespace + "/" + t.Name
+	case t.Name != "":
+		text += " " + t.Name
 	}
 	return text
 }

@@ -1,4 +1,4 @@
-package server
+package requestinfo
 
 import (
 	"net/http"
@@ -11,7 +11,7 @@ import (
 
 // Path shapes and verbs of the conventions, row by row, and the odd spellings
 // that must not slip past authorization.
-func TestParse(t *testing.T) {
+func TestOf(t *testing.T) {
 	type want struct {
 		verb, group, version, resource, namespace, name, sub string
 	}
@@ -75,53 +75,51 @@ func TestParse(t *testing.T) {
 		{"GET", "/healthz", want{}},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
-			r := parse(httptest.NewRequest(c.method, c.path, nil))
-			got := want{r.verb, r.group, r.apiVersion, r.resource, r.namespace, r.name, r.subresource}
+			r := Of(httptest.NewRequest(c.method, c.path, nil))
+			got := want{r.Verb, r.Group, r.APIVersion, r.Resource, r.Namespace, r.Name, r.Subresource}
 			if c.want == (want{}) {
-				require.False(t, r.isResource, "%+v", got)
-				require.Empty(t, r.action().Resource)
+				require.False(t, r.IsResource, "%+v", got)
+				require.Empty(t, got.resource)
 				return
 			}
-			require.True(t, r.isResource)
+			require.True(t, r.IsResource)
 			require.Equal(t, c.want, got)
 		})
 	}
 }
 
 // An encoded slash is a slash: what authorization sees is what is served.
-func TestParseDecodesOnce(t *testing.T) {
-	r := parse(httptest.NewRequest("GET", "/api/v1/namespaces/ns%2Fsecrets%2Fx/configmaps", nil))
-	require.Equal(t, "secrets", r.resource)
-	require.Equal(t, "secrets", r.action().Resource)
-	require.Equal(t, "configmaps", r.action().Subresource)
+func TestDecodesOnce(t *testing.T) {
+	r := Of(httptest.NewRequest("GET", "/api/v1/namespaces/ns%2Fsecrets%2Fx/configmaps", nil))
+	require.Equal(t, "secrets", r.Resource)
+	require.Equal(t, "configmaps", r.Subresource)
 }
 
 // A selector on one name is a question about that name.
-func TestParseSelectedName(t *testing.T) {
+func TestSelectedName(t *testing.T) {
 	for query, name := range map[string]string{
 		"fieldSelector=metadata.name%3Da":                         "a",
 		"fieldSelector=metadata.name%3Da,metadata.namespace%3Dns": "a",
 		"fieldSelector=metadata.name!%3Da":                        "",
 		"labelSelector=x":                                         "",
 	} {
-		r := parse(httptest.NewRequest("GET", "/api/v1/namespaces/ns/secrets?"+query, nil))
-		require.Equal(t, name, r.action().Name, query)
-		r = parse(httptest.NewRequest("GET", "/api/v1/watch/namespaces/ns/secrets?"+query, nil))
-		require.Empty(t, r.action().Name, "the old paths name what they watch")
-		r = parse(httptest.NewRequest("DELETE", "/api/v1/namespaces/ns/secrets?"+query, nil))
-		require.Empty(t, r.action().Name, "deletecollection is never about one name")
+		r := Of(httptest.NewRequest("GET", "/api/v1/namespaces/ns/secrets?"+query, nil))
+		require.Equal(t, name, r.Name+r.Selected, query)
+		r = Of(httptest.NewRequest("GET", "/api/v1/watch/namespaces/ns/secrets?"+query, nil))
+		require.Empty(t, r.Name+r.Selected, "the old paths name what they watch")
+		r = Of(httptest.NewRequest("DELETE", "/api/v1/namespaces/ns/secrets?"+query, nil))
+		require.Empty(t, r.Name+r.Selected, "deletecollection is never about one name")
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzOf(f *testing.F) {
 	for _, p := range []string{"/api/v1/configmaps", "/apis/a/b/namespaces/c/d/e/f", "//", "/api/v1/watch/x", "/apis/a/v1/namespaces/n"} {
 		f.Add("GET", p, "watch=1&fieldSelector=metadata.name=x")
 	}
 	f.Fuzz(func(t *testing.T, method, path, query string) {
-		r := parse(&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}})
-		a := r.action()
-		if r.isResource != (a.Resource != "") {
-			t.Fatalf("%q: resource %v, action %+v", path, r.isResource, a)
+		r := Of(&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}})
+		if r.IsResource != (r.Resource != "" && r.APIVersion != "") || r.Name == "" && r.Subresource != "" {
+			t.Fatalf("%q: %+v", path, r)
 		}
 	})
 }
