@@ -263,12 +263,13 @@ func TestFieldPathsOfTags(t *testing.T) {
 }
 
 // TestAffordableRules: objects count nothing in estimates, however much they hold, since
-// rules that definitions have everywhere compare them.
+// rules that definitions have everywhere compare them; nor does what a rule only looks for.
 func TestAffordableRules(t *testing.T) {
 	for _, test := range []struct{ name, schema string }{
 		{"an object that stays", `x-kubernetes-validations: [{rule: "self == oldSelf"}], properties: {a: {type: string}}`},
 		{"different objects", `properties: {a: {type: array, maxItems: 32, items: {type: object, properties: {b: {type: string}}}, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x == y))"}]}}`},
 		{"one of two objects", `x-kubernetes-validations: [{rule: "has(self.a) != has(self.b)"}], properties: {a: {type: object}, b: {type: object}}`},
+		{"both of two texts in many items", `type: array, maxItems: 50, items: {type: object, properties: {a: {type: string}, b: {type: string}}}, x-kubernetes-validations: [{rule: "self.all(x, has(x.a) == has(x.b))"}]`},
 		{"items of a choice", `x-kubernetes-validations: [{rule: "(has(self.a) ? self.a : []).exists(k, k.contains('/'))"}], properties: {a: {type: array, maxItems: 256, items: {type: string, maxLength: 64}}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

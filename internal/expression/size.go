@@ -3,6 +3,7 @@ package expression
 import (
 	"math"
 
+	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/cost"
 
 	"orch.io/controlplane/api/schema"
@@ -100,8 +101,8 @@ type sizes map[string]*schema.Schema // by variable
 // EstimateSize implements cost.Estimator.
 func (z sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	path := node.Path()
-	if len(path) == 0 {
-		return nil
+	if e := node.Expr(); len(path) == 0 || e != nil && e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
+		return nil // has(self.a) is at the path of a, and no more than a bool
 	}
 	s, ok := z[path[0]]
 	if !ok { // an item of what an expression made: no larger than what it was made of
