@@ -270,6 +270,9 @@ func TestAffordableRules(t *testing.T) {
 		{"different objects", `properties: {a: {type: array, maxItems: 32, items: {type: object, properties: {b: {type: string}}}, x-kubernetes-validations: [{rule: "self.all(x, self.exists_one(y, x == y))"}]}}`},
 		{"one of two objects", `x-kubernetes-validations: [{rule: "has(self.a) != has(self.b)"}], properties: {a: {type: object}, b: {type: object}}`},
 		{"both of two texts in many items", `type: array, maxItems: 50, items: {type: object, properties: {a: {type: string}, b: {type: string}}}, x-kubernetes-validations: [{rule: "self.all(x, has(x.a) == has(x.b))"}]`},
+		{"quantities", `type: array, maxItems: 10, items: {type: object, properties: {a: {type: string, maxLength: 64}, b: {type: string, maxLength: 64}}}, x-kubernetes-validations: [{rule: "self.all(x, quantity(x.a) == quantity(x.b).add(1))"}]`},
+		{"versions", `x-kubernetes-validations: [{rule: "semver(self.a) == semver(self.b)"}], properties: {a: {type: string}, b: {type: string}}`},
+		{"texts that are looked at once", `type: array, items: {type: string}, x-kubernetes-validations: [{rule: "self.all(x, x.charAt(0) == 'a' && isURL(x))"}]`},
 		{"items of a choice", `x-kubernetes-validations: [{rule: "(has(self.a) ? self.a : []).exists(k, k.contains('/'))"}], properties: {a: {type: array, maxItems: 256, items: {type: string, maxLength: 64}}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

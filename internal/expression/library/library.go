@@ -28,6 +28,7 @@ func Options(p names.Profile) []cel.EnvOption {
 	options = append(options, made()...)
 	options = append(options, formatting)
 	options = append(options, textPrices()...)
+	options = append(options, steps())
 	for _, rows := range [][]function{t.urls(), t.quantities(), t.versions(), t.formats(), texts(), lists(), t.authorization()} {
 		for _, f := range rows {
 			options = append(options, f.options()...)
@@ -44,7 +45,7 @@ type function struct {
 	result *cel.Type
 	call   func(args ...ref.Val) ref.Val
 	cost   cost.QuantityExpr // of a call
-	size   cost.QuantityExpr // of the result; nil: it has none
+	size   cost.QuantityExpr // of the result; nil: it has none that anybody asks for
 }
 
 // on makes a method of a function.
@@ -69,8 +70,12 @@ func (f function) options() []cel.EnvOption {
 		overload, model = cel.MemberOverload, cost.MemberOverload
 	}
 	price := []cost.OverloadModelOption{cost.EvalCost(f.cost)}
-	if f.size != nil {
-		price = append(price, cost.ResultSize(f.size))
+	size := f.size
+	if size == nil && f.result.Kind() == types.StructKind {
+		size = cost.Const(1) // a value of this library, which is compared in one step
+	}
+	if size != nil {
+		price = append(price, cost.ResultSize(size))
 	}
 	return []cel.EnvOption{
 		cel.Function(f.name, overload(id, f.args, f.result, cel.FunctionBinding(f.call))),
@@ -157,6 +162,15 @@ func look() cost.QuantityExpr { return cost.Const(1) }
 
 func read(text cost.QuantityExpr) cost.QuantityExpr {
 	return cost.Scale(text, cost.StringTraversalCostFactor)
+}
+
+// steps estimates calls as one step that go through a text: definitions were written for
+// servers that do. An evaluation counts what they cost.
+func steps() cel.EnvOption {
+	step := func(cost.Estimator, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+		return &cost.CallEstimate{CostEstimate: cost.FixedCostEstimate(1)}
+	}
+	return cel.CostEstimatorOptions(cost.OverloadCostEstimate("string_char_at_int", step), cost.OverloadCostEstimate("isURL_string", step))
 }
 
 // valid reports whether a function of a text would not fail.

@@ -1,6 +1,7 @@
 package library_test
 
 import (
+	"strings"
 	"testing"
 
 	"cel.dev/cel-go/cel"
@@ -68,5 +69,21 @@ func TestFunctions(t *testing.T) {
 		if assert.NoError(t, err, test.expr) {
 			assert.Equal(t, true, got.Value(), test.expr)
 		}
+	}
+}
+
+// TestStepsAreCounted: what is estimated as one step counts as what it goes through.
+func TestStepsAreCounted(t *testing.T) {
+	env, err := cel.NewEnv(append(library.Options(names.Kubernetes), cel.Variable("a", cel.StringType))...)
+	require.NoError(t, err)
+	for _, expr := range []string{`a.charAt(0) == 'a'`, `isURL(a)`} {
+		ast, issues := env.Compile(expr)
+		require.NoError(t, issues.Err(), expr)
+		program, err := env.Program(ast, cel.CostLimit(10_000))
+		require.NoError(t, err)
+		_, _, err = program.Eval(map[string]any{"a": strings.Repeat("a", 1000)})
+		require.NoError(t, err, expr)
+		_, _, err = program.Eval(map[string]any{"a": strings.Repeat("a", 1_000_000)})
+		assert.ErrorContains(t, err, "cost limit exceeded", expr)
 	}
 }
