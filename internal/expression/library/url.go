@@ -1,6 +1,7 @@
 package library
 
 import (
+	"fmt"
 	"net/url"
 
 	"cel.dev/cel-go/cel"
@@ -29,7 +30,7 @@ func (k kinds) urls() []function {
 // parseURL takes what is absolute. A fragment is no part of what comes before it.
 func parseURL(text string) (*url.URL, error) {
 	if _, err := url.ParseRequestURI(text); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("URL parse error during conversion from string: %w", err)
 	}
 	return url.Parse(text)
 }
