@@ -185,7 +185,7 @@ func (r *patchRun) do(op operation) error {
 		if err != nil {
 			return err
 		}
-		if r.budget -= size(v, r.budget); r.budget < 0 {
+		if r.budget -= Size(v, r.budget); r.budget < 0 {
 			return errTooMuch
 		}
 		return r.add(op.Path, meta.Clone(v))
@@ -405,8 +405,8 @@ func (r *patchRun) remove(path string) (removed any, err error) {
 	return removed, err
 }
 
-// size estimates the bytes of a JSON value and stops counting above limit.
-func size(v any, limit int) int {
+// Size estimates the bytes of a JSON value and stops counting above limit.
+func Size(v any, limit int) int {
 	n := 8
 	switch v := v.(type) {
 	case string:
@@ -418,14 +418,14 @@ func size(v any, limit int) int {
 			if n += len(k) + 8; n > limit {
 				return n
 			}
-			n += size(e, limit-n)
+			n += Size(e, limit-n)
 		}
 	case []any:
 		for _, e := range v {
 			if n > limit {
 				return n
 			}
-			n += size(e, limit-n)
+			n += Size(e, limit-n)
 		}
 	}
 	return n

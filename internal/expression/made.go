@@ -170,21 +170,40 @@ func (m Made) Tree() (any, error) {
 // expression can take it many times.
 const (
 	deepestTree = 500
-	largestTree = 1_000_000 // values
+	largestTree = 8 << 20 // bytes of its texts and names, and as many for each value as it may take at least
+	valueBytes  = 8
 )
+
+// mostMistyped bounds how many objects are told of that stand in a wrong place.
+const mostMistyped = 100
 
 var errLarge = errors.New("the value is too large")
 
 // writer makes trees of values.
 type writer struct {
-	values   int
+	size     int
 	mistyped []string // objects that do not stand where their types say
+}
+
+// add counts a value with a text or a name.
+func (w *writer) add(text int) error {
+	if w.size += valueBytes + text; w.size > largestTree {
+		return errLarge
+	}
+	return nil
 }
 
 // tree returns the tree of a value that should have a type if an expression made it; empty:
 // that which it has.
 func (w *writer) tree(v ref.Val, name string, depth int) (any, error) {
-	if w.values++; w.values > largestTree || depth > deepestTree {
+	text := 0
+	switch v := v.(type) {
+	case types.String:
+		text = len(v)
+	case types.Bytes:
+		text = base64.StdEncoding.EncodedLen(len(v))
+	}
+	if err := w.add(text); err != nil || depth > deepestTree {
 		return nil, errLarge
 	}
 	switch v := v.(type) {
@@ -243,10 +262,11 @@ func number(f float64) (any, error) {
 }
 
 func (w *writer) object(m made, name string, depth int) (any, error) {
-	if name != "" && name != m.name {
-		w.mistyped = append(w.mistyped, fmt.Sprintf("unexpected type name %q, expected %q, which matches field name path from root Object type", m.name, name))
-	} else {
+	switch {
+	case name == "" || name == m.name:
 		name = m.name
+	case len(w.mistyped) < mostMistyped:
+		w.mistyped = append(w.mistyped, fmt.Sprintf("unexpected type name %q, expected %q, which matches field name path from root Object type", m.name, name))
 	}
 	tree := make(map[string]any, len(m.fields))
 	for _, field := range slices.Sorted(maps.Keys(m.fields)) {
@@ -257,7 +277,10 @@ func (w *writer) object(m made, name string, depth int) (any, error) {
 		if m.name != typePatch && m.fields[field] == types.NullValue {
 			return nil, fmt.Errorf("field %q is null, which sets nothing", field)
 		}
-		var err error
+		err := w.add(len(field))
+		if err != nil {
+			return nil, err
+		}
 		if tree[field], err = w.tree(m.fields[field], below, depth+1); err != nil {
 			return nil, fmt.Errorf("fail to convert field %q: %w", field, err)
 		}
@@ -273,7 +296,10 @@ func (w *writer) entries(m traits.Mapper, name string, depth int) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("map key %v is of type %s, not string", key.Value(), key.Type().TypeName())
 		}
-		var err error
+		err := w.add(len(text))
+		if err != nil {
+			return nil, err
+		}
 		if tree[text], err = w.tree(m.Get(key), name, depth+1); err != nil {
 			return nil, err
 		}
@@ -301,24 +327,26 @@ func (w *writer) copy(raw any) (any, error) {
 	return meta.Clone(raw), nil
 }
 
-// count counts the values of what stood in an object.
+// count counts what stood in an object.
 func (w *writer) count(raw any) error {
+	text := 0
 	switch raw := raw.(type) {
+	case string:
+		text = len(raw)
+	case meta.RawJSON:
+		text = len(raw)
 	case map[string]any:
-		for _, v := range raw {
-			if err := w.count(v); err != nil {
-				return err
+		for name, v := range raw {
+			if w.add(len(name)) != nil || w.count(v) != nil {
+				return errLarge
 			}
 		}
 	case []any:
 		for _, v := range raw {
-			if err := w.count(v); err != nil {
-				return err
+			if w.count(v) != nil {
+				return errLarge
 			}
 		}
 	}
-	if w.values++; w.values > largestTree {
-		return errLarge
-	}
-	return nil
+	return w.add(text)
 }

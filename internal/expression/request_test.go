@@ -3,6 +3,7 @@ package expression_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -100,4 +101,33 @@ func chain(n int) (texts []string) {
 		texts = append(texts, fmt.Sprintf("variables.v%d", i))
 	}
 	return texts
+}
+
+// What an expression takes from an object it can take many times: the whole is bounded.
+func TestMadeIsBounded(t *testing.T) {
+	t.Parallel()
+	env, err := expression.NewRequestEnv(names.Kubernetes, expression.Sees{Makes: true})
+	require.NoError(t, err)
+	many := make([]any, 1000)
+	for i := range many {
+		many[i] = "item"
+	}
+	object := meta.NewObject(map[string]any{
+		"big": strings.Repeat("x", 10_000), "raw": meta.RawJSON(`["` + strings.Repeat("x", 10_000) + `"]`), "many": many,
+		"names": map[string]any{strings.Repeat("x", 10_000): true},
+	})
+	tree := func(value string) error {
+		p, err := env.Compile(`Object{x: `+value+`}`, expression.Configuration)
+		require.NoError(t, err)
+		left := int64(expression.ObjectCost)
+		made, err := p.Make(t.Context(), env.Vars(t.Context(), &expression.Request{Object: object}, &left), &left)
+		require.NoError(t, err)
+		_, err = made.Tree()
+		return err
+	}
+	for _, once := range []string{"object.big", "object.raw", "object.names", "{object.big: 1}", "bytes(object.big)", "Object.x{y: object.big}", "[object.big]"} {
+		assert.NoError(t, tree(once))
+		assert.ErrorContains(t, tree("object.many.map(i, "+once+")"), "the value is too large", once)
+	}
+	assert.ErrorContains(t, tree("object.many.map(i, object.many).map(l, dyn([l, l]))"), "the value is too large")
 }

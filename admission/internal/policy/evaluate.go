@@ -20,7 +20,7 @@ import (
 type round struct {
 	*policies
 	selection.Request
-	denials     []denial
+	denied      *denial                        // nil: the request may be made
 	failures    []any                          // for the audit
 	annotations map[string]map[string][]string // of policies, by their names and keys
 }
@@ -47,10 +47,17 @@ func (s *policies) validate(ctx context.Context, ar *admission.Request) error {
 		}
 	}
 	r.tell()
-	if len(r.denials) == 0 {
+	if r.denied == nil {
 		return nil
 	}
-	return r.denials[0].status(ar)
+	return r.denied.status(ar)
+}
+
+// deny refuses the request, unless it is refused already.
+func (r *round) deny(d denial) {
+	if r.denied == nil {
+		r.denied = &d
+	}
 }
 
 // status is the answer to a request that is refused.
@@ -87,7 +94,7 @@ func (r *round) err(p *policy, b *binding, err error) {
 // fail notes that a policy could not be called as it should be.
 func (r *round) fail(p *policy, b *binding, err error) {
 	if !p.ignore {
-		r.denials = append(r.denials, denial{p, b, err.Error(), meta.ReasonInvalid})
+		r.deny(denial{p, b, err.Error(), meta.ReasonInvalid})
 	}
 }
 
@@ -143,7 +150,7 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 // cannot be said.
 func (r *round) broken(p *policy, b *binding, index int, message string, reason meta.Reason) {
 	if b.deny {
-		r.denials = append(r.denials, denial{p, b, message, reason})
+		r.deny(denial{p, b, message, reason})
 	}
 	if b.warn {
 		r.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, message))

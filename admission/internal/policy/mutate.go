@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/selection"
@@ -18,8 +19,17 @@ import (
 type changes struct {
 	selection.Request
 	failures []failure
+	told     int // bytes of their messages
+	most     int // bytes that the object may have
 	*passes
 }
+
+// What policies may do to one request, in bytes: what they add to its object, and what they
+// say when they refuse it.
+const (
+	mostAdded = 8 << 20
+	mostTold  = 64 << 10
+)
 
 // failure is why a policy could not be evaluated.
 type failure struct {
@@ -76,6 +86,9 @@ func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 	if err != nil {
 		return err
 	}
+	if len(list) > 0 {
+		r.most = apply.Size(ar.Object.Tree(), math.MaxInt) + mostAdded
+	}
 	if err := r.callAll(ctx, list); err != nil {
 		return err
 	}
@@ -127,7 +140,7 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 	left := int64(expression.ObjectCost)
 	if ok, err := p.conditions.True(ctx, r.Vars(ctx, p.env, view, c.namespace, c.params, &left)); err != nil {
 		r.fail(p, c.binding, err, meta.ReasonInvalid)
-		return false, nil
+		return false, ctx.Err()
 	} else if !ok || r.Pass > 0 && !r.again[key] {
 		return false, nil
 	}
@@ -141,6 +154,9 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 			break
 		}
 		made, err := r.make(ctx, c, m, view)
+		if ctx.Err() != nil { // whatever the failure policy is, it was not evaluated
+			return false, ctx.Err()
+		}
 		if refused := (*meta.Status)(nil); errors.As(err, &refused) {
 			return false, refused
 		}
@@ -181,8 +197,17 @@ func (r *changes) make(ctx context.Context, c call, m mutation, view *selection.
 	if err != nil {
 		return nil, err
 	}
+	made, err := r.change(c, m, view.Object, tree)
+	if err == nil && made != nil && apply.Size(made.Tree(), r.most) > r.most {
+		return nil, fmt.Errorf("policies may add %d bytes to an object at most", mostAdded)
+	}
+	return made, err
+}
+
+// change returns an object as the value of a mutation changes it.
+func (r *changes) change(c call, m mutation, shown *meta.Object, value any) (*meta.Object, error) {
 	if m.patch {
-		patched, err := apply.JSONPatch(view.Object.Tree(), codec.EncodeValue(nil, tree), apply.Limits{})
+		patched, err := apply.JSONPatch(shown.Tree(), codec.EncodeValue(nil, value), apply.Limits{})
 		switch {
 		case errors.Is(err, apply.ErrTest):
 			return nil, nil
@@ -191,14 +216,14 @@ func (r *changes) make(ctx context.Context, c call, m mutation, view *selection.
 		}
 		return meta.NewObject(patched), nil
 	}
-	fields, ok := tree.(map[string]any)
+	fields, ok := value.(map[string]any)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("unsupported return type from ApplyConfiguration expression: %T", tree)
+		return nil, fmt.Errorf("unsupported return type from ApplyConfiguration expression: %T", value)
 	case r.Forms == nil:
 		return nil, errors.New("error applying patch: nobody knows the fields of the object")
 	}
-	merged, err := r.Forms.Merge(view.Object, fields, c.version)
+	merged, err := r.Forms.Merge(shown, fields, c.version)
 	if err != nil {
 		return nil, fmt.Errorf("error applying patch: %v", err)
 	}
@@ -229,13 +254,16 @@ func (r *changes) take(ctx context.Context, c call, shown, made *meta.Object) er
 
 // fail notes that a policy could not be evaluated.
 func (r *changes) fail(p *policy, b *binding, err error, reason meta.Reason) {
-	switch {
-	case p.ignore:
-	case b == nil:
-		r.failures = append(r.failures, failure{fmt.Sprintf("policy %q denied request: %v", p.name, err), reason})
-	default:
-		r.failures = append(r.failures, failure{fmt.Sprintf("policy '%s' with binding '%s' denied request: %v", p.name, b.name, err), reason})
+	if p.ignore || r.told >= mostTold {
+		return
 	}
+	who := fmt.Sprintf("policy %q", p.name)
+	if b != nil {
+		who = fmt.Sprintf("policy '%s' with binding '%s'", p.name, b.name)
+	}
+	message := clip(fmt.Sprintf("%s denied request: %v", who, err), mostTold-r.told)
+	r.told += len(message)
+	r.failures = append(r.failures, failure{message, reason})
 }
 
 // status is the answer to a request that is refused, nil if it is not.

@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+)
+
+// patches compiles a policy whose mutations are JSON patches.
+func patches(t *testing.T, failure string, expressions ...string) *policy {
+	t.Helper()
+	var mutations []any
+	for _, text := range expressions {
+		mutations = append(mutations, map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": text}})
+	}
+	p := compile(meta.NewObject(map[string]any{
+		"metadata": map[string]any{"name": "p"}, "spec": map[string]any{"failurePolicy": failure, "mutations": mutations},
+	}), names.Kubernetes)
+	require.NoError(t, p.fault)
+	for _, m := range p.mutations {
+		require.NoError(t, m.fault)
+	}
+	return p
+}
+
+// request is one that makes an object, for which one policy is called.
+func request(t *testing.T, object string, authorizer auth.Authorizer) *changes {
+	t.Helper()
+	tree := map[string]any{}
+	require.NoError(t, yaml.Unmarshal([]byte(object), &tree))
+	return &changes{
+		Request: selection.Request{Request: &admission.Request{
+			Operation: admission.Create, Object: meta.NewObject(tree), Server: &admission.Env{Authorizer: authorizer},
+		}},
+		passes: &passes{again: map[callKey]bool{}}, most: mostAdded,
+	}
+}
+
+// A request that nobody waits for any more ends, whatever the failure policy is.
+func TestMutationsEndWithTheRequest(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []string{"Fail", "Ignore"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := 0
+		r := request(t, `{}`, auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+			asked++
+			cancel()
+			return auth.Allow, "", nil
+		}))
+		const ask = `[JSONPatch{op: 'add', path: '/x', value: authorizer.path('/x').check('get').allowed()}]`
+		err := r.callAll(ctx, []call{{policy: patches(t, failure, ask, ask), binding: &binding{name: "b"}}})
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, 1, asked)
+		assert.Empty(t, r.Object.Tree())
+	}
+}
+
+// Each mutation adds little enough, all of them do not.
+func TestObjectsGrowWithinBounds(t *testing.T) {
+	t.Parallel()
+	var adds []string
+	for i := range 40 {
+		adds = append(adds, fmt.Sprintf(`[JSONPatch{op: 'add', path: '/x%d', value: object.big}]`, i))
+	}
+	r := request(t, `{big: `+strings.Repeat("x", 1<<20)+`}`, nil)
+	require.NoError(t, r.callAll(t.Context(), []call{{policy: patches(t, "Fail", adds...), binding: &binding{name: "b"}}}))
+	assert.True(t, len(r.Object.Tree()) == 7, "%d fields", len(r.Object.Tree())) // too large to be shown
+	assert.ErrorContains(t, r.status(), "policy 'p' with binding 'b' denied request: policies may add 8388608 bytes to an object at most")
+}
+
+func TestRefusalsAreBounded(t *testing.T) {
+	t.Parallel()
+	fails := `[JSONPatch{op: object.nothing, value: '` + strings.Repeat("x", 10_000) + `'}]`
+	r := request(t, `{}`, nil)
+	require.NoError(t, r.callAll(t.Context(), []call{{policy: patches(t, "Fail", fails, fails, fails, fails, fails, fails, fails, fails), binding: &binding{name: "b"}}}))
+	size := 0
+	for _, f := range r.failures {
+		size += len(f.message)
+	}
+	assert.Equal(t, mostTold, size)
+	assert.Len(t, r.failures, 7)
+}
