@@ -20,8 +20,13 @@ func lists() []function {
 			function{name: "max", method: true, args: list, result: of, call: extreme("max", types.IntOne), cost: every, size: cost.ElemOf(cost.Target())},
 		)
 	}
-	for of, zero := range map[*cel.Type]ref.Val{cel.IntType: types.Int(0), cel.UintType: types.Uint(0), cel.DoubleType: types.Double(0), cel.DurationType: types.Duration{}} {
-		rows = append(rows, function{name: "sum", method: true, args: []*cel.Type{cel.ListType(of)}, result: of, call: sum(zero), cost: every})
+	for _, row := range []struct {
+		of   *cel.Type
+		zero ref.Val
+	}{ // in this order: of a list that may be of any, such as an empty one, the first counts
+		{cel.IntType, types.Int(0)}, {cel.UintType, types.Uint(0)}, {cel.DoubleType, types.Double(0)}, {cel.DurationType, types.Duration{}},
+	} {
+		rows = append(rows, function{name: "sum", method: true, args: []*cel.Type{cel.ListType(row.of)}, result: row.of, call: sum(row.zero), cost: every})
 	}
 	element := cel.TypeParamType("A")
 	for _, name := range []string{"indexOf", "lastIndexOf"} {
