@@ -43,7 +43,7 @@ type Action struct {
 	// Of a resource request; Resource is empty for any other.
 	Group, Version, Resource, Subresource string
 	Namespace, Name                       string
-	Fields                                string // the field selector of a list, watch or deletecollection, as sent
+	Fields, Labels                        string // the selectors of a list, watch or deletecollection, as sent
 
 	// Path is the path of a request that is not for a resource.
 	Path string

@@ -45,15 +45,15 @@ func (r *request) action() auth.Action {
 		User: r.user, Verb: r.Verb, Path: r.Path,
 		Group: r.Group, Version: r.APIVersion, Resource: r.Resource, Subresource: r.Subresource,
 		Namespace: r.Namespace, Name: r.Name + r.Selected, // one of them is empty
-		Fields: r.fields(),
+		Fields: r.selector("fieldSelector"), Labels: r.selector("labelSelector"),
 	}
 }
 
-// fields is the field selector of a request for several objects, as sent.
-func (r *request) fields() string {
+// selector is one of the selectors of a request for several objects, as sent.
+func (r *request) selector(name string) string {
 	switch r.Verb {
 	case "list", "watch", "deletecollection":
-		return r.Query.Get("fieldSelector")
+		return r.Query.Get(name)
 	}
 	return ""
 }

@@ -24,6 +24,12 @@ func ExampleLabelSelectorFromObject() {
 	// Output: app=web,tier in (a,b) <nil>
 }
 
+func ExampleLabelSelector_Expressions() {
+	s, err := meta.ParseLabelSelector("app=web,tier notin (b,a),!old,size>3")
+	fmt.Println(s.Expressions(), err)
+	// Output: [{app In [web]} {old DoesNotExist []} {tier NotIn [a b]}] <nil>
+}
+
 func ExampleValidateMetadata() {
 	obj := &meta.Object{}
 	obj.SetName("Not_a_name")

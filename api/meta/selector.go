@@ -107,6 +107,20 @@ func (s LabelSelector) String() string {
 	return strings.Join(parts, ",")
 }
 
+// Expressions returns the requirements in the words of a Selector, which has none for > and <:
+// these are left out.
+func (s LabelSelector) Expressions() (list []SelectorExpression) {
+	words := map[labelOperator]string{
+		labelEquals: "In", labelIn: "In", labelNotEquals: "NotIn", labelNotIn: "NotIn", labelExists: "Exists", labelAbsent: "DoesNotExist",
+	}
+	for _, r := range s.reqs {
+		if word := words[r.Op]; word != "" {
+			list = append(list, SelectorExpression{Key: r.Key, Operator: word, Values: slices.Clone(r.Values)})
+		}
+	}
+	return list
+}
+
 // ParseLabelSelector parses the text form: requirements joined by commas, each
 // key=v, key==v, key!=v, key in (a,b), key notin (a,b), key, !key, key>n or
 // key<n. Errors are 400 *Status. (Spec: conventions, label selectors.)

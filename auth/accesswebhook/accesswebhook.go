@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/clientconfig"
@@ -100,6 +101,41 @@ type resource struct {
 	Resource    string `json:"resource,omitempty"`
 	Subresource string `json:"subresource,omitempty"`
 	Name        string `json:"name,omitempty"`
+
+	Fields *selector `json:"fieldSelector,omitempty"`
+	Labels *selector `json:"labelSelector,omitempty"`
+}
+
+// selector is what narrows an action on several objects. What cannot be read of it is left
+// out: who may do more, may do that, too.
+type selector struct {
+	Requirements []meta.SelectorExpression `json:"requirements"`
+}
+
+// fields returns a field selector; nil: there is none.
+func fields(text string) *selector {
+	s, err := meta.ParseFieldSelector(text)
+	if err != nil || s.Empty() {
+		return nil
+	}
+	out := &selector{}
+	for _, r := range s.Requirements() {
+		operator := "In"
+		if r.Not {
+			operator = "NotIn"
+		}
+		out.Requirements = append(out.Requirements, meta.SelectorExpression{Key: r.Field, Operator: operator, Values: []string{r.Value}})
+	}
+	return out
+}
+
+// labels returns a label selector; nil: there is none.
+func labels(text string) *selector {
+	s, err := meta.ParseLabelSelector(text)
+	if list := s.Expressions(); err == nil && len(list) > 0 {
+		return &selector{list}
+	}
+	return nil
 }
 
 type path struct {
@@ -158,7 +194,8 @@ func (a *Authorizer) spec(x *auth.Action) spec {
 		return s
 	}
 	s.Resource = &resource{Namespace: x.Namespace, Verb: x.Verb, Group: x.Group, Version: x.Version,
-		Resource: x.Resource, Subresource: x.Subresource, Name: x.Name}
+		Resource: x.Resource, Subresource: x.Subresource, Name: x.Name,
+		Fields: fields(x.Fields), Labels: labels(x.Labels)}
 	return s
 }
 

@@ -133,6 +133,25 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// TestSelectors: what narrows an action is told in parts, without those that cannot be read.
+func TestSelectors(t *testing.T) {
+	r := &remote{text: answer("v1", `{"allowed":true}`)}
+	a := open(t, r, nil)
+	for _, tt := range []struct{ fields, labels, want, not string }{
+		{"a=b,c!=d", "", `"fieldSelector":{"requirements":[{"key":"a","operator":"In","values":["b"]},{"key":"c","operator":"NotIn","values":["d"]}]}}`, "labelSelector"},
+		{"", "x,!y,z in (b,a),n>1", `"labelSelector":{"requirements":[{"key":"x","operator":"Exists"},{"key":"y","operator":"DoesNotExist"},{"key":"z","operator":"In","values":["a","b"]}]}}`, "fieldSelector"},
+		{"!", "a in (b", `"name":"n"}`, "Selector"},
+		{"", "n>1", `"name":"n"}`, "Selector"},
+	} {
+		x := action
+		x.Fields, x.Labels = tt.fields, tt.labels
+		_, _, err := a.Authorize(t.Context(), x)
+		require.NoError(t, err)
+		assert.Contains(t, r.body, tt.want)
+		assert.NotContains(t, r.body, tt.not)
+	}
+}
+
 func TestFailurePolicy(t *testing.T) {
 	r := &remote{code: 400}
 	d, _, err := open(t, r, func(c *accesswebhook.Config) { c.OnFailure = auth.Deny }).Authorize(context.Background(), action)

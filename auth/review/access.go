@@ -85,15 +85,14 @@ func action(o *meta.Object, u *auth.User) (a auth.Action, unread []string) {
 	for _, s := range []struct {
 		field string
 		read  func(*meta.Object) (string, error)
-	}{{"fieldSelector", fieldSelector}, {"labelSelector", labelSelector}} {
+		to    *string
+	}{{"fieldSelector", fieldSelector, &a.Fields}, {"labelSelector", labelSelector, &a.Labels}} {
 		tree := o.Map("spec", "resourceAttributes", s.field)
 		if tree == nil {
 			continue
 		}
 		text, err := s.read(meta.NewObject(tree))
-		if s.field == "fieldSelector" {
-			a.Fields = text
-		}
+		*s.to = text
 		switch {
 		case err != nil && text != "":
 			unread = append(unread, "spec.resourceAttributes."+s.field+" partially ignored due to parse error")

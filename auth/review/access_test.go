@@ -55,18 +55,18 @@ func TestAccessSelectors(t *testing.T) {
 	}
 	const field, label = "spec.resourceAttributes.fieldSelector ", "spec.resourceAttributes.labelSelector "
 	for _, c := range []struct {
-		field, label  map[string]any
-		fields, fault string
+		field, label          map[string]any
+		fields, labels, fault string
 	}{
-		{map[string]any{"rawSelector": "metadata.name=x"}, map[string]any{"rawSelector": "a in (b)"}, "metadata.name=x", ""},
-		{map[string]any{"rawSelector": "!!"}, nil, "", field + "ignored due to parse error"},
-		{nil, map[string]any{"rawSelector": "a in (b"}, "", label + "ignored due to parse error"},
-		{map[string]any{"requirements": []any{part("a", "In", "b,c"), part("d", "NotIn", "e")}}, nil, `a=b\,c,d!=e`, ""},
-		{map[string]any{"requirements": []any{part("a", "In", "b"), part("d", "Exists")}}, nil, "a=b", field + "partially ignored due to parse error"},
-		{map[string]any{"requirements": []any{part("a,b=c", "In", "b")}}, nil, "", field + "ignored due to parse error"},
-		{map[string]any{"requirements": []any{part("a", "In", "b", "c")}}, map[string]any{"requirements": []any{part("a", "Newer")}}, "",
+		{map[string]any{"rawSelector": "metadata.name=x"}, map[string]any{"rawSelector": "a in (b)"}, "metadata.name=x", "a in (b)", ""},
+		{map[string]any{"rawSelector": "!!"}, nil, "", "", field + "ignored due to parse error"},
+		{nil, map[string]any{"rawSelector": "a in (b"}, "", "", label + "ignored due to parse error"},
+		{map[string]any{"requirements": []any{part("a", "In", "b,c"), part("d", "NotIn", "e")}}, nil, `a=b\,c,d!=e`, "", ""},
+		{map[string]any{"requirements": []any{part("a", "In", "b"), part("d", "Exists")}}, nil, "a=b", "", field + "partially ignored due to parse error"},
+		{map[string]any{"requirements": []any{part("a,b=c", "In", "b")}}, nil, "", "", field + "ignored due to parse error"},
+		{map[string]any{"requirements": []any{part("a", "In", "b", "c")}}, map[string]any{"requirements": []any{part("a", "Newer")}}, "", "",
 			field + "ignored due to parse error; " + label + "ignored due to parse error"},
-		{nil, map[string]any{"requirements": []any{part("a", "Newer"), part("b", "Exists")}}, "", label + "partially ignored due to parse error"},
+		{nil, map[string]any{"requirements": []any{part("a", "Newer"), part("b", "Exists")}}, "", "b", label + "partially ignored due to parse error"},
 	} {
 		var asked auth.Action
 		r := review.New(auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
@@ -84,6 +84,7 @@ func TestAccessSelectors(t *testing.T) {
 			Object: meta.NewObject(map[string]any{"spec": map[string]any{"resourceAttributes": attributes}})})
 		require.NoError(t, err)
 		assert.Equal(t, c.fields, asked.Fields, c)
+		assert.Equal(t, c.labels, asked.Labels, c)
 		assert.Equal(t, c.fault, out.String("status", "evaluationError"), c)
 	}
 }

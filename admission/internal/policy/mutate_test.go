@@ -91,3 +91,18 @@ func TestRefusalsAreBounded(t *testing.T) {
 	assert.Equal(t, mostTold, size)
 	assert.Len(t, r.failures, 7)
 }
+
+// Expressions ask about some objects of a kind, too.
+func TestExpressionsAskWithSelectors(t *testing.T) {
+	t.Parallel()
+	var asked auth.Action
+	r := request(t, `{}`, auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		asked = a
+		return auth.Allow, "", nil
+	}))
+	const ask = `[JSONPatch{op: 'add', path: '/may', value: authorizer.group('').resource('pods').fieldSelector('a=b').labelSelector('x in (y)').check('list').allowed()}]`
+	require.NoError(t, r.callAll(t.Context(), []call{{policy: patches(t, "Fail", ask), binding: &binding{name: "b"}}}))
+	require.NoError(t, r.status())
+	assert.Equal(t, map[string]any{"may": true}, r.Object.Tree())
+	assert.Equal(t, auth.Action{Verb: "list", Version: "*", Resource: "pods", Fields: "a=b", Labels: "x in (y)"}, asked)
+}

@@ -89,7 +89,7 @@ func (r *Request) Vars(ctx context.Context, env *expression.RequestEnv, v *View,
 			}
 			decision, reason, err := authorizer.Authorize(ctx, auth.Action{
 				User: user, Verb: a.Verb, Path: a.Path, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource,
-				Namespace: a.Namespace, Name: a.Name, Fields: a.Fields,
+				Namespace: a.Namespace, Name: a.Name, Fields: a.Fields, Labels: a.Labels,
 			})
 			return decision == auth.Allow, reason, err
 		}

@@ -19,7 +19,8 @@ type Action struct {
 
 	Verb, Path                            string
 	Group, Version, Resource, Subresource string
-	Namespace, Name, Fields               string
+	Namespace, Name                       string
+	Fields, Labels                        string // selectors
 }
 
 // Ask is how expressions find out what a user may do: by the authorizer of the server,
@@ -92,7 +93,7 @@ func (k kinds) authorization() []function {
 		function2("namespace", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Namespace = s }), look()).on(),
 		function2("name", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Name = s }), look()).on(),
 		function2("fieldSelector", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Fields = s }), read(cost.Arg(0))).on(),
-		function2("labelSelector", k.resource, text(), k.resource, set("", func(*Action, string) {}), read(cost.Arg(0))).on(),
+		function2("labelSelector", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Labels = s }), read(cost.Arg(0))).on(),
 		function3("serviceAccount", k.authorizer, text(), text(), k.authorizer, serviceAccount, look()).on(),
 		function2("check", k.resource, text(), k.decision, sure2(question.check), check).on(),
 		function2("check", k.path, text(), k.decision, sure2(question.check), check).on(),
