@@ -82,7 +82,7 @@ func (c *Cache[T]) Run(ctx context.Context) error {
 			wait = firstPause
 		}
 		c.objects.conn.log().Warn("a cache starts over", "of", c.objects.resource(), "in", wait, "error", err)
-		if pause(ctx, wait) != nil {
+		if pause(ctx, jitter(wait)) != nil {
 			break
 		}
 	}

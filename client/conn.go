@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -27,10 +28,12 @@ import (
 )
 
 // Conn says how to reach a server, and how requests are made. It may be copied and
-// changed: what was made with it before stays as it is.
+// changed: what was made with it before stays as it is. A request that the server sends
+// away with 429 or 503 and Retry-After is sent again, a few times; one that it does not
+// begin to answer within two minutes fails.
 type Conn struct {
 	// URL is what the paths of the API follow, such as https://10.0.0.1:6443. Empty is for
-	// a Transport that needs none, such as that of a server in the process.
+	// a Transport that needs none, such as that of a server in the process, and only then.
 	URL string
 
 	// Transport carries the requests, with the credentials; redirects are not followed. nil
@@ -50,7 +53,8 @@ type Conn struct {
 	// DryRun lets writes be answered as if they were made, and makes none.
 	DryRun bool
 
-	// Warn is told what the server warns of; nil: nobody is.
+	// Warn is told what the server warns of, also by several goroutines at a time; nil:
+	// nobody is.
 	Warn func(text string)
 
 	// Log is told of what is tried again in the background; nil: nobody is.
@@ -67,8 +71,9 @@ const (
 const (
 	jsonType      = "application/json"
 	defaultAgent  = "controlplane-client"
-	mostTries     = 10          // of a request that the server sends away with Retry-After
-	longestSentBy = time.Minute // that the server may ask to wait for
+	longestSilent = 2 * time.Minute // before an answer begins: servers give requests less
+	mostTries     = 10              // of a request that the server sends away with Retry-After
+	longestSentBy = time.Minute     // that the server may ask to wait for
 	firstPause    = 50 * time.Millisecond
 	longestPause  = 30 * time.Second
 )
@@ -103,8 +108,17 @@ func (c *Conn) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
+// errNowhere is of a Conn that leads nowhere.
+var errNowhere = errors.New("a Conn without URL and Transport")
+
+// errSilent is of a request that the server does not answer.
+var errSilent = fmt.Errorf("the server does not answer for %s", longestSilent)
+
 func (c *Conn) sendOnce(ctx context.Context, r request) (*http.Response, error) {
-	address := cmp.Or(strings.TrimRight(c.URL, "/"), "http://in-process") + r.path
+	if c.URL == "" && c.Transport == nil {
+		return nil, errNowhere
+	}
+	address := cmp.Or(strings.TrimRight(c.URL, "/"), "http://in-process.invalid") + r.path // no name that leads to anybody
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()
 	}
@@ -128,7 +142,35 @@ func (c *Conn) sendOnce(ctx context.Context, r request) (*http.Response, error) 
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
-	return transport.RoundTrip(h)
+	return answered(transport, h)
+}
+
+// answered makes a request, whose answer has to begin in time.
+func answered(transport http.RoundTripper, h *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(h.Context())
+	late := time.AfterFunc(longestSilent, func() { cancel(errSilent) })
+	res, err := transport.RoundTrip(h.WithContext(ctx))
+	late.Stop()
+	if err != nil {
+		defer cancel(nil)
+		if errors.Is(context.Cause(ctx), errSilent) {
+			return nil, errSilent
+		}
+		return nil, err
+	}
+	res.Body = &answer{res.Body, cancel}
+	return res, nil
+}
+
+// answer is the body of an answer, with which its request ends.
+type answer struct {
+	io.ReadCloser
+	end context.CancelCauseFunc
+}
+
+func (a *answer) Close() error {
+	defer a.end(nil)
+	return a.ReadCloser.Close()
 }
 
 // warn tells what the Warning headers of an answer say.
@@ -166,9 +208,16 @@ func retryAfter(res *http.Response) (time.Duration, bool) {
 	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
 		return 0, false
 	}
-	seconds, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 31)
+	text := res.Header.Get("Retry-After")
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, min(time.Until(at), longestSentBy)), true
+	}
+	seconds, err := strconv.ParseUint(text, 10, 31)
 	return min(time.Duration(seconds)*time.Second, longestSentBy), err == nil
 }
+
+// jitter is a pause of about that length, so that not all come back at the same time.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // pause waits; the error is that of the context, if it ends before.
 func pause(ctx context.Context, d time.Duration) error {
@@ -200,11 +249,12 @@ func refusal(res *http.Response) error {
 	defer res.Body.Close()
 	text, err := read(res.Body, maxStatus)
 	if err != nil {
-		return err
+		return meta.Failure(res.StatusCode, reasonOf(res.StatusCode), "the server answered %s: %v", res.Status, err)
 	}
 	var s status
 	if json.Unmarshal(text, &s) == nil && s.Kind == "Status" && s.Message+string(s.Reason) != "" {
 		s.Code = cmp.Or(s.Code, res.StatusCode)
+		s.Reason = cmp.Or(s.Reason, reasonOf(s.Code))
 		return s.err()
 	}
 	const most = 1 << 10
@@ -217,12 +267,16 @@ func refusal(res *http.Response) error {
 // reasonOf is the reason of a code for which the server gave none.
 func reasonOf(code int) meta.Reason {
 	switch code {
+	case http.StatusBadRequest:
+		return meta.ReasonBadRequest
 	case http.StatusUnauthorized:
 		return meta.ReasonUnauthorized
 	case http.StatusForbidden:
 		return meta.ReasonForbidden
 	case http.StatusNotFound:
 		return meta.ReasonNotFound
+	case http.StatusMethodNotAllowed:
+		return meta.ReasonMethodNotAllowed
 	case http.StatusConflict:
 		return meta.ReasonConflict
 	case http.StatusGone:

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -66,6 +68,8 @@ type watch[T any] struct {
 	*Objects[T]
 	version string     // after which the next attempt goes on
 	initial []Event[T] // what was there at the start, until it is whole
+	begun   bool       // the server took an attempt
+	cut     bool       // the attempt before ended before its time
 	told    bool       // something came in this attempt
 	stopped bool       // nobody wants more
 	yield   func(Event[T], error) bool
@@ -76,7 +80,6 @@ type watch[T any] struct {
 var errStopped = errors.New("nobody wants more")
 
 func (w *watch[T]) run(ctx context.Context) error {
-	begun := false
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		w.told = false
 		at := time.Now()
@@ -84,15 +87,14 @@ func (w *watch[T]) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil || w.stopped:
 			return nil
-		case final(err), err != nil && !begun && !w.told:
+		case final(err), err != nil && !w.begun:
 			return err
 		}
-		begun = true
 		if w.told || time.Since(at) > longestPause {
 			wait = firstPause
 		}
 		w.conn.log().Debug("a watch goes on", "of", w.resource(), "after", w.version, "in", wait, "error", err)
-		if pause(ctx, wait) != nil {
+		if pause(ctx, jitter(wait)) != nil {
 			return nil
 		}
 	}
@@ -118,7 +120,8 @@ func (w *watch[T]) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lasts := longestWatch + rand.N(longestWatch)
+	lasts, at := longestWatch+rand.N(longestWatch), time.Now()
+	defer func() { w.cut = time.Since(at) < lasts-time.Second }() // the server counts whole seconds
 	ctx, cancel := context.WithTimeout(ctx, lasts+longestPause)
 	defer cancel()
 	q := w.selection()
@@ -140,8 +143,13 @@ func (w *watch[T]) attempt(ctx context.Context) error {
 		return err
 	}
 	defer res.Body.Close()
+	w.begun = true
+	if w.cut && w.version != "" && w.behind(ctx) {
+		return meta.Expired("the server does not know of version %s: it has lost what was written last", w.version)
+	}
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, maxEvent)
+	lines.Split(splitEvents)
 	for lines.Scan() {
 		if err := w.frame(lines.Bytes()); err != nil {
 			return err
@@ -151,6 +159,27 @@ func (w *watch[T]) attempt(ctx context.Context) error {
 		return fmt.Errorf("an event of %s: %w", w.resource(), errTooLong)
 	}
 	return lines.Err()
+}
+
+// behind reports whether the server knows nothing as new as what was told: it began anew
+// with less, after a restart. A watch of it would be silent until it has caught up.
+func (w *watch[T]) behind(ctx context.Context) bool {
+	_, page, err := w.WithLabels("").WithFields("").list(ctx, ListOptions{Limit: 1})
+	if err != nil {
+		return false // it need not let this user list
+	}
+	newest, err := strconv.ParseUint(page.Version, 10, 64)
+	told, err2 := strconv.ParseUint(w.version, 10, 64)
+	return err == nil && err2 == nil && newest < told
+}
+
+// splitEvents is bufio.ScanLines, but that half a line at the end is no event.
+func splitEvents(data []byte, end bool) (advance int, line []byte, err error) {
+	advance, line, err = bufio.ScanLines(data, end)
+	if end && len(line) > 0 && line[0] == '{' && data[advance-1] != '\n' && !json.Valid(line) {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return advance, line, err
 }
 
 // errNoEvent is of what comes where an event should.
@@ -186,6 +215,8 @@ func (w *watch[T]) frame(line []byte) error {
 	case "BOOKMARK":
 		w.told = true
 		switch {
+		case obj.ResourceVersion() == "":
+			return fmt.Errorf("%w: no version in it", errNoEvent)
 		case w.version != "":
 			w.version = obj.ResourceVersion()
 			w.quiet(w.version)
@@ -206,6 +237,9 @@ func (w *watch[T]) change(t EventType, obj *meta.Object) error {
 		return fmt.Errorf("%w: %v", errNoEvent, err)
 	}
 	e := Event[T]{t, value, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, obj.ResourceVersion()}
+	if e.Version == "" {
+		return fmt.Errorf("%w: no version in it", errNoEvent)
+	}
 	w.told = true
 	if w.version == "" {
 		w.initial = append(w.initial, e)
@@ -238,9 +272,13 @@ func (w *watch[T]) synced(version string) error {
 // refusesInitialEvents reports whether a server says that it does not begin watches with
 // what is there, as older ones do.
 func refusesInitialEvents(err error) bool {
-	reason := meta.ReasonOf(err)
 	var s *meta.Status
-	return reason == meta.ReasonInvalid && errors.As(err, &s) && s.Details != nil && len(s.Details.Causes) > 0 && s.Details.Causes[0].Field == "sendInitialEvents"
+	if meta.ReasonOf(err) != meta.ReasonInvalid || !errors.As(err, &s) || s.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.Details.Causes, func(c meta.Cause) bool {
+		return c.Field == "sendInitialEvents" || c.Field == "resourceVersionMatch"
+	})
 }
 
 // listFirst tells what is there by a list, for servers that do not begin watches with that.
@@ -251,12 +289,16 @@ func (w *watch[T]) listFirst(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		w.begun = true
 		for _, item := range items {
 			if err := w.change(Added, item); err != nil {
 				return err
 			}
 		}
 		if page.Continue == "" {
+			if page.Version == "" {
+				return fmt.Errorf("%w, but a list without a version", errNoEvent)
+			}
 			return w.synced(page.Version)
 		}
 		opts.Continue = page.Continue

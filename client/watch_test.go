@@ -235,19 +235,29 @@ func TestWatchOfAnOlderServer(t *testing.T) {
 	lamps, line := overLine(s)
 	_, err := lamps.Create(ctx, newLamp("desk", 1))
 	require.NoError(t, err)
-	line.refuse = func(r *http.Request) *http.Response {
-		if !r.URL.Query().Has("sendInitialEvents") {
-			return nil
+	watches := []told{}
+	for _, says := range []string{refusesMatch, strings.Replace(refusesMatch, "resourceVersionMatch", "sendInitialEvents", 1)} {
+		line.mu.Lock()
+		line.refuse = func(r *http.Request) *http.Response {
+			if !r.URL.Query().Has("sendInitialEvents") {
+				return nil
+			}
+			return answer(r, 422, says)
 		}
-		return answer(r, 422, `{"kind":"Status","reason":"Invalid","message":"no","details":{"causes":[{"field":"sendInitialEvents"}]}}`)
+		line.mu.Unlock()
+		w := follow(ctx, lamps, "")
+		assert.Equal(t, "ADDED default/desk white", <-w.events)
+		assert.Equal(t, "SYNCED", <-w.events)
+		watches = append(watches, w)
 	}
-	w := follow(ctx, lamps, "")
-	assert.Equal(t, "ADDED default/desk white", <-w.events)
-	assert.Equal(t, "SYNCED", <-w.events)
 	require.NoError(t, lamps.Delete(ctx, "desk", registry.DeleteOptions{}))
-	assert.Equal(t, "DELETED default/desk white", <-w.events)
+	for _, w := range watches {
+		assert.Equal(t, "DELETED default/desk white", <-w.events)
+	}
 	cancel()
-	assert.NoError(t, <-w.err)
+	for _, w := range watches {
+		assert.NoError(t, <-w.err)
+	}
 }
 
 func TestWatchUnderOrchNames(t *testing.T) {
