@@ -75,7 +75,7 @@ func (o *Objects[T]) In(namespace string) *Objects[T] {
 }
 
 // WithLabels returns the objects that a label selector selects, such as "app=web,tier in
-// (a,b)". List, All, Watch, DeleteAll and Cache keep to that.
+// (a,b)", in the place of one before. List, All, Watch, DeleteAll and Cache keep to that.
 func (o *Objects[T]) WithLabels(selector string) *Objects[T] {
 	with := *o
 	with.labels = selector
@@ -83,7 +83,8 @@ func (o *Objects[T]) WithLabels(selector string) *Objects[T] {
 }
 
 // WithFields returns the objects that a field selector selects, such as
-// "metadata.name=web". List, All, Watch, DeleteAll and Cache keep to that.
+// "metadata.name=web", in the place of one before. List, All, Watch, DeleteAll and Cache
+// keep to that.
 func (o *Objects[T]) WithFields(selector string) *Objects[T] {
 	with := *o
 	with.fields = selector
@@ -91,7 +92,7 @@ func (o *Objects[T]) WithFields(selector string) *Objects[T] {
 }
 
 // Subresource returns the objects as a sub-resource shows and writes them, such as
-// "status": for Get, Update, Modify, Patch and Apply.
+// "status": for Get, Update, Modify, Patch and Apply. All else is refused.
 func (o *Objects[T]) Subresource(name string) *Objects[T] {
 	sub := *o
 	sub.sub = name
@@ -108,6 +109,14 @@ func (o *Objects[T]) gvk() meta.GroupVersionKind {
 
 // collection returns the path of all objects in a namespace; "" is all.
 func (o *Objects[T]) collection(namespace string) (string, error) {
+	if o.sub != "" {
+		return "", meta.BadRequest("the sub-resource %q is one of single %s, to get and to update", o.sub, o.resource())
+	}
+	return o.within(namespace)
+}
+
+// within is collection, of sub-resources as well.
+func (o *Objects[T]) within(namespace string) (string, error) {
 	path := "/apis/" + o.group + "/" + o.version
 	if o.group == "" {
 		path = "/api/" + o.version
@@ -123,7 +132,7 @@ func (o *Objects[T]) collection(namespace string) (string, error) {
 
 // item returns the path of one object, or of its sub-resource.
 func (o *Objects[T]) item(key meta.Key) (string, error) {
-	path, err := o.collection(key.Namespace)
+	path, err := o.within(key.Namespace)
 	switch {
 	case err != nil:
 		return "", err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -209,6 +211,75 @@ func TestModifyLosesNoChange(t *testing.T) {
 	assert.NoError(t, err)
 }
 
+// TestModifyGivesUp when its change brings the conflict about itself.
+func TestModifyGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		lamps := asJane(newServer(t)).In("default")
+		stale, err := lamps.Create(ctx, newLamp("desk", 1))
+		require.NoError(t, err)
+		_, err = lamps.Patch(ctx, "desk", client.MergePatch(map[string]any{"spec": map[string]any{"watts": 2}}))
+		require.NoError(t, err)
+		begun := time.Now()
+		_, err = lamps.Modify(ctx, "desk", func(l *Lamp) error {
+			*l = *stale
+			l.Spec.Watts = 3
+			return nil
+		})
+		assert.True(t, meta.IsConflict(err), "%v", err)
+		assert.LessOrEqual(t, time.Since(begun), time.Minute)
+	})
+}
+
+// TestModifyKeepsWhatItDoesNotKnow: a struct with fewer fields than the kind has.
+func TestModifyKeepsWhatItDoesNotKnow(t *testing.T) {
+	type Lamp struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Spec            struct {
+			Watts int `json:"watts,omitempty"`
+		} `json:"spec"`
+	}
+	ctx := t.Context()
+	s := newServer(t)
+	whole := asJane(s).In("default")
+	l := newLamp("desk", 1)
+	l.Spec.Lit, l.Spec.Color, l.Labels = true, "red", map[string]string{"a": "b", "c": "d"}
+	_, err := whole.Create(ctx, l)
+	require.NoError(t, err)
+	part := client.Of[Lamp](s.Conn(auth.User{Name: "jane"}), registry.Of(registry.Definition[Lamp]{Group: "example.com", Version: "v1"})).In("default")
+	for _, watts := range []int{9, 0} {
+		_, err = part.Modify(ctx, "desk", func(l *Lamp) error {
+			l.Spec.Watts = watts
+			delete(l.Labels, "a")
+			l.Annotations = map[string]string{"watts": "changed"}
+			return nil
+		})
+		require.NoError(t, err)
+		got, err := whole.Get(ctx, "desk")
+		require.NoError(t, err)
+		assert.Equal(t, LampSpec{"red", watts, true}, got.Spec)
+		assert.Equal(t, map[string]string{"c": "d"}, got.Labels)
+		assert.Equal(t, map[string]string{"watts": "changed"}, got.Annotations)
+	}
+}
+
+// TestSubresourcesAreOfSingleObjects: what is not theirs is refused, not done to the objects.
+func TestSubresourcesAreOfSingleObjects(t *testing.T) {
+	ctx := t.Context()
+	lamps := asJane(newServer(t)).In("default")
+	status := lamps.Subresource("status")
+	_, err := status.Create(ctx, newLamp("desk", 1))
+	assert.ErrorContains(t, err, `the sub-resource "status"`)
+	_, err = status.List(ctx, client.ListOptions{})
+	assert.Error(t, err)
+	assert.Error(t, status.DeleteAll(ctx, registry.DeleteOptions{}))
+	assert.Error(t, <-follow(ctx, status, "").err)
+	page, err := lamps.List(ctx, client.ListOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, page.Items)
+}
+
 // TestDryRun: answers as if, and nothing is written.
 func TestDryRun(t *testing.T) {
 	ctx := t.Context()
@@ -261,6 +332,7 @@ func TestKindsThatDoNotFit(t *testing.T) {
 	}
 	ctx := t.Context()
 	for want, err := range map[string]error{
+		"without URL":         second(client.Of[Lamp](client.Conn{Token: "secret"}, registry.Of(lamp)).In("a").Get(ctx, "b")),
 		"without a kind":      second(client.Of[Lamp](client.Conn{}, nil).In("a").Get(ctx, "b")),
 		"has no version":      second(client.Of[Other](client.Conn{}, registry.Of(lamp)).In("a").Get(ctx, "b")),
 		"found a number":      second(client.Of[Other](client.Conn{}, registry.FromCRD([]byte("1"))).List(ctx, client.ListOptions{})),
@@ -339,6 +411,10 @@ func TestStrangeAnswers(t *testing.T) {
 		"a redirect":        {say(302, "", "Location", "https://elsewhere.example"), meta.ReasonInternalError, "302 Found"},
 		"no text":           {say(404, ""), meta.ReasonNotFound, "404"},
 		"a status":          {say(409, `{"kind":"Status","status":"Failure","reason":"Conflict","message":"no","details":{"causes":[{"field":"a"}]}}`), meta.ReasonConflict, "no"},
+		"no reason":         {say(404, `{"kind":"Status","message":"away"}`), meta.ReasonNotFound, "away"},
+		"no word for it":    {say(400, ""), meta.ReasonBadRequest, "400"},
+		"half a refusal":    {say(503, "{", "Content-Length", "100"), meta.ReasonServiceUnavailable, "503"},
+		"a long refusal":    {say(404, strings.Repeat("x", 5<<20)), meta.ReasonNotFound, "404"},
 		"no object":         {say(200, `[]`), "", "lamps.example.com"},
 		"half an object":    {say(200, `{"spec":`, "Content-Length", "100"), "", "breaks off"},
 		"another type":      {say(200, `{"spec":{"watts":"many"}}`), "", "watts"},

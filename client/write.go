@@ -1,12 +1,12 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
@@ -30,7 +30,7 @@ func (o *Objects[T]) Create(ctx context.Context, obj *T) (*T, error) {
 	return o.write(ctx, http.MethodPost, path, jsonType, codec.EncodeJSON(nil, tree.Tree()), nil)
 }
 
-// Update replaces an object and returns it as stored. With the resourceVersion that it was
+// Update replaces an object and returns it as stored: what T has no fields for goes. With the resourceVersion that it was
 // read with it is refused if somebody else changed the object since (meta.IsConflict),
 // which Modify spares; without one it overwrites what is there.
 func (o *Objects[T]) Update(ctx context.Context, obj *T) (*T, error) {
@@ -54,39 +54,94 @@ func (o *Objects[T]) replace(ctx context.Context, key meta.Key, body []byte) (*T
 	return o.write(ctx, http.MethodPut, path, jsonType, body, nil)
 }
 
+// How often Modify finds somebody faster before it gives up.
+const (
+	mostConflicts   = 30
+	longestConflict = 2 * time.Second // pause after one
+)
+
 // Modify reads an object, lets change alter it and updates it, again if somebody else was
-// faster, until the context ends. It returns the object as stored. A change that alters
-// nothing writes nothing; an error of change ends the call.
+// faster, until the context ends; after half a minute of that it gives up with the conflict
+// (meta.IsConflict). It returns the object as stored. What T has no fields for stays as it is
+// at the server, except in the items of a list that changes. A change that alters nothing
+// writes nothing; an error of change ends the call.
 func (o *Objects[T]) Modify(ctx context.Context, name string, change func(obj *T) error) (*T, error) {
-	key := meta.Key{Namespace: o.namespace, Name: name}
-	for wait := firstPause / 8; ; wait = min(2*wait, longestPause) {
-		obj, err := o.Get(ctx, name)
+	path, err := o.item(meta.Key{Namespace: o.namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	wait := firstPause / 8
+	for try := 1; ; try++ {
+		text, err := o.conn.call(ctx, request{method: http.MethodGet, path: path})
 		if err != nil {
 			return nil, err
 		}
-		before, err := o.view.From(obj)
+		tree, err := o.parse(text)
 		if err != nil {
 			return nil, err
 		}
-		if err := change(obj); err != nil {
-			return nil, err
-		}
-		after, err := o.view.From(obj)
+		obj, altered, err := o.alter(tree, change)
 		if err != nil {
 			return nil, err
 		}
-		body := codec.EncodeJSON(nil, after)
-		if bytes.Equal(codec.EncodeJSON(nil, before), body) {
+		if !altered {
 			return obj, nil
 		}
-		stored, err := o.replace(ctx, key, body)
-		if !meta.IsConflict(err) {
+		stored, err := o.write(ctx, http.MethodPut, path, jsonType, codec.EncodeJSON(nil, tree), nil)
+		if !meta.IsConflict(err) || try == mostConflicts {
 			return stored, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := pause(ctx, jitter(wait)); err != nil {
 			return nil, err
 		}
+		wait = min(2*wait, longestConflict)
 	}
+}
+
+// alter lets change alter a tree as a value, and reports whether it did.
+func (o *Objects[T]) alter(tree map[string]any, change func(obj *T) error) (*T, bool, error) {
+	obj, err := o.value(tree)
+	if err != nil {
+		return nil, false, err
+	}
+	before, err := o.view.From(obj)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := change(obj); err != nil {
+		return nil, false, err
+	}
+	after, err := o.view.From(obj)
+	if err != nil {
+		return nil, false, err
+	}
+	return obj, carry(tree, before, after), nil
+}
+
+// carry makes the difference between two trees in a third, which may have more, and reports
+// whether there is one.
+func carry(tree, before, after map[string]any) (differ bool) {
+	for name, now := range after {
+		was, had := before[name]
+		if had && meta.Equal(was, now) {
+			continue
+		}
+		differ = true
+		in, _ := tree[name].(map[string]any)
+		if fields, ok := now.(map[string]any); ok && in != nil {
+			known, _ := was.(map[string]any)
+			carry(in, known, fields)
+			continue
+		}
+		tree[name] = now
+	}
+	for name := range before {
+		if _, still := after[name]; !still {
+			differ = true
+			delete(tree, name)
+		}
+	}
+	return differ
 }
 
 // Patch is a change of an object, by one of the usual patch formats: MergePatch, JSONPatch
