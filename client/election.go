@@ -22,12 +22,14 @@ type Election struct {
 	// Namespace and Name are those of the Lease.
 	Namespace, Name string
 
-	// Identity names this program among the others; empty is a random one.
+	// Identity names this program among the others, no two of which may have the same;
+	// empty is a random one.
 	Identity string
 
 	// Duration is after how long without renewal another program may lead, in whole
-	// seconds; zero is 15 seconds. The lease is renewed five times in that, and leading
-	// ends when it could not be for two thirds of it.
+	// seconds; zero is 15 seconds. The lease is renewed five times in that. Leading ends
+	// when it could not be for two thirds of it: a third is left for lead to return before
+	// another program leads.
 	Duration time.Duration
 }
 
@@ -72,8 +74,8 @@ func (e Election) Run(ctx context.Context, lead func(ctx context.Context) error)
 		leases: Of[lease](e.Conn, kind).In(e.Namespace), name: e.Name,
 		identity: cmp.Or(e.Identity, uuid.NewString()), duration: max(time.Second, cmp.Or(e.Duration, 15*time.Second).Truncate(time.Second)),
 	}
-	if !segment(e.Namespace) || !segment(e.Name) {
-		return fmt.Errorf("an election by the lease %q in the namespace %q", e.Name, e.Namespace)
+	if !segment(e.Namespace) || !segment(e.Name) || lead == nil {
+		return fmt.Errorf("an election by the lease %q in the namespace %q needs both, and what to do", e.Name, e.Namespace)
 	}
 	log := e.Conn.log().With("lease", e.Namespace+"/"+e.Name, "as", t.identity)
 	for {
@@ -84,7 +86,7 @@ func (e Election) Run(ctx context.Context, lead func(ctx context.Context) error)
 		if err != nil && ctx.Err() == nil {
 			log.Warn("asking for the lease failed", "error", err)
 		}
-		if pause(ctx, t.duration/5) != nil {
+		if pause(ctx, jitter(t.duration/5)) != nil {
 			return nil
 		}
 	}
@@ -92,11 +94,14 @@ func (e Election) Run(ctx context.Context, lead func(ctx context.Context) error)
 	return t.lead(ctx, lead)
 }
 
-// campaign takes the lease if it is free, and reports whether it did.
+// end is when leading ends if the lease is not renewed before.
+func (t *term) end() time.Time { return t.renewed.Add(t.duration * 2 / 3) }
+
+// campaign takes the lease if it is free, and reports whether it did, in time to lead.
 func (t *term) campaign(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.duration)
+	now := time.Now() // before all that the server does: others count from when they see it
+	ctx, cancel := context.WithDeadline(ctx, now.Add(t.duration/3))
 	defer cancel()
-	now := time.Now()
 	found, err := t.leases.Get(ctx, t.name)
 	if meta.IsNotFound(err) {
 		fresh := &lease{ObjectMeta: meta.ObjectMeta{Name: t.name}}
@@ -109,7 +114,7 @@ func (t *term) campaign(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if t.held == nil || t.held.ResourceVersion != found.ResourceVersion || t.held.UID != found.UID {
-		t.held, t.seen = found, now
+		t.held, t.seen = found, time.Now() // after what the holder did
 	}
 	free := found.Spec.HolderIdentity == "" || found.Spec.HolderIdentity == t.identity
 	if !free && now.Sub(t.seen) < time.Duration(found.Spec.LeaseDurationSeconds)*time.Second {
@@ -141,35 +146,31 @@ func (t *term) sign(l *lease, now time.Time) {
 
 // lead calls the program and renews the lease until it has returned.
 func (t *term) lead(ctx context.Context, lead func(context.Context) error) error {
-	leading, end := context.WithCancel(ctx)
-	defer end()
+	leading, stop := context.WithCancel(ctx)
+	defer stop()
 	result := make(chan error, 1)
 	go func() { result <- lead(leading) }()
 	holding := context.WithoutCancel(ctx) // until lead has returned
 	tick := time.NewTicker(t.duration / 5)
 	defer tick.Stop()
-	lost := false
-	for {
+	for held := true; held; {
 		select {
 		case err := <-result:
-			if lost {
-				return errors.Join(ErrLost, err)
-			}
 			t.release(holding)
 			return err
 		case <-tick.C:
-			if !lost && !t.renew(holding) {
-				lost = true
-				end()
-			}
+			held = t.renew(holding)
+		case <-time.After(time.Until(t.end())):
+			held = false
 		}
 	}
+	stop()
+	return errors.Join(ErrLost, <-result)
 }
 
 // renew renews the lease, and reports whether this program may still lead.
 func (t *term) renew(ctx context.Context) bool {
-	until := t.renewed.Add(t.duration * 2 / 3)
-	ctx, cancel := context.WithDeadline(ctx, until)
+	ctx, cancel := context.WithDeadline(ctx, t.end())
 	defer cancel()
 	now := time.Now()
 	next := *t.held
@@ -188,7 +189,7 @@ func (t *term) renew(ctx context.Context) bool {
 			t.held = found // somebody else changed something in it
 		}
 	}
-	return time.Now().Before(until)
+	return time.Now().Before(t.end())
 }
 
 // release gives the lease up, so that nobody has to wait. If that fails, they wait.

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,5 +144,96 @@ func TestElectionEndsWithWhatItIsFor(t *testing.T) {
 	assert.Empty(t, *held.Spec.HolderIdentity)
 	assert.False(t, meta.IsNotFound(err))
 	e.Name = ""
+	assert.Error(t, e.Run(t.Context(), func(context.Context) error { return nil }))
+	e.Name = "chair"
 	assert.Error(t, e.Run(t.Context(), nil))
+}
+
+// TestTermsDoNotOverlap, whatever takes its time: the write with which the first one wins,
+// the read by which the second one learns when the first one renewed, or a server that
+// refuses.
+func TestTermsDoNotOverlap(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second func(method string) (before, after time.Duration)
+	}{
+		"a late win":    {first: func(method string) (time.Duration, time.Duration) { return 0, late(method != "GET", 14*time.Second) }},
+		"a slow win":    {first: func(method string) (time.Duration, time.Duration) { return 0, late(method != "GET", 4*time.Second) }},
+		"a slow read":   {second: func(string) (time.Duration, time.Duration) { return 9500 * time.Millisecond, 0 }},
+		"a slower read": {second: func(string) (time.Duration, time.Duration) { return 4900 * time.Millisecond, 0 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t)
+				begun := time.Now()
+				var ends, begins time.Time
+				first, second := candidateOver(s, c.first), candidateOver(s, c.second)
+				ctx, cancel := context.WithCancel(t.Context())
+				ran := make(chan error, 2)
+				go func() {
+					ran <- first.Run(ctx, func(ctx context.Context) error {
+						<-ctx.Done()
+						ends = time.Now()
+						return nil
+					})
+				}()
+				synctest.Wait()
+				go func() {
+					ran <- second.Run(ctx, func(ctx context.Context) error {
+						begins = time.Now()
+						<-ctx.Done()
+						return nil
+					})
+				}()
+				time.Sleep(10*time.Second - time.Since(begun))
+				first.Conn.Transport.(*slow).line.set(true)
+				time.Sleep(time.Hour)
+				require.False(t, begins.IsZero())
+				if !ends.IsZero() {
+					assert.LessOrEqual(t, ends.Add(4*time.Second), begins)
+				}
+				cancel()
+				<-ran
+				<-ran
+			})
+		})
+	}
+}
+
+// slow is a line whose first requests take time, before and after the server's work.
+type slow struct {
+	*line
+	takes func(method string) (before, after time.Duration)
+	taken map[string]bool
+}
+
+func late(is bool, d time.Duration) time.Duration {
+	if is {
+		return d
+	}
+	return 0
+}
+
+func candidateOver(s *server.Server, takes func(string) (before, after time.Duration)) client.Election {
+	conn := s.Conn(auth.User{Name: "jane"})
+	conn.Transport = &slow{&line{RoundTripper: conn.Transport, open: map[*cuttable]bool{}}, takes, map[string]bool{}}
+	return client.Election{Conn: conn, Namespace: "default", Name: "chair"}
+}
+
+func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.takes == nil || s.taken[r.Method] {
+		return s.line.RoundTrip(r)
+	}
+	s.taken[r.Method] = true
+	before, after := s.takes(r.Method)
+	time.Sleep(before)
+	res, err := s.line.RoundTrip(r)
+	select {
+	case <-time.After(after):
+		return res, err
+	case <-r.Context().Done():
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return nil, r.Context().Err()
+	}
 }
