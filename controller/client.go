@@ -14,6 +14,7 @@ import (
 // authorization are left out, admission is not. Types are named by their wire
 // group and plural; objects are in the form of
 // the kind's hub, whichever version they are stored in or callers write.
+// A field that the kind does not have is an error that names it, unless the object had it.
 // Errors are *meta.Status, or *UnreadableError of an object whose stored data is
 // damaged: it is there, and can only be deleted. Objects that Get and List return may be shared: they
 // must not be modified.

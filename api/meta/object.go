@@ -176,8 +176,8 @@ func StringList(list []string) []any {
 // int64, a time.Time text in whole seconds (FormatTime), and all else, such as a list of
 // strings or a struct, what encoding/json makes of it; what that cannot is null.
 //
-// An Object does not know its kind: whether the kind has the field is found out when the
-// object is written.
+// An Object does not know its kind: that the kind does not have the field is an error of the
+// write.
 func (o *Object) Set(value any, path ...string) {
 	m := o.Tree()
 	for _, p := range path[:len(path)-1] {

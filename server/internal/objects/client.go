@@ -118,8 +118,8 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	if err := CheckKind(obj, v); err != nil {
 		return nil, err
 	}
-	if _, faults := v.Conform(obj); len(faults) > 0 {
-		return nil, v.DecodeError(faults)
+	if err := s.conform(v, obj, nil); err != nil {
+		return nil, err
 	}
 	ctx, cancel, w := s.ownWrite(ctx, v, meta.Key{Namespace: obj.Namespace()}, nil, "CreateOptions")
 	defer cancel()
@@ -183,10 +183,7 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 		if refused = change(in); refused != nil {
 			return nil, refused
 		}
-		if _, faults := v.Conform(in); len(faults) > 0 {
-			return nil, v.DecodeError(faults)
-		}
-		return in, nil
+		return in, s.conform(v, in, live)
 	}
 	res, err := s.Write(ctx, w)
 	switch {

@@ -1,0 +1,79 @@
+package objects
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/suggest"
+)
+
+// conform fits an object that a part of the server made to its kind. A field that the kind
+// does not have is an error, not dropped as from a caller who asks for that: the part is
+// mistaken. What the live object, nil for none, has of such fields is not the part's doing,
+// and goes.
+func (s *Store) conform(v *resource.Version, obj, live *meta.Object) error {
+	unknown, faults := v.Conform(obj)
+	if len(faults) > 0 {
+		return v.DecodeError(faults)
+	}
+	if len(unknown) > 0 && live != nil {
+		had, _ := v.Conform(live.Clone())
+		for i, path := range had {
+			had[i] = anyItem(path)
+		}
+		unknown = slices.DeleteFunc(unknown, func(path string) bool { return slices.Contains(had, anyItem(path)) })
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	const most = 10
+	texts := make([]string, 0, most)
+	for _, path := range unknown[:min(len(unknown), most)] {
+		texts = append(texts, "unknown field "+strconv.Quote(path)+s.near(v, path))
+	}
+	return v.CannotHandle(strings.Join(texts, ", "))
+}
+
+// itemPlace is that of an item in its list.
+var itemPlace = regexp.MustCompile(`\[[0-9]+\]`)
+
+// anyItem is a path without the places of items: they may have moved.
+func anyItem(path string) string { return itemPlace.ReplaceAllString(path, "[]") }
+
+// near returns a hint at the field that was meant by an unknown one, if there is one.
+func (s *Store) near(v *resource.Version, path string) string {
+	steps := strings.Split(anyItem(path), ".")
+	last := len(steps) - 1
+	at, ok := v.Schema, true
+	for i, step := range steps[:last] {
+		name := strings.TrimRight(step, "[]")
+		if i == 0 && name == "metadata" {
+			at = schema.Metadata(s.o.Names)
+			continue
+		}
+		if at, ok = at.At(name); !ok || at == nil {
+			return ""
+		}
+		for range strings.Count(step, "[]") {
+			if at = at.Items; at == nil {
+				return ""
+			}
+		}
+	}
+	if at == nil || at.Struct == nil {
+		return ""
+	}
+	var known []string
+	if last == 0 {
+		known = []string{"metadata"}
+	}
+	for _, f := range at.Struct.Fields {
+		known = append(known, f.Name)
+	}
+	return suggest.Near(steps[last], known...)
+}
