@@ -129,16 +129,22 @@ func (q *Queue) work(ctx context.Context, t *task) {
 	again, err = q.o.Work(ctx, t.key)
 }
 
-// worked ends the work on a key and says when it is due again.
+// worked ends the work on a key and says when it is due again. Failed is called without
+// the lock: it is the program's, and may ask for keys or wait for who does.
 func (q *Queue) worked(ctx context.Context, t *task, again time.Duration, err error) {
+	again = q.done(t, again, err)
+	if err != nil && ctx.Err() == nil {
+		q.o.Failed(t.key, again, err)
+	}
+}
+
+// done ends the work on a key and returns after how long it is due again.
+func (q *Queue) done(t *task, again time.Duration, err error) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err != nil {
 		again = min(longestPause, max(firstPause, 2*t.pause))
 		t.pause = again
-		if ctx.Err() == nil {
-			q.o.Failed(t.key, again, err)
-		}
 	} else {
 		t.pause = 0
 	}
@@ -149,6 +155,7 @@ func (q *Queue) worked(ctx context.Context, t *task, again time.Duration, err er
 	q.tasks.done(t, at)
 	q.wake()
 	q.changed()
+	return again
 }
 
 // Progress is closed when a key comes, work on one ends, or Touch is called.

@@ -1,0 +1,52 @@
+package workqueue_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/internal/workqueue"
+)
+
+// TestFailedMayUseTheQueue, as a program's log may.
+func TestFailedMayUseTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q *workqueue.Queue
+		var calls, told atomic.Int32
+		q = workqueue.New(workqueue.Options{
+			Work: func(_ context.Context, key string) (time.Duration, error) {
+				switch {
+				case key == "told":
+					told.Add(1)
+					return 0, nil
+				case calls.Add(1) == 2:
+					panic("again")
+				}
+				return 0, errors.New("no")
+			},
+			Failed: func(string, time.Duration, error) {
+				q.Ask(0, "told")
+				q.Wake()
+			},
+			Panicked: func(string, any) {},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan struct{})
+		go func() {
+			defer close(ran)
+			q.Run(ctx)
+		}()
+		q.Ask(0, "fails")
+		q.Wake()
+		time.Sleep(time.Minute)
+		assert.Greater(t, calls.Load(), int32(10))
+		assert.Positive(t, told.Load())
+		cancel()
+		<-ran
+	})
+}
