@@ -1,24 +1,22 @@
 package main
 
 import (
-	"bytes"
-	"strings"
+	"context"
+	"fmt"
+	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
-func TestRun(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), &out))
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	require.Len(t, lines, 4)
-	require.Contains(t, lines[0], `refused: Widget.example.com "cog" is invalid: spec.color: Unsupported value: "blue"`)
-	require.Equal(t, []string{
-		"ADDED cog: green, size 3",
-		"MODIFIED cog: red, size 3",
-		"DELETED cog: red, size 3",
-	}, lines[1:])
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func Example() {
+	fmt.Println(run(context.Background(), os.Stdout))
+	// Output:
+	// refused: Widget.example.com "cog" is invalid: spec.color: Unsupported value: "blue": supported values: "green", "red"
+	// ADDED cog: green, size 3
+	// MODIFIED cog: red, size 3
+	// DELETED cog: red, size 3
+	// <nil>
 }
