@@ -1,0 +1,94 @@
+// Command binary is a server of one's own as others install it: two kinds, an admission
+// plugin between them, a directory for what is stored, TLS by an authority of its own, roles,
+// and a kubeconfig of its administrator.
+//
+//	go run ./examples/binary -dir kitchen-data
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/serving"
+	"orch.io/controlplane/storage/badgerstore"
+)
+
+func main() {
+	dir := flag.String("dir", "kitchen-data", "the directory of what the server keeps")
+	listen := flag.String("listen", "127.0.0.1:6443", "the address to listen on")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *dir, *listen, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "binary:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until the context ends.
+func run(ctx context.Context, dir, listen string, out io.Writer) error {
+	ca, err := serving.LoadAuthority(dir)
+	if err != nil {
+		return err
+	}
+	s, err := build(ctx, dir, ca)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return errors.Join(err, s.Shutdown(ctx))
+	}
+	host, _, _ := net.SplitHostPort(l.Addr().String())
+	tls, err := ca.TLS("localhost", host)
+	if err != nil {
+		return errors.Join(err, l.Close(), s.Shutdown(ctx))
+	}
+	path, err := writeKubeconfig(dir, ca, "https://"+l.Addr().String())
+	if err != nil {
+		return errors.Join(err, l.Close(), s.Shutdown(ctx))
+	}
+	fmt.Fprintf(out, "serving on https://%s\ntry: kubectl --kubeconfig %s get recipes\n", l.Addr(), path)
+	return serving.Run(ctx, s, l, serving.Options{TLS: tls})
+}
+
+// build makes the server. The kinds of a cluster are there for namespaces and roles.
+func build(ctx context.Context, dir string, ca *serving.Authority) (*server.Server, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b := &server.Builder{Names: names.Kubernetes, Logger: log, Admission: []admission.Plugin{allergens()}}
+	b.Register(builtin.Kinds()...)
+	b.Register(kinds()...)
+	err := access.Setup(b, access.Config{ClientCAs: ca.Pool(), RootCA: ca.PEM()})
+	if err != nil {
+		return nil, err
+	}
+	if b.Storage, err = badgerstore.Open(badgerstore.Options{Dir: filepath.Join(dir, "objects"), Logger: log}); err != nil {
+		return nil, err
+	}
+	return b.Build(ctx)
+}
+
+// writeKubeconfig writes the administrator's, with a certificate that holds for a year.
+func writeKubeconfig(dir string, ca *serving.Authority, url string) (string, error) {
+	text, err := ca.Kubeconfig(url, "admin", auth.Masters)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "admin.kubeconfig")
+	return path, serving.WritePrivate(path, text)
+}
