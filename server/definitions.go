@@ -157,7 +157,7 @@ func (s *Server) define(crd *meta.Object, old *resource.Type) *resource.Type {
 		return nil
 	}
 	t.Origin, t.Closed = origin, crd.Terminating()
-	t.Source = s.source(crd.Name())
+	t.Source = s.source(strings.Clone(crd.Name())) // which is a part of the whole definition
 	return t
 }
 
