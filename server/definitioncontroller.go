@@ -31,14 +31,15 @@ const (
 // and removes the objects of definitions that are being deleted.
 func (s *Server) definitionController() controller.Controller {
 	return controller.Controller{
-		Name:  "definitions",
-		Types: []meta.GroupResource{s.definitions.resource},
+		Name: "definitions", Types: []meta.GroupResource{s.definitions.resource}, Identity: true,
 		Observe: func(c controller.Event) []string {
-			s.types()
 			if c.Object == nil {
-				return []string{acceptKey + c.Old.String("spec", "group")}
+				return s.waiting() // whatever names it had
 			}
-			keys := []string{acceptKey + c.Object.String("spec", "group")}
+			var keys []string
+			if o := s.outlineOf(c.Key.Name); o != nil {
+				keys = append(keys, acceptKey+o.String("spec", "group"))
+			}
 			if c.Object.Terminating() {
 				keys = append(keys, removeKey+c.Key.Name)
 			}
@@ -109,6 +110,29 @@ func (s *Server) outlines(group string) (list []*meta.Object) {
 		}
 	}
 	return list
+}
+
+// outlineOf returns a definition without its versions, nil if there is none of that name.
+func (s *Server) outlineOf(name string) *meta.Object {
+	s.types()
+	d := &s.definitions
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.served[name].outline
+}
+
+// waiting returns the keys of the groups with definitions that have not all of their names.
+func (s *Server) waiting() (keys []string) {
+	s.types()
+	d := &s.definitions
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, def := range d.served {
+		if !settled(def.outline) {
+			keys = append(keys, acceptKey+def.outline.String("spec", "group"))
+		}
+	}
+	return keys
 }
 
 // takenNames are the names in a group that others have.

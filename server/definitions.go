@@ -2,16 +2,13 @@ package server
 
 import (
 	"errors"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/watch"
@@ -36,15 +33,15 @@ type definitions struct {
 type defined struct {
 	revision storage.Revision
 	typ      *resource.Type // nil: it is not served
-	outline  *meta.Object   // the definition without its versions, shared
+	outline  *meta.Object   // the definition without its versions and managed fields, shared
 }
 
-// outline returns a definition without its versions, which are all but all of it.
-func outline(crd *meta.Object) *meta.Object {
-	identity := maps.Clone(crd.Map("metadata"))
-	delete(identity, "managedFields")
-	spec := map[string]any{"group": crd.String("spec", "group"), "names": crd.Map("spec", "names")}
-	return meta.NewObject(codec.Detach(map[string]any{"metadata": identity, "spec": spec, "status": crd.Map("status")}))
+// outline reads a definition without its versions, which are all but all of it.
+func outline(e *watch.Entry) *meta.Object {
+	spec := map[string]any{"group": e.Value("spec", "group"), "names": e.Value("spec", "names")}
+	o := meta.NewObject(map[string]any{"metadata": e.Value("metadata"), "spec": spec, "status": e.Value("status")})
+	o.Delete("metadata", "managedFields")
+	return o
 }
 
 // openDefinitions begins to serve what the store has definitions of, if the kind
@@ -89,8 +86,8 @@ func (s *Server) followDefinitions() {
 		if old.revision == e.Revision() {
 			continue
 		}
-		crd := e.Object()
-		next := defined{e.Revision(), s.define(crd, old.typ), outline(crd)}
+		next := defined{revision: e.Revision(), outline: outline(e)}
+		next.typ = s.define(e, next.outline, old)
 		d.served[name] = next
 		switch {
 		case next.typ == old.typ:
@@ -134,21 +131,20 @@ func (s *Server) replaceTypes(put, gone, changed []*resource.Type) {
 
 // define returns the type that a definition makes under the names that it was
 // given, nil if it is not established. As long as nothing that counts has
-// changed, that is the old one.
-func (s *Server) define(crd *meta.Object, old *resource.Type) *resource.Type {
+// changed, that is the old one, and the schemas are not read.
+func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) *resource.Type {
 	if !crd.HasCondition("Established") {
 		return nil
 	}
 	origin := originOf(crd)
 	accepted := crd.Map("status", "acceptedNames")
+	if t := old.typ; t != nil && t.Origin == origin && t.Closed == crd.Terminating() && meta.Equal(accepted, old.outline.Map("status", "acceptedNames")) {
+		return t
+	}
 	if accepted == nil {
 		accepted = map[string]any{} // never those that it wishes for
 	}
-	kind := registry.FromDefinition(crd, accepted)
-	if old != nil && old.Origin == origin && old.Closed == crd.Terminating() && named(old, kind) {
-		return old
-	}
-	t, err := resource.Compile(kind, s.names)
+	t, err := resource.Compile(registry.FromDefinition(e.Object(), accepted), s.names)
 	if err == nil && s.builtin(t) {
 		err = errors.New("its names belong to a built-in kind")
 	}
@@ -157,14 +153,14 @@ func (s *Server) define(crd *meta.Object, old *resource.Type) *resource.Type {
 		return nil
 	}
 	t.Origin, t.Closed = origin, crd.Terminating()
-	t.Source = s.source(strings.Clone(crd.Name())) // which is a part of the whole definition
+	t.Source = s.source(e.Key())
 	return t
 }
 
 // source reads the schemas of a definition in the cache, if it is that of the type still.
-func (s *Server) source(name string) func(*resource.Version) *schema.Schema {
+func (s *Server) source(key meta.Key) func(*resource.Version) *schema.Schema {
 	return func(v *resource.Version) *schema.Schema {
-		e := s.definitions.cache.Get(meta.Key{Name: name})
+		e := s.definitions.cache.Get(key)
 		if e == nil || originOf(e.Object()) != v.Origin {
 			return nil
 		}
@@ -173,13 +169,7 @@ func (s *Server) source(name string) func(*resource.Version) *schema.Schema {
 }
 
 func originOf(crd *meta.Object) resource.Origin {
-	return resource.Origin{UID: strings.Clone(crd.UID()), Generation: crd.Generation()}
-}
-
-// named reports whether a type has the names that a kind would give it.
-func named(t *resource.Type, k *registry.Kind) bool {
-	return t.Kind == k.Kind && t.ListKind == k.ListKind && t.Plural == k.Plural && t.Singular == k.Singular &&
-		slices.Equal(t.ShortNames, k.ShortNames) && slices.Equal(t.Categories, k.Categories)
+	return resource.Origin{UID: crd.UID(), Generation: crd.Generation()}
 }
 
 // builtin reports whether a type that was registered has the names of t.

@@ -21,9 +21,15 @@ func (c *defaultsChecker) schema(s *Schema, at place) {
 	if s.Default != nil {
 		c.value(s, at)
 	}
-	c.schema(s.Items, at.below(at.path.Field("items"), atItem))
-	for _, f := range s.fields() {
-		path := at.path.Field("properties").Key(f.Name)
+	if s.Items != nil {
+		c.schema(s.Items, at.below(at.path.Field("items"), atItem))
+	}
+	if s.Struct == nil {
+		return
+	}
+	properties := at.path.Field("properties")
+	for _, f := range s.Struct.Fields {
+		path := properties.Key(f.Name)
 		typeOrMetadata := f.Name == "apiVersion" || f.Name == "kind" || f.Name == "metadata"
 		if typeOrMetadata && at.level == atRoot {
 			c.forbid(f.Schema, path, "must not be set in top-level "+f.Name)

@@ -26,9 +26,9 @@ const (
 // anyOf, oneOf and not, which only add value validations to what is declared
 // outside of them.
 func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []meta.Cause) {
-	r := &openAPIReader{names: p}
+	r := &openAPIReader{words: extensionsOf(p), patterns: map[string]*pattern{}}
 	s := r.schema(doc, place{path: at, level: atRoot})
-	c, d := &structural{names: p}, &defaultsChecker{}
+	c, d := &structural{words: r.words}, &defaultsChecker{}
 	if !r.unread {
 		c.value(doc, s, place{path: at})
 		if len(c.faults)+len(r.faults) == 0 && s.Seal() == nil {
@@ -78,11 +78,22 @@ func (p place) below(path *check.Path, l level) place {
 // openAPIReader turns the document into a Schema and reports what it cannot
 // say, whether structural or not.
 type openAPIReader struct {
-	names   names.Profile
-	faults  check.Faults
-	nodes   int
-	unread  bool // there is what a Schema cannot say
-	dialect bool // one names its dialect
+	words    extensions
+	patterns map[string]*pattern // that stand in the document
+	faults   check.Faults
+	nodes    int
+	unread   bool // there is what a Schema cannot say
+	dialect  bool // one names its dialect
+}
+
+// extensions are the extensions of schemas in the words of a profile.
+type extensions struct{ preserve, intOrString, embedded, listType, listKeys, mapType, rules string }
+
+func extensionsOf(p names.Profile) extensions {
+	return extensions{
+		preserve: p.Extension("preserve-unknown-fields"), intOrString: p.Extension("int-or-string"), embedded: p.Extension("embedded-resource"),
+		listType: p.Extension("list-type"), listKeys: p.Extension("list-map-keys"), mapType: p.Extension("map-type"), rules: p.Extension("validations"),
+	}
 }
 
 func (r *openAPIReader) schema(doc map[string]any, at place) *Schema {
@@ -214,11 +225,25 @@ func (d node) basics(s *Schema) {
 		s.Type = t
 	}
 	if s.Pattern = d.text("pattern"); s.Pattern != "" {
-		if _, err := compilePattern(s.Pattern); err != nil {
+		var err error
+		if s.re, err = d.pattern(s.Pattern); err != nil {
 			d.faults.Invalid(d.path("pattern"), s.Pattern, "must be a valid regular expression, but isn't: "+err.Error())
 			s.Pattern = ""
 		}
 	}
+}
+
+// pattern compiles a pattern, once for all values that have it.
+func (r *openAPIReader) pattern(text string) (*pattern, error) {
+	if re := r.patterns[text]; re != nil {
+		return re, nil
+	}
+	re, err := compilePattern(text)
+	if err != nil {
+		return nil, err
+	}
+	r.patterns[text] = re
+	return re, nil
 }
 
 func (d node) ranges(s *Schema) {
@@ -243,10 +268,14 @@ func (d node) forbidden() {
 	}
 }
 
-func (d node) object(s *Schema) {
+func (d node) properties(s *Schema) {
 	properties := d.child("properties")
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		path := d.path("properties").Key(name)
+	if len(properties) == 0 {
+		return
+	}
+	at := d.path("properties")
+	for _, name := range sortedKeys(properties) {
+		path := at.Key(name)
 		m, ok := properties[name].(map[string]any)
 		if !ok {
 			d.unread = true
@@ -254,10 +283,20 @@ func (d node) object(s *Schema) {
 			continue
 		}
 		if s.Struct == nil {
-			s.Struct = &Struct{}
+			s.Struct = &Struct{Fields: make([]*Field, 0, len(properties)), byName: make(map[string]*Field, len(properties))}
 		}
 		s.Struct.Add(&Field{Name: name, Schema: d.schema(m, d.at.below(path, atField)), OmitEmpty: true, Pointer: true})
 	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
+}
+
+func (d node) object(s *Schema) {
+	d.properties(s)
 	for _, name := range d.texts("required") {
 		if f := s.Struct.Field(name); f != nil {
 			f.Required, f.Expected = true, true
@@ -276,7 +315,7 @@ func (d node) object(s *Schema) {
 	default:
 		d.wrong("additionalProperties", "an object or a boolean")
 	}
-	if len(properties) > 0 && d.doc["additionalProperties"] != true {
+	if len(d.child("properties")) > 0 && d.doc["additionalProperties"] != true {
 		d.faults.Forbidden(d.path("additionalProperties"), "additionalProperties and properties are mutual exclusive")
 	}
 }
@@ -310,20 +349,20 @@ func (d node) branches(field string) []*Schema {
 }
 
 func (d node) extensions(s *Schema) {
-	word := d.names.Extension
-	s.Preserve = d.flag(word("preserve-unknown-fields"))
-	s.IntOrString = d.flag(word("int-or-string"))
-	s.Embedded = d.flag(word("embedded-resource"))
-	s.ListType = d.text(word("list-type"))
-	s.ListKeys = d.texts(word("list-map-keys"))
-	s.MapType = d.text(word("map-type"))
-	if d.doc[word("preserve-unknown-fields")] == false {
-		d.faults.Invalid(d.path(word("preserve-unknown-fields")), false, "must be true or undefined")
+	word := &d.words
+	s.Preserve = d.flag(word.preserve)
+	s.IntOrString = d.flag(word.intOrString)
+	s.Embedded = d.flag(word.embedded)
+	s.ListType = d.text(word.listType)
+	s.ListKeys = d.texts(word.listKeys)
+	s.MapType = d.text(word.mapType)
+	if d.doc[word.preserve] == false {
+		d.faults.Invalid(d.path(word.preserve), false, "must be true or undefined")
 	}
-	if s.ListType != "" || d.doc[word("list-type")] == "" {
-		d.faults.OneOf(d.path(word("list-type")), s.ListType, "atomic", "set", "map")
+	if s.ListType != "" || d.doc[word.listType] == "" {
+		d.faults.OneOf(d.path(word.listType), s.ListType, "atomic", "set", "map")
 	}
-	if s.MapType != "" || d.doc[word("map-type")] == "" {
-		d.faults.OneOf(d.path(word("map-type")), s.MapType, "atomic", "granular")
+	if s.MapType != "" || d.doc[word.mapType] == "" {
+		d.faults.OneOf(d.path(word.mapType), s.MapType, "atomic", "granular")
 	}
 }

@@ -51,7 +51,7 @@ func ruleReasons() []string {
 
 // rules reads the rules of a value.
 func (d node) rules(s *Schema) {
-	word := d.names.Extension("validations")
+	word := d.words.rules
 	for i, v := range d.list(word) {
 		at := d.path(word).Index(i)
 		m, ok := v.(map[string]any)

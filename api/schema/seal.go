@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,13 +15,14 @@ import (
 // fault; one in a Go struct is a *FieldError.
 func (s *Schema) Seal() error {
 	w := &sealer{known: map[*Struct]below{}}
-	w.schema(s, "", s != nil && s.Struct.Canonical())
+	w.schema(s, s != nil && s.Struct.Canonical())
 	return errors.Join(w.faults...)
 }
 
 type sealer struct {
 	known  map[*Struct]below // all true while a struct is on the way
 	in     at                // the Go field that is sealed, if it is one
+	steps  []string          // to what is sealed
 	faults []error
 }
 
@@ -31,39 +33,52 @@ func (b below) or(c below) below {
 	return below{b.fills || c.fills, b.fixed || c.fixed, b.rules || c.rules, b.expressions || c.expressions}
 }
 
-func (w *sealer) fault(path string, err error) {
+func (w *sealer) fault(err error) {
 	if w.in.t != nil {
 		w.faults = append(w.faults, &FieldError{w.in.t, w.in.field, err})
 		return
 	}
-	if path == "" {
-		path = "the schema"
+	w.faults = append(w.faults, fmt.Errorf("%s: %w", cmp.Or(w.path(), "the schema"), err))
+}
+
+// path is the way to what is sealed.
+func (w *sealer) path() (path string) {
+	for _, step := range w.steps {
+		path = join(path, step)
 	}
-	w.faults = append(w.faults, fmt.Errorf("%s: %w", path, err))
+	return path
+}
+
+// below seals what is one step further.
+func (w *sealer) below(step string, s *Schema, canonical bool) below {
+	w.steps = append(w.steps, step)
+	b := w.schema(s, canonical)
+	w.steps = w.steps[:len(w.steps)-1]
+	return b
 }
 
 // schema seals s and what is below it. What is sealed already is not written
 // again: others may be reading it.
-func (w *sealer) schema(s *Schema, path string, canonical bool) below {
+func (w *sealer) schema(s *Schema, canonical bool) below {
 	if s == nil {
 		return below{}
 	}
 	if s.Pattern != "" && s.re == nil {
 		re, err := compilePattern(s.Pattern)
 		if err != nil {
-			w.fault(path, fmt.Errorf("pattern: %w", err))
+			w.fault(fmt.Errorf("pattern: %w", err))
 		}
 		s.re = re
 	}
 	if s.Struct != nil {
 		canonical = s.Struct.Canonical()
 	}
-	b := w.structure(s.Struct, path, canonical)
-	b = b.or(w.schema(s.Values, w.below(path, "[*]"), canonical))
-	b = b.or(w.schema(s.Items, w.below(path, "[]"), canonical))
+	b := w.structure(s.Struct, canonical)
+	b = b.or(w.below("[*]", s.Values, canonical))
+	b = b.or(w.below("[]", s.Items, canonical))
 	for _, list := range [][]*Schema{s.AllOf, s.AnyOf, s.OneOf, {s.Not}} {
 		for _, e := range list {
-			b.expressions = w.schema(e, path, canonical).expressions || b.expressions
+			b.expressions = w.schema(e, canonical).expressions || b.expressions
 		}
 	}
 	b.expressions = b.expressions || len(s.Rules) > 0
@@ -73,10 +88,10 @@ func (w *sealer) schema(s *Schema, path string, canonical bool) below {
 		s.fills, s.fixed, s.rules, s.expressions = b.fills, b.fixed, b.rules, b.expressions
 	}
 	if canonical {
-		w.enumOf(s, path)
+		w.enumOf(s)
 	}
 	if s.Default != nil && canonical {
-		w.defaultOf(s, path)
+		w.defaultOf(s)
 	}
 	if s.Default != nil && s.defaultSize == 0 {
 		s.defaultSize = sizeOf(s.Default)
@@ -94,20 +109,20 @@ func (s *Schema) ruled() bool {
 
 // enumOf brings the words of a Go field into canonical form, which is that of the
 // values that are compared with them.
-func (w *sealer) enumOf(s *Schema, path string) {
+func (w *sealer) enumOf(s *Schema) {
 	for i, word := range s.Enum {
 		c := conformer{}
 		if v, changed := c.value(word, s, true); changed {
 			s.Enum[i] = v
 		}
 		for _, f := range c.faults {
-			w.fault(path, fmt.Errorf("enum: %s", strings.TrimPrefix(f.Message, ": ")))
+			w.fault(fmt.Errorf("enum: %s", strings.TrimPrefix(f.Message, ": ")))
 		}
 	}
 }
 
 // defaultOf brings the default of a Go field into canonical form.
-func (w *sealer) defaultOf(s *Schema, path string) {
+func (w *sealer) defaultOf(s *Schema) {
 	c := conformer{}
 	if v, changed := c.value(s.Default, s, true); changed {
 		s.Default = v
@@ -121,11 +136,11 @@ func (w *sealer) defaultOf(s *Schema, path string) {
 		if f.Field != "" && f.Field != wording.WholeField && !strings.HasPrefix(text, f.Field+": ") {
 			text = f.Field + ": " + text
 		}
-		w.fault(path, fmt.Errorf("default: %s", strings.TrimPrefix(text, ": ")))
+		w.fault(fmt.Errorf("default: %s", strings.TrimPrefix(text, ": ")))
 	}
 }
 
-func (w *sealer) structure(st *Struct, path string, canonical bool) below {
+func (w *sealer) structure(st *Struct, canonical bool) below {
 	if st == nil {
 		return below{}
 	}
@@ -140,7 +155,7 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	in := w.in
 	for _, f := range st.Fields {
 		w.in = at{st.Go, f.GoName}
-		all = all.or(w.schema(f.Schema, w.below(path, f.Name), canonical)).or(below{rules: f.Required})
+		all = all.or(w.below(f.Name, f.Schema, canonical)).or(below{rules: f.Required})
 		if f.Schema.Default != nil {
 			st.filled = append(st.filled, f)
 		}
@@ -149,14 +164,6 @@ func (w *sealer) structure(st *Struct, path string, canonical bool) below {
 	w.known[st] = all
 	st.below, st.sealed = all, true
 	return all
-}
-
-// below is the path of what is in a value. In a Go struct nobody asks for it.
-func (w *sealer) below(path, step string) string {
-	if w.in.t != nil {
-		return ""
-	}
-	return join(path, step)
 }
 
 func join(path, name string) string {

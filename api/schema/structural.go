@@ -5,13 +5,12 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/check"
-	"orch.io/controlplane/api/names"
 )
 
 // structural checks the rules of structural schemas on a document that was read
 // without a fault: doc and the Schema made of it are walked side by side.
 type structural struct {
-	names    names.Profile
+	words    extensions
 	faults   check.Faults
 	keywords check.Faults // of keywords that are no part of being structural, told later
 }
@@ -49,9 +48,9 @@ func (c *structural) below(doc map[string]any, s *Schema, at place) {
 	if s.Struct == nil {
 		return
 	}
-	properties := mapAt(doc, "properties")
+	properties, path := mapAt(doc, "properties"), at.path.Field("properties")
 	for _, f := range s.Struct.Fields {
-		c.value(mapAt(properties, f.Name), f.Schema, at.below(at.path.Field("properties").Key(f.Name), atField))
+		c.value(mapAt(properties, f.Name), f.Schema, at.below(path.Key(f.Name), atField))
 	}
 }
 
@@ -62,17 +61,16 @@ func mapAt(m map[string]any, field string) map[string]any {
 
 // typed checks that the value has a type, or says why it needs none.
 func (c *structural) typed(doc map[string]any, s *Schema, at place) {
-	path := at.path.Field("type")
 	switch {
 	case s.Embedded:
-		typeMustBe(&c.faults, s, at.path, Object, "must be object if "+c.names.Extension("embedded-resource")+" is true")
+		typeMustBe(&c.faults, s, at.path, Object, "must be object if "+c.words.embedded+" is true")
 	case doc["type"] != nil && doc["type"] != "" || s.IntOrString || s.Preserve:
 	case at.level == atRoot:
-		c.faults.Required(path, "must not be empty at the root")
+		c.faults.Required(at.path.Field("type"), "must not be empty at the root")
 	case at.level == atItem:
-		c.faults.Required(path, "must not be empty for specified array items")
+		c.faults.Required(at.path.Field("type"), "must not be empty for specified array items")
 	default:
-		c.faults.Required(path, "must not be empty for specified object fields")
+		c.faults.Required(at.path.Field("type"), "must not be empty for specified object fields")
 	}
 }
 
@@ -134,44 +132,44 @@ func (c *structural) metadata(doc map[string]any, s *Schema, at place, whole boo
 }
 
 func (c *structural) extensions(s *Schema, path *check.Path) {
-	word := c.names.Extension
+	word := &c.words
 	if s.IntOrString && s.Preserve {
-		c.faults.Invalid(path.Field(word("preserve-unknown-fields")), true, "must be false if "+word("int-or-string")+" is true")
+		c.faults.Invalid(path.Field(word.preserve), true, "must be false if "+word.intOrString+" is true")
 	}
 	if s.IntOrString && s.Embedded {
-		c.faults.Invalid(path.Field(word("embedded-resource")), true, "must be false if "+word("int-or-string")+" is true")
+		c.faults.Invalid(path.Field(word.embedded), true, "must be false if "+word.intOrString+" is true")
 	}
 	if s.Embedded && s.Values != nil {
-		c.faults.Forbidden(path.Field("additionalProperties"), "must not be used if "+word("embedded-resource")+" is set")
+		c.faults.Forbidden(path.Field("additionalProperties"), "must not be used if "+word.embedded+" is set")
 	}
 	if s.Embedded && !s.Preserve && s.Struct == nil {
-		c.faults.Required(path.Field("properties"), "must not be empty if "+word("embedded-resource")+" is true without "+word("preserve-unknown-fields"))
+		c.faults.Required(path.Field("properties"), "must not be empty if "+word.embedded+" is true without "+word.preserve)
 	}
 }
 
 // merging checks what is said of the way that lists and maps are merged.
 func (c *structural) merging(doc map[string]any, s *Schema, path *check.Path) {
-	word := c.names.Extension
-	if doc[word("map-type")] != nil {
-		typeMustBe(&c.keywords, s, path, Object, "must be object if "+word("map-type")+" is specified")
+	word := &c.words
+	if doc[word.mapType] != nil {
+		typeMustBe(&c.keywords, s, path, Object, "must be object if "+word.mapType+" is specified")
 	}
-	if doc[word("list-type")] != nil {
-		typeMustBe(&c.keywords, s, path, Array, "must be array if "+word("list-type")+" is specified")
+	if doc[word.listType] != nil {
+		typeMustBe(&c.keywords, s, path, Array, "must be array if "+word.listType+" is specified")
 	}
 	if len(s.ListKeys) > 0 && s.ListType != "map" {
-		why := "must be map if " + word("list-map-keys") + " is non-empty"
+		why := "must be map if " + word.listKeys + " is non-empty"
 		if s.ListType == "" {
-			c.keywords.Required(path.Field(word("list-type")), why)
+			c.keywords.Required(path.Field(word.listType), why)
 		} else {
-			c.keywords.Invalid(path.Field(word("list-type")), s.ListType, why)
+			c.keywords.Invalid(path.Field(word.listType), s.ListType, why)
 		}
 	}
 	if s.ListType == "map" && len(s.ListKeys) == 0 {
-		c.keywords.Required(path.Field(word("list-map-keys")), "must not be empty if "+word("list-type")+" is map")
+		c.keywords.Required(path.Field(word.listKeys), "must not be empty if "+word.listType+" is map")
 	}
 	if s.Items == nil {
 		if s.ListType == "map" {
-			c.keywords.Required(path.Field("items"), "must have a schema if "+word("list-type")+" is map")
+			c.keywords.Required(path.Field("items"), "must have a schema if "+word.listType+" is map")
 		}
 		return
 	}
@@ -186,17 +184,17 @@ func (c *structural) merging(doc map[string]any, s *Schema, path *check.Path) {
 func (c *structural) mapItems(s *Schema, path *check.Path) {
 	items, at := s.Items, path.Field("items")
 	if items.Type != Object {
-		typeMustBe(&c.keywords, items, at, Object, "must be object if parent array's "+c.names.Extension("list-type")+" is map")
+		typeMustBe(&c.keywords, items, at, Object, "must be object if parent array's "+c.words.listType+" is map")
 		return
 	}
-	word, known := c.names.Extension, true
+	word, known := &c.words, true
 	if items.Nullable {
-		c.keywords.Forbidden(at.Field("nullable"), "cannot be nullable when "+word("list-type")+" is map")
+		c.keywords.Forbidden(at.Field("nullable"), "cannot be nullable when "+word.listType+" is map")
 	}
 	seen := make(map[string]bool, len(s.ListKeys))
 	for _, key := range s.ListKeys {
 		if seen[key] {
-			c.keywords.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "must not contain duplicate entries")
+			c.keywords.Invalid(path.Field(word.listKeys), s.ListKeys, "must not contain duplicate entries")
 			return
 		}
 		seen[key] = true
@@ -207,30 +205,30 @@ func (c *structural) mapItems(s *Schema, path *check.Path) {
 		}
 		prop := at.Field("properties").Key(key)
 		if f.Schema.Type == Object || f.Schema.Type == Array {
-			c.keywords.Invalid(prop.Field("type"), items.Type.String(), "must be a scalar type if parent array's "+word("list-type")+" is map")
+			c.keywords.Invalid(prop.Field("type"), items.Type.String(), "must be a scalar type if parent array's "+word.listType+" is map")
 		}
 		if f.Schema.Default == nil && !f.Required {
-			c.keywords.Required(prop.Field("default"), "this property is in "+word("list-map-keys")+", so it must have a default or be a required property")
+			c.keywords.Required(prop.Field("default"), "this property is in "+word.listKeys+", so it must have a default or be a required property")
 		}
 		if f.Schema.Nullable {
-			c.keywords.Forbidden(prop.Field("nullable"), "this property is in "+word("list-map-keys")+", so it cannot be nullable")
+			c.keywords.Forbidden(prop.Field("nullable"), "this property is in "+word.listKeys+", so it cannot be nullable")
 		}
 	}
 	if !known {
-		c.keywords.Invalid(path.Field(word("list-map-keys")), s.ListKeys, "entries must all be names of item properties")
+		c.keywords.Invalid(path.Field(word.listKeys), s.ListKeys, "entries must all be names of item properties")
 	}
 }
 
 func (c *structural) setItems(items *Schema, at *check.Path) {
 	if items.Nullable {
-		c.keywords.Forbidden(at.Field("nullable"), "cannot be nullable when "+c.names.Extension("list-type")+" is set")
+		c.keywords.Forbidden(at.Field("nullable"), "cannot be nullable when "+c.words.listType+" is set")
 	}
-	why := "must be atomic as item of a list with " + c.names.Extension("list-type") + "=set"
+	why := "must be atomic as item of a list with " + c.words.listType + "=set"
 	switch {
 	case items.Type == Array && items.ListType != "" && items.ListType != "atomic":
-		c.keywords.Invalid(at.Field(c.names.Extension("list-type")), items.ListType, why)
+		c.keywords.Invalid(at.Field(c.words.listType), items.ListType, why)
 	case items.Type == Object && items.MapType != "atomic":
-		c.keywords.Invalid(at.Field(c.names.Extension("map-type")), nil, why)
+		c.keywords.Invalid(at.Field(c.words.mapType), nil, why)
 	}
 }
 
@@ -342,9 +340,9 @@ func (c *structural) isDeclared(s, outside *Schema, at, declared *check.Path) {
 func (c *structural) onlyValidates(doc map[string]any, path *check.Path) {
 	for _, k := range []struct{ word, must string }{
 		{"type", "empty"}, {"additionalProperties", "undefined"}, {"default", "undefined"}, {"title", "empty"}, {"description", "empty"}, {"nullable", "false"},
-		{c.names.Extension("preserve-unknown-fields"), "false"}, {c.names.Extension("embedded-resource"), "false"}, {c.names.Extension("int-or-string"), "false"},
-		{c.names.Extension("list-type"), "undefined"}, {c.names.Extension("list-map-keys"), "empty"}, {c.names.Extension("map-type"), "undefined"},
-		{c.names.Extension("validations"), "empty"},
+		{c.words.preserve, "false"}, {c.words.embedded, "false"}, {c.words.intOrString, "false"},
+		{c.words.listType, "undefined"}, {c.words.listKeys, "empty"}, {c.words.mapType, "undefined"},
+		{c.words.rules, "empty"},
 	} {
 		if v := doc[k.word]; v != nil && v != "" && v != false {
 			c.faults.Forbidden(path.Field(k.word), "must be "+k.must+" to be structural")

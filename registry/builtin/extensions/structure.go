@@ -99,6 +99,9 @@ func (c *defaultRules) check(ctx context.Context, s *schema.Schema, at *check.Pa
 
 // warn tells of the formats that say nothing, once they are new.
 func warn(w *registry.Change[meta.Object]) (warnings []string) {
+	if w.Old != nil && meta.Equal(w.Old.Map("spec"), w.New.Map("spec")) {
+		return nil
+	}
 	known := map[string]bool{}
 	if w.Old != nil {
 		for _, f := range unknownFormats(w.Old) {
@@ -142,6 +145,9 @@ func appendFormats(formats []string, v any) []string {
 		}
 	}
 	properties, _ := doc["properties"].(map[string]any)
+	if len(properties) == 0 {
+		return formats
+	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		formats = appendFormats(formats, properties[name])
 	}

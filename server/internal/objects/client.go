@@ -192,7 +192,11 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	case err != nil:
 		return nil, s.refusal(err)
 	}
-	return Object(ctx, res.Entry, v)
+	e := res.Entry
+	if kept := s.o.Hub.Cache(r).Get(key); kept != nil && kept.Revision() == e.Revision() {
+		e = kept // which others decode, too
+	}
+	return Object(ctx, e, v)
 }
 
 // Delete implements controller.Client.

@@ -473,7 +473,7 @@ func (s *Store) encodeStored(obj *meta.Object) []byte {
 }
 
 // maxEncoding bounds the memory that an encoding leaves for the next one.
-const maxEncoding = 64 << 10
+const maxEncoding = 1 << 20
 
 // Owner returns how a write that is no apply records who owns its fields.
 func Owner(v *resource.Version, sub *resource.Subresource, manager string) func(live, obj *meta.Object) error {
