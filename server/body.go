@@ -160,7 +160,7 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 		return nil, v.DecodeError(mismatches)
 	}
 	if format == codec.JSON && !v.SortedUnknown && validation != ignoreFields && len(unknown)+len(faults.texts) > 0 {
-		faults.texts = codec.StrictJSON(body, v.Schema)
+		faults.texts = codec.StrictJSON(body, v.Schema())
 	} else {
 		faults.unknown(unknown)
 	}

@@ -130,7 +130,7 @@ var proxyMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, ht
 func connectOptions(q url.Values, v *resource.Version) (*meta.Object, error) {
 	options := meta.NewObject(map[string]any{})
 	options.SetGVK(v.GVK())
-	for _, f := range v.Schema.Struct.Fields {
+	for _, f := range v.Schema().Struct.Fields {
 		texts := q[f.Name]
 		if len(texts) == 0 || f.Name == "apiVersion" || f.Name == "kind" {
 			continue

@@ -98,7 +98,7 @@ func settled(crd *meta.Object) bool {
 		meta.Equal(crd.Map("spec", "names"), crd.Map("status", "acceptedNames"))
 }
 
-// outlines returns the definitions of a group, without their versions.
+// outlines returns the definitions of a group, without their schemas.
 func (s *Server) outlines(group string) (list []*meta.Object) {
 	s.types()
 	d := &s.definitions
@@ -112,7 +112,7 @@ func (s *Server) outlines(group string) (list []*meta.Object) {
 	return list
 }
 
-// outlineOf returns a definition without its versions, nil if there is none of that name.
+// outlineOf returns a definition without its schemas, nil if there is none of that name.
 func (s *Server) outlineOf(name string) *meta.Object {
 	s.types()
 	d := &s.definitions

@@ -33,13 +33,12 @@ type definitions struct {
 type defined struct {
 	revision storage.Revision
 	typ      *resource.Type // nil: it is not served
-	outline  *meta.Object   // the definition without its versions and managed fields, shared
+	outline  *meta.Object   // the definition without its schemas and managed fields, shared
 }
 
-// outline reads a definition without its versions, which are all but all of it.
+// outline reads a definition without its schemas, which are all but all of it.
 func outline(e *watch.Entry) *meta.Object {
-	spec := map[string]any{"group": e.Value("spec", "group"), "names": e.Value("spec", "names")}
-	o := meta.NewObject(map[string]any{"metadata": e.Value("metadata"), "spec": spec, "status": e.Value("status")})
+	o := e.Without("schema")
 	o.Delete("metadata", "managedFields")
 	return o
 }
@@ -131,7 +130,7 @@ func (s *Server) replaceTypes(put, gone, changed []*resource.Type) {
 
 // define returns the type that a definition makes under the names that it was
 // given, nil if it is not established. As long as nothing that counts has
-// changed, that is the old one, and the schemas are not read.
+// changed, that is the old one. No schema is read before it is needed.
 func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) *resource.Type {
 	if !crd.HasCondition("Established") {
 		return nil
@@ -144,7 +143,9 @@ func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) *resource
 	if accepted == nil {
 		accepted = map[string]any{} // never those that it wishes for
 	}
-	t, err := resource.Compile(registry.FromDefinition(e.Object(), accepted), s.names)
+	failed := func(err error) { s.log.Error("a definition is broken", "definition", e.Key().Name, "error", err) }
+	read := func() *registry.Kind { return registry.FromDefinition(e.Object(), accepted) }
+	t, err := resource.Define(registry.FromDefinition(crd, accepted), s.names, read, failed)
 	if err == nil && s.builtin(t) {
 		err = errors.New("its names belong to a built-in kind")
 	}

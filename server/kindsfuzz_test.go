@@ -44,7 +44,7 @@ func FuzzKinds(f *testing.F) {
 			return got
 		}
 		c := chooser(choices)
-		obj := c.change(typ.Hub.Schema, minimalOf(t, typ), 0).(map[string]any)
+		obj := c.change(typ.Hub.Schema(), minimalOf(t, typ), 0).(map[string]any)
 		delete(obj, "apiVersion")
 		delete(obj, "kind")
 		made := say("POST", collection, obj)
@@ -71,10 +71,10 @@ func FuzzKinds(f *testing.F) {
 		require.Equal(t, 200, again.code, "%s\nof %s", again.raw, read.raw)
 		require.Equal(t, read.body, again.body, "what was read is written and changes nothing")
 		if typ.Hub.Subresource("status") != nil {
-			next := c.change(typ.Hub.Schema, read.body, 0).(map[string]any)
+			next := c.change(typ.Hub.Schema(), read.body, 0).(map[string]any)
 			say("PUT", item+"/status", map[string]any{"metadata": read.body["metadata"], "status": next["status"]})
 		}
-		next := c.change(typ.Hub.Schema, read.body, 0).(map[string]any)
+		next := c.change(typ.Hub.Schema(), read.body, 0).(map[string]any)
 		say("PATCH", item, map[string]any{"spec": next["spec"]}, "Content-Type", "application/strategic-merge-patch+json")
 	})
 }

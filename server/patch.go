@@ -166,7 +166,7 @@ func strayFields(patch any) (paths []string) {
 
 // strategic merges patch into live, whose kind no strategic merge patch changes.
 func strategic(live, patch map[string]any, v *resource.Version) (map[string]any, error) {
-	tree, err := apply.StrategicMerge(live, patch, v.Schema)
+	tree, err := apply.StrategicMerge(live, patch, v.Schema())
 	if err == nil {
 		meta.NewObject(tree).SetGVK(v.GVK())
 	}
@@ -306,7 +306,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		if err := s.conformApplied(r, obj, v); err != nil {
 			return nil, err
 		}
-		if nulls := v.Schema.Nulls(patch.Tree()); r.sub == nil && len(nulls) > 0 {
+		if nulls := v.Schema().Nulls(patch.Tree()); r.sub == nil && len(nulls) > 0 {
 			return nil, meta.Invalid(r.version.GroupKind(), r.Name, nulls)
 		}
 		if err := s.enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil {

@@ -61,6 +61,22 @@ func DecodeJSON(data []byte, l Limits) (tree map[string]any, duplicates []string
 	return nil, nil, notObject(v)
 }
 
+// DecodeWithout is DecodeJSON for who needs a little of a large object: fields of one name,
+// wherever they are, are skipped, and the tree holds on to nothing of the text.
+func DecodeWithout(data []byte, field string) (tree map[string]any, err error) {
+	p := newParser(data, Limits{}.withDefaults())
+	p.without = field
+	v, err := p.value(0)
+	if err != nil {
+		return nil, err
+	}
+	tree, ok := v.(map[string]any)
+	if !ok {
+		return nil, notObject(v)
+	}
+	return Detach(tree), nil
+}
+
 func notObject(v any) *meta.Status {
 	word := "a number"
 	switch v.(type) {
@@ -109,7 +125,8 @@ type parser struct {
 	limits     Limits
 	path       []step
 	duplicates []string
-	repeats    int // how often duplicate was called: paths are made for few
+	repeats    int    // how often duplicate was called: paths are made for few
+	without    string // the name of fields that are skipped; empty: none are
 }
 
 func newParser(data []byte, l Limits) parser {
@@ -161,16 +178,13 @@ func (p *parser) object(depth int) (any, error) {
 			return nil, p.unexpected("':'")
 		}
 		p.pos++
-		p.path = append(p.path, step{key, -1})
-		before := len(m)
-		v, err := p.member(key, depth)
-		if err != nil {
+		if p.without != "" && key == p.without {
+			if !p.skipValue(p.limits.Depth - depth) {
+				return nil, p.fault("a value that cannot be read")
+			}
+		} else if err := p.entry(m, key, depth); err != nil {
 			return nil, err
 		}
-		if m[key] = v; len(m) == before {
-			p.duplicate()
-		}
-		p.path = p.path[:len(p.path)-1]
 		switch p.peek() {
 		case ',':
 			p.pos++
@@ -181,6 +195,21 @@ func (p *parser) object(depth int) (any, error) {
 			return nil, p.unexpected("',' or '}'")
 		}
 	}
+}
+
+// entry reads the value of a field of m.
+func (p *parser) entry(m map[string]any, key string, depth int) error {
+	p.path = append(p.path, step{key, -1})
+	before := len(m)
+	v, err := p.member(key, depth)
+	if err != nil {
+		return err
+	}
+	if m[key] = v; len(m) == before {
+		p.duplicate()
+	}
+	p.path = p.path[:len(p.path)-1]
+	return nil
 }
 
 func (p *parser) list(depth int) (any, error) {

@@ -38,7 +38,8 @@ func (c *compiler) compile() (*Type, error) {
 type compiler struct {
 	kind    *registry.Kind
 	names   names.Profile
-	options bool // the kind is of what a query says, which has no metadata
+	options bool                    // the kind is of what a query says, which has no metadata
+	schemas func() []*schema.Schema // see Type.schemas
 	faults  []error
 }
 
@@ -124,7 +125,7 @@ func (c *compiler) form(what, word string, check func(string) []string) {
 
 func (c *compiler) versions(t *Type) {
 	storage := 0
-	for _, kv := range c.kind.Versions {
+	for at, kv := range c.kind.Versions {
 		c.form("Version", kv.Name, meta.CheckDNS1035Label)
 		group := t.Group
 		if kv.Group != "" {
@@ -134,14 +135,16 @@ func (c *compiler) versions(t *Type) {
 		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
 			c.fault("version %q is given twice", &kv)
 		}
-		v := &Version{Type: t, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served}
+		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served}
 		v.columns = v
-		v.Schema = c.schema(kv)
+		if c.schemas == nil {
+			v.schema = c.schema(kv)
+		}
 		v.rules = sync.OnceValue(func() (r ruled) {
-			r.rules, r.faults = expression.Compile(context.Background(), v.Schema, t.Names, nil) // for all, whoever asks first
+			r.rules, r.faults = expression.Compile(context.Background(), v.Schema(), t.Names, nil) // for all, whoever asks first
 			return r
 		})
-		v.Columns = c.columns(kv, v.Schema)
+		v.Columns = c.columns(kv, v.schema)
 		t.Versions = append(t.Versions, v)
 		if kv.Conversion == nil {
 			t.Hub = v
@@ -151,7 +154,7 @@ func (c *compiler) versions(t *Type) {
 			t.Storage = v
 		}
 	}
-	if c.kind.Custom() {
+	if t.schemas = c.schemas; c.kind.Custom() && t.schemas == nil {
 		t.lean()
 		t.Source = Source(c.kind, c.names)
 	}
@@ -185,11 +188,11 @@ func (c *compiler) conversions(t *Type) {
 		if kv.Columns == nil {
 			v.Columns, v.columns = t.Hub.Columns, t.Hub
 		}
-		if v.Schema.HasUnique() {
+		if v.schema.HasUnique() {
 			c.fault("version %q: unique is said in the hub", kv.Name)
 		}
 		var err error
-		if v.conversion, err = kv.Conversion(v.Schema, c.names); err != nil {
+		if v.conversion, err = kv.Conversion(v.schema, c.names); err != nil {
 			c.versionFaults(kv.Name, err)
 		}
 	}
@@ -249,13 +252,13 @@ func (c *compiler) schema(kv registry.KindVersion) *schema.Schema {
 
 func (c *compiler) behavior(t *Type) {
 	k := c.kind
-	t.Behavior = k.Hooks(t.Hub.Schema, c.names)
+	t.Behavior = k.Hooks(t.Hub.schema, c.names)
 	for _, s := range k.Subresources {
 		t.Subresources = append(t.Subresources, Subresource{s, c.body(s)})
 	}
 	if t.Status && t.Subresource("status") == nil {
 		for _, v := range t.Versions {
-			if v.Schema != nil && v.Schema.Struct.Canonical() && v.Schema.Struct.Field("status") == nil && !slices.Contains(v.Lacks, "status") {
+			if v.schema != nil && v.schema.Struct.Canonical() && v.schema.Struct.Field("status") == nil && !slices.Contains(v.Lacks, "status") {
 				c.fault("Status is set, but version %q has no field status", v.Name)
 			}
 		}
@@ -336,10 +339,10 @@ func (c *compiler) selectable(t *Type, f *registry.SelectableField) {
 		paths = append(paths, f.Else)
 	}
 	for _, path := range paths {
-		s, ok := t.Hub.Schema.At(path...)
+		s, ok := t.Hub.schema.At(path...)
 		switch {
 		case !ok:
-			c.fault("selectable field %q leads nowhere%s", f.Name, nearField(t.Hub.Schema, path))
+			c.fault("selectable field %q leads nowhere%s", f.Name, nearField(t.Hub.schema, path))
 		case s != nil && (s.Type == schema.Object || s.Type == schema.Array):
 			c.fault("selectable field %q is no single value", f.Name)
 		}

@@ -180,7 +180,7 @@ func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresou
 	if err := v.Defaults(v.NewChange(ctx, filled, shown, subresource)); err != nil {
 		return nil, err
 	}
-	return meta.NewObject(untouchedFields(v.Schema, shown.Tree(), filled.Tree(), said.Tree())), nil
+	return meta.NewObject(untouchedFields(v.Schema(), shown.Tree(), filled.Tree(), said.Tree())), nil
 }
 
 // Merge returns live, of this version, with what was changed between before and
@@ -202,6 +202,6 @@ func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (
 	if sameContent(base, live) {
 		return ours, nil // the other version can say everything
 	}
-	tree := mergeFields(v.Schema, base.Tree(), ours.Tree(), live.Tree())
+	tree := mergeFields(v.Schema(), base.Tree(), ours.Tree(), live.Tree())
 	return meta.NewObject(v.withTypeAndMetadata(tree, ours.Tree()["metadata"])), nil
 }

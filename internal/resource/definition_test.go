@@ -66,12 +66,12 @@ func ExampleOf() {
 		return
 	}
 	obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "green", "size": int64(3)}})
-	unknown, _ := t.Storage.Schema.Conform(obj.Tree())
-	_ = t.Storage.Schema.FillDefaults(obj.Tree())
+	unknown, _ := t.Storage.Schema().Conform(obj.Tree())
+	_ = t.Storage.Schema().FillDefaults(obj.Tree())
 	t.Default(t.Hub.NewChange(context.Background(), obj, nil, ""))
 	fmt.Println(t.Plural, t.ListKind, unknown)
 	fmt.Println(obj.Map("spec"))
-	for _, c := range t.Storage.Schema.Validate(obj.Tree(), nil) {
+	for _, c := range t.Storage.Schema().Validate(obj.Tree(), nil) {
 		fmt.Println(c.Reason, c.Field, c.Message)
 	}
 	// Output:
@@ -228,7 +228,7 @@ func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
 			if err := typ.Storage.Defaults(typ.Hub.NewChange(t.Context(), obj, nil, "")); err != nil {
 				t.Fatal(err)
 			}
-			assert.Empty(t, typ.Storage.Schema.Validate(obj.Tree(), nil))
+			assert.Empty(t, typ.Storage.Schema().Validate(obj.Tree(), nil))
 			assert.Equal(t, "ruby", obj.String("spec", "shade"))
 		})
 	}

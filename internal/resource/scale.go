@@ -51,8 +51,8 @@ func (c *compiler) scale(t *Type) {
 		if path.under != "" && fields[0] != path.under {
 			c.fault("scale: the path %q must be under .%s", path.text, path.under)
 		}
-		if _, ok := t.Hub.Schema.At(fields...); !ok && t.Hub.Schema.Struct.Canonical() {
-			c.fault("scale: the path %q leads nowhere%s", path.text, nearField(t.Hub.Schema, fields))
+		if _, ok := t.Hub.schema.At(fields...); !ok && t.Hub.schema.Struct.Canonical() {
+			c.fault("scale: the path %q leads nowhere%s", path.text, nearField(t.Hub.schema, fields))
 		}
 		*path.to = fields
 	}

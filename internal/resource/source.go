@@ -1,7 +1,9 @@
 package resource
 
 import (
+	"errors"
 	"slices"
+	"sync"
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
@@ -31,16 +33,50 @@ func (v *Version) Documented() *schema.Schema {
 			return s
 		}
 	}
-	return v.Schema
+	return v.Schema()
+}
+
+// Schema returns the schema, nil: any object. That of a definition is read when it is first
+// asked for: most kinds that are defined are never written.
+func (v *Version) Schema() *schema.Schema {
+	if v.schemas != nil {
+		return v.schemas()[v.at]
+	}
+	return v.schema
+}
+
+// Define is Compile for the kind of a definition that was checked when it was written. Its
+// schemas are read when they are first asked for, from the kind that read makes then. If
+// they have faults, failed is told of them, and no object of the type can be written.
+func Define(k *registry.Kind, p names.Profile, read func() *registry.Kind, failed func(error)) (*Type, error) {
+	return (&compiler{kind: k, names: p, schemas: sync.OnceValue(func() []*schema.Schema {
+		c := &compiler{kind: read(), names: p}
+		list := make([]*schema.Schema, len(c.kind.Versions))
+		for i, kv := range c.kind.Versions {
+			list[i] = c.schema(kv)
+		}
+		if len(c.faults) > 0 {
+			failed(errors.Join(c.faults...))
+			return slices.Repeat([]*schema.Schema{nothing()}, len(list))
+		}
+		return schema.Lean(list...)
+	})}).compile()
+}
+
+// nothing is the schema of an object that cannot be written.
+func nothing() *schema.Schema {
+	s := &schema.Schema{Type: schema.Object, Preserve: true, Rules: []schema.Rule{{Expression: "false", Message: "the definition of the kind is broken"}}}
+	_ = s.Seal() // there is nothing in it that could fail
+	return s
 }
 
 // lean makes the schemas of the versions what a server keeps of them.
 func (t *Type) lean() {
 	whole := make([]*schema.Schema, len(t.Versions))
 	for i, v := range t.Versions {
-		whole[i] = v.Schema
+		whole[i] = v.schema
 	}
 	for i, s := range schema.Lean(whole...) {
-		t.Versions[i].Schema = s
+		t.Versions[i].schema = s
 	}
 }

@@ -41,10 +41,11 @@ type Type struct {
 	Docs   *schema.Docs // field documentation that is not in the schemas, or nil
 
 	// Source reads the schema of a version again, as the definition has it: with what
-	// people read of it, which Schema leaves out. nil: Schema is all.
+	// people read of it, which Version.Schema leaves out. nil: that is all.
 	Source func(*Version) *schema.Schema
 
-	converts bool // see Converts
+	schemas  func() []*schema.Schema // of the versions, as the definition has them; nil: each has its own
+	converts bool                    // see Converts
 	tracker  tracker
 }
 
@@ -63,12 +64,13 @@ type Version struct {
 	*Type
 	Group      string // which may be another than the type's
 	Name       string
-	Schema     *schema.Schema // nil: any object
 	Columns    []registry.Column
 	Deprecated string
 	Lacks      []string // sub-resources of the type that are not served in this version
 	Served     bool
 
+	schema     *schema.Schema       // see Schema
+	at         int                  // of it in Type.schemas
 	fields     map[string]string    // see SelectableField
 	conversion *registry.Conversion // with the hub; nil: of the hub, or nothing converts
 	columns    *Version             // see ColumnsVersion

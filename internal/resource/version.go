@@ -97,7 +97,7 @@ func (t *Type) SelectableField(name string) *registry.SelectableField {
 // shown returns a stored object in a version of a type without conversions.
 func (v *Version) shown(stored *meta.Object) *meta.Object {
 	obj := v.conformed(stored)
-	if v.ConformOnRead && v.Schema != nil && v.Schema.FillDefaults(obj.Tree()) != nil {
+	if v.ConformOnRead && v.Schema() != nil && v.Schema().FillDefaults(obj.Tree()) != nil {
 		return v.conformed(stored) // which ones were filled in is chance
 	}
 	return obj
@@ -108,8 +108,8 @@ func (v *Version) shown(stored *meta.Object) *meta.Object {
 func (v *Version) conformed(stored *meta.Object) *meta.Object {
 	obj := stored.Clone()
 	obj.Tree()["apiVersion"] = v.GVK().APIVersion()
-	if v.ConformOnRead && v.Schema != nil {
-		v.Schema.Conform(obj.Tree())
+	if v.ConformOnRead && v.Schema() != nil {
+		v.Schema().Conform(obj.Tree())
 	}
 	return obj
 }
@@ -135,7 +135,7 @@ type mark struct {
 
 // Conform brings a decoded object into the form of the version, see schema.Schema.Conform.
 func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
-	return v.Schema.Conform(obj.Tree())
+	return v.Schema().Conform(obj.Tree())
 }
 
 // DecodeError is the error for an object whose values do not have their fields' types.
@@ -155,8 +155,8 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 // Defaults fills in what the schema and the kind say. It is 413 if that is more
 // than one object may be, and 500 if the kind's Default fails.
 func (v *Version) Defaults(w *change) error {
-	if v.Schema != nil {
-		if err := v.Schema.FillDefaults(w.New.Tree()); err != nil {
+	if v.Schema() != nil {
+		if err := v.Schema().FillDefaults(w.New.Tree()); err != nil {
 			return meta.TooLarge("%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
 		}
 	}
@@ -194,8 +194,8 @@ func (v *Version) keepStatus(obj, old *meta.Object) {
 	from := old
 	if old == nil {
 		from = meta.NewObject(nil)
-		if v.Schema != nil && v.Schema.Struct.Canonical() {
-			v.Schema.Conform(from.Tree())
+		if v.Schema() != nil && v.Schema().Struct.Canonical() {
+			v.Schema().Conform(from.Tree())
 		}
 	}
 	if status, ok := from.Get("status"); ok {
@@ -251,12 +251,12 @@ func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 // not stored need not have.
 func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
 	w.Found = nil
-	if v.Schema != nil {
+	if v.Schema() != nil {
 		var old map[string]any
 		if w.Old != nil {
 			old = w.Old.Tree()
 		}
-		w.Found = v.Schema.Validate(w.New.Tree(), old)
+		w.Found = v.Schema().Validate(w.New.Tree(), old)
 		if w.Subresource != "" && old != nil {
 			w.Found = slices.DeleteFunc(w.Found, func(c meta.Cause) bool { return keptPart(c.Field, w.New.Tree(), old) })
 		}
@@ -264,7 +264,7 @@ func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
 	if err := v.runHook("Validate", v.Validate, w); err != nil {
 		return nil, err
 	}
-	return v.Schema.InFieldOrder(w.Found, w.Faults), nil
+	return v.Schema().InFieldOrder(w.Found, w.Faults), nil
 }
 
 // keptPart reports whether a write left the part of the object, such as its spec, as it
@@ -312,7 +312,7 @@ func (t *Type) Tracker() *apply.Tracker {
 		c := apply.Config{Kind: t.Kind, Status: t.Status, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
 			Reserved: t.Names.Wire(names.HubForm), LastApplied: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
-			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema})
+			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema()})
 		}
 		if t.converts {
 			c.Convert, c.Merge = t.convertTree, t.mergeTree
@@ -354,7 +354,7 @@ func (v *Version) Proto() *codec.Proto {
 			return
 		}
 		// A kind whose struct has no field numbers is one without the form.
-		v.proto.value, _ = codec.NewProto(v.Schema)
+		v.proto.value, _ = codec.NewProto(v.Schema())
 	})
 	return v.proto.value
 }

@@ -29,11 +29,11 @@ func (m *maker) object(v *resource.Version, seed uint64) (*meta.Object, error) {
 		g.often = 0
 	}
 	tree := map[string]any{}
-	for _, f := range v.Schema.Struct.Fields {
+	for _, f := range v.Schema().Struct.Fields {
 		switch f.Name {
 		case "apiVersion", "kind", "metadata":
 		default:
-			g.field(tree, v.Schema.Struct, f)
+			g.field(tree, v.Schema().Struct, f)
 		}
 	}
 	if g.err != nil {

@@ -94,14 +94,14 @@ func TestObjectsKeepTheirSchemas(t *testing.T) {
 		typ, err := resource.Compile(k, names.Orch)
 		require.NoError(t, err)
 		for _, v := range typ.Versions {
-			if v.Schema == nil {
+			if v.Schema() == nil {
 				continue
 			}
 			told := map[string]bool{}
 			for seed := range uint64(30) {
 				obj, err := (&maker{}).object(v, seed)
 				require.NoError(t, err, "%s %s", k.Kind, v.Name)
-				for _, c := range v.Schema.Validate(obj.Tree(), nil) {
+				for _, c := range v.Schema().Validate(obj.Tree(), nil) {
 					if !told[c.Message] {
 						told[c.Message] = true
 						t.Errorf("%s %s, seed %d: %s: %s", k.Kind, v.Name, seed, c.Field, c.Message)

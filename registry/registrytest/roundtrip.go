@@ -54,7 +54,7 @@ func compile(t testing.TB, k *registry.Kind) *resource.Type {
 func check(t testing.TB, typ *resource.Type, m *maker, seeds []uint64) {
 	t.Helper()
 	for _, v := range typ.Versions {
-		if v.Schema == nil {
+		if v.Schema() == nil {
 			continue
 		}
 		refused, why := 0, error(nil)

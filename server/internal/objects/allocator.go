@@ -30,7 +30,7 @@ type allocator struct {
 
 // newAllocator returns the allocator of a type, nil if it needs none.
 func newAllocator(hub *watch.Hub, t *resource.Type) *allocator {
-	if t.Pool == nil && !t.Hub.Schema.HasUnique() {
+	if t.Pool == nil && !t.Hub.Schema().HasUnique() {
 		return nil
 	}
 	return &allocator{t: t, feed: hub.Feed(t.GroupResource()), held: map[string][]meta.Key{}, underWay: map[string]int{}}
@@ -43,7 +43,7 @@ func (p *allocator) claims(obj *meta.Object) (claims []string) {
 		return nil
 	}
 	claims = p.poolClaims(obj)
-	for _, v := range p.t.Hub.Schema.UniqueValues(obj.Tree()) {
+	for _, v := range p.t.Hub.Schema().UniqueValues(obj.Tree()) {
 		claims = append(claims, uniqueClaim(obj, v))
 	}
 	slices.Sort(claims)
@@ -169,7 +169,7 @@ func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (c
 		return nil, nil
 	}
 	p := s.allocators[a.Version.GroupResource()]
-	for _, v := range p.t.Hub.Schema.UniqueValues(obj.Tree()) {
+	for _, v := range p.t.Hub.Schema().UniqueValues(obj.Tree()) {
 		claim := uniqueClaim(obj, v)
 		if _, found := slices.BinarySearch(claims, claim); !found {
 			continue

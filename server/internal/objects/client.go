@@ -267,7 +267,7 @@ func (c *Client) version(k meta.GroupVersionKind) *resource.Version {
 // Schema returns the schema of a kind in a version that is served now, or nil.
 func (c *Client) Schema(k meta.GroupVersionKind) *schema.Schema {
 	if v := c.version(k); v != nil {
-		return v.Schema
+		return v.Schema()
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 	if len(faults) > 0 {
 		return nil, errors.New(v.DecodeError(faults).Error()) // which is no fault of the caller's
 	}
-	if v.Schema == nil || !v.Schema.Struct.Canonical() {
+	if v.Schema() == nil || !v.Schema().Struct.Canonical() {
 		dropped = nil
 	}
 	if err := keepIdentity(v.GroupKind(), shown, changed, r.Operation); err != nil {

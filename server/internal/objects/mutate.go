@@ -85,9 +85,9 @@ func validateForm(w *Write, in, visibleLive *meta.Object) error {
 		w.Sub.Accept(accepted, in)
 		in = accepted
 	}
-	causes := v.Schema.Validate(in.Tree(), old)
+	causes := v.Schema().Validate(in.Tree(), old)
 	if len(causes) > 0 && old != nil {
-		shown := v.Schema.Validate(old, old)
+		shown := v.Schema().Validate(old, old)
 		causes = slices.DeleteFunc(causes, func(c meta.Cause) bool { return slices.Contains(shown, c) })
 	}
 	if len(causes) > 0 {

@@ -12,7 +12,7 @@ var pathRest = parameter{"path", "path", "string", "The path of the request that
 // said by parameters.
 func (b *builder) connection(at place, sub *resource.Subresource) {
 	var options []parameter
-	for _, f := range sub.Body.Schema.Struct.Fields {
+	for _, f := range sub.Body.Schema().Struct.Fields {
 		kind := map[schema.Type]string{schema.Boolean: "boolean", schema.Integer: "integer"}[f.Schema.Type]
 		if f.Schema.Type == schema.Array && f.Schema.Items.Type == schema.Integer {
 			kind = "integer"
@@ -23,7 +23,7 @@ func (b *builder) connection(at place, sub *resource.Subresource) {
 		case "apiVersion", "kind", "metadata":
 			continue
 		}
-		options = append(options, parameter{f.Name, "query", kind, b.docs.Field(sub.Body.Schema.Struct, f)})
+		options = append(options, parameter{f.Name, "query", kind, b.docs.Field(sub.Body.Schema().Struct, f)})
 	}
 	at.params = append(options, at.params...)
 	if sub.Connect.Style == registry.Reads {

@@ -14,9 +14,9 @@ import (
 
 // kind defines the objects of a version and returns the name of the definition.
 func (b *builder) kind(v *resource.Version) string {
-	b.canonical = v.Schema != nil && v.Schema.Struct.Canonical()
+	b.canonical = !v.Defined() && v.Schema() != nil && v.Schema().Struct.Canonical()
 	if b.canonical {
-		if name := b.nameOf(v.Schema.Struct); name != "" {
+		if name := b.nameOf(v.Schema().Struct); name != "" {
 			b.ofKind(b.tree(name), v.GVK())
 			return name
 		}
@@ -44,11 +44,11 @@ func (b *builder) customName(v *resource.Version) string {
 // custom describes the objects of a version that have no Go type.
 func (b *builder) custom(v *resource.Version) map[string]any {
 	def := map[string]any{"type": "object", b.names.Extension("preserve-unknown-fields"): true}
-	switch {
-	case b.dialect == v2 && v.Schema != nil && v.Schema.Preserve:
+	switch s := v.Documented(); {
+	case b.dialect == v2 && s != nil && s.Preserve:
 		def = map[string]any{"type": "object"} // nothing more is known for sure
-	case v.Schema != nil:
-		def = b.head(b.inline(v.Documented()))
+	case s != nil:
+		def = b.head(b.inline(s))
 	default:
 		def = b.head(def)
 	}

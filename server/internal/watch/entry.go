@@ -238,18 +238,11 @@ func (e *Entry) Field(path ...string) string {
 	return codec.ScalarText(codec.FindField(e.body.Load().bytes, path...))
 }
 
-// Value returns the decoded value at a path of field names, the caller's own; nil if there is
-// none, or it cannot be read. What is beside it is skipped, not decoded.
-func (e *Entry) Value(path ...string) any {
-	text := codec.FindField(e.body.Load().bytes, path...)
-	if text == nil {
-		return nil
-	}
-	v, _, err := codec.DecodeValue(text, codec.Limits{})
-	if err != nil {
-		return nil
-	}
-	return v
+// Without returns the decoded object without the fields of a name, wherever they are, which
+// are skipped. It is the caller's own; bytes that are no JSON object give an empty one.
+func (e *Entry) Without(field string) *meta.Object {
+	tree, _ := codec.DecodeWithout(e.body.Load().text(), field)
+	return meta.NewObject(tree)
 }
 
 // Selectable returns the value that a declared field, whose Path is set, has in the object.
