@@ -23,12 +23,12 @@ func TestBuiltinKindsTakeThePlans(t *testing.T) {
 		kind, err := resource.Compile(k, names.Kubernetes)
 		require.NoError(t, err)
 		for _, v := range kind.Versions {
-			if v.Schema == nil {
+			if v.Schema() == nil {
 				continue
 			}
 			kinds++
-			live, patch := sampler{salt: 1}.object(v.Schema), sampler{salt: 2}.object(v.Schema)
-			assert.NoError(t, apply.ComparePlans(v.Schema, live, patch), v.GVK())
+			live, patch := sampler{salt: 1}.object(v.Schema()), sampler{salt: 2}.object(v.Schema())
+			assert.NoError(t, apply.ComparePlans(v.Schema(), live, patch), v.GVK())
 		}
 	}
 	require.Greater(t, kinds, 15)

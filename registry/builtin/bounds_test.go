@@ -28,7 +28,7 @@ func TestLongLists(t *testing.T) {
 		if text, err := os.ReadFile("../../server/testdata/minimal/" + kind.GroupResource().String() + ".json"); err == nil {
 			require.NoError(t, json.Unmarshal(text, &base))
 		}
-		for _, p := range places(kind.Hub.Schema, nil, nil) {
+		for _, p := range places(kind.Hub.Schema(), nil, nil) {
 			if slices.Contains(p.path, "metadata") || slices.Contains(p.path, "template") && kind.Kind != "Deployment" {
 				continue // of all kinds, and pods in templates
 			}

@@ -41,7 +41,7 @@ func TestFieldsAreDocumentedAndNumbered(t *testing.T) {
 	for _, k := range everyKind(names.Kubernetes) {
 		compiled, err := resource.Compile(k, names.Kubernetes)
 		require.NoError(t, err, k.Kind)
-		s := compiled.Storage.Schema
+		s := compiled.Storage.Schema()
 		require.NotEmpty(t, compiled.Docs.Struct(s.Struct), "%s has no doc comment", k.Kind)
 		seen := map[*schema.Struct]bool{schema.Metadata(names.Kubernetes).Struct: true}
 		walk(s, seen, func(st *schema.Struct, f *schema.Field) {

@@ -47,7 +47,7 @@ func TestKindsAsClientsKnowThem(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			checkKind(t, v.Schema, theirs.(message))
+			checkKind(t, v.Schema(), theirs.(message))
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestReviewsAsClientsKnowThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkKind(t, compiled.Storage.Schema, theirs[k.Kind])
+		checkKind(t, compiled.Storage.Schema(), theirs[k.Kind])
 	}
 }
 

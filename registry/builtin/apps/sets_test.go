@@ -130,7 +130,7 @@ func TestControllerRevisionKeepsItsBytes(t *testing.T) {
 	require.NoError(t, err)
 	obj, _ := k.Create(t, `{"data":`+string(data)+`,"revision":1}`)
 	require.Contains(t, string(codec.EncodeJSON(nil, obj.Tree())), `"data":`+string(data))
-	proto, err := codec.NewProto(k.Schema)
+	proto, err := codec.NewProto(k.Schema())
 	require.NoError(t, err)
 	require.Contains(t, string(proto.Append(nil, obj.Tree())), string(data))
 }
