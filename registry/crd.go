@@ -80,8 +80,14 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 	default:
 		k.fault("spec.scope %q is neither Namespaced nor Cluster", scope)
 	}
-	if s := crd.String("spec", "conversion", "strategy"); s != "" && s != "None" {
-		k.fault("spec.conversion.strategy %q is not supported, only None", s)
+	switch s := crd.String("spec", "conversion", "strategy"); s {
+	case "", "None":
+	case "Webhook":
+		if k.webhook = crd.Map("spec", "conversion", "webhook"); k.webhook == nil {
+			k.fault("spec.conversion.webhook is missing")
+		}
+	default:
+		k.fault("spec.conversion.strategy %q is neither None nor Webhook", s)
 	}
 	if crd.Bool("spec", "preserveUnknownFields") {
 		k.fault("spec.preserveUnknownFields is not supported: use the schema extension")

@@ -96,7 +96,8 @@ func TestFromCRDKeepsFaultsForCompile(t *testing.T) {
 		crd(version(`{}`)):                         "spec.versions[0].schema.openAPIV3Schema.type",
 		crd(version(`null`)):                       "is missing",
 		crd(`"scope":"Cluster","versions":["v1"]`): "is no object",
-		crd(version(`{"type":"object"}`) + `,"conversion":{"strategy":"Webhook"}`): "only None",
+		crd(version(`{"type":"object"}`) + `,"conversion":{"strategy":"Webhook"}`): "spec.conversion.webhook is missing",
+		crd(version(`{"type":"object"}`) + `,"conversion":{"strategy":"Magic"}`):   "neither None nor Webhook",
 		crd(version(`{"type":"object"}`) + `,"preserveUnknownFields":true`):        "preserveUnknownFields",
 	} {
 		_, err := resource.Compile(registry.FromCRD([]byte(doc)), names.Kubernetes)

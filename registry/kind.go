@@ -32,9 +32,10 @@ type Kind struct {
 	// Reference is what a built-in kind imitates.
 	Reference *quirks.Reference
 
-	custom bool         // from a CustomResourceDefinition
-	goType reflect.Type // of a kind from a Go struct, else nil
-	err    error        // of the definition
+	custom  bool           // from a CustomResourceDefinition
+	webhook map[string]any // see ConversionWebhook
+	goType  reflect.Type   // of a kind from a Go struct, else nil
+	err     error          // of the definition
 
 	// hooks adds the typed hooks to the behavior.
 	hooks func(b *Behavior, s *schema.Schema, p names.Profile)
@@ -56,6 +57,10 @@ func (k *Kind) Err() error { return k.err }
 // Custom reports whether a CustomResourceDefinition defines the kind: its group is a
 // wire name.
 func (k *Kind) Custom() bool { return k.custom }
+
+// ConversionWebhook returns what a definition says of the webhook that converts the
+// objects of the kind, its spec.conversion.webhook; nil: there is none.
+func (k *Kind) ConversionWebhook() map[string]any { return k.webhook }
 
 // Hooks returns what the kind does with trees of the schema that it has under these
 // names: its Behavior, and its typed hooks after that.

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/hooks"
 )
 
 // Kinds returns the kinds of the group.
@@ -167,11 +168,21 @@ type CustomResourceSubresourceScale struct {
 
 // CustomResourceConversion says how versions become each other.
 type CustomResourceConversion struct {
-	// Strategy is None: only apiVersion changes.
-	Strategy string `json:"strategy" protobuf:"1" schema:"required,enum=None"`
+	// Strategy is None, only apiVersion changes, or Webhook, which is asked.
+	Strategy string `json:"strategy" protobuf:"1" schema:"required,enum=None|Webhook"`
 
-	// Webhook is not supported.
-	Webhook *JSON `json:"webhook,omitempty" protobuf:"2"`
+	// Webhook converts objects, with the strategy Webhook.
+	Webhook *WebhookConversion `json:"webhook,omitempty" protobuf:"2"`
+}
+
+// WebhookConversion says who converts objects, and how that one is asked.
+type WebhookConversion struct {
+	// ClientConfig says where the webhook is.
+	ClientConfig *hooks.WebhookClientConfig `json:"clientConfig,omitempty" protobuf:"2"`
+
+	// ConversionReviewVersions are the versions of the review that the webhook understands;
+	// the first one that the server knows is sent.
+	ConversionReviewVersions []string `json:"conversionReviewVersions" protobuf:"3" schema:"optional,listType=atomic"`
 }
 
 // CustomResourceDefinitionStatus tells how far the server is.

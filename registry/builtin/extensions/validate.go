@@ -16,7 +16,7 @@ import (
 )
 
 func validate(w *registry.Change[meta.Object]) {
-	d := definition{Object: w.New, names: w.Names}
+	d := definition{Object: w.New, old: w.Old, names: w.Names}
 	if w.Old == nil {
 		d.name()
 	} else {
@@ -33,6 +33,7 @@ func validate(w *registry.Change[meta.Object]) {
 // definition is a definition being checked.
 type definition struct {
 	*meta.Object
+	old    *meta.Object // nil: it is a new one
 	names  names.Profile
 	rules  int // compiled
 	faults check.Faults
@@ -87,19 +88,6 @@ func (d *definition) spec(ctx context.Context) {
 	}
 	d.conversion()
 	d.parts(ctx)
-}
-
-func (d *definition) conversion() {
-	at := check.At("spec", "conversion")
-	if d.String("spec", "conversion", "strategy") != "None" {
-		return
-	}
-	if d.Map("spec", "conversion", "webhook", "clientConfig") != nil {
-		d.faults.Forbidden(at.Field("webhookClientConfig"), "should not be set when strategy is not set to Webhook")
-	}
-	if len(d.List("spec", "conversion", "webhook", "conversionReviewVersions")) > 0 {
-		d.faults.Forbidden(at.Field("conversionReviewVersions"), "should not be set when strategy is not set to Webhook")
-	}
 }
 
 func (d *definition) group() {

@@ -12,6 +12,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/extensions"
 )
@@ -35,9 +36,8 @@ func definition(t testing.TB, v *resource.Version, old *meta.Object, change ...s
 		require.Contains(t, text, change[i])
 		text = strings.ReplaceAll(text, change[i], change[i+1])
 	}
-	var tree map[string]any
-	d := json.NewDecoder(strings.NewReader(text))
-	require.NoError(t, d.Decode(&tree))
+	tree, _, err := codec.DecodeJSON([]byte(text), codec.Limits{})
+	require.NoError(t, err)
 	o := meta.NewObject(tree)
 	_, faults := v.Conform(o)
 	require.Empty(t, faults)
@@ -89,7 +89,7 @@ func TestWhatADefinitionMustSay(t *testing.T) {
 		{[]string{`"storage":true`, `"storage":false`}, []string{"FieldValueInvalid spec.versions", "FieldValueInvalid status.storedVersions"}},
 		{[]string{`"name":"v1"`, `"name":"V1"`}, []string{"FieldValueInvalid spec.versions[0].name", "FieldValueInvalid spec.version"}},
 		{[]string{`"spec":{"group"`, `"spec":{"preserveUnknownFields":true,"group"`}, []string{"FieldValueInvalid spec.preserveUnknownFields"}},
-		{[]string{`"spec":{"group"`, `"spec":{"conversion":{"strategy":"Webhook","webhook":{}},"group"`}, []string{"FieldValueNotSupported spec.conversion.strategy"}},
+		{[]string{`"spec":{"group"`, `"spec":{"conversion":{"strategy":"Magic"},"group"`}, []string{"FieldValueNotSupported spec.conversion.strategy"}},
 		{[]string{`"type":"integer"`, `"type":"text"`}, []string{
 			"FieldValueNotSupported spec.validation.openAPIV3Schema.properties[spec].properties[n].type",
 			"FieldValueNotSupported spec.validation.openAPIV3Schema.properties[status].properties[r].type"}},
@@ -220,4 +220,60 @@ func TestRulesOfAllVersionsAreBounded(t *testing.T) {
 	causes := validate(t, v, o, nil)
 	require.Equal(t, []string{"FieldValueForbidden spec.versions[3].schema.openAPIV3Schema"}, fields(causes))
 	assert.Contains(t, causes[0].Message, "at most 2000 rules together")
+}
+
+// TestConversionWebhook: what a definition says of the webhook that converts its objects.
+func TestConversionWebhook(t *testing.T) {
+	v := compiled(t, names.Orch)
+	const none, hook, versions = `{"strategy":"None"`, `{"strategy":"Webhook"`, `,"conversionReviewVersions":["v2","v1"]`
+	config := func(text string) string { return `,"clientConfig":{` + text + `}` }
+	service := func(more string) string { return config(`"service":{"name":"s","namespace":"n"` + more + `}`) }
+	const at, reviews = "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions"
+	for _, c := range []struct {
+		strategy, webhook string
+		want              []string
+	}{
+		{hook, service("") + versions, nil},
+		{hook, service(`,"port":8443,"path":"/convert"`) + versions, nil},
+		{hook, config(`"url":"https://example.com/convert"`) + versions, nil},
+		{hook, versions, []string{at + ": Required value: required when strategy is set to Webhook"}},
+		{hook, service(""), []string{reviews + ": Required value"}},
+		{hook, config(``) + versions, []string{at + ": Required value: exactly one of url or service is required"}},
+		{hook, config(`"url":"https://example.com","service":{"name":"s","namespace":"n"}`) + versions, []string{at + ": Required value: exactly one of url or service is required"}},
+		{hook, config(`"url":"http://u@example.com?a=b#c"`) + versions, []string{
+			at + `.url: Invalid value: "http": 'https' is the only allowed URL scheme; desired format: https://host[/path]`,
+			at + `.url: Invalid value: "u": user information is not permitted in the URL`,
+			at + `.url: Invalid value: "c": fragments are not permitted in the URL`,
+			at + `.url: Invalid value: "a=b": query parameters are not permitted in the URL`}},
+		{hook, config(`"service":{"name":"s"}`) + versions, []string{at + ".service.name: Required value"}},
+		{hook, service(`,"path":"convert"`) + versions, []string{at + `.service.path: Invalid value: "convert": must start with a '/'`}},
+		{hook, service(`,"port":65536`) + versions, []string{
+			`spec.conversion.webhook.clientConfig.service.port: Invalid value: 65536: port is not valid: must be between 1 and 65535, inclusive`}},
+		{hook, config(`"caBundle":"Cg==","url":"https://example.com"`) + versions, []string{at + `.caBundle: Invalid value: "Cg==": unable to load root certificates: no certificate in the bundle`}},
+		{hook, service("") + `,"conversionReviewVersions":["v2"]`, []string{reviews + `: Invalid value: ["v2"]: must include at least one of v1, v1beta1`}},
+		{hook, service("") + `,"conversionReviewVersions":["v1","v1","V"]`, []string{reviews + `[1]: Invalid value: "v1": duplicate version`, reviews + `[2]: Invalid value: "V": a DNS-1035 label must`}},
+		{none, service("") + versions, []string{at + ": Forbidden: should not be set when strategy is not set to Webhook", reviews + ": Forbidden: should not be set when strategy is not set to Webhook"}},
+	} {
+		text := c.strategy
+		if c.webhook != "" {
+			text += `,"webhook":{` + c.webhook[1:] + `}`
+		}
+		o := definition(t, v, nil, `"spec":{"group"`, `"spec":{"conversion":`+text+`},"group"`)
+		causes := validate(t, v, o, nil)
+		require.Len(t, causes, len(c.want), "%s: %v", text, causes)
+		for i, cause := range causes {
+			assert.True(t, strings.HasPrefix(cause.Field+": "+cause.Message, c.want[i]), "%s: %s: %s", text, cause.Field, cause.Message)
+		}
+	}
+}
+
+// TestOldConversionWebhook: what was stored before there was a rule may stay.
+func TestOldConversionWebhook(t *testing.T) {
+	v := compiled(t, names.Orch)
+	hook := func(bundle, versions, plural string) *meta.Object {
+		return definition(t, v, nil, `"spec":{"group"`, `"spec":{"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://example.com","caBundle":"`+bundle+
+			`"},"conversionReviewVersions":["`+versions+`"]}},"group"`, `"kind":"Widget"`, `"kind":"Widget","shortNames":["`+plural+`"]`)
+	}
+	assert.Empty(t, validate(t, v, hook("Cg==", "v7", "b"), hook("Cg==", "v7", "a")))
+	assert.Len(t, validate(t, v, hook("Cg==", "v7", "b"), hook("", "v1", "a")), 2)
 }

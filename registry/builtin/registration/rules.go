@@ -1,9 +1,7 @@
 package registration
 
 import (
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -105,91 +103,6 @@ func fullName(f *check.Faults, at *check.Path, name string) {
 	faults := meta.CheckDNSSubdomain(name)
 	if f.Format(at, name, faults); len(faults) == 0 && strings.Count(name, ".") < 2 {
 		f.Invalid(at, name, "should be a domain with at least three segments separated by dots")
-	}
-}
-
-func (c *WebhookClientConfig) validate(f *check.Faults, at *check.Path) {
-	switch {
-	case (c.URL == nil) == (c.Service == nil):
-		f.Required(at, "exactly one of url or service is required")
-	case c.URL != nil:
-		checkURL(f, at.Field("url"), *c.URL)
-	default:
-		c.Service.validate(f, at.Field("service"))
-	}
-}
-
-// validate names a missing name as namespace and a missing namespace as name: clients know
-// it so.
-func (s *ServiceReference) validate(f *check.Faults, at *check.Path) {
-	if s.Namespace == "" {
-		f.Required(at.Field("name"), "")
-	}
-	if s.Name == "" {
-		f.Required(at.Field("namespace"), "")
-	}
-	if s.Path != nil {
-		checkPath(f, at.Field("path"), *s.Path)
-	}
-}
-
-func checkURL(f *check.Faults, at *check.Path, text string) {
-	const form = "; desired format: https://host[/path]"
-	u, err := url.Parse(text)
-	if err != nil {
-		f.Required(at, "url must be a valid URL: "+err.Error()+form)
-		return
-	}
-	if u.Scheme != "https" {
-		f.Invalid(at, u.Scheme, "'https' is the only allowed URL scheme"+form)
-	}
-	if u.Host == "" {
-		f.Invalid(at, u.Host, "host must be specified"+form)
-	}
-	if u.User != nil {
-		f.Invalid(at, u.User.String(), "user information is not permitted in the URL")
-	}
-	if u.Fragment != "" {
-		f.Invalid(at, u.Fragment, "fragments are not permitted in the URL")
-	}
-	if u.RawQuery != "" {
-		f.Invalid(at, u.RawQuery, "query parameters are not permitted in the URL")
-	}
-}
-
-// checkPath checks a path of subdomains; a slash may end it.
-func checkPath(f *check.Faults, at *check.Path, path string) {
-	if path == "/" || path == "" {
-		return
-	}
-	if path[0] != '/' {
-		f.Invalid(at, path, "must start with a '/'")
-	}
-	parts := strings.Split(strings.TrimSuffix(path[1:], "/"), "/")
-	for i, part := range parts {
-		segment := "segment[" + strconv.Itoa(i) + "]"
-		if part == "" {
-			f.Invalid(at, path, segment+" may not be empty")
-			continue
-		}
-		for _, why := range meta.CheckDNSSubdomain(part) {
-			f.Invalid(at, path, segment+": "+why)
-		}
-	}
-}
-
-// checkReviews checks that one of the versions is one that this server sends.
-func checkReviews(f *check.Faults, at *check.Path, versions []string) {
-	seen, before := map[string]bool{}, len(*f)
-	for i, v := range versions {
-		f.Format(at.Index(i), v, meta.CheckDNS1035Label(v))
-		if seen[v] {
-			f.Invalid(at.Index(i), v, "duplicate version")
-		}
-		seen[v] = true
-	}
-	if len(versions) > 0 && len(*f) == before && !seen["v1"] && !seen["v1beta1"] {
-		f.Invalid(at, versions, "must include at least one of v1, v1beta1")
 	}
 }
 

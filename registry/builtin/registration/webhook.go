@@ -9,6 +9,7 @@ import (
 	expr "orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/hooks"
 )
 
 // MutatingWebhookConfiguration lists webhooks that may change the objects of requests.
@@ -68,31 +69,9 @@ type Webhook struct {
 	// NamespaceSelector selects the namespaces whose objects concern the webhook; empty: all, and what is in none.
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
 	// ClientConfig says where the webhook is.
-	ClientConfig WebhookClientConfig `json:"clientConfig" protobuf:"2"`
+	ClientConfig hooks.WebhookClientConfig `json:"clientConfig" protobuf:"2"`
 	// AdmissionReviewVersions are the versions of the review that the webhook understands; the first one that the server knows is sent.
 	AdmissionReviewVersions []string `json:"admissionReviewVersions" protobuf:"8" schema:"required,reason.required=must specify one of v1\\, v1beta1,listType=atomic"`
-}
-
-// WebhookClientConfig says where a webhook is: at a URL, or behind a service.
-type WebhookClientConfig struct {
-	// URL of the webhook: https, without user, query or fragment.
-	URL *string `json:"url,omitempty" protobuf:"3"`
-	// Service that leads to the webhook.
-	Service *ServiceReference `json:"service,omitempty" protobuf:"1"`
-	// CABundle are the certificates that vouch for that of the webhook, in PEM; by default those of the system.
-	CABundle []byte `json:"caBundle,omitempty" protobuf:"2"`
-}
-
-// ServiceReference is a service with a path.
-type ServiceReference struct {
-	// Name of the service.
-	Name string `json:"name" protobuf:"2"`
-	// Namespace of the service.
-	Namespace string `json:"namespace" protobuf:"1"`
-	// Path that requests are sent to.
-	Path *string `json:"path,omitempty" protobuf:"3"`
-	// Port of the service; 443 by default.
-	Port *int32 `json:"port,omitempty" protobuf:"4" schema:"default=443,range=1|65535,reason.range=port is not valid: must be between 1 and 65535\\, inclusive"`
 }
 
 // MatchCondition is an expression about a request.
@@ -207,8 +186,8 @@ func validateWebhooks(f *check.Faults, p names.Profile, list []webhook) {
 		for j := range h.Rules {
 			h.Rules[j].validate(f, at.Field("rules").Index(j))
 		}
-		h.ClientConfig.validate(f, at.Field("clientConfig"))
-		checkReviews(f, at.Field("admissionReviewVersions"), h.AdmissionReviewVersions)
+		h.ClientConfig.Validate(f, at.Field("clientConfig"))
+		hooks.CheckReviews(f, at.Field("admissionReviewVersions"), h.AdmissionReviewVersions, true)
 		expressions.conditions(at.Field("matchConditions"), h.conditions)
 	}
 }

@@ -1,0 +1,121 @@
+// Package hooks holds what the kinds that name webhooks say of each: where it is, and
+// which reviews it understands.
+package hooks
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+)
+
+// WebhookClientConfig says where a webhook is: at a URL, or behind a service.
+type WebhookClientConfig struct {
+	// URL of the webhook: https, without user, query or fragment.
+	URL *string `json:"url,omitempty" protobuf:"3"`
+	// Service that leads to the webhook.
+	Service *ServiceReference `json:"service,omitempty" protobuf:"1"`
+	// CABundle are the certificates that vouch for that of the webhook, in PEM; by default those of the system.
+	CABundle []byte `json:"caBundle,omitempty" protobuf:"2"`
+}
+
+// ServiceReference is a service with a path.
+type ServiceReference struct {
+	// Name of the service.
+	Name string `json:"name" protobuf:"2"`
+	// Namespace of the service.
+	Namespace string `json:"namespace" protobuf:"1"`
+	// Path that requests are sent to.
+	Path *string `json:"path,omitempty" protobuf:"3"`
+	// Port of the service; 443 by default.
+	Port *int32 `json:"port,omitempty" protobuf:"4" schema:"default=443,range=1|65535,reason.range=port is not valid: must be between 1 and 65535\\, inclusive"`
+}
+
+// Validate checks that the configuration leads to one place.
+func (c *WebhookClientConfig) Validate(f *check.Faults, at *check.Path) {
+	switch {
+	case (c.URL == nil) == (c.Service == nil):
+		f.Required(at, "exactly one of url or service is required")
+	case c.URL != nil:
+		checkURL(f, at.Field("url"), *c.URL)
+	default:
+		c.Service.validate(f, at.Field("service"))
+	}
+}
+
+// validate names a missing name as namespace and a missing namespace as name: clients know
+// it so.
+func (s *ServiceReference) validate(f *check.Faults, at *check.Path) {
+	if s.Namespace == "" {
+		f.Required(at.Field("name"), "")
+	}
+	if s.Name == "" {
+		f.Required(at.Field("namespace"), "")
+	}
+	if s.Path != nil {
+		checkPath(f, at.Field("path"), *s.Path)
+	}
+}
+
+func checkURL(f *check.Faults, at *check.Path, text string) {
+	const form = "; desired format: https://host[/path]"
+	u, err := url.Parse(text)
+	if err != nil {
+		f.Required(at, "url must be a valid URL: "+err.Error()+form)
+		return
+	}
+	if u.Scheme != "https" {
+		f.Invalid(at, u.Scheme, "'https' is the only allowed URL scheme"+form)
+	}
+	if u.Host == "" {
+		f.Invalid(at, u.Host, "host must be specified"+form)
+	}
+	if u.User != nil {
+		f.Invalid(at, u.User.String(), "user information is not permitted in the URL")
+	}
+	if u.Fragment != "" {
+		f.Invalid(at, u.Fragment, "fragments are not permitted in the URL")
+	}
+	if u.RawQuery != "" {
+		f.Invalid(at, u.RawQuery, "query parameters are not permitted in the URL")
+	}
+}
+
+// checkPath checks a path of subdomains; a slash may end it.
+func checkPath(f *check.Faults, at *check.Path, path string) {
+	if path == "/" || path == "" {
+		return
+	}
+	if path[0] != '/' {
+		f.Invalid(at, path, "must start with a '/'")
+	}
+	parts := strings.Split(strings.TrimSuffix(path[1:], "/"), "/")
+	for i, part := range parts {
+		segment := "segment[" + strconv.Itoa(i) + "]"
+		if part == "" {
+			f.Invalid(at, path, segment+" may not be empty")
+			continue
+		}
+		for _, why := range meta.CheckDNSSubdomain(part) {
+			f.Invalid(at, path, segment+": "+why)
+		}
+	}
+}
+
+// CheckReviews checks the versions of reviews that a webhook understands, and that one of
+// them is one that this server sends, if it must be.
+func CheckReviews(f *check.Faults, at *check.Path, versions []string, known bool) {
+	seen, before := map[string]bool{}, len(*f)
+	for i, v := range versions {
+		f.Format(at.Index(i), v, meta.CheckDNS1035Label(v))
+		if seen[v] {
+			f.Invalid(at.Index(i), v, "duplicate version")
+		}
+		seen[v] = true
+	}
+	if known && len(versions) > 0 && len(*f) == before && !seen["v1"] && !seen["v1beta1"] {
+		f.Invalid(at, versions, "must include at least one of v1, v1beta1")
+	}
+}
