@@ -279,7 +279,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	}
 	w.Create, w.Versioned = r.sub == nil, versioned(patch)
 	var owners []any // as the apply makes them, also where a sub-resource takes only a part
-	w.Own = func(_, obj *meta.Object) error {
+	w.Own = func(_ context.Context, _, obj *meta.Object) error {
 		obj.Delete("metadata", "managedFields")
 		if owners != nil {
 			obj.Metadata()["managedFields"] = owners
@@ -299,7 +299,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		} else if err := conditions(r, patch, live); err != nil {
 			return nil, err
 		}
-		obj, err := v.Tracker().Apply(live, patch, opts)
+		obj, err := v.Tracker(ctx).Apply(live, patch, opts)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ func TestApplyThroughTwoVersions(t *testing.T) {
 }
 
 func TestConvertedVersions(t *testing.T) {
-	rename := func(obj map[string]any, version string) (map[string]any, error) {
+	rename := func(obj map[string]any, version string) map[string]any {
 		o := meta.NewObject(obj).Clone()
 		o.Tree()["apiVersion"] = version
 		from, to := "old", "new"
@@ -109,22 +110,39 @@ func TestConvertedVersions(t *testing.T) {
 			o.Delete("spec", from)
 			o.Set(v, "spec", to)
 		}
-		return o.Tree(), nil
+		return o.Tree()
 	}
-	a := newActor(t, Config{Kind: "Widget", Convert: rename, Versions: []Version{
+	broken := false
+	convert := func(version string, objs ...map[string]any) (out []map[string]any, err error) {
+		for _, obj := range objs {
+			out = append(out, rename(obj, version))
+		}
+		if broken {
+			return nil, errors.New("broken")
+		}
+		return out, nil
+	}
+	a := newActor(t, Config{Kind: "Widget", Convert: convert, Versions: []Version{
 		{APIVersion: "g/v1", Schema: object(false, fields{"spec": object(false, fields{"old": text(), "x": text()})})},
 		{APIVersion: "g/v2", Schema: object(false, fields{"spec": object(false, fields{"new": text(), "x": text()})})},
 	}})
 	a.apply("m", `{"spec":{"old":"1","x":"1"}}`)
-	converted, err := rename(a.live.Tree(), "g/v2")
-	require.NoError(t, err)
-	a.live, a.version = meta.NewObject(converted), "g/v2"
+	a.live, a.version = meta.NewObject(rename(a.live.Tree(), "g/v2")), "g/v2"
 	assert.Equal(t, []string{`.spec.old: conflict with "m"`}, a.conflict("n", `{"spec":{"new":"2"}}`))
 	a.apply("n", `{"spec":{"new":"1"}}`)
 	a.apply("m", `{"spec":{"x":"1"}}`)
 	a.want("spec", `{"new":"1","x":"1"}`, `m Apply g/v2 {"f:spec":{"f:x":{}}}`, `n Apply g/v2 {"f:spec":{"f:new":{}}}`)
 	a.apply("n", `{}`)
 	a.want("spec", `{"x":"1"}`, `m Apply g/v2 {"f:spec":{"f:x":{}}}`)
+
+	// An apply that cannot learn what others own fails; an update leaves that to them.
+	a.live, a.version = meta.NewObject(rename(a.live.Tree(), "g/v1")), "g/v1"
+	broken = true
+	assert.EqualError(t, a.tryApply(a.write("n"), `{"spec":{"old":"2","x":"2"}}`), "broken")
+	a.merge("u", `{"spec":{"x":"3"}}`)
+	a.want("spec", `{"x":"3"}`, `m Apply g/v2 {"f:spec":{"f:x":{}}}`, `u Update g/v1 {"f:spec":{"f:x":{}}}`)
+	a.merge("u", `{"metadata":{"labels":{"a":"1"}}}`) // which is the same in all versions
+	a.apply("n", `{"metadata":{"labels":{"b":"1"}}}`)
 }
 
 func TestServicePortsByPortAndProtocol(t *testing.T) {

@@ -115,7 +115,7 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 			return nil, nil, err
 		}
 	}
-	c := &changes{t: r.t, old: r.live, new: out, subresource: r.w.Subresource}
+	c := &changes{t: r.t, old: r.live, new: out, subresource: r.w.Subresource, strict: true}
 	es, conflicting, err := r.t.take(es, self, c, force)
 	if err != nil {
 		return nil, nil, err
@@ -154,15 +154,15 @@ func (r *applyRun) prune(tree map[string]any, es entries, last *entry) (map[stri
 	if now := es[len(es)-1]; now.apiVersion == last.apiVersion && last.set.Difference(now.set).Empty() {
 		return tree, nil
 	}
-	from, ok := r.t.convert(tree, last.apiVersion)
-	if !ok {
-		return tree, nil
+	shown, err := r.t.convert(last.apiVersion, tree)
+	if err != nil || len(shown) == 0 {
+		return tree, err
 	}
-	pruned, err := r.t.pruneAt(r.t.versions[last.apiVersion], from, es, last)
+	pruned, err := r.t.pruneAt(r.t.versions[last.apiVersion], shown[0], es, last)
 	if err != nil {
 		return nil, typingFault(r.patch, err)
 	}
-	return r.t.merge(tree, from, pruned)
+	return r.t.merge(tree, shown[0], pruned)
 }
 
 // pruneAt removes the items of last from merged, both in the version of last. What
@@ -218,13 +218,12 @@ func ownedByVersion(es entries, first string) []*entry {
 // withOwned returns pruned with what merged has beside it and owned has, in the
 // version of owned; the two trees and the result are in another one.
 func (t *Tracker) withOwned(merged, pruned map[string]any, owned *entry) (map[string]any, error) {
-	from, shown := t.convert(merged, owned.apiVersion)
-	left, ok := t.convert(pruned, owned.apiVersion)
-	if !shown || !ok {
-		return pruned, nil // the version is gone, or cannot tell what is owned in it
+	shown, err := t.convert(owned.apiVersion, merged, pruned)
+	if err != nil || len(shown) == 0 {
+		return pruned, err // the version is gone, or cannot tell what is owned in it
 	}
-	v := t.versions[owned.apiVersion]
-	whole := v.value(from)
+	v, left := t.versions[owned.apiVersion], shown[1]
+	whole := v.value(shown[0])
 	sc, tr := whole.Schema(), whole.TypeRef()
 	all, err := whole.ToFieldSet()
 	if err != nil {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,12 +27,13 @@ type Config struct {
 	Kind     string // empty: not checked
 	Versions []Version
 
-	// Convert returns obj, which it must not change, in another of the
-	// Versions. nil: versions differ in nothing but apiVersion.
-	Convert func(obj map[string]any, apiVersion string) (map[string]any, error)
+	// Convert returns objects, which it must not change, in another of the Versions;
+	// none, if that cannot show one of them. An error ends an apply; updates go on
+	// without. nil: versions differ in nothing but apiVersion.
+	Convert func(apiVersion string, objs ...map[string]any) ([]map[string]any, error)
 	// Merge returns live with what was changed between before, which is live in
-	// another version, and after: what that version cannot say stays as it is. It is
-	// there if Convert is, and changes none of them.
+	// another version, and after: what that version cannot say stays as it is. It
+	// changes none of them. nil: versions can say the same.
 	Merge func(live, before, after map[string]any) (map[string]any, error)
 
 	// Status: the sub-resource status exists. Its writers own status and, of the
@@ -61,12 +63,12 @@ type Tracker struct {
 	nobodys  *fieldpath.Set        // the fields that nobody owns
 	unowned  *fieldpath.Set        // those of the kind, with all below; nil: none
 	status   *fieldpath.SetMatcher // what writers of status may own
-	sets     setCache
+	sets     *setCache
 }
 
 // NewTracker compiles the schemas of a kind.
 func NewTracker(c Config) *Tracker {
-	t := &Tracker{config: c, versions: make(map[string]*typing, len(c.Versions)), nobodys: nobodys(c.Reserved)}
+	t := &Tracker{config: c, versions: make(map[string]*typing, len(c.Versions)), nobodys: nobodys(c.Reserved), sets: &setCache{}}
 	for _, v := range c.Versions {
 		t.versions[v.APIVersion] = compileTyping(v.Schema)
 	}
@@ -82,6 +84,14 @@ func NewTracker(c Config) *Tracker {
 		t.sets.max = 1 << 19
 	}
 	return t
+}
+
+// Converting returns the tracker with another Convert, such as one that serves one
+// request.
+func (t *Tracker) Converting(convert func(apiVersion string, objs ...map[string]any) ([]map[string]any, error)) *Tracker {
+	out := *t
+	out.config.Convert = convert
+	return &out
 }
 
 // writersOfStatus matches status and some fields of the metadata. It is put
@@ -218,36 +228,38 @@ func plain(obj *meta.Object) map[string]any {
 	return out
 }
 
-// convert returns an object in another version, and false where that is not
-// known or cannot show it.
-func (t *Tracker) convert(obj map[string]any, apiVersion string) (map[string]any, bool) {
-	if obj["apiVersion"] == apiVersion {
-		return obj, true
+// convert returns objects in another version, none where that is not known or cannot
+// show them.
+func (t *Tracker) convert(apiVersion string, objs ...map[string]any) ([]map[string]any, error) {
+	if !slices.ContainsFunc(objs, func(obj map[string]any) bool { return obj["apiVersion"] != apiVersion }) {
+		return objs, nil
 	}
 	if t.versions[apiVersion] == nil {
-		return nil, false
+		return nil, nil
 	}
 	if t.config.Convert != nil {
-		out, err := t.config.Convert(obj, apiVersion)
-		return out, err == nil
+		return t.config.Convert(apiVersion, objs...)
 	}
-	out := make(map[string]any, len(obj))
-	for k, v := range obj {
-		out[k] = v
+	out := make([]map[string]any, len(objs))
+	for i, obj := range objs {
+		out[i] = maps.Clone(obj)
+		out[i]["apiVersion"] = apiVersion
 	}
-	out["apiVersion"] = apiVersion
-	return out, true
+	return out, nil
 }
 
 // merge returns live with what was changed between before, which is live in another
 // version that is known, and after.
 func (t *Tracker) merge(live, before, after map[string]any) (map[string]any, error) {
 	version, _ := live["apiVersion"].(string)
-	if before["apiVersion"] == version || t.config.Merge == nil {
-		out, _ := t.convert(after, version)
-		return out, nil
+	if before["apiVersion"] != version && t.config.Merge != nil {
+		return t.config.Merge(live, before, after)
 	}
-	return t.config.Merge(live, before, after)
+	out, err := t.convert(version, after)
+	if err != nil || out == nil {
+		return nil, err
+	}
+	return out[0], nil
 }
 
 // change is what differs between two objects, in one version.
@@ -265,6 +277,7 @@ type changes struct {
 	t           *Tracker
 	old, new    map[string]any
 	subresource string
+	strict      bool               // a conversion that fails is an error
 	done        map[string]*change // nil value: the version is not known
 }
 
@@ -286,12 +299,14 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	if v == nil {
 		return nil, nil
 	}
-	oldTree, shown := c.t.convert(c.old, apiVersion)
-	newTree, ok := c.t.convert(c.new, apiVersion)
-	if !shown || !ok { // what changed cannot be told there, and what is owned there stays so
+	trees, err := c.shown(apiVersion)
+	if err != nil && c.strict {
+		return nil, err
+	}
+	if len(trees) == 0 { // what changed cannot be told there, and what is owned there stays so
 		return newChange(fieldpath.NewSet(), fieldpath.NewSet()), nil
 	}
-	a, b, same := v.plan.reduce(oldTree, newTree)
+	a, b, same := v.plan.reduce(trees[0], trees[1])
 	if same {
 		return newChange(fieldpath.NewSet(), fieldpath.NewSet()), nil
 	}
@@ -304,6 +319,32 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 		return nil, untracked(err)
 	}
 	return newChange(c.t.filter(diff.Removed, c.subresource), c.t.filter(diff.Modified.Union(diff.Added), c.subresource)), nil
+}
+
+// shown returns the two objects in a version. Where they have the same content, that of
+// their metadata is all that can differ, and nothing is converted.
+func (c *changes) shown(apiVersion string) ([]map[string]any, error) {
+	if c.old["apiVersion"] == apiVersion && c.new["apiVersion"] == apiVersion || !sameContent(c.old, c.new) {
+		return c.t.convert(apiVersion, c.old, c.new)
+	}
+	var out []map[string]any
+	for _, tree := range []map[string]any{c.old, c.new} {
+		out = append(out, map[string]any{"apiVersion": apiVersion, "kind": tree["kind"], "metadata": tree["metadata"]})
+	}
+	return out, nil
+}
+
+// sameContent reports whether two objects of one version differ in their metadata alone.
+func sameContent(a, b map[string]any) bool {
+	same := func(a, b map[string]any) bool {
+		for field, v := range a {
+			if w, ok := b[field]; field != "metadata" && (!ok || !meta.Equal(v, w)) {
+				return false
+			}
+		}
+		return true
+	}
+	return same(a, b) && same(b, a)
 }
 
 var errLongPaths = fmt.Errorf("the paths of its values are more than %d bytes long together", maxPaths)

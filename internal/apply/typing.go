@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -311,6 +312,9 @@ func pathsWithin(v any, at, left int) (rest int, ok bool) {
 // typingFault turns what structured-merge-diff says about an applied object
 // into causes, and into the text that clients print.
 func typingFault(patch map[string]any, err error) error {
+	if told := (*meta.Status)(nil); errors.As(err, &told) {
+		return err // of who was asked to convert
+	}
 	var causes []meta.Cause
 	texts := []string{err.Error()}
 	if list, ok := err.(typed.ValidationErrors); ok {

@@ -56,7 +56,7 @@ func (c *compiler) typeOf() *Type {
 			Namespaced: k.Scope == registry.Namespaced, Virtual: k.Act != nil || k.Read != nil,
 		},
 		Status: k.Status, Fields: slices.Clone(k.Fields), ValidateName: k.ValidateName, Pool: k.Pool,
-		Behavior: k.Behavior, Names: c.names, Docs: k.Docs,
+		Behavior: k.Behavior, Names: c.names, Docs: k.Docs, Webhook: k.ConversionWebhook(),
 	}
 	if k.Reference != nil {
 		t.Reference = *k.Reference

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
 
 	"orch.io/controlplane/api/meta"
 )
@@ -39,7 +40,7 @@ var errNoVersion = errors.New("there is no such version")
 
 // Converts reports whether the versions of the type have shapes of their own, with
 // conversions between them and a hub. Versions of a definition differ in nothing but
-// their schemas.
+// their schemas, or a Converter knows how.
 func (t *Type) Converts() bool { return t.converts }
 
 // Working returns the version that objects are in while they are written: the hub
@@ -64,18 +65,79 @@ func (v *Version) ItemVersion(s *Subresource) *Version {
 // has none of its own.
 func (v *Version) ColumnsVersion() *Version { return v.columns }
 
-// Convert returns an object of any version of the kind in this version. The object
-// stays as it is; the result may be the same or share its metadata.
-//
-// Where nothing converts, the stored object of a definition gets what the version's
-// schema says: what that does not know is dropped and its defaults are filled in, as
-// the definition may have changed since the object was written. Defaults that there
-// is no room for are left out, all of them. The context is for conversions that ask
-// somebody else. The error is a *ConversionError.
+// Asks reports whether the Converter has to be asked to show an object of an apiVersion
+// in this version.
+func (v *Version) Asks(apiVersion string) bool {
+	return v.Converter != nil && apiVersion != v.GVK().APIVersion()
+}
+
+// Convert is ConvertAll for one object.
 func (v *Version) Convert(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
-	if !v.converts {
-		return v.shown(obj), nil
+	out, err := v.ConvertAll(ctx, obj)
+	if err != nil {
+		return nil, err
 	}
+	return out[0], nil
+}
+
+// ConvertAll returns objects of any versions of the kind in this version. The objects
+// stay as they are; the results may be the same or share their metadata.
+//
+// Where the library converts nothing, the stored object of a definition, after the
+// Converter if there is one, gets what the version's schema says: what that does not know
+// is dropped and its defaults are filled in, as the definition may have changed since the
+// object was written. Defaults that there is no room for are left out, all of them. The
+// error is a *ConversionError, or that of the Converter.
+func (v *Version) ConvertAll(ctx context.Context, objs ...*meta.Object) ([]*meta.Object, error) {
+	out, err := v.asked(ctx, objs)
+	if err != nil {
+		return nil, err
+	}
+	for i, obj := range out {
+		if !v.converts {
+			out[i] = v.shown(obj)
+		} else if out[i], err = v.converted(obj); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// asked returns objects after the Converter, those that it has to be asked about.
+func (v *Version) asked(ctx context.Context, objs []*meta.Object) ([]*meta.Object, error) {
+	out := slices.Clone(objs)
+	var about []int
+	var questions []*meta.Object
+	for i, obj := range objs {
+		if v.Asks(obj.APIVersion()) && !empty(obj) {
+			about, questions = append(about, i), append(questions, obj)
+		}
+	}
+	if len(about) == 0 {
+		return out, nil
+	}
+	answers, err := v.Converter.Convert(ctx, questions, v)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range about {
+		out[at] = answers[i]
+	}
+	return out, nil
+}
+
+// empty reports whether an object is nothing but of its kind.
+func empty(obj *meta.Object) bool {
+	for field := range obj.Tree() {
+		if field != "apiVersion" && field != "kind" {
+			return false
+		}
+	}
+	return true
+}
+
+// converted converts an object of a type with conversions.
+func (v *Version) converted(obj *meta.Object) (*meta.Object, error) {
 	apiVersion := obj.APIVersion()
 	if apiVersion == v.GVK().APIVersion() {
 		return obj, nil

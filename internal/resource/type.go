@@ -6,6 +6,7 @@
 package resource
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -44,9 +45,21 @@ type Type struct {
 	// people read of it, which Version.Schema leaves out. nil: that is all.
 	Source func(*Version) *schema.Schema
 
+	// Webhook is what the definition says of the webhook that converts objects, which
+	// Converter asks. nil: versions of a definition differ in nothing but their schemas.
+	Webhook   map[string]any
+	Converter Converter
+
 	schemas  func() []*schema.Schema // of the versions, as the definition has them; nil: each has its own
 	converts bool                    // see Converts
 	tracker  tracker
+}
+
+// Converter asks somebody else to convert objects.
+type Converter interface {
+	// Convert returns objects in a version, in the same order. What goes in stays as it
+	// is, and shares its metadata with what comes out. The error is a *meta.Status.
+	Convert(ctx context.Context, objs []*meta.Object, to *Version) ([]*meta.Object, error)
 }
 
 // Origin is one state of a definition. It tells the types that follow each other under

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -306,8 +307,8 @@ func (v *Version) Warnings(obj, old *meta.Object) []string {
 	return meta.MetadataWarnings(obj, old, v.metadataRules())
 }
 
-// Tracker keeps account of who owns the fields of the type's objects.
-func (t *Type) Tracker() *apply.Tracker {
+// Tracker keeps account of who owns the fields of the type's objects, for one request.
+func (t *Type) Tracker(ctx context.Context) *apply.Tracker {
 	t.tracker.once.Do(func() {
 		c := apply.Config{Kind: t.Kind, Status: t.Status, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
 			Reserved: t.Names.Wire(names.HubForm), LastApplied: t.Names.Wire(names.LastApplied)}
@@ -315,20 +316,37 @@ func (t *Type) Tracker() *apply.Tracker {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema()})
 		}
 		if t.converts {
-			c.Convert, c.Merge = t.convertTree, t.mergeTree
+			c.Merge = t.mergeTree
 		}
 		t.tracker.value = apply.NewTracker(c)
 	})
-	return t.tracker.value
+	if !t.converts && t.Converter == nil {
+		return t.tracker.value
+	}
+	return t.tracker.value.Converting(func(apiVersion string, trees ...map[string]any) ([]map[string]any, error) {
+		return t.convertTrees(ctx, apiVersion, trees)
+	})
 }
 
-// convertTree is Convert for trees.
-func (t *Type) convertTree(tree map[string]any, apiVersion string) (map[string]any, error) {
-	obj, err := t.ByAPIVersion(apiVersion).Convert(context.Background(), meta.NewObject(tree))
+// convertTrees is ConvertAll for trees; there are none if the conversion of one refuses.
+func (t *Type) convertTrees(ctx context.Context, apiVersion string, trees []map[string]any) ([]map[string]any, error) {
+	objs := make([]*meta.Object, len(trees))
+	for i, tree := range trees {
+		objs[i] = meta.NewObject(tree)
+	}
+	objs, err := t.ByAPIVersion(apiVersion).ConvertAll(ctx, objs...)
+	var refused *ConversionError
+	if errors.As(err, &refused) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	return obj.Tree(), nil
+	out := make([]map[string]any, len(objs))
+	for i, obj := range objs {
+		out[i] = obj.Tree()
+	}
+	return out, nil
 }
 
 // mergeTree is Merge for trees.

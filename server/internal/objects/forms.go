@@ -61,7 +61,7 @@ func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.Gro
 	}
 	patch = maps.Clone(patch)
 	patch["apiVersion"], patch["kind"] = v.GVK().APIVersion(), v.Kind
-	tree, err := v.Tracker().Configure(shown.Tree(), patch, v.GVK().APIVersion())
+	tree, err := v.Tracker(context.Background()).Configure(shown.Tree(), patch, v.GVK().APIVersion()) // which converts nothing
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	}
 	dropRepeatedOwners(obj)
 	if a.Own != nil {
-		if err := a.Own(live, obj); err != nil {
+		if err := a.Own(ctx, live, obj); err != nil {
 			return err
 		}
 	}
@@ -250,5 +250,5 @@ func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	if err := s.o.Admission.Validate(ctx, request); err != nil || w.Sub != nil {
 		return err
 	}
-	return w.Own(nil, obj)
+	return w.Own(ctx, nil, obj)
 }

@@ -35,7 +35,7 @@ type Write struct {
 	Mutate func(live *meta.Object) (*meta.Object, error)
 
 	// Own records who owns the fields of obj; nil records nothing.
-	Own func(live, obj *meta.Object) error
+	Own func(ctx context.Context, live, obj *meta.Object) error
 
 	UID        string // of the object that is meant; empty: whichever has the name
 	Create     bool   // a missing object may be created
@@ -476,13 +476,13 @@ func (s *Store) encodeStored(obj *meta.Object) []byte {
 const maxEncoding = 1 << 20
 
 // Owner returns how a write that is no apply records who owns its fields.
-func Owner(v *resource.Version, sub *resource.Subresource, manager string) func(live, obj *meta.Object) error {
+func Owner(v *resource.Version, sub *resource.Subresource, manager string) func(ctx context.Context, live, obj *meta.Object) error {
 	by := apply.Write{Manager: manager, APIVersion: v.GVK().APIVersion()}
 	if sub != nil {
 		by.Subresource = sub.Name
 	}
-	return func(live, obj *meta.Object) error {
+	return func(ctx context.Context, live, obj *meta.Object) error {
 		by.Now = time.Now()
-		return v.Tracker().Update(live, obj, by)
+		return v.Tracker(ctx).Update(live, obj, by)
 	}
 }
