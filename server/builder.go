@@ -29,6 +29,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
@@ -118,8 +119,9 @@ type Builder struct {
 
 	kinds   []*registry.Kind
 	client  objects.Client
-	plugged []*plugged // of admission plugins
-	built   bool       // a server was made of it
+	plugged []*plugged            // of admission plugins
+	finds   clientconfig.Services // what services lead to
+	built   bool                  // a server was made of it
 }
 
 // Serving is how requests are answered. A zero field means what its comment says.
@@ -284,7 +286,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
-	b.plugged = nil
+	b.plugged, b.finds = nil, newServices(b.Names, &b.client, b.Services).find
 	var chain *admission.Chain
 	if len(plugs) == 0 {
 		chain, err = b.admission(log)
@@ -318,7 +320,7 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 			b.plugged = append(b.plugged, p)
 			return p.ask
 		},
-		Services: newServices(b.Names, &b.client, b.Services).find, Metrics: b.Metrics,
+		Services: b.finds, Metrics: b.Metrics,
 	})
 }
 
@@ -340,6 +342,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	}
 	s.writer, _ = s.backend.(storage.Writer)
 	s.metrics = newMetrics(b.Metrics, s.backend)
+	s.conversions = conversion.New(b.Names, b.finds, b.Metrics, log)
 	if c, ok := b.Audit.(prometheus.Collector); ok {
 		var twice prometheus.AlreadyRegisteredError
 		if err := s.metrics.registry.Register(c); err != nil && !errors.As(err, &twice) { // servers may share an audit
@@ -355,6 +358,9 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 
 // open loads what the store holds and makes the parts that stand on it.
 func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, chain *admission.Chain) (*Server, error) {
+	for _, t := range types {
+		s.setConverter(t)
+	}
 	s.catalog.Put(types...)
 	if err := s.stamp(ctx); err != nil {
 		return nil, err

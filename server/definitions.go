@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -88,6 +89,9 @@ func (s *Server) followDefinitions() {
 		next := defined{revision: e.Revision(), outline: outline(e)}
 		next.typ = s.define(e, next.outline, old)
 		d.served[name] = next
+		if old.typ != nil && old.typ != next.typ {
+			endConverter(old.typ)
+		}
 		switch {
 		case next.typ == old.typ:
 		case next.typ == nil:
@@ -104,6 +108,8 @@ func (s *Server) followDefinitions() {
 			delete(d.served, name)
 			if old.typ != nil {
 				gone = append(gone, old.typ)
+				endConverter(old.typ)
+				s.conversions.Forget(old.typ)
 			}
 		}
 	}
@@ -155,7 +161,22 @@ func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) *resource
 	}
 	t.Origin, t.Closed = origin, crd.Terminating()
 	t.Source = s.source(e.Key())
+	s.setConverter(t)
 	return t
+}
+
+// setConverter lets a type convert by the webhook that its definition names.
+func (s *Server) setConverter(t *resource.Type) {
+	if h := s.conversions.Webhook(t); h != nil {
+		t.Converter = h
+	}
+}
+
+// endConverter lets the connections of a type go that is served no more.
+func endConverter(t *resource.Type) {
+	if h, ok := t.Converter.(*conversion.Webhook); ok {
+		h.End()
+	}
 }
 
 // source reads the schemas of a definition in the cache, if it is that of the type still.

@@ -169,6 +169,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.failures.close()
 	s.chain.Close()
+	for _, t := range s.catalog.Now().Types() {
+		endConverter(t)
+	}
 	return errors.Join(err, s.hub.Close(), s.backend.Close())
 }
 

@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
+	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -43,6 +44,7 @@ type Server struct {
 	connector     Connector // nil: none
 	audit         auth.Auditor
 	metrics       *metrics
+	conversions   *conversion.Webhooks
 	slis          *slis
 	client        *objects.Client
 	chain         *admission.Chain

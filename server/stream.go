@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -94,7 +95,7 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		return err
 	}
 	defer st.end()
-	if st.sendAll(initial) != nil {
+	if st.sendAll(ctx, initial) != nil {
 		return nil
 	}
 	if current && o.bookmarks {
@@ -187,7 +188,7 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		ended = ctx.Err()
 		switch {
 		case err == nil: // they are behind the cursor: none may be left out
-			err = st.send(events)
+			err = st.send(ctx, events)
 		case errors.Is(err, watch.ErrGone):
 			st.fail(goneStatus(cursor.Revision(), err))
 			_ = st.flush()
@@ -214,13 +215,21 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 const batch = 32 << 10
 
 // send writes changes. The framed bytes of each are made once for all watchers.
-func (st *stream) send(events []watch.Event) error {
+func (st *stream) send(ctx context.Context, events []watch.Event) error {
+	entries := make([]*watch.Entry, len(events))
+	for i, e := range events {
+		entries[i] = e.Entry
+	}
+	entries, err := objects.InVersion(ctx, entries, st.request.version)
+	if err != nil {
+		return st.broken(ctx, nil, err)
+	}
 	var buf []byte
 	for i, e := range events {
-		frame, err := st.frame(e)
+		frame, err := st.frame(e, entries[i])
 		switch {
 		case err != nil:
-			return st.broken(buf, err)
+			return st.broken(ctx, buf, err)
 		case st.socket != nil, buf == nil && (i == len(events)-1 || len(frame) >= batch):
 			err = st.write(frame)
 		default:
@@ -236,24 +245,42 @@ func (st *stream) send(events []watch.Event) error {
 	return nil
 }
 
-// frame returns one event as bytes. Tables are made for each watcher, since the
-// first of a stream carries the columns.
-func (st *stream) frame(e watch.Event) ([]byte, error) {
+// frame returns one event, of which the caller's version is shown, as bytes. Tables are
+// made for each watcher, since the first of a stream carries the columns.
+func (st *stream) frame(e watch.Event, shown *watch.Entry) ([]byte, error) {
+	kind := e.Type.String()
 	if st.table != nil {
-		return st.appendFramed(nil, e)
+		return st.appendFramed(nil, kind, shown)
 	}
 	r := st.request
-	return e.Frame(formKey(r.version, r.media), func() ([]byte, error) { return st.appendFramed(nil, e) })
+	return e.Frame(formKey(r.version, r.media), func() ([]byte, error) { return st.appendFramed(nil, kind, shown) })
 }
 
-// sendAll writes the objects that are there already. What frames them is not
-// kept: few callers begin at the same state.
-func (st *stream) sendAll(entries []*watch.Entry) error {
+// initialBatch is how many objects are converted at a time, if they are.
+const initialBatch = 500
+
+// sendAll writes the objects that are there already.
+func (st *stream) sendAll(ctx context.Context, entries []*watch.Entry) error {
+	for some := range slices.Chunk(entries, initialBatch) {
+		shown, err := objects.InVersion(ctx, some, st.request.version)
+		if err != nil {
+			return st.broken(ctx, nil, err)
+		}
+		if err := st.sendSome(ctx, shown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendSome writes objects that are there already. What frames them is not kept: few
+// callers begin at the same state.
+func (st *stream) sendSome(ctx context.Context, entries []*watch.Entry) error {
 	var buf []byte
 	for i, e := range entries {
 		var err error
-		if buf, err = st.appendFramed(buf, watch.AddedEvent(e)); err != nil {
-			return st.broken(buf, err)
+		if buf, err = st.appendFramed(buf, watch.Added.String(), e); err != nil {
+			return st.broken(ctx, buf, err)
 		}
 		if st.socket != nil || len(buf) >= batch || i == len(entries)-1 {
 			if err := st.write(buf); err != nil {
@@ -265,20 +292,19 @@ func (st *stream) sendAll(entries []*watch.Entry) error {
 	return nil
 }
 
-func (st *stream) appendFramed(dst []byte, e watch.Event) ([]byte, error) {
+func (st *stream) appendFramed(dst []byte, kind string, e *watch.Entry) ([]byte, error) {
 	s, v, m := st.server, st.request.version, st.request.media
-	kind := e.Type.String()
 	if st.table == nil && plain(v, m) {
-		dst = e.Entry.AppendJSON(codec.FrameHead(dst, kind))
+		dst = e.AppendJSON(codec.FrameHead(dst, kind))
 		return append(dst, codec.FrameTail...), nil
 	}
 	var body []byte
 	var err error
 	if st.table != nil {
-		body, err = st.table.ofEntries(st.request.http.Context(), []*watch.Entry{e.Entry}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Entry.Revision())}, st.headed)
+		body, err = st.table.ofEntries(st.request.http.Context(), []*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, st.headed)
 		st.headed = true
 	} else {
-		body, err = s.entryBytes(st.request.http.Context(), e.Entry, v, m)
+		body, err = s.entryBytes(st.request.http.Context(), e, v, m)
 	}
 	if err != nil {
 		return dst, err
@@ -298,10 +324,20 @@ func (st *stream) write(frames []byte) error {
 }
 
 // broken ends the stream, after what is framed, because an object cannot be
-// sent.
-func (st *stream) broken(frames []byte, err error) error {
-	_ = st.write(frames)
-	st.fail(meta.Internal(err))
+// sent, unless it ended meanwhile.
+func (st *stream) broken(ctx context.Context, frames []byte, err error) error {
+	if len(frames) > 0 {
+		_ = st.write(frames)
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	status := objects.Status(err)
+	if status == nil {
+		status = meta.Internal(err)
+	}
+	st.fail(status)
+	_ = st.flush()
 	return err
 }
 

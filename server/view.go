@@ -30,8 +30,8 @@ func formKey(v *resource.Version, m media.Type) watch.FormKey {
 	return watch.FormKey{Version: v.FormName(), Media: uint8(m.Format), View: view}
 }
 
-// entryBytes returns an entry in the form that a caller gets, made once. Tables
-// are not made here.
+// entryBytes returns an entry, which was through objects.InVersion, in the form that a
+// caller gets, made once. Tables are not made here.
 func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *resource.Version, m media.Type) ([]byte, error) {
 	if m.Format == codec.JSON && m.View == media.Full && objects.AsStored(ctx, e, v) {
 		return e.JSON(), nil
@@ -111,6 +111,10 @@ func (s *Server) protobufList(ctx context.Context, entries []*watch.Entry, v *re
 
 // respondEntry answers with one object.
 func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry) error {
+	e, err := objects.EntryIn(r.http.Context(), e, r.version.ItemVersion(r.sub))
+	if err != nil {
+		return err
+	}
 	s.answeredEntry(r, e)
 	if r.sub != nil && r.sub.Show != nil {
 		obj, err := objects.Object(r.http.Context(), e, r.version.ItemVersion(r.sub))
@@ -160,6 +164,10 @@ func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Obje
 // respondList answers with a page.
 func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 	m := r.media
+	var err error
+	if p.Entries, err = objects.InVersion(r.http.Context(), p.Entries, r.version); err != nil {
+		return err
+	}
 	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.ListContinue && m.View == media.Full}
 	if r.version.Virtual {
 		lm.ResourceVersion = ""
@@ -176,7 +184,6 @@ func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 		return err
 	}
 	var body []byte
-	var err error
 	switch {
 	case m.View == media.Table:
 		t, terr := s.table(r)

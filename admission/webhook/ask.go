@@ -46,7 +46,7 @@ func (w *webhooks) ask(ctx context.Context, r *request, h *hook, v *selection.Vi
 		return nil, &callError{h.name, h.fault}
 	}
 	uid := uuid.NewString()
-	body, err := h.remote.post(ctx, r.body(h, v, uid))
+	body, err := h.remote.Post(ctx, r.body(h, v, uid))
 	var in response
 	if err == nil {
 		err = json.Unmarshal(body, &in)

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +9,6 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller/fake"
 	"orch.io/controlplane/registry"
 )
@@ -49,28 +47,6 @@ func FuzzAnswer(f *testing.F) {
 			assert.Empty(t, a.Patch)
 		}
 	})
-}
-
-// TestUser: the credentials for a host are those of the name that says most of it.
-func TestUser(t *testing.T) {
-	known := []string{"hook.ns.svc", "hook.ns.svc:8443", "*.ns.svc", "*.svc:9443", "example.com:444", "*.example.com", "*"}
-	for host, want := range map[string]string{
-		"hook.ns.svc:443": "hook.ns.svc", "hook.ns.svc:8443": "hook.ns.svc:8443", "other.ns.svc:443": "*.ns.svc", "other.ns.svc:8443": "*",
-		"other.ns.svc:9443": "*.svc:9443", "a.b.c": "*", "example.com": "*", "example.com:443": "*", "example.com:444": "example.com:444", "a.b.example.com": "*.example.com",
-		"nobody.svc:443": "*",
-	} {
-		d := dialer{config: &clientconfig.Config{}}
-		for _, name := range known {
-			d.config.Users = append(d.config.Users, clientconfig.NamedUser{Name: name, User: clientconfig.User{Token: name}})
-		}
-		assert.Equal(t, want, d.user(host).Token, host)
-	}
-	d := dialer{config: &clientconfig.Config{
-		CurrentContext: "c", Contexts: []clientconfig.NamedContext{{Name: "c", Context: clientconfig.Context{User: "u"}}},
-		Users: []clientconfig.NamedUser{{Name: "u", User: clientconfig.User{Token: "t"}}},
-	}}
-	assert.Equal(t, "t", d.user("a.b:1").Token)
-	assert.Empty(t, (&dialer{config: &clientconfig.Config{}}).user(strings.Repeat("a.", 100)).Token)
 }
 
 // TestStoredByOthers: what the kinds would refuse, but a store may hold, fails the requests

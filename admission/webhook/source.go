@@ -11,6 +11,7 @@ import (
 
 	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/callout"
 )
 
 // table holds the webhooks of all configurations by their names.
@@ -57,13 +58,13 @@ type hook struct {
 	dryRuns  bool // it may be asked in a dry run
 	reinvoke bool // it wants to see what others changed after it
 
-	remote *remote
+	remote *callout.Remote
 	fault  error // why it cannot be called
 }
 
 func (h *hook) end() {
 	if h.remote != nil {
-		h.remote.end()
+		h.remote.End()
 	}
 }
 
@@ -72,6 +73,9 @@ const (
 	defaultTimeout = 10
 	longestTimeout = 30
 )
+
+// maxAnswer bounds the answer of a webhook in bytes.
+const maxAnswer = 3 << 20
 
 // reviewVersions are those of AdmissionReview that can be sent.
 var reviewVersions = []string{"v1", "v1beta1"}
@@ -101,7 +105,7 @@ func (w *webhooks) compile(configuration *meta.Object) []*hook {
 			faults[0] = fmt.Errorf("webhook does not accept known AdmissionReview versions (%s)", strings.Join(reviewVersions, ", "))
 		}
 		h.about, faults[1] = selection.New(o, "rules", "")
-		h.remote, faults[2] = w.dialer.remote(o, h.timeout)
+		h.remote, faults[2] = w.dialer.Remote(o.Map("clientConfig"), callout.Bounds{Time: h.timeout, Answer: maxAnswer})
 		h.fault = errors.Join(faults[:]...)
 		list = append(list, h)
 	}

@@ -3,8 +3,8 @@
 //
 // The way of a request: source.go has the webhooks, compiled once from the
 // configurations, match.go says which of them it concerns and in which version of its
-// resource, review.go makes the AdmissionReview and reads the answer, call.go sends it,
-// and mutate.go and validate.go are the two orders in which that is done.
+// resource, review.go makes the AdmissionReview and reads the answer, internal/callout
+// sends it, and mutate.go and validate.go are the two orders in which that is done.
 package webhook
 
 import (
@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/callout"
 	"orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/registry"
 )
@@ -87,7 +88,7 @@ type webhooks struct {
 
 	source meta.GroupResource // of the configurations
 	review string             // the wire group of AdmissionReview
-	dialer dialer
+	dialer callout.Dialer
 	index  *controller.Index[table]
 	list   atomic.Pointer[[]*hook] // of index, in order; never nil
 }
@@ -118,7 +119,7 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 			return expression.NewRequestEnv(env.Names, expression.Sees{Asks: true})
 		}),
 		source: source, review: env.Names.Group(names.GroupAdmission),
-		dialer: dialer{config: credentials, services: env.Services, agent: env.Names.Wire(names.ServerManager) + "-admission"},
+		dialer: callout.Dialer{Config: credentials, Services: env.Services, Agent: env.Names.Wire(names.ServerManager) + "-admission"},
 	}
 	w.index = controller.NewIndex(env.Client, []meta.GroupResource{source},
 		func() table { return table{} },

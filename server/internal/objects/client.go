@@ -98,8 +98,12 @@ func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace strin
 		return nil, err
 	}
 	unreadable := s.AllReadable(v.Type, all)
-	list := make([]*meta.Object, len(page.Entries))
-	for i, e := range page.Entries {
+	entries, err := InVersion(ctx, page.Entries, v)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*meta.Object, len(entries))
+	for i, e := range entries {
 		if list[i], err = Object(ctx, e, v); err != nil {
 			return nil, err
 		}

@@ -85,10 +85,16 @@ func (s *Store) Live(ctx context.Context, t *resource.Type, key meta.Key) (*watc
 
 // Object decodes an entry for a version of its type. The object may be shared:
 // it must not be modified. An object that cannot be shown in the version is a
-// *resource.ConversionError.
+// *resource.ConversionError, or what the converter of the type says.
 func Object(ctx context.Context, e *watch.Entry, v *resource.Version) (*meta.Object, error) {
+	if asks(e, v) {
+		var err error
+		if e, err = EntryIn(ctx, e, v); err != nil {
+			return nil, err
+		}
+	}
 	obj := e.Object()
-	if v.AsStored() || v == v.Hub && e.Conforms(v.SchemaMark()) {
+	if v.AsStored() || e.Conforms(v.SchemaMark()) {
 		return obj, nil
 	}
 	shown, err := v.Convert(ctx, obj)
@@ -100,7 +106,7 @@ func Object(ctx context.Context, e *watch.Entry, v *resource.Version) (*meta.Obj
 
 // Shows reports whether a version can show an entry.
 func Shows(ctx context.Context, e *watch.Entry, v *resource.Version) bool {
-	if v == v.Working() {
+	if v == v.Working() && !asks(e, v) {
 		return true
 	}
 	_, err := Object(ctx, e, v)
@@ -109,10 +115,10 @@ func Shows(ctx context.Context, e *watch.Entry, v *resource.Version) bool {
 
 // AsStored reports whether a version shows an entry as it is stored.
 func AsStored(ctx context.Context, e *watch.Entry, v *resource.Version) bool {
-	if !v.AsStored() && v == v.Hub && !e.Conforms(v.SchemaMark()) {
+	if !v.AsStored() && v == v.Hub && !asks(e, v) && !e.Conforms(v.SchemaMark()) {
 		_, _ = Object(ctx, e, v) // finds out
 	}
-	return v.AsStored() || v == v.Hub && e.Conforms(v.SchemaMark())
+	return v.AsStored() || e.Conforms(v.SchemaMark())
 }
 
 // Selection says which objects of a type a list, a watch or a deletecollection is

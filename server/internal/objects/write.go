@@ -43,6 +43,7 @@ type Write struct {
 	Admitted   bool   // admission was asked already, about the request that the write is part of
 	Versioned  bool   // the caller names the version that is meant, or Mutate looks at it
 
+	shown      []byte    // what Version shows of the object, if a converter said so, see toHub
 	deletion   *Deletion // what is asked for instead of Mutate, or nil
 	admissions int       // attempts that admission let pass
 }
@@ -248,6 +249,7 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 	case a.Version.Closed:
 		return change{}, closed(r, a.Key.Name)
 	}
+	a.shown = nil
 	obj, old, err := s.mutate(ctx, a.Write, live)
 	if err != nil {
 		return change{}, err
@@ -267,7 +269,7 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
 	case nameTaken:
 		return change{}, meta.AlreadyExists(r, a.Key.Name)
-	case apply.Unchanged(old, obj) && !finished(a.Version.Type, obj):
+	case apply.Unchanged(old, obj) && !finished(a.Version.Type, obj) && !outdated(live, a.Version.Type):
 		return change{}, nil
 	}
 	if v := a.Version.ItemVersion(a.Sub); v != a.Version.Working() { // nothing is written that the caller cannot be shown
@@ -275,10 +277,16 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 			return change{}, err
 		}
 	}
-	if a.Version.Working() != a.Version.Hub { // of a definition: what the storage version does not know cannot be kept
-		obj, err = a.Version.Hub.Convert(ctx, obj)
+	if a.Version.Working() != a.Version.Hub {
+		obj, err = a.toHub(ctx, obj)
 	}
 	return change{obj: obj}, err
+}
+
+// outdated reports whether the object of a definition is stored in another version than
+// objects are now: writing it as it is stores it anew.
+func outdated(e *watch.Entry, t *resource.Type) bool {
+	return t.Converter != nil && e.Field("apiVersion") != t.Hub.GVK().APIVersion()
 }
 
 // takeBack removes a new object whose definition began to go, or went, meanwhile,
@@ -382,7 +390,11 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 // committed, maybe together with what they make of it. That may not be torn from
 // its answer, nor from what is reserved for it, by a caller who goes away.
 func (s *Store) commitInTurn(ctx context.Context, a *attempt, change storage.Write) (storage.Revision, error) {
-	at, commits := a.turn.handOver(a.on, change, watch.NewEntry(a.Key, change.Expect, change.Value))
+	made := watch.NewEntry(a.Key, change.Expect, change.Value)
+	if a.shown != nil {
+		made.KeepForm(convertedForm(a.Version), a.shown)
+	}
+	at, commits := a.turn.handOver(a.on, change, made)
 	if at.sequence == nil {
 		return 0, &storage.ConflictError{Key: change.Key}
 	}
@@ -420,15 +432,21 @@ func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 }
 
 // written returns the entry of an object that was written. A custom one has just
-// been through the schema, so it and that of the cache are shown as they are.
+// been through the schema, so it and that of the cache are shown as they are, or as the
+// converter said.
 func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.Entry {
 	v, e := w.Version, watch.NewEntry(w.Key, rev, stored)
-	if v.AsStored() || v != v.Hub || v.Default != nil {
-		return e
-	}
-	e.MarkConforming(v.SchemaMark())
+	both := []*watch.Entry{e}
 	if kept := s.o.Hub.Cache(v.GroupResource()).Get(w.Key); kept != nil && kept.Revision() == rev && !w.DryRun {
-		kept.MarkConforming(v.SchemaMark())
+		both = append(both, kept)
+	}
+	for _, e := range both {
+		switch {
+		case w.shown != nil:
+			e.KeepForm(convertedForm(v), w.shown)
+		case !v.AsStored() && v == v.Hub && v.Default == nil:
+			e.MarkConforming(v.SchemaMark())
+		}
 	}
 	return e
 }

@@ -62,10 +62,6 @@ type Event struct {
 	Revision storage.Revision
 }
 
-// AddedEvent returns the event that tells a watcher about an object that is
-// there already.
-func AddedEvent(e *Entry) Event { return Event{Added, e, e.revision} }
-
 // Frame returns the event in a representation, framed for a stream: what make
 // returned for the first watcher that asked. The bytes are shared and must not
 // be modified.

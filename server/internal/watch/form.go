@@ -24,7 +24,8 @@ type formKey struct {
 // meanwhile still gets its bytes.
 type form struct {
 	key   formKey
-	mu    sync.Mutex // held while the bytes are made
+	mu    sync.Mutex // held while the bytes are made, by Form
+	by    *making    // who makes them, by Forms; guarded by mu
 	bytes atomic.Pointer[[]byte]
 	next  *form
 }
@@ -54,11 +55,15 @@ func (e *Entry) form(key formKey, make func() ([]byte, error)) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.fill(f, b)
+	return b, nil
+}
+
+func (e *Entry) fill(f *form, b []byte) {
 	f.bytes.Store(&b)
 	if e.budget != nil {
 		e.budget.spend(e, len(b))
 	}
-	return b, nil
 }
 
 func (e *Entry) findForm(key formKey) *form {

@@ -432,7 +432,7 @@ func TestFormsAreMadeOnce(t *testing.T) {
 	}
 	assert.EqualValues(t, 3, made.Load())
 	e := c.Get(meta.Key{Namespace: "a", Name: "o0"})
-	_, err := AddedEvent(e).Frame(FormKey{Version: "v1"}, produce)
+	_, err := Event{Added, e, e.revision}.Frame(FormKey{Version: "v1"}, produce)
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, made.Load(), "what is there already is framed as it was when it came")
 	_, err = e.Form(FormKey{Version: "v1"}, func() ([]byte, error) { return nil, errors.New("once") })

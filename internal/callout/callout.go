@@ -1,4 +1,6 @@
-package webhook
+// Package callout calls the webhooks that objects name: a URL or a service, with the
+// certificates that vouch for it.
+package callout
 
 import (
 	"context"
@@ -16,45 +18,53 @@ import (
 	"orch.io/controlplane/clientconfig"
 )
 
-// maxAnswer bounds the answer of a webhook in bytes.
-const maxAnswer = 3 << 20
-
-// dialer makes the ways to webhooks.
-type dialer struct {
-	config   *clientconfig.Config // whose users are the credentials
-	services clientconfig.Services
-	agent    string
+// Dialer makes the ways to webhooks.
+type Dialer struct {
+	Config   *clientconfig.Config // whose users are the credentials; nil: none
+	Services clientconfig.Services
+	Agent    string // who calls
 }
 
-// remote is the way to one webhook, with connections of its own.
-type remote struct {
+// Bounds are those of one call.
+type Bounds struct {
+	Time   time.Duration
+	Answer int64 // bytes
+}
+
+// Remote is the way to one webhook, with connections of its own.
+type Remote struct {
 	caller *clientconfig.Caller
 	ended  atomic.Bool
 }
 
-// remote returns the way to a webhook.
-func (d *dialer) remote(o *meta.Object, timeout time.Duration) (*remote, error) {
-	address, service, err := target(meta.NewObject(o.Map("clientConfig")))
+// Remote returns the way to the webhook of a clientConfig.
+func (d *Dialer) Remote(at map[string]any, b Bounds) (*Remote, error) {
+	o := meta.NewObject(at)
+	address, service, err := target(o)
 	if err != nil {
 		return nil, err
 	}
-	address.RawQuery = url.Values{"timeout": {timeout.String()}}.Encode()
+	address.RawQuery = url.Values{"timeout": {b.Time.String()}}.Encode()
 	cluster := clientconfig.Cluster{Server: address.String()}
-	if text := o.String("clientConfig", "caBundle"); text != "" {
+	if text := o.String("caBundle"); text != "" {
 		if cluster.CertificateAuthorityData, err = bundle(text); err != nil {
 			return nil, err
 		}
 	}
-	r, err := d.config.Remote(cluster, d.user(address.Host))
+	config := d.Config
+	if config == nil {
+		config = &clientconfig.Config{}
+	}
+	r, err := config.Remote(cluster, user(config, address.Host))
 	if err != nil {
 		return nil, err
 	}
 	if service != nil {
-		r.Endpoint = func(ctx context.Context) (clientconfig.Endpoint, error) { return d.services(ctx, *service) }
+		r.Endpoint = func(ctx context.Context) (clientconfig.Endpoint, error) { return d.Services(ctx, *service) }
 	}
 	caller := r.Caller()
-	caller.Timeout, caller.MaxAnswer, caller.UserAgent = timeout, maxAnswer, d.agent
-	return &remote{caller: caller}, nil
+	caller.Timeout, caller.MaxAnswer, caller.UserAgent = b.Time, b.Answer, d.Agent
+	return &Remote{caller: caller}, nil
 }
 
 // target returns where a webhook is, and the service, if it is behind one. Its path is
@@ -80,7 +90,7 @@ func target(o *meta.Object) (*url.URL, *clientconfig.Service, error) {
 
 // user returns the credentials for a host: those of the longest name that means it,
 // else those of the current context.
-func (d *dialer) user(host string) clientconfig.User {
+func user(config *clientconfig.Config, host string) clientconfig.User {
 	candidates := []string{host}
 	if bare, port, err := net.SplitHostPort(host); err == nil && port == "443" {
 		candidates = append(candidates, bare)
@@ -96,21 +106,21 @@ func (d *dialer) user(host string) clientconfig.User {
 		}
 	}
 	for _, name := range append(all, "*") {
-		if u, ok := d.config.User(name); ok {
+		if u, ok := config.User(name); ok {
 			return u
 		}
 	}
-	for _, c := range d.config.Contexts {
-		if c.Name == d.config.CurrentContext {
-			u, _ := d.config.User(c.Context.User)
+	for _, c := range config.Contexts {
+		if c.Name == config.CurrentContext {
+			u, _ := config.User(c.Context.User)
 			return u
 		}
 	}
 	return clientconfig.User{}
 }
 
-// post sends a review and returns the answer.
-func (r *remote) post(ctx context.Context, body []byte) ([]byte, error) {
+// Post sends a review and returns the answer.
+func (r *Remote) Post(ctx context.Context, body []byte) ([]byte, error) {
 	answer, err := r.caller.Post(ctx, body)
 	if r.ended.Load() { // while it was called: the connection is not for others any more
 		r.caller.Close()
@@ -121,8 +131,8 @@ func (r *remote) post(ctx context.Context, body []byte) ([]byte, error) {
 	return answer, err
 }
 
-// end lets the connections go.
-func (r *remote) end() {
+// End lets the connections go. Calls that are under way come to their end.
+func (r *Remote) End() {
 	r.ended.Store(true)
 	r.caller.Close()
 }

@@ -1,0 +1,143 @@
+// Package conversion asks the webhooks that definitions name to convert objects.
+package conversion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/callout"
+	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/resource"
+)
+
+// Bounds of one review.
+const (
+	timeout    = 30 * time.Second
+	maxAnswer  = 16 << 20 // bytes
+	maxObjects = 500
+	maxBytes   = 4 << 20 // of the objects that are sent, unless it is one
+)
+
+// reviewVersions are those of ConversionReview that can be sent.
+var reviewVersions = []string{"v1", "v1beta1"}
+
+// Webhooks are those of one server.
+type Webhooks struct {
+	group   string // the wire group of ConversionReview
+	dialer  callout.Dialer
+	metrics *metrics
+	log     *slog.Logger
+}
+
+// New returns the webhooks of a server.
+func New(p names.Profile, services clientconfig.Services, reg prometheus.Registerer, log *slog.Logger) *Webhooks {
+	return &Webhooks{
+		group: p.Group(names.GroupExtensions), metrics: newMetrics(reg), log: log,
+		dialer: callout.Dialer{Services: services, Agent: p.Wire(names.ServerManager)},
+	}
+}
+
+// Webhook converts the objects of one state of a definition: it is the
+// resource.Converter of their type.
+type Webhook struct {
+	of     *Webhooks
+	review string // its apiVersion
+	remote *callout.Remote
+	fault  error // why it cannot be asked
+}
+
+// Webhook makes the one that a definition names, and nil if it names none. What cannot
+// be asked fails the requests that need it.
+func (w *Webhooks) Webhook(t *resource.Type) *Webhook {
+	if t.Webhook == nil {
+		return nil
+	}
+	spec, h := meta.NewObject(t.Webhook), &Webhook{of: w}
+	known := spec.Strings("conversionReviewVersions")
+	i := slices.IndexFunc(known, func(version string) bool { return slices.Contains(reviewVersions, version) })
+	if i < 0 {
+		h.fault = fmt.Errorf("it does not accept known ConversionReview versions (%s)", strings.Join(reviewVersions, ", "))
+		return h
+	}
+	h.review = w.group + "/" + known[i]
+	h.remote, h.fault = w.dialer.Remote(spec.Map("clientConfig"), callout.Bounds{Time: timeout, Answer: maxAnswer})
+	return h
+}
+
+// End lets the connections go. Conversions that are under way come to their end.
+func (h *Webhook) End() {
+	if h.remote != nil {
+		h.remote.End()
+	}
+}
+
+// Convert implements resource.Converter, by as few reviews as their bounds allow.
+func (h *Webhook) Convert(ctx context.Context, objs []*meta.Object, to *resource.Version) ([]*meta.Object, error) {
+	out := make([]*meta.Object, 0, len(objs))
+	for len(out) < len(objs) {
+		rest := objs[len(out):]
+		texts := sent(rest)
+		some := rest[:len(texts)]
+		began := time.Now()
+		converted, failed := h.ask(ctx, some, texts, to)
+		h.of.metrics.observe(to, meta.ParseAPIVersion(some[0].APIVersion()).Version, time.Since(began), failed)
+		if failed != nil {
+			kind := meta.ParseAPIVersion(some[0].APIVersion())
+			text := fmt.Sprintf("conversion webhook for %s/%s, Kind=%s %v", kind.Group, kind.Version, to.Kind, failed.err)
+			h.of.log.Warn("a conversion webhook failed", "resource", to.GroupResource(), "to", to.Name, "error", failed.err)
+			return nil, meta.Failure(http.StatusInternalServerError, "", "%s", text)
+		}
+		out = append(out, converted...)
+	}
+	return out, nil
+}
+
+// sent returns the texts of the first objects, as many as one review takes.
+func sent(objs []*meta.Object) []any {
+	texts, size := make([]any, 0, min(len(objs), maxObjects)), 0
+	for _, obj := range objs[:min(len(objs), maxObjects)] {
+		text := codec.EncodeJSON(nil, obj.Tree())
+		if size += len(text); size > maxBytes && len(texts) > 0 {
+			break
+		}
+		texts = append(texts, meta.RawJSON(text))
+	}
+	return texts
+}
+
+// failure is why a review came to nothing, and which sort of failure that is in metrics.
+type failure struct {
+	sort string
+	err  error
+}
+
+// ask sends one review.
+func (h *Webhook) ask(ctx context.Context, objs []*meta.Object, texts []any, to *resource.Version) ([]*meta.Object, *failure) {
+	if h.fault != nil {
+		return nil, &failure{callFailure, fmt.Errorf("failed: %w", h.fault)}
+	}
+	uid, desired := uuid.NewString(), to.GVK().APIVersion()
+	body, err := h.remote.Post(ctx, codec.EncodeJSON(nil, map[string]any{
+		"kind": kindReview, "apiVersion": h.review,
+		"request": map[string]any{"uid": uid, "desiredAPIVersion": desired, "objects": texts},
+	}))
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errors.Join(err, ctx.Err())
+		}
+		return nil, &failure{callFailure, fmt.Errorf("failed: %w", err)}
+	}
+	return read(body, question{review: h.review, uid: uid, desired: desired, objects: objs})
+}

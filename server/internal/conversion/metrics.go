@@ -1,0 +1,61 @@
+package conversion
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/internal/resource"
+)
+
+// Sorts of failures.
+const (
+	callFailure      = "conversion_webhook_call_failure"
+	malformedFailure = "conversion_webhook_malformed_response_failure"
+	partialFailure   = "conversion_webhook_partial_response_failure"
+	invalidFailure   = "conversion_webhook_invalid_converted_object_failure"
+)
+
+// metrics are what operators watch, under the names that dashboards know. Labels come
+// from definitions alone.
+type metrics struct {
+	crd      *prometheus.HistogramVec
+	duration *prometheus.HistogramVec
+	requests *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		crd: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_crd_conversion_webhook_duration_seconds", Help: "Time to convert objects of a definition by its webhook, in seconds.",
+			Buckets: prometheus.ExponentialBuckets(.001, 2, 15),
+		}, []string{"crd_name", "from_version", "to_version", "succeeded"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_conversion_webhook_duration_seconds", Help: "Time to ask a conversion webhook, in seconds.",
+			Buckets: []float64{.005, .02, .1, .5, 1, 2.5, 10, 25},
+		}, []string{"result", "failure_type"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_conversion_webhook_request_total", Help: "Calls of conversion webhooks, by how they ended.",
+		}, []string{"result", "failure_type"}),
+	}
+	reg.MustRegister(m.crd, m.duration, m.requests)
+	return m
+}
+
+func (m *metrics) observe(to *resource.Version, from string, took time.Duration, failed *failure) {
+	result, sort, succeeded := "success", "", "true"
+	if failed != nil {
+		result, sort, succeeded = "failure", failed.sort, "false"
+	}
+	if to.Version(from) == nil {
+		from = "other" // of an older definition
+	}
+	m.crd.WithLabelValues(to.GroupResource().String(), from, to.Name, succeeded).Observe(took.Seconds())
+	m.duration.WithLabelValues(result, sort).Observe(took.Seconds())
+	m.requests.WithLabelValues(result, sort).Inc()
+}
+
+// Forget drops what is told of a definition that is gone.
+func (w *Webhooks) Forget(t *resource.Type) {
+	w.metrics.crd.DeletePartialMatch(prometheus.Labels{"crd_name": t.GroupResource().String()})
+}

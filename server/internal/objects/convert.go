@@ -1,0 +1,98 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/watch"
+)
+
+// convertedView is the FormKey.View of what a converter makes of an entry: the text of
+// another version, without resourceVersion.
+const convertedView = 0xff
+
+func convertedForm(v *resource.Version) watch.FormKey {
+	return watch.FormKey{Version: v.FormName(), View: convertedView}
+}
+
+// InVersion returns entries as a version shows them where a converter has to be asked, of
+// many at a time; others stay as they are. What it says is kept with the entries: nobody
+// asks again.
+func InVersion(ctx context.Context, entries []*watch.Entry, v *resource.Version) ([]*watch.Entry, error) {
+	if v.Converter == nil {
+		return entries, nil
+	}
+	var about []int
+	var some []*watch.Entry
+	for i, e := range entries {
+		if asks(e, v) {
+			about, some = append(about, i), append(some, e)
+		}
+	}
+	if len(about) == 0 {
+		return entries, nil
+	}
+	texts, err := watch.Forms(ctx, some, convertedForm(v), func(some []*watch.Entry) ([][]byte, error) { return convert(ctx, some, v) })
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(entries)
+	for n, i := range about {
+		out[i] = watch.NewEntry(some[n].Key(), some[n].Revision(), texts[n])
+		out[i].MarkConforming(v.SchemaMark())
+	}
+	return out, nil
+}
+
+// EntryIn is InVersion for one entry.
+func EntryIn(ctx context.Context, e *watch.Entry, v *resource.Version) (*watch.Entry, error) {
+	out, err := InVersion(ctx, []*watch.Entry{e}, v)
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// asks reports whether a converter has to be asked to show an entry in a version.
+func asks(e *watch.Entry, v *resource.Version) bool { return v.Asks(e.Field("apiVersion")) }
+
+// convert returns the texts that a version has of entries.
+func convert(ctx context.Context, entries []*watch.Entry, v *resource.Version) ([][]byte, error) {
+	objs := make([]*meta.Object, len(entries))
+	for i, e := range entries {
+		objs[i] = e.Object()
+	}
+	objs, err := v.ConvertAll(ctx, objs...)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([][]byte, len(objs))
+	for i, obj := range objs {
+		texts[i] = textOf(obj)
+	}
+	return texts, nil
+}
+
+// textOf returns the JSON of an object without resourceVersion, no longer than it has to be.
+func textOf(obj *meta.Object) []byte { return bytes.Clone(codec.EncodeStored(nil, obj.Tree())) }
+
+// toHub makes the object that is stored of one that was written in its caller's version:
+// what the hub does not know of a definition cannot be kept. Where a converter says what
+// that is, it says too what the caller is shown of it, so that nothing is written that
+// he cannot be shown.
+func (w *Write) toHub(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
+	stored, err := w.Version.Hub.Convert(ctx, obj)
+	if err != nil || !w.Version.Asks(stored.APIVersion()) {
+		return stored, err
+	}
+	shown, err := w.Version.Convert(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
+	w.shown = textOf(shown)
+	return stored, nil
+}

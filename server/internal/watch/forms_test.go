@@ -1,0 +1,113 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+)
+
+func someEntries(names ...string) (list []*Entry) {
+	for _, name := range names {
+		list = append(list, NewEntry(meta.Key{Name: name}, 1, []byte(`{}`)))
+	}
+	return list
+}
+
+// TestForms: what one caller makes of some entries serves all who ask meanwhile.
+func TestForms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, key := someEntries("a", "b", "c"), FormKey{Version: "v"}
+		all[0].KeepForm(key, []byte("kept"))
+		var made atomic.Int64
+		release := make(chan struct{})
+		produce := func(some []*Entry) (texts [][]byte, err error) {
+			<-release
+			for _, e := range some {
+				made.Add(1)
+				texts = append(texts, []byte(e.Key().Name))
+			}
+			return texts, nil
+		}
+		var callers sync.WaitGroup
+		for _, entries := range [][]*Entry{{all[0], all[1], all[1]}, {all[2], all[1]}, {all[1], all[2]}} {
+			callers.Go(func() {
+				texts, err := Forms(t.Context(), entries, key, produce)
+				require.NoError(t, err)
+				for i, e := range entries {
+					want := e.Key().Name
+					if e == all[0] {
+						want = "kept"
+					}
+					assert.Equal(t, want, string(texts[i]))
+				}
+			})
+		}
+		synctest.Wait()
+		close(release)
+		callers.Wait()
+		assert.EqualValues(t, 2, made.Load(), "each once")
+	})
+}
+
+// TestFormsFail: an error is that of all who wait, unless it is that of a caller who
+// went away; a panic leaves nobody waiting.
+func TestFormsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, key := someEntries("a"), FormKey{Version: "v"}
+		broken := errors.New("broken")
+		for _, gone := range []bool{false, true} {
+			first, leave := context.WithCancel(t.Context())
+			release := make(chan struct{})
+			var runs atomic.Int64
+			produce := func([]*Entry) ([][]byte, error) {
+				if runs.Add(1) == 1 {
+					<-release
+					return nil, broken
+				}
+				return [][]byte{[]byte("made")}, nil
+			}
+			var callers sync.WaitGroup
+			callers.Go(func() {
+				_, err := Forms(first, all, key, produce)
+				assert.ErrorIs(t, err, broken)
+			})
+			synctest.Wait()
+			callers.Go(func() {
+				texts, err := Forms(t.Context(), all, key, produce)
+				if gone {
+					require.NoError(t, err)
+					assert.Equal(t, "made", string(texts[0]))
+				} else {
+					assert.ErrorIs(t, err, broken)
+				}
+			})
+			impatient, cancel := context.WithCancel(t.Context())
+			callers.Go(func() {
+				_, err := Forms(impatient, all, key, produce)
+				assert.ErrorIs(t, err, context.Canceled)
+			})
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			if gone {
+				leave()
+			}
+			close(release)
+			callers.Wait()
+			leave()
+		}
+		other := someEntries("p")
+		assert.Panics(t, func() { _, _ = Forms(t.Context(), other, key, func([]*Entry) ([][]byte, error) { panic("p") }) })
+		texts, err := Forms(t.Context(), other, key, func([]*Entry) ([][]byte, error) { return [][]byte{[]byte("x")}, nil })
+		require.NoError(t, err)
+		assert.Equal(t, "x", string(texts[0]))
+	})
+}
