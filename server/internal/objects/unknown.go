@@ -49,7 +49,7 @@ func anyItem(path string) string { return itemPlace.ReplaceAllString(path, "[]")
 func (s *Store) near(v *resource.Version, path string) string {
 	steps := strings.Split(anyItem(path), ".")
 	last := len(steps) - 1
-	at, ok := v.Schema, true
+	at, ok := v.Schema(), true
 	for i, step := range steps[:last] {
 		name := strings.TrimRight(step, "[]")
 		if i == 0 && name == "metadata" {
