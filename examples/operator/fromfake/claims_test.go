@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,17 @@ var claims = []struct {
 		err := c.Create(ctx, m)
 		return either(m.Name != "", "named", "no name"), err
 	}},
+	{"create one of a kind that nobody has defined", "taken", "an error", func(ctx context.Context, c subject) (string, error) {
+		raft := newShip("a")
+		raft.SetKind("Raft")
+		return either(c.Create(ctx, raft) == nil, "taken", "an error"), nil
+	}},
+	{"create one with a uid of one's choice", "kept", "another", func(ctx context.Context, c subject) (string, error) {
+		m := newConfigMap("a")
+		m.UID = "mine"
+		err := c.Create(ctx, m)
+		return either(m.UID == "mine", "kept", "another"), err
+	}},
 	{"uid and creationTimestamp of what was created", "none", "set", func(ctx context.Context, c subject) (string, error) {
 		m := newConfigMap("a")
 		err := c.Create(ctx, m)
@@ -73,7 +85,9 @@ var claims = []struct {
 	{"resourceVersions of two objects, one after the other", "the same", "growing", func(ctx context.Context, c subject) (string, error) {
 		a, b := newConfigMap("a"), newConfigMap("b")
 		err := errors.Join(c.Create(ctx, a), c.Create(ctx, b))
-		return either(a.ResourceVersion == b.ResourceVersion, "the same", "growing"), err
+		first, bad := strconv.Atoi(a.ResourceVersion)
+		second, worse := strconv.Atoi(b.ResourceVersion)
+		return either(first == second, "the same", either(first < second, "growing", "shrinking")), errors.Join(err, bad, worse)
 	}},
 	{"generation after spec has changed", "0", "2", func(ctx context.Context, c subject) (string, error) {
 		fleet := newFleet(1)
@@ -174,7 +188,8 @@ var claims = []struct {
 	{"list by the field `type` of Secrets", "an error without `WithIndex`", "those", func(ctx context.Context, c subject) (string, error) {
 		list := &corev1.SecretList{}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}, Type: "example.com/a"}
-		if err := c.Create(ctx, secret); err != nil {
+		other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"}, Type: "example.com/b"}
+		if err := errors.Join(c.Create(ctx, secret), c.Create(ctx, other)); err != nil {
 			return "", err
 		}
 		err := c.List(ctx, list, client.MatchingFields{"type": "example.com/a"})
