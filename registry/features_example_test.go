@@ -101,6 +101,36 @@ func ExampleDefinition() {
 	// <nil>
 }
 
+type Window struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            WindowSpec `json:"spec"`
+}
+
+type WindowSpec struct {
+	_ struct{} `schema:"rule=self.low <= self.high,rule.messageExpression='low is %d above high'.format([self.low - self.high]),rule.fieldPath=.low"`
+
+	Low  int64 `json:"low"`
+	High int64 `json:"high" schema:"rule=self >= oldSelf,rule.message=may only grow"`
+}
+
+// Relations between fields, and between what an object is and was, can be rules in a tag:
+// expressions in CEL that the server evaluates at each write and publishes with the schema.
+func ExampleOf_rules() {
+	s := serve(registry.Of(registry.Definition[Window]{Group: "example.com", Version: "v1", Scope: registry.Cluster}))
+	const windows = "/apis/example.com/v1/windows"
+	window := func(low, high int) string {
+		return fmt.Sprintf(`{"apiVersion": "example.com/v1", "kind": "Window", "metadata": {"name": "w"}, "spec": {"low": %d, "high": %d}}`, low, high)
+	}
+	fmt.Println(send(s, "POST", windows, window(3, 1)).String("message"))
+	fmt.Println(send(s, "POST", windows, window(1, 3)).Kind())
+	fmt.Println(send(s, "PUT", windows+"/w", window(1, 2)).String("message"))
+	// Output:
+	// Window.example.com "w" is invalid: spec.low: Invalid value: low is 2 above high
+	// Window
+	// Window.example.com "w" is invalid: spec.high: Invalid value: 2: may only grow
+}
+
 // The files that a code generator wrote, as kinds or as objects to create.
 func ExampleFromCRDDir() {
 	files := fstest.MapFS{"ships.yaml": {Data: []byte(`
