@@ -18,6 +18,7 @@ func (b *builder) kind(v *resource.Version) string {
 	if b.canonical {
 		if name := b.nameOf(v.Schema().Struct); name != "" {
 			b.ofKind(b.tree(name), v.GVK())
+			b.rules(b.tree(name), v.Schema.Rules)
 			return name
 		}
 	}
@@ -375,6 +376,7 @@ func (b *builder) extensions(def map[string]any, s *schema.Schema) {
 	if s.ListKeys != nil {
 		def[b.names.Extension("list-map-keys")] = meta.StringList(s.ListKeys)
 	}
+	b.rules(def, s.Rules)
 	for key, is := range map[string]bool{
 		"preserve-unknown-fields": s.Preserve && (s.Wire == schema.Plain || s.Type == schema.Any),
 		"int-or-string":           s.IntOrString && !b.canonical, "embedded-resource": s.Embedded,
@@ -388,6 +390,28 @@ func (b *builder) extensions(def map[string]any, s *schema.Schema) {
 	}
 	if s.Embedded && s.Struct != nil && !s.Struct.Canonical() {
 		b.head(def)
+	}
+}
+
+// rules adds the expressions that are true of a value.
+func (b *builder) rules(def map[string]any, rules []schema.Rule) {
+	var list []any
+	for _, r := range rules {
+		rule := map[string]any{"rule": r.Expression}
+		for key, text := range map[string]string{
+			"message": r.Message, "messageExpression": r.MessageExpression, "reason": r.Reason, "fieldPath": r.FieldPath,
+		} {
+			if text != "" {
+				rule[key] = text
+			}
+		}
+		if r.Created != nil {
+			rule["optionalOldSelf"] = *r.Created
+		}
+		list = append(list, rule)
+	}
+	if list != nil {
+		def[b.names.Extension("validations")] = list
 	}
 }
 
