@@ -18,7 +18,7 @@ func (b *builder) kind(v *resource.Version) string {
 	if b.canonical {
 		if name := b.nameOf(v.Schema().Struct); name != "" {
 			b.ofKind(b.tree(name), v.GVK())
-			b.rules(b.tree(name), v.Schema.Rules)
+			b.rules(b.tree(name), v.Schema().Rules)
 			return name
 		}
 	}
