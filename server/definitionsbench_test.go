@@ -51,6 +51,7 @@ func BenchmarkDefinitions(b *testing.B) {
 				create(fmt.Sprintf("old%d", i))
 			}
 			s.Settle()
+			b.ReportAllocs()
 			heap, cpu := liveHeap(), usedCPU(b)
 			n := 0
 			for ; b.Loop(); n++ {

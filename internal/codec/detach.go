@@ -1,6 +1,10 @@
 package codec
 
-import "strings"
+import (
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+)
 
 // Detach returns a copy of a tree that holds on to nothing of the text that it was decoded
 // from: the strings of a decoded object are parts of one, which each of them keeps. It is for
@@ -20,6 +24,8 @@ func detach(v any) any {
 	switch v := v.(type) {
 	case string:
 		return strings.Clone(v)
+	case meta.RawJSON:
+		return meta.RawJSON(strings.Clone(string(v)))
 	case map[string]any:
 		return Detach(v)
 	case []any:

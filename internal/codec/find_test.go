@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/internal/codec"
 )
@@ -63,4 +64,39 @@ func FuzzFindField(f *testing.F) {
 			t.Errorf("found %q, want %q", found, want)
 		}
 	})
+}
+
+// FuzzDecodeWithout: what is read is what DecodeJSON reads, less the fields that were not wanted.
+func FuzzDecodeWithout(f *testing.F) {
+	for _, text := range []string{
+		`{"a":1,"x":{"a":2},"l":[{"x":[1],"b":{"x":"\u0041"}}]}`, `{"x":1,"x":2}`, `{"x":01}`, `{"x":"\x"}`, `{"\u0078":{}}`, `[{"x":1}]`, `null`, `{"x":{"x":`,
+		`{"a":` + strings.Repeat("[", 1001), `{"metadata":{"managedFields":[{"fieldsV1":{"f:x":{},"x":{}}}]}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tree, err := codec.DecodeWithout(data, "x")
+		whole, _, wholeErr := codec.DecodeJSON(data, codec.Limits{})
+		if wholeErr != nil {
+			return // what is skipped is not looked at closely
+		}
+		require.NoError(t, err)
+		assert.Equal(t, without(whole), any(tree))
+	})
+}
+
+// without takes the fields x out of a tree.
+func without(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "x")
+		for _, e := range v {
+			without(e)
+		}
+	case []any:
+		for _, e := range v {
+			without(e)
+		}
+	}
+	return v
 }
