@@ -3,6 +3,8 @@ package registry
 import (
 	"maps"
 	"slices"
+
+	"orch.io/controlplane/api/meta"
 )
 
 // Clone returns a copy of a kind that shares nothing that can be changed in it.
@@ -14,7 +16,7 @@ func (k *Kind) Clone() *Kind {
 	for i := range c.Versions {
 		v := &c.Versions[i]
 		v.Lacks, v.Columns = slices.Clone(v.Lacks), slices.Clone(v.Columns)
-		v.Fields = maps.Clone(v.Fields)
+		v.Fields, v.Scale = maps.Clone(v.Fields), shallow(v.Scale)
 	}
 	c.Subresources = slices.Clone(k.Subresources)
 	for i := range c.Subresources {
@@ -27,6 +29,9 @@ func (k *Kind) Clone() *Kind {
 			connection := *s.Connect
 			s.Connect = &connection
 		}
+	}
+	if k.webhook != nil {
+		c.webhook, _ = meta.Clone(k.webhook).(map[string]any)
 	}
 	c.Fields = slices.Clone(k.Fields)
 	for i := range c.Fields {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -100,6 +101,7 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 		}
 		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m), schemas[i])
 	}
+	k.shareFields()
 	return k
 }
 
@@ -135,9 +137,9 @@ func (k *Kind) fault(format string, args ...any) {
 	k.err = errors.Join(k.err, fmt.Errorf(format, args...))
 }
 
-// addVersion adds a version as a definition gives it. What the
-// sub-resources of one version read and write counts for all, and selectable
-// fields of one are there in all.
+// addVersion adds a version as a definition gives it. Selectable fields of one are
+// there in all, unless a webhook converts: then those of the stored version are there
+// in all that have them, too.
 func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[string]any) {
 	kv := KindVersion{Name: v.String("name"), Served: v.Bool("served"), Storage: v.Bool("storage")}
 	if v.Bool("deprecated") {
@@ -165,13 +167,16 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 		}
 	}
 	kv.Columns = definedColumns(v.List("additionalPrinterColumns"))
-	k.Versions = append(k.Versions, kv)
 	if v.Map("subresources", "status") != nil {
 		k.Status = true
 	}
-	if scale := v.Map("subresources", "scale"); scale != nil && k.Scale == nil {
+	if scale := v.Map("subresources", "scale"); scale != nil {
 		o := meta.NewObject(scale)
-		k.Scale = &Scale{SpecReplicas: o.String("specReplicasPath"), StatusReplicas: o.String("statusReplicasPath"), Selector: o.String("labelSelectorPath")}
+		kv.Scale = &Scale{SpecReplicas: o.String("specReplicasPath"), StatusReplicas: o.String("statusReplicasPath"), Selector: o.String("labelSelectorPath")}
+		k.Scale = cmp.Or(k.Scale, kv.Scale)
+	}
+	if k.webhook != nil {
+		kv.Fields = map[string]string{}
 	}
 	for _, f := range v.List("selectableFields") {
 		m, _ := f.(map[string]any)
@@ -182,9 +187,25 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 			continue
 		}
 		name := strings.Join(path, ".")
+		if kv.Fields != nil {
+			kv.Fields[name] = name
+		}
+		if k.webhook != nil && !kv.Storage {
+			continue
+		}
 		if !slices.ContainsFunc(k.Fields, func(f SelectableField) bool { return f.Name == name }) {
 			k.Fields = append(k.Fields, SelectableField{Name: name, Path: path})
 		}
+	}
+	k.Versions = append(k.Versions, kv)
+}
+
+// shareFields leaves versions the selectable fields that the kind has, too.
+func (k *Kind) shareFields() {
+	for _, kv := range k.Versions {
+		maps.DeleteFunc(kv.Fields, func(name, _ string) bool {
+			return !slices.ContainsFunc(k.Fields, func(f SelectableField) bool { return f.Name == name })
+		})
 	}
 }
 

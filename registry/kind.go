@@ -105,6 +105,7 @@ type KindVersion struct {
 	Replacement meta.GroupVersionKind // what they should use instead, as the warning says; spec names
 	Lacks       []string              // sub-resources of the kind that this version does not serve
 	Columns     []Column
+	Scale       *Scale            // where the size is in this version; nil: as the kind says
 	Fields      map[string]string // names that callers of the version have for the kind's Fields; nil: the same
 
 	// Conversion is between the version and the hub, the one version without. nil

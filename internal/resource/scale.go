@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/registry"
 )
@@ -33,13 +34,24 @@ type scaleStatus struct {
 // scalePaths are the paths of a Scale, parsed.
 type scalePaths struct{ spec, status, selector []string }
 
-func (c *compiler) scale(t *Type) {
-	var p scalePaths
+// scales are the paths of each version, by apiVersion. Others have those of "".
+type scales map[string]scalePaths
+
+// of returns the paths in an object.
+func (s scales) of(obj *meta.Object) scalePaths {
+	if p, ok := s[obj.APIVersion()]; ok {
+		return p
+	}
+	return s[""]
+}
+
+// scalePaths parses those of a scale in objects of a schema.
+func (c *compiler) scalePaths(scale *registry.Scale, of *schema.Schema) (p scalePaths) {
 	for _, path := range []struct {
 		to    *[]string
 		text  string
 		under string
-	}{{&p.spec, c.kind.Scale.SpecReplicas, "spec"}, {&p.status, c.kind.Scale.StatusReplicas, "status"}, {&p.selector, c.kind.Scale.Selector, ""}} {
+	}{{&p.spec, scale.SpecReplicas, "spec"}, {&p.status, scale.StatusReplicas, "status"}, {&p.selector, scale.Selector, ""}} {
 		if path.text == "" && path.under == "" {
 			continue
 		}
@@ -51,10 +63,20 @@ func (c *compiler) scale(t *Type) {
 		if path.under != "" && fields[0] != path.under {
 			c.fault("scale: the path %q must be under .%s", path.text, path.under)
 		}
-		if _, ok := t.Hub.schema.At(fields...); !ok && t.Hub.schema.Struct.Canonical() {
-			c.fault("scale: the path %q leads nowhere%s", path.text, nearField(t.Hub.schema, fields))
+		if _, ok := of.At(fields...); !ok && of.Struct.Canonical() {
+			c.fault("scale: the path %q leads nowhere%s", path.text, nearField(of, fields))
 		}
 		*path.to = fields
+	}
+	return p
+}
+
+func (c *compiler) scale(t *Type) {
+	p := scales{"": c.scalePaths(c.kind.Scale, t.Hub.schema)}
+	for _, kv := range c.kind.Versions {
+		if v := t.Version(kv.Name); kv.Scale != nil && v != nil {
+			p[v.GVK().APIVersion()] = c.scalePaths(kv.Scale, v.schema)
+		}
 	}
 	body := registry.Of(registry.Definition[scaleBody]{
 		Group: "autoscaling", Version: "v1", Kind: "Scale",
@@ -76,7 +98,8 @@ func (c *compiler) scale(t *Type) {
 }
 
 // show makes the Scale of an item.
-func (p scalePaths) show(obj *meta.Object) *meta.Object {
+func (all scales) show(obj *meta.Object) *meta.Object {
+	p := all.of(obj)
 	s := meta.NewObject(nil)
 	s.SetGVK(meta.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"})
 	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
@@ -114,16 +137,20 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 }
 
 // merge takes the wanted size over into the item.
-func (p scalePaths) merge(obj, in *meta.Object) { obj.Set(in.Int("spec", "replicas"), p.spec...) }
+func (all scales) merge(obj, in *meta.Object) {
+	obj.Set(in.Int("spec", "replicas"), all.of(obj).spec...)
+}
 
-func (p scalePaths) validateSizes(w *change) {
+func (all scales) validateSizes(w *change) {
+	p := all.of(w.New)
 	w.Faults = append(append(w.Faults, size(w.New, p.spec)...), size(w.New, p.status)...)
 }
 
 // validateWhole checks all that the sub-resource shows of a custom object, whose
 // schema may let anything stand there.
-func (p scalePaths) validateWhole(w *change) {
-	p.validateSizes(w)
+func (all scales) validateWhole(w *change) {
+	all.validateSizes(w)
+	p := all.of(w.New)
 	if p.selector == nil {
 		return
 	}
