@@ -57,7 +57,7 @@ func (c Command) Main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(75) // most of the heap is bytes of objects, which cost little to collect around
+		debug.SetGCPercent(40) // most of the heap is bytes of objects, which cost little to collect around
 	}
 	if err := c.run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmp.Or(c.Name, "apiserver"), err)
