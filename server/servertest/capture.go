@@ -46,15 +46,16 @@ func (c *capture) Read(b []byte) (int, error) {
 
 // peek reads ahead, before anybody reads the body.
 func (c *capture) peek() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if len(c.kept) > 0 || c.err != nil {
 		return
 	}
-	c.kept, c.err = io.ReadAll(io.LimitReader(c.ReadCloser, maxCapture))
-	if c.err == nil && len(c.kept) < maxCapture {
-		c.err = io.EOF
+	kept, err := io.ReadAll(io.LimitReader(c.ReadCloser, maxCapture)) // for which nobody who asks for the name waits
+	if err == nil && len(kept) < maxCapture {
+		err = io.EOF
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept, c.err = kept, err
 }
 
 // name is the name in the body, as much as is known of it. A name that the server makes

@@ -14,7 +14,7 @@ func (s *Server) Crash() {
 	s.needsStore(s.t, "crashed")
 	s.front.cutOff()
 	last := s.store
-	s.store = last.Fork() // what is still being written goes to the other
+	s.store = s.kept.crash()
 	s.closeConnections()
 	s.stop()
 	if err := last.Close(); err != nil {

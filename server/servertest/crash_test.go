@@ -4,15 +4,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -99,4 +103,65 @@ func TestRestart(t *testing.T) {
 	assert.Equal(t, "201", outcome(t, admin.Client(), "POST", s.Host()+maps, `{"metadata":{"name":"a"}}`))
 	assert.Equal(t, "403", outcome(t, s.Client(), "GET", s.Host()+maps+"/a", ""))
 	assert.Equal(t, 1, count(t, s))
+}
+
+// TestCrashInABody: a client that never ends what it sends holds nothing up.
+func TestCrashInABody(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t, func(b *server.Builder) { b.Limits.RequestTime = time.Hour })
+	socket := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(socket.CloseIdleConnections)
+	var clients sync.WaitGroup
+	var unfinished []*io.PipeWriter
+	for _, way := range []struct {
+		client *http.Client
+		host   string
+	}{{s.Client(), s.Host()}, {socket, s.URL()}} {
+		body, rest := io.Pipe()
+		clients.Go(func() {
+			res, err := way.client.Post(way.host+maps, "application/json", body)
+			if err == nil {
+				assert.NoError(t, res.Body.Close())
+			}
+			assert.Error(t, err)
+		})
+		_, err := rest.Write([]byte(`{"metadata":`))
+		require.NoError(t, err)
+		unfinished = append(unfinished, rest)
+	}
+	for strings.Count(s.Requests(), "not ended") < 2 {
+		runtime.Gosched()
+	}
+	s.Crash()
+	for _, rest := range unfinished {
+		assert.NoError(t, rest.Close())
+	}
+	clients.Wait()
+}
+
+// TestCrashKeepsWhatObjectsWrote, which are no requests.
+func TestCrashKeepsWhatObjectsWrote(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t)
+	objects := s.Objects()
+	var acknowledged atomic.Int64
+	var writers sync.WaitGroup
+	for i := range 4 {
+		writers.Go(func() {
+			for j := 0; ; j++ {
+				o := meta.NewObject(map[string]any{"metadata": map[string]any{"name": fmt.Sprintf("m%d-%d", i, j), "namespace": "default"}})
+				if _, err := objects.Create(t.Context(), configMaps, o); err != nil {
+					return
+				}
+				acknowledged.Add(1)
+			}
+		})
+	}
+	for acknowledged.Load() < 200 {
+		runtime.Gosched()
+	}
+	s.Crash()
+	writers.Wait()
+	s.Restart()
+	assert.GreaterOrEqual(t, count(t, s), int(acknowledged.Load()))
 }

@@ -3,6 +3,7 @@ package servertest
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -60,7 +61,9 @@ func Lost(next http.Handler) http.Handler {
 // Hang neither carries a request out nor answers, until the client gives up.
 func Hang(http.Handler) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		<-r.Context().Done()
+		if _, err := io.Copy(io.Discard, r.Body); err == nil { // before its end, net/http does not look whether the client is there
+			<-r.Context().Done()
+		}
 		abort()
 	})
 }

@@ -284,3 +284,27 @@ func TestFailedTestsTell(t *testing.T) {
 	assert.Regexp(t, `s jane create configmaps default/x → 201\n`, output)
 	assert.Regexp(t, `s jane watch configmaps default/ → 200, not ended\n`, output)
 }
+
+// TestHangEndsWithTheClient, over a socket too, where a body is on its way.
+func TestHangEndsWithTheClient(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t)
+	s.Fail(servertest.On("create", "configmaps").With(servertest.Hang))
+	ctx, cancel := context.WithCancel(t.Context())
+	socket := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(socket.CloseIdleConnections)
+	ended := make(chan error)
+	go func() {
+		r, err := http.NewRequestWithContext(ctx, "POST", s.URL()+maps, strings.NewReader(`{"metadata":{"name":"a"}}`))
+		if err == nil {
+			_, err = socket.Do(r) //nolint:bodyclose // there is none
+		}
+		ended <- err
+	}()
+	for s.Requests() == "" {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Eventually(t, func() bool { return !strings.Contains(s.Requests(), "not ended") }, 10*time.Second, time.Millisecond)
+}

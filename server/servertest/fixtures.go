@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -22,8 +24,9 @@ import (
 // or replaces them: namespaces and definitions first, the others in the order of the files,
 // owners before what they own. They may be what a cluster was asked for: their
 // status is kept, what only a server sets is made anew, owners are found by the uids
-// that they had, and what was being deleted is. Objects of namespaces that name none are
-// of default. A field that a kind does not have, like every other fault, ends the test.
+// that they had, or else by their names, and what was being deleted is. Objects of namespaces
+// that name none are of default. A field that a kind does not have, like every other fault,
+// ends the test, and so does an owner that is nowhere: what it owned would be garbage.
 func (s *Server) Load(files fs.FS) {
 	s.t.Helper()
 	list, err := manifests.Read(files)
@@ -40,8 +43,8 @@ func (s *Server) Load(files fs.FS) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	defined := false
-	for i, o := range owned(list) {
-		if defined && rank(o) > rank(list[i-1]) {
+	for _, o := range inOrder(list) {
+		if defined && rank(o) != 1 {
 			s.Settle()
 		}
 		defined = rank(o) == 1
@@ -50,6 +53,9 @@ func (s *Server) Load(files fs.FS) {
 		}
 	}
 	s.Settle()
+	if err := l.kept(ctx); err != nil {
+		s.t.Fatalf("loading %v", err)
+	}
 }
 
 // items returns the objects with those of lists in their places.
@@ -75,20 +81,27 @@ func rank(o *meta.Object) int {
 	return 2
 }
 
-// owned returns the objects with each after its owners, as far as they are among them.
-func owned(list []*meta.Object) (ordered []*meta.Object) {
-	left := map[string]bool{}
+// inOrder returns the objects with each after its namespace and its owners, as far as they
+// are among them.
+func inOrder(list []*meta.Object) (ordered []*meta.Object) {
+	uids, namespaces := map[string]bool{}, map[string]bool{} // that are still to come
+	note := func(o *meta.Object, toCome bool) {
+		uids[o.UID()] = toCome && o.UID() != ""
+		if rank(o) == 0 {
+			namespaces[o.Name()] = toCome
+		}
+	}
 	for _, o := range list {
-		left[o.UID()] = o.UID() != ""
+		note(o, true)
 	}
 	for len(list) > 0 {
 		var later []*meta.Object
 		for _, o := range list {
-			if slices.ContainsFunc(o.OwnerReferences(), func(r meta.OwnerReference) bool { return left[r.UID] }) {
+			if namespaces[o.Namespace()] || slices.ContainsFunc(o.OwnerReferences(), func(r meta.OwnerReference) bool { return uids[r.UID] }) {
 				later = append(later, o)
 				continue
 			}
-			left[o.UID()] = false
+			note(o, false)
 			ordered = append(ordered, o)
 		}
 		if len(later) == len(list) {
@@ -104,62 +117,104 @@ type loader struct {
 	s      *Server
 	client *http.Client
 	uids   map[string]string // those that objects had, and those that they have now
+	owned  []fixture         // that stay only as long as an owner does
+}
+
+// fixture is an object that was loaded.
+type fixture struct {
+	path string
+	of   *meta.Object
 }
 
 func (l *loader) load(ctx context.Context, o *meta.Object) error {
-	path, err := l.path(o)
+	path, err := l.path(o.APIVersion(), o.Kind(), o.Namespace())
 	if err != nil {
 		return err
 	}
-	tree, item := l.clean(o), path+"/"+o.Name()
+	tree := l.clean(ctx, o)
 	made, code, err := l.send(ctx, http.MethodPost, path+"?fieldValidation=Strict", tree)
 	if code == http.StatusConflict && o.Name() != "" {
-		made, _, err = l.send(ctx, http.MethodPut, item+"?fieldValidation=Strict", tree)
+		made, _, err = l.replace(ctx, path+"/"+url.PathEscape(o.Name()), "", func(*meta.Object) map[string]any { return tree })
 	}
 	if err != nil {
 		return err
 	}
+	item := path + "/" + url.PathEscape(made.Name())
 	if o.UID() != "" {
 		l.uids[o.UID()] = made.UID()
 	}
 	if status, ok := tree["status"]; ok {
-		shown := made.Clone().Tree()
-		shown["status"] = status
-		_, code, err = l.send(ctx, http.MethodPut, path+"/"+made.Name()+"/status", shown)
+		_, code, err = l.replace(ctx, item, "/status", func(now *meta.Object) map[string]any {
+			shown := now.Clone().Tree()
+			shown["status"] = status
+			return shown
+		})
 		if code != http.StatusNotFound && code != http.StatusMethodNotAllowed && err != nil { // else it is a field like others
 			return fmt.Errorf("its status: %w", err)
 		}
 	}
 	if o.Terminating() {
 		_, _, err = l.send(ctx, http.MethodDelete, item, nil)
-	} else {
-		err = nil
+		return err
 	}
-	return err
+	if len(o.OwnerReferences()) > 0 {
+		l.owned = append(l.owned, fixture{item, o})
+	}
+	return nil
+}
+
+// replace writes what becomes of an object as it is now. Controllers may write it, too, and
+// come between; they do not forever.
+func (l *loader) replace(ctx context.Context, item, below string, change func(now *meta.Object) map[string]any) (made *meta.Object, code int, err error) {
+	for range 20 {
+		now, code, err := l.send(ctx, http.MethodGet, item, nil)
+		if err != nil {
+			return nil, code, err
+		}
+		next := meta.NewObject(change(now))
+		next.Set(now.ResourceVersion(), "metadata", "resourceVersion")
+		if made, code, err = l.send(ctx, http.MethodPut, item+below+"?fieldValidation=Strict", next.Tree()); code != http.StatusConflict {
+			return made, code, err
+		}
+	}
+	return made, code, err
+}
+
+// kept reports which of the objects is not there any more for want of an owner.
+func (l *loader) kept(ctx context.Context) error {
+	for _, f := range l.owned {
+		if _, code, err := l.send(ctx, http.MethodGet, f.path, nil); code == http.StatusNotFound {
+			owner := f.of.OwnerReferences()[0]
+			return fmt.Errorf("%s %s: it was collected as garbage: its owner %s %s is neither in the files nor on the server", f.of.Kind(), f.of.Name(), owner.Kind, owner.Name)
+		} else if err != nil {
+			return fmt.Errorf("%s %s: %w", f.of.Kind(), f.of.Name(), err)
+		}
+	}
+	return nil
 }
 
 // path is where objects of a kind are created.
-func (l *loader) path(o *meta.Object) (string, error) {
+func (l *loader) path(apiVersion, kind, namespace string) (string, error) {
 	for _, t := range l.s.Objects().Types() {
 		for _, v := range t.ServedVersions {
-			if t.Kind != o.Kind() || v.String() != o.APIVersion() {
+			if t.Kind != kind || v.String() != apiVersion {
 				continue
 			}
-			path := "/apis/" + o.APIVersion()
+			path := "/apis/" + apiVersion
 			if v.Group == "" {
 				path = "/api/" + v.Version
 			}
 			if t.Namespaced {
-				path += "/namespaces/" + cmp.Or(o.Namespace(), "default")
+				path += "/namespaces/" + cmp.Or(namespace, "default")
 			}
 			return path + "/" + t.Plural, nil
 		}
 	}
-	return "", fmt.Errorf("no kind %s of %s is served", o.Kind(), o.APIVersion())
+	return "", fmt.Errorf("no kind %s of %s is served", kind, apiVersion)
 }
 
 // clean returns an object without what a server sets.
-func (l *loader) clean(o *meta.Object) map[string]any {
+func (l *loader) clean(ctx context.Context, o *meta.Object) map[string]any {
 	tree := o.Clone().Tree()
 	metadata := map[string]any{}
 	for field, value := range o.Metadata() {
@@ -173,13 +228,8 @@ func (l *loader) clean(o *meta.Object) map[string]any {
 	owners = slices.Clone(owners)
 	for i, owner := range owners {
 		if reference, ok := owner.(map[string]any); ok {
-			uid, _ := reference["uid"].(string)
-			reference = map[string]any{"uid": cmp.Or(l.uids[uid], uid)}
-			for field, value := range owner.(map[string]any) {
-				if field != "uid" {
-					reference[field] = value
-				}
-			}
+			reference = maps.Clone(reference)
+			reference["uid"] = l.owner(ctx, meta.NewObject(reference), o.Namespace())
 			owners[i] = reference
 		}
 	}
@@ -188,6 +238,20 @@ func (l *loader) clean(o *meta.Object) map[string]any {
 	}
 	tree["metadata"] = metadata
 	return tree
+}
+
+// owner is the uid that an owner has now, or what the reference says of one that is nowhere.
+func (l *loader) owner(ctx context.Context, reference *meta.Object, namespace string) string {
+	uid := reference.String("uid")
+	if now := l.uids[uid]; now != "" {
+		return now
+	}
+	if path, err := l.path(reference.APIVersion(), reference.Kind(), namespace); err == nil {
+		if now, _, err := l.send(ctx, http.MethodGet, path+"/"+url.PathEscape(reference.String("name")), nil); err == nil {
+			return now.UID()
+		}
+	}
+	return uid
 }
 
 func (l *loader) send(ctx context.Context, method, path string, tree map[string]any) (*meta.Object, int, error) {

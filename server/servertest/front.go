@@ -28,19 +28,20 @@ type front struct {
 
 // call is one request, and the way of its answer.
 type call struct {
-	http.ResponseWriter
 	target target
 	agent  string
 	began  time.Time
+
+	mu     sync.Mutex          // guards the rest
+	writer http.ResponseWriter // these three until the request has ended: a Recorder keeps calls
 	cancel context.CancelFunc
 	sent   *capture // the body of a creation, nil of others
-
-	mu    sync.Mutex // guards the rest
-	user  string     // "": nobody that is known
-	code  int        // 0: not answered yet
-	text  []byte     // the beginning of the answer, if it is a refusal
-	gone  bool       // the connection is cut
-	ended bool
+	made   string   // the name in that body, when the request has ended
+	user   string   // "": nobody that is known
+	code   int      // 0: not answered yet
+	text   []byte   // the beginning of the answer, if it is a refusal
+	gone   bool     // the connection is cut
+	ended  bool
 }
 
 // callKey is the key of a request's call in its context.
@@ -50,7 +51,7 @@ type callKey struct{}
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{ResponseWriter: w, target: targetOf(r), agent: r.UserAgent(), began: time.Now(), cancel: cancel}
+	c := &call{writer: w, target: targetOf(r), agent: r.UserAgent(), began: time.Now(), cancel: cancel}
 	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	if c.target.Verb == "create" && c.target.Name == "" && r.ContentLength != 0 {
 		c.sent = &capture{ReadCloser: r.Body}
@@ -88,7 +89,9 @@ func (f *front) enter(c *call) (*server.Server, auth.Authenticator, []*Fault) {
 	f.busy.Add(1)
 	f.open[c] = struct{}{}
 	for _, r := range f.recorders {
-		r.add(c)
+		if slices.ContainsFunc(r.rules, func(x Rule) bool { return x.mayChoose(c) }) {
+			r.add(c)
+		}
 	}
 	var faults []*Fault
 	for _, x := range f.faults {
@@ -165,17 +168,22 @@ func (c *call) caller() string {
 
 // name is the name that the request is about, "" if it names none.
 func (c *call) name() string {
-	if c.target.Name == "" && c.sent != nil {
-		return c.sent.name()
+	c.mu.Lock()
+	name, sent := cmp.Or(c.target.Name, c.made), c.sent
+	c.mu.Unlock()
+	if name == "" && sent != nil {
+		return sent.name()
 	}
-	return c.target.Name
+	return name
 }
 
-// end keeps of a request what may still be asked for.
+// end keeps of a request what may still be asked for, and nothing as large as a body.
 func (c *call) end() {
+	made := c.name()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = true
+	c.ended, c.made = true, made
+	c.writer, c.cancel, c.sent = unheard{}, nil, nil
 }
 
 // cut ends the request, and its connection: what was not sent yet never is.
@@ -187,7 +195,9 @@ func (c *call) cut() {
 	}
 	c.gone = true
 	c.cancel()
-	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // wakes who waits for the reader
+	control, past := http.NewResponseController(c.writer), time.Unix(1, 0)
+	_ = control.SetWriteDeadline(past) // wakes who waits for the reader,
+	_ = control.SetReadDeadline(past)  // and who waits for the rest of a body
 }
 
 func (c *call) isCut() bool {
@@ -196,12 +206,12 @@ func (c *call) isCut() bool {
 	return c.gone
 }
 
-// answer notes what is sent and reports whether it may be.
-func (c *call) answer(code int, b []byte) bool {
+// answer notes what is sent and returns where to, nil if nothing may be.
+func (c *call) answer(code int, b []byte) http.ResponseWriter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {
-		return false
+		return nil
 	}
 	if c.code == 0 && code >= 200 {
 		c.code = code
@@ -209,31 +219,50 @@ func (c *call) answer(code int, b []byte) bool {
 	if room := maxText - len(c.text); c.code >= 400 && room > 0 {
 		c.text = append(c.text, b[:min(room, len(b))]...)
 	}
-	return true
+	return c.writer
 }
+
+// Header implements http.ResponseWriter.
+func (c *call) Header() http.Header { return c.Unwrap().Header() }
 
 // WriteHeader implements http.ResponseWriter.
 func (c *call) WriteHeader(code int) {
-	if c.answer(code, nil) {
-		c.ResponseWriter.WriteHeader(code)
+	if w := c.answer(code, nil); w != nil {
+		w.WriteHeader(code)
 	}
 }
 
 // Write implements http.ResponseWriter.
 func (c *call) Write(b []byte) (int, error) {
-	if !c.answer(http.StatusOK, b) {
+	w := c.answer(http.StatusOK, b)
+	if w == nil {
 		return 0, http.ErrAbortHandler
 	}
-	return c.ResponseWriter.Write(b)
+	return w.Write(b)
 }
 
 // FlushError is for http.ResponseController.
 func (c *call) FlushError() error {
-	if !c.answer(http.StatusOK, nil) {
+	w := c.answer(http.StatusOK, nil)
+	if w == nil {
 		return http.ErrAbortHandler
 	}
-	return http.NewResponseController(c.ResponseWriter).Flush()
+	return http.NewResponseController(w).Flush()
+}
+
+// SetReadDeadline is for http.ResponseController. Once cut, a request gets no more time.
+func (c *call) SetReadDeadline(at time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil
+	}
+	return http.NewResponseController(c.writer).SetReadDeadline(at)
 }
 
 // Unwrap is for http.ResponseController.
-func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c *call) Unwrap() http.ResponseWriter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writer
+}

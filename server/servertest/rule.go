@@ -77,6 +77,12 @@ func (r Rule) String() string {
 
 // chooses reports whether the rule is for a request.
 func (r Rule) chooses(c *call) bool {
+	return r.mayChoose(c) && (r.name == "" || r.name == c.name()) && (r.user == "" || r.user == c.caller())
+}
+
+// mayChoose reports whether the rule is for a request as far as its head tells: the
+// name of a creation and the caller are known later.
+func (r Rule) mayChoose(c *call) bool {
 	t, group := c.target, c.target.Resource
 	if t.Group != "" {
 		group += "." + t.Group
@@ -85,9 +91,7 @@ func (r Rule) chooses(c *call) bool {
 		(r.resource == "*" || r.resource == t.Resource || r.resource == group) &&
 		(r.subresource == "*" || r.subresource == t.Subresource) &&
 		(r.namespace == "" || r.namespace == t.Namespace) &&
-		strings.Contains(c.agent, r.agent) &&
-		(r.name == "" || r.name == c.name()) &&
-		(r.user == "" || r.user == c.caller())
+		strings.Contains(c.agent, r.agent)
 }
 
 func verbs(want, verb string) bool {

@@ -45,6 +45,7 @@ type Server struct {
 	front     *front
 	users     *users
 	store     *memstore.Store // nil: the Builder has a Storage of its own
+	kept      *keptOpen       // store, as Server has it
 	configure []func(*server.Builder)
 	services  *services
 	ran       chan struct{} // closed when the controllers of Server have ended
@@ -85,9 +86,32 @@ func start(s *Server) *Server {
 }
 
 // keptOpen is a store that outlives its server.
-type keptOpen struct{ *memstore.Store }
+type keptOpen struct {
+	*memstore.Store
 
-func (keptOpen) Close() error { return nil }
+	mu      sync.RWMutex // guards crashed; held for reading while a commit is made
+	crashed bool
+}
+
+func (*keptOpen) Close() error { return nil }
+
+// Commit implements storage.Backend. Nothing is acknowledged that a crash loses.
+func (k *keptOpen) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.crashed {
+		return 0, storage.ErrClosed
+	}
+	return k.Store.Commit(ctx, ws...)
+}
+
+// crash returns a store with all that was committed, which is the last of it.
+func (k *keptOpen) crash() *memstore.Store {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.crashed = true
+	return k.Store.Fork()
+}
 
 // build makes a server over a store, which the configuration may replace. who finds out
 // who calls; nil: what the configuration says, and the users of As.
@@ -126,9 +150,9 @@ func (s *Server) authenticators(configured []auth.Authenticator) []auth.Authenti
 // run starts a server over the store.
 func (s *Server) run() {
 	s.t.Helper()
-	store := storage.Backend(keptOpen{s.store})
-	b, built := s.build(store, nil)
-	if b.Storage != store {
+	s.kept = &keptOpen{Store: s.store}
+	b, built := s.build(s.kept, nil)
+	if b.Storage != storage.Backend(s.kept) {
 		s.store = nil
 	}
 	s.Server, s.ran = built, make(chan struct{})
