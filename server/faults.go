@@ -48,14 +48,14 @@ func (b *Builder) faults() (faults []error) {
 	return slices.Concat(faults, handlerFaults(b), b.checkFaults(), b.controllerFaults())
 }
 
-// isNil reports whether an interface holds nothing, or a pointer, a function or the like
-// that is nil.
+// isNil reports whether an interface holds nothing, or a pointer or a function that is
+// nil. A slice or a map may be empty: its methods work.
 func isNil(v any) bool {
 	if v == nil {
 		return true
 	}
 	switch r := reflect.ValueOf(v); r.Kind() {
-	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan, reflect.Slice:
+	case reflect.Pointer, reflect.Func:
 		return r.IsNil()
 	}
 	return false
@@ -98,12 +98,12 @@ func handlerFaults(b *Builder) (faults []error) {
 
 // ownPath reports whether all that a handler at a path could get is the server's own.
 func ownPath(at string) bool {
-	at = strings.TrimSuffix(at, "/")
 	first, _, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/")
 	switch first {
 	case "api", "apis", "openapi", "livez", "readyz", "healthz":
 		return true
 	}
+	// What is below these is not the server's.
 	return at == "/version" || at == "/metrics" || at == "/metrics/slis"
 }
 

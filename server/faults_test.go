@@ -108,7 +108,7 @@ func TestBuilderFaults(t *testing.T) {
 		{"health", handler("/healthz", nothing), `Handlers["/healthz"] is never asked: the server serves this path itself`},
 		{"a health check", handler("/readyz/mine", nothing), `Handlers["/readyz/mine"] is never asked: the server serves this path itself`},
 		{"metrics", handler("/metrics", nothing), `Handlers["/metrics"] is never asked: the server serves this path itself`},
-		{"version", handler("/version/", nothing), `Handlers["/version/"] is never asked: the server serves this path itself`},
+		{"version", handler("/version", nothing), `Handlers["/version"] is never asked: the server serves this path itself`},
 
 		{"a check", check("mine", nil), `Checks["mine"] is nil`},
 		{"a check's name", check("my check", nil), `Checks["my check"] has no name that can stand in a path: letters, digits, dots, dashes, and slashes between them`},
@@ -257,5 +257,36 @@ func TestLongestHandler(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		assert.Equal(t, want, w.Body.String(), path)
+	}
+}
+
+// allOf is an Authorizer that works when it is empty.
+type allOf []auth.Authorizer
+
+func (all allOf) Authorize(ctx context.Context, a auth.Action) (auth.Decision, string, error) {
+	for _, x := range all {
+		if d, why, err := x.Authorize(ctx, a); d != auth.Allow || err != nil {
+			return d, why, err
+		}
+	}
+	return auth.Allow, "", nil
+}
+
+// TestBuildTakesWhatWorks: paths below those of the server's own, and parts that are nil by
+// their nature.
+func TestBuildTakesWhatWorks(t *testing.T) {
+	t.Parallel()
+	below := []string{"/metrics/", "/metrics/slis/", "/version/"}
+	b := &server.Builder{Authorizer: allOf(nil), Handlers: map[string]http.Handler{}}
+	for _, at := range below {
+		b.Handlers[at] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	}
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Shutdown(context.Background())) })
+	for _, at := range below {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, at+"x", nil))
+		assert.Equal(t, http.StatusTeapot, w.Code, at)
 	}
 }
