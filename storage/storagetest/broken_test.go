@@ -569,6 +569,12 @@ func watchBreakages() []breakage {
 }
 
 // blockBreakages are stores of which one method never returns.
+func noWatch(b *broken) {
+	b.watch = func(_ context.Context, _ string, _ storage.Revision, yield func([]storage.Event, error) bool) {
+		yield(nil, errors.New("no watch today"))
+	}
+}
+
 func blockBreakages() []breakage {
 	return []breakage{
 		{"Get blocks", "GetAtRevision", allMethods, `Get("a", 1) did not return within 30s, nor when its context ended then`, func(b *broken) {
@@ -624,6 +630,16 @@ func blockBreakages() []breakage {
 			b.compact = func(context.Context, storage.Revision) error {
 				<-b.release
 				return nil
+			}
+		}},
+		{"watches fail", "CloseEndsWatches", closeEnds, "no watch today", noWatch},
+		{"a slow watch fails", "WatchSlowConsumer", watchBehind, "no watch today", noWatch},
+		{"commits fail beside Close", "CloseWhileBusy", closeEnds, "no commit today", func(b *broken) {
+			b.commit = func(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+				if n, err := b.Store.Revision(ctx); n > 0 || err != nil {
+					return 0, errors.New("no commit today")
+				}
+				return b.Store.Commit(ctx, ws...)
 			}
 		}},
 		{"a watch blocks", "WatchThenRead", watchYields, `Watch("", 0) did not deliver revision 1 within 30s; it delivered nothing`, func(b *broken) {

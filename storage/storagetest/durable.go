@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -103,6 +104,9 @@ func copyTree(to, from string) error {
 
 func copyFile(to, from string) (err error) {
 	in, err := os.Open(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was renamed or removed since it was listed
+	}
 	if err != nil {
 		return err
 	}
@@ -165,6 +169,21 @@ func crash(d *durable) {
 	}
 }
 
+// await waits until enough is acknowledged. Writers that have all failed before say why.
+func (d *durable) await(enough <-chan struct{}, writers *sync.WaitGroup, errs []error) {
+	d.t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		writers.Wait()
+		close(ended)
+	}()
+	select {
+	case <-enough:
+	case <-ended:
+		require.NoError(d.t, errors.Join(errs...))
+	}
+}
+
 func crashWhileWriting(d *durable) {
 	base := d.store.newest()
 	const workers, atLeast = 8, 60
@@ -173,13 +192,14 @@ func crashWhileWriting(d *durable) {
 	enough := make(chan struct{})
 	total := 0
 	var wg sync.WaitGroup
+	errs := make([]error, workers)
 	s := d.store
 	for w := range workers {
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				write := storage.Write{Key: fmt.Sprint("k", w, i%5), Value: fmt.Appendf(nil, "%d", i), Expect: storage.AnyRevision}
 				revision, err := s.Commit(s.ctx, write)
-				if err != nil {
+				if errs[w] = err; err != nil {
 					return
 				}
 				mu.Lock()
@@ -191,7 +211,7 @@ func crashWhileWriting(d *durable) {
 			}
 		})
 	}
-	<-enough
+	d.await(enough, &wg, errs)
 	mu.Lock()
 	var want []storage.Record
 	for _, records := range acknowledged {
@@ -224,6 +244,7 @@ func crashTogether(d *durable) {
 	enough := make(chan struct{})
 	var total atomic.Int64
 	var wg sync.WaitGroup
+	errs := make([]error, workers)
 	s := d.store
 	for w := range workers {
 		wg.Go(func() {
@@ -233,7 +254,7 @@ func crashTogether(d *durable) {
 					ws = append(ws, storage.Write{Key: fmt.Sprint("k", j, "/", w), Value: fmt.Append(nil, i), Expect: storage.AnyRevision})
 				}
 				revision, err := s.Commit(s.ctx, ws...)
-				if err != nil {
+				if errs[w] = err; err != nil {
 					return
 				}
 				acknowledged.Store(revision, w)
@@ -243,7 +264,7 @@ func crashTogether(d *durable) {
 			}
 		})
 	}
-	<-enough
+	d.await(enough, &wg, errs)
 	var want []storage.Revision
 	acknowledged.Range(func(revision, _ any) bool {
 		want = append(want, revision.(storage.Revision))

@@ -238,7 +238,11 @@ func (g *guarded) Scan(ctx context.Context, prefix, start string, at storage.Rev
 		cancel()
 		return 0, nil, either(err, failed)
 	}
-	if at == 0 && revision < newest || at > 0 && revision != at {
+	if at > 0 && revision != at {
+		cancel()
+		return revision, nil, g.v.note(breaks(scanReturns, "%s shows revision %d", what, revision))
+	}
+	if at == 0 && revision < newest {
 		cancel()
 		return revision, nil, g.v.note(breaks(scanReturns, "%s shows revision %d, and %d was acknowledged before the call", what, revision, newest))
 	}

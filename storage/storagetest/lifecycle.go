@@ -95,11 +95,12 @@ func closeFailsCalls(s *store) {
 func closeEndsWatches(s *store) {
 	first := s.put("a", "x")
 	const watches = 8
-	ready := make(chan struct{}, watches)
+	ready := make(chan struct{}, 2*watches) // at the event, and at the end
 	errs := make([]error, watches)
 	var wg sync.WaitGroup
 	for i := range watches {
 		wg.Go(func() {
+			defer func() { ready <- struct{}{} }()
 			for _, err := range s.Watch(s.ctx, "", first-1) {
 				if err != nil {
 					errs[i] = err
@@ -132,6 +133,7 @@ func closeWhileBusy(s *store) {
 					started <- struct{}{}
 				}
 				if errs[i] = busy(s, i); errs[i] != nil {
+					started <- struct{}{}
 					return
 				}
 				runtime.Gosched() // readers that never wait would starve the writers

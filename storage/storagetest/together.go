@@ -93,12 +93,12 @@ func commitTogetherCompares(s *store) {
 		for i := range len(good) + 1 {
 			ws := append(append(append([]storage.Write{}, good[:i]...), c.bad), good[i:]...)
 			_, err := s.Commit(s.ctx, ws...)
-			require.Equal(s.t, c.want, err)
+			s.fails(c.want, err)
 			h.verify(s, h.base, []string{"a", "b", "d", "e", "f"}, []string{""})
 		}
 	}
 	_, err := s.Commit(s.ctx, storage.Write{Key: "d", Value: value}, storage.Write{Key: "b", Value: value})
-	require.Equal(s.t, &storage.ConflictError{Key: "b", Current: h.now["b"]}, err)
+	s.fails(&storage.ConflictError{Key: "b", Current: h.now["b"]}, err)
 }
 
 func commitTogetherRefuses(s *store) {

@@ -161,19 +161,21 @@ func watchSlow(s *store) {
 	const n = 500
 	s.put("a", "0")
 	stuck, release := make(chan struct{}), make(chan struct{})
+	arrived := sync.OnceFunc(func() { close(stuck) })
 	free := sync.OnceFunc(func() { close(release) })
 	defer free()
 	var slow []storage.Event
 	var failed error
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		defer arrived()
 		for commit, err := range s.Watch(s.ctx, "", base) {
 			if err != nil {
 				failed = err
 				return
 			}
 			if slow = append(slow, commit...); len(slow) == 1 {
-				close(stuck)
+				arrived()
 				<-release
 			}
 			if len(slow) == n {
