@@ -94,10 +94,29 @@ func (s *Store) start(ctx context.Context, file string) (err error) {
 	if s.reads, err = open(file, "deferred", maxReaders); err != nil {
 		return err
 	}
-	if _, err := s.writes.ExecContext(ctx, schema); err != nil || s.retain < 0 {
+	if err := s.prepare(ctx); err != nil || s.retain < 0 {
 		return err
 	}
 	return s.forgetOld(time.Now())
+}
+
+// prepare makes the tables. Who else opens a new file at the same moment holds it while its
+// log is set up, and for that SQLite does not wait by itself.
+func (s *Store) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, busyMillis*time.Millisecond)
+	defer cancel()
+	for {
+		_, err := s.writes.ExecContext(ctx, schema)
+		fault := (*sqlite.Error)(nil)
+		if !errors.As(err, &fault) || fault.Code()&0xff != sqlite3.SQLITE_BUSY {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func open(file, lock string, connections int) (*sql.DB, error) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -146,4 +147,21 @@ func TestFaultsNameTheFile(t *testing.T) {
 	require.ErrorContains(t, err, file)
 	_, err = sqlstore.Open(t.Context(), sqlstore.Options{})
 	require.ErrorContains(t, err, "no file is given")
+}
+
+// TestOpenAtOnce: several open a file that is not there yet.
+func TestOpenAtOnce(t *testing.T) {
+	for range 5 {
+		file := filepath.Join(t.TempDir(), "data.db")
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				s, err := sqlstore.Open(t.Context(), sqlstore.Options{File: file})
+				if assert.NoError(t, err) {
+					assert.NoError(t, s.Close())
+				}
+			})
+		}
+		all.Wait()
+	}
 }
