@@ -24,6 +24,7 @@ type Fault struct {
 //	s.Fail(servertest.On("update", "configmaps", "status").Times(3).With(servertest.Conflict))
 func (s *Server) Fail(rule Rule) *Fault {
 	s.t.Helper()
+	rule.check(s.t)
 	if len(rule.effects) == 0 {
 		s.t.Fatalf("the rule on %s has no effect: see Rule.With", rule)
 	}
@@ -108,6 +109,8 @@ func (s *Server) unmet() {
 // now, such as watches, and returns how many these were. The rule's effects and
 // times do not matter.
 func (s *Server) Cut(rule Rule) int {
+	s.t.Helper()
+	rule.check(s.t)
 	n := 0
 	for _, c := range s.front.calls() {
 		if rule.chooses(c) {

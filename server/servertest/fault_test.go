@@ -308,3 +308,36 @@ func TestHangEndsWithTheClient(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.Eventually(t, func() bool { return !strings.Contains(s.Requests(), "not ended") }, 10*time.Second, time.Millisecond)
 }
+
+// TestRulesThatChooseNothing end the test where they are used.
+func TestRulesThatChooseNothing(t *testing.T) {
+	t.Parallel()
+	w := &watched{TB: t}
+	s := servertest.New(w)
+	for _, c := range []struct {
+		rule servertest.Rule
+		want string
+	}{
+		{servertest.On("updat", "configmaps"), `"updat" is no verb of the API; did you mean "update"?`},
+		{servertest.On("put", "configmaps"), `"put" is no verb of the API`},
+		{servertest.On("update", "pods/status"), `On("update", "pods", "status")`},
+		{servertest.On("get", "ConfigMap"), `"ConfigMap" is no resource`},
+		{servertest.On("get", ""), `"" is no resource`},
+		{servertest.On("get", "pods", "status", "scale"), `one sub-resource`},
+		{servertest.On("get", "pods").Times(0), `0 requests are none`},
+		{servertest.On("get", "pods").AtMost(-1), `-1 requests are none`},
+	} {
+		for name, use := range map[string]func(servertest.Rule){
+			"Fail":   func(r servertest.Rule) { s.Fail(r.With(servertest.Conflict)) },
+			"Cut":    func(r servertest.Rule) { s.Cut(r) },
+			"Record": func(r servertest.Rule) { s.Record(servertest.On("*", "*"), r) },
+		} {
+			func() {
+				defer func() { assert.Equal(t, "fatal", recover(), "%s %s", name, c.rule) }()
+				use(c.rule)
+			}()
+		}
+		assert.Contains(t, w.output.String(), c.want)
+	}
+	w.end()
+}

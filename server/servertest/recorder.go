@@ -34,6 +34,10 @@ func (s *Server) Record(rules ...Rule) *Recorder {
 	if len(rules) == 0 {
 		rules = []Rule{On("*", "*", "*")}
 	}
+	s.t.Helper()
+	for _, rule := range rules {
+		rule.check(s.t)
+	}
 	r := &Recorder{front: s.front, rules: rules}
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()

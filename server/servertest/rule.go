@@ -1,10 +1,13 @@
 package servertest
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"testing"
 
+	"orch.io/controlplane/internal/suggest"
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
@@ -18,6 +21,8 @@ type Rule struct {
 	times   int // 0: every one
 	strict  bool
 	effects []func(http.Handler) http.Handler
+
+	wrong string // why there can be no such request
 }
 
 // On returns the rule for requests with a verb of the API (get, list, watch, create,
@@ -25,13 +30,42 @@ type Rule struct {
 // read and write stand for several verbs. The resource is a plural, such as deployments,
 // or deployments.apps where that has to be clear. Requests about a sub-resource are others:
 // it is named, or "*" to mean the object and all below it. "*" stands for any verb and any
-// resource. What is not about a resource, such as /version, no rule chooses.
+// resource. What is not about a resource, such as /version, no rule chooses. A rule that can
+// choose nothing ends the test where it is used.
 func On(verb, resource string, subresource ...string) Rule {
 	r := Rule{verb: verb, resource: resource}
 	if len(subresource) > 0 {
 		r.subresource = subresource[0]
 	}
+	known := []string{"*", "read", "write", "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection"}
+	main, sub, slash := strings.Cut(resource, "/")
+	switch {
+	case !slices.Contains(known, verb):
+		r.wrong = fmt.Sprintf("%q is no verb of the API%s", verb, suggest.Near(verb, known...))
+	case slash:
+		r.wrong = fmt.Sprintf("a sub-resource is named by itself: On(%q, %q, %q)", verb, main, sub)
+	case resource == "" || resource != strings.ToLower(resource):
+		r.wrong = fmt.Sprintf("%q is no resource, which is a plural such as deployments", resource)
+	case len(subresource) > 1:
+		r.wrong = fmt.Sprintf("a rule is about one sub-resource, or all of them by %q", "*")
+	}
 	return r
+}
+
+// limited is the rule for n requests.
+func (r Rule) limited(n int, strict bool) Rule {
+	if r.times, r.strict = n, strict; n < 1 && r.wrong == "" {
+		r.wrong = fmt.Sprintf("%d requests are none", n)
+	}
+	return r
+}
+
+// check ends a test that uses a rule that can choose nothing.
+func (r Rule) check(t testing.TB) {
+	t.Helper()
+	if r.wrong != "" {
+		t.Fatalf("the rule on %s: %s", r, r.wrong)
+	}
 }
 
 // In narrows the rule to a namespace.
@@ -49,10 +83,10 @@ func (r Rule) Agent(text string) Rule { r.agent = text; return r }
 
 // Times ends the rule after n requests. A test that ends before that fails: what was
 // to be tested did not happen.
-func (r Rule) Times(n int) Rule { r.times, r.strict = n, true; return r }
+func (r Rule) Times(n int) Rule { return r.limited(n, true) }
 
 // AtMost ends the rule after n requests, if there are that many.
-func (r Rule) AtMost(n int) Rule { r.times, r.strict = n, false; return r }
+func (r Rule) AtMost(n int) Rule { return r.limited(n, false) }
 
 // With says what happens to the requests, from the outside in: Slow, then Conflict, is a
 // late refusal. Effects are those of this package, or any other middleware; the handler
