@@ -365,6 +365,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.firstRevision(ctx); err != nil {
+		return nil, err
+	}
 	var err error
 	records := objects.Records(s.backend, types, s.log)
 	if s.hub, err = watch.Open(ctx, records, watch.Options{
@@ -459,6 +462,20 @@ func (s *Server) stamp(ctx context.Context) error {
 	}
 	if found != s.names.String() {
 		return &NamesError{Store: found, Server: s.names.String()}
+	}
+	return nil
+}
+
+// firstRevision gives an empty store its first revision. Another server may do that, too.
+func (s *Server) firstRevision(ctx context.Context) error {
+	rev, err := s.backend.Revision(ctx)
+	if err != nil || rev > 0 {
+		return err
+	}
+	var conflict *storage.ConflictError
+	_, err = s.backend.Commit(ctx, storage.Write{Key: resource.FirstKey, Value: []byte("{}")})
+	if err != nil && !errors.As(err, &conflict) {
+		return fmt.Errorf("beginning the store: %w", err)
 	}
 	return nil
 }
