@@ -7,27 +7,27 @@ import (
 
 // Forms returns a representation of each of some entries, as Form does, where many are
 // made at a time: make is asked about all that have none. What it makes for one caller
-// serves all who ask meanwhile, and so does its error, unless that caller went away. No
-// lock is held while it runs.
+// serves all who ask meanwhile. So does its error, unless that caller went away or had
+// asked for more than they: what fails may be none of theirs. No lock is held while it runs.
 func Forms(ctx context.Context, entries []*Entry, key FormKey, make func([]*Entry) ([][]byte, error)) ([][]byte, error) {
 	forms := formsOf(entries, key)
 	for {
 		mine := newMaking()
 		var own []int
-		var others []*making
+		others := map[*making]int{} // how many of these forms each makes
 		for i, f := range forms {
 			switch by := f.claim(mine); {
 			case by == nil:
 				own = append(own, i)
 			case by != mine:
-				others = append(others, by)
+				others[by]++
 			}
 		}
 		if err := mine.run(ctx, entries, forms, own, make); err != nil {
 			return nil, err
 		}
-		for _, other := range others {
-			if err := other.wait(ctx); err != nil {
+		for other, asked := range others {
+			if err := other.wait(ctx, asked); err != nil {
 				return nil, err
 			}
 		}
@@ -60,6 +60,7 @@ func bytesOf(forms []*form) [][]byte {
 type making struct {
 	done chan struct{} // closed at its end; what follows is written before
 	err  error
+	many int  // forms that it makes
 	left bool // the caller went away, which says nothing of the forms
 }
 
@@ -89,6 +90,7 @@ func (f *form) release() {
 
 // run makes the forms of own, which m has claimed.
 func (m *making) run(ctx context.Context, entries []*Entry, forms []*form, own []int, make func([]*Entry) ([][]byte, error)) error {
+	m.many = len(own)
 	defer func() {
 		m.left = ctx.Err() != nil
 		for _, i := range own {
@@ -114,11 +116,12 @@ func (m *making) run(ctx context.Context, entries []*Entry, forms []*form, own [
 	return nil
 }
 
-// wait waits for the end of another's making. An error is that of the forms.
-func (m *making) wait(ctx context.Context) error {
+// wait waits for the end of another's making. An error is that of the
+// forms, if the one who waits asked for all of them.
+func (m *making) wait(ctx context.Context, asked int) error {
 	select {
 	case <-m.done:
-		if m.left {
+		if m.left || asked < m.many {
 			return nil // one has to ask again
 		}
 		return m.err

@@ -111,3 +111,26 @@ func TestFormsFail(t *testing.T) {
 		assert.Equal(t, "x", string(texts[0]))
 	})
 }
+
+// TestFormsOfOthers: what fails for the sake of one entry fails nobody who asks for another.
+func TestFormsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, key := someEntries("good", "bad"), FormKey{Version: "v"}
+		broken, release := errors.New("broken"), make(chan struct{})
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			_, err := Forms(t.Context(), all, key, func([]*Entry) ([][]byte, error) { <-release; return nil, broken })
+			assert.ErrorIs(t, err, broken)
+		})
+		synctest.Wait()
+		callers.Go(func() {
+			texts, err := Forms(t.Context(), all[:1], key, func([]*Entry) ([][]byte, error) { return [][]byte{[]byte("made")}, nil })
+			if assert.NoError(t, err) {
+				assert.Equal(t, "made", string(texts[0]))
+			}
+		})
+		synctest.Wait()
+		close(release)
+		callers.Wait()
+	})
+}
