@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/clientcert"
+	"orch.io/controlplane/auth/proxyheader"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/core"
+)
+
+// trust believes the cluster's front proxy: who that is and in which headers it names
+// callers, the cluster tells in a ConfigMap, also when it changes.
+type trust struct {
+	settings *client.Objects[core.ConfigMap] // that one alone
+	log      *slog.Logger
+	proxy    atomic.Pointer[proxyheader.Authenticator] // as of the last load
+}
+
+func newTrust(conn client.Conn) *trust {
+	kind := registry.Of(registry.Definition[core.ConfigMap]{Version: "v1"})
+	maps := client.Of[core.ConfigMap](conn, kind).In(names.Kubernetes.SystemNamespace("system"))
+	return &trust{settings: maps.WithFields("metadata.name=" + names.ReaderConfigMap), log: conn.Log}
+}
+
+// Authenticate implements auth.Authenticator.
+func (t *trust) Authenticate(r *http.Request) (*auth.User, error) {
+	return t.proxy.Load().Authenticate(r)
+}
+
+// Strip takes what the proxy says out of a request that goes on to another server.
+func (t *trust) Strip(h http.Header) { t.proxy.Load().Strip(h) }
+
+// follow loads the settings whenever they change.
+func (t *trust) follow(ctx context.Context) error {
+	cache := t.settings.Cache()
+	return client.Run(ctx, cache, client.Controller{
+		Name: "trust", Sources: []client.Source{client.Each(cache)}, Reconcile: t.load, Log: t.log,
+	})
+}
+
+// load reads the settings. When they are missing or broken, those from before hold.
+func (t *trust) load(ctx context.Context, _ meta.Key) (again time.Duration, err error) {
+	m, err := t.settings.Get(ctx, names.ReaderConfigMap)
+	if err != nil {
+		return 0, err
+	}
+	roots, err := clientcert.ParseBundle([]byte(m.Data["requestheader-client-ca-file"]))
+	if err != nil {
+		return 0, fmt.Errorf("the cluster tells no authority of its front proxy: %w", err)
+	}
+	c := proxyheader.Config{Roots: roots}
+	for key, list := range map[string]*[]string{
+		"requestheader-allowed-names": &c.AllowedNames, "requestheader-username-headers": &c.UserHeaders, "requestheader-uid-headers": &c.UIDHeaders,
+		"requestheader-group-headers": &c.GroupHeaders, "requestheader-extra-headers-prefix": &c.ExtraPrefixes,
+	} {
+		if text := m.Data[key]; text != "" {
+			if err := json.Unmarshal([]byte(text), list); err != nil {
+				return 0, fmt.Errorf("%s of the cluster: %w", key, err)
+			}
+		}
+	}
+	proxy, err := proxyheader.New(c)
+	if err == nil {
+		t.proxy.Store(proxy)
+	}
+	return 0, err
+}
+
+// namespaces refuses objects in namespaces that the cluster does not have, or no longer: it
+// would not find them when it empties one.
+func namespaces(conn client.Conn) admission.Plugin {
+	kind := registry.Of(registry.Definition[core.Namespace]{Version: "v1", Scope: registry.Cluster})
+	all := client.Of[core.Namespace](conn, kind)
+	return admission.Plugin{
+		Name:  "ClusterNamespaces",
+		Rules: []admission.Rule{{Operations: []admission.Operation{admission.Create}, Groups: []string{group}, Resources: []string{"berths"}}},
+		Validate: func(ctx context.Context, r *admission.Request) error {
+			n, err := all.Get(ctx, r.Namespace)
+			if err == nil && n.DeletionTimestamp != nil {
+				err = fmt.Errorf("namespace %s is being deleted", r.Namespace)
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,135 @@
+// Command aggregated is an extension API server: a cluster's API server passes requests for
+// one group on to it. It believes the callers that the cluster's front proxy names, asks
+// the cluster what they may do, and keeps its objects itself.
+//
+//	go run ./examples/aggregated -kubeconfig CLUSTER -tls-cert-file CRT -tls-private-key-file KEY -dir harbor-data
+//
+// What the cluster has to know is in manifests.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/accesswebhook"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/serving"
+	"orch.io/controlplane/storage/badgerstore"
+)
+
+const group = "harbor.example.com"
+
+// Berth is where a ship lies.
+type Berth struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            struct {
+		Length int `json:"length" schema:"required,min=1,max=400" doc:"the longest ship, in metres"`
+	} `json:"spec"`
+}
+
+func berth() *registry.Kind {
+	return registry.Of(registry.Definition[Berth]{Group: group, Version: "v1", Columns: []registry.Column{
+		{Name: "Length", Type: "integer", JSONPath: ".spec.length"}, registry.Age(),
+	}})
+}
+
+type options struct{ kubeconfig, listen, cert, key, dir string }
+
+func main() {
+	var o options
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "the way to the cluster")
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:8443", "the address to listen on")
+	flag.StringVar(&o.cert, "tls-cert-file", "", "the certificate to serve with, for SERVICE.NAMESPACE.svc, PEM")
+	flag.StringVar(&o.key, "tls-private-key-file", "", "its key, PEM")
+	flag.StringVar(&o.dir, "dir", "", "the directory of the objects; without one they are in memory")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "aggregated:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until the context ends.
+func run(ctx context.Context, o options, out io.Writer) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	config, err := clientconfig.Load(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	cluster, err := config.Current()
+	if err != nil {
+		return err
+	}
+	conn := client.Conn{URL: cluster.URL.String(), Transport: cluster.Transport(), Names: names.Kubernetes, Log: log}
+	defer (&http.Client{Transport: conn.Transport}).CloseIdleConnections()
+	proxy := newTrust(conn)
+	if _, err := proxy.load(ctx, meta.Key{}); err != nil {
+		return err
+	}
+	reviews := *cluster
+	reviews.URL = cluster.URL.JoinPath("apis/authorization.k8s.io/v1/subjectaccessreviews")
+	rights, err := accesswebhook.New(accesswebhook.Config{
+		Remote: &reviews, Names: names.Kubernetes, KeepAllowed: 10 * time.Second, KeepDenied: 10 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	defer rights.Close()
+	cert, err := tls.LoadX509KeyPair(o.cert, o.key)
+	if err != nil {
+		return err
+	}
+	b := &server.Builder{
+		Names: names.Kubernetes, Logger: log, Admission: []admission.Plugin{namespaces(conn)},
+		Authenticators: []auth.Authenticator{proxy, auth.AnonymousAccess},
+		Authorizer:     auth.Chain(auth.Superuser(auth.Masters), rights),
+		RunControllers: []string{"envtest"}, // the cluster's controllers empty namespaces and collect garbage here, too
+	}
+	b.Register(berth())
+	return serve(ctx, b, o, proxy, serving.TLS(cert), out)
+}
+
+// serve runs the server, and beside it what follows the cluster's settings.
+func serve(ctx context.Context, b *server.Builder, o options, proxy *trust, config *tls.Config, out io.Writer) (err error) {
+	if o.dir != "" {
+		if b.Storage, err = badgerstore.Open(badgerstore.Options{Dir: o.dir, Logger: b.Logger}); err != nil {
+			return err
+		}
+	}
+	s, err := b.Build(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return errors.Join(err, s.Shutdown(ctx))
+	}
+	fmt.Fprintf(out, "serving %s on https://%s\n", group, l.Addr())
+	following, stop := context.WithCancel(ctx)
+	followed := make(chan error, 1)
+	go func() { followed <- proxy.follow(following) }()
+	err = serving.Run(ctx, s, l, serving.Options{TLS: config})
+	stop()
+	return errors.Join(err, <-followed)
+}
