@@ -52,7 +52,8 @@
 //     socket, callout, the way to webhooks, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
 //   - examples: apiserver (a complete server), envtest (the same in place of the
 //     binaries that envtest starts), quickstart, versions, admission, auth, binary (a
-//     server of one's own that kubectl works with), harness, and in modules of their own
+//     server of one's own that kubectl works with), aggregated (one that a cluster passes a
+//     group on to), harness, and in modules of their own
 //     real clients, operators, policy engines and a store over SQLite. Their README.md
 //     leads to the guides for who comes from elsewhere.
 //
