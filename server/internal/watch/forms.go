@@ -5,50 +5,59 @@ import (
 	"errors"
 )
 
+// Bounds of what is made at a time, about what one question to a converter holds. What
+// was made is kept, whatever becomes of the rest.
+const (
+	formsAtATime = 500
+	bytesAtATime = 3 << 20 // of the objects, unless it is one
+)
+
 // Forms returns a representation of each of some entries, as Form does, where many are
-// made at a time: make is asked about all that have none. What it makes for one caller
+// made at a time: make is asked about those that have none. What it makes for one caller
 // serves all who ask meanwhile. So does its error, unless that caller went away or had
 // asked for more than they: what fails may be none of theirs. No lock is held while it runs.
 func Forms(ctx context.Context, entries []*Entry, key FormKey, make func([]*Entry) ([][]byte, error)) ([][]byte, error) {
 	forms := formsOf(entries, key)
+	missing := forms
 	for {
 		mine := newMaking()
-		var own []int
-		others := map[*making]int{} // how many of these forms each makes
-		for i, f := range forms {
-			switch by := f.claim(mine); {
-			case by == nil:
-				own = append(own, i)
-			case by != mine:
-				others[by]++
-			}
-		}
-		if err := mine.run(ctx, entries, forms, own, make); err != nil {
-			return nil, err
-		}
-		for other, asked := range others {
-			if err := other.wait(ctx, asked); err != nil {
+		others, rest := mine.claim(missing)
+		switch {
+		case len(mine.forms) > 0: // what nobody makes comes first
+			if err := mine.run(ctx, make); err != nil {
 				return nil, err
 			}
-		}
-		if len(others) == 0 {
+		case len(others) == 0:
 			return bytesOf(forms), nil
+		default:
+			for other, asked := range others {
+				if err := other.wait(ctx, asked); err != nil {
+					return nil, err
+				}
+			}
 		}
+		missing = rest
 	}
 }
 
 // KeepForm keeps a representation that is made already.
 func (e *Entry) KeepForm(key FormKey, b []byte) { e.fill(e.findForm(formKey{FormKey: key}), b) }
 
-func formsOf(entries []*Entry, key FormKey) []*form {
-	forms := make([]*form, len(entries))
+// entryForm is a form of an entry, which may have dropped it.
+type entryForm struct {
+	*form
+	of *Entry
+}
+
+func formsOf(entries []*Entry, key FormKey) []entryForm {
+	forms := make([]entryForm, len(entries))
 	for i, e := range entries {
-		forms[i] = e.findForm(formKey{FormKey: key})
+		forms[i] = entryForm{e.findForm(formKey{FormKey: key}), e}
 	}
 	return forms
 }
 
-func bytesOf(forms []*form) [][]byte {
+func bytesOf(forms []entryForm) [][]byte {
 	list := make([][]byte, len(forms))
 	for i, f := range forms {
 		list[i] = *f.bytes.Load()
@@ -58,15 +67,36 @@ func bytesOf(forms []*form) [][]byte {
 
 // making is one run of what makes forms.
 type making struct {
-	done chan struct{} // closed at its end; what follows is written before
-	err  error
-	many int  // forms that it makes
-	left bool // the caller went away, which says nothing of the forms
+	forms []entryForm   // that it makes
+	done  chan struct{} // closed at its end; what follows is written before
+	err   error
+	left  bool // the caller went away, which says nothing of the forms
 }
 
 var errBrokenOff = errors.New("watch: making a form was broken off")
 
 func newMaking() *making { return &making{done: make(chan struct{}), err: errBrokenOff} }
+
+// claim takes as many forms as may be made at a time, of those that nobody makes. It
+// returns how many of the others each making makes, and those that are missing still.
+func (m *making) claim(forms []entryForm) (others map[*making]int, missing []entryForm) {
+	others = map[*making]int{}
+	size := 0
+	for i, f := range forms {
+		if len(m.forms) > 0 && (len(m.forms) == formsAtATime || size+f.of.size() > bytesAtATime) {
+			return others, append(missing, forms[i:]...)
+		}
+		switch by := f.claim(m); {
+		case by == nil:
+			m.forms = append(m.forms, f)
+			size += f.of.size()
+		case by != m:
+			others[by]++
+			missing = append(missing, f)
+		}
+	}
+	return others, missing
+}
 
 // claim returns who makes the form: nobody, until m does from now on; m, or nobody has to.
 func (f *form) claim(m *making) *making {
@@ -88,30 +118,25 @@ func (f *form) release() {
 	f.by = nil
 }
 
-// run makes the forms of own, which m has claimed.
-func (m *making) run(ctx context.Context, entries []*Entry, forms []*form, own []int, make func([]*Entry) ([][]byte, error)) error {
-	m.many = len(own)
+// run makes the forms that m has claimed.
+func (m *making) run(ctx context.Context, make func([]*Entry) ([][]byte, error)) error {
 	defer func() {
 		m.left = ctx.Err() != nil
-		for _, i := range own {
-			forms[i].release()
+		for _, f := range m.forms {
+			f.release()
 		}
 		close(m.done)
 	}()
-	if len(own) == 0 {
-		m.err = nil
-		return nil
-	}
 	var some []*Entry
-	for _, i := range own {
-		some = append(some, entries[i])
+	for _, f := range m.forms {
+		some = append(some, f.of)
 	}
 	made, err := make(some)
 	if m.err = err; err != nil {
 		return err
 	}
-	for n, i := range own {
-		entries[i].fill(forms[i], made[n])
+	for i, f := range m.forms {
+		f.of.fill(f.form, made[i])
 	}
 	return nil
 }
@@ -121,7 +146,7 @@ func (m *making) run(ctx context.Context, entries []*Entry, forms []*form, own [
 func (m *making) wait(ctx context.Context, asked int) error {
 	select {
 	case <-m.done:
-		if m.left || asked < m.many {
+		if m.left || asked < len(m.forms) {
 			return nil // one has to ask again
 		}
 		return m.err

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -110,6 +111,37 @@ func TestFormsFail(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "x", string(texts[0]))
 	})
+}
+
+// TestFormsAreKept: what was made stays, whatever becomes of the rest.
+func TestFormsAreKept(t *testing.T) {
+	var all []*Entry
+	for i := range 2*formsAtATime + 1 {
+		all = append(all, NewEntry(meta.Key{Name: fmt.Sprint(i)}, 1, []byte(`{}`)))
+	}
+	for _, name := range []string{"x", "y"} {
+		all = append(all, NewEntry(meta.Key{Name: name}, 1, make([]byte, bytesAtATime)))
+	}
+	key, broken := FormKey{Version: "v"}, errors.New("broken")
+	var times []int
+	produce := func(some []*Entry) (texts [][]byte, err error) {
+		times = append(times, len(some))
+		if len(times) == 2 {
+			return nil, broken
+		}
+		for _, e := range some {
+			texts = append(texts, []byte(e.Key().Name))
+		}
+		return texts, nil
+	}
+	_, err := Forms(t.Context(), all, key, produce)
+	assert.ErrorIs(t, err, broken)
+	texts, err := Forms(t.Context(), all, key, produce)
+	require.NoError(t, err)
+	for i, e := range all {
+		require.Equal(t, e.Key().Name, string(texts[i]))
+	}
+	assert.Equal(t, []int{formsAtATime, formsAtATime, formsAtATime, 1, 1, 1}, times)
 }
 
 // TestFormsOfOthers: what fails for the sake of one entry fails nobody who asks for another.
