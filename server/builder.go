@@ -342,7 +342,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	}
 	s.writer, _ = s.backend.(storage.Writer)
 	s.metrics = newMetrics(b.Metrics, s.backend)
-	s.conversions = conversion.New(b.Names, b.finds, b.Metrics, log)
+	s.conversions = conversion.New(b.Names, b.finds, b.Metrics, s.failures.report)
 	if c, ok := b.Audit.(prometheus.Collector); ok {
 		var twice prometheus.AlreadyRegisteredError
 		if err := s.metrics.registry.Register(c); err != nil && !errors.As(err, &twice) { // servers may share an audit

@@ -58,7 +58,8 @@ type Type struct {
 // Converter asks somebody else to convert objects.
 type Converter interface {
 	// Convert returns objects in a version, in the same order. What goes in stays as it
-	// is, and shares its metadata with what comes out. The error is a *meta.Status.
+	// is, and shares its metadata with what comes out. The error is a *meta.Status, or
+	// that of ctx.
 	Convert(ctx context.Context, objs []*meta.Object, to *Version) ([]*meta.Object, error)
 }
 

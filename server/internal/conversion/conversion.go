@@ -3,9 +3,7 @@ package conversion
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,13 +36,17 @@ type Webhooks struct {
 	group   string // the wire group of ConversionReview
 	dialer  callout.Dialer
 	metrics *metrics
-	log     *slog.Logger
+	report  Report
 }
 
+// Report logs a failure: what failed, of which resource, and more about it. Callers can make
+// a webhook fail without end: it leaves out what is too much.
+type Report func(what, of, message string, about ...any)
+
 // New returns the webhooks of a server.
-func New(p names.Profile, services clientconfig.Services, reg prometheus.Registerer, log *slog.Logger) *Webhooks {
+func New(p names.Profile, services clientconfig.Services, reg prometheus.Registerer, report Report) *Webhooks {
 	return &Webhooks{
-		group: p.Group(names.GroupExtensions), metrics: newMetrics(reg), log: log,
+		group: p.Group(names.GroupExtensions), metrics: newMetrics(reg), report: report,
 		dialer: callout.Dialer{Services: services, Agent: p.Wire(names.ServerManager)},
 	}
 }
@@ -83,7 +85,8 @@ func (h *Webhook) End() {
 	}
 }
 
-// Convert implements resource.Converter, by as few reviews as their bounds allow.
+// Convert implements resource.Converter, by as few reviews as their bounds allow. A caller
+// who goes away while the webhook is called gets the error of ctx: that is no failure of it.
 func (h *Webhook) Convert(ctx context.Context, objs []*meta.Object, to *resource.Version) ([]*meta.Object, error) {
 	out := make([]*meta.Object, 0, len(objs))
 	for len(out) < len(objs) {
@@ -92,11 +95,15 @@ func (h *Webhook) Convert(ctx context.Context, objs []*meta.Object, to *resource
 		some := rest[:len(texts)]
 		began := time.Now()
 		converted, failed := h.ask(ctx, some, texts, to)
+		if failed != nil && failed.sort == callFailure && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		h.of.metrics.observe(to, meta.ParseAPIVersion(some[0].APIVersion()).Version, time.Since(began), failed)
 		if failed != nil {
 			kind := meta.ParseAPIVersion(some[0].APIVersion())
 			text := fmt.Sprintf("conversion webhook for %s/%s, Kind=%s %v", kind.Group, kind.Version, to.Kind, failed.err)
-			h.of.log.Warn("a conversion webhook failed", "resource", to.GroupResource(), "to", to.Name, "error", failed.err)
+			of := to.GroupResource().String()
+			h.of.report("a conversion webhook", of, "a conversion webhook failed", "resource", of, "to", to.Name, "error", failed.err)
 			return nil, meta.Failure(http.StatusInternalServerError, "", "%s", text)
 		}
 		out = append(out, converted...)
@@ -134,9 +141,6 @@ func (h *Webhook) ask(ctx context.Context, objs []*meta.Object, texts []any, to 
 		"request": map[string]any{"uid": uid, "desiredAPIVersion": desired, "objects": texts},
 	}))
 	if err != nil {
-		if ctx.Err() != nil {
-			err = errors.Join(err, ctx.Err())
-		}
 		return nil, &failure{callFailure, fmt.Errorf("failed: %w", err)}
 	}
 	return read(body, question{review: h.review, uid: uid, desired: desired, objects: objs})

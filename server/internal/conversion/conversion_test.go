@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -152,7 +151,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // lamps is a type of two versions whose webhook is the handler.
-func lamps(t *testing.T, reg *prometheus.Registry, handler http.HandlerFunc) (*resource.Type, *Webhook) {
+func lamps(t *testing.T, reg *prometheus.Registry, report Report, handler http.HandlerFunc) (*resource.Type, *Webhook) {
 	version := func(name string, stored bool) string {
 		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, name, stored)
 	}
@@ -163,10 +162,12 @@ func lamps(t *testing.T, reg *prometheus.Registry, handler http.HandlerFunc) (*r
 	services := func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
 		return clientconfig.Endpoint{Handler: handler}, nil
 	}
-	h := New(names.Kubernetes, services, reg, slog.New(slog.DiscardHandler)).Webhook(typ)
+	h := New(names.Kubernetes, services, reg, report).Webhook(typ)
 	t.Cleanup(h.End)
 	return typ, h
 }
+
+func unreported(string, string, string, ...any) {}
 
 func echo(w http.ResponseWriter, r *http.Request) {
 	var in struct {
@@ -212,7 +213,7 @@ func has(t *testing.T, reg *prometheus.Registry, name string) bool {
 // TestReviewsAreBounded: in objects and in bytes.
 func TestReviewsAreBounded(t *testing.T) {
 	reviews, reg := 0, prometheus.NewRegistry()
-	typ, h := lamps(t, reg, func(w http.ResponseWriter, r *http.Request) { reviews++; echo(w, r) })
+	typ, h := lamps(t, reg, unreported, func(w http.ResponseWriter, r *http.Request) { reviews++; echo(w, r) })
 	small := asked(2*maxObjects + 1).objects
 	out, err := h.Convert(t.Context(), small, typ.Version("v2"))
 	require.NoError(t, err)
@@ -239,21 +240,33 @@ func TestCallsThatFail(t *testing.T) {
 	for want, handler := range map[string]http.HandlerFunc{
 		"answered 503":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 		"more than 16777216": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, maxAnswer+1)) },
-		"context canceled":   func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 	} {
 		reg := prometheus.NewRegistry()
-		typ, h := lamps(t, reg, handler)
-		ctx, cancel := context.WithCancel(t.Context())
-		if want == "context canceled" {
-			cancel()
-		}
-		_, err := h.Convert(ctx, asked(1).objects, typ.Version("v2"))
-		cancel()
+		reports := 0
+		typ, h := lamps(t, reg, func(_, of, _ string, _ ...any) {
+			reports++
+			assert.Equal(t, "lamps.example.com", of)
+		}, handler)
+		_, err := h.Convert(t.Context(), asked(1).objects, typ.Version("v2"))
 		var told *meta.Status
 		require.True(t, errors.As(err, &told), want)
 		assert.Equal(t, 500, told.Code)
 		assert.Contains(t, told.Message, `conversion webhook for example.com/v1, Kind=Lamp failed: `)
 		assert.Contains(t, told.Message, want)
 		assert.EqualValues(t, 1, counted(t, reg, "failure", callFailure))
+		assert.Equal(t, 1, reports)
 	}
+}
+
+// TestCallersWhoGoAway: that is no failure of the webhook.
+func TestCallersWhoGoAway(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	ctx, cancel := context.WithCancel(t.Context())
+	typ, h := lamps(t, reg, func(what, _, _ string, _ ...any) { t.Error(what) }, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	_, err := h.Convert(ctx, asked(1).objects, typ.Version("v2"))
+	assert.Equal(t, context.Canceled, err)
+	assert.Zero(t, counted(t, reg, "failure", callFailure))
 }
