@@ -8,6 +8,7 @@ package schema
 
 import (
 	"reflect"
+	"slices"
 
 	"orch.io/controlplane/api/internal/wording"
 )
@@ -172,17 +173,18 @@ func (s *Struct) fieldNames() (list []string) {
 // written in. Values of custom kinds are kept as they come.
 func (s *Struct) Canonical() bool { return s != nil && s.Go != nil }
 
-// Add appends fields; a later one of the same name replaces the earlier.
+// Add appends fields; a later one of the same name replaces the earlier, which may stand in
+// other structs, too, and stays as it is there.
 func (s *Struct) Add(fields ...*Field) {
 	if s.byName == nil {
 		s.byName = make(map[string]*Field, len(fields))
 	}
 	for _, f := range fields {
 		if old := s.byName[f.Name]; old != nil {
-			*old = *f
-			continue
+			s.Fields[slices.Index(s.Fields, old)] = f
+		} else {
+			s.Fields = append(s.Fields, f)
 		}
-		s.Fields = append(s.Fields, f)
 		s.byName[f.Name] = f
 	}
 }
