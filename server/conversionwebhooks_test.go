@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -47,6 +48,7 @@ const barService = `{"service":{"name":"bars","namespace":"default","path":"/con
 type barWebhook struct {
 	reviews, objects atomic.Int64
 	lie              atomic.Pointer[func(review map[string]any) string] // the answer instead
+	first            atomic.Pointer[func(context.Context)]              // what is done before
 }
 
 func (b *barWebhook) lies(answer func(review map[string]any) string) {
@@ -55,6 +57,9 @@ func (b *barWebhook) lies(answer func(review map[string]any) string) {
 	}
 }
 
+// does lets the webhook do something before it answers.
+func (b *barWebhook) does(first func(context.Context)) { b.first.Store(&first) }
+
 func (b *barWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var review map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || r.URL.Path != "/convert" || r.URL.Query().Get("timeout") != "30s" {
@@ -62,6 +67,9 @@ func (b *barWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b.reviews.Add(1)
+	if first := b.first.Load(); first != nil {
+		(*first)(r.Context())
+	}
 	if lie := b.lie.Load(); lie != nil {
 		fmt.Fprint(w, (*lie)(review))
 		return

@@ -31,7 +31,7 @@ func (s *Server) create(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondEntry(w, r, code(res), res.Entry)
+	return s.respondEntry(ctx, w, r, code(res), res.Entry)
 }
 
 // newWrite fills in what every write of a request has.

@@ -39,7 +39,7 @@ func (s *Server) delete(ctx context.Context, w *response, r *request) error {
 			code = http.StatusAccepted
 		}
 		if !(res.Deleted && r.version.DeleteAnswersStatus) && objects.Shows(ctx, res.Entry, r.version) {
-			return s.respondEntry(w, r, code, res.Entry)
+			return s.respondEntry(ctx, w, r, code, res.Entry)
 		}
 		details.UID = res.Entry.Object().UID()
 	}

@@ -45,7 +45,7 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondEntry(w, r, code(res), res.Entry)
+	return s.respondEntry(ctx, w, r, code(res), res.Entry)
 }
 
 func (s *Server) parsePatchOptions(r *request, kind media.PatchType) (*writeOptions, error) {

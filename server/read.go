@@ -25,7 +25,7 @@ func (s *Server) get(ctx context.Context, w *response, r *request) error {
 	if entry == nil {
 		return meta.NotFound(r.version.Resource().GroupResource(), r.Name)
 	}
-	return s.respondEntry(w, r, http.StatusOK, entry)
+	return s.respondEntry(ctx, w, r, http.StatusOK, entry)
 }
 
 // list answers GET on a collection.
@@ -50,5 +50,5 @@ func (s *Server) list(ctx context.Context, w *response, r *request) error {
 	if err := s.acquireMaker(ctx, r); err != nil {
 		return err
 	}
-	return s.respondList(w, r, page)
+	return s.respondList(ctx, w, r, page)
 }

@@ -32,7 +32,7 @@ func (s *Server) update(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondEntry(w, r, code(res), res.Entry)
+	return s.respondEntry(ctx, w, r, code(res), res.Entry)
 }
 
 // put replaces the object, or its part behind a sub-resource, by in.

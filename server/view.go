@@ -110,20 +110,20 @@ func (s *Server) protobufList(ctx context.Context, entries []*watch.Entry, v *re
 }
 
 // respondEntry answers with one object.
-func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry) error {
-	e, err := objects.EntryIn(r.http.Context(), e, r.version.ItemVersion(r.sub))
+func (s *Server) respondEntry(ctx context.Context, w *response, r *request, code int, e *watch.Entry) error {
+	e, err := objects.EntryIn(ctx, e, r.version.ItemVersion(r.sub))
 	if err != nil {
 		return err
 	}
 	s.answeredEntry(r, e)
 	if r.sub != nil && r.sub.Show != nil {
-		obj, err := objects.Object(r.http.Context(), e, r.version.ItemVersion(r.sub))
+		obj, err := objects.Object(ctx, e, r.version.ItemVersion(r.sub))
 		if err != nil {
 			return err
 		}
 		return s.respondObject(w, r, code, r.sub.Show(obj))
 	}
-	body, err := s.shownEntry(r, e)
+	body, err := s.shownEntry(ctx, r, e)
 	if err != nil {
 		return err
 	}
@@ -131,15 +131,15 @@ func (s *Server) respondEntry(w *response, r *request, code int, e *watch.Entry)
 	return nil
 }
 
-func (s *Server) shownEntry(r *request, e *watch.Entry) ([]byte, error) {
+func (s *Server) shownEntry(ctx context.Context, r *request, e *watch.Entry) ([]byte, error) {
 	if r.media.View != media.Table {
-		return s.entryBytes(r.http.Context(), e, r.version, r.media)
+		return s.entryBytes(ctx, e, r.version, r.media)
 	}
 	t, err := s.table(r)
 	if err != nil {
 		return nil, err
 	}
-	return t.ofEntries(r.http.Context(), []*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, false)
+	return t.ofEntries(ctx, []*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, false)
 }
 
 // respondObject answers with an object that has no entry.
@@ -162,10 +162,10 @@ func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Obje
 }
 
 // respondList answers with a page.
-func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
+func (s *Server) respondList(ctx context.Context, w *response, r *request, p *objects.Page) error {
 	m := r.media
 	var err error
-	if p.Entries, err = objects.InVersion(r.http.Context(), p.Entries, r.version); err != nil {
+	if p.Entries, err = objects.InVersion(ctx, p.Entries, r.version); err != nil {
 		return err
 	}
 	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.ListContinue && m.View == media.Full}
@@ -177,7 +177,7 @@ func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 	}
 	s.answeredList(r, p.Entries, lm)
 	if m.Format == codec.JSON && m.View != media.Table && !m.Pretty {
-		return s.streamList(w, r, p.Entries, p.Whole, m, lm)
+		return s.streamList(ctx, w, r, p.Entries, p.Whole, m, lm)
 	}
 	// What there is no room for is not made first, to be refused then.
 	if err := s.reserveAnswer(r, leastSize(p.Entries, m)); err != nil {
@@ -190,11 +190,11 @@ func (s *Server) respondList(w *response, r *request, p *objects.Page) error {
 		if terr != nil {
 			return terr
 		}
-		body, err = t.ofEntries(r.http.Context(), p.Entries, lm, false)
+		body, err = t.ofEntries(ctx, p.Entries, lm, false)
 	case m.Format == codec.Protobuf:
-		body, err = s.protobufList(r.http.Context(), p.Entries, r.version, m, lm)
+		body, err = s.protobufList(ctx, p.Entries, r.version, m, lm)
 	default:
-		body, err = s.wholeList(r.http.Context(), p.Entries, r.version, m, lm)
+		body, err = s.wholeList(ctx, p.Entries, r.version, m, lm)
 	}
 	if err != nil {
 		return err
@@ -272,8 +272,8 @@ func (s *Server) items(ctx context.Context, entries []*watch.Entry, v *resource.
 
 // streamList writes a list, head, items, tail, without putting it together
 // first. whole says that the entries are all of a range.
-func (s *Server) streamList(w *response, r *request, entries []*watch.Entry, whole bool, m media.Type, lm codec.ListMeta) error {
-	items, err := s.items(r.http.Context(), entries, r.version, m, whole)
+func (s *Server) streamList(ctx context.Context, w *response, r *request, entries []*watch.Entry, whole bool, m media.Type, lm codec.ListMeta) error {
+	items, err := s.items(ctx, entries, r.version, m, whole)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (s *Server) readVirtual(ctx context.Context, w *response, r *request) error
 	if r.Name != "" {
 		return meta.NotFound(r.version.GroupResource(), r.Name)
 	}
-	return s.respondList(w, r, &objects.Page{Page: watch.Page{Entries: found}, Remaining: -1})
+	return s.respondList(ctx, w, r, &objects.Page{Page: watch.Page{Entries: found}, Remaining: -1})
 }
 
 // selected reports whether an object is among those that are asked for.
