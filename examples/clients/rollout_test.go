@@ -97,12 +97,12 @@ func TestRollout(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	everyWay(t, func(t *testing.T, ctx context.Context, s *servertest.Server, c *rest.Config) {
 		set := typed(t, c)
-		runWorkloads(t, ctx, set)
 		pods, two := set.CoreV1().Pods("default"), int32(2)
 		orphan := podsOf("solo", "image:1")
 		orphan.Name = "orphan"
 		_, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: orphan.ObjectMeta, Spec: orphan.Spec}, metav1.CreateOptions{})
 		require.NoError(t, err)
+		runWorkloads(t, ctx, set) // now, as it must know the orphan when it sees the ReplicaSet: watches of two kinds have no order
 		owner, err := set.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "solo"}, Spec: appsv1.ReplicaSetSpec{
 			Replicas: &two, Selector: &metav1.LabelSelector{MatchLabels: orphan.Labels}, Template: podsOf("solo", "image:1"),
 		}}, metav1.CreateOptions{})
