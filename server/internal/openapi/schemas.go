@@ -14,7 +14,7 @@ import (
 
 // kind defines the objects of a version and returns the name of the definition.
 func (b *builder) kind(v *resource.Version) string {
-	b.canonical = !v.Defined() && v.Schema() != nil && v.Schema().Struct.Canonical()
+	b.canonical = !isCustom(v)
 	if b.canonical {
 		if name := b.nameOf(v.Schema().Struct); name != "" {
 			b.ofKind(b.tree(name), v.GVK())
@@ -33,6 +33,11 @@ func (b *builder) kind(v *resource.Version) string {
 		return b.custom(v)
 	}
 	return name
+}
+
+// isCustom reports whether no Go type says how the objects of a version look.
+func isCustom(v *resource.Version) bool {
+	return v.Defined() || v.Schema() == nil || !v.Schema().Struct.Canonical()
 }
 
 // customName returns the definition name of objects that have no Go type.
@@ -54,7 +59,21 @@ func (b *builder) custom(v *resource.Version) map[string]any {
 		def = b.head(def)
 	}
 	b.ofKind(def, v.GVK())
+	b.selectable(def, v)
 	return def
+}
+
+// selectable says which fields of a custom kind, and of its lists, selectors may name.
+func (b *builder) selectable(def map[string]any, v *resource.Version) {
+	var list []any
+	for _, f := range v.Fields {
+		if v.SelectableField(f.Name) != nil {
+			list = append(list, map[string]any{"fieldPath": f.Name})
+		}
+	}
+	if list != nil && isCustom(v) {
+		def[b.names.Extension("selectable-fields")] = list
+	}
 }
 
 // list defines the lists of a version and returns the name of the definition.
@@ -73,6 +92,7 @@ func (b *builder) list(v *resource.Version, item string) string {
 		b.definitions[name] = def
 	}
 	b.ofKind(def, v.ListGVK())
+	b.selectable(def, v)
 	return name
 }
 
@@ -202,8 +222,11 @@ func (b *builder) structure(st *schema.Struct) map[string]any {
 // value describes a value where it stands: by a reference if its type has a
 // name, else in place.
 func (b *builder) value(s *schema.Schema, doc string) map[string]any {
-	if s == nil {
+	switch {
+	case s == nil:
 		return map[string]any{}
+	case s.Wire == schema.OrBoolean, s.Wire == schema.OrList: // an object or something else: clients know no type for that
+		return describedBy(doc)
 	}
 	name := b.form(s)
 	if name == "" && s.Struct != nil && s.Struct.Canonical() {
@@ -226,6 +249,13 @@ func (b *builder) value(s *schema.Schema, doc string) map[string]any {
 		return def
 	}
 	return b.beside(name, def)
+}
+
+func describedBy(doc string) map[string]any {
+	if doc == "" {
+		return map[string]any{}
+	}
+	return map[string]any{"description": doc}
 }
 
 func (b *builder) pointer(name string) string {
@@ -309,6 +339,9 @@ func (b *builder) inline(s *schema.Schema) map[string]any {
 	if s.Struct != nil {
 		def = b.structure(s.Struct)
 	}
+	if !b.canonical && s.Required != nil {
+		def["required"] = meta.StringList(s.Required) // described or not
+	}
 	if t := typeNames[s.Type]; t != "" {
 		def["type"] = t
 	}
@@ -388,9 +421,21 @@ func (b *builder) extensions(def map[string]any, s *schema.Schema) {
 	if s.Nullable && b.dialect == v3 {
 		def["nullable"] = true
 	}
-	if s.Embedded && s.Struct != nil && !s.Struct.Canonical() {
-		b.head(def)
+	if s.Embedded && !b.canonical {
+		b.object(def)
 	}
+}
+
+// object adds what a value has that is a whole object itself.
+func (b *builder) object(def map[string]any) {
+	b.head(def)
+	required, _ := def["required"].([]any)
+	for _, name := range []any{"apiVersion", "kind"} {
+		if !slices.Contains(required, name) {
+			required = append(required, name)
+		}
+	}
+	def["required"] = required
 }
 
 // rules adds the expressions that are true of a value.
@@ -417,6 +462,9 @@ func (b *builder) rules(def map[string]any, rules []schema.Rule) {
 
 // combined adds the parts that only version 3 knows.
 func (b *builder) combined(def map[string]any, s *schema.Schema) {
+	if s.IntOrString && !b.canonical {
+		def["anyOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}} // unless it says so itself
+	}
 	for key, list := range map[string][]*schema.Schema{"allOf": s.AllOf, "anyOf": s.AnyOf, "oneOf": s.OneOf} {
 		var all []any
 		for _, e := range list {
@@ -441,6 +489,7 @@ func (b *builder) simplify(def map[string]any, s *schema.Schema) {
 	if b.canonical {
 		return
 	}
+	b.relax(def, s)
 	if s.Nullable || s.IntOrString || s.Preserve {
 		for _, key := range []string{"type", "items", "properties", "additionalProperties", "required", "format", "enum", "pattern"} {
 			delete(def, key)
@@ -449,5 +498,19 @@ func (b *builder) simplify(def map[string]any, s *schema.Schema) {
 			def["type"] = "object"
 		}
 	}
-	delete(def, "default")
+}
+
+// relax takes fields that may be null out of those that must be there: clients of version
+// 2 see no field in a null.
+func (b *builder) relax(def map[string]any, s *schema.Schema) {
+	required, _ := def["required"].([]any)
+	required = slices.DeleteFunc(required, func(name any) bool {
+		f := s.Struct.Field(name.(string))
+		return f != nil && f.Schema.Nullable
+	})
+	if len(required) == 0 {
+		delete(def, "required")
+		return
+	}
+	def["required"] = required
 }

@@ -1,0 +1,112 @@
+package openapi
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin"
+)
+
+// customKind makes a kind of a group example.com whose spec has the properties.
+func customKind(more, properties string) *registry.Kind {
+	return registry.FromCRD([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
+		"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"things","kind":"Thing"},"versions":[{"name":"v1","served":true,"storage":true,` + more + `
+		"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{` + properties + `}}}}}}]}}`))
+}
+
+// both returns the definitions of a catalog in version 2 and in one group of version 3.
+func both(t *testing.T, s *resource.State, gv meta.GroupVersion) (second, third any) {
+	t.Helper()
+	return at(parse(t, V2(s.Types(), info(s))), "definitions"), at(parse(t, V3(gv, served(s.Types())[gv], info(s))), "components", "schemas")
+}
+
+var things = meta.GroupVersion{Group: "example.com", Version: "v1"}
+
+// TestConditionsAreWhole: what is required of fields that are described elsewhere is said,
+// else every value fits each branch.
+func TestConditionsAreWhole(t *testing.T) {
+	t.Parallel()
+	s := catalog(t, customKind("", `"one":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},
+		"oneOf":[{"required":["a"]},{"required":["b"]}],"not":{"required":["a","b"]}},
+		"port":{"x-kubernetes-int-or-string":true}`))
+	_, third := both(t, s, things)
+	fields := at(third, "com.example.v1.Thing", "properties", "spec", "properties")
+	assert.Equal(t, []any{map[string]any{"required": []any{"a"}}, map[string]any{"required": []any{"b"}}}, at(fields, "one", "oneOf"))
+	assert.Equal(t, map[string]any{"required": []any{"a", "b"}}, at(fields, "one", "not"))
+	assert.Equal(t, []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}, at(fields, "port", "anyOf"))
+}
+
+// TestWholeObjectsInFields: a field that holds an object is explained as one, and version
+// 2 allows it what is not known.
+func TestWholeObjectsInFields(t *testing.T) {
+	t.Parallel()
+	s := catalog(t, customKind("", `"open":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
+		"known":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"kind":{"type":"string"},"more":{"type":"string"}},"required":["more","kind"]}`))
+	second, third := both(t, s, things)
+	path := []string{"com.example.v1.Thing", "properties", "spec", "properties"}
+	for _, field := range []string{"open", "known"} {
+		def := at(at(third, path...), field)
+		assert.NotEmpty(t, at(def, "properties", "metadata", "allOf"), field)
+		assert.NotEmpty(t, at(def, "properties", "apiVersion"), field)
+	}
+	assert.Equal(t, []any{"apiVersion", "kind"}, at(at(third, path...), "open", "required"))
+	assert.Equal(t, []any{"more", "kind", "apiVersion"}, at(at(third, path...), "known", "required"))
+	assert.Nil(t, at(at(second, path...), "open", "properties"))
+	assert.Nil(t, at(at(second, path...), "open", "required"))
+}
+
+// TestVersion2KnowsNoNull: a field that may be null need not be there for clients that
+// leave it out then. What it is by default they are told.
+func TestVersion2KnowsNoNull(t *testing.T) {
+	t.Parallel()
+	s := catalog(t, customKind("", `"in":{"type":"object","required":["a","b"],"properties":{"a":{"type":"string","nullable":true},"b":{"type":"string"}}},
+		"none":{"type":"object","required":["a"],"properties":{"a":{"type":"string","nullable":true}}},
+		"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["protocol"],
+		"items":{"type":"object","properties":{"protocol":{"type":"string","default":"TCP"}}}}`))
+	second, third := both(t, s, things)
+	path := []string{"com.example.v1.Thing", "properties", "spec", "properties"}
+	assert.Equal(t, []any{"b"}, at(at(second, path...), "in", "required"))
+	assert.Equal(t, []any{"a", "b"}, at(at(third, path...), "in", "required"))
+	assert.NotContains(t, at(at(second, path...), "none"), "required")
+	for _, definitions := range []any{second, third} {
+		assert.Equal(t, "TCP", at(at(definitions, path...), "ports", "items", "properties", "protocol", "default"))
+	}
+}
+
+func TestSelectableFieldsArePublished(t *testing.T) {
+	t.Parallel()
+	s := catalog(t, customKind(`"selectableFields":[{"jsonPath":".spec.color"}],`, `"color":{"type":"string"}`))
+	second, third := both(t, s, things)
+	for _, definitions := range []any{second, third} {
+		for _, kind := range []string{"Thing", "ThingList"} {
+			assert.Equal(t, []any{map[string]any{"fieldPath": "spec.color"}}, at(definitions, "com.example.v1."+kind, "x-kubernetes-selectable-fields"))
+		}
+	}
+}
+
+// TestObjectOrElseHasNoType: parsers by type would take an object alone.
+func TestObjectOrElseHasNoType(t *testing.T) {
+	t.Parallel()
+	second, third := both(t, catalog(t, builtin.Kinds()...), meta.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"})
+	count := 0
+	for _, definitions := range []any{second, third} {
+		for name := range definitions.(map[string]any) {
+			if !strings.HasSuffix(name, ".JSONSchemaProps") {
+				continue
+			}
+			for _, field := range []string{"additionalItems", "additionalProperties", "items"} {
+				def, _ := at(definitions, name, "properties", field).(map[string]any)
+				require.Contains(t, def, "description")
+				assert.Len(t, def, 1, field)
+				count++
+			}
+		}
+	}
+	assert.Equal(t, 6, count)
+}
