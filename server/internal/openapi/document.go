@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -82,6 +83,7 @@ func newDocument(root members, form messages, zippers *sync.Pool) *Document {
 // writer writes a Text.
 type writer struct {
 	buf  []byte // what is to be compressed next
+	text []byte // of one value
 	out  bytes.Buffer
 	zip  *gzip.Writer
 	sum  hash.Hash
@@ -125,13 +127,18 @@ func (w *writer) value(v any) {
 	case members:
 		w.members(v)
 	case func() map[string]any:
-		w.buf = codec.EncodeValue(w.buf, v())
+		w.encode(v())
 	default:
-		w.buf = codec.EncodeValue(w.buf, v)
+		w.encode(v)
 	}
 	if len(w.buf) >= flushAt {
 		w.flush()
 	}
+}
+
+func (w *writer) encode(v any) {
+	w.text = codec.EncodeValue(w.text[:0], v)
+	w.buf = append(w.buf, escapeYAML(w.text)...)
 }
 
 func (w *writer) members(m members) {
@@ -144,4 +151,40 @@ func (w *writer) members(m members) {
 		w.value(m[name])
 	}
 	w.buf = append(w.buf, '}')
+}
+
+// escapeYAML escapes in JSON text what YAML does not allow in a string or
+// takes for the end of a line: clients read documents, and values in them, as YAML.
+func escapeYAML(text []byte) []byte {
+	var out []byte // text up to done, escaped
+	done := 0
+	for i := 0; i < len(text); {
+		if text[i] < 0x7f {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if needsEscape(r) {
+			out = append(out, text[done:i]...)
+			out = append(out, `\u`...)
+			for shift := 12; shift >= 0; shift -= 4 {
+				out = append(out, "0123456789abcdef"[r>>shift&0xf])
+			}
+			done = i + size
+		}
+		i += size
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// needsEscape reports whether a character in a string of JSON is none in one of YAML.
+func needsEscape(r rune) bool {
+	switch r {
+	case '\u2028', '\u2029', '\ufeff', '\ufffe', '\uffff':
+		return true
+	}
+	return r >= 0x7f && r < 0xa0
 }

@@ -105,7 +105,7 @@ func (m messages) member(dst []byte, f member, v any) []byte {
 	case yaml:
 		dst, outer := begin(dst, f.number)
 		dst, inner := begin(dst, 2)
-		return end(end(append(codec.EncodeValue(dst, v), '\n'), inner), outer)
+		return end(end(append(append(dst, escapeYAML(codec.EncodeValue(nil, v))...), '\n'), inner), outer)
 	case one:
 		dst, start := begin(dst, f.number)
 		return end(m.encode(dst, f.message, v), start)
