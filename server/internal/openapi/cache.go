@@ -3,6 +3,7 @@ package openapi
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
@@ -12,49 +13,87 @@ import (
 // Cache holds the documents of a server. A document is made when it is asked for
 // first, and again only after the types in it changed. The zero value is empty.
 type Cache struct {
+	press press
+
 	mu     sync.Mutex // guards the rest
 	state  *resource.State
-	index  func() *Document
-	v2     func() *Document
+	index  *lazy
+	v2     *lazy
 	groups map[meta.GroupVersion]*groupDocument
+}
 
-	zippers sync.Pool // of *gzip.Writer
+// press makes documents, one at a time: each takes memory for as long as that takes, and
+// clients ask for many while definitions change.
+type press struct {
+	mu      sync.Mutex // held while a document is made
+	zippers sync.Pool  // of *gzip.Writer
+}
+
+// lazy is a document that is made when it is asked for first.
+type lazy struct {
+	from func() *Document
+	made atomic.Pointer[Document]
+}
+
+// get returns the document; who may have to make it holds the press.
+func (l *lazy) get() *Document {
+	if d := l.made.Load(); d != nil {
+		return d
+	}
+	l.made.Store(l.from())
+	l.from = nil // it holds what the document is made from
+	return l.made.Load()
 }
 
 // groupDocument is the document of a group version and what it is made from.
 type groupDocument struct {
 	versions []*resource.Version
-	document func() *Document
+	lazy
 }
 
 // V2 returns the document of version 2 of everything.
 func (c *Cache) V2(state *resource.State, info Info) *Document {
-	c.mu.Lock()
-	c.update(state, info)
-	document := c.v2
-	c.mu.Unlock()
-	return document()
+	return c.document(state, info, func() *lazy { return c.v2 })
 }
 
 // V3 returns the document of one group version, or nil if it is not served.
 func (c *Cache) V3(state *resource.State, gv meta.GroupVersion, info Info) *Document {
-	c.mu.Lock()
-	c.update(state, info)
-	g := c.groups[gv]
-	c.mu.Unlock()
-	if g == nil {
+	return c.document(state, info, func() *lazy {
+		if g := c.groups[gv]; g != nil {
+			return &g.lazy
+		}
 		return nil
-	}
-	return g.document()
+	})
 }
 
 // Index returns the list of the documents of version 3, with their hashes.
 func (c *Cache) Index(state *resource.State, info Info) *Document {
-	c.mu.Lock()
-	c.update(state, info)
-	document := c.index
-	c.mu.Unlock()
-	return document()
+	return c.document(state, info, func() *lazy { return c.index })
+}
+
+// document returns what find finds for the state, or for a newer one. Who has to wait for
+// the press looks again: of states that come faster than documents are made, most are
+// never written.
+func (c *Cache) document(state *resource.State, info Info, find func() *lazy) *Document {
+	look := func() *lazy {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.update(state, info)
+		return find()
+	}
+	l := look()
+	if l == nil {
+		return nil
+	}
+	if d := l.made.Load(); d != nil {
+		return d
+	}
+	c.press.mu.Lock()
+	defer c.press.mu.Unlock()
+	if l = look(); l == nil {
+		return nil
+	}
+	return l.get()
 }
 
 // update forgets what another state changed. An older state, of a request that
@@ -64,7 +103,7 @@ func (c *Cache) update(state *resource.State, info Info) {
 		return
 	}
 	c.state = state
-	info.Docs, info.zippers = docsOf(state.Types()), &c.zippers
+	info.Docs, info.press = docsOf(state.Types()), &c.press
 	before := c.groups
 	c.groups = map[meta.GroupVersion]*groupDocument{}
 	for gv, versions := range served(state.Types()) {
@@ -72,11 +111,11 @@ func (c *Cache) update(state *resource.State, info Info) {
 			c.groups[gv] = g
 			continue
 		}
-		c.groups[gv] = &groupDocument{versions, sync.OnceValue(func() *Document { return V3(gv, versions, info) })}
+		c.groups[gv] = &groupDocument{versions: versions, lazy: lazy{from: func() *Document { return V3(gv, versions, info) }}}
 	}
 	groups := c.groups
-	c.index = sync.OnceValue(func() *Document { return index(groups, info.zippers) })
-	c.v2 = sync.OnceValue(func() *Document { return V2(state.Types(), info) })
+	c.index = &lazy{from: func() *Document { return index(groups, info.press) }}
+	c.v2 = &lazy{from: func() *Document { return V2(state.Types(), info) }}
 }
 
 // served sorts the served versions of types by group version.
@@ -107,12 +146,12 @@ func docsOf(types []*resource.Type) *schema.Docs {
 	return schema.JoinDocs(docs...)
 }
 
-func index(groups map[meta.GroupVersion]*groupDocument, zippers *sync.Pool) *Document {
+func index(groups map[meta.GroupVersion]*groupDocument, press *press) *Document {
 	paths := map[string]any{}
 	for gv, g := range groups {
-		paths[Path(gv)] = map[string]any{"serverRelativeURL": URL(gv, g.document().Hash())}
+		paths[Path(gv)] = map[string]any{"serverRelativeURL": URL(gv, g.get().Hash())}
 	}
-	return newDocument(members{"paths": paths}, nil, zippers)
+	return newDocument(members{"paths": paths}, nil, press)
 }
 
 // Path returns the path of a group version as the index names it: "api/v1".

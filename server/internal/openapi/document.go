@@ -68,15 +68,20 @@ func (t Text) Bytes() []byte {
 // func() map[string]any is made for that alone.
 type members map[string]any
 
-func newDocument(root members, form messages, zippers *sync.Pool) *Document {
-	w := newWriter(zippers)
+func newDocument(root members, form messages, made *press) *Document {
+	if made == nil {
+		made = &press{}
+	}
+	w := newWriter(made)
 	w.value(root)
 	w.buf = append(w.buf, '\n')
-	text := w.end(zippers)
+	text := w.end(made)
 	return &Document{json: text, hash: hex.EncodeToString(w.sum.Sum(nil)), protobuf: sync.OnceValue(func() Text {
-		w := newWriter(zippers)
+		made.mu.Lock()
+		defer made.mu.Unlock()
+		w := newWriter(made)
 		w.buf = form.document(text.Bytes())
-		return w.end(zippers)
+		return w.end(made)
 	})}
 }
 
@@ -90,11 +95,9 @@ type writer struct {
 	size int
 }
 
-func newWriter(zippers *sync.Pool) *writer {
+func newWriter(p *press) *writer {
 	w := &writer{sum: sha256.New()}
-	if zippers != nil {
-		w.zip, _ = zippers.Get().(*gzip.Writer)
-	}
+	w.zip, _ = p.zippers.Get().(*gzip.Writer)
 	if w.zip == nil {
 		w.zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one of its own
 	}
@@ -102,13 +105,11 @@ func newWriter(zippers *sync.Pool) *writer {
 	return w
 }
 
-func (w *writer) end(zippers *sync.Pool) Text {
+func (w *writer) end(p *press) Text {
 	w.flush()
 	_ = w.zip.Close() // memory takes all
-	if zippers != nil {
-		w.zip.Reset(nil)
-		zippers.Put(w.zip)
-	}
+	w.zip.Reset(nil)
+	p.zippers.Put(w.zip)
 	return Text{bytes.Clone(w.out.Bytes()), w.size}
 }
 

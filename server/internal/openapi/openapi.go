@@ -9,8 +9,6 @@
 package openapi
 
 import (
-	"sync"
-
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
@@ -23,7 +21,7 @@ type Info struct {
 	Names          names.Profile
 	Docs           *schema.Docs // of the Go types of programs, or nil
 
-	zippers *sync.Pool // of a Cache
+	press *press // of a Cache, or nil
 }
 
 // V3 returns the OpenAPI 3.0 document of one group version, whose served types
@@ -43,7 +41,7 @@ func V3(gv meta.GroupVersion, versions []*resource.Version, info Info) *Document
 			"securitySchemes": map[string]any{"BearerToken": map[string]any{
 				"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
 		},
-	}, v3Messages(), info.zippers)
+	}, v3Messages(), info.press)
 }
 
 // V2 returns the OpenAPI 2.0 document of all served versions of the types.
@@ -69,7 +67,7 @@ func V2(types []*resource.Type, info Info) *Document {
 		"security": []any{map[string]any{"BearerToken": []any{}}},
 		"securityDefinitions": map[string]any{"BearerToken": map[string]any{
 			"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}},
-	}, v2Messages(), info.zippers)
+	}, v2Messages(), info.press)
 }
 
 // builder gathers what goes into one document.

@@ -2,9 +2,12 @@ package openapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -279,4 +282,50 @@ func TestCacheIsShared(t *testing.T) {
 		}
 	}
 	all.Wait()
+}
+
+// TestStatesInBetweenCostNothing: while a document is made, clients that come with other
+// states wait, and all get the one of the last.
+func TestStatesInBetweenCostNothing(t *testing.T) {
+	t.Parallel()
+	var (
+		c       resource.Catalog
+		cache   Cache
+		all     sync.WaitGroup
+		made    atomic.Int32
+		entered = make(chan struct{})
+		goOn    = make(chan struct{})
+	)
+	const states = 5
+	docs := make([]*Document, states)
+	for i := range states {
+		k, err := resource.Compile(customKind("", fmt.Sprintf(`"field%d":{"type":"string"}`, i)), names.Kubernetes)
+		require.NoError(t, err)
+		source := k.Source
+		k.Source = func(v *resource.Version) *schema.Schema {
+			if made.Add(1) == 1 {
+				close(entered)
+				<-goOn
+			}
+			return source(v)
+		}
+		c.Put(k)
+		state := c.Now()
+		all.Go(func() { docs[i] = cache.V2(state, Info{Names: names.Kubernetes}) })
+		for now := (*resource.State)(nil); now != state; runtime.Gosched() {
+			cache.mu.Lock()
+			now = cache.state
+			cache.mu.Unlock()
+		}
+		if i == 0 {
+			<-entered
+		}
+	}
+	close(goOn)
+	all.Wait()
+	assert.EqualValues(t, 2, made.Load(), "the first and the last")
+	for _, d := range docs[1:] {
+		assert.True(t, docs[states-1] == d)
+	}
+	assert.Contains(t, string(docs[states-1].JSON().Bytes()), "field4")
 }
