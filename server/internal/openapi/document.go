@@ -80,7 +80,11 @@ func newDocument(root members, form messages, made *press) *Document {
 		made.mu.Lock()
 		defer made.mu.Unlock()
 		w := newWriter(made)
-		w.buf = form.document(text.Bytes())
+		r, err := gzip.NewReader(bytes.NewReader(text.gzip))
+		if err != nil {
+			return Text{} // it is our own encoding, in memory
+		}
+		w.buf = form.document(r)
 		return w.end(made)
 	})}
 }

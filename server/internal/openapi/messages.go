@@ -21,15 +21,15 @@ func withBounds(m map[string]member, multipleOf int) map[string]member {
 // v2Messages are the messages of package openapi.v2.
 func v2Messages() messages {
 	return messages{
-		"Document": {extensions: 16, members: map[string]member{
+		"Document": {large: true, extensions: 16, members: map[string]member{
 			"swagger": {1, text, ""}, "info": {2, one, "Info"}, "host": {3, text, ""}, "basePath": {4, text, ""},
 			"schemes": {5, texts, ""}, "consumes": {6, texts, ""}, "produces": {7, texts, ""}, "paths": {8, one, "Paths"},
 			"definitions": {9, one, "Definitions"}, "security": {12, many, "SecurityRequirement"},
 			"securityDefinitions": {13, one, "SecurityDefinitions"},
 		}},
 		"Info":        {extensions: 7, members: map[string]member{"title": {1, text, ""}, "version": {2, text, ""}, "description": {3, text, ""}}},
-		"Paths":       {extensions: 1, entries: 2, entry: "PathItem"},
-		"Definitions": named("Schema"),
+		"Paths":       {large: true, extensions: 1, entries: 2, entry: "PathItem"},
+		"Definitions": {large: true, entries: 1, entry: "Schema"},
 		"Properties":  named("Schema"),
 		"PathItem": {extensions: 10, members: map[string]member{
 			"get": {2, one, "Operation"}, "put": {3, one, "Operation"}, "post": {4, one, "Operation"}, "delete": {5, one, "Operation"},
@@ -81,16 +81,16 @@ func v2Messages() messages {
 func v3Messages() messages {
 	schema := "SchemaOrReference"
 	return messages{
-		"Document": {extensions: 9, members: map[string]member{
+		"Document": {large: true, extensions: 9, members: map[string]member{
 			"openapi": {1, text, ""}, "info": {2, one, "Info"}, "paths": {4, one, "Paths"}, "components": {5, one, "Components"},
 			"security": {6, many, "SecurityRequirement"},
 		}},
 		"Info":  {extensions: 7, members: map[string]member{"title": {1, text, ""}, "description": {2, text, ""}, "version": {6, text, ""}}},
-		"Paths": {extensions: 2, entries: 1, entry: "PathItem"},
-		"Components": {extensions: 10, members: map[string]member{
+		"Paths": {large: true, extensions: 2, entries: 1, entry: "PathItem"},
+		"Components": {large: true, extensions: 10, members: map[string]member{
 			"schemas": {1, one, "Schemas"}, "securitySchemes": {7, one, "SecuritySchemes"},
 		}},
-		"Schemas":                   named(schema),
+		"Schemas":                   {large: true, entries: 1, entry: schema},
 		"Properties":                named(schema),
 		"SecuritySchemes":           named("SecuritySchemeOrReference"),
 		"SecuritySchemeOrReference": {wrap: referenceOr("SecurityScheme", "Reference")},

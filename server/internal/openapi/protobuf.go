@@ -1,6 +1,8 @@
 package openapi
 
 import (
+	"encoding/json"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -44,6 +46,9 @@ type message struct {
 	entries protowire.Number
 	entry   string
 
+	// large says that the values are read one by one: all of them are too much at a time.
+	large bool
+
 	// wrap makes the message one with a single field that holds the value.
 	wrap func(v any) member
 }
@@ -52,13 +57,49 @@ type message struct {
 // github.com/google/gnostic-models.
 type messages map[string]message
 
-// document returns a JSON document as a message Document.
-func (m messages) document(json []byte) []byte {
-	tree, _, err := codec.DecodeJSON(json, codec.Limits{Bytes: math.MaxInt, Depth: 10_000, Values: math.MaxInt})
+// document returns a JSON document as a message Document. Members are in the order of
+// their names.
+func (m messages) document(text io.Reader) []byte {
+	in := json.NewDecoder(text)
+	dst, err := m.read(nil, in, "Document")
 	if err != nil {
 		return nil // it is our own encoding
 	}
-	return m.encode(make([]byte, 0, len(json)), "Document", tree)
+	return dst
+}
+
+// read appends the body of a large message.
+func (m messages) read(dst []byte, in *json.Decoder, name string) ([]byte, error) {
+	if _, err := in.Token(); err != nil { // {
+		return nil, err
+	}
+	for in.More() {
+		token, err := in.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, _ := token.(string)
+		if f := m[name].members[key]; f.form == one && m[f.message].large {
+			var start int
+			dst, start = begin(dst, f.number)
+			if dst, err = m.read(dst, in, f.message); err != nil {
+				return nil, err
+			}
+			dst = end(dst, start)
+			continue
+		}
+		var text json.RawMessage
+		if err := in.Decode(&text); err != nil {
+			return nil, err
+		}
+		v, _, err := codec.DecodeValue(text, codec.Limits{Bytes: math.MaxInt, Depth: 10_000, Values: math.MaxInt})
+		if err != nil {
+			return nil, err
+		}
+		dst = m.field(dst, m[name], key, v)
+	}
+	_, err := in.Token() // }
+	return dst, err
 }
 
 // encode appends the body of a message.
@@ -69,15 +110,21 @@ func (m messages) encode(dst []byte, name string, v any) []byte {
 	}
 	tree, _ := v.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(tree)) {
-		f, known := msg.members[key]
-		switch {
-		case known:
-			dst = m.member(dst, f, tree[key])
-		case msg.extensions != 0 && strings.HasPrefix(key, "x-"):
-			dst = m.entry(dst, msg.extensions, key, member{2, yaml, ""}, tree[key])
-		case msg.entries != 0:
-			dst = m.entry(dst, msg.entries, key, member{2, one, msg.entry}, tree[key])
-		}
+		dst = m.field(dst, msg, key, tree[key])
+	}
+	return dst
+}
+
+// field appends one member of an object.
+func (m messages) field(dst []byte, msg message, key string, v any) []byte {
+	f, known := msg.members[key]
+	switch {
+	case known:
+		return m.member(dst, f, v)
+	case msg.extensions != 0 && strings.HasPrefix(key, "x-"):
+		return m.entry(dst, msg.extensions, key, member{2, yaml, ""}, v)
+	case msg.entries != 0:
+		return m.entry(dst, msg.entries, key, member{2, one, msg.entry}, v)
 	}
 	return dst
 }
