@@ -94,6 +94,7 @@ func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, vers
 		etag, body = strconv.Quote(d.Hash()+"-pb"), d.Protobuf
 	}
 	h.Set("ETag", etag)
+	zipped := s.zips(w, r, d.JSON().Size())
 	if matchesETag(r.http.Header.Get("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
@@ -101,7 +102,7 @@ func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, vers
 	text := body()
 	h.Set("Content-Type", kind)
 	length, write := text.Size(), text.WriteTo
-	if s.zips(w, r, length) {
+	if zipped {
 		h.Set("Content-Encoding", "gzip")
 		h.Set("ETag", "W/"+etag) // the same document in other bytes
 		length, write = len(text.Gzip()), bytes.NewReader(text.Gzip()).WriteTo

@@ -85,6 +85,7 @@ func TestOpenAPIOverHTTP(t *testing.T) {
 		assert.Equal(t, "Accept", w.Header().Get("Vary"))
 		again := ask(test.method, test.url, "Accept", test.accept, "If-None-Match", `"other", W/`+w.Header().Get("ETag"))
 		assert.Equal(t, http.StatusNotModified, again.Code)
+		assert.Equal(t, w.Header().Values("Vary"), again.Header().Values("Vary"), "caches take it for the answer that they have")
 		assert.Zero(t, again.Body.Len())
 	}
 	moved := ask("GET", "/openapi/v3/api/v1?hash=old")
