@@ -33,12 +33,14 @@ var things = meta.GroupVersion{Group: "example.com", Version: "v1"}
 func TestConditionsAreWhole(t *testing.T) {
 	t.Parallel()
 	s := catalog(t, customKind("", `"one":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},
-		"oneOf":[{"required":["a"]},{"required":["b"]}],"not":{"required":["a","b"]}},
+		"oneOf":[{"required":["a"]},{"required":["b"]}],"not":{"required":["a","b"]},"anyOf":[{"properties":{"a":{"minLength":2}}}]},
 		"port":{"x-kubernetes-int-or-string":true}`))
 	_, third := both(t, s, things)
 	fields := at(third, "com.example.v1.Thing", "properties", "spec", "properties")
 	assert.Equal(t, []any{map[string]any{"required": []any{"a"}}, map[string]any{"required": []any{"b"}}}, at(fields, "one", "oneOf"))
 	assert.Equal(t, map[string]any{"required": []any{"a", "b"}}, at(fields, "one", "not"))
+	assert.Equal(t, []any{map[string]any{"properties": map[string]any{"a": map[string]any{"minLength": 2.0}}}}, at(fields, "one", "anyOf"))
+	assert.Equal(t, "object", at(fields, "one", "type"))
 	assert.Equal(t, []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}, at(fields, "port", "anyOf"))
 }
 

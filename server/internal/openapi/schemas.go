@@ -338,6 +338,7 @@ func (b *builder) inline(s *schema.Schema) map[string]any {
 	def := map[string]any{}
 	if s.Struct != nil {
 		def = b.structure(s.Struct)
+		delete(def, "type") // a condition may tell of fields and not of the type
 	}
 	if !b.canonical && s.Required != nil {
 		def["required"] = meta.StringList(s.Required) // described or not
