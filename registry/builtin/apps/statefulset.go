@@ -50,7 +50,7 @@ type StatefulSetSpec struct {
 
 	// ServiceName is the service under whose name the pods are found in the DNS. It
 	// must be there before the pods, and cannot change.
-	ServiceName string `json:"serviceName" protobuf:"5"`
+	ServiceName string `json:"serviceName" protobuf:"5" schema:"optional"`
 
 	// Selector of the pods; it must match the template's labels and cannot change.
 	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked"`
@@ -66,7 +66,7 @@ type StatefulSetSpec struct {
 // StatefulSetOrdinals say how pods are numbered.
 type StatefulSetOrdinals struct {
 	// Start is the number of the first pod.
-	Start int32 `json:"start" protobuf:"1" schema:"min=0"`
+	Start int32 `json:"start" protobuf:"1" schema:"optional,min=0"`
 }
 
 // StatefulSetUpdateStrategy is how pods are replaced.

@@ -272,6 +272,8 @@ type PodSchedulingGroup struct {
 
 // EvictionResponder is a program that helps a pod to leave its node.
 type EvictionResponder struct {
+	_ struct{} `schema:"mapType=atomic"`
+
 	// Name of the program, with a domain before it.
 	Name string `json:"name" protobuf:"1" schema:"required,format=qualified-name"`
 

@@ -23,7 +23,7 @@ type Role struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Rules are the rights; there are no denials, so they add up.
-	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"listType=atomic"`
+	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"optional,listType=atomic"`
 }
 
 // PolicyRule gives verbs on resources, or on paths that are no resource.
@@ -53,7 +53,7 @@ type ClusterRole struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Rules are the rights; there are no denials, so they add up.
-	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"listType=atomic"`
+	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"optional,listType=atomic"`
 
 	// AggregationRule, if set, lets the server fill rules from other cluster
 	// roles; rules written by others are replaced.

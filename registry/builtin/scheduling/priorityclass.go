@@ -18,7 +18,7 @@ type PriorityClass struct {
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Value is the priority of pods of the class, the higher the more important. It cannot change.
-	Value int32 `json:"value" protobuf:"2"`
+	Value int32 `json:"value" protobuf:"2" schema:"optional"`
 	// GlobalDefault gives the class to pods that name none. At most one class should have it.
 	GlobalDefault bool `json:"globalDefault,omitempty" protobuf:"3"`
 	// Description says when the class is to be used.

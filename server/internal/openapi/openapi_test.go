@@ -184,6 +184,26 @@ func TestConfigMap(t *testing.T) {
 	assert.Equal(t, []any{"dryRun", "fieldManager", "fieldValidation", "force"}, params)
 }
 
+// TestOptionalFields: clients that check before they send take what the server takes.
+func TestOptionalFields(t *testing.T) {
+	definitions := at(parse(t, every(t)["v2"]), "definitions")
+	for name, field := range map[string]string{
+		"rbac.v1.Role": "rules", "rbac.v1.ClusterRole": "rules", "scheduling.v1.PriorityClass": "value",
+		"apps.v1.StatefulSetSpec": "serviceName", "apps.v1.StatefulSetOrdinals": "start",
+	} {
+		def := at(definitions, "io.k8s.api."+name)
+		assert.NotNil(t, at(def, "properties", field), name)
+		required, _ := at(def, "required").([]any)
+		assert.NotContains(t, required, field, name)
+	}
+}
+
+// TestWholeItems: who applies an item of the list owns all of it.
+func TestWholeItems(t *testing.T) {
+	def := at(parse(t, every(t)["v2"]), "definitions", "io.k8s.api.core.v1.EvictionResponder")
+	assert.Equal(t, "atomic", at(def, "x-kubernetes-map-type"))
+}
+
 // TestOwnTypes makes sure that the types of this package have a schema.
 func TestOwnTypes(t *testing.T) {
 	for _, of := range []any{object{}, list{}, Status{}, DeleteOptions{}, WatchEvent{}, Patch{}, APIResourceList{}} {
