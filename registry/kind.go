@@ -140,6 +140,14 @@ type Features struct {
 // Behavior is what a kind does with the trees of its objects beyond their schema.
 // The zero value is a plain stored object.
 type Behavior struct {
+	// Upgrade fits a stored object, in place, that a release of the program wrote whose
+	// types had another shape: it moves what a field held that has another name or type
+	// now, deletes what nobody needs, and may give it another of the kind's versions. It
+	// sees the objects as they are stored, of any shape and version, also of today's, which it
+	// leaves as they are. With an error the object cannot be read. Upgrade is for kinds of
+	// Go structs; it is not asked as long as the store holds nothing of another shape.
+	Upgrade func(stored *meta.Object) error
+
 	// Default fills in what the schema's defaults cannot say. It runs on every
 	// write, after them.
 	Default func(w *Change[meta.Object])

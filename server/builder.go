@@ -47,6 +47,12 @@ type Builder struct {
 	// over: Shutdown closes it, and so does a Build that fails.
 	Storage storage.Backend
 
+	// KeepUnfit serves a store that holds what the kinds cannot show, as after a field was
+	// removed or has another type, instead of failing Build with a *StoredError. What
+	// does not fit stays in the store, unseen, until the field is written; an object that
+	// cannot be read at all can only be deleted.
+	KeepUnfit bool
+
 	// Authenticators find out who calls; the first that knows decides, and a
 	// caller whom none knows is refused with 401. auth.AnonymousAccess among
 	// them lets callers without credentials in as system:anonymous. None at all
@@ -365,19 +371,13 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.firstRevision(ctx); err != nil {
+	records, err := s.load(ctx, types, b.KeepUnfit)
+	if err != nil {
 		return nil, err
-	}
-	var err error
-	records := objects.Records(s.backend, types, s.log)
-	if s.hub, err = watch.Open(ctx, records, watch.Options{
-		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
-	}); err != nil {
-		return nil, fmt.Errorf("loading the store: %w", err)
 	}
 	s.openDefinitions()
 	s.objects = objects.New(objects.Options{
-		Names: s.names, Backend: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
+		Names: s.names, Backend: records.Store(), Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
 		RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)
@@ -405,6 +405,31 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
 	return s, nil
+}
+
+// load reads what the store holds, and refuses what the types cannot show unless it is
+// to be kept.
+func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*objects.Records, error) {
+	records, err := objects.OpenRecords(ctx, s.backend, types, s.log)
+	if err != nil {
+		return nil, err
+	}
+	if err := records.Begin(ctx); err != nil {
+		return nil, fmt.Errorf("beginning the store: %w", err)
+	}
+	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
+		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
+	}); err != nil {
+		return nil, fmt.Errorf("loading the store: %w", err)
+	}
+	problems, err := records.Accept(ctx, keep)
+	if len(problems) > 0 {
+		err = newStoredError(problems)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.hub.Close())
+	}
+	return records, nil
 }
 
 // compile makes the types of the registered kinds. components reads what the server
@@ -462,20 +487,6 @@ func (s *Server) stamp(ctx context.Context) error {
 	}
 	if found != s.names.String() {
 		return &NamesError{Store: found, Server: s.names.String()}
-	}
-	return nil
-}
-
-// firstRevision gives an empty store its first revision. Another server may do that, too.
-func (s *Server) firstRevision(ctx context.Context) error {
-	rev, err := s.backend.Revision(ctx)
-	if err != nil || rev > 0 {
-		return err
-	}
-	var conflict *storage.ConflictError
-	_, err = s.backend.Commit(ctx, storage.Write{Key: resource.FirstKey, Value: []byte("{}")})
-	if err != nil && !errors.As(err, &conflict) {
-		return fmt.Errorf("beginning the store: %w", err)
 	}
 	return nil
 }

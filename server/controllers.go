@@ -24,6 +24,7 @@ var builtinControllers = []builtinController{
 	{"resourcequota", false},                    // counts what quotas bound
 	{"validatingadmissionpolicy-status", false}, // checks the types of policies' expressions
 	{"service-cidr", false},
+	{"storage-version-migrator", false}, // carries out migrations, if the kind is registered
 	{"pvc-protection", false},
 	{"pv-protection", false},
 	{"volumeattributesclass-protection", false},

@@ -31,6 +31,9 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())
 	}
+	if r, ok := s.migrationKind(); ok {
+		list = append(list, s.migrator(r))
+	}
 	for _, t := range s.catalog.Now().Types() {
 		if t.Grace != nil {
 			list = append(list, objects.Ending(t))

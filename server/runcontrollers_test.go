@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry/builtin/migration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -54,6 +55,7 @@ func TestBareControllers(t *testing.T) {
 
 // everything gives a server all built-in controllers.
 func everything(t *testing.T, b *server.Builder) {
+	b.Register(migration.Kinds()...)
 	ca, err := serving.NewAuthority("test")
 	require.NoError(t, err)
 	key, err := ca.KeyPEM()

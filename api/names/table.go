@@ -33,6 +33,7 @@ const (
 	GroupExec           = "client.authentication.orch.io"
 	GroupABAC           = "abac.authorization.orch.io"
 	GroupPodSecurity    = "pod-security.admission.config.orch.io"
+	GroupMigration      = "storagemigration.orch.io"
 	GroupQuotaConfig    = "resourcequota.admission.orch.io"
 )
 

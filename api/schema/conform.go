@@ -31,7 +31,17 @@ const (
 // apiVersion, kind and metadata are known to every object, whether the schema
 // has them or not. A nil schema knows nothing else and drops nothing.
 func (s *Schema) Conform(tree map[string]any) (unknown []string, faults []meta.Cause) {
-	var c conformer
+	return s.conform(tree, conformer{})
+}
+
+// Fit is Conform for an object that nobody can be told to mend, such as a stored one: what
+// cannot take its form is left out, the list as a whole where that is an item. The object
+// conforms then; faults tell what is left out.
+func (s *Schema) Fit(tree map[string]any) (unknown []string, faults []meta.Cause) {
+	return s.conform(tree, conformer{leaveOut: true})
+}
+
+func (s *Schema) conform(tree map[string]any, c conformer) (unknown []string, faults []meta.Cause) {
 	var room [16]step
 	c.path = room[:0]
 	switch {
@@ -61,6 +71,18 @@ type conformer struct {
 	faults  []meta.Cause
 	within  *Struct // of Go, that the path leads into
 	above   int     // steps of the path to the Go value
+
+	leaveOut bool // what cannot take its form, see Fit
+	misfit   bool // there is such a value, not left out yet
+}
+
+// leaves reports, once, whether the value that was looked at last is to be left out.
+func (c *conformer) leaves() bool {
+	if !c.leaveOut || !c.misfit {
+		return false
+	}
+	c.misfit = false
+	return true
 }
 
 func (c *conformer) drop(name string) {
@@ -90,6 +112,7 @@ func (c *conformer) metadata(v any) {
 
 // fault says what is wrong with the value at the path.
 func (c *conformer) fault(format string, args ...any) {
+	c.misfit = true
 	if len(c.faults) < maxReported {
 		at := c.path.String()
 		if c.within == nil { // in an object that a definition embeds
@@ -185,10 +208,13 @@ func (c *conformer) goMap(m map[string]any, values *Schema) {
 			continue
 		}
 		c.path.key(k)
-		if n, changed := c.value(v, values, true); changed {
+		n, changed := c.value(v, values, true)
+		c.path.pop()
+		if c.leaves() {
+			delete(m, k)
+		} else if changed {
 			m[k] = n
 		}
-		c.path.pop()
 	}
 }
 
@@ -215,7 +241,7 @@ func (c *conformer) goStruct(m map[string]any, s *Schema) {
 		if changed {
 			v = n
 		}
-		if f.omits(v) {
+		if c.leaves() || f.omits(v) {
 			delete(m, k)
 		} else if changed {
 			m[k] = v

@@ -10,6 +10,7 @@ import (
 // mismatch says that v cannot become a value of s, in the words of Go's decoder,
 // which clients know.
 func (c *conformer) mismatch(v any, s *Schema) {
+	c.misfit = true
 	if len(c.faults) >= maxReported {
 		return
 	}

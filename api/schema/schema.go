@@ -133,6 +133,8 @@ type Struct struct {
 	rules   []Rule   // of the Go type
 	always  []*Field // of a Go struct: the fields that are written even if empty
 
+	shapes shapes // see Schema.Shape
+
 	// Set by Seal.
 	sealed bool
 	filled []*Field // the fields that have a default

@@ -253,6 +253,9 @@ func (c *compiler) schema(kv registry.KindVersion) *schema.Schema {
 func (c *compiler) behavior(t *Type) {
 	k := c.kind
 	t.Behavior = k.Hooks(t.Hub.schema, c.names)
+	if t.Upgrade != nil && k.Custom() {
+		c.fault("Upgrade is for kinds of Go structs")
+	}
 	for _, s := range k.Subresources {
 		t.Subresources = append(t.Subresources, Subresource{s, c.body(s)})
 	}

@@ -47,7 +47,7 @@ func (v *Version) CheckRules(w *change, found []meta.Cause) (causes []meta.Cause
 	if w.Subresource != "" && old != nil {
 		broken = slices.DeleteFunc(broken, func(c meta.Cause) bool { return keptPart(c.Field, w.New.Tree(), old) })
 	}
-	return append(found, broken...), warnings
+	return append(found, v.withoutKept(broken, w)...), warnings
 }
 
 // misshapen reports whether a cause says that a value has not the form of its schema.

@@ -168,9 +168,9 @@ func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {
 // No resource is named so.
 const ReservationPrefix = "~reserved/"
 
-// FirstKey is that of the record with which a store begins, so that no state of it has
-// the version "0": to clients that means any state.
-const FirstKey = "~first"
+// KindsKey is that of the record that says of which shapes the objects in a store are. A
+// store begins with it. No resource is named so.
+const KindsKey = "~kinds"
 
 // ReservationKey returns where the store keeps who of a type has a claim, such as a
 // PoolClaim.

@@ -265,7 +265,21 @@ func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
 	if err := v.runHook("Validate", v.Validate, w); err != nil {
 		return nil, err
 	}
-	return v.Schema().InFieldOrder(w.Found, w.Faults), nil
+	found := v.Schema().InFieldOrder(w.Found, w.Faults)
+	return v.withoutKept(found, w), nil
+}
+
+// withoutKept leaves out what is wrong with an object beside its metadata if that is all
+// that a write changes: it may have been stored before there was the rule, and has to lose a
+// finalizer all the same. Objects of definitions have ratcheting instead, as clients know it.
+func (v *Version) withoutKept(found []meta.Cause, w *change) []meta.Cause {
+	if len(found) == 0 || w.Old == nil || v.ConformOnRead || !sameContent(w.New, w.Old) {
+		return found
+	}
+	return slices.DeleteFunc(found, func(c meta.Cause) bool {
+		part, _, _ := strings.Cut(c.Field, ".")
+		return part != "metadata"
+	})
 }
 
 // keptPart reports whether a write left the part of the object, such as its spec, as it

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"orch.io/controlplane/server"
 )
 
 // Crash ends the server at once, as if its process were killed: connections are cut, what
@@ -26,9 +28,16 @@ func (s *Server) Crash() {
 // finish, and watches end. It has all objects, revisions and history, and its configuration
 // is made anew by what New was given. Clients with the same Transport, URL or kubeconfig go
 // on, and so do users and faults. Objects is another one afterwards.
-func (s *Server) Restart() {
+//
+// A release of the program takes the place of what New was given: so a test upgrades a
+// server and rolls it back. A Storage of one's own is opened by each release anew.
+func (s *Server) Restart(release ...func(*server.Builder)) {
 	s.t.Helper()
-	s.needsStore(s.t, "restarted")
+	if len(release) > 0 {
+		s.configure = release
+	} else {
+		s.needsStore(s.t, "restarted")
+	}
 	s.front.put(nil, nil)
 	s.stop()
 	s.closeConnections()

@@ -122,7 +122,7 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	if err := CheckKind(obj, v); err != nil {
 		return nil, err
 	}
-	if err := s.conform(v, obj, nil); err != nil {
+	if err := s.conform(v, obj); err != nil {
 		return nil, err
 	}
 	ctx, cancel, w := s.ownWrite(ctx, v, meta.Key{Namespace: obj.Namespace()}, nil, "CreateOptions")
@@ -187,7 +187,7 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 		if refused = change(in); refused != nil {
 			return nil, refused
 		}
-		return in, s.conform(v, in, live)
+		return in, s.conform(v, in)
 	}
 	res, err := s.Write(ctx, w)
 	switch {

@@ -1,26 +1,21 @@
 package objects
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
 	"slices"
+	"sync/atomic"
 
-	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/storage"
 )
 
-// records is a backend whose records of kinds with conversions hold objects of the
-// hub, whatever version they are stored in: which one that is, nothing above it
-// knows. Every record names its version, and is read from that.
+// Records makes of a backend one whose records hold objects of the hubs of their kinds,
+// of today's shape, whatever version and shape they are stored in: which one that is,
+// nothing above it knows. Every record names its version, and is read from that.
 //
 // A record always gives back the object of the hub as it was. Where the storage
 // version cannot say all of it, the record has the hub's form, too, in an annotation
@@ -28,53 +23,62 @@ import (
 // what it says, the hub's form is the object. Else a release that knows nothing of the
 // hub has written since, and what it changed is taken over, see resource.Version.Merge.
 // An object that the storage version cannot say at all is stored as it is.
-type records struct {
+//
+// A store may hold what types of another shape wrote, see kinds. Then every record of the
+// type is lifted when it is read: what the type has no place for is not shown. It
+// stays in the record, also when that is written again.
+type Records struct {
 	storage.Backend
-	types map[meta.GroupResource]*resource.Type // that convert
-	log   *slog.Logger
+	kinds
+	log *slog.Logger
+
+	loading atomic.Bool // what is wrong with records is noted
+	found   findings    // by the goroutine that loads
 }
 
-// historic is records over a store that is a storage.Historian.
+// historic is Records over a store that is a storage.Historian.
 type historic struct {
-	*records
+	*Records
 	storage.Historian
 }
 
-// Records returns a backend that stores objects of the hubs of their kinds in
-// storage versions, or b itself if no type converts. A record that cannot be
-// converted is damaged.
-func Records(b storage.Backend, types []*resource.Type, log *slog.Logger) storage.Backend {
-	r := &records{b, map[meta.GroupResource]*resource.Type{}, log}
-	for _, t := range types {
-		if t.Converts() {
-			r.types[t.GroupResource()] = t
-		}
+// OpenRecords reads what the store says of its records. It is used through Store; until
+// Accept, what is read is judged.
+func OpenRecords(ctx context.Context, b storage.Backend, types []*resource.Type, log *slog.Logger) (*Records, error) {
+	r := &Records{Backend: b, log: log}
+	if err := r.kinds.open(ctx, b, types); err != nil {
+		return nil, fmt.Errorf("reading what the store says of its kinds: %w", err)
 	}
-	if len(r.types) == 0 {
-		return b
+	r.loading.Store(true)
+	return r, nil
+}
+
+// Begin gives an empty store its first revision.
+func (r *Records) Begin(ctx context.Context) error {
+	if !r.kinds.empty {
+		return nil
 	}
-	if h, ok := b.(storage.Historian); ok {
+	return r.kinds.say(ctx, r.Backend, whole)
+}
+
+// Store returns the backend.
+func (r *Records) Store() storage.Backend {
+	if h, ok := r.Backend.(storage.Historian); ok {
 		return &historic{r, h}
 	}
 	return r
 }
 
-// typeOf returns the type whose object a key leads to, or nil.
-func (r *records) typeOf(key string) *resource.Type {
-	of, _, ok := resource.ParseStorageKey(key)
-	if !ok {
-		return nil
-	}
-	return r.types[of]
-}
-
 // read makes a stored record one of the hub.
-func (r *records) read(ctx context.Context, rec storage.Record) (storage.Record, error) {
-	t := r.typeOf(rec.Key)
-	if t == nil || rec.Value == nil {
+func (r *Records) read(ctx context.Context, rec storage.Record) (storage.Record, error) {
+	k := r.kindOf(rec.Key)
+	if k == nil || rec.Value == nil || !k.looks() {
 		return rec, nil
 	}
-	value, err := inHub(ctx, t, rec.Value)
+	value, unshown, err := k.inHub(ctx, rec.Value)
+	if r.loading.Load() {
+		r.found.note(k, rec, value, unshown, err)
+	}
 	if err != nil {
 		if stack := stackOf(err); stack != "" {
 			r.log.Error("the conversion of a record panicked", "key", rec.Key, "error", err, "stack", stack)
@@ -95,106 +99,28 @@ func stackOf(err error) string {
 	return string(conversion.Stack())
 }
 
-// inHub returns a stored object as one of the hub.
-func inHub(ctx context.Context, t *resource.Type, stored []byte) ([]byte, error) {
-	if codec.ScalarText(codec.FindField(stored, "apiVersion")) == t.Hub.GVK().APIVersion() {
-		return stored, nil
+// write makes an object of the hub a record. The error is that of reading what the
+// record holds beside the object.
+func (r *Records) write(ctx context.Context, w storage.Write) (storage.Write, error) {
+	k := r.kindOf(w.Key)
+	if k == nil || w.Value == nil {
+		return w, nil
 	}
-	tree, _, err := codec.DecodeJSON(stored, codec.Limits{})
-	if err != nil {
-		return nil, err
+	var now storage.Record
+	if k.mixed.Load() && w.Expect != 0 {
+		var err error
+		if now, err = r.Backend.Get(ctx, w.Key, 0); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return w, err
+		}
 	}
-	obj := meta.NewObject(tree)
-	form, says := takeHubForm(t, obj)
-	switch {
-	case form == nil:
-		obj, err = t.Hub.Convert(ctx, obj)
-	case says == hashOf(obj):
-		obj, err = fitted(ctx, t, form)
-	default:
-		obj, err = mergeHubForm(ctx, t, form, obj)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Clone(codec.EncodeStored(nil, obj.Tree())), nil
+	w.Value = r.stored(ctx, k, w.Key, w.Value, now.Value)
+	return w, nil
 }
 
-// takeHubForm takes out of a record the object as the hub had it when it was stored,
-// with the metadata that it has now, and the hash of what the record said then. What
-// cannot be read, as by a release that does not know the version, is as if it were not
-// there.
-func takeHubForm(t *resource.Type, obj *meta.Object) (form *meta.Object, says string) {
-	name := t.Names.Wire(names.HubForm)
-	tree, _, err := codec.DecodeJSON([]byte(obj.Annotation(name)), codec.Limits{})
-	dropAnnotation(obj, name)
-	hub, _ := tree["hub"].(map[string]any)
-	says, _ = tree["of"].(string)
-	if err != nil || hub == nil {
-		return nil, ""
-	}
-	hub["metadata"] = obj.Tree()["metadata"]
-	if form = meta.NewObject(hub); t.ByAPIVersion(form.APIVersion()) == nil {
-		return nil, ""
-	}
-	return form, says
-}
-
-// hashOf returns a hash of what an object says beside its metadata.
-func hashOf(obj *meta.Object) string {
-	sum := sha256.Sum256(codec.EncodeJSON(nil, withoutMetadata(obj)))
-	return hex.EncodeToString(sum[:])
-}
-
-func withoutMetadata(obj *meta.Object) map[string]any {
-	tree := maps.Clone(obj.Tree())
-	delete(tree, "metadata")
-	return tree
-}
-
-// fitted makes the form of a hub, which may have been another, one of today's.
-func fitted(ctx context.Context, t *resource.Type, form *meta.Object) (*meta.Object, error) {
-	form, err := t.Hub.Convert(ctx, form)
-	if err != nil {
-		return nil, err
-	}
-	if _, faults := t.Hub.Conform(form); len(faults) > 0 {
-		return nil, t.Hub.DecodeError(faults)
-	}
-	return form, nil
-}
-
-// mergeHubForm takes over into the object as it was stored what became of it since.
-func mergeHubForm(ctx context.Context, t *resource.Type, form, obj *meta.Object) (*meta.Object, error) {
-	form, err := fitted(ctx, t, form)
-	if err != nil {
-		return nil, err
-	}
-	version := t.ByAPIVersion(obj.APIVersion())
-	if version == nil {
-		return t.Hub.Convert(ctx, obj) // says so
-	}
-	before, err := version.Convert(ctx, form)
-	if err != nil {
-		return nil, err
-	}
-	return t.Hub.Merge(ctx, form, before, obj)
-}
-
-// write makes an object of the hub a record of the storage version.
-func (r *records) write(ctx context.Context, w storage.Write) storage.Write {
-	w.Value = r.storedForm(ctx, w.Key, w.Value)
-	return w
-}
-
-// storedForm cannot fail: an object that its storage version cannot say must still be
+// stored cannot fail: an object that its storage version cannot say must still be
 // written, to end its deletion for one, and harm no write that is committed with it.
-func (r *records) storedForm(ctx context.Context, key string, value []byte) []byte {
-	t := r.typeOf(key)
-	if t == nil || value == nil || t.Storage == t.Hub {
-		return value
-	}
-	stored, err := inStorage(ctx, t, value)
+func (r *Records) stored(ctx context.Context, k *kind, key string, value, now []byte) []byte {
+	stored, err := k.inRecord(ctx, value, now)
 	if err != nil {
 		r.log.Warn("an object is stored as the hub has it, since the storage version cannot say it", "key", key, "error", err, "stack", stackOf(err))
 		return value
@@ -202,55 +128,8 @@ func (r *records) storedForm(ctx context.Context, key string, value []byte) []by
 	return stored
 }
 
-func inStorage(ctx context.Context, t *resource.Type, value []byte) ([]byte, error) {
-	tree, _, err := codec.DecodeJSON(value, codec.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	obj := meta.NewObject(tree)
-	name := t.Names.Wire(names.HubForm)
-	dropAnnotation(obj, name)
-	stored, err := t.Storage.Convert(ctx, obj)
-	if err != nil {
-		return nil, err
-	}
-	back, err := t.Hub.Convert(ctx, stored)
-	if err != nil {
-		return nil, err
-	}
-	if !meta.Equal(back.Tree(), obj.Tree()) {
-		form := map[string]any{"of": hashOf(stored), "hub": withoutMetadata(obj)}
-		stored = stored.Clone()
-		stored.Set(string(codec.EncodeJSON(nil, form)), "metadata", "annotations", name)
-	}
-	return bytes.Clone(codec.EncodeStored(nil, stored.Tree())), nil
-}
-
-// keepHubForm leaves the hub's form, if an object has it, as the store has it: nobody
-// writes it through the server. One whose release does not know the hub has it still.
-func keepHubForm(t *resource.Type, obj, live *meta.Object) {
-	name := t.Names.Wire(names.HubForm)
-	dropAnnotation(obj, name)
-	if live == nil {
-		return
-	}
-	if form, ok := live.Get("metadata", "annotations", name); ok {
-		obj.Set(form, "metadata", "annotations", name)
-	}
-}
-
-func dropAnnotation(obj *meta.Object, name string) {
-	if _, ok := obj.Get("metadata", "annotations", name); !ok {
-		return
-	}
-	obj.Delete("metadata", "annotations", name)
-	if len(obj.Map("metadata", "annotations")) == 0 {
-		obj.Delete("metadata", "annotations")
-	}
-}
-
 // Get implements storage.Backend.
-func (r *records) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
+func (r *Records) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
 	rec, err := r.Backend.Get(ctx, key, at)
 	if err != nil {
 		return rec, err
@@ -259,7 +138,7 @@ func (r *records) Get(ctx context.Context, key string, at storage.Revision) (sto
 }
 
 // Scan implements storage.Backend.
-func (r *records) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
+func (r *Records) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 	rev, found, err := r.Backend.Scan(ctx, prefix, start, at)
 	if err != nil {
 		return rev, nil, err
@@ -277,10 +156,16 @@ func (r *records) Scan(ctx context.Context, prefix, start string, at storage.Rev
 }
 
 // Commit implements storage.Backend.
-func (r *records) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+func (r *Records) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+	if err := r.kinds.claim(ctx, r.Backend, ws...); err != nil {
+		return 0, err
+	}
 	out := make([]storage.Write, len(ws))
 	for i, w := range ws {
-		out[i] = r.write(ctx, w)
+		var err error
+		if out[i], err = r.write(ctx, w); err != nil {
+			return 0, err
+		}
 	}
 	rev, err := r.Backend.Commit(ctx, out...)
 	var conflict *storage.ConflictError
@@ -291,12 +176,27 @@ func (r *records) Commit(ctx context.Context, ws ...storage.Write) (storage.Revi
 }
 
 // CommitSequence implements storage.Sequencer.
-func (r *records) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
-	first = r.write(ctx, first)
-	values, size := make([][]byte, len(then)), len(first.Value)
-	for i, value := range then {
-		values[i] = r.storedForm(ctx, first.Key, value)
-		size += len(values[i])
+func (r *Records) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
+	if err := r.kinds.claim(ctx, r.Backend, first); err != nil {
+		return nil, err
+	}
+	first, err := r.write(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	values, size, k := then, len(first.Value), r.kindOf(first.Key)
+	if k != nil {
+		values = make([][]byte, len(then))
+		now := first.Value
+		for i, value := range then {
+			if value != nil {
+				value = r.stored(ctx, k, first.Key, value, now)
+			}
+			values[i], now = value, value
+		}
+	}
+	for _, value := range values {
+		size += len(value)
 	}
 	if size > storage.SequenceBytes { // as they are stored: one by one
 		return storage.CommitSequence(ctx, struct{ storage.Backend }{r.Backend}, first, values...)
@@ -306,13 +206,13 @@ func (r *records) CommitSequence(ctx context.Context, first storage.Write, then 
 
 // Watch implements storage.Backend. The event of a record that cannot be converted
 // says so.
-func (r *records) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
+func (r *Records) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return r.events(ctx, r.Backend.Watch(ctx, prefix, after), true)
 }
 
 // Follow is Watch of all keys for one who does not ask what was there before: no
 // Event.Prev has a value.
-func (r *records) Follow(ctx context.Context, after storage.Revision) iter.Seq2[[]storage.Event, error] {
+func (r *Records) Follow(ctx context.Context, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return r.events(ctx, r.Backend.Watch(ctx, "", after), false)
 }
 
@@ -321,7 +221,7 @@ func (h *historic) History(ctx context.Context, prefix string, after, last stora
 	return h.events(ctx, h.Historian.History(ctx, prefix, after, last), true)
 }
 
-func (r *records) events(ctx context.Context, commits iter.Seq2[[]storage.Event, error], previous bool) iter.Seq2[[]storage.Event, error] {
+func (r *Records) events(ctx context.Context, commits iter.Seq2[[]storage.Event, error], previous bool) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		for commit, err := range commits {
 			if err == nil {
@@ -336,10 +236,13 @@ func (r *records) events(ctx context.Context, commits iter.Seq2[[]storage.Event,
 
 // commit makes the events of a stored commit those of the hubs, with what they
 // replaced or without the values of that.
-func (r *records) commit(ctx context.Context, stored []storage.Event, previous bool) []storage.Event {
+func (r *Records) commit(ctx context.Context, stored []storage.Event, previous bool) []storage.Event {
 	out := slices.Clone(stored)
 	for i := range out {
 		ev := &out[i]
+		if ev.Key == resource.KindsKey {
+			r.kinds.learn(ctx, r.Backend, ev.Value, r.log)
+		}
 		if previous {
 			ev.Prev, _ = r.read(ctx, ev.Prev) // without a value, as of what is damaged
 		} else {

@@ -31,6 +31,12 @@ func TestRecordsAreABackend(t *testing.T) {
 	}), names.Orch)
 	require.NoError(t, err)
 	storagetest.Run(t, func(testing.TB) storage.Backend {
-		return objects.Records(memstore.New(memstore.Options{}), []*resource.Type{typ}, slog.New(slog.DiscardHandler))
+		return records(t, memstore.New(memstore.Options{}), typ)
 	})
+}
+
+func records(t testing.TB, b storage.Backend, types ...*resource.Type) storage.Backend {
+	r, err := objects.OpenRecords(t.Context(), b, types, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return r.Store()
 }

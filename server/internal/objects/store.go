@@ -52,6 +52,7 @@ import (
 type Options struct {
 	Names     names.Profile
 	Backend   storage.Backend
+	Records   *Records   // that Backend is of
 	Hub       *watch.Hub // over Backend
 	Types     func() *resource.State
 	Admission *admission.Chain

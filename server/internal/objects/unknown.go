@@ -2,7 +2,6 @@ package objects
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,19 +13,11 @@ import (
 
 // conform fits an object that a part of the server made to its kind. A field that the kind
 // does not have is an error, not dropped as from a caller who asks for that: the part is
-// mistaken. What the live object, nil for none, has of such fields is not the part's doing,
-// and goes.
-func (s *Store) conform(v *resource.Version, obj, live *meta.Object) error {
+// mistaken.
+func (s *Store) conform(v *resource.Version, obj *meta.Object) error {
 	unknown, faults := v.Conform(obj)
 	if len(faults) > 0 {
 		return v.DecodeError(faults)
-	}
-	if len(unknown) > 0 && live != nil {
-		had, _ := v.Conform(live.Clone())
-		for i, path := range had {
-			had[i] = anyItem(path)
-		}
-		unknown = slices.DeleteFunc(unknown, func(path string) bool { return slices.Contains(had, anyItem(path)) })
 	}
 	if len(unknown) == 0 {
 		return nil

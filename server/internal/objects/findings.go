@@ -1,0 +1,125 @@
+package objects
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/storage"
+)
+
+// Problem is what a type cannot show of objects that are stored.
+type Problem struct {
+	Resource meta.GroupResource
+	What     string     // that is wrong with each of the objects
+	Objects  int        // that have it
+	Keys     []meta.Key // of the first ones
+}
+
+// Bounds of what is told of a store.
+const (
+	maxProblems    = 50 // of one kind; what is found after them is counted together
+	maxProblemKeys = 10
+)
+
+// findings are what was found in records while they were loaded, by one goroutine.
+type findings map[*kind]*found
+
+type found struct {
+	lifted   int // records that are not what is shown of them
+	problems map[string]*Problem
+	hard     bool // there are some beyond unknown fields
+}
+
+// note notes what is found in a record that was looked at.
+func (f *findings) note(k *kind, rec storage.Record, value []byte, unshown resource.Unshown, err error) {
+	if *f == nil {
+		*f = findings{}
+	}
+	of := (*f)[k]
+	if of == nil {
+		of = &found{problems: map[string]*Problem{}}
+		(*f)[k] = of
+	}
+	_, key, _ := resource.ParseStorageKey(rec.Key)
+	if err != nil {
+		of.lifted++
+		if k.mixed.Load() {
+			of.add(k, key, "cannot be read: "+reason(err))
+			of.hard = true
+		}
+		return
+	}
+	if !bytes.Equal(value, rec.Value) {
+		of.lifted++
+	}
+	for _, path := range unshown.Unknown {
+		of.add(k, key, "has the field "+anyItem(path)+", which the kind does not have")
+	}
+	for _, misfit := range unshown.Misfits {
+		of.add(k, key, "has a value in "+anyItem(misfit.Field)+" that is not of its type")
+		of.hard = true
+	}
+}
+
+// reason is what a conversion says, without the name of the object.
+func reason(err error) string {
+	if c, ok := err.(*resource.ConversionError); ok {
+		return fmt.Sprintf("from version %s to %s: %v", c.From, c.To, c.Err)
+	}
+	return err.Error()
+}
+
+func (of *found) add(k *kind, key meta.Key, what string) {
+	p := of.problems[what]
+	if p == nil && len(of.problems) >= maxProblems {
+		what = "has further problems"
+		p = of.problems[what]
+	}
+	if p == nil {
+		p = &Problem{Resource: k.t.GroupResource(), What: what}
+		of.problems[what] = p
+	}
+	if p.Objects++; len(p.Keys) < maxProblemKeys {
+		p.Keys = append(p.Keys, key)
+	}
+}
+
+// Accept ends the loading. What the store holds that a type cannot show is returned and
+// nothing is said to the store, unless it is accepted: by the caller, with anyway; or, of
+// fields that a type does not have, since a release of the same shape served the store before
+// the one that wrote them.
+func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
+	r.loading.Store(false)
+	var problems []Problem
+	for k, of := range r.found {
+		if of.hard || k.first {
+			for _, p := range of.problems {
+				problems = append(problems, *p)
+			}
+		}
+		if of.lifted > 0 {
+			r.log.Info("objects of an older or a newer shape are stored; they are fitted whenever they are read, until they are migrated", "resource", k.t.GroupResource(), "objects", of.lifted)
+		}
+		for _, p := range of.problems {
+			r.log.Warn("objects are stored of which not all is shown; it stays in the store", "resource", p.Resource, "objects", p.Objects, "each", p.What)
+		}
+	}
+	slices.SortFunc(problems, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.Resource.String(), b.Resource.String()), strings.Compare(a.What, b.What))
+	})
+	if len(problems) > 0 && !anyway {
+		return problems, nil
+	}
+	return nil, r.kinds.say(ctx, r.Backend, func(k *kind, w word) word {
+		if of := r.found[k]; k.mixed.Load() && (of == nil || of.lifted == 0) {
+			return whole(k, w) // who writes others now takes that back
+		}
+		return claims(k, w)
+	})
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/objects"
+)
+
+// Migration is how far Server.Migrate is with one resource type.
+type Migration struct {
+	Resource  meta.GroupResource
+	Done      int // objects that were looked at
+	Total     int // objects there were when it began
+	Rewritten int // of Done, stored anew
+	Kept      int // of Done, that hold what the kind cannot show, or cannot be read: they stay as they are
+}
+
+// Migrate stores every object as a write would store it now: in the storage version of its
+// kind, of today's shape. What is stored so already is left alone, so a Migrate that was
+// broken off is simply called again. Objects say the same before and after; admission
+// is not asked. progress, which may be nil, is told after some hundred objects and at
+// the end of each type.
+//
+// When nothing was kept of a type the store says so from then on, and a release that
+// reads its objects looks at none of them again; a definition's
+// status.storedVersions is its storage version alone. Call Migrate when all servers over the
+// store are of this release and nobody wants to go back to an earlier one, which may not
+// know the version that is stored then.
+//
+// The error joins those of the types; others are migrated all the same.
+func (s *Server) Migrate(ctx context.Context, progress func(Migration)) error {
+	var faults []error
+	for _, t := range s.types().Types() {
+		if err := s.migrate(ctx, t, progress); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", t.GroupResource(), err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (s *Server) migrate(ctx context.Context, t *resource.Type, progress func(Migration)) error {
+	m, err := s.objects.Migrate(ctx, t, func(m objects.Migration) {
+		if progress != nil {
+			progress(Migration(m))
+		}
+	})
+	if m.Rewritten+m.Kept > 0 {
+		s.log.Info("objects were stored anew", "resource", m.Resource, "objects", m.Total, "rewritten", m.Rewritten, "kept", m.Kept)
+	}
+	if err != nil || m.Kept > 0 || !t.Defined() {
+		return err
+	}
+	return s.storedOnce(ctx, t)
+}
+
+// storedOnce notes that the objects of a defined type are stored in one version.
+func (s *Server) storedOnce(ctx context.Context, t *resource.Type) error {
+	changed := errors.New("the definition changed")
+	_, err := s.client.Update(ctx, s.definitions.resource, meta.Key{Name: t.GroupResource().String()}, "status", func(o *meta.Object) error {
+		if o.UID() != t.Origin.UID || o.Generation() != t.Origin.Generation {
+			return changed
+		}
+		o.Set([]any{t.Storage.Name}, "status", "storedVersions")
+		return nil
+	})
+	if errors.Is(err, changed) || meta.IsNotFound(err) {
+		return nil // there may be objects in two versions again
+	}
+	return err
+}
+
+// migrator carries out the migrations that callers ask for, one at a time. Its keys are
+// their names.
+func (s *Server) migrator(r meta.GroupResource) controller.Controller {
+	return controller.Controller{
+		Name: "storage-version-migrator", Types: []meta.GroupResource{r},
+		Observe: func(e controller.Event) []string {
+			if e.Object == nil || e.Object.HasCondition(migrationSucceeded) || e.Object.HasCondition(migrationFailed) {
+				return nil
+			}
+			return []string{e.Key.Name}
+		},
+		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+			return 0, s.migrateAsAsked(ctx, cl, r, meta.Key{Name: name})
+		},
+	}
+}
+
+// The conditions of a migration that was asked for.
+const (
+	migrationRunning   = "Running"
+	migrationSucceeded = "Succeeded"
+	migrationFailed    = "Failed"
+)
+
+// saying is how often a migration that runs says how far it is.
+const saying = time.Second
+
+func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key) error {
+	s.migrating.Lock()
+	defer s.migrating.Unlock()
+	asked, err := cl.Get(ctx, r, key)
+	if meta.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || asked.HasCondition(migrationSucceeded) || asked.HasCondition(migrationFailed) {
+		return err
+	}
+	of := meta.GroupResource{Group: asked.String("spec", "resource", "group"), Resource: asked.String("spec", "resource", "resource")}
+	say := func(running string, end, message string) error {
+		_, err := cl.Update(ctx, r, key, "status", func(o *meta.Object) error {
+			if o.UID() != asked.UID() {
+				return meta.NotFound(r, key.Name)
+			}
+			if o.String("status", "resourceVersion") == "" {
+				o.Set(objects.FormatRevision(s.hub.Revision()), "status", "resourceVersion")
+			}
+			o.SetCondition(migrationRunning, running, "StorageVersionMigration", message)
+			if end != "" {
+				o.SetCondition(end, "True", "StorageVersionMigration"+end, message)
+			}
+			return nil
+		})
+		return err
+	}
+	if err := say("True", "", "it begins"); err != nil {
+		return err
+	}
+	end, message := s.migrateOne(ctx, of, func(text string) { _ = say("True", "", text) })
+	if ctx.Err() != nil {
+		return ctx.Err() // the next server goes on
+	}
+	if err := say("False", end, message); !meta.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// migrateOne migrates a resource type, and returns the condition that this ends with.
+func (s *Server) migrateOne(ctx context.Context, r meta.GroupResource, say func(string)) (end, message string) {
+	t := s.types().Type(r)
+	if t == nil || t.Virtual {
+		return migrationFailed, fmt.Sprintf("there are no objects of %s", r)
+	}
+	var last Migration
+	said := time.Now()
+	err := s.migrate(ctx, t, func(m Migration) {
+		if last = m; time.Since(said) >= saying {
+			said = time.Now()
+			say(fmt.Sprintf("%d of %d objects", m.Done, m.Total))
+		}
+	})
+	switch {
+	case err != nil:
+		return migrationFailed, err.Error()
+	case last.Kept > 0:
+		return migrationFailed, fmt.Sprintf("%d of %d objects hold what the kind cannot show", last.Kept, last.Total)
+	}
+	return migrationSucceeded, fmt.Sprintf("%d of %d objects were stored anew", last.Rewritten, last.Total)
+}
+
+// migrationKind returns the kind by which callers ask for migrations, if it is registered.
+func (s *Server) migrationKind() (r meta.GroupResource, ok bool) {
+	r = meta.GroupResource{Group: s.names.Group(names.GroupMigration), Resource: "storageversionmigrations"}
+	return r, s.catalog.Now().Type(r) != nil
+}

@@ -1,0 +1,177 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// record returns a record of a store as it is.
+func record(t *testing.T, store *memstore.Store, key string) map[string]any {
+	t.Helper()
+	rec, err := store.Get(t.Context(), key, 0)
+	require.NoError(t, err)
+	var tree map[string]any
+	require.NoError(t, json.Unmarshal(rec.Value, &tree))
+	return tree
+}
+
+// storedGadgetsOfOne fills a store with n gadgets of the first release.
+func storedGadgetsOfOne(t *testing.T, n int) (*memstore.Store, *servertest.Server, *api) {
+	store := memstore.New(memstore.Options{})
+	t.Cleanup(func() { _ = store.Close() })
+	s := servertest.New(t, over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil)))
+	a := inProcess(t, s)
+	for i := range n {
+		a.must(201, "POST", storedGadgets, newGadget(fmt.Sprintf("g%04d", i), map[string]any{"color": "red", "note": "n"}))
+	}
+	return store, s, a
+}
+
+func TestMigrate(t *testing.T) {
+	store, s, a := storedGadgetsOfOne(t, 1200)
+	var upgrades atomic.Int64
+	two := gadgetKind[gadget2]("v1", func(o *meta.Object) error {
+		upgrades.Add(1)
+		return upgradeGadget(o)
+	})
+	s.Restart(over(unclosed{store}), serves(two))
+	before := a.must(200, "GET", storedGadgets, nil)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.Migrate(ctx, func(m server.Migration) {
+		if m.Resource.Resource == "gadgets" {
+			cancel() // after the first page
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	var last server.Migration
+	require.NoError(t, s.Migrate(t.Context(), func(m server.Migration) {
+		if m.Resource.Resource == "gadgets" {
+			assert.Less(t, last.Done, m.Done)
+			last = m
+		}
+	}))
+	assert.Equal(t, 1200, last.Done)
+	assert.Equal(t, 1200, last.Total)
+	assert.Equal(t, 700, last.Rewritten, "the others were before")
+	assert.Zero(t, last.Kept)
+	assert.Equal(t, map[string]any{"colour": "red", "level": 3.0}, record(t, store, "gadgets.example.com/default/g0007")["spec"])
+	after := a.must(200, "GET", storedGadgets, nil)
+	for i, item := range at(after.body, "items").([]any) {
+		assert.Equal(t, at(before.body, "items").([]any)[i].(map[string]any)["spec"], item.(map[string]any)["spec"])
+	}
+
+	upgrades.Store(0)
+	s.Restart(over(unclosed{store}), serves(two))
+	a.must(200, "PATCH", storedGadgets+"/g0000", `{"spec":{"level":9}}`)
+	assert.Zero(t, upgrades.Load(), "nothing is looked at again")
+	again := last
+	require.NoError(t, s.Migrate(t.Context(), func(m server.Migration) { again = m }))
+	assert.Zero(t, again.Rewritten)
+}
+
+// TestMigrateKeeps: what nobody decided about stays, and the store does not say that all
+// is migrated.
+func TestMigrateKeeps(t *testing.T) {
+	store, s, a := storedGadgetsOfOne(t, 3)
+	s.Restart(over(unclosed{store}), keeps, serves(gadgetKind[gadget2]("v1", nil)))
+	var last server.Migration
+	require.NoError(t, s.Migrate(t.Context(), func(m server.Migration) {
+		if m.Resource.Resource == "gadgets" {
+			last = m
+		}
+	}))
+	assert.Equal(t, server.Migration{Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Done: 3, Total: 3, Kept: 3}, last)
+	assert.Equal(t, map[string]any{"color": "red", "note": "n"}, record(t, store, "gadgets.example.com/default/g0000")["spec"])
+	assert.Equal(t, map[string]any{"level": 3.0}, spec(a.must(200, "GET", storedGadgets+"/g0000", nil)))
+	s.Restart(over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil)))
+	assert.Equal(t, map[string]any{"color": "red", "note": "n"}, spec(a.must(200, "GET", storedGadgets+"/g0000", nil)))
+}
+
+// TestMigrateStorageVersion: objects go to another version of a kind with conversions.
+func TestMigrateStorageVersion(t *testing.T) {
+	type old struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Host            string `json:"host,omitempty"`
+	}
+	kind := func(stored string) *registry.Kind {
+		return registry.Of(registry.Definition[Site]{
+			Group: "example.com", Version: "v1", Storage: stored,
+			Versions: []registry.VersionOf[Site]{registry.Spoke[old, Site]{
+				Version: "v1beta1",
+				ToHub:   func(in *old, out *Site) error { out.Spec.Host = in.Host; return nil },
+				FromHub: func(in *Site, out *old) error { out.Host = in.Spec.Host; return nil },
+			}},
+		})
+	}
+	store := memstore.New(memstore.Options{})
+	t.Cleanup(func() { _ = store.Close() })
+	s := servertest.New(t, over(unclosed{store}), serves(kind("v1beta1")))
+	a := inProcess(t, s)
+	a.must(201, "POST", sites, map[string]any{"apiVersion": "example.com/v1", "kind": "Site", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"host": "h"}})
+	require.Equal(t, "h", record(t, store, "sites.example.com/default/a")["host"])
+	s.Restart(over(unclosed{store}), serves(kind("v1")))
+	assert.Equal(t, "h", at(a.must(200, "GET", sites+"/a", nil).body, "spec", "host"))
+	require.NoError(t, s.Migrate(t.Context(), nil))
+	assert.Equal(t, "example.com/v1", record(t, store, "sites.example.com/default/a")["apiVersion"])
+	s.Restart(over(unclosed{store}), serves(kind("v1beta1")))
+	assert.Equal(t, "h", at(a.must(200, "GET", sites+"/a", nil).body, "spec", "host"), "and back")
+}
+
+func TestMigrateDefinitions(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	t.Cleanup(func() { _ = store.Close() })
+	s := servertest.New(t, over(unclosed{store}), serves(migration.Kinds()...))
+	a := inProcess(t, s)
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	version := func(name string, stored bool) map[string]any {
+		return map[string]any{"name": name, "served": true, "storage": stored,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}}}}}}
+	}
+	a.must(201, "POST", definitions, map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "things.example.org"},
+		"spec": map[string]any{"group": "example.org", "scope": "Namespaced", "names": map[string]any{"plural": "things", "kind": "Thing"}, "versions": []any{version("v1", true)}}})
+	s.Settle()
+	const things = "/apis/example.org/v1/namespaces/default/things"
+	for i := range 3 {
+		a.must(201, "POST", things, map[string]any{"apiVersion": "example.org/v1", "kind": "Thing", "metadata": map[string]any{"name": fmt.Sprint("t", i)}, "spec": map[string]any{"a": "b"}})
+	}
+	a.must(200, "PATCH", definitions+"/things.example.org", map[string]any{"spec": map[string]any{"versions": []any{version("v1", false), version("v2", true)}}})
+	require.Equal(t, []any{"v1", "v2"}, at(a.must(200, "GET", definitions+"/things.example.org", nil).body, "status", "storedVersions"))
+	drop := map[string]any{"spec": map[string]any{"versions": []any{version("v2", true)}}}
+	a.must(422, "PATCH", definitions+"/things.example.org", drop)
+
+	const migrations = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations"
+	ask := func(name, group, resource string) {
+		a.must(201, "POST", migrations, map[string]any{"apiVersion": "storagemigration.k8s.io/v1beta1", "kind": "StorageVersionMigration", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"resource": map[string]any{"group": group, "resource": resource}}})
+	}
+	ask("things", "example.org", "things")
+	ask("nothing", "example.org", "nothings")
+	s.Settle()
+	conditions := func(name string) (list []string) {
+		for _, c := range at(a.must(200, "GET", migrations+"/"+name, nil).body, "status", "conditions").([]any) {
+			list = append(list, text(c, "type")+" "+text(c, "status")+": "+text(c, "message"))
+		}
+		return list
+	}
+	assert.Equal(t, []string{"Running False: 3 of 3 objects were stored anew", "Succeeded True: 3 of 3 objects were stored anew"}, conditions("things"))
+	assert.Equal(t, []string{"Running False: there are no objects of nothings.example.org", "Failed True: there are no objects of nothings.example.org"}, conditions("nothing"))
+	assert.Equal(t, "example.org/v2", record(t, store, "things.example.org/default/t1")["apiVersion"])
+	assert.Equal(t, []any{"v2"}, at(a.must(200, "GET", definitions+"/things.example.org", nil).body, "status", "storedVersions"))
+	a.must(200, "PATCH", definitions+"/things.example.org", drop)
+	a.must(422, "PATCH", migrations+"/things", `{"spec":{"resource":{"resource":"pods"}}}`)
+}
