@@ -66,7 +66,7 @@ func DecodeJSON(data []byte, l Limits) (tree map[string]any, duplicates []string
 func DecodeWithout(data []byte, field string) (tree map[string]any, err error) {
 	p := newParser(data, Limits{}.withDefaults())
 	p.without = field
-	v, err := p.value(0)
+	v, err := p.whole()
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +97,9 @@ func DecodeValue(data []byte, l Limits) (value any, duplicates []string, err err
 		return nil, nil, tooLarge(l.Bytes)
 	}
 	p := newParser(data, l)
-	v, err := p.value(0)
+	v, err := p.whole()
 	if err != nil {
 		return nil, nil, err
-	}
-	if p.peek(); p.pos < len(data) {
-		return nil, nil, p.fault("unexpected data after the value")
 	}
 	return v, p.duplicates, nil
 }
@@ -131,6 +128,18 @@ type parser struct {
 
 func newParser(data []byte, l Limits) parser {
 	return parser{scanner: scanner{data: data}, text: string(data), limits: l}
+}
+
+// whole reads the value that the text is.
+func (p *parser) whole() (any, error) {
+	v, err := p.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if p.peek(); p.pos < len(p.data) {
+		return nil, p.fault("unexpected data after the value")
+	}
+	return v, nil
 }
 
 func (p *parser) value(depth int) (any, error) {

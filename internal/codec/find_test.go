@@ -74,6 +74,8 @@ func FuzzDecodeWithout(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
+	_, err := codec.DecodeWithout([]byte(`{"a":1}]`), "x")
+	require.ErrorContains(f, err, "unexpected data after the value")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tree, err := codec.DecodeWithout(data, "x")
 		whole, _, wholeErr := codec.DecodeJSON(data, codec.Limits{})

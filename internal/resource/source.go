@@ -46,21 +46,35 @@ func (v *Version) Schema() *schema.Schema {
 }
 
 // Define is Compile for the kind of a definition that was checked when it was written. Its
-// schemas are read when they are first asked for, from the kind that read makes then. If
-// they have faults, failed is told of them, and no object of the type can be written.
+// schemas are read when they are first asked for, from the kind that read makes then, which
+// is k with its schemas. If they have faults, failed is told of them, and no object of the
+// type can be written.
 func Define(k *registry.Kind, p names.Profile, read func() *registry.Kind, failed func(error)) (*Type, error) {
 	return (&compiler{kind: k, names: p, schemas: sync.OnceValue(func() []*schema.Schema {
 		c := &compiler{kind: read(), names: p}
-		list := make([]*schema.Schema, len(c.kind.Versions))
-		for i, kv := range c.kind.Versions {
-			list[i] = c.schema(kv)
-		}
+		list := c.schemasLike(k)
 		if len(c.faults) > 0 {
 			failed(errors.Join(c.faults...))
-			return slices.Repeat([]*schema.Schema{nothing()}, len(list))
+			return slices.Repeat([]*schema.Schema{nothing()}, len(k.Versions))
 		}
 		return schema.Lean(list...)
 	})}).compile()
+}
+
+// schemasLike returns the schemas of the versions, which have to be those of k.
+func (c *compiler) schemasLike(k *registry.Kind) []*schema.Schema {
+	if c.kind.Err() != nil {
+		c.fault("%w", c.kind.Err())
+	}
+	if !slices.EqualFunc(c.kind.Versions, k.Versions, func(a, b registry.KindVersion) bool { return a.Name == b.Name }) {
+		c.fault("it has other versions than it had")
+		return nil
+	}
+	list := make([]*schema.Schema, len(k.Versions))
+	for i, kv := range c.kind.Versions {
+		list[i] = c.schema(kv)
+	}
+	return list
 }
 
 // nothing is the schema of an object that cannot be written.

@@ -55,6 +55,28 @@ func TestNothingIsWrittenUnderABrokenDefinition(t *testing.T) {
 	assert.ErrorContains(t, told, "sting")
 }
 
+// TestADefinitionThatReadsDifferentlyIsBroken: what is read late may not be what was
+// served, such as text that is no JSON in the schemas, which were passed over.
+func TestADefinitionThatReadsDifferentlyIsBroken(t *testing.T) {
+	for why, edit := range map[string]func(crd *meta.Object){
+		"not a CustomResourceDefinition of version v1": func(crd *meta.Object) { crd.Delete("kind") },
+		"other versions": func(crd *meta.Object) {
+			crd.Set(crd.List("spec", "versions")[:1], "spec", "versions")
+		},
+	} {
+		other := definitionOf(t, "string")
+		edit(other)
+		var told error
+		typ, err := resource.Define(registry.FromDefinition(definitionOf(t, "string"), nil), names.Kubernetes,
+			func() *registry.Kind { return registry.FromDefinition(other, nil) }, func(err error) { told = err })
+		require.NoError(t, err)
+		for _, v := range typ.Versions {
+			assert.NotEmpty(t, v.Schema().Rules, "%s: %s can be written", why, v.Name)
+		}
+		assert.ErrorContains(t, told, why)
+	}
+}
+
 func definitionOf(t *testing.T, typ string) *meta.Object {
 	t.Helper()
 	docs, err := registry.CRDFiles(fstest.MapFS{"boxes.json": {Data: []byte(strings.ReplaceAll(boxes, "TYPE", typ))}})
