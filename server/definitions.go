@@ -34,13 +34,15 @@ type definitions struct {
 type defined struct {
 	revision storage.Revision
 	typ      *resource.Type // nil: it is not served
-	outline  *meta.Object   // the definition without its schemas and managed fields, shared
+	outline  *meta.Object   // see outline; shared
 }
 
-// outline reads a definition without its schemas, which are all but all of it.
+// outline reads a definition without its schemas and what is said of it in metadata, which
+// are all but all of it: who applies a definition may leave the whole of it in an annotation.
 func outline(e *watch.Entry) *meta.Object {
 	o := e.Without("schema")
 	o.Delete("metadata", "managedFields")
+	o.Delete("metadata", "annotations")
 	return o
 }
 
