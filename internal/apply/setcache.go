@@ -35,6 +35,7 @@ func newSetKey(apiVersion string, text meta.RawJSON) setKey {
 	return setKey{strings.Clone(apiVersion), meta.RawJSON(strings.Clone(string(text)))}
 }
 
+// get returns the set of a key, which it does not keep.
 func (c *setCache) get(k setKey) (readSet, bool) {
 	c.mu.RLock()
 	r, ok := c.cur[k]
@@ -45,11 +46,12 @@ func (c *setCache) get(k setKey) (readSet, bool) {
 	r, ok = c.old[k]
 	c.mu.RUnlock()
 	if ok {
-		c.put(k, r)
+		c.put(newSetKey(k.apiVersion, k.text), r)
 	}
 	return r, ok
 }
 
+// put keeps a set by a key of newSetKey.
 func (c *setCache) put(k setKey, r readSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
