@@ -181,7 +181,7 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 	for _, f := range v.List("selectableFields") {
 		m, _ := f.(map[string]any)
 		text, _ := m["jsonPath"].(string)
-		path, err := jsonpath.Fields(text)
+		path, err := selectablePath(text)
 		if err != nil {
 			k.fault("spec.versions[%d].selectableFields: %w", i, err)
 			continue
@@ -198,6 +198,16 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 		}
 	}
 	k.Versions = append(k.Versions, kv)
+}
+
+// selectablePath returns the names of the fields that a path goes by. They may be such as a
+// path cannot have elsewhere, with blanks, say: here nothing else than names can stand in it.
+func selectablePath(text string) ([]string, error) {
+	path, err := jsonpath.Fields(text)
+	if rest, ok := strings.CutPrefix(text, "."); err != nil && ok && rest != "" && !strings.Contains(rest, "[") {
+		return strings.Split(rest, "."), nil
+	}
+	return path, err
 }
 
 // shareFields leaves versions the selectable fields that the kind has, too.

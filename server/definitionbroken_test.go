@@ -55,3 +55,28 @@ func TestADefinitionThatIsBrokenInTheStore(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsEstablishedIsServed: what the server accepts as a definition it serves, also
+// words and names that a program's own kinds may not have.
+func TestWhatIsEstablishedIsServed(t *testing.T) {
+	s := servertest.New(t)
+	a := inProcess(t, s)
+	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	a.must(201, "POST", definedPath, definedWidget("w", `{"a":"1"}`))
+	for _, version := range []string{
+		`"selectableFields":[{"jsonPath":".spec.a b"},{"jsonPath":".spec.*"},{"jsonPath":".spec.'"},{"jsonPath":".spec.("},{"jsonPath":".spec.é"}]`,
+		`"additionalPrinterColumns":[{"name":"A","type":"string","jsonPath":".spec.a","priority":-1},{"name":"A","type":"integer","jsonPath":".spec["}]`,
+	} {
+		for _, names := range []string{`"shortNames":["w","w"]`, `"categories":["all","all"]`, `"shortNames":["widgets","widget"]`} {
+			a.must(200, "PATCH", definedCRD, `{"spec":{"names":{`+names+`},"versions":[{"name":"v1","served":true,"storage":true,`+version+`,
+				"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"},"a b":{"type":"string"},
+				"*":{"type":"string"},"'":{"type":"string"},"(":{"type":"string"},"é":{"type":"string"}}}}}}}]}}`)
+			s.Settle()
+			assert.Equal(t, []string{"w"}, a.must(200, "GET", definedPath, nil).names(), names+version)
+		}
+	}
+	a.must(200, "PATCH", definedCRD, `[{"op":"add","path":"/spec/versions/0/selectableFields","value":[{"jsonPath":".spec.a b"}]}]`, "Content-Type", "application/json-patch+json")
+	a.must(201, "POST", definedPath, definedWidget("blank", `{"a b":"2"}`))
+	assert.Equal(t, []string{"blank"}, a.must(200, "GET", definedPath+"?fieldSelector=spec.a%20b%3D2", nil).names())
+}

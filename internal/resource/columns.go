@@ -56,7 +56,7 @@ func (c *compiler) column(g registry.Column) (registry.Column, *jsonpath.Path) {
 	default:
 		c.fault("column %q: type %q is none of string, integer, number, boolean, date", g.Name, g.Type)
 	}
-	if g.Priority < 0 {
+	if g.Priority < 0 && !c.kind.Custom() {
 		c.fault("column %q: Priority %d is negative", g.Name, g.Priority)
 	}
 	if g.JSONPath == "" {

@@ -33,9 +33,10 @@ func (c *compiler) declared(t *Type) {
 	}
 }
 
-// once reports a word that stands before in its list.
+// once reports a word that stands before in its list. Clients may write definitions with
+// such words.
 func (c *compiler) once(what string, before []string, word string) {
-	if slices.Contains(before, word) {
+	if !c.kind.Custom() && slices.Contains(before, word) {
 		c.fault("%s %q is given twice", what, word)
 	}
 }
