@@ -3,6 +3,7 @@ package server_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,12 +29,7 @@ func TestADefinitionThatIsBrokenInTheStore(t *testing.T) {
 			a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 			s.Settle()
 			a.must(201, "POST", definedPath, definedWidget("w", `{"a":"1"}`))
-			const key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com"
-			rec, err := store.Get(t.Context(), key, 0)
-			require.NoError(t, err)
-			broken := strings.Replace(string(rec.Value), `"type":"string"`, spoil, 1)
-			_, err = store.Commit(t.Context(), storage.Write{Key: key, Value: []byte(broken), Expect: rec.Revision})
-			require.NoError(t, err)
+			spoilDefinition(t, store, `"type":"string"`, spoil)
 
 			b := inProcess(t, servertest.New(t, over(shared{store})))
 			assert.Equal(t, "1", text(b.must(200, "GET", definedPath+"/w", nil).body, "spec", "a"))
@@ -79,4 +75,44 @@ func TestWhatIsEstablishedIsServed(t *testing.T) {
 	a.must(200, "PATCH", definedCRD, `[{"op":"add","path":"/spec/versions/0/selectableFields","value":[{"jsonPath":".spec.a b"}]}]`, "Content-Type", "application/json-patch+json")
 	a.must(201, "POST", definedPath, definedWidget("blank", `{"a b":"2"}`))
 	assert.Equal(t, []string{"blank"}, a.must(200, "GET", definedPath+"?fieldSelector=spec.a%20b%3D2", nil).names())
+}
+
+// TestADefinitionThatCannotBeServedKeepsItsObjects: nobody could delete them, and nobody
+// would know of them any more without it.
+func TestADefinitionThatCannotBeServedKeepsItsObjects(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	s := servertest.New(t, over(shared{store}))
+	a := inProcess(t, s)
+	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	a.must(201, "POST", definedPath, definedWidget("w", `{}`))
+	spoilDefinition(t, store, `"scope":"Namespaced"`, `"scope":"Namespaced","preserveUnknownFields":true`)
+
+	s = servertest.New(t, over(shared{store}))
+	b := inProcess(t, s)
+	assert.Equal(t, 404, b.do("GET", definedPath, nil).code)
+	b.must(200, "DELETE", definedCRD, nil)
+	s.Settle()
+	crd := must(t, s, 200, "GET", definedCRD, "")
+	assert.Contains(t, conditionsOf(crd), "Terminating=True InstanceDeletionFailed")
+	b.must(200, "PATCH", definedCRD, `{"spec":{"preserveUnknownFields":false}}`)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.Equal(c, 404, b.do("GET", definedCRD, nil).code)
+	}, patience, 10*time.Millisecond)
+	b.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	s.Settle()
+	assert.Empty(t, b.must(200, "GET", definedPath, nil).names(), "nothing came back")
+}
+
+// spoilDefinition changes the text of the definition of widgets as another program would
+// that knows nothing of definitions.
+func spoilDefinition(t *testing.T, store storage.Backend, old, anew string) {
+	t.Helper()
+	const key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com"
+	rec, err := store.Get(t.Context(), key, 0)
+	require.NoError(t, err)
+	broken := strings.Replace(string(rec.Value), old, anew, 1)
+	require.NotEqual(t, string(rec.Value), broken)
+	_, err = store.Commit(t.Context(), storage.Write{Key: key, Value: []byte(broken), Expect: rec.Revision})
+	require.NoError(t, err)
 }

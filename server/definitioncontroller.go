@@ -12,7 +12,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
 )
 
@@ -37,7 +36,7 @@ func (s *Server) definitionController() controller.Controller {
 				return s.waiting() // whatever names it had
 			}
 			var keys []string
-			if o := s.outlineOf(c.Key.Name); o != nil {
+			if o := s.defined(c.Key.Name).outline; o != nil {
 				keys = append(keys, acceptKey+o.String("spec", "group"))
 			}
 			if c.Object.Terminating() {
@@ -110,15 +109,6 @@ func (s *Server) outlines(group string) (list []*meta.Object) {
 		}
 	}
 	return list
-}
-
-// outlineOf returns a definition without its schemas, nil if there is none of that name.
-func (s *Server) outlineOf(name string) *meta.Object {
-	s.types()
-	d := &s.definitions
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.served[name].outline
 }
 
 // waiting returns the keys of the groups with definitions that have not all of their names.
@@ -229,7 +219,8 @@ func take(accepted *meta.Object, field string, want any, ok bool) {
 }
 
 // removeDefined deletes the objects of a definition that is being deleted, and
-// lets it go when they are gone.
+// lets it go when they are gone. One that cannot be served stays until it is repaired, or
+// somebody takes its finalizer away: the next definition of the name would find its objects.
 func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
 	key := meta.Key{Name: name}
 	crd, err := cl.Get(ctx, s.definitions.resource, key)
@@ -243,13 +234,18 @@ func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name s
 	if !slices.Contains(crd.Finalizers(), mine) {
 		return 0, nil
 	}
-	if t := s.defined(name); t != nil {
+	def := s.defined(name)
+	if def.broken != nil { // a change of it comes here again
+		return 0, s.tellRemoval(ctx, cl, key, "InstanceDeletionFailed", "the objects of this kind cannot be deleted: "+def.broken.Error())
+	}
+	if t := def.typ; t != nil {
 		left, err := controllers.DeleteAll(ctx, cl, &t.Type, "")
 		if err != nil {
 			err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
 		}
 		if left.Objects > 0 || err != nil {
-			return removeAgain, errors.Join(err, s.tellRemoval(ctx, cl, key, left))
+			told := s.tellRemoval(ctx, cl, key, "InstanceDeletionInProgress", fmt.Sprintf("%d objects of this kind are left", left.Objects))
+			return removeAgain, errors.Join(err, told)
 		}
 	}
 	_, err = cl.Update(ctx, s.definitions.resource, key, "", func(o *meta.Object) error {
@@ -263,9 +259,9 @@ func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name s
 }
 
 // tellRemoval writes into a definition's status what it waits for.
-func (s *Server) tellRemoval(ctx context.Context, cl controller.Client, key meta.Key, left controllers.Remaining) error {
+func (s *Server) tellRemoval(ctx context.Context, cl controller.Client, key meta.Key, reason, message string) error {
 	_, err := cl.Update(ctx, s.definitions.resource, key, "status", func(o *meta.Object) error {
-		o.SetCondition("Terminating", "True", "InstanceDeletionInProgress", fmt.Sprintf("%d objects of this kind are left", left.Objects))
+		o.SetCondition("Terminating", "True", reason, message)
 		return nil
 	})
 	if meta.IsNotFound(err) {
@@ -274,11 +270,11 @@ func (s *Server) tellRemoval(ctx context.Context, cl controller.Client, key meta
 	return err
 }
 
-// defined returns the type that a definition is served as, or nil.
-func (s *Server) defined(name string) *resource.Type {
+// defined returns what the server made of a definition.
+func (s *Server) defined(name string) defined {
 	s.types()
 	d := &s.definitions
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.served[name].typ
+	return d.served[name]
 }

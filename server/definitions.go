@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,6 +33,7 @@ type definitions struct {
 type defined struct {
 	revision storage.Revision
 	typ      *resource.Type // nil: it is not served
+	broken   error          // why an established one cannot be served
 	outline  *meta.Object   // see outline; shared
 }
 
@@ -89,7 +89,7 @@ func (s *Server) followDefinitions() {
 			continue
 		}
 		next := defined{revision: e.Revision(), outline: outline(e)}
-		next.typ = s.define(e, next.outline, old)
+		next.typ, next.broken = s.define(e, next.outline, old)
 		d.served[name] = next
 		if old.typ != nil && old.typ != next.typ {
 			endConverter(old.typ)
@@ -137,16 +137,16 @@ func (s *Server) replaceTypes(put, gone, changed []*resource.Type) {
 }
 
 // define returns the type that a definition makes under the names that it was
-// given, nil if it is not established. As long as nothing that counts has
+// given, nil if it is not established or the names are those of a registered kind. As long as nothing that counts has
 // changed, that is the old one. No schema is read before it is needed.
-func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) *resource.Type {
+func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) (*resource.Type, error) {
 	if !crd.HasCondition("Established") {
-		return nil
+		return nil, nil
 	}
 	origin := originOf(crd)
 	accepted := crd.Map("status", "acceptedNames")
 	if t := old.typ; t != nil && t.Origin == origin && t.Closed == crd.Terminating() && meta.Equal(accepted, old.outline.Map("status", "acceptedNames")) {
-		return t
+		return t, nil
 	}
 	if accepted == nil {
 		accepted = map[string]any{} // never those that it wishes for
@@ -154,17 +154,18 @@ func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) *resource
 	failed := func(err error) { s.log.Error("a definition is broken", "definition", e.Key().Name, "error", err) }
 	read := func() *registry.Kind { return registry.FromDefinition(e.Object(), accepted) }
 	t, err := resource.Define(registry.FromDefinition(crd, accepted), s.names, read, failed)
-	if err == nil && s.builtin(t) {
-		err = errors.New("its names belong to a built-in kind")
-	}
 	if err != nil {
 		s.log.Error("a definition cannot be served", "definition", crd.Name(), "error", err)
-		return nil
+		return nil, err
+	}
+	if s.builtin(t) {
+		s.log.Error("a definition cannot be served", "definition", crd.Name(), "error", "its names belong to a built-in kind")
+		return nil, nil
 	}
 	t.Origin, t.Closed = origin, crd.Terminating()
 	t.Source = s.source(e.Key())
 	s.setConverter(t)
-	return t
+	return t, nil
 }
 
 // setConverter lets a type convert by the webhook that its definition names.
