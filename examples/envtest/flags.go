@@ -12,26 +12,26 @@ const (
 		audit-log-truncate-enabled audit-webhook-batch-throttle-enable audit-webhook-truncate-enabled
 		contention-profiling disable-http2-serving emulation-forward-compatible enable-aggregator-routing
 		enable-garbage-collector enable-logs-handler enable-priority-and-fairness
-		encryption-provider-config-automatic-reload log-text-split-stream permit-address-sharing permit-port-sharing
+		encryption-provider-config-automatic-reload log-json-split-stream log-text-split-stream permit-address-sharing permit-port-sharing
 		profiling runtime-config-emulation-forward-compatible service-account-extend-token-expiration
 		shutdown-send-retry-after watch-cache
 	`
 	settings = `
-		advertise-address allow-metric-labels allow-metric-labels-manifest audit-log-batch-buffer-size
+		advertise-address allow-metric-labels allow-metric-labels-manifest apiserver-count audit-log-batch-buffer-size
 		audit-log-batch-max-size audit-log-batch-max-wait audit-log-batch-throttle-burst
 		audit-log-batch-throttle-qps audit-log-format audit-log-mode audit-log-truncate-max-batch-size
-		audit-log-truncate-max-event-size audit-log-version audit-webhook-batch-buffer-size
+		audit-log-truncate-max-event-size audit-log-version audit-webhook-batch-buffer-size audit-webhook-batch-initial-backoff
 		audit-webhook-batch-max-size audit-webhook-batch-max-wait audit-webhook-batch-throttle-burst
 		audit-webhook-batch-throttle-qps audit-webhook-initial-backoff audit-webhook-mode
 		audit-webhook-truncate-max-batch-size audit-webhook-truncate-max-event-size audit-webhook-version
 		coordinated-leadership-lease-duration coordinated-leadership-renew-deadline
-		coordinated-leadership-retry-period cors-allowed-origins debug-socket-path delete-collection-workers
+		coordinated-leadership-retry-period cloud-config cloud-provider cors-allowed-origins debug-socket-path default-watch-cache-size delete-collection-workers
 		disabled-metrics egress-selector-config-file emulated-version encryption-provider-config
 		endpoint-reconciler-type etcd-cafile etcd-certfile etcd-compaction-interval etcd-count-metric-poll-period
 		etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix etcd-readycheck-timeout
 		etcd-servers etcd-servers-overrides event-ttl external-hostname feature-gates goaway-chance
-		http2-max-streams-per-connection kubelet-timeout kubernetes-service-node-port lease-reuse-duration-seconds
-		log-flush-frequency log-text-info-buffer-size logging-format max-connection-bytes-per-sec
+		http2-max-streams-per-connection kubelet-port kubelet-read-only-port kubelet-timeout kubernetes-service-node-port lease-reuse-duration-seconds
+		log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format max-connection-bytes-per-sec
 		max-mutating-requests-inflight max-requests-inflight min-compatibility-version min-request-timeout
 		peer-advertise-ip peer-advertise-port peer-ca-file proxy-client-cert-file proxy-client-key-file
 		request-timeout show-hidden-metrics-for-version shutdown-watch-termination-grace-period storage-backend
@@ -39,6 +39,12 @@ const (
 		tls-curve-preferences tls-min-version tls-sni-cert-key tracing-config-file v vmodule watch-cache-sizes
 	`
 )
+
+// absentPlugins are admission plugins of the field's kube-apiserver for what this one does
+// not have: features that are young there, and checks of what only agents of nodes do.
+func absentPlugins() []string {
+	return []string{"ClusterTrustBundleAttest", "NodeDeclaredFeatureValidator", "PodGroupProtection", "PodResizeValidator", "PodTopologyLabels"}
+}
 
 // ignored returns the flags without a meaning, and which of them can stand alone.
 func ignored() map[string]bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/server/serving"
 )
 
@@ -154,9 +155,38 @@ func TestFlagsAsWithTheRealOne(t *testing.T) {
 		assert.Equal(t, 1, cmd.ProcessState.ExitCode())
 		assert.Contains(t, log.String(), want)
 	}
+	for arg, want := range map[string]string{ // half of a pair
+		"--tls-cert-file=x":              "--tls-cert-file means nothing without --tls-private-key-file",
+		"--oidc-client-id=x":             "--oidc-client-id means nothing without --oidc-issuer-url",
+		"--kubelet-client-certificate=x": "--kubelet-client-certificate means nothing without --kubelet-client-key",
+	} {
+		cmd, log := program(t, "kube-apiserver", "--secure-port=0", arg)
+		require.Error(t, cmd.Run(), arg)
+		assert.Contains(t, log.String(), want)
+	}
 	for _, name := range []string{"kube-apiserver", "etcd", "envtest"} {
 		cmd, _ := program(t, name, "--help")
 		assert.NoError(t, cmd.Run(), name)
+	}
+}
+
+// TestWithoutEffect: what the real one takes and what has no effect here is told, and the
+// server starts.
+func TestWithoutEffect(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	stop, log := start(t, "https://127.0.0.1:"+port+"/healthz", "kube-apiserver", "--secure-port="+port, "--authorization-mode=RBAC",
+		"--audit-log-path="+filepath.Join(t.TempDir(), "log"), "--audit-log-maxsize=1", "--kubelet-preferred-address-types=InternalIP",
+		"", // a template that comes to nothing
+		"--disable-admission-plugins=PodTopologyLabels,ServiceAccount", "--enable-admission-plugins=PodResizeValidator,NodeRestriction",
+		"--runtime-config=api/beta=false,resource.k8s.io/v1beta1=false,batch/v2alpha1=true", "--apiserver-count=1", "")
+	stop()
+	assert.Contains(t, log.String(), `flags="--apiserver-count --audit-log-path --kubelet-preferred-address-types `+
+		`--disable-admission-plugins=PodTopologyLabels --enable-admission-plugins=PodResizeValidator"`)
+	assert.Contains(t, log.String(), `versions="batch/v2alpha1 resource.k8s.io/v1beta1"`)
+	assert.Equal(t, 2, strings.Count(log.String(), "\n"), "%s", log)
+	for _, p := range plugins.Table() {
+		assert.NotContains(t, absentPlugins(), p.Name)
 	}
 }
 

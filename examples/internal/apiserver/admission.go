@@ -34,6 +34,22 @@ func (f *admissionFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.configFile, "admission-control-config-file", "", "configuration of admission plugins, a file of kind AdmissionConfiguration")
 }
 
+// leaveOut takes plugins from what is enabled and disabled, and returns what it took, as
+// flags without their dashes.
+func (f *admissionFlags) leaveOut(absent []string) (taken []string) {
+	for flag, names := range map[string]*list{"enable": &f.enable, "disable": &f.disable} {
+		*names = slices.DeleteFunc(*names, func(name string) bool {
+			if !slices.Contains(absent, name) {
+				return false
+			}
+			taken = append(taken, flag+"-admission-plugins="+name)
+			return true
+		})
+	}
+	slices.Sort(taken)
+	return slices.Compact(taken)
+}
+
 func among(names []string) string {
 	if len(names) == 0 {
 		return "there are none"

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,8 +36,8 @@ type flags struct {
 	network       networkFlags
 	nodes         nodeFlags
 
-	disabledVersions []string // group/versions that are not served
-	ignored          []string // those without effect that were given
+	runtimeConfig runtimeConfig
+	ignored       []string // those without effect that were given
 }
 
 func (c Command) parseFlags(args []string) (*flags, error) {
@@ -59,7 +58,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
 	set.StringVar(&f.certDir, "cert-dir", "", "directory with the server's apiserver.crt and apiserver.key, PEM, unless --tls-cert-file names them elsewhere (default: self-made)")
-	set.Func("runtime-config", "GROUP/VERSION=false for each version that is not served, such as apps/v1 or, of the core group, v1", f.disable)
+	set.Var(&f.runtimeConfig, "runtime-config", "GROUP/VERSION=false for each version that is not served, such as apps/v1 or, of the core group, v1; api/alpha, api/beta, api/ga and api/all are all of these")
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
 	set.Int64Var(&f.limits.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
@@ -77,14 +76,22 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
+	for set.NArg() > 0 && set.Arg(0) == "" { // what templates of command lines leave
+		if err := set.Parse(set.Args()[1:]); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.setDefaults(set); err != nil {
 		return nil, err
 	}
 	if set.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	}
-	if err := f.validate(set); err != nil {
+	if err := c.validate(set, f); err != nil {
 		return nil, err
+	}
+	for _, name := range f.admission.leaveOut(c.IgnoredPlugins) {
+		f.ignored = append(f.ignored, "--"+name)
 	}
 	f.authz.defaults(set, &f.authn)
 	var ok bool
@@ -132,25 +139,6 @@ func (c Command) defineIgnored(set *flag.FlagSet, f *flags) {
 	}
 }
 
-// disable takes versions that are not served. What is on by default may be asked for.
-func (f *flags) disable(text string) error {
-	for word := range strings.SplitSeq(text, ",") {
-		version, value, _ := strings.Cut(word, "=")
-		on, err := strconv.ParseBool(cmp.Or(value, "true"))
-		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", value)
-		}
-		if on {
-			continue
-		}
-		if group, _, _ := strings.Cut(version, "/"); group == "api" || strings.Count(version, "/") > 1 {
-			return fmt.Errorf("%s cannot be disabled: name versions of groups", version)
-		}
-		f.disabledVersions = append(f.disabledVersions, version)
-	}
-	return nil
-}
-
 // findCertificate looks for the server's certificate in --cert-dir.
 func (f *flags) findCertificate() error {
 	if f.certDir == "" || f.tlsCert != "" {
@@ -194,14 +182,20 @@ func needed() map[string][]string {
 }
 
 // validate refuses flags that would be ignored: nobody finds out otherwise that the
-// server does not do what it was told.
-func (f *flags) validate(set *flag.FlagSet) error {
+// server does not do what it was told. A command that takes flags without effect takes
+// these too; half of a pair is a mistake there as well.
+func (c Command) validate(set *flag.FlagSet, f *flags) error {
 	given := map[string]bool{}
 	set.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() != "" || x.Name == "authorization-mode" })
 	var faults []error
+	var idle []string
 	for other, names := range needed() {
 		for _, name := range names {
-			if given[name] && set.Lookup(other).Value.String() == "" {
+			switch {
+			case !given[name] || set.Lookup(other).Value.String() != "":
+			case c.Ignored != nil && !slices.Contains(needed()[name], other):
+				idle = append(idle, "--"+name)
+			default:
 				faults = append(faults, fmt.Errorf("--%s means nothing without --%s", name, other))
 			}
 		}
@@ -210,13 +204,19 @@ func (f *flags) validate(set *flag.FlagSet) error {
 		faults = append(faults, errors.New("--service-account-signing-key-file and --service-account-private-key-file are the same: give one of them"))
 	}
 	if f.audit.policyFile != "" && f.audit.logPath == "" && f.audit.webhookFile == "" {
-		faults = append(faults, errors.New("--audit-policy-file records nowhere: it needs --audit-log-path or --audit-webhook-config-file"))
+		if c.Ignored != nil {
+			idle = append(idle, "--audit-policy-file")
+		} else {
+			faults = append(faults, errors.New("--audit-policy-file records nowhere: it needs --audit-log-path or --audit-webhook-config-file"))
+		}
 	}
 	if f.livezGrace < 0 || f.shutdownDelay < 0 {
 		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
 	}
 	faults = append(faults, f.nodes.validate()...)
 	faults = append(faults, f.authz.validate(given["authorization-mode"])...)
+	slices.Sort(idle)
+	f.ignored = append(f.ignored, idle...)
 	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(faults...)
 }

@@ -43,7 +43,7 @@ type event struct {
 // follow watches from a version until the watch breaks or an object with the
 // given name comes, and returns what it saw before that.
 func (p *process) follow(after uint64, until string) []event {
-	res, err := p.client.Get(fmt.Sprintf("%s%s?watch=true&resourceVersion=%d", p.url, maps, after))
+	res, err := p.client.Get(fmt.Sprintf("%s%s?watch=true&resourceVersion=%d", p.url, mapsPath, after))
 	if err != nil {
 		return nil
 	}
@@ -62,9 +62,9 @@ func (p *process) follow(after uint64, until string) []event {
 // last is the newest answer it got.
 func (p *process) count(name string, last *object, acked *atomic.Int64) {
 	for {
-		method, path, n := "POST", maps, 0
+		method, path, n := "POST", mapsPath, 0
 		if last.Metadata.Name != "" {
-			method, path, n = "PUT", maps+"/"+name, last.n()+1
+			method, path, n = "PUT", mapsPath+"/"+name, last.n()+1
 		}
 		body := fmt.Sprintf(`{"metadata":{"name":%q},"data":{"n":"%d"}}`, name, n)
 		r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
@@ -113,7 +113,7 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir, "--controllers=*,-root-ca-cert-publisher") // what is counted is the writers' own
-	_, body := p.call("GET", maps, "")
+	_, body := p.call("GET", mapsPath, "")
 	var list object
 	require.NoError(t, json.Unmarshal([]byte(body), &list))
 	first := list.version()
@@ -131,7 +131,7 @@ func TestKill(t *testing.T) {
 		p = startProcess(t, dir, "--controllers=*,-root-ca-cert-publisher")
 		high := p.checkAcknowledged(&last, newest)
 		fence = fmt.Sprintf("fence-%d", round)
-		code, body := p.call("POST", maps, fmt.Sprintf(`{"metadata":{"name":%q}}`, fence))
+		code, body := p.call("POST", mapsPath, fmt.Sprintf(`{"metadata":{"name":%q}}`, fence))
 		require.Equal(t, 201, code, body)
 		var f object
 		require.NoError(t, json.Unmarshal([]byte(body), &f))
@@ -150,7 +150,7 @@ func TestKill(t *testing.T) {
 func (p *process) checkAcknowledged(last *[killWriters]object, newest uint64) uint64 {
 	p.Helper()
 	for w := range last {
-		code, body := p.call("GET", fmt.Sprintf("%s/w%d", maps, w), "")
+		code, body := p.call("GET", fmt.Sprintf("%s/w%d", mapsPath, w), "")
 		if code == 404 && last[w].Metadata.Name == "" {
 			continue
 		}

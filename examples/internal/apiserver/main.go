@@ -39,8 +39,14 @@ type Command struct {
 
 	// Ignored are further flags, which are taken and have no effect: the server logs at
 	// its start which of them it was given. The value tells those that can stand alone,
-	// without a value.
+	// without a value. If it is not nil, what the other flags ask for without effect is
+	// taken likewise: flags that mean nothing without another one, and versions to disable
+	// that the server does not have.
 	Ignored map[string]bool
+
+	// IgnoredPlugins are admission plugins that the server does not have; to enable or
+	// disable them has no effect.
+	IgnoredPlugins []string
 
 	// Quiet leaves out what people need: a client configuration, unless --kubeconfig says
 	// where to write one, and the commands to try.
@@ -96,7 +102,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits, RunControllers: f.authz.controllers,
-		Serving: server.Serving{LivezGrace: f.livezGrace, DisabledVersions: f.disabledVersions}}
+		Serving: server.Serving{LivezGrace: f.livezGrace, DisabledVersions: c.disabledVersions(f, log)}}
 	b.Register(builtin.Kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
@@ -119,6 +125,21 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(f.advise(err), flushAudit())
 	}
 	return errors.Join(c.serve(ctx, l, at, s, f, id, log, out), flushAudit())
+}
+
+// disabledVersions are those that the server shall not serve. One that it does not have
+// is left to it to refuse, unless the command takes what has no effect.
+func (c Command) disabledVersions(f *flags, log *slog.Logger) []string {
+	off, absent := f.runtimeConfig.disabled(f.versions())
+	if len(absent) > 0 {
+		log.Warn("--runtime-config: this server does not have these versions", "versions", strings.Join(absent, " "))
+	}
+	for _, version := range absent {
+		if !f.runtimeConfig[version] && c.Ignored == nil {
+			off = append(off, version)
+		}
+	}
+	return off
 }
 
 // advise says what to do about a directory that was filled under other names.

@@ -133,8 +133,8 @@ func (p *process) end(s os.Signal) error {
 }
 
 const (
-	maps    = "/api/v1/namespaces/default/configmaps"
-	helloCM = `{"metadata":{"name":"hello"},"data":{"greeting":"world"}}`
+	mapsPath = "/api/v1/namespaces/default/configmaps"
+	helloCM  = `{"metadata":{"name":"hello"},"data":{"greeting":"world"}}`
 )
 
 // TestWhatIsPrinted runs the two commands to try, under each set of names, and
@@ -183,14 +183,14 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir)
-	code, made := p.call("POST", maps, helloCM)
+	code, made := p.call("POST", mapsPath, helloCM)
 	require.Equal(t, 201, code, made)
 	old := p.client
 	require.NoError(t, p.end(syscall.SIGTERM), "%s", p.stderr.String())
 
 	p = startProcess(t, dir)
 	p.client = old
-	code, found := p.call("GET", maps+"/hello", "")
+	code, found := p.call("GET", mapsPath+"/hello", "")
 	require.Equal(t, 200, code)
 	assert.JSONEq(t, made, found)
 	require.NoError(t, p.end(syscall.SIGTERM))

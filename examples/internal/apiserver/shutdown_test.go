@@ -28,7 +28,7 @@ func (p *process) slowCreate() (finish func(), result <-chan answered) {
 	body, write := io.Pipe()
 	reading := make(chan struct{})
 	ctx := httptrace.WithClientTrace(p.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(reading) }})
-	r, err := http.NewRequestWithContext(ctx, "POST", p.url+maps, body)
+	r, err := http.NewRequestWithContext(ctx, "POST", p.url+mapsPath, body)
 	require.NoError(p, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Expect", "100-continue")
@@ -63,7 +63,7 @@ func TestTermination(t *testing.T) {
 	p := startProcess(t, dir, "--shutdown-delay-duration", "10s")
 	code, _ := p.call("GET", "/readyz", "")
 	require.Equal(t, 200, code)
-	watch, err := p.client.Get(p.url + maps + "?watch=true")
+	watch, err := p.client.Get(p.url + mapsPath + "?watch=true")
 	require.NoError(t, err)
 	defer watch.Body.Close()
 	finish, created := p.slowCreate()
@@ -75,7 +75,7 @@ func TestTermination(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond)
 	code, _ = p.call("GET", "/livez", "")
 	assert.Equal(t, 200, code, "it lives while the delay lasts")
-	code, _ = p.call("GET", maps, "")
+	code, _ = p.call("GET", mapsPath, "")
 	assert.Equal(t, 200, code, "and serves")
 
 	events, err := io.ReadAll(watch.Body)
@@ -89,7 +89,7 @@ func TestTermination(t *testing.T) {
 	require.NoError(t, p.cmd.Wait(), "%s", p.stderr.String())
 
 	p = startProcess(t, dir)
-	code, _ = p.call("GET", maps+"/hello", "")
+	code, _ = p.call("GET", mapsPath+"/hello", "")
 	assert.Equal(t, 200, code, "what was acknowledged on the way out is there")
 }
 
