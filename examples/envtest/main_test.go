@@ -154,6 +154,7 @@ func TestFlagsAsWithTheRealOne(t *testing.T) {
 		require.Error(t, cmd.Run(), arg)
 		assert.Equal(t, 1, cmd.ProcessState.ExitCode())
 		assert.Contains(t, log.String(), want)
+		assert.Equal(t, 1, strings.Count(log.String(), "\n"), "%s", log)
 	}
 	for arg, want := range map[string]string{ // half of a pair
 		"--tls-cert-file=x":              "--tls-cert-file means nothing without --tls-private-key-file",
@@ -165,8 +166,10 @@ func TestFlagsAsWithTheRealOne(t *testing.T) {
 		assert.Contains(t, log.String(), want)
 	}
 	for _, name := range []string{"kube-apiserver", "etcd", "envtest"} {
-		cmd, _ := program(t, name, "--help")
-		assert.NoError(t, cmd.Run(), name)
+		cmd, log := program(t, name, "--help")
+		out, err := cmd.Output()
+		assert.NoError(t, err, name)
+		assert.Contains(t, string(out)+log.String(), name+" [", "it tells its flags")
 	}
 }
 

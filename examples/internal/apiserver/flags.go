@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,13 +74,8 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	for name, value := range c.Defaults {
 		set.Lookup(name).DefValue = value // what --help tells
 	}
-	if err := set.Parse(args); err != nil {
+	if err := parse(set, args); err != nil {
 		return nil, err
-	}
-	for set.NArg() > 0 && set.Arg(0) == "" { // what templates of command lines leave
-		if err := set.Parse(set.Args()[1:]); err != nil {
-			return nil, err
-		}
 	}
 	if err := c.setDefaults(set); err != nil {
 		return nil, err
@@ -105,6 +101,22 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 		f.kubeconfig = filepath.Join(f.dataDir, "admin.kubeconfig")
 	}
 	return f, nil
+}
+
+// parse passes over empty words, which templates of command lines leave. Help is printed
+// to those who ask for it; a mistake is one line, which hundreds would hide.
+func parse(set *flag.FlagSet, args []string) error {
+	out := set.Output()
+	set.SetOutput(io.Discard)
+	err := set.Parse(args)
+	for err == nil && set.NArg() > 0 && set.Arg(0) == "" {
+		err = set.Parse(set.Args()[1:])
+	}
+	set.SetOutput(out)
+	if errors.Is(err, flag.ErrHelp) {
+		set.Usage()
+	}
+	return err
 }
 
 // setDefaults gives flags that were not given the values of this command.
