@@ -30,7 +30,10 @@ func install(dir, executable string) (string, error) {
 			return "", err
 		}
 	}
-	return assets, linkKubectl(assets)
+	if err := linkKubectl(assets); err != nil {
+		fmt.Fprintln(os.Stderr, "envtest: the tests will not find kubectl:", err)
+	}
+	return assets, nil
 }
 
 func digest(path string) (string, error) {
