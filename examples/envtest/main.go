@@ -10,7 +10,9 @@
 //
 // As kube-apiserver it is examples/apiserver, in memory and with the controllers that a bare
 // kube-apiserver has. It takes the flags of the real one: what has no meaning here is logged
-// once, what the real one does not know is an error. What the tests of a project may change
+// once, what the real one does not know is an error. So are those that would change who may
+// do what: --authentication-config, --authorization-config, --admission-control and
+// --service-account-signing-endpoint. What the tests of a project may change
 // by testEnv.ControlPlane.GetAPIServer().Configure():
 //
 //	Set("controllers", "*")           // namespaces are emptied, garbage is collected, ...

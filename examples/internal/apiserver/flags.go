@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/server"
 )
 
 // flags are the command line, see parseFlags.
@@ -29,7 +28,7 @@ type flags struct {
 	certDir       string
 	livezGrace    time.Duration
 	shutdownDelay time.Duration
-	limits        server.Limits
+	limits        limitFlags
 	authn         authnFlags
 	authz         authzFlags
 	admission     admissionFlags
@@ -62,8 +61,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.Var(&f.runtimeConfig, "runtime-config", "GROUP/VERSION=false for each version that is not served, such as apps/v1 or, of the core group, v1; api/alpha, api/beta, api/ga and api/all are all of these")
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
-	set.Int64Var(&f.limits.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
-	set.Int64Var(&f.limits.StoreBytes, "max-store-bytes", 0, "bytes of all objects; what would exceed it is 507, 0 is no bound")
+	f.limits.define(set)
 	f.authn.define(set)
 	f.authz.define(set)
 	f.admission.define(set)
@@ -225,6 +223,7 @@ func (c Command) validate(set *flag.FlagSet, f *flags) error {
 	if f.livezGrace < 0 || f.shutdownDelay < 0 {
 		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
 	}
+	faults = append(faults, f.limits.validate()...)
 	faults = append(faults, f.nodes.validate()...)
 	faults = append(faults, f.authz.validate(given["authorization-mode"])...)
 	slices.Sort(idle)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,8 +67,32 @@ func TestByteLimits(t *testing.T) {
 	t.Parallel()
 	f, err := Command{}.parseFlags([]string{"--max-namespace-bytes", "1000", "--max-store-bytes", "2000"})
 	require.NoError(t, err)
-	assert.EqualValues(t, 1000, f.limits.NamespaceBytes)
-	assert.EqualValues(t, 2000, f.limits.StoreBytes)
+	l := f.limits.limits()
+	assert.EqualValues(t, 1000, l.NamespaceBytes)
+	assert.EqualValues(t, 2000, l.StoreBytes)
+}
+
+// TestRequestLimits: the field's flags mean what they mean there.
+func TestRequestLimits(t *testing.T) {
+	t.Parallel()
+	f, err := Command{}.parseFlags(nil)
+	require.NoError(t, err)
+	assert.Equal(t, server.Limits{InFlight: 600, RequestTime: time.Minute, WatchTime: 30 * time.Minute}, f.limits.limits())
+	f, err = Command{}.parseFlags([]string{"--max-requests-inflight=3", "--max-mutating-requests-inflight=4", "--request-timeout=5s", "--min-request-timeout=6"})
+	require.NoError(t, err)
+	assert.Equal(t, server.Limits{InFlight: 7, RequestTime: 5 * time.Second, WatchTime: 6 * time.Second}, f.limits.limits())
+	for _, arg := range []string{"--max-requests-inflight=-1", "--max-mutating-requests-inflight=-1", "--request-timeout=-1s", "--min-request-timeout=-1"} {
+		_, err := Command{}.parseFlags([]string{arg})
+		assert.ErrorContains(t, err, "must not be negative", arg)
+	}
+}
+
+// TestWatchEnds: a watch that does not say when it ends as --min-request-timeout says.
+func TestWatchEnds(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, t.TempDir(), "--min-request-timeout=1", "--max-requests-inflight=1", "--max-mutating-requests-inflight=0")
+	code, _ := p.call("GET", mapsPath+"?watch=true&resourceVersion=0", "") // reads until the end
+	assert.Equal(t, 200, code)
 }
 
 // TestAdmissionPluginsByName: a plugin is disabled by its name, and a server that
