@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"context"
 	"io"
+	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -91,8 +93,16 @@ func TestRequestLimits(t *testing.T) {
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), "--min-request-timeout=1", "--max-requests-inflight=1", "--max-mutating-requests-inflight=0")
-	code, _ := p.call("GET", mapsPath+"?watch=true&resourceVersion=0", "") // reads until the end
-	assert.Equal(t, 200, code)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", p.url+mapsPath+"?watch=true&resourceVersion=0", nil)
+	require.NoError(t, err)
+	res, err := p.client.Do(r)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	assert.Equal(t, 200, res.StatusCode)
+	_, err = io.Copy(io.Discard, res.Body)
+	assert.NoError(t, err, "it ends by itself")
 }
 
 // TestAdmissionPluginsByName: a plugin is disabled by its name, and a server that
