@@ -17,7 +17,7 @@ const (
 		shutdown-send-retry-after watch-cache
 	`
 	settings = `
-		advertise-address allow-metric-labels allow-metric-labels-manifest apiserver-count audit-log-batch-buffer-size
+		allow-metric-labels allow-metric-labels-manifest apiserver-count audit-log-batch-buffer-size
 		audit-log-batch-max-size audit-log-batch-max-wait audit-log-batch-throttle-burst
 		audit-log-batch-throttle-qps audit-log-format audit-log-mode audit-log-truncate-max-batch-size
 		audit-log-truncate-max-event-size audit-log-version audit-webhook-batch-buffer-size audit-webhook-batch-initial-backoff

@@ -10,10 +10,18 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// networkFlags say what services get their addresses and ports from.
-type networkFlags struct{ core.ServiceNetwork }
+// networkFlags say what services get their addresses and ports from, and where that of
+// the server leads.
+type networkFlags struct {
+	core.ServiceNetwork
+	advertised netip.Addr // invalid if it was not said
+}
 
 func (f *networkFlags) define(set *flag.FlagSet) {
+	set.Func("advertise-address", "address that others are told of the server (default: the one that it listens on)", func(text string) (err error) {
+		f.advertised, err = netip.ParseAddr(text)
+		return err
+	})
 	set.Func("service-cluster-ip-range", "network that services get their addresses from, CIDR, or one of each family, separated by a comma (default 10.0.0.0/24)", func(text string) (err error) {
 		first, second, both := strings.Cut(text, ",")
 		if f.Addresses, err = netip.ParsePrefix(first); err != nil || !both {

@@ -12,6 +12,9 @@ import (
 // publish is what the server tells others of itself: where it is, and how it
 // verifies callers. The range of services must have room for its own.
 func (f *flags) publish(id *identity, at netip.AddrPort) (access.Publish, error) {
+	if f.network.advertised.IsValid() {
+		at = netip.AddrPortFrom(f.network.advertised, at.Port())
+	}
 	p := access.Publish{URL: "https://" + at.String(), Address: f.network.First(), Endpoint: at.Addr()}
 	if !f.network.Addresses.IsValid() || f.network.Addresses.Contains(p.Address) {
 		p.Port = int(at.Port())

@@ -155,6 +155,18 @@ func TestListeningEverywhere(t *testing.T) {
 	}
 }
 
+// TestAdvertisedAddress: the service of a server that listens on loopback alone leads to
+// the address that others are told.
+func TestAdvertisedAddress(t *testing.T) {
+	t.Parallel()
+	server := running(t, "--advertise-address", "192.0.2.7", "--token-auth-file", files{t, t.TempDir()}.put("users.csv", "admin-token,admin,1,system:masters\n"))
+	code, answer := ask(t, nil, "GET", server+"/api/v1/namespaces/default/endpoints/kubernetes", "admin-token", "")
+	assert.Equal(t, 200, code, answer)
+	assert.Contains(t, fmt.Sprint(answer["subsets"]), "192.0.2.7")
+	_, err := Command{}.parseFlags([]string{"--advertise-address", "example.com"})
+	assert.ErrorContains(t, err, "advertise-address")
+}
+
 // certificate is what a server shows.
 func certificate(t *testing.T, address string) *x509.Certificate {
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(address, "https://"), &tls.Config{InsecureSkipVerify: true})
