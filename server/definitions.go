@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -189,8 +190,21 @@ func (s *Server) source(key meta.Key) func(*resource.Version) *schema.Schema {
 		if e == nil || originOf(e.Object()) != v.Origin {
 			return nil
 		}
-		return resource.Source(registry.FromDefinition(e.Object(), nil), s.names)(v)
+		return resource.Source(registry.FromDefinition(withVersion(e.Object(), v.Name), nil), s.names)(v)
 	}
+}
+
+// withVersion returns a definition with one of its versions alone: reading all for each
+// would take the square of the time.
+func withVersion(crd *meta.Object, name string) *meta.Object {
+	spec := maps.Clone(crd.Map("spec"))
+	spec["versions"] = slices.DeleteFunc(slices.Clone(crd.List("spec", "versions")), func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["name"] != name
+	})
+	tree := maps.Clone(crd.Tree())
+	tree["spec"] = spec
+	return meta.NewObject(tree)
 }
 
 func originOf(crd *meta.Object) resource.Origin {
