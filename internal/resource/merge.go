@@ -173,7 +173,10 @@ func mergeItems(s *schema.Schema, before, mine, others map[string]any, ours, the
 	out := make([]any, 0, len(ours))
 	for _, item := range ours {
 		key := keyOf(s, item)
-		out = append(out, merge(s.Items, get(before, key), item, get(others, key)))
+		v := merge(s.Items, get(before, key), item, get(others, key))
+		if _, gone := v.(absent); !gone {
+			out = append(out, v)
+		}
 	}
 	for _, item := range theirs {
 		key := keyOf(s, item)

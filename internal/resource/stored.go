@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/schema"
 )
 
 // A stored object outlives the struct that it was written with. What a type makes of one of
@@ -19,7 +20,7 @@ func (t *Type) Shape() string {
 	sum := sha256.New()
 	shapes := make([]string, 0, len(t.Versions))
 	for _, v := range t.Versions {
-		shapes = append(shapes, v.GVK().APIVersion()+" "+v.Schema().Shape())
+		shapes = append(shapes, v.GVK().String()+" "+v.Schema().Shape())
 	}
 	slices.Sort(shapes)
 	fmt.Fprintln(sum, shapes, t.Hub.GVK().APIVersion(), t.Storage.GVK().APIVersion(), t.Upgrade != nil)
@@ -67,7 +68,68 @@ func (v *Version) FitStored(stored *meta.Object) (*meta.Object, Unshown) {
 
 // KeepUnshown returns what is stored of an object of the version where the record was stored
 // and fitted is what FitStored made of that: what the version does not show stays as it
-// was, but where now says something else. now and stored stay as they are.
+// was, but where now says something else. So FitStored makes now of it again. now and
+// stored stay as they are.
 func (v *Version) KeepUnshown(fitted, now, stored *meta.Object) *meta.Object {
-	return meta.NewObject(mergeFields(v.Schema(), fitted.Tree(), now.Clone().Tree(), stored.Tree()))
+	return meta.NewObject(keepFields(v.Schema(), fitted.Tree(), now.Clone().Tree(), stored.Tree()))
+}
+
+func keepFields(s *schema.Schema, fitted, now, stored map[string]any) map[string]any {
+	out := make(map[string]any, len(stored))
+	for _, side := range []map[string]any{now, stored} {
+		for field := range side {
+			v := keep(below(s, field), get(fitted, field), get(now, field), get(stored, field))
+			if _, gone := v.(absent); !gone {
+				out[field] = v
+			}
+		}
+	}
+	return out
+}
+
+// keep returns a value as it is stored, or absent. A struct that is not there any more goes
+// as a whole.
+func keep(s *schema.Schema, fitted, now, stored any) any {
+	if same(now, fitted) {
+		return meta.Clone(stored) // which is shared
+	}
+	switch was := stored.(type) {
+	case map[string]any:
+		shown, fits := fitted.(map[string]any)
+		fields, ok := now.(map[string]any)
+		_, gone := now.(absent)
+		if fits && (ok || gone && s != nil && s.Values != nil) {
+			return orAbsent(gone, keepFields(s, shown, fields, was))
+		}
+	case []any:
+		shown, fits := fitted.([]any)
+		if items, ok := now.([]any); ok && fits && len(shown) == len(was) {
+			return keepItems(s, shown, items, was)
+		}
+	}
+	return now
+}
+
+// keepItems keeps what is not shown of the items that are still there: those of the same
+// key, else those that say the same. Each of fitted was made of the one in its place.
+func keepItems(s *schema.Schema, fitted, now, stored []any) []any {
+	out := slices.Clone(now)
+	if byKey(s, fitted) == nil || byKey(s, now) == nil {
+		for i, j := range aligned(texts(now), texts(fitted)) {
+			if j >= 0 {
+				out[i] = meta.Clone(stored[j])
+			}
+		}
+		return out
+	}
+	place := make(map[string]int, len(fitted))
+	for j, item := range fitted {
+		place[keyOf(s, item)] = j
+	}
+	for i, item := range now {
+		if j, was := place[keyOf(s, item)]; was {
+			out[i] = keep(s.Items, fitted[j], item, stored[j])
+		}
+	}
+	return out
 }

@@ -35,6 +35,7 @@ func (k *kind) inHub(ctx context.Context, stored []byte) ([]byte, resource.Unsho
 	}
 	if mixed {
 		obj, _ = k.t.Hub.FitStored(obj)
+		obj.SetGVK(k.t.Hub.GVK()) // a kind may have got another name
 	}
 	return bytes.Clone(codec.EncodeStored(nil, obj.Tree())), rec.unshown, nil
 }
@@ -50,7 +51,7 @@ type record struct {
 	was     *meta.Object      // what it says, with what is not shown
 	version *resource.Version // it is of
 	formWas *meta.Object      // the form, with what is not shown
-	unshown resource.Unshown  // of what it says, and of the form, if that is the object
+	unshown resource.Unshown  // of what it says, and of the form
 }
 
 func (k *kind) decode(stored []byte) (*record, error) {
@@ -84,10 +85,8 @@ func (rec *record) lift() (err error) {
 	}
 	var unshown resource.Unshown
 	rec.form, unshown = version.FitStored(rec.formWas)
-	if rec.same {
-		rec.unshown.Unknown = append(rec.unshown.Unknown, unshown.Unknown...)
-		rec.unshown.Misfits = append(rec.unshown.Misfits, unshown.Misfits...)
-	}
+	rec.unshown.Unknown = append(rec.unshown.Unknown, unshown.Unknown...)
+	rec.unshown.Misfits = append(rec.unshown.Misfits, unshown.Misfits...)
 	return nil
 }
 
@@ -170,18 +169,20 @@ func (k *kind) inVersion(ctx context.Context, version *resource.Version, obj *me
 		return nil, err
 	}
 	form := obj
+	back := obj
+	if version != t.Hub { // of what fits: a conversion would stumble over the rest
+		if back, err = t.Hub.Convert(ctx, stored); err != nil {
+			return nil, err
+		}
+	}
 	if was != nil {
 		stored = version.KeepUnshown(was.says, stored, was.was)
-	}
-	if was != nil && was.form != nil && was.same {
-		form = t.Hub.KeepUnshown(was.form, obj, was.formWas)
 	}
 	if version == t.Hub {
 		return stored, nil
 	}
-	back, err := t.Hub.Convert(ctx, stored)
-	if err != nil {
-		return nil, err
+	if was != nil && was.form != nil {
+		form = t.Hub.KeepUnshown(was.form, obj, was.formWas)
 	}
 	if !meta.Equal(back.Tree(), form.Tree()) {
 		kept := map[string]any{"of": hashOf(stored), "hub": withoutMetadata(form)}
