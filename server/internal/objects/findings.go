@@ -95,7 +95,6 @@ func (of *found) add(k *kind, key meta.Key, what string) {
 // fields that a type does not have, since a release of the same shape served the store before
 // the one that wrote them.
 func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
-	r.loading.Store(false)
 	var problems []Problem
 	for k, of := range r.found {
 		if of.hard || k.first {
@@ -118,7 +117,7 @@ func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
 	}
 	return nil, r.kinds.say(ctx, r.Backend, func(k *kind, w word) word {
 		if of := r.found[k]; k.mixed.Load() && (of == nil || of.lifted == 0) {
-			return whole(k, w) // who writes others now takes that back
+			return wholeSince(k, w, r.said[k.String()]) // who writes others now takes that back
 		}
 		return claims(k, w)
 	})

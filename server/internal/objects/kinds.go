@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -54,7 +53,7 @@ func (k *kind) String() string { return k.t.GroupResource().String() }
 // open reads what the store says.
 func (ks *kinds) open(ctx context.Context, b storage.Backend, types []*resource.Type) error {
 	ks.by = map[meta.GroupResource]*kind{}
-	said, _, err := readWords(ctx, b)
+	said, _, err := readWords(ctx, b, 0)
 	if err != nil {
 		return err
 	}
@@ -88,6 +87,23 @@ func (ks *kinds) kindOf(key string) *kind {
 // whole says that all records are of the kinds' shapes.
 func whole(k *kind, w word) word { return w.with(k.shape, k.shape) }
 
+// begins is whole for a store that was empty, unless another server was there first.
+func begins(k *kind, w word) word {
+	if len(w.Seen) > 0 {
+		return claims(k, w)
+	}
+	return whole(k, w)
+}
+
+// wholeSince is whole for one who looked at all records since that word was said, if
+// nobody said another one.
+func wholeSince(k *kind, w, then word) word {
+	if w.All != then.All || !slices.Equal(w.Seen, then.Seen) {
+		return claims(k, w)
+	}
+	return whole(k, w)
+}
+
 // with returns the word after a release of that shape came.
 func (w word) with(shape, all string) word {
 	seen := slices.DeleteFunc(slices.Clone(w.Seen), func(s string) bool { return s == shape })
@@ -109,7 +125,7 @@ func claims(k *kind, w word) word {
 // say changes what the store says of every kind.
 func (ks *kinds) say(ctx context.Context, b storage.Backend, change func(*kind, word) word) error {
 	for {
-		said, rev, err := readWords(ctx, b)
+		said, rev, err := readWords(ctx, b, 0)
 		if err != nil {
 			return err
 		}
@@ -135,19 +151,27 @@ func (ks *kinds) say(ctx context.Context, b storage.Backend, change func(*kind, 
 	}
 }
 
-func readWords(ctx context.Context, b storage.Backend) (words, storage.Revision, error) {
-	rec, err := b.Get(ctx, resource.KindsKey, 0)
-	if errors.Is(err, storage.ErrNotFound) {
+// readWords reads what the store says at a revision. What cannot be read says nothing: every
+// record is looked at then, and the next word takes its place.
+func readWords(ctx context.Context, b storage.Backend, at storage.Revision) (words, storage.Revision, error) {
+	rec, err := b.Get(ctx, resource.KindsKey, at)
+	var damaged *storage.DamagedError
+	switch {
+	case errors.As(err, &damaged):
+		return nil, damaged.Revision, nil
+	case errors.Is(err, storage.ErrNotFound):
 		return nil, 0, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, 0, err
 	}
-	var said words
-	if err := json.Unmarshal(rec.Value, &said); err != nil {
-		return nil, rec.Revision, &storage.DamagedError{Key: rec.Key, Revision: rec.Revision, Err: err}
+	return parseWords(rec.Value), rec.Revision, nil
+}
+
+func parseWords(text []byte) (said words) {
+	if json.Unmarshal(text, &said) != nil {
+		return nil
 	}
-	return said, rec.Revision, nil
+	return said
 }
 
 // claim comes before a write: nobody says that all records are of another shape.
@@ -160,28 +184,26 @@ func (ks *kinds) claim(ctx context.Context, b storage.Backend, ws ...storage.Wri
 	return nil
 }
 
-// learn takes in what a server said of the kinds.
-func (ks *kinds) learn(ctx context.Context, b storage.Backend, value []byte, log *slog.Logger) {
-	var said words
-	if json.Unmarshal(value, &said) != nil {
-		return // nothing is said
+// hear takes in what the store says at a revision, and returns it.
+func (ks *kinds) hear(ctx context.Context, b storage.Backend, at storage.Revision) (words, error) {
+	said, rev, err := readWords(ctx, b, at)
+	if err == nil && rev > 0 {
+		ks.take(said)
 	}
-	contradicts := false
+	return said, err
+}
+
+// learn takes in what a server said of the kinds, and reports whether it is to be
+// contradicted.
+func (ks *kinds) learn(text []byte) bool { return ks.take(parseWords(text)) }
+
+func (ks *kinds) take(said words) (contradicts bool) {
 	for _, k := range ks.by {
-		w, ok := said[k.String()]
-		if !ok {
-			continue
-		}
+		w := said[k.String()]
 		k.mixed.Store(w.All != k.shape)
 		other := w.All != "" && w.All != k.shape
 		k.other.Store(other)
 		contradicts = contradicts || other
 	}
-	if contradicts {
-		go func() {
-			if err := ks.say(ctx, b, claims); err != nil && ctx.Err() == nil {
-				log.Warn("another release says that it alone writes to the store; that is taken back with the next write", "error", err)
-			}
-		}()
-	}
+	return contradicts
 }

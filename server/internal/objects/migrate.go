@@ -33,6 +33,10 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	if t.Virtual {
 		return m, nil
 	}
+	said, _, err := readWords(ctx, s.o.Records.Backend, 0)
+	if err != nil {
+		return m, err
+	}
 	if err := s.CatchUp(ctx); err != nil {
 		return m, err
 	}
@@ -57,7 +61,7 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	if m.Kept > 0 {
 		return m, nil
 	}
-	return m, s.o.Records.migrated(ctx, t)
+	return m, s.o.Records.migrated(ctx, t, said)
 }
 
 // migrate stores one object anew if it has to be. now is how the hub shows it.
@@ -115,15 +119,16 @@ func (r *Records) outdated(ctx context.Context, key string, rev storage.Revision
 	return !bytes.Equal(rec.Value, r.stored(ctx, k, key, value, rec.Value)), kept, nil
 }
 
-// migrated says that all records of a type are of its shape.
-func (r *Records) migrated(ctx context.Context, t *resource.Type) error {
+// migrated says that all records of a type are of its shape, unless another release came
+// since the store said what it did.
+func (r *Records) migrated(ctx context.Context, t *resource.Type, then words) error {
 	one := r.by[t.GroupResource()]
 	if one == nil {
 		return nil
 	}
 	return r.kinds.say(ctx, r.Backend, func(k *kind, w word) word {
 		if k == one {
-			return whole(k, w)
+			return wholeSince(k, w, then[k.String()])
 		}
 		return claims(k, w)
 	})

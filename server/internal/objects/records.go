@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"orch.io/controlplane/internal/resource"
@@ -32,8 +33,9 @@ type Records struct {
 	kinds
 	log *slog.Logger
 
-	loading atomic.Bool // what is wrong with records is noted
-	found   findings    // by the goroutine that loads
+	loads atomic.Bool // the first Scan comes, which notes what is wrong with records
+	found findings    // by it; nobody else uses them until Accept
+	said  words       // by the store, of what was scanned
 }
 
 // historic is Records over a store that is a storage.Historian.
@@ -42,14 +44,14 @@ type historic struct {
 	storage.Historian
 }
 
-// OpenRecords reads what the store says of its records. It is used through Store; until
-// Accept, what is read is judged.
+// OpenRecords reads what the store says of its records. It is used through Store. What the
+// first Scan reads is judged by Accept, which comes after it.
 func OpenRecords(ctx context.Context, b storage.Backend, types []*resource.Type, log *slog.Logger) (*Records, error) {
 	r := &Records{Backend: b, log: log}
 	if err := r.kinds.open(ctx, b, types); err != nil {
 		return nil, fmt.Errorf("reading what the store says of its kinds: %w", err)
 	}
-	r.loading.Store(true)
+	r.loads.Store(true)
 	return r, nil
 }
 
@@ -58,7 +60,7 @@ func (r *Records) Begin(ctx context.Context) error {
 	if !r.kinds.empty {
 		return nil
 	}
-	return r.kinds.say(ctx, r.Backend, whole)
+	return r.kinds.say(ctx, r.Backend, begins)
 }
 
 // Store returns the backend.
@@ -71,13 +73,18 @@ func (r *Records) Store() storage.Backend {
 
 // read makes a stored record one of the hub.
 func (r *Records) read(ctx context.Context, rec storage.Record) (storage.Record, error) {
+	return r.note(ctx, rec, nil)
+}
+
+// note is read, which notes what it finds, if it is to.
+func (r *Records) note(ctx context.Context, rec storage.Record, found *findings) (storage.Record, error) {
 	k := r.kindOf(rec.Key)
 	if k == nil || rec.Value == nil || !k.looks() {
 		return rec, nil
 	}
 	value, unshown, err := k.inHub(ctx, rec.Value)
-	if r.loading.Load() {
-		r.found.note(k, rec, value, unshown, err)
+	if found != nil {
+		found.note(k, rec, value, unshown, err)
 	}
 	if err != nil {
 		if stack := stackOf(err); stack != "" {
@@ -137,16 +144,30 @@ func (r *Records) Get(ctx context.Context, key string, at storage.Revision) (sto
 	return r.read(ctx, rec)
 }
 
-// Scan implements storage.Backend.
+// Scan implements storage.Backend. One of all that there is now begins with what the store
+// says of it: what was said since it was opened, or since the last event, may be missed.
 func (r *Records) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
-	rev, found, err := r.Backend.Scan(ctx, prefix, start, at)
+	rev, records, err := r.Backend.Scan(ctx, prefix, start, at)
 	if err != nil {
 		return rev, nil, err
 	}
+	var found *findings
+	if r.loads.CompareAndSwap(true, false) {
+		found = &r.found
+	}
+	if prefix == "" && at == 0 && rev > 0 {
+		said, err := r.kinds.hear(ctx, r.Backend, rev)
+		if err != nil {
+			return rev, nil, err
+		}
+		if found != nil {
+			r.said = said
+		}
+	}
 	return rev, func(yield func(storage.Record, error) bool) {
-		for rec, err := range found {
+		for rec, err := range records {
 			if err == nil {
-				rec, err = r.read(ctx, rec)
+				rec, err = r.note(ctx, rec, found)
 			}
 			if !yield(rec, err) {
 				return
@@ -207,25 +228,59 @@ func (r *Records) CommitSequence(ctx context.Context, first storage.Write, then 
 // Watch implements storage.Backend. The event of a record that cannot be converted
 // says so.
 func (r *Records) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return r.events(ctx, r.Backend.Watch(ctx, prefix, after), true)
+	return r.events(ctx, r.Backend.Watch(ctx, prefix, after))
 }
 
 // Follow is Watch of all keys for one who does not ask what was there before: no
-// Event.Prev has a value.
+// Event.Prev has a value. What the store says of its kinds is heard on the way.
 func (r *Records) Follow(ctx context.Context, after storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return r.events(ctx, r.Backend.Watch(ctx, "", after), false)
+	return func(yield func([]storage.Event, error) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		var claims sync.WaitGroup
+		defer claims.Wait()
+		defer stop()
+		for commit, err := range r.Backend.Watch(ctx, "", after) {
+			if err == nil {
+				if r.learns(commit) {
+					claims.Go(func() { r.contradict(ctx) })
+				}
+				commit = r.commit(ctx, commit, false)
+			}
+			if !yield(commit, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// learns takes in what a commit says of the kinds. It reports whether it is to be contradicted.
+func (r *Records) learns(commit []storage.Event) bool {
+	for i := range commit {
+		if commit[i].Key == resource.KindsKey {
+			return r.kinds.learn(commit[i].Value)
+		}
+	}
+	return false
+}
+
+// contradict takes back what another release said, without which that would only come with
+// the next write: others are under way.
+func (r *Records) contradict(ctx context.Context) {
+	if err := r.kinds.say(ctx, r.Backend, claims); err != nil && ctx.Err() == nil {
+		r.log.Warn("another release says that it alone writes to the store; that is taken back with the next write", "error", err)
+	}
 }
 
 // History implements storage.Historian.
 func (h *historic) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return h.events(ctx, h.Historian.History(ctx, prefix, after, last), true)
+	return h.events(ctx, h.Historian.History(ctx, prefix, after, last))
 }
 
-func (r *Records) events(ctx context.Context, commits iter.Seq2[[]storage.Event, error], previous bool) iter.Seq2[[]storage.Event, error] {
+func (r *Records) events(ctx context.Context, commits iter.Seq2[[]storage.Event, error]) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		for commit, err := range commits {
 			if err == nil {
-				commit = r.commit(ctx, commit, previous)
+				commit = r.commit(ctx, commit, true)
 			}
 			if !yield(commit, err) || err != nil {
 				return
@@ -240,9 +295,6 @@ func (r *Records) commit(ctx context.Context, stored []storage.Event, previous b
 	out := slices.Clone(stored)
 	for i := range out {
 		ev := &out[i]
-		if ev.Key == resource.KindsKey {
-			r.kinds.learn(ctx, r.Backend, ev.Value, r.log)
-		}
 		if previous {
 			ev.Prev, _ = r.read(ctx, ev.Prev) // without a value, as of what is damaged
 		} else {

@@ -1,0 +1,184 @@
+package objects_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// Things of two releases.
+type (
+	sized struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Size            int32  `json:"size,omitempty"`
+		Old             string `json:"old,omitempty"`
+	}
+	named struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Size            string `json:"size,omitempty"`
+	}
+)
+
+func thingOf[T any](t testing.TB, kind string) *resource.Type {
+	typ, err := resource.Compile(registry.Of(registry.Definition[T]{Group: "example.com", Version: "v1", Kind: kind, Plural: "things"}), names.Orch)
+	require.NoError(t, err)
+	return typ
+}
+
+// opened is a store as a release opens it.
+func opened(t testing.TB, b storage.Backend, types ...*resource.Type) *objects.Records {
+	r, err := objects.OpenRecords(t.Context(), b, types, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return r
+}
+
+// load is what a server does with it.
+func load(t testing.TB, r *objects.Records) (values []string, problems []objects.Problem) {
+	require.NoError(t, r.Begin(t.Context()))
+	values = scan(t, r)
+	problems, err := r.Accept(t.Context(), true)
+	require.NoError(t, err)
+	return values, problems
+}
+
+func scan(t testing.TB, r *objects.Records) (values []string) {
+	_, records, err := r.Store().Scan(t.Context(), "", "", 0)
+	require.NoError(t, err)
+	for rec, err := range records {
+		require.NoError(t, err)
+		if rec.Key != resource.KindsKey {
+			values = append(values, string(rec.Value))
+		}
+	}
+	return values
+}
+
+func put(t testing.TB, b storage.Backend, name, rest string) {
+	value := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":%q}%s}`, name, rest)
+	_, err := b.Commit(t.Context(), storage.Write{Key: "things.example.com/default/" + name, Value: []byte(value), Expect: storage.AnyRevision})
+	require.NoError(t, err)
+}
+
+// all returns the shape of all things, by what a store says.
+func all(t testing.TB, b storage.Backend) string {
+	rec, err := b.Get(t.Context(), resource.KindsKey, 0)
+	require.NoError(t, err)
+	var said map[string]struct{ All string }
+	require.NoError(t, json.Unmarshal(rec.Value, &said))
+	return said["things.example.com"].All
+}
+
+// TestTwoReleasesBegin: of two that find a store empty, one comes later.
+func TestTwoReleasesBegin(t *testing.T) {
+	b := memstore.New(memstore.Options{})
+	defer b.Close()
+	one, two := opened(t, b, thingOf[sized](t, "Thing")), opened(t, b, thingOf[named](t, "Thing"))
+	load(t, one)
+	put(t, one.Store(), "a", `,"size":3`)
+	values, _ := load(t, two)
+	require.Len(t, values, 1)
+	assert.NotContains(t, values[0], "size", "it is no number to the second one")
+	assert.Empty(t, all(t, b))
+}
+
+// TestWordsWhileOpening: what is said between a release's look at the store and its scan,
+// and between that and its word.
+func TestWordsWhileOpening(t *testing.T) {
+	b := memstore.New(memstore.Options{})
+	defer b.Close()
+	load(t, opened(t, b, thingOf[sized](t, "Thing")))
+	again := opened(t, b, thingOf[sized](t, "Thing")) // all are of its shape
+	two := opened(t, b, thingOf[named](t, "Thing"))
+	load(t, two)
+	put(t, two.Store(), "a", `,"size":"large"`)
+	values, _ := load(t, again)
+	require.Len(t, values, 1)
+	assert.NotContains(t, values[0], "size")
+
+	empty := memstore.New(memstore.Options{})
+	defer empty.Close()
+	load(t, opened(t, empty, thingOf[sized](t, "Thing")))
+	two = opened(t, empty, thingOf[named](t, "Thing"))
+	scan(t, two) // there is nothing
+	third := opened(t, empty, thingOf[thing](t, "Thing"))
+	load(t, third)
+	put(t, third.Store(), "a", ``)
+	_, err := two.Accept(t.Context(), false)
+	require.NoError(t, err)
+	assert.Empty(t, all(t, empty), "what the third one wrote was not looked at")
+}
+
+// TestDamagedWords: a store whose word cannot be read is looked at as a whole.
+func TestDamagedWords(t *testing.T) {
+	for _, text := range []string{`{"things.example`, `[]`, `{"things.example.com":7}`, `null`, `{}`} {
+		b := memstore.New(memstore.Options{})
+		defer b.Close()
+		load(t, opened(t, b, thingOf[sized](t, "Thing")))
+		put(t, b, "a", `,"size":3`)
+		_, err := b.Commit(t.Context(), storage.Write{Key: resource.KindsKey, Value: []byte(text), Expect: storage.AnyRevision})
+		require.NoError(t, err)
+		values, _ := load(t, opened(t, b, thingOf[named](t, "Thing")))
+		assert.NotContains(t, values[0], "size", text)
+		assert.Empty(t, all(t, b), "and it is said anew")
+	}
+}
+
+// TestRenamedKind: records say what their kind was called.
+func TestRenamedKind(t *testing.T) {
+	b := memstore.New(memstore.Options{})
+	defer b.Close()
+	one := opened(t, b, thingOf[sized](t, "Thing"))
+	load(t, one)
+	put(t, one.Store(), "a", ``)
+	values, problems := load(t, opened(t, b, thingOf[sized](t, "Item")))
+	assert.Contains(t, values[0], `"kind":"Item"`)
+	assert.Empty(t, problems)
+}
+
+// TestAcceptWhileOthersWrite: events that come before Accept are no business of it.
+func TestAcceptWhileOthersWrite(t *testing.T) {
+	b := memstore.New(memstore.Options{})
+	defer b.Close()
+	load(t, opened(t, b, thingOf[sized](t, "Thing")))
+	two := opened(t, b, thingOf[named](t, "Thing"))
+	scan(t, two)
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	follower := two.Store().(interface {
+		Follow(context.Context, storage.Revision) iter.Seq2[[]storage.Event, error]
+	})
+	first := make(chan struct{})
+	done.Go(func() {
+		seen := 0
+		for range follower.Follow(ctx, 1) {
+			if seen++; seen == 1 {
+				close(first)
+			}
+		}
+	})
+	for i := range 20 {
+		put(t, b, fmt.Sprint("a", i), `,"size":3`)
+	}
+	<-first
+	_, err := two.Accept(ctx, false)
+	require.NoError(t, err)
+	stop()
+	done.Wait()
+}
