@@ -97,3 +97,40 @@ func TestOtherUID(t *testing.T) {
 		require.Len(t, typ.Hub.OtherUID("u"), want)
 	}
 }
+
+// TestWhatWasWrongMayStay: a write of the metadata alone is not told what was wrong with the
+// object before, but what the metadata makes wrong.
+func TestWhatWasWrongMayStay(t *testing.T) {
+	k := registry.Definition[scored]{Group: "example.com", Version: "v1", Kind: "Scored", Validate: func(w *registry.Change[scored]) {
+		if w.New.Note == "" {
+			w.Required(check.At("note"), "")
+		}
+		if w.New.Score > 1 && w.New.Labels["high"] == "" {
+			w.Invalid(check.At("score"), w.New.Score, "must be labelled")
+		}
+	}}
+	typ, err := resource.Compile(registry.Of(k), names.Orch)
+	require.NoError(t, err)
+	obj := func(labels map[string]any) *meta.Object {
+		return meta.NewObject(map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Scored", "score": 1.5,
+			"metadata": map[string]any{"name": "a", "namespace": "default", "resourceVersion": "7", "labels": labels},
+		})
+	}
+	fields := func(now, old *meta.Object) (list []string) {
+		causes, err := typ.Hub.ValidateContent(typ.Hub.NewChange(t.Context(), now, old, ""))
+		require.NoError(t, err)
+		for _, c := range causes {
+			list = append(list, c.Field)
+		}
+		return list
+	}
+	high := map[string]any{"high": "yes"}
+	assert.Equal(t, []string{"note"}, fields(obj(high), nil))
+	assert.Empty(t, fields(obj(map[string]any{"high": "very"}), obj(high)))
+	assert.Equal(t, []string{"score"}, fields(obj(nil), obj(high)), "the label has gone")
+	assert.Empty(t, fields(obj(nil), obj(nil)))
+	mended := obj(high)
+	mended.Set(2.5, "score")
+	assert.Equal(t, []string{"note"}, fields(mended, obj(high)))
+}

@@ -47,7 +47,11 @@ func (v *Version) CheckRules(w *change, found []meta.Cause) (causes []meta.Cause
 	if w.Subresource != "" && old != nil {
 		broken = slices.DeleteFunc(broken, func(c meta.Cause) bool { return keptPart(c.Field, w.New.Tree(), old) })
 	}
-	return append(found, v.withoutKept(broken, w)...), warnings
+	if v.mayKeep(broken, w) {
+		kept, _ := rules.Check(w.Context, old, old)
+		broken = withoutKept(broken, kept)
+	}
+	return append(found, broken...), warnings
 }
 
 // misshapen reports whether a cause says that a value has not the form of its schema.

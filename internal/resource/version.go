@@ -251,6 +251,15 @@ func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 // ValidateContent is ValidateWrite without metadata, which bodies that are answered and
 // not stored need not have.
 func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
+	found, err := v.content(w)
+	if err != nil || !v.mayKeep(found, w) {
+		return found, err
+	}
+	kept, err := v.content(unchanged(w))
+	return withoutKept(found, kept), err
+}
+
+func (v *Version) content(w *change) ([]meta.Cause, error) {
 	w.Found = nil
 	if v.Schema() != nil {
 		var old map[string]any
@@ -265,20 +274,27 @@ func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
 	if err := v.runHook("Validate", v.Validate, w); err != nil {
 		return nil, err
 	}
-	found := v.Schema().InFieldOrder(w.Found, w.Faults)
-	return v.withoutKept(found, w), nil
+	return v.Schema().InFieldOrder(w.Found, w.Faults), nil
 }
 
-// withoutKept leaves out what is wrong with an object beside its metadata if that is all
-// that a write changes: it may have been stored before there was the rule, and has to lose a
-// finalizer all the same. Objects of definitions have ratcheting instead, as clients know it.
-func (v *Version) withoutKept(found []meta.Cause, w *change) []meta.Cause {
-	if len(found) == 0 || w.Old == nil || v.ConformOnRead || !sameContent(w.New, w.Old) {
-		return found
-	}
-	return slices.DeleteFunc(found, func(c meta.Cause) bool {
+// mayKeep reports whether a write may keep what is wrong with an object beside its metadata
+// and was before, since the metadata is all that it changes: the object may have been stored
+// before there was the rule, and has to lose a finalizer all the same. Objects of
+// definitions have ratcheting instead, as clients know it.
+func (v *Version) mayKeep(found []meta.Cause, w *change) bool {
+	return len(found) > 0 && w.Old != nil && !v.ConformOnRead && sameContent(w.New, w.Old)
+}
+
+// unchanged is the write of the object that is stored.
+func unchanged(w *change) *change {
+	return &change{Context: w.Context, New: w.Old.Clone(), Old: w.Old, Subresource: w.Subresource, Names: w.Names, Version: w.Version}
+}
+
+// withoutKept leaves out of causes those beside the metadata that are among kept.
+func withoutKept(causes, kept []meta.Cause) []meta.Cause {
+	return slices.DeleteFunc(causes, func(c meta.Cause) bool {
 		part, _, _ := strings.Cut(c.Field, ".")
-		return part != "metadata"
+		return part != "metadata" && slices.Contains(kept, c)
 	})
 }
 
