@@ -172,6 +172,7 @@ func (c *conformer) list(v any, s *Schema) {
 		c.mismatch(v, s)
 		return
 	}
+	unfit := false
 	for i, e := range l {
 		if e == nil {
 			if !s.Items.Nullable {
@@ -184,6 +185,10 @@ func (c *conformer) list(v any, s *Schema) {
 			l[i] = n
 		}
 		c.path.pop()
+		unfit = c.leaves() || unfit // not a field of the next item
+	}
+	if unfit {
+		c.misfit = true
 	}
 }
 

@@ -147,3 +147,32 @@ func ExampleSchema_Fit() {
 	// left out: spec.size
 	// {"parts":{"a":{"color":"red"}}}
 }
+
+// TestFitLeavesListsOutWhole: an item that is none takes its list with it, and nothing of
+// the items beside it counts for that.
+func TestFitLeavesListsOutWhole(t *testing.T) {
+	type box struct {
+		Parts []small            `json:"parts,omitempty"`
+		Rows  [][]small          `json:"rows,omitempty"`
+		Maps  []map[string]small `json:"maps,omitempty"`
+		Name  string             `json:"name,omitempty"`
+	}
+	s, err := schema.Go(reflect.TypeFor[box](), names.Orch)
+	require.NoError(t, err)
+	require.NoError(t, s.Seal())
+	good := map[string]any{"color": "red", "size": int64(3)}
+	for field, list := range map[string][]any{
+		"parts": {"none", good},
+		"rows":  {[]any{"none"}, []any{good}},
+		"maps":  {"none", map[string]any{"a": good}},
+	} {
+		tree := map[string]any{"name": "n", field: list}
+		_, faults := s.Fit(tree)
+		require.Equal(t, map[string]any{"name": "n"}, tree, field)
+		require.Len(t, faults, 1, field)
+	}
+	tree := map[string]any{"parts": []any{map[string]any{"color": "red", "size": "large"}, good}}
+	_, faults := s.Fit(tree)
+	require.Equal(t, map[string]any{"parts": []any{map[string]any{"color": "red"}, good}}, tree)
+	require.Len(t, faults, 1)
+}
