@@ -182,3 +182,26 @@ func TestAcceptWhileOthersWrite(t *testing.T) {
 	stop()
 	done.Wait()
 }
+
+// TestDamagedRecordsAreReplaced also where records are of several shapes.
+func TestDamagedRecordsAreReplaced(t *testing.T) {
+	b := memstore.New(memstore.Options{})
+	defer b.Close()
+	load(t, opened(t, b, thingOf[sized](t, "Thing")))
+	put(t, b, "a", `,"size":3`)
+	two := opened(t, damages{b}, thingOf[named](t, "Thing"))
+	load(t, two)
+	put(t, two.Store(), "a", `,"size":"large"`)
+	assert.Equal(t, "large", now(t, b)["size"])
+}
+
+// damages is a store that cannot read a record.
+type damages struct{ storage.Backend }
+
+func (d damages) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
+	rec, err := d.Backend.Get(ctx, key, at)
+	if err == nil && key == aThing {
+		return storage.Record{}, &storage.DamagedError{Key: key, Revision: rec.Revision}
+	}
+	return rec, err
+}

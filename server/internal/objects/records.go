@@ -116,7 +116,8 @@ func (r *Records) write(ctx context.Context, w storage.Write) (storage.Write, er
 	var now storage.Record
 	if k.mixed.Load() && w.Expect != 0 {
 		var err error
-		if now, err = r.Backend.Get(ctx, w.Key, 0); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		var damaged *storage.DamagedError // of which nothing can be kept
+		if now, err = r.Backend.Get(ctx, w.Key, 0); err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.As(err, &damaged) {
 			return w, err
 		}
 	}
