@@ -144,9 +144,17 @@ type Serving struct {
 	// other than ping. Zero: not at all.
 	LivezGrace time.Duration
 
-	// DisabledVersions are group/versions that are not served, such as
-	// "apps/v1" or "v1" for the core group.
-	DisabledVersions []string
+	// RuntimeConfig says what of the registered kinds is served. A key is a version, such
+	// as "apps/v1", or "v1" of the core group; one resource of it, "apps/v1/deployments";
+	// "api/ga", "api/beta" or "api/alpha", all versions of that stability; "api/legacy",
+	// those of the core group but v1; or "api/all". Names are those on the wire. A value
+	// is "true", "false", or empty, which is true. Of several keys the most specific
+	// counts; what none speaks of is served. Unknown keys fail Build.
+	//
+	// A kind of which no version is left is as if it were not registered, and what works
+	// on it does without; what is stored of it stays. Kinds of definitions that the server
+	// holds are served as those say.
+	RuntimeConfig map[string]string
 }
 
 // Limits bounds requests. A zero field means the default that its comment gives.
@@ -267,10 +275,13 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		}()
 	}
 	faults := b.faults()
+	serving, unread := b.runtimeConfig()
+	faults = append(faults, unread...)
 	var s *Server
 	types, err := b.compile(func(ctx context.Context) ([]*meta.Object, error) { return s.components(ctx) })
 	if err == nil {
-		faults = append(faults, b.servedFaults(types)...)
+		faults = slices.Concat(faults, b.servedFaults(types), serving.faults(types))
+		types = serving.keep(types)
 	} else {
 		faults = append(faults, err)
 	}
@@ -433,13 +444,6 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 			continue
 		}
 		seen[t.GroupResource()], seenKind[t.GroupKind()] = true, true
-		for _, v := range t.Versions {
-			for _, off := range b.Serving.DisabledVersions {
-				if v.GVK().APIVersion() == off {
-					v.Served = false
-				}
-			}
-		}
 		faults = append(faults, t.RuleFaults()...)
 		types = append(types, t)
 	}

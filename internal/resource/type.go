@@ -124,6 +124,18 @@ func (t *Type) ByAPIVersion(apiVersion string) *Version {
 	return nil
 }
 
+// Serve leaves served what keep says of the versions that are, and reports whether any
+// is. It is for who makes the type, before others see it.
+func (t *Type) Serve(keep func(*Version) bool) bool {
+	t.ServedVersions = nil
+	for _, v := range t.Versions {
+		if v.Served = v.Served && keep(v); v.Served {
+			t.ServedVersions = append(t.ServedVersions, v.GroupVersion())
+		}
+	}
+	return len(t.ServedVersions) > 0
+}
+
 // Subresource returns the sub-resource of that name, or nil, and nil if the
 // version does not serve it. Status and scale are found here too.
 func (v *Version) Subresource(name string) *Subresource {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,12 +36,12 @@ type flags struct {
 	network       networkFlags
 	nodes         nodeFlags
 
-	disabledVersions []string // group/versions that are not served
-	ignored          []string // those without effect that were given
+	runtimeConfig map[string]string // what is served, see server.Serving
+	ignored       []string          // those without effect that were given
 }
 
 func (c Command) parseFlags(args []string) (*flags, error) {
-	f := &flags{}
+	f := &flags{runtimeConfig: map[string]string{}}
 	profile := ""
 	name := cmp.Or(c.Name, "apiserver")
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -59,7 +58,8 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
 	set.StringVar(&f.certDir, "cert-dir", "", "directory with the server's apiserver.crt and apiserver.key, PEM, unless --tls-cert-file names them elsewhere (default: self-made)")
-	set.Func("runtime-config", "GROUP/VERSION=false for each version that is not served, such as apps/v1 or, of the core group, v1", f.disable)
+	set.Func("runtime-config", "what is served, as KEY=true|false,...: a missing value is true, the most specific KEY counts. One is a version, apps/v1\n"+
+		"or, of the core group, v1; a resource, apps/v1/deployments; or api/ga, api/beta, api/alpha, api/legacy or api/all", settings(f.runtimeConfig))
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
 	set.Int64Var(&f.limits.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
@@ -132,23 +132,18 @@ func (c Command) defineIgnored(set *flag.FlagSet, f *flags) {
 	}
 }
 
-// disable takes versions that are not served. What is on by default may be asked for.
-func (f *flags) disable(text string) error {
-	for word := range strings.SplitSeq(text, ",") {
-		version, value, _ := strings.Cut(word, "=")
-		on, err := strconv.ParseBool(cmp.Or(value, "true"))
-		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", value)
+// settings takes pairs of a list KEY=VALUE,... into a map. Of a key that is given again the
+// last value counts.
+func settings(into map[string]string) func(string) error {
+	return func(list string) error {
+		for word := range strings.SplitSeq(list, ",") {
+			key, value, _ := strings.Cut(strings.TrimSpace(word), "=")
+			if key != "" {
+				into[strings.TrimSpace(key)] = strings.TrimSpace(value)
+			}
 		}
-		if on {
-			continue
-		}
-		if group, _, _ := strings.Cut(version, "/"); group == "api" || strings.Count(version, "/") > 1 {
-			return fmt.Errorf("%s cannot be disabled: name versions of groups", version)
-		}
-		f.disabledVersions = append(f.disabledVersions, version)
+		return nil
 	}
-	return nil
 }
 
 // findCertificate looks for the server's certificate in --cert-dir.
