@@ -20,7 +20,7 @@ func object(t *testing.T, text string) *meta.Object {
 
 // TestUsage: what objects use beside what the tests of the plugin show.
 func TestUsage(t *testing.T) {
-	terms := newTerms(names.Kubernetes)
+	terms := newTerms(names.Kubernetes, nil)
 	for _, tc := range []struct {
 		of           meta.GroupResource
 		object, want string
