@@ -5,7 +5,6 @@ const (
 	APIListChunking                = "APIListChunking"
 	APIResponseCompression         = "APIResponseCompression"
 	AnyVolumeDataSource            = "AnyVolumeDataSource"
-	CSIInlineVolume                = "CSIInlineVolume"
 	CSIMigration                   = "CSIMigration"
 	CrossNamespaceVolumeDataSource = "CrossNamespaceVolumeDataSource"
 	ExpandCSIVolumes               = "ExpandCSIVolumes"
@@ -24,8 +23,6 @@ func Gates() []Gate {
 			Doc: "long answers are compressed with gzip"},
 		{Name: AnyVolumeDataSource, Alpha: "1.18", Beta: "1.24", Stable: "1.33", Removed: "1.36",
 			Doc: "a claim is filled from any object, by dataSourceRef"},
-		{Name: CSIInlineVolume, Alpha: "1.15", Beta: "1.16", Stable: "1.25", Removed: "1.27",
-			Doc: "pods have volumes of CSI drivers that live as long as they"},
 		{Name: CSIMigration, Alpha: "1.14", Beta: "1.17", Stable: "1.25", Removed: "1.27",
 			Doc: "a volume of a pod itself can be attached, by inlineVolumeSpec"},
 		{Name: CrossNamespaceVolumeDataSource, Alpha: "1.26",

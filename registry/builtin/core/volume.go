@@ -95,7 +95,7 @@ type VolumeSource struct {
 	StoreFVolume *StoreFVolumeSource `json:"storeFVolume,omitempty" protobuf:"27"`
 
 	// CSI is a volume that a CSI driver makes for this pod alone.
-	CSI *CSIVolumeSource `json:"csi,omitempty" protobuf:"28" schema:"gate=CSIInlineVolume"`
+	CSI *CSIVolumeSource `json:"csi,omitempty" protobuf:"28"`
 
 	// Ephemeral is a volume that a claim made for this pod gives, and that goes
 	// with it.

@@ -31,7 +31,7 @@ type CSIDriverSpec struct {
 	PodInfoOnMount *bool `json:"podInfoOnMount,omitempty" protobuf:"2" schema:"default=false,immutable"`
 	// VolumeLifecycleModes are the kinds of volumes that the driver has: Persistent, by a
 	// claim (the default), and Ephemeral, written in the pod. They cannot change.
-	VolumeLifecycleModes []string `json:"volumeLifecycleModes,omitempty" protobuf:"3" schema:"listType=set,repeats,unchecked,items.enum=Persistent|Ephemeral,gate=CSIInlineVolume"`
+	VolumeLifecycleModes []string `json:"volumeLifecycleModes,omitempty" protobuf:"3" schema:"listType=set,repeats,unchecked,items.enum=Persistent|Ephemeral"`
 	// StorageCapacity makes the scheduler look at the capacity that the driver reports, and
 	// choose nodes that have room: false unless set.
 	StorageCapacity *bool `json:"storageCapacity,omitempty" protobuf:"4" schema:"default=false"`
@@ -134,15 +134,6 @@ func validateDriver(w *registry.Change[CSIDriver]) {
 	}
 	if w.Old != nil {
 		w.Unchanged(at.Field("attachedRequired"), s.AttachRequired, w.Old.Spec.AttachRequired) // the word that clients know
-		w.Unchanged(modes, lifecycleModes(s), lifecycleModes(&w.Old.Spec))
+		w.Unchanged(modes, s.VolumeLifecycleModes, w.Old.Spec.VolumeLifecycleModes)
 	}
-}
-
-// lifecycleModes are the kinds of volumes that a driver has: without CSIInlineVolume none
-// are written, and it has those of claims.
-func lifecycleModes(s *CSIDriverSpec) []string {
-	if len(s.VolumeLifecycleModes) == 0 {
-		return []string{"Persistent"}
-	}
-	return s.VolumeLifecycleModes
 }
