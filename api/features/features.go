@@ -122,13 +122,14 @@ func (s *Set) Enabled(name string) bool {
 	return s.on[name]
 }
 
-// Has reports whether there is a gate of the name, in whatever release.
+// Has reports whether a name can be set in some release: that of a gate, AllAlpha or
+// AllBeta.
 func (s *Set) Has(name string) bool {
 	if s == nil {
 		s = newest()
 	}
 	_, ok := s.on[name]
-	return ok
+	return ok || name == allAlpha || name == allBeta
 }
 
 // All returns the gates that the release has, by name, and those that are gone and were set.

@@ -159,4 +159,5 @@ func TestNoSet(t *testing.T) {
 	}
 	assert.False(t, none.Enabled("Nothing"))
 	assert.False(t, none.Has("Nothing"))
+	assert.True(t, none.Has("AllAlpha") && none.Has("AllBeta"))
 }

@@ -35,7 +35,7 @@ func main() {
 	switch strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") {
 	case "kube-apiserver":
 		apiserver.Command{
-			Name: "kube-apiserver", Ignored: ignored(), Quiet: true,
+			Name: "kube-apiserver", Ignored: ignored(), OtherGates: true, Quiet: true,
 			End: 5 * time.Second, // envtest waits for 20
 			Defaults: map[string]string{
 				"data-dir": "", "controllers": "envtest", "authorization-mode": "AlwaysAllow",

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server"
 )
@@ -37,11 +38,13 @@ type flags struct {
 	nodes         nodeFlags
 
 	runtimeConfig map[string]string // what is served, see server.Serving
+	features      map[string]bool   // by their gates
+	otherGates    []string          // that were given and that nobody knows, see Command.OtherGates
 	ignored       []string          // those without effect that were given
 }
 
 func (c Command) parseFlags(args []string) (*flags, error) {
-	f := &flags{runtimeConfig: map[string]string{}}
+	f := &flags{runtimeConfig: map[string]string{}, features: map[string]bool{}}
 	profile := ""
 	name := cmp.Or(c.Name, "apiserver")
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -60,6 +63,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.certDir, "cert-dir", "", "directory with the server's apiserver.crt and apiserver.key, PEM, unless --tls-cert-file names them elsewhere (default: self-made)")
 	set.Func("runtime-config", "what is served, as KEY=true|false,...: a missing value is true, the most specific KEY counts. One is a version, apps/v1\n"+
 		"or, of the core group, v1; a resource, apps/v1/deployments; or api/ga, api/beta, api/alpha, api/legacy or api/all", settings(f.runtimeConfig))
+	set.Func("feature-gates", "which features are on, as GATE=true|false,...; there are\n"+strings.Join((*features.Set)(nil).Help(), "\n"), f.setFeatures)
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
 	set.Int64Var(&f.limits.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
@@ -79,6 +83,9 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	}
 	if err := c.setDefaults(set); err != nil {
 		return nil, err
+	}
+	if c.OtherGates {
+		f.dropOtherGates()
 	}
 	if set.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
@@ -144,6 +151,27 @@ func settings(into map[string]string) func(string) error {
 		}
 		return nil
 	}
+}
+
+// setFeatures takes gates; of one that is given again the last value counts.
+func (f *flags) setFeatures(text string) error {
+	set, err := features.Parse(text)
+	for name, on := range set {
+		f.features[name] = on
+	}
+	return err
+}
+
+// dropOtherGates puts the gates aside that nobody knows.
+func (f *flags) dropOtherGates() {
+	known := (*features.Set)(nil)
+	for name := range f.features {
+		if !known.Has(name) {
+			f.otherGates = append(f.otherGates, name)
+			delete(f.features, name)
+		}
+	}
+	slices.Sort(f.otherGates)
 }
 
 // findCertificate looks for the server's certificate in --cert-dir.

@@ -37,6 +37,10 @@ type Command struct {
 	// Defaults are values of flags that are not given, in place of the usual ones.
 	Defaults map[string]string
 
+	// OtherGates lets --feature-gates name what no server of this library has: the server
+	// logs at its start which of them it was given.
+	OtherGates bool
+
 	// Ignored are further flags, which are taken and have no effect: the server logs at
 	// its start which of them it was given. The value tells those that can stand alone,
 	// without a value.
@@ -78,6 +82,9 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if len(f.ignored) > 0 {
 		log.Warn("these flags have no effect here", "flags", strings.Join(f.ignored, " "))
 	}
+	if len(f.otherGates) > 0 {
+		log.Warn("these feature gates have no effect here", "gates", strings.Join(f.otherGates, " "))
+	}
 	store, err := openStore(f, log)
 	if err != nil {
 		return err
@@ -95,7 +102,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits, RunControllers: f.authz.controllers,
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits, RunControllers: f.authz.controllers, Features: f.features,
 		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig}}
 	b.Register(builtin.Kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
