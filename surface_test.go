@@ -15,8 +15,8 @@ import (
 // What programs can name, the structs of built-in kinds apart. A change that needs
 // more raises the bounds and says why; one that needs less lowers them.
 const (
-	maxPackages = 42
-	maxNames    = 1190
+	maxPackages = 43
+	maxNames    = 1214
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

@@ -81,7 +81,7 @@ var newest = sync.OnceValue(func() *Set {
 func New(release string, set map[string]bool, own ...Gate) (*Set, error) {
 	at, ok := parse(cmp.Or(release, newestRelease))
 	if !ok {
-		return nil, fmt.Errorf("Release: %q is no release: it has a form like %s", release, newestRelease)
+		return nil, fmt.Errorf("%s: %q is no release: it has a form like %s", "Release", release, newestRelease)
 	}
 	s := &Set{on: map[string]bool{}}
 	gates := Gates()
@@ -108,7 +108,7 @@ func New(release string, set map[string]bool, own ...Gate) (*Set, error) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if _, known := s.on[name]; !known && name != allAlpha && name != allBeta {
 			near := suggest.Near(name, append(slices.Sorted(maps.Keys(s.on)), allAlpha, allBeta)...)
-			faults = append(faults, fmt.Errorf("Features[%q]: there is no such gate%s", name, near))
+			faults = append(faults, faultOf(name, "there is no such gate%s", near))
 		}
 	}
 	return s, errors.Join(faults...)
@@ -224,11 +224,11 @@ func (g Gate) set(stage int, value bool) (on bool, warning string, err error) {
 	word := map[bool]string{true: "on", false: "off"}[fixed]
 	switch {
 	case stage == unborn:
-		return false, "", fmt.Errorf("Features[%q]: there is no such gate before release %s", g.Name, cmp.Or(g.begins()[1:]...))
+		return false, "", faultOf(g.Name, "there is no such gate before release %s", cmp.Or(g.begins()[1:]...))
 	case stage == stable && value != fixed:
-		return fixed, "", fmt.Errorf("Features[%q]: it is stable since release %s and cannot be switched off", g.Name, g.Stable)
+		return fixed, "", faultOf(g.Name, "it is stable since release %s and cannot be switched off", g.Stable)
 	case stage == removed && value != fixed:
-		return fixed, "", fmt.Errorf("Features[%q]: the gate is gone since release %s, and its feature is %s for good", g.Name, g.Removed, word)
+		return fixed, "", faultOf(g.Name, "the gate is gone since release %s, and its feature is %s for good", g.Removed, word)
 	case stage == stable:
 		return value, "the feature gate has no effect any more and will be removed: leave it out", nil
 	case stage == deprecated:
@@ -237,6 +237,11 @@ func (g Gate) set(stage int, value bool) (on bool, warning string, err error) {
 		return value, "the feature gate was removed in release " + g.Removed + ": leave it out", nil
 	}
 	return value, "", nil
+}
+
+// faultOf is what is wrong with setting a gate.
+func faultOf(name, format string, args ...any) error {
+	return fmt.Errorf("%s[%q]: %s", "Features", name, fmt.Sprintf(format, args...))
 }
 
 // faultsOf returns what is wrong with a program's own gates, beside the others.
@@ -252,7 +257,7 @@ func faultsOf(gates, own []Gate) (faults []error) {
 		}
 		seen[g.Name] = true
 		if why != "" {
-			faults = append(faults, fmt.Errorf("Gates[%d] (%s): %s", i, g.Name, why))
+			faults = append(faults, fmt.Errorf("%s[%d] (%s): %s", "Gates", i, g.Name, why))
 		}
 	}
 	return faults
