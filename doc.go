@@ -22,8 +22,8 @@
 //     type, exact lists), controllers, fair, media, impersonate, and openapi, the documents that
 //     clients explain, check and patch by, and conversion, which asks the webhooks of definitions.
 //   - api: the vocabulary of all others: [orch.io/controlplane/api/meta] (objects,
-//     Status), names (the naming table), schema (shapes as data), check (what is
-//     wrong with an object).
+//     Status), names (the naming table), features (which of a server's are on), schema
+//     (shapes as data), check (what is wrong with an object).
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD). Below it the
 //     built-in kinds, one package for each API group, and registrytest, the kit that
 //     proves that objects come back from every version and form. What built-in kinds

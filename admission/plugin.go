@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
@@ -73,6 +74,9 @@ type Env struct {
 	// Client reads and writes objects as the server itself, and gives a feed of
 	// changes. It works from the first request on, not in Setup.
 	Client controller.Client
+
+	// Features are those of the server.
+	Features *features.Set
 
 	// Admitted is a Client whose updates nobody admits: for what a plugin notes of writes that
 	// it lets pass, in a status such as that of a quota, and which is part of them. A webhook

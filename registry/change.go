@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
@@ -24,6 +25,7 @@ type Change[T any] struct {
 	Old         *T     // as it is stored, not to be changed; nil on create
 	Subresource string // that the write came through; empty: the object itself
 	Names       names.Profile
+	Features    *features.Set // of the server
 
 	// Version is that of the caller, by wire names, whatever the hook sees: rules may
 	// hold for who writes in one of the versions. The hub's in writes from inside.
@@ -58,7 +60,7 @@ func (t *typed[T]) write(w *Change[meta.Object]) (*Change[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names, Version: w.Version, Found: w.Found}
+	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names, Features: w.Features, Version: w.Version, Found: w.Found}
 	if err := view.Into(w.New.Tree(), own.New); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
@@ -120,6 +121,19 @@ type Builder struct {
 	// Either way /metrics shows them.
 	Metrics *prometheus.Registry
 
+	// Release is the one that says which features are on, such as "1.24"; empty is the
+	// newest.
+	Release string
+
+	// Features switches features on and off by the names of their gates, and by AllAlpha
+	// and AllBeta those of a stage that are not named themselves. What is not set is as
+	// features.Gates says. To switch off what is on for good fails Build.
+	Features map[string]bool
+
+	// Gates are those of the program's own features, which kinds name in the tag word gate
+	// and the program asks for by Enabled.
+	Gates []features.Gate
+
 	// Serving is what few programs change.
 	Serving Serving
 
@@ -128,6 +142,8 @@ type Builder struct {
 	plugged []*plugged            // of admission plugins
 	finds   clientconfig.Services // what services lead to
 	built   bool                  // a server was made of it
+
+	features *features.Set // by Build
 }
 
 // Serving is how requests are answered. A zero field means what its comment says.
@@ -150,9 +166,17 @@ type Serving struct {
 	// other than ping. Zero: not at all.
 	LivezGrace time.Duration
 
-	// DisabledVersions are group/versions that are not served, such as
-	// "apps/v1" or "v1" for the core group.
-	DisabledVersions []string
+	// RuntimeConfig says what of the registered kinds is served. A key is a version, such
+	// as "apps/v1", or "v1" of the core group; one resource of it, "apps/v1/deployments";
+	// "api/ga", "api/beta" or "api/alpha", all versions of that stability; "api/legacy",
+	// those of the core group but v1; or "api/all". Names are those on the wire. A value
+	// is "true", "false", or empty, which is true. Of several keys the most specific
+	// counts; what none speaks of is served. Unknown keys fail Build.
+	//
+	// A kind of which no version is left is as if it were not registered, and what works
+	// on it does without; what is stored of it stays. Kinds of definitions that the server
+	// holds are served as those say.
+	RuntimeConfig map[string]string
 }
 
 // Limits bounds requests. A zero field means the default that its comment gives.
@@ -273,10 +297,18 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		}()
 	}
 	faults := b.faults()
+	serving, unread := b.runtimeConfig()
+	set, err := features.New(b.Release, b.Features, b.Gates...)
+	b.features = set
+	faults = append(append(faults, unread...), err)
 	var s *Server
 	types, err := b.compile(func(ctx context.Context) ([]*meta.Object, error) { return s.components(ctx) })
 	if err == nil {
-		faults = append(faults, b.servedFaults(types)...)
+		faults = slices.Concat(faults, b.servedFaults(types), serving.faults(types))
+		for _, t := range types {
+			faults = append(faults, t.Enable(set)...)
+		}
+		types = serving.keep(types)
 	} else {
 		faults = append(faults, err)
 	}
@@ -317,7 +349,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 // admission makes the chain of the plugins.
 func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
-		Names: b.Names, Authorizer: b.Authorizer, Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
+		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
 			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},
@@ -336,9 +368,12 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.Serving.Version, started: time.Now(), livezGrace: b.Serving.LivezGrace,
-		checks: b.Checks,
+		checks: b.Checks, features: b.features,
 	}
 	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
+	if !s.features.Enabled(features.APIResponseCompression) {
+		s.zipper.from = -1
+	}
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}
@@ -355,6 +390,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 			return nil, fmt.Errorf("metrics of the audit: %w", err)
 		}
 	}
+	s.tellFeatures()
 	s.slis = newSLIs(b.Names)
 	if err := b.newShares(s); err != nil {
 		return nil, err
@@ -458,13 +494,6 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 			continue
 		}
 		seen[t.GroupResource()], seenKind[t.GroupKind()] = true, true
-		for _, v := range t.Versions {
-			for _, off := range b.Serving.DisabledVersions {
-				if v.GVK().APIVersion() == off {
-					v.Served = false
-				}
-			}
-		}
 		faults = append(faults, t.RuleFaults()...)
 		types = append(types, t)
 	}

@@ -55,7 +55,7 @@ func (s *Server) newDelete(r *request, key meta.Key, o *deleteOptions) *objects.
 // parameters shows is deleted, each object on its own. The answer is a Status
 // (configuration and storage, Operation template).
 func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) error {
-	list, err := parseListOptions(r, false)
+	list, err := s.listOptions(r, false)
 	if err != nil {
 		return err
 	}

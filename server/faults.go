@@ -152,15 +152,14 @@ func (b *Builder) controllerFaults() (faults []error) {
 	return faults
 }
 
-// servedFaults returns what the Builder says of types and versions that no kind has.
+// servedFaults returns what controllers of the Builder see that no kind is of.
 func (b *Builder) servedFaults(types []*resource.Type) (faults []error) {
-	resources, versions := map[string]*resource.Type{}, map[string]bool{}
+	resources := map[string]*resource.Type{}
 	definitions := false
 	for _, t := range types {
 		definitions = definitions || t.GroupResource() == meta.GroupResource{Group: b.Names.Group(names.GroupExtensions), Resource: "customresourcedefinitions"}
 		for _, v := range t.Versions {
 			resources[v.Resource().GroupResource().String()] = t
-			versions[v.GVK().APIVersion()] = true
 		}
 	}
 	known := ControllerNames() // what package access adds goes without kinds that a program leaves out
@@ -172,12 +171,6 @@ func (b *Builder) servedFaults(types []*resource.Type) (faults []error) {
 			if why := b.unseen(r, resources, definitions); why != "" {
 				faults = append(faults, fmt.Errorf("Controllers[%d].Types[%d]: %s", i, j, why))
 			}
-		}
-	}
-	for i, off := range b.Serving.DisabledVersions {
-		if !versions[off] {
-			near := suggest.Near(off, slices.Sorted(maps.Keys(versions))...)
-			faults = append(faults, fmt.Errorf("Serving.DisabledVersions[%d]: no kind has the version %q%s", i, off, near))
 		}
 	}
 	return faults

@@ -95,8 +95,9 @@ func TestBuilderFaults(t *testing.T) {
 		{"a time", func(b *server.Builder) { b.Limits.RequestTime = -time.Second }, "Limits.RequestTime: -1s is negative; zero is the default"},
 		{"grace", func(b *server.Builder) { b.Serving.LivezGrace = -1 }, "Serving.LivezGrace: -1ns is negative"},
 		{"flow control", func(b *server.Builder) { b.Serving.FlowControl = &flowcontrol.Config{} }, "Serving.FlowControl: flow control without schemas"},
-		{"a version", func(b *server.Builder) { b.Serving.DisabledVersions = []string{"example.com/v1", "example.com/v2"} },
-			`Serving.DisabledVersions[1]: no kind has the version "example.com/v2"; did you mean "example.com/v1"?`},
+		{"a version", func(b *server.Builder) {
+			b.Serving.RuntimeConfig = map[string]string{"example.com/v1": "", "example.com/v2": "false"}
+		}, `Serving.RuntimeConfig["example.com/v2"]: no kind has the version "example.com/v2"; did you mean "example.com/v1"?`},
 
 		{"a handler", handler("/x", nil), `Handlers["/x"] is nil`},
 		{"a handler's function", handler("/x", http.HandlerFunc(nil)), `Handlers["/x"] is nil`},
@@ -219,13 +220,13 @@ func TestFaultsAreToldTogether(t *testing.T) {
 	b := &server.Builder{
 		Limits: server.Limits{Body: -1, Depth: -2}, Handlers: map[string]http.Handler{"x": nil, "/api": nil},
 		Controllers: make([]controller.Controller, 2), AdmissionOptions: admission.Options{Enable: []string{"Nothing"}},
-		Checks: map[string]func(context.Context) error{"": nil}, Serving: server.Serving{DisabledVersions: []string{"v7"}},
+		Checks: map[string]func(context.Context) error{"": nil}, Serving: server.Serving{RuntimeConfig: map[string]string{"v7": "maybe"}},
 	}
 	b.Register(nil, slip(func(d *registry.Definition[Slip]) { d.Fields = []registry.SelectableField{{Name: "nope"}} }))
 	_, err := b.Build(t.Context())
 	for _, part := range []string{
 		"no Authorizer", "Limits.Body", "Limits.Depth", `Handlers["x"]`, `Handlers["/api"]`, "Controllers[0].Name", "Controllers[1].Reconcile",
-		"Options.Enable[0]", `Checks[""]`, "kind 1 of those registered", `selectable field "nope"`,
+		"Options.Enable[0]", `Checks[""]`, `Serving.RuntimeConfig["v7"]: "maybe"`, "kind 1 of those registered", `selectable field "nope"`,
 	} {
 		assert.ErrorContains(t, err, part)
 	}

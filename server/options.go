@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/apply"
@@ -26,9 +27,9 @@ type listOptions struct {
 	sendInitial   bool // sendInitialEvents was given
 }
 
-// parseListOptions reads and checks the parameters. Selectors and numbers that
+// listOptions reads and checks the parameters. Selectors and numbers that
 // cannot be read are 400, combinations that make no sense 422 ListOptions.
-func parseListOptions(r *request, watch bool) (*listOptions, error) {
+func (s *Server) listOptions(r *request, watch bool) (*listOptions, error) {
 	q, t := r.Query, r.version.Type
 	o := &listOptions{Selection: objects.Selection{
 		Namespace: r.Namespace, Name: r.Name,
@@ -50,7 +51,11 @@ func parseListOptions(r *request, watch bool) (*listOptions, error) {
 		return nil, err
 	}
 	o.timeout = time.Duration(max(0, min(seconds, 1<<31))) * time.Second
-	if causes := o.faults(watch); len(causes) > 0 {
+	causes := o.faults(watch)
+	if watch && o.sendInitial && !s.features.Enabled(features.WatchList) {
+		causes = append(causes, mustNot("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"))
+	}
+	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(names.GroupMeta), Kind: "ListOptions"}, "", causes)
 	}
 	if o.Fields, err = hubFields(o.Fields, r.version); err != nil {
@@ -59,6 +64,10 @@ func parseListOptions(r *request, watch bool) (*listOptions, error) {
 	if o.Revision, err = objects.ParseRevision(o.Version); err != nil {
 		return nil, err
 	}
+	if !s.features.Enabled(features.APIListChunking) {
+		o.Limit, o.Continue = 0, ""
+	}
+	o.bookmarks = o.bookmarks && s.features.Enabled(features.WatchBookmark)
 	return o, nil
 }
 

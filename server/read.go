@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -30,7 +31,7 @@ func (s *Server) get(ctx context.Context, w *response, r *request) error {
 
 // list answers GET on a collection.
 func (s *Server) list(ctx context.Context, w *response, r *request) error {
-	o, err := parseListOptions(r, false)
+	o, err := s.listOptions(r, false)
 	if err != nil {
 		return err
 	}
@@ -46,6 +47,9 @@ func (s *Server) list(ctx context.Context, w *response, r *request) error {
 	page, err := s.objects.List(ctx, r.version.Type, &o.Selection)
 	if err != nil {
 		return err
+	}
+	if !s.features.Enabled(features.RemainingItemCount) {
+		page.Remaining = -1
 	}
 	if err := s.acquireMaker(ctx, r); err != nil {
 		return err

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,10 @@ func everything(t *testing.T, b *server.Builder) {
 	b.Authorizer = nil
 	require.NoError(t, access.Setup(b, access.Config{
 		BootstrapTokens: true, RootCA: ca.PEM(), Signer: certificates.Signer{Authority: signer},
-		Publish: access.Publish{Authentication: access.Authentication{ClientCAs: ca.PEM()}},
+		Publish: access.Publish{
+			Authentication: access.Authentication{ClientCAs: ca.PEM()}, URL: "https://192.0.2.1:6443",
+			Address: netip.MustParseAddr("10.0.0.1"), Port: 6443, Endpoint: netip.MustParseAddr("192.0.2.1"),
+		},
 	}))
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
@@ -29,6 +30,7 @@ import (
 // any mux, also below a prefix with http.StripPrefix.
 type Server struct {
 	names         names.Profile
+	features      *features.Set
 	backend       storage.Backend
 	writer        storage.Writer // nil: the backend is none
 	catalog       resource.Catalog

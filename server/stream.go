@@ -27,7 +27,7 @@ func (s *Server) serveWatch(w *response, r *request) error {
 	if err := s.prepare(r); err != nil {
 		return err
 	}
-	o, err := parseListOptions(r, true)
+	o, err := s.listOptions(r, true)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 // readVirtual answers a get or a list of objects that are made when they are asked for.
 func (s *Server) readVirtual(ctx context.Context, w *response, r *request) error {
-	list, err := parseListOptions(r, false)
+	list, err := s.listOptions(r, false)
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,7 @@ const (
 	ServerManager           = "orch-apiserver"
 	HealthMetric            = "orch_healthcheck"
 	HealthRunsMetric        = "orch_healthchecks_total"
+	FeatureMetric           = "orch_feature_enabled"
 	SocketBearer            = "base64url.bearer.authorization.orch.io." // before the token in a sub-protocol of WebSocket
 	DefaultStorageClassBeta = "storageclass.beta.orch.io/is-default-class"
 	AuditMutation           = "mutation.webhook.admission.orch.io/"
@@ -156,6 +157,7 @@ var whole = map[string]string{
 	ServerManager:       "kube-apiserver",
 	HealthMetric:        "kubernetes_healthcheck",
 	HealthRunsMetric:    "kubernetes_healthchecks_total",
+	FeatureMetric:       "kubernetes_feature_enabled",
 	GroupABAC:           "abac.authorization.kubernetes.io",
 	NamespaceFinalizer:  "kubernetes",
 	TokenClaim:          "kubernetes.io",

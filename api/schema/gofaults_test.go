@@ -117,7 +117,7 @@ func TestGoFaultsAreFieldErrors(t *testing.T) {
 		ID   string `json:"id" schema:"unique"`
 	}
 	_, text := faultOf(t, reflect.TypeFor[node]())
-	assert.Equal(t, "next: a struct that holds itself cannot have unique fields", text)
+	assert.Equal(t, "next: a struct that holds itself cannot have unique fields, or some with gates", text)
 }
 
 // TestGoRefusesTagsThatSayNothing: a word that could check nothing, or would refuse

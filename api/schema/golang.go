@@ -31,7 +31,7 @@ import (
 //	range=min|max  min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
 //	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
 //	listType=atomic|set|map  listMapKeys=a|b  mapType=atomic|granular
-//	patchStrategy=  patchMergeKey=
+//	patchStrategy=  patchMergeKey=  gate=
 //	reason.WORD=  rule=  rule.message=  rule.messageExpression=  rule.reason=  rule.fieldPath=  rule.created
 //
 // A required field is not the zero value, or, if it is a pointer, not nil. OpenAPI
@@ -61,6 +61,10 @@ import (
 // left out is no value, but a pointer's zero is one. An object may hold a value
 // twice. Of several versions of a kind the hub says it. What objects share when a
 // field becomes unique they keep; who changes it in one of them needs a free value.
+//
+// A field with a gate is part of a feature of the server, see package features: while that is
+// off it is dropped from what is written, unless the stored object has one already. Of
+// several versions of a kind the hub says it.
 //
 // A rule is an expression in the Common Expression Language that has to be true of the
 // value: self is the value, oldSelf what it was, as in the rules of custom resource
@@ -105,7 +109,7 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 	if err := s.Seal(); err != nil {
 		return nil, err
 	}
-	if err := s.findUnique(); err != nil {
+	if err := s.findMarked(); err != nil {
 		return nil, err
 	}
 	for t, st := range b.structs {

@@ -77,6 +77,7 @@ type Schema struct {
 	MapType  string   // atomic or granular, for maps and structs
 
 	// Of fields of Go structs only.
+	Gate       string // of the feature that the field is part of, see DropGated; empty: none
 	Unique     string // UniqueInNamespace or UniqueInCluster; empty: no
 	KeyFormat  string // of the keys of a map, see Go
 	Repeats    bool   // ListType is for those who merge; items may repeat
@@ -100,7 +101,7 @@ type Schema struct {
 
 	defaultSize int // of Default, as JSON, about
 
-	unique []uniqueField // of a whole object, set by Go
+	unique, gated []markedField // of a whole object, set by Go
 }
 
 // Wire is a value's form where the JSON type does not tell it.

@@ -114,6 +114,11 @@ func (e entry) applyTo(f *Field) error {
 	case "optional":
 		f.Expected = false
 		return e.noValue()
+	case "gate":
+		if f.Schema.Gate = e.value; e.value == "" {
+			return errors.New("the value is missing")
+		}
+		return nil
 	}
 	s := f.Schema
 	for {
@@ -331,7 +336,7 @@ func tagWords() []string {
 		"required", "optional", "immutable", "nullable", "deprecated", "preserve", "embedded", "uniqueItems", "intOrString", "repeats",
 		"unchecked", "ratcheting", "unique", "default", "enum", "format", "keyFormat", "pattern", "title", "range", "min", "max",
 		"exclusiveMin", "exclusiveMax", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
-		"listType", "listMapKeys", "mapType", "patchStrategy", "patchMergeKey", "rule",
+		"listType", "listMapKeys", "mapType", "patchStrategy", "patchMergeKey", "rule", "gate",
 	}
 }
 

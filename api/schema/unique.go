@@ -48,8 +48,9 @@ func (s *Schema) UniqueValues(tree map[string]any) []UniqueValue {
 	return values
 }
 
-// uniqueField is a unique field and the way to its values from the object.
-type uniqueField struct {
+// markedField is a field that is unique or has a gate, and the way to its values from the
+// object.
+type markedField struct {
 	name    string
 	schema  *Schema
 	pointer bool // a zero is a value
@@ -62,28 +63,31 @@ type wayStep struct {
 	list bool
 }
 
-// uniqueFields finds the unique fields of a schema.
-type uniqueFields struct {
-	on    []*Struct // the structs on the way
-	way   []wayStep
-	found []uniqueField
+// markedFields finds the unique fields of a schema, and those with gates.
+type markedFields struct {
+	on            []*Struct // the structs on the way
+	way           []wayStep
+	unique, gated []markedField
 }
 
-// findUnique notes the unique fields. Those of a struct that holds itself are any
-// number of fields, which is an error.
-func (s *Schema) findUnique() error {
-	var u uniqueFields
+// findMarked notes the unique fields, and those with gates. Those of a struct that holds
+// itself are any number of fields, which is an error.
+func (s *Schema) findMarked() error {
+	var u markedFields
 	err := u.find(s, "", false)
-	s.unique = u.found
+	s.unique, s.gated = u.unique, u.gated
 	return err
 }
 
-func (u *uniqueFields) find(s *Schema, path string, pointer bool) error {
+func (u *markedFields) find(s *Schema, path string, pointer bool) error {
 	if s == nil {
 		return nil
 	}
 	if s.Unique != "" {
-		u.found = append(u.found, uniqueField{path, s, pointer, slices.Clone(u.way)})
+		u.unique = append(u.unique, markedField{path, s, pointer, slices.Clone(u.way)})
+	}
+	if s.Gate != "" {
+		u.gated = append(u.gated, markedField{path, s, pointer, slices.Clone(u.way)})
 	}
 	if err := u.through(wayStep{list: true}, s.Items, path+"[]", false); err != nil {
 		return err
@@ -91,11 +95,11 @@ func (u *uniqueFields) find(s *Schema, path string, pointer bool) error {
 	if err := u.through(wayStep{}, s.Values, path+"[*]", false); err != nil {
 		return err
 	}
-	if s.Struct == nil || !leadsTo(&Schema{Struct: s.Struct}, isUnique, map[*Struct]bool{}) {
+	if s.Struct == nil || !leadsTo(&Schema{Struct: s.Struct}, isMarked, map[*Struct]bool{}) {
 		return nil
 	}
 	if slices.Contains(u.on, s.Struct) {
-		return &FieldError{s.Struct.Go, "", fmt.Errorf("%s: a struct that holds itself cannot have unique fields", path)}
+		return &FieldError{s.Struct.Go, "", fmt.Errorf("%s: a struct that holds itself cannot have unique fields, or some with gates", path)}
 	}
 	u.on = append(u.on, s.Struct)
 	defer func() { u.on = u.on[:len(u.on)-1] }()
@@ -107,13 +111,13 @@ func (u *uniqueFields) find(s *Schema, path string, pointer bool) error {
 	return nil
 }
 
-func (u *uniqueFields) through(step wayStep, s *Schema, path string, pointer bool) error {
+func (u *markedFields) through(step wayStep, s *Schema, path string, pointer bool) error {
 	u.way = append(u.way, step)
 	defer func() { u.way = u.way[:len(u.way)-1] }()
 	return u.find(s, path, pointer)
 }
 
-func isUnique(s *Schema) bool { return s.Unique != "" }
+func isMarked(s *Schema) bool { return s.Unique != "" || s.Gate != "" }
 
 // leadsTo looks for a value that is like this in what was not seen yet.
 func leadsTo(s *Schema, like func(*Schema) bool, seen map[*Struct]bool) bool {
@@ -132,7 +136,7 @@ func leadsTo(s *Schema, like func(*Schema) bool, seen map[*Struct]bool) bool {
 
 // uniqueWalk finds the values of one field.
 type uniqueWalk struct {
-	field  *uniqueField
+	field  *markedField
 	path   path
 	values []UniqueValue
 }

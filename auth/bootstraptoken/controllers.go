@@ -88,6 +88,9 @@ func signatures(ctx context.Context, c controller.Client, p names.Profile, docum
 	out := map[string]string{}
 	var again time.Duration
 	list, err := c.List(ctx, secretType, p.SystemNamespace("system"))
+	if meta.IsNotFound(err) { // no secrets are served
+		return out, 0, nil
+	}
 	if err != nil || document == "" {
 		return out, 0, err
 	}

@@ -14,7 +14,8 @@ import (
 // and subjects that they have lost; what was added to them stays. Objects whose
 // autoupdate annotation is "false" are left alone, and so are those that cannot
 // be read or whose namespace cannot: when that was deleted, the next start makes
-// it anew. It is run at every start. An error tells every object that failed; the
+// it anew. Of a kind that the server does not serve none are made. It is run at every
+// start. An error tells every object that failed; the
 // others are done.
 func Reconcile(ctx context.Context, client controller.Client, p names.Profile) error {
 	list, bindings := defaults(p)
@@ -51,7 +52,7 @@ func restore(ctx context.Context, c controller.Client, p names.Profile, r meta.G
 		}
 	}
 	_, err := c.Create(ctx, r, want.Clone())
-	if unreadable(err) {
+	if unreadable(err) || unserved(err) {
 		return nil
 	}
 	if !meta.IsAlreadyExists(err) {
@@ -77,6 +78,13 @@ func restore(ctx context.Context, c controller.Client, p names.Profile, r meta.G
 func unreadable(err error) bool {
 	var e *controller.UnreadableError
 	return errors.As(err, &e)
+}
+
+// unserved reports whether an error says that there is no such kind, of which it tells no
+// more.
+func unserved(err error) bool {
+	var s *meta.Status
+	return errors.As(err, &s) && s.Reason == meta.ReasonNotFound && (s.Details == nil || s.Details.Kind == "")
 }
 
 func keepsOff(o *meta.Object, p names.Profile) bool {

@@ -29,7 +29,7 @@ const (
 		disabled-metrics egress-selector-config-file emulated-version encryption-provider-config
 		endpoint-reconciler-type etcd-cafile etcd-certfile etcd-compaction-interval etcd-count-metric-poll-period
 		etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix etcd-readycheck-timeout
-		etcd-servers etcd-servers-overrides event-ttl external-hostname feature-gates goaway-chance
+		etcd-servers etcd-servers-overrides event-ttl external-hostname goaway-chance
 		http2-max-streams-per-connection kubelet-port kubelet-read-only-port kubelet-timeout kubernetes-service-node-port lease-reuse-duration-seconds
 		log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format max-connection-bytes-per-sec
 		min-compatibility-version

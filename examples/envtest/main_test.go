@@ -104,7 +104,8 @@ func TestKubeAPIServer(t *testing.T) {
 		"--client-ca-file="+write("client-cert-auth-ca.crt", ca.PEM()), "--disable-admission-plugins=ServiceAccount",
 		"--etcd-servers=http://127.0.0.1:1", "--secure-port="+port, "--service-account-issuer="+url+"/",
 		"--service-account-key-file="+accounts, "--service-account-signing-key-file="+accountsKey, "--service-cluster-ip-range=10.0.0.0/24",
-		"--etcd-servers=http://127.0.0.1:2", "--v", "4", "--profiling", "--feature-gates=A=true,B=false", "--runtime-config=api/all=true,apps/v1=false")
+		"--etcd-servers=http://127.0.0.1:2", "--v", "4", "--profiling", "--feature-gates=B=true,A=false,WatchList=false",
+		"--runtime-config=api/all=true,apps/v1=false,batch/v1/cronjobs=false")
 
 	mine, theirs, err := ca.Client("admin", "system:masters")
 	require.NoError(t, err)
@@ -132,23 +133,33 @@ func TestKubeAPIServer(t *testing.T) {
 	assert.Contains(t, body, "Terminating")
 	code, _ = do("GET", "/apis/apps/v1", "")
 	assert.Equal(t, 404, code)
+	code, body = do("GET", "/apis/batch/v1", "")
+	assert.Equal(t, 200, code)
+	assert.Contains(t, body, `"jobs"`)
+	assert.NotContains(t, body, "cronjobs")
+	code, _ = do("GET", "/api/v1/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "")
+	assert.Equal(t, 422, code, "a gate that the server has is set")
 	watch, err := client.Get(url + "/api/v1/configmaps?watch=true")
 	require.NoError(t, err)
 	defer watch.Body.Close()
 	stop()
-	assert.Equal(t, 1, strings.Count(log.String(), "\n"), "%s", log)
-	assert.Contains(t, log.String(), `flags="--allow-privileged --etcd-servers --v --profiling --feature-gates"`)
+	assert.Equal(t, 2, strings.Count(log.String(), "\n"), "%s", log)
+	assert.Contains(t, log.String(), `flags="--allow-privileged --etcd-servers --v --profiling"`)
+	assert.Contains(t, log.String(), `msg="these feature gates have no effect here" gates="A B"`)
 }
 
 func TestFlagsAsWithTheRealOne(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]string{
-		"--no-such-flag":              "flag provided but not defined: -no-such-flag",
-		"--insecure-port=0":           "flag provided but not defined: -insecure-port",
-		"--authorization-config=x":    "flag provided but not defined: -authorization-config",
-		"--controllers=*,-nosuch":     `there is no controller "nosuch"`,
-		"--controllers=csrsigningg":   `there is no controller "csrsigningg"`,
-		"--runtime-config=a/v1=maybe": `"maybe" is neither true nor false`,
+		"--no-such-flag":                                      "flag provided but not defined: -no-such-flag",
+		"--insecure-port=0":                                   "flag provided but not defined: -insecure-port",
+		"--authorization-config=x":                            "flag provided but not defined: -authorization-config",
+		"--controllers=*,-nosuch":                             `there is no controller "nosuch"`,
+		"--controllers=csrsigningg":                           `there is no controller "csrsigningg"`,
+		"--runtime-config=a/v1=maybe":                         `"maybe" is neither true nor false`,
+		"--runtime-config=batch/v1/nothings":                  `no kind of this version has the plural "nothings"`,
+		"--feature-gates=A":                                   "missing bool value for A",
+		"--feature-gates=RecoverVolumeExpansionFailure=false": "it is stable since release 1.34 and cannot be switched off",
 	} {
 		cmd, log := program(t, "kube-apiserver", "--secure-port=0", arg)
 		require.Error(t, cmd.Run(), arg)

@@ -169,10 +169,8 @@ func (c *compiler) versions(t *Type) {
 	slices.SortStableFunc(t.Versions, func(a, b *Version) int { return CompareVersions(a.Name, b.Name) })
 	for _, v := range t.Versions {
 		t.AllVersions = append(t.AllVersions, v.GroupVersion())
-		if v.Served {
-			t.ServedVersions = append(t.ServedVersions, v.GroupVersion())
-		}
 	}
+	t.Serve(func(*Version) bool { return true })
 	if t.Hub != nil {
 		t.HubVersion = t.Hub.Name
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
@@ -34,6 +35,7 @@ type Type struct {
 	ValidateName func(name string, prefix bool) []string // nil: a DNS subdomain
 	Pool         *registry.Pool
 	Names        names.Profile
+	Features     *features.Set // of the server, see Enable
 
 	Strategic     bool // strategic merge patch is offered
 	ConformOnRead bool // stored objects may be of an older schema: what the present one does not know is dropped, its defaults filled in
@@ -84,6 +86,7 @@ type Version struct {
 	Served     bool
 
 	schema     *schema.Schema       // see Schema
+	gated      bool                 // it has fields of features that are off
 	at         int                  // of it in Type.schemas
 	fields     map[string]string    // see SelectableField
 	conversion *registry.Conversion // with the hub; nil: of the hub, or nothing converts
@@ -122,6 +125,18 @@ func (t *Type) ByAPIVersion(apiVersion string) *Version {
 		}
 	}
 	return nil
+}
+
+// Serve leaves served what keep says of the versions that are, and reports whether any
+// is. It is for who makes the type, before others see it.
+func (t *Type) Serve(keep func(*Version) bool) bool {
+	t.ServedVersions = nil
+	for _, v := range t.Versions {
+		if v.Served = v.Served && keep(v); v.Served {
+			t.ServedVersions = append(t.ServedVersions, v.GroupVersion())
+		}
+	}
+	return len(t.ServedVersions) > 0
 }
 
 // Subresource returns the sub-resource of that name, or nil, and nil if the

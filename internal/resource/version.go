@@ -153,8 +153,9 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 	return meta.BadRequest("%s in version %q cannot be handled as a %s: %s", v.Kind, v.Name, v.Kind, why)
 }
 
-// Defaults fills in what the schema and the kind say. It is 413 if that is more
-// than one object may be, and 500 if the kind's Default fails.
+// Defaults fills in what the schema and the kind say, and drops what features are about
+// that are off. It is 413 if that is more than one object may be, and 500 if the kind's
+// Default fails.
 func (v *Version) Defaults(w *change) error {
 	if v.Schema() != nil {
 		if err := v.Schema().FillDefaults(w.New.Tree()); err != nil {
@@ -165,7 +166,11 @@ func (v *Version) Defaults(w *change) error {
 	if v.conversion != nil {
 		fill = v.conversion.Default
 	}
-	return v.runEdit("Default", fill, w)
+	if err := v.runEdit("Default", fill, w); err != nil {
+		return err
+	}
+	v.dropGated(w)
+	return nil
 }
 
 // PrepareForWrite leaves out what callers may not set, runs the kind's Prepare,

@@ -67,7 +67,7 @@ func NewLedger(env admission.Env, limited []Limited) *Ledger {
 	if status == nil {
 		status = env.Client
 	}
-	l := &Ledger{client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}}
+	l := &Ledger{client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {
 		if b.apply(&l.terms, e); len(b[e.Key.Namespace]) == 0 {
 			l.fresh(e.Key.Namespace) // nothing is counted there any more

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
@@ -35,11 +36,12 @@ type terms struct {
 	storageClass string // between a class and what of it is bounded
 	deviceClass  string
 	devices      meta.GroupResource // claims of devices
+	features     *features.Set
 }
 
-func newTerms(p names.Profile) terms {
+func newTerms(p names.Profile, set *features.Set) terms {
 	return terms{
-		names: p, storageClass: "." + p.Group(names.QuotaStorageClass) + "/", deviceClass: "." + p.Group(names.QuotaDeviceClass) + "/devices",
+		names: p, features: set, storageClass: "." + p.Group(names.QuotaStorageClass) + "/", deviceClass: "." + p.Group(names.QuotaDeviceClass) + "/devices",
 		devices: meta.GroupResource{Group: p.Group(names.GroupDevices), Resource: "resourceclaims"},
 	}
 }
@@ -220,7 +222,8 @@ func useService(used Amounts, service *meta.Object) {
 // useClaim adds the storage of a claim, in whole bytes, also by its class.
 func (t *terms) useClaim(used Amounts, claim *meta.Object) {
 	size, asked := podspec.AmountsOf(claim.Map("spec", "resources", "requests"))["storage"]
-	if has, ok := podspec.AmountsOf(claim.Map("status", "allocatedResources"))["storage"]; ok && has.Cmp(size) > 0 {
+	has, ok := podspec.AmountsOf(claim.Map("status", "allocatedResources"))["storage"]
+	if ok && has.Cmp(size) > 0 && t.features.Enabled(features.RecoverVolumeExpansionFailure) {
 		size, asked = has, true
 	}
 	if asked && !size.Whole() {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 )
@@ -20,7 +21,7 @@ func object(t *testing.T, text string) *meta.Object {
 
 // TestUsage: what objects use beside what the tests of the plugin show.
 func TestUsage(t *testing.T) {
-	terms := newTerms(names.Kubernetes)
+	terms := newTerms(names.Kubernetes, nil)
 	for _, tc := range []struct {
 		of           meta.GroupResource
 		object, want string
@@ -58,6 +59,21 @@ func TestUsage(t *testing.T) {
 	}
 	for _, name := range []string{"limits.example.com/gpu", "limits.hugepages-2Mi", "example.com/gpu", "count/events", "count/events.events.k8s.io", "requests.kubernetes.io/x", "x"} {
 		assert.Zero(t, terms.user(name), name)
+	}
+}
+
+// TestUsageOfShrunkClaims: what was set aside for a claim counts if it may ask for less.
+func TestUsageOfShrunkClaims(t *testing.T) {
+	claim := meta.NewObject(map[string]any{
+		"spec":   map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}},
+		"status": map[string]any{"allocatedResources": map[string]any{"storage": "2Gi"}},
+	})
+	for on, want := range map[bool]string{true: "2Gi", false: "1Gi"} {
+		set, err := features.New("1.32", map[string]bool{features.RecoverVolumeExpansionFailure: on})
+		require.NoError(t, err)
+		terms := newTerms(names.Kubernetes, set)
+		used := terms.usage(claims, claim, time.Now())["requests.storage"]
+		assert.Equal(t, want, used.String())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/names"
 )
 
@@ -36,12 +37,15 @@ type flags struct {
 	network       networkFlags
 	nodes         nodeFlags
 
-	runtimeConfig runtimeConfig
-	ignored       []string // those without effect that were given
+	runtimeConfig map[string]string // what is served, see server.Serving
+	features      map[string]bool   // by their gates
+	otherGates    []string          // that were given and that nobody knows, see Command.Ignored
+	otherVersions []string          // likewise
+	ignored       []string          // those without effect that were given
 }
 
 func (c Command) parseFlags(args []string) (*flags, error) {
-	f := &flags{}
+	f := &flags{runtimeConfig: map[string]string{}, features: map[string]bool{}}
 	profile := ""
 	name := cmp.Or(c.Name, "apiserver")
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -58,7 +62,9 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
 	set.StringVar(&f.certDir, "cert-dir", "", "directory with the server's apiserver.crt and apiserver.key, PEM, unless --tls-cert-file names them elsewhere (default: self-made)")
-	set.Var(&f.runtimeConfig, "runtime-config", "GROUP/VERSION=false for each version that is not served, such as apps/v1 or, of the core group, v1; api/alpha, api/beta, api/ga and api/all are all of these")
+	set.Func("runtime-config", "what is served, as KEY=true|false,...: a missing value is true, the most specific KEY counts. One is a version, apps/v1\n"+
+		"or, of the core group, v1; a resource, apps/v1/deployments; or api/ga, api/beta, api/alpha, api/legacy or api/all", settings(f.runtimeConfig))
+	set.Func("feature-gates", "which features are on, as GATE=true|false,...; there are\n"+strings.Join((*features.Set)(nil).Help(), "\n"), f.setFeatures)
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
 	f.limits.define(set)
@@ -77,6 +83,10 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	}
 	if err := c.setDefaults(set); err != nil {
 		return nil, err
+	}
+	if c.Ignored != nil {
+		f.dropOtherGates()
+		f.dropOtherVersions()
 	}
 	if set.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))

@@ -123,3 +123,25 @@ func TestAdmissionPluginsByName(t *testing.T) {
 	assert.ErrorContains(t, err, `there is no admission plugin "NoSuch"`)
 	assert.ErrorContains(t, err, "the admission plugin RBACEscalation cannot be disabled")
 }
+
+// TestRuntimeConfigAndGates: lists of pairs, given once or often; gates that nobody knows are
+// the server's to refuse, unless the command lets them be.
+func TestRuntimeConfigAndGates(t *testing.T) {
+	t.Parallel()
+	args := []string{"--runtime-config=api/all=false, v1 ,apps/v1=false", "--runtime-config", "apps/v1=true,,batch/v1/jobs",
+		"--feature-gates=WatchList=false,Other=true,AllAlpha=true", "--feature-gates=WatchList=true"}
+	f, err := Command{}.parseFlags(args)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"api/all": "false", "v1": "", "apps/v1": "true", "batch/v1/jobs": ""}, f.runtimeConfig)
+	assert.Equal(t, map[string]bool{"WatchList": true, "Other": true, "AllAlpha": true}, f.features)
+	f, err = Command{Ignored: map[string]bool{}}.parseFlags(append(args, "--runtime-config=apps/v9,batch/v1/nothings=false,v7=false,resource.k8s.io/v1beta9/x"))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"api/all": "false", "v1": "", "apps/v1": "true", "batch/v1/jobs": "", "batch/v1/nothings": "false"}, f.runtimeConfig)
+	assert.Equal(t, []string{"apps/v9", "resource.k8s.io/v1beta9/x", "v7"}, f.otherVersions)
+	assert.Equal(t, map[string]bool{"WatchList": true, "AllAlpha": true}, f.features)
+	assert.Equal(t, []string{"Other"}, f.otherGates)
+	for arg, want := range map[string]string{"WatchList": "missing bool value for WatchList", "WatchList=on": "invalid value of WatchList=on"} {
+		_, err = Command{}.parseFlags([]string{"--feature-gates=" + arg})
+		assert.ErrorContains(t, err, want)
+	}
+}

@@ -40,7 +40,7 @@ type Command struct {
 	// Ignored are further flags, which are taken and have no effect: the server logs at
 	// its start which of them it was given. The value tells those that can stand alone,
 	// without a value. If it is not nil, what the other flags ask for without effect is
-	// taken likewise: flags that mean nothing without another one, and versions to disable
+	// taken likewise: flags that mean nothing without another one, and feature gates and versions
 	// that the server does not have.
 	Ignored map[string]bool
 
@@ -84,6 +84,12 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if len(f.ignored) > 0 {
 		log.Warn("these flags have no effect here", "flags", strings.Join(f.ignored, " "))
 	}
+	if len(f.otherGates) > 0 {
+		log.Warn("these feature gates have no effect here", "gates", strings.Join(f.otherGates, " "))
+	}
+	if len(f.otherVersions) > 0 {
+		log.Warn("--runtime-config: this server does not have these versions", "versions", strings.Join(f.otherVersions, " "))
+	}
 	store, err := openStore(f, log)
 	if err != nil {
 		return err
@@ -101,8 +107,8 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), RunControllers: f.authz.controllers,
-		Serving: server.Serving{LivezGrace: f.livezGrace, DisabledVersions: c.disabledVersions(f, log)}}
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), RunControllers: f.authz.controllers, Features: f.features,
+		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig}}
 	b.Register(builtin.Kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
@@ -125,21 +131,6 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(f.advise(err), flushAudit())
 	}
 	return errors.Join(c.serve(ctx, l, at, s, f, id, log, out), flushAudit())
-}
-
-// disabledVersions are those that the server shall not serve. One that it does not have
-// is left to it to refuse, unless the command takes what has no effect.
-func (c Command) disabledVersions(f *flags, log *slog.Logger) []string {
-	off, absent := f.runtimeConfig.disabled(f.versions())
-	if len(absent) > 0 {
-		log.Warn("--runtime-config: this server does not have these versions", "versions", strings.Join(absent, " "))
-	}
-	for _, version := range absent {
-		if !f.runtimeConfig[version] && c.Ignored == nil {
-			off = append(off, version)
-		}
-	}
-	return off
 }
 
 // advise says what to do about a directory that was filled under other names.

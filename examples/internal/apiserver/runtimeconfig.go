@@ -2,99 +2,60 @@ package apiserver
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry/builtin"
 )
 
-// runtimeConfig is the flag of that name: versions, or words for many of them, and
-// whether they are served. The last word about a version counts, and one about a single
-// version more than one about many.
-type runtimeConfig map[string]bool
-
-// String implements flag.Value.
-func (c *runtimeConfig) String() string {
-	var list []string
-	for _, word := range slices.Sorted(maps.Keys(*c)) {
-		list = append(list, fmt.Sprintf("%s=%t", word, (*c)[word]))
-	}
-	return strings.Join(list, ",")
-}
-
-// Set implements flag.Value.
-func (c *runtimeConfig) Set(text string) error {
-	if *c == nil {
-		*c = runtimeConfig{}
-	}
-	for pair := range strings.SplitSeq(text, ",") {
-		word, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		on, err := strconv.ParseBool(cmp.Or(value, "true"))
-		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", value)
-		}
-		switch {
-		case !on && strings.Count(word, "/") > 1:
-			return fmt.Errorf("%s cannot be disabled: name versions of groups", word)
-		case word == "api/v1":
-			word = "v1"
-		case strings.HasPrefix(word, "api/") && word != allVersions && word != gaVersions && word != betaVersions && word != alphaVersions:
-			return fmt.Errorf("%s names no versions", word)
-		}
-		if word != "" {
-			(*c)[word] = on
-		}
-	}
-	return nil
-}
-
-// The words for many versions, those for more of them first.
-const (
-	allVersions   = "api/all"
-	gaVersions    = "api/ga"
-	betaVersions  = "api/beta"
-	alphaVersions = "api/alpha"
-)
-
-// stability is the word for the versions that are as stable as one.
-func stability(version string) string {
-	_, name, ok := strings.Cut(version, "/")
-	if !ok {
-		name = version
-	}
-	switch {
-	case strings.Contains(name, "alpha"):
-		return alphaVersions
-	case strings.Contains(name, "beta"):
-		return betaVersions
-	}
-	return gaVersions
-}
-
-// disabled returns which of the versions that the server has are not served. absent are
-// those that were named and that it does not have at all.
-func (c runtimeConfig) disabled(has []string) (off, absent []string) {
-	for _, version := range has {
-		on := true
-		for _, word := range []string{allVersions, stability(version), version} {
-			if said, ok := c[word]; ok {
-				on = said
+// settings takes pairs of a list KEY=VALUE,... into a map. Of a key that is given again the
+// last value counts.
+func settings(into map[string]string) func(string) error {
+	return func(list string) error {
+		for word := range strings.SplitSeq(list, ",") {
+			key, value, _ := strings.Cut(strings.TrimSpace(word), "=")
+			if key != "" {
+				into[strings.TrimSpace(key)] = strings.TrimSpace(value)
 			}
 		}
-		if !on {
-			off = append(off, version)
+		return nil
+	}
+}
+
+// setFeatures takes gates; of one that is given again the last value counts.
+func (f *flags) setFeatures(text string) error {
+	set, err := features.Parse(text)
+	for name, on := range set {
+		f.features[name] = on
+	}
+	return err
+}
+
+// dropOtherGates puts the gates aside that nobody knows.
+func (f *flags) dropOtherGates() {
+	known := (*features.Set)(nil)
+	for name := range f.features {
+		if !known.Has(name) {
+			f.otherGates = append(f.otherGates, name)
+			delete(f.features, name)
 		}
 	}
-	for _, word := range slices.Sorted(maps.Keys(c)) {
-		if !strings.HasPrefix(word, "api/") && !slices.Contains(has, word) {
-			absent = append(absent, word)
+	slices.Sort(f.otherGates)
+}
+
+// dropOtherVersions puts the versions aside that the server does not have.
+func (f *flags) dropOtherVersions() {
+	has := f.versions()
+	for _, key := range slices.Sorted(maps.Keys(f.runtimeConfig)) {
+		if strings.HasPrefix(key, "api/") || slices.ContainsFunc(has, func(v string) bool { return key == v || strings.HasPrefix(key, v+"/") }) {
+			continue
 		}
+		f.otherVersions = append(f.otherVersions, key)
+		delete(f.runtimeConfig, key)
 	}
-	return off, absent
 }
 
 // versions are the group/versions that the server has.

@@ -52,7 +52,7 @@ type PersistentVolumeClaimSpec struct {
 	DataSource *TypedLocalObjectReference `json:"dataSource,omitempty" protobuf:"7"`
 
 	// DataSourceRef is any object to fill the volume from.
-	DataSourceRef *TypedObjectReference `json:"dataSourceRef,omitempty" protobuf:"8"`
+	DataSourceRef *TypedObjectReference `json:"dataSourceRef,omitempty" protobuf:"8" schema:"gate=AnyVolumeDataSource"`
 
 	// VolumeAttributesClassName names the class of changeable attributes.
 	VolumeAttributesClassName *string `json:"volumeAttributesClassName,omitempty" protobuf:"9"`

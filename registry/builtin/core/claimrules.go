@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
@@ -102,8 +103,11 @@ func (r *specRules) dataSources(at *check.Path, s *PersistentVolumeClaimSpec) {
 			r.Format(at.Field("dataSourceRef").Field("namespace"), *d.Namespace, meta.CheckDNSLabel(*d.Namespace))
 		}
 	}
-	if d, ref := s.DataSource, s.DataSourceRef; d != nil && ref != nil && (ref.Namespace == nil || *ref.Namespace == "") &&
-		!check.Same(d, &TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}) {
+	switch d, ref := s.DataSource, s.DataSourceRef; {
+	case d == nil || ref == nil:
+	case elsewhere(ref):
+		r.Invalid(at, at.Field("dataSource").String(), "may not be specified when dataSourceRef.namespace is specified")
+	case !check.Same(d, &TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}):
 		r.Invalid(at, *d, "must match dataSourceRef")
 	}
 }
@@ -126,6 +130,9 @@ func claimKept(w *registry.Change[PersistentVolumeClaim]) {
 	at, now, before := check.At("spec"), &w.New.Spec, &w.Old.Spec
 	key := w.Names.Wire(names.StorageClassBeta)
 	like := *before
+	if w.Features.Enabled(features.AnyVolumeDataSource) {
+		pairSources(&like) // it may be from when that was off
+	}
 	class, named := w.Old.Annotations[key]
 	if like.VolumeName == "" {
 		like.VolumeName = now.VolumeName
@@ -148,8 +155,13 @@ func claimKept(w *registry.Change[PersistentVolumeClaim]) {
 		w.Forbidden(at, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+diff.Lines(like, *now))
 	}
 	size := now.Resources.Requests[storage]
-	if size.Cmp(before.Resources.Requests[storage]) < 0 && size.Cmp(w.Old.Status.Capacity[storage]) <= 0 {
-		w.Forbidden(at.Field("resources").Field("requests").Field(storage), "field can not be less than status.capacity")
+	if size.Cmp(before.Resources.Requests[storage]) < 0 {
+		switch field := at.Field("resources").Field("requests").Field(storage); {
+		case !w.Features.Enabled(features.RecoverVolumeExpansionFailure):
+			w.Forbidden(field, "field can not be less than previous value")
+		case size.Cmp(w.Old.Status.Capacity[storage]) <= 0:
+			w.Forbidden(field, "field can not be less than status.capacity")
+		}
 	}
 	w.Unchanged(check.At("volumeMode"), now.VolumeMode, before.VolumeMode)
 	attributesKept(w, at.Field("volumeAttributesClassName"))

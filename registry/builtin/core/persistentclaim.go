@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
@@ -38,16 +39,16 @@ type PersistentVolumeClaimStatus struct {
 
 	// AllocatedResources are what was set aside for the claim, in bytes; more than the
 	// capacity while it grows. Quotas count this if it is more than was asked for.
-	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"5"`
+	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"5" schema:"gate=RecoverVolumeExpansionFailure"`
 
 	// ResizeStatus is how far a resize has come; empty when it is done. Newer programs
 	// write allocatedResourceStatuses.
-	ResizeStatus *string `json:"resizeStatus,omitempty" protobuf:"6"`
+	ResizeStatus *string `json:"resizeStatus,omitempty" protobuf:"6" schema:"gate=RecoverVolumeExpansionFailure"`
 
 	// AllocatedResourceStatuses are how far the resize of each resource has come:
 	// ControllerResizeInProgress, ControllerResizeInfeasible, NodeResizePending,
 	// NodeResizeInProgress, NodeResizeInfeasible. None: nothing is being resized.
-	AllocatedResourceStatuses map[string]string `json:"allocatedResourceStatuses,omitempty" protobuf:"7" schema:"mapType=granular"`
+	AllocatedResourceStatuses map[string]string `json:"allocatedResourceStatuses,omitempty" protobuf:"7" schema:"mapType=granular,gate=RecoverVolumeExpansionFailure"`
 
 	// CurrentVolumeAttributesClassName is the class of the attributes that the volume
 	// has.
@@ -154,18 +155,30 @@ func persistentVolumeClaimColumns() []registry.Column {
 }
 
 // prepareClaim makes a new claim wait for a volume, and says what it is to be filled
-// from in both of the fields for that.
+// from in both of the fields for that, where there are both. Unless
+// CrossNamespaceVolumeDataSource is on nobody may hand over volumes from one namespace
+// to another.
 func prepareClaim(w *registry.Change[PersistentVolumeClaim]) {
 	s := &w.New.Spec
 	if w.Old == nil {
 		w.New.Status = PersistentVolumeClaimStatus{Phase: volumePending}
 	}
-	if ref := s.DataSourceRef; ref != nil && elsewhere(ref) && (w.Old == nil || w.Old.Spec.DataSourceRef == nil || !elsewhere(w.Old.Spec.DataSourceRef)) {
-		s.DataSourceRef = nil // nobody may hand over volumes from one namespace to another
+	if ref := s.DataSourceRef; ref != nil && elsewhere(ref) && !w.Features.Enabled(features.CrossNamespaceVolumeDataSource) &&
+		(w.Old == nil || w.Old.Spec.DataSourceRef == nil || !elsewhere(w.Old.Spec.DataSourceRef)) {
+		s.DataSourceRef = nil
 	}
-	switch d, ref := s.DataSource, s.DataSourceRef; {
-	case d != nil && ref == nil && (w.Old == nil || w.Old.Spec.DataSource == nil) && !oldSource(w.Names, d):
+	d := s.DataSource
+	if d != nil && s.DataSourceRef == nil && (w.Old == nil || w.Old.Spec.DataSource == nil) && !oldSource(w.Names, d) {
 		s.DataSource = nil
+	}
+	if w.Features.Enabled(features.AnyVolumeDataSource) {
+		pairSources(s)
+	}
+}
+
+// pairSources says what a claim is filled from in both of the fields for that.
+func pairSources(s *PersistentVolumeClaimSpec) {
+	switch d, ref := s.DataSource, s.DataSourceRef; {
 	case d != nil && ref == nil:
 		s.DataSourceRef = &TypedObjectReference{APIGroup: d.APIGroup, Kind: d.Kind, Name: d.Name}
 	case d == nil && ref != nil && !elsewhere(ref):

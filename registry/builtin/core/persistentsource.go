@@ -135,7 +135,7 @@ type CSIPersistentVolumeSource struct {
 	NodePublishSecretRef *SecretReference `json:"nodePublishSecretRef,omitempty" protobuf:"8" schema:"name.required,namespace.required"`
 
 	// ControllerExpandSecretRef is the secret for enlarging it. It can be added later.
-	ControllerExpandSecretRef *SecretReference `json:"controllerExpandSecretRef,omitempty" protobuf:"9" schema:"name.required,namespace.required"`
+	ControllerExpandSecretRef *SecretReference `json:"controllerExpandSecretRef,omitempty" protobuf:"9" schema:"name.required,namespace.required,gate=ExpandCSIVolumes"`
 
 	// NodeExpandSecretRef is the secret for enlarging its file system on a node.
 	NodeExpandSecretRef *SecretReference `json:"nodeExpandSecretRef,omitempty" protobuf:"10" schema:"name.required,namespace.required"`

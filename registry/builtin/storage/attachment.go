@@ -36,7 +36,7 @@ type VolumeAttachmentSource struct {
 	PersistentVolumeName *string `json:"persistentVolumeName,omitempty" protobuf:"1" schema:"format=dns-subdomain,unchecked"`
 	// InlineVolumeSpec is a volume that has no object: one that a pod describes in the words
 	// of an older plugin, in those of the driver that took its place.
-	InlineVolumeSpec *core.PersistentVolumeSpec `json:"inlineVolumeSpec,omitempty" protobuf:"2"`
+	InlineVolumeSpec *core.PersistentVolumeSpec `json:"inlineVolumeSpec,omitempty" protobuf:"2" schema:"gate=CSIMigration"`
 }
 
 // VolumeAttachmentStatus is what the driver did. Only who attaches and detaches writes it.
