@@ -29,6 +29,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/objects"
@@ -94,6 +95,9 @@ type Builder struct {
 	// name, or one of its ready endpoints.
 	Services clientconfig.Services
 
+	// Aggregation is how requests go on to the servers that APIServices name.
+	Aggregation Aggregation
+
 	// Limits bounds what callers can cost; zero fields have defaults.
 	Limits Limits
 
@@ -121,7 +125,8 @@ type Builder struct {
 	client  objects.Client
 	plugged []*plugged            // of admission plugins
 	finds   clientconfig.Services // what services lead to
-	built   bool                  // a server was made of it
+	missing func(context.Context, clientconfig.Service) *aggregator.Fault
+	built   bool // a server was made of it
 }
 
 // Serving is how requests are answered. A zero field means what its comment says.
@@ -286,7 +291,8 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
-	b.plugged, b.finds = nil, newServices(b.Names, &b.client, b.Services).find
+	finder := newServices(b.Names, &b.client, b.Services)
+	b.plugged, b.finds, b.missing = nil, finder.find, finder.missing
 	var chain *admission.Chain
 	if len(plugs) == 0 {
 		chain, err = b.admission(log)
@@ -376,6 +382,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
 	s.openDefinitions()
+	s.openAggregation(b)
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Backend: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
 		RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
@@ -395,6 +402,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}
 	if n, ok := s.serviceNetworks(); ok && err == nil {
 		err = n.Start(ctx, s.client)
+	}
+	if s.registers() && err == nil {
+		err = s.aggregation.Register(ctx, s.client)
 	}
 	for _, prepare := range b.Prepare {
 		if err == nil {

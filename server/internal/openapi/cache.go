@@ -14,6 +14,7 @@ import (
 type Cache struct {
 	mu     sync.Mutex // guards the rest
 	state  *resource.State
+	others *Others
 	index  func() *Document
 	v2     func() *Document
 	groups map[meta.GroupVersion]*groupDocument
@@ -60,10 +61,10 @@ func (c *Cache) Index(state *resource.State, info Info) *Document {
 // update forgets what another state changed. An older state, of a request that
 // took long, changes nothing back.
 func (c *Cache) update(state *resource.State, info Info) {
-	if c.state == state || c.state != nil && state.Serial < c.state.Serial {
+	if c.state == state && c.others == info.Others || c.state != nil && state.Serial < c.state.Serial {
 		return
 	}
-	c.state = state
+	c.state, c.others = state, info.Others
 	info.Docs, info.zippers = docsOf(state.Types()), &c.zippers
 	before := c.groups
 	c.groups = map[meta.GroupVersion]*groupDocument{}
@@ -72,10 +73,12 @@ func (c *Cache) update(state *resource.State, info Info) {
 			c.groups[gv] = g
 			continue
 		}
-		c.groups[gv] = &groupDocument{versions, sync.OnceValue(func() *Document { return V3(gv, versions, info) })}
+		own := info
+		own.Others = nil // it lives longer than they do
+		c.groups[gv] = &groupDocument{versions, sync.OnceValue(func() *Document { return V3(gv, versions, own) })}
 	}
 	groups := c.groups
-	c.index = sync.OnceValue(func() *Document { return index(groups, info.zippers) })
+	c.index = sync.OnceValue(func() *Document { return index(groups, info) })
 	c.v2 = sync.OnceValue(func() *Document { return V2(state.Types(), info) })
 }
 
@@ -107,12 +110,17 @@ func docsOf(types []*resource.Type) *schema.Docs {
 	return schema.JoinDocs(docs...)
 }
 
-func index(groups map[meta.GroupVersion]*groupDocument, zippers *sync.Pool) *Document {
+func index(groups map[meta.GroupVersion]*groupDocument, info Info) *Document {
 	paths := map[string]any{}
 	for gv, g := range groups {
 		paths[Path(gv)] = map[string]any{"serverRelativeURL": URL(gv, g.document().Hash())}
 	}
-	return newDocument(members{"paths": paths}, nil, zippers)
+	if info.Others != nil {
+		for path, url := range info.Others.Index {
+			paths[path] = map[string]any{"serverRelativeURL": url}
+		}
+	}
+	return newDocument(members{"paths": paths}, nil, info.zippers)
 }
 
 // Path returns the path of a group version as the index names it: "api/v1".

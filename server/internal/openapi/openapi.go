@@ -22,6 +22,7 @@ type Info struct {
 	Title, Version string
 	Names          names.Profile
 	Docs           *schema.Docs // of the Go types of programs, or nil
+	Others         *Others      // of other servers, or nil
 
 	zippers *sync.Pool // of a Cache
 }
@@ -60,6 +61,11 @@ func V2(types []*resource.Type, info Info) *Document {
 				seen[gv] = true
 				b.group(gv)
 			}
+		}
+	}
+	if info.Others != nil {
+		for _, f := range info.Others.V2 {
+			b.merge(f)
 		}
 	}
 	return newDocument(members{
