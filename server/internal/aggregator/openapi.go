@@ -100,7 +100,7 @@ func (a *Aggregator) readSwagger(ctx context.Context, v *Version) error {
 	if err != nil || doc.text == nil {
 		return err
 	}
-	part, err := openapi.ReadForeign(doc.text, v.GroupVersion)
+	part, err := openapi.ReadForeign(doc.text, v.GroupVersion, a.o.Names)
 	if err != nil {
 		return err
 	}

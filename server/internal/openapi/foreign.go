@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 )
 
@@ -48,7 +49,7 @@ const (
 // ReadForeign reads another server's document of version 2. What version 2 does not know
 // is left out; what is no such document is an error, since the whole of which it would be a
 // part would be none either.
-func ReadForeign(text []byte, gv meta.GroupVersion) (*Foreign, error) {
+func ReadForeign(text []byte, gv meta.GroupVersion, p names.Profile) (*Foreign, error) {
 	tree, _, err := codec.DecodeJSON(text, codec.Limits{Depth: foreignDepth})
 	if err != nil {
 		return nil, err
@@ -75,9 +76,25 @@ func ReadForeign(text []byte, gv meta.GroupVersion) (*Foreign, error) {
 			return nil, fmt.Errorf("%s: %w", strings.ToLower(part.name), err)
 		}
 	}
+	for _, def := range r.definitions {
+		keepKinds(def.(map[string]any), p.Extension("group-version-kind"), gv)
+	}
 	w := newWriter(nil)
 	w.value(members{"paths": paths, "definitions": r.definitions})
 	return &Foreign{w.end(nil)}, nil
+}
+
+// keepKinds leaves out of what a definition says that it describes all kinds but those of a
+// version: clients find the definitions of kinds by that.
+func keepKinds(def map[string]any, key string, gv meta.GroupVersion) {
+	kinds, _ := def[key].([]any)
+	kinds = slices.DeleteFunc(kinds, func(e any) bool {
+		k, _ := e.(map[string]any)
+		return k["group"] != gv.Group || k["version"] != gv.Version
+	})
+	if delete(def, key); len(kinds) > 0 {
+		def[key] = kinds
+	}
 }
 
 // maxCopied bounds what copies of shared parameters take, in bytes of JSON.
@@ -172,13 +189,18 @@ func (b *builder) merge(f *Foreign) {
 	doc := meta.NewObject(tree)
 	definitions, renamed := doc.Map("definitions"), map[string]string{}
 	for name, def := range definitions {
-		if there, taken := b.definitions[name]; taken && !same(there, def) {
+		if _, taken := b.definitions[name]; taken && !b.same(name, def) {
 			renamed[name] = b.free(name, definitions)
 		}
 	}
 	redirect(tree, renamed)
 	for name, def := range definitions {
-		b.definitions[cmp.Or(renamed[name], name)] = def
+		if _, taken := b.definitions[name]; !taken || renamed[name] != "" {
+			b.definitions[cmp.Or(renamed[name], name)] = def
+			continue
+		}
+		kinds, _ := def.(map[string]any)[b.names.Extension("group-version-kind")].([]any)
+		b.ofKinds(b.tree(name), kinds)
 	}
 	maps.Copy(b.paths, doc.Map("paths"))
 }
@@ -193,9 +215,33 @@ func (b *builder) free(name string, part map[string]any) string {
 	}
 }
 
-func same(there any, def any) bool {
-	tree, ok := there.(map[string]any) // those that are made late are of definitions, and no others
-	return ok && meta.Equal(meta.RawJSON(codec.EncodeValue(nil, tree)).Value(), def)
+// same reports whether a definition says what that of its name says here. Those that are
+// made late are of definitions, and no others.
+func (b *builder) same(name string, def any) bool {
+	there, ok := b.definitions[name].(map[string]any)
+	other, known := def.(map[string]any)
+	if !ok || !known {
+		return false
+	}
+	there, other = maps.Clone(there), maps.Clone(other)
+	key := b.names.Extension("group-version-kind") // each server has kinds of its own
+	delete(there, key)
+	delete(other, key)
+	return meta.Equal(meta.RawJSON(codec.EncodeValue(nil, there)).Value(), other)
+}
+
+// ofKinds says that a definition is of kinds, beside those that it has already.
+func (b *builder) ofKinds(def map[string]any, more []any) {
+	key := b.names.Extension("group-version-kind")
+	kinds, _ := def[key].([]any)
+	for _, k := range more {
+		if !slices.ContainsFunc(kinds, func(e any) bool { return meta.Equal(e, k) }) {
+			kinds = append(kinds, k)
+		}
+	}
+	if kinds != nil {
+		def[key] = kinds
+	}
 }
 
 func redirect(v any, to map[string]string) {
