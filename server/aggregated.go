@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"net/http"
 	"slices"
@@ -17,17 +16,6 @@ import (
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/watch"
 )
-
-// Aggregation is how requests go on to the servers that APIService objects name, if that
-// kind is registered. These find out who calls from the headers X-Remote-User,
-// X-Remote-Uid, X-Remote-Group and X-Remote-Extra-, and believe them because of the
-// client certificate: access.Publish tells them how.
-type Aggregation struct {
-	// Certificate returns this server's client certificate with its key, asked for each
-	// new connection, so that it can be replaced. nil: there is none, and other servers
-	// do not know who calls.
-	Certificate func() (*tls.Certificate, error)
-}
 
 // aggregation is what a server has if the kind APIService is registered.
 type aggregation struct {
@@ -58,7 +46,7 @@ func (s *Server) openAggregation(b *Builder) {
 	p := &plugged{}
 	s.aggregation = &aggregation{availability: p, Aggregator: aggregator.New(aggregator.Options{
 		Names: s.names, Objects: apiServices{s.hub.Cache(r)}, Log: s.log, Metrics: s.metrics.registry,
-		Services: b.finds, Missing: b.missing, Certificate: b.Aggregation.Certificate, Local: s.localVersions,
+		Services: b.finds, Missing: b.missing, Certificate: b.Serving.ProxyCertificate, Local: s.localVersions,
 	}, func(name string) { p.ask(name, 0) })}
 	p.controller = s.aggregation.Availability(s.servedAmong(
 		meta.GroupResource{Resource: "services"}, meta.GroupResource{Resource: "endpoints"},

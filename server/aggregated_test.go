@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -91,20 +92,25 @@ func newHarbor(t *testing.T, configure ...func(*server.Builder)) *harbor {
 	require.NoError(t, err)
 	h := &harbor{ca: ca}
 	h.front = servertest.New(t, append(slices.Clone(configure), func(b *server.Builder) {
-		b.Services, b.Aggregation.Certificate = h.find, h.certificate
+		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
 	})...)
 	h.api = &api{t, h.front.Host(), h.front.As("admin", auth.Masters).Client()}
 	return h
 }
 
 // listen serves a handler by TLS, as the service.
-func (h *harbor) listen(handler http.Handler) *httptest.Server {
+func (h *harbor) listen(handler http.Handler) *httptest.Server { return h.listenBy(handler, true) }
+
+func (h *harbor) listenBy(handler http.Handler, http2 bool) *httptest.Server {
 	h.t.Helper()
 	config, err := h.ca.TLS("berths.harbor.svc")
 	require.NoError(h.t, err)
 	config.ClientAuth = tls.RequestClientCert
+	if !http2 {
+		config.NextProtos = []string{"http/1.1"}
+	}
 	web := httptest.NewUnstartedServer(handler)
-	web.TLS, web.EnableHTTP2 = config, true
+	web.TLS, web.EnableHTTP2 = config, http2
 	web.StartTLS()
 	h.t.Cleanup(web.Close)
 	h.t.Cleanup(web.CloseClientConnections)
@@ -406,3 +412,34 @@ func TestLocalAPIServices(t *testing.T) {
 
 // widgetFiles holds a definition.
 func widgetFiles() fstest.MapFS { return fstest.MapFS{"widgets.yaml": {Data: []byte(widgetCRD)}} }
+
+// TestAggregatedKubectl has the real kubectl work with another server's kind, through the
+// front that it knows.
+func TestAggregatedKubectl(t *testing.T) {
+	path, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("there is no kubectl on this machine")
+	}
+	t.Parallel()
+	h := newHarbor(t)
+	web := h.listen(h.back())
+	h.register()
+	k := &kubectl{t: t, path: path, dir: t.TempDir(), url: h.front.URL()}
+	k.ok("", "api-resources --api-group=harbor.example.com", "berths", "bt", "harbor.example.com/v1", "Berth")
+	k.ok("", "explain berths.spec", "Length of the longest ship, in metres", "<integer>")
+	east := `{"apiVersion":"harbor.example.com/v1","kind":"Berth","metadata":{"name":"east"},"spec":{"length":120}}`
+	k.ok(east, "apply -f -", "berth.harbor.example.com/east created")
+	k.ok(strings.Replace(east, "120", "130", 1), "apply --server-side --force-conflicts -f -", "east serverside-applied")
+	k.ok("", "get bt", "NAME", "east")
+	k.ok("", "get berth east -o jsonpath={.spec.length}", "130")
+	k.fails(strings.Replace(east, "length", "width", 1), "create --validate=strict -f -", `unknown field "spec.width"`)
+	k.ok("", "get apiservice "+harborName, "harbor/berths", "True")
+	k.ok("", "wait --for=condition=Available apiservice/"+harborName, "condition met")
+	k.ok("", "wait --for=jsonpath={.spec.length}=130 berth/east --timeout=30s", "condition met")
+	web.CloseClientConnections()
+	web.Close()
+	k.fails("", "get bt --cache-dir="+k.dir+"/other", "ServiceUnavailable")
+	k.ok("", "get namespaces", "default")
+	k.ok("", "explain deployments.spec", "replicas")
+	k.ok("", "get apiservice "+harborName, "False (FailedDiscoveryCheck)")
+}

@@ -9,6 +9,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -95,9 +96,6 @@ type Builder struct {
 	// name, or one of its ready endpoints.
 	Services clientconfig.Services
 
-	// Aggregation is how requests go on to the servers that APIServices name.
-	Aggregation Aggregation
-
 	// Limits bounds what callers can cost; zero fields have defaults.
 	Limits Limits
 
@@ -148,6 +146,13 @@ type Serving struct {
 	// LivezGrace is how long after the start /livez ignores failing checks
 	// other than ping. Zero: not at all.
 	LivezGrace time.Duration
+
+	// ProxyCertificate returns the client certificate, with its key, that the servers which
+	// APIServices name know this one by. It is asked for each new connection, so that it
+	// can be replaced. By it they believe the headers X-Remote-User, X-Remote-Uid,
+	// X-Remote-Group and X-Remote-Extra-, which tell who calls; access.Publish tells them
+	// so. nil: there is none, and they do not know who calls.
+	ProxyCertificate func() (*tls.Certificate, error)
 
 	// DisabledVersions are group/versions that are not served, such as
 	// "apps/v1" or "v1" for the core group.

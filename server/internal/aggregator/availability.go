@@ -128,8 +128,7 @@ func (a *Aggregator) check(ctx context.Context, v *Version) state {
 // maxMessage bounds what a condition says of an error, which another server may have chosen.
 const maxMessage = 500
 
-// stable is the text of an error without what is another one each time: a message that
-// changed would be written, and seen, and be looked at again.
+// stable is the text of an error without the port that is another one each time.
 func stable(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -141,18 +140,16 @@ func stable(err error) string {
 	return text[:min(len(text), maxMessage)]
 }
 
-// tell writes the condition, if it is another one.
+// tell writes the condition, if it is another one. The texts of errors are others each time,
+// so that one alone is written now and then: who writes is due again.
 func (a *Aggregator) tell(ctx context.Context, client controller.Client, v *Version, s state) error {
 	turned := false
 	_, err := client.Update(ctx, a.Resource(), meta.Key{Name: v.Name}, "status", func(o *meta.Object) error {
-		for _, c := range o.Objects("status", "conditions") {
-			if c.String("type") == available && s == (state{c.String("status"), c.String("reason"), c.String("message")}) {
-				turned = false
-				return nil
-			}
+		old := stateOf(o)
+		turned = old.status != s.status || old.reason != s.reason
+		if turned || old != s && (v.way == nil || v.way.tellAgain()) {
+			o.SetCondition(available, s.status, s.reason, s.message)
 		}
-		turned = !hasReason(o, s)
-		o.SetCondition(available, s.status, s.reason, s.message)
 		return nil
 	})
 	if meta.IsNotFound(err) {
@@ -164,13 +161,24 @@ func (a *Aggregator) tell(ctx context.Context, client controller.Client, v *Vers
 	return err
 }
 
-func hasReason(o *meta.Object, s state) bool {
+func stateOf(o *meta.Object) state {
 	for _, c := range o.Objects("status", "conditions") {
 		if c.String("type") == available {
-			return c.String("status") == s.status && c.String("reason") == s.reason
+			return state{c.String("status"), c.String("reason"), c.String("message")}
 		}
 	}
-	return false
+	return state{}
+}
+
+// tellAgain reports whether it is time to tell another text.
+func (w *way) tellAgain() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.told) < readAgain {
+		return false
+	}
+	w.told = time.Now()
+	return true
 }
 
 // user is as whom other servers are asked what they serve.

@@ -30,7 +30,7 @@ type Version struct {
 	Documents Documents // what is known of the other server
 
 	revision int64
-	reserved bool // its group is served here whatever the object says
+	reserved bool // it is served here although the object says otherwise
 	way      *way // nil: it is served here
 }
 
@@ -104,7 +104,8 @@ func (a *Aggregator) read(r Record, old *Version) *Version {
 	if old == nil {
 		old = &Version{}
 	}
-	if v.reserved = v.Group == "" || v.Group == a.own; v.reserved || o.Map("spec", "service") == nil {
+	local := o.Map("spec", "service") == nil
+	if v.reserved = !local && (v.Group == "" || v.Group == a.own); v.reserved || local {
 		old.end()
 		return v
 	}

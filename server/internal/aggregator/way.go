@@ -52,6 +52,7 @@ type way struct {
 
 	mu      sync.Mutex // guards the rest
 	checked time.Time  // when it was last asked whether it is there
+	told    time.Time  // when another text was told of the same state
 	read    time.Time  // when its OpenAPI documents were last read
 	tags    map[string]string
 }
