@@ -36,8 +36,7 @@ type Berth struct {
 
 // BerthSpec is what a berth is for.
 type BerthSpec struct {
-	// Length of the longest ship, in metres.
-	Length int `json:"length" schema:"min=1"`
+	Length int `json:"length" schema:"min=1" doc:"Length of the longest ship, in metres."`
 }
 
 const (
