@@ -65,7 +65,7 @@ func TestHostileDiscovery(t *testing.T) {
 		"deep":         {text(strings.Repeat(`{"a":`, 5000)), "no discovery document"},
 		"long word":    {text(strings.Replace(berthList, "Berth", strings.Repeat("B", 300), 1)), "too long"},
 		"no name":      {text(strings.Replace(berthList, `"berths"`, `""`, 1)), "has no name"},
-		"redirect":     {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://localhost:1/", 302) }, "bad status: 302"},
+		"redirect":     {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://localhost:1/", http.StatusFound) }, "bad status: 302"},
 		"refuses":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, "bad status: 403"},
 		"other switch": {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, "bad status: 101"},
 		"panics":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ""},
@@ -98,7 +98,7 @@ func TestHostileAnswers(t *testing.T) {
 		code int
 		want string
 	}{
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://localhost:1/", 307) }, 502, "redirect"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://localhost:1/", http.StatusTemporaryRedirect) }, 502, "redirect"},
 		"switch":   {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, 502, "invalid upgrade response"},
 		"hangs": {func(w http.ResponseWriter, r *http.Request) {
 			select {
