@@ -176,6 +176,7 @@ func (c *connection) answeredFrom(res *http.Response) error {
 	if to := res.Header.Get("Location"); to != "" && res.StatusCode >= 300 && res.StatusCode <= 399 {
 		return meta.Failure(http.StatusBadGateway, "", "the backend attempted to redirect this request, which is not permitted")
 	}
+	keepClosed(res.Header)
 	for _, name := range c.server.headers {
 		res.Header.Del(name) // they tell of the other server's flows
 	}

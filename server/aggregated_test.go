@@ -1,9 +1,13 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -350,10 +354,38 @@ func TestAggregatedUpgrade(t *testing.T) {
 	var e watched
 	require.NoError(t, json.Unmarshal(message, &e))
 	assert.Equal(t, "ADDED east", e.String())
+	h.echoes()
 	socket := &api{t, h.front.URL(), http.DefaultClient}
 	for _, to := range []string{"h2c", "HTTP/2.0", "x"} {
 		socket.must(400, "GET", berths, nil, "Connection", "Upgrade", "Upgrade", to)
 	}
+}
+
+// echoes has a stream of another protocol than WebSocket, as exec is one, go to a server and
+// back.
+func (h *harbor) echoes() {
+	h.t.Helper()
+	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+		conn, rest, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+		_, _ = io.Copy(conn, rest)
+	}))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.front.URL(), "http://"))
+	require.NoError(h.t, err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %s/east/exec HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n", berths)
+	in := bufio.NewReader(conn)
+	res, err := http.ReadResponse(in, nil)
+	require.NoError(h.t, err)
+	require.Equal(h.t, http.StatusSwitchingProtocols, res.StatusCode)
+	fmt.Fprintln(conn, "ahoy")
+	line, err := in.ReadString('\n')
+	require.NoError(h.t, err)
+	assert.Equal(h.t, "ahoy\n", line)
 }
 
 // TestAggregatedServices: the condition tells why a service leads nowhere.

@@ -58,14 +58,16 @@ func TestHostileDiscovery(t *testing.T) {
 		back http.HandlerFunc
 		want string
 	}{
-		"endless":      {floods, "a document of more than 2097152 bytes"},
-		"other group":  {text(strings.Replace(berthList, "harbor.example.com/v1", "apps/v1", 1)), "no discovery document of harbor.example.com/v1"},
-		"other kind":   {text(`{"kind":"APIGroupList"}`), "no discovery document of"},
-		"no JSON":      {text(`<html>`), "no discovery document"},
-		"deep":         {text(strings.Repeat(`{"a":`, 5000)), "no discovery document"},
-		"long word":    {text(strings.Replace(berthList, "Berth", strings.Repeat("B", 300), 1)), "too long"},
-		"no name":      {text(strings.Replace(berthList, `"berths"`, `""`, 1)), "has no name"},
-		"redirect":     {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://localhost:1/", http.StatusFound) }, "bad status: 302"},
+		"endless":     {floods, "a document of more than 2097152 bytes"},
+		"other group": {text(strings.Replace(berthList, "harbor.example.com/v1", "apps/v1", 1)), "no discovery document of harbor.example.com/v1"},
+		"other kind":  {text(`{"kind":"APIGroupList"}`), "no discovery document of"},
+		"no JSON":     {text(`<html>`), "no discovery document"},
+		"deep":        {text(strings.Repeat(`{"a":`, 5000)), "no discovery document"},
+		"long word":   {text(strings.Replace(berthList, "Berth", strings.Repeat("B", 300), 1)), "too long"},
+		"no name":     {text(strings.Replace(berthList, `"berths"`, `""`, 1)), "has no name"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://localhost:1/", http.StatusFound)
+		}, "bad status: 302"},
 		"refuses":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, "bad status: 403"},
 		"other switch": {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, "bad status: 101"},
 		"panics":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ""},
@@ -98,8 +100,10 @@ func TestHostileAnswers(t *testing.T) {
 		code int
 		want string
 	}{
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://localhost:1/", http.StatusTemporaryRedirect) }, 502, "redirect"},
-		"switch":   {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, 502, "invalid upgrade response"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://localhost:1/", http.StatusTemporaryRedirect)
+		}, 502, "redirect"},
+		"switch": {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, 502, "invalid upgrade response"},
 		"hangs": {func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-hang:
@@ -111,6 +115,7 @@ func TestHostileAnswers(t *testing.T) {
 		"own flows": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Kubernetes-PF-FlowSchema-UID", "theirs")
 			w.Header().Set("Audit-Id", "theirs")
+			w.Header().Set("Access-Control-Allow-Origin", "theirs")
 			fmt.Fprint(w, `{}`)
 		}, 200, "{}"},
 	} {

@@ -157,14 +157,18 @@ func (c *connection) answered(res *http.Response) error {
 	return nil
 }
 
-// relocate makes redirects within what is proxied lead there through this server,
-// and leaves out what would open this server to pages of others.
-func (c *connection) relocate(h http.Header) {
+// keepClosed leaves out what would open this server to pages of others.
+func keepClosed(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Access-Control-") {
 			delete(h, name)
 		}
 	}
+}
+
+// relocate makes redirects within what is proxied lead there through this server.
+func (c *connection) relocate(h http.Header) {
+	keepClosed(h)
 	at, err := url.Parse(h.Get("Location"))
 	if err != nil || !strings.HasPrefix(at.Path, "/") || at.Host != "" && at.Host != c.to.Host {
 		return
