@@ -85,7 +85,7 @@ type Aggregator struct {
 }
 
 // maxReading is how many long documents are read at a time.
-const maxReading = 2
+const maxReading = 4
 
 // New returns an Aggregator. ask has the key of the availability controller looked at soon.
 func New(o Options, ask func(name string)) *Aggregator {

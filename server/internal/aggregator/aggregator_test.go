@@ -183,6 +183,21 @@ func TestResources(t *testing.T) {
 	}, got)
 }
 
+// TestSlowDocuments: who reads documents does not wait for those of others.
+func TestSlowDocuments(t *testing.T) {
+	o := &objects{}
+	o.put("v1.example.com", remote("example.com"))
+	a := newTest(o)
+	v := a.Table().Remote(example)
+	for range maxReading {
+		a.reading <- struct{}{}
+	}
+	assert.False(t, a.readOpenAPI(t.Context(), v))
+	<-a.reading
+	assert.True(t, a.readOpenAPI(t.Context(), v))
+	assert.False(t, v.way.readAgain(), "it was read")
+}
+
 // TestCalls: no server holds more requests than there may be.
 func TestCalls(t *testing.T) {
 	o := &objects{}

@@ -80,7 +80,9 @@ func (a *Aggregator) look(ctx context.Context, client controller.Client, name st
 		return lookSooner, a.tell(ctx, client, v, found)
 	}
 	err := a.tell(ctx, client, v, found)
-	a.readOpenAPI(ctx, v)
+	if !a.readOpenAPI(ctx, v) {
+		return lookSooner, err
+	}
 	return lookAgain, err
 }
 

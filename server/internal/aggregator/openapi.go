@@ -24,17 +24,18 @@ type Swagger = openapi.Foreign
 
 // readOpenAPI reads where the document of version 3 is and what that of version 2 says, now
 // and then. Of documents that cannot be had the ones before are kept: a server need not
-// have any.
-func (a *Aggregator) readOpenAPI(ctx context.Context, v *Version) {
-	if !v.way.readAgain() {
-		return
-	}
+// have any. It does not wait for others, who may be slow on purpose: false says that there
+// was no place.
+func (a *Aggregator) readOpenAPI(ctx context.Context, v *Version) bool {
 	select {
 	case a.reading <- struct{}{}:
-	case <-ctx.Done():
-		return
+	default:
+		return false
 	}
 	defer func() { <-a.reading }()
+	if !v.way.readAgain() {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, readingTime)
 	defer cancel()
 	for what, read := range map[string]func(context.Context, *Version) error{"v3": a.readIndex, "v2": a.readSwagger} {
@@ -42,6 +43,7 @@ func (a *Aggregator) readOpenAPI(ctx context.Context, v *Version) {
 			a.o.Log.Debug("an OpenAPI document of another server is left out", "apiservice", v.Name, "version", what, "error", err)
 		}
 	}
+	return true
 }
 
 // readAgain reports whether it is time to read the documents, and notes that they are read.
