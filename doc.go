@@ -19,8 +19,9 @@
 //     faults, crashes and a record of what was asked for.
 //     What is below server/internal is its own: objects, the engine, watch, the
 //     cache that every read is served from (current entries, one event log for each
-//     type, exact lists), controllers, fair, media, impersonate, and openapi, the documents that
-//     clients explain, check and patch by, and conversion, which asks the webhooks of definitions.
+//     type, exact lists), controllers, fair, media, impersonate, openapi, the documents that
+//     clients explain, check and patch by, conversion, which asks the webhooks of definitions, and
+//     aggregator, which knows the servers that APIServices name.
 //   - api: the vocabulary of all others: [orch.io/controlplane/api/meta] (objects,
 //     Status), names (the naming table), features (which of a server's are on), schema
 //     (shapes as data), check (what is wrong with an object).

@@ -36,7 +36,7 @@ func TestBytesAreBounded(t *testing.T) {
 		text   string
 	}{
 		"namespace": {func(l *server.Limits) { l.NamespaceBytes = bound }, 403, `is forbidden: exceeded quota: bytes of the namespace, requested: bytes=`},
-		"store":     {func(l *server.Limits) { l.StoreBytes = bound }, 507, `the storage of the server has no room: requested: `},
+		"store":     {func(l *server.Limits) { l.StoreBytes = bound + bound/2 }, 507, `the storage of the server has no room: requested: `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStores(t, func(t *testing.T, store storage.Backend) {

@@ -9,6 +9,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/objects"
@@ -141,7 +143,8 @@ type Builder struct {
 	client  objects.Client
 	plugged []*plugged            // of admission plugins
 	finds   clientconfig.Services // what services lead to
-	built   bool                  // a server was made of it
+	missing func(context.Context, clientconfig.Service) *aggregator.Fault
+	built   bool // a server was made of it
 
 	features *features.Set // by Build
 }
@@ -177,6 +180,13 @@ type Serving struct {
 	// on it does without; what is stored of it stays. Kinds of definitions that the server
 	// holds are served as those say.
 	RuntimeConfig map[string]string
+
+	// ProxyCertificate returns the client certificate, with its key, that the servers which
+	// APIServices name know this one by. It is asked for each new connection, so that it
+	// can be replaced. By it they believe the headers X-Remote-User, X-Remote-Uid,
+	// X-Remote-Group and X-Remote-Extra-, which tell who calls; access.Publish tells them
+	// so. nil: there is none, and they do not know who calls.
+	ProxyCertificate func() (*tls.Certificate, error)
 }
 
 // Limits bounds requests. A zero field means the default that its comment gives.
@@ -324,7 +334,8 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
-	b.plugged, b.finds = nil, newServices(b.Names, &b.client, b.Services).find
+	finder := newServices(b.Names, &b.client, b.Services)
+	b.plugged, b.finds, b.missing = nil, finder.find, finder.missing
 	var chain *admission.Chain
 	if len(plugs) == 0 {
 		chain, err = b.admission(log)
@@ -412,6 +423,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		return nil, err
 	}
 	s.openDefinitions()
+	s.openAggregation(b)
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Backend: records.Store(), Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
 		RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
@@ -431,6 +443,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}
 	if n, ok := s.serviceNetworks(); ok && err == nil {
 		err = n.Start(ctx, s.client)
+	}
+	if s.registers() && err == nil {
+		err = s.aggregation.Register(ctx, s.client)
 	}
 	for _, prepare := range b.Prepare {
 		if err == nil {

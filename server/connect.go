@@ -65,7 +65,7 @@ func (s *Server) connect(w *response, r *request) error {
 	if r.upgrades() && r.http.ContentLength != 0 {
 		return meta.BadRequest("an upgrade request has no body")
 	}
-	c.run()
+	c.run(r.http.Context())
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (r *request) proxied() bool {
 // upgrades reports whether the caller asks a connection for another protocol.
 func (r *request) upgrades() bool {
 	h := r.http.Header
-	return r.sub.Connect.Style != registry.Reads && h.Get("Upgrade") != "" && hasToken(h, "Connection", "upgrade")
+	return (r.remote != nil || r.sub.Connect.Style != registry.Reads) && h.Get("Upgrade") != "" && hasToken(h, "Connection", "upgrade")
 }
 
 // proxyMethods are those that go on to what is proxied.

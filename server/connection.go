@@ -35,12 +35,14 @@ type connection struct {
 // run returns when either side has ended, or the server ends; what then still comes of
 // the body has a moment. Nothing but that bounds how long it lasts, if each write is taken
 // in time.
-func (c *connection) run() {
+func (c *connection) run(ctx context.Context) {
 	s, r := c.server, c.request
 	s.worked(r)
-	ctx, cancel := context.WithCancel(r.http.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
+	if s.lasts(r) {
+		defer context.AfterFunc(s.life, cancel)()
+	}
 	r.deadline.rest()
 	_ = r.deadline.control.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(ctx, r.deadline.cut)()
@@ -63,14 +65,23 @@ func (c *connection) run() {
 			maps.Copy(c.out.Header(), c.head)
 			caller.last()
 			r.deadline.renew()
-			s.fail(c.out, r, c.failure(err))
+			s.fail(c.out, r, c.failure(ctx, err))
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	proxy.ServeHTTP(caller, in)
 }
 
-func (c *connection) style() registry.ConnectStyle { return c.request.sub.Connect.Style }
+// style is that of a sub-resource; what an APIService leads to is none, and is left as it is.
+func (c *connection) style() registry.ConnectStyle {
+	if c.request.remote != nil {
+		return aggregated
+	}
+	return c.request.sub.Connect.Style
+}
+
+// aggregated is no style of sub-resources.
+const aggregated registry.ConnectStyle = -1
 
 // rewrite makes the request that goes on. Who calls is not told there, but for the
 // address.
@@ -96,6 +107,10 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 			delete(p.Out.Header, name)
 		}
 	}
+	if c.style() == aggregated {
+		p.Out.Host = to.Host
+		c.server.aggregation.Identify(p.Out.Header, c.request.user)
+	}
 }
 
 // prefix is the path of the sub-resource.
@@ -105,6 +120,11 @@ func (c *connection) prefix() string {
 
 // answered fits the head of an answer. The error is what the caller is answered with.
 func (c *connection) answered(res *http.Response) error {
+	if c.style() == aggregated {
+		if err := c.answeredFrom(res); err != nil {
+			return err
+		}
+	}
 	switched := res.StatusCode == http.StatusSwitchingProtocols
 	switch {
 	case c.style() == registry.Reads:
@@ -131,18 +151,24 @@ func (c *connection) answered(res *http.Response) error {
 		c.out.begin(res.StatusCode)
 	}
 	c.request.notes.header(own)
-	c.request.record.started(res.StatusCode)
+	if c.server.lasts(c.request) {
+		c.request.record.started(res.StatusCode)
+	}
 	return nil
 }
 
-// relocate makes redirects within what is proxied lead there through this server,
-// and leaves out what would open this server to pages of others.
-func (c *connection) relocate(h http.Header) {
+// keepClosed leaves out what would open this server to pages of others.
+func keepClosed(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Access-Control-") {
 			delete(h, name)
 		}
 	}
+}
+
+// relocate makes redirects within what is proxied lead there through this server.
+func (c *connection) relocate(h http.Header) {
+	keepClosed(h)
 	at, err := url.Parse(h.Get("Location"))
 	if err != nil || !strings.HasPrefix(at.Path, "/") || at.Host != "" && at.Host != c.to.Host {
 		return
@@ -193,13 +219,15 @@ func refusal(r *request, res *http.Response) *meta.Status {
 }
 
 // failure is the Status of a request that did not get through.
-func (c *connection) failure(err error) error {
+func (c *connection) failure(ctx context.Context, err error) error {
 	var told *meta.Status
 	switch {
 	case errors.As(err, &told):
 		return told
 	case c.server.life.Err() != nil:
 		return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
+	case c.style() == aggregated:
+		return c.lostFrom(ctx, err)
 	case c.style() == registry.Reads:
 		return meta.Failure(http.StatusInternalServerError, "", "%v", &url.Error{Op: "Get", URL: c.to.String(), Err: err})
 	case c.request.upgrades():

@@ -19,7 +19,9 @@ var builtinControllers = []builtinController{
 	{"event-expiry", true}, // removes old events
 	{"flowcontrol", true},  // configures how callers share the server
 	{"publisher", true},    // keeps what others find the server by
-	{"namespace", false},   // empties namespaces that go
+	{"apiservice-registration", true},
+	{"apiservice-availability", true},
+	{"namespace", false}, // empties namespaces that go
 	{"garbagecollector", false},
 	{"resourcequota", false},                    // counts what quotas bound
 	{"validatingadmissionpolicy-status", false}, // checks the types of policies' expressions

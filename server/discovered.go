@@ -9,12 +9,14 @@ import (
 
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/aggregator"
 )
 
 // discovered is what discovery says of one state of the catalog. The bytes of its
 // documents are made when they are first asked for, and kept.
 type discovered struct {
 	state  *resource.State
+	table  *aggregator.Table // nil: there are no APIServices
 	groups []group
 	forms  sync.Map // documentForm to []byte
 	etags  sync.Map // the name of a document to its tag
@@ -28,10 +30,17 @@ type documentForm struct {
 // discovered returns what discovery says of the types that are served now.
 func (s *Server) discovered() *discovered {
 	state := s.types()
-	if d := s.discovery.Load(); d != nil && d.state == state {
+	var table *aggregator.Table
+	if s.aggregation != nil {
+		table = s.aggregation.Table()
+	}
+	if d := s.discovery.Load(); d != nil && d.state == state && d.table == table {
 		return d
 	}
-	d := &discovered{state: state, groups: groupsOf(state.Types())}
+	d := &discovered{state: state, table: table, groups: groupsOf(state.Types())}
+	if table != nil {
+		d.groups = withRemote(d.groups, table)
+	}
 	s.discovery.Store(d)
 	return d
 }

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/media"
 )
 
@@ -25,8 +26,9 @@ type group struct {
 }
 
 type groupVersion struct {
-	name  string
-	types []*resource.Version
+	name   string
+	types  []*resource.Version
+	remote *aggregator.Version // nil: this server serves it
 }
 
 // groupsOf sorts types for discovery: the core group first, then by name.
@@ -47,7 +49,7 @@ func groupsOf(types []*resource.Type) []group {
 	for name, versions := range byName {
 		g := group{name: name}
 		for v, types := range versions {
-			g.versions = append(g.versions, groupVersion{v, types})
+			g.versions = append(g.versions, groupVersion{name: v, types: types})
 		}
 		slices.SortFunc(g.versions, func(a, b groupVersion) int { return resource.CompareVersions(a.name, b.name) })
 		list = append(list, g)
@@ -263,6 +265,10 @@ func (s *Server) discoverAggregated(w *response, r *request, d *discovered, m me
 func (g group) aggregated() map[string]any {
 	var versions []any
 	for _, v := range g.versions {
+		if v.remote != nil {
+			versions = append(versions, aggregatedVersion(v.remote))
+			continue
+		}
 		var resources []any
 		for _, t := range v.types {
 			resources = append(resources, aggregatedResource(t))

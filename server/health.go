@@ -51,6 +51,9 @@ func (s *Server) checksOf(endpoint string) []check {
 	for _, name := range s.startNames() {
 		list = append(list, check{name: "poststarthook/" + name, run: fine})
 	}
+	if s.registers() {
+		list = append(list, check{name: "autoregister-completion", run: s.checkRegistered})
+	}
 	names := make([]string, 0, len(s.checks))
 	for name := range s.checks {
 		names = append(names, name)

@@ -28,6 +28,9 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if f, ok := s.flowObjects(); ok {
 		list = append(list, f.Controller())
 	}
+	if s.aggregation != nil {
+		list = append(list, s.aggregation.Registration(s.servedAmong(s.definitions.resource)...))
+	}
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())
 	}
@@ -172,6 +175,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.failures.close()
 	s.chain.Close()
+	if s.aggregation != nil {
+		s.aggregation.Close()
+	}
 	for _, t := range s.catalog.Now().Types() {
 		endConverter(t)
 	}

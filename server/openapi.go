@@ -53,7 +53,7 @@ func (s *Server) openapiInfo() openapi.Info {
 	if version == "" {
 		version = defaultVersion
 	}
-	return openapi.Info{Title: s.names.ProductName(), Version: version, Names: s.names}
+	return openapi.Info{Title: s.names.ProductName(), Version: version, Names: s.names, Others: s.others()}
 }
 
 // openapiGroup reads the rest of a path: api/VERSION or apis/GROUP/VERSION.

@@ -2,11 +2,13 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/requestinfo"
 )
@@ -29,6 +31,7 @@ type request struct {
 	record record
 
 	media   media.Type            // the form of the answer
+	remote  *aggregator.Version   // what is served by another server, nil if it is not
 	version *resource.Version     // what resource names, nil if nothing
 	sub     *resource.Subresource // what subresource names, nil if none
 }
@@ -63,6 +66,9 @@ func (s *Server) lasts(r *request) bool { return r.Verb == "watch" || s.connects
 
 // connects reports whether a request goes on to another server.
 func (s *Server) connects(r *request) bool {
+	if r.remote != nil {
+		return r.upgrades() || slices.Contains(longSubresources, r.Subresource)
+	}
 	if r.Subresource == "" {
 		return false
 	}

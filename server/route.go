@@ -15,6 +15,8 @@ import (
 func (s *Server) route(w *response, r *request) {
 	serve := s.serveResource
 	switch {
+	case r.remote != nil:
+		serve = s.forward
 	case !r.IsResource:
 		s.serveOther(w, r)
 		return

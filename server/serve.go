@@ -37,6 +37,7 @@ type Server struct {
 	hub           *watch.Hub
 	objects       *objects.Store
 	definitions   definitions
+	aggregation   *aggregation // nil: the server has no such kind
 	limits        Limits
 	log           *slog.Logger
 	failures      failures
@@ -62,6 +63,7 @@ type Server struct {
 	notReady  atomic.Bool
 	openapi   openapi.Cache
 	discovery atomic.Pointer[discovered]
+	foreign   atomic.Pointer[openapi.Others]
 
 	life           context.Context // ends with the server; watches and controllers end with it
 	end            context.CancelFunc
@@ -85,7 +87,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, 
 func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
 	r := &request{Info: requestinfo.Of(h), http: h, who: who}
-	r.id = requestID(h.Header)
+	r.id, r.remote = requestID(h.Header), s.remoteOf(r)
 	head, values := w.Header(), []string{r.id, "no-cache, private"}
 	head[auditID], head["Cache-Control"] = values[:1:1], values[1:]
 	if !s.enter() {

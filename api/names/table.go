@@ -121,6 +121,7 @@ const (
 	DefinitionFinalizer     = "customresourcecleanup.apiextensions.orch.io"
 	DefinitionApproval      = "api-approved.orch.io"
 	FlowAutoupdate          = "apf.orch.io/autoupdate-spec"
+	AutoManaged             = "aggregator.orch.io/automanaged"
 	HubForm                 = "orch.io/hub-form" // in the store only
 	ServerManager           = "orch-apiserver"
 	HealthMetric            = "orch_healthcheck"
@@ -176,6 +177,7 @@ var whole = map[string]string{
 	SocketBearer:        "base64url.bearer.authorization.k8s.io.",
 	DefinitionFinalizer: "customresourcecleanup.apiextensions.k8s.io",
 	DefinitionApproval:  "api-approved.kubernetes.io",
+	AutoManaged:         "kube-aggregator.kubernetes.io/automanaged",
 	NetworkProtection:   "networking.k8s.io/service-addresses",
 }
 

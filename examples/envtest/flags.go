@@ -33,7 +33,7 @@ const (
 		http2-max-streams-per-connection kubelet-port kubelet-read-only-port kubelet-timeout kubernetes-service-node-port lease-reuse-duration-seconds
 		log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format max-connection-bytes-per-sec
 		min-compatibility-version
-		peer-advertise-ip peer-advertise-port peer-ca-file proxy-client-cert-file proxy-client-key-file
+		peer-advertise-ip peer-advertise-port peer-ca-file
 		show-hidden-metrics-for-version shutdown-watch-termination-grace-period storage-backend
 		storage-initialization-timeout storage-media-type strict-transport-security-directives tls-cipher-suites
 		tls-curve-preferences tls-min-version tls-sni-cert-key tracing-config-file v vmodule watch-cache-sizes

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"flag"
@@ -53,7 +54,7 @@ type authnFlags struct {
 		ttl           time.Duration
 	}
 	proxy struct {
-		caFile                               string
+		caFile, certFile, keyFile            string
 		users, uids, groups, extras, allowed list
 	}
 }
@@ -95,6 +96,8 @@ func (f *authnFlags) define(set *flag.FlagSet) {
 	set.Var(&p.users, "requestheader-username-headers", "headers with the user name, the first with a value counts")
 	set.Var(&p.uids, "requestheader-uid-headers", "headers with the user's uid")
 	set.Var(&p.groups, "requestheader-group-headers", "headers with groups")
+	set.StringVar(&p.certFile, "proxy-client-cert-file", "", "certificate by which servers that APIServices name know this one, PEM; read again for each connection")
+	set.StringVar(&p.keyFile, "proxy-client-key-file", "", "its key, PEM")
 	set.Var(&p.extras, "requestheader-extra-headers-prefix", "prefixes of headers with extras")
 }
 
@@ -108,6 +111,9 @@ func (f *flags) authenticate(b *server.Builder, id *identity, c *access.Config) 
 		}
 	}
 	a := &f.authn
+	if err := a.proxyCertificate(b); err != nil {
+		return close, err
+	}
 	if c.Tokens, err = f.serviceAccounts(b); err != nil {
 		return close, err
 	}
@@ -195,6 +201,24 @@ func (f *authnFlags) proxyMethod() (auth.Authenticator, error) {
 	p := &f.proxy
 	return proxyheader.New(proxyheader.Config{Roots: roots, AllowedNames: p.allowed, UserHeaders: p.users,
 		UIDHeaders: p.uids, GroupHeaders: p.groups, ExtraPrefixes: p.extras})
+}
+
+// proxyCertificate sets what servers that APIServices name know this one by.
+func (f *authnFlags) proxyCertificate(b *server.Builder) error {
+	p := &f.proxy
+	if p.certFile == "" {
+		return nil
+	}
+	load := func() (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(p.certFile, p.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--proxy-client-cert-file and --proxy-client-key-file: %w", err)
+		}
+		return &pair, nil
+	}
+	b.Serving.ProxyCertificate = load
+	_, err := load()
+	return err
 }
 
 func (f *authnFlags) oidcMethod() (*oidc.Authenticator, error) {

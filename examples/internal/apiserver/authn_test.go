@@ -236,6 +236,7 @@ func TestFlagFaults(t *testing.T) {
 		{"--service-account-key-file", "/no/such"},
 		{"--service-account-signing-key-file", f.put("public.pem", publicKey)},
 		{"--requestheader-client-ca-file", f.put("empty2.pem", "")},
+		{"--proxy-client-cert-file", "/no/such", "--proxy-client-key-file", "/no/such"},
 		{"--authentication-token-webhook-config-file", "/no/such"},
 		{"--audit-log-path", "/tmp/x"},
 		{"--audit-policy-file", f.put("bad.yaml", "rules: []")},

@@ -185,6 +185,8 @@ func needed() map[string][]string {
 			"requestheader-group-headers", "requestheader-extra-headers-prefix"},
 		"oidc-issuer-url": {"oidc-client-id", "oidc-username-claim", "oidc-username-prefix", "oidc-groups-claim", "oidc-groups-prefix",
 			"oidc-required-claim", "oidc-signing-algs", "oidc-ca-file"},
+		"proxy-client-cert-file":                   {"proxy-client-key-file"},
+		"proxy-client-key-file":                    {"proxy-client-cert-file"},
 		"oidc-client-id":                           {"oidc-issuer-url"},
 		"oidc-groups-claim":                        {"oidc-groups-prefix"},
 		"authentication-token-webhook-config-file": {"authentication-token-webhook-version", "authentication-token-webhook-cache-ttl"},

@@ -48,6 +48,7 @@ func TestFlagsThatWouldBeIgnored(t *testing.T) {
 		"--shutdown-delay-duration must":          {"--shutdown-delay-duration", "-1s"},
 		`"a" is given twice`:                      {"--oidc-required-claim", "a=b", "--oidc-required-claim", "a=c"},
 		"--tls-cert-file means nothing without":   {"--tls-cert-file", "x"},
+		"--proxy-client-key-file means nothing":   {"--proxy-client-key-file", "x"},
 		"--oidc-client-id means nothing without ": {"--oidc-client-id", "x", "--authorization-mode", "RBAC"},
 	} {
 		_, err := Command{}.parseFlags(args)

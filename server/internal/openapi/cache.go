@@ -17,6 +17,7 @@ type Cache struct {
 
 	mu     sync.Mutex // guards the rest
 	state  *resource.State
+	others *Others
 	index  *lazy
 	v2     *lazy
 	groups map[meta.GroupVersion]*groupDocument
@@ -99,10 +100,10 @@ func (c *Cache) document(state *resource.State, info Info, find func() *lazy) *D
 // update forgets what another state changed. An older state, of a request that
 // took long, changes nothing back.
 func (c *Cache) update(state *resource.State, info Info) {
-	if c.state == state || c.state != nil && state.Serial < c.state.Serial {
+	if c.state == state && c.others == info.Others || c.state != nil && state.Serial < c.state.Serial {
 		return
 	}
-	c.state = state
+	c.state, c.others = state, info.Others
 	info.Docs, info.press = docsOf(state.Types()), &c.press
 	before := c.groups
 	c.groups = map[meta.GroupVersion]*groupDocument{}
@@ -111,10 +112,12 @@ func (c *Cache) update(state *resource.State, info Info) {
 			c.groups[gv] = g
 			continue
 		}
-		c.groups[gv] = &groupDocument{versions: versions, lazy: lazy{from: func() *Document { return V3(gv, versions, info) }}}
+		own := info
+		own.Others = nil // it lives longer than they do
+		c.groups[gv] = &groupDocument{versions: versions, lazy: lazy{from: func() *Document { return V3(gv, versions, own) }}}
 	}
 	groups := c.groups
-	c.index = &lazy{from: func() *Document { return index(groups, info.press) }}
+	c.index = &lazy{from: func() *Document { return index(groups, info) }}
 	c.v2 = &lazy{from: func() *Document { return V2(state.Types(), info) }}
 }
 
@@ -146,12 +149,17 @@ func docsOf(types []*resource.Type) *schema.Docs {
 	return schema.JoinDocs(docs...)
 }
 
-func index(groups map[meta.GroupVersion]*groupDocument, press *press) *Document {
+func index(groups map[meta.GroupVersion]*groupDocument, info Info) *Document {
 	paths := map[string]any{}
 	for gv, g := range groups {
 		paths[Path(gv)] = map[string]any{"serverRelativeURL": URL(gv, g.get().Hash())}
 	}
-	return newDocument(members{"paths": paths}, nil, press)
+	if info.Others != nil {
+		for path, url := range info.Others.Index {
+			paths[path] = map[string]any{"serverRelativeURL": url}
+		}
+	}
+	return newDocument(members{"paths": paths}, nil, info.press)
 }
 
 // Path returns the path of a group version as the index names it: "api/v1".

@@ -20,6 +20,7 @@ type Info struct {
 	Title, Version string
 	Names          names.Profile
 	Docs           *schema.Docs // of the Go types of programs, or nil
+	Others         *Others      // of other servers, or nil
 
 	press *press // of a Cache, or nil
 }
@@ -58,6 +59,11 @@ func V2(types []*resource.Type, info Info) *Document {
 				seen[gv] = true
 				b.group(gv)
 			}
+		}
+	}
+	if info.Others != nil {
+		for _, f := range info.Others.V2 {
+			b.merge(f)
 		}
 	}
 	return newDocument(members{

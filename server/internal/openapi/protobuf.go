@@ -160,9 +160,9 @@ func (m messages) member(dst []byte, f member, v any) []byte {
 		return dst
 	}
 	list, _ := v.([]any)
-	single := member{f.number, map[form]form{texts: text, yamls: yaml, many: one}[f.form], f.message}
+	item := member{f.number, single[f.form], f.message}
 	for _, e := range list {
-		dst = m.member(dst, single, e)
+		dst = m.member(dst, item, e)
 	}
 	return dst
 }

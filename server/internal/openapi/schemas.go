@@ -119,12 +119,7 @@ func (b *builder) head(def map[string]any) map[string]any {
 
 // ofKind says that a definition is of a kind, beside those that it has already.
 func (b *builder) ofKind(def map[string]any, k meta.GroupVersionKind) {
-	key := b.names.Extension("group-version-kind")
-	kinds, _ := def[key].([]any)
-	tree := kindTree(k)
-	if !slices.ContainsFunc(kinds, func(e any) bool { return meta.Equal(e, tree) }) {
-		def[key] = append(kinds, tree)
-	}
+	b.ofKinds(def, []any{kindTree(k)})
 }
 
 // schemaOf returns the schema of one of the types in common.go. It cannot fail,

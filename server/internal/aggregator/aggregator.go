@@ -1,0 +1,115 @@
+// Package aggregator makes other servers part of this one: APIService objects say which
+// version of an API group who serves.
+//
+// A Table (table.go) is what the objects say at a time; requests ask it alone. Two
+// controllers stand behind it: one looks whether the other servers are there and keeps
+// what they tell of themselves (availability.go, discovery.go, openapi.go), one makes
+// objects for the versions that are served here (registration.go). The way to another
+// server, and how it is told who calls, is in way.go.
+package aggregator
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/clientconfig"
+)
+
+// Options are what an Aggregator is made of.
+type Options struct {
+	Names   names.Profile
+	Objects Source // the APIServices
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+
+	// Services find what services lead to, and Missing tells why one leads nowhere, as far
+	// as that is known without asking it; nil is nothing.
+	Services clientconfig.Services
+	Missing  func(context.Context, clientconfig.Service) *Fault
+
+	// Certificate is what other servers know this one by; nil: they do not.
+	Certificate func() (*tls.Certificate, error)
+
+	// Local returns the versions that are served here.
+	Local func() []LocalVersion
+}
+
+// Source are the APIService objects.
+type Source interface {
+	// Changed returns a number that is another one after any change.
+	Changed() int64
+	List() []Record
+}
+
+// Record is one object. It is the same as long as its revision is.
+type Record struct {
+	Name     string
+	Revision int64
+	Object   func() *meta.Object
+}
+
+// LocalVersion is a version of a group that is served here.
+type LocalVersion struct {
+	meta.GroupVersion
+	Defined bool // by definitions alone
+}
+
+// Fault is why a service cannot be reached: the reason of a condition and a text.
+type Fault struct {
+	Reason, Message string
+	Unknown         bool // that it cannot be reached
+}
+
+// Aggregator knows the APIServices of a server.
+type Aggregator struct {
+	o          Options
+	own        string // the group of the APIServices, which is always served here
+	word       string // in the header Via: a request that has it was here before
+	metrics    *metrics
+	ask        func(name string) // has the availability of a service looked at soon
+	registered atomic.Bool       // there is an object for each version that is served here
+	reading    chan struct{}     // places for those who read long documents
+
+	synced atomic.Int64
+	table  atomic.Pointer[Table]
+	mu     sync.Mutex // guards known, and the order of tables
+	known  map[string]*Version
+}
+
+// maxReading is how many long documents are read at a time.
+const maxReading = 4
+
+// New returns an Aggregator. ask has the key of the availability controller looked at soon.
+func New(o Options, ask func(name string)) *Aggregator {
+	a := &Aggregator{
+		o: o, own: o.Names.Group(names.GroupAggregation), word: "1.1 " + uuid.NewString(), metrics: newMetrics(o.Metrics), ask: ask,
+		reading: make(chan struct{}, maxReading), known: map[string]*Version{},
+	}
+	a.synced.Store(-1)
+	return a
+}
+
+// Resource returns the resource of the APIServices.
+func (a *Aggregator) Resource() meta.GroupResource {
+	return meta.GroupResource{Group: a.own, Resource: "apiservices"}
+}
+
+// Registered reports whether the versions that are served here have their objects.
+func (a *Aggregator) Registered() bool { return a.registered.Load() }
+
+// Close lets the connections to other servers go.
+func (a *Aggregator) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, v := range a.known {
+		v.end()
+	}
+}

@@ -1,0 +1,214 @@
+package aggregator
+
+import (
+	"cmp"
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/clientconfig"
+)
+
+// Table is what the APIServices say at a time, and what is known of the other servers. It
+// never changes.
+type Table struct {
+	names    names.Profile
+	own      string
+	byName   map[string]*Version
+	versions map[meta.GroupVersion]*Version
+	remote   []*Version
+}
+
+// Version is a version of a group that has an APIService. It never changes.
+type Version struct {
+	meta.GroupVersion
+	Name      string // of the object
+	Priority  Priority
+	Available bool      // as its condition says
+	Documents Documents // what is known of the other server
+
+	revision int64
+	reserved bool // it is served here although the object says otherwise
+	way      *way // nil: it is served here
+}
+
+// Priority is the place of a version in discovery, the higher the earlier.
+type Priority struct{ Group, Version int64 }
+
+// Documents are what another server told of a version when it was asked last.
+type Documents struct {
+	Stale     bool  // it did not answer since
+	Resources []any // as aggregated discovery describes them
+	Hash      string
+	Swagger   *Swagger // nil: it told none
+}
+
+// Table returns what the objects say now.
+func (a *Aggregator) Table() *Table {
+	if a.o.Objects.Changed() != a.synced.Load() {
+		a.follow()
+	}
+	return a.table.Load()
+}
+
+// follow reads the objects that changed.
+func (a *Aggregator) follow() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	upTo := a.o.Objects.Changed()
+	if upTo == a.synced.Load() {
+		return
+	}
+	there := map[string]bool{}
+	for _, r := range a.o.Objects.List() {
+		there[r.Name] = true
+		old := a.known[r.Name]
+		if old != nil && old.revision == r.Revision {
+			continue
+		}
+		a.known[r.Name] = a.read(r, old)
+	}
+	for name, v := range a.known {
+		if !there[name] {
+			v.end()
+			delete(a.known, name)
+		}
+	}
+	a.publish()
+	a.synced.Store(upTo)
+}
+
+// publish makes the table of what is known. The lock is held.
+func (a *Aggregator) publish() {
+	t := &Table{names: a.o.Names, own: a.own, byName: map[string]*Version{}, versions: map[meta.GroupVersion]*Version{}}
+	for name, v := range a.known {
+		t.byName[name], t.versions[v.GroupVersion] = v, v
+		if v.way != nil {
+			t.remote = append(t.remote, v)
+		}
+	}
+	a.table.Store(t)
+}
+
+// read makes the version of an object. What is known of the other server stays, unless
+// that is another one now.
+func (a *Aggregator) read(r Record, old *Version) *Version {
+	o := r.Object()
+	v := &Version{
+		Name: r.Name, revision: r.Revision, Available: o.HasCondition("Available"),
+		GroupVersion: meta.GroupVersion{Group: o.String("spec", "group"), Version: o.String("spec", "version")},
+		Priority:     Priority{o.Int("spec", "groupPriorityMinimum"), o.Int("spec", "versionPriority")},
+	}
+	if old == nil {
+		old = &Version{}
+	}
+	local := o.Map("spec", "service") == nil
+	if v.reserved = !local && (v.Group == "" || v.Group == a.own); v.reserved || local {
+		old.end()
+		return v
+	}
+	service := clientconfig.Service{
+		Namespace: o.String("spec", "service", "namespace"), Name: o.String("spec", "service", "name"),
+		Port: int32(cmp.Or(o.Int("spec", "service", "port"), 443)),
+	}
+	bundle, err := base64.StdEncoding.DecodeString(o.String("spec", "caBundle"))
+	trust := trust{insecure: o.Bool("spec", "insecureSkipTLSVerify"), bundle: string(bundle)}
+	if old.way != nil && old.way.service == service && old.way.trust == trust && old.GroupVersion == v.GroupVersion {
+		v.way, v.Documents = old.way, old.Documents
+		return v
+	}
+	old.end()
+	v.way, v.Documents.Stale = a.newWay(service, trust, err), true
+	return v
+}
+
+// learn keeps what another server told, unless it is not the one any more.
+func (a *Aggregator) learn(of *Version, change func(*Documents)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.known[of.Name]
+	if now == nil || now.way != of.way {
+		return
+	}
+	next := *now
+	change(&next.Documents)
+	a.known[of.Name] = &next
+	a.publish()
+}
+
+func (v *Version) end() {
+	if v.way != nil {
+		v.way.end()
+	}
+}
+
+// Remote returns a version that another server serves, nil if this one does or nobody.
+func (t *Table) Remote(gv meta.GroupVersion) *Version {
+	if v := t.versions[gv]; v != nil && v.way != nil {
+		return v
+	}
+	return nil
+}
+
+// AllRemote returns the versions that other servers serve.
+func (t *Table) AllRemote() []*Version { return t.remote }
+
+// Priority returns that of a version: what its object says, else what it is by default.
+func (t *Table) Priority(gv meta.GroupVersion) Priority {
+	switch v := t.versions[gv]; {
+	case gv.Group == t.own:
+		return Priority{Group: 1 << 30} // these names come before all others
+	case v != nil:
+		return v.Priority
+	}
+	return defaultPriority(t.names, gv)
+}
+
+// PathVersion returns the version that a path is about that names no resource: that of its
+// discovery document, or of its OpenAPI document.
+func PathVersion(path string) (gv meta.GroupVersion, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSuffix(path, "/"), "/apis/")
+	if !ok {
+		rest, ok = strings.CutPrefix(path, "/openapi/v3/apis/")
+	}
+	gv.Group, gv.Version, _ = strings.Cut(rest, "/")
+	return gv, ok && gv.Group != "" && gv.Version != "" && !strings.Contains(gv.Version, "/")
+}
+
+// groupPriorities are those of the groups that every cluster has.
+var groupPriorities = map[string]int64{
+	"": 18000, names.GroupApps: 17800, names.GroupEvents: 17750, names.GroupAuthentication: 17700, names.GroupAuthorization: 17600,
+	names.GroupAutoscaling: 17500, names.GroupBatch: 17400, names.GroupCertificates: 17300, names.GroupNetworking: 17200, names.GroupPolicy: 17100,
+	names.GroupRBAC: 17000, names.GroupStorage: 16800, names.GroupExtensions: 16700, names.GroupRegistration: 16700, names.GroupScheduling: 16600,
+	names.GroupCoordination: 16500, names.GroupNode: 16300, names.GroupEndpoints: 16200, names.GroupFlowControl: 16100, names.GroupDevices: 15900,
+}
+
+// The priorities of groups that are none of those, as definitions make them.
+const (
+	otherGroup   = 1000
+	otherVersion = 100
+)
+
+// defaultPriority is that of a version that is served here.
+func defaultPriority(p names.Profile, gv meta.GroupVersion) Priority {
+	for group, priority := range groupPriorities {
+		if p.Group(group) == gv.Group {
+			return Priority{priority, versionPriority(gv.Version)}
+		}
+	}
+	return Priority{otherGroup, otherVersion}
+}
+
+// versionPriority is higher for a more stable version, and for a later stable one.
+func versionPriority(version string) int64 {
+	switch {
+	case strings.Contains(version, "alpha"):
+		return 1
+	case strings.Contains(version, "beta"):
+		return 9
+	}
+	n, _ := strconv.ParseInt(strings.TrimPrefix(version, "v"), 10, 32) // of another name: the least
+	return 15 * max(1, min(n, 60))
+}
