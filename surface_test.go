@@ -16,7 +16,7 @@ import (
 // more raises the bounds and says why; one that needs less lowers them.
 const (
 	maxPackages = 42
-	maxNames    = 1190
+	maxNames    = 1197 // since 1190: what authenticators, stores and programs tell of themselves at /metrics
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

@@ -38,6 +38,7 @@ type connection struct {
 func (c *connection) run() {
 	s, r := c.server, c.request
 	s.worked(r)
+	defer s.runs(r)()
 	ctx, cancel := context.WithCancel(r.http.Context())
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()

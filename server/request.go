@@ -6,6 +6,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -27,6 +28,11 @@ type request struct {
 	share    share         // what it holds of what all share; nothing in the server's own requests
 
 	record record
+
+	// What metrics tell of it.
+	outside    metrics.Outside // time at webhooks and in queues
+	aborted    bool            // its connection was cut
+	terminated bool            // it was refused or ended to protect the server
 
 	media   media.Type            // the form of the answer
 	version *resource.Version     // what resource names, nil if nothing

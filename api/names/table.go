@@ -124,6 +124,7 @@ const (
 	ServerManager           = "orch-apiserver"
 	HealthMetric            = "orch_healthcheck"
 	HealthRunsMetric        = "orch_healthchecks_total"
+	BuildMetric             = "orch_build_info"
 	SocketBearer            = "base64url.bearer.authorization.orch.io." // before the token in a sub-protocol of WebSocket
 	DefaultStorageClassBeta = "storageclass.beta.orch.io/is-default-class"
 	AuditMutation           = "mutation.webhook.admission.orch.io/"
@@ -155,6 +156,7 @@ var whole = map[string]string{
 	ServerManager:       "kube-apiserver",
 	HealthMetric:        "kubernetes_healthcheck",
 	HealthRunsMetric:    "kubernetes_healthchecks_total",
+	BuildMetric:         "kubernetes_build_info",
 	GroupABAC:           "abac.authorization.kubernetes.io",
 	NamespaceFinalizer:  "kubernetes",
 	TokenClaim:          "kubernetes.io",

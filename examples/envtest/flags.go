@@ -34,7 +34,7 @@ const (
 		log-flush-frequency log-text-info-buffer-size logging-format max-connection-bytes-per-sec
 		max-mutating-requests-inflight max-requests-inflight min-compatibility-version min-request-timeout
 		peer-advertise-ip peer-advertise-port peer-ca-file proxy-client-cert-file proxy-client-key-file
-		request-timeout show-hidden-metrics-for-version shutdown-watch-termination-grace-period storage-backend
+		request-timeout shutdown-watch-termination-grace-period storage-backend
 		storage-initialization-timeout storage-media-type strict-transport-security-directives tls-cipher-suites
 		tls-curve-preferences tls-min-version tls-sni-cert-key tracing-config-file v vmodule watch-cache-sizes
 	`

@@ -29,6 +29,7 @@ type flags struct {
 	certDir       string
 	livezGrace    time.Duration
 	shutdownDelay time.Duration
+	showHidden    string // the release before this one, to show the metrics hidden since; empty: none are
 	limits        server.Limits
 	authn         authnFlags
 	authz         authzFlags
@@ -62,6 +63,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.Func("runtime-config", "GROUP/VERSION=false for each version that is not served, such as apps/v1 or, of the core group, v1", f.disable)
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
+	set.StringVar(&f.showHidden, "show-hidden-metrics-for-version", "", "the minor release before this one, such as 1.35: /metrics shows what was hidden since (default: it does not)")
 	set.Int64Var(&f.limits.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
 	set.Int64Var(&f.limits.StoreBytes, "max-store-bytes", 0, "bytes of all objects; what would exceed it is 507, 0 is no bound")
 	f.authn.define(set)

@@ -96,7 +96,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits, RunControllers: f.authz.controllers,
-		Serving: server.Serving{LivezGrace: f.livezGrace, DisabledVersions: f.disabledVersions}}
+		Serving: server.Serving{LivezGrace: f.livezGrace, DisabledVersions: f.disabledVersions, ShowHiddenMetricsFor: f.showHidden}}
 	b.Register(builtin.Kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
