@@ -20,8 +20,9 @@
 //     What is below server/internal is its own: objects, the engine, watch, the
 //     cache that every read is served from (current entries, one event log for each
 //     type, exact lists), controllers, fair, media, impersonate, openapi, the documents that
-//     clients explain, check and patch by, conversion, which asks the webhooks of definitions, and
-//     aggregator, which knows the servers that APIServices name.
+//     clients explain, check and patch by, conversion, which asks the webhooks of definitions,
+//     aggregator, which knows the servers that APIServices name, and metered, which measures the
+//     store.
 //   - api: the vocabulary of all others: [orch.io/controlplane/api/meta] (objects,
 //     Status), names (the naming table), features (which of a server's are on), schema
 //     (shapes as data), check (what is wrong with an object).
@@ -50,7 +51,7 @@
 //     kinds of a server compiled for its names, with all that is done with an object on
 //     its way to the store, codec, bytes to objects and back, apply, patches and who
 //     owns which field, manifests, objects in files, inprocess, requests without a
-//     socket, callout, the way to webhooks, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
+//     socket, callout, the way to webhooks, metrics, the classes of what /metrics shows, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
 //   - examples: apiserver (a complete server), envtest (the same in place of the
 //     binaries that envtest starts), quickstart, versions, admission, auth, binary (a
 //     server of one's own that kubectl works with), aggregated (one that a cluster passes a

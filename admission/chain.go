@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
@@ -32,6 +33,12 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 		return nil, errors.Join(faults...)
 	}
 	c := &Chain{env: env}
+	counts, err := newCounts(env.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	c.mutating.took = &timing{in: counts.steps, labels: []string{admit}}
+	c.validating.took = &timing{in: counts.steps, labels: []string{validate}}
 	for _, p := range table {
 		if !o.runs(&p) {
 			continue
@@ -59,8 +66,12 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 		for i, rule := range p.Rules {
 			rules[i] = rule.wire(env.Names)
 		}
-		c.mutating.add(p.Mutate, rules)
-		c.validating.add(p.Validate, rules)
+		if p.Mutate != nil {
+			c.mutating.add(step{rules, p.Mutate, &timing{in: counts.plugins, labels: []string{p.Name, admit}}})
+		}
+		if p.Validate != nil {
+			c.validating.add(step{rules, p.Validate, &timing{in: counts.plugins, labels: []string{p.Name, validate}}})
+		}
 	}
 	return c, errors.Join(faults...)
 }
@@ -68,11 +79,13 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 // Mutate runs the mutating phase of every plugin that the request concerns, in
 // order, and once more if one of them asks for that. The first error ends it; it is a
 // *meta.Status, or that of a context that ended.
-func (c *Chain) Mutate(ctx context.Context, r *Request) error {
+func (c *Chain) Mutate(ctx context.Context, r *Request) (err error) {
 	r.Server = &c.env
+	begun := time.Now()
+	defer func() { c.mutating.took.observe(r.Operation, err, time.Since(begun)) }()
 	for r.Pass = 0; ; r.Pass++ {
 		r.again = false
-		if err := c.mutating.run(ctx, r); err != nil || !r.again || r.Pass == 1 {
+		if err = c.mutating.run(ctx, r); err != nil || !r.again || r.Pass == 1 {
 			return err
 		}
 	}
@@ -82,7 +95,10 @@ func (c *Chain) Mutate(ctx context.Context, r *Request) error {
 // order. The first error ends it; it is as those of Mutate.
 func (c *Chain) Validate(ctx context.Context, r *Request) error {
 	r.Server = &c.env
-	return c.validating.run(ctx, r)
+	begun := time.Now()
+	err := c.validating.run(ctx, r)
+	c.validating.took.observe(r.Operation, err, time.Since(begun))
+	return err
 }
 
 // Close frees what plugins hold. No request may run any more.
@@ -96,22 +112,21 @@ func (c *Chain) Close() {
 // most plugins concern few resources, and most resources few plugins.
 type phase struct {
 	of     map[string][]step
-	others []step // of every resource that is not in of
+	others []step  // of every resource that is not in of
+	took   *timing // of all of them; nil: there are none
 }
 
 type step struct {
 	rules []Rule
 	run   func(ctx context.Context, r *Request) error
+	took  *timing
 }
 
 // add appends a step wherever one of the rules may match.
-func (p *phase) add(run func(ctx context.Context, r *Request) error, rules []Rule) {
-	if run == nil {
-		return
-	}
-	others, named := len(rules) == 0, map[string]bool{}
-	for i := range rules {
-		list, all := rules[i].plurals()
+func (p *phase) add(s step) {
+	others, named := len(s.rules) == 0, map[string]bool{}
+	for i := range s.rules {
+		list, all := s.rules[i].plurals()
 		others = others || all
 		for _, plural := range list {
 			named[plural] = true
@@ -127,11 +142,11 @@ func (p *phase) add(run func(ctx context.Context, r *Request) error, rules []Rul
 	}
 	for plural := range p.of {
 		if others || named[plural] {
-			p.of[plural] = append(p.of[plural], step{rules, run})
+			p.of[plural] = append(p.of[plural], s)
 		}
 	}
 	if others {
-		p.others = append(p.others, step{rules, run})
+		p.others = append(p.others, s)
 	}
 }
 
@@ -144,7 +159,10 @@ func (p *phase) run(ctx context.Context, r *Request) error {
 		if !steps[i].concerns(r) {
 			continue
 		}
-		if err := steps[i].run(ctx, r); err != nil {
+		begun := time.Now()
+		err := steps[i].run(ctx, r)
+		steps[i].took.observe(r.Operation, err, time.Since(begun))
+		if err != nil {
 			return denied(r, err)
 		}
 	}

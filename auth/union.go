@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Methods is a set of authentication methods that acts as one. Make it with
@@ -79,6 +81,19 @@ func (m *Methods) Strip(h http.Header) {
 			s.Strip(h)
 		}
 	}
+}
+
+// Measure registers the metrics of members that have some: those with this method.
+func (m *Methods) Measure(to prometheus.Registerer) error {
+	var errs []error
+	for _, a := range m.members {
+		if c, ok := a.(interface {
+			Measure(prometheus.Registerer) error
+		}); ok {
+			errs = append(errs, c.Measure(to))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // AuthenticateToken asks the members that know bearer tokens about one token,

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/workqueue"
 )
 
@@ -151,8 +152,8 @@ func (c Controller) Run(ctx context.Context) error {
 		results.WithLabelValues(c.Name, "panic").Inc()
 		log.Error("recovered from a panic", "controller", c.Name, "key", key, "panic", p, "stack", string(debug.Stack()))
 	}
-	queue := workqueue.New(workqueue.Options{
-		Workers: c.Workers,
+	queue, err := workqueue.New(workqueue.Options{
+		Name: c.Name, Workers: c.Workers, Metrics: c.Metrics,
 		Work: func(ctx context.Context, text string) (time.Duration, error) {
 			key, err := meta.ParseKey(text)
 			if err != nil {
@@ -171,6 +172,10 @@ func (c Controller) Run(ctx context.Context) error {
 		},
 		Panicked: recovered,
 	})
+	if err != nil {
+		return fmt.Errorf("metrics of controller %s: %w", c.Name, err)
+	}
+	defer queue.Close()
 	c.work(ctx, queue, func(key meta.Key, p any) { recovered(key.String(), p) })
 	return nil
 }
@@ -210,20 +215,11 @@ func (c Controller) work(ctx context.Context, queue *workqueue.Queue, recovered 
 
 // results is the metric, which controllers of one registerer share.
 func (c Controller) results() (*prometheus.CounterVec, error) {
-	results := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "controlplane_reconcile_total", Help: "Calls of Reconcile by controller and result.",
-	}, []string{"controller", "result"})
-	if c.Metrics == nil {
-		return results, nil
-	}
-	err := c.Metrics.Register(results)
-	var twice prometheus.AlreadyRegisteredError
-	if errors.As(err, &twice) {
-		if there, ok := twice.ExistingCollector.(*prometheus.CounterVec); ok {
-			return there, nil
-		}
-	}
-	if err != nil {
+	set := metrics.For(c.Metrics)
+	results := set.Counters(metrics.Family{
+		Name: "controlplane_reconcile_total", Help: "Calls of Reconcile by controller and result.", Labels: []string{"controller", "result"},
+	})
+	if err := set.Err(); err != nil {
 		return nil, fmt.Errorf("metrics of controller %s: %w", c.Name, err)
 	}
 	return results, nil

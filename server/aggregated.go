@@ -130,7 +130,7 @@ func (s *Server) forward(w *response, r *request) error {
 	if !s.lasts(r) {
 		leave, ok := v.Enter()
 		if !ok {
-			return tooMany("too many requests wait for the server of this API")
+			return r.tooMany("too many requests wait for the server of this API")
 		}
 		defer leave()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
@@ -35,7 +36,9 @@ func (s *Server) identifyUser(r *request) error {
 	var user *auth.User
 	err := s.readSocketToken(r)
 	if err == nil {
+		begun := time.Now()
 		user, err = r.who.Authenticate(r.http)
+		s.metrics.authenticated(user, err, begun)
 	}
 	if err != nil || user == nil {
 		s.log.Debug("authentication failed", "path", r.Path, "error", err)
@@ -83,8 +86,9 @@ func (s *Server) impersonate(r *request) error {
 
 // authorize asks whether the caller may do what the request asks for.
 func (s *Server) authorize(r *request) error {
-	a := r.action()
+	a, begun := r.action(), time.Now()
 	decision, reason, err := s.authorizer.Authorize(r.http.Context(), a)
+	s.metrics.authorized(decision, err, begun)
 	r.record.decided(s.names, decision == auth.Allow, reason)
 	return s.enforce(a, decision, reason, err)
 }

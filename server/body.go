@@ -48,6 +48,7 @@ func (s *Server) receive(ctx context.Context, r *request) ([]byte, error) {
 		return nil, meta.BadRequest("reading the body: %v", err)
 	}
 	_ = r.deadline.control.SetReadDeadline(time.Time{})
+	s.metrics.of(s, r, received, 0).size.Observe(float64(len(body)))
 	return body, nil
 }
 
@@ -114,7 +115,7 @@ func (s *Server) reserveBody(ctx context.Context, r *request, size, whole int64)
 		*body, err = s.bodies.Wait(ctx, r.share.holder, size, whole)
 	}
 	if err != nil {
-		return tooMany("too many large bodies at a time")
+		return r.tooMany("too many large bodies at a time")
 	}
 	return nil
 }

@@ -4,6 +4,34 @@
 // The way of a GET and of a POST through its files is told in the documentation of
 // the module's root, [orch.io/controlplane]. A watch takes the same door, then
 // stream.go.
+//
+// # Metrics
+//
+// /metrics shows what dashboards and alerts for the field's API server ask for, under the
+// same names, with the same labels and buckets. Help texts begin with the class of the
+// family: STABLE and BETA ones are shown for three releases and for one after they were
+// deprecated, ALPHA ones for none; Serving.ShowHiddenMetricsFor brings back what was hidden
+// since the release before. testdata/metrics.txt lists all of them.
+//
+//	apiserver_request_total, _duration_seconds, _sli_duration_seconds  what was asked for, and how long it took; sli: without webhooks and queues
+//	apiserver_response_sizes, apiserver_request_body_size_bytes        how much went out and came in
+//	apiserver_current_inflight_requests, _inqueue_requests             what is worked on, and waits
+//	apiserver_longrunning_requests, apiserver_watch_events_*           watches and connections, and what watches were sent
+//	apiserver_request_terminations_total, _aborts_total                what the server refused or cut to protect itself
+//	apiserver_flowcontrol_*                                            how callers share the server
+//	authentication_*, authorization_*, authenticated_user_requests     who calls, and whether they may
+//	apiserver_client_certificate_*, serviceaccount_*_tokens_total      what callers show
+//	apiserver_admission_*, apiserver_conversion_webhook_*              plugins, admission webhooks, conversion webhooks
+//	apiserver_audit_*                                                  records made, and lost
+//	etcd_request_duration_seconds, etcd_requests_total, _errors_total  the store, whatever store it is: a slow one shows here
+//	apiserver_resource_objects, _size_estimate_bytes                   objects that there are, by kind
+//	apiserver_storage_size_bytes, _damaged_records, _lost_commits      the store's room and what is wrong with it
+//	apiserver_storage_list_*, apiserver_cache_list_*                   lists, from the store and from memory
+//	apiserver_watch_cache_*                                            the cache; _history_used_ratio and _history_shortened_total: a full history
+//	workqueue_*, apiserver_recovered_panics_total                      controllers
+//	process_*, go_*, kubernetes_build_info                             the process
+//
+// Labels are words of the server and names of what it serves; what callers send makes none.
 package server
 
 import (
@@ -28,12 +56,14 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/fair"
+	"orch.io/controlplane/server/internal/metered"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -120,7 +150,8 @@ type Builder struct {
 	Checks map[string]func(context.Context) error
 
 	// Metrics is where metrics are registered; nil is a private registry.
-	// Either way /metrics shows them.
+	// Either way /metrics shows them. One registry is for one server: those of a Build
+	// that failed are taken back, those of a server that ended stay.
 	Metrics *prometheus.Registry
 
 	// Release is the one that says which features are on, such as "1.24"; empty is the
@@ -143,6 +174,7 @@ type Builder struct {
 	client  objects.Client
 	plugged []*plugged            // of admission plugins
 	finds   clientconfig.Services // what services lead to
+	shown   *metrics.Registry     // what /metrics shows
 	missing func(context.Context, clientconfig.Service) *aggregator.Fault
 	built   bool // a server was made of it
 
@@ -164,6 +196,11 @@ type Serving struct {
 
 	// Version is what /version tells as gitVersion; empty is the module's own.
 	Version string
+
+	// ShowHiddenMetricsFor is the minor release before this one, such as "1.35", to have
+	// /metrics show what was hidden since: for dashboards that are late. Empty: it is not.
+	// Any other release fails Build.
+	ShowHiddenMetricsFor string
 
 	// LivezGrace is how long after the start /livez ignores failing checks
 	// other than ping. Zero: not at all.
@@ -306,6 +343,11 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 			}
 		}()
 	}
+	defer func() {
+		if err != nil && b.shown != nil {
+			b.shown.Close()
+		}
+	}()
 	faults := b.faults()
 	serving, unread := b.runtimeConfig()
 	set, err := features.New(b.Release, b.Features, b.Gates...)
@@ -331,8 +373,8 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	if b.Metrics == nil {
-		b.Metrics = prometheus.NewRegistry()
+	if err := b.showMetrics(); err != nil {
+		return nil, errors.Join(append(faults, err)...)
 	}
 	finder := newServices(b.Names, &b.client, b.Services)
 	b.plugged, b.finds, b.missing = nil, finder.find, finder.missing
@@ -357,6 +399,19 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	return s, err
 }
 
+// showMetrics makes what metrics are registered with.
+func (b *Builder) showMetrics() (err error) {
+	if b.Metrics == nil {
+		b.Metrics = prometheus.NewRegistry()
+	}
+	release, show := cmp.Or(b.Serving.Version, defaultVersion), b.Serving.ShowHiddenMetricsFor
+	if err := metrics.CheckShow(release, show); err != nil {
+		return fmt.Errorf("Serving.ShowHiddenMetricsFor: %w", err)
+	}
+	b.shown, err = metrics.NewRegistry(b.Metrics, release, show != "")
+	return err
+}
+
 // admission makes the chain of the plugins.
 func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
@@ -369,7 +424,7 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 			b.plugged = append(b.plugged, p)
 			return p.ask
 		},
-		Services: b.finds, Metrics: b.Metrics,
+		Services: b.finds, Metrics: b.shown,
 	})
 }
 
@@ -393,13 +448,21 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}
 	s.writer, _ = s.backend.(storage.Writer)
-	s.metrics = newMetrics(b.Metrics, s.backend)
-	s.conversions = conversion.New(b.Names, b.finds, b.Metrics, s.failures.report)
-	if c, ok := b.Audit.(prometheus.Collector); ok {
-		var twice prometheus.AlreadyRegisteredError
-		if err := s.metrics.registry.Register(c); err != nil && !errors.As(err, &twice) { // servers may share an audit
-			return nil, fmt.Errorf("metrics of the audit: %w", err)
-		}
+	set := metrics.For(b.shown)
+	s.metrics = newCounts(b.shown, b.Metrics, set, log)
+	s.conversions = conversion.New(b.Names, b.finds, set, s.failures.report)
+	if err := s.metrics.addAudit(b.Audit); err != nil {
+		return nil, fmt.Errorf("metrics of the audit: %w", err)
+	}
+	if err := s.authenticator.Measure(b.shown); err != nil {
+		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
+	}
+	s.addBuild(set, b.Names.Wire(names.BuildMetric))
+	addProcess(b.shown)
+	watchIntegrity(set, s.backend)
+	s.stored = metered.New(s.backend, set, s.catalog.Now)
+	if err := set.Err(); err != nil {
+		return nil, err
 	}
 	s.tellFeatures()
 	s.slis = newSLIs(b.Names)
@@ -426,12 +489,12 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	s.openAggregation(b)
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Backend: records.Store(), Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
-		RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
+		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
-	if err := s.choose(b, append(s.builtinControllers(), b.Controllers...)); err != nil {
+	if err := errors.Join(s.addStored(), s.choose(b, append(s.builtinControllers(), b.Controllers...))); err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {
@@ -461,7 +524,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 // load reads what the store holds, and refuses what the types cannot show unless it is
 // to be kept.
 func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*objects.Records, error) {
-	records, err := objects.OpenRecords(ctx, s.backend, types, s.log)
+	records, err := objects.OpenRecords(ctx, s.stored, types, s.log)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ type connection struct {
 func (c *connection) run(ctx context.Context) {
 	s, r := c.server, c.request
 	s.worked(r)
+	if r.remote == nil || s.lasts(r) {
+		defer s.runs(r)()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if s.lasts(r) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
@@ -132,6 +133,25 @@ func ExampleServer_Objects() {
 	// Output:
 	// true <nil>
 	// <nil>
+}
+
+// A program's own metrics are shown beside the server's.
+func ExampleServer_Metrics() {
+	ctx := context.Background()
+	s, err := (&server.Builder{Authorizer: auth.AllowAll}).Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lit := prometheus.NewGauge(prometheus.GaugeOpts{Name: "lamps_lit", Help: "Lamps that are lit."})
+	fmt.Println(s.Metrics().Register(lit))
+	lit.Set(3)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	fmt.Println(strings.Contains(w.Body.String(), "\nlamps_lit 3\n"), s.Shutdown(ctx))
+	// Output:
+	// <nil>
+	// true <nil>
 }
 
 // A body that is larger than allowed is refused.

@@ -89,15 +89,12 @@ func (s *Server) Run(ctx context.Context) error {
 		return errors.New("the controllers were started already")
 	}
 	s.controllersRun.Add(1)
-	for _, l := range s.controllers {
-		s.runners = append(s.runners, controllers.NewRunner(l, s.hub, s.client, s.log, s.panicked))
-	}
-	for _, p := range s.plugged {
-		r := controllers.NewRunner(p.controller, s.hub, s.client, s.log, s.panicked)
-		s.runners = append(s.runners, r)
-		p.runner.Store(r)
-	}
+	err := s.makeRunners()
 	s.mu.Unlock()
+	if err != nil {
+		s.controllersRun.Done()
+		return err
+	}
 	for _, r := range s.runners {
 		r.Pull() // what is there now; what goes from here on was seen
 	}
@@ -113,6 +110,30 @@ func (s *Server) Run(ctx context.Context) error {
 		all.Go(func() { r.Run(ctx) })
 	}
 	all.Wait()
+	return nil
+}
+
+// makeRunners makes a runner for each controller. The lock is held.
+func (s *Server) makeRunners() error {
+	add := func(c controller.Controller) (*controllers.Runner, error) {
+		r, err := controllers.NewRunner(c, s.hub, s.client, s.log, s.metrics.registry, s.panicked)
+		if err == nil {
+			s.runners = append(s.runners, r)
+		}
+		return r, err
+	}
+	for _, c := range s.controllers {
+		if _, err := add(c); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.plugged {
+		r, err := add(p.controller)
+		if err != nil {
+			return err
+		}
+		p.runner.Store(r)
+	}
 	return nil
 }
 

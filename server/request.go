@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/media"
@@ -29,6 +30,11 @@ type request struct {
 	share    share         // what it holds of what all share; nothing in the server's own requests
 
 	record record
+
+	// What metrics tell of it.
+	outside    metrics.Outside // time at webhooks and in queues
+	aborted    bool            // its connection was cut
+	terminated bool            // it was refused or ended to protect the server
 
 	media   media.Type            // the form of the answer
 	remote  *aggregator.Version   // what is served by another server, nil if it is not

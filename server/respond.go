@@ -20,6 +20,7 @@ type response struct {
 	server  *Server
 	request *request
 	code    int
+	size    int // bytes of the body so far
 }
 
 // begin notes that the answer begins.
@@ -37,7 +38,9 @@ func (w *response) WriteHeader(code int) {
 
 func (w *response) Write(b []byte) (int, error) {
 	w.begin(http.StatusOK)
-	return w.ResponseWriter.Write(b)
+	n, err := w.ResponseWriter.Write(b)
+	w.size += n
+	return n, err
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 )
 
@@ -42,6 +43,9 @@ func (s *Server) serveResource(w *response, r *request) error {
 	if r.version.Read != nil {
 		return s.readVirtual(ctx, w, r)
 	}
+	if r.Verb != "get" && r.Verb != "list" { // what admission may take to webhooks
+		ctx = metrics.WithOutside(ctx, &r.outside)
+	}
 	switch r.Verb {
 	case "get":
 		if err := s.acquireSeat(ctx, r); err != nil {
@@ -64,7 +68,9 @@ func (s *Server) serveResource(w *response, r *request) error {
 	return methodNotAllowed()
 }
 
-func tooMany(why string) *meta.Status {
+// tooMany refuses a request so that the server has room for others.
+func (r *request) tooMany(why string) *meta.Status {
+	r.terminated = true
 	st := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "%s, please try again later", why)
 	st.Details = &meta.Details{RetryAfterSeconds: 1}
 	return st
@@ -200,7 +206,7 @@ func (s *Server) serveOther(w *response, r *request) {
 
 func (s *Server) serveExtra(w *response, r *request, path string) bool {
 	if path == "/metrics" {
-		s.metrics.handler.ServeHTTP(w, r.http)
+		s.metrics.serve(w, r.http)
 		return true
 	}
 	if h, ok := s.handlers[path]; ok {

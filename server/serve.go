@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
@@ -32,7 +34,8 @@ type Server struct {
 	names         names.Profile
 	features      *features.Set
 	backend       storage.Backend
-	writer        storage.Writer // nil: the backend is none
+	stored        storage.Backend // backend, measured: what objects are read from and written to
+	writer        storage.Writer  // nil: the backend is none
 	catalog       resource.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
@@ -46,7 +49,7 @@ type Server struct {
 	handlers      map[string]http.Handler
 	connector     Connector // nil: none
 	audit         auth.Auditor
-	metrics       *metrics
+	metrics       *counts
 	conversions   *conversion.Webhooks
 	slis          *slis
 	client        *objects.Client
@@ -80,6 +83,10 @@ type Server struct {
 // and authorization: for the program that runs it, not for callers.
 func (s *Server) Objects() controller.Client { return s.client }
 
+// Metrics is where metrics are registered that /metrics shows: for what a program does
+// around the server. They stay when the server has ended.
+func (s *Server) Metrics() prometheus.Registerer { return s.metrics.registry }
+
 // ServeHTTP answers one request: who, whether, what.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, h, s.authenticator) }
 
@@ -98,12 +105,12 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenti
 	out := &response{ResponseWriter: w, server: s, request: r}
 	r.deadline.begin(w, h, s.limits.RequestTime)
 	defer r.deadline.release()
-	s.metrics.inFlight.Inc()
 	defer s.count(r, out, time.Now())
 	defer s.endRecord(out, r)
 	defer s.leave(out, r)
 	defer func() {
 		if p := recover(); p != nil {
+			r.aborted = p == http.ErrAbortHandler
 			r.record.outcome.Panicked = p != http.ErrAbortHandler
 			s.recovered(out, r, p)
 		}
@@ -150,6 +157,7 @@ func (s *Server) recovered(w *response, r *request, p any) {
 	}
 	s.panicked("request", p, r.about()...)
 	if w.code != 0 {
+		r.aborted = true
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
 	s.fail(w, r, meta.Internal(errors.New("the server failed on this request")))

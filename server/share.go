@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
@@ -116,16 +117,17 @@ func oneLevel(config flowcontrol.Config) flowcontrol.Config {
 
 // share is what a request holds of that. The zero share holds nothing.
 type share struct {
-	flow   fair.Flow
-	action auth.Action // what the flow was found by
-	holder fair.Holder // whose share it is: the user's in his level, nobody's before he is known
-	exempt bool        // goes on without its part of a pool, if it must
-	place  fair.Part   // of those for requests, watches, connections or refusals
-	seat   fair.Seat
-	making fair.Seat
-	width  int // how many seats it needs, if more than one
-	body   fair.Part
-	answer fair.Part
+	flow     fair.Flow
+	action   auth.Action // what the flow was found by
+	holder   fair.Holder // whose share it is: the user's in his level, nobody's before he is known
+	exempt   bool        // goes on without its part of a pool, if it must
+	place    fair.Part   // of those for requests, watches, connections or refusals
+	seat     fair.Seat
+	inFlight prometheus.Gauge // that counts the seat; nil: it is none
+	making   fair.Seat
+	width    int // how many seats it needs, if more than one
+	body     fair.Part
+	answer   fair.Part
 }
 
 // classify finds the flow of a request whose caller is known, and tells it.
@@ -153,7 +155,7 @@ func (s *Server) acquirePlace(r *request) error {
 	}
 	place, ok := places.Take(sh.holder, 1)
 	if !ok && !sh.exempt {
-		return tooMany(why)
+		return r.tooMany(why)
 	}
 	sh.place = place
 	return nil
@@ -184,11 +186,16 @@ func (s *Server) reject(w *response, r *request, why error) {
 // acquireSeat waits until the request may be worked on. The seat is given back when
 // its answer begins.
 func (s *Server) acquireSeat(ctx context.Context, r *request) error {
+	f := s.metrics.flight(r.Verb)
+	f.inQueue.Inc()
 	seat, err := s.seats.Acquire(ctx, r.share.flow, r.share.width)
+	f.inQueue.Dec()
 	if err != nil {
-		return tooMany("too many requests at a time")
+		return r.tooMany("too many requests at a time")
 	}
-	r.share.seat = seat
+	r.share.seat, r.share.inFlight = seat, f.inFlight
+	r.outside.Add(seat.Waited())
+	f.inFlight.Inc()
 	return nil
 }
 
@@ -203,7 +210,7 @@ func (s *Server) acquireMaker(ctx context.Context, r *request) error {
 	}
 	seat, err := s.makers.Acquire(ctx, s.makers.Classify(&r.share.action), 1)
 	if err != nil {
-		return tooMany("too many long answers at a time")
+		return r.tooMany("too many long answers at a time")
 	}
 	r.share.making = seat
 	return nil
@@ -243,7 +250,7 @@ func (s *Server) reserveAnswer(r *request, size int) error {
 	case r.share.exempt:
 		return nil
 	case r.Verb == "get" || r.Verb == "list":
-		return tooMany("too many answers wait to be read")
+		return r.tooMany("too many answers wait to be read")
 	}
 	return meta.Failure(http.StatusGatewayTimeout, meta.ReasonTimeout, "the request was carried out, but too many answers wait to be read")
 }
@@ -252,7 +259,10 @@ func (s *Server) reserveAnswer(r *request, size int) error {
 // made.
 func (s *Server) worked(r *request) {
 	r.share.making.Release()
-	r.share.seat.Release()
+	if r.share.seat.Release(); r.share.inFlight != nil {
+		r.share.inFlight.Dec()
+		r.share.inFlight = nil
+	}
 	r.share.body.Give()
 }
 

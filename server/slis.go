@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/metrics"
 )
 
 // slis are what became of the health checks that probes asked for, as
@@ -19,16 +20,16 @@ type slis struct {
 }
 
 func newSLIs(p names.Profile) *slis {
-	m := &slis{
-		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: p.Wire(names.HealthMetric), Help: "1 if the health check last succeeded, else 0.",
-		}, []string{"name", "type"}),
-		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: p.Wire(names.HealthRunsMetric), Help: "Runs of health checks by what became of them.",
-		}, []string{"name", "status", "type"}),
-	}
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(m.last, m.runs)
+	set := metrics.For(reg)
+	m := &slis{
+		last: set.Gauges(metrics.Family{
+			Name: p.Wire(names.HealthMetric), Help: "1 if the health check last succeeded, else 0.", Stability: metrics.Stable, Labels: []string{"name", "type"},
+		}),
+		runs: set.Counters(metrics.Family{
+			Name: p.Wire(names.HealthRunsMetric), Help: "Runs of health checks by what became of them.", Stability: metrics.Stable, Labels: []string{"name", "status", "type"},
+		}),
+	}
 	m.handler = promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 	return m
 }

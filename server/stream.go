@@ -40,6 +40,7 @@ func (s *Server) serveWatch(w *response, r *request) error {
 	if err := s.acquireSeat(r.http.Context(), r); err != nil {
 		return err
 	}
+	defer s.runs(r)()
 	ctx, cancel := context.WithTimeout(r.http.Context(), s.watchTime(o))
 	defer cancel()
 	stop := context.AfterFunc(s.life, cancel)
@@ -63,7 +64,7 @@ func (s *Server) watchTime(o *listOptions) time.Duration {
 
 // watch opens the cursor and streams. An error means that nothing was sent yet.
 func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOptions) error {
-	cache := s.hub.Cache(r.version.GroupResource())
+	begun, cache := time.Now(), s.hub.Cache(r.version.GroupResource())
 	q := objects.Query(r.version.Type, &o.Selection)
 	var initial []*watch.Entry
 	var cursor *watch.Cursor
@@ -104,6 +105,9 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 	if st.flush() != nil {
 		return nil
 	}
+	if current && o.initialEvents {
+		s.metrics.of(s, r, started, 0).size.Observe(time.Since(begun).Seconds())
+	}
 	st.follow(ctx, cursor, o.bookmarks)
 	return nil
 }
@@ -141,13 +145,14 @@ type stream struct {
 	socket  *socket // nil: plain HTTP
 	out     http.ResponseWriter
 	control *http.ResponseController
+	counts  *streamCounts
 }
 
 // startStream sends the head of the answer. The context that it returns is the
 // one to follow. There is no stream if that failed; without an error, the caller
 // has been told.
 func (s *Server) startStream(ctx context.Context, w *response, r *request) (*stream, context.Context, error) {
-	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w)}
+	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w), counts: s.metrics.stream(s, r.version)}
 	var err error
 	if r.media.View == media.Table {
 		if st.table, err = s.table(r); err != nil {
@@ -190,6 +195,7 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		case err == nil: // they are behind the cursor: none may be left out
 			err = st.send(ctx, events)
 		case errors.Is(err, watch.ErrGone):
+			st.counts.slow.Inc()
 			st.fail(goneStatus(cursor.Revision(), err))
 			_ = st.flush()
 		case errors.Is(err, context.DeadlineExceeded) && ended == nil:
@@ -224,12 +230,17 @@ func (st *stream) send(ctx context.Context, events []watch.Event) error {
 	if err != nil {
 		return st.broken(ctx, nil, err)
 	}
+	st.counts.events.Add(float64(len(events)))
 	var buf []byte
 	for i, e := range events {
 		frame, err := st.frame(e, entries[i])
 		switch {
 		case err != nil:
 			return st.broken(ctx, buf, err)
+		default:
+			st.counts.sizes.Observe(float64(len(frame)))
+		}
+		switch {
 		case st.socket != nil, buf == nil && (i == len(events)-1 || len(frame) >= batch):
 			err = st.write(frame)
 		default:
@@ -276,12 +287,15 @@ func (st *stream) sendAll(ctx context.Context, entries []*watch.Entry) error {
 // sendSome writes objects that are there already. What frames them is not kept: few
 // callers begin at the same state.
 func (st *stream) sendSome(ctx context.Context, entries []*watch.Entry) error {
+	st.counts.events.Add(float64(len(entries)))
 	var buf []byte
 	for i, e := range entries {
 		var err error
+		before := len(buf)
 		if buf, err = st.appendFramed(buf, watch.Added.String(), e); err != nil {
 			return st.broken(ctx, buf, err)
 		}
+		st.counts.sizes.Observe(float64(len(buf) - before))
 		if st.socket != nil || len(buf) >= batch || i == len(entries)-1 {
 			if err := st.write(buf); err != nil {
 				return err

@@ -350,7 +350,7 @@ func TestWebSocketRecords(t *testing.T) {
 	assert.Equal(t, []string{"RequestReceived watch 0", "ResponseStarted watch 101", "ResponseComplete watch 101"}, stages)
 	page := httptest.NewRecorder()
 	promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
-	assert.Contains(t, page.Body.String(), `apiserver_request_total{code="101",group="",resource="configmaps",subresource="",verb="watch",version="v1"} 1`)
+	assert.Contains(t, page.Body.String(), `apiserver_request_total{code="101",component="apiserver",dry_run="",group="",resource="configmaps",scope="namespace",subresource="",verb="WATCH",version="v1"} 1`)
 }
 
 // FuzzSocketProtocols sends any list of sub-protocols: without a good token

@@ -61,6 +61,9 @@ func ExampleBackend() {
 	if s, ok := store.(storage.Stamper); ok {
 		fmt.Println(s.Stamp(ctx, "names", "kubernetes"))
 	}
+	if s, ok := store.(storage.Sizer); ok { // this one lies nowhere
+		fmt.Println(s.Size())
+	}
 	_, sequence := store.(storage.Sequencer)
 	_, history := store.(storage.Historian)
 	fmt.Println(sequence, history)

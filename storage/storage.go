@@ -230,6 +230,13 @@ type Writer interface {
 	Writable(ctx context.Context) error
 }
 
+// Sizer is implemented by stores that know how much room they take.
+type Sizer interface {
+	// Size returns how many bytes the store takes where it lies, 0 if that cannot be found
+	// out. It is quick, but may look at a disk.
+	Size() int64
+}
+
 // DamagedError says that the record of a key cannot be read. It has another
 // value than the one that was written; nobody knows which.
 type DamagedError struct {

@@ -133,6 +133,6 @@ func (w *webhooks) settle(ctx context.Context, r *request, h *hook, err error, t
 	default:
 		o.code, o.rejected, o.failure = 0, true, "apiserver_internal_error"
 	}
-	w.metrics.observe(o)
+	w.counts.observe(o)
 	return err
 }

@@ -1,58 +1,43 @@
 package webhook
 
 import (
-	"errors"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/internal/metrics"
 )
 
-// metrics are what operators watch, under the names that dashboards know. Both plugins
+// counts are what operators watch, under the names that dashboards know. Both plugins
 // of a server share them.
-type metrics struct {
+type counts struct {
 	duration   *prometheus.HistogramVec
 	requests   *prometheus.CounterVec
 	rejections *prometheus.CounterVec
 	failedOpen *prometheus.CounterVec
 }
 
-func newMetrics(reg prometheus.Registerer) (m metrics, err error) {
-	if reg == nil {
-		reg = prometheus.NewRegistry()
+func newCounts(reg prometheus.Registerer) (counts, error) {
+	s, labels := metrics.For(reg), func(more ...string) []string { return append([]string{"name", "type"}, more...) }
+	m := counts{
+		duration: s.Histograms(metrics.Family{
+			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time to ask an admission webhook, in seconds.", Stability: metrics.Stable,
+			Labels: labels("operation", "rejected"), Buckets: []float64{.005, .025, .1, .5, 1, 2.5, 10, 25},
+		}),
+		requests: s.Counters(metrics.Family{
+			Name: "apiserver_admission_webhook_request_total", Help: "Calls of admission webhooks, by HTTP code and whether the request was rejected.",
+			Labels: labels("operation", "code", "rejected"),
+		}),
+		rejections: s.Counters(metrics.Family{
+			Name: "apiserver_admission_webhook_rejection_count", Help: "Requests that an admission webhook ended, by why: it refused (no_error), it could not be called, or the server failed.",
+			Labels: labels("operation", "error_type", "rejection_code"),
+		}),
+		failedOpen: s.Counters(metrics.Family{
+			Name: "apiserver_admission_webhook_fail_open_count", Help: "Calls of admission webhooks that failed and were passed over.", Labels: labels(),
+		}),
 	}
-	if m.duration, err = register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time to ask an admission webhook, in seconds.",
-		Buckets: []float64{.005, .025, .1, .5, 1, 2.5, 10, 25},
-	}, []string{"name", "type", "operation", "rejected"})); err != nil {
-		return m, err
-	}
-	if m.requests, err = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "apiserver_admission_webhook_request_total", Help: "Calls of admission webhooks, by HTTP code and whether the request was rejected.",
-	}, []string{"name", "type", "operation", "code", "rejected"})); err != nil {
-		return m, err
-	}
-	if m.rejections, err = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "apiserver_admission_webhook_rejection_count", Help: "Requests that an admission webhook ended, by why: it refused (no_error), it could not be called, or the server failed.",
-	}, []string{"name", "type", "operation", "error_type", "rejection_code"})); err != nil {
-		return m, err
-	}
-	m.failedOpen, err = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "apiserver_admission_webhook_fail_open_count", Help: "Calls of admission webhooks that failed and were passed over.",
-	}, []string{"name", "type"}))
-	return m, err
-}
-
-// register registers a collector, or returns the one that is there.
-func register[C prometheus.Collector](reg prometheus.Registerer, c C) (C, error) {
-	err := reg.Register(c)
-	var twice prometheus.AlreadyRegisteredError
-	if errors.As(err, &twice) {
-		if same, ok := twice.ExistingCollector.(C); ok {
-			return same, nil
-		}
-	}
-	return c, err
+	return m, s.Err()
 }
 
 // outcome is how a call ended.
@@ -69,7 +54,7 @@ type outcome struct {
 // there are.
 const maxCode = 600
 
-func (m *metrics) observe(o outcome) {
+func (m *counts) observe(o outcome) {
 	code, rejected := strconv.Itoa(min(o.code, maxCode)), strconv.FormatBool(o.rejected)
 	m.duration.WithLabelValues(o.webhook, o.sort, o.operation, rejected).Observe(o.took.Seconds())
 	m.requests.WithLabelValues(o.webhook, o.sort, o.operation, code, rejected).Inc()

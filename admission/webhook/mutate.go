@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/metrics"
 )
 
 // The two sorts of webhooks, as metrics name them.
@@ -114,7 +115,9 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 	if a != nil { // after what the server says itself: the audit has room for so much
 		w.hand(r, h, a)
 	}
-	return changed, w.settle(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(names.AuditMutation)+place)
+	took := time.Since(begun)
+	metrics.SpentOutside(ctx, took)
+	return changed, w.settle(ctx, r, h, err, took, "failed-open."+w.names.Wire(names.AuditMutation)+place)
 }
 
 // patch takes the patch of a webhook.

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/metrics"
 )
 
 // atOnce is how many webhooks are asked about one request at a time.
@@ -47,7 +48,10 @@ func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 		}
 		list = append(list, &question{hook: h, view: v, index: i})
 	}
-	w.askAll(ctx, r, list)
+	begun := time.Now()
+	if w.askAll(ctx, r, list); len(list) > 0 {
+		metrics.SpentOutside(ctx, time.Since(begun))
+	}
 	var first error
 	for _, q := range list {
 		if q.answer != nil {

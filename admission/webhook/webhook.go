@@ -77,12 +77,12 @@ func Validating() admission.Plugin {
 
 // webhooks are those of one plugin of a server.
 type webhooks struct {
-	names   names.Profile
-	client  controller.Client
-	has     func(meta.GroupResource) *registry.Type
-	log     *slog.Logger
-	metrics metrics
-	sort    string // admit or validating, in metrics
+	names  names.Profile
+	client controller.Client
+	has    func(meta.GroupResource) *registry.Type
+	log    *slog.Logger
+	counts counts
+	sort   string // admit or validating, in metrics
 
 	expressions func() (*expression.RequestEnv, error) // of matchConditions, made with the first
 
@@ -104,7 +104,7 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 			return nil, err
 		}
 	}
-	metrics, err := newMetrics(env.Metrics)
+	counts, err := newCounts(env.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
@@ -114,7 +114,7 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 	}
 	source := meta.GroupResource{Group: env.Names.Group(names.GroupRegistration), Resource: plural}
 	w := &webhooks{
-		names: env.Names, client: env.Client, has: env.Type, log: log, metrics: metrics, sort: sort,
+		names: env.Names, client: env.Client, has: env.Type, log: log, counts: counts, sort: sort,
 		expressions: sync.OnceValues(func() (*expression.RequestEnv, error) {
 			return expression.NewRequestEnv(env.Names, expression.Sees{Asks: true})
 		}),

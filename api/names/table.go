@@ -127,6 +127,7 @@ const (
 	HealthMetric            = "orch_healthcheck"
 	HealthRunsMetric        = "orch_healthchecks_total"
 	FeatureMetric           = "orch_feature_enabled"
+	BuildMetric             = "orch_build_info"
 	SocketBearer            = "base64url.bearer.authorization.orch.io." // before the token in a sub-protocol of WebSocket
 	DefaultStorageClassBeta = "storageclass.beta.orch.io/is-default-class"
 	AuditMutation           = "mutation.webhook.admission.orch.io/"
@@ -159,6 +160,7 @@ var whole = map[string]string{
 	HealthMetric:        "kubernetes_healthcheck",
 	HealthRunsMetric:    "kubernetes_healthchecks_total",
 	FeatureMetric:       "kubernetes_feature_enabled",
+	BuildMetric:         "kubernetes_build_info",
 	GroupABAC:           "abac.authorization.kubernetes.io",
 	NamespaceFinalizer:  "kubernetes",
 	TokenClaim:          "kubernetes.io",

@@ -311,7 +311,7 @@ func (t *trail) emit(stage Stage) {
 	if stage == RequestReceived {
 		t.event.StageTime = t.event.Received
 	}
-	t.log.counters.events.Inc()
+	t.log.counters.event.Inc()
 	line, err := json.Marshal(&t.event)
 	if err != nil {
 		for _, q := range t.log.queues {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/internal/metrics"
 )
 
 const (
@@ -19,37 +21,42 @@ const (
 
 // counters are the metrics of a Log, under the names that dashboards know.
 type counters struct {
-	events prometheus.Counter
-	levels *prometheus.CounterVec
-	errors *prometheus.CounterVec
+	events, rejected *prometheus.CounterVec
+	levels           *prometheus.CounterVec
+	errors           *prometheus.CounterVec
+
+	event prometheus.Counter
 }
 
 func newCounters() counters {
-	return counters{
-		events: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "apiserver_audit_event_total", Help: "Audit events that were made and handed to the sinks.",
-		}),
-		levels: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_audit_level_total", Help: "Requests by the level that the audit policy gives them.",
-		}, []string{"level"}),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_audit_error_total", Help: "Audit events that did not reach a sink.",
-		}, []string{"plugin"}),
+	of := metrics.For(nil) // whoever has the Log registers it
+	c := counters{
+		events:   of.Counters(metrics.Family{Name: "apiserver_audit_event_total", Help: "Audit events that were made and handed to the sinks."}),
+		rejected: of.Counters(metrics.Family{Name: "apiserver_audit_requests_rejected_total", Help: "Requests that were refused since they could not be recorded: none ever is."}),
+		levels:   of.Counters(metrics.Family{Name: "apiserver_audit_level_total", Help: "Requests by the level that the audit policy gives them.", Labels: []string{"level"}}),
+		errors:   of.Counters(metrics.Family{Name: "apiserver_audit_error_total", Help: "Audit events that did not reach a sink.", Labels: []string{"plugin"}}),
 	}
+	c.event = c.events.WithLabelValues()
+	c.rejected.WithLabelValues()
+	return c
+}
+
+func (c *counters) all() []prometheus.Collector {
+	return []prometheus.Collector{c.events, c.rejected, c.levels, c.errors}
 }
 
 // Describe implements prometheus.Collector.
 func (l *Log) Describe(to chan<- *prometheus.Desc) {
-	l.counters.events.Describe(to)
-	l.counters.levels.Describe(to)
-	l.counters.errors.Describe(to)
+	for _, c := range l.counters.all() {
+		c.Describe(to)
+	}
 }
 
 // Collect implements prometheus.Collector.
 func (l *Log) Collect(to chan<- prometheus.Metric) {
-	l.counters.events.Collect(to)
-	l.counters.levels.Collect(to)
-	l.counters.errors.Collect(to)
+	for _, c := range l.counters.all() {
+		c.Collect(to)
+	}
 }
 
 // Check is a health check: it fails while a sink fails, takes more than ten

@@ -10,16 +10,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/cache"
+	"orch.io/controlplane/internal/metrics"
 )
 
 // defaultExpiration is the lifetime of a token whose request asks for none, in
@@ -58,6 +61,25 @@ type Tokens struct {
 	algs     []jose.SignatureAlgorithm
 	signer   jose.Signer                     // nil: nothing is issued
 	verified *cache.Cache[[32]byte, *claims] // whose signature was checked
+	uses     atomic.Pointer[uses]
+}
+
+// uses counts the tokens that callers showed and that were good.
+type uses struct{ valid, legacy prometheus.Counter }
+
+// Measure registers metrics of the tokens that callers show. What two servers share counts
+// for the last one.
+func (t *Tokens) Measure(to prometheus.Registerer) error {
+	set := metrics.For(to)
+	counter := func(name, help string) prometheus.Counter {
+		return set.Counters(metrics.Family{Name: "serviceaccount_" + name, Help: help}).WithLabelValues()
+	}
+	counter("stale_tokens_total", "Tokens of service accounts that were taken after their time: none ever is.")
+	t.uses.Store(&uses{
+		valid:  counter("valid_tokens_total", "Tokens of service accounts that were taken and that have an end."),
+		legacy: counter("legacy_tokens_total", "Tokens of service accounts that were taken and that are kept in secrets."),
+	})
+	return set.Err()
 }
 
 // New checks c; every fault is reported at once.

@@ -55,6 +55,11 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 			return nil, nil, err
 		}
 	}
+	if u := t.uses.Load(); u != nil && c.legacy {
+		u.legacy.Inc()
+	} else if u != nil {
+		u.valid.Inc()
+	}
 	return t.user(c), both, nil
 }
 

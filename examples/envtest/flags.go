@@ -34,7 +34,7 @@ const (
 		log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format max-connection-bytes-per-sec
 		min-compatibility-version
 		peer-advertise-ip peer-advertise-port peer-ca-file
-		show-hidden-metrics-for-version shutdown-watch-termination-grace-period storage-backend
+		shutdown-watch-termination-grace-period storage-backend
 		storage-initialization-timeout storage-media-type strict-transport-security-directives tls-cipher-suites
 		tls-curve-preferences tls-min-version tls-sni-cert-key tracing-config-file v vmodule watch-cache-sizes
 	`

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Bounds of the pace.
@@ -18,6 +20,9 @@ const (
 
 // Options say what a queue does with its keys.
 type Options struct {
+	// Name is how metrics call the queue.
+	Name string
+
 	// Workers is how many keys are worked on at a time; zero is 16.
 	Workers int
 
@@ -31,6 +36,9 @@ type Options struct {
 
 	// Panicked is told of a panic of Work by the deferred function that recovered it.
 	Panicked func(key string, p any)
+
+	// Metrics is where metrics are registered; nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 // ErrUnfinished is the error of a call of Work that panicked or ended its goroutine.
@@ -38,7 +46,8 @@ var ErrUnfinished = errors.New("the call did not return")
 
 // Queue holds keys that are due, or will be.
 type Queue struct {
-	o Options
+	o      Options
+	counts *counts
 
 	mu       sync.Mutex // guards the rest
 	tasks    tasks
@@ -46,13 +55,23 @@ type Queue struct {
 	progress chan struct{} // closed and replaced when a key comes or work on one ends
 }
 
-// New returns an empty queue.
-func New(o Options) *Queue {
+// New returns an empty queue. An error says which metrics are not registered. Close is
+// for who has done with the queue.
+func New(o Options) (*Queue, error) {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	return &Queue{o: o, tasks: newTasks(o.Workers), wake: func() {}, progress: make(chan struct{})}
+	counts, err := newCounts(o.Metrics, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{o: o, counts: counts, tasks: newTasks(o.Workers), wake: func() {}, progress: make(chan struct{})}
+	counts.states.add(q, o.Name)
+	return q, nil
 }
+
+// Close takes the queue out of the metrics that tell how it is.
+func (q *Queue) Close() { q.counts.states.remove(q) }
 
 // Ask makes keys due after some time, unless they are due before. Earlier failures do not
 // count any more. Who starts work learns of it by Wake.
@@ -64,7 +83,9 @@ func (q *Queue) Ask(after time.Duration, keys ...string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, k := range keys {
-		q.tasks.ask(k, at)
+		if q.tasks.ask(k, at) {
+			q.counts.added.Inc()
+		}
 	}
 	q.changed()
 }
@@ -83,8 +104,10 @@ func (q *Queue) Wake() {
 	q.wake()
 }
 
-// Run works on keys until the context ends, and returns when all work has ended.
+// Run works on keys until the context ends, closes the queue, and returns when all work
+// has ended.
 func (q *Queue) Run(ctx context.Context) {
+	defer q.Close()
 	var work sync.WaitGroup
 	defer work.Wait()
 	for ctx.Err() == nil {
@@ -110,10 +133,12 @@ func (q *Queue) Start(ctx context.Context, work *sync.WaitGroup) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		t, next := q.tasks.take(time.Now())
+		now := time.Now()
+		t, waited, next := q.tasks.take(now)
 		if t == nil {
 			return next
 		}
+		q.counts.waited.Observe(waited.Seconds())
 		work.Go(func() { q.work(ctx, t) })
 	}
 }
@@ -145,6 +170,7 @@ func (q *Queue) done(t *task, again time.Duration, err error) time.Duration {
 	if err != nil {
 		again = min(longestPause, max(firstPause, 2*t.pause))
 		t.pause = again
+		q.counts.retried.Inc()
 	} else {
 		t.pause = 0
 	}
@@ -152,6 +178,7 @@ func (q *Queue) done(t *task, again time.Duration, err error) time.Duration {
 	if again > 0 {
 		at = time.Now().Add(again)
 	}
+	q.counts.worked.Observe(time.Since(t.begun).Seconds())
 	q.tasks.done(t, at)
 	q.wake()
 	q.changed()

@@ -18,7 +18,7 @@ func TestFailedMayUseTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q *workqueue.Queue
 		var calls, told atomic.Int32
-		q = workqueue.New(workqueue.Options{
+		q, _ = workqueue.New(workqueue.Options{
 			Work: func(_ context.Context, key string) (time.Duration, error) {
 				switch {
 				case key == "told":

@@ -25,17 +25,17 @@ func TestTasksGivesWhatIsDueInOrder(t *testing.T) {
 	q.ask("first", noon) // it keeps its place
 	q.ask("later", noon.Add(time.Minute))
 	for _, want := range []string{"first", "a", "b"} {
-		got, _ := q.take(noon)
+		got, _, _ := q.take(noon)
 		assert.Equal(t, want, key(got))
 		q.done(got, time.Time{})
 	}
-	got, next := q.take(noon)
+	got, _, next := q.take(noon)
 	assert.Nil(t, got)
 	assert.Equal(t, noon.Add(time.Minute), next)
 	assert.True(t, q.idle(noon))
 	assert.False(t, q.idle(noon.Add(time.Hour)))
 	q.ask("later", noon) // a change does not wait for the time
-	got, _ = q.take(noon)
+	got, _, _ = q.take(noon)
 	assert.Equal(t, "later", key(got))
 	q.done(got, time.Time{})
 	assert.Empty(t, q.byKey)
@@ -44,20 +44,20 @@ func TestTasksGivesWhatIsDueInOrder(t *testing.T) {
 func TestTasksGivesAKeyToOneAtATime(t *testing.T) {
 	q := newTasks(16)
 	q.ask("a", noon)
-	a, _ := q.take(noon)
+	a, _, _ := q.take(noon)
 	q.ask("a", noon.Add(time.Second))
-	again, next := q.take(noon.Add(time.Hour))
+	again, _, next := q.take(noon.Add(time.Hour))
 	assert.Nil(t, again)
 	assert.Zero(t, next)
 	assert.False(t, q.idle(noon))
 	q.done(a, noon.Add(time.Hour)) // what was asked for meanwhile comes first
-	_, next = q.take(noon)
+	_, _, next = q.take(noon)
 	assert.Equal(t, noon.Add(time.Second), next)
 
-	a, _ = q.take(noon.Add(time.Hour))
+	a, _, _ = q.take(noon.Add(time.Hour))
 	q.ask("a", noon.Add(time.Hour))
 	q.done(a, noon.Add(time.Minute)) // or what the work itself wants, if that is before
-	_, next = q.take(noon)
+	_, _, next = q.take(noon)
 	assert.Equal(t, noon.Add(time.Minute), next)
 }
 
@@ -68,13 +68,13 @@ func TestTasksBoundsWhatRuns(t *testing.T) {
 	}
 	var last *task
 	for range 16 {
-		last, _ = q.take(noon)
+		last, _, _ = q.take(noon)
 		assert.NotNil(t, last)
 	}
-	none, next := q.take(noon)
+	none, _, next := q.take(noon)
 	assert.Nil(t, none)
 	assert.Zero(t, next, "no time brings a place")
 	q.done(last, time.Time{})
-	one, _ := q.take(noon)
+	one, _, _ := q.take(noon)
 	assert.NotNil(t, one)
 }

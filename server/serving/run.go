@@ -55,11 +55,11 @@ func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error
 	if web.Handler == nil {
 		web.Handler = s
 	}
-	log := slog.DiscardHandler
-	if o.Logger != nil {
-		log = o.Logger.Handler()
+	errorLog, err := newErrorLog(s.Metrics(), o.Logger)
+	if err != nil {
+		return errors.Join(err, l.Close(), s.Shutdown(ctx))
 	}
-	web.ErrorLog = slog.NewLogLogger(log, slog.LevelDebug)
+	web.ErrorLog = errorLog
 	serve := web.Serve
 	if o.TLS != nil {
 		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
@@ -68,7 +68,6 @@ func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error
 	var both sync.WaitGroup
 	both.Go(func() { failed <- serve(conns) })
 	both.Go(func() { failed <- s.Run(context.WithoutCancel(ctx)) })
-	var err error
 	select {
 	case <-ctx.Done():
 		s.Drain()

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,4 +186,33 @@ func TestRun(t *testing.T) {
 			close(goOn)
 		})
 	}
+}
+
+// TestHandshakeErrors: who does not speak TLS is counted.
+func TestHandshakeErrors(t *testing.T) {
+	ca, err := serving.NewAuthority("example")
+	require.NoError(t, err)
+	config, err := ca.TLS("127.0.0.1")
+	require.NoError(t, err)
+	s, err := (&server.Builder{Authorizer: auth.AllowAll}).Build(t.Context())
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serving.Run(ctx, s, l, serving.Options{TLS: config}) }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	_, err = c.Write([]byte(strings.Repeat("what is TLS?", 100)))
+	require.NoError(t, err)
+	_, _ = io.Copy(io.Discard, c) // the server hangs up
+	page := func() string {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return w.Body.String()
+	}
+	assert.Eventually(t, func() bool { return strings.Contains(page(), "\napiserver_tls_handshake_errors_total 1\n") }, time.Minute, time.Millisecond)
+	require.NoError(t, c.Close())
+	stop()
+	assert.NoError(t, <-ended)
 }

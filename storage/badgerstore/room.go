@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"fmt"
+	"os"
 
 	"orch.io/controlplane/storage"
 )
@@ -45,3 +46,17 @@ const (
 	tablesToFlush = 8
 	tablesToWrite = 12
 )
+
+// Size implements storage.Sizer: what the files of the directory take of the disk.
+func (s *Store) Size() (bytes int64) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() { // else it went meanwhile
+			bytes += allocated(info)
+		}
+	}
+	return bytes
+}

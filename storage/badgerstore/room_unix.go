@@ -2,7 +2,10 @@
 
 package badgerstore
 
-import "syscall"
+import (
+	"io/fs"
+	"syscall"
+)
 
 // diskBytes returns how much the disk of a directory has room for, and its size.
 func diskBytes(dir string) (free, size int64, ok bool) {
@@ -11,4 +14,13 @@ func diskBytes(dir string) (free, size int64, ok bool) {
 		return 0, 0, false
 	}
 	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), true
+}
+
+// allocated returns how much of the disk a file takes: those that are mapped may have
+// holes.
+func allocated(info fs.FileInfo) int64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Blocks * 512
+	}
+	return info.Size()
 }

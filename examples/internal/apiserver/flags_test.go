@@ -66,6 +66,14 @@ func TestFlagsThatWouldBeIgnored(t *testing.T) {
 	}
 }
 
+// TestHiddenMetrics: a release that is not the one before ends the start.
+func TestHiddenMetrics(t *testing.T) {
+	t.Parallel()
+	err := Command{}.run(t.Context(), []string{"--show-hidden-metrics-for-version", "1.20", "--data-dir", "", "--secure-port", "0",
+		"--kubeconfig", filepath.Join(t.TempDir(), "k")}, io.Discard)
+	assert.ErrorContains(t, err, "the one before this, not for \"1.20\"")
+}
+
 func TestByteLimits(t *testing.T) {
 	t.Parallel()
 	f, err := Command{}.parseFlags([]string{"--max-namespace-bytes", "1000", "--max-store-bytes", "2000"})

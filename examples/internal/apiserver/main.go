@@ -108,7 +108,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), RunControllers: f.authz.controllers, Features: f.features,
-		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig}}
+		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
 	b.Register(builtin.Kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/workqueue"
 	"orch.io/controlplane/server/internal/watch"
@@ -32,24 +34,31 @@ type Runner struct {
 // deferred function that did.
 type Panicked func(controller string, p any, about ...any)
 
-// NewRunner returns a runner that has seen nothing.
-func NewRunner(c controller.Controller, hub *watch.Hub, client controller.Client, log *slog.Logger, panicked Panicked) *Runner {
+// NewRunner returns a runner that has seen nothing. An error says which metrics are not
+// registered.
+func NewRunner(c controller.Controller, hub *watch.Hub, client controller.Client, log *slog.Logger, to prometheus.Registerer, panicked Panicked) (*Runner, error) {
 	feed := hub.Feed
 	if c.Identity {
 		feed = hub.IdentityFeed
 	}
-	return &Runner{controller: c, client: client, log: log, panicked: panicked, feed: feed(c.Types...), queue: workqueue.New(workqueue.Options{
+	queue, err := workqueue.New(workqueue.Options{
+		Name: c.Name, Metrics: to,
 		Work: func(ctx context.Context, key string) (time.Duration, error) { return c.Reconcile(ctx, client, key) },
 		Failed: func(key string, again time.Duration, err error) {
 			log.Warn("controller failed", "controller", c.Name, "key", key, "again", again, "error", err)
 		},
 		Panicked: func(key string, p any) { panicked(c.Name, p, "key", key) },
-	})}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{controller: c, client: client, log: log, panicked: panicked, feed: feed(c.Types...), queue: queue}, nil
 }
 
 // Run works until the context ends, and returns when all work has ended.
 func (r *Runner) Run(ctx context.Context) {
 	defer r.feed.Close()
+	defer r.queue.Close()
 	var work sync.WaitGroup
 	defer work.Wait()
 	for ctx.Err() == nil {

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/callout"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 )
 
@@ -33,10 +33,10 @@ var reviewVersions = []string{"v1", "v1beta1"}
 
 // Webhooks are those of one server.
 type Webhooks struct {
-	group   string // the wire group of ConversionReview
-	dialer  callout.Dialer
-	metrics *metrics
-	report  Report
+	group  string // the wire group of ConversionReview
+	dialer callout.Dialer
+	counts *counts
+	report Report
 }
 
 // Report logs a failure: what failed, of which resource, and more about it. Callers can make
@@ -44,9 +44,9 @@ type Webhooks struct {
 type Report func(what, of, message string, about ...any)
 
 // New returns the webhooks of a server.
-func New(p names.Profile, services clientconfig.Services, reg prometheus.Registerer, report Report) *Webhooks {
+func New(p names.Profile, services clientconfig.Services, set *metrics.Set, report Report) *Webhooks {
 	return &Webhooks{
-		group: p.Group(names.GroupExtensions), metrics: newMetrics(reg), report: report,
+		group: p.Group(names.GroupExtensions), counts: newCounts(set), report: report,
 		dialer: callout.Dialer{Services: services, Agent: p.Wire(names.ServerManager)},
 	}
 }
@@ -98,7 +98,7 @@ func (h *Webhook) Convert(ctx context.Context, objs []*meta.Object, to *resource
 		if failed != nil && failed.sort == callFailure && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		h.of.metrics.observe(to, meta.ParseAPIVersion(some[0].APIVersion()).Version, time.Since(began), failed)
+		h.of.counts.observe(to, meta.ParseAPIVersion(some[0].APIVersion()).Version, time.Since(began), failed)
 		if failed != nil {
 			kind := meta.ParseAPIVersion(some[0].APIVersion())
 			text := fmt.Sprintf("conversion webhook for %s/%s, Kind=%s %v", kind.Group, kind.Version, to.Kind, failed.err)

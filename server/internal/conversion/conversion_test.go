@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
@@ -162,7 +163,7 @@ func lamps(t *testing.T, reg *prometheus.Registry, report Report, handler http.H
 	services := func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
 		return clientconfig.Endpoint{Handler: handler}, nil
 	}
-	h := New(names.Kubernetes, services, reg, report).Webhook(typ)
+	h := New(names.Kubernetes, services, metrics.For(reg), report).Webhook(typ)
 	t.Cleanup(h.End)
 	return typ, h
 }

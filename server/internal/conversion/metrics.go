@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 )
 
@@ -16,33 +17,30 @@ const (
 	invalidFailure   = "conversion_webhook_invalid_converted_object_failure"
 )
 
-// metrics are what operators watch, under the names that dashboards know. Labels come
+// counts are what operators watch, under the names that dashboards know. Labels come
 // from definitions alone.
-type metrics struct {
+type counts struct {
 	crd      *prometheus.HistogramVec
 	duration *prometheus.HistogramVec
 	requests *prometheus.CounterVec
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		crd: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+func newCounts(s *metrics.Set) *counts {
+	result := []string{"result", "failure_type"}
+	return &counts{
+		crd: s.Histograms(metrics.Family{
 			Name: "apiserver_crd_conversion_webhook_duration_seconds", Help: "Time to convert objects of a definition by its webhook, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(.001, 2, 15),
-		}, []string{"crd_name", "from_version", "to_version", "succeeded"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Labels: []string{"crd_name", "from_version", "to_version", "succeeded"}, Buckets: prometheus.ExponentialBuckets(.001, 2, 15),
+		}),
+		duration: s.Histograms(metrics.Family{
 			Name: "apiserver_conversion_webhook_duration_seconds", Help: "Time to ask a conversion webhook, in seconds.",
-			Buckets: []float64{.005, .02, .1, .5, 1, 2.5, 10, 25},
-		}, []string{"result", "failure_type"}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_conversion_webhook_request_total", Help: "Calls of conversion webhooks, by how they ended.",
-		}, []string{"result", "failure_type"}),
+			Labels: result, Buckets: []float64{.005, .02, .1, .5, 1, 2.5, 10, 25},
+		}),
+		requests: s.Counters(metrics.Family{Name: "apiserver_conversion_webhook_request_total", Help: "Calls of conversion webhooks, by how they ended.", Labels: result}),
 	}
-	reg.MustRegister(m.crd, m.duration, m.requests)
-	return m
 }
 
-func (m *metrics) observe(to *resource.Version, from string, took time.Duration, failed *failure) {
+func (m *counts) observe(to *resource.Version, from string, took time.Duration, failed *failure) {
 	result, sort, succeeded := "success", "", "true"
 	if failed != nil {
 		result, sort, succeeded = "failure", failed.sort, "false"
@@ -57,5 +55,5 @@ func (m *metrics) observe(to *resource.Version, from string, took time.Duration,
 
 // Forget drops what is told of a definition that is gone.
 func (w *Webhooks) Forget(t *resource.Type) {
-	w.metrics.crd.DeletePartialMatch(prometheus.Labels{"crd_name": t.GroupResource().String()})
+	w.counts.crd.DeletePartialMatch(prometheus.Labels{"crd_name": t.GroupResource().String()})
 }

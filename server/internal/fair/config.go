@@ -32,8 +32,10 @@ func (c *Controller) SetConfig(config flowcontrol.Config) error {
 	defer c.mu.Unlock()
 	waiting := c.clear()
 	c.setLevels(config.Levels)
-	p := compile(config, c.byName, c.metrics)
-	c.plan.Store(p)
+	p := compile(config, c.byName, c.counts)
+	if old := c.plan.Swap(p); old != nil {
+		c.counts.forgetSchemas(old, p)
+	}
 	for _, w := range waiting {
 		c.again(p, w)
 		c.dispatch()
@@ -95,11 +97,11 @@ func (c *Controller) setLevels(configs []flowcontrol.Level) {
 	}
 	for _, l := range c.levels {
 		l.limit(c.capacity)
-		c.metrics.level(l)
+		c.counts.level(l)
 	}
 	for _, l := range old {
 		if c.byName[l.config.Name] != l {
-			c.metrics.forget(l)
+			c.counts.forget(l)
 			if l.config = (flowcontrol.Level{}); l.inUse > 0 { // what it still has is given back in time
 				l.set(l.config, 0, 0)
 				c.levels = append(c.levels, l)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/server/flowcontrol"
 )
 
@@ -35,7 +36,7 @@ func (r Reason) Error() string { return "no seat: " + string(r) }
 type Controller struct {
 	total   int
 	maxWait time.Duration
-	metrics *metrics
+	counts  *counts
 	plan    atomic.Pointer[plan]
 
 	mu       sync.Mutex // guards the rest and all levels
@@ -54,9 +55,15 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// New makes a controller. A fault of the configuration is returned.
+// New makes a controller. A fault of the configuration is returned, and what metrics could
+// not be registered.
 func New(o Options, config flowcontrol.Config) (*Controller, error) {
-	c := &Controller{total: o.Seats, maxWait: o.MaxWait, metrics: newMetrics(o.Metrics), byName: map[string]*level{}}
+	c := &Controller{total: o.Seats, maxWait: o.MaxWait, byName: map[string]*level{}}
+	set := metrics.For(o.Metrics)
+	c.counts = newCounts(set, c.free)
+	if err := set.Err(); err != nil {
+		return nil, err
+	}
 	return c, c.SetConfig(config)
 }
 
@@ -80,7 +87,7 @@ func (c *Controller) Acquire(ctx context.Context, f Flow, seats int) (Seat, erro
 		c.use(l, seats)
 		c.mu.Unlock()
 		f.schema.counters.begin(seats, 0)
-		return Seat{controller: c, schema: f.schema, seats: seats}, nil
+		return Seat{controller: c, schema: f.schema, seats: seats, watch: f.watches(), begun: time.Now()}, nil
 	case l.queues == nil:
 		c.mu.Unlock()
 		return Seat{}, f.schema.counters.refuse(ConcurrencyLimit, 0)
@@ -116,7 +123,7 @@ func (c *Controller) wait(ctx context.Context, w *waiter) (Seat, error) {
 		if w.err != nil {
 			return Seat{}, w.err
 		}
-		return Seat{controller: c, schema: w.flow.schema, seats: w.seats, queue: w.queue, begun: time.Now()}, nil
+		return Seat{controller: c, schema: w.flow.schema, seats: w.seats, queue: w.queue, watch: w.flow.watches(), waited: time.Since(w.arrived), begun: time.Now()}, nil
 	default:
 	}
 	c.leave(w)
@@ -131,14 +138,14 @@ func (c *Controller) enqueue(w *waiter) bool {
 		return false
 	}
 	c.waiting++
-	w.flow.schema.counters.queued.Inc()
+	w.flow.schema.counters.wait(w)
 	return true
 }
 
 func (c *Controller) leave(w *waiter) {
 	w.flow.schema.level.leave(w)
 	c.waiting--
-	w.flow.schema.counters.queued.Dec()
+	w.flow.schema.counters.leave(w)
 }
 
 // fits reports whether a level may use so many seats more.
@@ -199,12 +206,17 @@ type Seat struct {
 	schema     *schema
 	seats      int
 	queue      *queue // that it waited in, if it did
+	watch      bool
+	waited     time.Duration
 	begun      time.Time
 }
 
+// Waited returns how long the seat was waited for.
+func (s *Seat) Waited() time.Duration { return s.waited }
+
 func exempt(f Flow) Seat {
 	f.schema.counters.begin(0, 0)
-	return Seat{schema: f.schema}
+	return Seat{schema: f.schema, watch: f.watches(), begun: time.Now()}
 }
 
 // Release gives the seat back. Only the first call counts; calls must not run
@@ -213,12 +225,13 @@ func (s *Seat) Release() {
 	if s.schema == nil {
 		return
 	}
-	s.schema.counters.end(s.seats)
+	took := time.Since(s.begun)
+	s.schema.counters.end(s.seats, s.watch, took)
 	if c := s.controller; c != nil {
 		c.mu.Lock()
 		c.use(s.schema.level, -s.seats)
 		if s.queue != nil {
-			s.queue.virtual += float64(s.seats) * (time.Since(s.begun).Seconds() - estimate)
+			s.queue.virtual += float64(s.seats) * (took.Seconds() - estimate)
 		}
 		c.dispatch()
 		c.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -491,4 +492,27 @@ func BenchmarkAcquire(b *testing.B) {
 		}
 		s.Release()
 	}
+}
+
+// TestMetricsOfGoneSchemas: names of schemas are those of objects, which anybody may make
+// who may configure flow control; their series go with them.
+func TestMetricsOfGoneSchemas(t *testing.T) {
+	level := flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
+	inBubble(t, 10, simple(level), func(c *crowd) {
+		before := strings.Count(metricsOf(c.reg), "\n")
+		for i := range 20 {
+			config := simple(level)
+			config.Schemas = append(config.Schemas, config.Schemas[0])
+			config.Schemas[len(config.Schemas)-1].Name = fmt.Sprint("schema-", i)
+			require.NoError(c, c.c.SetConfig(config))
+			assert.Contains(c, metricsOf(c.reg), fmt.Sprintf("schema-%d\"", i))
+		}
+		held := c.hold("l", "somebody", 1)
+		require.NoError(c, c.c.SetConfig(simple(level)))
+		page := metricsOf(c.reg)
+		assert.NotContains(c, page, "schema-")
+		assert.Contains(c, page, "\napiserver_flowcontrol_current_limit_seats{priority_level=\"l\"} 10\n")
+		held.Release()
+		assert.InDelta(c, before, strings.Count(metricsOf(c.reg), "\n"), 5, "of histograms that have no series before")
+	})
 }

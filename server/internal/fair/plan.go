@@ -45,6 +45,9 @@ func (f Flow) Level() string {
 	return f.schema.Level
 }
 
+// watches reports whether the request is a watch, which holds a seat until it has begun.
+func (f Flow) watches() bool { return f.action.Verb == "watch" }
+
 // Exempt reports whether requests of the flow take no seats and never wait.
 func (f Flow) Exempt() bool { return f.schema.exempt }
 
@@ -73,7 +76,7 @@ func (p *plan) classify(a *auth.Action) Flow {
 
 // compile makes a plan whose schemas lead to the levels given. What no schema
 // matches goes to the last one.
-func compile(config flowcontrol.Config, levels map[string]*level, m *metrics) *plan {
+func compile(config flowcontrol.Config, levels map[string]*level, m *counts) *plan {
 	p := &plan{}
 	for _, s := range config.Schemas {
 		l := levels[s.Level]

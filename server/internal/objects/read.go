@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
@@ -23,7 +24,20 @@ func (s *Store) CatchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.o.Hub.Wait(ctx, rev)
+	return s.wait(ctx, rev)
+}
+
+// wait waits until the caches show a revision.
+func (s *Store) wait(ctx context.Context, rev storage.Revision) error {
+	if s.o.Hub.Revision() >= rev {
+		return nil
+	}
+	begun := time.Now()
+	err := s.o.Hub.Wait(ctx, rev)
+	if s.o.Waited != nil {
+		s.o.Waited(time.Since(begun))
+	}
+	return err
 }
 
 // AtLeast waits until the caches show what a resourceVersion, as it was sent and
@@ -46,7 +60,7 @@ func (s *Store) AtLeast(ctx context.Context, version string, rev storage.Revisio
 func (s *Store) awaitFuture(ctx context.Context, rev storage.Revision) error {
 	short, cancel := context.WithTimeout(ctx, s.o.FutureWait)
 	defer cancel()
-	if err := s.o.Hub.Wait(short, rev); err != nil {
+	if err := s.wait(short, rev); err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			return tooLarge(rev, s.o.Hub.Revision())
 		}

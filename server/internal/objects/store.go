@@ -58,6 +58,8 @@ type Options struct {
 	Admission *admission.Chain
 	Log       *slog.Logger
 
+	Waited func(time.Duration) // is told how long reads waited for the caches, if they had to; nil: nobody is
+
 	RequestTime    time.Duration // of a commit, and of a call of the client
 	FutureWait     time.Duration // for a version that is not there yet
 	NamespaceBytes int64         // of the objects of one namespace; 0: any

@@ -34,6 +34,7 @@ type Cache struct {
 	prefix   string // of storage keys
 
 	newest atomic.Int64 // the newest revision of the log; set under the lock
+	did    did
 
 	mu       sync.RWMutex
 	tree     *tree
@@ -110,6 +111,7 @@ func (c *Cache) snapshotLocked() *snapshot {
 func (c *Cache) apply(changes []change, now time.Time) (woken eventlog.Woken, grown int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.did.received.Add(uint64(len(changes)))
 	before := c.log.Bytes()
 	cm := commit{Revision: changes[0].revision, Events: make([]record, 0, len(changes))}
 	for i := range changes {
@@ -134,7 +136,12 @@ func (c *Cache) apply(changes []change, now time.Time) (woken eventlog.Woken, gr
 		// What could not be read before is there again, too late to be told in order.
 		return append(woken, c.sever(c.revision()+1)...), 0
 	}
+	c.did.published.Add(uint64(len(cm.Events)))
+	floor := c.log.Floor()
 	woken = append(woken, c.publish(now, cm)...)
+	if up := c.log.Floor(); up > floor && up > c.log.Retained(now) {
+		c.did.shortened.Add(1)
+	}
 	c.replaced += cm.Bytes
 	c.forgetPins(now)
 	return woken, c.log.Bytes() - before
@@ -152,6 +159,7 @@ func (c *Cache) load(key string, e *Entry) {
 func (c *Cache) put(key string, old, e *Entry) {
 	c.current = nil
 	c.hub.held.count(c.prefix, key, old, e)
+	c.did.bytes.Add(e.bytesOrNone() - old.bytesOrNone())
 	if e == nil {
 		c.tree.Delete(key)
 	} else {
@@ -198,5 +206,6 @@ func (c *Cache) shorten() int64 {
 	defer c.mu.Unlock()
 	before := c.log.Bytes()
 	c.log.Shorten()
+	c.did.shortened.Add(1)
 	return c.log.Bytes() - before
 }

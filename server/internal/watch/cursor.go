@@ -120,7 +120,9 @@ func (c *Cache) WatchFrom(q Query) ([]*Entry, *Cursor) {
 	cur.era = c.era
 	c.mu.Unlock()
 	cur.revision.Store(int64(rev))
-	return s.page(&cur.match, "", 0).Entries, cur
+	p, _ := s.page(&cur.match, "", 0)
+	c.did.initial.Add(uint64(len(p.Entries)))
+	return p.Entries, cur
 }
 
 func (c *Cache) newCursor(q Query) *Cursor {

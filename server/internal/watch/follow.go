@@ -134,6 +134,12 @@ func (h *Hub) apply(rev storage.Revision, changes []change) {
 			h.kept += c.sweep(now)
 		}
 	}
+	h.shorten()
+	h.keptBytes.Store(h.kept)
+}
+
+// shorten makes room for the changes of all types.
+func (h *Hub) shorten() {
 	for h.kept > h.options.MaxBytes {
 		c := h.longest()
 		if c == nil {

@@ -88,8 +88,9 @@ type Hub struct {
 		by    map[storage.Revision]*gate
 		feeds []*feedWait
 	}
-	kept  int64     // bytes in all logs; the goroutine's own
-	swept time.Time // by the goroutine
+	kept      int64        // bytes in all logs; the goroutine's own
+	keptBytes atomic.Int64 // kept, for others
+	swept     time.Time    // by the goroutine
 }
 
 // follower is a backend that tells at less cost than Watch what all keys become, if

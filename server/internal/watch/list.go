@@ -35,11 +35,12 @@ type pin struct {
 func (c *Cache) List(q Query, start string, limit int) Page {
 	m := c.matcher(q)
 	s, rev := c.snapshotNow()
-	p := s.page(&m, start, limit)
+	p, looked := s.page(&m, start, limit)
 	p.Revision = rev
 	if p.Next != "" {
 		c.pin(rev, s)
 	}
+	c.did.listed(looked, len(p.Entries))
 	return p
 }
 
@@ -47,27 +48,36 @@ func (c *Cache) List(q Query, start string, limit int) Page {
 // fails with ErrGone if that is forgotten by cache and backend, and with
 // storage.ErrFuture if it has not come yet.
 func (c *Cache) ListAt(ctx context.Context, rev storage.Revision, q Query, start string, limit int) (Page, error) {
-	s, err := c.snapshotAt(ctx, rev)
+	s, scanned, err := c.snapshotAt(ctx, rev)
 	if err != nil {
 		return Page{}, err
 	}
 	m := c.matcher(q)
-	p := s.page(&m, start, limit)
+	p, looked := s.page(&m, start, limit)
 	p.Revision = rev
 	if p.Next != "" {
 		c.pin(rev, s)
 	}
+	if !scanned {
+		c.did.listed(looked, len(p.Entries))
+		return p, nil
+	}
+	c.did.scans.Add(1)
+	c.did.scanned.Add(uint64(s.tree.Len()))
+	c.did.scanReturned.Add(uint64(len(p.Entries)))
 	return p, nil
 }
 
-// snapshotAt returns the objects at a revision from the nearest source.
-func (c *Cache) snapshotAt(ctx context.Context, rev storage.Revision) (*snapshot, error) {
+// snapshotAt returns the objects at a revision from the nearest source, and whether that
+// was the backend.
+func (c *Cache) snapshotAt(ctx context.Context, rev storage.Revision) (s *snapshot, scanned bool, err error) {
 	s, undo, err := c.nearest(rev)
 	if err != nil || s != nil && undo == nil {
-		return s, err
+		return s, false, err
 	}
 	if s == nil {
-		return c.scanAt(ctx, rev)
+		s, err = c.scanAt(ctx, rev)
+		return s, true, err
 	}
 	for _, run := range slices.Backward(undo) {
 		for _, cm := range slices.Backward(run) {
@@ -82,7 +92,7 @@ func (c *Cache) snapshotAt(ctx context.Context, rev storage.Revision) (*snapshot
 			}
 		}
 	}
-	return s, nil
+	return s, false, nil
 }
 
 // nearest returns a state in memory and the commits to undo from there. If there
@@ -191,22 +201,23 @@ func (c *Cache) forgetPins(now time.Time) {
 	}
 }
 
-// page returns the objects from start on that m selects, limit at most.
-func (s *snapshot) page(m *matcher, start string, limit int) Page {
-	p := Page{}
+// page returns the objects from start on that m selects, limit at most, and how many
+// objects it looked at.
+func (s *snapshot) page(m *matcher, start string, limit int) (p Page, looked int) {
 	if m.none {
-		return p
+		return p, 0
 	}
 	lo, hi := s.keyRange(m)
 	whole := !m.selective() && m.Name == "" // the range is what is asked for
 	if whole && limit <= 0 {
 		p.Entries = s.all(max(lo, start), hi)
-		return p
+		return p, len(p.Entries)
 	}
 	s.tree.Ascend(max(lo, start), func(key string, e *Entry) bool {
 		if hi != "" && key >= hi {
 			return false
 		}
+		looked++
 		if !whole && !m.matches(e) {
 			return true
 		}
@@ -220,7 +231,7 @@ func (s *snapshot) page(m *matcher, start string, limit int) Page {
 	if p.Next != "" {
 		p.Remaining = int64(s.end(hi) - s.rank(p.Next))
 	}
-	return p
+	return p, looked
 }
 
 // all returns the objects from lo up to hi; "" means no end.

@@ -1,0 +1,150 @@
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/internal/metrics"
+)
+
+// page is what a registry shows, without what is told of the families themselves.
+func page(reg *prometheus.Registry) string {
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	var lines []string
+	for line := range strings.Lines(w.Body.String()) {
+		if !strings.Contains(line, "_metrics_total") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// TestLifecycle: a family is shown, shown with a notice, hidden, by its class.
+func TestLifecycle(t *testing.T) {
+	const deprecated, shown, hidden = " (Deprecated since 1.30.0)", "", "-"
+	for _, c := range []struct {
+		class     metrics.Stability
+		release   string
+		show      bool
+		want      string // of the help text
+		announced bool
+	}{
+		{metrics.Stable, "v1.29.4", false, shown, false},
+		{metrics.Stable, "v1.30.0", false, deprecated, true},
+		{metrics.Stable, "v1.32.9", false, deprecated, true},
+		{metrics.Stable, "v1.33.0", false, hidden, false},
+		{metrics.Stable, "v1.33.0", true, deprecated, true},
+		{metrics.Stable, "v1.36.3", true, deprecated, true},
+		{metrics.Beta, "v1.30.0", false, deprecated, true},
+		{metrics.Beta, "v1.31.0", false, hidden, false},
+		{metrics.Alpha, "v1.29.0", false, shown, false},
+		{metrics.Alpha, "v1.30.0", false, hidden, false},
+		{metrics.Alpha, "v1.30.0", true, deprecated, true},
+		{metrics.Alpha, "v2.1.0", false, hidden, false}, // as the latest
+		{metrics.Alpha, "v1.29+", false, shown, false},
+	} {
+		reg := prometheus.NewRegistry()
+		r, err := metrics.NewRegistry(reg, c.release, c.show)
+		require.NoError(t, err)
+		set := metrics.For(r)
+		set.Counters(metrics.Family{Name: "calls_total", Help: "Calls.", Stability: c.class, Deprecated: 30}).WithLabelValues().Inc()
+		require.NoError(t, set.Err())
+		want := fmt.Sprintf("# HELP calls_total [%s]%s Calls.\n# TYPE calls_total counter\ncalls_total 1\n", c.class, c.want)
+		if c.want == hidden {
+			want = ""
+		}
+		assert.Equal(t, want, page(reg), "%+v", c)
+		assert.Equal(t, c.announced, len(r.Deprecated()) == 1, "%+v", c)
+	}
+}
+
+// TestShowHidden: for the release before alone.
+func TestShowHidden(t *testing.T) {
+	for show, ok := range map[string]bool{"": true, "1.35": true, "v1.35": true, "1.36": false, "1.34": false, "1.35.0": false, "35": false, "all": false, "0.35": false} {
+		err := metrics.CheckShow("v1.36.3", show)
+		if ok {
+			assert.NoError(t, err, show)
+		} else {
+			assert.ErrorContains(t, err, "version 1.35 alone", show)
+		}
+	}
+}
+
+// TestSharing: two parts share a family, what is something else under its name is a fault,
+// and nothing is left after Close.
+func TestSharing(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	r, err := metrics.NewRegistry(reg, "v1.36.0", false)
+	require.NoError(t, err)
+	family := metrics.Family{Name: "calls_total", Help: "Calls.", Labels: []string{"of"}}
+	for range 2 {
+		set := metrics.For(r)
+		set.Counters(family).WithLabelValues("a").Inc()
+		require.NoError(t, set.Err())
+	}
+	assert.Contains(t, page(reg), "calls_total{of=\"a\"} 2\n")
+	set := metrics.For(r)
+	set.Gauges(family).WithLabelValues("a").Set(7)
+	assert.ErrorContains(t, set.Err(), "the metric calls_total")
+
+	set = metrics.For(r)
+	set.Read(metrics.Family{Name: "now", Help: "Now.", Labels: []string{"of"}}, prometheus.GaugeValue, func(emit func(float64, ...string)) {
+		emit(3, "x")
+		emit(4, "y")
+	})
+	require.NoError(t, set.Err())
+	assert.Contains(t, page(reg), "now{of=\"x\"} 3\nnow{of=\"y\"} 4\n")
+	r.Close()
+	assert.Empty(t, page(reg))
+	_, err = metrics.NewRegistry(reg, "v1.36.0", false)
+	assert.NoError(t, err, "the registry can be used again")
+}
+
+// TestOfNobody: without a registry families are there all the same.
+func TestOfNobody(t *testing.T) {
+	set := metrics.For(nil)
+	set.Counters(metrics.Family{Name: "a", Help: "A."}).WithLabelValues().Inc()
+	set.Histograms(metrics.Family{Name: "a", Help: "A."}).WithLabelValues().Observe(1)
+	assert.NoError(t, set.Err())
+}
+
+// TestKept: a handle is made once for each change, however many ask, and what was kept
+// before a change is forgotten.
+func TestKept(t *testing.T) {
+	var k metrics.Kept[string, *int]
+	made, forgot := 0, 0 // under its lock
+	get := func(number int64) *int {
+		return k.Get(number, "a", func() *int { made++; return new(int) }, func() { forgot++ })
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { get(1) })
+	}
+	all.Wait()
+	assert.Equal(t, 1, made)
+	first := get(1)
+	assert.NotSame(t, first, get(2))
+	assert.Same(t, get(2), get(1), "who saw an older state has what there is")
+	assert.Equal(t, 2, made)
+	assert.Equal(t, 2, forgot, "at the first change, too")
+}
+
+func TestOutside(t *testing.T) {
+	var o metrics.Outside
+	ctx := metrics.WithOutside(t.Context(), &o)
+	metrics.SpentOutside(ctx, time.Second)
+	metrics.SpentOutside(ctx, time.Second)
+	metrics.SpentOutside(context.Background(), time.Hour)
+	assert.Equal(t, 2*time.Second, o.Spent())
+}

@@ -1,0 +1,258 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/media"
+)
+
+// component is who answers, in metrics.
+const component = "apiserver"
+
+// figure is what is counted of a request.
+type figure uint8
+
+const (
+	answered figure = iota
+	aborted
+	terminated
+	running
+	received
+	streamed
+	started
+)
+
+// requestKey is what the labels of a figure follow from.
+type requestKey struct {
+	figure           figure
+	version          *resource.Version     // nil: nothing that is served
+	sub              *resource.Subresource // nil: none
+	path             string                // of the paths that metrics tell apart; else empty
+	verb, scope, dry string
+	code             int
+}
+
+// resourceLabels are those of a type in a version.
+type resourceLabels struct{ group, version, resource string }
+
+// served reports whether a type is there still.
+func (l resourceLabels) served(state *resource.State) bool {
+	return state.Version(meta.Resource{Group: l.group, Version: l.version, Resource: l.resource}) != nil
+}
+
+// requestCounts are the handles of a key: those that its figure has.
+type requestCounts struct {
+	total         prometheus.Counter
+	duration, sli prometheus.Observer
+	size          prometheus.Observer // or another amount; nil: not told of the verb
+	running       prometheus.Gauge
+	stream        *streamCounts
+}
+
+// streamCounts are the handles of the watches of a version.
+type streamCounts struct {
+	events prometheus.Counter
+	sizes  prometheus.Observer
+	slow   prometheus.Counter
+}
+
+// count counts a request out that was counted in when it began.
+func (s *Server) count(r *request, w *response, begun time.Time) {
+	took := time.Since(begun)
+	if r.aborted {
+		s.metrics.of(s, r, aborted, 0).total.Inc()
+		if w.code == 0 {
+			return
+		}
+	}
+	code := w.code
+	if code == 0 { // net/http answers for a handler that wrote nothing
+		code = http.StatusOK
+	}
+	c := s.metrics.of(s, r, answered, code)
+	c.total.Inc()
+	c.duration.Observe(took.Seconds())
+	c.sli.Observe((took - r.outside.Spent()).Seconds())
+	if c.size != nil {
+		c.size.Observe(float64(w.size))
+	}
+	if r.terminated || code == http.StatusGatewayTimeout {
+		s.metrics.of(s, r, terminated, code).total.Inc()
+	}
+}
+
+// runs counts a watch or a connection in, until the result is called.
+func (s *Server) runs(r *request) (ended func()) {
+	g := s.metrics.of(s, r, running, 0).running
+	g.Inc()
+	return g.Dec
+}
+
+// of returns the handles of a figure of a request.
+func (m *counts) of(s *Server, r *request, f figure, code int) *requestCounts {
+	state := s.types()
+	k := requestKey{figure: f, version: r.version, sub: r.sub, scope: scopeOf(r), dry: dryRunOf(r), code: code}
+	switch {
+	case !r.IsResource:
+		k.path = pathLabel(r.Path)
+	case k.version == nil: // refused before it was resolved
+		if k.version = state.Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}); k.version != nil {
+			k.sub = k.version.Subresource(r.Subresource)
+		}
+	}
+	k.verb = verbOf(r, k.sub, k.scope)
+	if f == received {
+		k.verb = r.Verb
+	}
+	return m.kept.Get(state.Serial, k, func() *requestCounts { return m.make(s.types(), k) }, func() { m.forget(s.types()) })
+}
+
+// labels are those of a version: none of what is not served any more, since its series
+// have gone. The lock of kept is held.
+func (m *counts) labels(state *resource.State, v *resource.Version) (l resourceLabels) {
+	if v != nil {
+		l = resourceLabels{v.Group, v.Name, v.Plural}
+	}
+	if !l.served(state) {
+		return resourceLabels{}
+	}
+	m.told[l] = true
+	return l
+}
+
+// make makes the handles of a key.
+func (m *counts) make(state *resource.State, k requestKey) *requestCounts {
+	l, sub, code := m.labels(state, k.version), k.path, codeLabel(k.code)
+	if k.sub != nil {
+		sub = k.sub.Name
+	}
+	about := []string{k.verb, l.group, l.version, l.resource, sub, k.scope, component}
+	with := func(more ...string) []string { return append(about[:len(about):len(about)], more...) }
+	switch k.figure {
+	case aborted:
+		return &requestCounts{total: m.aborts.WithLabelValues(about[:6]...)}
+	case terminated:
+		return &requestCounts{total: m.terminations.WithLabelValues(with(code)...)}
+	case running:
+		return &requestCounts{running: m.running.WithLabelValues(about...)}
+	case streamed:
+		return &requestCounts{stream: m.makeStream(l)}
+	case started:
+		return &requestCounts{size: m.watchStarts.WithLabelValues(l.group, l.version, l.resource, k.scope)}
+	case received:
+		return &requestCounts{size: m.bodySizes.WithLabelValues(l.group, l.resource, k.verb)}
+	}
+	if v := k.version; v != nil && v.Deprecated != "" {
+		m.deprecated.WithLabelValues(l.group, l.version, l.resource, sub, "").Set(1)
+	}
+	c := &requestCounts{
+		total:    m.requests.WithLabelValues(with(k.dry, code)...),
+		duration: m.duration.WithLabelValues(with(k.dry)...), sli: m.sli.WithLabelValues(about...),
+	}
+	if k.verb == "GET" || k.verb == "LIST" {
+		c.size = m.responseSizes.WithLabelValues(about...)
+	}
+	return c
+}
+
+// stream returns the handles of the watches of a version.
+func (m *counts) stream(s *Server, v *resource.Version) *streamCounts {
+	k := requestKey{figure: streamed, version: v}
+	return m.kept.Get(s.types().Serial, k, func() *requestCounts { return m.make(s.types(), k) }, func() { m.forget(s.types()) }).stream
+}
+
+func (m *counts) makeStream(l resourceLabels) *streamCounts {
+	return &streamCounts{
+		events: m.events.WithLabelValues(l.group, l.version, l.resource), sizes: m.eventSizes.WithLabelValues(l.group, l.version, l.resource),
+		slow: m.slowWatchers.WithLabelValues(l.group, l.resource),
+	}
+}
+
+// forget drops what is told of versions that are gone. The lock of kept is held.
+func (m *counts) forget(state *resource.State) {
+	for l := range m.told {
+		if l.served(state) {
+			continue
+		}
+		delete(m.told, l)
+		gone := prometheus.Labels{"group": l.group, "version": l.version, "resource": l.resource}
+		for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
+			m.requests, m.aborts, m.terminations, m.duration, m.sli, m.responseSizes, m.running, m.deprecated, m.events, m.eventSizes, m.watchStarts,
+		} {
+			v.DeletePartialMatch(gone)
+		}
+		if state.Type(meta.GroupResource{Group: l.group, Resource: l.resource}) == nil {
+			delete(gone, "version")
+			m.bodySizes.DeletePartialMatch(gone)
+			m.slowWatchers.DeletePartialMatch(gone)
+		}
+	}
+}
+
+// scopeOf is what a request is about: one object, a namespace, all of them, or, of what is
+// no resource, nothing.
+func scopeOf(r *request) string {
+	switch {
+	case r.Name != "" || r.Verb == "create":
+		return "resource"
+	case r.Namespace != "":
+		return "namespace"
+	case r.IsResource:
+		return "cluster"
+	}
+	return ""
+}
+
+// dryRunOf is how a request says that it is a dry run, as far as that is a word that it
+// may say.
+func dryRunOf(r *request) string {
+	values, ok := r.Query["dryRun"]
+	switch {
+	case !ok || slices.Equal(values, []string{""}):
+		return ""
+	case !slices.ContainsFunc(values, func(v string) bool { return v != "All" }):
+		return "All"
+	}
+	return "invalid"
+}
+
+// verbOf is what metrics call the verb of a request.
+func verbOf(r *request, sub *resource.Subresource, scope string) string {
+	switch {
+	case sub != nil && sub.Connect != nil:
+		return "CONNECT"
+	case r.Verb == "watch":
+		return "WATCH"
+	}
+	switch r.http.Method {
+	case http.MethodGet, http.MethodHead:
+		if scope == "namespace" || scope == "cluster" {
+			return "LIST"
+		}
+		return "GET"
+	case http.MethodPatch:
+		if kind, err := media.PatchContentType(r.http.Header.Get("Content-Type"), true); err == nil && kind == media.ApplyPatch {
+			return "APPLY"
+		}
+		return "PATCH"
+	case http.MethodPost, http.MethodPut, http.MethodDelete:
+		return r.http.Method
+	}
+	return "other"
+}
+
+// pathLabel is the sub-resource as which metrics know a path that is no resource: those of
+// the checks and of the metrics.
+func pathLabel(path string) string {
+	switch path {
+	case "/livez", "/readyz", "/healthz", "/metrics", "/metrics/slis", "/version":
+		return path
+	}
+	return ""
+}
