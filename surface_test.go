@@ -16,7 +16,7 @@ import (
 // more raises the bounds and says why; one that needs less lowers them.
 const (
 	maxPackages = 42
-	maxNames    = 1190
+	maxNames    = 1195 // with registry.Lifetime, and names of api/names for versions that releases dropped
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

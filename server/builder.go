@@ -114,6 +114,15 @@ type Builder struct {
 	// Either way /metrics shows them.
 	Metrics *prometheus.Registry
 
+	// Release is the release whose versions of kinds are served, such as "1.22": what is
+	// introduced later is not, nor what is removed by then. Objects are stored such that
+	// the release before can read them, and those that any release has stored are read.
+	// The oldest one is 1.15; empty is the newest.
+	//
+	// Where the admission plugin PodSecurityPolicy is enabled its policies are served in
+	// every release.
+	Release string
+
 	// Serving is what few programs change.
 	Serving Serving
 
@@ -137,7 +146,7 @@ type Serving struct {
 	// Negative is never.
 	GzipFrom int
 
-	// Version is what /version tells as gitVersion; empty is the module's own.
+	// Version is what /version tells as gitVersion; empty is that of Builder.Release.
 	Version string
 
 	// LivezGrace is how long after the start /livez ignores failing checks
@@ -329,7 +338,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
 		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.Serving.Version, started: time.Now(), livezGrace: b.Serving.LivezGrace,
+		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks,
 	}
 	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
@@ -423,9 +432,12 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 			k = k.Clone()
 			k.Read = components
 		}
-		t, err := resource.Compile(k, b.Names)
+		t, err := resource.CompileAt(k, b.Names, b.releaseOf(k))
 		if err != nil {
 			faults = append(faults, err)
+			continue
+		}
+		if t == nil {
 			continue
 		}
 		if seen[t.GroupResource()] || seenKind[t.GroupKind()] {

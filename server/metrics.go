@@ -69,7 +69,7 @@ func (s *Server) count(r *request, w *response, begun time.Time) {
 		s.metrics.duration.WithLabelValues(verb, resource).Observe(time.Since(begun).Seconds())
 	}
 	if r.version != nil && r.version.Deprecated != "" {
-		s.metrics.deprecated.WithLabelValues(group, version, resource, sub, "").Set(1)
+		s.metrics.deprecated.WithLabelValues(group, version, resource, sub, r.version.Removed).Set(1)
 	}
 }
 

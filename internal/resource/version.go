@@ -161,11 +161,12 @@ func (v *Version) Defaults(w *change) error {
 			return meta.TooLarge("%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
 		}
 	}
-	fill := v.Default
 	if v.conversion != nil {
-		fill = v.conversion.Default
+		if err := v.runEdit("Default", v.conversion.Default, w); err != nil || !v.conversion.SameShape {
+			return err
+		}
 	}
-	return v.runEdit("Default", fill, w)
+	return v.runEdit("Default", v.Default, w)
 }
 
 // PrepareForWrite leaves out what callers may not set, runs the kind's Prepare,

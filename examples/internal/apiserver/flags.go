@@ -37,6 +37,7 @@ type flags struct {
 	network       networkFlags
 	nodes         nodeFlags
 
+	release          string
 	disabledVersions []string // group/versions that are not served
 	ignored          []string // those without effect that were given
 }
@@ -59,6 +60,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
 	set.StringVar(&f.certDir, "cert-dir", "", "directory with the server's apiserver.crt and apiserver.key, PEM, unless --tls-cert-file names them elsewhere (default: self-made)")
+	set.StringVar(&f.release, "release", "", "release whose versions of kinds are served, such as 1.22 (default: the newest)")
 	set.Func("runtime-config", "GROUP/VERSION=false for each version that is not served, such as apps/v1 or, of the core group, v1", f.disable)
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")

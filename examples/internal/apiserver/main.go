@@ -95,7 +95,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits, RunControllers: f.authz.controllers,
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits, Release: f.release, RunControllers: f.authz.controllers,
 		Serving: server.Serving{LivezGrace: f.livezGrace, DisabledVersions: f.disabledVersions}}
 	b.Register(builtin.Kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()

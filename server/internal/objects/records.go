@@ -46,7 +46,7 @@ type historic struct {
 func Records(b storage.Backend, types []*resource.Type, log *slog.Logger) storage.Backend {
 	r := &records{b, map[meta.GroupResource]*resource.Type{}, log}
 	for _, t := range types {
-		if t.Converts() {
+		if t.Converts() || t.Releases() {
 			r.types[t.GroupResource()] = t
 		}
 	}
@@ -97,8 +97,13 @@ func stackOf(err error) string {
 
 // inHub returns a stored object as one of the hub.
 func inHub(ctx context.Context, t *resource.Type, stored []byte) ([]byte, error) {
-	if codec.ScalarText(codec.FindField(stored, "apiVersion")) == t.Hub.GVK().APIVersion() {
+	apiVersion := codec.ScalarText(codec.FindField(stored, "apiVersion"))
+	if apiVersion == t.Hub.GVK().APIVersion() {
 		return stored, nil
+	}
+	t, err := t.Reading(apiVersion)
+	if err != nil {
+		return nil, err
 	}
 	tree, _, err := codec.DecodeJSON(stored, codec.Limits{})
 	if err != nil {
