@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"reflect"
+	"sync"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -41,6 +42,8 @@ type Spoke[V, H any] struct {
 	Group   string // another group that the version is in; empty: the group of the Definition
 	Version string
 
+	// ToHub and FromHub may both be nil where V is H: the version has the shape of the hub.
+
 	// ToHub fills out, which is empty, from an object of the version. Its error
 	// tells a caller why his object cannot be taken: a *check.Error, of Err of
 	// check.Faults, is a 422 that names the fields, which are those of the version;
@@ -61,10 +64,16 @@ type Spoke[V, H any] struct {
 	// The hub has none of them.
 	Annotations []string
 
+	// HubAnnotations are those in which the hub shows what the version has fields for, by
+	// their spec names: ToHub sets them in out, and FromHub finds them in in. The version
+	// has none of them.
+	HubAnnotations []string
+
 	Columns     []Column          // nil: the hub's, of the hub's object
 	Fields      map[string]string // the names of selectable fields in this version, and the hub's names for them; nil: the same
 	Lacks       []string          // sub-resources of the kind that this version does not serve
 	Unserved    bool              // it is only stored
+	Lifetime    Lifetime          // as in Definition
 	Deprecated  string            // as in Definition
 	Replacement meta.GroupVersionKind
 
@@ -75,24 +84,30 @@ type Spoke[V, H any] struct {
 func (s Spoke[V, H]) versionOf(*H) (KindVersion, *schema.Docs) {
 	t := reflect.TypeFor[V]()
 	return KindVersion{
-		Group: s.Group, Name: s.Version, Fields: s.Fields, Served: !s.Unserved, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
+		Group: s.Group, Name: s.Version, Fields: s.Fields, Served: !s.Unserved, Lifetime: s.Lifetime, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
 		Schema:     func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
 		Conversion: s.conversion, goType: t,
 	}, schema.NewDocs(t.PkgPath(), s.Source)
 }
 
 // Conversion makes trees of a version trees of the hub and back. What goes in stays
-// as it is; type and metadata are left to who calls, but for what FromHub says of the
-// Annotations.
+// as it is; type and metadata are left to who calls, but for what ToHub says of the
+// HubAnnotations and FromHub of the Annotations.
 type Conversion struct {
 	ToHub, FromHub func(tree map[string]any) (map[string]any, error)
 	Default        func(w *Change[meta.Object]) // as that of a Spoke; nil: nothing
+	SameShape      bool                         // as the hub: what fills that in fills in this version, after Default
 	Annotations    []string                     // wire names of those of the version that the hub has as fields
+	HubAnnotations []string                     // wire names of those of the hub that the version has as fields
 }
 
 func (s Spoke[V, H]) conversion(own *schema.Schema, p names.Profile) (*Conversion, error) {
 	if s.ToHub == nil || s.FromHub == nil {
-		return nil, errors.New("a spoke needs ToHub and FromHub")
+		if s.ToHub != nil || s.FromHub != nil || reflect.TypeFor[V]() != reflect.TypeFor[H]() {
+			return nil, errors.New("a spoke needs ToHub and FromHub")
+		}
+		t := &typed[V]{sync.OnceValues(func() (*schema.View, error) { return schema.NewView(reflect.TypeFor[V](), p) }), own}
+		return &Conversion{ToHub: sameTree, FromHub: sameTree, Default: t.edit(nil, s.Default), SameShape: true}, nil
 	}
 	v, err := schema.NewView(reflect.TypeFor[V](), p)
 	if err != nil {
@@ -104,44 +119,44 @@ func (s Spoke[V, H]) conversion(own *schema.Schema, p names.Profile) (*Conversio
 	}
 	t := &typed[V]{func() (*schema.View, error) { return v, nil }, own}
 	c := &Conversion{ToHub: treeConversion(v, s.ToHub, h), FromHub: treeConversion(h, s.FromHub, v), Default: t.edit(nil, s.Default)}
-	s.convertAnnotations(c, p)
+	for _, name := range s.Annotations {
+		c.Annotations = append(c.Annotations, p.Wire(name))
+	}
+	for _, name := range s.HubAnnotations {
+		c.HubAnnotations = append(c.HubAnnotations, p.Wire(name))
+	}
+	c.ToHub = seeAnnotations(c.ToHub, s.Annotations, s.HubAnnotations, p)
+	c.FromHub = seeAnnotations(c.FromHub, s.HubAnnotations, s.Annotations, p)
 	return c, nil
 }
 
-// convertAnnotations lets the conversions see the annotations by their spec names, and
-// no other metadata.
-func (s Spoke[V, H]) convertAnnotations(c *Conversion, p names.Profile) {
-	if len(s.Annotations) == 0 {
-		return
+// seeAnnotations lets a conversion see some annotations by their spec names, and no
+// other metadata, and set others.
+func seeAnnotations(convert func(map[string]any) (map[string]any, error), seen, set []string, p names.Profile) func(map[string]any) (map[string]any, error) {
+	if len(seen) == 0 && len(set) == 0 {
+		return convert
 	}
-	toHub, fromHub := c.ToHub, c.FromHub
-	c.ToHub = func(tree map[string]any) (map[string]any, error) {
-		seen, obj := map[string]any{}, meta.NewObject(tree)
-		for _, name := range s.Annotations {
-			if v, ok := obj.Get("metadata", "annotations", p.Wire(name)); ok {
-				seen[name] = v
+	return func(tree map[string]any) (map[string]any, error) {
+		in, shown := meta.NewObject(tree), map[string]any{}
+		for _, name := range seen {
+			if v, ok := in.Get("metadata", "annotations", p.Wire(name)); ok {
+				shown[name] = v
 			}
 		}
 		tree = maps.Clone(tree)
-		tree["metadata"] = map[string]any{"annotations": seen}
-		return toHub(tree)
-	}
-	c.FromHub = func(tree map[string]any) (map[string]any, error) {
-		tree, err := fromHub(tree)
+		tree["metadata"] = map[string]any{"annotations": shown}
+		tree, err := convert(tree)
 		if err != nil {
 			return nil, err
 		}
-		set, shown := meta.NewObject(tree).Map("metadata", "annotations"), map[string]any{}
-		for _, name := range s.Annotations {
-			if v, ok := set[name]; ok {
-				shown[p.Wire(name)] = v
+		said, out := meta.NewObject(tree).Map("metadata", "annotations"), map[string]any{}
+		for _, name := range set {
+			if v, ok := said[name]; ok {
+				out[p.Wire(name)] = v
 			}
 		}
-		tree["metadata"] = map[string]any{"annotations": shown}
+		tree["metadata"] = map[string]any{"annotations": out}
 		return tree, nil
-	}
-	for _, name := range s.Annotations {
-		c.Annotations = append(c.Annotations, p.Wire(name))
 	}
 }
 
@@ -157,4 +172,15 @@ func treeConversion[A, B any](from *schema.View, convert func(*A, *B) error, to 
 		}
 		return to.From(b)
 	}
+}
+
+// sameTree is the conversion between versions of one shape.
+func sameTree(tree map[string]any) (map[string]any, error) {
+	out := maps.Clone(tree)
+	delete(out, "metadata") // which is not the conversion's, and shared
+	out, _ = meta.Clone(out).(map[string]any)
+	if m, ok := tree["metadata"]; ok {
+		out["metadata"] = m
+	}
+	return out, nil
 }

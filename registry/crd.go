@@ -90,16 +90,13 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 	default:
 		k.fault("spec.conversion.strategy %q is neither None nor Webhook", s)
 	}
-	if crd.Bool("spec", "preserveUnknownFields") {
-		k.fault("spec.preserveUnknownFields is not supported: use the schema extension")
-	}
 	for i, v := range crd.List("spec", "versions") {
 		m, ok := v.(map[string]any)
 		if !ok {
 			k.fault("spec.versions[%d] is no object", i)
 			continue
 		}
-		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m), schemas[i])
+		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m), schemas[i], crd.Bool("spec", "preserveUnknownFields"))
 	}
 	k.shareFields()
 	return k
@@ -140,7 +137,7 @@ func (k *Kind) fault(format string, args ...any) {
 // addVersion adds a version as a definition gives it. Selectable fields of one are
 // there in all, unless a webhook converts: then those of the stored version are there
 // in all that have them, too.
-func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[string]any) {
+func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[string]any, preserves bool) {
 	kv := KindVersion{Name: v.String("name"), Served: v.Bool("served"), Storage: v.Bool("storage")}
 	if v.Bool("deprecated") {
 		if kv.Deprecated = v.String("deprecationWarning"); kv.Deprecated == "" {
@@ -151,10 +148,14 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 		if want := p.Group(names.GroupExtensions) + "/v1"; apiVersion != want {
 			return nil, fmt.Errorf("the definition is of %s, this server knows %s", apiVersion, want)
 		}
+		at := check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema")
+		if preserves {
+			return preserving(doc, p, at), nil
+		}
 		if doc == nil {
 			return nil, fmt.Errorf("spec.versions[%d].schema.openAPIV3Schema is missing", i)
 		}
-		s, causes := schema.OpenAPI(doc, p, check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema"))
+		s, causes := schema.OpenAPI(doc, p, at)
 		var faults []error
 		for _, c := range causes {
 			faults = append(faults, fmt.Errorf("%s: %s", c.Field, c.Message))
@@ -178,7 +179,13 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 	if k.webhook != nil {
 		kv.Fields = map[string]string{}
 	}
-	for _, f := range v.List("selectableFields") {
+	k.addFields(&kv, i, v.List("selectableFields"))
+	k.Versions = append(k.Versions, kv)
+}
+
+// addFields adds the selectable fields of a version.
+func (k *Kind) addFields(kv *KindVersion, i int, list []any) {
+	for _, f := range list {
 		m, _ := f.(map[string]any)
 		text, _ := m["jsonPath"].(string)
 		path, err := selectablePath(text)
@@ -197,7 +204,40 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 			k.Fields = append(k.Fields, SelectableField{Name: name, Path: path})
 		}
 	}
-	k.Versions = append(k.Versions, kv)
+}
+
+// preserving returns the schema of a definition that keeps unknown fields. One that is not
+// structural says nothing here, and none is any object.
+func preserving(doc map[string]any, p names.Profile, at *check.Path) *schema.Schema {
+	keep := p.Extension("preserve-unknown-fields")
+	if s, causes := schema.OpenAPI(preservingAll(doc, keep, true), p, at); doc != nil && len(causes) == 0 {
+		return s
+	}
+	s, _ := schema.OpenAPI(map[string]any{"type": "object", keep: true}, p, at)
+	return s
+}
+
+// preservingAll returns a schema in which every object keeps unknown fields.
+func preservingAll(doc map[string]any, keep string, root bool) map[string]any {
+	out := maps.Clone(doc)
+	if fields, ok := doc["properties"].(map[string]any); ok {
+		fields = maps.Clone(fields)
+		for name, v := range fields {
+			if below, ok := v.(map[string]any); ok && !(root && name == "metadata") {
+				fields[name] = preservingAll(below, keep, false)
+			}
+		}
+		out["properties"] = fields
+	}
+	for _, word := range []string{"items", "additionalProperties"} {
+		if below, ok := doc[word].(map[string]any); ok {
+			out[word] = preservingAll(below, keep, false)
+		}
+	}
+	if _, open := doc["additionalProperties"]; doc["type"] == "object" && !open {
+		out[keep] = true
+	}
+	return out
 }
 
 // selectablePath returns the names of the fields that a path goes by. They may be such as a

@@ -98,7 +98,6 @@ func TestFromCRDKeepsFaultsForCompile(t *testing.T) {
 		crd(`"scope":"Cluster","versions":["v1"]`): "is no object",
 		crd(version(`{"type":"object"}`) + `,"conversion":{"strategy":"Webhook"}`): "spec.conversion.webhook is missing",
 		crd(version(`{"type":"object"}`) + `,"conversion":{"strategy":"Magic"}`):   "neither None nor Webhook",
-		crd(version(`{"type":"object"}`) + `,"preserveUnknownFields":true`):        "preserveUnknownFields",
 	} {
 		_, err := resource.Compile(registry.FromCRD([]byte(doc)), names.Kubernetes)
 		assert.ErrorContains(t, err, want, doc)

@@ -62,7 +62,8 @@ type Definition[T any] struct {
 	// as addresses; nil: none.
 	Pool *Pool
 
-	Deprecated  string                // warning text for callers; empty: not deprecated
+	Lifetime    Lifetime              // the releases that serve the version
+	Deprecated  string                // warning text for callers; empty: not deprecated, or as Lifetime says
 	Replacement meta.GroupVersionKind // what they should use instead of a deprecated kind, as the warning says; spec names
 
 	// Behavior holds what few kinds need, and hooks that work on the tree, which
@@ -89,7 +90,7 @@ func Of[T any](d Definition[T]) *Kind {
 		Group: d.Group, Kind: d.Kind, ListKind: d.ListKind, Plural: d.Plural, Singular: d.Singular,
 		ShortNames: d.ShortNames, Categories: d.Categories, Scope: d.Scope,
 		Versions: []KindVersion{{
-			Name: d.Version, Served: true, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns,
+			Name: d.Version, Served: true, Lifetime: d.Lifetime, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns,
 			Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) }, goType: t,
 		}},
 		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Pool: d.Pool},
@@ -99,7 +100,9 @@ func Of[T any](d Definition[T]) *Kind {
 	for _, v := range d.Versions {
 		kv, docs := v.versionOf(nil)
 		k.Versions = append(k.Versions, kv)
-		k.Docs = schema.JoinDocs(k.Docs, docs)
+		if docs != nil {
+			k.Docs = schema.JoinDocs(k.Docs, docs)
+		}
 	}
 	if t.Kind() == reflect.Pointer {
 		k.fault("the definition is of a pointer: take the struct, %s", t.Elem())

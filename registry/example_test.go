@@ -102,6 +102,32 @@ func ExampleSpoke() {
 	// map[lit:false] map[burnt:true]
 }
 
+// A version that later releases drop is served in those that have it, with a warning in
+// time. What was written in it stays.
+func ExampleLifetime() {
+	d := lamp
+	d.Versions = []registry.VersionOf[Lamp]{registry.Spoke[Lamp, Lamp]{
+		Version: "v1beta1", Lifetime: registry.Lifetime{Introduced: "1.16", Deprecated: "1.19", Removed: "1.22"},
+	}}
+	for _, release := range []string{"1.18", "1.21", "1.22"} {
+		b := &server.Builder{Authorizer: auth.AllowAll, Release: release}
+		b.Register(registry.Of(d))
+		s, err := b.Build(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("GET", "/apis/example.com/v1beta1/lamps", nil))
+		fmt.Println(strings.TrimSpace(fmt.Sprint(release, " ", w.Code, " ", w.Header().Get("Warning"))))
+		s.Shutdown(context.Background())
+	}
+	// Output:
+	// 1.18 200
+	// 1.21 200 299 - "example.com/v1beta1 Lamp is deprecated in v1.19+, unavailable in v1.22+"
+	// 1.22 404
+}
+
 // Every hook of a kind sees a write in the same form.
 func ExampleChange() {
 	d := lamp

@@ -101,7 +101,8 @@ type KindVersion struct {
 	Schema      func(p names.Profile) (*schema.Schema, error) // nil result: any object
 	Storage     bool                                          // the version that is stored; exactly one
 	Served      bool
-	Deprecated  string                // warning text for callers; empty: not deprecated
+	Lifetime    Lifetime              // the releases that serve it
+	Deprecated  string                // warning text for callers; empty: not deprecated, or as Lifetime says
 	Replacement meta.GroupVersionKind // what they should use instead, as the warning says; spec names
 	Lacks       []string              // sub-resources of the kind that this version does not serve
 	Columns     []Column

@@ -38,20 +38,22 @@ func (a apiServices) List() (list []aggregator.Record) {
 }
 
 // openAggregation begins to look at APIServices, if their kind is registered.
-func (s *Server) openAggregation(b *Builder) {
+func (s *Server) openAggregation(b *Builder) error {
 	r := meta.GroupResource{Group: s.names.Group(names.GroupAggregation), Resource: "apiservices"}
 	if s.types().Type(r) == nil {
-		return
+		return nil
 	}
 	p := &plugged{}
-	s.aggregation = &aggregation{availability: p, Aggregator: aggregator.New(aggregator.Options{
+	a, err := aggregator.New(aggregator.Options{
 		Names: s.names, Objects: apiServices{s.hub.Cache(r)}, Log: s.log, Metrics: s.metrics.registry,
 		Services: b.finds, Missing: b.missing, Certificate: b.Serving.ProxyCertificate, Local: s.localVersions,
-	}, func(name string) { p.ask(name, 0) })}
+	}, func(name string) { p.ask(name, 0) })
+	s.aggregation = &aggregation{availability: p, Aggregator: a}
 	p.controller = s.aggregation.Availability(s.servedAmong(
 		meta.GroupResource{Resource: "services"}, meta.GroupResource{Resource: "endpoints"},
 		meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"})...)
 	b.plugged = append(b.plugged, p)
+	return err
 }
 
 // servedAmong returns those of some resources that the server has.

@@ -154,8 +154,13 @@ type Builder struct {
 	// that failed are taken back, those of a server that ended stay.
 	Metrics *prometheus.Registry
 
-	// Release is the one that says which features are on, such as "1.24"; empty is the
-	// newest.
+	// Release is the release whose versions of kinds are served, such as "1.22": what is
+	// introduced later is not, nor what is removed by then. Objects are stored such that
+	// the release before can read them, and those that any release has stored are read.
+	// It decides which features are on, too. The oldest one is 1.15; empty is the newest.
+	//
+	// Where the admission plugin PodSecurityPolicy is enabled its policies are served in
+	// every release.
 	Release string
 
 	// Features switches features on and off by the names of their gates, and by AllAlpha
@@ -194,7 +199,7 @@ type Serving struct {
 	// Negative is never.
 	GzipFrom int
 
-	// Version is what /version tells as gitVersion; empty is the module's own.
+	// Version is what /version tells as gitVersion; empty is that of Builder.Release.
 	Version string
 
 	// ShowHiddenMetricsFor is the minor release before this one, such as "1.35", to have
@@ -330,7 +335,7 @@ func (b *Builder) showMetrics() (err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
-	release, show := cmp.Or(b.Serving.Version, defaultVersion), b.Serving.ShowHiddenMetricsFor
+	release, show := b.gitVersion(), b.Serving.ShowHiddenMetricsFor
 	if err := metrics.CheckShow(release, show); err != nil {
 		return fmt.Errorf("Serving.ShowHiddenMetricsFor: %w", err)
 	}
@@ -359,7 +364,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
 		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.Serving.Version, started: time.Now(), livezGrace: b.Serving.LivezGrace,
+		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks, features: b.features,
 	}
 	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
@@ -387,10 +392,9 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	addProcess(b.shown)
 	watchIntegrity(set, s.backend)
 	s.stored = metered.New(s.backend, set, s.catalog.Now)
-	if err := set.Err(); err != nil {
+	if err := errors.Join(set.Err(), s.tellFeatures()); err != nil {
 		return nil, err
 	}
-	s.tellFeatures()
 	s.slis = newSLIs(b.Names)
 	if err := b.newShares(s); err != nil {
 		return nil, err
@@ -412,7 +416,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		return nil, err
 	}
 	s.openDefinitions()
-	s.openAggregation(b)
+	figures := s.openAggregation(b)
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Backend: records.Store(), Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
 		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
@@ -420,7 +424,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
-	if err := errors.Join(s.addStored(), s.choose(b, append(s.builtinControllers(), b.Controllers...))); err != nil {
+	if err := errors.Join(figures, s.addStored(), s.choose(b, append(s.builtinControllers(), b.Controllers...))); err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {
@@ -476,7 +480,11 @@ func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*
 // of them.
 func (b *Builder) served(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, []error) {
 	serving, faults := b.runtimeConfig()
-	set, err := features.New(b.Release, b.Features, b.Gates...)
+	release := b.Release
+	if _, err := b.release(); err != nil {
+		release = "" // that is told
+	}
+	set, err := features.New(release, b.Features, b.Gates...)
 	b.features = set
 	faults = append(faults, err)
 	types, err := b.compile(components)
@@ -506,9 +514,12 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 			k = k.Clone()
 			k.Read = components
 		}
-		t, err := resource.Compile(k, b.Names)
+		t, err := resource.CompileAt(k, b.Names, b.releaseOf(k))
 		if err != nil {
 			faults = append(faults, err)
+			continue
+		}
+		if t == nil {
 			continue
 		}
 		if seen[t.GroupResource()] || seenKind[t.GroupKind()] {

@@ -93,10 +93,22 @@ func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *met
 	if r.sub != nil {
 		act = r.sub.Act
 	}
+	converts := r.sub == nil && r.version.Converts()
+	if converts {
+		hub, err := r.version.Hub.Convert(ctx, obj)
+		if err != nil {
+			return nil, r.version.CannotHandle(err.Error())
+		}
+		obj = hub
+	}
 	if err := s.objects.Admit(ctx, s.newWrite(r, o, "CreateOptions"), obj); err != nil {
 		return nil, err
 	}
-	return act(ctx, s.newCall(r, o, obj))
+	answer, err := act(ctx, s.newCall(r, o, obj))
+	if err != nil || !converts || answer == nil {
+		return answer, err
+	}
+	return r.version.Convert(ctx, answer)
 }
 
 // newCall is what the kind is called with.

@@ -336,9 +336,6 @@ func (s *Server) discoverPaths(w *response, r *request, d *discovered) {
 
 func (s *Server) versionDocument() map[string]any {
 	v := s.version
-	if v == "" {
-		v = defaultVersion
-	}
 	major, rest, _ := strings.Cut(strings.TrimPrefix(v, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	return map[string]any{

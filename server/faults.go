@@ -42,6 +42,9 @@ func (b *Builder) faults() (faults []error) {
 		}
 	}
 	faults = append(faults, negative("Limits", b.Limits)...)
+	if _, err := b.release(); err != nil {
+		faults = append(faults, err)
+	}
 	if b.Serving.LivezGrace < 0 {
 		faults = append(faults, fmt.Errorf("Serving.LivezGrace: %v is negative", b.Serving.LivezGrace))
 	}

@@ -1,10 +1,9 @@
 package server
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/metrics"
 )
 
 // Enabled reports whether a feature is on, as Release, Features and Gates say: before Build
@@ -19,10 +18,12 @@ func (b *Builder) Enabled(name string) bool {
 }
 
 // tellFeatures warns of gates that are set in vain, and has metrics show them all.
-func (s *Server) tellFeatures() {
-	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+func (s *Server) tellFeatures() error {
+	set := metrics.For(s.metrics.registry)
+	gauge := set.Gauges(metrics.Family{
 		Name: s.names.Wire(names.FeatureMetric), Help: "1 if the feature is on, else 0, by the stage of its gate.",
-	}, []string{"name", "stage"})
+		Stability: metrics.Beta, Labels: []string{"name", "stage"},
+	})
 	for _, g := range s.features.All() {
 		if g.Warning != "" {
 			s.log.Warn(g.Warning, "gate", g.Name, "set", g.On)
@@ -33,5 +34,5 @@ func (s *Server) tellFeatures() {
 		}
 		gauge.WithLabelValues(g.Name, g.Stage).Set(on)
 	}
-	s.metrics.registry.MustRegister(gauge)
+	return set.Err()
 }

@@ -149,7 +149,7 @@ func (m *counts) make(state *resource.State, k requestKey) *requestCounts {
 		return &requestCounts{size: m.bodySizes.WithLabelValues(l.group, l.resource, k.verb)}
 	}
 	if v := k.version; v != nil && v.Deprecated != "" {
-		m.deprecated.WithLabelValues(l.group, l.version, l.resource, sub, "").Set(1)
+		m.deprecated.WithLabelValues(l.group, l.version, l.resource, sub, v.Removed).Set(1)
 	}
 	c := &requestCounts{
 		total:    m.requests.WithLabelValues(with(k.dry, code)...),

@@ -85,6 +85,9 @@ func (s *Server) prepare(r *request) error {
 	if r.version.Deprecated != "" {
 		r.notes.Warn(r.version.Deprecated)
 		r.notes.Annotate(s.names.Wire(names.Deprecated), "true")
+		if r.version.Removed != "" {
+			r.notes.Annotate(s.names.Wire(names.RemovedRelease), r.version.Removed)
+		}
 	}
 	if !allowed(r) {
 		return refuseMethod(r)

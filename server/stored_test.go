@@ -157,7 +157,7 @@ func spec(a answer) map[string]any {
 	return s
 }
 
-func TestUpgradeAndRollback(t *testing.T) {
+func TestSecondReleaseAndRollback(t *testing.T) {
 	onReleases(t, func(t *testing.T, open func(*server.Builder)) {
 		s := servertest.New(t, open, serves(gadgetKind[gadget1]("v1", nil)))
 		a := inProcess(t, s)

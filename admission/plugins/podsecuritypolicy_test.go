@@ -2,11 +2,16 @@ package plugins_test
 
 import (
 	"context"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/registry/builtin/podsecurity"
+	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
 )
 
@@ -16,7 +21,6 @@ const anyone = `seLinux: {rule: RunAsAny}, runAsUser: {rule: RunAsAny}, suppleme
 // name of a policy, a namespace and a user.
 func policies(t *testing.T, uses ...string) func(...step) {
 	s := with(t, admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"PodSecurity"}}, func(b *server.Builder) {
-		b.Register(podsecurity.Policies())
 		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
 			if a.Verb != "use" {
 				return auth.Allow, "", nil
@@ -107,5 +111,16 @@ func TestPodSecurityPolicyProfiles(t *testing.T) {
 
 // TestPodSecurityPolicyNeedsItsKind: where there are no policies nothing is refused.
 func TestPodSecurityPolicyNeedsItsKind(t *testing.T) {
-	walk(t, with(t, admission.Options{Enable: []string{"PodSecurityPolicy"}}), step{do: "POST pods", body: named("x", onNode), want: "201 {metadata: {annotations: null}}"})
+	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll,
+		AdmissionOptions: admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"ServiceAccount"}}}
+	b.Register(core.Kinds()...)
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Shutdown(t.Context())) }()
+	w := httptest.NewRecorder()
+	body := `{"metadata":{"name":"x"},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+	r := httptest.NewRequest("POST", "/api/v1/namespaces/default/pods", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	s.ServeHTTP(w, r)
+	require.Equal(t, 201, w.Code, w.Body)
 }

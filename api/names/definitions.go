@@ -49,7 +49,12 @@ var definitionPackages = map[string]string{
 
 // Definition returns the OpenAPI definition name of a Go type of this module by
 // its package below api or registry/builtin, such as "core" or "flow/v1beta3", and its name.
+// That of a type of an older version ends with it, such as IngressV1beta1.
 func (p Profile) Definition(pkg, name string) string {
+	if i := strings.LastIndexByte(name, 'V'); i > 0 && strings.Contains(name[i:], "beta") {
+		place := strings.TrimSuffix(p.Definition(pkg, name[:i]), "."+name[:i])
+		return place[:strings.LastIndexByte(place, '.')] + ".v" + name[i+1:] + "." + name[:i]
+	}
 	if w, ok := definitions[pkg+"."+name]; ok {
 		return p.DefinitionName(w)
 	}

@@ -18,6 +18,8 @@ func TestDefinitionNames(t *testing.T) {
 		{"core", "StoreAfsVolumeSource", "io.orch.api.core.v1.StoreAfsVolumeSource", "io.k8s.api.core.v1.CephFSVolumeSource"},
 		{"extensions", "JSONSchemaProps", "io.orch.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps",
 			"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"},
+		{"networking", "IngressV1beta1", "io.orch.api.networking.v1beta1.Ingress", "io.k8s.api.networking.v1beta1.Ingress"},
+		{"autoscaling", "MetricSpecV2beta1", "io.orch.api.autoscaling.v2beta1.MetricSpec", "io.k8s.api.autoscaling.v2beta1.MetricSpec"},
 	} {
 		assert.Equal(t, test.orch, names.Orch.Definition(test.pkg, test.name))
 		assert.Equal(t, test.kubernetes, names.Kubernetes.Definition(test.pkg, test.name))

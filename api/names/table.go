@@ -18,6 +18,7 @@ const (
 	GroupScheduling     = "scheduling.orch.io"
 	GroupPolicy         = "policy"
 	GroupExtensions     = "apiextensions.orch.io"
+	GroupFormer         = "extensions" // where workloads, ingresses and policies of network and pods were once
 	GroupAdmission      = "admission.orch.io"
 	GroupDiscovery      = "apidiscovery.orch.io"
 	GroupAudit          = "audit.orch.io"
@@ -43,6 +44,7 @@ const (
 	NamespaceFinalizer      = "orch"
 	InitialEventsEnd        = "orch.io/initial-events-end"
 	Deprecated              = "orch.io/deprecated"
+	RemovedRelease          = "orch.io/removed-release"
 	LastApplied             = "kubectl.orch.io/last-applied-configuration"
 	SecretServiceToken      = "orch.io/service-account-token"
 	SecretBasicAuth         = "orch.io/basic-auth"
@@ -102,6 +104,8 @@ const (
 	NetworkProtection       = "networking.orch.io/service-addresses"
 	SkipMirror              = "endpointslice.orch.io/skip-mirror"
 	TemplateGeneration      = "deprecated.daemonset.template.generation"
+	RollbackTo              = "deprecated.deployment.rollback.to"
+	EmptySelector           = "pdb.orch.io/deprecated-v1beta1-empty-selector-match"
 	PodDeletionCost         = "controller.orch.io/pod-deletion-cost"
 	JobUIDLabel             = "batch.orch.io/controller-uid"
 	JobNameLabel            = "batch.orch.io/job-name"
@@ -168,6 +172,8 @@ var whole = map[string]string{
 	TokenIssuer:         "https://kubernetes.default.svc.cluster.local",
 	InitialEventsEnd:    "k8s.io/initial-events-end",
 	Deprecated:          "k8s.io/deprecated",
+	RemovedRelease:      "k8s.io/removed-release",
+	EmptySelector:       "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match",
 	RBACAutoupdate:      "rbac.authorization.kubernetes.io/autoupdate",
 	RootCAConfigMap:     "kube-root-ca.crt",
 	APIAccessVolume:     "kube-api-access-",

@@ -135,8 +135,10 @@ func (c *compiler) versions(t *Type) {
 		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
 			c.fault("version %q is given twice", &kv)
 		}
-		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv), Lacks: kv.Lacks, Served: kv.Served}
-		v.columns = v
+		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv, group), Lacks: kv.Lacks, Served: kv.Served}
+		if v.columns = v; v.Deprecated != "" {
+			v.Removed = kv.Lifetime.Removed
+		}
 		if c.schemas == nil {
 			v.schema = c.schema(kv)
 		}
@@ -186,18 +188,24 @@ func (c *compiler) conversions(t *Type) {
 		if kv.Columns == nil {
 			v.Columns, v.columns = t.Hub.Columns, t.Hub
 		}
-		if v.schema.HasUnique() {
-			c.fault("version %q: unique is said in the hub", kv.Name)
-		}
 		var err error
 		if v.conversion, err = kv.Conversion(v.schema, c.names); err != nil {
 			c.versionFaults(kv.Name, err)
+		}
+		if v.schema.HasUnique() && (err != nil || !v.conversion.SameShape) {
+			c.fault("version %q: unique is said in the hub", kv.Name)
 		}
 	}
 }
 
 // deprecation is the warning for callers of a deprecated version.
-func (c *compiler) deprecation(kv registry.KindVersion) string {
+func (c *compiler) deprecation(kv registry.KindVersion, group string) string {
+	if l := kv.Lifetime; kv.Deprecated == "" && l.Deprecated != "" {
+		kv.Deprecated = meta.GroupVersion{Group: group, Version: kv.Name}.String() + " " + c.kind.Kind + " is deprecated in v" + l.Deprecated + "+"
+		if l.Removed != "" {
+			kv.Deprecated += ", unavailable in v" + l.Removed + "+"
+		}
+	}
 	if kv.Replacement == (meta.GroupVersionKind{}) {
 		return kv.Deprecated
 	}

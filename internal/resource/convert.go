@@ -147,14 +147,7 @@ func (v *Version) converted(obj *meta.Object) (*meta.Object, error) {
 		key := meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}
 		return nil, &ConversionError{Resource: v.GroupResource(), Key: key, From: apiVersion, To: v.GVK().APIVersion(), Err: err}
 	}
-	metadata := obj.Tree()["metadata"]
-	if from := v.ByAPIVersion(apiVersion); from.conversion != nil {
-		metadata = withAnnotations(metadata, from.conversion.Annotations, nil)
-	}
-	if v.conversion != nil {
-		metadata = withAnnotations(metadata, v.conversion.Annotations, meta.NewObject(tree).Map("metadata", "annotations"))
-	}
-	return meta.NewObject(v.withTypeAndMetadata(tree, metadata)), nil
+	return meta.NewObject(v.withTypeAndMetadata(tree, tree["metadata"])), nil
 }
 
 // withAnnotations returns metadata with other values of these annotations, those that
@@ -186,15 +179,33 @@ func (v *Version) convert(apiVersion string, tree map[string]any) (_ map[string]
 	if from == nil {
 		return nil, errNoVersion
 	}
-	if from.conversion != nil {
-		if tree, err = run(from.conversion.ToHub, tree); err != nil {
+	if c := from.conversion; c != nil {
+		if tree, err = step(c.ToHub, tree, c.Annotations, c.HubAnnotations); err != nil {
 			return nil, err
 		}
 	}
-	if v.conversion != nil {
-		return run(v.conversion.FromHub, tree)
+	if c := v.conversion; c != nil {
+		return step(c.FromHub, tree, c.HubAnnotations, c.Annotations)
 	}
 	return tree, nil
+}
+
+// step runs one conversion and gives the result the metadata of what it was made of,
+// without the annotations of which it made fields, and with those that it made of fields.
+func step(convert func(map[string]any) (map[string]any, error), tree map[string]any, fields, annotations []string) (map[string]any, error) {
+	out, err := run(convert, tree)
+	if err != nil {
+		return nil, err
+	}
+	metadata := tree["metadata"]
+	if len(annotations) > 0 {
+		metadata = withAnnotations(metadata, annotations, meta.NewObject(out).Map("metadata", "annotations"))
+	}
+	out = maps.Clone(out)
+	if out["metadata"] = withAnnotations(metadata, fields, nil); out["metadata"] == nil {
+		delete(out, "metadata")
+	}
+	return out, nil
 }
 
 // run runs a conversion. It may be an author's first, and runs where a panic would end

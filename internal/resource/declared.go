@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/suggest"
+	"orch.io/controlplane/registry"
 )
 
 // declared checks what a kind says of itself that is of no use together, or without
@@ -24,12 +25,32 @@ func (c *compiler) declared(t *Type) {
 		c.fault("Pool needs Held and Allot")
 	}
 	for _, kv := range k.Versions {
-		if kv.Replacement != (meta.GroupVersionKind{}) && kv.Deprecated == "" {
+		if kv.Replacement != (meta.GroupVersionKind{}) && kv.Deprecated == "" && kv.Lifetime.Deprecated == "" {
 			c.fault("version %q has a Replacement and is not Deprecated: the text for callers is missing", &kv)
 		}
+		c.lifetime(&kv)
 	}
 	if c.names == names.Orch && !k.Custom() && names.Kubernetes.Reserved(k.Group) {
 		c.fault("Group %q is of the names %s, this server has those of %s", k.Group, names.Kubernetes, c.names)
+	}
+}
+
+// lifetime checks that a version is introduced, deprecated and removed in that order.
+func (c *compiler) lifetime(kv *registry.KindVersion) {
+	var last Release
+	for _, named := range []string{kv.Lifetime.Introduced, kv.Lifetime.Deprecated, kv.Lifetime.Removed} {
+		if named == "" {
+			continue
+		}
+		r, err := ParseRelease(named)
+		switch {
+		case err != nil:
+			c.fault("version %q: Lifetime: %w", kv, err)
+		case r.Compare(last) < 0:
+			c.fault("version %q: Lifetime: %s is before %s", kv, r, last)
+		default:
+			last = r
+		}
 	}
 }
 

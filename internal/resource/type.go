@@ -52,10 +52,24 @@ type Type struct {
 	Webhook   map[string]any
 	Converter Converter
 
+	whole    func() (*Type, error)   // the kind with all its versions, see Reading; nil: this is it
 	schemas  func() []*schema.Schema // of the versions, as the definition has them; nil: each has its own
 	converts bool                    // see Converts
 	tracker  tracker
 }
+
+// Reading returns the type with all versions that objects of it were ever stored in, if
+// this one does not have the version that an apiVersion names: another release may have
+// written it. Both have the same hub.
+func (t *Type) Reading(apiVersion string) (*Type, error) {
+	if t.whole == nil || t.ByAPIVersion(apiVersion) != nil {
+		return t, nil
+	}
+	return t.whole()
+}
+
+// Releases reports whether there are versions that this release does not have.
+func (t *Type) Releases() bool { return t.whole != nil }
 
 // Converter asks somebody else to convert objects.
 type Converter interface {
@@ -81,7 +95,8 @@ type Version struct {
 	Group      string // which may be another than the type's
 	Name       string
 	Columns    []registry.Column
-	Deprecated string
+	Deprecated string   // the warning for who asks for it; empty: none
+	Removed    string   // the release that does not serve a deprecated version any more; empty: none is known
 	Lacks      []string // sub-resources of the type that are not served in this version
 	Served     bool
 

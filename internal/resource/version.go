@@ -162,11 +162,12 @@ func (v *Version) Defaults(w *change) error {
 			return meta.TooLarge("%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
 		}
 	}
-	fill := v.Default
 	if v.conversion != nil {
-		fill = v.conversion.Default
+		if err := v.runEdit("Default", v.conversion.Default, w); err != nil || !v.conversion.SameShape {
+			return err
+		}
 	}
-	if err := v.runEdit("Default", fill, w); err != nil {
+	if err := v.runEdit("Default", v.Default, w); err != nil {
 		return err
 	}
 	v.dropGated(w)

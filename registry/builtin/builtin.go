@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/registry/builtin/flowcontrol"
 	"orch.io/controlplane/registry/builtin/networking"
 	"orch.io/controlplane/registry/builtin/node"
+	"orch.io/controlplane/registry/builtin/podsecurity"
 	"orch.io/controlplane/registry/builtin/policy"
 	"orch.io/controlplane/registry/builtin/registration"
 	"orch.io/controlplane/registry/builtin/roles"
@@ -26,7 +27,7 @@ import (
 	"orch.io/controlplane/registry/builtin/storage"
 )
 
-// Kinds returns the built-in kinds.
+// Kinds returns the built-in kinds, with the versions of them that any release serves.
 func Kinds() []*registry.Kind {
 	return slices.Concat(
 		core.Kinds(),
@@ -44,6 +45,7 @@ func Kinds() []*registry.Kind {
 		node.Kinds(),
 		registration.Kinds(),
 		policy.Kinds(),
+		[]*registry.Kind{podsecurity.Policies()},
 		roles.Kinds(),
 		scheduling.Kinds(),
 		storage.Kinds(),

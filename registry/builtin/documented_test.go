@@ -14,13 +14,12 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/builtin/podsecurity"
 )
 
 func echo(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
 
 func everyKind(p names.Profile) []*registry.Kind {
-	return slices.Concat(builtin.Kinds(), []*registry.Kind{podsecurity.Policies()}, builtin.Reviews(builtin.Answers{
+	return slices.Concat(builtin.Kinds(), builtin.Reviews(builtin.Answers{
 		TokenReview: echo, SelfSubjectReview: echo, SubjectAccessReview: echo, SelfSubjectAccessReview: echo,
 		LocalSubjectAccessReview: echo, SelfSubjectRulesReview: echo,
 	}))

@@ -1,10 +1,54 @@
 package builtin_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/builtin/discovery"
+	"orch.io/controlplane/registry/builtin/extensions"
 	"orch.io/controlplane/registry/registrytest"
 )
 
-func TestRoundTrip(t *testing.T) { registrytest.RoundTrip(t, builtin.Kinds()...) }
+func TestRoundTrip(t *testing.T) {
+	// A node is shown in the topology as well, also where only the field names it.
+	options := registrytest.Options{Generators: []registrytest.Generator{
+		registrytest.ForField[discovery.EndpointV1beta1]("nodeName", func(*rand.Rand) *string { return nil }),
+		registrytest.ForType(definitionV1beta1),
+	}}
+	options.RoundTrip(t, builtin.Kinds()...)
+}
+
+// definitionV1beta1 makes a definition that says in one place alone what versions share,
+// as the version wants it.
+func definitionV1beta1(r *rand.Rand) extensions.CustomResourceDefinitionSpecV1beta1 {
+	preserve := r.IntN(2) == 0
+	s := extensions.CustomResourceDefinitionSpecV1beta1{
+		Group: "example.com", Version: "v1", Scope: "Cluster", PreserveUnknownFields: &preserve,
+		Names:    extensions.CustomResourceDefinitionNames{Plural: "as", Kind: "A"},
+		Versions: []extensions.CustomResourceDefinitionVersionV1beta1{{Name: "v1", Served: true}, {Name: "v2", Storage: true}},
+	}
+	columns := []extensions.CustomResourceColumnDefinitionV1beta1{{Name: "n", Type: "string", JSONPath: ".a", Priority: r.Int32N(2)}}
+	status := &extensions.CustomResourceSubresources{Status: &extensions.CustomResourceSubresourceStatus{}}
+	if r.IntN(2) == 0 {
+		s.AdditionalPrinterColumns = columns
+	} else {
+		s.Versions[r.IntN(2)].AdditionalPrinterColumns = columns
+	}
+	switch r.IntN(3) {
+	case 0:
+		s.Subresources = status
+	case 1:
+		s.Versions[r.IntN(2)].Subresources = status
+	}
+	schema := &extensions.CustomResourceValidation{OpenAPIV3Schema: &extensions.JSONSchemaProps{Type: "object"}}
+	if r.IntN(2) == 0 {
+		s.Validation = schema
+	} else {
+		s.Versions[0].Schema = schema
+	}
+	if r.IntN(2) == 0 {
+		s.Conversion = &extensions.CustomResourceConversionV1beta1{Strategy: "Webhook", ConversionReviewVersions: []string{"v1beta1"}}
+	}
+	return s
+}

@@ -38,6 +38,7 @@ type flags struct {
 	network       networkFlags
 	nodes         nodeFlags
 
+	release       string            // whose versions are served; empty: the newest
 	runtimeConfig map[string]string // what is served, see server.Serving
 	features      map[string]bool   // by their gates
 	otherGates    []string          // that were given and that nobody knows, see Command.Ignored
@@ -63,6 +64,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
 	set.StringVar(&f.tlsKey, "tls-private-key-file", "", "key of the certificate, PEM")
 	set.StringVar(&f.certDir, "cert-dir", "", "directory with the server's apiserver.crt and apiserver.key, PEM, unless --tls-cert-file names them elsewhere (default: self-made)")
+	set.StringVar(&f.release, "release", "", "release whose versions of kinds are served, such as 1.22 (default: the newest)")
 	set.Func("runtime-config", "what is served, as KEY=true|false,...: a missing value is true, the most specific KEY counts. One is a version, apps/v1\n"+
 		"or, of the core group, v1; a resource, apps/v1/deployments; or api/ga, api/beta, api/alpha, api/legacy or api/all", settings(f.runtimeConfig))
 	set.Func("feature-gates", "which features are on, as GATE=true|false,...; there are\n"+strings.Join((*features.Set)(nil).Help(), "\n"), f.setFeatures)

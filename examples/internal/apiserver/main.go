@@ -107,7 +107,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), RunControllers: f.authz.controllers, Features: f.features,
+	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), Release: f.release, RunControllers: f.authz.controllers, Features: f.features,
 		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
 	b.Register(builtin.Kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // APIService says who serves a version of an API group.
@@ -79,6 +80,9 @@ const available = "Available"
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[APIService]{
 		Group: names.GroupAggregation, Version: "v1", Scope: registry.Cluster, Status: true, Categories: []string{"api-extensions"},
+		Versions: []registry.VersionOf[APIService]{
+			older.Same[APIService]("v1beta1", "1.7", "1.19", "1.22", names.GroupAggregation+"/v1"),
+		},
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
 		Columns: []registry.Column{
 			{Name: "Service", Type: "string", Doc: "The service that leads to who serves the version.", Cell: func(o *meta.Object) any {

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // ControllerRevision is a state that a controller may go back to. It belongs to the
@@ -28,6 +29,10 @@ type ControllerRevision struct {
 func controllerRevisions() *registry.Kind {
 	return registry.Of(registry.Definition[ControllerRevision]{
 		Group: names.GroupApps, Version: "v1",
+		Versions: []registry.VersionOf[ControllerRevision]{
+			older.Same[ControllerRevision]("v1beta2", "1.8", "1.9", "1.16", names.GroupApps+"/v1"),
+			older.Same[ControllerRevision]("v1beta1", "1.7", "1.8", "1.16", names.GroupApps+"/v1"),
+		},
 		Columns: []registry.Column{
 			{Name: "Controller", Type: "string", Doc: "The object whose state it is.", Cell: controller},
 			{Name: "Revision", Type: "string", Doc: "The place among the states.", Cell: func(o *meta.Object) any { return o.Int("revision") }},

@@ -29,7 +29,7 @@ type DaemonSet struct {
 // DaemonSetSpec says which pods shall run, and how they are replaced.
 type DaemonSetSpec struct {
 	// Selector of the pods; it must match the template's labels and cannot change.
-	Selector *meta.Selector `json:"selector" protobuf:"1" schema:"unchecked,immutable"`
+	Selector *meta.Selector `json:"selector" protobuf:"1" schema:"unchecked"`
 
 	// Template of the pods. Its node selector and affinity say on which nodes they
 	// run; without them it is all.
@@ -104,6 +104,7 @@ type DaemonSetStatus struct {
 func daemonSets() *registry.Kind {
 	return podsOf(registry.Definition[DaemonSet]{
 		ShortNames: []string{"ds"},
+		Versions:   formerDaemonSets(),
 		Columns: []registry.Column{
 			replicas.Column("Desired", "On how many nodes the pod shall run.", "status", "desiredNumberScheduled"),
 			replicas.Column("Current", "On how many of them it runs.", "status", "currentNumberScheduled"),
@@ -157,6 +158,9 @@ func validateDaemonSet(w *registry.Change[DaemonSet]) {
 	kept := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template)
 	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selected, &s.Template, kept)...)
 	s.UpdateStrategy.validate(&w.Faults, at.Field("updateStrategy"))
+	if w.Old != nil && !movableSelector(w.Version) {
+		w.Unchanged(at.Field("selector"), s.Selector, w.Old.Spec.Selector)
+	}
 }
 
 func (s *DaemonSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {

@@ -129,6 +129,7 @@ type DeploymentCondition struct {
 func deployments() *registry.Kind {
 	return podsOf(registry.Definition[Deployment]{
 		ShortNames: []string{"deploy"},
+		Versions:   formerDeployments(),
 		Scale:      replicas.Scale(),
 		Columns: []registry.Column{
 			ready(),

@@ -21,7 +21,7 @@ func validateDeployment(w *registry.Change[Deployment]) {
 	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
 		w.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
 	}
-	if w.Old != nil {
+	if w.Old != nil && !movableSelector(w.Version) {
 		w.Unchanged(at.Field("selector"), s.Selector, w.Old.Spec.Selector)
 	}
 }

@@ -64,6 +64,7 @@ type ReplicaSetStatus struct {
 func replicaSets() *registry.Kind {
 	return podsOf(registry.Definition[ReplicaSet]{
 		ShortNames: []string{"rs"},
+		Versions:   formerReplicaSets(),
 		Scale:      replicas.Scale(),
 		Columns: []registry.Column{
 			replicas.Column("Desired", "How many pods there shall be.", "spec", "replicas"),
@@ -80,7 +81,7 @@ func validateReplicaSet(w *registry.Change[ReplicaSet]) {
 	case "":
 		s := &w.New.Spec
 		checkPods(w, s.Selector, &s.Template, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
-		if w.Old != nil {
+		if w.Old != nil && !movableSelector(w.Version) {
 			w.Unchanged(check.At("spec", "selector"), s.Selector, w.Old.Spec.Selector)
 		}
 	case "status":

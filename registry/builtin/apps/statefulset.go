@@ -139,6 +139,7 @@ type StatefulSetStatus struct {
 func statefulSets() *registry.Kind {
 	return podsOf(registry.Definition[StatefulSet]{
 		ShortNames:   []string{"sts"},
+		Versions:     formerStatefulSets(),
 		Scale:        replicas.Scale(),
 		Columns:      []registry.Column{ready()},
 		ValidateName: meta.NameChecker(meta.CheckDNSLabel),

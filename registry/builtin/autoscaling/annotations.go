@@ -136,6 +136,13 @@ func showMeasured(metrics []MetricStatus) string {
 	if len(metrics) == 0 || len(metrics) == 1 && measuredCPU(metrics) == 0 && metrics[0].Resource.Current.AverageValue == nil {
 		return ""
 	}
+	return text(shownAll(metrics))
+}
+
+func shownAll(metrics []MetricStatus) []shownMetric {
+	if metrics == nil {
+		return nil
+	}
 	out := make([]shownMetric, len(metrics))
 	for i, m := range metrics {
 		out[i].Type = m.Type
@@ -158,7 +165,7 @@ func showMeasured(metrics []MetricStatus) string {
 				CurrentValue: s.Current.Value, CurrentAverageValue: s.Current.AverageValue}
 		}
 	}
-	return text(out)
+	return out
 }
 
 func shownMeasured(annotation string) []MetricStatus {

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // HorizontalPodAutoscaler keeps the size of another object such that metrics stay at
@@ -141,7 +142,10 @@ type HorizontalPodAutoscalerCondition struct {
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[HorizontalPodAutoscaler]{
 		Group: names.GroupAutoscaling, Version: "v2", ShortNames: []string{"hpa"}, Categories: []string{"all"}, Status: true,
-		Versions: []registry.VersionOf[HorizontalPodAutoscaler]{olderForm()},
+		Lifetime: registry.Lifetime{Introduced: "1.23"},
+		Versions: []registry.VersionOf[HorizontalPodAutoscaler]{
+			olderForm(), older.Same[HorizontalPodAutoscaler]("v2beta2", "1.12", "1.23", "1.26", names.GroupAutoscaling+"/v2"), v2beta1(),
+		},
 		Columns:  columns(),
 		Default:  fillIn,
 		Validate: validate,

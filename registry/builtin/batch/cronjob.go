@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // CronJob makes jobs by the clock.
@@ -79,6 +80,10 @@ type CronJobStatus struct {
 func cronJobs() *registry.Kind {
 	return registry.Of(registry.Definition[CronJob]{
 		Group: names.GroupBatch, Version: "v1", ShortNames: []string{"cj"}, Categories: []string{"all"}, Status: true,
+		Lifetime: registry.Lifetime{Introduced: "1.21"},
+		Versions: []registry.VersionOf[CronJob]{
+			older.Same[CronJob]("v1beta1", "1.8", "1.21", "1.25", names.GroupBatch+"/v1"),
+		},
 		Columns:  cronJobColumns(),
 		Validate: validateCronJob,
 		Behavior: registry.Behavior{

@@ -98,6 +98,8 @@ func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[CertificateSigningRequest]{
 		Group:        names.GroupCertificates,
 		Version:      "v1",
+		Lifetime:     registry.Lifetime{Introduced: "1.19"},
+		Versions:     []registry.VersionOf[CertificateSigningRequest]{v1beta1()},
 		ShortNames:   []string{"csr"},
 		Scope:        registry.Cluster,
 		Status:       true,
@@ -110,7 +112,8 @@ func Kinds() []*registry.Kind {
 			{Name: "approval", Merge: mergeApproval, Metadata: quirks.CallersMetadata(), Validate: validateApproval},
 		},
 		Behavior: registry.Behavior{
-			Prepare: prepare,
+			Prepare:  prepare,
+			Validate: forgiveUsages,
 		},
 		Reference: &quirks.Reference{
 			NoGeneration:        true,

@@ -10,18 +10,18 @@ import (
 
 func validateRequest(w *registry.Change[CertificateSigningRequest]) {
 	if w.Old == nil {
-		w.New.Spec.validate(&w.Faults, w.Names)
+		w.New.Spec.validate(&w.Faults)
+		if !isV1beta1(w.Version) && w.New.Spec.SignerName == w.Names.Wire(names.SignerLegacyUnknown) {
+			w.Invalid(check.At("spec", "signerName"), w.New.Spec.SignerName, "this signer cannot be asked through this version")
+		}
 	}
 	w.New.Status.validate(&w.Faults)
 }
 
-func (s *CertificateSigningRequestSpec) validate(f *check.Faults, p names.Profile) {
+func (s *CertificateSigningRequestSpec) validate(f *check.Faults) {
 	at := check.At("spec")
 	if _, err := pki.ParseRequest(s.Request); err != nil {
 		f.Invalid(at.Field("request"), s.Request, err.Error())
-	}
-	if s.SignerName == p.Wire(names.SignerLegacyUnknown) {
-		f.Invalid(at.Field("signerName"), s.SignerName, "this signer cannot be asked through this version")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // Lease says who holds something, and until when the others must respect it.
@@ -49,6 +50,9 @@ type LeaseSpec struct {
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[Lease]{
 		Group: names.GroupCoordination, Version: "v1",
+		Versions: []registry.VersionOf[Lease]{
+			older.Same[Lease]("v1beta1", "1.12", "1.19", "1.22", names.GroupCoordination+"/v1"),
+		},
 		Columns:  []registry.Column{registry.Text("Holder", "Who holds the lease.", "spec", "holderIdentity"), registry.Age()},
 		Validate: validate,
 		Reference: &quirks.Reference{

@@ -84,7 +84,7 @@ type EventSeries struct {
 func events() *registry.Kind {
 	return registry.Of(registry.Definition[Event]{
 		Version:    version,
-		Versions:   []registry.VersionOf[Event]{eventView()},
+		Versions:   eventViews(),
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),
 		Validate:   validateEvent,
@@ -189,7 +189,7 @@ func validateEvent(w *registry.Change[Event]) {
 	if !e.EventTime.IsZero() {
 		e.validateNew(&w.Faults, controller)
 	}
-	if view {
+	if view && w.Version.Version == "v1" {
 		e.validateView(&w.Faults, w.Old)
 	}
 }

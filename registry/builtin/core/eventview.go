@@ -67,9 +67,16 @@ type EventViewSeries struct {
 	LastObservedTime meta.MicroTime `json:"lastObservedTime" protobuf:"2"`
 }
 
-func eventView() registry.Spoke[EventView, Event] {
+func eventViews() []registry.VersionOf[Event] {
+	now, first := eventView("v1"), eventView("v1beta1")
+	now.Lifetime = registry.Lifetime{Introduced: "1.19"}
+	first.Lifetime = registry.Lifetime{Introduced: "1.8", Deprecated: "1.22", Removed: "1.25"}
+	return []registry.VersionOf[Event]{now, first}
+}
+
+func eventView(version string) registry.Spoke[EventView, Event] {
 	return registry.Spoke[EventView, Event]{
-		Group: names.GroupEvents, Version: "v1", ToHub: (*EventView).event, FromHub: (*Event).view,
+		Group: names.GroupEvents, Version: version, ToHub: (*EventView).event, FromHub: (*Event).view,
 		Fields: map[string]string{
 			"regarding.kind":            "involvedObject.kind",
 			"regarding.namespace":       "involvedObject.namespace",
@@ -107,8 +114,8 @@ func (in *Event) view(out *EventView) error {
 	return nil
 }
 
-// validateView holds a write through the group of events to its rules, beyond those for
-// all: a new event has none of the deprecated fields, and of one that is there only the
+// validateView holds a write through version v1 of the group of events to its rules,
+// beyond those for all: a new event has none of the deprecated fields, and of one that is there only the
 // series changes. A series that stays is as another group allowed it.
 func (e *Event) validateView(f *check.Faults, old *Event) {
 	if s := e.Series; s != nil && (old == nil || !check.Same(s, old.Series)) {

@@ -131,6 +131,7 @@ type DeviceClaimConfiguration struct {
 func claims() *registry.Kind {
 	return registry.Of(registry.Definition[ResourceClaim]{
 		Group: names.GroupDevices, Version: "v1", Status: true,
+		Lifetime: registry.Lifetime{Introduced: "1.34"},
 		Columns: []registry.Column{
 			{Name: "State", Type: "string", Doc: "Whether devices were found, and whether anybody uses them.", Cell: claimState},
 			registry.Age(),

@@ -38,7 +38,8 @@ type DeviceClassConfiguration struct {
 func classes() *registry.Kind {
 	return registry.Of(registry.Definition[DeviceClass]{
 		Group: names.GroupDevices, Version: "v1", Scope: registry.Cluster, Plural: "deviceclasses",
-		Columns: []registry.Column{registry.Age()},
+		Lifetime: registry.Lifetime{Introduced: "1.34"},
+		Columns:  []registry.Column{registry.Age()},
 		Validate: func(w *registry.Change[DeviceClass]) {
 			at := check.At("spec")
 			for i := range w.New.Spec.Config {
@@ -73,7 +74,8 @@ type ResourceClaimTemplateSpec struct {
 func templates() *registry.Kind {
 	return registry.Of(registry.Definition[ResourceClaimTemplate]{
 		Group: names.GroupDevices, Version: "v1",
-		Columns: []registry.Column{registry.Age()},
+		Lifetime: registry.Lifetime{Introduced: "1.34"},
+		Columns:  []registry.Column{registry.Age()},
 		Validate: func(w *registry.Change[ResourceClaimTemplate]) {
 			spec := &w.New.Spec
 			if w.Old != nil {

@@ -219,6 +219,7 @@ type DeviceTaint struct {
 func deviceSlices() *registry.Kind {
 	return registry.Of(registry.Definition[ResourceSlice]{
 		Group: names.GroupDevices, Version: "v1", Scope: registry.Cluster,
+		Lifetime: registry.Lifetime{Introduced: "1.34"},
 		Columns: []registry.Column{
 			registry.Text("Node", "The node on which the devices can be used, if it is one.", "spec", "nodeName"),
 			registry.Text("Driver", "The driver of the devices.", "spec", "driver"),

@@ -124,9 +124,11 @@ const (
 )
 
 func endpointSlices() *registry.Kind {
-	return registry.Of(registry.Definition[EndpointSlice]{
+	k := registry.Of(registry.Definition[EndpointSlice]{
 		Group:    names.GroupEndpoints,
 		Version:  "v1",
+		Lifetime: registry.Lifetime{Introduced: "1.21"},
+		Versions: []registry.VersionOf[EndpointSlice]{v1beta1()},
 		Columns:  columns(),
 		Validate: validate,
 		Behavior: registry.Behavior{
@@ -144,6 +146,8 @@ func endpointSlices() *registry.Kind {
 		},
 		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}},
 	})
+	placeEndpoints(&k.Versions[1])
+	return k
 }
 
 func sameField(a, b *meta.Object, field string) bool {
@@ -190,6 +194,9 @@ func prepare(w *registry.Change[meta.Object]) {
 	obj, old := w.New, w.Old
 	if len(obj.List("endpoints")) == 0 {
 		obj.Set(nil, "endpoints") // as clients know an empty list
+	}
+	if w.Version.Version == "v1beta1" {
+		return // which may write the topology
 	}
 	nodes, hostname := map[string]bool{}, w.Names.Wire(names.LabelHostname)
 	if old != nil {

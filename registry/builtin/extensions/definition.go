@@ -225,6 +225,8 @@ func definitions() *registry.Kind {
 	return registry.Of(registry.Definition[CustomResourceDefinition]{
 		Group:      names.GroupExtensions,
 		Version:    "v1",
+		Lifetime:   registry.Lifetime{Introduced: "1.16"},
+		Versions:   []registry.VersionOf[CustomResourceDefinition]{v1beta1()},
 		ShortNames: []string{"crd", "crds"},
 		Categories: []string{"api-extensions"},
 		Scope:      registry.Cluster,

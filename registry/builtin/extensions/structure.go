@@ -25,6 +25,9 @@ func (d *definition) schema(ctx context.Context, at *check.Path, v *meta.Object)
 		d.rootBesideStatus(at, doc)
 	}
 	s, causes := schema.OpenAPI(doc, d.names, at)
+	if len(causes) > 0 && d.preserves() {
+		return // it says nothing, see registry.FromCRD
+	}
 	if len(causes) == 0 {
 		if d.rules >= maxRules {
 			d.faults.Forbidden(at, fmt.Sprintf("the versions of a definition may have at most %d rules together", maxRules))

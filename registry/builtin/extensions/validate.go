@@ -16,7 +16,7 @@ import (
 )
 
 func validate(w *registry.Change[meta.Object]) {
-	d := definition{Object: w.New, old: w.Old, names: w.Names}
+	d := definition{Object: w.New, old: w.Old, names: w.Names, former: w.Version.Version == "v1beta1"}
 	if w.Old == nil {
 		d.name()
 	} else {
@@ -35,13 +35,18 @@ type definition struct {
 	*meta.Object
 	old    *meta.Object // nil: it is a new one
 	names  names.Profile
-	rules  int // compiled
+	former bool // it is written in version v1beta1
+	rules  int  // compiled
 	faults check.Faults
 }
 
 // maxRules bounds how many rules the versions of a definition may have together: no further
 // version is looked at once there are as many.
 const maxRules = 2000
+
+// preserves reports whether a definition is one of those from before there were structural
+// schemas: it needs none, and fields that a schema does not name stay.
+func (d *definition) preserves() bool { return d.Bool("spec", "preserveUnknownFields") }
 
 // versions returns the versions as objects of their own.
 func (d *definition) versions() []*meta.Object {
@@ -82,7 +87,7 @@ func (d *definition) spec(ctx context.Context) {
 	d.group()
 	d.versionNames()
 	d.words(true, "spec", "names")
-	if d.Bool("spec", "preserveUnknownFields") {
+	if d.preserves() && !d.former && (d.old == nil || !d.old.Bool("spec", "preserveUnknownFields")) {
 		d.faults.Invalid(check.At("spec", "preserveUnknownFields"), true,
 			"cannot set to true, set "+d.names.Extension("preserve-unknown-fields")+" to true in spec.versions[*].schema instead")
 	}
@@ -179,7 +184,7 @@ func (d *definition) words(required bool, path ...string) {
 func (d *definition) parts(ctx context.Context) {
 	versions := d.versions()
 	for i, v := range versions {
-		if v.Map("schema", "openAPIV3Schema") == nil {
+		if v.Map("schema", "openAPIV3Schema") == nil && !d.preserves() {
 			d.faults.Required(check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema"), "")
 		}
 	}

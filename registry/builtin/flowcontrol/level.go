@@ -103,6 +103,7 @@ func levels() *registry.Kind {
 	of := func(field string) []string { return append(queuing[:len(queuing):len(queuing)], field) }
 	return registry.Of(registry.Definition[PriorityLevelConfiguration]{
 		Group: names.GroupFlowControl, Version: "v1", Scope: registry.Cluster, Status: true,
+		Lifetime: registry.Lifetime{Introduced: "1.29"}, Versions: formerLevels(),
 		Columns: []registry.Column{
 			registry.Text("Type", "Whether requests are bounded.", "spec", "type"),
 			cell("NominalConcurrencyShares", "The level's part of the seats.", "spec", "limited", "nominalConcurrencyShares"),

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // FlowSchema sorts requests into a priority level, and into flows that do not
@@ -135,6 +136,12 @@ func Kinds() []*registry.Kind { return []*registry.Kind{schemas(), levels()} }
 func schemas() *registry.Kind {
 	return registry.Of(registry.Definition[FlowSchema]{
 		Group: names.GroupFlowControl, Version: "v1", Scope: registry.Cluster, Status: true,
+		Lifetime: registry.Lifetime{Introduced: "1.29"},
+		Versions: []registry.VersionOf[FlowSchema]{
+			older.Same[FlowSchema]("v1beta1", "1.20", "1.23", "1.26", names.GroupFlowControl+"/v1beta2"),
+			older.Same[FlowSchema]("v1beta2", "1.23", "1.26", "1.29", names.GroupFlowControl+"/v1beta3"),
+			older.Same[FlowSchema]("v1beta3", "1.26", "1.29", "1.32", names.GroupFlowControl+"/v1"),
+		},
 		Columns: []registry.Column{
 			registry.Text("PriorityLevel", "The level that takes the requests.", "spec", "priorityLevelConfiguration", "name"),
 			{Name: "MatchingPrecedence", Type: "string", Doc: "The least of those that match wins.", Cell: func(o *meta.Object) any { return o.Int("spec", "matchingPrecedence") }},

@@ -68,6 +68,7 @@ type ServiceCIDRStatus struct {
 func ipAddresses() *registry.Kind {
 	return registry.Of(registry.Definition[IPAddress]{
 		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "ipaddresses", ShortNames: []string{"ip"},
+		Lifetime: registry.Lifetime{Introduced: "1.33"},
 		Columns: []registry.Column{{Name: "ParentRef", Type: "string", Doc: "Whom the address belongs to.", Cell: func(o *meta.Object) any {
 			p := meta.NewObject(o.Map("spec", "parentRef"))
 			words := []string{strings.ToLower(meta.GroupResource{Group: p.String("group"), Resource: p.String("resource")}.String())}
@@ -98,6 +99,7 @@ func ipAddresses() *registry.Kind {
 func serviceCIDRs() *registry.Kind {
 	return registry.Of(registry.Definition[ServiceCIDR]{
 		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "servicecidrs", Status: true,
+		Lifetime: registry.Lifetime{Introduced: "1.33"},
 		Columns: []registry.Column{
 			{Name: "CIDRs", Type: "string", Doc: "The network, of one family or of each.", Cell: func(o *meta.Object) any {
 				return cells.FirstFew(o.Strings("spec", "cidrs"))

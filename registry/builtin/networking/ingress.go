@@ -127,6 +127,7 @@ type IngressPortStatus = core.PortStatus
 func ingresses() *registry.Kind {
 	return registry.Of(registry.Definition[Ingress]{
 		Group: names.GroupNetworking, Version: "v1", Plural: "ingresses", ShortNames: []string{"ing"}, Status: true,
+		Lifetime: registry.Lifetime{Introduced: "1.19"}, Versions: formerIngresses(),
 		Columns: []registry.Column{
 			{Name: "Class", Type: "string", Doc: "The class whose controller serves it.", Cell: func(o *meta.Object) any {
 				return orNone(o.String("spec", "ingressClassName"))

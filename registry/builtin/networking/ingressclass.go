@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // IngressClass is a controller that serves ingresses, for these to name.
@@ -44,6 +45,10 @@ type IngressClassParametersReference struct {
 func ingressClasses() *registry.Kind {
 	return registry.Of(registry.Definition[IngressClass]{
 		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "ingressclasses",
+		Lifetime: registry.Lifetime{Introduced: "1.19"},
+		Versions: []registry.VersionOf[IngressClass]{
+			older.Same[IngressClass]("v1beta1", "1.18", "1.19", "1.22", names.GroupNetworking+"/v1"),
+		},
 		Columns: []registry.Column{
 			registry.Text("Controller", "Which controller serves the class.", "spec", "controller"),
 			{Name: "Parameters", Type: "string", Doc: "The object with more about the class.", Cell: func(o *meta.Object) any {

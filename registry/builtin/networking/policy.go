@@ -84,6 +84,7 @@ type NetworkPolicyPeer struct {
 func networkPolicies() *registry.Kind {
 	return registry.Of(registry.Definition[NetworkPolicy]{
 		Group: names.GroupNetworking, Version: "v1", Plural: "networkpolicies", ShortNames: []string{"netpol"},
+		Versions: []registry.VersionOf[NetworkPolicy]{formerPolicy()},
 		Columns: []registry.Column{
 			{Name: "Pod-Selector", Type: "string", Doc: "Which pods it is about.", Cell: func(o *meta.Object) any {
 				s, err := meta.LabelSelectorFromObject(o.Map("spec", "podSelector"))

@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // RuntimeClass is a way to run containers, which pods choose by its name.
@@ -42,6 +43,10 @@ type Scheduling struct {
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[RuntimeClass]{
 		Group: names.GroupNode, Version: "v1", Scope: registry.Cluster, Plural: "runtimeclasses",
+		Lifetime: registry.Lifetime{Introduced: "1.20"},
+		Versions: []registry.VersionOf[RuntimeClass]{
+			older.Same[RuntimeClass]("v1beta1", "1.14", "1.22", "1.25", ""),
+		},
 		Columns: []registry.Column{
 			registry.Text("Handler", "", "handler"),
 			registry.Age(),

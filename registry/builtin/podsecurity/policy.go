@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // PodSecurityPolicy says what pods may ask for, of those whose makers may use it.
@@ -172,9 +173,8 @@ type RuntimeClassStrategyOptions struct {
 }
 
 // Policies returns the kind PodSecurityPolicy, which the field's servers had up to
-// 1.24. It is not among those of package builtin: a program that has such objects registers it. They
-// are kept and checked; what they say has no effect without an admission plugin that
-// applies them.
+// 1.24. The newest release serves it where the admission plugin of that name is enabled.
+// Without that what the policies say has no effect.
 func Policies() *registry.Kind {
 	words := func(path ...string) func(*meta.Object) any {
 		return func(o *meta.Object) any { return strings.Join(o.Strings(append([]string{"spec"}, path...)...), ",") }
@@ -182,9 +182,12 @@ func Policies() *registry.Kind {
 	flag := func(field string) func(*meta.Object) any {
 		return func(o *meta.Object) any { return strconv.FormatBool(o.Bool("spec", field)) }
 	}
+	first := older.Same[PodSecurityPolicy]("v1beta1", "1.2", "1.11", "1.16", names.GroupPolicy+"/v1beta1")
+	first.Group = names.GroupFormer
 	return registry.Of(registry.Definition[PodSecurityPolicy]{
 		Group: names.GroupPolicy, Version: "v1beta1", Scope: registry.Cluster, Plural: "podsecuritypolicies", ShortNames: []string{"psp"},
-		Deprecated: "policy/v1beta1 PodSecurityPolicy is deprecated in v1.21+, unavailable in v1.25+",
+		Lifetime: registry.Lifetime{Introduced: "1.10", Deprecated: "1.21", Removed: "1.25"},
+		Versions: []registry.VersionOf[PodSecurityPolicy]{first},
 		Columns: []registry.Column{
 			{Name: "Priv", Type: "string", Doc: "Whether containers may be privileged.", Cell: flag("privileged")},
 			{Name: "Caps", Type: "string", Doc: "The capabilities that containers may add.", Cell: words("allowedCapabilities")},

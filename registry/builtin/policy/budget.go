@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/conditions"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // PodDisruptionBudget bounds how many of some pods may be down at a time because
@@ -64,8 +65,11 @@ type PodDisruptionBudgetStatus struct {
 func Kinds() []*registry.Kind { return []*registry.Kind{budgets()} }
 
 func budgets() *registry.Kind {
-	return registry.Of(registry.Definition[PodDisruptionBudget]{
+	k := registry.Of(registry.Definition[PodDisruptionBudget]{
 		Group: names.GroupPolicy, Version: "v1", ShortNames: []string{"pdb"}, Status: true,
+		Lifetime: registry.Lifetime{Introduced: "1.21"}, Versions: []registry.VersionOf[PodDisruptionBudget]{
+			older.Same[PodDisruptionBudget]("v1beta1", "1.5", "1.21", "1.25", names.GroupPolicy+"/v1"),
+		},
 		Columns: []registry.Column{
 			{Name: "Min Available", Type: "string", Doc: "How many pods have to stay available.", Cell: amount("minAvailable")},
 			{Name: "Max Unavailable", Type: "string", Doc: "How many pods may be down.", Cell: amount("maxUnavailable")},
@@ -80,6 +84,8 @@ func budgets() *registry.Kind {
 			DeleteAnswersStatus: true, PutWithVersion: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: []meta.MetadataPass{},
 		},
 	})
+	convertEmptySelectors(&k.Versions[1])
+	return k
 }
 
 // amount shows a number of pods of the spec.

@@ -47,6 +47,7 @@ type ParamRef struct {
 func bindings() *registry.Kind {
 	return registry.Of(registry.Definition[ValidatingAdmissionPolicyBinding]{
 		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: bindingColumns(),
+		Lifetime:  registry.Lifetime{Introduced: "1.30"},
 		Default:   func(w *registry.Change[ValidatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
 		Validate:  validateBinding,
 		Reference: reference(),

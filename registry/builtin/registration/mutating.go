@@ -83,6 +83,7 @@ type MutatingAdmissionPolicyBindingSpec struct {
 func mutatingPolicies() *registry.Kind {
 	return registry.Of(registry.Definition[MutatingAdmissionPolicy]{
 		Group: names.GroupRegistration, Version: "v1", Plural: "mutatingadmissionpolicies", Scope: registry.Cluster, Categories: []string{category},
+		Lifetime: registry.Lifetime{Introduced: "1.36"},
 		Columns: []registry.Column{
 			{Name: "Mutations", Type: "integer", Doc: "How many mutations there are.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "mutations"))) }},
 			paramKindColumn(), registry.Age(),
@@ -96,7 +97,8 @@ func mutatingPolicies() *registry.Kind {
 func mutatingBindings() *registry.Kind {
 	return registry.Of(registry.Definition[MutatingAdmissionPolicyBinding]{
 		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: bindingColumns(),
-		Default: func(w *registry.Change[MutatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
+		Lifetime: registry.Lifetime{Introduced: "1.36"},
+		Default:  func(w *registry.Change[MutatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
 		Validate: func(w *registry.Change[MutatingAdmissionPolicyBinding]) {
 			s, at := &w.New.Spec, check.At("spec")
 			s.ParamRef.validate(&w.Faults, at.Field("paramRef"))

@@ -135,6 +135,7 @@ type ExpressionWarning struct {
 func policies() *registry.Kind {
 	return registry.Of(registry.Definition[ValidatingAdmissionPolicy]{
 		Group: names.GroupRegistration, Version: "v1", Plural: "validatingadmissionpolicies", Scope: registry.Cluster, Status: true, Categories: []string{category},
+		Lifetime: registry.Lifetime{Introduced: "1.30"},
 		Columns: []registry.Column{
 			{Name: "Validations", Type: "integer", Doc: "How many validations there are.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "validations"))) }},
 			paramKindColumn(), registry.Age(),

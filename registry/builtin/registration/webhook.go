@@ -100,6 +100,8 @@ func webhookColumns() []registry.Column {
 func mutatingWebhooks() *registry.Kind {
 	return registry.Of(registry.Definition[MutatingWebhookConfiguration]{
 		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
+		Lifetime: registry.Lifetime{Introduced: "1.16"}, Versions: []registry.VersionOf[MutatingWebhookConfiguration]{mutatingV1beta1()},
+		Behavior: registry.Behavior{Validate: forgiveSideEffects},
 		Default: func(w *registry.Change[MutatingWebhookConfiguration]) {
 			for i := range w.New.Webhooks {
 				defaultWebhook(w.New.Webhooks[i].view())
@@ -110,7 +112,7 @@ func mutatingWebhooks() *registry.Kind {
 			for i := range w.New.Webhooks {
 				views[i] = w.New.Webhooks[i].view()
 			}
-			validateWebhooks(&w.Faults, w.Names, views)
+			validateWebhooks(&w.Faults, w.Names, views, isV1beta1(w.Version))
 		},
 		Reference: reference(),
 	})
@@ -119,6 +121,8 @@ func mutatingWebhooks() *registry.Kind {
 func validatingWebhooks() *registry.Kind {
 	return registry.Of(registry.Definition[ValidatingWebhookConfiguration]{
 		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
+		Lifetime: registry.Lifetime{Introduced: "1.16"}, Versions: []registry.VersionOf[ValidatingWebhookConfiguration]{validatingV1beta1()},
+		Behavior: registry.Behavior{Validate: forgiveSideEffects},
 		Default: func(w *registry.Change[ValidatingWebhookConfiguration]) {
 			for i := range w.New.Webhooks {
 				defaultWebhook(w.New.Webhooks[i].view())
@@ -129,7 +133,7 @@ func validatingWebhooks() *registry.Kind {
 			for i := range w.New.Webhooks {
 				views[i] = w.New.Webhooks[i].view()
 			}
-			validateWebhooks(&w.Faults, w.Names, views)
+			validateWebhooks(&w.Faults, w.Names, views, isV1beta1(w.Version))
 		},
 		Reference: reference(),
 	})
@@ -171,7 +175,7 @@ func defaultSelectors(list ...**meta.Selector) {
 	}
 }
 
-func validateWebhooks(f *check.Faults, p names.Profile, list []webhook) {
+func validateWebhooks(f *check.Faults, p names.Profile, list []webhook, again bool) {
 	expressions := newExpressions(f, p, expr.Sees{Asks: true})
 	seen := map[string]bool{}
 	for i, h := range list {
@@ -179,7 +183,7 @@ func validateWebhooks(f *check.Faults, p names.Profile, list []webhook) {
 		if h.Name != "" {
 			fullName(f, at.Field("name"), h.Name)
 		}
-		if seen[h.Name] && h.Name != "" {
+		if seen[h.Name] && h.Name != "" && !again {
 			f.Duplicate(at.Field("name"), h.Name)
 		}
 		seen[h.Name] = true

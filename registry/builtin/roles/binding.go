@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // The kinds of subjects.
@@ -77,6 +78,9 @@ func roleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[RoleBinding]{
 		Group:   names.GroupRBAC,
 		Version: version,
+		Versions: []registry.VersionOf[RoleBinding]{
+			older.Same[RoleBinding]("v1beta1", "1.6", "1.17", "1.22", names.GroupRBAC+"/v1"),
+		},
 		Columns: bindingColumns(),
 		Default: func(w *registry.Change[RoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
 		Validate: func(w *registry.Change[RoleBinding]) {
@@ -95,6 +99,9 @@ func clusterRoleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRoleBinding]{
 		Group:   names.GroupRBAC,
 		Version: version,
+		Versions: []registry.VersionOf[ClusterRoleBinding]{
+			older.Same[ClusterRoleBinding]("v1beta1", "1.6", "1.17", "1.22", names.GroupRBAC+"/v1"),
+		},
 		Scope:   registry.Cluster,
 		Columns: bindingColumns(),
 		Default: func(w *registry.Change[ClusterRoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },

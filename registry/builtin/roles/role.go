@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 const version = "v1"
@@ -68,8 +69,11 @@ type AggregationRule struct {
 
 func roles() *registry.Kind {
 	return registry.Of(registry.Definition[Role]{
-		Group:        names.GroupRBAC,
-		Version:      version,
+		Group:   names.GroupRBAC,
+		Version: version,
+		Versions: []registry.VersionOf[Role]{
+			older.Same[Role]("v1beta1", "1.6", "1.17", "1.22", names.GroupRBAC+"/v1"),
+		},
 		Columns:      []registry.Column{createdAt()},
 		Validate:     validateRole,
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
@@ -80,8 +84,11 @@ func roles() *registry.Kind {
 
 func clusterRoles() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRole]{
-		Group:        names.GroupRBAC,
-		Version:      version,
+		Group:   names.GroupRBAC,
+		Version: version,
+		Versions: []registry.VersionOf[ClusterRole]{
+			older.Same[ClusterRole]("v1beta1", "1.6", "1.17", "1.22", names.GroupRBAC+"/v1"),
+		},
 		Scope:        registry.Cluster,
 		Columns:      []registry.Column{createdAt()},
 		Validate:     validateClusterRole,

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // PriorityClass gives a name to a priority of pods.
@@ -32,6 +33,9 @@ type PriorityClass struct {
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[PriorityClass]{
 		Group: names.GroupScheduling, Version: "v1", Scope: registry.Cluster, Plural: "priorityclasses", ShortNames: []string{"pc"},
+		Versions: []registry.VersionOf[PriorityClass]{
+			older.Same[PriorityClass]("v1beta1", "1.11", "1.14", "1.22", names.GroupScheduling+"/v1"),
+		},
 		Columns: []registry.Column{
 			{Name: "Value", Type: "integer", Doc: "The priority of pods of the class.", JSONPath: ".value"},
 			{Name: "Global-Default", Type: "boolean", Doc: "Whether pods that name no class get it.", Cell: func(o *meta.Object) any { return o.Bool("globalDefault") }},

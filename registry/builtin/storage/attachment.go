@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // VolumeAttachment asks a driver to attach a volume to a node, for as long as it is there.
@@ -65,6 +66,9 @@ type VolumeError struct {
 func attachments() *registry.Kind {
 	return registry.Of(registry.Definition[VolumeAttachment]{
 		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Status: true,
+		Versions: []registry.VersionOf[VolumeAttachment]{
+			older.Same[VolumeAttachment]("v1beta1", "1.10", "1.19", "1.22", names.GroupStorage+"/v1"),
+		},
 		Columns: []registry.Column{
 			{Name: "Attacher", Type: "string", Format: "name", Doc: "The driver that attaches.", JSONPath: ".spec.attacher"},
 			registry.Text("PV", "The volume, if it has an object.", "spec", "source", "persistentVolumeName"),

@@ -23,6 +23,7 @@ type VolumeAttributesClass struct {
 func attributesClasses() *registry.Kind {
 	return registry.Of(registry.Definition[VolumeAttributesClass]{
 		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Plural: "volumeattributesclasses", ShortNames: []string{"vac"},
+		Lifetime:  registry.Lifetime{Introduced: "1.34"},
 		Columns:   []registry.Column{registry.Text("DriverName", "The driver of the volumes.", "driverName"), registry.Age()},
 		Validate:  validateAttributesClass,
 		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true},

@@ -6,6 +6,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // CSIStorageCapacity is how much room there is for volumes of a class, for some nodes. A driver
@@ -30,20 +31,13 @@ type CSIStorageCapacity struct {
 func capacities() *registry.Kind {
 	return registry.Of(registry.Definition[CSIStorageCapacity]{
 		Group: names.GroupStorage, Version: "v1", Plural: "csistoragecapacities",
-		Versions: []registry.VersionOf[CSIStorageCapacity]{registry.Spoke[CSIStorageCapacity, CSIStorageCapacity]{
-			Version: "v1beta1", ToHub: sameCapacity, FromHub: sameCapacity,
-			Deprecated:  "v1beta1 CSIStorageCapacity is deprecated in v1.24+, unavailable in v1.27+",
-			Replacement: meta.GroupVersionKind{Group: names.GroupStorage, Version: "v1", Kind: "CSIStorageCapacity"},
-		}},
+		Lifetime: registry.Lifetime{Introduced: "1.24"},
+		Versions: []registry.VersionOf[CSIStorageCapacity]{
+			older.Same[CSIStorageCapacity]("v1beta1", "1.21", "1.24", "1.27", names.GroupStorage+"/v1"),
+		},
 		Validate:  validateCapacity,
 		Reference: &quirks.Reference{NoGeneration: true, PutWithVersion: true, DeleteAnswersStatus: true},
 	})
-}
-
-// sameCapacity makes an object of one version one of the other, which differ in name alone.
-func sameCapacity(in, out *CSIStorageCapacity) error {
-	*out = *in
-	return nil
 }
 
 func validateCapacity(w *registry.Change[CSIStorageCapacity]) {

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // StorageClass is a way to make volumes for claims that name it.
@@ -43,6 +44,9 @@ func Kinds() []*registry.Kind {
 func classes() *registry.Kind {
 	return registry.Of(registry.Definition[StorageClass]{
 		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Plural: "storageclasses", ShortNames: []string{"sc"},
+		Versions: []registry.VersionOf[StorageClass]{
+			older.Same[StorageClass]("v1beta1", "1.4", "1.19", "1.22", names.GroupStorage+"/v1"),
+		},
 		Columns: []registry.Column{
 			{Name: "Name", Type: "string", Format: "name", Doc: "Name of the class; the default one is marked.", Cell: func(o *meta.Object) any {
 				for key, value := range o.Annotations() {

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // CSIDriver says what a storage driver needs of the cluster. Its name is the one that the
@@ -69,6 +70,10 @@ type TokenRequest struct {
 func drivers() *registry.Kind {
 	return registry.Of(registry.Definition[CSIDriver]{
 		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster,
+		Lifetime: registry.Lifetime{Introduced: "1.18"},
+		Versions: []registry.VersionOf[CSIDriver]{
+			older.Same[CSIDriver]("v1beta1", "1.14", "1.19", "1.22", names.GroupStorage+"/v1"),
+		},
 		Columns: []registry.Column{
 			{Name: "AttachRequired", Type: "boolean", Doc: "Whether pods wait for volumes to be attached.", JSONPath: ".spec.attachRequired"},
 			{Name: "PodInfoOnMount", Type: "boolean", Doc: "Whether the driver learns of the pod.", JSONPath: ".spec.podInfoOnMount"},

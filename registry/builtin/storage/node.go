@@ -6,6 +6,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // CSINode lists the storage drivers that run on a node. It has the name of the node, whose
@@ -77,6 +78,10 @@ type StorageHealthCondition struct {
 func nodes() *registry.Kind {
 	return registry.Of(registry.Definition[CSINode]{
 		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster,
+		Lifetime: registry.Lifetime{Introduced: "1.17"},
+		Versions: []registry.VersionOf[CSINode]{
+			older.Same[CSINode]("v1beta1", "1.14", "1.17", "1.22", names.GroupStorage+"/v1"),
+		},
 		Columns: []registry.Column{
 			{Name: "Drivers", Type: "integer", Doc: "How many drivers run on the node.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "drivers"))) }},
 			registry.Age(),

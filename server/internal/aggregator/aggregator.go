@@ -73,7 +73,7 @@ type Aggregator struct {
 	o          Options
 	own        string // the group of the APIServices, which is always served here
 	word       string // in the header Via: a request that has it was here before
-	metrics    *metrics
+	figures    *figures
 	ask        func(name string) // has the availability of a service looked at soon
 	registered atomic.Bool       // there is an object for each version that is served here
 	reading    chan struct{}     // places for those who read long documents
@@ -88,13 +88,15 @@ type Aggregator struct {
 const maxReading = 4
 
 // New returns an Aggregator. ask has the key of the availability controller looked at soon.
-func New(o Options, ask func(name string)) *Aggregator {
+// The error is that of registering metrics.
+func New(o Options, ask func(name string)) (*Aggregator, error) {
+	figures, err := newFigures(o.Metrics)
 	a := &Aggregator{
-		o: o, own: o.Names.Group(names.GroupAggregation), word: "1.1 " + uuid.NewString(), metrics: newMetrics(o.Metrics), ask: ask,
+		o: o, own: o.Names.Group(names.GroupAggregation), word: "1.1 " + uuid.NewString(), figures: figures, ask: ask,
 		reading: make(chan struct{}, maxReading), known: map[string]*Version{},
 	}
 	a.synced.Store(-1)
-	return a
+	return a, err
 }
 
 // Resource returns the resource of the APIServices.

@@ -43,13 +43,17 @@ func (o *objects) put(name string, spec map[string]any) {
 }
 
 func newTest(o *objects) *Aggregator {
-	return New(Options{
+	a, err := New(Options{
 		Names: names.Kubernetes, Objects: o, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Services: func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
 			return clientconfig.Endpoint{}, errors.New("nowhere")
 		},
 		Missing: func(context.Context, clientconfig.Service) *Fault { return nil },
 	}, func(string) {})
+	if err != nil {
+		panic(err)
+	}
+	return a
 }
 
 func remote(group string, more ...string) map[string]any {

@@ -61,7 +61,7 @@ func (a *Aggregator) look(ctx context.Context, client controller.Client, name st
 	v := a.Table().byName[name]
 	switch {
 	case v == nil:
-		a.metrics.forget(name)
+		a.figures.forget(name)
 		return 0, nil
 	case v.reserved:
 		return 0, a.tell(ctx, client, v, state{statusTrue, "Local", "this server always serves the group itself"})
@@ -158,7 +158,7 @@ func (a *Aggregator) tell(ctx context.Context, client controller.Client, v *Vers
 		return nil
 	}
 	if err == nil {
-		a.metrics.tell(v.Name, s, turned)
+		a.figures.tell(v.Name, s, turned)
 	}
 	return err
 }

@@ -1,29 +1,33 @@
 package aggregator
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-// metrics are what operators watch, under the names that dashboards know. Labels come
+	"orch.io/controlplane/internal/metrics"
+)
+
+// figures are what operators watch, under the names that dashboards know. Labels come
 // from APIServices alone.
-type metrics struct {
+type figures struct {
 	unavailable *prometheus.GaugeVec
 	changes     *prometheus.CounterVec
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		unavailable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "aggregator_unavailable_apiservice", Help: "1 for each APIService that is not available, else 0.",
-		}, []string{"name"}),
-		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "aggregator_unavailable_apiservice_total", Help: "How often APIServices became unavailable, and why.",
-		}, []string{"name", "reason"}),
+func newFigures(to prometheus.Registerer) (*figures, error) {
+	set := metrics.For(to)
+	m := &figures{
+		unavailable: set.Gauges(metrics.Family{
+			Name: "aggregator_unavailable_apiservice", Help: "1 for each APIService that is not available, else 0.", Labels: []string{"name"},
+		}),
+		changes: set.Counters(metrics.Family{
+			Name: "aggregator_unavailable_apiservice_total", Help: "How often APIServices became unavailable, and why.", Labels: []string{"name", "reason"},
+		}),
 	}
-	reg.MustRegister(m.unavailable, m.changes)
-	return m
+	return m, set.Err()
 }
 
 // tell notes what a look at a service found; turned says that it was another state before.
-func (m *metrics) tell(name string, s state, turned bool) {
+func (m *figures) tell(name string, s state, turned bool) {
 	if s.status == statusTrue {
 		m.unavailable.WithLabelValues(name).Set(0)
 		return
@@ -35,7 +39,7 @@ func (m *metrics) tell(name string, s state, turned bool) {
 }
 
 // forget drops what is told of a service that is gone.
-func (m *metrics) forget(name string) {
+func (m *figures) forget(name string) {
 	m.unavailable.DeleteLabelValues(name)
 	m.changes.DeletePartialMatch(prometheus.Labels{"name": name})
 }

@@ -31,13 +31,13 @@ const (
 type findings map[*kind]*found
 
 type found struct {
-	lifted   int // records that are not what is shown of them
+	lifted   int // records that would be shown otherwise as they are
 	problems map[string]*Problem
 	hard     bool // there are some beyond unknown fields
 }
 
 // note notes what is found in a record that was looked at.
-func (f *findings) note(k *kind, rec storage.Record, value []byte, unshown resource.Unshown, err error) {
+func (f *findings) note(ctx context.Context, k *kind, rec storage.Record, value []byte, unshown resource.Unshown, err error) {
 	if *f == nil {
 		*f = findings{}
 	}
@@ -55,7 +55,7 @@ func (f *findings) note(k *kind, rec storage.Record, value []byte, unshown resou
 		}
 		return
 	}
-	if !bytes.Equal(value, rec.Value) {
+	if plain, _, err := k.inHub(ctx, rec.Value, false); err != nil || !bytes.Equal(value, plain) {
 		of.lifted++
 	}
 	for _, path := range unshown.Unknown {

@@ -110,7 +110,7 @@ func (r *Records) outdated(ctx context.Context, key string, rev storage.Revision
 		return false, false, err
 	}
 	if k.mixed.Load() {
-		_, unshown, err := k.inHub(ctx, rec.Value)
+		_, unshown, err := k.inHub(ctx, rec.Value, true)
 		if err != nil {
 			return false, true, nil // it cannot be read by now
 		}

@@ -14,16 +14,16 @@ import (
 )
 
 // looks reports whether records of the kind are not simply the objects.
-func (k *kind) looks() bool { return k.t.Converts() || k.mixed.Load() }
+func (k *kind) looks() bool { return k.t.Converts() || k.t.Releases() || k.mixed.Load() }
 
-// inHub returns a stored object as one of the hub, and what of it the hub does not show.
-func (k *kind) inHub(ctx context.Context, stored []byte) ([]byte, resource.Unshown, error) {
-	mixed := k.mixed.Load()
-	if !mixed && codec.ScalarText(codec.FindField(stored, "apiVersion")) == k.t.Hub.GVK().APIVersion() {
+// inHub returns a stored object as one of the hub, and what of it the hub does not show. It
+// is lifted if it may be of another shape.
+func (k *kind) inHub(ctx context.Context, stored []byte, lift bool) ([]byte, resource.Unshown, error) {
+	if !lift && codec.ScalarText(codec.FindField(stored, "apiVersion")) == k.t.Hub.GVK().APIVersion() {
 		return stored, resource.Unshown{}, nil
 	}
 	rec, err := k.decode(stored)
-	if err == nil && mixed {
+	if err == nil && lift {
 		err = rec.lift()
 	}
 	if err != nil {
@@ -33,7 +33,7 @@ func (k *kind) inHub(ctx context.Context, stored []byte) ([]byte, resource.Unsho
 	if err != nil {
 		return nil, resource.Unshown{}, err
 	}
-	if mixed {
+	if lift {
 		obj, _ = k.t.Hub.FitStored(obj)
 		obj.SetGVK(k.t.Hub.GVK()) // a kind may have got another name
 	}
@@ -42,10 +42,10 @@ func (k *kind) inHub(ctx context.Context, stored []byte) ([]byte, resource.Unsho
 
 // record is a stored object.
 type record struct {
-	t    *resource.Type
-	says *meta.Object // what it says itself, without the hub's form
-	form *meta.Object // the hub's form, or nil
-	same bool         // it says what it said when it got the form
+	t    *resource.Type // with the version that it is of, if any has
+	says *meta.Object   // what it says itself, without the hub's form
+	form *meta.Object   // the hub's form, or nil
+	same bool           // it says what it said when it got the form
 
 	// Of one that was lifted:
 	was     *meta.Object      // what it says, with what is not shown
@@ -59,12 +59,15 @@ func (k *kind) decode(stored []byte) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec := &record{t: k.t, says: meta.NewObject(tree)}
-	if !k.t.Converts() { // the form of a hub is nothing that it understands, and stays
+	rec := &record{says: meta.NewObject(tree)}
+	if rec.t, err = k.t.Reading(rec.says.APIVersion()); err != nil {
+		return nil, err
+	}
+	if !rec.t.Converts() { // the form of a hub is nothing that it understands, and stays
 		return rec, nil
 	}
 	var says string
-	if rec.form, says = takeHubForm(k.t, rec.says); rec.form != nil {
+	if rec.form, says = takeHubForm(rec.t, rec.says); rec.form != nil {
 		rec.same = says == hashOf(rec.says)
 	}
 	return rec, nil

@@ -82,9 +82,9 @@ func (r *Records) note(ctx context.Context, rec storage.Record, found *findings)
 	if k == nil || rec.Value == nil || !k.looks() {
 		return rec, nil
 	}
-	value, unshown, err := k.inHub(ctx, rec.Value)
+	value, unshown, err := k.inHub(ctx, rec.Value, k.mixed.Load())
 	if found != nil {
-		found.note(k, rec, value, unshown, err)
+		found.note(ctx, k, rec, value, unshown, err)
 	}
 	if err != nil {
 		if stack := stackOf(err); stack != "" {

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 const version = "v1"
@@ -23,17 +24,19 @@ type Answers struct{ Token, SelfSubject registry.Act }
 func Kinds(a Answers) []*registry.Kind {
 	var kinds []*registry.Kind
 	if a.Token != nil {
-		kinds = append(kinds, kind[TokenReview](tokenGiven(a.Token)))
+		kinds = append(kinds, kind[TokenReview](tokenGiven(a.Token), registry.Lifetime{},
+			older.Same[TokenReview]("v1beta1", "1.4", "1.19", "1.22", names.GroupAuthentication+"/v1")))
 	}
 	if a.SelfSubject != nil {
-		kinds = append(kinds, kind[SelfSubjectReview](a.SelfSubject))
+		kinds = append(kinds, kind[SelfSubjectReview](a.SelfSubject, registry.Lifetime{Introduced: "1.28"}))
 	}
 	return kinds
 }
 
-func kind[T any](act registry.Act) *registry.Kind {
+func kind[T any](act registry.Act, life registry.Lifetime, former ...registry.VersionOf[T]) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
 		Group: names.GroupAuthentication, Version: version, Kind: reflect.TypeFor[T]().Name(), Scope: registry.Cluster,
+		Lifetime: life, Versions: former,
 		Behavior: registry.Behavior{Act: act},
 	})
 }

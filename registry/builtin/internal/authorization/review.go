@@ -24,23 +24,24 @@ type Answers struct{ Subject, SelfSubject, LocalSubject, SelfSubjectRules regist
 func Kinds(a Answers) []*registry.Kind {
 	var kinds []*registry.Kind
 	if a.Subject != nil {
-		kinds = append(kinds, kind[SubjectAccessReview](registry.Cluster, checked(subjectFaults, a.Subject)))
+		kinds = append(kinds, kind[SubjectAccessReview](registry.Cluster, checked(subjectFaults, a.Subject), subjectV1beta1()))
 	}
 	if a.SelfSubject != nil {
-		kinds = append(kinds, kind[SelfSubjectAccessReview](registry.Cluster, checked(selfFaults, a.SelfSubject)))
+		kinds = append(kinds, kind[SelfSubjectAccessReview](registry.Cluster, checked(selfFaults, a.SelfSubject), same[SelfSubjectAccessReview]("1.4")))
 	}
 	if a.LocalSubject != nil {
-		kinds = append(kinds, kind[LocalSubjectAccessReview](registry.Namespaced, checked(localFaults, a.LocalSubject)))
+		kinds = append(kinds, kind[LocalSubjectAccessReview](registry.Namespaced, checked(localFaults, a.LocalSubject), localV1beta1()))
 	}
 	if a.SelfSubjectRules != nil {
-		kinds = append(kinds, kind[SelfSubjectRulesReview](registry.Cluster, a.SelfSubjectRules))
+		kinds = append(kinds, kind[SelfSubjectRulesReview](registry.Cluster, a.SelfSubjectRules, same[SelfSubjectRulesReview]("1.8")))
 	}
 	return kinds
 }
 
-func kind[T any](scope registry.Scope, act registry.Act) *registry.Kind {
+func kind[T any](scope registry.Scope, act registry.Act, first registry.VersionOf[T]) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
 		Group: names.GroupAuthorization, Version: version, Kind: reflect.TypeFor[T]().Name(), Scope: scope,
+		Versions: []registry.VersionOf[T]{first},
 		Behavior: registry.Behavior{Act: act},
 	})
 }

@@ -1,0 +1,87 @@
+package authorization
+
+import (
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
+)
+
+// SubjectAccessReviewV1beta1 is a question as version v1beta1 asks it: the groups of the
+// user have another name.
+type SubjectAccessReviewV1beta1 struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object metadata; nothing of it is kept.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec is the question.
+	Spec SubjectAccessReviewSpecV1beta1 `json:"spec" protobuf:"2"`
+
+	// Status is the answer.
+	Status SubjectAccessReviewStatus `json:"status,omitempty" protobuf:"3"`
+}
+
+// SubjectAccessReviewSpecV1beta1 is the question.
+type SubjectAccessReviewSpecV1beta1 struct {
+	// ResourceAttributes describe a request for a resource; exactly one of this
+	// and nonResourceAttributes is set.
+	ResourceAttributes *ResourceAttributes `json:"resourceAttributes,omitempty" protobuf:"1"`
+
+	// NonResourceAttributes describe a request for a path that is no resource.
+	NonResourceAttributes *NonResourceAttributes `json:"nonResourceAttributes,omitempty" protobuf:"2"`
+
+	// User who asks for it.
+	User string `json:"user,omitempty" protobuf:"3"`
+
+	// Group are the groups of the user; all of them, none is added.
+	Group []string `json:"group,omitempty" protobuf:"4" schema:"listType=atomic"`
+
+	// Extra attributes of the user.
+	Extra map[string][]string `json:"extra,omitempty" protobuf:"5"`
+
+	// UID of the user.
+	UID string `json:"uid,omitempty" protobuf:"6"`
+}
+
+func same[T any](introduced string) registry.VersionOf[T] {
+	return older.Same[T]("v1beta1", introduced, "1.19", "1.22", names.GroupAuthorization+"/v1")
+}
+
+func subjectV1beta1() registry.VersionOf[SubjectAccessReview] {
+	return registry.Spoke[SubjectAccessReviewV1beta1, SubjectAccessReview]{
+		Version: "v1beta1", Lifetime: registry.Lifetime{Introduced: "1.2", Deprecated: "1.19", Removed: "1.22"},
+		Replacement: older.Use[SubjectAccessReview](names.GroupAuthorization + "/v1"),
+		ToHub: func(in *SubjectAccessReviewV1beta1, out *SubjectAccessReview) error {
+			out.Spec, out.Status = in.Spec.renamed(), in.Status
+			return nil
+		},
+		FromHub: func(in *SubjectAccessReview, out *SubjectAccessReviewV1beta1) error {
+			out.Spec, out.Status = in.Spec.renamed(), in.Status
+			return nil
+		},
+	}
+}
+
+func (s SubjectAccessReviewSpecV1beta1) renamed() SubjectAccessReviewSpec {
+	return SubjectAccessReviewSpec{s.ResourceAttributes, s.NonResourceAttributes, s.User, s.Group, s.Extra, s.UID}
+}
+
+func (s SubjectAccessReviewSpec) renamed() SubjectAccessReviewSpecV1beta1 {
+	return SubjectAccessReviewSpecV1beta1{s.ResourceAttributes, s.NonResourceAttributes, s.User, s.Groups, s.Extra, s.UID}
+}
+
+func localV1beta1() registry.VersionOf[LocalSubjectAccessReview] {
+	return registry.Spoke[SubjectAccessReviewV1beta1, LocalSubjectAccessReview]{
+		Version: "v1beta1", Lifetime: registry.Lifetime{Introduced: "1.2", Deprecated: "1.19", Removed: "1.22"},
+		Replacement: older.Use[LocalSubjectAccessReview](names.GroupAuthorization + "/v1"),
+		ToHub: func(in *SubjectAccessReviewV1beta1, out *LocalSubjectAccessReview) error {
+			out.Spec, out.Status = in.Spec.renamed(), in.Status
+			return nil
+		},
+		FromHub: func(in *LocalSubjectAccessReview, out *SubjectAccessReviewV1beta1) error {
+			out.Spec, out.Status = in.Spec.renamed(), in.Status
+			return nil
+		},
+	}
+}

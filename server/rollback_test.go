@@ -1,0 +1,170 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage/badgerstore"
+)
+
+// releaseOver makes a server of a release over a directory, without controllers. What it
+// returns ends it.
+func releaseOver(t *testing.T, dir, release string) (*api, func()) {
+	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+	require.NoError(t, err)
+	b := &server.Builder{Names: names.Kubernetes, Storage: store, Authorizer: auth.AllowAll, Release: release}
+	b.Register(builtin.Kinds()...)
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	front := httptest.NewServer(s)
+	return &api{t, front.URL, front.Client()}, func() {
+		front.Close()
+		require.NoError(t, s.Shutdown(t.Context()))
+	}
+}
+
+// TestUpgradeAndRollback takes objects that the oldest release wrote through the newest,
+// which writes all of them anew, and back: each is as it was, field by field.
+func TestUpgradeAndRollback(t *testing.T) {
+	const oldest, each = "1.15", 100
+	types := map[string]*resource.Type{}
+	for _, k := range builtin.Kinds() {
+		typ, err := resource.Compile(k, names.Kubernetes)
+		require.NoError(t, err)
+		for _, v := range typ.Versions {
+			types[v.GVK().APIVersion()+" "+v.Plural] = typ
+		}
+	}
+	rows := map[string]removed{}
+	for _, r := range removedVersions(t) {
+		rows[r.version+" "+strings.TrimLeft(r.resource, "+~")] = r
+	}
+	kinds := []string{
+		"extensions/v1beta1 ingresses", "extensions/v1beta1 deployments", "extensions/v1beta1 daemonsets", "apps/v1beta1 statefulsets", "batch/v1beta1 cronjobs",
+		"autoscaling/v2beta1 horizontalpodautoscalers", "policy/v1beta1 poddisruptionbudgets", "node.k8s.io/v1beta1 runtimeclasses",
+		"extensions/v1beta1 networkpolicies", "storage.k8s.io/v1beta1 storageclasses",
+	}
+	dir := t.TempDir()
+	a, end := releaseOver(t, dir, oldest)
+	first := map[string]map[string]any{} // by path
+	for i, kind := range kinds {
+		r, typ := rows[kind], types[kind]
+		require.NotNil(t, typ, kind)
+		v := typ.ByAPIVersion(r.version)
+		for made, seed := 0, uint64(0); made < each; seed++ {
+			require.Less(t, seed, uint64(100*each), "%s: too few objects are taken", kind)
+			var tree map[string]any
+			require.NoError(t, json.Unmarshal([]byte("{"+r.body+"}"), &tree))
+			c := chooser(randomBytes(uint64(i), seed)[:4+seed%60]) // of long ones of big kinds nearly all are refused
+			obj := c.change(v.Schema(), tree, 0).(map[string]any)
+			name := fmt.Sprintf("a%d", made)
+			delete(obj, "apiVersion")
+			delete(obj, "kind")
+			obj["metadata"] = map[string]any{"name": name}
+			if a.do("POST", r.path(), obj).code == 201 {
+				made++
+				first[r.path()+"/"+name] = exact(t, a.must(200, "GET", r.path()+"/"+name, nil))
+			}
+		}
+	}
+	end()
+	require.Len(t, first, each*len(kinds))
+
+	a, end = releaseOver(t, dir, "")
+	for _, kind := range kinds {
+		r, hub := rows[kind], types[kind].Hub
+		now := removed{version: hub.GVK().APIVersion(), resource: r.resource}
+		for n := range each {
+			a.must(200, "PATCH", fmt.Sprintf("%s/a%d", now.path(), n), `{"metadata":{"labels":{"seen":"yes"}}}`)
+		}
+	}
+	end()
+
+	a, end = releaseOver(t, dir, oldest)
+	defer end()
+	for path, was := range first {
+		is := exact(t, a.must(200, "GET", path, nil))
+		assert.Equal(t, "yes", text(is, "metadata", "labels", "seen"), path)
+		for _, tree := range []map[string]any{was, is} {
+			m := at(tree, "metadata").(map[string]any)
+			for _, field := range []string{"labels", "managedFields", "resourceVersion"} {
+				delete(m, field)
+			}
+		}
+		require.Equal(t, was, is, path)
+	}
+}
+
+// TestUpgradeKeepsDefinitionsAndOwners: what a definition of an older version defines is
+// served by the newest release, and who applied in a version that this does not have is
+// no hindrance to who applies now.
+func TestUpgradeKeepsDefinitionsAndOwners(t *testing.T) {
+	dir := t.TempDir()
+	a, end := releaseOver(t, dir, "1.15")
+	a.must(201, "POST", "/apis/apiextensions.k8s.io/v1beta1/customresourcedefinitions", `{"metadata":{"name":"plains.example.com"},
+		"spec":{"group":"example.com","version":"v1","names":{"plural":"plains","kind":"Plain"}}}`)
+	const ingresses, former = "/apis/networking.k8s.io/v1/namespaces/default/ingresses/i", "/apis/extensions/v1beta1/namespaces/default/ingresses/i"
+	apply := func(code int, path, version, spec string) answer {
+		return a.must(code, "PATCH", path+"?fieldManager=m", `{"apiVersion":"`+version+`","kind":"Ingress","metadata":{"name":"i"},"spec":`+spec+`}`,
+			"Content-Type", "application/apply-patch+yaml")
+	}
+	apply(201, former, "extensions/v1beta1", `{"backend":{"serviceName":"s","servicePort":80},"tls":[{"secretName":"t"}]}`)
+	end()
+
+	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+	require.NoError(t, err)
+	a = inProcess(t, servertest.New(t, over(store)))
+	apply(200, ingresses, "networking.k8s.io/v1", `{"defaultBackend":{"service":{"name":"now","port":{"number":80}}}}`)
+	got := a.must(200, "GET", ingresses, nil)
+	assert.Equal(t, "now", text(got.body, "spec", "defaultBackend", "service", "name"))
+	for _, entry := range at(got.body, "metadata", "managedFields").([]any) {
+		assert.Equal(t, "networking.k8s.io/v1", text(entry, "apiVersion"))
+	}
+	a.established("plains.example.com")
+	a.must(201, "POST", "/apis/example.com/v1/namespaces/default/plains", `{"apiVersion":"example.com/v1","kind":"Plain","metadata":{"name":"a"},"any":1}`)
+}
+
+// exact returns an object with its numbers as they were sent.
+func exact(t *testing.T, got answer) (tree map[string]any) {
+	d := json.NewDecoder(bytes.NewReader(got.raw))
+	d.UseNumber()
+	require.NoError(t, d.Decode(&tree))
+	return tree
+}
+
+// TestStorageVersions: what a release stores the release before serves, if that has the
+// kind at all.
+func TestStorageVersions(t *testing.T) {
+	before := map[string][]string{}
+	for release := resource.OldestRelease; release.Compare(resource.NewestRelease) <= 0; release = release.Next() {
+		now := map[string][]string{}
+		for _, k := range builtin.Kinds() {
+			typ, err := resource.CompileAt(k, names.Kubernetes, release)
+			require.NoError(t, err)
+			if typ == nil {
+				continue
+			}
+			kind := typ.GroupKind().String()
+			for _, gv := range typ.ServedVersions {
+				now[kind] = append(now[kind], gv.String())
+			}
+			if stored := typ.Storage.GVK().APIVersion(); len(before[kind]) > 0 {
+				assert.Contains(t, before[kind], stored, "%s in %s", kind, release)
+			}
+		}
+		before = now
+	}
+}
