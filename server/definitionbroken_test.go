@@ -86,7 +86,7 @@ func TestADefinitionThatCannotBeServedKeepsItsObjects(t *testing.T) {
 	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
 	a.must(201, "POST", definedPath, definedWidget("w", `{}`))
-	spoilDefinition(t, store, `"scope":"Namespaced"`, `"scope":"Namespaced","preserveUnknownFields":true`)
+	spoilDefinition(t, store, `"strategy":"None"`, `"strategy":"Other"`)
 
 	s = servertest.New(t, over(shared{store}))
 	b := inProcess(t, s)
@@ -95,7 +95,7 @@ func TestADefinitionThatCannotBeServedKeepsItsObjects(t *testing.T) {
 	s.Settle()
 	crd := must(t, s, 200, "GET", definedCRD, "")
 	assert.Contains(t, conditionsOf(crd), "Terminating=True InstanceDeletionFailed")
-	b.must(200, "PATCH", definedCRD, `{"spec":{"preserveUnknownFields":false}}`)
+	b.must(200, "PATCH", definedCRD, `{"spec":{"conversion":{"strategy":"None"}}}`)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Equal(c, 404, b.do("GET", definedCRD, nil).code)
 	}, patience, 10*time.Millisecond)

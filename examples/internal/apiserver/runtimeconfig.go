@@ -2,12 +2,15 @@ package apiserver
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
 
@@ -16,9 +19,13 @@ import (
 func settings(into map[string]string) func(string) error {
 	return func(list string) error {
 		for word := range strings.SplitSeq(list, ",") {
-			key, value, _ := strings.Cut(strings.TrimSpace(word), "=")
+			key, value, _ := strings.Cut(word, "=")
+			key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+			if _, err := strconv.ParseBool(value); err != nil && value != "" {
+				return fmt.Errorf("%q is neither true nor false", value)
+			}
 			if key != "" {
-				into[strings.TrimSpace(key)] = strings.TrimSpace(value)
+				into[key] = value
 			}
 		}
 		return nil
@@ -63,6 +70,9 @@ func (f *flags) versions() []string {
 	list := []string{f.names.Group(names.GroupAuthentication) + "/v1", f.names.Group(names.GroupAuthorization) + "/v1"}
 	for _, k := range builtin.Kinds() {
 		for _, v := range k.Versions {
+			if !v.Served || !f.inRelease(v.Lifetime) {
+				continue
+			}
 			version := v.Name
 			if group := cmp.Or(v.Group, k.Group); group != "" {
 				version = f.names.Group(group) + "/" + v.Name
@@ -72,4 +82,14 @@ func (f *flags) versions() []string {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// inRelease reports whether the release that is served has a version.
+func (f *flags) inRelease(l registry.Lifetime) bool {
+	minor := func(release string) int {
+		n, _ := strconv.Atoi(strings.TrimPrefix(release, "1."))
+		return n
+	}
+	now := minor(cmp.Or(f.release, "1.1000")) // the newest
+	return minor(l.Introduced) <= now && (l.Removed == "" || now < minor(l.Removed))
 }
