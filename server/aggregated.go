@@ -147,6 +147,9 @@ func (s *Server) forward(w *response, r *request) error {
 
 // forwardable says why a request cannot go on.
 func (s *Server) forwardable(w *response, r *request) error {
+	if slices.ContainsFunc(strings.Split(r.Path, "/"), func(part string) bool { return part == "." || part == ".." }) {
+		return meta.BadRequest("the path must not lead out of what was asked for: %q", r.Path) // the other server would clean it, and nobody allowed that
+	}
 	if s.aggregation.Passed(r.http.Header) {
 		return meta.Failure(http.StatusLoopDetected, "", "the APIService %s leads back here", r.remote.Name)
 	}

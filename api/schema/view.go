@@ -71,6 +71,7 @@ func (w *View) From(v any) (map[string]any, error) {
 type plan struct {
 	kind   planKind
 	elem   *plan
+	list   *plan // see union
 	fields []fieldPlan
 	byName map[string]int
 }
@@ -102,6 +103,9 @@ const (
 	planFields
 	planJSON // by its own MarshalJSON and UnmarshalJSON
 	planText // by its own MarshalText and UnmarshalText
+	planRaw  // see unionKind, as the next two
+	planOrBoolean
+	planOrList
 )
 
 type planner struct {
@@ -131,6 +135,8 @@ func (c *planner) planOf(t reflect.Type) *plan {
 		c.inline = nil
 		c.addFields(p, t, nil, false)
 		c.inline = inline
+	case planRaw, planOrBoolean, planOrList:
+		c.union(p, t)
 	case planAny:
 		if t.Kind() != reflect.Interface || t.NumMethod() > 0 {
 			c.faults = append(c.faults, &FieldError{Type: t, Err: errors.New("has no form in JSON")})
@@ -175,7 +181,7 @@ func planKindOf(t reflect.Type) planKind {
 	case reflect.Map:
 		return planMap
 	case reflect.Struct:
-		return planStruct
+		return unionKind(t)
 	}
 	return planAny
 }

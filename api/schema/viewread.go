@@ -57,6 +57,8 @@ func (p *plan) decode(v any, dst reflect.Value) error {
 		return p.decodeMap(v, dst)
 	case planSlice, planArray:
 		return p.decodeList(v, dst)
+	case planRaw, planOrBoolean, planOrList:
+		return p.decodeUnion(v, dst)
 	default:
 		return p.decodeForm(v, dst)
 	}

@@ -55,6 +55,8 @@ func (p *plan) encode(src reflect.Value, depth int) (any, error) {
 		return p.encodeMap(src, depth)
 	case planSlice, planArray:
 		return p.encodeList(src, depth)
+	case planRaw, planOrBoolean, planOrList:
+		return p.encodeUnion(src, depth)
 	}
 	return p.encodeForm(src)
 }

@@ -50,7 +50,6 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	deep := flags.Bool("R", false, "also the directories below")
 	version := flags.String("output-version", "", "the group/version that objects shall have; empty: the one that clients of today prefer, of each")
 	native := flags.Bool("orch-names", false, "manifests have the product's own names, such as storage.orch.io")
-	inPlace := flags.Bool("w", false, "write the files again instead of printing")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		return err
 	}
 	for i, name := range files {
-		if err := one(ctx, c, name, *version, in, out, *inPlace, i > 0); err != nil {
+		if err := one(ctx, c, name, *version, in, out, i > 0); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -78,7 +77,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 }
 
 // one converts the manifests of a file.
-func one(ctx context.Context, c *convert.Converter, name, version string, in io.Reader, out io.Writer, inPlace, follows bool) error {
+func one(ctx context.Context, c *convert.Converter, name, version string, in io.Reader, out io.Writer, follows bool) error {
 	read := func() ([]byte, error) { return os.ReadFile(name) }
 	if name == "-" {
 		read = func() ([]byte, error) { return io.ReadAll(in) }
@@ -91,8 +90,6 @@ func one(ctx context.Context, c *convert.Converter, name, version string, in io.
 	switch {
 	case err != nil || len(after) == 0:
 		return err
-	case inPlace && name != "-":
-		return os.WriteFile(name, after, 0o644)
 	case follows:
 		after = slices.Concat([]byte("---\n"), after)
 	}

@@ -33,16 +33,6 @@ func TestConvert(t *testing.T) {
 	assert.Equal(t, out, converted(t, "", "-f", dir))
 	assert.Equal(t, out+"---\n"+out, converted(t, "", "-R", "-f", dir))
 	assert.Equal(t, out+"---\n"+out, converted(t, old, "-f", dir+",-"))
-	assert.Empty(t, converted(t, "", "-R", "-w", "-f", dir))
-	for _, name := range []string{filepath.Join(dir, "a.yaml"), filepath.Join(below, "b.yml")} {
-		data, err := os.ReadFile(name)
-		require.NoError(t, err)
-		assert.Equal(t, out, string(data))
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "notes.txt"))
-	require.NoError(t, err)
-	assert.Equal(t, old, string(data))
-
 	require.Error(t, run(t.Context(), nil, nil, nil))
 	require.ErrorContains(t, run(t.Context(), []string{"-f", filepath.Join(dir, "nothing")}, nil, nil), "nothing")
 }

@@ -127,7 +127,7 @@ func TestPathVersion(t *testing.T) {
 // headers is nobody.
 func TestIdentity(t *testing.T) {
 	a := newTest(&objects{})
-	h := http.Header{"X-Remote-User": {"x"}, "x-remote-group": {"x"}, "X-Remote-Extra-A": {"x"}, "Via": {"1.1 proxy"}}
+	h := http.Header{"X-Remote-User": {"x"}, "x-remote-group": {"x"}, "X-Remote-Extra-A": {"x"}, "X-Remote_user": {"x"}, "X_remote_group": {"x"}, "Via": {"1.1 proxy"}}
 	a.Identify(h, &auth.User{Name: "jane", UID: "u", Groups: []string{"a", "b"}, Extra: map[string][]string{"k.io/A": {"1", "2"}}})
 	want := http.Header{"X-Remote-User": {"jane"}, "X-Remote-Uid": {"u"}, "X-Remote-Group": {"a", "b"}, "X-Remote-Extra-K.io%2f%41": {"1", "2"}, "Via": {"1.1 proxy", a.word}}
 	assert.Equal(t, want, h)

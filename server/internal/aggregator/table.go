@@ -3,6 +3,8 @@ package aggregator
 import (
 	"cmp"
 	"encoding/base64"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,7 +85,8 @@ func (a *Aggregator) follow() {
 // publish makes the table of what is known. The lock is held.
 func (a *Aggregator) publish() {
 	t := &Table{names: a.o.Names, own: a.own, byName: map[string]*Version{}, versions: map[meta.GroupVersion]*Version{}}
-	for name, v := range a.known {
+	for _, name := range slices.Sorted(maps.Keys(a.known)) { // the same documents whenever it is made
+		v := a.known[name]
 		t.byName[name], t.versions[v.GroupVersion] = v, v
 		if v.way != nil {
 			t.remote = append(t.remote, v)

@@ -166,8 +166,8 @@ const (
 
 // Identify makes the headers of a request tell who calls, and nobody else.
 func (a *Aggregator) Identify(h http.Header, u *auth.User) {
-	for name := range h {
-		if strings.HasPrefix(http.CanonicalHeaderKey(name), "X-Remote-") {
+	for name := range h { // some servers take one for the other
+		if strings.HasPrefix(http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")), "X-Remote-") {
 			delete(h, name)
 		}
 	}

@@ -55,7 +55,7 @@ func (f *findings) note(ctx context.Context, k *kind, rec storage.Record, value 
 		}
 		return
 	}
-	if plain, _, err := k.inHub(ctx, rec.Value, false); err != nil || !bytes.Equal(value, plain) {
+	if plain, _, err := k.inHub(ctx, rec.Value, false); unshown.Any() || err != nil || !bytes.Equal(value, plain) {
 		of.lifted++
 	}
 	for _, path := range unshown.Unknown {

@@ -167,6 +167,9 @@ func (k *kind) inRecord(ctx context.Context, value, now []byte) ([]byte, error) 
 // was there and is not shown.
 func (k *kind) inVersion(ctx context.Context, version *resource.Version, obj *meta.Object, was *record) (*meta.Object, error) {
 	t := k.t
+	if was != nil {
+		t = was.t // which has the version
+	}
 	stored, err := version.Convert(ctx, obj)
 	if err != nil {
 		return nil, err
