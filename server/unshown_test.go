@@ -75,7 +75,7 @@ func TestDefinitionV1beta1KeepsSchemas(t *testing.T) {
 		want := at(at(made.body, "spec", "versions").([]any)[0], "schema", "openAPIV3Schema")
 		old := a.must(200, "GET", fmt.Sprintf(of, "v1beta1")+"/"+name, nil)
 		assert.Equal(t, want, at(old.body, "spec", "validation", "openAPIV3Schema"), property)
-		a.must(200, "PUT", fmt.Sprintf(of, "v1beta1")+"/"+name, old.body)
+		a.must(200, "PATCH", fmt.Sprintf(of, "v1beta1")+"/"+name, map[string]any{"spec": old.body["spec"], "metadata": map[string]any{"labels": map[string]any{"a": "b"}}})
 		now := a.must(200, "GET", fmt.Sprintf(of, "v1")+"/"+name, nil)
 		assert.Equal(t, want, at(at(now.body, "spec", "versions").([]any)[0], "schema", "openAPIV3Schema"), property)
 		a.must(200, "GET", fmt.Sprintf(of, "v1beta1"), nil)
