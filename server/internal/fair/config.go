@@ -69,7 +69,7 @@ func (c *Controller) again(p *plan, w *waiter) {
 		w.queue = nil
 		c.grant(w)
 	default:
-		w.err = w.flow.schema.counters.refuse(QueueFull, 0)
+		w.err = w.flow.schema.counters().refuse(QueueFull, 0)
 		close(w.decided)
 	}
 }
@@ -124,10 +124,7 @@ func (l *level) set(config flowcontrol.Level, seats, shares int) {
 	l.kept = l.nominal - (l.nominal*config.Lendable+50)/100
 	l.widest = max(1, min(MaxSeats, ceil(l.nominal*widthPercent, 100)))
 	if q := config.Queuing; q != nil {
-		l.queues = make([]*queue, q.Queues)
-		for i := range l.queues {
-			l.queues[i] = &queue{}
-		}
+		l.queues = make([]queue, q.Queues)
 	}
 }
 

@@ -86,17 +86,17 @@ func (c *Controller) Acquire(ctx context.Context, f Flow, seats int) (Seat, erro
 	case l.waiting == 0 && (l.inUse+seats <= l.kept || c.waiting == 0 && c.fits(l, seats)):
 		c.use(l, seats)
 		c.mu.Unlock()
-		f.schema.counters.begin(seats, 0)
+		f.schema.counters().begin(seats, 0)
 		return Seat{controller: c, schema: f.schema, seats: seats, watch: f.watches(), begun: time.Now()}, nil
 	case l.queues == nil:
 		c.mu.Unlock()
-		return Seat{}, f.schema.counters.refuse(ConcurrencyLimit, 0)
+		return Seat{}, f.schema.counters().refuse(ConcurrencyLimit, 0)
 	}
 	c.arrivals++
 	w := &waiter{flow: f, number: c.arrivals, seats: seats, arrived: time.Now(), decided: make(chan struct{})}
 	if !c.enqueue(w) {
 		c.mu.Unlock()
-		return Seat{}, f.schema.counters.refuse(QueueFull, 0)
+		return Seat{}, f.schema.counters().refuse(QueueFull, 0)
 	}
 	c.dispatch()
 	c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *Controller) wait(ctx context.Context, w *waiter) (Seat, error) {
 	}
 	c.leave(w)
 	c.dispatch() // there may be room for the one behind
-	return Seat{}, w.flow.schema.counters.refuse(reason, time.Since(w.arrived))
+	return Seat{}, w.flow.schema.counters().refuse(reason, time.Since(w.arrived))
 }
 
 // enqueue lets a request wait, if its level has room. The lock is held, as in
@@ -138,14 +138,14 @@ func (c *Controller) enqueue(w *waiter) bool {
 		return false
 	}
 	c.waiting++
-	w.flow.schema.counters.wait(w)
+	w.flow.schema.counters().wait(w)
 	return true
 }
 
 func (c *Controller) leave(w *waiter) {
 	w.flow.schema.level.leave(w)
 	c.waiting--
-	w.flow.schema.counters.leave(w)
+	w.flow.schema.counters().leave(w)
 }
 
 // fits reports whether a level may use so many seats more.
@@ -196,7 +196,7 @@ func (c *Controller) choose() *waiter {
 // grant gives a request its seats.
 func (c *Controller) grant(w *waiter) {
 	c.use(w.flow.schema.level, w.seats)
-	w.flow.schema.counters.begin(w.seats, time.Since(w.arrived))
+	w.flow.schema.counters().begin(w.seats, time.Since(w.arrived))
 	close(w.decided)
 }
 
@@ -215,7 +215,7 @@ type Seat struct {
 func (s *Seat) Waited() time.Duration { return s.waited }
 
 func exempt(f Flow) Seat {
-	f.schema.counters.begin(0, 0)
+	f.schema.counters().begin(0, 0)
 	return Seat{schema: f.schema, watch: f.watches(), begun: time.Now()}
 }
 
@@ -226,7 +226,7 @@ func (s *Seat) Release() {
 		return
 	}
 	took := time.Since(s.begun)
-	s.schema.counters.end(s.seats, s.watch, took)
+	s.schema.counters().end(s.seats, s.watch, took)
 	if c := s.controller; c != nil {
 		c.mu.Lock()
 		c.use(s.schema.level, -s.seats)

@@ -495,24 +495,40 @@ func BenchmarkAcquire(b *testing.B) {
 }
 
 // TestMetricsOfGoneSchemas: names of schemas are those of objects, which anybody may make
-// who may configure flow control; their series go with them.
+// who may configure flow control. Their series begin with the first request and go with
+// them, whoever still holds one.
 func TestMetricsOfGoneSchemas(t *testing.T) {
 	level := flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
-	inBubble(t, 10, simple(level), func(c *crowd) {
+	free := flowcontrol.Level{Name: "free", Exempt: true}
+	inBubble(t, 10, simple(level, free), func(c *crowd) {
+		first := c.hold("l", "somebody", 1)
+		first.Release()
 		before := strings.Count(metricsOf(c.reg), "\n")
+		var late Flow
 		for i := range 20 {
-			config := simple(level)
-			config.Schemas = append(config.Schemas, config.Schemas[0])
-			config.Schemas[len(config.Schemas)-1].Name = fmt.Sprint("schema-", i)
+			name := fmt.Sprint("schema-", i)
+			config := simple(level, free)
+			for j, s := range config.Schemas { // one of either level
+				s.Name, s.Rules = name+s.Level, slices.Clone(s.Rules)
+				s.Rules[0].Subjects = []flowcontrol.Subject{{Group: s.Name}}
+				config.Schemas = slices.Insert(config.Schemas, j, s)
+			}
 			require.NoError(c, c.c.SetConfig(config))
-			assert.Contains(c, metricsOf(c.reg), fmt.Sprintf("schema-%d\"", i))
+			assert.NotContains(c, metricsOf(c.reg), "schema-", "of nobody's requests")
+			used := c.hold(name+"l", "somebody", 1)
+			used.Release()
+			assert.Contains(c, metricsOf(c.reg), name+"l\"")
+			late = c.flow(name+"free", "somebody")
 		}
 		held := c.hold("l", "somebody", 1)
-		require.NoError(c, c.c.SetConfig(simple(level)))
+		require.NoError(c, c.c.SetConfig(simple(level, free)))
+		seat, err := c.c.Acquire(c.Context(), late, 1)
+		require.NoError(c, err)
+		seat.Release()
 		page := metricsOf(c.reg)
 		assert.NotContains(c, page, "schema-")
 		assert.Contains(c, page, "\napiserver_flowcontrol_current_limit_seats{priority_level=\"l\"} 10\n")
 		held.Release()
-		assert.InDelta(c, before, strings.Count(metricsOf(c.reg), "\n"), 5, "of histograms that have no series before")
+		assert.Equal(c, before, strings.Count(metricsOf(c.reg), "\n"))
 	})
 }

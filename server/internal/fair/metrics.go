@@ -98,6 +98,7 @@ func (m *counts) forgetSchemas(old, now *plan) {
 		if slices.ContainsFunc(now.schemas, func(n *schema) bool { return n.Name == s.Name && n.Level == s.Level }) {
 			continue
 		}
+		s.counters() // whoever still holds the schema makes none anew
 		gone := prometheus.Labels{"flow_schema": s.Name, "priority_level": s.Level}
 		for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
 			m.rejected, m.dispatched, m.inQueue, m.executing, m.queuedSeats, m.seats, m.concurrency, m.waited, m.executed, m.estimated, m.queueLength,

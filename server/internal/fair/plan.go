@@ -3,6 +3,7 @@ package fair
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -20,7 +21,15 @@ type schema struct {
 	level    *level
 	levelUID string
 	exempt   bool
-	counters counters
+	counts   *counts
+	counted  sync.Once
+	handles  counters // by counted
+}
+
+// counters are made for the first request: most schemas of a server never have one.
+func (s *schema) counters() *counters {
+	s.counted.Do(func() { s.handles = s.counts.of(s.Name, s.Level) })
+	return &s.handles
 }
 
 // Flow is what a request belongs to: the requests of one flow are served in
@@ -81,7 +90,9 @@ func compile(config flowcontrol.Config, levels map[string]*level, m *counts) *pl
 	for _, s := range config.Schemas {
 		l := levels[s.Level]
 		s.UID = cmp.Or(s.UID, uid("schema", s.Name))
-		p.schemas = append(p.schemas, &schema{s, l, cmp.Or(l.config.UID, uid("level", l.config.Name)), l.config.Exempt, m.of(s.Name, s.Level)})
+		p.schemas = append(p.schemas, &schema{
+			Schema: s, level: l, levelUID: cmp.Or(l.config.UID, uid("level", l.config.Name)), exempt: l.config.Exempt, counts: m,
+		})
 	}
 	slices.SortFunc(p.schemas, func(a, b *schema) int {
 		return cmp.Or(cmp.Compare(a.Precedence, b.Precedence), cmp.Compare(a.Name, b.Name))

@@ -19,9 +19,9 @@ type level struct {
 	widest  int // most seats of one request
 
 	inUse   int
-	waiting int      // requests in the queues
-	queues  []*queue // none: nobody waits here
-	virtual float64  // the virtual time: that of the newest request that got its seats
+	waiting int     // requests in the queues
+	queues  []queue // none: nobody waits here
+	virtual float64 // the virtual time: that of the newest request that got its seats
 }
 
 // queue holds requests that wait. What its requests took, in seconds of seats,
@@ -52,7 +52,7 @@ type waiter struct {
 func (l *level) enqueue(w *waiter) bool {
 	w.queue = nil
 	for _, i := range deal(hash(w.flow.key()), len(l.queues), l.config.Queuing.HandSize) {
-		q := l.queues[i]
+		q := &l.queues[i]
 		if w.queue == nil || len(q.waiting) < len(w.queue.waiting) || len(q.waiting) == len(w.queue.waiting) && q.virtual < w.queue.virtual {
 			w.queue = q
 		}
@@ -82,7 +82,8 @@ func (l *level) next() *waiter {
 		return nil
 	}
 	var first *queue
-	for _, q := range l.queues {
+	for i := range l.queues {
+		q := &l.queues[i]
 		if len(q.waiting) > 0 && (first == nil || q.virtual < first.virtual) {
 			first = q
 		}
