@@ -112,25 +112,24 @@ func levels() *registry.Kind {
 			cell("QueueLengthLimit", "How many requests wait in one.", of("queueLengthLimit")...),
 			registry.Age(),
 		},
-		Default:   defaultLevel,
+		Behavior:  registry.Behavior{Default: defaultLevel},
 		Validate:  validateLevel,
 		Reference: reference(),
 	})
 }
 
-func defaultLevel(w *registry.Change[PriorityLevelConfiguration]) {
-	l := w.New.Spec.Limited
-	if l == nil || l.LimitResponse.Queuing == nil {
+func defaultLevel(w *registry.Change[meta.Object]) {
+	q := w.New.Map("spec", "limited", "limitResponse", "queuing")
+	if q == nil {
 		return
 	}
-	const queues, hand, length = 64, 8, 50
-	q := l.LimitResponse.Queuing
+	const queues, hand, length = int64(64), int64(8), int64(50)
 	for _, d := range []struct {
-		field *int32
-		value int32
-	}{{&q.Queues, queues}, {&q.HandSize, hand}, {&q.QueueLengthLimit, length}} {
-		if *d.field == 0 {
-			*d.field = d.value
+		field string
+		value int64
+	}{{"queues", queues}, {"handSize", hand}, {"queueLengthLimit", length}} {
+		if v, there := q[d.field]; !there || v == int64(0) {
+			q[d.field] = d.value
 		}
 	}
 }

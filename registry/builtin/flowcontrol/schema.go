@@ -156,7 +156,7 @@ func schemas() *registry.Kind {
 				return "?"
 			}},
 		},
-		Default:   defaultSchema,
+		Behavior:  registry.Behavior{Default: defaultSchema},
 		Validate:  validateSchema,
 		Reference: reference(),
 	})
@@ -177,9 +177,11 @@ func cell(name, doc string, path ...string) registry.Column {
 	}}
 }
 
-func defaultSchema(w *registry.Change[FlowSchema]) {
-	const usual = 1000
-	if s := &w.New.Spec; s.MatchingPrecedence == 0 {
-		s.MatchingPrecedence = usual
+// defaultSchema works on the tree, as defaultLevel does: servers write these objects at their
+// start, where every step counts.
+func defaultSchema(w *registry.Change[meta.Object]) {
+	const usual = int64(1000)
+	if v, there := w.New.Get("spec", "matchingPrecedence"); !there || v == int64(0) {
+		w.New.Set(usual, "spec", "matchingPrecedence")
 	}
 }
