@@ -189,9 +189,15 @@ func nobodys(annotation string) *fieldpath.Set {
 	return set
 }
 
+// onlyStatus is what writers of the object itself do not own, with all below.
+var onlyStatus = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+
 // filter returns what of set may be owned through an endpoint. Of another
 // entry's fields, too, nothing else changes through it.
 func (t *Tracker) filter(set *fieldpath.Set, subresource string) *fieldpath.Set {
+	if set.Empty() {
+		return set
+	}
 	if t.unowned != nil {
 		set = set.RecursiveDifference(t.unowned)
 	}
@@ -200,7 +206,7 @@ func (t *Tracker) filter(set *fieldpath.Set, subresource string) *fieldpath.Set 
 	}
 	switch subresource {
 	case "":
-		return set.RecursiveDifference(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
+		return set.RecursiveDifference(onlyStatus)
 	case "status":
 		return fieldpath.NewIncludeMatcherFilter(t.status).Filter(set)
 	}
@@ -318,7 +324,11 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	if err != nil {
 		return nil, untracked(err)
 	}
-	return newChange(c.t.filter(diff.Removed, c.subresource), c.t.filter(diff.Modified.Union(diff.Added), c.subresource)), nil
+	set := diff.Added
+	if !diff.Modified.Empty() {
+		set = diff.Modified.Union(set)
+	}
+	return newChange(c.t.filter(diff.Removed, c.subresource), c.t.filter(set, c.subresource)), nil
 }
 
 // shown returns the two objects in a version. Where they have the same content, that of

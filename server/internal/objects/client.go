@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/watch"
 )
 
 // Client is the way to the objects for the parts of the server itself, as the
@@ -131,7 +132,16 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	if err != nil {
 		return nil, s.refusal(err)
 	}
-	return Object(ctx, res.Entry, v)
+	return s.shown(ctx, res.Entry, v)
+}
+
+// shown returns an object that was written, as the cache has it if that is still so: others
+// decode that one, too.
+func (s *Store) shown(ctx context.Context, e *watch.Entry, v *resource.Version) (*meta.Object, error) {
+	if kept := s.o.Hub.Cache(v.GroupResource()).Get(e.Key()); kept != nil && kept.Revision() == e.Revision() {
+		e = kept
+	}
+	return Object(ctx, e, v)
 }
 
 // Update implements controller.Client.
@@ -196,11 +206,7 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	case err != nil:
 		return nil, s.refusal(err)
 	}
-	e := res.Entry
-	if kept := s.o.Hub.Cache(r).Get(key); kept != nil && kept.Revision() == e.Revision() {
-		e = kept // which others decode, too
-	}
-	return Object(ctx, e, v)
+	return s.shown(ctx, res.Entry, v)
 }
 
 // Delete implements controller.Client.
