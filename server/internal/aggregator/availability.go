@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
 )
 
@@ -209,6 +208,3 @@ func (a *Aggregator) Settled() bool {
 	a.settled.Store(true)
 	return true
 }
-
-// user is as whom other servers are asked what they serve.
-func (a *Aggregator) user() string { return names.RoleAggregator }

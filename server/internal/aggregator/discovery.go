@@ -58,11 +58,9 @@ func (a *Aggregator) get(ctx context.Context, v *Version, path, tag string, most
 	if err != nil {
 		return answer{}, err
 	}
-	r.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {a.o.Names.Wire(names.ServerManager)}}
-	if tag != "" {
+	if a.head(r); tag != "" {
 		r.Header.Set("If-None-Match", tag)
 	}
-	a.Identify(r.Header, &auth.User{Name: a.user(), Groups: []string{auth.Masters}})
 	res, err := v.way.RoundTrip(r)
 	if err != nil {
 		return answer{}, silence{err}
@@ -85,6 +83,12 @@ func (a *Aggregator) get(ctx context.Context, v *Version, path, tag string, most
 		tag = ""
 	}
 	return answer{text, tag}, nil
+}
+
+// head makes the headers of a request that is this server's own.
+func (a *Aggregator) head(r *http.Request) {
+	r.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {a.o.Names.Wire(names.ServerManager)}}
+	a.Identify(r.Header, &auth.User{Name: names.RoleAggregator, Groups: []string{auth.Masters}})
 }
 
 // discover reads the list of resources of a version.

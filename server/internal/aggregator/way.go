@@ -155,7 +155,7 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	e, err := w.find(r.Context(), w.service)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("where the service leads: %v", err) // a Status of it would be taken for an answer
 	case e.Handler != nil:
 		return w.inProcess(r, e.Handler)
 	case e.Address == "":
