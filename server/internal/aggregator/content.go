@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 )
 
@@ -178,7 +179,7 @@ func (a *Aggregator) send(ctx context.Context, v *Version, method, path, query s
 	a.head(r)
 	if body == nil {
 		r.Body, r.ContentLength = http.NoBody, 0
-		r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json")
+		r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g="+a.o.Names.Group(names.GroupMeta)+", application/json")
 	} else {
 		r.Header.Set("Content-Type", "application/json")
 	}

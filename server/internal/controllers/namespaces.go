@@ -36,10 +36,16 @@ type Collection interface {
 // stay. An object that was admitted before the deletion began may come after its namespace
 // went: that is deleted too, if it is kept here. Its keys are names of namespaces.
 func Namespaces(p names.Profile, elsewhere Elsewhere) controller.Controller {
-	e := ending{}
+	e, services := ending{}, meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"}
 	finalizer := p.Wire(names.NamespaceFinalizer)
 	return controller.Controller{
-		Name: "namespace", Identity: true, Forget: func() { clear(e) }, Observe: e.observe,
+		Name: "namespace", Identity: true, Forget: func() { clear(e) },
+		Observe: func(c controller.Event) []string {
+			if c.Resource == services { // what other servers have may be known now
+				return e.there()
+			}
+			return e.observe(c)
+		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
 			return emptyNamespace(ctx, cl, elsewhere, name, finalizer)
 		},
@@ -57,6 +63,16 @@ const straggle = 10 * time.Minute
 // unseenAgain is when a namespace is looked at again that waits for what no change tells of:
 // objects that cannot be read, and those of other servers.
 const unseenAgain = 10 * time.Second
+
+// there returns the namespaces that end and have not gone.
+func (e ending) there() (list []string) {
+	for name, went := range e {
+		if went.IsZero() {
+			list = append(list, name)
+		}
+	}
+	return list
+}
 
 func (e ending) observe(c controller.Event) []string {
 	if c.Resource != namespaces {

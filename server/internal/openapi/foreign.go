@@ -287,7 +287,8 @@ func (b *builder) merge(f *Foreign) {
 			b.definitions[cmp.Or(renamed[name], name)] = redirected(def, renamed)
 			continue
 		}
-		if kinds, _ := treeOf(def.Value())[b.names.Extension("group-version-kind")].([]any); len(kinds) > 0 {
+		said := codec.FindField([]byte(def), b.names.Extension("group-version-kind"))
+		if kinds, _ := meta.RawJSON(said).Value().([]any); len(kinds) > 0 {
 			b.ofKinds(b.opened(name), kinds)
 		}
 	}
