@@ -36,6 +36,7 @@ type Collection interface {
 // stay. An object that was admitted before the deletion began may come after its namespace
 // went: that is deleted too, if it is kept here. Its keys are names of namespaces.
 func Namespaces(p names.Profile, elsewhere Elsewhere) controller.Controller {
+	foreign := &foreign{elsewhere, make(chan struct{}, maxForeign)}
 	e, services := ending{}, meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"}
 	finalizer := p.Wire(names.NamespaceFinalizer)
 	return controller.Controller{
@@ -47,7 +48,7 @@ func Namespaces(p names.Profile, elsewhere Elsewhere) controller.Controller {
 			return e.observe(c)
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
-			return emptyNamespace(ctx, cl, elsewhere, name, finalizer)
+			return emptyNamespace(ctx, cl, foreign, name, finalizer)
 		},
 	}
 }
@@ -63,6 +64,18 @@ const straggle = 10 * time.Minute
 // unseenAgain is when a namespace is looked at again that waits for what no change tells of:
 // objects that cannot be read, and those of other servers.
 const unseenAgain = 10 * time.Second
+
+// foreign is what other servers keep in namespaces. They may be slow on purpose: places and
+// time for them are bounded, so that namespaces without anything of theirs go meanwhile.
+type foreign struct {
+	elsewhere Elsewhere
+	places    chan struct{}
+}
+
+const (
+	maxForeign  = 4                // namespaces at a time
+	foreignTime = 30 * time.Second // for one of them, each time
+)
 
 // there returns the namespaces that end and have not gone.
 func (e ending) there() (list []string) {
@@ -106,6 +119,7 @@ type content struct {
 	failed  []error // for each type that could not be seen to
 	unknown []error // for each version of which nobody can tell what it has
 	foreign int     // of left, how many are of other servers
+	waits   bool    // for a place at other servers
 }
 
 // emptyNamespace deletes what is in a namespace that ends, and lets it go if
@@ -113,7 +127,7 @@ type content struct {
 // they go; that one went that cannot be read, or is another server's, is no change, so there
 // it looks again. What cannot be deleted is in the way of nothing but the namespace, unless
 // it is a pod.
-func emptyNamespace(ctx context.Context, cl controller.Client, elsewhere Elsewhere, name, finalizer string) (again time.Duration, err error) {
+func emptyNamespace(ctx context.Context, cl controller.Client, f *foreign, name, finalizer string) (again time.Duration, err error) {
 	there, ends, err := namespaceState(ctx, cl, name)
 	if err != nil || !ends {
 		return 0, err
@@ -121,18 +135,24 @@ func emptyNamespace(ctx context.Context, cl controller.Client, elsewhere Elsewhe
 	var c content
 	var others []Collection
 	if there {
-		others, c.unknown = elsewhere()
+		others, c.unknown = f.elsewhere()
 	}
-	if c.deleteTypes(ctx, cl, name) {
-		c.deleteOthers(ctx, cl, others, name)
+	if c.deleteTypes(ctx, cl, name) && len(others) > 0 {
+		select {
+		case f.places <- struct{}{}:
+			c.deleteOthers(ctx, cl, others, name)
+			<-f.places
+		default:
+			c.waits = true
+		}
 	}
-	if len(c.unknown) > 0 || c.foreign > 0 || slices.ContainsFunc(c.left, func(l Remaining) bool { return l.Unreadable != nil }) {
+	if c.waits || len(c.unknown) > 0 || c.foreign > 0 || slices.ContainsFunc(c.left, func(l Remaining) bool { return l.Unreadable != nil }) {
 		again = unseenAgain
 	}
 	switch {
 	case !there:
 		return again, errors.Join(c.failed...)
-	case len(c.left) > 0 || len(c.failed) > 0 || len(c.unknown) > 0:
+	case c.waits || len(c.left) > 0 || len(c.failed) > 0 || len(c.unknown) > 0:
 		return again, errors.Join(append(c.failed, c.tell(ctx, cl, name))...)
 	}
 	_, err = cl.Update(ctx, namespaces, meta.Key{Name: name}, "finalize", func(ns *meta.Object) error {
@@ -187,6 +207,8 @@ func (c *content) deleteTypes(ctx context.Context, cl controller.Client, name st
 // deleteOthers deletes what other servers keep in a namespace. A namespace of the same name
 // may have come meanwhile, whose objects they cannot tell from those.
 func (c *content) deleteOthers(ctx context.Context, cl controller.Client, all []Collection, name string) {
+	ctx, cancel := context.WithTimeout(ctx, foreignTime)
+	defer cancel()
 	for _, of := range all {
 		there, ends, err := namespaceState(ctx, cl, name)
 		if err == nil && !(there && ends) {
@@ -194,6 +216,10 @@ func (c *content) deleteOthers(ctx context.Context, cl controller.Client, all []
 		}
 		if err == nil {
 			err = of.Delete(ctx, name)
+		}
+		if ctx.Err() != nil {
+			c.failed = append(c.failed, fmt.Errorf("other servers take too long to empty %s: %w", name, cmp.Or(err, ctx.Err())))
+			return
 		}
 		var left Remaining
 		if err == nil {
