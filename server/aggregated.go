@@ -47,7 +47,7 @@ func (s *Server) openAggregation(b *Builder) error {
 	a, err := aggregator.New(aggregator.Options{
 		Names: s.names, Objects: apiServices{s.hub.Cache(r)}, Log: s.log, Metrics: s.metrics.registry,
 		Services: b.finds, Missing: b.missing, Certificate: b.Serving.ProxyCertificate, Local: s.localVersions,
-	}, func(name string) { p.ask(name, 0) })
+	}, func(key string) { p.ask(key, 0) })
 	s.aggregation = &aggregation{availability: p, Aggregator: a}
 	p.controller = s.aggregation.Availability(s.servedAmong(
 		meta.GroupResource{Resource: "services"}, meta.GroupResource{Resource: "endpoints"},
@@ -97,6 +97,20 @@ func (s *Server) checkRegistered(context.Context) error {
 	return nil
 }
 
+// checkAggregated fails until it is known of the other servers what they serve, as far as
+// that can be waited for.
+func (s *Server) checkAggregated(context.Context) error {
+	if !s.aggregation.Settled() {
+		return errors.New("some servers of APIServices were not looked at yet")
+	}
+	return nil
+}
+
+// looksAt reports whether the server looks at the other servers that APIServices lead to.
+func (s *Server) looksAt() bool {
+	return s.aggregation != nil && slices.Contains(s.plugged, s.aggregation.availability)
+}
+
 // remoteOf returns the version that a request is about, if another server serves it.
 func (s *Server) remoteOf(r *request) *aggregator.Version {
 	if s.aggregation == nil {
@@ -109,7 +123,11 @@ func (s *Server) remoteOf(r *request) *aggregator.Version {
 			return nil
 		}
 	}
-	return s.aggregation.Table().Remote(gv)
+	v := s.aggregation.Table().Remote(gv)
+	if v != nil && strings.HasPrefix(r.Path, "/openapi/") && !v.TellsV3() {
+		return nil
+	}
+	return v
 }
 
 // longSubresources are those whose requests last as long as their callers want.
@@ -182,10 +200,20 @@ func (c *connection) answeredFrom(res *http.Response) error {
 		return meta.Failure(http.StatusBadGateway, "", "the backend attempted to redirect this request, which is not permitted")
 	}
 	keepClosed(res.Header)
+	for _, name := range originHeaders {
+		res.Header.Del(name)
+	}
 	for _, name := range c.server.headers {
 		res.Header.Del(name) // they tell of the other server's flows
 	}
 	return nil
+}
+
+// originHeaders speak of everything that is at an address, which is this server's: by them
+// the server of one group could set what callers send to all others, or lead them away.
+var originHeaders = []string{
+	"Alt-Svc", "Clear-Site-Data", "Nel", "Public-Key-Pins", "Refresh", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed",
+	"Set-Cookie", "Set-Cookie2", "Strict-Transport-Security",
 }
 
 // lostFrom is the Status of a request whose server did not answer.
@@ -235,7 +263,7 @@ func aggregatedVersion(v *aggregator.Version) map[string]any {
 	if v.Documents.Stale || !v.Available {
 		freshness = "Stale"
 	}
-	return map[string]any{"version": v.Version, "freshness": freshness, "resources": slices.Clone(v.Documents.Resources)}
+	return map[string]any{"version": v.Version, "freshness": freshness, "resources": v.Documents.List()}
 }
 
 // others returns what OpenAPI documents say of other servers: the same as long as that says

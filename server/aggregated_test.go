@@ -58,8 +58,9 @@ type harbor struct {
 	front *servertest.Server
 	ca    *serving.Authority // of both
 
-	mu    sync.Mutex // guards where
+	mu    sync.Mutex // guards the rest
 	where clientconfig.Endpoint
+	shown *tls.Certificate
 }
 
 // leads has the service lead to a server.
@@ -80,12 +81,18 @@ func (h *harbor) find(_ context.Context, of clientconfig.Service) (clientconfig.
 
 // certificate is the one by which other servers know the front.
 func (h *harbor) certificate() (*tls.Certificate, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.shown != nil {
+		return h.shown, nil
+	}
 	cert, key, err := h.ca.Client("front-proxy")
 	if err != nil {
 		return nil, err
 	}
 	pair, err := tls.X509KeyPair(cert, key)
-	return &pair, err
+	h.shown = &pair
+	return h.shown, err
 }
 
 // newHarbor returns a server that aggregates none yet.

@@ -112,6 +112,15 @@ func TestHostileAnswers(t *testing.T) {
 		}, 504, "did not answer in time"},
 		"cuts":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "error trying to reach service"},
 		"long head": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2<<20)) }, 503, "error trying"},
+		"origin": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Link", "theirs")
+			w.WriteHeader(http.StatusEarlyHints)
+			w.Header().Del("Link")
+			for _, name := range []string{"Set-Cookie", "Alt-Svc", "Clear-Site-Data", "Refresh", "Strict-Transport-Security"} {
+				w.Header().Set(name, "theirs")
+			}
+			fmt.Fprint(w, `{}`)
+		}, 200, "{}"},
 		"own flows": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Kubernetes-PF-FlowSchema-UID", "theirs")
 			w.Header().Set("Audit-Id", "theirs")
@@ -168,6 +177,9 @@ func TestHostileDocuments(t *testing.T) {
 		"other version":  {`{"swagger":"3.0"}`, `{"paths":{"apis/harbor.example.com/v1":{"serverRelativeURL":"` + `\u0000` + `"}}}`, false},
 		"laughing":       {`{"swagger":"2.0","paths":{"` + berths + `":{"parameters":[{"$ref":"#/parameters/a"}]}},"parameters":{"a":{"x-a":[{"$ref":"#/parameters/a"}]}}}`, ``, false},
 		"long parameter": {longParameters(), ``, false},
+		"elsewhere":      {swagger(`{"type":"object","properties":{"a":{"$ref":"#/parameters/B"}}}`), ``, false},
+		"dangling":       {swagger(`{"type":"object","properties":{"a":{"$ref":"#/definitions/C"}}}`), ``, false},
+		"unknown type":   {swagger(`{"type":"thing"}`), ``, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,11 +202,45 @@ func TestHostileDocuments(t *testing.T) {
 			assert.Nil(t, at(doc.body, "definitions", "B", "more"))
 			assert.Nil(t, at(doc.body, "definitions", "B", "x-kubernetes-group-version-kind"))
 			index := h.must(200, "GET", "/openapi/v3", nil)
-			assert.Equal(t, name == "good", at(index.body, "paths", "apis/harbor.example.com/v1") != nil)
+			where := text(index.body, "paths", "apis/harbor.example.com/v1", "serverRelativeURL")
+			require.Equal(t, c.merged, where != "", "who has no document of version 3 has one made of that of version 2")
+			if name == "good" {
+				assert.Equal(t, "/openapi/v3/apis/harbor.example.com/v1?hash=ABC", where)
+			} else if c.merged {
+				assert.NotNil(t, at(h.must(200, "GET", where, nil).body, "components", "schemas", "B"))
+			}
+			assertReadable(t, doc.body)
 			assert.NotContains(t, string(index.raw), "stolen")
 			h.must(200, "GET", "/openapi/v2", nil, "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 		})
 	}
+}
+
+// assertReadable checks what clients check of all definitions together.
+func assertReadable(t *testing.T, swagger map[string]any) {
+	t.Helper()
+	definitions, _ := swagger["definitions"].(map[string]any)
+	require.NotEmpty(t, definitions)
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			if ref, is := v["$ref"].(string); is {
+				assert.NotNil(t, definitions[strings.TrimPrefix(ref, "#/definitions/")], ref)
+			}
+			if kind, is := v["type"].(string); is {
+				assert.Contains(t, []string{"object", "array", "string", "number", "integer", "boolean", "apiKey"}, kind)
+			}
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(definitions)
 }
 
 // longParameters is a document that is short only because it names the same often.

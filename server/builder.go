@@ -224,8 +224,9 @@ type Serving struct {
 	RuntimeConfig map[string]string
 
 	// ProxyCertificate returns the client certificate, with its key, that the servers which
-	// APIServices name know this one by. It is asked for each new connection, so that it
-	// can be replaced. By it they believe the headers X-Remote-User, X-Remote-Uid,
+	// APIServices name know this one by. It is asked for each request, so that it should keep
+	// what it returns; after another one new connections are made, and those of before end
+	// with what runs on them. By it they believe the headers X-Remote-User, X-Remote-Uid,
 	// X-Remote-Group and X-Remote-Extra-, which tell who calls; access.Publish tells them
 	// so. nil: there is none, and they do not know who calls.
 	ProxyCertificate func() (*tls.Certificate, error)

@@ -105,6 +105,7 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	p.SetXForwarded()
 	p.Out.Header.Del("Authorization")
 	c.server.authenticator.Strip(p.Out.Header)
+	c.server.dropSocketTokens(p.Out.Header)
 	for name := range p.Out.Header {
 		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
 			delete(p.Out.Header, name)
@@ -281,8 +282,12 @@ func (p peer) last() {
 	}
 }
 
-// WriteHeader implements http.ResponseWriter. What comes before the answer is none.
+// WriteHeader implements http.ResponseWriter. What comes before the answer is none. That of
+// the server of an aggregated version is not handed on: callers of an API need none of it.
 func (p peer) WriteHeader(code int) {
+	if code < 200 && p.request.remote != nil && code != http.StatusSwitchingProtocols {
+		return
+	}
 	if code < 200 {
 		p.request.deadline.renew()
 		defer p.request.deadline.rest()

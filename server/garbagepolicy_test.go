@@ -65,9 +65,10 @@ func TestNamespacesLosePodsFirst(t *testing.T) {
 			got[text(c, "type")+" "+text(c, "status")] = text(c, "message")
 		}
 		assert.Equal(t, map[string]string{
-			"NamespaceDeletionContentFailure False": "All content successfully deleted, may be waiting on finalization",
-			"NamespaceContentRemaining True":        "Some resources are remaining: [pods has 1 resource instances]",
-			"NamespaceFinalizersRemaining True":     "Some content in the namespace has finalizers remaining: [example.com/hold in 1 resource instances]",
+			"NamespaceDeletionDiscoveryFailure False": "All resources successfully discovered",
+			"NamespaceDeletionContentFailure False":   "All content successfully deleted, may be waiting on finalization",
+			"NamespaceContentRemaining True":          "Some resources are remaining: [pods has 1 resource instances]",
+			"NamespaceFinalizersRemaining True":       "Some content in the namespace has finalizers remaining: [example.com/hold in 1 resource instances]",
 		}, got)
 		o.must(200, "PATCH", ns+"/pods/held", `{"metadata":{"finalizers":null}}`)
 		o.Settle()

@@ -54,6 +54,13 @@ func (s *Server) checksOf(endpoint string) []check {
 	if s.registers() {
 		list = append(list, check{name: "autoregister-completion", run: s.checkRegistered})
 	}
+	if s.looksAt() {
+		c := check{name: "poststarthook/apiservice-discovery-controller", run: fine}
+		if endpoint == "readyz" {
+			c.run = s.checkAggregated
+		}
+		list = append(list, c)
+	}
 	names := make([]string, 0, len(s.checks))
 	for name := range s.checks {
 		names = append(names, name)

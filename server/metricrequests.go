@@ -33,7 +33,8 @@ type requestKey struct {
 	figure           figure
 	version          *resource.Version     // nil: nothing that is served
 	sub              *resource.Subresource // nil: none
-	path             string                // of the paths that metrics tell apart; else empty
+	remote           resourceLabels        // of what another server serves; else empty
+	path             string                // of the paths that metrics tell apart, or a sub-resource of another server; else empty
 	verb, scope, dry string
 	code             int
 }
@@ -41,9 +42,35 @@ type requestKey struct {
 // resourceLabels are those of a type in a version.
 type resourceLabels struct{ group, version, resource string }
 
-// served reports whether a type is there still.
-func (l resourceLabels) served(state *resource.State) bool {
+// tells reports whether what labels tell of is served still, here or by another server.
+func (s *Server) tells(state *resource.State, l resourceLabels) bool {
+	if s.aggregation != nil {
+		if v := s.aggregation.Table().Remote(meta.GroupVersion{Group: l.group, Version: l.version}); v != nil {
+			return v.Documents.Resources.Has(l.resource)
+		}
+	}
 	return state.Version(meta.Resource{Group: l.group, Version: l.version, Resource: l.resource}) != nil
+}
+
+// labelsOf is which labels there may be: another number after any change of them.
+func (s *Server) labelsOf(state *resource.State) int64 {
+	if s.aggregation == nil {
+		return state.Serial
+	}
+	return state.Serial + s.aggregation.Table().Serial
+}
+
+// remoteLabels are those of a request that goes on to another server: the resources and
+// sub-resources that it tells of, as callers may ask for any.
+func remoteLabels(r *request) (l resourceLabels, sub string) {
+	has := r.remote.Documents.Resources.Has
+	if !has(r.Resource) {
+		return l, ""
+	}
+	if has(r.Resource + "/" + r.Subresource) {
+		sub = r.Subresource
+	}
+	return resourceLabels{r.Group, r.APIVersion, r.Resource}, sub
 }
 
 // requestCounts are the handles of a key: those that its figure has.
@@ -101,6 +128,8 @@ func (m *counts) of(s *Server, r *request, f figure, code int) *requestCounts {
 	switch {
 	case !r.IsResource:
 		k.path = pathLabel(r.Path)
+	case r.remote != nil:
+		k.remote, k.path = remoteLabels(r)
 	case k.version == nil: // refused before it was resolved
 		if k.version = state.Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}); k.version != nil {
 			k.sub = k.version.Subresource(r.Subresource)
@@ -110,16 +139,21 @@ func (m *counts) of(s *Server, r *request, f figure, code int) *requestCounts {
 	if f == received {
 		k.verb = r.Verb
 	}
-	return m.kept.Get(state.Serial, k, func() *requestCounts { return m.make(s.types(), k) }, func() { m.forget(s.types()) })
+	return m.handles(s, state, k)
+}
+
+func (m *counts) handles(s *Server, state *resource.State, k requestKey) *requestCounts {
+	return m.kept.Get(s.labelsOf(state), k, func() *requestCounts { return m.make(s, k) }, func() { m.forget(s) })
 }
 
 // labels are those of a version: none of what is not served any more, since its series
 // have gone. The lock of kept is held.
-func (m *counts) labels(state *resource.State, v *resource.Version) (l resourceLabels) {
-	if v != nil {
+func (m *counts) labels(s *Server, k requestKey) resourceLabels {
+	l := k.remote
+	if v := k.version; v != nil {
 		l = resourceLabels{v.Group, v.Name, v.Plural}
 	}
-	if !l.served(state) {
+	if !s.tells(s.types(), l) {
 		return resourceLabels{}
 	}
 	m.told[l] = true
@@ -127,8 +161,8 @@ func (m *counts) labels(state *resource.State, v *resource.Version) (l resourceL
 }
 
 // make makes the handles of a key.
-func (m *counts) make(state *resource.State, k requestKey) *requestCounts {
-	l, sub, code := m.labels(state, k.version), k.path, codeLabel(k.code)
+func (m *counts) make(s *Server, k requestKey) *requestCounts {
+	l, sub, code := m.labels(s, k), k.path, codeLabel(k.code)
 	if k.sub != nil {
 		sub = k.sub.Name
 	}
@@ -164,7 +198,7 @@ func (m *counts) make(state *resource.State, k requestKey) *requestCounts {
 // stream returns the handles of the watches of a version.
 func (m *counts) stream(s *Server, v *resource.Version) *streamCounts {
 	k := requestKey{figure: streamed, version: v}
-	return m.kept.Get(s.types().Serial, k, func() *requestCounts { return m.make(s.types(), k) }, func() { m.forget(s.types()) }).stream
+	return m.handles(s, s.types(), k).stream
 }
 
 func (m *counts) makeStream(l resourceLabels) *streamCounts {
@@ -175,9 +209,10 @@ func (m *counts) makeStream(l resourceLabels) *streamCounts {
 }
 
 // forget drops what is told of versions that are gone. The lock of kept is held.
-func (m *counts) forget(state *resource.State) {
+func (m *counts) forget(s *Server) {
+	state := s.types()
 	for l := range m.told {
-		if l.served(state) {
+		if s.tells(state, l) {
 			continue
 		}
 		delete(m.told, l)
@@ -225,7 +260,7 @@ func dryRunOf(r *request) string {
 // verbOf is what metrics call the verb of a request.
 func verbOf(r *request, sub *resource.Subresource, scope string) string {
 	switch {
-	case sub != nil && sub.Connect != nil:
+	case sub != nil && sub.Connect != nil, r.remote != nil && slices.Contains(longSubresources, r.Subresource):
 		return "CONNECT"
 	case r.Verb == "watch":
 		return "WATCH"

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -91,6 +92,21 @@ func (s *Server) readSocketToken(r *request) error {
 	changed.Header.Set("Authorization", "Bearer "+token)
 	r.http = &changed
 	return nil
+}
+
+// dropSocketTokens leaves out of the sub-protocols that a request names all that are tokens.
+// Those of a request that had another token, or is for no WebSocket, were never looked at.
+func (s *Server) dropSocketTokens(h http.Header) {
+	all, prefix := protocols(h), s.names.Wire(names.SocketBearer)
+	rest := slices.DeleteFunc(slices.Clone(all), func(p string) bool {
+		return len(p) >= len(prefix) && strings.EqualFold(p[:len(prefix)], prefix)
+	})
+	switch {
+	case len(rest) == 0:
+		h.Del(socketProtocols)
+	case len(rest) < len(all):
+		h.Set(socketProtocols, strings.Join(rest, ", "))
+	}
 }
 
 // socket is a watch's connection to a peer that speaks WebSocket: each event is

@@ -50,8 +50,7 @@ func cluster(t *testing.T, sample net.Addr) *servertest.Server {
 		users := b.Authenticators
 		b.Authenticators, b.Authorizer = nil, nil
 		require.NoError(t, access.Setup(b, access.Config{Methods: users, Publish: access.Publish{Authentication: access.Authentication{
-			ClientCAs: ca.PEM(), ProxyCAs: ca.PEM(), ProxyNames: []string{"front-proxy-client"}, UserHeaders: []string{"X-Remote-User"},
-			UIDHeaders: []string{"X-Remote-Uid"}, GroupHeaders: []string{"X-Remote-Group"}, Extras: []string{"X-Remote-Extra-"},
+			ClientCAs: ca.PEM(), ProxyCAs: ca.PEM(), ProxyNames: []string{"front-proxy-client"},
 		}}}))
 	})
 }

@@ -52,6 +52,41 @@ func Fields(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// Items returns the texts of the values of a list. It ends before the first fault.
+func Items(list []byte) iter.Seq[[]byte] {
+	return func(yield func(value []byte) bool) {
+		s := scanner{data: list}
+		if s.peek() != '[' {
+			return
+		}
+		s.pos++
+		for s.peek() != ']' {
+			start := s.pos
+			if !s.skipValue(DefaultDepth) || !yield(s.data[start:s.pos]) || s.peek() != ',' {
+				return
+			}
+			s.pos++
+		}
+	}
+}
+
+// CountValues returns how many values a JSON text has at most, and it may be faulty: what a
+// tree of it takes depends on that more than on its length.
+func CountValues(data []byte) int {
+	n, quoted := 1, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == '{' || c == '['):
+			n++
+		}
+	}
+	return n
+}
+
 // ScalarText returns the value of a string, the text of a number or boolean, and ""
 // of all else.
 func ScalarText(value []byte) string {

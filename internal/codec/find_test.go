@@ -102,3 +102,21 @@ func without(v any) any {
 	}
 	return v
 }
+
+func TestItems(t *testing.T) {
+	for list, want := range map[string][]string{
+		`[]`: nil, ` [ 1 , "a]" ,{"b":[2]}, [ ] ]`: {"1", `"a]"`, `{"b":[2]}`, "[ ]"}, `[1,x,2]`: {"1"}, `[1 2]`: {"1"}, `{}`: nil, ``: nil, `[`: nil, `[1,`: {"1"},
+	} {
+		var got []string
+		for v := range codec.Items([]byte(list)) {
+			got = append(got, string(v))
+		}
+		assert.Equal(t, want, got, list)
+	}
+}
+
+func TestCountValues(t *testing.T) {
+	for text, want := range map[string]int{`1`: 1, `[]`: 2, `[1,2,3]`: 4, `{"a,b":"[{\\\",","c":[{}]}`: 5, `"`: 1, `"\`: 1} {
+		assert.Equal(t, want, codec.CountValues([]byte(text)), text)
+	}
+}

@@ -1,5 +1,5 @@
-// Package extras reads the extras of a user out of headers whose names begin
-// with a prefix and end with the name of the extra.
+// Package extras knows how headers tell who calls: it reads the extras of a user out of
+// those whose names begin with a prefix and end with the name of the extra.
 package extras
 
 import (
@@ -7,6 +7,15 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+)
+
+// The headers by which a server tells those behind it who calls. What is published of them
+// is what is sent, or callers could tell it themselves.
+const (
+	UserHeader  = "X-Remote-User"
+	UIDHeader   = "X-Remote-Uid"
+	GroupHeader = "X-Remote-Group"
+	Prefix      = "X-Remote-Extra-"
 )
 
 // Header is a header that carries values of an extra.

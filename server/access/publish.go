@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/extras"
 	"orch.io/controlplane/internal/resource"
 )
 
@@ -37,8 +38,8 @@ type Publish struct {
 
 	// Authentication is what servers that serve further groups on behalf of this
 	// one verify callers with, in a ConfigMap that the reader role gives access
-	// to: authorities in PEM by the key client-ca-file, and the settings of the
-	// authenticating proxy.
+	// to: authorities in PEM by the key client-ca-file, and by which
+	// certificate and headers this server tells them who calls.
 	Authentication Authentication
 
 	// URL is where machines that join reach the server. With BootstrapTokens it
@@ -54,8 +55,11 @@ type Publish struct {
 type Authentication struct {
 	ClientCAs []byte // PEM
 
-	ProxyCAs                                                  []byte // PEM; without it nothing of the proxy is told
-	ProxyNames, UserHeaders, UIDHeaders, GroupHeaders, Extras []string
+	// ProxyCAs are the authorities, in PEM, of server.Serving.ProxyCertificate; without them
+	// nothing is told of how this server tells others who calls. With them the headers are
+	// told that it sends.
+	ProxyCAs   []byte
+	ProxyNames []string // that the certificate may have; none: any
 }
 
 func (a Authentication) data() map[string]any {
@@ -68,17 +72,14 @@ func (a Authentication) data() map[string]any {
 	}
 	data["requestheader-client-ca-file"] = string(a.ProxyCAs)
 	for key, list := range map[string][]string{
-		"requestheader-allowed-names": a.ProxyNames, "requestheader-username-headers": a.UserHeaders, "requestheader-uid-headers": a.UIDHeaders,
-		"requestheader-group-headers": a.GroupHeaders, "requestheader-extra-headers-prefix": a.Extras,
+		"requestheader-allowed-names": a.ProxyNames, "requestheader-username-headers": {extras.UserHeader}, "requestheader-uid-headers": {extras.UIDHeader},
+		"requestheader-group-headers": {extras.GroupHeader}, "requestheader-extra-headers-prefix": {extras.Prefix},
 	} {
 		if list == nil {
 			list = []string{}
 		}
 		text, _ := json.Marshal(list) // of strings: it cannot fail
 		data[key] = string(text)
-	}
-	if a.UIDHeaders == nil {
-		delete(data, "requestheader-uid-headers")
 	}
 	return data
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"orch.io/controlplane/api/names"
@@ -96,7 +98,7 @@ func (f *authnFlags) define(set *flag.FlagSet) {
 	set.Var(&p.users, "requestheader-username-headers", "headers with the user name, the first with a value counts")
 	set.Var(&p.uids, "requestheader-uid-headers", "headers with the user's uid")
 	set.Var(&p.groups, "requestheader-group-headers", "headers with groups")
-	set.StringVar(&p.certFile, "proxy-client-cert-file", "", "certificate by which servers that APIServices name know this one, PEM; read again for each connection")
+	set.StringVar(&p.certFile, "proxy-client-cert-file", "", "certificate by which servers that APIServices name know this one, PEM; a change counts from the next request on")
 	set.StringVar(&p.keyFile, "proxy-client-key-file", "", "its key, PEM")
 	set.Var(&p.extras, "requestheader-extra-headers-prefix", "prefixes of headers with extras")
 }
@@ -209,12 +211,31 @@ func (f *authnFlags) proxyCertificate(b *server.Builder) error {
 	if p.certFile == "" {
 		return nil
 	}
-	load := func() (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(p.certFile, p.keyFile)
+	var mu sync.Mutex // guards the rest
+	var cert, key []byte
+	var pair *tls.Certificate
+	read := func() error {
+		nextCert, err := os.ReadFile(p.certFile)
 		if err != nil {
+			return err
+		}
+		nextKey, err := os.ReadFile(p.keyFile)
+		if err != nil || bytes.Equal(cert, nextCert) && bytes.Equal(key, nextKey) {
+			return err
+		}
+		next, err := tls.X509KeyPair(nextCert, nextKey)
+		if err == nil {
+			cert, key, pair = nextCert, nextKey, &next
+		}
+		return err
+	}
+	load := func() (*tls.Certificate, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := read(); err != nil && pair == nil { // else one of the files is replaced just now
 			return nil, fmt.Errorf("--proxy-client-cert-file and --proxy-client-key-file: %w", err)
 		}
-		return &pair, nil
+		return pair, nil
 	}
 	b.Serving.ProxyCertificate = load
 	_, err := load()

@@ -63,6 +63,7 @@ func TestKubectlCatalog(t *testing.T) {
 	assert.Equal(t, len(described), strings.Count("\n"+out, "\nName:"), out)
 
 	k.ok("delete namespace sample --wait=false", "deleted")
+	k.ok("delete apiservice v1.sample.example.com", "deleted")              // of its server, which is nowhere, nobody knows what it has in the namespace
 	k.ok("-n sample delete pod sample --grace-period=0 --force", "deleted") // no agent of its node says that it ended
 	k.ok("wait namespace/sample --for=delete --timeout=60s")
 }

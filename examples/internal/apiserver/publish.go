@@ -34,8 +34,7 @@ func (f *flags) publish(id *identity, at netip.AddrPort) (access.Publish, error)
 		if p.Authentication.ProxyCAs, err = os.ReadFile(proxy.caFile); err != nil {
 			return p, err
 		}
-		p.Authentication.ProxyNames, p.Authentication.UserHeaders, p.Authentication.UIDHeaders = proxy.allowed, proxy.users, proxy.uids
-		p.Authentication.GroupHeaders, p.Authentication.Extras = proxy.groups, proxy.extras
+		p.Authentication.ProxyNames = proxy.allowed
 	}
 	return p, nil
 }

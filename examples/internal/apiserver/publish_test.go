@@ -30,7 +30,7 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	require.NoError(t, err)
 	server := running(t, "--token-auth-file", f.put("users.csv", "admin-token,admin,1,system:masters\n"),
 		"--client-ca-file", f.put("ca.pem", string(ca.PEM())), "--requestheader-client-ca-file", f.put("proxy.pem", string(ca.PEM())),
-		"--requestheader-allowed-names", "front", "--requestheader-username-headers", "X-Remote-User",
+		"--requestheader-allowed-names", "front", "--requestheader-username-headers", "X-Who",
 		"--service-cluster-ip-range", "10.7.0.0/16", "--enable-bootstrap-token-auth")
 	get := func(path string) map[string]any {
 		code, answer := ask(t, nil, "GET", server+path, "admin-token", "")
@@ -51,8 +51,9 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 	assert.Contains(t, data["client-ca-file"], string(ca.PEM()))
 	assert.Equal(t, string(ca.PEM()), data["requestheader-client-ca-file"])
 	assert.Equal(t, `["front"]`, data["requestheader-allowed-names"])
-	assert.Equal(t, `["X-Remote-User"]`, data["requestheader-username-headers"])
-	assert.Equal(t, `[]`, data["requestheader-group-headers"])
+	for key, want := range map[string]string{"username-headers": "X-Remote-User", "uid-headers": "X-Remote-Uid", "group-headers": "X-Remote-Group", "extra-headers-prefix": "X-Remote-Extra-"} {
+		assert.Equal(t, `["`+want+`"]`, data["requestheader-"+key], "what this server sends, and not what it takes of a proxy before it")
+	}
 
 	code, answer := ask(t, nil, "GET", server+info, "", "")
 	require.Equal(t, 200, code, "anybody reads it: %v", answer)

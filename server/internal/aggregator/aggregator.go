@@ -2,10 +2,10 @@
 // version of an API group who serves.
 //
 // A Table (table.go) is what the objects say at a time; requests ask it alone. Two
-// controllers stand behind it: one looks whether the other servers are there and keeps
-// what they tell of themselves (availability.go, discovery.go, openapi.go), one makes
-// objects for the versions that are served here (registration.go). The way to another
-// server, and how it is told who calls, is in way.go.
+// controllers stand behind it: one looks whether the other servers are there, says so in
+// the objects (availability.go, status.go) and keeps what they tell of themselves
+// (discovery.go, openapi.go), one makes objects for the versions that are served here
+// (registration.go). The way to another server, and how it is told who calls, is in way.go.
 package aggregator
 
 import (
@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,26 +75,37 @@ type Aggregator struct {
 	own        string // the group of the APIServices, which is always served here
 	word       string // in the header Via: a request that has it was here before
 	figures    *figures
-	ask        func(name string) // has the availability of a service looked at soon
-	registered atomic.Bool       // there is an object for each version that is served here
-	reading    chan struct{}     // places for those who read long documents
+	ask        func(key string) // has the availability controller look at a key soon
+	registered atomic.Bool      // there is an object for each version that is served here
+	born       time.Time
+	settled    atomic.Bool   // see Settled
+	doubtful   chan struct{} // places for looks at servers that were not well the last time
+	fetching   chan struct{} // places for those who fetch long documents
+	parsing    sync.Mutex    // held while one is read
 
 	synced atomic.Int64
 	table  atomic.Pointer[Table]
-	mu     sync.Mutex // guards known, and the order of tables
-	known  map[string]*Version
+	mu     sync.Mutex // guards the rest, and the order of tables
+	known  map[string]*record
+	ways   map[target]*way
+	serial int64
 }
 
-// maxReading is how many long documents are read at a time.
-const maxReading = 4
+// Places for what takes as long as other servers want. All together are fewer than the
+// controller has workers, so that some are left for the servers that answer.
+const (
+	maxDoubtful = 8
+	maxFetching = 4
+)
 
-// New returns an Aggregator. ask has the key of the availability controller looked at soon.
+// New returns an Aggregator. ask has a key of the availability controller looked at soon.
 // The error is that of registering metrics.
-func New(o Options, ask func(name string)) (*Aggregator, error) {
+func New(o Options, ask func(key string)) (*Aggregator, error) {
 	figures, err := newFigures(o.Metrics)
 	a := &Aggregator{
-		o: o, own: o.Names.Group(names.GroupAggregation), word: "1.1 " + uuid.NewString(), figures: figures, ask: ask,
-		reading: make(chan struct{}, maxReading), known: map[string]*Version{},
+		o: o, own: o.Names.Group(names.GroupAggregation), word: "1.1 " + uuid.NewString(), figures: figures, ask: ask, born: time.Now(),
+		doubtful: make(chan struct{}, maxDoubtful), fetching: make(chan struct{}, maxFetching),
+		known: map[string]*record{}, ways: map[target]*way{},
 	}
 	a.synced.Store(-1)
 	return a, err
@@ -111,7 +123,7 @@ func (a *Aggregator) Registered() bool { return a.registered.Load() }
 func (a *Aggregator) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, v := range a.known {
-		v.end()
+	for _, w := range a.ways {
+		w.end()
 	}
 }

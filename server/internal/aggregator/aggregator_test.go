@@ -42,6 +42,18 @@ func (o *objects) put(name string, spec map[string]any) {
 	o.list = next
 }
 
+// tell gives an object another status.
+func (o *objects) tell(name string, s state) {
+	for i, r := range o.list {
+		if r.Name == name {
+			o.revision++
+			obj := r.Object().Clone()
+			obj.SetCondition(available, s.status, s.reason, s.message)
+			o.list[i] = Record{Name: name, Revision: o.revision, Object: func() *meta.Object { return obj }}
+		}
+	}
+}
+
 func newTest(o *objects) *Aggregator {
 	a, err := New(Options{
 		Names: names.Kubernetes, Objects: o, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
@@ -56,11 +68,11 @@ func newTest(o *objects) *Aggregator {
 	return a
 }
 
-func remote(group string, more ...string) map[string]any {
+func remote(group string, more ...any) map[string]any {
 	spec := map[string]any{"group": group, "version": "v1", "groupPriorityMinimum": int64(20), "versionPriority": int64(3),
 		"service": map[string]any{"namespace": "a", "name": "b"}}
 	for i := 0; i < len(more); i += 2 {
-		spec[more[i]] = more[i+1]
+		spec[more[i].(string)] = more[i+1]
 	}
 	return spec
 }
@@ -85,6 +97,11 @@ func TestTable(t *testing.T) {
 	o.put("v1.other.com", remote("other.com"))
 	assert.Equal(t, "h", a.Table().Remote(example).Documents.Hash)
 	assert.Equal(t, read+1, o.read)
+	table := a.Table()
+	a.learn(v, func(d *Documents) { d.Hash = "h" })
+	assert.Same(t, table, a.Table(), "nobody makes documents again of what is known")
+	o.tell("v1.example.com", state{statusFalse, "FailedDiscoveryCheck", "x"})
+	assert.Same(t, table, a.Table(), "it was not available before either")
 	o.put("v1.example.com", remote("example.com", "caBundle", "eA=="))
 	assert.Empty(t, a.Table().Remote(example).Documents.Hash)
 	a.learn(v, func(d *Documents) { d.Hash = "late" })
@@ -143,19 +160,27 @@ func TestIdentity(t *testing.T) {
 	assert.NoError(t, Tellable(&auth.User{Name: "jane doe", Groups: []string{"a"}}))
 }
 
-// TestPauses: a look does not follow at once on another, nor a text on another.
+// TestPauses: a look does not follow at once on another, and servers that were not well have
+// places of their own, so that others never wait for them.
 func TestPauses(t *testing.T) {
-	w := newTest(&objects{}).newWay(clientconfig.Service{Namespace: "a", Name: "b", Port: 443}, trust{}, nil)
-	assert.Zero(t, w.pause())
-	assert.Positive(t, w.pause())
-	w.checked = w.checked.Add(-lookPause)
-	assert.Zero(t, w.pause())
-	assert.True(t, w.tellAgain())
-	assert.False(t, w.tellAgain())
-	assert.True(t, w.readAgain())
-	assert.False(t, w.readAgain())
-	w.read = time.Time{}
-	assert.True(t, w.readAgain())
+	a := newTest(&objects{})
+	w := a.newWay(target{service: clientconfig.Service{Namespace: "a", Name: "b", Port: 443}})
+	leave, _ := a.enter(w)
+	require.NotNil(t, leave)
+	_, wait := a.enter(w)
+	assert.Positive(t, wait)
+	leave()
+	for range maxDoubtful {
+		a.doubtful <- struct{}{}
+	}
+	w.look.begun = time.Time{}
+	leave, wait = a.enter(w)
+	assert.Nil(t, leave)
+	assert.Positive(t, wait)
+	w.look.end(true)
+	leave, _ = a.enter(w)
+	assert.NotNil(t, leave)
+	assert.Less(t, maxDoubtful+maxFetching, 16, "the controller has so many workers")
 }
 
 // TestStable: the port of the caller is another one each time.
@@ -184,22 +209,35 @@ func TestResources(t *testing.T) {
 		map[string]any{"resource": "lamps", "scope": "Cluster", "singularResource": "", "verbs": []any{"list"}, "shortNames": []any{"l"},
 			"responseKind": kind("example.com", "v1", "Lamp"), "subresources": []any{
 				map[string]any{"subresource": "scale", "verbs": []any{"get"}, "responseKind": kind("autoscaling", "v1", "Scale")}}},
-	}, got)
+	}, got.List)
+	for name, want := range map[string]bool{"pods": true, "lamps": true, "lamps/scale": true, "pods/log": false, "x": false} {
+		assert.Equal(t, want, got.Has(name), name)
+	}
+	for len(list) <= maxResources {
+		list = append(list, list...)
+	}
+	_, err = resources(list, example)
+	assert.ErrorContains(t, err, "more than")
 }
 
-// TestSlowDocuments: who reads documents does not wait for those of others.
+// TestSlowDocuments: who reads documents does not wait for those of others. Another version
+// of the same server has them read again.
 func TestSlowDocuments(t *testing.T) {
 	o := &objects{}
 	o.put("v1.example.com", remote("example.com"))
 	a := newTest(o)
-	v := a.Table().Remote(example)
-	for range maxReading {
-		a.reading <- struct{}{}
+	b := a.Table().backs[a.Table().Remote(example).way.key]
+	for range maxFetching {
+		a.fetching <- struct{}{}
 	}
-	assert.False(t, a.readOpenAPI(t.Context(), v))
-	<-a.reading
-	assert.True(t, a.readOpenAPI(t.Context(), v))
-	assert.False(t, v.way.readAgain(), "it was read")
+	assert.False(t, a.readOpenAPI(t.Context(), b))
+	<-a.fetching
+	assert.True(t, a.readOpenAPI(t.Context(), b))
+	assert.False(t, b.way.reading.begin(b.versions), "it was read")
+	o.put("v1.other.com", remote("other.com"))
+	again := a.Table().backs[b.way.key]
+	require.Len(t, again.versions, 2)
+	assert.True(t, again.way.reading.begin(again.versions))
 }
 
 // TestCalls: no server holds more requests than there may be.

@@ -4,50 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"sync"
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
 )
 
 // When a server is looked at again: soon if it does not answer, and never at once, however
 // much changes around it.
 const (
-	lookAgain   = 30 * time.Second
-	lookSooner  = 10 * time.Second
-	lookPause   = 250 * time.Millisecond
-	checkTime   = 6 * time.Second // of one look
-	checkTries  = 3
-	readAgain   = time.Minute // for OpenAPI documents
-	readingTime = 30 * time.Second
+	lookAgain  = 30 * time.Second
+	lookSooner = 10 * time.Second
+	lookPause  = 250 * time.Millisecond
+	lookTime   = 30 * time.Second // for all versions of a server
+	checkTime  = 6 * time.Second  // for one
+	checkTries = 3
+	firstLooks = 10 * time.Second // how long the server waits for them until it is ready
 )
-
-// The words of the condition.
-const (
-	available     = "Available"
-	statusTrue    = "True"
-	statusFalse   = "False"
-	statusUnknown = "Unknown"
-)
-
-// state is what the condition says.
-type state struct{ status, reason, message string }
 
 // Availability returns the controller that looks whether other servers are there, says so
-// in the condition of their APIServices, and reads what they tell of themselves. changes are
-// the types of what services lead to.
+// in the condition of their APIServices, and reads what they tell of themselves. Its keys
+// are those of servers, and the names of APIServices that lead to none. changes are the
+// types of what services lead to.
 func (a *Aggregator) Availability(changes ...meta.GroupResource) controller.Controller {
 	return controller.Controller{
 		Name: "apiservice-availability", Types: append([]meta.GroupResource{a.Resource()}, changes...), Identity: true,
 		Observe: func(e controller.Event) (due []string) {
 			if e.Resource == a.Resource() {
-				return []string{e.Key.Name}
+				return a.due(e.Key.Name)
 			}
-			for _, v := range a.Table().AllRemote() { // the slices of a service have names of their own
-				if v.way.service.Namespace == e.Key.Namespace {
-					due = append(due, v.Name)
+			for key, b := range a.Table().backs { // the slices of a service have names of their own
+				if b.way.service.Namespace == e.Key.Namespace {
+					due = append(due, key)
 				}
 			}
 			return due
@@ -56,132 +45,166 @@ func (a *Aggregator) Availability(changes ...meta.GroupResource) controller.Cont
 	}
 }
 
-// look finds out whether a version is served.
-func (a *Aggregator) look(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
+// look finds out whether the versions of a server are served.
+func (a *Aggregator) look(ctx context.Context, client controller.Client, key string) (time.Duration, error) {
+	b := a.Table().backs[key]
+	if b == nil {
+		return a.lookHere(ctx, client, key)
+	}
+	leave, wait := a.enter(b.way)
+	if leave == nil {
+		return wait, nil
+	}
+	defer leave()
+	found := a.checkAll(ctx, b)
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	again, well, there := lookAgain, true, false
+	var failed []error
+	for i, v := range b.versions {
+		is := found[i].status == statusTrue
+		well, there = well && is, there || is
+		if !is {
+			a.learn(v, func(d *Documents) { d.Stale = true })
+		}
+		wait, err := a.tell(ctx, client, v, found[i])
+		if failed = append(failed, err); wait > 0 {
+			again = min(again, wait)
+		}
+	}
+	b.way.look.end(well)
+	if !well || there && !a.readOpenAPI(ctx, b) {
+		again = min(again, lookSooner)
+	}
+	return again, errors.Join(failed...)
+}
+
+// lookHere looks at an APIService that leads to no other server, or is gone.
+func (a *Aggregator) lookHere(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
 	v := a.Table().byName[name]
 	switch {
 	case v == nil:
 		a.figures.forget(name)
 		return 0, nil
+	case v.way != nil:
+		return 0, nil // it has led elsewhere since
 	case v.reserved:
-		return 0, a.tell(ctx, client, v, state{statusTrue, "Local", "this server always serves the group itself"})
-	case v.way == nil:
-		return 0, a.tell(ctx, client, v, state{statusTrue, "Local", "Local APIServices are always available"})
+		return a.tell(ctx, client, v, state{statusTrue, "Local", "this server always serves the group itself"})
 	}
-	if wait := v.way.pause(); wait > 0 {
-		return wait, nil
-	}
-	found := a.check(ctx, v)
-	if ctx.Err() != nil {
-		return 0, nil
-	}
-	if found.status != statusTrue {
-		a.learn(v, func(d *Documents) { d.Stale = true })
-		return lookSooner, a.tell(ctx, client, v, found)
-	}
-	err := a.tell(ctx, client, v, found)
-	if !a.readOpenAPI(ctx, v) {
-		return lookSooner, err
-	}
-	return lookAgain, err
+	return a.tell(ctx, client, v, state{statusTrue, "Local", "Local APIServices are always available"})
 }
 
-// pause returns how long to wait before another look; zero begins one.
-func (w *way) pause() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if wait := lookPause - time.Since(w.checked); wait > 0 {
-		return wait
-	}
-	w.checked = time.Now()
-	return 0
+// look is how a server was found when it was looked at last.
+type look struct {
+	mu    sync.Mutex // guards the rest
+	begun time.Time
+	done  bool // a look came to an end
+	well  bool // all versions were there
 }
 
-// check looks whether the other server is there, and learns what it serves.
-func (a *Aggregator) check(ctx context.Context, v *Version) state {
-	if fault := a.o.Missing(ctx, v.way.service); fault != nil {
+// end notes what a look found.
+func (l *look) end(well bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done, l.well = true, well
+}
+
+func (l *look) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.done
+}
+
+// enter begins a look; a nil leave says how long to wait for one. Servers that were not all
+// right have places of their own, so that they make no others wait.
+func (a *Aggregator) enter(w *way) (leave func(), wait time.Duration) {
+	w.look.mu.Lock()
+	defer w.look.mu.Unlock()
+	if wait := lookPause - time.Since(w.look.begun); wait > 0 {
+		return nil, wait
+	}
+	leave = func() {}
+	if !w.look.well {
+		select {
+		case a.doubtful <- struct{}{}:
+		default:
+			return nil, lookPause
+		}
+		leave = func() { <-a.doubtful }
+	}
+	w.look.begun = time.Now()
+	return leave, 0
+}
+
+// checkAll looks whether the versions of a server are there. One that does not answer is not
+// asked for the rest of them.
+func (a *Aggregator) checkAll(ctx context.Context, b *back) []state {
+	found := make([]state, len(b.versions))
+	if fault := a.o.Missing(ctx, b.way.service); fault != nil {
 		status := statusFalse
 		if fault.Unknown {
 			status = statusUnknown
 		}
-		return state{status, fault.Reason, fault.Message}
+		for i := range found {
+			found[i] = state{status, fault.Reason, fault.Message}
+		}
+		return found
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var silent error
+	for i, v := range b.versions {
+		err := silent
+		if err == nil {
+			err, silent = a.check(ctx, v)
+		}
+		if found[i] = (state{statusTrue, "Passed", "all checks passed"}); err != nil {
+			where := v.URL(discoveryPath(v), "").String()
+			found[i] = state{statusFalse, "FailedDiscoveryCheck", fmt.Sprintf("failing or missing response from %s: %s", where, stable(err))}
+		}
+	}
+	return found
+}
+
+// check looks whether a version is there, and learns what it is made of. silent is the error
+// if there was no answer at all.
+func (a *Aggregator) check(ctx context.Context, v *Version) (err, silent error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	var err error
 	for range checkTries { // a service leads to several servers, of which one may be gone
-		var resources []any
+		var resources *Resources
 		if resources, err = a.discover(ctx, v); err == nil {
 			a.learn(v, func(d *Documents) {
-				if d.Stale || !meta.Equal(d.Resources, resources) {
-					d.Stale, d.Resources = false, resources
+				if d.Stale = false; d.Resources == nil || !meta.Equal(d.Resources.List, resources.List) {
+					d.Resources = resources
 				}
 			})
-			return state{statusTrue, "Passed", "all checks passed"}
+			return nil, nil
 		}
 		if ctx.Err() != nil {
-			break
+			return err, err
 		}
 	}
-	where := v.URL(discoveryPath(v), "").String()
-	return state{statusFalse, "FailedDiscoveryCheck", fmt.Sprintf("failing or missing response from %s: %s", where, stable(err))}
+	if errors.As(err, new(silence)) {
+		return err, err
+	}
+	return err, nil
 }
 
-// maxMessage bounds what a condition says of an error, which another server may have chosen.
-const maxMessage = 500
-
-// stable is the text of an error without the port that is another one each time.
-func stable(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		plain := *op
-		plain.Source = nil
-		err = &plain
+// Settled reports whether each server that is known was looked at. It is true before that if
+// it takes long: a server that is gone does not keep this one from being ready.
+func (a *Aggregator) Settled() bool {
+	if a.settled.Load() {
+		return true
 	}
-	text := err.Error()
-	return text[:min(len(text), maxMessage)]
-}
-
-// tell writes the condition, if it is another one. The texts of errors are others each time,
-// so that one alone is written now and then: who writes is due again.
-func (a *Aggregator) tell(ctx context.Context, client controller.Client, v *Version, s state) error {
-	turned := false
-	_, err := client.Update(ctx, a.Resource(), meta.Key{Name: v.Name}, "status", func(o *meta.Object) error {
-		old := stateOf(o)
-		turned = old.status != s.status || old.reason != s.reason
-		if turned || old != s && (v.way == nil || v.way.tellAgain()) {
-			o.SetCondition(available, s.status, s.reason, s.message)
-		}
-		return nil
-	})
-	if meta.IsNotFound(err) {
-		return nil
-	}
-	if err == nil {
-		a.figures.tell(v.Name, s, turned)
-	}
-	return err
-}
-
-func stateOf(o *meta.Object) state {
-	for _, c := range o.Objects("status", "conditions") {
-		if c.String("type") == available {
-			return state{c.String("status"), c.String("reason"), c.String("message")}
+	if time.Since(a.born) < firstLooks {
+		for _, b := range a.Table().backs {
+			if !b.way.look.over() {
+				return false
+			}
 		}
 	}
-	return state{}
-}
-
-// tellAgain reports whether it is time to tell another text.
-func (w *way) tellAgain() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if time.Since(w.told) < readAgain {
-		return false
-	}
-	w.told = time.Now()
+	a.settled.Store(true)
 	return true
 }
-
-// user is as whom other servers are asked what they serve.
-func (a *Aggregator) user() string { return names.RoleAggregator }

@@ -18,9 +18,21 @@ import (
 // Bounds of what another server may tell of itself.
 const (
 	maxDiscovery = 2 << 20 // bytes
+	maxValues    = 100_000 // of the JSON text
+	maxResources = 2000    // with sub-resources
 	maxWord      = 253     // bytes of a name
 	maxDepth     = 100
 )
+
+// Resources are those of a version, as aggregated discovery describes them. They never
+// change.
+type Resources struct {
+	List []any
+	has  map[string]bool
+}
+
+// Has reports whether there is a resource of a name, or a sub-resource ("pods/log").
+func (r *Resources) Has(name string) bool { return r != nil && r.has[name] }
 
 func discoveryPath(v *Version) string { return "/apis/" + v.Group + "/" + v.Version }
 
@@ -30,27 +42,35 @@ type answer struct {
 	tag  string
 }
 
+// silence is why there was no answer at all.
+type silence struct{ error }
+
+func (s silence) Unwrap() error { return s.error }
+
+// badStatus is an answer that is no document.
+type badStatus int
+
+func (code badStatus) Error() string { return fmt.Sprintf("bad status: %d", int(code)) }
+
 // get asks another server for a document, which has a JSON form, as this server itself.
 func (a *Aggregator) get(ctx context.Context, v *Version, path, tag string, most int64) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.URL(path, "").String(), nil)
 	if err != nil {
 		return answer{}, err
 	}
-	r.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {a.o.Names.Wire(names.ServerManager)}}
-	if tag != "" {
+	if a.head(r); tag != "" {
 		r.Header.Set("If-None-Match", tag)
 	}
-	a.Identify(r.Header, &auth.User{Name: a.user(), Groups: []string{auth.Masters}})
 	res, err := v.way.RoundTrip(r)
 	if err != nil {
-		return answer{}, err
+		return answer{}, silence{err}
 	}
 	defer res.Body.Close()
 	switch {
 	case res.StatusCode == http.StatusNotModified && tag != "":
 		return answer{tag: tag}, nil
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		return answer{}, fmt.Errorf("bad status: %d", res.StatusCode)
+		return answer{}, badStatus(res.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, most+1))
 	if err == nil && int64(len(text)) > most {
@@ -62,14 +82,23 @@ func (a *Aggregator) get(ctx context.Context, v *Version, path, tag string, most
 	if tag = res.Header.Get("ETag"); len(tag) > maxWord {
 		tag = ""
 	}
-	return answer{append([]byte{}, text...), tag}, nil
+	return answer{text, tag}, nil
+}
+
+// head makes the headers of a request that is this server's own.
+func (a *Aggregator) head(r *http.Request) {
+	r.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {a.o.Names.Wire(names.ServerManager)}}
+	a.Identify(r.Header, &auth.User{Name: names.RoleAggregator, Groups: []string{auth.Masters}})
 }
 
 // discover reads the list of resources of a version.
-func (a *Aggregator) discover(ctx context.Context, v *Version) ([]any, error) {
+func (a *Aggregator) discover(ctx context.Context, v *Version) (*Resources, error) {
 	doc, err := a.get(ctx, v, discoveryPath(v), "", maxDiscovery)
 	if err != nil {
 		return nil, err
+	}
+	if codec.CountValues(doc.text) > maxValues {
+		return nil, fmt.Errorf("a discovery document of more than %d values", maxValues)
 	}
 	tree, _, err := codec.DecodeJSON(doc.text, codec.Limits{Depth: maxDepth})
 	if err != nil {
@@ -83,7 +112,10 @@ func (a *Aggregator) discover(ctx context.Context, v *Version) ([]any, error) {
 }
 
 // resources makes of a list of resources and sub-resources what aggregated discovery says.
-func resources(list []*meta.Object, gv meta.GroupVersion) ([]any, error) {
+func resources(list []*meta.Object, gv meta.GroupVersion) (*Resources, error) {
+	if len(list) > maxResources {
+		return nil, fmt.Errorf("a discovery document of more than %d resources", maxResources)
+	}
 	var order []string
 	docs := map[string]map[string]any{}
 	for _, o := range list {
@@ -109,9 +141,12 @@ func resources(list []*meta.Object, gv meta.GroupVersion) ([]any, error) {
 			}
 		}
 	}
-	out := make([]any, len(order))
+	out := &Resources{List: make([]any, len(order)), has: map[string]bool{}}
+	for _, o := range list {
+		out.has[strings.Clone(o.String("name"))] = true
+	}
 	for i, name := range order {
-		out[i] = docs[name]
+		out.List[i], out.has[strings.Clone(name)] = codec.Detach(docs[name]), true
 	}
 	return out, nil
 }

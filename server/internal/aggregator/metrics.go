@@ -26,14 +26,18 @@ func newFigures(to prometheus.Registerer) (*figures, error) {
 	return m, set.Err()
 }
 
-// tell notes what a look at a service found; turned says that it was another state before.
-func (m *figures) tell(name string, s state, turned bool) {
-	if s.status == statusTrue {
-		m.unavailable.WithLabelValues(name).Set(0)
-		return
+// set notes what a look at a service found.
+func (m *figures) set(name string, s state) {
+	gone := 0.0
+	if s.status != statusTrue {
+		gone = 1
 	}
-	m.unavailable.WithLabelValues(name).Set(1)
-	if turned {
+	m.unavailable.WithLabelValues(name).Set(gone)
+}
+
+// turned notes that a service is in another state than before.
+func (m *figures) turned(name string, s state) {
+	if s.status != statusTrue {
 		m.changes.WithLabelValues(name, s.reason).Inc()
 	}
 }

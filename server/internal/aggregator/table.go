@@ -2,7 +2,6 @@ package aggregator
 
 import (
 	"cmp"
-	"encoding/base64"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,13 +13,22 @@ import (
 )
 
 // Table is what the APIServices say at a time, and what is known of the other servers. It
-// never changes.
+// never changes, and another one says something else.
 type Table struct {
+	Serial int64 // higher than of those before
+
 	names    names.Profile
 	own      string
 	byName   map[string]*Version
 	versions map[meta.GroupVersion]*Version
 	remote   []*Version
+	backs    map[string]*back // by the keys of ways
+}
+
+// back is another server with the versions that it serves, in the order of their names.
+type back struct {
+	way      *way
+	versions []*Version
 }
 
 // Version is a version of a group that has an APIService. It never changes.
@@ -31,9 +39,22 @@ type Version struct {
 	Available bool      // as its condition says
 	Documents Documents // what is known of the other server
 
-	revision int64
 	reserved bool // it is served here although the object says otherwise
 	way      *way // nil: it is served here
+}
+
+// equal reports whether two versions of a name say the same.
+func (v *Version) equal(of *Version) bool {
+	return v.GroupVersion == of.GroupVersion && v.Priority == of.Priority && v.Available == of.Available &&
+		v.reserved == of.reserved && v.way == of.way && v.Documents.equal(&of.Documents)
+}
+
+// record is what is known of an APIService.
+type record struct {
+	revision int64
+	version  *Version
+	said     state // by its condition
+	verdict  verdict
 }
 
 // Priority is the place of a version in discovery, the higher the earlier.
@@ -41,11 +62,21 @@ type Priority struct{ Group, Version int64 }
 
 // Documents are what another server told of a version when it was asked last.
 type Documents struct {
-	Stale     bool  // it did not answer since
-	Resources []any // as aggregated discovery describes them
-	Hash      string
-	Swagger   *Swagger // nil: it told none
+	Stale     bool       // it did not answer since
+	Resources *Resources // nil: it told none
+	Hash      string     // of the OpenAPI document of version 3; empty: it has none
+	Swagger   *Swagger   // nil: it told none
 }
+
+// List returns the resources of the version.
+func (d Documents) List() []any {
+	if d.Resources == nil {
+		return nil
+	}
+	return slices.Clone(d.Resources.List)
+}
+
+func (d *Documents) equal(of *Documents) bool { return *d == *of }
 
 // Table returns what the objects say now.
 func (a *Aggregator) Table() *Table {
@@ -63,68 +94,96 @@ func (a *Aggregator) follow() {
 	if upTo == a.synced.Load() {
 		return
 	}
-	there := map[string]bool{}
+	there, changed := map[string]bool{}, a.table.Load() == nil
 	for _, r := range a.o.Objects.List() {
 		there[r.Name] = true
 		old := a.known[r.Name]
 		if old != nil && old.revision == r.Revision {
 			continue
 		}
-		a.known[r.Name] = a.read(r, old)
+		now := a.read(r, old)
+		changed = changed || old == nil || !now.version.equal(old.version)
+		a.known[r.Name] = now
 	}
-	for name, v := range a.known {
+	for name := range a.known {
 		if !there[name] {
-			v.end()
 			delete(a.known, name)
+			changed = true
 		}
 	}
-	a.publish()
+	if changed {
+		a.forsake()
+		a.publish()
+	}
 	a.synced.Store(upTo)
+}
+
+// forsake ends the ways to servers that no version leads to any more. The lock is held.
+func (a *Aggregator) forsake() {
+	used := map[*way]bool{}
+	for _, r := range a.known {
+		used[r.version.way] = true
+	}
+	for t, w := range a.ways {
+		if !used[w] {
+			w.end()
+			delete(a.ways, t)
+		}
+	}
 }
 
 // publish makes the table of what is known. The lock is held.
 func (a *Aggregator) publish() {
-	t := &Table{names: a.o.Names, own: a.own, byName: map[string]*Version{}, versions: map[meta.GroupVersion]*Version{}}
+	a.serial++
+	t := &Table{
+		Serial: a.serial, names: a.o.Names, own: a.own, byName: map[string]*Version{}, versions: map[meta.GroupVersion]*Version{}, backs: map[string]*back{},
+	}
 	for _, name := range slices.Sorted(maps.Keys(a.known)) { // the same documents whenever it is made
-		v := a.known[name]
+		v := a.known[name].version
 		t.byName[name], t.versions[v.GroupVersion] = v, v
-		if v.way != nil {
-			t.remote = append(t.remote, v)
+		if v.way == nil {
+			continue
 		}
+		t.remote = append(t.remote, v)
+		if t.backs[v.way.key] == nil {
+			t.backs[v.way.key] = &back{way: v.way}
+		}
+		b := t.backs[v.way.key]
+		b.versions = append(b.versions, v)
 	}
 	a.table.Store(t)
 }
 
-// read makes the version of an object. What is known of the other server stays, unless
-// that is another one now.
-func (a *Aggregator) read(r Record, old *Version) *Version {
+// read makes the record of an object. What is known of the other server stays, unless that
+// is another one now. The lock is held.
+func (a *Aggregator) read(r Record, old *record) *record {
 	o := r.Object()
+	now := &record{revision: r.Revision, said: stateOf(o)}
 	v := &Version{
-		Name: r.Name, revision: r.Revision, Available: o.HasCondition("Available"),
+		Name: r.Name, Available: now.said.status == statusTrue,
 		GroupVersion: meta.GroupVersion{Group: o.String("spec", "group"), Version: o.String("spec", "version")},
 		Priority:     Priority{o.Int("spec", "groupPriorityMinimum"), o.Int("spec", "versionPriority")},
 	}
-	if old == nil {
-		old = &Version{}
-	}
+	now.version = v
 	local := o.Map("spec", "service") == nil
-	if v.reserved = !local && (v.Group == "" || v.Group == a.own); v.reserved || local {
-		old.end()
-		return v
+	v.reserved = !local && (v.Group == "" || v.Group == a.own)
+	if !local && !v.reserved {
+		t := target{
+			clientconfig.Service{
+				Namespace: o.String("spec", "service", "namespace"), Name: o.String("spec", "service", "name"),
+				Port: int32(cmp.Or(o.Int("spec", "service", "port"), 443)),
+			},
+			trust{o.Bool("spec", "insecureSkipTLSVerify"), o.String("spec", "caBundle")},
+		}
+		if a.ways[t] == nil {
+			a.ways[t] = a.newWay(t)
+		}
+		v.way, v.Documents.Stale = a.ways[t], true
 	}
-	service := clientconfig.Service{
-		Namespace: o.String("spec", "service", "namespace"), Name: o.String("spec", "service", "name"),
-		Port: int32(cmp.Or(o.Int("spec", "service", "port"), 443)),
+	if old != nil && old.version.way == v.way && old.version.GroupVersion == v.GroupVersion && old.version.reserved == v.reserved {
+		v.Documents, now.verdict = old.version.Documents, old.verdict
 	}
-	bundle, err := base64.StdEncoding.DecodeString(o.String("spec", "caBundle"))
-	trust := trust{insecure: o.Bool("spec", "insecureSkipTLSVerify"), bundle: string(bundle)}
-	if old.way != nil && old.way.service == service && old.way.trust == trust && old.GroupVersion == v.GroupVersion {
-		v.way, v.Documents = old.way, old.Documents
-		return v
-	}
-	old.end()
-	v.way, v.Documents.Stale = a.newWay(service, trust, err), true
-	return v
+	return now
 }
 
 // learn keeps what another server told, unless it is not the one any more.
@@ -132,19 +191,15 @@ func (a *Aggregator) learn(of *Version, change func(*Documents)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.known[of.Name]
-	if now == nil || now.way != of.way {
+	if now == nil || now.version.way != of.way || now.version.GroupVersion != of.GroupVersion {
 		return
 	}
-	next := *now
-	change(&next.Documents)
-	a.known[of.Name] = &next
-	a.publish()
-}
-
-func (v *Version) end() {
-	if v.way != nil {
-		v.way.end()
+	next := *now.version
+	if change(&next.Documents); next.equal(now.version) {
+		return
 	}
+	now.version = &next
+	a.publish()
 }
 
 // Remote returns a version that another server serves, nil if this one does or nobody.

@@ -1,14 +1,18 @@
 package aggregator
 
 import (
-	"context"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +21,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/extras"
 	"orch.io/controlplane/internal/inprocess"
 	"orch.io/controlplane/internal/pki"
 )
@@ -36,63 +41,113 @@ const (
 // trust is how a server proves itself.
 type trust struct {
 	insecure bool
-	bundle   string // PEM; empty: by the authorities of the system
+	bundle   string // PEM in base64, as the APIService has it; empty: by the authorities of the system
+}
+
+// target is another server. It is looked at, and asked for documents, once for all the
+// versions that it serves.
+type target struct {
+	service clientconfig.Service
+	trust   trust
+}
+
+// key is how the controller calls the target. No APIService has such a name.
+func (t target) key() string {
+	sum := sha256.Sum256([]byte(strconv.FormatBool(t.trust.insecure) + t.trust.bundle))
+	return fmt.Sprintf("%s/%s:%d#%x", t.service.Namespace, t.service.Name, t.service.Port, sum[:4])
 }
 
 // way is the way to another server: it carries requests to what the service leads to.
 type way struct {
-	service     clientconfig.Service
-	trust       trust
+	target
+	key         string
 	find        clientconfig.Services
 	certificate func() (*tls.Certificate, error)
-	many        *http.Transport // HTTP/2, if the server speaks it
-	single      *http.Transport // for upgrades
-	fault       error           // why it cannot be gone
+	config      *tls.Config
+	fault       error // why it cannot be gone
 	calls       atomic.Int64
+	look        look
+	reading     reading
 
-	mu      sync.Mutex // guards the rest
-	checked time.Time  // when it was last asked whether it is there
-	told    time.Time  // when another text was told of the same state
-	read    time.Time  // when its OpenAPI documents were last read
-	tags    map[string]string
+	mu    sync.Mutex // guards lines
+	lines *lines
 }
 
-func (a *Aggregator) newWay(service clientconfig.Service, t trust, fault error) *way {
-	w := &way{service: service, trust: t, find: a.o.Services, certificate: a.o.Certificate, fault: fault, tags: map[string]string{}}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: service.Host(), InsecureSkipVerify: t.insecure}
-	if t.bundle != "" {
-		if config.RootCAs, fault = pki.ParsePool([]byte(t.bundle)); fault != nil {
-			w.fault = fmt.Errorf("spec.caBundle: %w", fault)
-		}
+// lines are the connections to a server that knows this one by one certificate.
+type lines struct {
+	leaf   []byte
+	many   *http.Transport // HTTP/2, if the server speaks it
+	single *http.Transport // for upgrades
+}
+
+func (a *Aggregator) newWay(t target) *way {
+	w := &way{target: t, key: t.key(), find: a.o.Services, certificate: a.o.Certificate}
+	w.config = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.service.Host(), InsecureSkipVerify: t.trust.insecure}
+	if t.trust.bundle == "" {
+		return w
 	}
-	if w.certificate != nil {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return w.certificate() }
+	text, err := base64.StdEncoding.DecodeString(t.trust.bundle)
+	if err == nil {
+		w.config.RootCAs, err = pki.ParsePool(text)
 	}
-	w.many, w.single = w.transport(config), w.transport(config.Clone())
-	w.many.ForceAttemptHTTP2 = true
-	w.many.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}
+	if err != nil {
+		w.fault = fmt.Errorf("spec.caBundle: %w", err)
+	}
 	return w
 }
 
-func (w *way) transport(config *tls.Config) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}
-	return &http.Transport{
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			e, err := w.find(ctx, w.service)
-			if err != nil {
-				return nil, err
-			}
-			if e.Address == "" {
-				return nil, errors.New("the service leads nowhere")
-			}
-			return dialer.DialContext(ctx, network, e.Address)
-		},
-		TLSClientConfig: config, TLSHandshakeTimeout: dialTime, DisableCompression: true,
-		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headBytes,
+func (w *way) newLines(c *tls.Certificate, leaf []byte) *lines {
+	config := w.config.Clone()
+	if c != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c, nil }
 	}
+	transport := func(config *tls.Config) *http.Transport {
+		return &http.Transport{
+			DialContext:     (&net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}).DialContext,
+			TLSClientConfig: config, TLSHandshakeTimeout: dialTime, DisableCompression: true,
+			MaxIdleConnsPerHost: idleConns, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headBytes,
+		}
+	}
+	l := &lines{leaf: leaf, many: transport(config), single: transport(config.Clone())}
+	l.many.ForceAttemptHTTP2 = true
+	l.many.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}
+	return l
 }
 
-// RoundTrip implements http.RoundTripper.
+// close lets the connections go that nobody uses.
+func (l *lines) close() {
+	l.many.CloseIdleConnections()
+	l.single.CloseIdleConnections()
+}
+
+// current returns the connections under the certificate of now. Those under the one before
+// take no more requests.
+func (w *way) current() (*lines, error) {
+	var c *tls.Certificate
+	var leaf []byte
+	if w.certificate != nil {
+		var err error
+		if c, err = w.certificate(); err != nil {
+			return nil, err
+		}
+		if len(c.Certificate) > 0 {
+			leaf = c.Certificate[0]
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lines != nil && bytes.Equal(w.lines.leaf, leaf) {
+		return w.lines, nil
+	}
+	if w.lines != nil {
+		w.lines.close()
+	}
+	w.lines = w.newLines(c, leaf)
+	return w.lines, nil
+}
+
+// RoundTrip implements http.RoundTripper. Connections are kept by where the service leads,
+// which is asked for each request, so that none goes where it led before.
 func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.fault != nil {
 		return nil, w.fault
@@ -100,13 +155,23 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 	e, err := w.find(r.Context(), w.service)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("where the service leads: %v", err) // a Status of it would be taken for an answer
 	case e.Handler != nil:
 		return w.inProcess(r, e.Handler)
-	case r.Header.Get("Upgrade") != "":
-		return w.single.RoundTrip(r)
+	case e.Address == "":
+		return nil, errors.New("the service leads nowhere")
 	}
-	return w.many.RoundTrip(r)
+	l, err := w.current()
+	if err != nil {
+		return nil, err
+	}
+	out, at := r.WithContext(r.Context()), *r.URL
+	out.Host, at.Host = cmp.Or(r.Host, r.URL.Host), e.Address
+	out.URL = &at
+	if r.Header.Get("Upgrade") != "" {
+		return l.single.RoundTrip(out)
+	}
+	return l.many.RoundTrip(out)
 }
 
 // inProcess carries a request to a handler in this process, which sees the client's
@@ -133,8 +198,11 @@ func (w *way) inProcess(r *http.Request, h http.Handler) (*http.Response, error)
 // end lets the connections go that nobody uses. Requests that are under way come to their
 // end.
 func (w *way) end() {
-	w.many.CloseIdleConnections()
-	w.single.CloseIdleConnections()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lines != nil {
+		w.lines.close()
+	}
 }
 
 // Transport carries requests to the other server.
@@ -146,7 +214,8 @@ func (v *Version) URL(path, query string) *url.URL {
 }
 
 // Enter counts in a request that is no watch and no connection; leave counts it out. One
-// server that is slow must not hold all requests that there may be.
+// server that is slow must not hold all requests that there may be, however many versions it
+// serves.
 func (v *Version) Enter() (leave func(), ok bool) {
 	if v.way.calls.Add(1) > maxCalls {
 		v.way.calls.Add(-1)
@@ -155,14 +224,8 @@ func (v *Version) Enter() (leave func(), ok bool) {
 	return func() { v.way.calls.Add(-1) }, true
 }
 
-// Headers that tell another server who calls.
-const (
-	userHeader  = "X-Remote-User"
-	uidHeader   = "X-Remote-Uid"
-	groupHeader = "X-Remote-Group"
-	extraPrefix = "X-Remote-Extra-"
-	viaHeader   = "Via"
-)
+// viaHeader names the servers that a request came by.
+const viaHeader = "Via"
 
 // Identify makes the headers of a request tell who calls, and nobody else.
 func (a *Aggregator) Identify(h http.Header, u *auth.User) {
@@ -171,16 +234,16 @@ func (a *Aggregator) Identify(h http.Header, u *auth.User) {
 			delete(h, name)
 		}
 	}
-	h.Set(userHeader, u.Name)
+	h.Set(extras.UserHeader, u.Name)
 	if u.UID != "" {
-		h.Set(uidHeader, u.UID)
+		h.Set(extras.UIDHeader, u.UID)
 	}
 	for _, g := range u.Groups {
-		h.Add(groupHeader, g)
+		h.Add(extras.GroupHeader, g)
 	}
 	for key, values := range u.Extra {
 		for _, v := range values {
-			h.Add(extraPrefix+escapeKey(key), v)
+			h.Add(extras.Prefix+escapeKey(key), v)
 		}
 	}
 	h.Add(viaHeader, a.word)
@@ -232,4 +295,4 @@ func (a *Aggregator) Passed(h http.Header) bool {
 }
 
 // Failed has a server looked at that did not answer a request.
-func (a *Aggregator) Failed(v *Version) { a.ask(v.Name) }
+func (a *Aggregator) Failed(v *Version) { a.ask(v.way.key) }

@@ -26,15 +26,16 @@ type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid str
 // after it, and hold only if the objects are as they were then.
 //
 // An owner counts as gone only if its kind is served, or was when it went, and
-// look finds nobody who has its name and uid. An owner of any other kind may be
-// there or not: nobody can tell, so what it owns stays. So does what names an
+// look finds nobody who has its name and uid. An owner of any other kind, also of one that
+// another server serves, may be there or not: nobody can tell, so what it owns stays. So does what names an
 // owner in a namespace that is not its own, as long as that is there, and an event
 // says so. What is anywhere is in the graph before anything is decided, so a
 // server that was started anew decides the same.
-func Garbage(p names.Profile, look Look) controller.Controller {
+func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) controller.Controller {
 	g := &graph{
-		nodes: map[string]*node{}, waiting: map[string]bool{},
+		nodes: map[string]*node{}, waiting: map[string]bool{}, foreign: foreign,
 		definitions: meta.GroupResource{Group: p.Group(names.GroupExtensions), Resource: "customresourcedefinitions"},
+		services:    meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"},
 	}
 	return controller.Controller{
 		Name: "garbagecollector", Identity: true, Forget: g.forget, Observe: g.observe,
@@ -174,6 +175,9 @@ func (g *graph) standing(o *object, k *known) (s standing) {
 	for _, r := range o.owners {
 		n := g.nodes[r.UID]
 		at, resolved, misplaced := n.placeOf(o, r, k.types)
+		if n.object == nil && n.last == nil && g.foreign(meta.ParseAPIVersion(r.APIVersion)) {
+			resolved = false // whatever of the kind is kept here is not what callers see
+		}
 		if misplaced {
 			s.misplaced = &r
 		}

@@ -13,7 +13,9 @@ import (
 
 // graph knows who owns whom.
 type graph struct {
-	definitions meta.GroupResource // their changes change which kinds are served
+	definitions meta.GroupResource           // their changes change which kinds are served
+	services    meta.GroupResource           // as do those of these
+	foreign     func(meta.GroupVersion) bool // whether another server serves a version
 
 	mu      sync.Mutex
 	nodes   map[string]*node // by uid
@@ -98,7 +100,7 @@ func (g *graph) observe(c controller.Event) (due []string) {
 	if c.Object != nil {
 		due = append(due, g.put(c)...)
 	}
-	if c.Resource == g.definitions {
+	if c.Resource == g.definitions || c.Resource == g.services {
 		due = slices.AppendSeq(due, maps.Keys(g.waiting))
 	}
 	return due

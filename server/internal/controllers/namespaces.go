@@ -18,17 +18,37 @@ import (
 
 var namespaces = meta.GroupResource{Resource: "namespaces"}
 
-// Namespaces empties namespaces that are being deleted, and lets them go when
-// nothing is left. An object that was
-// admitted before the deletion began may come after its namespace went: that is
-// deleted too. Its keys are names of namespaces.
-func Namespaces(p names.Profile) controller.Controller {
-	e := ending{}
+// Elsewhere returns the collections in namespaces that other servers keep. Each error is of
+// a version of which nobody can tell now what it has.
+type Elsewhere func() (list []Collection, unknown []error)
+
+// Collection is a resource whose objects another server keeps in namespaces.
+type Collection interface {
+	// Delete deletes the objects in a namespace that are not being deleted yet, or some of
+	// them if they are many.
+	Delete(ctx context.Context, namespace string) error
+	// Left returns what is in a namespace.
+	Left(ctx context.Context, namespace string) (Remaining, error)
+}
+
+// Namespaces empties namespaces that are being deleted, also of what other servers keep in
+// them, and lets them go when nothing is left. As long as nobody can tell what that is, they
+// stay. An object that was admitted before the deletion began may come after its namespace
+// went: that is deleted too, if it is kept here. Its keys are names of namespaces.
+func Namespaces(p names.Profile, elsewhere Elsewhere) controller.Controller {
+	foreign := &foreign{elsewhere, make(chan struct{}, maxForeign)}
+	e, services := ending{}, meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"}
 	finalizer := p.Wire(names.NamespaceFinalizer)
 	return controller.Controller{
-		Name: "namespace", Identity: true, Forget: func() { clear(e) }, Observe: e.observe,
+		Name: "namespace", Identity: true, Forget: func() { clear(e) },
+		Observe: func(c controller.Event) []string {
+			if c.Resource == services { // what other servers have may be known now
+				return e.there()
+			}
+			return e.observe(c)
+		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
-			return emptyNamespace(ctx, cl, name, finalizer)
+			return emptyNamespace(ctx, cl, foreign, name, finalizer)
 		},
 	}
 }
@@ -41,9 +61,31 @@ type ending map[string]time.Time
 // can be on its way.
 const straggle = 10 * time.Minute
 
-// unreadableAgain is when a namespace with objects that cannot be read is looked
-// at again.
-const unreadableAgain = 10 * time.Second
+// unseenAgain is when a namespace is looked at again that waits for what no change tells of:
+// objects that cannot be read, and those of other servers.
+const unseenAgain = 10 * time.Second
+
+// foreign is what other servers keep in namespaces. They may be slow on purpose: places and
+// time for them are bounded, so that namespaces without anything of theirs go meanwhile.
+type foreign struct {
+	elsewhere Elsewhere
+	places    chan struct{}
+}
+
+const (
+	maxForeign  = 4                // namespaces at a time
+	foreignTime = 30 * time.Second // for one of them, each time
+)
+
+// there returns the namespaces that end and have not gone.
+func (e ending) there() (list []string) {
+	for name, went := range e {
+		if went.IsZero() {
+			list = append(list, name)
+		}
+	}
+	return list
+}
 
 func (e ending) observe(c controller.Event) []string {
 	if c.Resource != namespaces {
@@ -71,24 +113,47 @@ func (e ending) observe(c controller.Event) []string {
 	return []string{name}
 }
 
+// content is what is left in a namespace, with what went wrong.
+type content struct {
+	left    []Remaining
+	failed  []error // for each type that could not be seen to
+	unknown []error // for each version of which nobody can tell what it has
+	foreign int     // of left, how many are of other servers
+	waits   bool    // for a place at other servers
+}
+
 // emptyNamespace deletes what is in a namespace that ends, and lets it go if
 // nothing is left. Objects whose finalizers hold them bring the controller back when
-// they go; that one went that cannot be read is no change, so there it looks again.
-// What cannot be deleted is in the way of nothing but the namespace, unless it is a pod.
-func emptyNamespace(ctx context.Context, cl controller.Client, name, finalizer string) (again time.Duration, err error) {
+// they go; that one went that cannot be read, or is another server's, is no change, so there
+// it looks again. What cannot be deleted is in the way of nothing but the namespace, unless
+// it is a pod.
+func emptyNamespace(ctx context.Context, cl controller.Client, f *foreign, name, finalizer string) (again time.Duration, err error) {
 	there, ends, err := namespaceState(ctx, cl, name)
 	if err != nil || !ends {
 		return 0, err
 	}
-	left, failed := deleteContent(ctx, cl, name)
-	if slices.ContainsFunc(left, func(l Remaining) bool { return l.Unreadable != nil }) {
-		again = unreadableAgain
+	var c content
+	var others []Collection
+	if there {
+		others, c.unknown = f.elsewhere()
+	}
+	if c.deleteTypes(ctx, cl, name) && len(others) > 0 {
+		select {
+		case f.places <- struct{}{}:
+			c.deleteOthers(ctx, cl, others, name)
+			<-f.places
+		default:
+			c.waits = true
+		}
+	}
+	if c.waits || len(c.unknown) > 0 || c.foreign > 0 || slices.ContainsFunc(c.left, func(l Remaining) bool { return l.Unreadable != nil }) {
+		again = unseenAgain
 	}
 	switch {
 	case !there:
-		return again, errors.Join(failed...)
-	case len(left) > 0 || len(failed) > 0:
-		return again, errors.Join(append(failed, tellRemaining(ctx, cl, name, left, failed))...)
+		return again, errors.Join(c.failed...)
+	case c.waits || len(c.left) > 0 || len(c.failed) > 0 || len(c.unknown) > 0:
+		return again, errors.Join(append(c.failed, c.tell(ctx, cl, name))...)
 	}
 	_, err = cl.Update(ctx, namespaces, meta.Key{Name: name}, "finalize", func(ns *meta.Object) error {
 		if ns.Terminating() { // and not another of the name
@@ -113,11 +178,10 @@ func namespaceState(ctx context.Context, cl controller.Client, name string) (the
 	return true, ns.Terminating(), nil
 }
 
-// deleteContent deletes the objects in a namespace and returns what stays, with an
-// error for each type that could not be seen to. Pods go first, and as long as one is
-// left nothing else is touched: what they run with, such as the policies that say who
-// may reach them, has to outlive them.
-func deleteContent(ctx context.Context, cl controller.Client, name string) (left []Remaining, failed []error) {
+// deleteTypes deletes the objects in a namespace. Pods go first, and as long as one is
+// left nothing else is touched, which the result tells: what they run with, such as the
+// policies that say who may reach them, has to outlive them.
+func (c *content) deleteTypes(ctx context.Context, cl controller.Client, name string) (podless bool) {
 	types := slices.Clone(cl.Types())
 	if i := slices.IndexFunc(types, func(t *registry.Type) bool { return t.GroupResource() == pods }); i > 0 {
 		types[0], types[i] = types[i], types[0]
@@ -128,16 +192,46 @@ func deleteContent(ctx context.Context, cl controller.Client, name string) (left
 		}
 		n, err := DeleteAll(ctx, cl, t, name)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("deleting %s in %s: %w", t.GroupResource(), name, err))
+			c.failed = append(c.failed, fmt.Errorf("deleting %s in %s: %w", t.GroupResource(), name, err))
 		}
 		if n.Objects > 0 {
-			left = append(left, n)
+			c.left = append(c.left, n)
 		}
 		if t.GroupResource() == pods && (n.Objects > 0 || err != nil) {
-			break
+			return false
 		}
 	}
-	return left, failed
+	return true
+}
+
+// deleteOthers deletes what other servers keep in a namespace. A namespace of the same name
+// may have come meanwhile, whose objects they cannot tell from those.
+func (c *content) deleteOthers(ctx context.Context, cl controller.Client, all []Collection, name string) {
+	ctx, cancel := context.WithTimeout(ctx, foreignTime)
+	defer cancel()
+	for _, of := range all {
+		there, ends, err := namespaceState(ctx, cl, name)
+		if err == nil && !(there && ends) {
+			return
+		}
+		if err == nil {
+			err = of.Delete(ctx, name)
+		}
+		if ctx.Err() != nil {
+			c.failed = append(c.failed, fmt.Errorf("other servers take too long to empty %s: %w", name, cmp.Or(err, ctx.Err())))
+			return
+		}
+		var left Remaining
+		if err == nil {
+			left, err = of.Left(ctx, name)
+		}
+		if err != nil {
+			c.failed = append(c.failed, err)
+		}
+		if left.Objects > 0 {
+			c.left, c.foreign = append(c.left, left), c.foreign+1
+		}
+	}
 }
 
 // Remaining is what of one type waits for its finalizers, or cannot be read.
@@ -200,14 +294,13 @@ func DeleteAll(ctx context.Context, cl controller.Client, t *registry.Type, name
 	return left, failed
 }
 
-// tellRemaining writes into the namespace's status what it waits for, and what went
-// wrong.
-func tellRemaining(ctx context.Context, cl controller.Client, name string, left []Remaining, failed []error) error {
+// tell writes into the namespace's status what it waits for, and what went wrong.
+func (c *content) tell(ctx context.Context, cl controller.Client, name string) error {
 	var content, holders, faults []string
-	for _, err := range failed {
+	for _, err := range c.failed {
 		faults = append(faults, err.Error())
 	}
-	for _, l := range left {
+	for _, l := range c.left {
 		if l.Unreadable != nil {
 			faults = append(faults, l.Unreadable.Error())
 		}
@@ -218,6 +311,9 @@ func tellRemaining(ctx context.Context, cl controller.Client, name string, left 
 	}
 	slices.Sort(holders)
 	_, err := cl.Update(ctx, namespaces, meta.Key{Name: name}, "status", func(ns *meta.Object) error {
+		told(ns, "NamespaceDeletionDiscoveryFailure", len(c.unknown) > 0,
+			"DiscoveryFailed", fmt.Sprintf("Discovery failed for some groups, %d failing: %v", len(c.unknown), errors.Join(c.unknown...)),
+			"ResourcesDiscovered", "All resources successfully discovered")
 		told(ns, "NamespaceDeletionContentFailure", len(faults) > 0,
 			"ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(faults), strings.Join(faults, ", ")),
 			"ContentDeleted", "All content successfully deleted, may be waiting on finalization")

@@ -49,6 +49,7 @@ func (l *lazy) get() *Document {
 // groupDocument is the document of a group version and what it is made from.
 type groupDocument struct {
 	versions []*resource.Version
+	foreign  *Foreign // of another server, if that serves the version
 	lazy
 }
 
@@ -108,7 +109,7 @@ func (c *Cache) update(state *resource.State, info Info) {
 	before := c.groups
 	c.groups = map[meta.GroupVersion]*groupDocument{}
 	for gv, versions := range served(state.Types()) {
-		if g := before[gv]; g != nil && slices.Equal(g.versions, versions) {
+		if g := before[gv]; g != nil && g.foreign == nil && slices.Equal(g.versions, versions) {
 			c.groups[gv] = g
 			continue
 		}
@@ -116,9 +117,25 @@ func (c *Cache) update(state *resource.State, info Info) {
 		own.Others = nil // it lives longer than they do
 		c.groups[gv] = &groupDocument{versions: versions, lazy: lazy{from: func() *Document { return V3(gv, versions, own) }}}
 	}
+	if info.Others != nil {
+		c.addForeign(before, info)
+	}
 	groups := c.groups
 	c.index = &lazy{from: func() *Document { return index(groups, info) }}
 	c.v2 = &lazy{from: func() *Document { return V2(state.Types(), info) }}
+}
+
+// addForeign adds the documents that are made of what other servers say in version 2.
+func (c *Cache) addForeign(before map[meta.GroupVersion]*groupDocument, info Info) {
+	own := info
+	own.Others = nil
+	for gv, f := range info.Others.V3 {
+		if g := before[gv]; g != nil && g.foreign == f {
+			c.groups[gv] = g
+			continue
+		}
+		c.groups[gv] = &groupDocument{foreign: f, lazy: lazy{from: func() *Document { return foreignV3(f, own) }}}
+	}
 }
 
 // served sorts the served versions of types by group version.

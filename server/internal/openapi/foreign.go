@@ -17,72 +17,197 @@ import (
 // Others are other servers' documents, of versions that are part of this server. They
 // never change.
 type Others struct {
-	Index map[string]string // where those of version 3 are, by their path in the index
-	V2    []*Foreign        // what is part of the document of version 2
+	Index map[string]string              // where those of version 3 are, by their path in the index
+	V2    []*Foreign                     // what is part of the document of version 2
+	V3    map[meta.GroupVersion]*Foreign // those of which documents of version 3 are made here
 }
 
 // Equal reports whether documents are the same with the one as with the other.
 func (o *Others) Equal(p *Others) bool {
-	return maps.Equal(o.Index, p.Index) && slices.Equal(o.V2, p.V2)
+	return maps.Equal(o.Index, p.Index) && slices.Equal(o.V2, p.V2) && maps.Equal(o.V3, p.V3)
 }
 
 // Foreign is the part of another server's document of version 2 that is about one version
 // of a group: its paths, and the definitions that they refer to.
 type Foreign struct{ text Text }
 
-// Size returns how long the part is as JSON, in bytes.
-func (f *Foreign) Size() int { return f.text.Size() }
+// Size returns how long the part is as JSON, in bytes. Of none it is zero.
+func (f *Foreign) Size() int {
+	if f == nil {
+		return 0
+	}
+	return f.text.Size()
+}
 
 // Equal reports whether two parts say the same.
 func (f *Foreign) Equal(g *Foreign) bool {
 	return f == g || f != nil && g != nil && slices.Equal(f.text.gzip, g.text.gzip)
 }
 
-// foreignDepth bounds the nesting of what another server sends.
-const foreignDepth = 200
+// Bounds of what another server sends. No more than one of its paths or definitions is a
+// tree at a time.
+const (
+	foreignDepth   = 200
+	foreignEntries = 10_000  // paths, definitions and parameters, of each
+	foreignValues  = 50_000  // of one of them
+	foreignPart    = 8 << 20 // bytes of the part about one version
+)
 
 const (
 	definitionRef = "#/definitions/"
 	parameterRef  = "#/parameters/"
 )
 
-// ReadForeign reads another server's document of version 2. What version 2 does not know
-// is left out; what is no such document is an error, since the whole of which it would be a
-// part would be none either.
-func ReadForeign(text []byte, gv meta.GroupVersion, p names.Profile) (*Foreign, error) {
-	tree, _, err := codec.DecodeJSON(text, codec.Limits{Depth: foreignDepth})
-	if err != nil {
-		return nil, err
+// ForeignDocument is another server's document of version 2, as text.
+type ForeignDocument struct{ paths, definitions, parameters map[string][]byte }
+
+// OpenForeign finds the parts of a document, whose text it holds on to.
+func OpenForeign(text []byte) (*ForeignDocument, error) {
+	if !codec.IsObject(text, foreignDepth) {
+		return nil, errors.New("it is no JSON object, or too deep")
 	}
-	doc := meta.NewObject(tree)
-	if doc.String("swagger") != "2.0" {
+	if codec.ScalarText(codec.FindField(text, "swagger")) != "2.0" {
 		return nil, errors.New("it is no OpenAPI document of version 2")
 	}
-	paths, below := map[string]any{}, basePath(gv)+"/"
-	for path, item := range doc.Map("paths") {
+	d := &ForeignDocument{}
+	for name, to := range map[string]*map[string][]byte{"paths": &d.paths, "definitions": &d.definitions, "parameters": &d.parameters} {
+		*to = map[string][]byte{}
+		for key, value := range codec.Fields(codec.FindField(text, name)) {
+			if len(*to) == foreignEntries {
+				return nil, fmt.Errorf("it has more than %d %s", foreignEntries, name)
+			}
+			(*to)[string(key)] = value
+		}
+	}
+	return d, nil
+}
+
+// Part returns what the document says of a version, nil if that is nothing. What version 2
+// does not know is left out. What clients cannot read is an error, since they could not read
+// the whole of which it would be a part.
+func (d *ForeignDocument) Part(gv meta.GroupVersion, p names.Profile) (*Foreign, error) {
+	r := reader{document: d, version: gv, kinds: p.Extension("group-version-kind"), definitions: members{}, form: v2Messages()}
+	paths, below := members{}, basePath(gv)+"/"
+	for path, text := range d.paths {
 		if strings.HasPrefix(path+"/", below) {
+			item, err := r.path(text)
+			if err != nil {
+				return nil, fmt.Errorf("path %q: %w", path, err)
+			}
 			paths[path] = item
 		}
 	}
-	r := reader{shared: doc.Map("parameters"), all: doc.Map("definitions"), definitions: map[string]any{}, sizes: map[string]int{}}
-	if err := r.resolve(paths); err != nil {
-		return nil, err
+	if len(paths) == 0 {
+		return nil, nil
 	}
-	for _, part := range []struct {
-		name string
-		tree map[string]any
-	}{{"Paths", paths}, {"Definitions", r.definitions}} {
-		if err := v2Messages().fit(part.name, part.tree); err != nil {
-			return nil, fmt.Errorf("%s: %w", strings.ToLower(part.name), err)
+	for len(r.wanted) > 0 {
+		name := r.wanted[len(r.wanted)-1]
+		r.wanted = r.wanted[:len(r.wanted)-1]
+		def, err := r.definition(d.definitions[name])
+		if err != nil {
+			return nil, fmt.Errorf("definition %q: %w", name, err)
 		}
-	}
-	for _, def := range r.definitions {
-		keepKinds(def.(map[string]any), p.Extension("group-version-kind"), gv)
+		r.definitions[name] = def
 	}
 	made := &press{}
 	w := newWriter(made)
 	w.value(members{"paths": paths, "definitions": r.definitions})
 	return &Foreign{w.end(made)}, nil
+}
+
+// reader makes the part that is about a version.
+type reader struct {
+	document    *ForeignDocument
+	version     meta.GroupVersion
+	kinds       string // the extension that names them
+	form        messages
+	definitions members  // that are referred to
+	wanted      []string // those of them that are not made yet
+	size        int      // of what was made
+}
+
+// decode makes a tree of a part of the document.
+func (r *reader) decode(text []byte) (map[string]any, error) {
+	if codec.CountValues(text) > foreignValues {
+		return nil, fmt.Errorf("it has more than %d values", foreignValues)
+	}
+	tree, _, err := codec.DecodeJSON(text, codec.Limits{Depth: foreignDepth})
+	return tree, err
+}
+
+// encode makes a text of a tree.
+func (r *reader) encode(tree map[string]any) (meta.RawJSON, error) {
+	text := codec.EncodeValue(nil, tree)
+	if r.size += len(text); r.size > foreignPart {
+		return "", fmt.Errorf("what belongs to the version is longer than %d bytes", foreignPart)
+	}
+	return meta.RawJSON(text), nil
+}
+
+// path returns a path of the document, with the shared parameters in their places.
+func (r *reader) path(text []byte) (meta.RawJSON, error) {
+	tree, err := r.decode(text)
+	if err != nil {
+		return "", err
+	}
+	size := len(text)
+	for _, part := range append(slices.Collect(maps.Values(tree)), tree) {
+		of, _ := part.(map[string]any)
+		list, _ := of["parameters"].([]any)
+		for i, p := range list {
+			if list[i], err = r.parameter(p, &size); err != nil {
+				return "", err
+			}
+		}
+	}
+	if err := r.fit("PathItem", tree); err != nil {
+		return "", err
+	}
+	return r.encode(tree)
+}
+
+// maxPath bounds a path with the shared parameters in it, in bytes of their JSON: who names a
+// long one often makes much of little.
+const maxPath = 1 << 20
+
+// parameter returns a parameter, or the shared one that it refers to. size is how long the
+// path is so far.
+func (r *reader) parameter(p any, size *int) (any, error) {
+	if name, shared := refOf(p, parameterRef); shared {
+		text, ok := r.document.parameters[name]
+		if !ok {
+			return nil, fmt.Errorf("there is no parameter %q", name)
+		}
+		if *size += len(text); *size > maxPath {
+			return nil, errors.New("its parameters are too long")
+		}
+		var err error
+		if p, err = r.decode(text); err != nil {
+			return nil, err
+		}
+	}
+	if o := meta.NewObject(treeOf(p)); o.String("name") == "" || o.String("in") == "" {
+		return nil, errors.New("it has a parameter without a name or a place")
+	}
+	return p, nil
+}
+
+func treeOf(v any) map[string]any {
+	tree, _ := v.(map[string]any)
+	return tree
+}
+
+// definition returns a definition of the document.
+func (r *reader) definition(text []byte) (meta.RawJSON, error) {
+	def, err := r.decode(text)
+	if err != nil {
+		return "", err
+	}
+	if err := r.fit("Schema", def); err != nil {
+		return "", err
+	}
+	keepKinds(def, r.kinds, r.version)
+	return r.encode(def)
 }
 
 // keepKinds leaves out of what a definition says that it describes all kinds but those of a
@@ -98,119 +223,108 @@ func keepKinds(def map[string]any, key string, gv meta.GroupVersion) {
 	}
 }
 
-// maxCopied bounds what copies of shared parameters take, in bytes of JSON.
-const maxCopied = 8 << 20
-
-// reader gathers what the paths of a document refer to.
-type reader struct {
-	shared, all map[string]any // parameters, definitions
-	definitions map[string]any // that are referred to
-	sizes       map[string]int // of the shared parameters that are referred to
-	copied      int
-}
-
-// resolve puts shared parameters into the place of what refers to them, and takes the
-// definitions that a value refers to.
-func (r *reader) resolve(v any) error {
-	switch v := v.(type) {
-	case []any:
-		for i, e := range v {
-			name, shared := refOf(e, parameterRef)
-			var err error
-			if shared {
-				v[i], err = r.parameter(name)
-			} else {
-				err = r.resolve(e)
-			}
-			if err != nil {
-				return err
-			}
+// schema checks that clients can read a schema, of which the members are those of one. They
+// read no document with one that they cannot.
+func (r *reader) schema(s map[string]any) error {
+	if ref, is := s["$ref"].(string); is {
+		return r.take(ref)
+	}
+	switch s["type"] {
+	case nil, "object", "string", "number", "integer", "boolean":
+	case "array":
+		if s["items"] == nil {
+			return errors.New("an array has no items")
 		}
-	case map[string]any:
-		if name, ok := refOf(v, definitionRef); ok {
-			return r.take(name)
-		}
-		for _, e := range v {
-			if err := r.resolve(e); err != nil {
-				return err
-			}
-		}
+	default:
+		return fmt.Errorf("unknown type %q", s["type"])
 	}
 	return nil
 }
 
-// parameter returns a shared parameter. It holds no others, or a short document could be a
-// tree without end.
-func (r *reader) parameter(name string) (any, error) {
-	p, ok := r.shared[name]
-	if !ok {
-		return nil, fmt.Errorf("there is no parameter %q", name)
+// take wants the definition that a schema refers to.
+func (r *reader) take(ref string) error {
+	name, ok := strings.CutPrefix(ref, definitionRef)
+	if !ok || r.document.definitions[name] == nil {
+		return fmt.Errorf("there is no definition %q", ref)
 	}
-	size, known := r.sizes[name]
-	if !known {
-		size = len(codec.EncodeValue(nil, p))
-		r.sizes[name] = size
-		own := reader{all: r.all, definitions: r.definitions}
-		if err := own.resolve(p); err != nil {
-			return nil, err
-		}
+	if _, taken := r.definitions[name]; !taken {
+		r.definitions[name] = nil
+		r.wanted = append(r.wanted, name)
 	}
-	if r.copied += size; r.copied > maxCopied {
-		return nil, errors.New("its parameters are too long")
-	}
-	return p, nil
-}
-
-func (r *reader) take(name string) error {
-	if _, done := r.definitions[name]; done {
-		return nil
-	}
-	def, ok := r.all[name]
-	if !ok {
-		return fmt.Errorf("there is no definition %q", name)
-	}
-	r.definitions[name] = def
-	return r.resolve(def)
+	return nil
 }
 
 // refOf returns the rest of what a value refers to, if that begins with a prefix.
 func refOf(v any, prefix string) (string, bool) {
-	tree, _ := v.(map[string]any)
-	ref, _ := tree["$ref"].(string)
+	ref, _ := treeOf(v)["$ref"].(string)
 	return strings.CutPrefix(ref, prefix)
+}
+
+// texts returns the members of a part, as text.
+func (f *Foreign) texts() (paths, definitions map[string]meta.RawJSON) {
+	paths, definitions = map[string]meta.RawJSON{}, map[string]meta.RawJSON{}
+	text := f.text.Bytes()
+	for name, to := range map[string]map[string]meta.RawJSON{"paths": paths, "definitions": definitions} {
+		for key, value := range codec.Fields(codec.FindField(text, name)) {
+			to[string(key)] = meta.RawJSON(value)
+		}
+	}
+	return paths, definitions
 }
 
 // merge adds the part to the document that is made. A definition of a name that is taken
 // by another one gets a name of its own.
 func (b *builder) merge(f *Foreign) {
-	tree, _, err := codec.DecodeJSON(f.text.Bytes(), codec.Limits{})
-	if err != nil {
-		return // it is our own encoding
-	}
-	doc := meta.NewObject(tree)
-	definitions, renamed := doc.Map("definitions"), map[string]string{}
+	paths, definitions := f.texts()
+	renamed := map[string]string{}
 	for name, def := range definitions {
 		if _, taken := b.definitions[name]; taken && !b.same(name, def) {
 			renamed[name] = b.free(name, definitions)
 		}
 	}
-	redirect(tree, renamed)
 	for name, def := range definitions {
 		if _, taken := b.definitions[name]; !taken || renamed[name] != "" {
-			b.definitions[cmp.Or(renamed[name], name)] = def
+			b.definitions[cmp.Or(renamed[name], name)] = redirected(def, renamed)
 			continue
 		}
-		kinds, _ := def.(map[string]any)[b.names.Extension("group-version-kind")].([]any)
-		b.ofKinds(b.tree(name), kinds)
+		said := codec.FindField([]byte(def), b.names.Extension("group-version-kind"))
+		if kinds, _ := meta.RawJSON(said).Value().([]any); len(kinds) > 0 {
+			b.ofKinds(b.opened(name), kinds)
+		}
 	}
-	maps.Copy(b.paths, doc.Map("paths"))
+	for path, item := range paths {
+		b.paths[path] = redirected(item, renamed)
+	}
+}
+
+// opened returns a definition as a tree, which is then what the document has.
+func (b *builder) opened(name string) map[string]any {
+	if text, is := b.definitions[name].(meta.RawJSON); is {
+		b.definitions[name] = text.Value()
+	}
+	return b.tree(name)
+}
+
+// redirected returns a part of a document with the new names of definitions.
+func redirected(text meta.RawJSON, to map[string]string) meta.RawJSON {
+	if len(to) == 0 {
+		return text
+	}
+	tree := text.Value()
+	redirect(tree, func(ref string) string {
+		if name, ok := strings.CutPrefix(ref, definitionRef); ok && to[name] != "" {
+			return definitionRef + to[name]
+		}
+		return ref
+	})
+	return meta.RawJSON(codec.EncodeValue(nil, tree))
 }
 
 // free returns a name that neither the document nor the part has.
-func (b *builder) free(name string, part map[string]any) string {
+func (b *builder) free(name string, part map[string]meta.RawJSON) string {
 	for i := 2; ; i++ {
 		next := name + "_v" + strconv.Itoa(i)
-		if b.definitions[next] == nil && part[next] == nil {
+		if _, is := part[next]; !is && b.definitions[next] == nil {
 			return next
 		}
 	}
@@ -218,17 +332,24 @@ func (b *builder) free(name string, part map[string]any) string {
 
 // same reports whether a definition says what that of its name says here. Those that are
 // made late are of definitions, and no others.
-func (b *builder) same(name string, def any) bool {
-	there, ok := b.definitions[name].(map[string]any)
-	other, known := def.(map[string]any)
-	if !ok || !known {
-		return false
+func (b *builder) same(name string, def meta.RawJSON) bool {
+	there, late := b.definitions[name], false
+	switch is := there.(type) {
+	case map[string]any:
+		there = meta.RawJSON(codec.EncodeValue(nil, is)).Value()
+	case meta.RawJSON:
+		if is == def {
+			return true
+		}
+		there = is.Value()
+	default:
+		late = true
 	}
-	there, other = maps.Clone(there), maps.Clone(other)
+	one, other := treeOf(there), treeOf(def.Value())
 	key := b.names.Extension("group-version-kind") // each server has kinds of its own
-	delete(there, key)
+	delete(one, key)
 	delete(other, key)
-	return meta.Equal(meta.RawJSON(codec.EncodeValue(nil, there)).Value(), other)
+	return !late && meta.Equal(one, other)
 }
 
 // ofKinds says that a definition is of kinds, beside those that it has already.
@@ -245,15 +366,16 @@ func (b *builder) ofKinds(def map[string]any, more []any) {
 	}
 }
 
-func redirect(v any, to map[string]string) {
+// redirect changes what the schemas of a tree refer to.
+func redirect(v any, to func(ref string) string) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
 			redirect(e, to)
 		}
 	case map[string]any:
-		if name, ok := refOf(v, definitionRef); ok && to[name] != "" {
-			v["$ref"] = definitionRef + to[name]
+		if ref, is := v["$ref"].(string); is {
+			v["$ref"] = to(ref)
 		}
 		for _, e := range v {
 			redirect(e, to)
@@ -262,11 +384,11 @@ func redirect(v any, to map[string]string) {
 }
 
 // fit makes a value one of a message: it leaves out the keys that the message does not
-// know. An error says what is of another type.
-func (m messages) fit(name string, v any) error {
-	msg := m[name]
+// know. An error says what is of another type, or refers to what is not there.
+func (r *reader) fit(name string, v any) error {
+	msg := r.form[name]
 	if msg.wrap != nil {
-		return m.fitMember(name, msg.wrap(v), v)
+		return r.fitMember(name, msg.wrap(v), v)
 	}
 	tree, ok := v.(map[string]any)
 	if !ok {
@@ -277,10 +399,10 @@ func (m messages) fit(name string, v any) error {
 		var err error
 		switch {
 		case known:
-			err = m.fitMember(key, f, value)
+			err = r.fitMember(key, f, value)
 		case msg.extensions != 0 && strings.HasPrefix(key, "x-"):
 		case msg.entries != 0:
-			err = m.fit(msg.entry, value)
+			err = r.fit(msg.entry, value)
 		default:
 			delete(tree, key)
 		}
@@ -288,13 +410,19 @@ func (m messages) fit(name string, v any) error {
 			return err
 		}
 	}
+	switch name {
+	case "Schema":
+		return r.schema(tree)
+	case "JsonReference":
+		return fmt.Errorf("there is nothing called %q", tree["$ref"])
+	}
 	return nil
 }
 
 // single is the form of an item of a list.
 var single = map[form]form{texts: text, yamls: yaml, many: one}
 
-func (m messages) fitMember(name string, f member, v any) error {
+func (r *reader) fitMember(name string, f member, v any) error {
 	ok := false
 	switch f.form {
 	case text:
@@ -310,12 +438,12 @@ func (m messages) fitMember(name string, f member, v any) error {
 	case yaml, none:
 		ok = true
 	case one:
-		return m.fit(f.message, v)
+		return r.fit(f.message, v)
 	default:
 		var list []any
 		if list, ok = v.([]any); ok {
 			for _, e := range list {
-				if err := m.fitMember(name, member{f.number, single[f.form], f.message}, e); err != nil {
+				if err := r.fitMember(name, member{f.number, single[f.form], f.message}, e); err != nil {
 					return err
 				}
 			}

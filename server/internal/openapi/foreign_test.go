@@ -2,6 +2,9 @@ package openapi
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,13 +25,22 @@ const foreignLamps = `{"swagger":"2.0","paths":{
 		"Bulb":{"type":"string","x-kubernetes-group-version-kind":[{"group":"other.com","version":"v1","kind":"Bulb"},{"group":"","version":"v1","kind":"Pod"}]},
 		"Unused":{"type":7}}}`
 
+var other = meta.GroupVersion{Group: "other.com", Version: "v1"}
+
+func part(text string) (*Foreign, error) {
+	d, err := OpenForeign([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return d.Part(other, names.Kubernetes)
+}
+
 // TestForeign: what another server says of a version, and that alone, becomes part of the
 // document; a definition whose name is taken gets another one, also where it is meant.
 func TestForeign(t *testing.T) {
-	gv := meta.GroupVersion{Group: "other.com", Version: "v1"}
-	f, err := ReadForeign([]byte(foreignLamps), gv, names.Kubernetes)
+	f, err := part(foreignLamps)
 	require.NoError(t, err)
-	again, err := ReadForeign([]byte(foreignLamps), gv, names.Kubernetes)
+	again, err := part(foreignLamps)
 	require.NoError(t, err)
 	assert.True(t, f.Equal(again))
 	lamp, err := resource.Compile(registry.FromCRD([]byte(lampDefinition)), names.Kubernetes)
@@ -48,4 +60,134 @@ func TestForeign(t *testing.T) {
 	bulb := o.Map("definitions", "Bulb")
 	assert.Equal(t, []any{map[string]any{"group": "other.com", "version": "v1", "kind": "Bulb"}}, bulb["x-kubernetes-group-version-kind"])
 	assert.NotZero(t, doc.Protobuf().Size())
+}
+
+// lamps is a document whose paths refer to a definition A, and what else there is of them.
+func lamps(definitions, more string) string {
+	return `{"swagger":"2.0","paths":{"/apis/other.com/v1/lamps":{"get":{` + more + `"responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/A"}}}}}},
+		"definitions":{` + definitions + `}}`
+}
+
+// TestUnreadable: what clients fail on as a whole is no part of the document, and what they
+// pass over is.
+func TestUnreadable(t *testing.T) {
+	for name, text := range map[string]string{
+		"outside":           lamps(`"A":{"$ref":"#/parameters/x"}`, ""),
+		"elsewhere":         lamps(`"A":{"properties":{"a":{"$ref":"http://example.com/a.json"}}}`, ""),
+		"nothing":           lamps(`"A":{"$ref":"#"}`, ""),
+		"dangling":          lamps(`"A":{"items":{"$ref":"#/definitions/B"},"type":"array"}`, ""),
+		"dangling deep":     lamps(`"A":{"additionalProperties":{"allOf":[{"$ref":"#/definitions/B"}]}}`, ""),
+		"type":              lamps(`"A":{"type":"thing"}`, ""),
+		"type deep":         lamps(`"A":{"properties":{"default":{"type":"null"}}}`, ""),
+		"file":              lamps(`"A":{"type":"file"}`, ""),
+		"types":             lamps(`"A":{"type":["string","integer"]}`, ""),
+		"array of nothing":  lamps(`"A":{"type":"array"}`, ""),
+		"array of many":     lamps(`"A":{"type":"array","items":[{},{}]}`, ""),
+		"response":          `{"swagger":"2.0","paths":{"/apis/other.com/v1/lamps":{"get":{"responses":{"200":{"$ref":"#/responses/a"}}}}}}`,
+		"parameter":         lamps(`"A":{}`, `"parameters":[{"$ref":"#/parameters/a"}],`),
+		"parameter of none": lamps(`"A":{}`, `"parameters":[{"name":"a"}],`),
+		"wide":              lamps(`"A":{"enum":[`+strings.Repeat("[],", 60_000)+`1]}`, ""),
+		"many":              `{"swagger":"2.0","definitions":{` + manyDefinitions(foreignEntries+1) + `}}`,
+		"no end":            `{"swagger":"2.0"`,
+		"version":           `{"swagger":"3.0"}`,
+		"deep":              lamps(`"A":{"default":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`, ""),
+	} {
+		_, err := part(text)
+		assert.Error(t, err, name)
+	}
+	for name, text := range map[string]string{
+		"data":       lamps(`"A":{"default":{"$ref":"x"},"example":{"type":"x"},"x-y":{"$ref":"z"}}`, ""),
+		"properties": lamps(`"A":{"properties":{"$ref":{"type":"string"},"type":{"type":"string"},"default":{"$ref":"#/definitions/A"}}}`, ""),
+		"unused":     lamps(`"A":{},"B":{"type":"thing"}`, ""),
+	} {
+		f, err := part(text)
+		require.NoError(t, err, name)
+		assert.NotZero(t, f.Size(), name)
+	}
+	f, err := part(`{"swagger":"2.0","paths":{"/apis/other.com/v2/lamps":{}}}`)
+	require.NoError(t, err)
+	assert.Nil(t, f)
+	assert.Zero(t, f.Size())
+}
+
+func manyDefinitions(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"d%d":{},`, i)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
+
+// TestForeignCosts: of a document of 8 MB, however it is made, what is not used takes no
+// memory, and what is used takes little at a time.
+func TestForeignCosts(t *testing.T) {
+	const size = 8 << 20
+	fill := func(one string) string { return strings.TrimSuffix(strings.Repeat(one+",", size/(len(one)+1)), ",") }
+	var used strings.Builder // definitions that all refer to the next
+	const definitions = 9000
+	for i := range definitions {
+		fmt.Fprintf(&used, `"d%d":{"properties":{"a":{"$ref":"#/definitions/d%d"}},"enum":[%s]},`, i, (i+1)%definitions, strings.TrimSuffix(strings.Repeat("[],", 250), ","))
+	}
+	allocated := func(do func()) int {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		return int(after.TotalAlloc-before.TotalAlloc) >> 20
+	}
+	for name, c := range map[string]struct {
+		text string
+		most int // MB, of which garbage is collected meanwhile
+	}{
+		"unused":   {`{"swagger":"2.0","x":[` + fill("{}") + `],"paths":{}}`, 16},
+		"one path": {`{"swagger":"2.0","paths":{"/apis/other.com/v1/lamps":{"x-a":[` + fill("[]") + `]}}}`, 16},
+		"names":    {`{"swagger":"2.0","paths":{` + fill(`"/a":{}`) + `}}`, 24},
+		"used":     {lamps(`"A":{"$ref":"#/definitions/d0"},`+strings.TrimSuffix(used.String(), ","), ""), 320},
+	} {
+		var f *Foreign
+		read := allocated(func() { f, _ = part(c.text) })
+		t.Logf("%s: %d bytes of text, %d MB", name, len(c.text), read)
+		assert.LessOrEqual(t, read, c.most, name)
+		assert.Equal(t, name == "used", f != nil, name)
+		if f == nil {
+			continue
+		}
+		others := &Others{V2: []*Foreign{f, f, f}}
+		made := allocated(func() { V2(nil, Info{Title: "t", Version: "v", Names: names.Kubernetes, Others: others}) })
+		t.Logf("%s: a document with three of them, %d MB", name, made)
+		assert.LessOrEqual(t, made, 160, "no more than texts")
+	}
+}
+
+// TestForeignV3: a server that has no documents of version 3 has one made of what it says in
+// version 2.
+func TestForeignV3(t *testing.T) {
+	f, err := part(`{"swagger":"2.0","paths":{"/apis/other.com/v1/lamps":{
+		"parameters":[{"name":"pretty","in":"query","type":"string","uniqueItems":true}],
+		"post":{"operationId":"create","consumes":["application/json"],"produces":["application/json","application/yaml"],"x-kubernetes-action":"post",
+			"parameters":[{"name":"body","in":"body","required":true,"schema":{"$ref":"#/definitions/Lamp"}}],
+			"responses":{"201":{"description":"Created","schema":{"$ref":"#/definitions/Lamp"}}}}}},
+		"definitions":{"Lamp":{"type":"object","properties":{"next":{"description":"another","$ref":"#/definitions/Lamp"}},
+			"x-kubernetes-group-version-kind":[{"group":"other.com","version":"v1","kind":"Lamp"}]}}}`)
+	require.NoError(t, err)
+	c := &Cache{}
+	state := &resource.State{}
+	info := Info{Title: "t", Version: "v", Names: names.Kubernetes, Others: &Others{V2: []*Foreign{f}, V3: map[meta.GroupVersion]*Foreign{other: f}}}
+	doc := c.V3(state, other, info)
+	require.NotNil(t, doc)
+	var tree map[string]any
+	require.NoError(t, json.Unmarshal(doc.JSON().Bytes(), &tree))
+	o := meta.NewObject(tree)
+	const lamp = "#/components/schemas/Lamp"
+	path := meta.NewObject(o.Map("paths", "/apis/other.com/v1/lamps"))
+	assert.Equal(t, []any{map[string]any{"name": "pretty", "in": "query", "schema": map[string]any{"type": "string", "uniqueItems": true}}}, path.Tree()["parameters"])
+	assert.Equal(t, map[string]any{"required": true, "content": map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": lamp}}}}, path.Map("post", "requestBody"))
+	assert.Equal(t, lamp, path.String("post", "responses", "201", "content", "application/yaml", "schema", "$ref"))
+	assert.Equal(t, "post", path.String("post", "x-kubernetes-action"))
+	assert.Equal(t, map[string]any{"description": "another", "allOf": []any{map[string]any{"$ref": lamp}}}, o.Map("components", "schemas", "Lamp", "properties", "next"))
+	assert.NotNil(t, o.Map("components", "schemas", "Lamp")["x-kubernetes-group-version-kind"])
+	assert.NotZero(t, doc.Protobuf().Size())
+	assert.Contains(t, string(c.Index(state, info).JSON().Bytes()), URL(other, doc.Hash()))
+	assert.Same(t, doc, c.V3(state, other, info))
+	assert.Nil(t, c.V3(state, other, Info{Names: names.Kubernetes, Others: &Others{}}))
 }
