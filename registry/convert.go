@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 
 	"orch.io/controlplane/api/meta"
@@ -61,12 +62,13 @@ type Spoke[V, H any] struct {
 
 	// Annotations are those in which the version shows what it has no fields for, by their
 	// spec names: FromHub sets them in out, and ToHub finds them in in, under these names.
-	// The hub has none of them.
+	// The hub has none of them, but for those that ToHub leaves, such as one whose text it
+	// cannot read: it sets them in out, too, and FromHub finds them in in.
 	Annotations []string
 
 	// HubAnnotations are those in which the hub shows what the version has fields for, by
 	// their spec names: ToHub sets them in out, and FromHub finds them in in. The version
-	// has none of them.
+	// has none of them, but for those that FromHub leaves in the same way.
 	HubAnnotations []string
 
 	Columns     []Column          // nil: the hub's, of the hub's object
@@ -91,8 +93,8 @@ func (s Spoke[V, H]) versionOf(*H) (KindVersion, *schema.Docs) {
 }
 
 // Conversion makes trees of a version trees of the hub and back. What goes in stays
-// as it is; type and metadata are left to who calls, but for what ToHub says of the
-// HubAnnotations and FromHub of the Annotations.
+// as it is; type and metadata are left to who calls, but for what both say of the
+// Annotations and the HubAnnotations.
 type Conversion struct {
 	ToHub, FromHub func(tree map[string]any) (map[string]any, error)
 	Default        func(w *Change[meta.Object]) // as that of a Spoke; nil: nothing
@@ -125,20 +127,20 @@ func (s Spoke[V, H]) conversion(own *schema.Schema, p names.Profile) (*Conversio
 	for _, name := range s.HubAnnotations {
 		c.HubAnnotations = append(c.HubAnnotations, p.Wire(name))
 	}
-	c.ToHub = seeAnnotations(c.ToHub, s.Annotations, s.HubAnnotations, p)
-	c.FromHub = seeAnnotations(c.FromHub, s.HubAnnotations, s.Annotations, p)
+	annotations := slices.Concat(s.Annotations, s.HubAnnotations)
+	c.ToHub, c.FromHub = seeAnnotations(c.ToHub, annotations, p), seeAnnotations(c.FromHub, annotations, p)
 	return c, nil
 }
 
-// seeAnnotations lets a conversion see some annotations by their spec names, and no
-// other metadata, and set others.
-func seeAnnotations(convert func(map[string]any) (map[string]any, error), seen, set []string, p names.Profile) func(map[string]any) (map[string]any, error) {
-	if len(seen) == 0 && len(set) == 0 {
+// seeAnnotations lets a conversion see and set some annotations by their spec names, and
+// no other metadata.
+func seeAnnotations(convert func(map[string]any) (map[string]any, error), some []string, p names.Profile) func(map[string]any) (map[string]any, error) {
+	if len(some) == 0 {
 		return convert
 	}
 	return func(tree map[string]any) (map[string]any, error) {
 		in, shown := meta.NewObject(tree), map[string]any{}
-		for _, name := range seen {
+		for _, name := range some {
 			if v, ok := in.Get("metadata", "annotations", p.Wire(name)); ok {
 				shown[name] = v
 			}
@@ -150,7 +152,7 @@ func seeAnnotations(convert func(map[string]any) (map[string]any, error), seen, 
 			return nil, err
 		}
 		said, out := meta.NewObject(tree).Map("metadata", "annotations"), map[string]any{}
-		for _, name := range set {
+		for _, name := range some {
 			if v, ok := said[name]; ok {
 				out[p.Wire(name)] = v
 			}

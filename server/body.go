@@ -129,12 +129,19 @@ func (r *request) bodyVersion() *resource.Version {
 	return r.version
 }
 
+// bodyIn is bodyVersion for a body that names an apiVersion.
+func (r *request) bodyIn(apiVersion string) *resource.Version {
+	if r.sub != nil && r.sub.Body != nil {
+		return r.sub.BodyIn(apiVersion)
+	}
+	return r.version
+}
+
 // readObject reads the object in the body: decoded, of the right kind, conforming
 // to the schema. Unknown and duplicate fields are ignored, warned about or
 // refused, as fieldValidation asks.
 func (s *Server) readObject(ctx context.Context, r *request, validation string) (*meta.Object, error) {
-	v := r.bodyVersion()
-	format, err := media.ContentType(r.http.Header.Get("Content-Type"), s.names, v.Proto() != nil)
+	format, err := media.ContentType(r.http.Header.Get("Content-Type"), s.names, r.bodyVersion().Proto() != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +149,7 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 	if err != nil {
 		return nil, err
 	}
-	obj, faults, err := s.decode(v, format, body)
+	obj, faults, err := s.decode(r, format, body)
 	if errors.Is(err, codec.ErrNull) {
 		obj, err = meta.NewObject(map[string]any{}), nil // an object of which nothing is said
 	}
@@ -152,6 +159,7 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 	if err := s.checkWidth(body, obj.Tree()); err != nil {
 		return nil, err
 	}
+	v := r.bodyIn(obj.APIVersion())
 	if err := objects.CheckKind(obj, v); err != nil {
 		return nil, err
 	}
@@ -170,12 +178,12 @@ func (s *Server) readObject(ctx context.Context, r *request, validation string) 
 	})
 }
 
-func (s *Server) decode(v *resource.Version, format codec.Format, body []byte) (*meta.Object, fieldFaults, error) {
+func (s *Server) decode(r *request, format codec.Format, body []byte) (*meta.Object, fieldFaults, error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
 	var faults fieldFaults
 	switch format {
 	case codec.Protobuf:
-		obj, err := decodeEnvelope(v.Proto(), body, limits)
+		obj, err := decodeEnvelope(func(apiVersion string) *codec.Proto { return r.bodyIn(apiVersion).Proto() }, body, limits)
 		return obj, faults, err
 	case codec.YAML:
 		tree, lines, err := codec.DecodeYAML(body, limits)
@@ -214,13 +222,14 @@ func width(v any) int {
 	return n
 }
 
-// decodeEnvelope decodes a protobuf object and the type around it.
-func decodeEnvelope(p *codec.Proto, data []byte, l codec.Limits) (*meta.Object, error) {
+// decodeEnvelope decodes a protobuf object and the type around it. Of says how objects of
+// an apiVersion are written.
+func decodeEnvelope(of func(apiVersion string) *codec.Proto, data []byte, l codec.Limits) (*meta.Object, error) {
 	apiVersion, kind, message, err := codec.OpenEnvelope(data)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := p.Decode(message, l)
+	tree, err := of(apiVersion).Decode(message, l)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +252,7 @@ func (s *Server) readDeleteBody(ctx context.Context, r *request) (map[string]any
 	var tree map[string]any
 	switch format {
 	case codec.Protobuf:
-		obj, perr := decodeEnvelope(codec.Metas().DeleteOptions, body, limits)
+		obj, perr := decodeEnvelope(func(string) *codec.Proto { return codec.Metas().DeleteOptions }, body, limits)
 		if perr != nil {
 			return nil, perr
 		}

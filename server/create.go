@@ -88,27 +88,31 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 	return s.respondObject(w, r, http.StatusCreated, answer)
 }
 
-func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *meta.Object) (*meta.Object, error) {
-	act := r.version.Act
+// call asks admission about a body, and calls the kind with it, in the form of its hub.
+// Admission sees that of a sub-resource as discovery tells of it, any other in the hub's.
+func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *meta.Object) (answer *meta.Object, err error) {
+	act, body, seen := r.version.Act, r.version, r.version.Hub
 	if r.sub != nil {
-		act = r.sub.Act
+		act, body, seen = r.sub.Act, r.sub.Body, r.sub.Body
 	}
-	converts := r.sub == nil && r.version.Converts()
+	converts := body != nil && body.Converts()
 	if converts {
-		hub, err := r.version.Hub.Convert(ctx, obj)
-		if err != nil {
-			return nil, r.version.CannotHandle(err.Error())
+		if obj, err = seen.As(ctx, obj); err != nil {
+			return nil, body.CannotHandle(err.Error())
 		}
-		obj = hub
 	}
 	if err := s.objects.Admit(ctx, s.newWrite(r, o, "CreateOptions"), obj); err != nil {
 		return nil, err
 	}
-	answer, err := act(ctx, s.newCall(r, o, obj))
-	if err != nil || !converts || answer == nil {
+	if converts {
+		if obj, err = body.Hub.As(ctx, obj); err != nil {
+			return nil, body.CannotHandle(err.Error())
+		}
+	}
+	if answer, err = act(ctx, s.newCall(r, o, obj)); err != nil || !converts || answer == nil {
 		return answer, err
 	}
-	return r.version.Convert(ctx, answer)
+	return body.Convert(ctx, answer)
 }
 
 // newCall is what the kind is called with.

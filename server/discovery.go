@@ -208,7 +208,8 @@ func resourceDocuments(v *resource.Version) []any {
 		doc["storageVersionHash"] = storageHash(v.Type)
 	}
 	list := []any{doc}
-	for _, sub := range subresources(v) {
+	for i := range v.Subresources {
+		sub := &v.Subresources[i]
 		d := map[string]any{
 			"name": v.Plural + "/" + sub.Name, "singularName": "", "namespaced": v.Namespaced,
 			"kind": v.Kind, "verbs": meta.StringList(sub.Verbs()),
@@ -217,17 +218,6 @@ func resourceDocuments(v *resource.Version) []any {
 			d["group"], d["version"], d["kind"] = k.Group, k.Version, k.Kind
 		}
 		list = append(list, d)
-	}
-	return list
-}
-
-// subresources are those that a version serves, those of a struct in Go by name.
-func subresources(v *resource.Version) []*resource.Subresource {
-	var list []*resource.Subresource
-	for i := range v.Subresources {
-		if sub := &v.Subresources[i]; v.Subresource(sub.Name) != nil {
-			list = append(list, sub)
-		}
 	}
 	return list
 }
@@ -298,7 +288,8 @@ func aggregatedResource(v *resource.Version) map[string]any {
 		doc["categories"] = meta.StringList(v.Categories)
 	}
 	var subs []any
-	for _, sub := range subresources(v) {
+	for i := range v.Subresources {
+		sub := &v.Subresources[i]
 		subs = append(subs, map[string]any{
 			"subresource": sub.Name, "verbs": meta.StringList(sub.Verbs()), "responseKind": kindDocument(sub.WireKind(v)),
 		})

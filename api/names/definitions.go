@@ -15,6 +15,8 @@ var definitions = map[string]string{
 	".scaleBody":              "api.autoscaling.v1.Scale",
 	".scaleSpec":              "api.autoscaling.v1.ScaleSpec",
 	".scaleStatus":            "api.autoscaling.v1.ScaleStatus",
+	".formerScaleBody":        "api.extensions.v1beta1.Scale",
+	".formerScaleStatus":      "api.extensions.v1beta1.ScaleStatus",
 }
 
 // volumeDefinitions are the names under Kubernetes of the volume sources whose

@@ -38,7 +38,7 @@ func (c *compiler) compile() (*Type, error) {
 type compiler struct {
 	kind    *registry.Kind
 	names   names.Profile
-	options bool                    // the kind is of what a query says, which has no metadata
+	plain   bool                    // the kind is of what a query or a call says, which need not have metadata
 	schemas func() []*schema.Schema // see Type.schemas
 	faults  []error
 }
@@ -135,7 +135,7 @@ func (c *compiler) versions(t *Type) {
 		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
 			c.fault("version %q is given twice", &kv)
 		}
-		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv, group), Lacks: kv.Lacks, Served: kv.Served}
+		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv, group), lacks: kv.Lacks, Served: kv.Served}
 		if v.columns = v; v.Deprecated != "" {
 			v.Removed = kv.Lifetime.Removed
 		}
@@ -248,7 +248,7 @@ func (c *compiler) schema(kv registry.KindVersion) *schema.Schema {
 			c.fault("the field %s is missing: put meta.TypeMeta into the struct, inline", f)
 		}
 	}
-	if m := s.Struct.Field("metadata"); c.options && m == nil {
+	if m := s.Struct.Field("metadata"); c.plain && m == nil {
 		return s
 	} else if m == nil || m.Schema.Struct != schema.Metadata(c.names).Struct && c.kind.Act == nil {
 		c.fault("the field metadata is missing: add a meta.ObjectMeta with the json name metadata")
@@ -267,7 +267,7 @@ func (c *compiler) behavior(t *Type) {
 	}
 	if t.Status && t.Subresource("status") == nil {
 		for _, v := range t.Versions {
-			if v.schema != nil && v.schema.Struct.Canonical() && v.schema.Struct.Field("status") == nil && !slices.Contains(v.Lacks, "status") {
+			if v.schema != nil && v.schema.Struct.Canonical() && v.schema.Struct.Field("status") == nil && !slices.Contains(v.lacks, "status") {
 				c.fault("Status is set, but version %q has no field status", v.Name)
 			}
 		}
@@ -284,6 +284,7 @@ func (c *compiler) behavior(t *Type) {
 	}
 	c.subresources(t)
 	c.lacks(t)
+	c.served(t)
 	for i := range t.Fields {
 		c.selectable(t, &t.Fields[i])
 		if slices.ContainsFunc(t.Fields[:i], func(f registry.SelectableField) bool { return f.Name == t.Fields[i].Name }) {
@@ -299,20 +300,46 @@ func (c *compiler) behavior(t *Type) {
 	}
 }
 
-// body compiles the kind of the body of a sub-resource.
+// body compiles the kind of the body of a sub-resource, and returns its newest version.
 func (c *compiler) body(s registry.Subresource) *Version {
 	if s.Body == nil {
 		return nil
 	}
-	t, err := (&compiler{kind: s.Body, names: c.names, options: s.Connect != nil}).compile()
+	t, err := (&compiler{kind: s.Body, names: c.names, plain: s.Connect != nil || s.Act != nil}).compile()
 	if err != nil {
 		c.fault("sub-resource %q: %w", s.Name, err)
 		return nil
 	}
-	if len(t.Versions) != 1 {
-		c.fault("sub-resource %q: its body has %d versions, not one", s.Name, len(t.Versions))
+	if len(t.ServedVersions) != 1 && s.Act == nil {
+		c.fault("sub-resource %q: its body has %d versions, not one, which is for those that act", s.Name, len(t.ServedVersions))
 	}
-	return t.Storage
+	if len(t.ServedVersions) == 0 {
+		return t.Storage
+	}
+	return t.VersionIn(t.ServedVersions[0])
+}
+
+// served gives each version the sub-resources that it serves, as its callers know them: a
+// body that has a version in the same group and of the same name is of that.
+func (c *compiler) served(t *Type) {
+	for _, v := range t.Versions {
+		v.Subresources = t.Subresources
+		if len(t.Versions) == 1 && len(v.lacks) == 0 {
+			return
+		}
+		v.Subresources = nil
+		for _, s := range t.Subresources {
+			if slices.Contains(v.lacks, s.Name) {
+				continue
+			}
+			if s.Name == "scale" && c.kind.Scale != nil {
+				s = c.scaleIn(v, s)
+			} else if s.Body != nil {
+				s.Body = s.BodyIn(v.GVK().APIVersion())
+			}
+			v.Subresources = append(v.Subresources, s)
+		}
+	}
 }
 
 func (c *compiler) subresources(t *Type) {

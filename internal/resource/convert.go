@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
 )
 
 // ConversionError says that an object of one version cannot be made one of another.
@@ -69,6 +70,14 @@ func (v *Version) ColumnsVersion() *Version { return v.columns }
 // in this version.
 func (v *Version) Asks(apiVersion string) bool {
 	return v.Converter != nil && apiVersion != v.GVK().APIVersion()
+}
+
+// As is Convert for an object that nothing is to be done to if it is of the version.
+func (v *Version) As(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
+	if obj.APIVersion() == v.GVK().APIVersion() {
+		return obj, nil
+	}
+	return v.Convert(ctx, obj)
 }
 
 // Convert is ConvertAll for one object.
@@ -153,9 +162,6 @@ func (v *Version) converted(obj *meta.Object) (*meta.Object, error) {
 // withAnnotations returns metadata with other values of these annotations, those that
 // now has. The metadata stays as it is.
 func withAnnotations(metadata any, these []string, now map[string]any) any {
-	if len(these) == 0 {
-		return metadata
-	}
 	was, _ := metadata.(map[string]any)
 	annotations := map[string]any{}
 	if before, ok := was["annotations"].(map[string]any); ok {
@@ -180,29 +186,29 @@ func (v *Version) convert(apiVersion string, tree map[string]any) (_ map[string]
 		return nil, errNoVersion
 	}
 	if c := from.conversion; c != nil {
-		if tree, err = step(c.ToHub, tree, c.Annotations, c.HubAnnotations); err != nil {
+		if tree, err = step(c.ToHub, tree, c); err != nil {
 			return nil, err
 		}
 	}
 	if c := v.conversion; c != nil {
-		return step(c.FromHub, tree, c.HubAnnotations, c.Annotations)
+		return step(c.FromHub, tree, c)
 	}
 	return tree, nil
 }
 
-// step runs one conversion and gives the result the metadata of what it was made of,
-// without the annotations of which it made fields, and with those that it made of fields.
-func step(convert func(map[string]any) (map[string]any, error), tree map[string]any, fields, annotations []string) (map[string]any, error) {
+// step runs one of two conversions and gives the result the metadata of what it was made
+// of, with those of the conversions' annotations that it says.
+func step(convert func(map[string]any) (map[string]any, error), tree map[string]any, c *registry.Conversion) (map[string]any, error) {
 	out, err := run(convert, tree)
 	if err != nil {
 		return nil, err
 	}
 	metadata := tree["metadata"]
-	if len(annotations) > 0 {
-		metadata = withAnnotations(metadata, annotations, meta.NewObject(out).Map("metadata", "annotations"))
+	if names := slices.Concat(c.Annotations, c.HubAnnotations); len(names) > 0 {
+		metadata = withAnnotations(metadata, names, meta.NewObject(out).Map("metadata", "annotations"))
 	}
 	out = maps.Clone(out)
-	if out["metadata"] = withAnnotations(metadata, fields, nil); out["metadata"] == nil {
+	if out["metadata"] = metadata; metadata == nil {
 		delete(out, "metadata")
 	}
 	return out, nil

@@ -72,7 +72,7 @@ func (c *compiler) lacks(t *Type) {
 		known = append(known, s.Name)
 	}
 	for _, v := range t.Versions {
-		for i, name := range v.Lacks {
+		for i, name := range v.lacks {
 			if !slices.Contains(known, name) {
 				c.fault("version %q: Lacks[%d]: the kind has no sub-resource %q%s", v.Name, i, name, suggest.Near(name, known...))
 			}

@@ -65,10 +65,11 @@ func (r Release) before(l registry.Lifetime) bool {
 	return l.Introduced == "" || Release{r.major, r.minor - 1}.reached(l.Introduced)
 }
 
-// at returns a kind as a release has it: the versions that it serves, the hub, and the
-// version that objects are stored in. What it does not know yet, such as that a version
-// is deprecated, is left out. nil: it has the kind no more.
+// at returns a kind as a release has it: the versions that it serves, the hub, the
+// version that objects are stored in, and the sub-resources. What it does not know yet, such
+// as that a version is deprecated, is left out. nil: it has the kind no more.
 func at(k *registry.Kind, r Release) *registry.Kind {
+	k = subresourcesAt(k, r)
 	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return v.Lifetime != registry.Lifetime{} }) {
 		return k
 	}
@@ -87,6 +88,29 @@ func at(k *registry.Kind, r Release) *registry.Kind {
 			l.Deprecated, v.Replacement = "", meta.GroupVersionKind{}
 		}
 		now.Versions = append(now.Versions, v)
+	}
+	return &now
+}
+
+// subresourcesAt returns a kind with the sub-resources, and bodies of them, that a release
+// has.
+func subresourcesAt(k *registry.Kind, r Release) *registry.Kind {
+	if !slices.ContainsFunc(k.Subresources, func(s registry.Subresource) bool { return s.Body != nil }) {
+		return k
+	}
+	now := *k
+	now.Subresources, now.Versions = nil, slices.Clone(k.Versions)
+	for _, s := range k.Subresources {
+		if s.Body == nil {
+			now.Subresources = append(now.Subresources, s)
+		} else if s.Body = at(s.Body, r); s.Body != nil {
+			now.Subresources = append(now.Subresources, s)
+		} else {
+			for i := range now.Versions {
+				v := &now.Versions[i]
+				v.Lacks = slices.DeleteFunc(slices.Clone(v.Lacks), func(name string) bool { return name == s.Name })
+			}
+		}
 	}
 	return &now
 }

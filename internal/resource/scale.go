@@ -80,12 +80,7 @@ func (c *compiler) scale(t *Type) {
 	}
 	body := registry.Of(registry.Definition[scaleBody]{
 		Group: "autoscaling", Version: "v1", Kind: "Scale",
-		Columns: []registry.Column{
-			{Name: "Name", Type: "string", Doc: "Name of the object.", JSONPath: ".metadata.name"},
-			{Name: "Desired", Type: "integer", Doc: "How many instances are wanted.", JSONPath: ".spec.replicas"},
-			{Name: "Available", Type: "integer", Doc: "How many instances there are.", JSONPath: ".status.replicas"},
-			registry.Age(),
-		},
+		Columns: scaleColumns(),
 	})
 	sub := registry.Subresource{Name: "scale", Body: body, Show: p.show, Merge: p.merge}
 	switch {
@@ -95,6 +90,15 @@ func (c *compiler) scale(t *Type) {
 		sub.Validate = p.validateSizes
 	}
 	t.Subresources = append(t.Subresources, Subresource{sub, c.body(sub)})
+}
+
+func scaleColumns() []registry.Column {
+	return []registry.Column{
+		{Name: "Name", Type: "string", Doc: "Name of the object.", JSONPath: ".metadata.name"},
+		{Name: "Desired", Type: "integer", Doc: "How many instances are wanted.", JSONPath: ".spec.replicas"},
+		{Name: "Available", Type: "integer", Doc: "How many instances there are.", JSONPath: ".status.replicas"},
+		registry.Age(),
+	}
 }
 
 // show makes the Scale of an item.

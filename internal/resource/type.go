@@ -29,8 +29,8 @@ type Type struct {
 	Storage  *Version   // that objects are stored in
 	Hub      *Version   // that caches hold objects in, and hooks see: Storage, if nothing converts
 
-	Status       bool // the sub-resource status exists; spec and status are written apart
-	Subresources []Subresource
+	Status       bool          // the sub-resource status exists; spec and status are written apart
+	Subresources []Subresource // of all versions, see those of a Version
 	Fields       []registry.SelectableField
 	ValidateName func(name string, prefix bool) []string // nil: a DNS subdomain
 	Pool         *registry.Pool
@@ -95,11 +95,13 @@ type Version struct {
 	Group      string // which may be another than the type's
 	Name       string
 	Columns    []registry.Column
-	Deprecated string   // the warning for who asks for it; empty: none
-	Removed    string   // the release that does not serve a deprecated version any more; empty: none is known
-	Lacks      []string // sub-resources of the type that are not served in this version
+	Deprecated string // the warning for who asks for it; empty: none
+	Removed    string // the release that does not serve a deprecated version any more; empty: none is known
 	Served     bool
 
+	Subresources []Subresource // those of the type that are served in this version, as its callers know them
+
+	lacks      []string             // sub-resources of the type that are not served in this version
 	schema     *schema.Schema       // see Schema
 	gated      bool                 // it has fields of features that are off
 	at         int                  // of it in Type.schemas
@@ -115,7 +117,18 @@ type Version struct {
 // Subresource is a sub-resource as it is served.
 type Subresource struct {
 	registry.Subresource
-	Body *Version // of the body, if that is not the item
+	Body *Version // of the body, if that is not the item: the one that discovery tells
+}
+
+// BodyIn returns the version of the body that an apiVersion names: Body, unless it is one
+// of an acting sub-resource, which takes all that are served.
+func (s *Subresource) BodyIn(apiVersion string) *Version {
+	if s.Act != nil {
+		if v := s.Body.ByAPIVersion(apiVersion); v != nil && v.Served {
+			return v
+		}
+	}
+	return s.Body
 }
 
 // Version returns the version of that name in the type's own group, or nil.
@@ -156,21 +169,18 @@ func (t *Type) Serve(keep func(*Version) bool) bool {
 
 // Subresource returns the sub-resource of that name, or nil, and nil if the
 // version does not serve it. Status and scale are found here too.
-func (v *Version) Subresource(name string) *Subresource {
-	if slices.Contains(v.Lacks, name) {
-		return nil
-	}
-	return v.Type.Subresource(name)
-}
+func (v *Version) Subresource(name string) *Subresource { return named(v.Subresources, name) }
 
-// Subresource returns the sub-resource of that name, or nil. Status and scale
-// are found here too.
-func (t *Type) Subresource(name string) *Subresource {
-	i := slices.IndexFunc(t.Subresources, func(s Subresource) bool { return s.Name == name })
+// Subresource returns the sub-resource of that name, or nil, whichever versions serve it.
+// Status and scale are found here too.
+func (t *Type) Subresource(name string) *Subresource { return named(t.Subresources, name) }
+
+func named(list []Subresource, name string) *Subresource {
+	i := slices.IndexFunc(list, func(s Subresource) bool { return s.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return &t.Subresources[i]
+	return &list[i]
 }
 
 // StorageKey returns the storage key of one object.

@@ -127,10 +127,10 @@ type DeploymentCondition struct {
 }
 
 func deployments() *registry.Kind {
-	return podsOf(registry.Definition[Deployment]{
+	k := podsOf(registry.Definition[Deployment]{
 		ShortNames: []string{"deploy"},
 		Versions:   formerDeployments(),
-		Scale:      replicas.Scale(),
+		Scale:      replicas.Scale(), Subresources: []registry.Subresource{rollbacks()},
 		Columns: []registry.Column{
 			ready(),
 			{Name: "Up-to-date", Type: "string", Doc: "How many pods have the newest template.", Cell: func(o *meta.Object) any {
@@ -150,6 +150,8 @@ func deployments() *registry.Kind {
 		},
 		Reference: &quirks.Reference{ScaleIsObject: true, StatusMetadata: []string{"annotations", "finalizers", "ownerReferences"}},
 	}, selectorColumn())
+	k.Versions[0].Lacks = []string{rollback}
+	return k
 }
 
 // defaultDeployment fills in what the schema's defaults cannot say.

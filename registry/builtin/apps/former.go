@@ -59,7 +59,7 @@ type DeploymentSpecV1beta1 struct {
 // RollbackConfig is the revision that a deployment goes back to.
 type RollbackConfig struct {
 	// Revision is its number; 0 is the last one.
-	Revision int64 `json:"revision,omitempty" protobuf:"1"`
+	Revision int64 `json:"revision,omitempty" protobuf:"1" schema:"min=0"`
 }
 
 func formerDeployments() []registry.VersionOf[Deployment] {
@@ -85,8 +85,10 @@ func formerDeployments() []registry.VersionOf[Deployment] {
 		}
 	}
 	one, usualDeadline := meta.FromInt(1), int32(600)
+	second := older.Same[Deployment]("v1beta2", "1.8", "1.9", "1.16", names.GroupApps+"/v1")
+	second.Lacks = []string{rollback}
 	return []registry.VersionOf[Deployment]{
-		older.Same[Deployment]("v1beta2", "1.8", "1.9", "1.16", names.GroupApps+"/v1"),
+		second,
 		of("", "1.6", 2, usualDeadline, nil),
 		of(names.GroupFormer, "1.1", math.MaxInt32, math.MaxInt32, &one),
 	}
@@ -98,6 +100,7 @@ func (in *DeploymentV1beta1) hub(out *Deployment) error {
 		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, Strategy: s.Strategy, MinReadySeconds: s.MinReadySeconds,
 		RevisionHistoryLimit: s.RevisionHistoryLimit, Paused: s.Paused, ProgressDeadlineSeconds: s.ProgressDeadlineSeconds,
 	}
+	out.Annotations = noRevision(in.Annotations)
 	if s.RollbackTo != nil {
 		out.Annotations = map[string]string{names.RollbackTo: strconv.FormatInt(s.RollbackTo.Revision, 10)}
 	}
@@ -110,10 +113,21 @@ func (in *Deployment) v1beta1(out *DeploymentV1beta1) error {
 		Replicas: s.Replicas, Selector: s.Selector, Template: s.Template, Strategy: s.Strategy, MinReadySeconds: s.MinReadySeconds,
 		RevisionHistoryLimit: s.RevisionHistoryLimit, Paused: s.Paused, ProgressDeadlineSeconds: s.ProgressDeadlineSeconds,
 	}
+	out.Annotations = noRevision(in.Annotations)
 	if revision, err := strconv.ParseInt(in.Annotations[names.RollbackTo], 10, 64); err == nil {
 		out.Spec.RollbackTo = &RollbackConfig{revision}
 	}
 	return nil
+}
+
+// noRevision returns the annotation with the revision to go back to if it holds no number,
+// which no field can show.
+func noRevision(annotations map[string]string) map[string]string {
+	text, ok := annotations[names.RollbackTo]
+	if _, err := strconv.ParseInt(text, 10, 64); !ok || err == nil {
+		return nil
+	}
+	return map[string]string{names.RollbackTo: text}
 }
 
 // DaemonSetV1beta1 is a DaemonSet as the group extensions shows it.

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/acts"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // Eviction asks for the deletion of a pod, if a PodDisruptionBudget allows it.
@@ -49,10 +50,14 @@ type Preconditions struct {
 	ResourceVersion *string `json:"resourceVersion,omitempty" protobuf:"2"`
 }
 
-// Evict returns the sub-resource eviction of pods.
+// Evict returns the sub-resource eviction of pods. Its body may be of either version, also in
+// releases that have no other kind of the older one.
 func Evict() registry.Subresource {
 	return registry.Subresource{Name: "eviction", Act: evict, Merge: func(obj, in *meta.Object) { obj.CopyField(in, "status") },
-		Body: registry.Of(registry.Definition[Eviction]{Group: names.GroupPolicy, Version: "v1"})}
+		Body: registry.Of(registry.Definition[Eviction]{
+			Group: names.GroupPolicy, Version: "v1", Lifetime: registry.Lifetime{Introduced: "1.22"},
+			Versions: []registry.VersionOf[Eviction]{older.Same[Eviction]("v1beta1", "1.5", "", "", "")},
+		})}
 }
 
 // eviction is a pod that is to go.

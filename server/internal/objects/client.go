@@ -168,7 +168,7 @@ func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, su
 	if err != nil {
 		return nil, err
 	}
-	sub := v.Subresource(subresource)
+	sub := v.Type.Subresource(subresource)
 	return c.update(ctx, r, key, subresource, change, sub != nil && sub.Act != nil)
 }
 
@@ -179,7 +179,7 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	}
 	var sub *resource.Subresource
 	if subresource != "" {
-		if sub = v.Subresource(subresource); sub == nil || sub.Merge == nil {
+		if sub = v.Type.Subresource(subresource); sub == nil || sub.Merge == nil {
 			return nil, meta.NoSuchResource()
 		}
 	}

@@ -14,13 +14,27 @@ import (
 // forms are how callers of a write's endpoint see its objects, for admission.
 type forms Write
 
+// sub returns the sub-resource as callers of a version know it, nil if it is the object
+// itself.
+func (f *forms) sub(version meta.GroupVersion) *resource.Subresource {
+	if f.Sub == nil || f.Sub.Body == nil {
+		return f.Sub
+	}
+	if v := f.Version.VersionIn(version); v != nil {
+		if s := v.Subresource(f.Sub.Name); s != nil {
+			return s
+		}
+	}
+	return f.Sub
+}
+
 // body returns the version of the bodies of a sub-resource that are not the item, nil
 // if they are.
-func (f *forms) body() *resource.Version {
-	if f.Sub == nil {
-		return nil
+func (f *forms) body(version meta.GroupVersion) *resource.Version {
+	if s := f.sub(version); s != nil {
+		return s.Body
 	}
-	return f.Sub.Body
+	return nil
 }
 
 // Kind implements admission.Forms.
@@ -29,7 +43,7 @@ func (f *forms) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
 	if v == nil {
 		return meta.GroupVersionKind{}, false
 	}
-	if b := f.body(); b != nil {
+	if b := f.body(version); b != nil {
 		return b.GVK(), true
 	}
 	return v.GVK(), true
@@ -39,9 +53,9 @@ func (f *forms) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
 func (f *forms) Show(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
 	switch {
 	case f.Sub != nil && f.Sub.Show != nil:
-		return f.Sub.Show(obj), nil
-	case f.body() != nil:
-		return obj, nil
+		return f.sub(version).Show(obj), nil
+	case f.body(version) != nil:
+		return f.body(version).As(ctx, obj)
 	}
 	v := f.Version.VersionIn(version)
 	if v == nil {
@@ -52,7 +66,7 @@ func (f *forms) Show(ctx context.Context, obj *meta.Object, version meta.GroupVe
 
 // Merge implements admission.Forms.
 func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.GroupVersion) (*meta.Object, error) {
-	v := f.body()
+	v := f.body(version)
 	if v == nil {
 		v = f.Version.VersionIn(version)
 	}
@@ -70,7 +84,7 @@ func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.Gro
 
 // Take implements admission.Forms.
 func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *meta.Object, version meta.GroupVersion) ([]string, error) {
-	v := f.body()
+	v := f.body(version)
 	if v == nil {
 		v = f.Version.VersionIn(version)
 	}
@@ -100,8 +114,13 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 	if err != nil {
 		return nil, err
 	}
+	if f.body(version) != nil {
+		if changed, err = f.Sub.Body.As(ctx, changed); err != nil {
+			return nil, err
+		}
+	}
 	working := f.Version.Working()
-	if v != working && f.body() == nil {
+	if v != working && f.body(version) == nil {
 		if changed, err = working.Convert(ctx, changed); err != nil {
 			return nil, err
 		}

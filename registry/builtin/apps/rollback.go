@@ -1,0 +1,73 @@
+package apps
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry"
+)
+
+// DeploymentRollback asks a deployment to go back to a revision. It is the body of the
+// sub-resource rollback of its versions v1beta1.
+type DeploymentRollback struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Name of the deployment.
+	Name string `json:"name" protobuf:"1"`
+
+	// UpdatedAnnotations are added to those of the deployment.
+	UpdatedAnnotations map[string]string `json:"updatedAnnotations,omitempty" protobuf:"2"`
+
+	// RollbackTo is the revision to go back to.
+	RollbackTo RollbackConfig `json:"rollbackTo" protobuf:"3"`
+}
+
+// rollback is the name of the sub-resource.
+const rollback = "rollback"
+
+// rollbacks returns the sub-resource rollback, which writes into the deployment what its
+// controller is to do.
+func rollbacks() registry.Subresource {
+	gone := registry.Lifetime{Removed: "1.16"}
+	return registry.Subresource{Name: rollback, Act: rollBack, Merge: func(obj, in *meta.Object) { obj.CopyField(in, "metadata", "annotations") },
+		Body: registry.Of(registry.Definition[DeploymentRollback]{
+			Group: names.GroupApps, Version: "v1beta1", Lifetime: gone, Validate: validateRollback,
+			Versions: []registry.VersionOf[DeploymentRollback]{
+				registry.Spoke[DeploymentRollback, DeploymentRollback]{Group: names.GroupFormer, Version: "v1beta1", Lifetime: gone},
+			},
+		})}
+}
+
+func validateRollback(w *registry.Change[DeploymentRollback]) {
+	if w.New.Name == "" {
+		w.Required(check.At("name"), "name is required")
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.New.UpdatedAnnotations)) {
+		w.Format(check.At("updatedAnnotations"), key, meta.CheckQualifiedName(strings.ToLower(key)))
+	}
+}
+
+func rollBack(ctx context.Context, call *registry.Call) (*meta.Object, error) {
+	if call.Object.String("name") != call.Key.Name {
+		return nil, meta.BadRequest("name in URL does not match name in %s object", call.Object.Kind())
+	}
+	deployments := meta.GroupResource{Group: call.Names.Group(names.GroupApps), Resource: "deployments"}
+	if call.DryRun {
+		_, err := call.Client.Get(ctx, deployments, call.Key)
+		return nil, err
+	}
+	_, err := call.Client.Update(ctx, deployments, call.Key, rollback, func(d *meta.Object) error {
+		for key, value := range call.Object.Map("updatedAnnotations") {
+			d.Set(value, "metadata", "annotations", key)
+		}
+		d.Set(strconv.FormatInt(call.Object.Int("rollbackTo", "revision"), 10), "metadata", "annotations", call.Names.Wire(names.RollbackTo))
+		return nil
+	})
+	return nil, err
+}

@@ -1,0 +1,152 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestFormerScales: versions that have a Scale of their own answer and take that, and
+// discovery tells of it; any other has that of autoscaling/v1.
+func TestFormerScales(t *testing.T) {
+	a := inRelease(t, "1.15")
+	for _, c := range []struct{ version, plural, more string }{
+		{"extensions/v1beta1", "deployments", ""},
+		{"extensions/v1beta1", "replicasets", ""},
+		{"apps/v1beta1", "deployments", ""},
+		{"apps/v1beta1", "statefulsets", `,"serviceName":"s"`},
+		{"apps/v1beta2", "deployments", ""},
+		{"apps/v1beta2", "replicasets", ""},
+		{"apps/v1beta2", "statefulsets", `,"serviceName":"s"`},
+	} {
+		t.Run(c.version+" "+c.plural, func(t *testing.T) {
+			a := &api{t, a.base, a.client}
+			name := "a" + strings.NewReplacer("/", "-").Replace(c.version)
+			all := "/apis/" + c.version + "/namespaces/default/" + c.plural
+			a.must(201, "POST", all, `{"metadata":{"name":"`+name+`"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"a"}},"template":`+podTemplate+c.more+`}}`)
+			a.must(200, "PATCH", all+"/"+name+"/status", `{"status":{"replicas":1}}`, "Content-Type", "application/merge-patch+json")
+			scale := all + "/" + name + "/scale"
+			got := a.must(200, "GET", scale, nil)
+			assert.Equal(t, c.version, got.body["apiVersion"])
+			assert.Equal(t, "Scale", got.body["kind"])
+			assert.EqualValues(t, 2, at(got.body, "spec", "replicas"))
+			assert.Equal(t, map[string]any{"replicas": 1.0, "selector": map[string]any{"app": "a"}, "targetSelector": "app=a"}, got.body["status"])
+
+			a.must(200, "PUT", scale, strings.Replace(string(got.raw), `"replicas":2`, `"replicas":5`, 1))
+			patched := a.must(200, "PATCH", scale, `{"spec":{"replicas":7}}`, "Content-Type", "application/merge-patch+json")
+			assert.Equal(t, c.version, patched.body["apiVersion"])
+			assert.EqualValues(t, 7, at(patched.body, "spec", "replicas"))
+			applied := a.must(200, "PATCH", scale+"?fieldManager=m&force=true", `{"apiVersion":"`+c.version+`","kind":"Scale","metadata":{"name":"`+name+`"},"spec":{"replicas":3}}`,
+				"Content-Type", "application/apply-patch+yaml")
+			assert.Equal(t, c.version, applied.body["apiVersion"])
+			a.must(400, "PUT", scale, `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"`+name+`"},"spec":{"replicas":4}}`)
+
+			now := a.must(200, "GET", "/apis/apps/v1/namespaces/default/"+c.plural+"/"+name+"/scale", nil)
+			assert.Equal(t, "autoscaling/v1", now.body["apiVersion"])
+			assert.Equal(t, map[string]any{"replicas": 1.0, "selector": "app=a"}, now.body["status"])
+			assert.EqualValues(t, 3, at(now.body, "spec", "replicas"))
+			group, version, _ := strings.Cut(c.version, "/")
+			assertKind(t, a, c.version, c.plural+"/scale", group, version, "Scale")
+			assertKind(t, a, "apps/v1", c.plural+"/scale", "autoscaling", "v1", "Scale")
+		})
+	}
+	const all = "/apis/extensions/v1beta1/namespaces/default/deployments"
+	a.must(201, "POST", all, `{"metadata":{"name":"more"},"spec":{"selector":{"matchExpressions":[{"key":"app","operator":"Exists"}]},"template":`+podTemplate+`}}`)
+	got := a.must(200, "GET", all+"/more/scale", nil)
+	assert.Equal(t, map[string]any{"replicas": 0.0, "targetSelector": "app"}, got.body["status"], "labels cannot say it")
+}
+
+// assertKind holds what discovery says of a sub-resource against the kind of its body.
+func assertKind(t *testing.T, a *api, apiVersion, name, group, version, kind string) {
+	t.Helper()
+	path := "/apis/" + apiVersion
+	if apiVersion == "v1" {
+		path = "/api/v1"
+	}
+	for _, r := range a.must(200, "GET", path, nil).body["resources"].([]any) {
+		if text(r, "name") == name {
+			assert.Equal(t, []string{group, version, kind}, []string{text(r, "group"), text(r, "version"), text(r, "kind")}, "%s of %s", name, apiVersion)
+			return
+		}
+	}
+	assert.Fail(t, "not in discovery", "%s of %s", name, apiVersion)
+}
+
+// TestRollback: who rolls back writes the revision and what is to be noted into the
+// deployment, for its controller.
+func TestRollback(t *testing.T) {
+	a := inRelease(t, "1.15")
+	for _, version := range []string{"extensions/v1beta1", "apps/v1beta1"} {
+		name := "a" + strings.NewReplacer("/", "-").Replace(version)
+		all := "/apis/" + version + "/namespaces/default/deployments"
+		item, roll := all+"/"+name, all+"/"+name+"/rollback"
+		body := `{"apiVersion":"` + version + `","kind":"DeploymentRollback","name":"` + name + `","updatedAnnotations":{"why":"broken"},"rollbackTo":{"revision":3}}`
+		a.must(404, "POST", roll, body)
+		a.must(201, "POST", all, `{"metadata":{"name":"`+name+`","annotations":{"own":"yes"}},"spec":{"template":`+podTemplate+`}}`)
+		a.must(201, "POST", roll+"?dryRun=All", body)
+		assert.Nil(t, at(a.must(200, "GET", item, nil).body, "spec", "rollbackTo"))
+		done := a.must(201, "POST", roll, body)
+		assert.Equal(t, "Success", done.body["status"])
+		got := a.must(200, "GET", item, nil)
+		assert.Equal(t, map[string]any{"revision": 3.0}, at(got.body, "spec", "rollbackTo"))
+		assert.Equal(t, map[string]any{"own": "yes", "why": "broken"}, at(got.body, "metadata", "annotations"))
+		now := "/apis/apps/v1/namespaces/default/deployments/" + name
+		assert.Equal(t, "3", text(a.must(200, "GET", now, nil).body, "metadata", "annotations", "deprecated.deployment.rollback.to"))
+
+		a.must(201, "POST", roll, `{"name":"`+name+`"}`)
+		assert.Equal(t, map[string]any{}, at(a.must(200, "GET", item, nil).body, "spec", "rollbackTo"), "the last revision")
+		a.must(400, "POST", roll, `{"name":"other"}`)
+		assert.Contains(t, string(a.must(422, "POST", roll, `{}`).raw), "name is required")
+		a.must(422, "POST", roll, `{"name":"`+name+`","rollbackTo":{"revision":-1}}`)
+		a.must(422, "POST", roll, `{"name":"`+name+`","updatedAnnotations":{"no key":"v"}}`)
+		a.must(405, "GET", roll, nil)
+		for _, without := range []string{"apps/v1", "apps/v1beta2"} {
+			a.must(404, "POST", "/apis/"+without+"/namespaces/default/deployments/"+name+"/rollback", `{"name":"`+name+`"}`)
+		}
+		group, v, _ := strings.Cut(version, "/")
+		assertKind(t, a, version, "deployments/rollback", group, v, "DeploymentRollback")
+	}
+}
+
+// TestUnreadableRevision: what stands where the revision to go back to belongs, and is no
+// number, survives what is written in a version that has a field for it.
+func TestUnreadableRevision(t *testing.T) {
+	const annotation = "deprecated.deployment.rollback.to"
+	a := inRelease(t, "1.15")
+	for _, version := range []string{"extensions/v1beta1", "apps/v1beta1"} {
+		name := "a" + strings.NewReplacer("/", "-").Replace(version)
+		all := "/apis/apps/v1/namespaces/default/deployments"
+		a.must(201, "POST", all, `{"metadata":{"name":"`+name+`","annotations":{"`+annotation+`":"abc"}},"spec":{"selector":{"matchLabels":{"app":"a"}},"template":`+podTemplate+`}}`)
+		former := "/apis/" + version + "/namespaces/default/deployments/" + name
+		shown := a.must(200, "GET", former, nil)
+		assert.Equal(t, "abc", text(shown.body, "metadata", "annotations", annotation), version)
+		a.must(200, "PUT", former, shown.raw)
+		a.must(200, "PATCH", former, `{"metadata":{"labels":{"seen":"yes"}}}`)
+		assert.Equal(t, "abc", text(a.must(200, "GET", all+"/"+name, nil).body, "metadata", "annotations", annotation), version)
+		a.must(200, "PATCH", former, `{"spec":{"rollbackTo":{"revision":4}}}`)
+		assert.Equal(t, "4", text(a.must(200, "GET", all+"/"+name, nil).body, "metadata", "annotations", annotation))
+		assert.Empty(t, text(a.must(200, "GET", former, nil).body, "metadata", "annotations", annotation))
+	}
+}
+
+// TestEvictionsOfReleases: each release tells of the Eviction that it had, and takes those
+// that it knew: the older one to this day.
+func TestEvictionsOfReleases(t *testing.T) {
+	for _, c := range []struct {
+		release, told string
+		newer         int
+	}{{"1.15", "v1beta1", 400}, {"1.21", "v1beta1", 400}, {"1.22", "v1", 201}, {"1.25", "v1", 201}, {"", "v1", 201}} {
+		t.Run("release "+c.release, func(t *testing.T) {
+			a := inRelease(t, c.release)
+			assertKind(t, a, "v1", "pods/eviction", "policy", c.told, "Eviction")
+			for version, code := range map[string]int{"policy/v1beta1": 201, "policy/v1": c.newer, "policy/v2": 400, "apps/v1": 400} {
+				name := strings.ReplaceAll(version, "/", "-")
+				a.must(201, "POST", podPath, `{"metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+				body := `{"apiVersion":"` + version + `","kind":"Eviction","metadata":{"name":"` + name + `"},"deleteOptions":{"gracePeriodSeconds":0}}`
+				a.must(code, "POST", podPath+"/"+name+"/eviction", body)
+				a.must(map[bool]int{true: 404, false: 200}[code == 201], "GET", podPath+"/"+name, nil)
+			}
+		})
+	}
+}
