@@ -21,7 +21,7 @@ import (
 
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names), controllers.Garbage(s.names, s.storedUID), controllers.Events()}
+	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}), controllers.Garbage(s.names, s.storedUID), controllers.Events()}
 	if s.definitions.cache != nil {
 		list = append(list, s.definitionController())
 	}

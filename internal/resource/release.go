@@ -67,17 +67,17 @@ func (r Release) before(l registry.Lifetime) bool {
 
 // at returns a kind as a release has it: the versions that it serves, the hub, and the
 // version that objects are stored in. What it does not know yet, such as that a version
-// is deprecated, is left out. nil: it has the kind no more.
-func at(k *registry.Kind, r Release) *registry.Kind {
+// is deprecated, is left out. A kind that it has no more is as it was, and gone.
+func at(k *registry.Kind, r Release) (now *registry.Kind, gone bool) {
 	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return v.Lifetime != registry.Lifetime{} }) {
-		return k
+		return k, false
+	}
+	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return !r.reached(v.Lifetime.Removed) }) {
+		return k, true
 	}
 	served := func(v registry.KindVersion) bool { return v.Served && r.serves(v.Lifetime) }
-	if !slices.ContainsFunc(k.Versions, served) && !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return !r.reached(v.Lifetime.Removed) }) {
-		return nil
-	}
-	now, stored := *k, storedAt(k, r)
-	now.Versions = nil
+	stored, some := storedAt(k, r), *k
+	now, some.Versions = &some, nil
 	for i, v := range k.Versions {
 		v.Storage, v.Served = i == stored, served(v)
 		if !v.Served && !v.Storage && v.Conversion != nil {
@@ -88,7 +88,7 @@ func at(k *registry.Kind, r Release) *registry.Kind {
 		}
 		now.Versions = append(now.Versions, v)
 	}
-	return &now
+	return now, false
 }
 
 // storedAt returns which version objects are stored in: the newest that the release
@@ -120,14 +120,14 @@ func newer(a, b registry.KindVersion) bool {
 	return CompareVersions(a.Name, b.Name) < 0
 }
 
-// CompileAt is Compile for a kind as a release has it; nil if it has it no more. Objects
-// that are stored in other versions are read as well, see Type.Reading.
+// CompileAt is Compile for a kind as a release has it; withheld if it has it no more.
+// Objects that are stored in other versions are read as well, see Type.Reading.
 func CompileAt(k *registry.Kind, p names.Profile, r Release) (*Type, error) {
-	now := at(k, r)
-	if now == nil {
-		return nil, nil
-	}
+	now, gone := at(k, r)
 	t, err := Compile(now, p)
+	if err == nil && gone {
+		t.Withheld = !t.Serve(func(*Version) bool { return false })
+	}
 	if err == nil && len(now.Versions) < len(k.Versions) {
 		t.whole = sync.OnceValues(func() (*Type, error) { return Compile(k, p) })
 	}

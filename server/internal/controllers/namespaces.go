@@ -18,16 +18,26 @@ import (
 
 var namespaces = meta.GroupResource{Resource: "namespaces"}
 
+// Content is a client of all that namespaces hold: of types that are not served, too.
+type Content interface {
+	controller.Client
+
+	// Unknown returns how many objects a namespace holds of types that the server does not
+	// have: another one may, over the same store, or this one had them once. Who they are
+	// held by nobody here knows, so that they are not deleted.
+	Unknown(ctx context.Context, namespace string) (map[meta.GroupResource]int, error)
+}
+
 // Namespaces empties namespaces that are being deleted, and lets them go when
 // nothing is left. An object that was
 // admitted before the deletion began may come after its namespace went: that is
 // deleted too. Its keys are names of namespaces.
-func Namespaces(p names.Profile) controller.Controller {
+func Namespaces(p names.Profile, cl Content) controller.Controller {
 	e := ending{}
 	finalizer := p.Wire(names.NamespaceFinalizer)
 	return controller.Controller{
 		Name: "namespace", Identity: true, Forget: func() { clear(e) }, Observe: e.observe,
-		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, _ controller.Client, name string) (time.Duration, error) {
 			return emptyNamespace(ctx, cl, name, finalizer)
 		},
 	}
@@ -75,7 +85,7 @@ func (e ending) observe(c controller.Event) []string {
 // nothing is left. Objects whose finalizers hold them bring the controller back when
 // they go; that one went that cannot be read is no change, so there it looks again.
 // What cannot be deleted is in the way of nothing but the namespace, unless it is a pod.
-func emptyNamespace(ctx context.Context, cl controller.Client, name, finalizer string) (again time.Duration, err error) {
+func emptyNamespace(ctx context.Context, cl Content, name, finalizer string) (again time.Duration, err error) {
 	there, ends, err := namespaceState(ctx, cl, name)
 	if err != nil || !ends {
 		return 0, err
@@ -117,7 +127,7 @@ func namespaceState(ctx context.Context, cl controller.Client, name string) (the
 // error for each type that could not be seen to. Pods go first, and as long as one is
 // left nothing else is touched: what they run with, such as the policies that say who
 // may reach them, has to outlive them.
-func deleteContent(ctx context.Context, cl controller.Client, name string) (left []Remaining, failed []error) {
+func deleteContent(ctx context.Context, cl Content, name string) (left []Remaining, failed []error) {
 	types := slices.Clone(cl.Types())
 	if i := slices.IndexFunc(types, func(t *registry.Type) bool { return t.GroupResource() == pods }); i > 0 {
 		types[0], types[i] = types[i], types[0]
@@ -137,6 +147,14 @@ func deleteContent(ctx context.Context, cl controller.Client, name string) (left
 			break
 		}
 	}
+	unknown, err := cl.Unknown(ctx, name)
+	if err != nil {
+		failed = append(failed, fmt.Errorf("looking for what else is in %s: %w", name, err))
+	}
+	for r, n := range unknown {
+		left = append(left, Remaining{Resource: r, Objects: n, Unknown: true})
+	}
+	slices.SortFunc(left, func(a, b Remaining) int { return strings.Compare(a.Resource.String(), b.Resource.String()) })
 	return left, failed
 }
 
@@ -144,6 +162,7 @@ func deleteContent(ctx context.Context, cl controller.Client, name string) (left
 type Remaining struct {
 	Resource   meta.GroupResource
 	Objects    int
+	Unknown    bool                        // the server does not have the type
 	Finalizers map[string]int              // how many objects each holds
 	Unreadable *controller.UnreadableError // nil: all can be read
 }
@@ -210,6 +229,9 @@ func tellRemaining(ctx context.Context, cl controller.Client, name string, left 
 	for _, l := range left {
 		if l.Unreadable != nil {
 			faults = append(faults, l.Unreadable.Error())
+		}
+		if l.Unknown {
+			faults = append(faults, fmt.Sprintf("%s: the store holds objects of a kind that this server does not have; they go once a server has it", l.Resource))
 		}
 		content = append(content, fmt.Sprintf("%s has %d resource instances", l.Resource, l.Objects))
 		for f, n := range l.Finalizers {
