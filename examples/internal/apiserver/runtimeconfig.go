@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/features"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
@@ -67,8 +68,9 @@ func (f *flags) dropOtherVersions() {
 
 // versions are the group/versions that the server has.
 func (f *flags) versions() []string {
-	list := []string{f.names.Group(names.GroupAuthentication) + "/v1", f.names.Group(names.GroupAuthorization) + "/v1"}
-	for _, k := range builtin.Kinds() {
+	var list []string
+	everyone := auth.Union(auth.AnonymousAccess)
+	for _, k := range slices.Concat(builtin.Kinds(), review.Identity(everyone, nil), review.Access(auth.AllowAll)) {
 		for _, v := range k.Versions {
 			if !v.Served || !f.inRelease(v.Lifetime) {
 				continue
