@@ -336,11 +336,12 @@ func (b *Builder) showMetrics() (err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
-	release, show := b.gitVersion(), b.Serving.ShowHiddenMetricsFor
-	if err := metrics.CheckShow(release, show); err != nil {
+	r, _ := b.release() // a fault of it fails Build
+	show := b.Serving.ShowHiddenMetricsFor
+	if err := metrics.CheckShow(r, show); err != nil {
 		return fmt.Errorf("Serving.ShowHiddenMetricsFor: %w", err)
 	}
-	b.shown, err = metrics.NewRegistry(b.Metrics, release, show != "")
+	b.shown, err = metrics.NewRegistry(b.Metrics, r, show != "")
 	return err
 }
 

@@ -1,81 +1,33 @@
 package resource
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 )
 
-// Release is one of the field's releases, whose versions of kinds a server serves.
-type Release struct{ major, minor int }
-
-// The releases between which a server can choose.
-var (
-	OldestRelease = Release{1, 15}
-	NewestRelease = Release{1, 36}
-)
-
-// ParseRelease reads a release such as "1.22".
-func ParseRelease(text string) (Release, error) {
-	first, second, _ := strings.Cut(text, ".")
-	major, _ := strconv.ParseUint(first, 10, 16)
-	minor, _ := strconv.ParseUint(second, 10, 16)
-	r := Release{int(major), int(minor)}
-	if r.String() != text {
-		return Release{}, fmt.Errorf("%q is no release: it has a form like %s", text, NewestRelease)
-	}
-	return r, nil
-}
-
-// String returns the release as ParseRelease reads it.
-func (r Release) String() string { return strconv.Itoa(r.major) + "." + strconv.Itoa(r.minor) }
-
-// Compare orders releases by age, the older ones first.
-func (r Release) Compare(other Release) int {
-	return cmp.Or(cmp.Compare(r.major, other.major), cmp.Compare(r.minor, other.minor))
-}
-
-// Next returns the release after this one.
-func (r Release) Next() Release { return Release{r.major, r.minor + 1} }
-
-// reached reports whether a release, or one before it, is the one that a Lifetime names.
-// None is never reached, and of one that cannot be read Compile tells.
-func (r Release) reached(named string) bool {
-	if named == "" {
-		return false
-	}
-	when, err := ParseRelease(named)
-	return err == nil && when.Compare(r) <= 0
-}
-
-// serves reports whether a release has the version.
-func (r Release) serves(l registry.Lifetime) bool {
-	return (l.Introduced == "" || r.reached(l.Introduced)) && !r.reached(l.Removed)
-}
-
-// before reports whether the release before this one has the version already.
-func (r Release) before(l registry.Lifetime) bool {
-	return l.Introduced == "" || Release{r.major, r.minor - 1}.reached(l.Introduced)
+// before reports whether the release before one has the version already.
+func before(r release.Release, l registry.Lifetime) bool {
+	return l.Introduced == "" || r.Previous().Reached(l.Introduced)
 }
 
 // at returns a kind as a release has it: the versions that it serves, the hub, and the
 // version that objects are stored in. What it does not know yet, such as that a version
 // is deprecated, is left out. A kind that it has no more is as it was, and gone.
-func at(k *registry.Kind, r Release) (now *registry.Kind, gone bool) {
+func at(k *registry.Kind, r release.Release) (now *registry.Kind, gone bool) {
 	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return v.Lifetime != registry.Lifetime{} }) {
 		return k, false
 	}
-	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return !r.reached(v.Lifetime.Removed) }) {
+	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return !r.Reached(v.Lifetime.Removed) }) {
 		return k, true
 	}
-	served := func(v registry.KindVersion) bool { return v.Served && r.serves(v.Lifetime) }
+	served := func(v registry.KindVersion) bool {
+		return v.Served && r.Serves(v.Lifetime.Introduced, v.Lifetime.Removed)
+	}
 	stored, some := storedAt(k, r), *k
 	now, some.Versions = &some, nil
 	for i, v := range k.Versions {
@@ -83,7 +35,7 @@ func at(k *registry.Kind, r Release) (now *registry.Kind, gone bool) {
 		if !v.Served && !v.Storage && v.Conversion != nil {
 			continue
 		}
-		if l := &v.Lifetime; l.Deprecated != "" && !r.reached(l.Deprecated) {
+		if l := &v.Lifetime; l.Deprecated != "" && !r.Reached(l.Deprecated) {
 			l.Deprecated, v.Replacement = "", meta.GroupVersionKind{}
 		}
 		now.Versions = append(now.Versions, v)
@@ -94,12 +46,14 @@ func at(k *registry.Kind, r Release) (now *registry.Kind, gone bool) {
 // storedAt returns which version objects are stored in: the newest that the release
 // before serves, too, so that who goes back to that can read them. It stays what a
 // program chose where that is not the hub.
-func storedAt(k *registry.Kind, r Release) int {
+func storedAt(k *registry.Kind, r release.Release) int {
 	chosen := slices.IndexFunc(k.Versions, func(v registry.KindVersion) bool { return v.Storage })
 	if chosen < 0 || k.Versions[chosen].Conversion != nil {
 		return chosen
 	}
-	known := func(v registry.KindVersion) bool { return r.serves(v.Lifetime) && r.before(v.Lifetime) }
+	known := func(v registry.KindVersion) bool {
+		return r.Serves(v.Lifetime.Introduced, v.Lifetime.Removed) && before(r, v.Lifetime)
+	}
 	if hub := k.Versions[chosen]; known(hub) || !slices.ContainsFunc(k.Versions, known) {
 		return chosen
 	}
@@ -122,7 +76,7 @@ func newer(a, b registry.KindVersion) bool {
 
 // CompileAt is Compile for a kind as a release has it; withheld if it has it no more.
 // Objects that are stored in other versions are read as well, see Type.Reading.
-func CompileAt(k *registry.Kind, p names.Profile, r Release) (*Type, error) {
+func CompileAt(k *registry.Kind, p names.Profile, r release.Release) (*Type, error) {
 	now, gone := at(k, r)
 	t, err := Compile(now, p)
 	if err == nil && gone {

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/review"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
@@ -88,10 +89,9 @@ func (f *flags) versions() []string {
 
 // inRelease reports whether the release that is served has a version.
 func (f *flags) inRelease(l registry.Lifetime) bool {
-	minor := func(release string) int {
-		n, _ := strconv.Atoi(strings.TrimPrefix(release, "1."))
-		return n
+	now := release.Newest
+	if r, err := release.Parse(f.release); err == nil {
+		now = r
 	}
-	now := minor(cmp.Or(f.release, "1.1000")) // the newest
-	return minor(l.Introduced) <= now && (l.Removed == "" || now < minor(l.Removed))
+	return now.Serves(l.Introduced, l.Removed)
 }
