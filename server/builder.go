@@ -218,9 +218,10 @@ type Serving struct {
 	// is "true", "false", or empty, which is true. Of several keys the most specific
 	// counts; what none speaks of is served. Unknown keys fail Build.
 	//
-	// A kind of which no version is left is as if it were not registered, and what works
-	// on it does without; what is stored of it stays. Kinds of definitions that the server
-	// holds are served as those say.
+	// A kind of which no version is left is not there for callers, and what works on it does
+	// without. Its names stay its own, so that no definition gets them, and so does what is
+	// stored of it: that is there when the kind is served again, unless its namespace is
+	// deleted meanwhile. Kinds of definitions that the server holds are served as those say.
 	RuntimeConfig map[string]string
 
 	// ProxyCertificate returns the client certificate, with its key, that the servers which
@@ -336,11 +337,12 @@ func (b *Builder) showMetrics() (err error) {
 	if b.Metrics == nil {
 		b.Metrics = prometheus.NewRegistry()
 	}
-	release, show := b.gitVersion(), b.Serving.ShowHiddenMetricsFor
-	if err := metrics.CheckShow(release, show); err != nil {
+	r, _ := b.release() // a fault of it fails Build
+	show := b.Serving.ShowHiddenMetricsFor
+	if err := metrics.CheckShow(r, show); err != nil {
 		return fmt.Errorf("Serving.ShowHiddenMetricsFor: %w", err)
 	}
-	b.shown, err = metrics.NewRegistry(b.Metrics, release, show != "")
+	b.shown, err = metrics.NewRegistry(b.Metrics, r, show != "")
 	return err
 }
 
@@ -496,7 +498,8 @@ func (b *Builder) served(components func(context.Context) ([]*meta.Object, error
 	for _, t := range types {
 		faults = append(faults, t.Enable(set)...)
 	}
-	return serving.keep(types), faults
+	serving.withhold(types)
+	return types, faults
 }
 
 // compile makes the types of the registered kinds. components reads what the server
@@ -518,9 +521,6 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 		t, err := resource.CompileAt(k, b.Names, b.releaseOf(k))
 		if err != nil {
 			faults = append(faults, err)
-			continue
-		}
-		if t == nil {
 			continue
 		}
 		if seen[t.GroupResource()] || seenKind[t.GroupKind()] {

@@ -64,7 +64,8 @@ func (s *Server) acceptNames(ctx context.Context, cl controller.Client, group st
 	for _, o := range all {
 		accepted[o.Name()] = meta.NewObject(o.Map("status", "acceptedNames"))
 	}
-	waiting := slices.DeleteFunc(all, func(o *meta.Object) bool { return o.Terminating() || settled(o) })
+	own := s.takenNames(group)
+	waiting := slices.DeleteFunc(all, func(o *meta.Object) bool { return o.Terminating() || settled(o) && !own.clash(o) })
 	slices.SortStableFunc(waiting, func(a, b *meta.Object) int {
 		return cmp.Or(a.CreationTimestamp().Compare(b.CreationTimestamp()), strings.Compare(a.Name(), b.Name()))
 	})
@@ -91,7 +92,7 @@ func (s *Server) acceptNames(ctx context.Context, cl controller.Client, group st
 }
 
 // settled reports whether a definition has all the names that it asks for: they
-// stay its own, whatever others ask for.
+// stay its own, whatever other definitions ask for.
 func settled(crd *meta.Object) bool {
 	return crd.HasCondition("NamesAccepted") && crd.HasCondition("Established") &&
 		meta.Equal(crd.Map("spec", "names"), crd.Map("status", "acceptedNames"))
@@ -125,20 +126,28 @@ func (s *Server) waiting() (keys []string) {
 	return keys
 }
 
-// takenNames are the names in a group that others have.
-type takenNames struct{ resources, kinds map[string]bool }
+// takenNames are the names in a group that others have, with what is said of each.
+type takenNames struct{ resources, kinds map[string]string }
 
-// takenNames returns those of the built-in kinds.
+const inUse = "already in use"
+
+// takenNames returns those of the kinds that are registered, also of those that are not
+// served: their objects are stored under their names.
 func (s *Server) takenNames(group string) takenNames {
-	n := takenNames{map[string]bool{}, map[string]bool{}}
-	for _, t := range s.types().Types() {
+	n := takenNames{map[string]string{}, map[string]string{}}
+	now := s.types()
+	for _, t := range slices.Concat(now.Withheld(), now.Types()) {
 		if t.Group != group || t.Defined() {
 			continue
 		}
-		for _, w := range append([]string{t.Plural, t.Singular}, t.ShortNames...) {
-			n.resources[w] = true
+		by := inUse
+		if len(t.ServedVersions) == 0 {
+			by += " by a kind that this server has and does not serve"
 		}
-		n.kinds[t.Kind], n.kinds[t.ListKind] = true, true
+		for _, w := range append([]string{t.Plural, t.Singular}, t.ShortNames...) {
+			n.resources[w] = by
+		}
+		n.kinds[t.Kind], n.kinds[t.ListKind] = by, by
 	}
 	return n
 }
@@ -147,14 +156,36 @@ func (s *Server) takenNames(group string) takenNames {
 func (n takenNames) add(words *meta.Object) {
 	for _, w := range append(words.Strings("shortNames"), words.String("plural"), words.String("singular")) {
 		if w != "" {
-			n.resources[w] = true
+			n.resources[w] = inUse
 		}
 	}
 	for _, f := range []string{"kind", "listKind"} {
 		if w := words.String(f); w != "" {
-			n.kinds[w] = true
+			n.kinds[w] = inUse
 		}
 	}
+}
+
+// field is one of spec.names that says what nobody else may be called.
+type field struct {
+	name, reason string
+	taken        map[string]string
+}
+
+func (n takenNames) fields() []field {
+	return []field{
+		{"plural", "PluralConflict", n.resources}, {"singular", "SingularConflict", n.resources},
+		{"shortNames", "ShortNamesConflict", n.resources},
+		{"kind", "KindConflict", n.kinds}, {"listKind", "ListKindConflict", n.kinds},
+	}
+}
+
+// clash reports whether a definition asks for a name that is taken.
+func (n takenNames) clash(crd *meta.Object) bool {
+	return slices.ContainsFunc(n.fields(), func(f field) bool {
+		want, _ := crd.Get("spec", "names", f.name)
+		return clash(want, f.taken) != ""
+	})
 }
 
 // accept gives a definition the names that are free, and says in its conditions
@@ -165,20 +196,13 @@ func accept(crd *meta.Object, taken takenNames) {
 		accepted = meta.NewObject(old).Clone()
 	}
 	reason, message := "NoConflicts", "no conflicts found"
-	for _, f := range []struct {
-		field, reason string
-		taken         map[string]bool
-	}{
-		{"plural", "PluralConflict", taken.resources}, {"singular", "SingularConflict", taken.resources},
-		{"shortNames", "ShortNamesConflict", taken.resources},
-		{"kind", "KindConflict", taken.kinds}, {"listKind", "ListKindConflict", taken.kinds},
-	} {
-		want, ok := crd.Get("spec", "names", f.field)
+	for _, f := range taken.fields() {
+		want, ok := crd.Get("spec", "names", f.name)
 		if word := clash(want, f.taken); word != "" {
-			reason, message = f.reason, fmt.Sprintf("%q is already in use", word)
+			reason, message = f.reason, fmt.Sprintf("%q is %s", word, f.taken[word])
 			continue
 		}
-		take(accepted, f.field, want, ok)
+		take(accepted, f.name, want, ok)
 	}
 	categories, ok := crd.Get("spec", "names", "categories")
 	take(accepted, "categories", categories, ok)
@@ -197,13 +221,13 @@ func accept(crd *meta.Object, taken takenNames) {
 }
 
 // clash returns the first of the words, one or a list, that is taken.
-func clash(want any, taken map[string]bool) string {
+func clash(want any, taken map[string]string) string {
 	list, ok := want.([]any)
 	if !ok {
 		list = []any{want}
 	}
 	for _, w := range list {
-		if text, _ := w.(string); taken[text] {
+		if text, _ := w.(string); taken[text] != "" {
 			return text
 		}
 	}

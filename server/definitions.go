@@ -138,8 +138,9 @@ func (s *Server) replaceTypes(put, gone, changed []*resource.Type) {
 }
 
 // define returns the type that a definition makes under the names that it was
-// given, nil if it is not established or the names are those of a registered kind. As long as nothing that counts has
-// changed, that is the old one. No schema is read before it is needed.
+// given, nil if it is not established or the names are those of a registered kind. As long
+// as nothing that counts has changed, that is the old one. No schema is read before it is
+// needed.
 func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) (*resource.Type, error) {
 	if !crd.HasCondition("Established") {
 		return nil, nil
@@ -211,7 +212,7 @@ func originOf(crd *meta.Object) resource.Origin {
 	return resource.Origin{UID: crd.UID(), Generation: crd.Generation()}
 }
 
-// builtin reports whether a type that was registered has the names of t.
+// builtin reports whether a type that was registered, served or not, has the names of t.
 func (s *Server) builtin(t *resource.Type) bool {
 	now := s.catalog.Now()
 	for _, other := range []*resource.Type{now.Type(t.GroupResource()), now.Kind(t.GroupKind())} {
@@ -219,5 +220,7 @@ func (s *Server) builtin(t *resource.Type) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(now.Withheld(), func(other *resource.Type) bool {
+		return other.GroupResource() == t.GroupResource() || other.GroupKind() == t.GroupKind()
+	})
 }

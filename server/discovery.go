@@ -334,8 +334,3 @@ func (s *Server) versionDocument() map[string]any {
 		"goVersion": runtime.Version(), "compiler": runtime.Compiler, "platform": runtime.GOOS + "/" + runtime.GOARCH,
 	}
 }
-
-// defaultVersion is what /version tells: that of the field's newest release whose
-// behaviour is implemented. Clients compare it with their own and warn when it is
-// more than one minor version away.
-const defaultVersion = "v1.36.3"

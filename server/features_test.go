@@ -254,3 +254,72 @@ func TestGatesAreTold(t *testing.T) {
 	assert.Contains(t, log.String(), `msg="the feature gate was removed in release 1.27: leave it out" gate=ExpandCSIVolumes set=true`)
 	assert.NotContains(t, log.String(), "WatchList")
 }
+
+// formerSignal is a Signal of another shape.
+type formerSignal struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+
+	Color  string `json:"color,omitempty"`
+	Period *int   `json:"period,omitempty" schema:"gate=Flash"`
+}
+
+// TestGatesOfOlderVersions: a version of another shape has gates of its own, of fields that
+// the hub has without.
+func TestGatesOfOlderVersions(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	build := func(on bool) *api {
+		s := servertest.New(t, func(b *server.Builder) {
+			b.Storage = store.Fork()
+			store = b.Storage.(*memstore.Store)
+			b.Gates, b.Features = []features.Gate{{Name: "Blink", Beta: "0.0"}, {Name: "Flash", Beta: "0.0"}}, map[string]bool{"Flash": on}
+			k := registry.Of(registry.Definition[Signal]{Group: "example.com", Version: "v1", Scope: registry.Cluster,
+				Versions: []registry.VersionOf[Signal]{registry.Spoke[formerSignal, Signal]{Version: "v1beta1",
+					ToHub:   func(in *formerSignal, out *Signal) error { out.Color, out.Every = in.Color, in.Period; return nil },
+					FromHub: func(in *Signal, out *formerSignal) error { out.Color, out.Period = in.Color, in.Every; return nil },
+				}}})
+			b.Register(k)
+		})
+		return inProcess(t, s)
+	}
+	const now, former = "/apis/example.com/v1/signals", "/apis/example.com/v1beta1/signals"
+	a := build(true)
+	a.must(201, "POST", former, `{"metadata":{"name":"has"},"color":"red","period":7}`)
+	a = build(false)
+	period := func(body map[string]any) any { return body["period"] }
+	assert.Equal(t, 3.0, period(a.must(201, "POST", former, `{"metadata":{"name":"hasnot"},"color":"red","period":7}`).body), "the hub's default")
+	assert.Equal(t, 8.0, period(a.must(200, "PATCH", former+"/has", `{"period":8}`).body), "an object that has it keeps it")
+	assert.Equal(t, 9.0, a.must(200, "PATCH", now+"/hasnot", `{"every":9}`).body["every"], "the gate is the older version's alone")
+}
+
+// TestWhoAppliesOwnsNothingThatWasDropped: not the field, which he did not get, nor what
+// another version calls it; and what he had before stays his.
+func TestWhoAppliesOwnsNothingThatWasDropped(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	build := func(on bool) *api {
+		s := servertest.New(t, func(b *server.Builder) {
+			b.Storage, b.Release, b.Features = store.Fork(), "1.24", map[string]bool{features.AnyVolumeDataSource: on, features.RecoverVolumeExpansionFailure: on}
+			store = b.Storage.(*memstore.Store)
+		})
+		return inProcess(t, s)
+	}
+	apply := func(a *api, code int, name, more string) answer {
+		body := `{"apiVersion":"v1","kind":"PersistentVolumeClaim",` + claimOf(name, more)[1:]
+		return a.must(code, "PATCH", claims+"/"+name+"?fieldManager=m", body, "Content-Type", "application/apply-patch+yaml")
+	}
+	const ref = `,"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"x"}`
+	a := build(true)
+	assert.Contains(t, string(apply(a, 201, "has", ref).raw), "f:dataSourceRef")
+	a = build(false)
+	first := apply(a, 201, "hasnot", ref)
+	assert.Contains(t, string(first.raw), "f:accessModes")
+	assert.NotContains(t, string(first.raw), "dataSourceRef")
+	assert.Equal(t, first.version(), apply(a, 200, "hasnot", ref).version(), "to apply the same again changes nothing")
+	has := apply(a, 200, "has", ref)
+	assert.Contains(t, string(has.raw), "f:dataSourceRef")
+	assert.Equal(t, "x", text(has.body, "spec", "dataSourceRef", "name"))
+	body := `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"hasnot"},"status":{"phase":"Bound","allocatedResources":{"storage":"6Gi"}}}`
+	status := a.must(200, "PATCH", claims+"/hasnot/status?fieldManager=m", body, "Content-Type", "application/apply-patch+yaml")
+	assert.Contains(t, string(status.raw), "f:phase")
+	assert.NotContains(t, string(status.raw), "llocatedResources")
+}

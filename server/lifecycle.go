@@ -21,7 +21,7 @@ import (
 
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names, s.elsewhere), controllers.Garbage(s.names, s.storedUID, s.servedElsewhere), controllers.Events()}
+	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.storedUID, s.servedElsewhere), controllers.Events()}
 	if s.definitions.cache != nil {
 		list = append(list, s.definitionController())
 	}

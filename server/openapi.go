@@ -49,11 +49,7 @@ func (s *Server) serveOpenAPI(w *response, r *request, path string) bool {
 }
 
 func (s *Server) openapiInfo() openapi.Info {
-	version := s.version
-	if version == "" {
-		version = defaultVersion
-	}
-	return openapi.Info{Title: s.names.ProductName(), Version: version, Names: s.names, Others: s.others()}
+	return openapi.Info{Title: s.names.ProductName(), Version: s.version, Names: s.names, Others: s.others()}
 }
 
 // openapiGroup reads the rest of a path: api/VERSION or apis/GROUP/VERSION.

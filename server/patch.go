@@ -299,7 +299,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		} else if err := conditions(r, patch, live); err != nil {
 			return nil, err
 		}
-		obj, err := v.Tracker(ctx).Apply(live, patch, opts)
+		obj, err := v.Tracker(ctx).Apply(live, v.Applicable(patch, live), opts)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -87,4 +88,15 @@ func TestRecordsOfOtherReleases(t *testing.T) {
 	seen("fifth")
 	assert.Equal(t, []string{"a", "b0", "b1", "b2"}, a.must(200, "GET", sites, nil).names())
 	assert.Zero(t, scans.Load())
+}
+
+// TestHiddenMetricsAreThoseOfTheRelease: what /version is made to tell has no part in it.
+func TestHiddenMetricsAreThoseOfTheRelease(t *testing.T) {
+	b := &server.Builder{Authorizer: auth.AllowAll, Release: "1.30", Serving: server.Serving{Version: "v7.3.1", ShowHiddenMetricsFor: "1.29"}}
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Shutdown(t.Context()))
+	b = &server.Builder{Authorizer: auth.AllowAll, Release: "1.30", Serving: server.Serving{Version: "v1.22.0", ShowHiddenMetricsFor: "1.21"}}
+	_, err = b.Build(t.Context())
+	assert.ErrorContains(t, err, "Serving.ShowHiddenMetricsFor: metrics that are hidden can be shown for version 1.29 alone")
 }

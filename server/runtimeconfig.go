@@ -77,15 +77,13 @@ func (c runtimeConfig) serves(v *resource.Version) bool {
 	return true
 }
 
-// keep leaves of types what is served. A type of which nothing is left goes, as if its
-// kind were not registered.
-func (c runtimeConfig) keep(types []*resource.Type) []*resource.Type {
-	if len(c) == 0 {
-		return types
+// withhold leaves of types what is served. A type of which nothing is left is withheld.
+func (c runtimeConfig) withhold(types []*resource.Type) {
+	for _, t := range types {
+		if len(t.ServedVersions) > 0 && !t.Serve(c.serves) {
+			t.Withheld = true
+		}
 	}
-	return slices.DeleteFunc(types, func(t *resource.Type) bool {
-		return len(t.ServedVersions) > 0 && !t.Serve(c.serves)
-	})
 }
 
 // faults returns the keys that name nothing of all that could be served.

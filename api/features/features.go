@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/internal/suggest"
 )
 
@@ -60,9 +61,6 @@ var stageNames = [...]string{alpha: "ALPHA", beta: "BETA", stable: "", deprecate
 // allOf names what sets all gates of a stage.
 var allOf = map[int]string{alpha: allAlpha, beta: allBeta}
 
-// newestRelease is the one that counts if none is named.
-const newestRelease = "1.36"
-
 // Set are the gates of a server in one release. nil is the newest release with nothing set.
 type Set struct {
 	on   map[string]bool // what every known gate is, those that are gone included
@@ -78,10 +76,10 @@ var newest = sync.OnceValue(func() *Set {
 // New returns the gates of a release, empty for the newest: those of Gates and a program's
 // own, with what is set. The error joins what is wrong with each, and names fields as the
 // Builder of a server has them.
-func New(release string, set map[string]bool, own ...Gate) (*Set, error) {
-	at, ok := parse(cmp.Or(release, newestRelease))
-	if !ok {
-		return nil, fmt.Errorf("%s: %q is no release: it has a form like %s", "Release", release, newestRelease)
+func New(named string, set map[string]bool, own ...Gate) (*Set, error) {
+	at, err := release.Parse(cmp.Or(named, release.Newest.String()))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", "Release", err)
 	}
 	s := &Set{on: map[string]bool{}}
 	gates := Gates()
@@ -173,34 +171,15 @@ func Parse(text string) (map[string]bool, error) {
 	return set, nil
 }
 
-// release is the number of a release.
-type release struct{ major, minor int }
-
-var releaseForm = regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})$`)
-
-func parse(text string) (r release, ok bool) {
-	m := releaseForm.FindStringSubmatch(text)
-	if m == nil {
-		return r, false
-	}
-	r.major, _ = strconv.Atoi(m[1]) // the form bounds both
-	r.minor, _ = strconv.Atoi(m[2])
-	return r, true
-}
-
-func (r release) compare(other release) int {
-	return cmp.Or(cmp.Compare(r.major, other.major), cmp.Compare(r.minor, other.minor))
-}
-
 // begins are the releases in which stages begin, by stage.
 func (g Gate) begins() []string {
 	return []string{alpha: g.Alpha, beta: g.Beta, stable: g.Stable, deprecated: g.Deprecated, removed: g.Removed}
 }
 
 // stage returns the stage that a gate is in.
-func (g Gate) stage(at release) (stage int) {
+func (g Gate) stage(at release.Release) (stage int) {
 	for s, text := range g.begins() {
-		if r, ok := parse(text); ok && r.compare(at) <= 0 {
+		if at.Reached(text) {
 			stage = s
 		}
 	}
@@ -273,21 +252,21 @@ func (g Gate) fault() string {
 	if g.Stable != "" && g.Deprecated != "" {
 		return "it is stable or deprecated, not both"
 	}
-	last := release{-1, 0}
+	some, last := false, release.Release{}
 	for _, text := range g.begins() {
 		if text == "" {
 			continue
 		}
-		r, ok := parse(text)
-		if !ok {
-			return fmt.Sprintf("%q is no release: it has a form like %s", text, newestRelease)
+		r, err := release.Parse(text)
+		if err != nil {
+			return err.Error()
 		}
-		if r.compare(last) < 0 {
+		if r.Compare(last) < 0 {
 			return fmt.Sprintf("the stage that begins in %s comes after one that begins later", text)
 		}
-		last = r
+		some, last = true, r
 	}
-	if last.major < 0 {
+	if !some {
 		return "it is in no stage in any release"
 	}
 	return ""

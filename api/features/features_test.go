@@ -1,6 +1,7 @@
 package features
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,8 +141,8 @@ func TestGates(t *testing.T) {
 	}
 	_, err := New("", nil)
 	require.NoError(t, err)
-	for release := 0; release < 40; release++ {
-		_, err := New("1."+string(rune('0'+release/10))+string(rune('0'+release%10)), nil)
+	for release := range 40 {
+		_, err := New("1."+strconv.Itoa(release), nil)
 		require.NoError(t, err)
 	}
 }

@@ -79,6 +79,22 @@ func TestGateFaults(t *testing.T) {
 			head
 			A within `json:"a"`
 		}](),
+		"tag schema, gate: a required field has none, or there could be no object while it is off": reflect.TypeFor[struct {
+			head
+			A string `json:"a,omitempty" schema:"gate=Blink,default=x,required,optional"`
+		}](),
+		`tag schema, part.required: the field has a gate, and there could be no object while it is off`: reflect.TypeFor[struct {
+			head
+			A struct {
+				Part *gatedPart `json:"part,omitempty" schema:"gate=Blink"`
+			} `json:"a,omitempty" schema:"part.required"`
+		}](),
+		`tag schema, listMapKeys: the field "name" has a gate, and the items would have no identity while it is off`: reflect.TypeFor[struct {
+			head
+			A []struct {
+				Name string `json:"name" schema:"gate=Blink"`
+			} `json:"a,omitempty" schema:"listType=map,listMapKeys=name"`
+		}](),
 	} {
 		_, err := Go(typ, names.Kubernetes)
 		assert.ErrorContains(t, err, want)

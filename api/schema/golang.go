@@ -63,8 +63,9 @@ import (
 // field becomes unique they keep; who changes it in one of them needs a free value.
 //
 // A field with a gate is part of a feature of the server, see package features: while that is
-// off it is dropped from what is written, unless the stored object has one already. Of
-// several versions of a kind the hub says it.
+// off it is dropped from what is written, unless the stored object has one already. So it
+// is neither required nor a key of items. Of several versions of a kind each says it of its
+// own fields.
 //
 // A rule is an expression in the Common Expression Language that has to be true of the
 // value: self is the value, oldSelf what it was, as in the rules of custom resource
@@ -442,25 +443,6 @@ func (b *builder) checkLists() {
 		immutable := func(s *Schema) bool { return s.Immutable }
 		if (!l.list.isMapList() || l.list.Repeats) && !l.list.Unchecked && leadsTo(l.list.Items, immutable, map[*Struct]bool{}) {
 			b.fault(l.at, "tag schema, immutable: the items of a list have no identity without listType=map, or where they repeat")
-		}
-	}
-}
-
-// checkKeys looks at the keys of a list's items.
-func (b *builder) checkKeys(l listField) {
-	items := l.list.Items.Struct
-	if items == nil {
-		return
-	}
-	for i, key := range l.list.ListKeys {
-		f := items.Field(key)
-		switch {
-		case f == nil:
-			b.fault(l.at, "tag schema, listMapKeys: the items have no field %q%s", key, suggest.Near(key, items.fieldNames()...))
-		case f.Schema.Type == Object || f.Schema.Type == Array:
-			b.fault(l.at, "tag schema, listMapKeys: the field %q is no single value", key)
-		case slices.Contains(l.list.ListKeys[:i], key):
-			b.fault(l.at, "tag schema, listMapKeys: the field %q is given twice", key)
 		}
 	}
 }

@@ -3,10 +3,12 @@ package schema
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"orch.io/controlplane/api/internal/wording"
+	"orch.io/controlplane/internal/suggest"
 )
 
 func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
@@ -138,4 +140,25 @@ func keysOf(item map[string]any, s *Schema) map[string]any {
 		}
 	}
 	return key
+}
+
+// checkKeys looks at the keys of a list's items.
+func (b *builder) checkKeys(l listField) {
+	items := l.list.Items.Struct
+	if items == nil {
+		return
+	}
+	for i, key := range l.list.ListKeys {
+		f := items.Field(key)
+		switch {
+		case f == nil:
+			b.fault(l.at, "tag schema, listMapKeys: the items have no field %q%s", key, suggest.Near(key, items.fieldNames()...))
+		case f.Schema.Type == Object || f.Schema.Type == Array:
+			b.fault(l.at, "tag schema, listMapKeys: the field %q is no single value", key)
+		case f.Schema.Gate != "":
+			b.fault(l.at, "tag schema, listMapKeys: the field %q has a gate, and the items would have no identity while it is off", key)
+		case slices.Contains(l.list.ListKeys[:i], key):
+			b.fault(l.at, "tag schema, listMapKeys: the field %q is given twice", key)
+		}
+	}
 }

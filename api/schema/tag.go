@@ -75,6 +75,9 @@ func (t tag) apply(f *Field) []error {
 			errs = append(errs, fmt.Errorf("tag schema, %s: %w", e.key, err))
 		}
 	}
+	if f.Required && f.Schema.Gate != "" {
+		errs = append(errs, errors.New("tag schema, gate: a required field has none, or there could be no object while it is off"))
+	}
 	return errs
 }
 
@@ -135,6 +138,8 @@ func (e entry) applyTo(f *Field) error {
 			return s.giveReason(rest, e.value)
 		case prefix == "rule":
 			return s.lastRule(rest, e.value)
+		case rest == "required" && s.Struct.Field(prefix) != nil && s.Struct.Field(prefix).Schema.Gate != "":
+			return errors.New("the field has a gate, and there could be no object while it is off")
 		case rest == "required" && s.Struct.Field(prefix) != nil:
 			s.Required = append(s.Required, prefix)
 			return e.noValue()

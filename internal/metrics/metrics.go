@@ -15,6 +15,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/internal/release"
 )
 
 // Stability is the class of a family: what its name and labels promise.
@@ -75,7 +77,7 @@ func (s *Set) release() int {
 	if r, ok := s.to.(*Registry); ok {
 		return r.release
 	}
-	return latest
+	return release.Newest.Minor()
 }
 
 // Counters makes counters.
@@ -132,7 +134,7 @@ func (s *Set) add(f *Family, c prometheus.Collector) error {
 	case *Registry:
 		return to.add(f, c)
 	}
-	if f.hidden(latest) {
+	if f.hidden(release.Newest.Minor()) {
 		return nil
 	}
 	return s.to.Register(c)

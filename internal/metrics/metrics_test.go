@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/release"
 )
 
 // page is what a registry shows, without what is told of the families themselves.
@@ -40,22 +41,23 @@ func TestLifecycle(t *testing.T) {
 		want      string // of the help text
 		announced bool
 	}{
-		{metrics.Stable, "v1.29.4", false, shown, false},
-		{metrics.Stable, "v1.30.0", false, deprecated, true},
-		{metrics.Stable, "v1.32.9", false, deprecated, true},
-		{metrics.Stable, "v1.33.0", false, hidden, false},
-		{metrics.Stable, "v1.33.0", true, deprecated, true},
-		{metrics.Stable, "v1.36.3", true, deprecated, true},
-		{metrics.Beta, "v1.30.0", false, deprecated, true},
-		{metrics.Beta, "v1.31.0", false, hidden, false},
-		{metrics.Alpha, "v1.29.0", false, shown, false},
-		{metrics.Alpha, "v1.30.0", false, hidden, false},
-		{metrics.Alpha, "v1.30.0", true, deprecated, true},
-		{metrics.Alpha, "v2.1.0", false, hidden, false}, // as the latest
-		{metrics.Alpha, "v1.29+", false, shown, false},
+		{metrics.Stable, "1.29", false, shown, false},
+		{metrics.Stable, "1.30", false, deprecated, true},
+		{metrics.Stable, "1.32", false, deprecated, true},
+		{metrics.Stable, "1.33", false, hidden, false},
+		{metrics.Stable, "1.33", true, deprecated, true},
+		{metrics.Stable, "1.36", true, deprecated, true},
+		{metrics.Beta, "1.30", false, deprecated, true},
+		{metrics.Beta, "1.31", false, hidden, false},
+		{metrics.Alpha, "1.29", false, shown, false},
+		{metrics.Alpha, "1.30", false, hidden, false},
+		{metrics.Alpha, "1.30", true, deprecated, true},
+		{metrics.Alpha, "1.29", false, shown, false},
 	} {
 		reg := prometheus.NewRegistry()
-		r, err := metrics.NewRegistry(reg, c.release, c.show)
+		at, err := release.Parse(c.release)
+		require.NoError(t, err)
+		r, err := metrics.NewRegistry(reg, at, c.show)
 		require.NoError(t, err)
 		set := metrics.For(r)
 		set.Counters(metrics.Family{Name: "calls_total", Help: "Calls.", Stability: c.class, Deprecated: 30}).WithLabelValues().Inc()
@@ -72,7 +74,7 @@ func TestLifecycle(t *testing.T) {
 // TestShowHidden: for the release before alone.
 func TestShowHidden(t *testing.T) {
 	for show, ok := range map[string]bool{"": true, "1.35": true, "v1.35": true, "1.36": false, "1.34": false, "1.35.0": false, "35": false, "all": false, "0.35": false} {
-		err := metrics.CheckShow("v1.36.3", show)
+		err := metrics.CheckShow(release.Newest, show)
 		if ok {
 			assert.NoError(t, err, show)
 		} else {
@@ -85,7 +87,7 @@ func TestShowHidden(t *testing.T) {
 // and nothing is left after Close.
 func TestSharing(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	r, err := metrics.NewRegistry(reg, "v1.36.0", false)
+	r, err := metrics.NewRegistry(reg, release.Newest, false)
 	require.NoError(t, err)
 	family := metrics.Family{Name: "calls_total", Help: "Calls.", Labels: []string{"of"}}
 	for range 2 {
@@ -107,7 +109,7 @@ func TestSharing(t *testing.T) {
 	assert.Contains(t, page(reg), "now{of=\"x\"} 3\nnow{of=\"y\"} 4\n")
 	r.Close()
 	assert.Empty(t, page(reg))
-	_, err = metrics.NewRegistry(reg, "v1.36.0", false)
+	_, err = metrics.NewRegistry(reg, release.Newest, false)
 	assert.NoError(t, err, "the registry can be used again")
 }
 

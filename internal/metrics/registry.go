@@ -3,22 +3,19 @@ package metrics
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// latest is the minor release of 1 whose families there are where no Registry says
-// which: the one that Latest names.
-const latest = 36
+	"orch.io/controlplane/internal/release"
+)
 
 // Registry is a prometheus.Registerer of one release of a server: what that hides is not
 // registered.
 type Registry struct {
 	prometheus.Registerer
-	release int
+	release int  // the minor one of 1
 	all     bool // hidden families are shown
 
 	mu         sync.Mutex
@@ -34,32 +31,20 @@ type class struct {
 	deprecated int
 }
 
-// NewRegistry returns the Registry over r of a release, such as v1.36.3. all shows what the
-// release hides, too.
-func NewRegistry(r prometheus.Registerer, release string, all bool) (*Registry, error) {
-	reg := &Registry{Registerer: r, release: minorOf(release), all: all, counts: map[class]int{}}
+// NewRegistry returns the Registry over r of a release. all shows what the release hides,
+// too.
+func NewRegistry(r prometheus.Registerer, of release.Release, all bool) (*Registry, error) {
+	reg := &Registry{Registerer: r, release: of.Minor(), all: all, counts: map[class]int{}}
 	return reg, reg.countFamilies()
 }
 
 // CheckShow says whether a release can show what is hidden since another one: that is the
 // one before, such as 1.35. Empty is none.
-func CheckShow(release, show string) error {
-	if want := fmt.Sprintf("1.%d", minorOf(release)-1); show != "" && strings.TrimPrefix(show, "v") != want {
+func CheckShow(r release.Release, show string) error {
+	if want := r.Previous().String(); show != "" && strings.TrimPrefix(show, "v") != want {
 		return fmt.Errorf("metrics that are hidden can be shown for version %s alone, the one before this, not for %q", want, show)
 	}
 	return nil
-}
-
-// minorOf is the minor release of 1 that a version names; one of another major is as the
-// latest.
-func minorOf(version string) int {
-	major, rest, ok := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	n, err := strconv.Atoi(strings.TrimRight(minor, "+"))
-	if major != "1" || !ok || err != nil || n < 0 {
-		return latest
-	}
-	return n
 }
 
 // countFamilies shows how many families there are.

@@ -18,11 +18,12 @@ type Catalog struct {
 
 // State is the catalog at one moment. It never changes.
 type State struct {
-	Serial int64                        // grows with every change
-	types  map[meta.GroupResource]*Type // in the group of each version
-	kinds  map[meta.GroupKind]*Type
-	sorted []*Type
-	public []*registry.Type // of sorted
+	Serial   int64                        // grows with every change
+	types    map[meta.GroupResource]*Type // in the group of each version
+	kinds    map[meta.GroupKind]*Type
+	sorted   []*Type
+	public   []*registry.Type // of sorted
+	withheld []*Type          // in none of the above
 }
 
 // Now returns the current state.
@@ -57,8 +58,14 @@ func (c *Catalog) change(edit func(types []*Type) []*Type) {
 	defer c.mu.Unlock()
 	old := c.Now()
 	next := &State{Serial: old.Serial + 1, types: map[meta.GroupResource]*Type{}, kinds: map[meta.GroupKind]*Type{}}
-	next.sorted = edit(slices.Clone(old.sorted))
+	next.sorted = edit(slices.Concat(old.sorted, old.withheld))
 	slices.SortFunc(next.sorted, compareTypes)
+	for _, t := range next.sorted {
+		if t.Withheld {
+			next.withheld = append(next.withheld, t)
+		}
+	}
+	next.sorted = slices.DeleteFunc(next.sorted, func(t *Type) bool { return t.Withheld })
 	for _, t := range next.sorted {
 		for _, v := range t.Versions {
 			next.types[v.Resource().GroupResource()] = t
@@ -74,6 +81,18 @@ func (s *State) Types() []*Type { return s.sorted }
 
 // Public returns the types as programs see them, in their order.
 func (s *State) Public() []*registry.Type { return s.public }
+
+// Withheld returns the types that the server has and does not serve, in the same order.
+func (s *State) Withheld() []*Type { return s.withheld }
+
+// Stored returns the type whose objects are stored under a resource, served or withheld,
+// or nil.
+func (s *State) Stored(r meta.GroupResource) *Type {
+	if i := slices.IndexFunc(s.withheld, func(t *Type) bool { return t.GroupResource() == r }); i >= 0 {
+		return s.withheld[i]
+	}
+	return s.types[r]
+}
 
 // Type returns the type of a plural and a wire group that a version of it has, or nil.
 func (s *State) Type(r meta.GroupResource) *Type { return s.types[r] }

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/internal/suggest"
 	"orch.io/controlplane/registry"
 )
@@ -37,12 +38,12 @@ func (c *compiler) declared(t *Type) {
 
 // lifetime checks that a version is introduced, deprecated and removed in that order.
 func (c *compiler) lifetime(kv *registry.KindVersion) {
-	var last Release
+	var last release.Release
 	for _, named := range []string{kv.Lifetime.Introduced, kv.Lifetime.Deprecated, kv.Lifetime.Removed} {
 		if named == "" {
 			continue
 		}
-		r, err := ParseRelease(named)
+		r, err := release.Parse(named)
 		switch {
 		case err != nil:
 			c.fault("version %q: Lifetime: %w", kv, err)

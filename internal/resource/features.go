@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/features"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/suggest"
 )
 
@@ -36,15 +37,27 @@ func (t *Type) Enable(set *features.Set) (faults []error) {
 // off reports whether a feature is off.
 func (t *Type) off(gate string) bool { return !t.Features.Enabled(gate) }
 
+// Applicable returns what of an object that is applied can be: without the fields of
+// features that are off, which nobody owns, unless the live one, or nil, has them. The object
+// stays as it is.
+func (v *Version) Applicable(applied, live *meta.Object) *meta.Object {
+	if !v.gated {
+		return applied
+	}
+	applied = applied.Clone()
+	v.dropGated(applied, live)
+	return applied
+}
+
 // dropGated takes out of an object that is to be written what features are about that are
-// off, unless it had that before.
-func (v *Version) dropGated(w *change) {
+// off, unless it had that before, in old, or nil.
+func (v *Version) dropGated(obj, old *meta.Object) {
 	if !v.gated {
 		return
 	}
-	var old map[string]any
-	if w.Old != nil {
-		old = w.Old.Tree()
+	var before map[string]any
+	if old != nil {
+		before = old.Tree()
 	}
-	v.schema.DropGated(w.New.Tree(), old, v.off)
+	v.schema.DropGated(obj.Tree(), before, v.off)
 }

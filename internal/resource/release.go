@@ -1,109 +1,65 @@
 package resource
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 )
 
-// Release is one of the field's releases, whose versions of kinds a server serves.
-type Release struct{ major, minor int }
-
-// The releases between which a server can choose.
-var (
-	OldestRelease = Release{1, 15}
-	NewestRelease = Release{1, 36}
-)
-
-// ParseRelease reads a release such as "1.22".
-func ParseRelease(text string) (Release, error) {
-	first, second, _ := strings.Cut(text, ".")
-	major, _ := strconv.ParseUint(first, 10, 16)
-	minor, _ := strconv.ParseUint(second, 10, 16)
-	r := Release{int(major), int(minor)}
-	if r.String() != text {
-		return Release{}, fmt.Errorf("%q is no release: it has a form like %s", text, NewestRelease)
-	}
-	return r, nil
-}
-
-// String returns the release as ParseRelease reads it.
-func (r Release) String() string { return strconv.Itoa(r.major) + "." + strconv.Itoa(r.minor) }
-
-// Compare orders releases by age, the older ones first.
-func (r Release) Compare(other Release) int {
-	return cmp.Or(cmp.Compare(r.major, other.major), cmp.Compare(r.minor, other.minor))
-}
-
-// Next returns the release after this one.
-func (r Release) Next() Release { return Release{r.major, r.minor + 1} }
-
-// reached reports whether a release, or one before it, is the one that a Lifetime names.
-// None is never reached, and of one that cannot be read Compile tells.
-func (r Release) reached(named string) bool {
-	if named == "" {
-		return false
-	}
-	when, err := ParseRelease(named)
-	return err == nil && when.Compare(r) <= 0
-}
-
-// serves reports whether a release has the version.
-func (r Release) serves(l registry.Lifetime) bool {
-	return (l.Introduced == "" || r.reached(l.Introduced)) && !r.reached(l.Removed)
-}
-
-// before reports whether the release before this one has the version already.
-func (r Release) before(l registry.Lifetime) bool {
-	return l.Introduced == "" || Release{r.major, r.minor - 1}.reached(l.Introduced)
+// before reports whether the release before one has the version already.
+func before(r release.Release, l registry.Lifetime) bool {
+	return l.Introduced == "" || r.Previous().Reached(l.Introduced)
 }
 
 // at returns a kind as a release has it: the versions that it serves, the hub, the
 // version that objects are stored in, and the sub-resources. What it does not know yet, such
-// as that a version is deprecated, is left out. nil: it has the kind no more.
-func at(k *registry.Kind, r Release) *registry.Kind {
+// as that a version is deprecated, is left out. A kind that it has no more is as it was, and
+// gone.
+func at(k *registry.Kind, r release.Release) (now *registry.Kind, gone bool) {
 	k = subresourcesAt(k, r)
 	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return v.Lifetime != registry.Lifetime{} }) {
-		return k
+		return k, false
 	}
-	served := func(v registry.KindVersion) bool { return v.Served && r.serves(v.Lifetime) }
-	if !slices.ContainsFunc(k.Versions, served) && !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return !r.reached(v.Lifetime.Removed) }) {
-		return nil
+	if !slices.ContainsFunc(k.Versions, func(v registry.KindVersion) bool { return !r.Reached(v.Lifetime.Removed) }) {
+		return k, true
 	}
-	now, stored := *k, storedAt(k, r)
-	now.Versions = nil
+	served := func(v registry.KindVersion) bool {
+		return v.Served && r.Serves(v.Lifetime.Introduced, v.Lifetime.Removed)
+	}
+	stored, some := storedAt(k, r), *k
+	now, some.Versions = &some, nil
 	for i, v := range k.Versions {
 		v.Storage, v.Served = i == stored, served(v)
 		if !v.Served && !v.Storage && v.Conversion != nil {
 			continue
 		}
-		if l := &v.Lifetime; l.Deprecated != "" && !r.reached(l.Deprecated) {
+		if l := &v.Lifetime; l.Deprecated != "" && !r.Reached(l.Deprecated) {
 			l.Deprecated, v.Replacement = "", meta.GroupVersionKind{}
 		}
 		now.Versions = append(now.Versions, v)
 	}
-	return &now
+	return now, false
 }
 
 // subresourcesAt returns a kind with the sub-resources, and bodies of them, that a release
 // has.
-func subresourcesAt(k *registry.Kind, r Release) *registry.Kind {
+func subresourcesAt(k *registry.Kind, r release.Release) *registry.Kind {
 	if !slices.ContainsFunc(k.Subresources, func(s registry.Subresource) bool { return s.Body != nil }) {
 		return k
 	}
 	now := *k
 	now.Subresources, now.Versions = nil, slices.Clone(k.Versions)
 	for _, s := range k.Subresources {
-		if s.Body == nil {
-			now.Subresources = append(now.Subresources, s)
-		} else if s.Body = at(s.Body, r); s.Body != nil {
+		body, gone := s.Body, false
+		if body != nil {
+			body, gone = at(body, r)
+		}
+		if !gone {
+			s.Body = body
 			now.Subresources = append(now.Subresources, s)
 		} else {
 			for i := range now.Versions {
@@ -118,12 +74,14 @@ func subresourcesAt(k *registry.Kind, r Release) *registry.Kind {
 // storedAt returns which version objects are stored in: the newest that the release
 // before serves, too, so that who goes back to that can read them. It stays what a
 // program chose where that is not the hub.
-func storedAt(k *registry.Kind, r Release) int {
+func storedAt(k *registry.Kind, r release.Release) int {
 	chosen := slices.IndexFunc(k.Versions, func(v registry.KindVersion) bool { return v.Storage })
 	if chosen < 0 || k.Versions[chosen].Conversion != nil {
 		return chosen
 	}
-	known := func(v registry.KindVersion) bool { return r.serves(v.Lifetime) && r.before(v.Lifetime) }
+	known := func(v registry.KindVersion) bool {
+		return r.Serves(v.Lifetime.Introduced, v.Lifetime.Removed) && before(r, v.Lifetime)
+	}
 	if hub := k.Versions[chosen]; known(hub) || !slices.ContainsFunc(k.Versions, known) {
 		return chosen
 	}
@@ -144,14 +102,14 @@ func newer(a, b registry.KindVersion) bool {
 	return CompareVersions(a.Name, b.Name) < 0
 }
 
-// CompileAt is Compile for a kind as a release has it; nil if it has it no more. Objects
-// that are stored in other versions are read as well, see Type.Reading.
-func CompileAt(k *registry.Kind, p names.Profile, r Release) (*Type, error) {
-	now := at(k, r)
-	if now == nil {
-		return nil, nil
-	}
+// CompileAt is Compile for a kind as a release has it; withheld if it has it no more.
+// Objects that are stored in other versions are read as well, see Type.Reading.
+func CompileAt(k *registry.Kind, p names.Profile, r release.Release) (*Type, error) {
+	now, gone := at(k, r)
 	t, err := Compile(now, p)
+	if err == nil && gone {
+		t.Withheld = !t.Serve(func(*Version) bool { return false })
+	}
 	if err == nil && len(now.Versions) < len(k.Versions) {
 		t.whole = sync.OnceValues(func() (*Type, error) { return Compile(k, p) })
 	}

@@ -29,6 +29,7 @@ type Type struct {
 	Storage  *Version   // that objects are stored in
 	Hub      *Version   // that caches hold objects in, and hooks see: Storage, if nothing converts
 
+	Withheld     bool          // the server has the kind and does not serve it: its names and its objects are still its own
 	Status       bool          // the sub-resource status exists; spec and status are written apart
 	Subresources []Subresource // of all versions, see those of a Version
 	Fields       []registry.SelectableField

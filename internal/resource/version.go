@@ -163,14 +163,16 @@ func (v *Version) Defaults(w *change) error {
 		}
 	}
 	if v.conversion != nil {
-		if err := v.runEdit("Default", v.conversion.Default, w); err != nil || !v.conversion.SameShape {
+		if err := v.runEdit("Default", v.conversion.Default, w); err != nil {
 			return err
 		}
 	}
-	if err := v.runEdit("Default", v.Default, w); err != nil {
-		return err
+	if v.conversion == nil || v.conversion.SameShape {
+		if err := v.runEdit("Default", v.Default, w); err != nil {
+			return err
+		}
 	}
-	v.dropGated(w)
+	v.dropGated(w.New, w.Old)
 	return nil
 }
 

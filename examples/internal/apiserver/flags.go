@@ -88,6 +88,10 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	if err := c.setDefaults(set); err != nil {
 		return nil, err
 	}
+	var ok bool
+	if f.names, ok = names.Parse(profile); !ok {
+		return nil, fmt.Errorf("--names is orch or kubernetes, not %q", profile)
+	}
 	if c.Ignored != nil {
 		f.dropOtherGates()
 		f.dropOtherVersions()
@@ -102,10 +106,6 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 		f.ignored = append(f.ignored, "--"+name)
 	}
 	f.authz.defaults(set, &f.authn)
-	var ok bool
-	if f.names, ok = names.Parse(profile); !ok {
-		return nil, fmt.Errorf("--names is orch or kubernetes, not %q", profile)
-	}
 	if err := f.findCertificate(); err != nil {
 		return nil, err
 	}

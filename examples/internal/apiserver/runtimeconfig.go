@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/features"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/review"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
@@ -67,8 +69,9 @@ func (f *flags) dropOtherVersions() {
 
 // versions are the group/versions that the server has.
 func (f *flags) versions() []string {
-	list := []string{f.names.Group(names.GroupAuthentication) + "/v1", f.names.Group(names.GroupAuthorization) + "/v1"}
-	for _, k := range builtin.Kinds() {
+	var list []string
+	everyone := auth.Union(auth.AnonymousAccess)
+	for _, k := range slices.Concat(builtin.Kinds(), review.Identity(everyone, nil), review.Access(auth.AllowAll)) {
 		for _, v := range k.Versions {
 			if !v.Served || !f.inRelease(v.Lifetime) {
 				continue
@@ -86,10 +89,9 @@ func (f *flags) versions() []string {
 
 // inRelease reports whether the release that is served has a version.
 func (f *flags) inRelease(l registry.Lifetime) bool {
-	minor := func(release string) int {
-		n, _ := strconv.Atoi(strings.TrimPrefix(release, "1."))
-		return n
+	now := release.Newest
+	if r, err := release.Parse(f.release); err == nil {
+		now = r
 	}
-	now := minor(cmp.Or(f.release, "1.1000")) // the newest
-	return minor(l.Introduced) <= now && (l.Removed == "" || now < minor(l.Removed))
+	return now.Serves(l.Introduced, l.Removed)
 }

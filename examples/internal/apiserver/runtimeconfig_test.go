@@ -13,7 +13,17 @@ import (
 // TestVersions: the versions that --runtime-config knows are those that are served.
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, t.TempDir())
+	for _, release := range []string{"", "1.18"} {
+		t.Run(release, func(t *testing.T) { t.Parallel(); versionsOf(t, release) })
+	}
+}
+
+func versionsOf(t *testing.T, release string) {
+	var args []string
+	if release != "" {
+		args = []string{"--release", release}
+	}
+	p := startProcess(t, t.TempDir(), args...)
 	code, body := p.call("GET", "/apis", "")
 	require.Equal(t, 200, code)
 	var list struct {
@@ -28,5 +38,5 @@ func TestVersions(t *testing.T) {
 			served = append(served, v.GroupVersion)
 		}
 	}
-	assert.ElementsMatch(t, served, (&flags{names: names.Kubernetes}).versions())
+	assert.ElementsMatch(t, served, (&flags{names: names.Kubernetes, release: release}).versions())
 }

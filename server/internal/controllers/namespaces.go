@@ -18,6 +18,16 @@ import (
 
 var namespaces = meta.GroupResource{Resource: "namespaces"}
 
+// Content is a client of all that namespaces hold: of types that are not served, too.
+type Content interface {
+	controller.Client
+
+	// Unknown returns how many objects a namespace holds of types that the server does not
+	// have: another one may, over the same store, or this one had them once. Who they are
+	// held by nobody here knows, so that they are not deleted.
+	Unknown(ctx context.Context, namespace string) (map[meta.GroupResource]int, error)
+}
+
 // Elsewhere returns the collections in namespaces that other servers keep. Each error is of
 // a version of which nobody can tell now what it has.
 type Elsewhere func() (list []Collection, unknown []error)
@@ -35,7 +45,7 @@ type Collection interface {
 // them, and lets them go when nothing is left. As long as nobody can tell what that is, they
 // stay. An object that was admitted before the deletion began may come after its namespace
 // went: that is deleted too, if it is kept here. Its keys are names of namespaces.
-func Namespaces(p names.Profile, elsewhere Elsewhere) controller.Controller {
+func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) controller.Controller {
 	foreign := &foreign{elsewhere, make(chan struct{}, maxForeign)}
 	e, services := ending{}, meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"}
 	finalizer := p.Wire(names.NamespaceFinalizer)
@@ -47,7 +57,7 @@ func Namespaces(p names.Profile, elsewhere Elsewhere) controller.Controller {
 			}
 			return e.observe(c)
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, _ controller.Client, name string) (time.Duration, error) {
 			return emptyNamespace(ctx, cl, foreign, name, finalizer)
 		},
 	}
@@ -124,10 +134,10 @@ type content struct {
 
 // emptyNamespace deletes what is in a namespace that ends, and lets it go if
 // nothing is left. Objects whose finalizers hold them bring the controller back when
-// they go; that one went that cannot be read, or is another server's, is no change, so there
-// it looks again. What cannot be deleted is in the way of nothing but the namespace, unless
+// they go; that one went that cannot be read, is of a type that is not known, or is another
+// server's, is no change, so there it looks again. What cannot be deleted is in the way of nothing but the namespace, unless
 // it is a pod.
-func emptyNamespace(ctx context.Context, cl controller.Client, f *foreign, name, finalizer string) (again time.Duration, err error) {
+func emptyNamespace(ctx context.Context, cl Content, f *foreign, name, finalizer string) (again time.Duration, err error) {
 	there, ends, err := namespaceState(ctx, cl, name)
 	if err != nil || !ends {
 		return 0, err
@@ -146,7 +156,7 @@ func emptyNamespace(ctx context.Context, cl controller.Client, f *foreign, name,
 			c.waits = true
 		}
 	}
-	if c.waits || len(c.unknown) > 0 || c.foreign > 0 || slices.ContainsFunc(c.left, func(l Remaining) bool { return l.Unreadable != nil }) {
+	if c.waits || len(c.unknown) > 0 || c.foreign > 0 || slices.ContainsFunc(c.left, func(l Remaining) bool { return l.Unreadable != nil || l.Unknown }) {
 		again = unseenAgain
 	}
 	switch {
@@ -181,7 +191,7 @@ func namespaceState(ctx context.Context, cl controller.Client, name string) (the
 // deleteTypes deletes the objects in a namespace. Pods go first, and as long as one is
 // left nothing else is touched, which the result tells: what they run with, such as the
 // policies that say who may reach them, has to outlive them.
-func (c *content) deleteTypes(ctx context.Context, cl controller.Client, name string) (podless bool) {
+func (c *content) deleteTypes(ctx context.Context, cl Content, name string) (podless bool) {
 	types := slices.Clone(cl.Types())
 	if i := slices.IndexFunc(types, func(t *registry.Type) bool { return t.GroupResource() == pods }); i > 0 {
 		types[0], types[i] = types[i], types[0]
@@ -201,6 +211,14 @@ func (c *content) deleteTypes(ctx context.Context, cl controller.Client, name st
 			return false
 		}
 	}
+	unknown, err := cl.Unknown(ctx, name)
+	if err != nil {
+		c.failed = append(c.failed, fmt.Errorf("looking for what else is in %s: %w", name, err))
+	}
+	for r, n := range unknown {
+		c.left = append(c.left, Remaining{Resource: r, Objects: n, Unknown: true})
+	}
+	slices.SortFunc(c.left, func(a, b Remaining) int { return strings.Compare(a.Resource.String(), b.Resource.String()) })
 	return true
 }
 
@@ -238,6 +256,7 @@ func (c *content) deleteOthers(ctx context.Context, cl controller.Client, all []
 type Remaining struct {
 	Resource   meta.GroupResource
 	Objects    int
+	Unknown    bool                        // the server does not have the type
 	Finalizers map[string]int              // how many objects each holds
 	Unreadable *controller.UnreadableError // nil: all can be read
 }
@@ -303,6 +322,9 @@ func (c *content) tell(ctx context.Context, cl controller.Client, name string) e
 	for _, l := range c.left {
 		if l.Unreadable != nil {
 			faults = append(faults, l.Unreadable.Error())
+		}
+		if l.Unknown {
+			faults = append(faults, fmt.Sprintf("%s: the store holds objects of a kind that this server does not have; they go once a server has it", l.Resource))
 		}
 		content = append(content, fmt.Sprintf("%s has %d resource instances", l.Resource, l.Objects))
 		for f, n := range l.Finalizers {

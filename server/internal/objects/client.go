@@ -93,6 +93,11 @@ func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace strin
 	if err != nil {
 		return nil, err
 	}
+	return s.ownList(ctx, v, namespace)
+}
+
+// ownList returns the objects of a namespace for the server itself.
+func (s *Store) ownList(ctx context.Context, v *resource.Version, namespace string) ([]*meta.Object, error) {
 	all := &Selection{Namespace: namespace}
 	page, err := s.entries(ctx, v.Type, all)
 	if err != nil {
@@ -215,9 +220,14 @@ func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 	if err != nil {
 		return err
 	}
+	return s.ownDelete(ctx, v, key, o)
+}
+
+// ownDelete deletes an object for the server itself.
+func (s *Store) ownDelete(ctx context.Context, v *resource.Version, key meta.Key, o controller.DeleteOptions) error {
 	ctx, cancel, w := s.ownWrite(ctx, v, key, nil, "DeleteOptions")
 	defer cancel()
-	_, err = s.Delete(ctx, w, &Deletion{UID: given(o.UID), Version: given(o.Version), Propagation: given(o.Propagation), Grace: o.GraceSeconds})
+	_, err := s.Delete(ctx, w, &Deletion{UID: given(o.UID), Version: given(o.Version), Propagation: given(o.Propagation), Grace: o.GraceSeconds})
 	if err != nil {
 		return s.refusal(err)
 	}

@@ -146,6 +146,14 @@ func (h *Hub) Revision() storage.Revision { return storage.Revision(h.revision.L
 // the same one at every call.
 func (h *Hub) Cache(r meta.GroupResource) *Cache { return h.cache(r.String() + "/") }
 
+// Stored returns the resource types of which there are objects, or were.
+func (h *Hub) Stored() (list []meta.GroupResource) {
+	for _, c := range h.all() {
+		list = append(list, c.resource)
+	}
+	return list
+}
+
 // Drop ends the watches of a type that is not served any more with ErrEnded, once
 // they have delivered what happened until now, and forgets its declared fields. Objects that the backend still has stay known.
 func (h *Hub) Drop(r meta.GroupResource) {
