@@ -75,7 +75,8 @@ func (s *Server) startNames() (list []string) {
 	for _, l := range s.controllers {
 		list = append(list, l.Name)
 	}
-	list = append(list, "generic-apiserver-start-informers", "start-system-namespaces-controller", "start-apiserver-admission-initializer")
+	list = append(list, "storage-readiness", "generic-apiserver-start-informers", "start-system-namespaces-controller",
+		"start-apiserver-admission-initializer")
 	for _, of := range []struct {
 		is   bool
 		does []string

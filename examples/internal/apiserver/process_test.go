@@ -226,7 +226,7 @@ func TestStartChecks(t *testing.T) {
 	p := startProcess(t, t.TempDir(), "--advertise-address", "192.0.2.7")
 	for _, endpoint := range []string{"/livez", "/readyz", "/healthz"} {
 		_, body := p.call("GET", endpoint+"?verbose", "")
-		for _, name := range []string{"start-apiserver-admission-initializer", "generic-apiserver-start-informers", "start-apiextensions-informers",
+		for _, name := range []string{"storage-readiness", "start-apiserver-admission-initializer", "generic-apiserver-start-informers", "start-apiextensions-informers",
 			"start-apiextensions-controllers", "crd-informer-synced", "bootstrap-controller", "start-system-namespaces-controller",
 			"start-service-ip-repair-controllers", "rbac/bootstrap-roles", "scheduling/bootstrap-system-priority-classes",
 			"start-cluster-authentication-info-controller", "start-kube-aggregator-informers", "apiservice-registration-controller",
