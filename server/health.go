@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/storage"
 )
 
@@ -61,12 +64,7 @@ func (s *Server) checksOf(endpoint string) []check {
 		}
 		list = append(list, c)
 	}
-	names := make([]string, 0, len(s.checks))
-	for name := range s.checks {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(s.checks)) {
 		list = append(list, check{name: name, run: s.checks[name], part: !strings.HasPrefix(name, "poststarthook/")})
 	}
 	if endpoint == "readyz" {
@@ -84,11 +82,29 @@ func (s *Server) startNames() (list []string) {
 	for _, l := range s.controllers {
 		list = append(list, l.Name)
 	}
-	list = append(list, "generic-apiserver-start-informers", "start-system-namespaces-controller")
-	if s.definitions.cache != nil { // what is waited for before definitions are made
-		list = append(list, "start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced")
+	list = append(list, "storage-readiness", "generic-apiserver-start-informers", "start-system-namespaces-controller",
+		"start-apiserver-admission-initializer")
+	for _, of := range []struct {
+		is   bool
+		does []string
+	}{
+		{s.definitions.cache != nil, []string{"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"}},
+		{s.has("", "services"), []string{"start-service-ip-repair-controllers"}},
+		{s.has(names.GroupScheduling, "priorityclasses"), []string{"scheduling/bootstrap-system-priority-classes"}},
+		{s.aggregation != nil, []string{"start-kube-aggregator-informers", "apiservice-status-local-available-controller",
+			"apiservice-status-remote-available-controller", "apiservice-openapi-controller"}},
+		{s.registers(), []string{"apiservice-registration-controller", "kube-apiserver-autoregistration"}},
+	} {
+		if of.is {
+			list = append(list, of.does...)
+		}
 	}
 	return list
+}
+
+// has reports whether the server has a resource of its library.
+func (s *Server) has(group, resource string) bool {
+	return s.types().Type(meta.GroupResource{Group: s.names.Group(group), Resource: resource}) != nil
 }
 
 // once is a check that several lines show, run for the first of them.

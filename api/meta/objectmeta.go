@@ -8,7 +8,7 @@ type TypeMeta struct {
 	// Kind names the schema of the object, in upper camel case; it cannot change.
 	Kind string `json:"kind,omitempty" protobuf:"bytes,1,opt,name=kind"`
 
-	// APIVersion is the group and version of the schema, "v1" or "apps/v1".
+	// APIVersion defines the group and version of the schema, "v1" or "apps/v1".
 	APIVersion string `json:"apiVersion,omitempty" protobuf:"bytes,2,opt,name=apiVersion"`
 }
 

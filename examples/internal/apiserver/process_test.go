@@ -218,3 +218,22 @@ func TestFaultsAtStart(t *testing.T) {
 	fails("--names is orch or kubernetes", "--names", "both")
 	fails(`unexpected argument "more"`, "more")
 }
+
+// TestStartChecks: the health endpoints have a line for each thing that tools wait for after
+// the start of a whole server, under the names that they know.
+func TestStartChecks(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, t.TempDir(), "--advertise-address", "192.0.2.7")
+	for _, endpoint := range []string{"/livez", "/readyz", "/healthz"} {
+		_, body := p.call("GET", endpoint+"?verbose", "")
+		for _, name := range []string{"storage-readiness", "start-apiserver-admission-initializer", "generic-apiserver-start-informers", "start-apiextensions-informers",
+			"start-apiextensions-controllers", "crd-informer-synced", "bootstrap-controller", "start-system-namespaces-controller",
+			"start-service-ip-repair-controllers", "rbac/bootstrap-roles", "scheduling/bootstrap-system-priority-classes",
+			"start-cluster-authentication-info-controller", "start-kube-aggregator-informers", "apiservice-registration-controller",
+			"apiservice-status-local-available-controller", "apiservice-status-remote-available-controller",
+			"kube-apiserver-autoregistration", "apiservice-openapi-controller"} {
+			assert.Contains(t, body, "[+]poststarthook/"+name+" ok\n", endpoint)
+		}
+	}
+	require.NoError(t, p.end(syscall.SIGTERM))
+}

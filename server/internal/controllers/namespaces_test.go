@@ -24,17 +24,17 @@ func (s slow) Delete(ctx context.Context, namespace string) error {
 
 func (s slow) Left(context.Context, string) (Remaining, error) { return Remaining{}, nil }
 
-// known is a client of a server that has all types of which there are objects.
-type known struct{ controller.Client }
+// all is a client of a server that has all types of which there are objects.
+type all struct{ controller.Client }
 
-func (known) Unknown(context.Context, string) (map[meta.GroupResource]int, error) { return nil, nil }
+func (all) Unknown(context.Context, string) (map[meta.GroupResource]int, error) { return nil, nil }
 
 // TestSlowServersHoldFewNamespaces: a server that does not answer holds no more of those who
 // empty namespaces than it may; the others come back later, and their namespaces stay.
 func TestSlowServersHoldFewNamespaces(t *testing.T) {
 	s := slow{make(chan string)}
 	cl := &fake.Client{}
-	c := Namespaces(names.Kubernetes, known{cl}, func() ([]Collection, []error) { return []Collection{s}, nil })
+	c := Namespaces(names.Kubernetes, all{cl}, func() ([]Collection, []error) { return []Collection{s}, nil })
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		cl.Put("namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "spec": map[string]any{"finalizers": []any{"kubernetes"}},
 			"metadata": map[string]any{"name": name, "uid": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}})
