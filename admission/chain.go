@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/internal/suggest"
 )
 
-// Chain is the plugins that run in one server. It never changes. The zero Chain
+// Chain is the plugins that run in one server. It never changes until Close. The zero Chain
 // admits everything.
 type Chain struct {
 	env                  Env
@@ -101,11 +101,12 @@ func (c *Chain) Validate(ctx context.Context, r *Request) error {
 	return err
 }
 
-// Close frees what plugins hold. No request may run any more.
+// Close frees what plugins hold. No request may run any more. A second call does nothing.
 func (c *Chain) Close() {
 	for _, free := range c.closers {
 		free()
 	}
+	c.closers = nil
 }
 
 // phase holds the steps of one phase in order, by the plural of a resource:

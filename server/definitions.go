@@ -112,7 +112,6 @@ func (s *Server) followDefinitions() {
 			if old.typ != nil {
 				gone = append(gone, old.typ)
 				endConverter(old.typ)
-				s.conversions.Forget(old.typ)
 			}
 		}
 	}

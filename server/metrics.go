@@ -247,6 +247,7 @@ func (m *counts) addAudit(a auth.Auditor) error {
 
 // serve answers /metrics. Who reads what is deprecated is told once.
 func (m *counts) serve(w http.ResponseWriter, h *http.Request) {
+	m.registry.Refresh()
 	if names := m.registry.Deprecated(); len(names) > 0 {
 		m.warned.Do(func() {
 			m.log.Warn("/metrics shows deprecated metrics, which a later release hides", "metrics", strings.Join(names, " "))

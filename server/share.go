@@ -190,11 +190,11 @@ func (s *Server) acquireSeat(ctx context.Context, r *request) error {
 	f.inQueue.Inc()
 	seat, err := s.seats.Acquire(ctx, r.share.flow, r.share.width)
 	f.inQueue.Dec()
+	r.outside.Add(seat.Waited())
 	if err != nil {
 		return r.tooMany("too many requests at a time")
 	}
 	r.share.seat, r.share.inFlight = seat, f.inFlight
-	r.outside.Add(seat.Waited())
 	f.inFlight.Inc()
 	return nil
 }
@@ -209,6 +209,7 @@ func (s *Server) acquireMaker(ctx context.Context, r *request) error {
 		return nil
 	}
 	seat, err := s.makers.Acquire(ctx, s.makers.Classify(&r.share.action), 1)
+	r.outside.Add(seat.Waited())
 	if err != nil {
 		return r.tooMany("too many long answers at a time")
 	}

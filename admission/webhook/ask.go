@@ -54,7 +54,7 @@ func (w *webhooks) ask(ctx context.Context, r *request, h *hook, v *selection.Vi
 	if err != nil {
 		return nil, &callError{h.name, fmt.Errorf("failed to call webhook: %w", err)}
 	}
-	a, err := in.read(w.review+"/"+h.review, uid, w.sort == mutating)
+	a, err := in.read(w.review+"/"+h.review, uid, w.counts.sort == mutating)
 	if err != nil {
 		return nil, &callError{h.name, fmt.Errorf("received invalid webhook response: %w", err)}
 	}
@@ -107,7 +107,7 @@ func (w *webhooks) settle(ctx context.Context, r *request, h *hook, err error, t
 	var (
 		call    *callError
 		refusal *denial
-		o       = outcome{webhook: h.name, sort: w.sort, operation: string(r.Operation), took: took, code: http.StatusOK}
+		o       = outcome{webhook: h.name, operation: string(r.Operation), took: took, code: http.StatusOK}
 	)
 	switch {
 	case err == nil:

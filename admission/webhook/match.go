@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 )
@@ -18,7 +19,9 @@ func (h *hook) match(ctx context.Context, r *request) (version meta.GroupVersion
 	if err != nil {
 		return version, false, err
 	}
+	begun := time.Now()
 	ok, err = h.conditions.Match(ctx, &r.Request, v)
+	r.w.counts.matched(h, r.Operation, time.Since(begun), ok, err)
 	if err != nil && h.ignore {
 		return version, false, nil
 	}

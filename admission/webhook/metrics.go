@@ -6,21 +6,29 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/internal/metrics"
 )
 
-// counts are what operators watch, under the names that dashboards know. Both plugins
-// of a server share them.
+// counts are what operators watch of the webhooks of a sort, under the names that dashboards
+// know. Both plugins of a server share the families. Series are those of webhooks that there
+// are.
 type counts struct {
+	sort       string // admit or validating, in metrics
+	hooks      metrics.Named
+	conditions *selection.Figures
+
 	duration   *prometheus.HistogramVec
 	requests   *prometheus.CounterVec
 	rejections *prometheus.CounterVec
 	failedOpen *prometheus.CounterVec
 }
 
-func newCounts(reg prometheus.Registerer) (counts, error) {
+func newCounts(reg prometheus.Registerer, sort string) (*counts, error) {
 	s, labels := metrics.For(reg), func(more ...string) []string { return append([]string{"name", "type"}, more...) }
-	m := counts{
+	m := &counts{
+		sort: sort, conditions: selection.NewFigures(s, "webhook", sort),
 		duration: s.Histograms(metrics.Family{
 			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time to ask an admission webhook, in seconds.", Stability: metrics.Stable,
 			Labels: labels("operation", "rejected"), Buckets: []float64{.005, .025, .1, .5, 1, 2.5, 10, 25},
@@ -42,12 +50,12 @@ func newCounts(reg prometheus.Registerer) (counts, error) {
 
 // outcome is how a call ended.
 type outcome struct {
-	webhook, sort, operation string
-	took                     time.Duration
-	code                     int  // 0: none
-	rejected                 bool // the request ended
-	failedOpen               bool // it went on without an answer
-	failure                  string
+	webhook, operation string
+	took               time.Duration
+	code               int  // 0: none
+	rejected           bool // the request ended
+	failedOpen         bool // it went on without an answer
+	failure            string
 }
 
 // maxCode is the label of every code above it, so that webhooks do not choose how many
@@ -55,16 +63,40 @@ type outcome struct {
 const maxCode = 600
 
 func (m *counts) observe(o outcome) {
-	code, rejected := strconv.Itoa(min(o.code, maxCode)), strconv.FormatBool(o.rejected)
-	m.duration.WithLabelValues(o.webhook, o.sort, o.operation, rejected).Observe(o.took.Seconds())
-	m.requests.WithLabelValues(o.webhook, o.sort, o.operation, code, rejected).Inc()
-	if o.rejected {
-		if o.failure != "no_error" {
-			code = "0" // the webhook said none
+	m.hooks.Count(o.webhook, func() {
+		code, rejected := strconv.Itoa(min(o.code, maxCode)), strconv.FormatBool(o.rejected)
+		m.duration.WithLabelValues(o.webhook, m.sort, o.operation, rejected).Observe(o.took.Seconds())
+		m.requests.WithLabelValues(o.webhook, m.sort, o.operation, code, rejected).Inc()
+		if o.rejected {
+			if o.failure != "no_error" {
+				code = "0" // the webhook said none
+			}
+			m.rejections.WithLabelValues(o.webhook, m.sort, o.operation, o.failure, code).Inc()
 		}
-		m.rejections.WithLabelValues(o.webhook, o.sort, o.operation, o.failure, code).Inc()
+		if o.failedOpen {
+			m.failedOpen.WithLabelValues(o.webhook, m.sort).Inc()
+		}
+	})
+}
+
+// matched counts the evaluation of the match conditions of a webhook.
+func (m *counts) matched(h *hook, op admission.Operation, took time.Duration, ok bool, err error) {
+	m.hooks.Count(h.name, func() { m.conditions.Observe(h.name, op, took, ok, err) })
+}
+
+// show makes the webhooks of a list those that are told of. Configurations may have
+// some of one name.
+func (m *counts) show(list []*hook) {
+	there := map[string]bool{}
+	for _, h := range list {
+		there[h.name] = true
 	}
-	if o.failedOpen {
-		m.failedOpen.WithLabelValues(o.webhook, o.sort).Inc()
-	}
+	m.hooks.Set(there, func(name string) {
+		gone := prometheus.Labels{"name": name, "type": m.sort}
+		m.duration.DeletePartialMatch(gone)
+		m.requests.DeletePartialMatch(gone)
+		m.rejections.DeletePartialMatch(gone)
+		m.failedOpen.DeletePartialMatch(gone)
+		m.conditions.Forget(name)
+	})
 }

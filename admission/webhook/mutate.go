@@ -105,7 +105,9 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 	}
 	place := "round_" + strconv.Itoa(r.Pass) + "_index_" + strconv.Itoa(index)
 	begun := time.Now()
+	back := metrics.LeaveOutside(ctx)
 	a, err := w.ask(ctx, r, h, v)
+	back()
 	if err == nil && len(a.Patch) > 0 {
 		changed, err = w.patch(ctx, r, h, v, version, a.Patch, place)
 	}
@@ -115,9 +117,7 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 	if a != nil { // after what the server says itself: the audit has room for so much
 		w.hand(r, h, a)
 	}
-	took := time.Since(begun)
-	metrics.SpentOutside(ctx, took)
-	return changed, w.settle(ctx, r, h, err, took, "failed-open."+w.names.Wire(names.AuditMutation)+place)
+	return changed, w.settle(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(names.AuditMutation)+place)
 }
 
 // patch takes the patch of a webhook.

@@ -34,6 +34,7 @@ func (t table) list() (list []*hook) {
 // show makes a list the one that requests see, and ends the webhooks that are in it no
 // more. Calls of them that are under way come to their end.
 func (w *webhooks) show(list []*hook) {
+	w.counts.show(list)
 	kept := make(map[*hook]bool, len(list))
 	for _, h := range list {
 		kept[h] = true

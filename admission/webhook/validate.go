@@ -48,9 +48,8 @@ func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 		}
 		list = append(list, &question{hook: h, view: v, index: i})
 	}
-	begun := time.Now()
-	if w.askAll(ctx, r, list); len(list) > 0 {
-		metrics.SpentOutside(ctx, time.Since(begun))
+	if len(list) > 0 {
+		w.askAll(ctx, r, list)
 	}
 	var first error
 	for _, q := range list {
@@ -67,6 +66,7 @@ func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 
 // askAll returns when every question is answered.
 func (w *webhooks) askAll(ctx context.Context, r *request, list []*question) {
+	defer metrics.LeaveOutside(ctx)()
 	ask := func(q *question) {
 		begun := time.Now()
 		defer func() {

@@ -21,6 +21,7 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/callout"
 	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/registry"
 )
 
@@ -81,8 +82,7 @@ type webhooks struct {
 	client controller.Client
 	has    func(meta.GroupResource) *registry.Type
 	log    *slog.Logger
-	counts counts
-	sort   string // admit or validating, in metrics
+	counts *counts
 
 	expressions func() (*expression.RequestEnv, error) // of matchConditions, made with the first
 
@@ -104,7 +104,7 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 			return nil, err
 		}
 	}
-	counts, err := newCounts(env.Metrics)
+	counts, err := newCounts(env.Metrics, sort)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
@@ -114,7 +114,7 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 	}
 	source := meta.GroupResource{Group: env.Names.Group(names.GroupRegistration), Resource: plural}
 	w := &webhooks{
-		names: env.Names, client: env.Client, has: env.Type, log: log, counts: counts, sort: sort,
+		names: env.Names, client: env.Client, has: env.Type, log: log, counts: counts,
 		expressions: sync.OnceValues(func() (*expression.RequestEnv, error) {
 			return expression.NewRequestEnv(env.Names, expression.Sees{Asks: true})
 		}),
@@ -126,6 +126,7 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 		func(t table, e controller.Event) { t.put(e.Key.Name, w.compile(e.Object)) })
 	w.index.Publish(func(t table) { w.show(t.list()) })
 	w.list.Store(new([]*hook))
+	metrics.For(env.Metrics).Before(func() { w.hooks() })
 	return w, nil
 }
 

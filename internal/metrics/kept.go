@@ -26,13 +26,24 @@ func (k *Kept[K, V]) Get(number int64, key K, make func() V, forget func()) V {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.by == nil || k.number < number {
-		k.by, k.number = map[K]V{}, number
-		forget()
-	}
+	k.renew(number, forget)
 	if v, ok = k.by[key]; !ok {
 		v = make()
 		k.by[key] = v
 	}
 	return v
+}
+
+// Renew forgets what was kept before a change.
+func (k *Kept[K, V]) Renew(number int64, forget func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.renew(number, forget)
+}
+
+func (k *Kept[K, V]) renew(number int64, forget func()) {
+	if k.by == nil || k.number < number {
+		k.by, k.number = map[K]V{}, number
+		forget()
+	}
 }

@@ -103,6 +103,16 @@ func (s *Set) Read(f Family, kind prometheus.ValueType, read func(emit func(valu
 	}
 }
 
+// Before has f called before somebody reads /metrics, for series that have to go with what
+// they are of. It may be called at any time, by several at once.
+func (s *Set) Before(f func()) {
+	if r, ok := s.to.(*Registry); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.before = append(r.before, f)
+	}
+}
+
 // Desc is the description of a family that the caller collects, and registers with Add.
 func (s *Set) Desc(f Family) *prometheus.Desc {
 	return prometheus.NewDesc(f.Name, f.help(s.release()), f.Labels, nil)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -142,11 +143,27 @@ func TestKept(t *testing.T) {
 	assert.Equal(t, 2, forgot, "at the first change, too")
 }
 
+// TestOutside: what parts of a request spend outside at once is no more than what passes.
 func TestOutside(t *testing.T) {
-	var o metrics.Outside
-	ctx := metrics.WithOutside(t.Context(), &o)
-	metrics.SpentOutside(ctx, time.Second)
-	metrics.SpentOutside(ctx, time.Second)
-	metrics.SpentOutside(context.Background(), time.Hour)
-	assert.Equal(t, 2*time.Second, o.Spent())
+	synctest.Test(t, func(t *testing.T) {
+		var o metrics.Outside
+		ctx := metrics.WithOutside(t.Context(), &o)
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				defer metrics.LeaveOutside(ctx)()
+				time.Sleep(2 * time.Second)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, 11*time.Second, o.Spent())
+		time.Sleep(time.Hour)
+		back := metrics.LeaveOutside(ctx)
+		time.Sleep(time.Second)
+		back()
+		o.Add(time.Second)
+		assert.Equal(t, 13*time.Second, o.Spent())
+		metrics.LeaveOutside(context.Background())()
+	})
 }

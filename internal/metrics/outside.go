@@ -2,30 +2,63 @@ package metrics
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
 // Outside is the time that a request spent where the server has no say in how long it
-// takes: at webhooks of others, in a queue.
-type Outside struct{ spent atomic.Int64 }
+// takes: at webhooks of others, in a queue. Time that several parts of a request spend there
+// at once counts once: it is never more than has passed. The zero Outside is no time.
+type Outside struct {
+	mu    sync.Mutex
+	parts int       // of the request, that are there
+	since time.Time // when the first of them went
+	spent time.Duration
+}
 
-// Add adds to it.
-func (o *Outside) Add(d time.Duration) { o.spent.Add(int64(d)) }
+// Add adds what a request spent while no part of it was outside.
+func (o *Outside) Add(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.spent += d
+}
 
-// Spent returns it.
-func (o *Outside) Spent() time.Duration { return time.Duration(o.spent.Load()) }
+// Leave counts a part of the request as outside until back is called.
+func (o *Outside) Leave() (back func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.parts++; o.parts == 1 {
+		o.since = time.Now()
+	}
+	return o.back
+}
+
+func (o *Outside) back() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.parts--; o.parts == 0 {
+		o.spent += time.Since(o.since)
+	}
+}
+
+// Spent returns the time of all that came back.
+func (o *Outside) Spent() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.spent
+}
 
 type outsideKey struct{}
 
-// WithOutside makes SpentOutside count for what has this context.
+// WithOutside makes LeaveOutside count for what has this context.
 func WithOutside(ctx context.Context, o *Outside) context.Context {
 	return context.WithValue(ctx, outsideKey{}, o)
 }
 
-// SpentOutside adds to the Outside of a context, if there is one.
-func SpentOutside(ctx context.Context, d time.Duration) {
+// LeaveOutside is Leave of the Outside of a context, if there is one.
+func LeaveOutside(ctx context.Context) (back func()) {
 	if o, ok := ctx.Value(outsideKey{}).(*Outside); ok {
-		o.Add(d)
+		return o.Leave()
 	}
+	return func() {}
 }

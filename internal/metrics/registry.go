@@ -23,6 +23,7 @@ type Registry struct {
 	counts     map[class]int
 	hidden     int
 	ours       []prometheus.Collector
+	before     []func() // Refresh
 }
 
 // class is what families are counted by.
@@ -94,6 +95,17 @@ func (r *Registry) register(c prometheus.Collector) error {
 	return nil
 }
 
+// Refresh brings families up to date that are kept so by Set.Before, for somebody who is about to read
+// them.
+func (r *Registry) Refresh() {
+	r.mu.Lock()
+	list := slices.Clone(r.before)
+	r.mu.Unlock()
+	for _, f := range list {
+		f()
+	}
+}
+
 // Close takes back what was registered here, so that what is below can be used again.
 func (r *Registry) Close() {
 	r.mu.Lock()
@@ -101,7 +113,7 @@ func (r *Registry) Close() {
 	for _, c := range r.ours {
 		r.Unregister(c)
 	}
-	r.ours = nil
+	r.ours, r.before = nil, nil
 }
 
 // add registers the collector of a family, unless the release hides it.

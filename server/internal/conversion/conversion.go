@@ -55,6 +55,8 @@ func New(p names.Profile, services clientconfig.Services, set *metrics.Set, repo
 // resource.Converter of their type.
 type Webhook struct {
 	of     *Webhooks
+	crd    string // the name of the definition
+	ended  bool   // under the lock of counts
 	review string // its apiVersion
 	remote *callout.Remote
 	fault  error // why it cannot be asked
@@ -66,7 +68,7 @@ func (w *Webhooks) Webhook(t *resource.Type) *Webhook {
 	if t.Webhook == nil {
 		return nil
 	}
-	spec, h := meta.NewObject(t.Webhook), &Webhook{of: w}
+	spec, h := meta.NewObject(t.Webhook), &Webhook{of: w, crd: t.GroupResource().String()}
 	known := spec.Strings("conversionReviewVersions")
 	i := slices.IndexFunc(known, func(version string) bool { return slices.Contains(reviewVersions, version) })
 	if i < 0 {
@@ -78,8 +80,10 @@ func (w *Webhooks) Webhook(t *resource.Type) *Webhook {
 	return h
 }
 
-// End lets the connections go. Conversions that are under way come to their end.
+// End lets the connections go, and what metrics tell of the definition. Conversions that are
+// under way come to their end.
 func (h *Webhook) End() {
+	h.of.counts.end(h)
 	if h.remote != nil {
 		h.remote.End()
 	}
@@ -98,7 +102,7 @@ func (h *Webhook) Convert(ctx context.Context, objs []*meta.Object, to *resource
 		if failed != nil && failed.sort == callFailure && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		h.of.counts.observe(to, meta.ParseAPIVersion(some[0].APIVersion()).Version, time.Since(began), failed)
+		h.of.counts.observe(h, to, meta.ParseAPIVersion(some[0].APIVersion()).Version, time.Since(began), failed)
 		if failed != nil {
 			kind := meta.ParseAPIVersion(some[0].APIVersion())
 			text := fmt.Sprintf("conversion webhook for %s/%s, Kind=%s %v", kind.Group, kind.Version, to.Kind, failed.err)

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ const (
 // counts are what operators watch, under the names that dashboards know. Labels come
 // from definitions alone.
 type counts struct {
+	ending   sync.RWMutex // held for writing while a Webhook ends
 	crd      *prometheus.HistogramVec
 	duration *prometheus.HistogramVec
 	requests *prometheus.CounterVec
@@ -40,20 +42,28 @@ func newCounts(s *metrics.Set) *counts {
 	}
 }
 
-func (m *counts) observe(to *resource.Version, from string, took time.Duration, failed *failure) {
+func (m *counts) observe(h *Webhook, to *resource.Version, from string, took time.Duration, failed *failure) {
 	result, sort, succeeded := "success", "", "true"
 	if failed != nil {
 		result, sort, succeeded = "failure", failed.sort, "false"
 	}
+	m.duration.WithLabelValues(result, sort).Observe(took.Seconds())
+	m.requests.WithLabelValues(result, sort).Inc()
 	if to.Version(from) == nil {
 		from = "other" // of an older definition
 	}
-	m.crd.WithLabelValues(to.GroupResource().String(), from, to.Name, succeeded).Observe(took.Seconds())
-	m.duration.WithLabelValues(result, sort).Observe(took.Seconds())
-	m.requests.WithLabelValues(result, sort).Inc()
+	m.ending.RLock()
+	defer m.ending.RUnlock()
+	if !h.ended {
+		m.crd.WithLabelValues(h.crd, from, to.Name, succeeded).Observe(took.Seconds())
+	}
 }
 
-// Forget drops what is told of a definition that is gone.
-func (w *Webhooks) Forget(t *resource.Type) {
-	w.counts.crd.DeletePartialMatch(prometheus.Labels{"crd_name": t.GroupResource().String()})
+// end drops what is told of a definition whose state a webhook was of: the next state may
+// have other versions.
+func (m *counts) end(h *Webhook) {
+	m.ending.Lock()
+	defer m.ending.Unlock()
+	h.ended = true
+	m.crd.DeletePartialMatch(prometheus.Labels{"crd_name": h.crd})
 }

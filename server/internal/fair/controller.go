@@ -68,7 +68,8 @@ func New(o Options, config flowcontrol.Config) (*Controller, error) {
 }
 
 // Acquire waits for seats, at most as many as a request of the level may have.
-// It fails with a Reason. Release gives them back.
+// It fails with a Reason, and a Seat that tells no more than how long it was waited for.
+// Release gives them back.
 func (c *Controller) Acquire(ctx context.Context, f Flow, seats int) (Seat, error) {
 	if f.schema.exempt {
 		return exempt(f), nil
@@ -128,7 +129,8 @@ func (c *Controller) wait(ctx context.Context, w *waiter) (Seat, error) {
 	}
 	c.leave(w)
 	c.dispatch() // there may be room for the one behind
-	return Seat{}, w.flow.schema.counters().refuse(reason, time.Since(w.arrived))
+	waited := time.Since(w.arrived)
+	return Seat{waited: waited}, w.flow.schema.counters().refuse(reason, waited)
 }
 
 // enqueue lets a request wait, if its level has room. The lock is held, as in

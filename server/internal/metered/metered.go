@@ -54,7 +54,7 @@ func New(b storage.Backend, set *metrics.Set, types func() *resource.State) stor
 			Buckets: []float64{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}),
 		count: set.Counters(metrics.Family{Name: "etcd_requests_total", Help: "Operations that the store was asked for, whatever store that is.", Labels: labels}),
-		fault: set.Counters(metrics.Family{Name: "etcd_request_errors_total", Help: "Operations that the store failed at; that something is not there, or another than was expected, is no failure.", Labels: labels}),
+		fault: set.Counters(metrics.Family{Name: "etcd_request_errors_total", Help: "Operations that the store failed at; that something is not there, is another than was expected, or lies before the history, is no failure.", Labels: labels}),
 	}
 	if h, ok := b.(storage.Historian); ok {
 		return &historic{m, h}
@@ -107,10 +107,16 @@ func (b *backend) forget() {
 	}
 }
 
-// failed reports whether an error is one of the store, not an answer of it.
+// failed reports whether an error is one of the store, not an answer of it: that something
+// is not there, is there as another, or lies before the history or after it.
 func failed(err error) bool {
+	for _, answer := range []error{storage.ErrNotFound, storage.ErrCompacted, storage.ErrFuture, context.Canceled} {
+		if errors.Is(err, answer) {
+			return false
+		}
+	}
 	var conflict *storage.ConflictError
-	return err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, context.Canceled) && !errors.As(err, &conflict)
+	return err != nil && !errors.As(err, &conflict)
 }
 
 // Get implements storage.Backend.

@@ -91,13 +91,21 @@ func TestOperations(t *testing.T) {
 	require.NoError(t, err)
 	for range records {
 	}
-	_, err = store.Commit(ctx, storage.Write{Key: key, Expect: storage.AnyRevision})
+	below.err = nil
+	now, err := store.Commit(ctx, storage.Write{Key: key, Expect: storage.AnyRevision})
 	require.NoError(t, err)
-	require.NoError(t, store.Compact(ctx, 1))
+	require.NoError(t, store.Compact(ctx, now))
+	_, err = store.Get(ctx, key, 1)
+	require.ErrorIs(t, err, storage.ErrCompacted)
+	_, _, err = store.Scan(ctx, "things.example.com/", "", 1) // as an old continue token asks
+	require.ErrorIs(t, err, storage.ErrCompacted)
+	_, _, err = store.Scan(ctx, "things.example.com/", "", now+1)
+	require.ErrorIs(t, err, storage.ErrFuture)
+	below.err = errors.New("the disk is gone")
 	_, _ = store.Get(ctx, "unknown.example.com/default/a", 0)
 	want := map[string]float64{}
-	for operation, n := range map[string]float64{"example.com create things": 2, "example.com update things": 2, "example.com get things": 2,
-		"example.com list things": 1, "example.com delete things": 1, " compact ": 1, " get ": 1} {
+	for operation, n := range map[string]float64{"example.com create things": 2, "example.com update things": 2, "example.com get things": 3,
+		"example.com list things": 3, "example.com delete things": 1, " compact ": 1, " get ": 1} {
 		want["etcd_requests_total "+operation], want["etcd_request_duration_seconds "+operation] = n, n
 	}
 	want["etcd_request_errors_total example.com get things"], want["etcd_request_errors_total  get "] = 1, 1
