@@ -88,7 +88,32 @@ func at(k *registry.Kind, r Release) *registry.Kind {
 		}
 		now.Versions = append(now.Versions, v)
 	}
+	replace(&now, r)
 	return &now
+}
+
+// replace lets deprecated versions name what the release serves: another version of the kind
+// only where it has that, else the one that came last of those not deprecated, or none.
+func replace(now *registry.Kind, r Release) {
+	named := func(v registry.KindVersion) meta.GroupVersionKind {
+		return meta.GroupVersionKind{Group: cmp.Or(v.Group, now.Group), Version: v.Name, Kind: now.Kind}
+	}
+	var latest meta.GroupVersionKind
+	var since Release
+	served := map[meta.GroupVersionKind]bool{}
+	for _, v := range now.Versions {
+		if served[named(v)] = v.Served; !v.Served || v.Deprecated != "" || v.Lifetime.Deprecated != "" {
+			continue
+		}
+		if came, _ := ParseRelease(v.Lifetime.Introduced); latest.Version == "" || came.Compare(since) > 0 {
+			latest, since = named(v), came
+		}
+	}
+	for i := range now.Versions {
+		if use := &now.Versions[i].Replacement; use.Kind == now.Kind && !served[*use] {
+			*use = latest
+		}
+	}
 }
 
 // storedAt returns which version objects are stored in: the newest that the release
