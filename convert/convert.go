@@ -4,11 +4,10 @@
 //
 //	c, err := convert.New(names.Kubernetes, builtin.Kinds()...)
 //	...
-//	newer, err := c.Manifests(ctx, older, "apps/v1")
+//	newer, warnings, err := c.Manifests(ctx, older, "apps/v1")
 package convert
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,21 +18,24 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/internal/manifests"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/suggest"
 	"orch.io/controlplane/registry"
 )
 
 // Converter knows the versions of kinds. It may be used by any number of goroutines.
 type Converter struct {
+	// Form of the documents that Manifests returns, "yaml" or "json"; empty: each as it came.
+	Form string
+
 	versions map[meta.GroupVersionKind]*resource.Version
+	lists    map[meta.GroupVersionKind]*resource.Version // by the kinds of their lists
 }
 
 // New returns a converter for kinds under the names of a profile. The error joins all that
 // is wrong with the kinds.
 func New(p names.Profile, kinds ...*registry.Kind) (*Converter, error) {
-	c := &Converter{map[meta.GroupVersionKind]*resource.Version{}}
+	c := &Converter{versions: map[meta.GroupVersionKind]*resource.Version{}, lists: map[meta.GroupVersionKind]*resource.Version{}}
 	var faults []error
 	for _, k := range kinds {
 		t, err := resource.Compile(k, p)
@@ -42,38 +44,69 @@ func New(p names.Profile, kinds ...*registry.Kind) (*Converter, error) {
 			continue
 		}
 		for _, v := range t.Versions {
-			c.versions[v.GVK()] = v
+			c.versions[v.GVK()], c.lists[v.ListGVK()] = v, v
 		}
 	}
 	return c, errors.Join(faults...)
 }
 
 // ErrVersion says that a kind has no such version.
-var ErrVersion = errors.New("the kind has no such version")
+var ErrVersion = errors.New("there is no such version")
 
 // Object returns an object in a version of its kind, group/version as in apiVersion; an
 // empty one is the version that clients of today prefer. Defaults in which the two versions differ
 // are written out, others are left to the server, as they were. Objects of kinds that
-// the converter does not know come back as they are, and the items of a List each in the version.
-// The object itself stays as it is. The error is ErrVersion, or tells what the object
-// has that its own version does not know, or why it cannot be converted.
+// the converter does not know come back as they are, and the items of a list each in the version.
+// The object itself stays as it is, and is what comes back if nothing is to be converted.
+// The error is ErrVersion, or tells what the object has that its own version does not know,
+// or why it cannot be converted.
 func (c *Converter) Object(ctx context.Context, obj *meta.Object, apiVersion string) (*meta.Object, error) {
-	if obj.APIVersion() == "v1" && obj.Kind() == "List" {
-		return c.list(ctx, obj, apiVersion)
+	if err := c.known(apiVersion); err != nil {
+		return nil, err
 	}
-	from := c.version(obj.APIVersion(), obj.Kind())
-	if from == nil {
-		return obj, nil
-	}
-	to := from.Type.ByAPIVersion(apiVersion)
+	return (&conversion{Converter: c, ctx: ctx, apiVersion: apiVersion}).object(obj)
+}
+
+// known is ErrVersion for a version that no kind has.
+func (c *Converter) known(apiVersion string) error {
 	if apiVersion == "" {
-		to = preferred(from.Type)
+		return nil
 	}
-	if to == nil {
-		return nil, fmt.Errorf("%w: %s of %s in %s", ErrVersion, obj.Kind(), obj.APIVersion(), apiVersion)
+	all := map[string]bool{}
+	for gvk := range c.versions {
+		all[gvk.APIVersion()] = true
 	}
-	if to == from {
+	if all[apiVersion] {
+		return nil
+	}
+	return fmt.Errorf("%w: no kind has %s%s", ErrVersion, apiVersion, suggest.Near(apiVersion, slices.Sorted(maps.Keys(all))...))
+}
+
+// conversion is that of one object or one file.
+type conversion struct {
+	*Converter
+	ctx        context.Context
+	apiVersion string   // that objects shall have; empty: the preferred one of each
+	place      string   // of the object, such as "items[3]: "; what warnings begin with
+	warnings   []string // of objects that servers would refuse
+}
+
+func (c *conversion) object(obj *meta.Object) (*meta.Object, error) {
+	gvk := kindOf(obj)
+	if gvk == (meta.GroupVersionKind{Version: "v1", Kind: "List"}) {
+		return c.list(obj, nil)
+	}
+	if v := c.lists[gvk]; v != nil {
+		return c.listOf(obj, v)
+	}
+	from := c.versions[gvk]
+	if from == nil {
+		c.warnOfVersion(obj, gvk)
 		return obj, nil
+	}
+	to, err := c.target(from)
+	if err != nil || to == from {
+		return obj, err
 	}
 	said := obj.Clone()
 	unknown, faults := from.Conform(said)
@@ -83,38 +116,95 @@ func (c *Converter) Object(ctx context.Context, obj *meta.Object, apiVersion str
 	if len(unknown) > 0 {
 		return nil, from.CannotHandle(fmt.Sprintf("unknown field %q", unknown[0]))
 	}
-	out, err := rewrite(ctx, said, from, to)
-	if _, ok := obj.Get("status"); !ok && err == nil {
+	out, err := rewrite(c.ctx, said, from, to)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := obj.Get("status"); !ok {
 		out.Delete("status") // the server's
 	}
-	return out, err
+	c.warnOfRefusal(out, to)
+	return out, nil
 }
 
-func (c *Converter) list(ctx context.Context, obj *meta.Object, apiVersion string) (*meta.Object, error) {
-	out := obj.Clone()
-	items := out.List("items")
-	for i, item := range items {
+// target returns the version that objects of another are converted to.
+func (c *conversion) target(from *resource.Version) (*resource.Version, error) {
+	if c.apiVersion == "" {
+		return preferred(from.Type), nil
+	}
+	if to := from.Type.ByAPIVersion(c.apiVersion); to != nil {
+		return to, nil
+	}
+	return nil, fmt.Errorf("%w: %s of %s in %s", ErrVersion, from.Kind, from.GVK().APIVersion(), c.apiVersion)
+}
+
+// listOf converts the list of a kind, whose items need not say what they are.
+func (c *conversion) listOf(obj *meta.Object, from *resource.Version) (*meta.Object, error) {
+	to, err := c.target(from)
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.list(obj, from)
+	if err != nil || to == from {
+		return out, err
+	}
+	if out == obj {
+		out = obj.Clone()
+	}
+	out.SetGVK(to.ListGVK())
+	return out, nil
+}
+
+// list converts the items of a list; those that do not say what they are are of a version.
+func (c *conversion) list(obj *meta.Object, of *resource.Version) (*meta.Object, error) {
+	out := obj
+	place := c.place
+	defer func() { c.place = place }()
+	for i, item := range obj.List("items") {
 		tree, ok := item.(map[string]any)
 		if !ok {
 			return nil, fmt.Errorf("items[%d] is no object", i)
 		}
-		converted, err := c.Object(ctx, meta.NewObject(tree), apiVersion)
-		if err != nil && !errors.Is(err, ErrVersion) {
+		c.place = fmt.Sprintf("%sitems[%d]: ", place, i)
+		converted, err := c.item(tree, of)
+		switch {
+		case errors.Is(err, ErrVersion) || err == nil && converted == nil:
+			continue
+		case err != nil:
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		case out == obj:
+			out = obj.Clone()
 		}
-		if err == nil {
-			items[i] = converted.Tree()
-		}
+		out.List("items")[i] = converted
 	}
 	return out, nil
 }
 
-func (c *Converter) version(apiVersion, kind string) *resource.Version {
-	group, version, ok := strings.Cut(apiVersion, "/")
-	if !ok {
-		group, version = "", apiVersion
+// item returns an item converted, nil if it stays as it is.
+func (c *conversion) item(tree map[string]any, of *resource.Version) (map[string]any, error) {
+	item := meta.NewObject(tree)
+	untyped := of != nil && item.APIVersion() == "" && item.Kind() == ""
+	if untyped {
+		item = item.Clone()
+		item.SetGVK(of.GVK())
 	}
-	return c.versions[meta.GroupVersionKind{Group: group, Version: version, Kind: kind}]
+	out, err := c.object(item)
+	if err != nil || out == item {
+		return nil, err
+	}
+	if untyped {
+		out.Delete("apiVersion")
+		out.Delete("kind")
+	}
+	return out.Tree(), nil
+}
+
+func kindOf(obj *meta.Object) meta.GroupVersionKind {
+	group, version, ok := strings.Cut(obj.APIVersion(), "/")
+	if !ok {
+		group, version = "", group
+	}
+	return meta.GroupVersionKind{Group: group, Version: version, Kind: obj.Kind()}
 }
 
 // preferred is the most stable version that is not on its way out.
@@ -126,7 +216,8 @@ func preferred(t *resource.Type) *resource.Version {
 	return t.Versions[i]
 }
 
-// rewrite converts an object that conforms.
+// rewrite converts an object that conforms. What it leaves to the server is left to the
+// server still, as far as that then makes the same of it.
 func rewrite(ctx context.Context, said *meta.Object, from, to *resource.Version) (*meta.Object, error) {
 	whole := said.Clone()
 	if err := fill(ctx, from, whole); err != nil {
@@ -136,16 +227,34 @@ func rewrite(ctx context.Context, said *meta.Object, from, to *resource.Version)
 	if err != nil {
 		return nil, err
 	}
-	out := whole.Clone()
-	if short, err := to.Convert(ctx, said); err == nil { // it may need the defaults
-		filled := short.Clone()
-		if err := fill(ctx, to, filled); err != nil {
-			return nil, err
-		}
-		out = meta.NewObject(unsaid(whole.Tree(), short.Tree(), filled.Tree()))
+	whole = whole.Clone()
+	dropEmpty(to.Schema(), whole.Tree())
+	short, err := to.Convert(ctx, said)
+	if err != nil {
+		return whole, nil // it needs the defaults
 	}
+	filled := short.Clone()
+	if err := fill(ctx, to, filled); err != nil {
+		return nil, err
+	}
+	out := meta.NewObject(unsaid(whole.Tree(), short.Tree(), filled.Tree()).(map[string]any)).Clone()
 	dropEmpty(to.Schema(), out.Tree())
+	if same, err := alike(ctx, to, out, whole); !same {
+		return whole, err
+	}
 	return out, nil
+}
+
+// alike reports whether a server makes the same of two new objects.
+func alike(ctx context.Context, v *resource.Version, a, b *meta.Object) (bool, error) {
+	a, b = a.Clone(), b.Clone()
+	for _, obj := range []*meta.Object{a, b} {
+		v.Conform(obj)
+		if err := fill(ctx, v, obj); err != nil {
+			return false, err
+		}
+	}
+	return meta.Equal(a.Tree(), b.Tree()), nil
 }
 
 // fill fills in what the server does with a new object of the version.
@@ -154,25 +263,42 @@ func fill(ctx context.Context, v *resource.Version, obj *meta.Object) error {
 }
 
 // unsaid returns whole without what short does not say and filled, which is short with
-// defaults, says alike.
-func unsaid(whole, short, filled map[string]any) map[string]any {
-	out := maps.Clone(whole)
-	for field, value := range whole {
-		said, ok := short[field]
-		deep, isMap := value.(map[string]any)
-		below, hasMap := said.(map[string]any)
-		with, _ := filled[field].(map[string]any)
-		switch {
-		case !meta.Equal(value, filled[field]) && !(isMap && hasMap):
-		case isMap && hasMap:
-			out[field] = unsaid(deep, below, with)
-		case ok:
-			out[field] = said
-		default:
-			delete(out, field)
-		}
+// defaults, says alike. Items of lists of one length are those of one another.
+func unsaid(whole, short, filled any) any {
+	if meta.Equal(whole, filled) {
+		return short
 	}
-	return out
+	switch whole := whole.(type) {
+	case map[string]any:
+		said, ok := short.(map[string]any)
+		with, ok2 := filled.(map[string]any)
+		if !ok || !ok2 {
+			return whole
+		}
+		out := map[string]any{}
+		for field, value := range whole {
+			below, ok := said[field]
+			switch {
+			case ok:
+				out[field] = unsaid(value, below, with[field])
+			case !meta.Equal(value, with[field]):
+				out[field] = value
+			}
+		}
+		return out
+	case []any:
+		said, _ := short.([]any)
+		with, _ := filled.([]any)
+		if len(said) != len(whole) || len(with) != len(whole) {
+			return whole
+		}
+		out := make([]any, len(whole))
+		for i, item := range whole {
+			out[i] = unsaid(item, said[i], with[i])
+		}
+		return out
+	}
+	return whole
 }
 
 // dropEmpty drops the empty structs that Go writes because it cannot leave them out.
@@ -208,32 +334,4 @@ func dropBelow(s *schema.Schema, value any) {
 			}
 		}
 	}
-}
-
-// Manifests is Object for the documents of a file, YAML or JSON. What comes out is YAML. A
-// document whose kind has no such version stays as it is.
-func (c *Converter) Manifests(ctx context.Context, data []byte, apiVersion string) ([]byte, error) {
-	objects, err := manifests.Parse(data)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	for i, obj := range objects {
-		converted, err := c.Object(ctx, obj, apiVersion)
-		switch {
-		case errors.Is(err, ErrVersion):
-			converted = obj
-		case err != nil:
-			return nil, fmt.Errorf("document %d: %w", i+1, err)
-		}
-		text, err := codec.EncodeYAML(codec.EncodeJSON(nil, converted.Tree()))
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i+1, err)
-		}
-		if i > 0 {
-			out.WriteString("---\n")
-		}
-		out.Write(text)
-	}
-	return out.Bytes(), nil
 }

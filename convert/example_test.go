@@ -31,8 +31,8 @@ func ExampleConverter_Manifests() {
 		fmt.Println(err)
 		return
 	}
-	newer, err := c.Manifests(context.Background(), []byte(scaler), "autoscaling/v2")
-	fmt.Println(string(newer), err)
+	newer, warnings, err := c.Manifests(context.Background(), []byte(scaler), "autoscaling/v2")
+	fmt.Println(string(newer), warnings, err)
 	// Output:
 	// apiVersion: autoscaling/v2
 	// kind: HorizontalPodAutoscaler
@@ -51,7 +51,7 @@ func ExampleConverter_Manifests() {
 	//     apiVersion: apps/v1
 	//     kind: Deployment
 	//     name: web
-	//  <nil>
+	//  [] <nil>
 }
 
 // What a kind has no version for is an error.
@@ -62,7 +62,7 @@ func ExampleConverter_Object() {
 		return
 	}
 	pod := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}})
-	_, err = c.Object(context.Background(), pod, "v2")
+	_, err = c.Object(context.Background(), pod, "autoscaling/v2")
 	fmt.Println(errors.Is(err, convert.ErrVersion), err)
-	// Output: true the kind has no such version: Pod of v1 in v2
+	// Output: true there is no such version: Pod of v1 in autoscaling/v2
 }

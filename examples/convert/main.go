@@ -7,6 +7,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -24,7 +25,7 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout); err != nil {
+	if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			os.Exit(2)
 		}
@@ -43,12 +44,13 @@ func (p *paths) Set(s string) error {
 	return nil
 }
 
-func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+func run(ctx context.Context, args []string, in io.Reader, out, warnings io.Writer) error {
 	var from paths
 	flags := flag.NewFlagSet("convert", flag.ContinueOnError)
 	flags.Var(&from, "f", "a file or a directory of manifests, or - for what comes in; may be given several times")
 	deep := flags.Bool("R", false, "also the directories below")
 	version := flags.String("output-version", "", "the group/version that objects shall have; empty: the one that clients of today prefer, of each")
+	form := flags.String("o", "", "yaml or json; empty: each document in the form that it has")
 	native := flags.Bool("orch-names", false, "manifests have the product's own names, such as storage.orch.io")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -64,36 +66,66 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
+	c.Form = *form
 	files, err := listed(from, *deep)
 	if err != nil {
 		return err
 	}
-	for i, name := range files {
-		if err := one(ctx, c, name, *version, in, out, i > 0); err != nil {
+	w := writer{out: out, json: *form == "json"}
+	for _, name := range files {
+		before, err := read(name, in)
+		if err != nil {
+			return err
+		}
+		after, told, err := c.Manifests(ctx, before, *version)
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, text := range told {
+			fmt.Fprintf(warnings, "warning: %s: %s\n", name, text)
+		}
+		if err := w.write(after); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// one converts the manifests of a file.
-func one(ctx context.Context, c *convert.Converter, name, version string, in io.Reader, out io.Writer, follows bool) error {
-	read := func() ([]byte, error) { return os.ReadFile(name) }
-	if name == "-" {
-		read = func() ([]byte, error) { return io.ReadAll(in) }
+// maxRead is above the size of files that package convert takes.
+const maxRead = 65 << 20
+
+// read returns the manifests of a file.
+func read(name string, in io.Reader) ([]byte, error) {
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
 	}
-	before, err := read()
-	if err != nil {
-		return err
+	return io.ReadAll(io.LimitReader(in, maxRead))
+}
+
+// writer writes files one after the other, YAML with separators between them.
+type writer struct {
+	out  io.Writer
+	json bool
+	last byte // that was written
+}
+
+func (w *writer) write(text []byte) error {
+	if len(text) == 0 {
+		return nil
 	}
-	after, err := c.Manifests(ctx, before, version)
-	switch {
-	case err != nil || len(after) == 0:
-		return err
-	case follows:
-		after = slices.Concat([]byte("---\n"), after)
+	if w.last != 0 && !w.json && !bytes.HasPrefix(text, []byte("---")) {
+		text = slices.Concat([]byte("---\n"), text)
 	}
-	_, err = out.Write(after)
+	if w.last != 0 && w.last != '\n' {
+		text = slices.Concat([]byte("\n"), text)
+	}
+	w.last = text[len(text)-1]
+	_, err := w.out.Write(text)
 	return err
 }
 

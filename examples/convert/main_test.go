@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ const old = "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata
 func converted(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), args, strings.NewReader(in), &out))
+	require.NoError(t, run(t.Context(), args, strings.NewReader(in), &out, io.Discard))
 	return out.String()
 }
 
@@ -33,6 +34,22 @@ func TestConvert(t *testing.T) {
 	assert.Equal(t, out, converted(t, "", "-f", dir))
 	assert.Equal(t, out+"---\n"+out, converted(t, "", "-R", "-f", dir))
 	assert.Equal(t, out+"---\n"+out, converted(t, old, "-f", dir+",-"))
-	require.Error(t, run(t.Context(), nil, nil, nil))
-	require.ErrorContains(t, run(t.Context(), []string{"-f", filepath.Join(dir, "nothing")}, nil, nil), "nothing")
+	require.Error(t, run(t.Context(), nil, nil, nil, nil))
+	require.ErrorContains(t, run(t.Context(), []string{"-f", filepath.Join(dir, "nothing")}, nil, nil, nil), "nothing")
+}
+
+// TestConvertTells of misspelt versions, and of what servers would not take.
+func TestConvertTells(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a.json")
+	require.NoError(t, os.WriteFile(name, []byte(`{"apiVersion":"policy/v1beta1","kind":"PodDisruptionBudget","metadata":{"name":"a"},"spec":{"minAvailable":-1}}`), 0o644))
+	var out, told bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"-f", name, "-f", "-"}, strings.NewReader("kind: a # stays"), &out, &told))
+	assert.Equal(t, "warning: "+name+`: document 1: PodDisruptionBudget "a": spec.minAvailable: Invalid value: -1: must be greater than or equal to 0`+"\n", told.String())
+	assert.Equal(t, `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"a"},"spec":{"minAvailable":-1}}`+"\n---\nkind: a # stays", out.String())
+
+	assert.Equal(t, "{\n    \"kind\": \"a\"\n}\n", converted(t, "kind: a", "-f", "-", "-o", "json"))
+	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-output-version", "polcy/v1"}, nil, &out, &told), `did you mean "policy/v1"?`)
+	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-o", "xml"}, nil, &out, &told), `neither yaml nor json`)
+	require.ErrorContains(t, run(t.Context(), []string{"-f", "-"}, strings.NewReader("a: 1\na: 2\n"), &out, &told), `-: document 1: line 2: key "a" already set in map`)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -31,11 +32,11 @@ func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string
 			return tree, nil, nil
 		}
 	}
-	if manyDocuments(data) {
-		return nil, nil, badYAML("more than one document")
-	}
 	if directives(data) > maxDirectives {
 		return nil, nil, badYAML("more than %d directives", maxDirectives)
+	}
+	if err := onlyDocument(data); err != nil {
+		return nil, nil, err
 	}
 	if bytes.IndexByte(data, '&') >= 0 && bytes.IndexByte(data, '*') >= 0 {
 		if err := walkYAML(data, l); err != nil {
@@ -64,31 +65,22 @@ func badYAML(format string, args ...any) *meta.Status {
 	return meta.BadRequest("the body is no valid YAML: %s", why)
 }
 
-// manyDocuments reports whether content follows a document marker that content
-// stands before. Markers begin a line, whatever is around them.
-func manyDocuments(data []byte) bool {
-	content, marked := false, false
-	for line := range bytes.Lines(data) {
-		trimmed := bytes.TrimSpace(line)
-		switch {
-		case len(trimmed) == 0 || trimmed[0] == '#' || line[0] == '%' && !content:
-		case bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || strings.IndexByte(" \t\r\n", line[3]) >= 0):
-			marked = marked || content
-			if rest := bytes.TrimSpace(line[3:]); len(rest) > 0 && rest[0] != '#' {
-				if marked {
-					return true
-				}
-				content = true
-			}
-		case bytes.HasPrefix(line, []byte("...")) && len(trimmed) == 3:
-			marked = marked || content
-		case marked:
-			return true
-		default:
-			content = true
+// onlyDocument refuses what follows a document: the decoder stops at its end, which in
+// flow style is the last brace.
+func onlyDocument(data []byte) error {
+	found := false
+	for d := yamlv2.NewDecoder(bytes.NewReader(data)); ; {
+		var doc yamlNode
+		switch err := d.Decode(&doc); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return badYAML("%v", err)
+		case doc.decode != nil && found:
+			return badYAML("more than one document")
 		}
+		found = found || doc.decode != nil
 	}
-	return false
 }
 
 // maxDirectives bounds the lines that may be directives: each is compared with

@@ -2,7 +2,6 @@
 package manifests
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,12 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/codec"
+)
+
+// The bounds of a file. What one document may be is bounded by the decoders.
+const (
+	maxBytes     = 64 << 20
+	maxDocuments = 100_000
 )
 
 // Read returns the objects of some kinds, or of all if none is named, in the files of a directory
@@ -24,6 +28,10 @@ func Read(files fs.FS, kinds ...string) ([]*meta.Object, error) {
 			return err
 		}
 		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			return nil
+		}
+		if info, err := fs.Stat(files, name); err == nil && info.Size() > maxBytes {
+			faults = append(faults, fmt.Errorf("%s: %w", name, errTooLarge))
 			return nil
 		}
 		data, err := fs.ReadFile(files, name)
@@ -40,41 +48,14 @@ func Read(files fs.FS, kinds ...string) ([]*meta.Object, error) {
 	return found, errors.Join(append(faults, err)...)
 }
 
-// Parse returns the objects of some kinds, or of all if none is named, in the documents of a file.
+// Parse returns the objects of some kinds, or of all if none is named, in the documents of
+// a file, up to the first that cannot be read.
 func Parse(data []byte, kinds ...string) (found []*meta.Object, err error) {
-	for i, doc := range split(data) {
-		tree, _, err := codec.DecodeYAML(doc, codec.Limits{})
-		if err != nil {
-			return found, fmt.Errorf("document %d: %w", i+1, err)
-		}
-		if o := meta.NewObject(tree); len(kinds) == 0 || slices.Contains(kinds, o.Kind()) {
-			found = append(found, o)
+	docs, _, err := Documents(data)
+	for _, d := range docs {
+		if len(kinds) == 0 || slices.Contains(kinds, d.Object.Kind()) {
+			found = append(found, d.Object)
 		}
 	}
-	return found, nil
-}
-
-// split splits YAML at the lines that separate documents; those that hold nothing but
-// comments are left out.
-func split(data []byte) (docs [][]byte) {
-	var doc []byte
-	filled := false
-	end := func() {
-		if filled {
-			docs = append(docs, doc)
-		}
-		doc, filled = nil, false
-	}
-	for line := range bytes.Lines(data) {
-		text := bytes.TrimRight(line, " \t\r\n")
-		if bytes.Equal(text, []byte("---")) || bytes.HasPrefix(text, []byte("--- ")) {
-			end()
-			continue
-		}
-		text = bytes.TrimSpace(text)
-		filled = filled || len(text) > 0 && text[0] != '#'
-		doc = append(doc, line...)
-	}
-	end()
-	return docs
+	return found, err
 }

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -42,6 +43,7 @@ func at(k *registry.Kind, r release.Release) (now *registry.Kind, gone bool) {
 		}
 		now.Versions = append(now.Versions, v)
 	}
+	replace(now)
 	return now, false
 }
 
@@ -69,6 +71,30 @@ func subresourcesAt(k *registry.Kind, r release.Release) *registry.Kind {
 		}
 	}
 	return &now
+}
+
+// replace lets deprecated versions name what the release serves: another version of the kind
+// only where it has that, else the one that came last of those not deprecated, or none.
+func replace(now *registry.Kind) {
+	named := func(v registry.KindVersion) meta.GroupVersionKind {
+		return meta.GroupVersionKind{Group: cmp.Or(v.Group, now.Group), Version: v.Name, Kind: now.Kind}
+	}
+	var latest meta.GroupVersionKind
+	var since release.Release
+	served := map[meta.GroupVersionKind]bool{}
+	for _, v := range now.Versions {
+		if served[named(v)] = v.Served; !v.Served || v.Deprecated != "" || v.Lifetime.Deprecated != "" {
+			continue
+		}
+		if came, _ := release.Parse(v.Lifetime.Introduced); latest.Version == "" || came.Compare(since) > 0 {
+			latest, since = named(v), came
+		}
+	}
+	for i := range now.Versions {
+		if use := &now.Versions[i].Replacement; use.Kind == now.Kind && !served[*use] {
+			*use = latest
+		}
+	}
 }
 
 // storedAt returns which version objects are stored in: the newest that the release

@@ -79,7 +79,7 @@ func endpoints() *registry.Kind {
 		Plural:      "endpoints",
 		Singular:    "endpoints",
 		ShortNames:  []string{"ep"},
-		Deprecated:  "v1 Endpoints is deprecated in v1.33+",
+		Lifetime:    registry.Lifetime{Deprecated: "1.33"},
 		Replacement: meta.GroupVersionKind{Group: names.GroupEndpoints, Version: "v1", Kind: "EndpointSlice"},
 		Columns: []registry.Column{
 			{Name: "Endpoints", Type: "string", Doc: "The addresses that are ready, with their ports.", Cell: readyEndpoints},

@@ -3,6 +3,7 @@ package discovery
 import (
 	"maps"
 
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
@@ -42,7 +43,7 @@ type EndpointV1beta1 struct {
 	TargetRef *core.ObjectReference `json:"targetRef,omitempty" protobuf:"4"`
 
 	// Topology is where it is: words about its node, its zone and others.
-	Topology map[string]string `json:"topology,omitempty" protobuf:"5" schema:"maxProperties=16"`
+	Topology map[string]string `json:"topology,omitempty" protobuf:"5"`
 
 	// NodeName is the node that it is on.
 	NodeName *string `json:"nodeName,omitempty" protobuf:"6" schema:"format=dns-subdomain"`
@@ -95,6 +96,9 @@ func (in *EndpointSlice) v1beta1(out *EndpointSliceV1beta1) error {
 	return nil
 }
 
+// maxTopology bounds the words about where an endpoint is that no field has.
+const maxTopology = 16
+
 // placeEndpoints lets the conversions of version v1beta1 take the zone and the node of
 // endpoints from the topology and put them there, under the names of the server.
 func placeEndpoints(v *registry.KindVersion) {
@@ -111,10 +115,14 @@ func placeEndpoints(v *registry.KindVersion) {
 			if err != nil {
 				return nil, err
 			}
-			for _, e := range meta.NewObject(out).Objects("endpoints") {
+			var f check.Faults
+			for i, e := range meta.NewObject(out).Objects("endpoints") {
 				takePlace(e, zone, host)
+				if n := len(e.Map("deprecatedTopology")); n > maxTopology {
+					f.TooMany(check.At("endpoints").Index(i).Field("deprecatedTopology"), n, maxTopology)
+				}
 			}
-			return out, nil
+			return out, f.Err()
 		}
 		c.FromHub = func(tree map[string]any) (map[string]any, error) {
 			out, err := fromHub(tree)

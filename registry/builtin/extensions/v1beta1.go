@@ -134,7 +134,7 @@ func v1beta1() registry.VersionOf[CustomResourceDefinition] {
 			switch {
 			case len(s.Versions) == 0 && s.Version != "":
 				s.Versions = []CustomResourceDefinitionVersionV1beta1{{Name: s.Version, Served: true, Storage: true}}
-			case len(s.Versions) > 0:
+			case len(s.Versions) > 0 && s.Version == "":
 				s.Version = s.Versions[0].Name
 			}
 			if c := s.Conversion; c != nil && c.Strategy == "Webhook" && len(c.ConversionReviewVersions) == 0 {
@@ -147,6 +147,9 @@ func v1beta1() registry.VersionOf[CustomResourceDefinition] {
 // hub gives each version what it has in common with the others.
 func (in *CustomResourceDefinitionV1beta1) hub(out *CustomResourceDefinition) error {
 	s := &in.Spec
+	if err := s.saidOnce(); err != nil {
+		return err
+	}
 	out.Status = in.Status
 	out.Spec = CustomResourceDefinitionSpec{Group: s.Group, Names: s.Names, Scope: s.Scope, PreserveUnknownFields: s.PreserveUnknownFields != nil && *s.PreserveUnknownFields}
 	if c := s.Conversion; c != nil {
@@ -175,6 +178,42 @@ func (in *CustomResourceDefinitionV1beta1) hub(out *CustomResourceDefinition) er
 		out.Spec.Versions = append(out.Spec.Versions, hub)
 	}
 	return nil
+}
+
+// saidOnce checks that what versions have in common stands in one place: beside them if it
+// is the same in all.
+func (s *CustomResourceDefinitionSpecV1beta1) saidOnce() error {
+	var f check.Faults
+	if len(s.Versions) > 0 && s.Version != "" && s.Version != s.Versions[0].Name {
+		f.Invalid(check.At("spec", "version"), s.Version, "must match the first version in spec.versions")
+	}
+	for _, part := range []struct {
+		field, name string
+		beside      bool
+		of          func(CustomResourceDefinitionVersionV1beta1) (value any, given bool)
+	}{
+		{"validation", "schemas", s.Validation != nil, func(v CustomResourceDefinitionVersionV1beta1) (any, bool) { return v.Schema, v.Schema != nil }},
+		{"subresources", "subresources", s.Subresources != nil, func(v CustomResourceDefinitionVersionV1beta1) (any, bool) {
+			return v.Subresources, v.Subresources != nil
+		}},
+		{"additionalPrinterColumns", "additionalPrinterColumns", len(s.AdditionalPrinterColumns) > 0, func(v CustomResourceDefinitionVersionV1beta1) (any, bool) {
+			return v.AdditionalPrinterColumns, len(v.AdditionalPrinterColumns) > 0
+		}},
+	} {
+		some, all := false, len(s.Versions) > 0
+		for _, v := range s.Versions {
+			value, given := part.of(v)
+			first, _ := part.of(s.Versions[0])
+			some, all = some || given, all && given && check.Same(value, first)
+		}
+		if part.beside && some {
+			f.Forbidden(check.At("spec", part.field), "top-level and per-version "+part.name+" are mutually exclusive")
+		}
+		if all {
+			f.Invalid(check.At("spec", "versions"), len(s.Versions), "per-version "+part.name+" may not all be set to identical values (top-level "+part.field+" should be used instead)")
+		}
+	}
+	return f.Err()
 }
 
 // v1beta1 shows what all versions have in common beside them.
