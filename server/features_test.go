@@ -214,14 +214,15 @@ func TestGatesOfAProgram(t *testing.T) {
 // TestGateFaults: what is wrong with gates fails Build, with its place.
 func TestGateFaults(t *testing.T) {
 	b := &server.Builder{Authorizer: auth.AllowAll, Release: "1.34",
-		Features: map[string]bool{"WatchLits": true, features.AnyVolumeDataSource: false, features.ExpandCSIVolumes: false},
+		Features: map[string]bool{"WatchLits": true, features.AnyVolumeDataSource: false, features.ExpandCSIVolumes: false, features.CSIMigration: true},
 		Gates:    []features.Gate{{Name: "Blnk", Beta: "0.0"}, {Name: "WatchList", Beta: "0.0"}}}
 	b.Register(signals())
 	_, err := b.Build(t.Context())
 	for _, want := range []string{
 		`Features["WatchLits"]: there is no such gate; did you mean "WatchList"?`,
 		`Features["AnyVolumeDataSource"]: it is stable since release 1.33 and cannot be switched off`,
-		`Features["ExpandCSIVolumes"]: the gate is gone since release 1.27, and its feature is on for good`,
+		`Features["ExpandCSIVolumes"]: the gate is gone since release 1.27, and its feature is on for good: leave it out`,
+		`Features["CSIMigration"]: the gate is gone since release 1.27, and its feature is on for good: leave it out`,
 		`Gates[1] (WatchList): there is a gate of this name`,
 		`kind Signal.example.com, version "v1": a field has the gate "Blink", which the server does not have; did you mean "Blnk"?`,
 	} {
@@ -237,7 +238,7 @@ func TestGatesAreTold(t *testing.T) {
 	var log bytes.Buffer
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Release = "1.34"
-		b.Features = map[string]bool{features.AnyVolumeDataSource: true, features.ExpandCSIVolumes: true, features.WatchList: false, "AllAlpha": true}
+		b.Features = map[string]bool{features.AnyVolumeDataSource: true, features.WatchList: false, "AllAlpha": true}
 		b.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	lines := string(inProcess(t, s).must(200, "GET", "/metrics", nil).raw)
@@ -250,8 +251,7 @@ func TestGatesAreTold(t *testing.T) {
 		assert.Contains(t, lines, want+"\n")
 	}
 	assert.NotContains(t, lines, `name="APIListChunking"`, "it is gone by then")
-	assert.Contains(t, log.String(), `msg="the feature gate has no effect any more and will be removed: leave it out" gate=AnyVolumeDataSource set=true`)
-	assert.Contains(t, log.String(), `msg="the feature gate was removed in release 1.27: leave it out" gate=ExpandCSIVolumes set=true`)
+	assert.Contains(t, log.String(), `msg="the feature gate is deprecated: it has no effect any more and will be removed, leave it out" gate=AnyVolumeDataSource set=true`)
 	assert.NotContains(t, log.String(), "WatchList")
 }
 

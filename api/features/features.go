@@ -28,7 +28,7 @@ type Gate struct {
 	Beta       string // on, unless it is set
 	Stable     string // on for good: whoever sets the gate is warned, to switch it off fails
 	Deprecated string // instead of Stable, the feature is to go: as it was before, but whoever sets the gate is warned
-	Removed    string // the gate is gone, and with it the feature, unless that is stable
+	Removed    string // the gate is gone: to set it fails. The feature went with it, unless that is stable
 }
 
 // State is a gate in one release, as it is set.
@@ -98,7 +98,7 @@ func New(named string, set map[string]bool, own ...Gate) (*Set, error) {
 			}
 		}
 		s.on[g.Name] = state.On
-		if stage != unborn && stage != removed || state.Warning != "" {
+		if stage != unborn && stage != removed {
 			s.list = append(s.list, state)
 		}
 	}
@@ -130,7 +130,7 @@ func (s *Set) Has(name string) bool {
 	return ok || name == allAlpha || name == allBeta
 }
 
-// All returns the gates that the release has, by name, and those that are gone and were set.
+// All returns the gates that the release has, by name.
 func (s *Set) All() []State {
 	if s == nil {
 		s = newest()
@@ -151,16 +151,17 @@ func (s *Set) Help() []string {
 }
 
 // Parse reads what flags say: pairs such as A=true,B=false. Of a name that is given twice
-// the last value counts.
+// the last value counts, and spaces do not.
 func Parse(text string) (map[string]bool, error) {
 	set := map[string]bool{}
 	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
 		name, value, given := strings.Cut(word, "=")
 		name = strings.TrimSpace(name)
 		on, err := strconv.ParseBool(strings.TrimSpace(value))
 		switch {
-		case word == "":
-			continue
 		case !given:
 			return nil, fmt.Errorf("missing bool value for %s", name)
 		case err != nil:
@@ -206,14 +207,12 @@ func (g Gate) set(stage int, value bool) (on bool, warning string, err error) {
 		return false, "", faultOf(g.Name, "there is no such gate before release %s", cmp.Or(g.begins()[1:]...))
 	case stage == stable && value != fixed:
 		return fixed, "", faultOf(g.Name, "it is stable since release %s and cannot be switched off", g.Stable)
-	case stage == removed && value != fixed:
-		return fixed, "", faultOf(g.Name, "the gate is gone since release %s, and its feature is %s for good", g.Removed, word)
+	case stage == removed:
+		return fixed, "", faultOf(g.Name, "the gate is gone since release %s, and its feature is %s for good: leave it out", g.Removed, word)
 	case stage == stable:
-		return value, "the feature gate has no effect any more and will be removed: leave it out", nil
+		return value, "the feature gate is deprecated: it has no effect any more and will be removed, leave it out", nil
 	case stage == deprecated:
 		return value, "the feature gate is deprecated and will be removed, and its feature with it", nil
-	case stage == removed:
-		return value, "the feature gate was removed in release " + g.Removed + ": leave it out", nil
 	}
 	return value, "", nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/internal/release"
 )
 
 // TestLifeOfAGate takes gates through the stages of the deprecation policy: off at first,
@@ -26,12 +28,12 @@ func TestLifeOfAGate(t *testing.T) {
 		{kept, "1.20", "ALPHA", false, "", ""},
 		{kept, "1.21", "ALPHA", false, "", ""},
 		{kept, "1.22", "BETA", true, "", ""},
-		{kept, "1.24", "", true, "no effect any more", "!stable since release 1.24"},
-		{kept, "1.26", "-", true, "removed in release 1.26", "!gone since release 1.26, and its feature is on"},
-		{kept, "2.0", "-", true, "removed in release 1.26", "!gone since release 1.26"},
+		{kept, "1.24", "", true, "deprecated: it has no effect any more", "!stable since release 1.24"},
+		{kept, "1.26", "-", true, "!gone since release 1.26, and its feature is on", "!gone since release 1.26, and its feature is on"},
+		{kept, "2.0", "-", true, "!gone since release 1.26", "!gone since release 1.26"},
 		{gone, "1.23", "BETA", true, "", ""},
 		{gone, "1.24", "DEPRECATED", true, "deprecated", "deprecated"},
-		{gone, "1.26", "-", false, "!its feature is off", "removed in release 1.26"},
+		{gone, "1.26", "-", false, "!its feature is off", "!its feature is off"},
 		{tried, "1.25", "DEPRECATED", false, "deprecated", "deprecated"},
 	} {
 		t.Run(c.gate.Name+" "+c.release, func(t *testing.T) {
@@ -59,6 +61,110 @@ func TestLifeOfAGate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPolicyOfGates has a row for each rule of the deprecation policy that is about gates.
+func TestPolicyOfGates(t *testing.T) {
+	kept := Gate{Name: "Kept", Alpha: "1.20", Beta: "1.22", Stable: "1.24", Removed: "1.26"}
+	gone := Gate{Name: "Gone", Alpha: "1.20", Beta: "1.22", Deprecated: "1.24", Removed: "1.25"}
+	tried := Gate{Name: "Tried", Alpha: "1.20", Removed: "1.21"}
+	for _, c := range []struct {
+		rule, release, set string
+		on                 string // the features that are, of all three
+		warned, fault      string // the gates that are, and what is wrong, or empty
+	}{
+		{"alpha is off", "1.20", "", "", "", ""},
+		{"alpha can be switched on", "1.20", "Kept=true,Tried=true", "Kept Tried", "", ""},
+		{"beta is on", "1.22", "", "Gone Kept", "", ""},
+		{"beta can be switched off", "1.22", "Kept=false", "Gone", "", ""},
+		{"stable is on", "1.24", "", "Gone Kept", "", ""},
+		{"8: the gate of a stable feature is deprecated; 9: it warns", "1.24", "Kept=true", "Gone Kept", "Kept", ""},
+		{"8: it can be set for two releases", "1.25", "Kept=true", "Kept", "Kept", ""},
+		{"9: to switch off what has no effect any more fails", "1.24", "Kept=false", "", "", `Features["Kept"]: it is stable since release 1.24 and cannot be switched off`},
+		{"8: after two releases the gate is gone", "1.26", "Kept=true", "", "", `Features["Kept"]: the gate is gone since release 1.26, and its feature is on for good: leave it out`},
+		{"8: it is gone for who switches it off, too", "1.26", "Kept=false", "", "", `Features["Kept"]: the gate is gone since release 1.26`},
+		{"8: the feature stays", "1.26", "", "Kept", "", ""},
+		{"8: a beta feature that goes works for a release", "1.24", "Gone=true", "Gone Kept", "Gone", ""},
+		{"9: it warns who switches it off, too, which has an effect", "1.24", "Gone=false", "Kept", "Gone", ""},
+		{"8: then it is gone", "1.25", "", "Kept", "", ""},
+		{"8: its gate, too", "1.25", "Gone=true", "", "", `Features["Gone"]: the gate is gone since release 1.25, and its feature is off for good: leave it out`},
+		{"8: an alpha feature can go at once", "1.21", "", "", "", ""},
+		{"8: its gate, too", "1.21", "Tried=true", "", "", `Features["Tried"]: the gate is gone since release 1.21`},
+		{"who sets a stage sets no gate: nobody is warned, nothing fails", "1.24", "AllAlpha=false,AllBeta=false", "Gone Kept", "", ""},
+		{"nor when the gates are gone", "1.26", "AllAlpha=true,AllBeta=false", "Kept", "", ""},
+		{"a gate of a later release is none yet", "1.19", "Kept=true", "", "", `Features["Kept"]: there is no such gate before release 1.20`},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			set, err := Parse(c.set)
+			require.NoError(t, err)
+			s, err := New(c.release, set, kept, gone, tried)
+			if c.fault != "" {
+				assert.ErrorContains(t, err, c.fault)
+				return
+			}
+			require.NoError(t, err)
+			var on, warned []string
+			for _, g := range []Gate{gone, kept, tried} {
+				if s.Enabled(g.Name) {
+					on = append(on, g.Name)
+				}
+				if state, _ := stateOf(s, g.Name); state.Warning != "" {
+					warned = append(warned, g.Name)
+				}
+			}
+			assert.Equal(t, c.on, strings.Join(on, " "))
+			assert.Equal(t, c.warned, strings.Join(warned, " "))
+		})
+	}
+}
+
+// TestGatesStayAsLongAsPromised: those of every server can be set for two releases after
+// their features are stable, and for one after these are to go.
+func TestGatesStayAsLongAsPromised(t *testing.T) {
+	for _, g := range Gates() {
+		last := ""
+		switch {
+		case g.Removed == "":
+			continue
+		case g.Stable != "":
+			r, err := release.Parse(g.Stable)
+			require.NoError(t, err)
+			last = r.Next().String()
+		case g.Beta != "":
+			require.NotEmpty(t, g.Deprecated, g.Name)
+			last = g.Deprecated
+		default:
+			last = g.Alpha
+		}
+		s, err := New(last, map[string]bool{g.Name: true})
+		require.NoError(t, err)
+		assert.True(t, s.Enabled(g.Name))
+		_, there := stateOf(s, g.Name)
+		assert.True(t, there, "%s in release %s", g.Name, last)
+	}
+}
+
+// TestParse: names and values may have spaces around them, pairs may be missing, and of two
+// the last counts.
+func TestParse(t *testing.T) {
+	for text, want := range map[string]map[string]bool{
+		"":                       {},
+		" ":                      {},
+		",":                      {},
+		" A = true ,, B=0, ":     {"A": true, "B": false},
+		"A=true,A=false":         {"A": false},
+		"AllAlpha=T,AllBeta=F\n": {"AllAlpha": true, "AllBeta": false},
+	} {
+		set, err := Parse(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, set, text)
+	}
+	for text, want := range map[string]string{"A": "missing bool value for A", "A,": "missing bool value for A", "A=maybe": "invalid value of A=maybe", "A=": "invalid value of A=", "=": "invalid value", "A=true=false": "invalid value of A=true=false"} {
+		_, err := Parse(text)
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := New("", map[string]bool{"": true})
+	assert.ErrorContains(t, err, `Features[""]: there is no such gate`)
 }
 
 func stateOf(s *Set, name string) (State, bool) {
@@ -123,10 +229,6 @@ func TestFaults(t *testing.T) {
 	for _, part := range []string{`"X"`, `"APIListChunking"`, "Gates[0]"} {
 		assert.ErrorContains(t, err, part, "all are told")
 	}
-	for text, want := range map[string]string{"A": "missing bool value for A", "A=maybe": "invalid value of A=maybe", "=": "invalid value"} {
-		_, err := Parse(text)
-		assert.ErrorContains(t, err, want)
-	}
 }
 
 // TestGates: the library's own are without faults, in their order, and what they say of
@@ -141,8 +243,8 @@ func TestGates(t *testing.T) {
 	}
 	_, err := New("", nil)
 	require.NoError(t, err)
-	for release := range 40 {
-		_, err := New("1."+strconv.Itoa(release), nil)
+	for minor := range 40 {
+		_, err := New("1."+strconv.Itoa(minor), nil)
 		require.NoError(t, err)
 	}
 }

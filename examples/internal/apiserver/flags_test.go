@@ -149,6 +149,10 @@ func TestRuntimeConfigAndGates(t *testing.T) {
 	assert.Equal(t, []string{"apps/v9", "resource.k8s.io/v1beta9/x", "v7"}, f.otherVersions)
 	assert.Equal(t, map[string]bool{"WatchList": true, "AllAlpha": true}, f.features)
 	assert.Equal(t, []string{"Other"}, f.otherGates)
+	f, err = Command{Ignored: map[string]bool{}}.parseFlags([]string{"--release=1.34", "--feature-gates", " CSIMigration = true, APIListChunking=false,WatchList=false, RecoverVolumeExpansionFailure=false, ", "--feature-gates=AllBeta=true", "--feature-gates="})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"APIListChunking", "CSIMigration"}, f.otherGates, "the release has them no more")
+	assert.Equal(t, map[string]bool{"WatchList": false, "RecoverVolumeExpansionFailure": false, "AllBeta": true}, f.features)
 	for arg, want := range map[string]string{"WatchList": "missing bool value for WatchList", "WatchList=on": "invalid value of WatchList=on"} {
 		_, err = Command{}.parseFlags([]string{"--feature-gates=" + arg})
 		assert.ErrorContains(t, err, want)

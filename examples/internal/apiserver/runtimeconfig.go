@@ -43,11 +43,15 @@ func (f *flags) setFeatures(text string) error {
 	return err
 }
 
-// dropOtherGates puts the gates aside that nobody knows.
+// dropOtherGates puts the gates aside that the release does not have.
 func (f *flags) dropOtherGates() {
-	known := (*features.Set)(nil)
+	set, _ := features.New(f.release, nil) // a release that is none is the server's to refuse
+	known := map[string]bool{"AllAlpha": true, "AllBeta": true}
+	for _, g := range set.All() {
+		known[g.Name] = true
+	}
 	for name := range f.features {
-		if !known.Has(name) {
+		if !known[name] {
 			f.otherGates = append(f.otherGates, name)
 			delete(f.features, name)
 		}
