@@ -113,7 +113,7 @@ func fillByPolicy(r *admission.Request, policy *meta.Object, profiles securitypo
 }
 
 // mayUsePolicy reports whether the caller or the pod's service account has the right to use
-// a policy in the namespace, or everywhere.
+// a policy in the namespace, or everywhere, in a group that policies are served in.
 func mayUsePolicy(ctx context.Context, r *admission.Request, name string) bool {
 	users := []*auth.User{r.User}
 	if account := r.Object.String("spec", "serviceAccountName"); account != "" {
@@ -121,13 +121,17 @@ func mayUsePolicy(ctx context.Context, r *admission.Request, name string) bool {
 			Name: auth.ServiceAccountUser(r.Namespace, account), Groups: append(auth.ServiceAccountGroups(r.Namespace), auth.Authenticated),
 		})
 	}
+	policies := meta.GroupResource{Group: r.Server.Names.Group(names.GroupPolicy), Resource: "podsecuritypolicies"}
+	typ := r.Server.Type(policies)
+	if typ == nil {
+		return false
+	}
 	return slices.ContainsFunc(users, func(u *auth.User) bool {
-		if u == nil {
-			return false
-		}
-		d, _, _ := r.Server.Authorizer.Authorize(ctx, auth.Action{
-			User: u, Verb: "use", Group: r.Server.Names.Group(names.GroupPolicy), Version: "*", Resource: "podsecuritypolicies", Namespace: r.Namespace, Name: name,
+		return u != nil && slices.ContainsFunc(typ.ServedVersions, func(in meta.GroupVersion) bool {
+			d, _, _ := r.Server.Authorizer.Authorize(ctx, auth.Action{
+				User: u, Verb: "use", Group: in.Group, Version: "*", Resource: policies.Resource, Namespace: r.Namespace, Name: name,
+			})
+			return d == auth.Allow
 		})
-		return d == auth.Allow
 	})
 }

@@ -20,7 +20,13 @@ const anyone = `seLinux: {rule: RunAsAny}, runAsUser: {rule: RunAsAny}, suppleme
 // policies is a server that has the kind of policies; each may be used as uses says: the
 // name of a policy, a namespace and a user.
 func policies(t *testing.T, uses ...string) func(...step) {
+	return policiesIn(t, "", uses...)
+}
+
+// policiesIn is policies of a release.
+func policiesIn(t *testing.T, release string, uses ...string) func(...step) {
 	s := with(t, admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"PodSecurity"}}, func(b *server.Builder) {
+		b.Release = release
 		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
 			if a.Verb != "use" {
 				return auth.Allow, "", nil
@@ -70,6 +76,20 @@ func TestPodSecurityPolicy(t *testing.T) {
 		step{as: "eve", do: "PATCH pods/changed", body: `{spec: {activeDeadlineSeconds: 5}}`, want: "403 forbidden: PodSecurityPolicy: unable to validate pod: []"},
 		step{as: "bob", do: "PATCH pods/changed", body: `{spec: {activeDeadlineSeconds: 5}}`, want: "200"},
 	)
+}
+
+// TestPodSecurityPolicyUseInGroups: the right to use a policy may be one in any group that
+// the release serves policies in.
+func TestPodSecurityPolicyUseInGroups(t *testing.T) {
+	for release, want := range map[string]string{"1.15": "201", "1.16": "403 PodSecurityPolicy: unable to admit pod: []"} {
+		walk := policiesIn(t, release, "extensions podsecuritypolicies p default ann", use("p", "bob"))
+		walk(
+			step{do: psp, body: named("p", `{`+anyone+`}`), want: "201"},
+			step{as: "bob", do: "POST pods", body: named("policy", plain), want: "201"},
+			step{as: "ann", do: "POST pods", body: named("extensions", plain), want: want},
+			step{as: "eve", do: "POST pods", body: named("neither", plain), want: "403 PodSecurityPolicy: unable to admit pod: []"},
+		)
+	}
 }
 
 // TestPodSecurityPolicyFills: what a policy has for pods that say nothing is theirs, and the
