@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 )
@@ -16,7 +17,7 @@ import (
 // that it does not serve.
 func TestReplacementsAreServed(t *testing.T) {
 	texts := map[string]map[string]string{}
-	for r := resource.OldestRelease; r.Compare(resource.NewestRelease) <= 0; r = r.Next() {
+	for r := release.Oldest; r.Compare(release.Newest) <= 0; r = r.Next() {
 		served, warnings := map[string]bool{}, map[string]string{}
 		var versions []*resource.Version
 		for _, k := range builtin.Kinds() {

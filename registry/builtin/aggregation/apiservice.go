@@ -4,7 +4,6 @@ package aggregation
 
 import (
 	"fmt"
-	"time"
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
@@ -94,7 +93,7 @@ func Kinds() []*registry.Kind {
 			{Name: "Available", Type: "string", Doc: "Whether the version is served.", Cell: availability},
 			registry.Age(),
 		},
-		Prepare:   prepare,
+		Behavior:  registry.Behavior{Prepare: prepare},
 		Validate:  validate,
 		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true, FreeFinalizers: true, DeleteAnswersStatus: true},
 	})}
@@ -113,17 +112,11 @@ func availability(o *meta.Object) any {
 	return "Unknown"
 }
 
-// prepare says of a new version that this server serves that it does.
-func prepare(w *registry.Change[APIService]) {
-	if w.Old != nil {
-		return
-	}
-	w.New.Status = APIServiceStatus{}
-	if w.New.Spec.Service == nil {
-		w.New.Status.Conditions = []APIServiceCondition{{
-			Type: available, Status: "True", LastTransitionTime: meta.Time{Time: time.Now()},
-			Reason: "Local", Message: "Local APIServices are always available",
-		}}
+// prepare says of a new version that this server serves that it does. It works on the tree:
+// servers write one of them for each version at their start.
+func prepare(w *registry.Change[meta.Object]) {
+	if w.Old == nil && w.New.Map("spec", "service") == nil {
+		w.New.SetCondition(available, "True", "Local", "Local APIServices are always available")
 	}
 }
 
