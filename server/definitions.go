@@ -163,6 +163,7 @@ func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) (*resourc
 		s.log.Error("a definition cannot be served", "definition", crd.Name(), "error", "its names belong to a built-in kind")
 		return nil, nil
 	}
+	t.Features = s.features // not by Enable: no field has a gate, and it would read the schemas
 	t.Origin, t.Closed = origin, crd.Terminating()
 	t.Source = s.source(e.Key())
 	s.setConverter(t)
