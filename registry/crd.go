@@ -134,9 +134,9 @@ func (k *Kind) fault(format string, args ...any) {
 	k.err = errors.Join(k.err, fmt.Errorf(format, args...))
 }
 
-// addVersion adds a version as a definition gives it. Selectable fields of one are
-// there in all, unless a webhook converts: then those of the stored version are there
-// in all that have them, too.
+// addVersion adds a version as a definition gives it. Its selectable fields are there in no
+// other that does not name them. If a webhook converts those of the stored version count,
+// which objects are selected by.
 func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[string]any, preserves bool) {
 	kv := KindVersion{Name: v.String("name"), Served: v.Bool("served"), Storage: v.Bool("storage")}
 	if v.Bool("deprecated") {
@@ -176,9 +176,7 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 		kv.Scale = &Scale{SpecReplicas: o.String("specReplicasPath"), StatusReplicas: o.String("statusReplicasPath"), Selector: o.String("labelSelectorPath")}
 		k.Scale = cmp.Or(k.Scale, kv.Scale)
 	}
-	if k.webhook != nil {
-		kv.Fields = map[string]string{}
-	}
+	kv.Fields = map[string]string{} // nil would be those of the kind
 	k.addFields(&kv, i, v.List("selectableFields"))
 	k.Versions = append(k.Versions, kv)
 }
@@ -194,9 +192,7 @@ func (k *Kind) addFields(kv *KindVersion, i int, list []any) {
 			continue
 		}
 		name := strings.Join(path, ".")
-		if kv.Fields != nil {
-			kv.Fields[name] = name
-		}
+		kv.Fields[name] = name
 		if k.webhook != nil && !kv.Storage {
 			continue
 		}
