@@ -312,15 +312,17 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	b.plugged, b.finds, b.missing = nil, finder.find, finder.missing
 	var chain *admission.Chain
 	if len(plugs) == 0 {
-		var err error
-		chain, err = b.admission(log)
-		faults = append(faults, err)
+		var fault error
+		chain, fault = b.admission(log)
+		faults = append(faults, fault)
 	}
-	faults = append(faults, b.checkChoice())
-	if err := errors.Join(faults...); err != nil {
-		if chain != nil {
+	defer func() {
+		if err != nil && chain != nil {
 			chain.Close()
 		}
+	}()
+	faults = append(faults, b.checkChoice())
+	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
 	if s, err = b.newServer(log); err != nil {

@@ -93,7 +93,7 @@ func (s *Server) startNames() (list []string) {
 		{s.has(names.GroupScheduling, "priorityclasses"), []string{"scheduling/bootstrap-system-priority-classes"}},
 		{s.aggregation != nil, []string{"start-kube-aggregator-informers", "apiservice-status-local-available-controller",
 			"apiservice-status-remote-available-controller", "apiservice-openapi-controller"}},
-		{s.registers(), []string{"apiservice-registration-controller", "kube-apiserver-autoregistration"}},
+		{s.registers(), []string{"apiservice-registration-controller", s.names.Wire(names.ServerManager) + "-autoregistration"}},
 	} {
 		if of.is {
 			list = append(list, of.does...)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
@@ -54,8 +55,8 @@ func TestStoreIsStamped(t *testing.T) {
 	assert.ErrorContains(t, err, "names")
 }
 
-// TestFailedBuildClosesTheStore on every way out.
-func TestFailedBuildClosesTheStore(t *testing.T) {
+// TestFailedBuildClosesWhatItOpened on every way out: the store, and plugins once each.
+func TestFailedBuildClosesWhatItOpened(t *testing.T) {
 	broken := errors.New("broken")
 	fails := func(at faulty.Op) func(*server.Builder) {
 		return func(b *server.Builder) {
@@ -86,9 +87,16 @@ func TestFailedBuildClosesTheStore(t *testing.T) {
 		require.NoError(t, err)
 		b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Storage: store}
 		b.Register(builtin.Kinds()...)
+		opened, closed := 0, 0
+		b.Admission = []admission.Plugin{{Name: "Mine", Validate: func(context.Context, *admission.Request) error { return nil }, Setup: func(p *admission.Plugin, _ admission.Env) error {
+			opened++
+			p.Close = func() { closed++ }
+			return nil
+		}}}
 		change(b)
 		_, err = b.Build(t.Context())
 		require.Error(t, err, name)
+		assert.Equal(t, opened, closed, name)
 		_, err = store.Revision(t.Context())
 		assert.ErrorIs(t, err, storage.ErrClosed, name)
 	}

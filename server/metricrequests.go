@@ -28,7 +28,9 @@ const (
 	started
 )
 
-// requestKey is what the labels of a figure follow from.
+// requestKey is what the labels of a figure follow from. Of a request that is not routed,
+// because its caller may not make it or nothing serves it, that is its verb and its code
+// alone: callers who may do nothing make no series of types.
 type requestKey struct {
 	figure           figure
 	version          *resource.Version     // nil: nothing that is served
@@ -123,27 +125,36 @@ func (s *Server) runs(r *request) (ended func()) {
 
 // of returns the handles of a figure of a request.
 func (m *counts) of(s *Server, r *request, f figure, code int) *requestCounts {
-	state := s.types()
-	k := requestKey{figure: f, version: r.version, sub: r.sub, scope: scopeOf(r), dry: dryRunOf(r), code: code}
+	k, scope := requestKey{figure: f, code: code}, scopeOf(r)
 	switch {
+	case !r.routed:
+	case r.version != nil:
+		k.version, k.sub, k.scope, k.dry = r.version, r.sub, scope, dryRunOf(r)
 	case !r.IsResource:
 		k.path = pathLabel(r.Path)
+<<<<<<< HEAD
 	case r.remote != nil:
 		k.remote, k.path = remoteLabels(r)
 	case k.version == nil: // refused before it was resolved
 		if k.version = state.Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}); k.version != nil {
 			k.sub = k.version.Subresource(r.Subresource)
 		}
+=======
+>>>>>>> meters
 	}
-	k.verb = verbOf(r, k.sub, k.scope)
+	k.verb = verbOf(r, k.sub, scope)
 	if f == received {
 		k.verb = r.Verb
 	}
+<<<<<<< HEAD
 	return m.handles(s, state, k)
 }
 
 func (m *counts) handles(s *Server, state *resource.State, k requestKey) *requestCounts {
 	return m.kept.Get(s.labelsOf(state), k, func() *requestCounts { return m.make(s, k) }, func() { m.forget(s) })
+=======
+	return m.kept.Get(s.types().Serial, k, func() *requestCounts { return m.make(s.types(), k) }, func() { m.forget(s.types()) })
+>>>>>>> meters
 }
 
 // labels are those of a version: none of what is not served any more, since its series
@@ -161,9 +172,18 @@ func (m *counts) labels(s *Server, k requestKey) resourceLabels {
 }
 
 // make makes the handles of a key.
+<<<<<<< HEAD
 func (m *counts) make(s *Server, k requestKey) *requestCounts {
 	l, sub, code := m.labels(s, k), k.path, codeLabel(k.code)
 	if k.sub != nil {
+=======
+func (m *counts) make(state *resource.State, k requestKey) *requestCounts {
+	l, sub, code := m.labels(state, k.version), k.path, codeLabel(k.code)
+	switch {
+	case k.version != nil && l == resourceLabels{}:
+		k.scope, k.dry = "", ""
+	case k.sub != nil:
+>>>>>>> meters
 		sub = k.sub.Name
 	}
 	about := []string{k.verb, l.group, l.version, l.resource, sub, k.scope, component}
@@ -244,11 +264,13 @@ func scopeOf(r *request) string {
 	return ""
 }
 
-// dryRunOf is how a request says that it is a dry run, as far as that is a word that it
+// dryRunOf is how a write says that it is a dry run, as far as that is a word that it
 // may say.
 func dryRunOf(r *request) string {
 	values, ok := r.Query["dryRun"]
 	switch {
+	case r.Verb == "get" || r.Verb == "list" || r.Verb == "watch" || r.sub != nil && r.sub.Connect != nil:
+		return "" // which mean nothing by it
 	case !ok || slices.Equal(values, []string{""}):
 		return ""
 	case !slices.ContainsFunc(values, func(v string) bool { return v != "All" }):

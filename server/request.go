@@ -32,6 +32,7 @@ type request struct {
 	record record
 
 	// What metrics tell of it.
+	routed     bool            // it may be made, and there is something that serves it
 	outside    metrics.Outside // time at webhooks and in queues
 	aborted    bool            // its connection was cut
 	terminated bool            // it was refused or ended to protect the server

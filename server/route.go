@@ -92,6 +92,7 @@ func (s *Server) prepare(r *request) error {
 	if !allowed(r) {
 		return refuseMethod(r)
 	}
+	r.routed = true
 	if r.sub != nil && r.sub.Connect != nil {
 		return nil // the form of the answer is another server's
 	}
@@ -194,6 +195,7 @@ func methodNotAllowed() *meta.Status {
 
 // serveOther answers paths that are no resources.
 func (s *Server) serveOther(w *response, r *request) {
+	r.routed = r.http.Method == http.MethodGet || r.http.Method == http.MethodHead
 	if err := s.acquireSeat(r.http.Context(), r); err != nil {
 		s.fail(w, r, err)
 		return

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -190,7 +191,7 @@ func nobodys(annotation string) *fieldpath.Set {
 }
 
 // onlyStatus is what writers of the object itself do not own, with all below.
-var onlyStatus = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+var onlyStatus = sync.OnceValue(func() *fieldpath.Set { return fieldpath.NewSet(fieldpath.MakePathOrDie("status")) })
 
 // filter returns what of set may be owned through an endpoint. Of another
 // entry's fields, too, nothing else changes through it.
@@ -206,7 +207,7 @@ func (t *Tracker) filter(set *fieldpath.Set, subresource string) *fieldpath.Set 
 	}
 	switch subresource {
 	case "":
-		return set.RecursiveDifference(onlyStatus)
+		return set.RecursiveDifference(onlyStatus())
 	case "status":
 		return fieldpath.NewIncludeMatcherFilter(t.status).Filter(set)
 	}
