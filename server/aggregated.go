@@ -135,6 +135,7 @@ var longSubresources = []string{"attach", "exec", "log", "portforward", "proxy"}
 
 // forward hands a request on to the server that serves its version.
 func (s *Server) forward(w *response, r *request) error {
+	r.routed = true
 	ctx, v := r.http.Context(), r.remote
 	if !s.lasts(r) {
 		var cancel context.CancelFunc

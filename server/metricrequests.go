@@ -128,33 +128,22 @@ func (m *counts) of(s *Server, r *request, f figure, code int) *requestCounts {
 	k, scope := requestKey{figure: f, code: code}, scopeOf(r)
 	switch {
 	case !r.routed:
+	case r.remote != nil:
+		k.remote, k.path = remoteLabels(r)
 	case r.version != nil:
 		k.version, k.sub, k.scope, k.dry = r.version, r.sub, scope, dryRunOf(r)
 	case !r.IsResource:
 		k.path = pathLabel(r.Path)
-<<<<<<< HEAD
-	case r.remote != nil:
-		k.remote, k.path = remoteLabels(r)
-	case k.version == nil: // refused before it was resolved
-		if k.version = state.Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}); k.version != nil {
-			k.sub = k.version.Subresource(r.Subresource)
-		}
-=======
->>>>>>> meters
 	}
 	k.verb = verbOf(r, k.sub, scope)
 	if f == received {
 		k.verb = r.Verb
 	}
-<<<<<<< HEAD
-	return m.handles(s, state, k)
+	return m.handles(s, s.types(), k)
 }
 
 func (m *counts) handles(s *Server, state *resource.State, k requestKey) *requestCounts {
 	return m.kept.Get(s.labelsOf(state), k, func() *requestCounts { return m.make(s, k) }, func() { m.forget(s) })
-=======
-	return m.kept.Get(s.types().Serial, k, func() *requestCounts { return m.make(s.types(), k) }, func() { m.forget(s.types()) })
->>>>>>> meters
 }
 
 // labels are those of a version: none of what is not served any more, since its series
@@ -172,18 +161,12 @@ func (m *counts) labels(s *Server, k requestKey) resourceLabels {
 }
 
 // make makes the handles of a key.
-<<<<<<< HEAD
 func (m *counts) make(s *Server, k requestKey) *requestCounts {
 	l, sub, code := m.labels(s, k), k.path, codeLabel(k.code)
-	if k.sub != nil {
-=======
-func (m *counts) make(state *resource.State, k requestKey) *requestCounts {
-	l, sub, code := m.labels(state, k.version), k.path, codeLabel(k.code)
 	switch {
 	case k.version != nil && l == resourceLabels{}:
 		k.scope, k.dry = "", ""
 	case k.sub != nil:
->>>>>>> meters
 		sub = k.sub.Name
 	}
 	about := []string{k.verb, l.group, l.version, l.resource, sub, k.scope, component}
