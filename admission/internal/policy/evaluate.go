@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"orch.io/controlplane/admission"
@@ -107,21 +108,26 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 	p, b := c.policy, c.binding
 	left := int64(expression.ObjectCost)
 	vars := r.Vars(ctx, p.env, view, c.namespace, c.params, &left)
-	if ok, err := p.conditions.True(ctx, vars); err != nil {
+	begun := time.Now()
+	ok, err := p.conditions.True(ctx, vars)
+	r.counts.matched(p, r.Operation, time.Since(begun), ok, err)
+	if err != nil {
 		r.err(p, b, err)
 		return ctx.Err()
 	} else if !ok {
 		return nil
 	}
 	for i := range p.validations {
-		v := &p.validations[i]
+		v, begun := &p.validations[i], time.Now()
 		ok, err := false, v.fault
 		if err == nil {
 			ok, err = v.holds.True(ctx, vars, &left)
 		}
-		switch {
-		case ctx.Err() != nil: // whatever the failure policy is, it was not evaluated
+		if ctx.Err() != nil { // whatever the failure policy is, it was not evaluated
 			return ctx.Err()
+		}
+		r.checked(c, time.Since(begun), ok || err != nil && p.ignore, errorType(v.fault, err))
+		switch {
 		case err != nil && !p.ignore:
 			r.broken(p, b, i, fmt.Sprintf("expression '%s' resulted in error: %v", strings.TrimSpace(v.text), err), meta.ReasonInvalid)
 		case err == nil && !ok:
@@ -144,6 +150,23 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// checked counts a validation: for each action that the binding wants if the request may not
+// go on because of it.
+func (r *round) checked(c call, took time.Duration, passes bool, failed string) {
+	if passes {
+		r.counts.check(c, took, failed, "allow")
+		return
+	}
+	for _, a := range []struct {
+		taken bool
+		name  string
+	}{{c.binding.deny, "deny"}, {c.binding.warn, "warn"}, {c.binding.note, "audit"}} {
+		if a.taken {
+			r.counts.check(c, took, failed, a.name)
+		}
+	}
 }
 
 // broken does what the binding wants of a request that is not valid, or of which that

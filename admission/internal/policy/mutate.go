@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"time"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/selection"
@@ -18,6 +19,7 @@ import (
 // changes is what the policies make of the object of one request.
 type changes struct {
 	selection.Request
+	counts   *counts
 	failures []failure
 	told     int // bytes of their messages
 	most     int // bytes that the object may have
@@ -72,7 +74,7 @@ func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 	if ar.Operation == admission.Delete {
 		return nil
 	}
-	r := &changes{Request: selection.Request{Request: ar}, passes: &passes{again: map[callKey]bool{}}}
+	r := &changes{Request: selection.Request{Request: ar}, counts: s.counts, passes: &passes{again: map[callKey]bool{}}}
 	if ar.Pass > 0 {
 		before, ok := ar.Kept[s].(*passes)
 		if !ok {
@@ -138,7 +140,10 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 		return false, err
 	}
 	left := int64(expression.ObjectCost)
-	if ok, err := p.conditions.True(ctx, r.Vars(ctx, p.env, view, c.namespace, c.params, &left)); err != nil {
+	begun := time.Now()
+	ok, err := p.conditions.True(ctx, r.Vars(ctx, p.env, view, c.namespace, c.params, &left))
+	r.counts.matched(p, r.Operation, time.Since(begun), ok, err)
+	if err != nil {
 		r.fail(p, c.binding, err, meta.ReasonInvalid)
 		return false, ctx.Err()
 	} else if !ok || r.Pass > 0 && !r.again[key] {
@@ -153,10 +158,12 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 		if view.Object == nil {
 			break
 		}
+		begun := time.Now()
 		made, err := r.make(ctx, c, m, view)
 		if ctx.Err() != nil { // whatever the failure policy is, it was not evaluated
 			return false, ctx.Err()
 		}
+		r.counts.check(c, time.Since(begun), errorType(m.fault, err))
 		if refused := (*meta.Status)(nil); errors.As(err, &refused) {
 			return false, refused
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
@@ -15,6 +16,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/metrics"
 )
 
 // patches compiles a policy whose mutations are JSON patches.
@@ -39,7 +41,10 @@ func request(t *testing.T, object string, authorizer auth.Authorizer) *changes {
 	t.Helper()
 	tree := map[string]any{}
 	require.NoError(t, yaml.Unmarshal([]byte(object), &tree))
+	counts, err := newCounts(prometheus.NewRegistry(), "mutating", "admit", metrics.Alpha)
+	require.NoError(t, err)
 	return &changes{
+		counts: counts,
 		Request: selection.Request{Request: &admission.Request{
 			Operation: admission.Create, Object: meta.NewObject(tree), Server: &admission.Env{Authorizer: authorizer},
 		}},

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"orch.io/controlplane/admission"
@@ -17,6 +18,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/metrics"
 )
 
 // Validating returns the plugin ValidatingAdmissionPolicy.
@@ -24,11 +26,15 @@ func Validating() admission.Plugin {
 	return admission.Plugin{
 		Name: "ValidatingAdmissionPolicy",
 		Setup: func(p *admission.Plugin, env admission.Env) error {
-			s := open(env, "validatingadmissionpolicies")
+			counts, err := newCounts(env.Metrics, "validating", "validate", metrics.Beta, "enforcement_action")
+			if err != nil {
+				return fmt.Errorf("metrics: %w", err)
+			}
+			s := open(env, "validatingadmissionpolicies", counts)
 			if env.Control != nil {
 				env.Control(s.checks())
 			}
-			p.Validate, p.Close = s.validate, s.index.Close
+			p.Validate, p.Close = s.validate, s.close
 			return nil
 		},
 	}
@@ -39,8 +45,12 @@ func Mutating() admission.Plugin {
 	return admission.Plugin{
 		Name: "MutatingAdmissionPolicy",
 		Setup: func(p *admission.Plugin, env admission.Env) error {
-			s := open(env, "mutatingadmissionpolicies")
-			p.Mutate, p.Close = s.mutate, s.index.Close
+			counts, err := newCounts(env.Metrics, "mutating", "admit", metrics.Alpha)
+			if err != nil {
+				return fmt.Errorf("metrics: %w", err)
+			}
+			s := open(env, "mutatingadmissionpolicies", counts)
+			p.Mutate, p.Close = s.mutate, s.close
 			return nil
 		},
 	}

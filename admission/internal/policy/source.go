@@ -10,16 +10,18 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/metrics"
 )
 
 // policies are those of one sort of a server.
 type policies struct {
-	env   admission.Env
-	log   *slog.Logger
-	kind  meta.GroupResource
-	audit string // the key of what the audit is told of requests that are not valid
-	index *controller.Index[*table]
-	bound atomic.Pointer[[]bound]
+	env    admission.Env
+	log    *slog.Logger
+	kind   meta.GroupResource
+	audit  string // the key of what the audit is told of requests that are not valid
+	counts *counts
+	index  *controller.Index[*table]
+	bound  atomic.Pointer[[]bound]
 }
 
 // table holds what there is, by name.
@@ -35,8 +37,8 @@ type bound struct {
 }
 
 // open returns the policies of a resource. Their bindings are named after it.
-func open(env admission.Env, resource string) *policies {
-	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(names.AuditPolicyFailure)}
+func open(env admission.Env, resource string, counts *counts) *policies {
+	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(names.AuditPolicyFailure), counts: counts}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -61,9 +63,16 @@ func open(env admission.Env, resource string) *policies {
 		})
 	s.index.Publish(func(t *table) {
 		list := t.bound()
+		counts.show(list)
 		s.bound.Store(&list)
 	})
+	metrics.For(env.Metrics).Before(s.index.Update)
 	return s
+}
+
+func (s *policies) close() {
+	s.index.Close()
+	s.counts.show(nil)
 }
 
 // bound returns the policies that have bindings, in order.
