@@ -34,7 +34,11 @@
 package objects
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -51,9 +55,8 @@ import (
 // Options are what a Store works with. All but the bounds in bytes must be set.
 type Options struct {
 	Names     names.Profile
-	Backend   storage.Backend
-	Records   *Records   // that Backend is of
-	Hub       *watch.Hub // over Backend
+	Records   *Records
+	Hub       *watch.Hub // over Records.Store
 	Types     func() *resource.State
 	Admission *admission.Chain
 	Log       *slog.Logger
@@ -69,6 +72,7 @@ type Options struct {
 // Store reads and writes objects.
 type Store struct {
 	o          Options
+	backend    storage.Backend                   // Records.Store
 	allocators map[meta.GroupResource]*allocator // of the types that need one
 	usage      usage
 	turns      turns
@@ -78,7 +82,7 @@ type Store struct {
 // New returns a store over what the options hold; types are those that are there
 // from the start.
 func New(o Options, types []*resource.Type) *Store {
-	s := &Store{o: o, allocators: map[meta.GroupResource]*allocator{}}
+	s := &Store{o: o, backend: o.Records.Store(), allocators: map[meta.GroupResource]*allocator{}}
 	for _, t := range types {
 		o.Hub.Cache(t.GroupResource()).Index(t.Fields...)
 		if p := newAllocator(o.Hub, t); p != nil {
@@ -111,4 +115,21 @@ func (c *Caller) allow(ctx context.Context, verb string) error {
 		return nil
 	}
 	return c.Allow(ctx, verb)
+}
+
+// UID returns the uid of an object from the store itself, whether its type is served or not;
+// "" if there is no such object.
+func (s *Store) UID(ctx context.Context, r meta.GroupResource, key meta.Key) (string, error) {
+	rec, err := s.backend.Get(ctx, resource.StorageKey(r, key), 0)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var stored struct{ Metadata struct{ UID string } }
+	if err := json.Unmarshal(rec.Value, &stored); err != nil || stored.Metadata.UID == "" {
+		return "", fmt.Errorf("what is stored as %s %s cannot be read: %w", r, key, cmp.Or(err, errors.New("it has no uid")))
+	}
+	return stored.Metadata.UID, nil
 }

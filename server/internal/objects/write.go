@@ -229,6 +229,9 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 	if err == nil && res.Created && a.Version.Defined() && !a.DryRun {
 		err = s.takeBack(ctx, a.Write, res.Entry)
 	}
+	if err == nil && !res.Deleted && a.Version.Defined() && !a.DryRun {
+		err = s.followDefinition(ctx, a.Version.Type, res.Entry)
+	}
 	written = err == nil && !a.DryRun
 	return res, err
 }
@@ -302,6 +305,18 @@ func (s *Store) takeBack(ctx context.Context, w *Write, made *watch.Entry) error
 		return err
 	}
 	return closed(w.Version.Resource().GroupResource(), w.Key.Name)
+}
+
+// followDefinition stores an object anew if the definition had another storage version by
+// the time it was committed, which the caches show by now: a migration may have looked
+// before, and said that no object is of the former version.
+func (s *Store) followDefinition(ctx context.Context, t *resource.Type, written *watch.Entry) error {
+	now := s.o.Types().Type(t.GroupResource())
+	if now == nil || !sameDefinition(now, t) || now.Storage.Name == t.Storage.Name {
+		return nil
+	}
+	_, _, err := s.storeAnew(ctx, now, written)
+	return err
 }
 
 // sameDefinition reports whether two types were made by one definition, changed
@@ -422,7 +437,7 @@ func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 	s.turns.close(q)
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
-	revisions, err = storage.CommitSequence(ctx, s.o.Backend, q.first, q.then...)
+	revisions, err = storage.CommitSequence(ctx, s.backend, q.first, q.then...)
 	if len(revisions) == 0 {
 		return
 	}
@@ -457,7 +472,7 @@ func (s *Store) commit(ctx context.Context, w storage.Write, reserved ...storage
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
 	now, later := withReservations(w, reserved)
-	rev, err := s.o.Backend.Commit(ctx, now...)
+	rev, err := s.backend.Commit(ctx, now...)
 	if err != nil {
 		return 0, err
 	}
