@@ -201,6 +201,37 @@ func TestWriteUnderWayWhileAVersionIsMigrated(t *testing.T) {
 	})
 }
 
+// TestMigrationUnderWayWhileAVersionIsMigrated: so is one that a migration to the former
+// version was about to store.
+func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
+	onSharedStores(t, func(t *testing.T, store storage.Backend) {
+		const key = "things.example.org/default/a"
+		const definition = customDefinitions + "/things.example.org"
+		first := servertest.New(t, over(keepOpen{store}))
+		one := inProcess(t, first)
+		one.must(201, "POST", customDefinitions, definedThings("v2"))
+		first.Settle()
+		one.must(201, "POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"}}`)
+		one.must(200, "PATCH", definition, map[string]any{"spec": definedThings("v1")["spec"]})
+		held := holds(store, key)
+		first.Restart(over(held))
+		var migration sync.WaitGroup
+		migration.Go(func() { assert.ErrorContains(t, first.Migrate(t.Context(), nil), "the definition changed meanwhile") })
+		<-held.arrived
+		second := servertest.New(t, over(keepOpen{store}))
+		two := inProcess(t, second)
+		two.must(200, "PATCH", definition, map[string]any{"spec": definedThings("v2")["spec"]})
+		require.NoError(t, second.Migrate(t.Context(), nil))
+		require.Equal(t, []any{"v2"}, at(two.must(200, "GET", definition, nil).body, "status", "storedVersions"))
+		close(held.release)
+		migration.Wait()
+		rec, err := store.Get(t.Context(), key, 0)
+		require.NoError(t, err)
+		assert.Equal(t, "example.org/v2", tree(t, string(rec.Value))["apiVersion"])
+		require.Equal(t, []any{"v2"}, at(two.must(200, "GET", definition, nil).body, "status", "storedVersions"))
+	})
+}
+
 // TestDefinitionChangesDuringMigration: what is stored while a definition changes is not
 // said to be of one version.
 func TestDefinitionChangesDuringMigration(t *testing.T) {

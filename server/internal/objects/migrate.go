@@ -69,15 +69,21 @@ func count(yes bool) int {
 }
 
 // storeAnew stores an object as the type stores objects now, unless it is, however it
-// changes meanwhile. kept is whether its record holds more than the type shows.
+// or its definition changes meanwhile. kept is whether its record holds more than the type
+// shows.
 func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {
 	for tries := 1; e != nil; tries++ {
 		rewritten, kept, err = s.tryStoreAnew(ctx, t, e)
 		var conflict *storage.ConflictError
-		if !errors.As(err, &conflict) && !errors.Is(err, storage.ErrNotFound) {
+		switch now := s.current(t); {
+		case errors.As(err, &conflict) || errors.Is(err, storage.ErrNotFound):
+			err = pause(ctx, tries)
+		case err != nil || now.Storage.Name == t.Storage.Name:
 			return rewritten, kept, err
+		default:
+			t = now
 		}
-		if err = pause(ctx, tries); err != nil {
+		if err != nil {
 			return false, false, err
 		}
 		e, err = s.Live(ctx, t, e.Key())
@@ -89,6 +95,27 @@ func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *watch.Entry)
 		}
 	}
 	return false, false, nil
+}
+
+// current returns the type that the definition of a type makes by now, as the caches show
+// it. The type itself stands for one that is gone.
+func (s *Store) current(t *resource.Type) *resource.Type {
+	if now := s.o.Types().Type(t.GroupResource()); now != nil && sameDefinition(now, t) {
+		return now
+	}
+	return t
+}
+
+// followDefinition stores an object anew if the definition had another storage version by
+// the time it was committed, which the caches show by now: a migration may have looked
+// before, and said that no object is of the former version.
+func (s *Store) followDefinition(ctx context.Context, t *resource.Type, written *watch.Entry) error {
+	now := s.current(t)
+	if now.Storage.Name == t.Storage.Name {
+		return nil
+	}
+	_, _, err := s.storeAnew(ctx, now, written)
+	return err
 }
 
 func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {

@@ -15,7 +15,7 @@ import (
 
 // Records makes of a backend one whose records hold objects of the hubs of their kinds,
 // of today's shape, whatever version and shape they are stored in: which one that is,
-// nothing above it knows. See the documentation of the package.
+// nothing above it knows. The documentation of the package tells of records.
 type Records struct {
 	storage.Backend
 	kinds map[meta.GroupResource]*kind

@@ -24,6 +24,39 @@
 // Objects that come from the cache are shared and never changed; the one that Mutate
 // makes is the write's own until it is stored.
 //
+// # Records
+//
+// Everything above [Records] sees objects of the hub, the version of a kind that all others
+// are converted through, as today's type has it. Below it stands whatever was written, by
+// whichever release, in whichever version. A record is the JSON of an object, a newline and
+// a signature: the shape of the type that wrote it, which is a hash of all that decides what
+// reading makes of an object (resource.Type.Shape).
+//
+//   - A record of the type's own shape was encoded by this very type. It is read as it
+//     stands, or converted if it is in another version than the hub.
+//   - Every other record is fitted: brought up to date (registry's Upgrade), converted, and
+//     rid of fields that the type does not have and of values that are not of their type.
+//     Fitting changes what is shown, not what is stored.
+//
+// So a record says by itself how it is to be read. Nothing about all records of a kind is
+// remembered, which servers of several releases would have to keep in step.
+//
+// A write signs its record, unless that takes the place of one that holds more than the type
+// shows. What is more stays then: the record keeps its version, the unshown fields are
+// merged in, and it has no signature, since the type does not vouch for all of it. If that
+// version cannot say what changed, the write is refused (record.refusal).
+//
+// The storage version may say less than the hub. The object of the hub then goes into an
+// annotation beside it, its form (names.HubForm), with a hash of what the version said: the
+// form is the object as long as the hash is right, and takes in what was changed since by a
+// release that does not know it. Forms of hubs that only a newer release has stay as they
+// are.
+//
+// Values of reservations, objects of definitions and the record of who served the store
+// (resource.KindsKey) are not signed. That last one is for starting alone: fields that a
+// type does not have are no reason to refuse a store which a release of the same shape has
+// served before (Records.Accept).
+//
 // # Locks
 //
 // turns.mu, usage.mu and that of an allocator are never held together, nor while the

@@ -307,18 +307,6 @@ func (s *Store) takeBack(ctx context.Context, w *Write, made *watch.Entry) error
 	return closed(w.Version.Resource().GroupResource(), w.Key.Name)
 }
 
-// followDefinition stores an object anew if the definition had another storage version by
-// the time it was committed, which the caches show by now: a migration may have looked
-// before, and said that no object is of the former version.
-func (s *Store) followDefinition(ctx context.Context, t *resource.Type, written *watch.Entry) error {
-	now := s.o.Types().Type(t.GroupResource())
-	if now == nil || !sameDefinition(now, t) || now.Storage.Name == t.Storage.Name {
-		return nil
-	}
-	_, _, err := s.storeAnew(ctx, now, written)
-	return err
-}
-
 // sameDefinition reports whether two types were made by one definition, changed
 // or not.
 func sameDefinition(a, b *resource.Type) bool {
