@@ -2,21 +2,26 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/migration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -284,4 +289,72 @@ func TestMigrationCutOff(t *testing.T) {
 		}))
 		assert.Equal(t, 1200-anew, rest)
 	}
+}
+
+// Gadgets of a hub that says more than the version that is stored.
+type (
+	plainGadget struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Size            int32 `json:"size,omitempty"`
+	}
+	leveledGadget struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Size            int32 `json:"size,omitempty"`
+		Level           int32 `json:"level,omitempty"`
+	}
+)
+
+// TestRefusedAmongWriters: a change that the version of a record cannot say is refused, and
+// no other one that was to be committed with it.
+func TestRefusedAmongWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const key = "gadgets.example.com/default/g"
+		kind := registry.Of(registry.Definition[leveledGadget]{
+			Group: "example.com", Version: "v2", Kind: "Gadget", Storage: "v1",
+			Versions: []registry.VersionOf[leveledGadget]{registry.Spoke[plainGadget, leveledGadget]{Version: "v1",
+				ToHub: func(o *plainGadget, h *leveledGadget) error { h.Size = o.Size; return nil },
+				FromHub: func(h *leveledGadget, o *plainGadget) error {
+					if h.Level == 13 {
+						return errors.New("level: nobody has it")
+					}
+					o.Size = h.Size
+					return nil
+				},
+			}},
+		})
+		mem := memstore.New(memstore.Options{})
+		_, err := mem.Commit(t.Context(), storage.Write{Key: key, Value: []byte(
+			`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":"default","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"},"size":3,"future":"kept"}`)})
+		require.NoError(t, err)
+		store := faulty.Wrap(mem, nil)
+		a := inProcess(t, servertest.New(t, over(store), keeps, serves(kind)))
+		const gadget = "/apis/example.com/v2/namespaces/default/gadgets/g"
+		store.SetPlan(func(call faulty.Call) faulty.Fault {
+			if call.Op == faulty.OpCommit && call.Key == key {
+				return faulty.Fault{Delay: time.Second}
+			}
+			return faulty.Fault{}
+		})
+		var all sync.WaitGroup
+		defer all.Wait()
+		for i := range 2 { // one wins, the other queues
+			all.Go(func() { a.must(200, "PATCH", gadget, fmt.Sprintf(`{"metadata":{"labels":{"c%d":"1"}}}`, i)) })
+		}
+		time.Sleep(1500 * time.Millisecond)
+		all.Go(func() {
+			refused := a.must(422, "PATCH", gadget, `{"level":13}`)
+			assert.Contains(t, string(refused.raw), "cannot hold the change")
+		})
+		time.Sleep(time.Millisecond)
+		got := a.must(200, "PATCH", gadget, `{"level":5}`)
+		assert.Equal(t, map[string]any{"c0": "1", "c1": "1"}, at(got.body, "metadata", "labels"))
+		all.Wait()
+		got = a.must(200, "GET", gadget, nil)
+		assert.EqualValues(t, []any{3.0, 5.0}, []any{got.body["size"], got.body["level"]})
+		rec, err := mem.Get(t.Context(), key, 0)
+		require.NoError(t, err)
+		assert.Equal(t, "kept", tree(t, string(rec.Value))["future"])
+	})
 }
