@@ -367,7 +367,7 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 // newServer makes a server of the parts that need nothing of the store.
 func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
-		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}),
+		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}), migrating: make(chan struct{}, 1),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks, features: b.features,
@@ -423,7 +423,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	s.openDefinitions()
 	figures := s.openAggregation(b)
 	s.objects = objects.New(objects.Options{
-		Names: s.names, Backend: records.Store(), Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
+		Names: s.names, Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
 		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,15 +11,13 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/storage"
 )
 
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.storedUID, s.servedElsewhere), controllers.Events()}
+	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.objects.UID, s.servedElsewhere), controllers.Events()}
 	if s.definitions.cache != nil {
 		list = append(list, s.definitionController())
 	}
@@ -208,20 +204,3 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Drain makes /readyz fail while everything else goes on, so that load
 // balancers look elsewhere before Shutdown.
 func (s *Server) Drain() { s.notReady.Store(true) }
-
-// storedUID reads the uid of an object from the store itself, whether its type
-// is served or not; "" if there is no such object.
-func (s *Server) storedUID(ctx context.Context, r meta.GroupResource, key meta.Key) (string, error) {
-	rec, err := s.backend.Get(ctx, resource.StorageKey(r, key), 0)
-	if errors.Is(err, storage.ErrNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	var stored struct{ Metadata struct{ UID string } }
-	if err := json.Unmarshal(rec.Value, &stored); err != nil || stored.Metadata.UID == "" {
-		return "", fmt.Errorf("what is stored as %s %s cannot be read: %w", r, key, cmp.Or(err, errors.New("it has no uid")))
-	}
-	return stored.Metadata.UID, nil
-}

@@ -28,14 +28,19 @@ type Migration struct {
 // is not asked. progress, which may be nil, is told after some hundred objects and at
 // the end of each type.
 //
-// When nothing was kept of a type the store says so from then on, and a release that
-// reads its objects looks at none of them again; a definition's
-// status.storedVersions is its storage version alone. Call Migrate when all servers over the
-// store are of this release and nobody wants to go back to an earlier one, which may not
-// know the version that is stored then.
+// When nothing was kept of a type its records are read as they are from then on, and
+// a definition's status.storedVersions is its storage version alone. Call Migrate when all
+// servers over the store are of this release and nobody wants to go back to an earlier one,
+// which may not know the version that is stored then.
 //
-// The error joins those of the types; others are migrated all the same.
+// One migration runs at a time; others wait for it. The error joins those of the types;
+// others are migrated all the same.
 func (s *Server) Migrate(ctx context.Context, progress func(Migration)) error {
+	end, err := s.beginMigration(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	var faults []error
 	for _, t := range s.types().Types() {
 		if err := s.migrate(ctx, t, progress); err != nil {
@@ -46,6 +51,16 @@ func (s *Server) Migrate(ctx context.Context, progress func(Migration)) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// beginMigration waits until no other migration runs, and returns what ends this one.
+func (s *Server) beginMigration(ctx context.Context) (end func(), err error) {
+	select {
+	case s.migrating <- struct{}{}:
+		return func() { <-s.migrating }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (s *Server) migrate(ctx context.Context, t *resource.Type, progress func(Migration)) error {
@@ -63,9 +78,11 @@ func (s *Server) migrate(ctx context.Context, t *resource.Type, progress func(Mi
 	return s.storedOnce(ctx, t)
 }
 
-// storedOnce notes that the objects of a defined type are stored in one version.
+// storedOnce notes that the objects of a defined type are stored in one version. Who writes
+// one in another version meanwhile, since he knows an older state of the definition, stores
+// it anew before he is answered.
 func (s *Server) storedOnce(ctx context.Context, t *resource.Type) error {
-	changed := errors.New("the definition changed")
+	changed := errors.New("the definition changed meanwhile; there may be objects in several versions again")
 	_, err := s.client.Update(ctx, s.definitions.resource, meta.Key{Name: t.GroupResource().String()}, "status", func(o *meta.Object) error {
 		if o.UID() != t.Origin.UID || o.Generation() != t.Origin.Generation {
 			return changed
@@ -73,8 +90,8 @@ func (s *Server) storedOnce(ctx context.Context, t *resource.Type) error {
 		o.Set([]any{t.Storage.Name}, "status", "storedVersions")
 		return nil
 	})
-	if errors.Is(err, changed) || meta.IsNotFound(err) {
-		return nil // there may be objects in two versions again
+	if meta.IsNotFound(err) {
+		return nil
 	}
 	return err
 }
@@ -85,7 +102,7 @@ func (s *Server) migrator(r meta.GroupResource) controller.Controller {
 	return controller.Controller{
 		Name: "storage-version-migrator", Types: []meta.GroupResource{r},
 		Observe: func(e controller.Event) []string {
-			if e.Object == nil || e.Object.HasCondition(migrationSucceeded) || e.Object.HasCondition(migrationFailed) {
+			if e.Object == nil || migrationEnded(e.Object) {
 				return nil
 			}
 			return []string{e.Key.Name}
@@ -107,20 +124,24 @@ const (
 const saying = time.Second
 
 func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key) error {
-	s.migrating.Lock()
-	defer s.migrating.Unlock()
+	end, err := s.beginMigration(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	asked, err := cl.Get(ctx, r, key)
 	if meta.IsNotFound(err) {
 		return nil
 	}
-	if err != nil || asked.HasCondition(migrationSucceeded) || asked.HasCondition(migrationFailed) {
+	if err != nil || migrationEnded(asked) {
 		return err
 	}
 	of := meta.GroupResource{Group: asked.String("spec", "resource", "group"), Resource: asked.String("spec", "resource", "resource")}
+	over := errors.New("the migration is gone, or another server has ended it")
 	say := func(running string, end, message string) error {
 		_, err := cl.Update(ctx, r, key, "status", func(o *meta.Object) error {
-			if o.UID() != asked.UID() {
-				return meta.NotFound(r, key.Name)
+			if o.UID() != asked.UID() || migrationEnded(o) {
+				return over
 			}
 			if o.String("status", "resourceVersion") == "" {
 				o.Set(objects.FormatRevision(s.hub.Revision()), "status", "resourceVersion")
@@ -131,19 +152,28 @@ func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r met
 			}
 			return nil
 		})
+		if meta.IsNotFound(err) {
+			return over
+		}
 		return err
 	}
-	if err := say("True", "", "it begins"); err != nil {
-		return err
+	err = say("True", "", "it begins")
+	if err == nil {
+		result, message := s.migrateOne(ctx, of, func(text string) { _ = say("True", "", text) })
+		if ctx.Err() != nil {
+			return ctx.Err() // the next server goes on
+		}
+		err = say("False", result, message)
 	}
-	end, message := s.migrateOne(ctx, of, func(text string) { _ = say("True", "", text) })
-	if ctx.Err() != nil {
-		return ctx.Err() // the next server goes on
+	if errors.Is(err, over) {
+		return nil
 	}
-	if err := say("False", end, message); !meta.IsNotFound(err) {
-		return err
-	}
-	return nil
+	return err
+}
+
+// migrationEnded reports whether it is said how a migration that was asked for ended.
+func migrationEnded(o *meta.Object) bool {
+	return o.HasCondition(migrationSucceeded) || o.HasCondition(migrationFailed)
 }
 
 // migrateOne migrates a resource type, and returns the condition that this ends with.

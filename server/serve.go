@@ -72,7 +72,7 @@ type Server struct {
 	end            context.CancelFunc
 	requests       sync.WaitGroup
 	controllersRun sync.WaitGroup
-	migrating      sync.Mutex    // held by the migration that runs
+	migrating      chan struct{} // has one for the migration that runs
 	begun          chan struct{} // closed when Run has begun; runners stays as it is then
 	mu             sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
 	closing        bool

@@ -309,7 +309,7 @@ func TestUnfitStoreFailure(t *testing.T) {
 	a := inProcess(t, s)
 	a.must(201, "POST", storedGadgets, newGadget("g", map[string]any{"note": "n", "color": "red"}))
 	broken := &unreadable{Store: store}
-	b := inProcess(t, servertest.New(t, keeps, over(broken), serves(gadgetKind[gadget2]("v1", upgradeGadget))))
+	b := inProcess(t, servertest.New(t, keeps, over(broken), serves(gadgetKind[gadget2]("v1", nil))))
 	broken.fails = true
 	b.must(500, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
 	broken.fails = false

@@ -14,8 +14,8 @@ import (
 // another shape is here: it is lifted when it is read, and what the type cannot show of it
 // stays in the record.
 
-// Shape is a fingerprint of what the type makes of stored objects. What every record was
-// written by types of one shape need not be looked at.
+// Shape is a fingerprint of what the type makes of stored objects. What a type of the same
+// shape has written is read as it stands.
 func (t *Type) Shape() string {
 	sum := sha256.New()
 	shapes := make([]string, 0, len(t.Versions))

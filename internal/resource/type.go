@@ -209,8 +209,8 @@ func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {
 // No resource is named so.
 const ReservationPrefix = "~reserved/"
 
-// KindsKey is that of the record that says of which shapes the objects in a store are. A
-// store begins with it. No resource is named so.
+// KindsKey is that of the record that says with which shapes of its kinds a store was
+// served. A store begins with it. No resource is named so.
 const KindsKey = "~kinds"
 
 // ReservationKey returns where the store keeps who of a type has a claim, such as a

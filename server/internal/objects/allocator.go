@@ -177,7 +177,7 @@ func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (c
 		other := slices.Contains(a.refusedClaims, claim)
 		if !other && p.heldByOthers(claim, a.Key) {
 			// Another server may have freed the value.
-			newest, err := s.o.Backend.Revision(ctx)
+			newest, err := s.backend.Revision(ctx)
 			if err == nil {
 				err = s.o.Hub.Wait(ctx, newest)
 			}

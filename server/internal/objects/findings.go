@@ -10,7 +10,6 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/storage"
 )
 
 // Problem is what a type cannot show of objects that are stored.
@@ -31,13 +30,16 @@ const (
 type findings map[*kind]*found
 
 type found struct {
-	lifted   int // records that would be shown otherwise as they are
+	fitted   int // records that would be shown otherwise as they are
 	problems map[string]*Problem
 	hard     bool // there are some beyond unknown fields
 }
 
-// note notes what is found in a record that was looked at.
-func (f *findings) note(ctx context.Context, k *kind, rec storage.Record, value []byte, unshown resource.Unshown, err error) {
+// note notes what is found in a record, which holds that object.
+func (f *findings) note(ctx context.Context, k *kind, key meta.Key, stored []byte, read reading, err error) {
+	if read.own && err == nil {
+		return
+	}
 	if *f == nil {
 		*f = findings{}
 	}
@@ -46,22 +48,21 @@ func (f *findings) note(ctx context.Context, k *kind, rec storage.Record, value 
 		of = &found{problems: map[string]*Problem{}}
 		(*f)[k] = of
 	}
-	_, key, _ := resource.ParseStorageKey(rec.Key)
 	if err != nil {
-		of.lifted++
-		if k.mixed.Load() {
+		of.fitted++
+		if !read.own {
 			of.add(k, key, "cannot be read: "+reason(err))
 			of.hard = true
 		}
 		return
 	}
-	if plain, _, err := k.inHub(ctx, rec.Value, false); unshown.Any() || err != nil || !bytes.Equal(value, plain) {
-		of.lifted++
+	if plain, err := k.read(ctx, stored, true); err != nil || !bytes.Equal(read.object, plain.object) {
+		of.fitted++
 	}
-	for _, path := range unshown.Unknown {
+	for _, path := range read.unshown.Unknown {
 		of.add(k, key, "has the field "+anyItem(path)+", which the kind does not have")
 	}
-	for _, misfit := range unshown.Misfits {
+	for _, misfit := range read.unshown.Misfits {
 		of.add(k, key, "has a value in "+anyItem(misfit.Field)+" that is not of its type")
 		of.hard = true
 	}
@@ -90,10 +91,10 @@ func (of *found) add(k *kind, key meta.Key, what string) {
 	}
 }
 
-// Accept ends the loading. What the store holds that a type cannot show is returned and
-// nothing is said to the store, unless it is accepted: by the caller, with anyway; or, of
-// fields that a type does not have, since a release of the same shape served the store before
-// the one that wrote them.
+// Accept ends the loading. What the store holds that a type cannot show is returned, unless
+// it is accepted: by the caller, with anyway; or, of fields that a type does not have, since
+// a release of the same shape served the store before the one that wrote them. When all is
+// accepted the store is told who serves it.
 func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
 	var problems []Problem
 	for k, of := range r.found {
@@ -102,8 +103,8 @@ func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
 				problems = append(problems, *p)
 			}
 		}
-		if of.lifted > 0 {
-			r.log.Info("objects of an older or a newer shape are stored; they are fitted whenever they are read, until they are migrated", "resource", k.t.GroupResource(), "objects", of.lifted)
+		if of.fitted > 0 {
+			r.log.Info("objects of an older or a newer shape are stored; they are fitted whenever they are read, until they are written again", "resource", k.t.GroupResource(), "objects", of.fitted)
 		}
 		for _, p := range of.problems {
 			r.log.Warn("objects are stored of which not all is shown; it stays in the store", "resource", p.Resource, "objects", p.Objects, "each", p.What)
@@ -115,10 +116,5 @@ func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
 	if len(problems) > 0 && !anyway {
 		return problems, nil
 	}
-	return nil, r.kinds.say(ctx, r.Backend, func(k *kind, w word) word {
-		if of := r.found[k]; k.mixed.Load() && (of == nil || of.lifted == 0) {
-			return wholeSince(k, w, r.said[k.String()]) // who writes others now takes that back
-		}
-		return claims(k, w)
-	})
+	return nil, r.noteServed(ctx)
 }

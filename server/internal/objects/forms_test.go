@@ -1,7 +1,9 @@
 package objects_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,7 +60,7 @@ func change(t *testing.T, b storage.Backend, field string, value any) {
 }
 
 func tree(t *testing.T, text []byte) (m map[string]any) {
-	require.NoError(t, json.Unmarshal(text, &m))
+	require.NoError(t, json.NewDecoder(bytes.NewReader(text)).Decode(&m)) // without the signature
 	return m
 }
 
@@ -103,4 +105,136 @@ func TestUnshownInTheFormOfAHub(t *testing.T) {
 	load(t, three)
 	got := now(t, three.Store())
 	assert.EqualValues(t, []any{2.0, 3.0, "x"}, []any{got["size"], got["level"], got["extra"]})
+}
+
+// TestWhatAVersionCannotSay: a record that holds what is not shown is of the version that
+// this is in. What that cannot say is refused; all else of the object can change.
+func TestWhatAVersionCannotSay(t *testing.T) {
+	type plain struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Size            int32 `json:"size,omitempty"`
+	}
+	b := memstore.New(memstore.Options{})
+	defer b.Close()
+	one := opened(t, b, thingOf[sized](t, "Thing"))
+	load(t, one)
+	put(t, one.Store(), "a", `,"size":3,"old":"kept"`)
+	refuses := int32(13)
+	typ, err := resource.Compile(registry.Of(registry.Definition[leveled]{
+		Group: "example.com", Version: "v2", Kind: "Thing", Storage: "v1",
+		Versions: []registry.VersionOf[leveled]{registry.Spoke[plain, leveled]{Version: "v1",
+			ToHub: func(o *plain, h *leveled) error { h.Size = o.Size; return nil },
+			FromHub: func(h *leveled, o *plain) error {
+				if h.Level == refuses {
+					return errors.New("level: nobody has it")
+				}
+				o.Size = h.Size
+				return nil
+			},
+		}},
+	}), names.Orch)
+	require.NoError(t, err)
+	two := opened(t, b, typ)
+	load(t, two)
+	write := func(field string, value any) error {
+		rec, err := two.Store().Get(t.Context(), aThing, 0)
+		require.NoError(t, err)
+		obj := tree(t, rec.Value)
+		obj[field] = value
+		text, err := json.Marshal(obj)
+		require.NoError(t, err)
+		_, err = two.Store().Commit(t.Context(), storage.Write{Key: aThing, Value: text, Expect: rec.Revision})
+		return err
+	}
+	require.NoError(t, write("level", 5))
+	before := now(t, b)
+	assert.Equal(t, "kept", before["old"])
+	err = write("level", 13)
+	var refused *meta.Status
+	require.ErrorAs(t, err, &refused)
+	assert.EqualValues(t, 422, refused.Code)
+	assert.Contains(t, refused.Message, `nobody has it`)
+	assert.Contains(t, refused.Message, `"old"`)
+	assert.Equal(t, before, now(t, b))
+
+	refuses = 5 // so that the object as it is cannot be said
+	require.NoError(t, write("metadata", map[string]any{"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}))
+	after := now(t, b)
+	assert.Equal(t, []any{"kept", 3.0}, []any{after["old"], after["size"]})
+	got := now(t, two.Store())
+	assert.Equal(t, map[string]any{"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}, got["metadata"])
+	assert.EqualValues(t, 5, got["level"])
+
+	// Of values that are committed together those before it are.
+	refuses = 13
+	rec, err := two.Store().Get(t.Context(), aThing, 0)
+	require.NoError(t, err)
+	of := func(level int) []byte {
+		obj := tree(t, rec.Value)
+		obj["level"] = level
+		text, _ := json.Marshal(obj)
+		return text
+	}
+	revs, err := storage.CommitSequence(t.Context(), two.Store(), storage.Write{Key: aThing, Value: of(6), Expect: rec.Revision}, of(7), of(13), of(8))
+	require.ErrorAs(t, err, &refused)
+	assert.Len(t, revs, 2)
+	assert.EqualValues(t, 7, now(t, two.Store())["level"])
+	assert.Equal(t, "kept", now(t, b)["old"])
+}
+
+// TestFormOfANewerHub: what a release says in a hub that an older one does not have is
+// there when it comes back, and so is what that has changed.
+func TestFormOfANewerHub(t *testing.T) {
+	type newest struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Size            int32  `json:"size,omitempty"`
+		Level           int32  `json:"level,omitempty"`
+		Extra           string `json:"extra,omitempty"`
+	}
+	older := registry.Spoke[leveled, newest]{Version: "v2",
+		ToHub:   func(o *leveled, h *newest) error { h.Size, h.Level = o.Size, o.Level; return nil },
+		FromHub: func(h *newest, o *leveled) error { o.Size, o.Level = h.Size, h.Level; return nil }}
+	oldest := registry.Spoke[sized, newest]{Version: "v1",
+		ToHub:   func(o *sized, h *newest) error { h.Size = o.Size; return nil },
+		FromHub: func(h *newest, o *sized) error { o.Size = h.Size; return nil }}
+	typ, err := resource.Compile(registry.Of(registry.Definition[newest]{
+		Group: "example.com", Version: "v3", Kind: "Thing", Storage: "v1", Versions: []registry.VersionOf[newest]{older, oldest},
+	}), names.Orch)
+	require.NoError(t, err)
+	middle := hubOf(t, func(o *sized, h *leveled) { h.Size = o.Size }, func(h *leveled, o *sized) { o.Size = h.Size })
+	for name, c := range map[string]struct {
+		field string
+		value any
+		want  []any
+	}{
+		"said in both":      {"size", 2, []any{2.0, nil, "x"}},
+		"only in the newer": {"level", 3, []any{1.0, 3.0, "x"}},
+		"nothing":           {"level", nil, []any{1.0, nil, "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := memstore.New(memstore.Options{})
+			defer b.Close()
+			three := opened(t, b, typ)
+			load(t, three)
+			_, err := three.Store().Commit(t.Context(), storage.Write{Key: aThing, Value: []byte(`{"apiVersion":"example.com/v3","kind":"Thing","metadata":{"name":"a"},"size":1,"extra":"x"}`)})
+			require.NoError(t, err)
+			for range 2 { // also after another start
+				two := opened(t, b, middle)
+				load(t, two)
+				change(t, two.Store(), "metadata", map[string]any{"name": "a", "annotations": now(t, two.Store())["metadata"].(map[string]any)["annotations"]})
+				if c.value != nil {
+					change(t, two.Store(), c.field, c.value)
+				}
+				change(t, two.Store(), "level", c.want[1])
+			}
+			got := now(t, opened(t, b, typ).Store())
+			assert.Equal(t, c.want, []any{got["size"], got["level"], got["extra"]})
+			change(t, opened(t, b, typ).Store(), "extra", "y")
+			got = now(t, opened(t, b, typ).Store())
+			assert.Equal(t, []any{c.want[0], c.want[1], "y"}, []any{got["size"], got["level"], got["extra"]})
+			assert.NotContains(t, now(t, opened(t, b, typ).Store())["metadata"], "annotations")
+		})
+	}
 }

@@ -2,7 +2,6 @@ package objects_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -76,13 +75,31 @@ func put(t testing.TB, b storage.Backend, name, rest string) {
 	require.NoError(t, err)
 }
 
-// all returns the shape of all things, by what a store says.
-func all(t testing.TB, b storage.Backend) string {
-	rec, err := b.Get(t.Context(), resource.KindsKey, 0)
+// TestRecordsAreSigned: a record says whose it is, unless it holds what its writer does not
+// show.
+func TestRecordsAreSigned(t *testing.T) {
+	b := memstore.New(memstore.Options{})
+	defer b.Close()
+	one := thingOf[sized](t, "Thing")
+	put(t, opened(t, b, one).Store(), "a", `,"size":3`)
+	stored := func() string {
+		rec, err := b.Get(t.Context(), aThing, 0)
+		require.NoError(t, err)
+		return string(rec.Value)
+	}
+	text := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"size":`
+	assert.Equal(t, text+"3}\n"+one.Shape(), stored())
+	two := opened(t, b, thingOf[named](t, "Thing"))
+	load(t, two)
+	change(t, two.Store(), "metadata", map[string]any{"name": "a"})
+	assert.Equal(t, text+"3}", stored())
+	change(t, two.Store(), "size", "large")
+	assert.Equal(t, text+`"large"}`, stored(), "it may hold more, for all that is known")
+	change(t, two.Store(), "size", "small")
+	assert.Equal(t, text+`"small"}`+"\n"+thingOf[named](t, "Thing").Shape(), stored())
+	rec, err := opened(t, b).Store().Get(t.Context(), aThing, 0)
 	require.NoError(t, err)
-	var said map[string]struct{ All string }
-	require.NoError(t, json.Unmarshal(rec.Value, &said))
-	return said["things.example.com"].All
+	assert.Equal(t, text+`"small"}`, string(rec.Value), "also where the kind is not registered")
 }
 
 // TestTwoReleasesBegin: of two that find a store empty, one comes later.
@@ -95,38 +112,13 @@ func TestTwoReleasesBegin(t *testing.T) {
 	values, _ := load(t, two)
 	require.Len(t, values, 1)
 	assert.NotContains(t, values[0], "size", "it is no number to the second one")
-	assert.Empty(t, all(t, b))
+	values, _ = load(t, opened(t, b, thingOf[sized](t, "Thing")))
+	assert.Contains(t, values[0], "size")
 }
 
-// TestWordsWhileOpening: what is said between a release's look at the store and its scan,
-// and between that and its word.
-func TestWordsWhileOpening(t *testing.T) {
-	b := memstore.New(memstore.Options{})
-	defer b.Close()
-	load(t, opened(t, b, thingOf[sized](t, "Thing")))
-	again := opened(t, b, thingOf[sized](t, "Thing")) // all are of its shape
-	two := opened(t, b, thingOf[named](t, "Thing"))
-	load(t, two)
-	put(t, two.Store(), "a", `,"size":"large"`)
-	values, _ := load(t, again)
-	require.Len(t, values, 1)
-	assert.NotContains(t, values[0], "size")
-
-	empty := memstore.New(memstore.Options{})
-	defer empty.Close()
-	load(t, opened(t, empty, thingOf[sized](t, "Thing")))
-	two = opened(t, empty, thingOf[named](t, "Thing"))
-	scan(t, two) // there is nothing
-	third := opened(t, empty, thingOf[thing](t, "Thing"))
-	load(t, third)
-	put(t, third.Store(), "a", ``)
-	_, err := two.Accept(t.Context(), false)
-	require.NoError(t, err)
-	assert.Empty(t, all(t, empty), "what the third one wrote was not looked at")
-}
-
-// TestDamagedWords: a store whose word cannot be read is looked at as a whole.
-func TestDamagedWords(t *testing.T) {
+// TestDamagedServed: what the store says of who served it may be unreadable, and is said
+// anew.
+func TestDamagedServed(t *testing.T) {
 	for _, text := range []string{`{"things.example`, `[]`, `{"things.example.com":7}`, `null`, `{}`} {
 		b := memstore.New(memstore.Options{})
 		defer b.Close()
@@ -134,9 +126,40 @@ func TestDamagedWords(t *testing.T) {
 		put(t, b, "a", `,"size":3`)
 		_, err := b.Commit(t.Context(), storage.Write{Key: resource.KindsKey, Value: []byte(text), Expect: storage.AnyRevision})
 		require.NoError(t, err)
-		values, _ := load(t, opened(t, b, thingOf[named](t, "Thing")))
+		two := thingOf[named](t, "Thing")
+		values, _ := load(t, opened(t, b, two))
 		assert.NotContains(t, values[0], "size", text)
-		assert.Empty(t, all(t, b), "and it is said anew")
+		rec, err := b.Get(t.Context(), resource.KindsKey, 0)
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprintf(`{"things.example.com":{"seen":[%q]}}`, two.Shape()), string(rec.Value))
+	}
+}
+
+// TestStoreWithoutSignatures: records that nobody signed are read and fitted one by one,
+// whatever the store says of them all, and nobody is told that again.
+func TestStoreWithoutSignatures(t *testing.T) {
+	shape := thingOf[sized](t, "Thing").Shape()
+	for _, all := range []string{shape, "0123456789abcdef", ""} {
+		b := memstore.New(memstore.Options{})
+		defer b.Close()
+		_, err := b.Commit(t.Context(), storage.Write{Key: resource.KindsKey, Value: fmt.Appendf(nil, `{"things.example.com":{"all":%q,"seen":[%q]}}`, all, shape)})
+		require.NoError(t, err)
+		put(t, b, "a", `,"size":3,"future":"kept"`)
+		put(t, b, "b", `,"size":4`)
+		r := opened(t, b, thingOf[sized](t, "Thing"))
+		require.NoError(t, r.Begin(t.Context()))
+		assert.Equal(t, []string{
+			`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"size":3}`,
+			`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"b"},"size":4}`,
+		}, scan(t, r))
+		problems, err := r.Accept(t.Context(), false)
+		require.NoError(t, err)
+		assert.Empty(t, problems, "a release of this shape was there before")
+		rec, err := b.Get(t.Context(), resource.KindsKey, 0)
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprintf(`{"things.example.com":{"seen":[%q]}}`, shape), string(rec.Value))
+		change(t, r.Store(), "size", 5)
+		assert.Equal(t, "kept", now(t, b)["future"])
 	}
 }
 

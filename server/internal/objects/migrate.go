@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -25,17 +26,13 @@ const migrationPage = 500
 
 // Migrate stores every object of a type as writes store them now, in today's version and shape,
 // unless it is stored so already; so it goes on where another one ended. Nobody
-// is asked about it, and no object says anything else afterwards. When all is done and
-// nothing was kept, the store is told. What others write meanwhile, they store
-// in their own way: Migrate is for when no other release writes any more.
+// is asked about it, and no object says anything else afterwards. What others write
+// meanwhile, they store in their own way: Migrate is for when no other release writes any
+// more.
 func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migration)) (Migration, error) {
 	m := Migration{Resource: t.GroupResource()}
 	if t.Virtual {
 		return m, nil
-	}
-	said, _, err := readWords(ctx, s.o.Records.Backend, 0)
-	if err != nil {
-		return m, err
 	}
 	if err := s.CatchUp(ctx); err != nil {
 		return m, err
@@ -46,90 +43,123 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	m.Done = m.Kept
 	for start, more := "", true; more; {
 		page := cache.List(watch.Query{}, start, migrationPage)
-		entries, err := InVersion(ctx, page.Entries, t.Hub)
-		if err != nil {
+		if _, err := InVersion(ctx, page.Entries, t.Hub); err != nil { // which the entries keep
 			return m, err
 		}
-		for i, e := range entries {
-			if err := s.migrate(ctx, t, e, page.Entries[i], &m); err != nil {
+		for _, e := range page.Entries {
+			rewritten, kept, err := s.storeAnew(ctx, t, e)
+			if err != nil {
 				return m, err
 			}
+			m.Done++
+			m.Rewritten += count(rewritten)
+			m.Kept += count(kept)
 		}
 		start, more = page.Next, page.Next != ""
 		tell(m)
 	}
-	if m.Kept > 0 {
-		return m, nil
-	}
-	return m, s.o.Records.migrated(ctx, t, said)
+	return m, nil
 }
 
-// migrate stores one object anew if it has to be. now is how the hub shows it.
-func (s *Store) migrate(ctx context.Context, t *resource.Type, now, e *watch.Entry, m *Migration) error {
-	m.Done++
-	obj, err := Object(ctx, now, t.Hub)
-	if err != nil {
-		return err
+func count(yes bool) int {
+	if yes {
+		return 1
 	}
-	key, value := t.StorageKey(e.Key()), s.encodeStored(obj)
-	var old, kept bool
-	if t.ConformOnRead {
-		old = !bytes.Equal(value, s.encodeStored(e.Object()))
-	} else if old, kept, err = s.o.Records.outdated(ctx, key, e.Revision(), value); err != nil {
-		return err
+	return 0
+}
+
+// storeAnew stores an object as the type stores objects now, unless it is, however it
+// or its definition changes meanwhile. kept is whether its record holds more than the type
+// shows.
+func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {
+	for tries := 1; e != nil; tries++ {
+		rewritten, kept, err = s.tryStoreAnew(ctx, t, e)
+		var conflict *storage.ConflictError
+		switch now := s.current(t); {
+		case errors.As(err, &conflict) || errors.Is(err, storage.ErrNotFound):
+			err = pause(ctx, tries)
+		case err != nil || now.Storage.Name == t.Storage.Name:
+			return rewritten, kept, err
+		default:
+			t = now
+		}
+		if err != nil {
+			return false, false, err
+		}
+		e, err = s.Live(ctx, t, e.Key())
+		if unreadable := (*controller.UnreadableError)(nil); errors.As(err, &unreadable) {
+			return false, true, nil
+		}
+		if err != nil {
+			return false, false, err
+		}
 	}
-	if kept {
-		m.Kept++
+	return false, false, nil
+}
+
+// current returns the type that the definition of a type makes by now, as the caches show
+// it. The type itself stands for one that is gone.
+func (s *Store) current(t *resource.Type) *resource.Type {
+	if now := s.o.Types().Type(t.GroupResource()); now != nil && sameDefinition(now, t) {
+		return now
 	}
-	if !old {
+	return t
+}
+
+// followDefinition stores an object anew if the definition had another storage version by
+// the time it was committed, which the caches show by now: a migration may have looked
+// before, and said that no object is of the former version.
+func (s *Store) followDefinition(ctx context.Context, t *resource.Type, written *watch.Entry) error {
+	now := s.current(t)
+	if now.Storage.Name == t.Storage.Name {
 		return nil
 	}
-	_, err = s.commit(ctx, storage.Write{Key: key, Value: value, Expect: e.Revision()})
-	var conflict *storage.ConflictError
-	if errors.As(err, &conflict) || errors.Is(err, storage.ErrNotFound) {
-		return nil // it was written, or is gone
-	}
-	if err == nil {
-		m.Rewritten++
-	}
+	_, _, err := s.storeAnew(ctx, now, written)
 	return err
 }
 
+func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {
+	obj, err := Object(ctx, e, t.Hub)
+	if err != nil {
+		return false, false, err
+	}
+	key, value := t.StorageKey(e.Key()), s.encodeStored(obj)
+	var old bool
+	if t.ConformOnRead {
+		old = !bytes.Equal(value, s.encodeStored(e.Object()))
+	} else if old, kept, err = s.o.Records.outdated(ctx, key, e.Revision(), value); err != nil {
+		return false, false, err
+	}
+	if !old {
+		return false, kept, nil
+	}
+	_, err = s.commit(ctx, storage.Write{Key: key, Value: value, Expect: e.Revision()})
+	return err == nil, kept, err
+}
+
 // outdated reports whether the record of an object, which has a revision, would be another
-// if it was written now, and whether that keeps something that is not shown.
-func (r *Records) outdated(ctx context.Context, key string, rev storage.Revision, value []byte) (old, kept bool, err error) {
+// if it was written now, and whether that keeps something that is not shown. That there is
+// none of that revision any more is a *storage.ConflictError, or storage.ErrNotFound.
+func (r *Records) outdated(ctx context.Context, key string, rev storage.Revision, object []byte) (old, kept bool, err error) {
 	k := r.kindOf(key)
-	if k == nil || !k.looks() {
+	if k == nil {
 		return false, false, nil
 	}
 	rec, err := r.Backend.Get(ctx, key, 0)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Revision != rev {
-		return false, false, nil // it was written, or is gone
+	if err == nil {
+		err = storage.Write{Key: key, Expect: rev}.Check(rec)
 	}
 	if err != nil {
 		return false, false, err
 	}
-	if k.mixed.Load() {
-		_, unshown, err := k.inHub(ctx, rec.Value, true)
-		if err != nil {
-			return false, true, nil // it cannot be read by now
-		}
-		kept = unshown.Any()
+	stored, shape := unsign(rec.Value)
+	read, err := k.read(ctx, stored, string(shape) == k.shape)
+	if err != nil {
+		return false, true, nil // it cannot be read by now
 	}
-	return !bytes.Equal(rec.Value, r.stored(ctx, k, key, value, rec.Value)), kept, nil
-}
-
-// migrated says that all records of a type are of its shape, unless another release came
-// since the store said what it did.
-func (r *Records) migrated(ctx context.Context, t *resource.Type, then words) error {
-	one := r.by[t.GroupResource()]
-	if one == nil {
-		return nil
+	record, err := r.record(ctx, k, key, object, rec.Value)
+	if anew, signed := unsign(record); signed == nil { // what it holds more was signed by another release
+		return !bytes.Equal(stored, anew), read.more, err
 	}
-	return r.kinds.say(ctx, r.Backend, func(k *kind, w word) word {
-		if k == one {
-			return wholeSince(k, w, then[k.String()])
-		}
-		return claims(k, w)
-	})
+	return !bytes.Equal(rec.Value, record), read.more, err
 }

@@ -20,7 +20,7 @@ import (
 
 // CatchUp waits until the caches show every commit acknowledged so far.
 func (s *Store) CatchUp(ctx context.Context) error {
-	rev, err := s.o.Backend.Revision(ctx)
+	rev, err := s.backend.Revision(ctx)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func withReservations(w storage.Write, reserved []storage.Write) (now, later []s
 // One that cannot be read has no value.
 func (s *Store) reservation(ctx context.Context, t *resource.Type, claim string) (storage.Record, error) {
 	key := resource.ReservationKey(t.GroupResource(), claim)
-	rec, err := s.o.Backend.Get(ctx, key, 0)
+	rec, err := s.backend.Get(ctx, key, 0)
 	var damaged *storage.DamagedError
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -215,7 +215,7 @@ func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
 // allReservations returns the records of all reservations, by key; the caches show
 // what they speak of.
 func (s *Store) allReservations(ctx context.Context) (map[string]storage.Record, error) {
-	at, records, err := s.o.Backend.Scan(ctx, resource.ReservationPrefix, "", 0)
+	at, records, err := s.backend.Scan(ctx, resource.ReservationPrefix, "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -262,13 +262,13 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, th
 // commitEach makes writes, but not those of records that another server changed
 // meanwhile.
 func (s *Store) commitEach(ctx context.Context, ws []storage.Write) error {
-	_, err := s.o.Backend.Commit(ctx, ws...)
+	_, err := s.backend.Commit(ctx, ws...)
 	var conflict *storage.ConflictError
 	if !errors.As(err, &conflict) {
 		return err
 	}
 	for _, w := range ws {
-		if _, err := s.o.Backend.Commit(ctx, w); err != nil && !errors.As(err, &conflict) {
+		if _, err := s.backend.Commit(ctx, w); err != nil && !errors.As(err, &conflict) {
 			return err
 		}
 	}

@@ -24,6 +24,39 @@
 // Objects that come from the cache are shared and never changed; the one that Mutate
 // makes is the write's own until it is stored.
 //
+// # Records
+//
+// Everything above [Records] sees objects of the hub, the version of a kind that all others
+// are converted through, as today's type has it. Below it stands whatever was written, by
+// whichever release, in whichever version. A record is the JSON of an object, a newline and
+// a signature: the shape of the type that wrote it, which is a hash of all that decides what
+// reading makes of an object (resource.Type.Shape).
+//
+//   - A record of the type's own shape was encoded by this very type. It is read as it
+//     stands, or converted if it is in another version than the hub.
+//   - Every other record is fitted: brought up to date (registry's Upgrade), converted, and
+//     rid of fields that the type does not have and of values that are not of their type.
+//     Fitting changes what is shown, not what is stored.
+//
+// So a record says by itself how it is to be read. Nothing about all records of a kind is
+// remembered, which servers of several releases would have to keep in step.
+//
+// A write signs its record, unless that takes the place of one that holds more than the type
+// shows. What is more stays then: the record keeps its version, the unshown fields are
+// merged in, and it has no signature, since the type does not vouch for all of it. If that
+// version cannot say what changed, the write is refused (record.refusal).
+//
+// The storage version may say less than the hub. The object of the hub then goes into an
+// annotation beside it, its form (names.HubForm), with a hash of what the version said: the
+// form is the object as long as the hash is right, and takes in what was changed since by a
+// release that does not know it. Forms of hubs that only a newer release has stay as they
+// are.
+//
+// Values of reservations, objects of definitions and the record of who served the store
+// (resource.KindsKey) are not signed. That last one is for starting alone: fields that a
+// type does not have are no reason to refuse a store which a release of the same shape has
+// served before (Records.Accept).
+//
 // # Locks
 //
 // turns.mu, usage.mu and that of an allocator are never held together, nor while the
@@ -34,7 +67,11 @@
 package objects
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -51,9 +88,8 @@ import (
 // Options are what a Store works with. All but the bounds in bytes must be set.
 type Options struct {
 	Names     names.Profile
-	Backend   storage.Backend
-	Records   *Records   // that Backend is of
-	Hub       *watch.Hub // over Backend
+	Records   *Records
+	Hub       *watch.Hub // over Records.Store
 	Types     func() *resource.State
 	Admission *admission.Chain
 	Log       *slog.Logger
@@ -69,6 +105,7 @@ type Options struct {
 // Store reads and writes objects.
 type Store struct {
 	o          Options
+	backend    storage.Backend                   // Records.Store
 	allocators map[meta.GroupResource]*allocator // of the types that need one
 	usage      usage
 	turns      turns
@@ -78,7 +115,7 @@ type Store struct {
 // New returns a store over what the options hold; types are those that are there
 // from the start.
 func New(o Options, types []*resource.Type) *Store {
-	s := &Store{o: o, allocators: map[meta.GroupResource]*allocator{}}
+	s := &Store{o: o, backend: o.Records.Store(), allocators: map[meta.GroupResource]*allocator{}}
 	for _, t := range types {
 		o.Hub.Cache(t.GroupResource()).Index(t.Fields...)
 		if p := newAllocator(o.Hub, t); p != nil {
@@ -111,4 +148,21 @@ func (c *Caller) allow(ctx context.Context, verb string) error {
 		return nil
 	}
 	return c.Allow(ctx, verb)
+}
+
+// UID returns the uid of an object from the store itself, whether its type is served or not;
+// "" if there is no such object.
+func (s *Store) UID(ctx context.Context, r meta.GroupResource, key meta.Key) (string, error) {
+	rec, err := s.backend.Get(ctx, resource.StorageKey(r, key), 0)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var stored struct{ Metadata struct{ UID string } }
+	if err := json.Unmarshal(rec.Value, &stored); err != nil || stored.Metadata.UID == "" {
+		return "", fmt.Errorf("what is stored as %s %s cannot be read: %w", r, key, cmp.Or(err, errors.New("it has no uid")))
+	}
+	return stored.Metadata.UID, nil
 }

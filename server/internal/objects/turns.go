@@ -2,10 +2,12 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -233,6 +235,10 @@ func (at place) wait(ctx context.Context) (storage.Revision, error) {
 	}
 	if at.index < len(at.revisions) {
 		return at.revisions[at.index], nil
+	}
+	var refused *meta.Status
+	if at.index > len(at.revisions) && errors.As(at.err, &refused) {
+		return 0, &storage.ConflictError{Key: at.first.Key} // that is said of the value before
 	}
 	return 0, at.err
 }

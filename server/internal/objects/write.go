@@ -229,6 +229,9 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 	if err == nil && res.Created && a.Version.Defined() && !a.DryRun {
 		err = s.takeBack(ctx, a.Write, res.Entry)
 	}
+	if err == nil && !res.Deleted && a.Version.Defined() && !a.DryRun {
+		err = s.followDefinition(ctx, a.Version.Type, res.Entry)
+	}
 	written = err == nil && !a.DryRun
 	return res, err
 }
@@ -422,7 +425,7 @@ func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 	s.turns.close(q)
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
-	revisions, err = storage.CommitSequence(ctx, s.o.Backend, q.first, q.then...)
+	revisions, err = storage.CommitSequence(ctx, s.backend, q.first, q.then...)
 	if len(revisions) == 0 {
 		return
 	}
@@ -457,7 +460,7 @@ func (s *Store) commit(ctx context.Context, w storage.Write, reserved ...storage
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
 	now, later := withReservations(w, reserved)
-	rev, err := s.o.Backend.Commit(ctx, now...)
+	rev, err := s.backend.Commit(ctx, now...)
 	if err != nil {
 		return 0, err
 	}
