@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/internal/formertest"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -191,7 +192,7 @@ func TestSigningRequestDefaults(t *testing.T) {
 	path := func(version string) string {
 		return "/apis/certificates.k8s.io/" + version + "/certificatesigningrequests"
 	}
-	request := signingRequest(t)
+	request := formertest.SigningRequest(t)
 	body := func(name, more string) string {
 		return `{"metadata":{"name":"` + name + `"},"spec":{"request":"` + request + `"` + more + `}}`
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,7 +12,11 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+<<<<<<< HEAD
 	"orch.io/controlplane/internal/release"
+=======
+	"orch.io/controlplane/internal/formertest"
+>>>>>>> oldclients
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -49,9 +52,9 @@ func TestUpgradeAndRollback(t *testing.T) {
 			types[v.GVK().APIVersion()+" "+v.Plural] = typ
 		}
 	}
-	rows := map[string]removed{}
-	for _, r := range removedVersions(t) {
-		rows[r.version+" "+strings.TrimLeft(r.resource, "+~")] = r
+	rows := map[string]formertest.Version{}
+	for _, v := range formertest.Versions(t) {
+		rows[v.APIVersion+" "+v.Plural()] = v
 	}
 	kinds := []string{
 		"extensions/v1beta1 ingresses", "extensions/v1beta1 deployments", "extensions/v1beta1 daemonsets", "apps/v1beta1 statefulsets", "batch/v1beta1 cronjobs",
@@ -64,20 +67,20 @@ func TestUpgradeAndRollback(t *testing.T) {
 	for i, kind := range kinds {
 		r, typ := rows[kind], types[kind]
 		require.NotNil(t, typ, kind)
-		v := typ.ByAPIVersion(r.version)
+		v := typ.ByAPIVersion(r.APIVersion)
 		for made, seed := 0, uint64(0); made < each; seed++ {
 			require.Less(t, seed, uint64(100*each), "%s: too few objects are taken", kind)
 			var tree map[string]any
-			require.NoError(t, json.Unmarshal([]byte("{"+r.body+"}"), &tree))
+			require.NoError(t, json.Unmarshal([]byte("{"+r.Fields+"}"), &tree))
 			c := chooser(randomBytes(uint64(i), seed)[:4+seed%60]) // of long ones of big kinds nearly all are refused
 			obj := c.change(v.Schema(), tree, 0).(map[string]any)
 			name := fmt.Sprintf("a%d", made)
 			delete(obj, "apiVersion")
 			delete(obj, "kind")
 			obj["metadata"] = map[string]any{"name": name}
-			if a.do("POST", r.path(), obj).code == 201 {
+			if a.do("POST", r.Path(), obj).code == 201 {
 				made++
-				first[r.path()+"/"+name] = exact(t, a.must(200, "GET", r.path()+"/"+name, nil))
+				first[r.Path()+"/"+name] = exact(t, a.must(200, "GET", r.Path()+"/"+name, nil))
 			}
 		}
 	}
@@ -87,9 +90,9 @@ func TestUpgradeAndRollback(t *testing.T) {
 	a, end = releaseOver(t, dir, "")
 	for _, kind := range kinds {
 		r, hub := rows[kind], types[kind].Hub
-		now := removed{version: hub.GVK().APIVersion(), resource: r.resource}
+		now := formertest.Version{APIVersion: hub.GVK().APIVersion(), Resource: r.Resource}
 		for n := range each {
-			a.must(200, "PATCH", fmt.Sprintf("%s/a%d", now.path(), n), `{"metadata":{"labels":{"seen":"yes"}}}`)
+			a.must(200, "PATCH", fmt.Sprintf("%s/a%d", now.Path(), n), `{"metadata":{"labels":{"seen":"yes"}}}`)
 		}
 	}
 	end()
