@@ -12,11 +12,8 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-<<<<<<< HEAD
-	"orch.io/controlplane/internal/release"
-=======
 	"orch.io/controlplane/internal/formertest"
->>>>>>> oldclients
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
