@@ -130,6 +130,7 @@ func (m *counts) of(s *Server, r *request, f figure, code int) *requestCounts {
 	case !r.routed:
 	case r.remote != nil:
 		k.remote, k.path = remoteLabels(r)
+		k.scope, k.dry = scope, dryRunOf(r)
 	case r.version != nil:
 		k.version, k.sub, k.scope, k.dry = r.version, r.sub, scope, dryRunOf(r)
 	case !r.IsResource:
@@ -164,7 +165,7 @@ func (m *counts) labels(s *Server, k requestKey) resourceLabels {
 func (m *counts) make(s *Server, k requestKey) *requestCounts {
 	l, sub, code := m.labels(s, k), k.path, codeLabel(k.code)
 	switch {
-	case k.version != nil && l == resourceLabels{}:
+	case l == resourceLabels{}:
 		k.scope, k.dry = "", ""
 	case k.sub != nil:
 		sub = k.sub.Name
