@@ -9,7 +9,7 @@ import (
 )
 
 // Lean returns the schemas that OpenAPI read from a definition as a server keeps them, in
-// their order: without what only people read (Doc, Title), with one Schema for all values
+// their order: without what only people read (Doc, Title, Shown), with one Schema for all values
 // that are described alike, and holding on to nothing of the document. A definition names
 // the same few hundred forms in thousands of places.
 func Lean(schemas ...*Schema) []*Schema {
@@ -35,7 +35,7 @@ func (l *leaner) schema(s *Schema) *Schema {
 		return nil
 	}
 	c := *s
-	c.Doc, c.Title, c.re = "", "", nil
+	c.Doc, c.Title, c.Shown, c.re = "", "", nil, nil
 	c.Struct, c.Values, c.Items, c.Not = l.structure(s.Struct), l.schema(s.Values), l.schema(s.Items), l.schema(s.Not)
 	c.AllOf, c.AnyOf, c.OneOf = l.list(s.AllOf), l.list(s.AnyOf), l.list(s.OneOf)
 	l.key = l.says(l.key[:0], reflect.ValueOf(&c).Elem())

@@ -47,7 +47,7 @@ func TestLeanSharesWhatIsAlike(t *testing.T) {
 // TestLeanTellsEveryFieldApart: no field of a Schema can be added that Lean does not see.
 func TestLeanTellsEveryFieldApart(t *testing.T) {
 	one, word := int64(1), ""
-	samples := []any{true, "word", uint8(1), 1, &one, new(float64), &Schema{}, &Struct{}, []*Schema{{}}, []string{word}, []any{word}, []Rule{{}}}
+	samples := []any{true, "word", map[string]any{word: word}, uint8(1), 1, &one, new(float64), &Schema{}, &Struct{}, []*Schema{{}}, []string{word}, []any{word}, []Rule{{}}}
 	var l leaner
 	says := func(s *Schema) string { return string(l.says(nil, reflect.ValueOf(s).Elem())) }
 	seen := map[string]string{says(&Schema{}): "nothing"}

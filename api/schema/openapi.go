@@ -212,6 +212,14 @@ func (d node) number(field string) *float64 {
 func (d node) basics(s *Schema) {
 	d.dialect = d.dialect || d.text("$schema") != ""
 	s.Doc, s.Title, s.Format = d.text("description"), d.text("title"), d.text("format")
+	for _, field := range []string{"example", "externalDocs"} {
+		if v := d.doc[field]; v != nil {
+			if s.Shown == nil {
+				s.Shown = map[string]any{}
+			}
+			s.Shown[field] = v
+		}
+	}
 	s.Nullable, s.UniqueItems = d.flag("nullable"), d.flag("uniqueItems")
 	s.Default, s.Enum = d.doc["default"], d.list("enum")
 	if word := d.text("type"); word != "" {

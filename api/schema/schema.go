@@ -39,6 +39,7 @@ type Schema struct {
 	Format string // int32, int64, double, byte, date-time, int-or-string, quantity, ...
 	Doc    string // field documentation, one paragraph
 	Title  string
+	Shown  map[string]any // the example and externalDocs of OpenAPI, as they stand there
 
 	Struct *Struct // Type Object: fields known by name
 	Values *Schema // Type Object: a map; what its values look like

@@ -68,18 +68,17 @@ func badYAML(format string, args ...any) *meta.Status {
 // onlyDocument refuses what follows a document: the decoder stops at its end, which in
 // flow style is the last brace.
 func onlyDocument(data []byte) error {
-	found := false
-	for d := yamlv2.NewDecoder(bytes.NewReader(data)); ; {
+	d := yamlv2.NewDecoder(bytes.NewReader(data))
+	for n := 0; ; n++ {
 		var doc yamlNode
 		switch err := d.Decode(&doc); {
 		case err == io.EOF:
 			return nil
 		case err != nil:
 			return badYAML("%v", err)
-		case doc.decode != nil && found:
+		case doc.decode != nil && n > 0:
 			return badYAML("more than one document")
 		}
-		found = found || doc.decode != nil
 	}
 }
 

@@ -26,6 +26,12 @@ func TestDecodeYAML(t *testing.T) {
 		{"# comment\n---\na: 1\n---\n# end\n", `{"a":1}`},
 		{"%YAML 1.1\n---\na: 1\n...\n", `{"a":1}`},
 		{"a: |\n  ---\n  b\n", `{"a":"---\nb\n"}`},
+		{"a: 1\n---\n", `{"a":1}`},
+		{"a: 1\r\n---\r\nnull\r\n", `{"a":1}`},
+		{"\ufeffa: 1\n...\n", `{"a":1}`},
+		{"{a: 1}\n---\n", `{"a":1}`},
+		{"{a: 1}\n...\n", `{"a":1}`},
+		{"{a: 1} # end", `{"a":1}`},
 	} {
 		tree, dup, err := codec.DecodeYAML([]byte(row.text), codec.Limits{})
 		require.NoError(t, err, row.text)
@@ -48,7 +54,7 @@ func TestDecodeYAMLRefused(t *testing.T) {
 	megabyte := "a: &a {k: " + strings.Repeat("x", 1<<20) + "}\n"
 	long := "a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.TrimSuffix(strings.Repeat("*a,", 1000), ",") + "]\n"
 	for _, text := range []string{
-		long, "a: [b", "a: 1\n---\nb: 2\n", "--- {a: 1}\n--- {b: 2}\n", "{a: 1}\n{b: 2}\n", "{a: 1}\n}", "{a: 1}\nb", "a: 1\r---\rb: 2", "a: 1\u2028---\u2028b: 2", "---\n---\na: 1\n---\nb: 1", "a: .nan", "a: *x", "\ta: 1", "- a", "word", "3", bomb,
+		long, "a: [b", "a: 1\n---\nb: 2\n", "---\n---\na: 1\n", "--- {a: 1}\n--- {b: 2}\n", "{a: 1}\n{b: 2}\n", "{a: 1}\n}", "{a: 1}\nb", "a: 1\r---\rb: 2", "a: 1\u2028---\u2028b: 2", "---\n---\na: 1\n---\nb: 1", "a: .nan", "a: *x", "\ta: 1", "- a", "word", "3", bomb,
 		strings.Repeat("[", 20000), "a: " + strings.Repeat("[", 1001) + strings.Repeat("]", 1001), "a: \"\\z\"", "a: 1\na: [b", "? [a, b]\n: c",
 		many("\n"), many("\r"), many("\u0085"), many("\u2028"), many("\u2029"), "\ufeff" + many("\n"),
 		megabyte + "b:\n" + strings.Repeat("- {<<: *a}\n", 1000), megabyte + "b:\n" + strings.Repeat("- {<<: [*a]}\n", 1000),

@@ -81,6 +81,21 @@ func TestVersion2KnowsNoNull(t *testing.T) {
 	}
 }
 
+// TestWhatPeopleReadIsPublished: examples and further documentation, also of values that may be
+// null, whose enum and pattern hold but for the null.
+func TestWhatPeopleReadIsPublished(t *testing.T) {
+	t.Parallel()
+	s := catalog(t, customKind("", `"color":{"type":"string","nullable":true,"enum":["red"],"pattern":"^r","format":"word",
+		"example":{"any":["value"]},"externalDocs":{"url":"https://example.com/colors","description":"All colors"}}`))
+	second, third := both(t, s, things)
+	for _, definitions := range []any{second, third} {
+		color := at(definitions, "com.example.v1.Thing", "properties", "spec", "properties", "color")
+		assert.Equal(t, map[string]any{"any": []any{"value"}}, at(color, "example"))
+		assert.Equal(t, map[string]any{"url": "https://example.com/colors", "description": "All colors"}, at(color, "externalDocs"))
+		assert.Equal(t, []any{[]any{"red"}, "^r", "word"}, []any{at(color, "enum"), at(color, "pattern"), at(color, "format")})
+	}
+}
+
 func TestSelectableFieldsArePublished(t *testing.T) {
 	t.Parallel()
 	s := catalog(t, customKind(`"selectableFields":[{"jsonPath":".spec.color"}],`, `"color":{"type":"string"}`))

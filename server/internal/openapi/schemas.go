@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -355,6 +356,7 @@ func (b *builder) inline(s *schema.Schema) map[string]any {
 			def[key] = text
 		}
 	}
+	maps.Copy(def, s.Shown)
 	if s.Default != nil {
 		def["default"] = s.Default
 	}
@@ -479,15 +481,15 @@ func (b *builder) combined(def map[string]any, s *schema.Schema) {
 }
 
 // simplify leaves out of a custom kind what clients of version 2 would take for
-// stricter than it is: a value that may be null, of any type, or with unknown
-// fields is described by nothing but its documentation.
+// stricter than it is: of a value that may be null, of any type, or with unknown
+// fields they learn neither type nor parts.
 func (b *builder) simplify(def map[string]any, s *schema.Schema) {
 	if b.canonical {
 		return
 	}
 	b.relax(def, s)
 	if s.Nullable || s.IntOrString || s.Preserve {
-		for _, key := range []string{"type", "items", "properties", "additionalProperties", "required", "format", "enum", "pattern"} {
+		for _, key := range []string{"type", "items", "properties", "additionalProperties", "required"} {
 			delete(def, key)
 		}
 		if s.Preserve && !s.Nullable && s.Type == schema.Object {

@@ -53,7 +53,7 @@ spec:
             required: [size]
             properties:
               size: {type: integer, minimum: 1, default: 3, description: How big it is.}
-              color: {type: string, enum: [red, blue], nullable: true}
+              color: {type: string, enum: [red, blue], nullable: true, example: red, externalDocs: {url: https://example.com/colors}}
               port: {x-kubernetes-int-or-string: true}
               free: {type: object, x-kubernetes-preserve-unknown-fields: true}
               inner: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
