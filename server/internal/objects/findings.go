@@ -37,7 +37,8 @@ type found struct {
 
 // note notes what is found in a record, which holds that object.
 func (f *findings) note(ctx context.Context, k *kind, key meta.Key, stored []byte, read reading, err error) {
-	if read.own && err == nil {
+	misplaced := k.t.Namespaced != (key.Namespace != "")
+	if read.own && err == nil && !misplaced {
 		return
 	}
 	if *f == nil {
@@ -48,12 +49,15 @@ func (f *findings) note(ctx context.Context, k *kind, key meta.Key, stored []byt
 		of = &found{problems: map[string]*Problem{}}
 		(*f)[k] = of
 	}
+	switch {
+	case misplaced && k.t.Namespaced:
+		of.addHard(k, key, "is in no namespace, which objects of the kind are")
+	case misplaced:
+		of.addHard(k, key, "is in a namespace, which objects of the kind are not")
+	}
 	if err != nil {
 		of.fitted++
-		if !read.own {
-			of.add(k, key, "cannot be read: "+reason(err))
-			of.hard = true
-		}
+		of.addHard(k, key, "cannot be read: "+reason(err))
 		return
 	}
 	if plain, err := k.read(ctx, stored, true); err != nil || !bytes.Equal(read.object, plain.object) {
@@ -63,8 +67,7 @@ func (f *findings) note(ctx context.Context, k *kind, key meta.Key, stored []byt
 		of.add(k, key, "has the field "+anyItem(path)+", which the kind does not have")
 	}
 	for _, misfit := range read.unshown.Misfits {
-		of.add(k, key, "has a value in "+anyItem(misfit.Field)+" that is not of its type")
-		of.hard = true
+		of.addHard(k, key, "has a value in "+anyItem(misfit.Field)+" that is not of its type")
 	}
 }
 
@@ -74,6 +77,12 @@ func reason(err error) string {
 		return fmt.Sprintf("from version %s to %s: %v", c.From, c.To, c.Err)
 	}
 	return err.Error()
+}
+
+// addHard is add for what no release of the same shape has accepted.
+func (of *found) addHard(k *kind, key meta.Key, what string) {
+	of.add(k, key, what)
+	of.hard = true
 }
 
 func (of *found) add(k *kind, key meta.Key, what string) {

@@ -56,19 +56,19 @@ func (k *kind) read(ctx context.Context, stored []byte, own bool) (reading, erro
 	}
 	none := reading{own: own}
 	rec, err := k.decode(stored)
-	if err == nil && !own {
-		err = rec.fit()
-	}
 	if err != nil {
 		return none, err
 	}
-	obj, err := rec.object(ctx)
-	if err != nil {
-		return none, err
-	}
+	object := rec.object
 	if !own {
-		obj, _ = k.t.Hub.FitStored(obj)
-		obj.SetGVK(k.t.Hub.GVK()) // a kind may have got another name
+		err, object = rec.fit(), rec.shown
+	}
+	if err != nil {
+		return none, err
+	}
+	obj, err := object(ctx)
+	if err != nil {
+		return none, err
 	}
 	return reading{encoded(obj), rec.unshown, rec.holdsMore(), own}, nil
 }
@@ -169,6 +169,17 @@ func (rec *record) fit() (err error) {
 		rec.unshown.Misfits = append(rec.unshown.Misfits, unshown.Misfits...)
 	}
 	return nil
+}
+
+// shown is object for a record that was fitted.
+func (rec *record) shown(ctx context.Context) (*meta.Object, error) {
+	obj, err := rec.object(ctx)
+	if err != nil {
+		return nil, err
+	}
+	obj, _ = rec.t.Hub.FitStored(obj)
+	obj.SetGVK(rec.t.Hub.GVK()) // a kind may have got another name
+	return obj, nil
 }
 
 // object returns the object of the hub. The newest form is the object if the record says what
@@ -285,7 +296,7 @@ func (rec *record) replaced(ctx context.Context, obj *meta.Object, now []byte) (
 	case !rec.unshown.Any():
 		says, back, asHub = obj, obj, err
 	default:
-		if was, fault := rec.object(ctx); fault != nil || hashOf(was) != hashOf(obj) {
+		if was, fault := rec.shown(ctx); fault != nil || hashOf(was) != hashOf(obj) {
 			return nil, nil, rec.refusal(obj, err)
 		}
 		stored, err = rec.withMetadata(obj, now)
