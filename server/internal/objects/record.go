@@ -36,6 +36,7 @@ type form struct {
 	object *meta.Object
 	of     string       // hash of what the record said then
 	whole  *meta.Object // with what is not shown, once it was fitted
+	more   bool         // the form holds more than the type shows, once it was fitted
 	stored any          // as it stands in the record
 }
 
@@ -165,6 +166,7 @@ func (rec *record) fit() (err error) {
 		}
 		var unshown resource.Unshown
 		f.object, unshown = version.FitStored(f.whole)
+		f.more = unshown.Any()
 		rec.unshown.Unknown = append(rec.unshown.Unknown, unshown.Unknown...)
 		rec.unshown.Misfits = append(rec.unshown.Misfits, unshown.Misfits...)
 	}
@@ -212,18 +214,22 @@ func (rec *record) object(ctx context.Context) (*meta.Object, error) {
 }
 
 // merged returns a form, as the hub has it, with what an object says otherwise than it did
-// when it was made of that form.
+// when it was made of that form: by a release that does not know the form, and saw what the
+// version of the record says of it.
 func (rec *record) merged(ctx context.Context, f form, obj *meta.Object) (*meta.Object, error) {
 	hub := rec.t.Hub
-	version := rec.t.ByAPIVersion(obj.APIVersion())
-	if version == nil {
-		return hub.Convert(ctx, obj) // says so
+	says, version := rec.t.ByAPIVersion(rec.says.APIVersion()), rec.t.ByAPIVersion(obj.APIVersion())
+	if says == nil || version == nil {
+		return hub.Convert(ctx, rec.says) // says so
 	}
 	was, err := fitted(ctx, hub, f.object)
 	if err != nil {
 		return nil, err
 	}
-	before, err := version.Convert(ctx, was)
+	before, err := says.Convert(ctx, was)
+	if err == nil {
+		before, err = version.Convert(ctx, before)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -307,16 +313,33 @@ func (rec *record) replaced(ctx context.Context, obj *meta.Object, now []byte) (
 	}
 	object := obj
 	for _, f := range rec.forms {
-		if f.whole.APIVersion() == t.Hub.GVK().APIVersion() {
+		switch {
+		case f.whole.APIVersion() == t.Hub.GVK().APIVersion():
 			object = t.Hub.KeepUnshown(f.object, obj, f.whole)
-		} else {
-			others = append(slices.Clip(others), f.stored) // it may hold more
+		case f.more: // else the hub's form says all of it
+			others = append(slices.Clip(others), f.replaced(ctx, t, obj, says))
 		}
 	}
 	if rec.version == t.Hub {
 		back = object // says is all
 	}
 	return encoded(withForms(t, says, back, object, others)), asHub, nil
+}
+
+// replaced returns what is stored of an object of the hub, of which a record says that, in
+// place of a form of another hub, which holds more.
+func (f *form) replaced(ctx context.Context, t *resource.Type, obj, says *meta.Object) any {
+	version := t.ByAPIVersion(f.whole.APIVersion())
+	now, err := version.Convert(ctx, obj)
+	if err != nil {
+		return f.stored // what it holds more is worth more than that it is of today
+	}
+	return storedForm(says, version.KeepUnshown(f.object, now, f.whole))
+}
+
+// storedForm returns what is stored of a form of an object of which a record says that.
+func storedForm(says, object *meta.Object) map[string]any {
+	return map[string]any{"of": hashOf(says), "hub": withoutMetadata(object)}
 }
 
 // said returns what a version says of an object of the hub, and what the hub makes of that.
@@ -335,7 +358,7 @@ func withForms(t *resource.Type, says, back, object *meta.Object, others []any) 
 	says = says.Clone()
 	forms := others
 	if len(others) > 0 || hashOf(back) != hashOf(object) {
-		forms = append([]any{map[string]any{"of": hashOf(says), "hub": withoutMetadata(object)}}, others...)
+		forms = append([]any{storedForm(says, object)}, others...)
 	}
 	putForms(says, t.Names.Wire(names.HubForm), forms)
 	return says
