@@ -374,7 +374,8 @@ func (rec *record) withMetadata(obj *meta.Object, now []byte) ([]byte, error) {
 	}
 	name := rec.t.Names.Wire(names.HubForm)
 	forms, had := is.Get("metadata", "annotations", name)
-	is.Tree()["metadata"] = obj.Clone().Tree()["metadata"]
+	dropAnnotation(is, name)
+	is.Tree()["metadata"] = rec.version.KeepUnshown(metadataOf(rec.says), metadataOf(obj), metadataOf(is)).Tree()["metadata"]
 	if had {
 		is.Set(forms, "metadata", "annotations", name)
 	}
@@ -407,6 +408,10 @@ const maxUnshown = 10
 func hashOf(obj *meta.Object) string {
 	sum := sha256.Sum256(codec.EncodeJSON(nil, withoutMetadata(obj)))
 	return hex.EncodeToString(sum[:])
+}
+
+func metadataOf(obj *meta.Object) *meta.Object {
+	return meta.NewObject(map[string]any{"metadata": obj.Tree()["metadata"]})
 }
 
 func withoutMetadata(obj *meta.Object) map[string]any {
