@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -112,4 +113,33 @@ func TestConversionsThatRefuse(t *testing.T) {
 		Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Objects: 1, Keys: []meta.Key{{Namespace: "default", Name: "g"}},
 		What: "cannot be read: from version example.com/v1 to example.com/v2: size: nobody has it",
 	}}, e.Problems)
+}
+
+// TestProblemsCountObjects: what is wrong with an object in several places is wrong with one.
+func TestProblemsCountObjects(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	t.Cleanup(func() { _ = store.Close() })
+	a := inProcess(t, servertest.New(t, over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil))))
+	parts, more := []any{}, map[string]any{}
+	for i := range 100 {
+		parts = append(parts, map[string]any{"name": fmt.Sprint("p", i), "old": "o"})
+		more[fmt.Sprint("m", i)] = "text"
+	}
+	for _, name := range []string{"g", "h"} {
+		a.must(201, "POST", storedGadgets, newGadget(name, map[string]any{"parts": parts, "more": more}))
+	}
+	type counted struct {
+		meta.TypeMeta   `json:",inline"`
+		meta.ObjectMeta `json:"metadata"`
+		Spec            struct {
+			Parts []gadgetPart2    `json:"parts,omitempty" schema:"listType=map,listMapKeys=name"`
+			More  map[string]int32 `json:"more,omitempty"`
+		} `json:"spec"`
+	}
+	e := refusedStore(t, store, gadgetKind[counted]("v1", nil))
+	require.Len(t, e.Problems, 51)
+	for _, p := range e.Problems {
+		assert.Equal(t, 2, p.Objects, p.What)
+		assert.Equal(t, []meta.Key{{Namespace: "default", Name: "g"}, {Namespace: "default", Name: "h"}}, p.Keys)
+	}
 }

@@ -26,12 +26,18 @@ const (
 	maxProblemKeys = 10
 )
 
+// problem is a Problem while it is counted.
+type problem struct {
+	Problem
+	last meta.Key // of the object that was counted last
+}
+
 // findings are what was found in records while they were loaded, by one goroutine.
 type findings map[*kind]*found
 
 type found struct {
 	fitted   int // records that would be shown otherwise as they are
-	problems map[string]*Problem
+	problems map[string]*problem
 	hard     bool // there are some beyond unknown fields
 }
 
@@ -46,7 +52,7 @@ func (f *findings) note(ctx context.Context, k *kind, key meta.Key, stored []byt
 	}
 	of := (*f)[k]
 	if of == nil {
-		of = &found{problems: map[string]*Problem{}}
+		of = &found{problems: map[string]*problem{}}
 		(*f)[k] = of
 	}
 	switch {
@@ -92,9 +98,13 @@ func (of *found) add(k *kind, key meta.Key, what string) {
 		p = of.problems[what]
 	}
 	if p == nil {
-		p = &Problem{Resource: k.t.GroupResource(), What: what}
+		p = &problem{Problem: Problem{Resource: k.t.GroupResource(), What: what}}
 		of.problems[what] = p
 	}
+	if p.Objects > 0 && p.last == key {
+		return // it has that in several places
+	}
+	p.last = key
 	if p.Objects++; len(p.Keys) < maxProblemKeys {
 		p.Keys = append(p.Keys, key)
 	}
@@ -109,7 +119,7 @@ func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
 	for k, of := range r.found {
 		if of.hard || k.first {
 			for _, p := range of.problems {
-				problems = append(problems, *p)
+				problems = append(problems, p.Problem)
 			}
 		}
 		if of.fitted > 0 {
