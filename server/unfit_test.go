@@ -1,8 +1,12 @@
 package server_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -142,4 +146,52 @@ func TestProblemsCountObjects(t *testing.T) {
 		assert.Equal(t, 2, p.Objects, p.What)
 		assert.Equal(t, []meta.Key{{Namespace: "default", Name: "g"}, {Namespace: "default", Name: "h"}}, p.Keys)
 	}
+}
+
+// TestObjectsOfKindsThatAreGone: a release that does not have a kind any more, or calls it
+// otherwise, says at its start what it leaves unseen.
+func TestObjectsOfKindsThatAreGone(t *testing.T) {
+	store, _, a := storedGadgetsOfOne(t, 3)
+	a.must(201, "POST", customDefinitions, definedThings("v1"))
+	a.established("things.example.org")
+	a.must(201, "POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"}}`)
+	var said bytes.Buffer
+	servertest.New(t, over(unclosed{store.Fork()}), func(b *server.Builder) {
+		b.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	assert.Equal(t, 1, strings.Count(said.String(), "\n"), said.String())
+	assert.Contains(t, said.String(), "resource=gadgets.example.com objects=3")
+}
+
+// narrow is a store that takes no more of one object.
+type narrow struct {
+	*memstore.Store
+	key string
+}
+
+func (narrow) Close() error { return nil }
+
+func (n narrow) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+	for _, w := range ws {
+		if w.Key == n.key && w.Value != nil {
+			return 0, fmt.Errorf("commit %q: %w", w.Key, storage.ErrTooLarge)
+		}
+	}
+	return n.Store.Commit(ctx, ws...)
+}
+
+// TestMigratePassesWhatCannotBeStored: an object whose record would be too large stays as it
+// is, and is in the way of no other one.
+func TestMigratePassesWhatCannotBeStored(t *testing.T) {
+	store, s, a := storedGadgetsOfOne(t, 3)
+	s.Restart(over(narrow{store, "gadgets.example.com/default/g0001"}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
+	var last server.Migration
+	require.NoError(t, s.Migrate(t.Context(), func(m server.Migration) {
+		if m.Resource.Resource == "gadgets" {
+			last = m
+		}
+	}))
+	assert.Equal(t, server.Migration{Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Done: 3, Total: 3, Rewritten: 2, Kept: 1}, last)
+	assert.Equal(t, "red", at(record(t, store, "gadgets.example.com/default/g0001"), "spec", "color"))
+	assert.Equal(t, "red", at(a.must(200, "GET", storedGadgets+"/g0001", nil).body, "spec", "colour"))
 }
