@@ -19,7 +19,7 @@ type Migration struct {
 	Done      int // objects that were looked at
 	Total     int // objects there were when it began
 	Rewritten int // of Done, stored anew
-	Kept      int // of Done, that hold what the kind cannot show, or cannot be read: they stay as they are
+	Kept      int // of Done, that hold what the kind cannot show, cannot be read, or would be too large: they stay as they are
 }
 
 // Migrate stores every object as a write would store it now: in the storage version of its
@@ -194,7 +194,7 @@ func (s *Server) migrateOne(ctx context.Context, r meta.GroupResource, say func(
 	case err != nil:
 		return migrationFailed, err.Error()
 	case last.Kept > 0:
-		return migrationFailed, fmt.Sprintf("%d of %d objects hold what the kind cannot show", last.Kept, last.Total)
+		return migrationFailed, fmt.Sprintf("%d of %d objects stay as they are: they hold what the kind cannot show, cannot be read, or would be too large", last.Kept, last.Total)
 	}
 	return migrationSucceeded, fmt.Sprintf("%d of %d objects were stored anew", last.Rewritten, last.Total)
 }

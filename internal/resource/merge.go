@@ -45,6 +45,9 @@ func untouchedFields(s *schema.Schema, shown, filled, sent map[string]any) map[s
 	out := make(map[string]any, len(filled))
 	for _, side := range []map[string]any{shown, filled} {
 		for field := range side {
+			if _, done := out[field]; done {
+				continue
+			}
 			v := untouched(below(s, field), get(shown, field), get(filled, field), get(sent, field))
 			if _, gone := v.(absent); !gone {
 				out[field] = v

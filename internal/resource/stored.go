@@ -78,7 +78,10 @@ func keepFields(s *schema.Schema, fitted, now, stored map[string]any) map[string
 	out := make(map[string]any, len(stored))
 	for _, side := range []map[string]any{now, stored} {
 		for field := range side {
-			v := keep(below(s, field), get(fitted, field), get(now, field), get(stored, field))
+			if _, done := out[field]; done {
+				continue
+			}
+			v := keep(below(s, field), emptied(s, field), get(fitted, field), get(now, field), get(stored, field))
 			if _, gone := v.(absent); !gone {
 				out[field] = v
 			}
@@ -87,18 +90,32 @@ func keepFields(s *schema.Schema, fitted, now, stored map[string]any) map[string
 	return out
 }
 
-// keep returns a value as it is stored, or absent. A struct that is not there any more goes
-// as a whole.
-func keep(s *schema.Schema, fitted, now, stored any) any {
+// emptied reports whether a field that is not there any more may be there and empty: a map,
+// or a struct that is left out without anything in it. Any other struct goes as a whole.
+func emptied(s *schema.Schema, field string) bool {
+	if s != nil {
+		if f := s.Struct.Field(field); f != nil && f.Schema.Struct != nil {
+			return f.OmitZero && !f.Pointer
+		}
+	}
+	b := below(s, field)
+	return b != nil && b.Values != nil
+}
+
+// keep returns a value as it is stored, or absent.
+func keep(s *schema.Schema, emptied bool, fitted, now, stored any) any {
 	if same(now, fitted) {
 		return meta.Clone(stored) // which is shared
 	}
 	switch was := stored.(type) {
 	case map[string]any:
 		shown, fits := fitted.(map[string]any)
+		if _, none := fitted.(absent); none {
+			fits = s != nil && s.Type == schema.Object && s.Wire == schema.Plain // it holds nothing that is shown
+		}
 		fields, ok := now.(map[string]any)
 		_, gone := now.(absent)
-		if fits && (ok || gone && s != nil && s.Values != nil) {
+		if fits && (ok || gone && emptied) {
 			return orAbsent(gone, keepFields(s, shown, fields, was))
 		}
 	case []any:
@@ -128,7 +145,7 @@ func keepItems(s *schema.Schema, fitted, now, stored []any) []any {
 	}
 	for i, item := range now {
 		if j, was := place[keyOf(s, item)]; was {
-			out[i] = keep(s.Items, fitted[j], item, stored[j])
+			out[i] = keep(s.Items, false, fitted[j], item, stored[j])
 		}
 	}
 	return out

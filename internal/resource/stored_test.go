@@ -22,7 +22,7 @@ func TestKeep(t *testing.T) {
 	keyed.ListType, keyed.ListKeys = "map", []string{"n"}
 	root := &schema.Struct{}
 	root.Add(&schema.Field{Name: "keyed", Schema: keyed}, &schema.Field{Name: "plain", Schema: list(object(item))},
-		&schema.Field{Name: "one", Schema: object(item)}, &schema.Field{Name: "map", Schema: &schema.Schema{Type: schema.Object, Values: object(item)}})
+		&schema.Field{Name: "one", Schema: object(item)}, &schema.Field{Name: "zero", Schema: object(item), OmitZero: true}, &schema.Field{Name: "map", Schema: &schema.Schema{Type: schema.Object, Values: object(item)}})
 	for name, c := range map[string]struct{ fitted, now, stored, want string }{
 		"an item is gone":            {`{"keyed":[{"n":"1"},{"n":"2"}]}`, `{"keyed":[{"n":"2"}]}`, `{"keyed":[{"n":"1","x":1},{"n":"2","x":2}]}`, `{"keyed":[{"n":"2","x":2}]}`},
 		"items move":                 {`{"keyed":[{"n":"1"},{"n":"2"}]}`, `{"keyed":[{"n":"2"},{"n":"3"},{"n":"1","a":"b"}]}`, `{"keyed":[{"n":"1","x":1},{"n":"2","x":2}]}`, `{"keyed":[{"n":"2","x":2},{"n":"3"},{"n":"1","a":"b","x":1}]}`},
@@ -33,6 +33,9 @@ func TestKeep(t *testing.T) {
 		"a struct is gone":           {`{"one":{"n":"1"}}`, `{}`, `{"one":{"n":"1","x":1}}`, `{}`},
 		"a struct was never there":   {`{}`, `{"plain":[]}`, `{"one":5}`, `{"one":5,"plain":[]}`},
 		"a map is gone":              {`{"map":{"a":{"n":"1"}}}`, `{}`, `{"map":{"a":{"n":"1","x":1},"b":"?"}}`, `{"map":{"b":"?"}}`},
+		"a map of what does not fit": {`{}`, `{"map":{"a":{"n":"1"}}}`, `{"map":{"b":"?"}}`, `{"map":{"a":{"n":"1"},"b":"?"}}`},
+		"a struct without anything":  {`{}`, `{"zero":{"n":"1"}}`, `{"zero":{"x":1}}`, `{"zero":{"n":"1","x":1}}`},
+		"and without it again":       {`{"zero":{"n":"1"}}`, `{}`, `{"zero":{"n":"1","x":1}}`, `{"zero":{"x":1}}`},
 		"a value of another type":    {`{"one":{}}`, `{"one":{"n":"1"}}`, `{"one":{"n":5,"x":1}}`, `{"one":{"n":"1","x":1}}`},
 		"a list in a struct's place": {`{}`, `{"plain":[{"n":"1"}]}`, `{"plain":{"n":"1"}}`, `{"plain":[{"n":"1"}]}`},
 		"null":                       {`{}`, `{"one":{"n":"1"}}`, `{"one":null,"map":null}`, `{"one":{"n":"1"},"map":null}`},
@@ -43,5 +46,35 @@ func TestKeep(t *testing.T) {
 		}
 		got := keepFields(object(root), tree(c.fitted), tree(c.now), tree(c.stored))
 		assert.Equal(t, tree(c.want), got, name)
+	}
+}
+
+// deep is an object as deep as that, with an end of its own.
+func deep(depth int, end map[string]any) map[string]any {
+	for range depth {
+		end = map[string]any{"below": end}
+	}
+	return end
+}
+
+// TestDeepObjects: what is kept or filled in at the bottom of an object is looked for once
+// on each level.
+func TestDeepObjects(t *testing.T) {
+	branch := &schema.Struct{}
+	s := &schema.Schema{Type: schema.Object, Struct: branch}
+	branch.Add(&schema.Field{Name: "below", Schema: s}, &schema.Field{Name: "a", Schema: &schema.Schema{Type: schema.Integer}})
+	type m = map[string]any
+	for name, work := range map[string]func(depth int){
+		"kept": func(depth int) {
+			got := keepFields(s, deep(depth, m{"a": 1}), deep(depth, m{"a": 2}), deep(depth, m{"a": 1, "x": 3}))
+			assert.Equal(t, deep(depth, m{"a": 2, "x": 3}), got)
+		},
+		"filled in": func(depth int) {
+			got := untouchedFields(s, deep(depth, m{}), deep(depth, m{"a": 1}), deep(depth, m{"b": 2}))
+			assert.Equal(t, deep(depth, m{"a": 1}), got)
+		},
+	} {
+		few := testing.AllocsPerRun(1, func() { work(8) })
+		assert.Less(t, testing.AllocsPerRun(1, func() { work(16) }), 8*few, name)
 	}
 }

@@ -61,6 +61,12 @@ func (c Content) Unknown(ctx context.Context, namespace string) (map[meta.GroupR
 	if err := s.CatchUp(ctx); err != nil {
 		return nil, err
 	}
+	return s.Unknown(namespace), nil
+}
+
+// Unknown returns how many objects the caches show, in a namespace or, if that is empty, in
+// all, of each type that the server does not have at all.
+func (s *Store) Unknown(namespace string) map[meta.GroupResource]int {
 	unknown, types := map[meta.GroupResource]int{}, s.o.Types()
 	for _, r := range s.o.Hub.Stored() {
 		if types.Stored(r) != nil {
@@ -71,5 +77,5 @@ func (c Content) Unknown(ctx context.Context, namespace string) (map[meta.GroupR
 			unknown[r] = n
 		}
 	}
-	return unknown, nil
+	return unknown
 }

@@ -26,18 +26,25 @@ const (
 	maxProblemKeys = 10
 )
 
+// problem is a Problem while it is counted.
+type problem struct {
+	Problem
+	last meta.Key // of the object that was counted last
+}
+
 // findings are what was found in records while they were loaded, by one goroutine.
 type findings map[*kind]*found
 
 type found struct {
 	fitted   int // records that would be shown otherwise as they are
-	problems map[string]*Problem
+	problems map[string]*problem
 	hard     bool // there are some beyond unknown fields
 }
 
 // note notes what is found in a record, which holds that object.
 func (f *findings) note(ctx context.Context, k *kind, key meta.Key, stored []byte, read reading, err error) {
-	if read.own && err == nil {
+	misplaced := k.t.Namespaced != (key.Namespace != "")
+	if read.own && err == nil && !misplaced {
 		return
 	}
 	if *f == nil {
@@ -45,15 +52,18 @@ func (f *findings) note(ctx context.Context, k *kind, key meta.Key, stored []byt
 	}
 	of := (*f)[k]
 	if of == nil {
-		of = &found{problems: map[string]*Problem{}}
+		of = &found{problems: map[string]*problem{}}
 		(*f)[k] = of
+	}
+	switch {
+	case misplaced && k.t.Namespaced:
+		of.addHard(k, key, "is in no namespace, which objects of the kind are")
+	case misplaced:
+		of.addHard(k, key, "is in a namespace, which objects of the kind are not")
 	}
 	if err != nil {
 		of.fitted++
-		if !read.own {
-			of.add(k, key, "cannot be read: "+reason(err))
-			of.hard = true
-		}
+		of.addHard(k, key, "cannot be read: "+reason(err))
 		return
 	}
 	if plain, err := k.read(ctx, stored, true); err != nil || !bytes.Equal(read.object, plain.object) {
@@ -63,8 +73,7 @@ func (f *findings) note(ctx context.Context, k *kind, key meta.Key, stored []byt
 		of.add(k, key, "has the field "+anyItem(path)+", which the kind does not have")
 	}
 	for _, misfit := range read.unshown.Misfits {
-		of.add(k, key, "has a value in "+anyItem(misfit.Field)+" that is not of its type")
-		of.hard = true
+		of.addHard(k, key, "has a value in "+anyItem(misfit.Field)+" that is not of its type")
 	}
 }
 
@@ -76,6 +85,12 @@ func reason(err error) string {
 	return err.Error()
 }
 
+// addHard is add for what no release of the same shape has accepted.
+func (of *found) addHard(k *kind, key meta.Key, what string) {
+	of.add(k, key, what)
+	of.hard = true
+}
+
 func (of *found) add(k *kind, key meta.Key, what string) {
 	p := of.problems[what]
 	if p == nil && len(of.problems) >= maxProblems {
@@ -83,9 +98,13 @@ func (of *found) add(k *kind, key meta.Key, what string) {
 		p = of.problems[what]
 	}
 	if p == nil {
-		p = &Problem{Resource: k.t.GroupResource(), What: what}
+		p = &problem{Problem: Problem{Resource: k.t.GroupResource(), What: what}}
 		of.problems[what] = p
 	}
+	if p.Objects > 0 && p.last == key {
+		return // it has that in several places
+	}
+	p.last = key
 	if p.Objects++; len(p.Keys) < maxProblemKeys {
 		p.Keys = append(p.Keys, key)
 	}
@@ -100,7 +119,7 @@ func (r *Records) Accept(ctx context.Context, anyway bool) ([]Problem, error) {
 	for k, of := range r.found {
 		if of.hard || k.first {
 			for _, p := range of.problems {
-				problems = append(problems, *p)
+				problems = append(problems, p.Problem)
 			}
 		}
 		if of.fitted > 0 {

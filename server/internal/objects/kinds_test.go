@@ -2,6 +2,7 @@ package objects_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -227,4 +228,32 @@ func (d damages) Get(ctx context.Context, key string, at storage.Revision) (stor
 		return storage.Record{}, &storage.DamagedError{Key: key, Revision: rec.Revision}
 	}
 	return rec, err
+}
+
+// TestConflictBeforeRefusal: who means a record that is not there any more is told so, not
+// what that of another one cannot hold.
+func TestConflictBeforeRefusal(t *testing.T) {
+	b := memstore.New(memstore.Options{})
+	defer b.Close()
+	typ, err := resource.Compile(registry.Of(registry.Definition[sized]{Group: "example.com", Version: "v2", Kind: "Thing", Storage: "v1",
+		Versions: []registry.VersionOf[sized]{registry.Spoke[sized, sized]{Version: "v1",
+			ToHub: func(in, out *sized) error { out.Size = in.Size; return nil },
+			FromHub: func(in, out *sized) error {
+				if out.Size = in.Size; in.Size == 13 {
+					return errors.New("size: nobody has it")
+				}
+				return nil
+			}}},
+	}), names.Orch)
+	require.NoError(t, err)
+	put(t, b, "a", `,"size":3,"future":"kept"`)
+	r := opened(t, b, typ)
+	load(t, r)
+	was, err := b.Get(t.Context(), aThing, 0)
+	require.NoError(t, err)
+	put(t, b, "a", `,"size":4,"future":"kept"`)
+	_, err = r.Store().Commit(t.Context(), storage.Write{Key: aThing, Expect: was.Revision,
+		Value: []byte(`{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"a"},"size":13}`)})
+	var conflict *storage.ConflictError
+	require.ErrorAs(t, err, &conflict)
 }

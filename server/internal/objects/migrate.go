@@ -18,7 +18,7 @@ type Migration struct {
 	Done      int // objects that were looked at
 	Total     int // objects there were when it began
 	Rewritten int // of Done, stored anew
-	Kept      int // of Done, that hold what the kind cannot show, or cannot be read
+	Kept      int // of Done, that hold what the kind cannot show, cannot be read, or would be too large
 }
 
 // migrationPage is how many objects are looked at between two words about it.
@@ -134,6 +134,10 @@ func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *watch.Ent
 		return false, kept, nil
 	}
 	_, err = s.commit(ctx, storage.Write{Key: key, Value: value, Expect: e.Revision()})
+	if errors.Is(err, storage.ErrTooLarge) {
+		s.o.Log.Warn("an object stays stored as it is, since it would be too large as objects are stored now", "key", key)
+		return false, true, nil
+	}
 	return err == nil, kept, err
 }
 

@@ -36,6 +36,7 @@ type form struct {
 	object *meta.Object
 	of     string       // hash of what the record said then
 	whole  *meta.Object // with what is not shown, once it was fitted
+	more   bool         // the form holds more than the type shows, once it was fitted
 	stored any          // as it stands in the record
 }
 
@@ -56,19 +57,19 @@ func (k *kind) read(ctx context.Context, stored []byte, own bool) (reading, erro
 	}
 	none := reading{own: own}
 	rec, err := k.decode(stored)
-	if err == nil && !own {
-		err = rec.fit()
-	}
 	if err != nil {
 		return none, err
 	}
-	obj, err := rec.object(ctx)
-	if err != nil {
-		return none, err
-	}
+	object := rec.object
 	if !own {
-		obj, _ = k.t.Hub.FitStored(obj)
-		obj.SetGVK(k.t.Hub.GVK()) // a kind may have got another name
+		err, object = rec.fit(), rec.shown
+	}
+	if err != nil {
+		return none, err
+	}
+	obj, err := object(ctx)
+	if err != nil {
+		return none, err
 	}
 	return reading{encoded(obj), rec.unshown, rec.holdsMore(), own}, nil
 }
@@ -165,10 +166,22 @@ func (rec *record) fit() (err error) {
 		}
 		var unshown resource.Unshown
 		f.object, unshown = version.FitStored(f.whole)
+		f.more = unshown.Any()
 		rec.unshown.Unknown = append(rec.unshown.Unknown, unshown.Unknown...)
 		rec.unshown.Misfits = append(rec.unshown.Misfits, unshown.Misfits...)
 	}
 	return nil
+}
+
+// shown is object for a record that was fitted.
+func (rec *record) shown(ctx context.Context) (*meta.Object, error) {
+	obj, err := rec.object(ctx)
+	if err != nil {
+		return nil, err
+	}
+	obj, _ = rec.t.Hub.FitStored(obj)
+	obj.SetGVK(rec.t.Hub.GVK()) // a kind may have got another name
+	return obj, nil
 }
 
 // object returns the object of the hub. The newest form is the object if the record says what
@@ -201,18 +214,22 @@ func (rec *record) object(ctx context.Context) (*meta.Object, error) {
 }
 
 // merged returns a form, as the hub has it, with what an object says otherwise than it did
-// when it was made of that form.
+// when it was made of that form: by a release that does not know the form, and saw what the
+// version of the record says of it.
 func (rec *record) merged(ctx context.Context, f form, obj *meta.Object) (*meta.Object, error) {
 	hub := rec.t.Hub
-	version := rec.t.ByAPIVersion(obj.APIVersion())
-	if version == nil {
-		return hub.Convert(ctx, obj) // says so
+	says, version := rec.t.ByAPIVersion(rec.says.APIVersion()), rec.t.ByAPIVersion(obj.APIVersion())
+	if says == nil || version == nil {
+		return hub.Convert(ctx, rec.says) // says so
 	}
 	was, err := fitted(ctx, hub, f.object)
 	if err != nil {
 		return nil, err
 	}
-	before, err := version.Convert(ctx, was)
+	before, err := says.Convert(ctx, was)
+	if err == nil {
+		before, err = version.Convert(ctx, before)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +302,7 @@ func (rec *record) replaced(ctx context.Context, obj *meta.Object, now []byte) (
 	case !rec.unshown.Any():
 		says, back, asHub = obj, obj, err
 	default:
-		if was, fault := rec.object(ctx); fault != nil || hashOf(was) != hashOf(obj) {
+		if was, fault := rec.shown(ctx); fault != nil || hashOf(was) != hashOf(obj) {
 			return nil, nil, rec.refusal(obj, err)
 		}
 		stored, err = rec.withMetadata(obj, now)
@@ -296,16 +313,33 @@ func (rec *record) replaced(ctx context.Context, obj *meta.Object, now []byte) (
 	}
 	object := obj
 	for _, f := range rec.forms {
-		if f.whole.APIVersion() == t.Hub.GVK().APIVersion() {
+		switch {
+		case f.whole.APIVersion() == t.Hub.GVK().APIVersion():
 			object = t.Hub.KeepUnshown(f.object, obj, f.whole)
-		} else {
-			others = append(slices.Clip(others), f.stored) // it may hold more
+		case f.more: // else the hub's form says all of it
+			others = append(slices.Clip(others), f.replaced(ctx, t, obj, says))
 		}
 	}
 	if rec.version == t.Hub {
 		back = object // says is all
 	}
 	return encoded(withForms(t, says, back, object, others)), asHub, nil
+}
+
+// replaced returns what is stored of an object of the hub, of which a record says that, in
+// place of a form of another hub, which holds more.
+func (f *form) replaced(ctx context.Context, t *resource.Type, obj, says *meta.Object) any {
+	version := t.ByAPIVersion(f.whole.APIVersion())
+	now, err := version.Convert(ctx, obj)
+	if err != nil {
+		return f.stored // what it holds more is worth more than that it is of today
+	}
+	return storedForm(says, version.KeepUnshown(f.object, now, f.whole))
+}
+
+// storedForm returns what is stored of a form of an object of which a record says that.
+func storedForm(says, object *meta.Object) map[string]any {
+	return map[string]any{"of": hashOf(says), "hub": withoutMetadata(object)}
 }
 
 // said returns what a version says of an object of the hub, and what the hub makes of that.
@@ -324,7 +358,7 @@ func withForms(t *resource.Type, says, back, object *meta.Object, others []any) 
 	says = says.Clone()
 	forms := others
 	if len(others) > 0 || hashOf(back) != hashOf(object) {
-		forms = append([]any{map[string]any{"of": hashOf(says), "hub": withoutMetadata(object)}}, others...)
+		forms = append([]any{storedForm(says, object)}, others...)
 	}
 	putForms(says, t.Names.Wire(names.HubForm), forms)
 	return says
@@ -340,7 +374,8 @@ func (rec *record) withMetadata(obj *meta.Object, now []byte) ([]byte, error) {
 	}
 	name := rec.t.Names.Wire(names.HubForm)
 	forms, had := is.Get("metadata", "annotations", name)
-	is.Tree()["metadata"] = obj.Clone().Tree()["metadata"]
+	dropAnnotation(is, name)
+	is.Tree()["metadata"] = rec.version.KeepUnshown(metadataOf(rec.says), metadataOf(obj), metadataOf(is)).Tree()["metadata"]
 	if had {
 		is.Set(forms, "metadata", "annotations", name)
 	}
@@ -373,6 +408,10 @@ const maxUnshown = 10
 func hashOf(obj *meta.Object) string {
 	sum := sha256.Sum256(codec.EncodeJSON(nil, withoutMetadata(obj)))
 	return hex.EncodeToString(sum[:])
+}
+
+func metadataOf(obj *meta.Object) *meta.Object {
+	return meta.NewObject(map[string]any{"metadata": obj.Tree()["metadata"]})
 }
 
 func withoutMetadata(obj *meta.Object) map[string]any {

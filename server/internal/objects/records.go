@@ -127,9 +127,14 @@ func (r *Records) write(ctx context.Context, w storage.Write) (storage.Write, er
 	var now storage.Record
 	if k.keeps.Load() && w.Expect != 0 { // else whoever expects the record has read that it holds nothing more
 		var err error
-		var damaged *storage.DamagedError // of which nothing can be kept
-		if now, err = r.Backend.Get(ctx, w.Key, 0); err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.As(err, &damaged) {
+		now, err = r.Backend.Get(ctx, w.Key, 0)
+		var damaged *storage.DamagedError
+		switch {
+		case errors.As(err, &damaged): // of which nothing can be kept
+		case err != nil && !errors.Is(err, storage.ErrNotFound):
 			return w, err
+		case w.Check(now) != nil:
+			return w, nil // as the commit will say
 		}
 	}
 	var err error
