@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -148,4 +149,42 @@ func TestWhatStartsALook(t *testing.T) {
 	_, err = a.look(t.Context(), w, name)
 	require.NoError(t, err)
 	assert.Empty(t, a.ways)
+}
+
+// TestReadAgain: the documents of a version are read of a server whose documents did not
+// change, if the APIService is another one of the same name.
+func TestReadAgain(t *testing.T) {
+	o := &objects{}
+	o.put("v1.a.com", remote("a.com"))
+	o.put("v1.b.com", remote("b.com"))
+	a := newTest(o)
+	a.o.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
+		return clientconfig.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			const body = `{"paths":{"apis/a.com/v1":{"serverRelativeURL":"/openapi/v3/apis/a.com/v1?hash=A"},"apis/b.com/v1":{"serverRelativeURL":"/openapi/v3/apis/b.com/v1?hash=B"}}}`
+			switch {
+			case r.URL.Path != indexPath:
+				http.NotFound(w, r)
+			case r.Header.Get("If-None-Match") == `"1"`:
+				w.WriteHeader(http.StatusNotModified)
+			default:
+				w.Header().Set("ETag", `"1"`)
+				_, _ = w.Write([]byte(body))
+			}
+		})}, nil
+	}
+	read := func() (hashes []string) {
+		for _, b := range a.Table().backs {
+			require.True(t, a.readOpenAPI(t.Context(), b))
+		}
+		for _, v := range a.Table().AllRemote() {
+			hashes = append(hashes, v.Documents.Hash)
+		}
+		return hashes
+	}
+	require.Equal(t, []string{"A", "B"}, read())
+	kept := o.list
+	o.list, o.revision = kept[1:], o.revision+1
+	require.Len(t, a.Table().AllRemote(), 1)
+	o.list, o.revision = kept, o.revision+1
+	assert.Equal(t, []string{"A", "B"}, read())
 }

@@ -39,7 +39,7 @@ type Swagger = openapi.Foreign
 type reading struct {
 	mu     sync.Mutex // guards the rest
 	at     time.Time
-	of     []meta.GroupVersion        // what was read for
+	of     []int64                    // what was read for: since when the versions are known
 	tags   map[string]string          // by path
 	sum    [sha256.Size]byte          // of the document of version 2
 	warned map[meta.GroupVersion]bool // whose part of it cannot be used
@@ -47,9 +47,9 @@ type reading struct {
 
 // begin reports whether it is time to read the documents, and notes that they are read.
 func (r *reading) begin(of []*Version) bool {
-	var versions []meta.GroupVersion
+	var versions []int64
 	for _, v := range of {
-		versions = append(versions, v.GroupVersion)
+		versions = append(versions, v.known)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
