@@ -163,11 +163,14 @@ func (r *reader) path(text []byte) (meta.RawJSON, error) {
 	if err := r.fit("PathItem", tree); err != nil {
 		return "", err
 	}
+	if spread(tree) > maxPath {
+		return "", errors.New("what its media types stand for is too long")
+	}
 	return r.encode(tree)
 }
 
-// maxPath bounds a path with the shared parameters in it, in bytes of their JSON: who names a
-// long one often makes much of little.
+// maxPath bounds a path with the shared parameters in it, and what it says in version 3 of
+// each media type, in bytes of their JSON: who names something long often makes much of little.
 const maxPath = 1 << 20
 
 // parameter returns a parameter, or the shared one that it refers to. size is how long the
