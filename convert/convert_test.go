@@ -105,6 +105,11 @@ func TestManifests(t *testing.T) {
 			to:  "example.com/v1beta1",
 			out: "apiVersion: example.com/v1beta1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n  size: 1\n",
 		},
+		"null, as templates leave it, stays": {
+			in:  "null\n---\napiVersion: example.com/v1\nkind: Box\nmetadata: {name: a}\nspec: {width: 1}\n---\nnull\n",
+			to:  "example.com/v1beta1",
+			out: "null\n---\napiVersion: example.com/v1beta1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n  size: 1\n---\nnull\n",
+		},
 		"no version: the preferred one": {
 			in:  "apiVersion: example.com/v1beta1\nkind: Box\nmetadata: {name: a}\nspec: {lid: open}\n",
 			out: "apiVersion: example.com/v1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n",
