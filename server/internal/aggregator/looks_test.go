@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,4 +188,43 @@ func TestReadAgain(t *testing.T) {
 	require.Len(t, a.Table().AllRemote(), 1)
 	o.list, o.revision = kept, o.revision+1
 	assert.Equal(t, []string{"A", "B"}, read())
+}
+
+// TestRoomAgain: a document that others left no room for is part of the whole once there is.
+func TestRoomAgain(t *testing.T) {
+	o := &objects{}
+	const size = 5 << 20
+	for i := range 4 {
+		o.put(fmt.Sprintf("v1.g%d.com", i), remote(fmt.Sprintf("g%d.com", i), "service", map[string]any{"namespace": "a", "name": fmt.Sprint("s", i)}))
+	}
+	a := newTest(o)
+	a.o.Services = func(_ context.Context, s clientconfig.Service) (clientconfig.Endpoint, error) {
+		return clientconfig.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path != swaggerPath:
+				http.NotFound(w, r)
+			case r.Header.Get("If-None-Match") == `"1"`:
+				w.WriteHeader(http.StatusNotModified)
+			default:
+				w.Header().Set("ETag", `"1"`)
+				fmt.Fprintf(w, `{"swagger":"2.0","paths":{"/apis/g%s.com/v1":{"get":{"description":"%s","responses":{}}}}}`, s.Name[1:], strings.Repeat("x", size))
+			}
+		})}, nil
+	}
+	read := func() (known []string) {
+		for _, v := range a.Table().AllRemote() {
+			v.way.reading.at = time.Time{}
+			require.True(t, a.readOpenAPI(t.Context(), a.Table().backs[v.way.key]))
+		}
+		for _, v := range a.Table().AllRemote() {
+			if v.Documents.Swagger != nil {
+				known = append(known, v.Name)
+			}
+		}
+		return known
+	}
+	require.Equal(t, []string{"v1.g0.com", "v1.g1.com", "v1.g2.com"}, read())
+	require.Equal(t, []string{"v1.g0.com", "v1.g1.com", "v1.g2.com"}, read())
+	o.list, o.revision = o.list[:3], o.revision+1 // without the first
+	assert.Equal(t, []string{"v1.g1.com", "v1.g2.com", "v1.g3.com"}, read())
 }

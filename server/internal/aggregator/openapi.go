@@ -76,6 +76,14 @@ func (r *reading) setTag(path, tag string) {
 	r.tags[path] = tag
 }
 
+// forget has the document of version 2 read again as if it never was.
+func (r *reading) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.tags, swaggerPath)
+	r.sum = [sha256.Size]byte{}
+}
+
 // another reports whether a document of version 2 is another one than before.
 func (r *reading) another(text []byte) bool {
 	sum := sha256.Sum256(text)
@@ -172,7 +180,9 @@ func (a *Aggregator) readSwagger(ctx context.Context, b *back) error {
 			part, err = swagger.Part(v.GroupVersion, a.o.Names)
 		}
 		if err == nil {
-			err = a.room(v, part)
+			if err = a.room(v, part); err != nil {
+				b.way.reading.forget() // there may be some the next time
+			}
 		}
 		if err != nil {
 			part = nil
