@@ -223,3 +223,25 @@ func TestForeignSpreads(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignSpreadsInAll: what paths that each are short enough say is counted together.
+func TestForeignSpreadsInAll(t *testing.T) {
+	many := func(paths int) string {
+		var kinds, b strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&kinds, `,"a/%d"`, i)
+		}
+		for i := range paths {
+			fmt.Fprintf(&b, `,"/apis/other.com/v1/lamps%d":{"get":{"produces":[%s],"responses":{"200":{"description":"","schema":{"type":"string","description":"%s"}}}}}`,
+				i, kinds.String()[1:], strings.Repeat("x", 900))
+		}
+		return `{"swagger":"2.0","paths":{` + b.String()[1:] + `}}`
+	}
+	_, err := part(many(10))
+	require.ErrorContains(t, err, "longer than")
+	f, err := part(many(5))
+	require.NoError(t, err)
+	made := foreignV3(f, Info{Title: "t", Version: "v", Names: names.Kubernetes}).JSON().Size()
+	assert.Greater(t, made, 4<<20)
+	assert.InEpsilon(t, made, f.Size(), 0.05, "others have no room for that")
+}
