@@ -235,6 +235,16 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestEmptyIsKept: what a manifest says stays, though it is empty: here it is what says that
+// all pods are meant.
+func TestEmptyIsKept(t *testing.T) {
+	c := converter(t, names.Kubernetes, builtin.Kinds()...)
+	const in = "apiVersion: extensions/v1beta1\nkind: NetworkPolicy\nmetadata: {name: deny-all}\nspec: {podSelector: {}}\n"
+	out, _, err := c.Manifests(t.Context(), []byte(in), "networking.k8s.io/v1")
+	require.NoError(t, err)
+	assert.Equal(t, "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n  name: deny-all\nspec:\n  podSelector: {}\n", string(out))
+}
+
 func FuzzManifests(f *testing.F) {
 	c := converter(f, names.Kubernetes, append(builtin.Kinds(), boxes())...)
 	f.Add([]byte(scaler), "autoscaling/v2")
