@@ -301,8 +301,8 @@ func unsaid(whole, short, filled any) any {
 	return whole
 }
 
-// dropEmpty drops the empty structs that Go writes because it cannot leave them out, but for
-// those that stand in said at the same place.
+// dropEmpty drops the empty structs and the nulls that Go writes because it cannot leave them
+// out, but for those that stand in said at the same place.
 func dropEmpty(s *schema.Schema, tree, said map[string]any) {
 	if s == nil || s.Struct == nil {
 		return
@@ -314,7 +314,8 @@ func dropEmpty(s *schema.Schema, tree, said map[string]any) {
 		}
 		there, is := said[name]
 		dropBelow(f.Schema, value, there)
-		if m, ok := value.(map[string]any); ok && len(m) == 0 && f.Schema.Struct != nil && !f.Pointer && !is {
+		m, ok := value.(map[string]any)
+		if empty := ok && len(m) == 0 && f.Schema.Struct != nil && !f.Pointer; !is && (empty || value == nil) {
 			delete(tree, name)
 		}
 	}

@@ -245,6 +245,15 @@ func TestEmptyIsKept(t *testing.T) {
 	assert.Equal(t, "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n  name: deny-all\nspec:\n  podSelector: {}\n", string(out))
 }
 
+// TestNoNulls: what Go writes as null is left out; some clients take it for a fault.
+func TestNoNulls(t *testing.T) {
+	c := converter(t, names.Kubernetes, builtin.Kinds()...)
+	const in = "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: e}\naddressType: IPv4\nendpoints: [{addresses: [1.2.3.4]}]\n"
+	out, _, err := c.Manifests(t.Context(), []byte(in), "discovery.k8s.io/v1")
+	require.NoError(t, err)
+	assert.NotContains(t, string(out), "null")
+}
+
 func FuzzManifests(f *testing.F) {
 	c := converter(f, names.Kubernetes, append(builtin.Kinds(), boxes())...)
 	f.Add([]byte(scaler), "autoscaling/v2")
