@@ -116,7 +116,7 @@ func (c *conversion) object(obj *meta.Object) (*meta.Object, error) {
 	if len(unknown) > 0 {
 		return nil, from.CannotHandle(fmt.Sprintf("unknown field %q", unknown[0]))
 	}
-	out, err := rewrite(c.ctx, said, from, to)
+	out, err := rewrite(c.ctx, obj, said, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -216,9 +216,9 @@ func preferred(t *resource.Type) *resource.Version {
 	return t.Versions[i]
 }
 
-// rewrite converts an object that conforms. What it leaves to the server is left to the
-// server still, as far as that then makes the same of it.
-func rewrite(ctx context.Context, said *meta.Object, from, to *resource.Version) (*meta.Object, error) {
+// rewrite converts an object: said is it as it conforms. What it leaves to the server is
+// left to the server still, as far as that then makes the same of it.
+func rewrite(ctx context.Context, obj, said *meta.Object, from, to *resource.Version) (*meta.Object, error) {
 	whole := said.Clone()
 	if err := fill(ctx, from, whole); err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func rewrite(ctx context.Context, said *meta.Object, from, to *resource.Version)
 		return nil, err
 	}
 	whole = whole.Clone()
-	dropEmpty(to.Schema(), whole.Tree())
+	dropEmpty(to.Schema(), whole.Tree(), obj.Tree())
 	short, err := to.Convert(ctx, said)
 	if err != nil {
 		return whole, nil // it needs the defaults
@@ -238,7 +238,7 @@ func rewrite(ctx context.Context, said *meta.Object, from, to *resource.Version)
 		return nil, err
 	}
 	out := meta.NewObject(unsaid(whole.Tree(), short.Tree(), filled.Tree()).(map[string]any)).Clone()
-	dropEmpty(to.Schema(), out.Tree())
+	dropEmpty(to.Schema(), out.Tree(), obj.Tree())
 	if same, err := alike(ctx, to, out, whole); !same {
 		return whole, err
 	}
@@ -301,8 +301,9 @@ func unsaid(whole, short, filled any) any {
 	return whole
 }
 
-// dropEmpty drops the empty structs that Go writes because it cannot leave them out.
-func dropEmpty(s *schema.Schema, tree map[string]any) {
+// dropEmpty drops the empty structs and the nulls that Go writes because it cannot leave them
+// out, but for those that stand in said at the same place.
+func dropEmpty(s *schema.Schema, tree, said map[string]any) {
 	if s == nil || s.Struct == nil {
 		return
 	}
@@ -311,26 +312,32 @@ func dropEmpty(s *schema.Schema, tree map[string]any) {
 		if f == nil || f.Schema == nil {
 			continue
 		}
-		dropBelow(f.Schema, value)
-		if m, ok := value.(map[string]any); ok && len(m) == 0 && f.Schema.Struct != nil && !f.Pointer {
+		there, is := said[name]
+		dropBelow(f.Schema, value, there)
+		m, ok := value.(map[string]any)
+		if empty := ok && len(m) == 0 && f.Schema.Struct != nil && !f.Pointer; !is && (empty || value == nil) {
 			delete(tree, name)
 		}
 	}
 }
 
-func dropBelow(s *schema.Schema, value any) {
+func dropBelow(s *schema.Schema, value, said any) {
 	switch v := value.(type) {
 	case map[string]any:
-		dropEmpty(s, v)
+		there, _ := said.(map[string]any)
+		dropEmpty(s, v, there)
 		if s.Values != nil {
-			for _, e := range v {
-				dropBelow(s.Values, e)
+			for key, e := range v {
+				dropBelow(s.Values, e, there[key])
 			}
 		}
 	case []any:
-		if s.Items != nil {
-			for _, e := range v {
-				dropBelow(s.Items, e)
+		there, _ := said.([]any)
+		for i, e := range v {
+			if s.Items != nil && i < len(there) {
+				dropBelow(s.Items, e, there[i])
+			} else if s.Items != nil {
+				dropBelow(s.Items, e, nil)
 			}
 		}
 	}

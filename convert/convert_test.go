@@ -105,6 +105,11 @@ func TestManifests(t *testing.T) {
 			to:  "example.com/v1beta1",
 			out: "apiVersion: example.com/v1beta1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n  size: 1\n",
 		},
+		"null, as templates leave it, stays": {
+			in:  "null\n---\napiVersion: example.com/v1\nkind: Box\nmetadata: {name: a}\nspec: {width: 1}\n---\nnull\n",
+			to:  "example.com/v1beta1",
+			out: "null\n---\napiVersion: example.com/v1beta1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n  size: 1\n---\nnull\n",
+		},
 		"no version: the preferred one": {
 			in:  "apiVersion: example.com/v1beta1\nkind: Box\nmetadata: {name: a}\nspec: {lid: open}\n",
 			out: "apiVersion: example.com/v1\nkind: Box\nmetadata:\n  name: a\nspec:\n  lid: open\n",
@@ -228,6 +233,25 @@ func TestWarnings(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, warnings, in)
 	}
+}
+
+// TestEmptyIsKept: what a manifest says stays, though it is empty: here it is what says that
+// all pods are meant.
+func TestEmptyIsKept(t *testing.T) {
+	c := converter(t, names.Kubernetes, builtin.Kinds()...)
+	const in = "apiVersion: extensions/v1beta1\nkind: NetworkPolicy\nmetadata: {name: deny-all}\nspec: {podSelector: {}}\n"
+	out, _, err := c.Manifests(t.Context(), []byte(in), "networking.k8s.io/v1")
+	require.NoError(t, err)
+	assert.Equal(t, "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n  name: deny-all\nspec:\n  podSelector: {}\n", string(out))
+}
+
+// TestNoNulls: what Go writes as null is left out; some clients take it for a fault.
+func TestNoNulls(t *testing.T) {
+	c := converter(t, names.Kubernetes, builtin.Kinds()...)
+	const in = "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: e}\naddressType: IPv4\nendpoints: [{addresses: [1.2.3.4]}]\n"
+	out, _, err := c.Manifests(t.Context(), []byte(in), "discovery.k8s.io/v1")
+	require.NoError(t, err)
+	assert.NotContains(t, string(out), "null")
 }
 
 func FuzzManifests(f *testing.F) {

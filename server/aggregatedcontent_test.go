@@ -17,6 +17,7 @@ import (
 type yard struct {
 	t     *testing.T
 	verbs string // of its only resource
+	one   bool   // it deletes none but one by one, whatever its verbs are
 
 	mu     sync.Mutex // guards the rest
 	berths map[string]map[string]any
@@ -51,6 +52,8 @@ func (y *yard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			items = append(items, map[string]any{"metadata": b})
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "items": items})
+	case r.Method == http.MethodDelete && y.one && !one:
+		w.WriteHeader(http.StatusMethodNotAllowed)
 	case r.Method == http.MethodDelete && (one || r.URL.Path == berths):
 		y.asked = append(y.asked, r.URL.Path)
 		var options struct{ Preconditions struct{ UID string } }
@@ -128,6 +131,21 @@ func (h *harbor) conditions(path string) map[string]string {
 func TestNamespacesLeaveOtherServers(t *testing.T) {
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","deletecollection"`, berths: map[string]map[string]any{}}
+	h.leads(clientconfig.Endpoint{Handler: y})
+	h.register()
+	h.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
+	y.put("one")
+	h.must(200, "DELETE", "/api/v1/namespaces/port", nil)
+	h.settle()
+	h.must(404, "GET", "/api/v1/namespaces/port", nil)
+	assert.Zero(t, y.left())
+}
+
+// TestNamespacesDeleteOneByOne: a namespace goes although another server does not delete
+// collections as it says that it does.
+func TestNamespacesDeleteOneByOne(t *testing.T) {
+	h := newHarbor(t)
+	y := &yard{t: t, verbs: `"list","delete","deletecollection"`, one: true, berths: map[string]map[string]any{}}
 	h.leads(clientconfig.Endpoint{Handler: y})
 	h.register()
 	h.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)

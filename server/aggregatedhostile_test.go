@@ -112,6 +112,9 @@ func TestHostileAnswers(t *testing.T) {
 		}, 504, "did not answer in time"},
 		"cuts":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "error trying to reach service"},
 		"long head": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2<<20)) }, 503, "error trying"},
+		"no code": {func(w http.ResponseWriter, _ *http.Request) {
+			speaks(w, "HTTP/1.1 000 Nothing\r\nContent-Length: 2\r\n\r\n{}")
+		}, 502, "status code 0"},
 		"origin": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", "theirs")
 			w.WriteHeader(http.StatusEarlyHints)
@@ -131,7 +134,7 @@ func TestHostileAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarbor(t, func(b *server.Builder) { b.Limits.RequestTime = 3 * time.Second })
-			h.listenBy(says(c.back), name != "switch")
+			h.listenBy(says(c.back), name != "switch" && name != "no code")
 			h.register()
 			require.Equal(t, "Passed", h.condition(harborName)[1])
 			got := h.do("GET", berths, nil)
@@ -147,12 +150,17 @@ func TestHostileAnswers(t *testing.T) {
 
 // switches answers that another protocol follows, which nobody asked for.
 func switches(w http.ResponseWriter) {
+	speaks(w, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+}
+
+// speaks answers with a text.
+func speaks(w http.ResponseWriter, text string) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return // of a connection that many requests share
 	}
 	defer conn.Close()
-	_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"))
+	_, _ = conn.Write([]byte(text))
 }
 
 // TestHostileDocuments: OpenAPI documents that are none are left out of those of the

@@ -131,6 +131,9 @@ func (c *connection) answered(res *http.Response) error {
 	}
 	switched := res.StatusCode == http.StatusSwitchingProtocols
 	switch {
+	case res.StatusCode < 200 && !switched: // it cannot be told
+		_ = res.Body.Close()
+		return meta.Failure(http.StatusBadGateway, "", "invalid answer: status code %d", res.StatusCode)
 	case c.style() == registry.Reads:
 		if res.StatusCode < 200 || res.StatusCode > 206 {
 			return refusal(c.request, res)

@@ -70,7 +70,7 @@ func (s *Server) serveDiscovery(w *response, r *request, path string) bool {
 	case strings.Contains(r.Path, "//"):
 		return false // the core group is not below /apis
 	case parts[0] == "api" && len(parts) == 2:
-		s.discoverVersion(w, r, d, "", parts[1])
+		return s.discoverVersion(w, r, d, "", parts[1])
 	case parts[0] == "apis" && len(parts) == 2:
 		return s.discoverGroup(w, r, d, parts[1])
 	case parts[0] == "apis" && len(parts) == 3:

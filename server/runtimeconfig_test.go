@@ -92,6 +92,8 @@ func TestRuntimeConfig(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Shutdown(t.Context())) }()
 			a := &api{t, "http://in-process", &http.Client{Transport: s.Transport()}}
+			hasCore := slices.Contains(strings.Fields(c.want), "core")
+			assert.Equal(t, map[bool]int{true: 200, false: 404}[hasCore], a.do("GET", "/api/v1", nil).code)
 			got, document := served(a), string(a.must(200, "GET", "/openapi/v2", nil).raw)
 			var want []string
 			for name, key := range map[string]string{"ga": ga, "beta": beta, "alpha": alpha, "old": old, "core": core} {

@@ -115,6 +115,9 @@ type writer struct {
 }
 
 func (w *writer) write(text []byte) error {
+	if w.last != 0 {
+		text = bytes.TrimPrefix(text, []byte("\ufeff")) // which begins a file
+	}
 	if len(text) == 0 {
 		return nil
 	}
@@ -145,7 +148,13 @@ func listed(from paths, deep bool) (files []string, err error) {
 			case e.IsDir() || name != path && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)):
 				return nil
 			}
-			files = append(files, name)
+			info, err := os.Stat(name)
+			if err != nil {
+				return err
+			}
+			if name == path || info.Mode().IsRegular() { // a pipe that is not named would be waited for
+				files = append(files, name)
+			}
 			return nil
 		})
 		if err != nil {

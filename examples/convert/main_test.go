@@ -53,3 +53,15 @@ func TestConvertTells(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-o", "xml"}, nil, &out, &told), `neither yaml nor json`)
 	require.ErrorContains(t, run(t.Context(), []string{"-f", "-"}, strings.NewReader("a: 1\na: 2\n"), &out, &told), `-: document 1: line 2: key "a" already set in map`)
 }
+
+// TestConvertDirectory: what is no file there is passed over, as a pipe would be waited for,
+// and the mark at the beginning of a file is none in the middle of what comes out.
+func TestConvertDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("\ufeffkind: a\n"), 0o644))
+	}
+	require.NoError(t, os.Symlink(dir, filepath.Join(dir, "c.yaml")))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "a.yaml"), filepath.Join(dir, "d.yaml")))
+	assert.Equal(t, "\ufeffkind: a\n---\nkind: a\n---\nkind: a\n", converted(t, "", "-f", dir))
+}

@@ -27,8 +27,8 @@ var errTooLarge = fmt.Errorf("the file has more than %d bytes", maxBytes)
 
 // Documents returns the documents of a file, YAML between separators and JSON objects one after the
 // other, and what follows the last of them: heads, bodies and the rest are the file. What
-// holds nothing but comments is no document. A key that stands twice is an error. With an
-// error come the documents before it.
+// holds nothing but comments is no document, nor is null, which templates leave where they make
+// nothing. A key that stands twice is an error. With an error come the documents before it.
 func Documents(data []byte) (docs []Document, rest []byte, err error) {
 	if len(data) > maxBytes {
 		return nil, nil, errTooLarge
@@ -36,18 +36,21 @@ func Documents(data []byte) (docs []Document, rest []byte, err error) {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return nil, nil, errors.New("the file is UTF-16, and manifests are UTF-8")
 	}
-	line, done := 1, 0
-	for _, b := range bodies(data) {
-		d := Document{Head: data[done:b.from], Body: data[b.from:b.to], JSON: b.json}
-		d.Line = line + bytes.Count(d.Head, []byte("\n"))
-		line, done = d.Line+bytes.Count(d.Body, []byte("\n")), b.to
-		if len(docs) == maxDocuments {
+	line, at, done := 1, 0, 0
+	for i, b := range bodies(data) {
+		line += bytes.Count(data[at:b.from], []byte("\n"))
+		d := Document{Head: data[done:b.from], Body: data[b.from:b.to], JSON: b.json, Line: line}
+		line, at = line+bytes.Count(d.Body, []byte("\n")), b.to
+		if i == maxDocuments {
 			return docs, nil, fmt.Errorf("the file has more than %d documents", maxDocuments)
 		}
-		if d.Object, err = d.decode(); err != nil {
+		if d.Object, err = d.decode(); errors.Is(err, codec.ErrNull) {
+			continue
+		}
+		if err != nil {
 			return docs, nil, fmt.Errorf("document %d: %w", len(docs)+1, err)
 		}
-		docs = append(docs, d)
+		docs, done = append(docs, d), b.to
 	}
 	return docs, data[done:], nil
 }
@@ -62,8 +65,11 @@ func (d *Document) decode() (*meta.Object, error) {
 		for i, text := range repeated {
 			repeated[i] = d.inFile(text)
 		}
+		if err != nil && !errors.Is(err, codec.ErrNull) {
+			err = errors.New(d.inFile(err.Error()))
+		}
 		if err != nil {
-			return nil, errors.New(d.inFile(err.Error()))
+			return nil, err
 		}
 		return meta.NewObject(tree), refused(repeated)
 	}

@@ -17,6 +17,8 @@ const (
 	maxDocuments = 100_000
 )
 
+var errNoFile = errors.New("it is no regular file")
+
 // Read returns the objects of some kinds, or of all if none is named, in the files of a directory
 // and those below it, in the order of their paths; other documents are skipped. The error tells of every
 // file that cannot be read.
@@ -30,8 +32,17 @@ func Read(files fs.FS, kinds ...string) ([]*meta.Object, error) {
 		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return nil
 		}
-		if info, err := fs.Stat(files, name); err == nil && info.Size() > maxBytes {
-			faults = append(faults, fmt.Errorf("%s: %w", name, errTooLarge))
+		info, err := fs.Stat(files, name)
+		switch {
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular():
+			err = errNoFile
+		case info.Size() > maxBytes:
+			err = errTooLarge
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", name, err))
 			return nil
 		}
 		data, err := fs.ReadFile(files, name)

@@ -1,6 +1,7 @@
 package manifests_test
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,6 +28,7 @@ func TestParse(t *testing.T) {
 		"a stream behind the separator":   {`--- {"kind":"a"} {"kind":"b"}`, "a b"},
 		"a tag behind the separator":      {"--- !!map\nkind: a\n", "a"},
 		"the end of a document":           {"kind: a\n...\nkind: b\n...\n# c\n---\nkind: c\n", "a b c"},
+		"null, as templates leave it":     {"null\n---\nkind: a\n---\n~\n--- null\n---\nkind: b\n---\nnull\n", "a b"},
 		"directives":                      {"%YAML 1.1\n---\nkind: a\n...\n%YAML 1.1\n---\nkind: b\n", "a b"},
 		"a separator in a text":           {"kind: a\nx: |\n  ---\n  y\n", "a"},
 		"carriage returns":                {"kind: a\r\n---\r\nkind: b\r\n", "a b"},
@@ -97,4 +99,10 @@ func TestRead(t *testing.T) {
 	require.Len(t, objects, 2)
 	assert.Equal(t, "b", objects[0].Kind())
 	assert.Equal(t, "c", objects[1].Kind())
+}
+
+// TestReadRefusesPipes: one that nobody writes to would be waited for.
+func TestReadRefusesPipes(t *testing.T) {
+	_, err := manifests.Read(fstest.MapFS{"a.yaml": {Mode: fs.ModeNamedPipe}, "b.yaml": {Data: []byte("kind: b")}})
+	require.EqualError(t, err, "a.yaml: it is no regular file")
 }

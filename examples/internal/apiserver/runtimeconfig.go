@@ -21,14 +21,15 @@ import (
 func settings(into map[string]string) func(string) error {
 	return func(list string) error {
 		for word := range strings.SplitSeq(list, ",") {
+			if strings.TrimSpace(word) == "" {
+				continue
+			}
 			key, value, _ := strings.Cut(word, "=")
 			key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 			if _, err := strconv.ParseBool(value); err != nil && value != "" {
 				return fmt.Errorf("%q is neither true nor false", value)
 			}
-			if key != "" {
-				into[key] = value
-			}
+			into[key] = value
 		}
 		return nil
 	}

@@ -40,3 +40,14 @@ func versionsOf(t *testing.T, release string) {
 	}
 	assert.ElementsMatch(t, served, (&flags{names: names.Kubernetes, release: release}).versions())
 }
+
+// TestSettings: an empty word says nothing; one without a key is not for the flag to judge.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	set := map[string]string{}
+	require.NoError(t, settings(set)(" a = true ,, b,a=false"))
+	assert.Equal(t, map[string]string{"a": "false", "b": ""}, set)
+	require.NoError(t, settings(set)("=true"))
+	assert.Contains(t, set, "")
+	require.ErrorContains(t, settings(set)("a=maybe"), "neither true nor false")
+}

@@ -83,12 +83,13 @@ type Aggregator struct {
 	fetching   chan struct{} // places for those who fetch long documents
 	parsing    sync.Mutex    // held while one is read
 
-	synced atomic.Int64
-	table  atomic.Pointer[Table]
-	mu     sync.Mutex // guards the rest, and the order of tables
-	known  map[string]*record
-	ways   map[target]*way
-	serial int64
+	synced  atomic.Int64
+	table   atomic.Pointer[Table]
+	mu      sync.Mutex // guards the rest, and the order of tables
+	known   map[string]*record
+	ways    map[target]*way
+	serial  int64
+	unknown int64 // versions so far of which nothing was known
 }
 
 // Places for what takes as long as other servers want. All together are fewer than the

@@ -77,7 +77,10 @@ func (c Collection) Delete(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, contentTime)
 	defer cancel()
 	if c.does("deletecollection") {
-		return c.delete(ctx, c.path(namespace, ""), "")
+		err := c.delete(ctx, c.path(namespace, ""), "")
+		if !errors.Is(err, badStatus(http.StatusMethodNotAllowed)) || !c.does("delete") {
+			return err
+		}
 	}
 	items, _, err := c.list(ctx, namespace)
 	if err != nil {

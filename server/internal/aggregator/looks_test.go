@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,4 +150,81 @@ func TestWhatStartsALook(t *testing.T) {
 	_, err = a.look(t.Context(), w, name)
 	require.NoError(t, err)
 	assert.Empty(t, a.ways)
+}
+
+// TestReadAgain: the documents of a version are read of a server whose documents did not
+// change, if the APIService is another one of the same name.
+func TestReadAgain(t *testing.T) {
+	o := &objects{}
+	o.put("v1.a.com", remote("a.com"))
+	o.put("v1.b.com", remote("b.com"))
+	a := newTest(o)
+	a.o.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
+		return clientconfig.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			const body = `{"paths":{"apis/a.com/v1":{"serverRelativeURL":"/openapi/v3/apis/a.com/v1?hash=A"},"apis/b.com/v1":{"serverRelativeURL":"/openapi/v3/apis/b.com/v1?hash=B"}}}`
+			switch {
+			case r.URL.Path != indexPath:
+				http.NotFound(w, r)
+			case r.Header.Get("If-None-Match") == `"1"`:
+				w.WriteHeader(http.StatusNotModified)
+			default:
+				w.Header().Set("ETag", `"1"`)
+				_, _ = w.Write([]byte(body))
+			}
+		})}, nil
+	}
+	read := func() (hashes []string) {
+		for _, b := range a.Table().backs {
+			require.True(t, a.readOpenAPI(t.Context(), b))
+		}
+		for _, v := range a.Table().AllRemote() {
+			hashes = append(hashes, v.Documents.Hash)
+		}
+		return hashes
+	}
+	require.Equal(t, []string{"A", "B"}, read())
+	kept := o.list
+	o.list, o.revision = kept[1:], o.revision+1
+	require.Len(t, a.Table().AllRemote(), 1)
+	o.list, o.revision = kept, o.revision+1
+	assert.Equal(t, []string{"A", "B"}, read())
+}
+
+// TestRoomAgain: a document that others left no room for is part of the whole once there is.
+func TestRoomAgain(t *testing.T) {
+	o := &objects{}
+	const size = 5 << 20
+	for i := range 4 {
+		o.put(fmt.Sprintf("v1.g%d.com", i), remote(fmt.Sprintf("g%d.com", i), "service", map[string]any{"namespace": "a", "name": fmt.Sprint("s", i)}))
+	}
+	a := newTest(o)
+	a.o.Services = func(_ context.Context, s clientconfig.Service) (clientconfig.Endpoint, error) {
+		return clientconfig.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path != swaggerPath:
+				http.NotFound(w, r)
+			case r.Header.Get("If-None-Match") == `"1"`:
+				w.WriteHeader(http.StatusNotModified)
+			default:
+				w.Header().Set("ETag", `"1"`)
+				fmt.Fprintf(w, `{"swagger":"2.0","paths":{"/apis/g%s.com/v1":{"get":{"description":"%s","responses":{}}}}}`, s.Name[1:], strings.Repeat("x", size))
+			}
+		})}, nil
+	}
+	read := func() (known []string) {
+		for _, v := range a.Table().AllRemote() {
+			v.way.reading.at = time.Time{}
+			require.True(t, a.readOpenAPI(t.Context(), a.Table().backs[v.way.key]))
+		}
+		for _, v := range a.Table().AllRemote() {
+			if v.Documents.Swagger != nil {
+				known = append(known, v.Name)
+			}
+		}
+		return known
+	}
+	require.Equal(t, []string{"v1.g0.com", "v1.g1.com", "v1.g2.com"}, read())
+	require.Equal(t, []string{"v1.g0.com", "v1.g1.com", "v1.g2.com"}, read())
+	o.list, o.revision = o.list[:3], o.revision+1 // without the first
+	assert.Equal(t, []string{"v1.g1.com", "v1.g2.com", "v1.g3.com"}, read())
 }

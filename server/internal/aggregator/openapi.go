@@ -39,7 +39,7 @@ type Swagger = openapi.Foreign
 type reading struct {
 	mu     sync.Mutex // guards the rest
 	at     time.Time
-	of     []meta.GroupVersion        // what was read for
+	of     []int64                    // what was read for: since when the versions are known
 	tags   map[string]string          // by path
 	sum    [sha256.Size]byte          // of the document of version 2
 	warned map[meta.GroupVersion]bool // whose part of it cannot be used
@@ -47,9 +47,9 @@ type reading struct {
 
 // begin reports whether it is time to read the documents, and notes that they are read.
 func (r *reading) begin(of []*Version) bool {
-	var versions []meta.GroupVersion
+	var versions []int64
 	for _, v := range of {
-		versions = append(versions, v.GroupVersion)
+		versions = append(versions, v.known)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,6 +74,14 @@ func (r *reading) setTag(path, tag string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tags[path] = tag
+}
+
+// forget has the document of version 2 read again as if it never was.
+func (r *reading) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.tags, swaggerPath)
+	r.sum = [sha256.Size]byte{}
 }
 
 // another reports whether a document of version 2 is another one than before.
@@ -172,7 +180,9 @@ func (a *Aggregator) readSwagger(ctx context.Context, b *back) error {
 			part, err = swagger.Part(v.GroupVersion, a.o.Names)
 		}
 		if err == nil {
-			err = a.room(v, part)
+			if err = a.room(v, part); err != nil {
+				b.way.reading.forget() // there may be some the next time
+			}
 		}
 		if err != nil {
 			part = nil

@@ -39,14 +39,15 @@ type Version struct {
 	Available bool      // as its condition says
 	Documents Documents // what is known of the other server
 
-	reserved bool // it is served here although the object says otherwise
-	way      *way // nil: it is served here
+	known    int64 // since when its documents are: another number if nothing is known from before
+	reserved bool  // it is served here although the object says otherwise
+	way      *way  // nil: it is served here
 }
 
 // equal reports whether two versions of a name say the same.
 func (v *Version) equal(of *Version) bool {
 	return v.GroupVersion == of.GroupVersion && v.Priority == of.Priority && v.Available == of.Available &&
-		v.reserved == of.reserved && v.way == of.way && v.Documents.equal(&of.Documents)
+		v.known == of.known && v.reserved == of.reserved && v.way == of.way && v.Documents.equal(&of.Documents)
 }
 
 // record is what is known of an APIService.
@@ -181,7 +182,10 @@ func (a *Aggregator) read(r Record, old *record) *record {
 		v.way, v.Documents.Stale = a.ways[t], true
 	}
 	if old != nil && old.version.way == v.way && old.version.GroupVersion == v.GroupVersion && old.version.reserved == v.reserved {
-		v.Documents, now.verdict = old.version.Documents, old.verdict
+		v.Documents, v.known, now.verdict = old.version.Documents, old.version.known, old.verdict
+	} else {
+		a.unknown++
+		v.known = a.unknown
 	}
 	return now
 }

@@ -120,19 +120,28 @@ func (l *lines) close() {
 	l.single.CloseIdleConnections()
 }
 
+// shown returns the certificate that the other server knows this one by; nil: it does not.
+func (w *way) shown() (*tls.Certificate, error) {
+	if w.certificate == nil {
+		return nil, nil
+	}
+	c, err := w.certificate()
+	if err == nil && c == nil {
+		err = errors.New("there is no client certificate")
+	}
+	return c, err
+}
+
 // current returns the connections under the certificate of now. Those under the one before
 // take no more requests.
 func (w *way) current() (*lines, error) {
-	var c *tls.Certificate
+	c, err := w.shown()
+	if err != nil {
+		return nil, err
+	}
 	var leaf []byte
-	if w.certificate != nil {
-		var err error
-		if c, err = w.certificate(); err != nil {
-			return nil, err
-		}
-		if len(c.Certificate) > 0 {
-			leaf = c.Certificate[0]
-		}
+	if c != nil && len(c.Certificate) > 0 {
+		leaf = c.Certificate[0]
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,11 +188,11 @@ func (w *way) RoundTrip(r *http.Request) (*http.Response, error) {
 func (w *way) inProcess(r *http.Request, h http.Handler) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.TLS = &tls.ConnectionState{HandshakeComplete: true, ServerName: w.service.Host()}
-	if w.certificate != nil {
-		c, err := w.certificate()
-		if err != nil {
-			return nil, err
-		}
+	c, err := w.shown()
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
 		for _, der := range c.Certificate[:min(len(c.Certificate), certificates)] {
 			one, err := x509.ParseCertificate(der)
 			if err != nil {

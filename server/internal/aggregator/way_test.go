@@ -94,3 +94,18 @@ func TestWayFollows(t *testing.T) {
 		})
 	}
 }
+
+// TestWayWithoutCertificate: a program that has no certificate to show gets an error, however
+// the service is reached.
+func TestWayWithoutCertificate(t *testing.T) {
+	for name, at := range map[string]clientconfig.Endpoint{"outside": {Address: "127.0.0.1:1"}, "in process": {Handler: http.NotFoundHandler()}} {
+		a := newTest(&objects{})
+		a.o.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) { return at, nil }
+		a.o.Certificate = func() (*tls.Certificate, error) { return nil, nil }
+		w := a.newWay(target{clientconfig.Service{Namespace: "a", Name: "b", Port: 443}, trust{}})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://b.a.svc:443/x", nil)
+		require.NoError(t, err)
+		assert.NotPanics(t, func() { _, err = w.RoundTrip(r) }, name)
+		assert.EqualError(t, err, "there is no client certificate", name)
+	}
+}

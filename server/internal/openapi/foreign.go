@@ -29,14 +29,18 @@ func (o *Others) Equal(p *Others) bool {
 
 // Foreign is the part of another server's document of version 2 that is about one version
 // of a group: its paths, and the definitions that they refer to.
-type Foreign struct{ text Text }
+type Foreign struct {
+	text   Text
+	bodies int // bytes of the bodies in version 3
+}
 
-// Size returns how long the part is as JSON, in bytes. Of none it is zero.
+// Size returns how long the part is as JSON, in the longer of both versions, in bytes. Of none
+// it is zero.
 func (f *Foreign) Size() int {
 	if f == nil {
 		return 0
 	}
-	return f.text.Size()
+	return max(f.text.Size(), f.bodies)
 }
 
 // Equal reports whether two parts say the same.
@@ -112,7 +116,7 @@ func (d *ForeignDocument) Part(gv meta.GroupVersion, p names.Profile) (*Foreign,
 	made := &press{}
 	w := newWriter(made)
 	w.value(members{"paths": paths, "definitions": r.definitions})
-	return &Foreign{w.end(made)}, nil
+	return &Foreign{w.end(made), r.bodies}, nil
 }
 
 // reader makes the part that is about a version.
@@ -124,6 +128,7 @@ type reader struct {
 	definitions members  // that are referred to
 	wanted      []string // those of them that are not made yet
 	size        int      // of what was made
+	bodies      int      // of the paths that were made, as they will be in version 3
 }
 
 // decode makes a tree of a part of the document.
@@ -163,11 +168,18 @@ func (r *reader) path(text []byte) (meta.RawJSON, error) {
 	if err := r.fit("PathItem", tree); err != nil {
 		return "", err
 	}
+	bodies := spread(tree)
+	if bodies > maxPath {
+		return "", errors.New("what its media types stand for is too long")
+	}
+	if r.bodies += bodies; r.bodies > foreignPart {
+		return "", fmt.Errorf("what the media types of all paths stand for is longer than %d bytes", foreignPart)
+	}
 	return r.encode(tree)
 }
 
-// maxPath bounds a path with the shared parameters in it, in bytes of their JSON: who names a
-// long one often makes much of little.
+// maxPath bounds a path with the shared parameters in it, and what it says in version 3 of
+// each media type, in bytes of their JSON: who names something long often makes much of little.
 const maxPath = 1 << 20
 
 // parameter returns a parameter, or the shared one that it refers to. size is how long the

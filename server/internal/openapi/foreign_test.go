@@ -191,3 +191,57 @@ func TestForeignV3(t *testing.T) {
 	assert.Same(t, doc, c.V3(state, other, info))
 	assert.Nil(t, c.V3(state, other, Info{Names: names.Kubernetes, Others: &Others{}}))
 }
+
+// TestForeignSpreads: what a document of version 3 says of each media type is not made much
+// of by who names many, or few of much.
+func TestForeignSpreads(t *testing.T) {
+	kinds := strings.TrimSuffix(strings.Repeat(`"application/json",`, 2000), ",")
+	schema := `{"type":"string","description":"` + strings.Repeat("x", 100_000) + `"}`
+	const path = `{"swagger":"2.0","paths":{"/apis/other.com/v1/lamps":{"post":{%s}}}}`
+	body := `"parameters":[{"name":"body","in":"body","schema":` + schema + `}],"responses":{}`
+	var codes strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&codes, `,"%d":{"description":"","schema":{"type":"string"}}`, i)
+	}
+	answers := `"responses":{"200":{"description":"OK","schema":` + schema + `}}`
+	for name, c := range map[string]struct {
+		operation string
+		fits      bool
+	}{
+		"bodies":      {`"consumes":[` + kinds + `],` + body, false},
+		"answers":     {`"produces":[` + kinds + `],` + answers, false},
+		"many":        {`"produces":[` + kinds + `],"responses":{` + codes.String()[1:] + `}`, false},
+		"a few kinds": {`"consumes":["application/json","application/yaml"],"produces":["application/json"],` + body, true},
+		"no schema":   {`"produces":[` + kinds + `],"responses":{"200":{"description":"OK"}}`, true},
+		"one kind":    {`"produces":["application/json"],"responses":{` + codes.String()[1:] + `}`, true},
+	} {
+		f, err := part(fmt.Sprintf(path, c.operation))
+		assert.Equal(t, c.fits, err == nil, "%s: %v", name, err)
+		if err == nil {
+			d := foreignV3(f, Info{Title: "t", Version: "v", Names: names.Kubernetes})
+			assert.LessOrEqual(t, d.JSON().Size(), maxPath, name)
+		}
+	}
+}
+
+// TestForeignSpreadsInAll: what paths that each are short enough say is counted together.
+func TestForeignSpreadsInAll(t *testing.T) {
+	many := func(paths int) string {
+		var kinds, b strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&kinds, `,"a/%d"`, i)
+		}
+		for i := range paths {
+			fmt.Fprintf(&b, `,"/apis/other.com/v1/lamps%d":{"get":{"produces":[%s],"responses":{"200":{"description":"","schema":{"type":"string","description":"%s"}}}}}`,
+				i, kinds.String()[1:], strings.Repeat("x", 900))
+		}
+		return `{"swagger":"2.0","paths":{` + b.String()[1:] + `}}`
+	}
+	_, err := part(many(10))
+	require.ErrorContains(t, err, "longer than")
+	f, err := part(many(5))
+	require.NoError(t, err)
+	made := foreignV3(f, Info{Title: "t", Version: "v", Names: names.Kubernetes}).JSON().Size()
+	assert.Greater(t, made, 4<<20)
+	assert.InEpsilon(t, made, f.Size(), 0.05, "others have no room for that")
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/codec"
 )
 
 // foreignV3 makes a document of version 3 of what another server says in version 2.
@@ -101,6 +102,34 @@ func content(op map[string]any, kinds string, schema any) map[string]any {
 		out[kind] = map[string]any{"schema": schemaV3(meta.Clone(schema))}
 	}
 	return out
+}
+
+// spread returns how long the bodies of a path are in version 3, in bytes of their JSON, or
+// a little less: each is said of each media type.
+func spread(item map[string]any) (size int) {
+	for _, method := range methods {
+		op := treeOf(item[method])
+		length := func(kinds string) func(body any) int {
+			list := meta.NewObject(op).Strings(kinds)
+			once := len(strings.Join(list, ""))
+			return func(body any) int {
+				schema := treeOf(body)["schema"]
+				if schema == nil {
+					return 0
+				}
+				return once + len(list)*len(codec.EncodeValue(nil, schema))
+			}
+		}
+		parameters, _ := op["parameters"].([]any)
+		in, out := length("consumes"), length("produces")
+		for _, parameter := range parameters {
+			size += in(parameter)
+		}
+		for _, response := range treeOf(op["responses"]) {
+			size += out(response)
+		}
+	}
+	return size
 }
 
 // parametersV3 tells the body of an operation, which has a place of its own in version 3,
