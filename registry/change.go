@@ -182,19 +182,18 @@ func (t *typed) warn(first func(*Change[meta.Object]) []string, hook typedWarnin
 	}
 }
 
-// addHooks puts typed hooks behind those of the behavior.
-func (k *Kind) addHooks(setDefaults, prepare, validate typedHook, warn typedWarning) {
-	if setDefaults == nil && prepare == nil && validate == nil && warn == nil {
-		return
-	}
-	of := k.goType
-	k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) {
-		t := newTyped(of, s, p)
-		b.Default = t.edit(b.Default, setDefaults)
-		b.Prepare = t.edit(b.Prepare, prepare)
-		b.Validate = t.validate(b.Validate, validate)
-		b.Warn = t.warn(b.Warn, warn)
-	}
+// hooks are the typed hooks of a definition; nil is none.
+type hooks struct {
+	setDefaults, prepare, validate typedHook
+	warn                           typedWarning
+}
+
+// behind puts the hooks behind those of a behavior.
+func (h *hooks) behind(b *Behavior, t *typed) {
+	b.Default = t.edit(b.Default, h.setDefaults)
+	b.Prepare = t.edit(b.Prepare, h.prepare)
+	b.Validate = t.validate(b.Validate, h.validate)
+	b.Warn = t.warn(b.Warn, h.warn)
 }
 
 // decodeFault is the cause for a value that does not have its field's type.

@@ -94,8 +94,7 @@ func Of[T any](d Definition[T]) *Kind {
 	for _, v := range d.Versions {
 		k.addGo(v.versionOf(nil))
 	}
-	k.declared(cmp.Or(d.Storage, d.Version))
-	k.addHooks(hookOf(d.Default), hookOf(d.Prepare), hookOf(d.Validate), warningOf(d.Warn))
+	k.declared(cmp.Or(d.Storage, d.Version), &hooks{hookOf(d.Default), hookOf(d.Prepare), hookOf(d.Validate), warningOf(d.Warn)})
 	return k
 }
 
@@ -110,9 +109,13 @@ func (k *Kind) addGo(v KindVersion, source fs.FS) {
 	}
 }
 
-// declared notes which version objects are stored in, and what is wrong.
-func (k *Kind) declared(storage string) {
+// declared notes which version objects are stored in, the typed hooks, and what is wrong.
+func (k *Kind) declared(storage string, h *hooks) {
 	k.Kind = cmp.Or(k.Kind, k.goType.Name())
+	if h.setDefaults != nil || h.prepare != nil || h.validate != nil || h.warn != nil {
+		of := k.goType
+		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) { h.behind(b, newTyped(of, s, p)) }
+	}
 	if k.goType.Kind() == reflect.Pointer {
 		k.fault("the definition is of a pointer: take the struct, %s", k.goType.Elem())
 	}
