@@ -46,40 +46,78 @@ type Change[T any] struct {
 	old any // Old as typed hooks see it, made by the first of them
 }
 
-// typed makes hooks of T hooks of the tree. A typed view is made only for a hook
-// that runs; schema.Go has found nothing wrong with T.
-type typed[T any] struct {
+// Little stands in generic functions here: there is a copy of each for every Go type.
+
+// typedHook is a hook whose objects are pointers to its Go type.
+type typedHook func(w *Change[meta.Object], new, old any)
+
+// typedWarning is one that warns.
+type typedWarning func(w *Change[meta.Object], new, old any) []string
+
+// hookOf returns a hook of T; nil if there is none.
+func hookOf[T any](hook func(*Change[T])) typedHook {
+	if hook == nil {
+		return nil
+	}
+	return func(w *Change[meta.Object], new, old any) {
+		own := changeOf[T](w, new, old)
+		hook(own)
+		w.Faults, w.Err = append(w.Faults, own.Faults...), own.Err
+	}
+}
+
+// warningOf is hookOf for one that warns.
+func warningOf[T any](hook func(*Change[T]) []string) typedWarning {
+	if hook == nil {
+		return nil
+	}
+	return func(w *Change[meta.Object], new, old any) []string { return hook(changeOf[T](w, new, old)) }
+}
+
+func changeOf[T any](w *Change[meta.Object], new, old any) *Change[T] {
+	own := &Change[T]{Context: w.Context, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Version: w.Version, Found: w.Found}
+	own.New, _ = new.(*T)
+	own.Old, _ = old.(*T)
+	return own
+}
+
+// typed makes typed hooks those of the tree. A typed view is made only for a hook
+// that runs; schema.Go has found nothing wrong with the type.
+type typed struct {
+	of     reflect.Type
 	view   func() (*schema.View, error)
 	schema *schema.Schema
 }
 
-// write returns a write as hooks of T see it. The error says that the new object
-// does not fit the type.
-func (t *typed[T]) write(w *Change[meta.Object]) (*Change[T], error) {
+func newTyped(of reflect.Type, s *schema.Schema, p names.Profile) *typed {
+	return &typed{of, sync.OnceValues(func() (*schema.View, error) { return schema.NewView(of, p) }), s}
+}
+
+// objects returns the objects of a write as typed hooks see them; old is nil on create. The
+// error says that the new object does not fit the type.
+func (t *typed) objects(w *Change[meta.Object]) (new, old any, err error) {
 	view, err := t.view()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	own := &Change[T]{Context: w.Context, New: new(T), Subresource: w.Subresource, Names: w.Names, Features: w.Features, Version: w.Version, Found: w.Found}
-	if err := view.Into(w.New.Tree(), own.New); err != nil {
-		return nil, err
+	new = reflect.New(t.of).Interface()
+	if err := view.Into(w.New.Tree(), new); err != nil {
+		return nil, nil, err
 	}
 	if w.Old == nil {
-		return own, nil
+		return new, nil, nil
 	}
 	if w.old == nil {
-		old := new(T)
-		if view.Into(w.Old.Tree(), old) != nil {
-			old = new(T) // stored by an older definition
+		w.old = reflect.New(t.of).Interface()
+		if view.Into(w.Old.Tree(), w.old) != nil {
+			w.old = reflect.New(t.of).Interface() // stored by an older definition
 		}
-		w.old = old
 	}
-	own.Old, _ = w.old.(*T)
-	return own, nil
+	return new, w.old, nil
 }
 
 // edit returns a hook that changes the new object, after first.
-func (t *typed[T]) edit(first func(*Change[meta.Object]), hook func(*Change[T])) func(*Change[meta.Object]) {
+func (t *typed) edit(first func(*Change[meta.Object]), hook typedHook) func(*Change[meta.Object]) {
 	if hook == nil {
 		return first
 	}
@@ -90,17 +128,15 @@ func (t *typed[T]) edit(first func(*Change[meta.Object]), hook func(*Change[T]))
 		if w.Err != nil {
 			return
 		}
-		own, err := t.write(w)
+		own, old, err := t.objects(w)
 		if err != nil {
 			return // Validate says what does not fit
 		}
-		hook(own)
-		w.Faults = append(w.Faults, own.Faults...)
-		if w.Err = own.Err; w.Err != nil {
+		if hook(w, own, old); w.Err != nil {
 			return
 		}
 		view, _ := t.view()
-		tree, err := view.From(own.New)
+		tree, err := view.From(own)
 		if err != nil {
 			w.Err = fmt.Errorf("left an object that cannot be written: %w", err)
 			return
@@ -110,7 +146,7 @@ func (t *typed[T]) edit(first func(*Change[meta.Object]), hook func(*Change[T]))
 }
 
 // validate returns a hook that finds what first and hook find.
-func (t *typed[T]) validate(first func(*Change[meta.Object]), hook func(*Change[T])) func(*Change[meta.Object]) {
+func (t *typed) validate(first func(*Change[meta.Object]), hook typedHook) func(*Change[meta.Object]) {
 	if hook == nil {
 		return first
 	}
@@ -121,18 +157,17 @@ func (t *typed[T]) validate(first func(*Change[meta.Object]), hook func(*Change[
 		if w.Err != nil {
 			return
 		}
-		own, err := t.write(w)
+		own, old, err := t.objects(w)
 		if err != nil {
 			w.Faults = append(w.Faults, decodeFault(err))
 			return
 		}
-		hook(own)
-		w.Faults, w.Err = append(w.Faults, own.Faults...), own.Err
+		hook(w, own, old)
 	}
 }
 
 // warn returns a hook that warns of what first and hook warn of.
-func (t *typed[T]) warn(first func(*Change[meta.Object]) []string, hook func(*Change[T]) []string) func(*Change[meta.Object]) []string {
+func (t *typed) warn(first func(*Change[meta.Object]) []string, hook typedWarning) func(*Change[meta.Object]) []string {
 	if hook == nil {
 		return first
 	}
@@ -140,20 +175,25 @@ func (t *typed[T]) warn(first func(*Change[meta.Object]) []string, hook func(*Ch
 		if first != nil {
 			texts = first(w)
 		}
-		if own, err := t.write(w); err == nil {
-			texts = append(texts, hook(own)...)
+		if own, old, err := t.objects(w); err == nil {
+			texts = append(texts, hook(w, own, old)...)
 		}
 		return texts
 	}
 }
 
-// typedHooks puts the hooks of a definition behind those of the behavior.
-func typedHooks[T any](d Definition[T], b *Behavior, s *schema.Schema, p names.Profile) {
-	t := &typed[T]{sync.OnceValues(func() (*schema.View, error) { return schema.NewView(reflect.TypeFor[T](), p) }), s}
-	b.Default = t.edit(b.Default, d.Default)
-	b.Prepare = t.edit(b.Prepare, d.Prepare)
-	b.Validate = t.validate(b.Validate, d.Validate)
-	b.Warn = t.warn(b.Warn, d.Warn)
+// hooks are the typed hooks of a definition; nil is none.
+type hooks struct {
+	setDefaults, prepare, validate typedHook
+	warn                           typedWarning
+}
+
+// behind puts the hooks behind those of a behavior.
+func (h *hooks) behind(b *Behavior, t *typed) {
+	b.Default = t.edit(b.Default, h.setDefaults)
+	b.Prepare = t.edit(b.Prepare, h.prepare)
+	b.Validate = t.validate(b.Validate, h.validate)
+	b.Warn = t.warn(b.Warn, h.warn)
 }
 
 // decodeFault is the cause for a value that does not have its field's type.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -15,7 +14,7 @@ import (
 
 // VersionOf is a further version of the kind whose hub is H: a [Spoke].
 type VersionOf[H any] interface {
-	versionOf(hub *H) (KindVersion, *schema.Docs)
+	versionOf(hub *H) (KindVersion, fs.FS)
 }
 
 // Spoke is a further version of a kind, with a struct of its own: V is that struct,
@@ -83,13 +82,36 @@ type Spoke[V, H any] struct {
 	Source fs.FS
 }
 
-func (s Spoke[V, H]) versionOf(*H) (KindVersion, *schema.Docs) {
-	t := reflect.TypeFor[V]()
+func (s Spoke[V, H]) versionOf(*H) (KindVersion, fs.FS) {
 	return KindVersion{
 		Group: s.Group, Name: s.Version, Fields: s.Fields, Served: !s.Unserved, Lifetime: s.Lifetime, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
-		Schema:     func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) },
-		Conversion: s.conversion, goType: t,
-	}, schema.NewDocs(t.PkgPath(), s.Source)
+		Conversion: s.untyped().conversion, goType: reflect.TypeFor[V](),
+	}, s.Source
+}
+
+// spoke is a Spoke without its types: there is a copy of what is generic for each of them.
+type spoke struct {
+	version, hub                reflect.Type
+	toHub, fromHub              func(in, out any) error // pointers to these
+	setDefaults                 typedHook
+	annotations, hubAnnotations []string
+}
+
+func (s Spoke[V, H]) untyped() spoke {
+	return spoke{
+		reflect.TypeFor[V](), reflect.TypeFor[H](), untypedConversion(s.ToHub), untypedConversion(s.FromHub), hookOf(s.Default), s.Annotations, s.HubAnnotations,
+	}
+}
+
+func untypedConversion[A, B any](convert func(*A, *B) error) func(in, out any) error {
+	if convert == nil {
+		return nil
+	}
+	return func(in, out any) error {
+		a, _ := in.(*A)
+		b, _ := out.(*B)
+		return convert(a, b)
+	}
 }
 
 // Conversion makes trees of a version trees of the hub and back. What goes in stays
@@ -103,32 +125,33 @@ type Conversion struct {
 	HubAnnotations []string                     // wire names of those of the hub that the version has as fields
 }
 
-func (s Spoke[V, H]) conversion(own *schema.Schema, p names.Profile) (*Conversion, error) {
-	if s.ToHub == nil || s.FromHub == nil {
-		if s.ToHub != nil || s.FromHub != nil || reflect.TypeFor[V]() != reflect.TypeFor[H]() {
+func (s spoke) conversion(own *schema.Schema, p names.Profile) (*Conversion, error) {
+	t := newTyped(s.version, own, p)
+	c := &Conversion{ToHub: sameTree, FromHub: sameTree, Default: t.edit(nil, s.setDefaults), SameShape: true}
+	if s.toHub == nil || s.fromHub == nil {
+		if s.toHub != nil || s.fromHub != nil || s.version != s.hub {
 			return nil, errors.New("a spoke needs ToHub and FromHub")
 		}
-		t := &typed[V]{sync.OnceValues(func() (*schema.View, error) { return schema.NewView(reflect.TypeFor[V](), p) }), own}
-		return &Conversion{ToHub: sameTree, FromHub: sameTree, Default: t.edit(nil, s.Default), SameShape: true}, nil
+		return c, nil
 	}
-	v, err := schema.NewView(reflect.TypeFor[V](), p)
+	v, err := t.view()
 	if err != nil {
 		return nil, err
 	}
-	h, err := schema.NewView(reflect.TypeFor[H](), p)
+	h, err := schema.NewView(s.hub, p)
 	if err != nil {
 		return nil, err
 	}
-	t := &typed[V]{func() (*schema.View, error) { return v, nil }, own}
-	c := &Conversion{ToHub: treeConversion(v, s.ToHub, h), FromHub: treeConversion(h, s.FromHub, v), Default: t.edit(nil, s.Default)}
-	for _, name := range s.Annotations {
+	c.SameShape = false
+	for _, name := range s.annotations {
 		c.Annotations = append(c.Annotations, p.Wire(name))
 	}
-	for _, name := range s.HubAnnotations {
+	for _, name := range s.hubAnnotations {
 		c.HubAnnotations = append(c.HubAnnotations, p.Wire(name))
 	}
-	annotations := slices.Concat(s.Annotations, s.HubAnnotations)
-	c.ToHub, c.FromHub = seeAnnotations(c.ToHub, annotations, p), seeAnnotations(c.FromHub, annotations, p)
+	annotations := slices.Concat(s.annotations, s.hubAnnotations)
+	c.ToHub = seeAnnotations(treeConversion(s.version, v, s.toHub, s.hub, h), annotations, p)
+	c.FromHub = seeAnnotations(treeConversion(s.hub, h, s.fromHub, s.version, v), annotations, p)
 	return c, nil
 }
 
@@ -162,17 +185,17 @@ func seeAnnotations(convert func(map[string]any) (map[string]any, error), some [
 	}
 }
 
-// treeConversion returns a typed conversion as one of trees.
-func treeConversion[A, B any](from *schema.View, convert func(*A, *B) error, to *schema.View) func(map[string]any) (map[string]any, error) {
+// treeConversion returns a conversion between two types as one of trees.
+func treeConversion(a reflect.Type, from *schema.View, convert func(in, out any) error, b reflect.Type, to *schema.View) func(map[string]any) (map[string]any, error) {
 	return func(tree map[string]any) (map[string]any, error) {
-		a, b := new(A), new(B)
-		if err := from.Into(tree, a); err != nil {
+		in, out := reflect.New(a).Interface(), reflect.New(b).Interface()
+		if err := from.Into(tree, in); err != nil {
 			return nil, err
 		}
-		if err := convert(a, b); err != nil {
+		if err := convert(in, out); err != nil {
 			return nil, err
 		}
-		return to.From(b)
+		return to.From(out)
 	}
 }
 

@@ -82,39 +82,47 @@ type Definition[T any] struct {
 // Of makes a kind from its definition. What is wrong with the definition is
 // kept in it, see Err, for the Build of the server.
 func Of[T any](d Definition[T]) *Kind {
-	t := reflect.TypeFor[T]()
-	if d.Kind == "" {
-		d.Kind = t.Name()
-	}
 	k := &Kind{
 		Group: d.Group, Kind: d.Kind, ListKind: d.ListKind, Plural: d.Plural, Singular: d.Singular,
 		ShortNames: d.ShortNames, Categories: d.Categories, Scope: d.Scope,
-		Versions: []KindVersion{{
-			Name: d.Version, Served: true, Lifetime: d.Lifetime, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns,
-			Schema: func(p names.Profile) (*schema.Schema, error) { return schema.Go(t, p) }, goType: t,
-		}},
 		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Pool: d.Pool},
-		Behavior: d.Behavior, Reference: d.Reference,
-		Docs: schema.NewDocs(t.PkgPath(), d.Source), goType: t,
+		Behavior: d.Behavior, Reference: d.Reference, goType: reflect.TypeFor[T](),
 	}
+	k.addGo(KindVersion{
+		Name: d.Version, Served: true, Lifetime: d.Lifetime, Deprecated: d.Deprecated, Replacement: d.Replacement, Columns: d.Columns, goType: k.goType,
+	}, d.Source)
 	for _, v := range d.Versions {
-		kv, docs := v.versionOf(nil)
-		k.Versions = append(k.Versions, kv)
-		if docs != nil {
-			k.Docs = schema.JoinDocs(k.Docs, docs)
-		}
+		k.addGo(v.versionOf(nil))
 	}
-	if t.Kind() == reflect.Pointer {
-		k.fault("the definition is of a pointer: take the struct, %s", t.Elem())
+	k.declared(cmp.Or(d.Storage, d.Version), &hooks{hookOf(d.Default), hookOf(d.Prepare), hookOf(d.Validate), warningOf(d.Warn)})
+	return k
+}
+
+// addGo adds a version that is a Go struct, whose package has files that may be embedded.
+func (k *Kind) addGo(v KindVersion, source fs.FS) {
+	v.Schema = func(p names.Profile) (*schema.Schema, error) { return schema.Go(v.goType, p) }
+	k.Versions = append(k.Versions, v)
+	if docs := schema.NewDocs(v.goType.PkgPath(), source); k.Docs == nil {
+		k.Docs = docs
+	} else if docs != nil {
+		k.Docs = schema.JoinDocs(k.Docs, docs)
+	}
+}
+
+// declared notes which version objects are stored in, the typed hooks, and what is wrong.
+func (k *Kind) declared(storage string, h *hooks) {
+	k.Kind = cmp.Or(k.Kind, k.goType.Name())
+	if h.setDefaults != nil || h.prepare != nil || h.validate != nil || h.warn != nil {
+		of := k.goType
+		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) { h.behind(b, newTyped(of, s, p)) }
+	}
+	if k.goType.Kind() == reflect.Pointer {
+		k.fault("the definition is of a pointer: take the struct, %s", k.goType.Elem())
 	}
 	for i := range k.Versions {
-		k.Versions[i].Storage = k.Versions[i].String() == cmp.Or(d.Storage, d.Version)
+		k.Versions[i].Storage = k.Versions[i].String() == storage
 	}
 	if !slices.ContainsFunc(k.Versions, func(v KindVersion) bool { return v.Storage }) {
-		k.fault("Storage %q is none of the versions", d.Storage)
+		k.fault("Storage %q is none of the versions", storage)
 	}
-	if d.Default != nil || d.Prepare != nil || d.Validate != nil || d.Warn != nil {
-		k.hooks = func(b *Behavior, s *schema.Schema, p names.Profile) { typedHooks(d, b, s, p) }
-	}
-	return k
 }

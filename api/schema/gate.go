@@ -5,10 +5,7 @@ import "slices"
 // Gates returns the names of the gates that fields have, each once, in the order of the
 // fields.
 func (s *Schema) Gates() (list []string) {
-	if s == nil {
-		return nil
-	}
-	for _, f := range s.gated {
+	for _, f := range s.marked().gated {
 		if !slices.Contains(list, f.schema.Gate) {
 			list = append(list, f.schema.Gate)
 		}
@@ -20,7 +17,7 @@ func (s *Schema) Gates() (list []string) {
 // has before, old, which is nil for a new one. Anywhere: where one item of a list has the
 // field the others may get it. tree and old may share what they have in common.
 func (s *Schema) DropGated(tree, old map[string]any, off func(gate string) bool) {
-	for _, f := range s.gated {
+	for _, f := range s.marked().gated {
 		if off(f.schema.Gate) && !isSet(old, f.way) {
 			drop(tree, f.way)
 		}

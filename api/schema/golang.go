@@ -118,6 +118,11 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 			c.structs.LoadOrStore(t, st)
 		}
 	}
+	for t, s := range b.plain {
+		if s.Seal() == nil { // one of a hidden field was not reached
+			c.plain.LoadOrStore(t, s)
+		}
+	}
 	first, _ := c.roots.LoadOrStore(t, s)
 	return first.(*Schema), nil
 }
@@ -157,12 +162,13 @@ type common struct {
 	object, list *Schema
 	structs      sync.Map // reflect.Type to *Struct, of types inside objects
 	roots        sync.Map // reflect.Type to *Schema, of whole objects
+	plain        sync.Map // reflect.Type to *Schema, of fields that share one
 	plans        sync.Map // reflect.Type to *plan
 	enums        sync.Map // structField to []string
 }
 
 func newCommon(p names.Profile) *common {
-	b := &builder{names: p, structs: map[reflect.Type]*Struct{}}
+	b := &builder{names: p, structs: map[reflect.Type]*Struct{}, plain: map[reflect.Type]*Schema{}}
 	c := &common{
 		object: b.schemaOf(reflect.TypeFor[meta.ObjectMeta](), at{}),
 		list:   b.schemaOf(reflect.TypeFor[meta.ListMeta](), at{}),
@@ -190,9 +196,10 @@ type builder struct {
 	shared  *common // nil while it is made itself
 	root    reflect.Type
 	structs map[reflect.Type]*Struct
-	lists   []listField    // to be checked once all structs are known
-	open    []reflect.Type // the types of the value that is being described, down to the next struct
-	inline  []reflect.Type // the structs whose fields are being added, each inline in the one before
+	plain   map[reflect.Type]*Schema // see plainSchema
+	lists   []listField              // to be checked once all structs are known
+	open    []reflect.Type           // the types of the value that is being described, down to the next struct
+	inline  []reflect.Type           // the structs whose fields are being added, each inline in the one before
 	faults  []error
 }
 
@@ -209,7 +216,7 @@ type at struct {
 }
 
 func newBuilder(p names.Profile, c *common) *builder {
-	return &builder{names: p, shared: c, structs: map[reflect.Type]*Struct{}}
+	return &builder{names: p, shared: c, structs: map[reflect.Type]*Struct{}, plain: map[reflect.Type]*Schema{}}
 }
 
 func (b *builder) fault(a at, format string, args ...any) {
@@ -374,6 +381,7 @@ func (b *builder) inlineTag(st *Struct, sf reflect.StructField, a at) {
 			b.fault(a, "tag schema: %q is no field of the inline struct", name)
 			continue
 		}
+		f.own()
 		e.key = word
 		if err := e.applyTo(f); err != nil {
 			b.fault(a, "tag schema, %s.%s: %w", name, word, err)
@@ -387,13 +395,8 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 		jsonName = sf.Name
 	}
 	f := &Field{Name: b.names.Field(jsonName), GoName: sf.Name, Index: path, Pointer: sf.Type.Kind() == reflect.Pointer}
-	if b.root == t && jsonName == "metadata" && b.shared != nil && indirect(sf.Type).Kind() == reflect.Struct {
-		f.Schema = b.metadata(sf.Type)
-	} else {
-		f.Schema = b.schemaOf(sf.Type, a)
-	}
-	if f.Pointer {
-		f.Schema.Nullable = false // a null is an unset field
+	if f.Schema = b.plainSchema(sf); f.Schema == nil {
+		f.Schema = b.fieldSchema(sf, a, b.root == t && jsonName == "metadata")
 	}
 	f.OmitZero = slices.Contains(opts, "omitzero")
 	f.Expected = !optional && !f.OmitZero && !slices.Contains(opts, "omitempty")
@@ -407,9 +410,6 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 			b.fault(a, "there is no json option %q%s", o, suggest.Near(o, "omitempty", "omitzero", "inline"))
 		}
 	}
-	f.Schema.Doc = sf.Tag.Get("doc")
-	f.Schema.PatchStrategy = sf.Tag.Get("patchStrategy")
-	f.Schema.PatchMergeKey = sf.Tag.Get("patchMergeKey")
 	if pb := sf.Tag.Get("protobuf"); pb != "" && pb != "-" {
 		n, err := protobufNumber(pb)
 		if err != nil {

@@ -101,8 +101,6 @@ type Schema struct {
 	expressions bool // there may be Rules, of the value or of something in it
 
 	defaultSize int // of Default, as JSON, about
-
-	unique, gated []markedField // of a whole object, set by Go
 }
 
 // Wire is a value's form where the JSON type does not tell it.
@@ -135,7 +133,8 @@ type Struct struct {
 	rules   []Rule   // of the Go type
 	always  []*Field // of a Go struct: the fields that are written even if empty
 
-	shapes shapes // see Schema.Shape
+	shapes shapes  // see Schema.Shape
+	marked *marked // of a whole object, set by Go; nil: no field is
 
 	// Set by Seal.
 	sealed bool

@@ -29,7 +29,7 @@ type UniqueValue struct {
 func (v UniqueValue) Duplicate() meta.Cause { return v.cause }
 
 // HasUnique reports whether objects can have unique values.
-func (s *Schema) HasUnique() bool { return s != nil && len(s.unique) > 0 }
+func (s *Schema) HasUnique() bool { return len(s.marked().unique) > 0 }
 
 // UniqueValues returns the unique values that an object holds, in the order of the
 // fields. What is left out, empty or zero is held by nobody, except a zero or a
@@ -40,8 +40,9 @@ func (s *Schema) UniqueValues(tree map[string]any) []UniqueValue {
 	}
 	var values []UniqueValue
 	var room [16]step
-	for i := range s.unique {
-		w := uniqueWalk{field: &s.unique[i], path: room[:0], values: values}
+	unique := s.marked().unique
+	for i := range unique {
+		w := uniqueWalk{field: &unique[i], path: room[:0], values: values}
 		w.value(tree, w.field.way)
 		values = w.values
 	}
@@ -63,11 +64,22 @@ type wayStep struct {
 	list bool
 }
 
-// markedFields finds the unique fields of a schema, and those with gates.
+// marked are the unique fields of a whole object, and those with gates.
+type marked struct{ unique, gated []markedField }
+
+// marked returns the marked fields, none if there are none.
+func (s *Schema) marked() *marked {
+	if s == nil || s.Struct == nil || s.Struct.marked == nil {
+		return &marked{}
+	}
+	return s.Struct.marked
+}
+
+// markedFields finds the marked fields of a schema.
 type markedFields struct {
-	on            []*Struct // the structs on the way
-	way           []wayStep
-	unique, gated []markedField
+	on  []*Struct // the structs on the way
+	way []wayStep
+	marked
 }
 
 // findMarked notes the unique fields, and those with gates. Those of a struct that holds
@@ -75,7 +87,9 @@ type markedFields struct {
 func (s *Schema) findMarked() error {
 	var u markedFields
 	err := u.find(s, "", false)
-	s.unique, s.gated = u.unique, u.gated
+	if len(u.unique)+len(u.gated) > 0 {
+		s.Struct.marked = &u.marked
+	}
 	return err
 }
 

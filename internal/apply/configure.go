@@ -19,7 +19,7 @@ func (t *Tracker) Configure(obj, patch map[string]any, apiVersion string) (map[s
 	if _, ok := pathsWithin(patch, 0, maxPaths); !ok || tooDeep(patch, maxDepth) {
 		return nil, errors.New("the patch is too large")
 	}
-	if _, err := v.strict.FromUnstructured(patch); err != nil {
+	if _, err := v.strict().FromUnstructured(patch); err != nil {
 		return nil, fmt.Errorf("failed to convert patch object to typed object: %w", err)
 	}
 	if list := v.plan.wholes("", patch); len(list) > 0 {

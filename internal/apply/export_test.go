@@ -3,6 +3,8 @@ package apply
 import (
 	"fmt"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
 )
@@ -15,7 +17,7 @@ func ComparePlans(s *schema.Schema, live, patch map[string]any) error {
 	if !ok {
 		return fmt.Errorf("the fields of the applied object are left to structured-merge-diff")
 	}
-	value, err := t.strict.FromUnstructured(patch)
+	value, err := t.strict().FromUnstructured(patch)
 	if err != nil {
 		return err
 	}
@@ -37,7 +39,29 @@ func ComparePlans(s *schema.Schema, live, patch map[string]any) error {
 	if !meta.Equal(merged, theirs.AsValue().Unstructured()) {
 		return fmt.Errorf("merge: got %v, want %v", merged, theirs.AsValue().Unstructured())
 	}
+	if err := t.compareGained(merged.(map[string]any)); err != nil {
+		return err
+	}
 	return t.compareReduced(live, merged.(map[string]any))
+}
+
+// compareGained says whether what an object has that is new is left to
+// structured-merge-diff, or found otherwise.
+func (t *typing) compareGained(new map[string]any) error {
+	old := t.empty(new, new["apiVersion"].(string))
+	want, err := t.value(old).Compare(t.value(new))
+	if err != nil {
+		return err
+	}
+	a, b, _ := t.plan.reduce(old, new)
+	got := &fieldpath.Set{}
+	if !t.plan.gained(a, b, got) {
+		return fmt.Errorf("the fields of a new object are left to structured-merge-diff")
+	}
+	if all := want.Added.Union(want.Modified); !all.Equals(got) || !want.Removed.Empty() {
+		return fmt.Errorf("fields of a new object: got %s, want %s", got, all)
+	}
+	return nil
 }
 
 // compareReduced says whether the comparison of what differs at all finds other

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
@@ -26,6 +27,9 @@ func FuzzPlan(f *testing.F) {
 		{`{"spec":{"any":{"a":{"b":1},"l":[1]},"gran":{"x":{"y":1}}}}`, `{"spec":{"any":{"a":null,"l":{},"n":1.5},"gran":{"x":{},"z":null}}}`},
 		{`{"spec":{"atomic":{"a":{"x":"1"}},"list":[{"k":"1"}]},"metadata":{"labels":{"a":"b"},"finalizers":["x"]}}`, `{"spec":{"atomic":{"a":{}},"list":[],"set":null,"map":null},"metadata":{"labels":null,"finalizers":["y","x"]}}`},
 		{`{"spec":{"map":[{"k":"1"},{"k":"1"}],"int":"5"}}`, `{"spec":{"map":[{"k":"1","v":2}],"int":5},"unknown":1}`},
+		{`{"spec":{"set":null,"list":null,"atomic":null,"int":null}}`, `{"spec":{"set":["a"],"list":[{"k":"1"}],"atomic":{"a":{}},"int":1,"gran":{"x":{"y":1}},"map":[{"k":"1"}]}}`},
+		{`{"spec":{"any":null,"gran":null,"map":null,"set":null}}`, `{"spec":{"any":[1],"gran":{"x":{"y":1}},"map":[{"k":"1"}],"set":["a"]}}`},
+		{`{"spec":{"any":null,"gran":null,"map":null,"set":null}}`, `{"spec":{"any":{"a":{}},"gran":{},"map":[],"set":[]}}`},
 		{`{"spec":{"map":[{"k":"1","v":1},{"k":"2","v":2}]}}`, `{"spec":{"map":[{"k":"1","v":1},{"k":"2","v":3}]}}`},
 	} {
 		f.Add(seed[0], seed[1])
@@ -47,7 +51,7 @@ func FuzzPlan(f *testing.F) {
 
 func (v *typing) sameFields(t *testing.T, patch map[string]any) {
 	set, ok := v.plan.checkedSet(patch)
-	theirs, err := v.strict.FromUnstructured(patch)
+	theirs, err := v.strict().FromUnstructured(patch)
 	if !ok {
 		return
 	}
@@ -93,4 +97,9 @@ func (v *typing) sameChange(t *testing.T, old, new map[string]any) {
 	got, err := v.value(a).Compare(v.value(b))
 	require.NoError(t, err)
 	require.Equal(t, want.String(), got.String())
+	if set := (&fieldpath.Set{}); v.plan.gained(a, b, set) {
+		require.True(t, want.Removed.Empty(), "removed: %s", want.Removed)
+		both := want.Added.Union(want.Modified)
+		require.True(t, both.Equals(set), "%s\nwant %s", set, both)
+	}
 }

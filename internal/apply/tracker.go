@@ -207,6 +207,11 @@ func (t *Tracker) filter(set *fieldpath.Set, subresource string) *fieldpath.Set 
 	}
 	switch subresource {
 	case "":
+		name := "status"
+		status := fieldpath.PathElement{FieldName: &name}
+		if _, below := set.Children.Get(status); !below && !set.Members.Has(status) {
+			return set
+		}
 		return set.RecursiveDifference(onlyStatus())
 	case "status":
 		return fieldpath.NewIncludeMatcherFilter(t.status).Filter(set)
@@ -320,6 +325,9 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	left, _ := pathsWithin(a, 0, maxPaths)
 	if _, ok := pathsWithin(b, 0, left); !ok {
 		return nil, untracked(errLongPaths)
+	}
+	if set := new(fieldpath.Set); v.plan.gained(a, b, set) {
+		return newChange(fieldpath.NewSet(), c.t.filter(set, c.subresource)), nil
 	}
 	diff, err := v.value(a).Compare(v.value(b))
 	if err != nil {

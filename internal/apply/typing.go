@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -19,19 +20,24 @@ import (
 // typing is one version's schema as structured-merge-diff reads it, twice: the
 // strict form refuses fields that the schema does not know and checks what a
 // caller applies; the other takes them as they come, since stored objects may
-// be older than the schema.
+// be older than the schema. Both are compiled when they are first asked for: the plan
+// spares most kinds that.
 type typing struct {
 	zero            map[string]any // an object with nothing set
-	strict, lenient typed.ParseableType
+	strict, lenient func() typed.ParseableType
 	plan            *plan // strict, for the walks of this package
 }
 
 func compileTyping(s *schema.Schema) *typing {
-	t := &typing{zero: map[string]any{}, strict: compileType(s, true), lenient: compileType(s, false)}
+	compiled := func(strict bool) func() typed.ParseableType {
+		return sync.OnceValue(func() typed.ParseableType { return compileType(s, strict) })
+	}
+	t := &typing{zero: map[string]any{}, strict: compiled(true), lenient: compiled(false)}
 	if s != nil && s.Struct.Canonical() {
 		s.Conform(t.zero)
 	}
-	t.plan = layOut(t.strict.Schema, t.strict.TypeRef)
+	laid := compileType(s, true) // not kept: the plan says the same in less room
+	t.plan = layOut(laid.Schema, laid.TypeRef)
 	return t
 }
 
@@ -52,7 +58,7 @@ func (t *typing) fieldsOf(tree map[string]any) (*fieldpath.Set, error) {
 	if _, ok := pathsWithin(tree, 0, maxPaths); !ok {
 		return nil, meta.TooLarge("the applied object does not fit its schema, and the paths of its values are more than %d bytes long together", maxPaths)
 	}
-	v, err := t.strict.FromUnstructured(tree)
+	v, err := t.strict().FromUnstructured(tree)
 	if err != nil {
 		return nil, typingFault(tree, err)
 	}
@@ -80,7 +86,8 @@ func (t *typing) merge(live, patch map[string]any) (map[string]any, error) {
 func (t *typing) value(tree map[string]any) *typed.TypedValue {
 	// Trees were fitted to the schema before; what was not is checked by the
 	// caller, and checking here again costs more than the merge.
-	return typed.AsTypedUnvalidated(value.NewValueInterface(tree), t.lenient.Schema, t.lenient.TypeRef) //lint:ignore SA1019 see above
+	lenient := t.lenient()
+	return typed.AsTypedUnvalidated(value.NewValueInterface(tree), lenient.Schema, lenient.TypeRef) //lint:ignore SA1019 see above
 }
 
 // The names of the types that every compiled schema has.

@@ -5,6 +5,7 @@ package release
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -20,14 +21,32 @@ var (
 
 // Parse reads a release such as "1.22".
 func Parse(text string) (Release, error) {
-	first, second, _ := strings.Cut(text, ".")
-	major, _ := strconv.ParseUint(first, 10, 16)
-	minor, _ := strconv.ParseUint(second, 10, 16)
-	r := Release{int(major), int(minor)}
-	if r.String() != text {
+	r, ok := parse(text)
+	if !ok {
 		return Release{}, fmt.Errorf("%q is no release: it has a form like %s", text, Newest)
 	}
 	return r, nil
+}
+
+// parse is Parse for who needs no text of what is wrong: kinds name many releases.
+func parse(text string) (Release, bool) {
+	first, second, _ := strings.Cut(text, ".")
+	major, ok := number(first)
+	minor, too := number(second)
+	return Release{major, minor}, ok && too
+}
+
+// number reads digits, of which the first is 0 only if there is no other.
+func number(digits string) (n int, ok bool) {
+	if digits == "" || len(digits) > 1 && digits[0] == '0' {
+		return 0, false
+	}
+	for _, c := range []byte(digits) {
+		if n = 10*n + int(c-'0'); c < '0' || c > '9' || n > math.MaxUint16 {
+			return 0, false
+		}
+	}
+	return n, true
 }
 
 // String returns the release as Parse reads it.
@@ -50,8 +69,8 @@ func (r Release) Previous() Release { return Release{r.major, r.minor - 1} }
 // Reached reports whether a release, or one before it, is the one that is named. None is
 // never reached, nor is one that cannot be read.
 func (r Release) Reached(named string) bool {
-	when, err := Parse(named)
-	return err == nil && when.Compare(r) <= 0
+	when, ok := parse(named)
+	return ok && when.Compare(r) <= 0
 }
 
 // Serves reports whether a release has what was introduced in one and removed in another;

@@ -3,8 +3,9 @@ package resource
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
@@ -17,14 +18,14 @@ import (
 // Shape is a fingerprint of what the type makes of stored objects. What a type of the same
 // shape has written is read as it stands.
 func (t *Type) Shape() string {
-	sum := sha256.New()
 	shapes := make([]string, 0, len(t.Versions))
 	for _, v := range t.Versions {
 		shapes = append(shapes, v.GVK().String()+" "+v.Schema().Shape())
 	}
 	slices.Sort(shapes)
-	fmt.Fprintln(sum, shapes, t.Hub.GVK().APIVersion(), t.Storage.GVK().APIVersion(), t.Upgrade != nil)
-	return hex.EncodeToString(sum.Sum(nil)[:8])
+	words := []string{"[" + strings.Join(shapes, " ") + "]", t.Hub.GVK().APIVersion(), t.Storage.GVK().APIVersion(), strconv.FormatBool(t.Upgrade != nil)}
+	sum := sha256.Sum256([]byte(strings.Join(words, " ") + "\n"))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Unshown is what a type has no place for in a stored object. It stays in the record.

@@ -150,16 +150,21 @@ func (f FlowControl) tell(ctx context.Context, client controller.Client) error {
 	if err != nil {
 		return err
 	}
+	levels, err := client.List(ctx, f.levels(), "")
+	if err != nil {
+		return err
+	}
 	for _, o := range schemas {
 		name := o.String("spec", "priorityLevelConfiguration", "name")
 		status, reason, message := "False", "Found", fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", name)
-		_, err := client.Get(ctx, f.levels(), meta.Key{Name: name})
-		switch {
-		case meta.IsNotFound(err):
+		if !slices.ContainsFunc(levels, func(l *meta.Object) bool { return l.Name() == name }) {
 			status, reason = "True", "NotFound"
 			message = fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q but there is no such object", name)
-		case err != nil:
-			return err
+		}
+		if slices.ContainsFunc(o.Objects("status", "conditions"), func(c *meta.Object) bool {
+			return c.String("type") == "Dangling" && c.String("status") == status && c.String("reason") == reason && c.String("message") == message
+		}) {
+			continue
 		}
 		_, err = client.Update(ctx, f.schemas(), meta.Key{Name: o.Name()}, "status", func(o *meta.Object) error {
 			o.SetCondition("Dangling", status, reason, message)

@@ -88,7 +88,7 @@ func readServed(ctx context.Context, b storage.Backend) (map[string]served, stor
 // noteServed adds this release to those that served the store. All else that the record says
 // goes, as a promise about all records of a kind, which no release that signs them keeps.
 func (r *Records) noteServed(ctx context.Context) error {
-	for {
+	for !r.noted {
 		by, rec, err := readServed(ctx, r.Backend)
 		if err != nil {
 			return err
@@ -97,18 +97,26 @@ func (r *Records) noteServed(ctx context.Context) error {
 			by = map[string]served{}
 		}
 		for of, k := range r.kinds {
-			if shapes := by[of.String()].Shapes; !slices.Contains(shapes, k.shape) {
+			name := of.String()
+			if shapes := by[name].Shapes; !slices.Contains(shapes, k.shape) {
 				shapes = append(shapes, k.shape)
-				by[of.String()] = served{shapes[max(0, len(shapes)-maxShapes):]}
+				by[name] = served{shapes[max(0, len(shapes)-maxShapes):]}
 			}
 		}
 		text, err := json.Marshal(by) // in order
-		if err != nil || bytes.Equal(text, rec.Value) {
+		if err != nil {
 			return err
 		}
-		_, err = r.Backend.Commit(ctx, storage.Write{Key: resource.KindsKey, Value: text, Expect: rec.Revision})
-		if conflict := (*storage.ConflictError)(nil); !errors.As(err, &conflict) {
+		if !bytes.Equal(text, rec.Value) {
+			_, err = r.Backend.Commit(ctx, storage.Write{Key: resource.KindsKey, Value: text, Expect: rec.Revision})
+		}
+		if conflict := (*storage.ConflictError)(nil); errors.As(err, &conflict) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		r.noted = true
 	}
+	return nil
 }

@@ -23,6 +23,7 @@ type Records struct {
 
 	loads atomic.Bool // the first Scan comes, which notes what is wrong with records
 	found findings    // by it; nobody else uses them until Accept
+	noted bool        // the store says that this release served it; nobody asks after Accept
 }
 
 // historic is Records over a store that is a storage.Historian.
