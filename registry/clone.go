@@ -16,7 +16,7 @@ func (k *Kind) Clone() *Kind {
 	for i := range c.Versions {
 		v := &c.Versions[i]
 		v.Lacks, v.Columns = slices.Clone(v.Lacks), slices.Clone(v.Columns)
-		v.Fields, v.Scale = maps.Clone(v.Fields), shallow(v.Scale)
+		v.Fields, v.Own, v.Scale = maps.Clone(v.Fields), cloneFields(v.Own), shallow(v.Scale)
 	}
 	c.Subresources = slices.Clone(k.Subresources)
 	for i := range c.Subresources {
@@ -33,16 +33,21 @@ func (k *Kind) Clone() *Kind {
 	if k.webhook != nil {
 		c.webhook, _ = meta.Clone(k.webhook).(map[string]any)
 	}
-	c.Fields = slices.Clone(k.Fields)
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		f.Path, f.Else = slices.Clone(f.Path), slices.Clone(f.Else)
-	}
+	c.Fields = cloneFields(k.Fields)
 	c.Scale, c.Pool, c.Reference = shallow(k.Scale), shallow(k.Pool), shallow(k.Reference)
 	if r := c.Reference; r != nil {
 		r.MetadataPasses, r.StatusMetadata, r.Unowned = slices.Clone(r.MetadataPasses), slices.Clone(r.StatusMetadata), slices.Clone(r.Unowned)
 	}
 	return &c
+}
+
+func cloneFields(list []SelectableField) []SelectableField {
+	list = slices.Clone(list)
+	for i := range list {
+		f := &list[i]
+		f.Path, f.Else = slices.Clone(f.Path), slices.Clone(f.Else)
+	}
+	return list
 }
 
 func shallow[T any](p *T) *T {

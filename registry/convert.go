@@ -70,12 +70,20 @@ type Spoke[V, H any] struct {
 	// has none of them, but for those that FromHub leaves in the same way.
 	HubAnnotations []string
 
-	Columns     []Column          // nil: the hub's, of the hub's object
-	Fields      map[string]string // the names of selectable fields in this version, and the hub's names for them; nil: the same
-	Lacks       []string          // sub-resources of the kind that this version does not serve
-	Unserved    bool              // it is only stored
-	Lifetime    Lifetime          // as in Definition
-	Deprecated  string            // as in Definition
+	// Fields are the names that this version has for selectable fields of the hub, and the
+	// hub's names for them. Their values are taken to be the hub's, by which caches find
+	// objects at once. nil: the names are the same, and the values what the version shows at
+	// the path that the field has in the hub, if there is one.
+	Fields map[string]string
+	// Own are selectable fields beside those. Their paths lead in the version, and their
+	// values are what that shows of an object, which is converted to find out.
+	Own []SelectableField
+
+	Columns     []Column // nil: the hub's, of the hub's object
+	Lacks       []string // sub-resources of the kind that this version does not serve
+	Unserved    bool     // it is only stored
+	Lifetime    Lifetime // as in Definition
+	Deprecated  string   // as in Definition
 	Replacement meta.GroupVersionKind
 
 	// Source holds the Go files of V's package, if that is not the hub's.
@@ -84,7 +92,7 @@ type Spoke[V, H any] struct {
 
 func (s Spoke[V, H]) versionOf(*H) (KindVersion, fs.FS) {
 	return KindVersion{
-		Group: s.Group, Name: s.Version, Fields: s.Fields, Served: !s.Unserved, Lifetime: s.Lifetime, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
+		Group: s.Group, Name: s.Version, Fields: s.Fields, Own: s.Own, Served: !s.Unserved, Lifetime: s.Lifetime, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
 		Conversion: s.untyped().conversion, goType: reflect.TypeFor[V](),
 	}, s.Source
 }

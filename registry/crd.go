@@ -98,7 +98,6 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 		}
 		k.addVersion(crd.String("apiVersion"), i, meta.NewObject(m), schemas[i], crd.Bool("spec", "preserveUnknownFields"))
 	}
-	k.shareFields()
 	return k
 }
 
@@ -134,9 +133,7 @@ func (k *Kind) fault(format string, args ...any) {
 	k.err = errors.Join(k.err, fmt.Errorf(format, args...))
 }
 
-// addVersion adds a version as a definition gives it. Its selectable fields are there in no
-// other that does not name them. If a webhook converts those of the stored version count,
-// which objects are selected by.
+// addVersion adds a version as a definition gives it.
 func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[string]any, preserves bool) {
 	kv := KindVersion{Name: v.String("name"), Served: v.Bool("served"), Storage: v.Bool("storage")}
 	if v.Bool("deprecated") {
@@ -176,12 +173,14 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 		kv.Scale = &Scale{SpecReplicas: o.String("specReplicasPath"), StatusReplicas: o.String("statusReplicasPath"), Selector: o.String("labelSelectorPath")}
 		k.Scale = cmp.Or(k.Scale, kv.Scale)
 	}
-	kv.Fields = map[string]string{} // nil would be those of the kind
+	kv.Fields = map[string]string{} // it has none but its own
 	k.addFields(&kv, i, v.List("selectableFields"))
 	k.Versions = append(k.Versions, kv)
 }
 
-// addFields adds the selectable fields of a version.
+// addFields adds the selectable fields of a version, which are its own. The kind's are those
+// that say the same of what is stored, whichever version names them: all, unless a webhook
+// converts.
 func (k *Kind) addFields(kv *KindVersion, i int, list []any) {
 	for _, f := range list {
 		m, _ := f.(map[string]any)
@@ -191,13 +190,13 @@ func (k *Kind) addFields(kv *KindVersion, i int, list []any) {
 			k.fault("spec.versions[%d].selectableFields: %w", i, err)
 			continue
 		}
-		name := strings.Join(path, ".")
-		kv.Fields[name] = name
-		if k.webhook != nil && !kv.Storage {
-			continue
+		field := SelectableField{Name: strings.Join(path, "."), Path: path}
+		named := func(f SelectableField) bool { return f.Name == field.Name }
+		if !slices.ContainsFunc(kv.Own, named) {
+			kv.Own = append(kv.Own, field)
 		}
-		if !slices.ContainsFunc(k.Fields, func(f SelectableField) bool { return f.Name == name }) {
-			k.Fields = append(k.Fields, SelectableField{Name: name, Path: path})
+		if (k.webhook == nil || kv.Storage) && !slices.ContainsFunc(k.Fields, named) {
+			k.Fields = append(k.Fields, field)
 		}
 	}
 }
@@ -244,15 +243,6 @@ func selectablePath(text string) ([]string, error) {
 		return strings.Split(rest, "."), nil
 	}
 	return path, err
-}
-
-// shareFields leaves versions the selectable fields that the kind has, too.
-func (k *Kind) shareFields() {
-	for _, kv := range k.Versions {
-		maps.DeleteFunc(kv.Fields, func(name, _ string) bool {
-			return !slices.ContainsFunc(k.Fields, func(f SelectableField) bool { return f.Name == name })
-		})
-	}
 }
 
 // definedColumns returns the columns of a definition; by default, and if a path of one

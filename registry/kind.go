@@ -107,7 +107,8 @@ type KindVersion struct {
 	Lacks       []string              // sub-resources of the kind that this version does not serve
 	Columns     []Column
 	Scale       *Scale            // where the size is in this version; nil: as the kind says
-	Fields      map[string]string // names that callers of the version have for the kind's Fields; nil: the same
+	Fields      map[string]string // as those of a Spoke
+	Own         []SelectableField // as those of a Spoke
 
 	// Conversion is between the version and the hub, the one version without. nil
 	// in all versions: nothing converts, versions have one shape.

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -132,7 +133,7 @@ func (s *Server) replaceTypes(put, gone, changed []*resource.Type) {
 		s.hub.Drop(t.GroupResource())
 	}
 	for _, t := range put {
-		s.hub.Cache(t.GroupResource()).Index(t.Fields...)
+		objects.Index(s.hub, t)
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 	if err != nil {
 		return err
 	}
-	page, err := s.objects.List(ctx, r.version.Type, &list.Selection)
+	page, err := s.objects.List(ctx, r.version, &list.Selection)
 	if err != nil {
 		return err
 	}

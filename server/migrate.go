@@ -108,7 +108,7 @@ func (s *Server) migrator(r meta.GroupResource) controller.Controller {
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
-			return 0, s.migrateAsAsked(ctx, cl, r, meta.Key{Name: name})
+			return s.migrateAsAsked(ctx, cl, r, meta.Key{Name: name})
 		},
 	}
 }
@@ -123,20 +123,37 @@ const (
 // saying is how often a migration that runs says how far it is.
 const saying = time.Second
 
-func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key) error {
+// A migration of what the server does not have may be asked for together with its
+// definition: it waits, and is looked at again now and then.
+const (
+	definitionWait  = time.Minute
+	definitionPause = 10 * time.Second
+)
+
+// migrateAsAsked carries out a migration, unless it has to wait: then it returns how long.
+func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key) (time.Duration, error) {
 	end, err := s.beginMigration(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer end()
 	asked, err := cl.Get(ctx, r, key)
 	if meta.IsNotFound(err) {
-		return nil
+		return 0, nil
 	}
 	if err != nil || migrationEnded(asked) {
-		return err
+		return 0, err
 	}
 	of := meta.GroupResource{Group: asked.String("spec", "resource", "group"), Resource: asked.String("spec", "resource", "resource")}
+	if left := definitionWait - time.Since(asked.CreationTimestamp()); left > 0 && s.types().Type(of) == nil {
+		return min(left, definitionPause), nil
+	}
+	return 0, s.carryOut(ctx, cl, r, asked, of)
+}
+
+// carryOut migrates a resource type, and says in the status of who asked how that goes.
+func (s *Server) carryOut(ctx context.Context, cl controller.Client, r meta.GroupResource, asked *meta.Object, of meta.GroupResource) error {
+	key := meta.Key{Name: asked.Name()}
 	over := errors.New("the migration is gone, or another server has ended it")
 	say := func(running string, end, message string) error {
 		_, err := cl.Update(ctx, r, key, "status", func(o *meta.Object) error {
@@ -157,7 +174,7 @@ func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r met
 		}
 		return err
 	}
-	err = say("True", "", "it begins")
+	err := say("True", "", "it begins")
 	if err == nil {
 		result, message := s.migrateOne(ctx, of, func(text string) { _ = say("True", "", text) })
 		if ctx.Err() != nil {

@@ -58,7 +58,7 @@ func (s *Server) listOptions(r *request, watch bool) (*listOptions, error) {
 	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(names.GroupMeta), Kind: "ListOptions"}, "", causes)
 	}
-	if o.Fields, err = hubFields(o.Fields, r.version); err != nil {
+	if err = checkFields(o.Fields, r.version); err != nil {
 		return nil, err
 	}
 	if o.Revision, err = objects.ParseRevision(o.Version); err != nil {
@@ -133,19 +133,15 @@ func mustNot(field, why string) meta.Cause {
 	return meta.Cause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why}
 }
 
-// hubFields returns a selector with the names that the hub has for the version's fields.
-// It refuses those that objects cannot be selected by.
-func hubFields(s meta.FieldSelector, v *resource.Version) (meta.FieldSelector, error) {
-	namespaces := v.Namespaced || v.AnyNamespace
-	return s.Renamed(func(field string) (string, error) {
-		if field == "metadata.name" || field == "metadata.namespace" && namespaces {
-			return field, nil
+// checkFields refuses fields that objects of a version cannot be selected by.
+func checkFields(s meta.FieldSelector, v *resource.Version) error {
+	for _, r := range s.Requirements() {
+		inNamespace := r.Field == "metadata.namespace" && (v.Namespaced || v.AnyNamespace)
+		if r.Field != "metadata.name" && !inNamespace && v.Selectable(r.Field) == nil {
+			return meta.BadRequest("field label not supported: %s", r.Field)
 		}
-		if f := v.SelectableField(field); f != nil {
-			return f.Name, nil
-		}
-		return "", meta.BadRequest("field label not supported: %s", field)
-	})
+	}
+	return nil
 }
 
 func integer(q url.Values, name string) (int64, error) {

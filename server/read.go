@@ -44,7 +44,7 @@ func (s *Server) list(ctx context.Context, w *response, r *request) error {
 	if err := s.acquireSeat(ctx, r); err != nil {
 		return err
 	}
-	page, err := s.objects.List(ctx, r.version.Type, &o.Selection)
+	page, err := s.objects.List(ctx, r.version, &o.Selection)
 	if err != nil {
 		return err
 	}

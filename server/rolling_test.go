@@ -157,10 +157,10 @@ func TestMigrationsOneAtATime(t *testing.T) {
 	assert.Contains(t, []string{"aaabbb", "bbbaaa"}, told.String())
 }
 
-const migrations = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations"
+const migrations = "/apis/storagemigration.k8s.io/v1/storageversionmigrations"
 
 func newMigration(name, group, resource string) map[string]any {
-	return map[string]any{"apiVersion": "storagemigration.k8s.io/v1beta1", "kind": "StorageVersionMigration", "metadata": map[string]any{"name": name},
+	return map[string]any{"apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"resource": map[string]any{"group": group, "resource": resource}}}
 }
 

@@ -65,7 +65,7 @@ func (s *Server) watchTime(o *listOptions) time.Duration {
 // watch opens the cursor and streams. An error means that nothing was sent yet.
 func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOptions) error {
 	begun, cache := time.Now(), s.hub.Cache(r.version.GroupResource())
-	q := objects.Query(r.version.Type, &o.Selection)
+	selector := objects.NewSelector(r.version, &o.Selection)
 	var initial []*watch.Entry
 	var cursor *watch.Cursor
 	var current bool // the watch begins with the current state
@@ -77,11 +77,11 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		if err := s.objects.AllReadable(r.version.Type, &o.Selection); err != nil {
 			return err
 		}
-		initial, cursor = cache.WatchFrom(q)
+		initial, cursor = cache.WatchFrom(selector.Query)
 		if current = o.initialEvents || !o.sendInitial; !current {
 			initial = nil
 		}
-	} else if cursor, err = cache.Watch(q, o.Revision); err != nil {
+	} else if cursor, err = cache.Watch(selector.Query, o.Revision); err != nil {
 		if errors.Is(err, watch.ErrGone) {
 			return s.watchGone(ctx, w, r, goneStatus(o.Revision, err))
 		}
@@ -96,6 +96,7 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		return err
 	}
 	defer st.end()
+	st.selector = selector
 	if st.sendAll(ctx, initial) != nil {
 		return nil
 	}
@@ -138,14 +139,15 @@ func goneStatus(from storage.Revision, err error) *meta.Status {
 
 // stream writes watch events to one caller.
 type stream struct {
-	server  *Server
-	request *request
-	table   *table  // set for the Table view
-	headed  bool    // a Table's column definitions were sent
-	socket  *socket // nil: plain HTTP
-	out     http.ResponseWriter
-	control *http.ResponseController
-	counts  *streamCounts
+	server   *Server
+	request  *request
+	selector *objects.Selector
+	table    *table  // set for the Table view
+	headed   bool    // a Table's column definitions were sent
+	socket   *socket // nil: plain HTTP
+	out      http.ResponseWriter
+	control  *http.ResponseController
+	counts   *streamCounts
 }
 
 // startStream sends the head of the answer. The context that it returns is the
@@ -182,24 +184,27 @@ func (st *stream) end() {
 // follow sends changes until the watch ends: a batch, then one flush. Before it
 // ends by its time a bookmark tells from where the next one goes on.
 func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bool) {
+	quiet := time.Now() // since when nothing was sent
 	for ended := error(nil); ended == nil; {
 		st.request.deadline.rest()
 		wait, cancel := ctx, context.CancelFunc(func() {})
 		if bookmarks {
-			wait, cancel = context.WithTimeout(ctx, bookmarkEvery)
+			wait, cancel = context.WithDeadline(ctx, quiet.Add(bookmarkEvery))
 		}
 		events, err := cursor.Next(wait)
 		cancel()
 		ended = ctx.Err()
 		switch {
 		case err == nil: // they are behind the cursor: none may be left out
-			err = st.send(ctx, events)
+			var sent bool
+			if sent, err = st.send(ctx, events); sent {
+				quiet = time.Now()
+			}
 		case errors.Is(err, watch.ErrGone):
 			st.counts.slow.Inc()
 			st.fail(goneStatus(cursor.Revision(), err))
 			_ = st.flush()
 		case errors.Is(err, context.DeadlineExceeded) && ended == nil:
-			st.bookmark(cursor.Revision(), false)
 			err = nil
 		case ended != nil:
 			err = nil
@@ -207,8 +212,9 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		if err != nil {
 			return
 		}
-		if bookmarks && errors.Is(ended, context.DeadlineExceeded) {
+		if bookmarks && (errors.Is(ended, context.DeadlineExceeded) || ended == nil && time.Since(quiet) >= bookmarkEvery) {
 			st.bookmark(cursor.Revision(), false)
+			quiet = time.Now()
 		}
 		if st.flush() != nil {
 			return
@@ -220,8 +226,17 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 // those that are many.
 const batch = 32 << 10
 
-// send writes changes. The framed bytes of each are made once for all watchers.
-func (st *stream) send(ctx context.Context, events []watch.Event) error {
+// send writes changes, those that the caller selects, and reports whether there are any.
+func (st *stream) send(ctx context.Context, events []watch.Event) (bool, error) {
+	events, err := st.selector.Narrow(ctx, events)
+	if err != nil {
+		return false, st.broken(ctx, nil, err)
+	}
+	return len(events) > 0, st.sendEvents(ctx, events)
+}
+
+// sendEvents writes changes. The framed bytes of each are made once for all watchers.
+func (st *stream) sendEvents(ctx context.Context, events []watch.Event) error {
 	entries := make([]*watch.Entry, len(events))
 	for i, e := range events {
 		entries[i] = e.Entry
@@ -273,7 +288,11 @@ const initialBatch = 500
 // sendAll writes the objects that are there already.
 func (st *stream) sendAll(ctx context.Context, entries []*watch.Entry) error {
 	for some := range slices.Chunk(entries, initialBatch) {
-		shown, err := objects.InVersion(ctx, some, st.request.version)
+		selected, err := st.selector.Filter(ctx, some)
+		if err != nil {
+			return st.broken(ctx, nil, err)
+		}
+		shown, err := objects.InVersion(ctx, selected, st.request.version)
 		if err != nil {
 			return st.broken(ctx, nil, err)
 		}

@@ -135,7 +135,7 @@ func (c *compiler) versions(t *Type) {
 		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
 			c.fault("version %q is given twice", &kv)
 		}
-		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv, group), lacks: kv.Lacks, Served: kv.Served}
+		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, Deprecated: c.deprecation(kv, group), lacks: kv.Lacks, Served: kv.Served}
 		if v.columns = v; v.Deprecated != "" {
 			v.Removed = kv.Lifetime.Removed
 		}
@@ -285,19 +285,7 @@ func (c *compiler) behavior(t *Type) {
 	c.subresources(t)
 	c.lacks(t)
 	c.served(t)
-	for i := range t.Fields {
-		c.selectable(t, &t.Fields[i])
-		if slices.ContainsFunc(t.Fields[:i], func(f registry.SelectableField) bool { return f.Name == t.Fields[i].Name }) {
-			c.fault("selectable field %q is given twice", t.Fields[i].Name)
-		}
-	}
-	for _, v := range t.Versions {
-		for name := range v.fields {
-			if v.SelectableField(name) == nil {
-				c.fault("version %q: its field %q stands for %q, which is none of the kind's", v.Name, name, v.fields[name])
-			}
-		}
-	}
+	c.selectables(t)
 }
 
 // body compiles the kind of the body of a sub-resource, and returns its newest version.
@@ -362,26 +350,6 @@ func (c *compiler) subresources(t *Type) {
 			}
 		}
 		seen[s.Name] = true
-	}
-}
-
-// selectable checks that a field leads to a scalar.
-func (c *compiler) selectable(t *Type, f *registry.SelectableField) {
-	if f.Path == nil {
-		f.Path = strings.Split(f.Name, ".")
-	}
-	paths := [][]string{f.Path}
-	if f.Else != nil {
-		paths = append(paths, f.Else)
-	}
-	for _, path := range paths {
-		s, ok := t.Hub.schema.At(path...)
-		switch {
-		case !ok:
-			c.fault("selectable field %q leads nowhere%s", f.Name, nearField(t.Hub.schema, path))
-		case s != nil && (s.Type == schema.Object || s.Type == schema.Array):
-			c.fault("selectable field %q is no single value", f.Name)
-		}
 	}
 }
 

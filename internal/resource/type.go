@@ -29,10 +29,10 @@ type Type struct {
 	Storage  *Version   // that objects are stored in
 	Hub      *Version   // that caches hold objects in, and hooks see: Storage, if nothing converts
 
-	Withheld     bool          // the server has the kind and does not serve it: its names and its objects are still its own
-	Status       bool          // the sub-resource status exists; spec and status are written apart
-	Subresources []Subresource // of all versions, see those of a Version
-	Fields       []registry.SelectableField
+	Withheld     bool                                    // the server has the kind and does not serve it: its names and its objects are still its own
+	Status       bool                                    // the sub-resource status exists; spec and status are written apart
+	Subresources []Subresource                           // of all versions, see those of a Version
+	Fields       []registry.SelectableField              // of the hub
 	ValidateName func(name string, prefix bool) []string // nil: a DNS subdomain
 	Pool         *registry.Pool
 	Names        names.Profile
@@ -101,12 +101,12 @@ type Version struct {
 	Served     bool
 
 	Subresources []Subresource // those of the type that are served in this version, as its callers know them
+	Selectables  []Selectable  // the fields that its callers select by
 
 	lacks      []string             // sub-resources of the type that are not served in this version
 	schema     *schema.Schema       // see Schema
 	gated      bool                 // it has fields of features that are off
 	at         int                  // of it in Type.schemas
-	fields     map[string]string    // see SelectableField
 	conversion *registry.Conversion // with the hub; nil: of the hub, or nothing converts
 	columns    *Version             // see ColumnsVersion
 	rules      func() ruled         // of the schema; compiled when first needed

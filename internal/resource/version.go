@@ -74,27 +74,6 @@ func (s *Subresource) Accept(obj, in *meta.Object) {
 	}
 }
 
-// SelectableField returns the declared field that callers of the version know by that
-// name, or nil. In the engine it has the name that the hub has for it.
-func (v *Version) SelectableField(name string) *registry.SelectableField {
-	if v.fields == nil {
-		return v.Type.SelectableField(name)
-	}
-	if name = v.fields[name]; name == "" {
-		return nil
-	}
-	return v.Type.SelectableField(name)
-}
-
-// SelectableField returns the declared field of that name, or nil.
-func (t *Type) SelectableField(name string) *registry.SelectableField {
-	i := slices.IndexFunc(t.Fields, func(f registry.SelectableField) bool { return f.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &t.Fields[i]
-}
-
 // shown returns a stored object in a version of a type without conversions.
 func (v *Version) shown(stored *meta.Object) *meta.Object {
 	obj := v.conformed(stored)

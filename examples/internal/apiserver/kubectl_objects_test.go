@@ -107,6 +107,31 @@ func TestKubectlCustomKind(t *testing.T) {
 	k.fails("get ships") // in words that depend on what kubectl remembers
 }
 
+// TestKubectlMigrations has the objects of a built-in kind and of a definition stored anew.
+func TestKubectlMigrations(t *testing.T) {
+	k := newKubectl(t)
+	k.put("crd.yaml", shipDefinition)
+	k.put("ship.yaml", "apiVersion: sea.example.com/v1\nkind: Ship\nmetadata: {name: pequod}\nspec: {sails: 3}\n")
+	k.ok("create -f @crd.yaml", "created")
+	k.ok("wait --for=condition=Established crd/ships.sea.example.com --timeout=30s")
+	k.ok("create -f @ship.yaml", "created")
+	k.ok("create configmap one --from-literal=k=1", "created")
+	for name, resource := range map[string]string{"configmaps": "resource: configmaps, group: ''", "ships": "resource: ships, group: sea.example.com"} {
+		k.put(name+".yaml", "apiVersion: storagemigration.k8s.io/v1\nkind: StorageVersionMigration\nmetadata: {name: "+name+"}\nspec: {resource: {"+resource+"}}\n")
+		k.ok("apply -f @"+name+".yaml", "storageversionmigration.storagemigration.k8s.io/"+name+" created")
+		k.ok("wait storageversionmigration/"+name+" --for=condition=Succeeded --timeout=60s", "condition met")
+	}
+	lines := strings.Split(k.ok("get storageversionmigrations"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(strings.Fields(line), " ")
+	}
+	assert.Equal(t, []string{"NAME RESOURCE STATUS", "configmaps configmaps Succeeded", "ships ships.sea.example.com Succeeded"}, lines)
+	k.ok("get storageversionmigrations.v1beta1.storagemigration.k8s.io ships -o jsonpath={.apiVersion}", "storagemigration.k8s.io/v1beta1")
+	k.fails(`patch storageversionmigration ships --type=merge -p {"spec":{"resource":{"resource":"pods"}}}`, "immutable")
+	k.ok("delete storageversionmigration --all", "deleted")
+	assert.Equal(t, "3", k.ok("get ship pequod -o jsonpath={.spec.sails}"))
+}
+
 // TestKubectlWatches follows objects with get -w and wait while they change.
 func TestKubectlWatches(t *testing.T) {
 	k := newKubectl(t)

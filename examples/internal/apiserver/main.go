@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
@@ -109,7 +108,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), Release: f.release, RunControllers: f.authz.controllers, Features: f.features,
 		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
-	b.Register(builtin.Kinds()...)
+	b.Register(kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
 	defer hangUp()

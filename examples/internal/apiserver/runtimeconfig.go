@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/builtin/migration"
 )
 
 // settings takes pairs of a list KEY=VALUE,... into a map. Of a key that is given again the
@@ -72,11 +73,17 @@ func (f *flags) dropOtherVersions() {
 	}
 }
 
+// kinds are those that are registered. A controller beside the usual server carries out
+// migrations; this server has it.
+func kinds() []*registry.Kind {
+	return slices.Concat(builtin.Kinds(), migration.Kinds())
+}
+
 // versions are the group/versions that the server has.
 func (f *flags) versions() []string {
 	var list []string
 	everyone := auth.Union(auth.AnonymousAccess)
-	for _, k := range slices.Concat(builtin.Kinds(), review.Identity(everyone, nil), review.Access(auth.AllowAll)) {
+	for _, k := range slices.Concat(kinds(), review.Identity(everyone, nil), review.Access(auth.AllowAll)) {
 		for _, v := range k.Versions {
 			if !v.Served || !f.inRelease(v.Lifetime) {
 				continue

@@ -87,6 +87,7 @@ func v1beta1() registry.VersionOf[CertificateSigningRequest] {
 		Version: "v1beta1", ToHub: (*CertificateSigningRequestV1beta1).hub, FromHub: (*CertificateSigningRequest).v1beta1, Default: defaultV1beta1,
 		Lifetime:    registry.Lifetime{Introduced: "1.4", Deprecated: "1.19", Removed: "1.22"},
 		Replacement: older.Use[CertificateSigningRequest](names.GroupCertificates + "/v1"),
+		Fields:      map[string]string{"spec.signerName": "spec.signerName"},
 	}
 }
 

@@ -29,7 +29,7 @@ func ExampleKinds() {
 	ran := make(chan error)
 	go func() { ran <- s.Run(ctx) }()
 	<-s.Running()
-	post := httptest.NewRequest(http.MethodPost, "/apis/storagemigration.orch.io/v1beta1/storageversionmigrations",
+	post := httptest.NewRequest(http.MethodPost, "/apis/storagemigration.orch.io/v1/storageversionmigrations",
 		strings.NewReader(`{"metadata":{"name":"pods"},"spec":{"resource":{"group":"","resource":"pods"}}}`))
 	post.Header.Set("Content-Type", "application/json")
 	s.ServeHTTP(httptest.NewRecorder(), post)

@@ -6,10 +6,15 @@
 package migration
 
 import (
+	"slices"
+	"strconv"
+
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
 // StorageVersionMigration asks for the migration of a resource, once. The controller
@@ -46,32 +51,72 @@ type StorageVersionMigrationStatus struct {
 	ResourceVersion string `json:"resourceVersion,omitempty" protobuf:"2"`
 }
 
-// Kinds returns the kinds of the group.
+// Kinds returns the kinds of the group. Whichever release is served has version v1, as no
+// release has the kind unless a program registers it.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[StorageVersionMigration]{
-		Group: names.GroupMigration, Version: "v1beta1", Scope: registry.Cluster, Status: true,
+		Group: names.GroupMigration, Version: "v1", Storage: "v1beta1", Scope: registry.Cluster, Status: true,
+		Versions: []registry.VersionOf[StorageVersionMigration]{
+			older.Same[StorageVersionMigration]("v1beta1", "1.35", "1.37", "1.40", names.GroupMigration+"/v1"),
+		},
 		Columns: []registry.Column{
 			{Name: "Resource", Type: "string", Doc: "What is migrated.", Cell: func(o *meta.Object) any {
 				return meta.GroupResource{Group: o.String("spec", "resource", "group"), Resource: o.String("spec", "resource", "resource")}.String()
 			}},
-			{Name: "State", Type: "string", Doc: "How far it is.", Cell: state},
-			registry.Age(),
+			{Name: "Status", Type: "string", Doc: "How far it is.", Cell: state},
 		},
-		Validate: func(w *registry.Change[StorageVersionMigration]) {
-			s := w.New.Spec.Resource
-			if at := check.At("spec", "resource"); s.Group != "" {
-				w.Format(at.Field("group"), s.Group, meta.CheckDNSSubdomain(s.Group))
-			}
-		},
+		Validate:  validate,
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, PutWithVersion: true, NoGeneration: true},
 	})}
 }
 
-// state is the newest condition.
+func validate(w *registry.Change[StorageVersionMigration]) {
+	if w.Subresource == "status" {
+		validateStatus(w)
+		return
+	}
+	at, s := check.At("spec", "resource"), w.New.Spec.Resource
+	if s.Resource != "" {
+		w.Format(at.Field("resource"), s.Resource, meta.CheckDNS1035Label(s.Resource))
+	}
+	if s.Group != "" {
+		w.Format(at.Field("group"), s.Group, meta.CheckDNSSubdomain(s.Group))
+	}
+}
+
+// validateStatus lets a migration begin once and end once.
+func validateStatus(w *registry.Change[StorageVersionMigration]) {
+	at, now, was := check.At("status"), &w.New.Status, &w.Old.Status
+	if version := now.ResourceVersion; version != "" {
+		if _, err := strconv.ParseUint(version, 10, 63); err != nil {
+			w.Invalid(at.Field("resourceVersion"), version, "must be a resourceVersion")
+		}
+	}
+	if was.ResourceVersion != "" {
+		w.Unchanged(at.Field("resourceVersion"), now.ResourceVersion, was.ResourceVersion)
+	}
+	if conditions := at.Field("conditions"); now.is("Succeeded") && now.is("Failed") {
+		w.Invalid(conditions, now.Conditions, "Both success and failed conditions cannot be true at the same time")
+	} else {
+		for _, end := range []string{"Succeeded", "Failed"} {
+			if was.is(end) && !now.is(end) {
+				w.Invalid(conditions, now.Conditions, end+" condition cannot be set to false once it is true")
+			}
+		}
+	}
+}
+
+// is reports whether a condition is true.
+func (s *StorageVersionMigrationStatus) is(kind string) bool {
+	return slices.ContainsFunc(s.Conditions, func(c meta.Condition) bool { return c.Type == kind && c.Status == "True" })
+}
+
+// state is the condition that is true.
 func state(o *meta.Object) any {
 	for _, kind := range []string{"Succeeded", "Failed", "Running"} {
 		if o.HasCondition(kind) {
 			return kind
 		}
 	}
-	return "Pending"
+	return "Unknown"
 }

@@ -99,7 +99,7 @@ func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace strin
 // ownList returns the objects of a namespace for the server itself.
 func (s *Store) ownList(ctx context.Context, v *resource.Version, namespace string) ([]*meta.Object, error) {
 	all := &Selection{Namespace: namespace}
-	page, err := s.entries(ctx, v.Type, all)
+	page, err := s.entries(ctx, s.o.Hub.Cache(v.GroupResource()), watch.Query{Namespace: namespace}, all)
 	if err != nil {
 		return nil, err
 	}

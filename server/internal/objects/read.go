@@ -158,12 +158,16 @@ type Page struct {
 	Whole     bool  // nothing was left out by selectors
 }
 
-// List reads what a selection asks for, and says how it goes on. It fails if one of
-// the objects cannot be read.
-func (s *Store) List(ctx context.Context, t *resource.Type, sel *Selection) (*Page, error) {
-	p, err := s.entries(ctx, t, sel)
+// List reads what a selection in a version asks for, and says how it goes on. It fails if
+// one of the objects cannot be read.
+func (s *Store) List(ctx context.Context, v *resource.Version, sel *Selection) (*Page, error) {
+	cache, selector := s.o.Hub.Cache(v.GroupResource()), NewSelector(v, sel)
+	p, err := s.entries(ctx, cache, selector.Query, sel)
 	if err == nil {
-		err = s.AllReadable(t, sel)
+		p, err = selector.fill(ctx, cache, p, int(max(sel.Limit, 0)))
+	}
+	if err == nil {
+		err = s.AllReadable(v.Type, sel)
 	}
 	if err != nil {
 		return nil, err
@@ -180,8 +184,8 @@ func (s *Store) List(ctx context.Context, t *resource.Type, sel *Selection) (*Pa
 
 // entries reads the entries that a list asks for: at the version of its continue
 // token, at one exact version, or the newest.
-func (s *Store) entries(ctx context.Context, t *resource.Type, sel *Selection) (watch.Page, error) {
-	cache, q, limit := s.o.Hub.Cache(t.GroupResource()), Query(t, sel), int(max(sel.Limit, 0))
+func (s *Store) entries(ctx context.Context, cache *watch.Cache, q watch.Query, sel *Selection) (watch.Page, error) {
+	limit := int(max(sel.Limit, 0))
 	switch {
 	case sel.Continue != "":
 		if sel.Version != "" && sel.Version != "0" {
@@ -213,13 +217,6 @@ func (s *Store) entries(ctx context.Context, t *resource.Type, sel *Selection) (
 		return watch.Page{}, err
 	}
 	return cache.List(q, "", limit), nil
-}
-
-// Query is a selection as caches are asked for it.
-func Query(t *resource.Type, sel *Selection) watch.Query {
-	return watch.Query{Namespace: sel.Namespace, Name: sel.Name, Labels: sel.Labels, Fields: sel.Fields, Field: func(e *watch.Entry, field string) string {
-		return e.Selectable(t.SelectableField(field))
-	}}
 }
 
 // AllReadable fails if an object that a list or the start of a watch would show

@@ -117,7 +117,7 @@ type Store struct {
 func New(o Options, types []*resource.Type) *Store {
 	s := &Store{o: o, backend: o.Records.Store(), allocators: map[meta.GroupResource]*allocator{}}
 	for _, t := range types {
-		o.Hub.Cache(t.GroupResource()).Index(t.Fields...)
+		Index(o.Hub, t)
 		if p := newAllocator(o.Hub, t); p != nil {
 			s.allocators[t.GroupResource()] = p
 		}

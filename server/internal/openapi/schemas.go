@@ -67,10 +67,8 @@ func (b *builder) custom(v *resource.Version) map[string]any {
 // selectable says which fields of a custom kind, and of its lists, selectors may name.
 func (b *builder) selectable(def map[string]any, v *resource.Version) {
 	var list []any
-	for _, f := range v.Fields {
-		if v.SelectableField(f.Name) != nil {
-			list = append(list, map[string]any{"fieldPath": f.Name})
-		}
+	for _, f := range v.Selectables {
+		list = append(list, map[string]any{"fieldPath": f.Name})
 	}
 	if list != nil && isCustom(v) {
 		def[b.names.Extension("selectable-fields")] = list

@@ -43,6 +43,7 @@ type Cache struct {
 	exact    storage.Revision // from here on the log knows every single state
 	log      eventlog.Log[record]
 	index    []registry.SelectableField
+	unsure   func(*Entry) bool // of index, see Index; nil: of none
 	parked   eventlog.Waiters[interest]
 	pins     []pin // oldest first
 	replaced int64 // bytes of all objects that were ever replaced

@@ -60,6 +60,26 @@ type Event struct {
 	Type     EventType
 	Entry    *Entry
 	Revision storage.Revision
+	of       *record
+}
+
+// States returns the object before and after the change, nil where the query did not select
+// it. Neither has the revision of the change if that deleted it.
+func (ev Event) States() (old, now *Entry) {
+	if ev.Type != Added {
+		old = ev.of.old
+	}
+	if ev.Type != Deleted {
+		now = ev.of.new
+	}
+	return old, now
+}
+
+// Narrow returns what a change is to one who sees less of what the query selects: the states
+// of which selects says so. It is false if he sees nothing of it.
+func (ev Event) Narrow(selects func(*Entry) bool) (Event, bool) {
+	old, now := ev.States()
+	return ev.of.event(old != nil && selects(old), now != nil && selects(now), ev.Revision)
 }
 
 // Frame returns the event in a representation, framed for a stream: what make
@@ -284,14 +304,8 @@ func (cur *Cursor) advance(rev storage.Revision) {
 func (m *matcher) appendEvents(events []Event, cm commit) []Event {
 	for i := range cm.Events {
 		r := &cm.Events[i]
-		was, is := m.matches(r.old), m.matches(r.new)
-		switch {
-		case was && is:
-			events = append(events, Event{Modified, r.new, cm.Revision})
-		case is:
-			events = append(events, Event{Added, r.new, cm.Revision})
-		case was:
-			events = append(events, Event{Deleted, r.last(cm.Revision), cm.Revision})
+		if ev, seen := r.event(m.matches(r.old), m.matches(r.new), cm.Revision); seen {
+			events = append(events, ev)
 		}
 	}
 	return events

@@ -158,7 +158,7 @@ func (h *Hub) Stored() (list []meta.GroupResource) {
 // they have delivered what happened until now, and forgets its declared fields. Objects that the backend still has stay known.
 func (h *Hub) Drop(r meta.GroupResource) {
 	c := h.Cache(r)
-	c.Index()
+	c.Index(nil)
 	c.endWatches()
 }
 

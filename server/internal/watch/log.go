@@ -37,6 +37,20 @@ func (r *record) bytes() int64 {
 	return recordOverhead + int64(r.old.size())
 }
 
+// event returns what a change is to one who saw the object before or sees it after; it is
+// false if he did neither.
+func (r *record) event(was, is bool, rev storage.Revision) (Event, bool) {
+	switch {
+	case was && is:
+		return Event{Modified, r.new, rev, r}, true
+	case is:
+		return Event{Added, r.new, rev, r}, true
+	case was:
+		return Event{Deleted, r.last(rev), rev, r}, true
+	}
+	return Event{}, false
+}
+
 // last returns the state that a DELETED event carries: the last one that a
 // watcher saw, with the revision of the commit.
 func (r *record) last(rev storage.Revision) *Entry {

@@ -14,11 +14,18 @@ type Query struct {
 	Labels    meta.LabelSelector
 	Fields    meta.FieldSelector
 
-	// Field returns the value of a field in Fields that Cache.Index does not
-	// declare; nil: what is at its path. It is never asked for metadata.name
-	// and metadata.namespace.
+	// Field returns the value of a field in Fields; nil: it is what Cache.Index declares, or
+	// what is at its path. It is never asked for metadata.name and metadata.namespace.
 	Field func(e *Entry, field string) string
+
+	// Unsure reports whether an entry does not tell what a field in Fields is, nor what the
+	// labels are, which go by FieldLabels. As far as it does not, it is selected; who asked
+	// finds out about those that he gets. nil: an entry tells everything.
+	Unsure func(e *Entry, field string) bool
 }
+
+// FieldLabels stands for the labels of an object, see Query.Unsure.
+const FieldLabels = "metadata.labels"
 
 const (
 	fieldName      = "metadata.name"
@@ -38,7 +45,7 @@ type matcher struct {
 // matcher takes the demands on name and namespace out of the field selector.
 func (c *Cache) matcher(q Query) matcher {
 	m := matcher{Query: q}
-	if !q.Fields.Empty() {
+	if !q.Fields.Empty() && q.Field == nil {
 		c.mu.RLock()
 		m.index = c.index
 		c.mu.RUnlock()
@@ -61,6 +68,12 @@ func narrow(to *string, q *Query, field string) bool {
 	return true
 }
 
+// Matches reports whether the query selects an entry, of any cache or none.
+func (q Query) Matches(e *Entry) bool {
+	m := matcher{Query: q}
+	return m.matches(e)
+}
+
 func (m *matcher) matches(e *Entry) bool {
 	if e == nil || m.none {
 		return false
@@ -71,10 +84,19 @@ func (m *matcher) matches(e *Entry) bool {
 			return false
 		}
 	}
-	if !m.Labels.Empty() && !m.Labels.Matches(e.label) {
+	if !m.Labels.Empty() && !m.Labels.Matches(e.label) && !m.unsure(e, FieldLabels) {
 		return false
 	}
-	return m.Fields.Empty() || m.Fields.Matches(func(field string) string { return m.value(e, field) })
+	for _, r := range m.Fields.Requirements() {
+		if (m.value(e, r.Field) == r.Value) == r.Not && !m.unsure(e, r.Field) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *matcher) unsure(e *Entry, field string) bool {
+	return m.Unsure != nil && field != fieldName && field != fieldNamespace && m.Unsure(e, field)
 }
 
 func (m *matcher) value(e *Entry, field string) string {
@@ -97,8 +119,9 @@ func (m *matcher) value(e *Entry, field string) string {
 
 // Index declares the selectable fields of the type, replacing earlier ones:
 // selectors read them, and a watcher that demands one value of one of them is
-// woken only by objects that have or had it.
-func (c *Cache) Index(fields ...registry.SelectableField) {
+// woken only by objects that have or had it, and by those that do not tell their fields.
+// unsure, which may be nil, says so of an entry; commits wait for it.
+func (c *Cache) Index(unsure func(e *Entry) bool, fields ...registry.SelectableField) {
 	index := make([]registry.SelectableField, len(fields))
 	for i, f := range fields {
 		if f.Path == nil {
@@ -108,5 +131,5 @@ func (c *Cache) Index(fields ...registry.SelectableField) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.index = index
+	c.index, c.unsure = index, unsure
 }

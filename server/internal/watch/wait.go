@@ -81,14 +81,29 @@ func (c *Cache) publish(now time.Time, cm commit) (woken eventlog.Woken) {
 		woken = c.parked.Wake(woken, interest{inNamespace, namespace, ""}, quiet)
 		woken = c.parked.Wake(woken, interest{withName, namespace, name}, quiet)
 		woken = c.parked.Wake(woken, interest{withName, "", name}, quiet)
-		for i := range c.index {
-			f := &c.index[i]
-			for _, e := range [...]*Entry{r.old, r.new} {
-				if e != nil && len(c.parked) > 0 {
-					woken = c.parked.Wake(woken, interest{withField, f.Name, e.Selectable(f)}, quiet)
-				}
+		for _, e := range [...]*Entry{r.old, r.new} {
+			if e != nil && len(c.index) > 0 && len(c.parked) > 0 {
+				woken = c.wakeByFields(woken, e, quiet)
 			}
 		}
+	}
+	return woken
+}
+
+// wakeByFields takes those for release who demand a field that an object has, or may have;
+// the caller holds the lock.
+func (c *Cache) wakeByFields(woken eventlog.Woken, e *Entry, quiet storage.Revision) eventlog.Woken {
+	if c.unsure != nil && c.unsure(e) {
+		for i := range c.parked {
+			if i.kind == withField {
+				woken = c.parked.Wake(woken, i, quiet)
+			}
+		}
+		return woken
+	}
+	for i := range c.index {
+		f := &c.index[i]
+		woken = c.parked.Wake(woken, interest{withField, f.Name, e.Selectable(f)}, quiet)
 	}
 	return woken
 }

@@ -108,7 +108,7 @@ func TestOnlyInterestedCursorsAreWoken(t *testing.T) { synctest.Test(t, testOnly
 func testOnlyInterested(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := w.hub.Cache(things)
-	c.Index(registry.SelectableField{Name: "spec.value", Absent: "none"})
+	c.Index(nil, registry.SelectableField{Name: "spec.value", Absent: "none"})
 	queries := map[string]Query{
 		"all": {}, "label": labelQuery(t, "s=on"), "in a": {Namespace: "a"}, "in b": {Namespace: "b"},
 		"a/x": {Namespace: "a", Name: "x"}, "any x": fieldQuery(t, "metadata.name=x"),
@@ -152,6 +152,38 @@ func testOnlyInterested(t *testing.T) {
 	assert.Equal(t, set("all", "label", "in a", "a/x", "any x", "value 1", "value 2"), woken(put("a/x", "2")))
 	assert.Equal(t, set("all", "label", "in b", "any x", "no value"), woken(put("b/x", "")))
 	assert.Equal(t, set("all", "label"), woken(put("c/y", "7")))
+
+	c.Index(func(e *Entry) bool { return e.Field("spec", "value") == "odd" }, registry.SelectableField{Name: "spec.value"})
+	assert.Equal(t, set("all", "label", "in b", "value 1", "value 2", "no value"), woken(put("b/z", "odd")), "its fields are not known")
+	assert.Equal(t, set("all", "label", "in b", "value 1", "value 2", "no value"), woken(put("b/z", "7")), "nor what they were")
+	assert.Equal(t, set("all", "label", "in b", "value 1"), woken(put("b/z", "1")))
+}
+
+// TestWhatEntriesDoNotTell: an object counts as selected as far as it does not tell whether
+// it is, and who finds out sees it come and go.
+func TestWhatEntriesDoNotTell(t *testing.T) {
+	w := newWorld(t, Options{})
+	c := w.hub.Cache(things)
+	q := fieldQuery(t, "spec.value=1,metadata.name!=y")
+	q.Labels = labelQuery(t, "s=on").Labels
+	q.Unsure = func(e *Entry, field string) bool { return field != FieldLabels && e.Field("spec", "value") == "odd" }
+	_, cur := c.WatchFrom(q)
+	for _, put := range [][2]string{{"a/x", "1"}, {"a/x", "odd"}, {"a/y", "odd"}, {"a/x", "2"}, {"a/x", "odd"}} {
+		w.put(things, put[0], "s=on", put[1])
+	}
+	w.put(things, "a/z", "s=off", "odd")
+	want := []string{"ADDED a/x@1 1", "MODIFIED a/x@2 odd", "DELETED a/x@4 odd", "ADDED a/x@5 odd"}
+	events, err := cur.Next(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, want, showEvents(events))
+	var seen []Event
+	for _, ev := range events {
+		if ev, ok := ev.Narrow(func(e *Entry) bool { return e.Field("spec", "value") != "odd" }); ok {
+			seen = append(seen, ev)
+		}
+	}
+	assert.Equal(t, []string{"ADDED a/x@1 1", "DELETED a/x@2 1"}, showEvents(seen))
+	assert.Equal(t, []string{"a/x@5 odd"}, show(c.List(q, "", 0).Entries))
 }
 
 func TestThousandWatchersSeeEveryChange(t *testing.T) {
@@ -432,7 +464,7 @@ func TestFormsAreMadeOnce(t *testing.T) {
 	}
 	assert.EqualValues(t, 3, made.Load())
 	e := c.Get(meta.Key{Namespace: "a", Name: "o0"})
-	_, err := Event{Added, e, e.revision}.Frame(FormKey{Version: "v1"}, produce)
+	_, err := Event{Type: Added, Entry: e, Revision: e.revision}.Frame(FormKey{Version: "v1"}, produce)
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, made.Load(), "what is there already is framed as it was when it came")
 	_, err = e.Form(FormKey{Version: "v1"}, func() ([]byte, error) { return nil, errors.New("once") })
