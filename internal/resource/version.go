@@ -33,6 +33,14 @@ func (t *Type) Verbs() []string {
 	return append(verbs, "get", "list", "patch", "update", "watch")
 }
 
+// Verbs returns what callers of the version can do with the objects, as discovery lists it.
+func (v *Version) Verbs() []string {
+	if v.Dummy != "" {
+		return nil
+	}
+	return v.Type.Verbs()
+}
+
 // Verbs returns what can be done with the sub-resource.
 func (s *Subresource) Verbs() []string {
 	switch {
@@ -65,13 +73,40 @@ func (s *Subresource) WireKind(v *Version) meta.GroupVersionKind {
 	return s.Body.GVK()
 }
 
+// Shown returns what callers see of an item through the endpoint.
+func (s *Subresource) Shown(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
+	if s == nil || s.Show == nil {
+		return obj, nil
+	}
+	obj = s.Show(obj)
+	if s.Body == nil || s.Body == s.Body.Hub {
+		return obj, nil
+	}
+	return s.Body.Convert(ctx, obj)
+}
+
+// Take takes what a caller may change through the endpoint, but for metadata, from in into
+// obj.
+func (s *Subresource) Take(ctx context.Context, obj, in *meta.Object) (err error) {
+	if s.Body != nil && s.Body != s.Body.Hub {
+		if in, err = s.Body.Hub.Convert(ctx, in); err != nil {
+			return err
+		}
+	}
+	s.Merge(obj, in)
+	return nil
+}
+
 // Accept takes what a caller may change through the endpoint from in into obj, a
 // copy of the stored object.
-func (s *Subresource) Accept(obj, in *meta.Object) {
-	s.Merge(obj, in)
+func (s *Subresource) Accept(ctx context.Context, obj, in *meta.Object) error {
+	if err := s.Take(ctx, obj, in); err != nil {
+		return err
+	}
 	for _, field := range s.Metadata {
 		obj.CopyField(in, "metadata", field)
 	}
+	return nil
 }
 
 // shown returns a stored object in a version of a type without conversions.
@@ -160,7 +195,7 @@ func (v *Version) Defaults(w *change) error {
 // changed, never through the status endpoint. It is 500 if Prepare fails.
 func (v *Version) PrepareForWrite(w *change) error {
 	if w.Subresource == "" {
-		if v.Status && (w.Old != nil || !v.StatusOnCreate) {
+		if v.statusApart(w) && (w.Old != nil || !v.StatusOnCreate) {
 			v.keepStatus(w.New, w.Old)
 		}
 		if err := v.runEdit("Prepare", v.Prepare, w); err != nil {
@@ -174,6 +209,13 @@ func (v *Version) PrepareForWrite(w *change) error {
 		w.New.SetGeneration(w.Old.Generation() + 1)
 	}
 	return nil
+}
+
+// statusApart reports whether the status is written through its sub-resource alone: one
+// that the caller's version does not have is written with the rest of the object.
+func (v *Version) statusApart(w *change) bool {
+	caller := v.VersionIn(w.Version)
+	return v.Status && (caller == nil || !slices.Contains(caller.lacks, "status"))
 }
 
 // keepStatus leaves the status to its sub-resource: a new object has an empty
@@ -197,10 +239,10 @@ func (v *Version) changed(w *change) bool {
 	if v.Changed != nil {
 		return v.Changed(w)
 	}
-	a, b := w.New.Tree(), w.Old.Tree()
+	a, b, apart := w.New.Tree(), w.Old.Tree(), v.statusApart(w)
 	for _, side := range []map[string]any{a, b} {
 		for field := range side {
-			if field == "metadata" || field == "status" && v.Status || field == "apiVersion" {
+			if field == "metadata" || field == "status" && apart || field == "apiVersion" {
 				continue
 			}
 			if !meta.Equal(a[field], b[field]) {
