@@ -39,7 +39,7 @@ type Client interface {
 }
 
 // UnreadableError says which objects cannot be read, since their stored data is
-// damaged.
+// damaged, or another release wrote it and this one cannot convert it.
 type UnreadableError struct {
 	Resource meta.GroupResource
 	Keys     []meta.Key       // one at least
@@ -53,9 +53,9 @@ func (e *UnreadableError) Error() string {
 		name = ns + "/" + name
 	}
 	if more := len(e.Keys) - 1; more > 0 {
-		return fmt.Sprintf("the stored data of %s %q and of %d others is damaged and cannot be read; the others can be read one by one, a damaged one can be deleted and created anew", e.Resource, name, more)
+		return fmt.Sprintf("the stored data of %s %q and of %d others cannot be read: it is damaged, or of a release whose objects this one cannot convert; other objects can be read one by one, such a one can be deleted and created anew", e.Resource, name, more)
 	}
-	return fmt.Sprintf("the stored data of %s %q is damaged and cannot be read; it can be deleted and created anew", e.Resource, name)
+	return fmt.Sprintf("the stored data of %s %q cannot be read: it is damaged, or of a release whose objects this one cannot convert; it can be deleted and created anew", e.Resource, name)
 }
 
 // DeleteOptions are the options of a delete from inside.

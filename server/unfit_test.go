@@ -195,3 +195,14 @@ func TestMigratePassesWhatCannotBeStored(t *testing.T) {
 	assert.Equal(t, "red", at(record(t, store, "gadgets.example.com/default/g0001"), "spec", "color"))
 	assert.Equal(t, "red", at(a.must(200, "GET", storedGadgets+"/g0001", nil).body, "spec", "colour"))
 }
+
+// TestUnreadableIsNotOnlyDamaged: whoever reads an object of a version that has gone is not
+// told that it is lost.
+func TestUnreadableIsNotOnlyDamaged(t *testing.T) {
+	store, s, a := storedGadgetsOfOne(t, 2)
+	s.Restart(over(unclosed{store}), keeps, serves(gadgetKind[gadget1]("v2", nil)))
+	const gadgets = "/apis/example.com/v2/namespaces/default/gadgets"
+	for _, path := range []string{gadgets, gadgets + "/g0000"} {
+		assert.Contains(t, text(a.must(500, "GET", path, nil).body, "message"), "or of a release whose objects this one cannot convert", path)
+	}
+}
