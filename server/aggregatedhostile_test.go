@@ -64,6 +64,7 @@ func TestHostileDiscovery(t *testing.T) {
 		"no JSON":     {text(`<html>`), "no discovery document"},
 		"deep":        {text(strings.Repeat(`{"a":`, 5000)), "no discovery document"},
 		"long word":   {text(strings.Replace(berthList, "Berth", strings.Repeat("B", 300), 1)), "too long"},
+		"control":     {text(strings.Replace(berthList, `"berths"`, `"ber\u0000ths"`, 1)), "control character"},
 		"no name":     {text(strings.Replace(berthList, `"berths"`, `""`, 1)), "has no name"},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://localhost:1/", http.StatusFound)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -151,13 +152,17 @@ func resources(list []*meta.Object, gv meta.GroupVersion) (*Resources, error) {
 	return out, nil
 }
 
-// checkWords refuses what no resource is called.
+// checkWords refuses what no resource is called. With a control character in one the page of
+// metrics could not be read.
 func checkWords(o *meta.Object) error {
 	words := slices.Concat([]string{o.String("name"), o.String("singularName"), o.String("kind"), o.String("group"), o.String("version")},
 		o.Strings("verbs"), o.Strings("shortNames"), o.Strings("categories"))
 	for _, word := range words {
 		if len(word) > maxWord {
 			return errors.New("a word in the discovery document is too long")
+		}
+		if strings.ContainsFunc(word, unicode.IsControl) {
+			return errors.New("a word in the discovery document has a control character")
 		}
 	}
 	if words[0] == "" || words[0][0] == '/' {
