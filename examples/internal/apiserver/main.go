@@ -108,7 +108,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), Release: f.release, RunControllers: f.authz.controllers, Features: f.features,
 		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
-	b.Register(kinds()...)
+	b.Register(f.kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
 	defer hangUp()

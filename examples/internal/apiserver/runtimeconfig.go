@@ -73,17 +73,20 @@ func (f *flags) dropOtherVersions() {
 	}
 }
 
-// kinds are those that are registered. A controller beside the usual server carries out
-// migrations; this server has it.
-func kinds() []*registry.Kind {
-	return slices.Concat(builtin.Kinds(), migration.Kinds())
+// kinds are those that are registered: what the release has that is served.
+func (f *flags) kinds() []*registry.Kind {
+	list := builtin.Kinds()
+	if f.inRelease(registry.Lifetime{Introduced: "1.35"}) {
+		list = append(list, migration.Kinds()...)
+	}
+	return list
 }
 
 // versions are the group/versions that the server has.
 func (f *flags) versions() []string {
 	var list []string
 	everyone := auth.Union(auth.AnonymousAccess)
-	for _, k := range slices.Concat(kinds(), review.Identity(everyone, nil), review.Access(auth.AllowAll)) {
+	for _, k := range slices.Concat(f.kinds(), review.Identity(everyone, nil), review.Access(auth.AllowAll)) {
 		for _, v := range k.Versions {
 			if !v.Served || !f.inRelease(v.Lifetime) {
 				continue

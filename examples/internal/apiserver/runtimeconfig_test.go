@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,6 +40,7 @@ func versionsOf(t *testing.T, release string) {
 		}
 	}
 	assert.ElementsMatch(t, served, (&flags{names: names.Kubernetes, release: release}).versions())
+	assert.Equal(t, release == "", slices.Contains(served, "storagemigration.k8s.io/v1"))
 }
 
 // TestSettings: an empty word says nothing; one without a key is not for the flag to judge.

@@ -16,8 +16,8 @@
 // sets of damaged objects. It may therefore read those without a lock. Everybody else
 // holds the cache's lock to look, and leaves with what is never written again: an
 // entry, a snapshot's tree, a run of the log. Lists and queries run on these without
-// it, so no function of a caller (Query.Field, the maker of a representation) can
-// delay a commit.
+// it, so no function of a caller (Query.Field, Query.Unsure, the maker of a
+// representation) can delay a commit, but for the one that Cache.Index takes.
 //
 // What readers add to an entry (decoded forms, other representations, its place in a
 // block of texts) is set with compare-and-swap and can be made again at any time.
