@@ -432,9 +432,6 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if err := errors.Join(figures, s.addStored(), s.choose(b, append(s.builtinControllers(), b.Controllers...))); err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
-	for r, n := range s.objects.Unknown("") {
-		s.log.Warn("objects are stored of a type that the server does not have; they stay in the store, unseen", "resource", r, "objects", n)
-	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
 	}
@@ -456,7 +453,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
-	s.tellUnserved(ctx)
+	s.tellUnserved()
 	return s, nil
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,12 +51,9 @@ func (e *StoredError) Error() string {
 
 // tellUnserved tells at the start of the objects that nobody sees, since the store has them of
 // types that neither the program nor a definition says.
-func (s *Server) tellUnserved(ctx context.Context) {
+func (s *Server) tellUnserved() {
 	const most = 20 // kinds that are named
-	unserved, err := objects.Content{Client: s.client}.Unknown(ctx, "")
-	if err != nil {
-		s.log.Error("whether the store holds objects of kinds that are neither registered nor defined is not known", "error", err)
-	}
+	unserved := s.objects.Unknown("")
 	if len(unserved) == 0 {
 		return
 	}

@@ -1,12 +1,9 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -146,21 +143,6 @@ func TestProblemsCountObjects(t *testing.T) {
 		assert.Equal(t, 2, p.Objects, p.What)
 		assert.Equal(t, []meta.Key{{Namespace: "default", Name: "g"}, {Namespace: "default", Name: "h"}}, p.Keys)
 	}
-}
-
-// TestObjectsOfKindsThatAreGone: a release that does not have a kind any more, or calls it
-// otherwise, says at its start what it leaves unseen.
-func TestObjectsOfKindsThatAreGone(t *testing.T) {
-	store, _, a := storedGadgetsOfOne(t, 3)
-	a.must(201, "POST", customDefinitions, definedThings("v1"))
-	a.established("things.example.org")
-	a.must(201, "POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"}}`)
-	var said bytes.Buffer
-	servertest.New(t, over(unclosed{store.Fork()}), func(b *server.Builder) {
-		b.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	})
-	assert.Equal(t, 1, strings.Count(said.String(), "\n"), said.String())
-	assert.Contains(t, said.String(), "resource=gadgets.example.com objects=3")
 }
 
 // narrow is a store that takes no more of one object.
