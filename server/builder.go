@@ -202,7 +202,7 @@ type Serving struct {
 	// Version is what /version tells as gitVersion; empty is that of Builder.Release.
 	Version string
 
-	// ShowHiddenMetricsFor is the minor release before this one, such as "1.35", to have
+	// ShowHiddenMetricsFor is the minor release before this one, such as "1.36", to have
 	// /metrics show what was hidden since: for dashboards that are late. Empty: it is not.
 	// Any other release fails Build.
 	ShowHiddenMetricsFor string

@@ -47,7 +47,7 @@ func (b *Builder) gitVersion() string {
 	r, _ := b.release()
 	patch := ".0"
 	if r == release.Newest {
-		patch = ".3"
+		patch = ".2"
 	}
 	return cmp.Or(b.Serving.Version, "v"+r.String()+patch)
 }

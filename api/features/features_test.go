@@ -206,7 +206,7 @@ func TestFaults(t *testing.T) {
 		own          []Gate
 		want         string
 	}{
-		{release: "1.x", want: `Release: "1.x" is no release: it has a form like 1.36`},
+		{release: "1.x", want: `Release: "1.x" is no release: it has a form like 1.37`},
 		{release: "99999.1", want: `Release: "99999.1" is no release`},
 		{set: "WatchLists=true", want: `Features["WatchLists"]: there is no such gate; did you mean "WatchList"?`},
 		{set: "AllGamma=true", want: `Features["AllGamma"]: there is no such gate`},

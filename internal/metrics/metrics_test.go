@@ -74,12 +74,12 @@ func TestLifecycle(t *testing.T) {
 
 // TestShowHidden: for the release before alone.
 func TestShowHidden(t *testing.T) {
-	for show, ok := range map[string]bool{"": true, "1.35": true, "v1.35": true, "1.36": false, "1.34": false, "1.35.0": false, "35": false, "all": false, "0.35": false} {
+	for show, ok := range map[string]bool{"": true, "1.36": true, "v1.36": true, "1.37": false, "1.35": false, "1.36.0": false, "35": false, "all": false, "0.35": false} {
 		err := metrics.CheckShow(release.Newest, show)
 		if ok {
 			assert.NoError(t, err, show)
 		} else {
-			assert.ErrorContains(t, err, "version 1.35 alone", show)
+			assert.ErrorContains(t, err, "version 1.36 alone", show)
 		}
 	}
 }

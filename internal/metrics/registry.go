@@ -40,7 +40,7 @@ func NewRegistry(r prometheus.Registerer, of release.Release, all bool) (*Regist
 }
 
 // CheckShow says whether a release can show what is hidden since another one: that is the
-// one before, such as 1.35. Empty is none.
+// one before, such as 1.36. Empty is none.
 func CheckShow(r release.Release, show string) error {
 	if want := r.Previous().String(); show != "" && strings.TrimPrefix(show, "v") != want {
 		return fmt.Errorf("metrics that are hidden can be shown for version %s alone, the one before this, not for %q", want, show)

@@ -1,4 +1,4 @@
-// Package release knows the field's releases, such as 1.36: which there are and which
+// Package release knows the field's releases, such as 1.37: which there are and which
 // comes before which.
 package release
 
@@ -16,7 +16,7 @@ type Release struct{ major, minor int }
 // The releases between which a server can choose.
 var (
 	Oldest = Release{1, 15}
-	Newest = Release{1, 36}
+	Newest = Release{1, 37}
 )
 
 // Parse reads a release such as "1.22".

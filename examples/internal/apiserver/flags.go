@@ -70,7 +70,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.Func("feature-gates", "which features are on, as GATE=true|false,...; there are\n"+strings.Join((*features.Set)(nil).Help(), "\n"), f.setFeatures)
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
-	set.StringVar(&f.showHidden, "show-hidden-metrics-for-version", "", "the minor release before this one, such as 1.35: /metrics shows what was hidden since (default: it does not)")
+	set.StringVar(&f.showHidden, "show-hidden-metrics-for-version", "", "the minor release before this one, such as 1.36: /metrics shows what was hidden since (default: it does not)")
 	f.limits.define(set)
 	f.authn.define(set)
 	f.authz.define(set)

@@ -51,11 +51,11 @@ type StorageVersionMigrationStatus struct {
 	ResourceVersion string `json:"resourceVersion,omitempty" protobuf:"2"`
 }
 
-// Kinds returns the kinds of the group. Whichever release is served has version v1, as no
-// release has the kind unless a program registers it.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[StorageVersionMigration]{
 		Group: names.GroupMigration, Version: "v1", Storage: "v1beta1", Scope: registry.Cluster, Status: true,
+		Lifetime: registry.Lifetime{Introduced: "1.37"},
 		Versions: []registry.VersionOf[StorageVersionMigration]{
 			older.Same[StorageVersionMigration]("v1beta1", "1.35", "1.37", "1.40", names.GroupMigration+"/v1"),
 		},
