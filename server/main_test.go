@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		attackAsTold(told)
 		return
 	}
+	if store := os.Getenv(startVariable); store != "" {
+		startAsTold(store)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

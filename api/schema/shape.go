@@ -38,8 +38,10 @@ type shapes struct {
 func (s *Struct) flat() ([]byte, []*Struct) {
 	k := &s.shapes
 	k.own.Do(func() {
-		text := fmt.Appendf(nil, "%t{", s.Canonical())
-		for _, f := range slices.SortedFunc(slices.Values(s.Fields), func(a, b *Field) int { return cmp.Compare(a.Name, b.Name) }) {
+		text := append(strconv.AppendBool(make([]byte, 0, 64*len(s.Fields)), s.Canonical()), '{')
+		fields := slices.Clone(s.Fields)
+		slices.SortFunc(fields, func(a, b *Field) int { return cmp.Compare(a.Name, b.Name) })
+		for _, f := range fields {
 			text = strconv.AppendQuote(text, f.Name)
 			text = appendBools(text, f.OmitEmpty, f.OmitZero, f.Pointer)
 			text, k.below = flat(text, f.Schema, k.below)
@@ -54,7 +56,7 @@ func (s *Struct) flat() ([]byte, []*Struct) {
 func (s *Struct) shape() string {
 	s.shapes.whole.Do(func() {
 		place := map[*Struct]int{s: 0}
-		sum := sha256.New()
+		sum, room := sha256.New(), make([]byte, 0, 8)
 		for todo := []*Struct{s}; len(todo) > 0; todo = todo[1:] {
 			own, below := todo[0].flat()
 			sum.Write(own)
@@ -65,8 +67,7 @@ func (s *Struct) shape() string {
 					place[st] = at
 					todo = append(todo, st)
 				}
-				sum.Write(strconv.AppendInt(nil, int64(at), 10))
-				sum.Write([]byte{' '})
+				sum.Write(append(strconv.AppendInt(room, int64(at), 10), ' '))
 			}
 		}
 		s.shapes.text = hex.EncodeToString(sum.Sum(nil)[:16])

@@ -86,49 +86,64 @@ type markedFields struct {
 // itself are any number of fields, which is an error.
 func (s *Schema) findMarked() error {
 	var u markedFields
-	err := u.find(s, "", false)
+	err := u.find(s, false)
 	if len(u.unique)+len(u.gated) > 0 {
 		s.Struct.marked = &u.marked
 	}
 	return err
 }
 
-func (u *markedFields) find(s *Schema, path string, pointer bool) error {
+func (u *markedFields) find(s *Schema, pointer bool) error {
 	if s == nil {
 		return nil
 	}
 	if s.Unique != "" {
-		u.unique = append(u.unique, markedField{path, s, pointer, slices.Clone(u.way)})
+		u.unique = append(u.unique, markedField{u.path(), s, pointer, slices.Clone(u.way)})
 	}
 	if s.Gate != "" {
-		u.gated = append(u.gated, markedField{path, s, pointer, slices.Clone(u.way)})
+		u.gated = append(u.gated, markedField{u.path(), s, pointer, slices.Clone(u.way)})
 	}
-	if err := u.through(wayStep{list: true}, s.Items, path+"[]", false); err != nil {
+	if err := u.through(wayStep{list: true}, s.Items, false); err != nil {
 		return err
 	}
-	if err := u.through(wayStep{}, s.Values, path+"[*]", false); err != nil {
+	if err := u.through(wayStep{}, s.Values, false); err != nil {
 		return err
 	}
 	if s.Struct == nil || !leadsTo(&Schema{Struct: s.Struct}, isMarked, map[*Struct]bool{}) {
 		return nil
 	}
 	if slices.Contains(u.on, s.Struct) {
-		return &FieldError{s.Struct.Go, "", fmt.Errorf("%s: a struct that holds itself cannot have unique fields, or some with gates", path)}
+		return &FieldError{s.Struct.Go, "", fmt.Errorf("%s: a struct that holds itself cannot have unique fields, or some with gates", u.path())}
 	}
 	u.on = append(u.on, s.Struct)
 	defer func() { u.on = u.on[:len(u.on)-1] }()
 	for _, f := range s.Struct.Fields {
-		if err := u.through(wayStep{name: f.Name}, f.Schema, join(path, f.Name), f.Pointer); err != nil {
+		if err := u.through(wayStep{name: f.Name}, f.Schema, f.Pointer); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (u *markedFields) through(step wayStep, s *Schema, path string, pointer bool) error {
+func (u *markedFields) through(step wayStep, s *Schema, pointer bool) error {
 	u.way = append(u.way, step)
 	defer func() { u.way = u.way[:len(u.way)-1] }()
-	return u.find(s, path, pointer)
+	return u.find(s, pointer)
+}
+
+// path is the way as a text.
+func (u *markedFields) path() (text string) {
+	for _, step := range u.way {
+		switch {
+		case step.list:
+			text += "[]"
+		case step.name == "":
+			text += "[*]"
+		default:
+			text = join(text, step.name)
+		}
+	}
+	return text
 }
 
 func isMarked(s *Schema) bool { return s.Unique != "" || s.Gate != "" }

@@ -31,7 +31,8 @@ func Near(word string, known ...string) string {
 // distance counts the letters to put in, leave out, change or swap with their neighbour
 // until a is b.
 func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	var rows [3][longest + 1]int
+	before, last, row := rows[0][:len(b)+1], rows[1][:len(b)+1], rows[2][:len(b)+1]
 	for j := range last {
 		last[j] = j
 	}

@@ -101,12 +101,13 @@ func (f FlowControl) apply(ctx context.Context, client controller.Client) error 
 		return err
 	}
 	var config flowcontrol.Config
+	byDefault := flowcontrol.Default(f.Names)
 	there := map[string]bool{}
 	for _, o := range levels {
 		there[o.Name()] = true
 		config.Levels = append(config.Levels, level(o))
 	}
-	for _, l := range flowcontrol.Default(f.Names).Levels {
+	for _, l := range byDefault.Levels {
 		if mandatory(l.Name) && !there[l.Name] {
 			there[l.Name] = true
 			config.Levels = append(config.Levels, l)
@@ -117,7 +118,7 @@ func (f FlowControl) apply(ctx context.Context, client controller.Client) error 
 			config.Schemas = append(config.Schemas, s)
 		}
 	}
-	for _, s := range flowcontrol.Default(f.Names).Schemas {
+	for _, s := range byDefault.Schemas {
 		if mandatory(s.Name) && !slices.ContainsFunc(config.Schemas, func(c flowcontrol.Schema) bool { return c.Name == s.Name }) {
 			config.Schemas = append(config.Schemas, s)
 		}
