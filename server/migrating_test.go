@@ -159,9 +159,12 @@ func TestDefinitionV1beta1(t *testing.T) {
 }
 
 // established waits until a definition is served.
-func (a *api) established(name string) {
+func (a *api) established(name string) { a.establishedIn("v1", name) }
+
+// establishedIn is established for a release that has a version of definitions.
+func (a *api) establishedIn(version, name string) {
 	a.t.Helper()
-	w := a.watch("/apis/apiextensions.k8s.io/v1/customresourcedefinitions?watch=1&fieldSelector=metadata.name%3D" + name)
+	w := a.watch("/apis/apiextensions.k8s.io/" + version + "/customresourcedefinitions?watch=1&fieldSelector=metadata.name%3D" + name)
 	defer w.close()
 	for {
 		conditions, _ := at(w.next().Object, "status", "conditions").([]any)

@@ -21,19 +21,21 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// releaseOver makes a server of a release over a directory, without controllers. What it
-// returns ends it.
+// releaseOver makes a server of a release over a directory, of whose controllers only that of
+// definitions runs. What it returns ends it.
 func releaseOver(t *testing.T, dir, release string) (*api, func()) {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	require.NoError(t, err)
-	b := &server.Builder{Names: names.Kubernetes, Storage: store, Authorizer: auth.AllowAll, Release: release}
+	b := &server.Builder{Names: names.Kubernetes, Storage: store, Authorizer: auth.AllowAll, Release: release, RunControllers: []string{"definitions"}}
 	b.Register(builtin.Kinds()...)
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)
-	front := httptest.NewServer(s)
+	front, ran := httptest.NewServer(s), make(chan error, 1)
+	go func() { ran <- s.Run(t.Context()) }()
 	return &api{t, front.URL, front.Client()}, func() {
 		front.Close()
 		require.NoError(t, s.Shutdown(t.Context()))
+		require.NoError(t, <-ran)
 	}
 }
 
@@ -139,7 +141,7 @@ func TestUpgradeKeepsDefinitionsAndOwners(t *testing.T) {
 }
 
 // exact returns an object with its numbers as they were sent.
-func exact(t *testing.T, got answer) (tree map[string]any) {
+func exact(t testing.TB, got answer) (tree map[string]any) {
 	d := json.NewDecoder(bytes.NewReader(got.raw))
 	d.UseNumber()
 	require.NoError(t, d.Decode(&tree))
