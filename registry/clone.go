@@ -16,7 +16,7 @@ func (k *Kind) Clone() *Kind {
 	for i := range c.Versions {
 		v := &c.Versions[i]
 		v.Lacks, v.Columns = slices.Clone(v.Lacks), slices.Clone(v.Columns)
-		v.Fields, v.Scale = maps.Clone(v.Fields), shallow(v.Scale)
+		v.Fields, v.Scale = maps.Clone(v.Fields), v.Scale.clone()
 	}
 	c.Subresources = slices.Clone(k.Subresources)
 	for i := range c.Subresources {
@@ -38,11 +38,19 @@ func (k *Kind) Clone() *Kind {
 		f := &c.Fields[i]
 		f.Path, f.Else = slices.Clone(f.Path), slices.Clone(f.Else)
 	}
-	c.Scale, c.Pool, c.Reference = shallow(k.Scale), shallow(k.Pool), shallow(k.Reference)
+	c.Scale, c.Pool, c.Reference = k.Scale.clone(), shallow(k.Pool), shallow(k.Reference)
 	if r := c.Reference; r != nil {
 		r.MetadataPasses, r.StatusMetadata, r.Unowned = slices.Clone(r.MetadataPasses), slices.Clone(r.StatusMetadata), slices.Clone(r.Unowned)
 	}
 	return &c
+}
+
+func (s *Scale) clone() *Scale {
+	c := shallow(s)
+	if c != nil && c.Body != nil {
+		c.Body = c.Body.Clone()
+	}
+	return c
 }
 
 func shallow[T any](p *T) *T {

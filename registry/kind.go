@@ -256,8 +256,11 @@ type Subresource struct {
 	// those that the kind's own Validate finds.
 	Validate func(w *Change[meta.Object])
 
-	// Body is the kind of the body, if that is not the item. It has one version. That of
-	// an Act is checked by the rules of the kind, but for the metadata.
+	// Body is the kind of the body, if that is not the item. Callers of a version of the
+	// item's kind have the version of the body that is in the same group and has the same
+	// name, if there is one, and else the hub, which Show makes and Merge takes. To an Act
+	// they may send any version, and it is checked by the rules of the kind, but for the
+	// metadata.
 	Body *Kind
 
 	// WriteOnly leaves only PUT.
@@ -325,4 +328,10 @@ type DeleteOptions struct {
 // Scale is where a kind keeps what the sub-resource scale shows: paths such as
 // .spec.replicas. Selector may be empty, or lead to a label selector as text or
 // as an object.
-type Scale struct{ SpecReplicas, StatusReplicas, Selector string }
+type Scale struct {
+	SpecReplicas, StatusReplicas, Selector string
+
+	// Body is the kind that callers see, whose hub is autoscaling/v1 Scale: see
+	// Subresource.Body. nil: that alone.
+	Body *Kind
+}

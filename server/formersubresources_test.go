@@ -1,10 +1,19 @@
 package server_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/features"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
 )
 
 // TestFormerScales: versions that have a Scale of their own answer and take that, and
@@ -55,6 +64,75 @@ func TestFormerScales(t *testing.T) {
 	a.must(201, "POST", all, `{"metadata":{"name":"more"},"spec":{"selector":{"matchExpressions":[{"key":"app","operator":"Exists"}]},"template":`+podTemplate+`}}`)
 	got := a.must(200, "GET", all+"/more/scale", nil)
 	assert.Equal(t, map[string]any{"replicas": 0.0, "targetSelector": "app"}, got.body["status"], "labels cannot say it")
+}
+
+// period is the body of a sub-resource that a program has, and formerPeriod that of an older
+// version, in words.
+type period struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+
+	Every int `json:"every"`
+}
+
+type formerPeriod struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+
+	Often string `json:"often"`
+}
+
+// TestBodiesOfVersions: callers of a version have the body of a sub-resource in the version
+// of that name, if there is one, and what cannot become one of the hub is refused.
+func TestBodiesOfVersions(t *testing.T) {
+	body := registry.Of(registry.Definition[period]{Group: "example.com", Version: "v1", Kind: "Period",
+		Versions: []registry.VersionOf[period]{registry.Spoke[formerPeriod, period]{Version: "v1beta1",
+			ToHub: func(in *formerPeriod, out *period) error {
+				switch _, err := fmt.Sscanf(in.Often, "every %d", &out.Every); {
+				case in.Often == "never":
+					var f check.Faults
+					f.Forbidden(check.At("often"), "it has to be")
+					return f.Err()
+				case err != nil:
+					return errors.New("nobody knows how often that is")
+				}
+				return nil
+			},
+			FromHub: func(in *period, out *formerPeriod) error { out.Often = fmt.Sprintf("every %d", in.Every); return nil },
+		}}})
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Register(registry.Of(registry.Definition[Signal]{Group: "example.com", Version: "v1", Scope: registry.Cluster,
+			Versions: []registry.VersionOf[Signal]{registry.Spoke[Signal, Signal]{Version: "v1beta1"}, registry.Spoke[Signal, Signal]{Version: "v1alpha1"}},
+			Subresources: []registry.Subresource{{
+				Name: "period", Body: body,
+				Show: func(o *meta.Object) *meta.Object {
+					return meta.NewObject(map[string]any{"apiVersion": "example.com/v1", "kind": "Period",
+						"metadata": map[string]any{"name": o.Name(), "resourceVersion": o.ResourceVersion()}, "every": o.Int("every")})
+				},
+				Merge: func(obj, in *meta.Object) { obj.Set(in.Int("every"), "every") },
+			}}}))
+		b.Gates = []features.Gate{{Name: "Blink", Beta: "0.0"}}
+	})
+	a := inProcess(t, s)
+	const of = "/apis/example.com/%s/signals"
+	a.must(201, "POST", fmt.Sprintf(of, "v1"), `{"metadata":{"name":"s"},"every":4}`)
+	path := func(version string) string { return fmt.Sprintf(of, version) + "/s/period" }
+	for version, kind := range map[string]string{"v1": "v1", "v1beta1": "v1beta1", "v1alpha1": "v1"} {
+		assert.Equal(t, "example.com/"+kind, a.must(200, "GET", path(version), nil).body["apiVersion"])
+		assertKind(t, a, "example.com/"+version, "signals/period", "example.com", kind, "Period")
+	}
+	old := a.must(200, "GET", path("v1beta1"), nil)
+	assert.Equal(t, "every 4", old.body["often"])
+	assert.NotContains(t, old.body, "every")
+	put := a.must(200, "PUT", path("v1beta1"), strings.Replace(string(old.raw), "every 4", "every 5", 1))
+	assert.Equal(t, "every 5", put.body["often"])
+	assert.Equal(t, "every 6", a.must(200, "PATCH", path("v1beta1"), `{"often":"every 6"}`).body["often"])
+	assert.EqualValues(t, 6, a.must(200, "GET", path("v1"), nil).body["every"])
+	assert.EqualValues(t, 7, a.must(200, "PATCH", path("v1alpha1"), `{"every":7}`).body["every"])
+	a.must(400, "PUT", path("v1beta1"), `{"apiVersion":"example.com/v1","kind":"Period","metadata":{"name":"s"},"every":8}`)
+	assert.Contains(t, string(a.must(400, "PATCH", path("v1beta1"), `{"often":"now and then"}`).raw), "nobody knows how often that is")
+	assert.Contains(t, string(a.must(422, "PATCH", path("v1beta1"), `{"often":"never"}`).raw), `"field":"often"`)
+	assert.EqualValues(t, 7, a.must(200, "GET", path("v1"), nil).body["every"])
 }
 
 // assertKind holds what discovery says of a sub-resource against the kind of its body.

@@ -36,7 +36,7 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	if kind == media.ApplyPatch {
 		err = s.applyPatch(ctx, r, o, body, wr)
 	} else {
-		err = s.plainPatch(r, o, kind, body, wr)
+		err = s.plainPatch(ctx, r, o, kind, body, wr)
 	}
 	if err != nil {
 		return err
@@ -65,16 +65,16 @@ type change func(live map[string]any) (map[string]any, error)
 
 // plainPatch prepares a write by JSON patch, merge patch or strategic merge
 // patch.
-func (s *Server) plainPatch(r *request, o *writeOptions, kind media.PatchType, body []byte, w *objects.Write) error {
+func (s *Server) plainPatch(ctx context.Context, r *request, o *writeOptions, kind media.PatchType, body []byte, w *objects.Write) error {
 	alter, faults, err := s.parsePatch(r, kind, body, w)
 	if err != nil { // a missing object is told first
 		w.Mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
 		return nil
 	}
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
-		shown := live
-		if r.sub != nil && r.sub.Show != nil {
-			shown = r.sub.Show(live)
+		shown, err := r.sub.Shown(ctx, live)
+		if err != nil {
+			return nil, err
 		}
 		tree, err := alter(shown.Tree())
 		if err != nil {
@@ -274,7 +274,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	if err := s.checkApplied(r, patch); err != nil {
 		return err
 	}
-	if patch, err = s.applyToItem(r, patch); err != nil {
+	if patch, err = s.applyToItem(ctx, r, patch); err != nil {
 		return err
 	}
 	w.Create, w.Versioned = r.sub == nil, versioned(patch)
@@ -312,17 +312,15 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		if err := s.enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil {
 			return nil, err
 		}
-		if owners = obj.List("metadata", "managedFields"); r.sub != nil && r.sub.Show != nil {
-			return r.sub.Show(obj), nil
-		}
-		return obj, nil
+		owners = obj.List("metadata", "managedFields")
+		return r.sub.Shown(ctx, obj)
 	}
 	return nil
 }
 
 // applyToItem makes what was applied to a sub-resource with a kind of its own
 // a patch of the item.
-func (s *Server) applyToItem(r *request, body *meta.Object) (*meta.Object, error) {
+func (s *Server) applyToItem(ctx context.Context, r *request, body *meta.Object) (*meta.Object, error) {
 	if r.sub == nil || r.sub.Body == nil {
 		return body, nil
 	}
@@ -338,7 +336,7 @@ func (s *Server) applyToItem(r *request, body *meta.Object) (*meta.Object, error
 	patch := meta.NewObject(map[string]any{"metadata": identity})
 	patch.SetGVK(r.version.ItemVersion(r.sub).GVK())
 	if len(body.Map("spec")) > 0 { // what is not applied is not owned
-		r.sub.Merge(patch, body)
+		return patch, r.sub.Take(ctx, patch, body)
 	}
 	return patch, nil
 }

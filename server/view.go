@@ -121,7 +121,10 @@ func (s *Server) respondEntry(ctx context.Context, w *response, r *request, code
 		if err != nil {
 			return err
 		}
-		return s.respondObject(w, r, code, r.sub.Show(obj))
+		if obj, err = r.sub.Shown(ctx, obj); err != nil {
+			return err
+		}
+		return s.respondObject(w, r, code, obj)
 	}
 	body, err := s.shownEntry(ctx, r, e)
 	if err != nil {

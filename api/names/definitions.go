@@ -3,20 +3,20 @@ package names
 import "strings"
 
 // definitions are the OpenAPI names of types that clients know by another name
-// than the Go type has, by Go package, below api or registry/builtin, and type; those
-// of the compiled kinds have none.
+// than the Go type has, by Go package, below api or registry/builtin, and type; that
+// of scales has none.
 var definitions = map[string]string{
-	"meta.ObjectOwner":        "apimachinery.pkg.apis.meta.v1.OwnerReference",
-	"meta.ManagedFields":      "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
-	"meta.Selector":           "apimachinery.pkg.apis.meta.v1.LabelSelector",
-	"meta.SelectorExpression": "apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement",
-	"core.EventView":          "api.events.v1.Event",
-	"core.EventViewSeries":    "api.events.v1.EventSeries",
-	".scaleBody":              "api.autoscaling.v1.Scale",
-	".scaleSpec":              "api.autoscaling.v1.ScaleSpec",
-	".scaleStatus":            "api.autoscaling.v1.ScaleStatus",
-	".formerScaleBody":        "api.extensions.v1beta1.Scale",
-	".formerScaleStatus":      "api.extensions.v1beta1.ScaleStatus",
+	"meta.ObjectOwner":           "apimachinery.pkg.apis.meta.v1.OwnerReference",
+	"meta.ManagedFields":         "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
+	"meta.Selector":              "apimachinery.pkg.apis.meta.v1.LabelSelector",
+	"meta.SelectorExpression":    "apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement",
+	"core.EventView":             "api.events.v1.Event",
+	"core.EventViewSeries":       "api.events.v1.EventSeries",
+	".Scale":                     "api.autoscaling.v1.Scale",
+	".Spec":                      "api.autoscaling.v1.ScaleSpec",
+	".Status":                    "api.autoscaling.v1.ScaleStatus",
+	"replicas.FormerScale":       "api.extensions.v1beta1.Scale",
+	"replicas.FormerScaleStatus": "api.extensions.v1beta1.ScaleStatus",
 }
 
 // volumeDefinitions are the names under Kubernetes of the volume sources whose

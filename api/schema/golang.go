@@ -570,7 +570,7 @@ func (b *builder) definitionName(t reflect.Type) string {
 	}
 	name, _, _ := strings.Cut(t.Name(), "[")
 	module := strings.TrimSuffix(reflect.TypeFor[meta.ObjectMeta]().PkgPath(), "api/meta")
-	for _, place := range []string{"api/", "registry/builtin/internal/", "registry/builtin/", "internal/resource"} {
+	for _, place := range []string{"api/", "registry/builtin/internal/", "registry/builtin/", "internal/scale"} {
 		if pkg, ok := strings.CutPrefix(t.PkgPath(), module+place); ok {
 			return b.names.Definition(pkg, name)
 		}

@@ -300,7 +300,8 @@ func (c *compiler) behavior(t *Type) {
 	}
 }
 
-// body compiles the kind of the body of a sub-resource, and returns its newest version.
+// body compiles the kind of the body of a sub-resource, and returns its hub, or of one that
+// acts the newest version.
 func (c *compiler) body(s registry.Subresource) *Version {
 	if s.Body == nil {
 		return nil
@@ -310,11 +311,13 @@ func (c *compiler) body(s registry.Subresource) *Version {
 		c.fault("sub-resource %q: %w", s.Name, err)
 		return nil
 	}
-	if len(t.ServedVersions) != 1 && s.Act == nil {
-		c.fault("sub-resource %q: its body has %d versions, not one, which is for those that act", s.Name, len(t.ServedVersions))
-	}
-	if len(t.ServedVersions) == 0 {
-		return t.Storage
+	switch many := len(t.ServedVersions) != 1; {
+	case many && s.Connect != nil:
+		c.fault("sub-resource %q: its options have %d versions, not one", s.Name, len(t.ServedVersions))
+	case many && s.Act == nil && !t.converts:
+		c.fault("sub-resource %q: its body has %d versions and no hub, which Merge takes", s.Name, len(t.ServedVersions))
+	case s.Act == nil || len(t.ServedVersions) == 0:
+		return t.Hub
 	}
 	return t.VersionIn(t.ServedVersions[0])
 }
@@ -332,10 +335,8 @@ func (c *compiler) served(t *Type) {
 			if slices.Contains(v.lacks, s.Name) {
 				continue
 			}
-			if s.Name == "scale" && c.kind.Scale != nil {
-				s = c.scaleIn(v, s)
-			} else if s.Body != nil {
-				s.Body = s.BodyIn(v.GVK().APIVersion())
+			if s.Body != nil {
+				s.Body = s.bodyIn(v.GVK().APIVersion())
 			}
 			v.Subresources = append(v.Subresources, s)
 		}

@@ -50,11 +50,17 @@ func at(k *registry.Kind, r release.Release) (now *registry.Kind, gone bool) {
 // subresourcesAt returns a kind with the sub-resources, and bodies of them, that a release
 // has.
 func subresourcesAt(k *registry.Kind, r release.Release) *registry.Kind {
-	if !slices.ContainsFunc(k.Subresources, func(s registry.Subresource) bool { return s.Body != nil }) {
+	scales := k.Scale != nil && k.Scale.Body != nil
+	if !scales && !slices.ContainsFunc(k.Subresources, func(s registry.Subresource) bool { return s.Body != nil }) {
 		return k
 	}
 	now := *k
 	now.Subresources, now.Versions = nil, slices.Clone(k.Versions)
+	if scales {
+		scale := *k.Scale
+		scale.Body, _ = at(scale.Body, r)
+		now.Scale = &scale
+	}
 	for _, s := range k.Subresources {
 		body, gone := s.Body, false
 		if body != nil {

@@ -6,30 +6,12 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/jsonpath"
+	"orch.io/controlplane/internal/scale"
 	"orch.io/controlplane/registry"
 )
-
-// scaleBody is the body of the sub-resource scale, autoscaling/v1 Scale.
-type scaleBody struct {
-	meta.TypeMeta   `json:",inline"`
-	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata" doc:"Standard object metadata."`
-
-	Spec   scaleSpec   `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec" doc:"The wanted size."`
-	Status scaleStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status" doc:"The current size."`
-}
-
-// scaleSpec is the wanted size.
-type scaleSpec struct {
-	Replicas int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas" doc:"How many instances are wanted."`
-}
-
-// scaleStatus is the current size, as the owner of the object reports it.
-type scaleStatus struct {
-	Replicas int32  `json:"replicas" protobuf:"varint,1,opt,name=replicas" doc:"How many instances there are."`
-	Selector string `json:"selector,omitempty" protobuf:"bytes,2,opt,name=selector" doc:"The label selector of the instances, as text."`
-}
 
 // scalePaths are the paths of a Scale, parsed.
 type scalePaths struct{ spec, status, selector []string }
@@ -46,12 +28,12 @@ func (s scales) of(obj *meta.Object) scalePaths {
 }
 
 // scalePaths parses those of a scale in objects of a schema.
-func (c *compiler) scalePaths(scale *registry.Scale, of *schema.Schema) (p scalePaths) {
+func (c *compiler) scalePaths(where *registry.Scale, of *schema.Schema) (p scalePaths) {
 	for _, path := range []struct {
 		to    *[]string
 		text  string
 		under string
-	}{{&p.spec, scale.SpecReplicas, "spec"}, {&p.status, scale.StatusReplicas, "status"}, {&p.selector, scale.Selector, ""}} {
+	}{{&p.spec, where.SpecReplicas, "spec"}, {&p.status, where.StatusReplicas, "status"}, {&p.selector, where.Selector, ""}} {
 		if path.text == "" && path.under == "" {
 			continue
 		}
@@ -78,11 +60,7 @@ func (c *compiler) scale(t *Type) {
 			p[v.GVK().APIVersion()] = c.scalePaths(kv.Scale, v.schema)
 		}
 	}
-	body := registry.Of(registry.Definition[scaleBody]{
-		Group: "autoscaling", Version: "v1", Kind: "Scale",
-		Columns: scaleColumns(),
-	})
-	sub := registry.Subresource{Name: "scale", Body: body, Show: p.show, Merge: p.merge}
+	sub := registry.Subresource{Name: "scale", Body: scaleBody(c.kind.Scale), Show: p.show, Merge: p.merge}
 	switch {
 	case c.kind.Custom():
 		t.Validate = p.validateWhole // whichever way the numbers come
@@ -90,6 +68,20 @@ func (c *compiler) scale(t *Type) {
 		sub.Validate = p.validateSizes
 	}
 	t.Subresources = append(t.Subresources, Subresource{sub, c.body(sub)})
+}
+
+// scaleBody returns the kind of the body: with the columns of a Scale, unless it has its own.
+func scaleBody(s *registry.Scale) *registry.Kind {
+	if s.Body == nil {
+		return registry.Of(registry.Definition[scale.Scale]{Group: names.GroupAutoscaling, Version: "v1", Columns: scaleColumns()})
+	}
+	body := s.Body.Clone()
+	for i := range body.Versions {
+		if v := &body.Versions[i]; v.Conversion == nil && v.Columns == nil {
+			v.Columns = scaleColumns()
+		}
+	}
+	return body
 }
 
 func scaleColumns() []registry.Column {
@@ -105,7 +97,7 @@ func scaleColumns() []registry.Column {
 func (all scales) show(obj *meta.Object) *meta.Object {
 	p := all.of(obj)
 	s := meta.NewObject(nil)
-	s.SetGVK(meta.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"})
+	s.SetGVK(meta.GroupVersionKind{Group: names.GroupAutoscaling, Version: "v1", Kind: "Scale"})
 	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
 		if v, ok := obj.Get("metadata", f); ok {
 			s.Metadata()[f] = v

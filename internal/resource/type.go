@@ -125,9 +125,14 @@ type Subresource struct {
 // of an acting sub-resource, which takes all that are served.
 func (s *Subresource) BodyIn(apiVersion string) *Version {
 	if s.Act != nil {
-		if v := s.Body.ByAPIVersion(apiVersion); v != nil && v.Served {
-			return v
-		}
+		return s.bodyIn(apiVersion)
+	}
+	return s.Body
+}
+
+func (s *Subresource) bodyIn(apiVersion string) *Version {
+	if v := s.Body.ByAPIVersion(apiVersion); v != nil && v.Served {
+		return v
 	}
 	return s.Body
 }

@@ -65,13 +65,40 @@ func (s *Subresource) WireKind(v *Version) meta.GroupVersionKind {
 	return s.Body.GVK()
 }
 
+// Shown returns what callers see of an item through the endpoint.
+func (s *Subresource) Shown(ctx context.Context, obj *meta.Object) (*meta.Object, error) {
+	if s == nil || s.Show == nil {
+		return obj, nil
+	}
+	obj = s.Show(obj)
+	if s.Body == nil || s.Body == s.Body.Hub {
+		return obj, nil
+	}
+	return s.Body.Convert(ctx, obj)
+}
+
+// Take takes what a caller may change through the endpoint, but for metadata, from in into
+// obj.
+func (s *Subresource) Take(ctx context.Context, obj, in *meta.Object) (err error) {
+	if s.Body != nil && s.Body != s.Body.Hub {
+		if in, err = s.Body.Hub.Convert(ctx, in); err != nil {
+			return err
+		}
+	}
+	s.Merge(obj, in)
+	return nil
+}
+
 // Accept takes what a caller may change through the endpoint from in into obj, a
 // copy of the stored object.
-func (s *Subresource) Accept(obj, in *meta.Object) {
-	s.Merge(obj, in)
+func (s *Subresource) Accept(ctx context.Context, obj, in *meta.Object) error {
+	if err := s.Take(ctx, obj, in); err != nil {
+		return err
+	}
 	for _, field := range s.Metadata {
 		obj.CopyField(in, "metadata", field)
 	}
+	return nil
 }
 
 // SelectableField returns the declared field that callers of the version know by that

@@ -98,7 +98,7 @@ func (k Kind) patched(t *testing.T, old *meta.Object, patch, subresource string)
 		require.NotNil(t, sub)
 		in := obj
 		obj = old.Clone()
-		sub.Accept(obj, in)
+		require.NoError(t, sub.Accept(t.Context(), obj, in))
 	}
 	return obj
 }

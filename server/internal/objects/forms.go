@@ -53,7 +53,7 @@ func (f *forms) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
 func (f *forms) Show(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
 	switch {
 	case f.Sub != nil && f.Sub.Show != nil:
-		return f.sub(version).Show(obj), nil
+		return f.sub(version).Shown(ctx, obj)
 	case f.body(version) != nil:
 		return f.body(version).As(ctx, obj)
 	}
@@ -107,8 +107,7 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 		return nil, err
 	}
 	if f.Sub != nil && f.Sub.Show != nil {
-		f.Sub.Accept(r.Object, changed)
-		return dropped, nil
+		return dropped, f.sub(version).Accept(ctx, r.Object, changed)
 	}
 	began, err := v.FillIn(ctx, changed, shown, r.Subresource)
 	if err != nil {
@@ -129,8 +128,7 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 		}
 	}
 	if f.Sub != nil && f.Sub.Merge != nil && f.Sub.Act == nil {
-		f.Sub.Accept(r.Object, changed)
-		return dropped, nil
+		return dropped, f.Sub.Accept(ctx, r.Object, changed)
 	}
 	tree := r.Object.Tree()
 	clear(tree)

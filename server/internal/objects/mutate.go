@@ -35,8 +35,11 @@ func (s *Store) mutate(ctx context.Context, w *Write, entry *watch.Entry) (obj, 
 		return in, live, err
 	}
 	obj = live.Clone()
-	w.Sub.Accept(obj, in)
-	return obj, live, nil
+	err = w.Sub.Accept(ctx, obj, in)
+	if w.Sub.Body != nil {
+		err = refused(w.Sub.Body, in, err)
+	}
+	return obj, live, err
 }
 
 // toWorking makes an object of the caller's version, which visibleLive is the live
@@ -48,33 +51,34 @@ func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *
 	if err != nil {
 		return nil, err
 	}
-	if err := validateForm(w, in, visibleLive); err != nil {
+	if err := validateForm(ctx, w, in, visibleLive); err != nil {
 		return nil, err
 	}
 	out, err := v.Hub.Convert(ctx, in)
-	var conversion *resource.ConversionError
-	if errors.As(err, &conversion) && conversion.Stack() == nil {
-		return nil, refusal(v, in, conversion.Err)
-	}
-	if err != nil || live == nil {
+	if err = refused(v, in, err); err != nil || live == nil {
 		return out, err
 	}
 	return v.Hub.Merge(ctx, live, began, out)
 }
 
-// refusal is what the caller is told of an object of his version that ToHub refuses.
-func refusal(v *resource.Version, in *meta.Object, why error) error {
+// refused makes of the error of a conversion what the caller is told of an object of his
+// version that ToHub refuses.
+func refused(v *resource.Version, in *meta.Object, err error) error {
+	var conversion *resource.ConversionError
+	if !errors.As(err, &conversion) || conversion.Stack() != nil {
+		return err
+	}
 	var faulty *check.Error
-	if errors.As(why, &faulty) {
+	if errors.As(conversion.Err, &faulty) {
 		return meta.Invalid(v.GroupKind(), in.Name(), faulty.Faults)
 	}
-	return v.CannotHandle(why.Error())
+	return v.CannotHandle(conversion.Err.Error())
 }
 
 // validateForm holds an object of the caller's version to the rules of that version's
 // schema, before it becomes one of the hub, which has rules of its own. What the
 // version shows of the live object is not the caller's fault.
-func validateForm(w *Write, in, visibleLive *meta.Object) error {
+func validateForm(ctx context.Context, w *Write, in, visibleLive *meta.Object) error {
 	v := w.Version
 	var old map[string]any
 	if visibleLive != nil {
@@ -82,7 +86,9 @@ func validateForm(w *Write, in, visibleLive *meta.Object) error {
 	}
 	if w.Sub != nil {
 		accepted := visibleLive.Clone()
-		w.Sub.Accept(accepted, in)
+		if err := w.Sub.Accept(ctx, accepted, in); err != nil {
+			return err
+		}
 		in = accepted
 	}
 	causes := v.Schema().Validate(in.Tree(), old)

@@ -14,7 +14,7 @@ func Column(name, doc string, path ...string) registry.Column {
 
 // Scale returns where these kinds keep what the sub-resource scale shows.
 func Scale() *registry.Scale {
-	return &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"}
+	return &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector", Body: scales()}
 }
 
 // Part is how many of the pods are in some state, as a field of the status says.
