@@ -44,6 +44,9 @@ func New(p names.Profile, kinds ...*registry.Kind) (*Converter, error) {
 			continue
 		}
 		for _, v := range t.Versions {
+			if v.Dummy != "" {
+				continue
+			}
 			c.versions[v.GVK()], c.lists[v.ListGVK()] = v, v
 		}
 	}
@@ -132,7 +135,7 @@ func (c *conversion) target(from *resource.Version) (*resource.Version, error) {
 	if c.apiVersion == "" {
 		return preferred(from.Type), nil
 	}
-	if to := from.Type.ByAPIVersion(c.apiVersion); to != nil {
+	if to := from.Type.ByAPIVersion(c.apiVersion); to != nil && to.Dummy == "" {
 		return to, nil
 	}
 	return nil, fmt.Errorf("%w: %s of %s in %s", ErrVersion, from.Kind, from.GVK().APIVersion(), c.apiVersion)

@@ -73,7 +73,7 @@ type Spoke[V, H any] struct {
 
 	Columns     []Column          // nil: the hub's, of the hub's object
 	Fields      map[string]string // the names of selectable fields in this version, and the hub's names for them; nil: the same
-	Lacks       []string          // sub-resources of the kind that this version does not serve
+	Lacks       []string          // sub-resources of the kind that this version does not serve; a status without one is written with the rest
 	Unserved    bool              // it is only stored
 	Lifetime    Lifetime          // as in Definition
 	Deprecated  string            // as in Definition

@@ -196,15 +196,10 @@ func (s *Server) discoverVersion(w *response, r *request, d *discovered, groupNa
 // resourceDocuments describes a resource and its sub-resources.
 func resourceDocuments(v *resource.Version) []any {
 	doc := map[string]any{
-		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": v.Kind, "verbs": meta.StringList(v.Verbs()),
+		"name": v.Plural, "singularName": v.Singular, "namespaced": v.Namespaced, "kind": cmp.Or(v.Dummy, v.Kind), "verbs": meta.StringList(v.Verbs()),
 	}
-	if len(v.ShortNames) > 0 {
-		doc["shortNames"] = meta.StringList(v.ShortNames)
-	}
-	if len(v.Categories) > 0 {
-		doc["categories"] = meta.StringList(v.Categories)
-	}
-	if !v.Virtual {
+	addNames(doc, v)
+	if !v.Virtual && v.Dummy == "" {
 		doc["storageVersionHash"] = storageHash(v.Type)
 	}
 	list := []any{doc}
@@ -220,6 +215,19 @@ func resourceDocuments(v *resource.Version) []any {
 		list = append(list, d)
 	}
 	return list
+}
+
+// addNames adds the further names that people have for the objects of a version.
+func addNames(doc map[string]any, v *resource.Version) {
+	if v.Dummy != "" {
+		return
+	}
+	if len(v.ShortNames) > 0 {
+		doc["shortNames"] = meta.StringList(v.ShortNames)
+	}
+	if len(v.Categories) > 0 {
+		doc["categories"] = meta.StringList(v.Categories)
+	}
 }
 
 // storageHash changes when a type is stored in another version.
@@ -279,14 +287,9 @@ func aggregatedResource(v *resource.Version) map[string]any {
 	}
 	doc := map[string]any{
 		"resource": v.Plural, "scope": scope, "singularResource": v.Singular, "verbs": meta.StringList(v.Verbs()),
-		"responseKind": kindDocument(v.GVK()),
+		"responseKind": kindDocument(meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: cmp.Or(v.Dummy, v.Kind)}),
 	}
-	if len(v.ShortNames) > 0 {
-		doc["shortNames"] = meta.StringList(v.ShortNames)
-	}
-	if len(v.Categories) > 0 {
-		doc["categories"] = meta.StringList(v.Categories)
-	}
+	addNames(doc, v)
 	var subs []any
 	for i := range v.Subresources {
 		sub := &v.Subresources[i]

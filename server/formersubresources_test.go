@@ -66,6 +66,36 @@ func TestFormerScales(t *testing.T) {
 	assert.Equal(t, map[string]any{"replicas": 0.0, "targetSelector": "app"}, got.body["status"], "labels cannot say it")
 }
 
+// TestScaleOfFormerControllers: the group extensions had the sizes of replication controllers
+// and not these, which discovery and the documents of the API tell.
+func TestScaleOfFormerControllers(t *testing.T) {
+	a := inRelease(t, "1.15")
+	const all = "/api/v1/namespaces/default/replicationcontrollers"
+	a.must(201, "POST", all, `{"metadata":{"name":"a"},"spec":{"replicas":2,"template":`+podTemplate+`}}`)
+	scale := strings.Replace(all, "/api/v1", "/apis/extensions/v1beta1", 1) + "/a/scale"
+	got := a.must(200, "PATCH", scale, `{"spec":{"replicas":3}}`)
+	assert.Equal(t, "extensions/v1beta1", got.body["apiVersion"])
+	assert.Equal(t, map[string]any{"replicas": 0.0, "selector": map[string]any{"app": "a"}, "targetSelector": "app=a"}, got.body["status"])
+	assert.EqualValues(t, 3, at(a.must(200, "GET", all+"/a", nil).body, "spec", "replicas"))
+
+	assertKind(t, a, "extensions/v1beta1", "replicationcontrollers/scale", "extensions", "v1beta1", "Scale")
+	assertKind(t, a, "v1", "replicationcontrollers/scale", "autoscaling", "v1", "Scale")
+	for _, r := range a.must(200, "GET", "/apis/extensions/v1beta1", nil).body["resources"].([]any) {
+		if text(r, "name") == "replicationcontrollers" {
+			assert.Equal(t, map[string]any{"name": "replicationcontrollers", "singularName": "replicationcontroller", "namespaced": true,
+				"kind": "ReplicationControllerDummy", "verbs": []any{}}, r)
+		}
+	}
+	paths := a.must(200, "GET", "/openapi/v2", nil).body["paths"].(map[string]any)
+	const of = "/apis/extensions/v1beta1/namespaces/{namespace}/replicationcontrollers"
+	assert.Equal(t, "readExtensionsV1beta1NamespacedReplicationControllerDummyScale", at(paths, of+"/{name}/scale", "get", "operationId"))
+	for _, none := range []string{of, of + "/{name}", "/apis/extensions/v1beta1/replicationcontrollers"} {
+		assert.NotContains(t, paths, none)
+	}
+	a.must(404, "GET", of, nil)
+	inRelease(t, "1.16").must(404, "GET", scale, nil)
+}
+
 // period is the body of a sub-resource that a program has, and formerPeriod that of an older
 // version, in words.
 type period struct {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -289,4 +290,42 @@ func TestReleaseFaults(t *testing.T) {
 	a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Release = "1.22" }))
 	version := a.must(200, "GET", "/version", nil).body
 	assert.Equal(t, []any{"1", "22", "v1.22.0"}, []any{version["major"], version["minor"], version["gitVersion"]})
+}
+
+// TestStatusOfVersionsWithout: in a version that does not have the sub-resource the status is
+// written with the rest of the object, and in others through it alone.
+func TestStatusOfVersionsWithout(t *testing.T) {
+	a := inRelease(t, "1.21")
+	schema := `"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`
+	a.must(201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"lamps.example.com"},"spec":{"group":"example.com","scope":"Cluster",
+		"names":{"plural":"lamps","kind":"Lamp"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},`+schema+`},{"name":"v1beta1","served":true,"storage":false,`+schema+`}]}}`)
+	a.established("lamps.example.com")
+	for of, body := range map[string]string{
+		"/apis/storage.k8s.io/%s/volumeattachments": `"spec":{"attacher":"example.com","nodeName":"n","source":{"persistentVolumeName":"v"}},"status":{"attached":true}`,
+		"/apis/example.com/%s/lamps":                `"apiVersion":"example.com/VERSION","kind":"Lamp","status":{"attached":true}`,
+	} {
+		former, now := fmt.Sprintf(of, "v1beta1"), fmt.Sprintf(of, "v1")
+		create := func(version, path, name string) {
+			a.must(201, "POST", path, `{"metadata":{"name":"`+name+`"},`+strings.ReplaceAll(body, "VERSION", version)+`}`)
+		}
+		attached := func(name string) any {
+			return at(a.must(200, "GET", now+"/"+name, nil).body, "status", "attached")
+		}
+		create("v1beta1", former, "old")
+		create("v1", now, "new")
+		assert.Equal(t, true, attached("old"), of)
+		assert.NotEqual(t, true, attached("new"), of)
+		a.must(404, "GET", former+"/old/status", nil)
+		a.must(200, "GET", now+"/old/status", nil)
+		a.must(200, "PATCH", now+"/old", `{"status":{"attached":false}}`)
+		assert.Equal(t, true, attached("old"), of)
+		was := at(a.must(200, "GET", now+"/old", nil).body, "metadata", "generation")
+		a.must(200, "PATCH", former+"/old", `{"status":{"attached":false}}`)
+		assert.Equal(t, false, attached("old"), of)
+		if is := at(a.must(200, "GET", now+"/old", nil).body, "metadata", "generation"); was != nil {
+			assert.Equal(t, was.(float64)+1, is, of)
+		}
+		a.must(200, "PATCH", now+"/old/status", `{"status":{"attached":true}}`)
+		assert.Equal(t, true, attached("old"), of)
+	}
 }

@@ -126,7 +126,7 @@ func (s *Server) resolve(r *request) error {
 		}
 		return meta.NoSuchResource()
 	}
-	if r.Rest != "" && !r.proxied() {
+	if r.Rest != "" && !r.proxied() || r.sub == nil && r.version.Dummy != "" {
 		return meta.NoSuchResource()
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 type Version struct {
 	In, Last   string // the first release that does not serve it any more, and the last that does
 	APIVersion string
-	Resource   string // "~" marks one of cluster scope, "+" one that is only created
+	Resource   string // "~" marks one of cluster scope, "+" one that is only created, "-" one with sub-resources alone
 	Fields     string // of an object beside its metadata, in JSON
 }
 
@@ -48,13 +48,25 @@ func Versions(t testing.TB) (list []Version) {
 }
 
 // Plural is the resource in a path.
-func (v *Version) Plural() string { return strings.TrimLeft(v.Resource, "+~") }
+func (v *Version) Plural() string { return strings.TrimLeft(v.Resource, "+~-") }
 
 // Namespaced reports whether the objects are in namespaces.
 func (v *Version) Namespaced() bool { return !strings.Contains(v.Resource, "~") }
 
 // OnlyCreated reports whether nothing is stored: the answer to a creation is all there is.
 func (v *Version) OnlyCreated() bool { return strings.HasPrefix(v.Resource, "+") }
+
+// OnlySubresources reports whether there are sub-resources of the objects and not these,
+// which are made where Origin says.
+func (v *Version) OnlySubresources() bool { return strings.HasPrefix(v.Resource, "-") }
+
+// Origin returns where objects are created.
+func (v *Version) Origin() string {
+	if v.OnlySubresources() {
+		return "/api/v1/namespaces/default/" + v.Plural()
+	}
+	return v.Path()
+}
 
 // Path returns where the resource is.
 func (v *Version) Path() string {

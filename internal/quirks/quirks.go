@@ -66,6 +66,11 @@ type Reference struct {
 	AnyNamespace   bool   // the selector metadata.namespace is known, though the kind is in no namespace
 	DiscoveredAs   string // the version whose hash discovery tells; empty: the storage version
 	DelegatedPaths bool   // paths and methods that the kind does not have, and forms that it cannot be shown in, are refused in the words of the handler of custom resources
+
+	// OnlySubresources are versions, group/version by spec names, in which there are
+	// sub-resources of the objects and not the objects, and the kind that discovery tells
+	// there.
+	OnlySubresources map[string]string
 }
 
 // CallersMetadata returns the fields of the metadata that belong to callers. Each

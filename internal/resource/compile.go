@@ -135,7 +135,7 @@ func (c *compiler) versions(t *Type) {
 		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
 			c.fault("version %q is given twice", &kv)
 		}
-		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv, group), lacks: kv.Lacks, Served: kv.Served}
+		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, fields: kv.Fields, Deprecated: c.deprecation(kv, group), lacks: kv.Lacks, Served: kv.Served, Dummy: t.OnlySubresources[kv.String()]}
 		if v.columns = v; v.Deprecated != "" {
 			v.Removed = kv.Lifetime.Removed
 		}

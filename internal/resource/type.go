@@ -99,6 +99,7 @@ type Version struct {
 	Deprecated string // the warning for who asks for it; empty: none
 	Removed    string // the release that does not serve a deprecated version any more; empty: none is known
 	Served     bool
+	Dummy      string // the kind that discovery tells of a version that serves sub-resources of the objects alone; empty: it serves these, too
 
 	Subresources []Subresource // those of the type that are served in this version, as its callers know them
 
@@ -162,11 +163,11 @@ func (t *Type) ByAPIVersion(apiVersion string) *Version {
 }
 
 // Serve leaves served what keep says of the versions that are, and reports whether any
-// is. It is for who makes the type, before others see it.
+// is that has the objects. It is for who makes the type, before others see it.
 func (t *Type) Serve(keep func(*Version) bool) bool {
 	t.ServedVersions = nil
 	for _, v := range t.Versions {
-		if v.Served = v.Served && keep(v); v.Served {
+		if v.Served = v.Served && keep(v); v.Served && v.Dummy == "" {
 			t.ServedVersions = append(t.ServedVersions, v.GroupVersion())
 		}
 	}

@@ -33,6 +33,14 @@ func (t *Type) Verbs() []string {
 	return append(verbs, "get", "list", "patch", "update", "watch")
 }
 
+// Verbs returns what callers of the version can do with the objects, as discovery lists it.
+func (v *Version) Verbs() []string {
+	if v.Dummy != "" {
+		return nil
+	}
+	return v.Type.Verbs()
+}
+
 // Verbs returns what can be done with the sub-resource.
 func (s *Subresource) Verbs() []string {
 	switch {
@@ -208,7 +216,7 @@ func (v *Version) Defaults(w *change) error {
 // changed, never through the status endpoint. It is 500 if Prepare fails.
 func (v *Version) PrepareForWrite(w *change) error {
 	if w.Subresource == "" {
-		if v.Status && (w.Old != nil || !v.StatusOnCreate) {
+		if v.statusApart(w) && (w.Old != nil || !v.StatusOnCreate) {
 			v.keepStatus(w.New, w.Old)
 		}
 		if err := v.runEdit("Prepare", v.Prepare, w); err != nil {
@@ -222,6 +230,13 @@ func (v *Version) PrepareForWrite(w *change) error {
 		w.New.SetGeneration(w.Old.Generation() + 1)
 	}
 	return nil
+}
+
+// statusApart reports whether the status is written through its sub-resource alone: one
+// that the caller's version does not have is written with the rest of the object.
+func (v *Version) statusApart(w *change) bool {
+	caller := v.VersionIn(w.Version)
+	return v.Status && (caller == nil || !slices.Contains(caller.lacks, "status"))
 }
 
 // keepStatus leaves the status to its sub-resource: a new object has an empty
@@ -245,10 +260,10 @@ func (v *Version) changed(w *change) bool {
 	if v.Changed != nil {
 		return v.Changed(w)
 	}
-	a, b := w.New.Tree(), w.Old.Tree()
+	a, b, apart := w.New.Tree(), w.Old.Tree(), v.statusApart(w)
 	for _, side := range []map[string]any{a, b} {
 		for field := range side {
-			if field == "metadata" || field == "status" && v.Status || field == "apiVersion" {
+			if field == "metadata" || field == "status" && apart || field == "apiVersion" {
 				continue
 			}
 			if !meta.Equal(a[field], b[field]) {

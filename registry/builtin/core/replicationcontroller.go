@@ -5,9 +5,11 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/cells"
+	"orch.io/controlplane/registry/builtin/internal/older"
 	"orch.io/controlplane/registry/builtin/internal/replicas"
 	"orch.io/controlplane/registry/builtin/internal/selector"
 )
@@ -63,8 +65,11 @@ type ReplicationControllerStatus struct {
 }
 
 func replicationControllers() *registry.Kind {
+	former := older.Same[ReplicationController]("v1beta1", "1.1", "1.2", "1.16", version)
+	former.Group, former.Lacks = names.GroupFormer, []string{"status"}
 	return registry.Of(registry.Definition[ReplicationController]{
 		Version:    version,
+		Versions:   []registry.VersionOf[ReplicationController]{former},
 		ShortNames: []string{"rc"},
 		Categories: []string{"all"},
 		Status:     true,
@@ -91,6 +96,7 @@ func replicationControllers() *registry.Kind {
 			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
 			DeleteAnswersStatus: true,
 			OrphansDependents:   true,
+			OnlySubresources:    map[string]string{former.Group + "/" + former.Version: "ReplicationControllerDummy"},
 		},
 	})
 }

@@ -64,11 +64,11 @@ type VolumeError struct {
 }
 
 func attachments() *registry.Kind {
+	former := older.Same[VolumeAttachment]("v1beta1", "1.10", "1.19", "1.22", names.GroupStorage+"/v1")
+	former.Lacks = []string{"status"} // which is written with the rest
 	return registry.Of(registry.Definition[VolumeAttachment]{
 		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Status: true,
-		Versions: []registry.VersionOf[VolumeAttachment]{
-			older.Same[VolumeAttachment]("v1beta1", "1.10", "1.19", "1.22", names.GroupStorage+"/v1"),
-		},
+		Versions: []registry.VersionOf[VolumeAttachment]{former},
 		Columns: []registry.Column{
 			{Name: "Attacher", Type: "string", Format: "name", Doc: "The driver that attaches.", JSONPath: ".spec.attacher"},
 			registry.Text("PV", "The volume, if it has an object.", "spec", "source", "persistentVolumeName"),

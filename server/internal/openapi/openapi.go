@@ -107,7 +107,11 @@ func newBuilder(info Info, d dialect) *builder {
 
 // version adds the paths and the definitions of a type in one version.
 func (b *builder) version(v *resource.Version) {
-	b.operations(v, b.kind(v))
+	item := ""
+	if v.Dummy == "" {
+		item = b.kind(v)
+	}
+	b.operations(v, item)
 }
 
 // kindTree is how documents write a kind.

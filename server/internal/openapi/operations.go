@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,7 @@ type place struct {
 // operations adds the paths of a version.
 func (b *builder) operations(v *resource.Version, item string) {
 	base, proto := basePath(v.GroupVersion()), v.Proto() != nil
-	at := place{Version: v, path: base + "/" + v.Plural, id: v.Kind, tag: b.tag(v.GroupVersion()), protobuf: proto, item: item}
+	at := place{Version: v, path: base + "/" + v.Plural, id: cmp.Or(v.Dummy, v.Kind), tag: b.tag(v.GroupVersion()), protobuf: proto, item: item}
 	if v.Act != nil {
 		if v.Namespaced {
 			at = at.namespaced(base)
@@ -43,11 +44,13 @@ func (b *builder) operations(v *resource.Version, item string) {
 		b.add(at, []string{"create"})
 		return
 	}
-	at.list = b.list(v, item)
+	if v.Dummy == "" {
+		at.list = b.list(v, item)
+	}
 	if v.Namespaced {
 		everywhere := at
 		everywhere.id += "ForAllNamespaces"
-		b.add(everywhere, []string{"list"})
+		b.add(everywhere, pick(v.Verbs(), "list"))
 		at = at.namespaced(base)
 	}
 	b.add(at, pick(v.Verbs(), "list", "create", "deletecollection"))
@@ -61,7 +64,7 @@ func (b *builder) operations(v *resource.Version, item string) {
 }
 
 func (at place) namespaced(base string) place {
-	at.path, at.id = base+"/namespaces/{namespace}/"+at.Plural, "Namespaced"+at.Kind
+	at.path, at.id = base+"/namespaces/{namespace}/"+at.Plural, "Namespaced"+at.id
 	at.params = []parameter{pathNamespace}
 	return at
 }
