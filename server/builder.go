@@ -453,6 +453,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
+	s.tellUnserved(ctx)
 	return s, nil
 }
 

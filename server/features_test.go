@@ -123,17 +123,31 @@ func TestGates(t *testing.T) {
 	}
 }
 
+// restarts returns what makes a server over the objects that the last one left.
+func restarts(t *testing.T) func(configure func(*server.Builder)) *api {
+	store := memstore.New(memstore.Options{})
+	return func(configure func(*server.Builder)) *api {
+		return inProcess(t, servertest.New(t, configure, func(b *server.Builder) {
+			store = store.Fork()
+			b.Storage = store
+		}))
+	}
+}
+
+// volumeFeatures returns what makes such a server with features of claims on or off.
+func volumeFeatures(t *testing.T) func(on bool) *api {
+	restart := restarts(t)
+	return func(on bool) *api {
+		return restart(func(b *server.Builder) {
+			b.Release, b.Features = "1.24", map[string]bool{features.AnyVolumeDataSource: on, features.RecoverVolumeExpansionFailure: on}
+		})
+	}
+}
+
 // TestFeatureSwitchedOff: what an object has of a feature stays when that is switched off,
 // while others do not get it, and it is found where it was when the feature is on again.
 func TestFeatureSwitchedOff(t *testing.T) {
-	store := memstore.New(memstore.Options{})
-	build := func(on bool) *api {
-		s := servertest.New(t, func(b *server.Builder) {
-			b.Storage, b.Release, b.Features = store.Fork(), "1.24", map[string]bool{features.AnyVolumeDataSource: on, features.RecoverVolumeExpansionFailure: on}
-			store = b.Storage.(*memstore.Store)
-		})
-		return inProcess(t, s)
-	}
+	build := volumeFeatures(t)
 	a := build(true)
 	const ref = `,"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"x"}`
 	a.must(201, "POST", claims, claimOf("has", ref))
@@ -267,11 +281,9 @@ type formerSignal struct {
 // TestGatesOfOlderVersions: a version of another shape has gates of its own, of fields that
 // the hub has without.
 func TestGatesOfOlderVersions(t *testing.T) {
-	store := memstore.New(memstore.Options{})
+	restart := restarts(t)
 	build := func(on bool) *api {
-		s := servertest.New(t, func(b *server.Builder) {
-			b.Storage = store.Fork()
-			store = b.Storage.(*memstore.Store)
+		return restart(func(b *server.Builder) {
 			b.Gates, b.Features = []features.Gate{{Name: "Blink", Beta: "0.0"}, {Name: "Flash", Beta: "0.0"}}, map[string]bool{"Flash": on}
 			k := registry.Of(registry.Definition[Signal]{Group: "example.com", Version: "v1", Scope: registry.Cluster,
 				Versions: []registry.VersionOf[Signal]{registry.Spoke[formerSignal, Signal]{Version: "v1beta1",
@@ -280,7 +292,6 @@ func TestGatesOfOlderVersions(t *testing.T) {
 				}}})
 			b.Register(k)
 		})
-		return inProcess(t, s)
 	}
 	const now, former = "/apis/example.com/v1/signals", "/apis/example.com/v1beta1/signals"
 	a := build(true)
@@ -295,14 +306,7 @@ func TestGatesOfOlderVersions(t *testing.T) {
 // TestWhoAppliesOwnsNothingThatWasDropped: not the field, which he did not get, nor what
 // another version calls it; and what he had before stays his.
 func TestWhoAppliesOwnsNothingThatWasDropped(t *testing.T) {
-	store := memstore.New(memstore.Options{})
-	build := func(on bool) *api {
-		s := servertest.New(t, func(b *server.Builder) {
-			b.Storage, b.Release, b.Features = store.Fork(), "1.24", map[string]bool{features.AnyVolumeDataSource: on, features.RecoverVolumeExpansionFailure: on}
-			store = b.Storage.(*memstore.Store)
-		})
-		return inProcess(t, s)
-	}
+	build := volumeFeatures(t)
 	apply := func(a *api, code int, name, more string) answer {
 		body := `{"apiVersion":"v1","kind":"PersistentVolumeClaim",` + claimOf(name, more)[1:]
 		return a.must(code, "PATCH", claims+"/"+name+"?fieldManager=m", body, "Content-Type", "application/apply-patch+yaml")

@@ -21,13 +21,17 @@ import (
 
 // quiet is a log handler that keeps what no request may cause: errors.
 type quiet struct {
+	warnings bool // it keeps them, too
+
 	mu     sync.Mutex
 	errors []string
 }
 
-func (q *quiet) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
-func (q *quiet) WithAttrs([]slog.Attr) slog.Handler           { return q }
-func (q *quiet) WithGroup(string) slog.Handler                { return q }
+func (q *quiet) Enabled(_ context.Context, l slog.Level) bool {
+	return l >= slog.LevelError || q.warnings && l >= slog.LevelWarn
+}
+func (q *quiet) WithAttrs([]slog.Attr) slog.Handler { return q }
+func (q *quiet) WithGroup(string) slog.Handler      { return q }
 func (q *quiet) Handle(_ context.Context, r slog.Record) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
@@ -46,4 +48,28 @@ func (e *StoredError) Error() string {
 	}
 	text.WriteString("\nThe kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.KeepUnfit keeps it unseen.")
 	return text.String()
+}
+
+// tellUnserved tells at the start of the objects that nobody sees, since the store has them of
+// types that neither the program nor a definition says.
+func (s *Server) tellUnserved(ctx context.Context) {
+	const most = 20 // kinds that are named
+	unserved, err := objects.Content{Client: s.client}.Unknown(ctx, "")
+	if err != nil {
+		s.log.Error("whether the store holds objects of kinds that are neither registered nor defined is not known", "error", err)
+	}
+	if len(unserved) == 0 {
+		return
+	}
+	var kinds []string
+	all := 0
+	for of, n := range unserved {
+		kinds = append(kinds, fmt.Sprintf("%s (%d)", of, n))
+		all += n
+	}
+	slices.Sort(kinds)
+	if len(kinds) > most {
+		kinds = append(kinds[:most], fmt.Sprintf("and %d more", len(unserved)-most))
+	}
+	s.log.Warn("the store holds objects of kinds that are neither registered nor defined: they stay, and nobody sees them", "objects", all, "kinds", strings.Join(kinds, ", "))
 }

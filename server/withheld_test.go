@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -52,6 +53,29 @@ func conditionsIn(body map[string]any) (list []string) {
 		list = append(list, text(c, "type")+"="+text(c, "status")+" "+text(c, "reason")+": "+text(c, "message"))
 	}
 	return list
+}
+
+// TestUnservedObjectsAreTold: a server that starts over objects that nothing of it has the
+// kind of says so, once, with their numbers, and not of those that it withholds.
+func TestUnservedObjectsAreTold(t *testing.T) {
+	log := &quiet{warnings: true}
+	w := newWithheld(t, nil, func(b *server.Builder) { b.Logger = slog.New(log) })
+	for _, name := range []string{"a", "b", "c"} {
+		w.must(201, "POST", definedPath, widgetIn(name, ""))
+	}
+	assert.Empty(t, log.take())
+	w.turn(widgetsOff())
+	assert.Empty(t, log.take(), "it has them")
+	w.registered = false
+	for range 2 {
+		w.turn(nil)
+		assert.Equal(t, []string{"the store holds objects of kinds that are neither registered nor defined: they stay, and nobody sees them objects=3 kinds=widgets.example.com (3)"}, log.take())
+	}
+	w.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	w.Settle()
+	assert.Len(t, w.must(200, "GET", definedPath, nil).names(), 3)
+	w.turn(nil)
+	assert.Empty(t, log.take(), "a definition has them")
 }
 
 // TestDefinitionsDoNotTakeTheNamesOfWithheldKinds: a kind that the server has and does not
