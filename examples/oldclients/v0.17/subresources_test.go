@@ -13,17 +13,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"orch.io/controlplane/examples/oldclients/internal/typed"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
 // TestSubresources: scale, rollback and eviction with the bodies of their time.
 func TestSubresources(t *testing.T) {
-	for _, content := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+	for _, content := range []string{typed.JSON, typed.Protobuf} {
 		t.Run(content, func(t *testing.T) {
 			s := servertest.New(t, func(b *server.Builder) { b.Release = "1.15" })
-			c, err := kubernetes.NewForConfig(&rest.Config{Host: s.Host(), Transport: s.Transport(), QPS: -1,
-				ContentConfig: rest.ContentConfig{ContentType: content, AcceptContentTypes: content}})
+			c, err := kubernetes.NewForConfig(typed.ConfigOf[rest.Config](s.Host(), s.Transport(), content))
 			require.NoError(t, err)
 			pod := core.PodSpec{Containers: []core.Container{{Name: "c", Image: "i"}}}
 			replicas := int32(2)
@@ -44,6 +44,19 @@ func TestSubresources(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, &extensions.RollbackConfig{Revision: 3}, got.Spec.RollbackTo)
 			assert.EqualValues(t, 5, *got.Spec.Replicas)
+			_, err = c.CoreV1().ReplicationControllers("default").Create(&core.ReplicationController{ObjectMeta: meta.ObjectMeta{Name: "r"}, Spec: core.ReplicationControllerSpec{
+				Replicas: &replicas, Template: &core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: map[string]string{"app": "r"}}, Spec: pod}}})
+			require.NoError(t, err)
+			size := func(r *rest.Request) *rest.Request {
+				return r.Namespace("default").Resource("replicationcontrollers").Name("r").SubResource("scale")
+			}
+			controllers := c.ExtensionsV1beta1().RESTClient() // there is no client of these
+			require.NoError(t, size(controllers.Get()).Do().Into(scale))
+			assert.EqualValues(t, 2, scale.Spec.Replicas)
+			assert.Equal(t, map[string]string{"app": "r"}, scale.Status.Selector)
+			scale.Spec.Replicas = 4
+			require.NoError(t, size(controllers.Put()).Body(scale).Do().Into(scale))
+			assert.EqualValues(t, 4, scale.Spec.Replicas)
 			pods := c.CoreV1().Pods("default")
 			_, err = pods.Create(&core.Pod{ObjectMeta: meta.ObjectMeta{Name: "p"}, Spec: pod})
 			require.NoError(t, err)

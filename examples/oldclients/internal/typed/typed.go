@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,13 +37,11 @@ const (
 	Protobuf = "application/vnd.kubernetes.protobuf"
 )
 
-// Clients makes the typed clientset and the dynamic client of a client-go.
-type Clients func(t *testing.T, host string, transport http.RoundTripper, mediaType string) (clientset, dynamic any)
-
-// Run has clients use each removed version that came with a minor release from first to
-// last, under the last release that has it. A version that no release of client-go is
+// Run has the clients of a client-go, made by kubernetes.NewForConfig and
+// dynamic.NewForConfig, use each removed version that came with a minor release from first
+// to last, under the last release that has it. A version that no release of client-go is
 // there for fails.
-func Run(t *testing.T, clients Clients, first, last int) {
+func Run[Config, Clientset, Dynamic any](t *testing.T, newClientset func(*Config) (Clientset, error), newDynamic func(*Config) (Dynamic, error), first, last int) {
 	byRelease := map[int][]row{}
 	for _, r := range rows(t) {
 		if r.introduced >= first && r.introduced <= last {
@@ -59,7 +58,11 @@ func Run(t *testing.T, clients Clients, first, last int) {
 			})
 			for _, mediaType := range []string{JSON, Protobuf} {
 				wire := &wire{RoundTripper: s.Transport(), mediaType: mediaType}
-				clientset, dynamic := clients(t, s.Host(), wire, mediaType)
+				config := ConfigOf[Config](s.Host(), wire, mediaType)
+				clientset, err := newClientset(config)
+				require.NoError(t, err)
+				dynamic, err := newDynamic(config)
+				require.NoError(t, err)
 				for _, r := range byRelease[minor] {
 					if !r.dynamic() || mediaType == JSON {
 						t.Run(r.apiVersion()+" "+r.plural+" "+mediaType, func(t *testing.T) { r.use(t, wire, clientset, dynamic) })
@@ -68,6 +71,18 @@ func Run(t *testing.T, clients Clients, first, last int) {
 			}
 		})
 	}
+}
+
+// ConfigOf returns the configuration of a client, a rest.Config of any client-go.
+func ConfigOf[Config any](host string, transport http.RoundTripper, mediaType string) *Config {
+	config := new(Config)
+	fields := reflect.ValueOf(config).Elem()
+	fields.FieldByName("Host").SetString(host)
+	fields.FieldByName("Transport").Set(reflect.ValueOf(transport))
+	fields.FieldByName("QPS").SetFloat(-1) // no limit
+	fields.FieldByName("ContentType").SetString(mediaType)
+	fields.FieldByName("AcceptContentTypes").SetString(mediaType)
+	return config
 }
 
 // row is a removed version of a built-in kind.
