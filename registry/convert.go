@@ -80,7 +80,7 @@ type Spoke[V, H any] struct {
 	Own []SelectableField
 
 	Columns     []Column // nil: the hub's, of the hub's object
-	Lacks       []string // sub-resources of the kind that this version does not serve
+	Lacks       []string // sub-resources of the kind that this version does not serve; a status without one is written with the rest
 	Unserved    bool     // it is only stored
 	Lifetime    Lifetime // as in Definition
 	Deprecated  string   // as in Definition

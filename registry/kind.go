@@ -104,7 +104,7 @@ type KindVersion struct {
 	Lifetime    Lifetime              // the releases that serve it
 	Deprecated  string                // warning text for callers; empty: not deprecated, or as Lifetime says
 	Replacement meta.GroupVersionKind // what they should use instead, as the warning says; spec names
-	Lacks       []string              // sub-resources of the kind that this version does not serve
+	Lacks       []string              // sub-resources of the kind that this version does not serve; a status without one is written with the rest
 	Columns     []Column
 	Scale       *Scale            // where the size is in this version; nil: as the kind says
 	Fields      map[string]string // as those of a Spoke

@@ -49,6 +49,9 @@ func TestKindsAsClientsKnowThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, v := range compiled.Versions {
+			if v.Dummy != "" {
+				continue // there are no objects of it
+			}
 			kind := gvk.GroupVersionKind(v.GVK())
 			theirs, err := clients.New(kind)
 			if slices.Contains(gone, kind.String()) != (err != nil) {
