@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -207,7 +208,23 @@ func (c *connection) answeredFrom(res *http.Response) error {
 	for _, name := range c.server.headers {
 		res.Header.Del(name) // they tell of the other server's flows
 	}
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		res.Trailer, res.Body = nil, withoutTrailer{res.Body, res}
+	}
 	return nil
+}
+
+// withoutTrailer is the body of an answer after which nothing more of its head comes: what
+// does not pass before the body does not pass behind it.
+type withoutTrailer struct {
+	io.ReadCloser
+	answer *http.Response
+}
+
+func (b withoutTrailer) Close() error {
+	err := b.ReadCloser.Close()
+	b.answer.Trailer = nil
+	return err
 }
 
 // originHeaders speak of everything that is at an address, which is this server's: by them

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -35,6 +36,27 @@ func TestNothingBeforeAnAnswer(t *testing.T) {
 	require.NoError(t, err)
 	defer res.Body.Close()
 	assert.Equal(t, 200, res.StatusCode)
+}
+
+// TestNothingBehindAnAnswer: heads that a server sends after its answer, announced or not, do
+// not reach callers.
+func TestNothingBehindAnAnswer(t *testing.T) {
+	h := newHarbor(t)
+	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "Set-Cookie")
+		fmt.Fprint(w, "{}")
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set(http.TrailerPrefix+"Clear-Site-Data", `"*"`)
+	}))
+	h.register()
+	res, err := http.Get(h.front.URL() + berths)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "{}", string(body))
+	assert.Empty(t, res.Trailer)
+	assert.Empty(t, res.Header["Trailer"])
 }
 
 // TestTokensOfSockets: no token that a caller sends as a sub-protocol is handed on, also

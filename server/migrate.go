@@ -22,8 +22,8 @@ type Migration struct {
 	Kept      int // of Done, that hold what the kind cannot show, cannot be read, or would be too large: they stay as they are
 }
 
-// Migrate stores every object as a write would store it now: in the storage version of its
-// kind, of today's shape. What is stored so already is left alone, so a Migrate that was
+// Migrate stores every object of the kinds that are served as a write would store it now: in the
+// storage version of its kind, of today's shape. What is stored so already is left alone, so a Migrate that was
 // broken off is simply called again. Objects say the same before and after; admission
 // is not asked. progress, which may be nil, is told after some hundred objects and at
 // the end of each type.

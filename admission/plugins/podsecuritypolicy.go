@@ -16,7 +16,7 @@ import (
 
 // podSecurityPolicy admits pods that one of the policies allows which their maker or their
 // service account may use: the first by name that changes nothing, else the first. Where the
-// kind of these policies is not served it does nothing.
+// kind of these policies is not served there are none, so that nothing is admitted.
 func podSecurityPolicy() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodSecurityPolicy", Default: admission.Off,
@@ -52,9 +52,11 @@ func podSecurityPolicy() admission.Plugin {
 // choosePolicy returns the name of the policy that admits a pod and the spec as that fills
 // it in; no name if no policy is asked for. The policy called first is tried before others.
 func choosePolicy(ctx context.Context, r *admission.Request, first, what string) (name string, filled *meta.Object, err error) {
-	if !r.Server.Serves(names.GroupPolicy, "podsecuritypolicies") ||
-		r.Old != nil && meta.Equal(r.Object.Map("spec"), r.Old.Map("spec")) {
+	if r.Old != nil && meta.Equal(r.Object.Map("spec"), r.Old.Map("spec")) {
 		return "", nil, nil
+	}
+	if !r.Server.Serves(names.GroupPolicy, "podsecuritypolicies") {
+		return "", nil, fmt.Errorf("PodSecurityPolicy: unable to %s pod: the server has no policies, as it does not serve their kind", what)
 	}
 	policies, err := r.Server.List(ctx, names.GroupPolicy, "podsecuritypolicies", "")
 	if err != nil {

@@ -129,7 +129,7 @@ func TestPodSecurityPolicyProfiles(t *testing.T) {
 	)
 }
 
-// TestPodSecurityPolicyNeedsItsKind: where there are no policies nothing is refused.
+// TestPodSecurityPolicyNeedsItsKind: where there can be no policies nothing is admitted.
 func TestPodSecurityPolicyNeedsItsKind(t *testing.T) {
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll,
 		AdmissionOptions: admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"ServiceAccount"}}}
@@ -142,5 +142,6 @@ func TestPodSecurityPolicyNeedsItsKind(t *testing.T) {
 	r := httptest.NewRequest("POST", "/api/v1/namespaces/default/pods", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	s.ServeHTTP(w, r)
-	require.Equal(t, 201, w.Code, w.Body)
+	require.Equal(t, 403, w.Code, w.Body)
+	require.Contains(t, w.Body.String(), "it does not serve their kind")
 }

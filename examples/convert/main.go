@@ -139,6 +139,9 @@ func listed(from paths, deep bool) (files []string, err error) {
 			files = append(files, path)
 			continue
 		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			path += string(filepath.Separator) // also where it is a link
+		}
 		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
 			switch {
 			case err != nil:

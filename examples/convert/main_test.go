@@ -63,5 +63,7 @@ func TestConvertDirectory(t *testing.T) {
 	}
 	require.NoError(t, os.Symlink(dir, filepath.Join(dir, "c.yaml")))
 	require.NoError(t, os.Symlink(filepath.Join(dir, "a.yaml"), filepath.Join(dir, "d.yaml")))
-	assert.Equal(t, "\ufeffkind: a\n---\nkind: a\n---\nkind: a\n", converted(t, "", "-f", dir))
+	const all = "\ufeffkind: a\n---\nkind: a\n---\nkind: a\n"
+	assert.Equal(t, all, converted(t, "", "-f", dir))
+	assert.Equal(t, all, converted(t, "", "-f", filepath.Join(dir, "c.yaml")), "a link to the directory")
 }
