@@ -145,7 +145,14 @@ func (c *connection) answered(res *http.Response) error {
 	case c.request.upgrades() && !switched && res.StatusCode < 400:
 		return meta.Failure(http.StatusInternalServerError, "", "invalid upgrade response: status code %d", res.StatusCode)
 	case c.style() == registry.Proxies:
-		c.relocate(res.Header)
+		keepClosed(res.Header)
+		if at := res.Header.Get("Location"); at != "" {
+			res.Header.Set("Location", c.through(at))
+		} else if !switched {
+			if err := c.linkBack(res); err != nil {
+				return err
+			}
+		}
 	}
 	own := c.out.Header()
 	maps.Copy(own, c.head) // an answer before this one takes all
@@ -171,20 +178,6 @@ func keepClosed(h http.Header) {
 			delete(h, name)
 		}
 	}
-}
-
-// relocate makes redirects within what is proxied lead there through this server.
-func (c *connection) relocate(h http.Header) {
-	keepClosed(h)
-	at, err := url.Parse(h.Get("Location"))
-	if err != nil || !strings.HasPrefix(at.Path, "/") || at.Host != "" && at.Host != c.to.Host {
-		return
-	}
-	at.Scheme, at.Host = "", ""
-	if !strings.HasPrefix(at.Path, c.prefix()+"/") {
-		at.Path, at.RawPath = c.prefix()+cleanPath(at.Path), ""
-	}
-	h.Set("Location", at.String())
 }
 
 // maxRefusal is how much of what a target says to a refused request is told.
