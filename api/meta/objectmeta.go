@@ -57,7 +57,7 @@ type ObjectMeta struct {
 	// Generation counts the changes of the desired state.
 	Generation int64 `json:"generation,omitempty" protobuf:"varint,7,opt,name=generation"`
 
-	// CreationTimestamp is the server's time at the creation.
+	// CreationTimestamp is a timestamp, of the server's clock at the creation.
 	CreationTimestamp Time `json:"creationTimestamp,omitzero" protobuf:"bytes,8,opt,name=creationTimestamp"`
 
 	// DeletionTimestamp is set by the server when deletion was asked for and

@@ -68,7 +68,7 @@ func (d *Docs) Field(s *Struct, f *Field) string {
 	}
 	text := d.typeOf(indirect(t)).Fields[f.GoName]
 	if text == "" && f.Schema.Struct != nil && f.Schema.Struct.Go == objectMeta {
-		return "Standard object metadata."
+		return "Standard object's metadata."
 	}
 	return text
 }

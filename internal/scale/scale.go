@@ -6,7 +6,7 @@ import "orch.io/controlplane/api/meta"
 // Scale is the body of the sub-resource scale, autoscaling/v1 Scale.
 type Scale struct {
 	meta.TypeMeta   `json:",inline"`
-	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata" doc:"Standard object metadata."`
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata" doc:"Standard object's metadata."`
 
 	Spec   Spec   `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec" doc:"The wanted size."`
 	Status Status `json:"status,omitempty" protobuf:"bytes,3,opt,name=status" doc:"The current size."`

@@ -25,7 +25,7 @@ func Kinds() []*registry.Kind { return []*registry.Kind{definitions()} }
 type CustomResourceDefinition struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata. The name is that of the resource type and its
+	// Standard object's metadata. The name is that of the resource type and its
 	// group: widgets.example.com.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 

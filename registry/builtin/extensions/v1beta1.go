@@ -14,7 +14,7 @@ import (
 type CustomResourceDefinitionV1beta1 struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata.
+	// Standard object's metadata.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the kind.

@@ -6,7 +6,7 @@ import "orch.io/controlplane/api/meta"
 type object struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata.
+	// Standard object's metadata.
 	meta.ObjectMeta `json:"metadata,omitempty"`
 }
 

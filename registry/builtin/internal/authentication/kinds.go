@@ -6,7 +6,7 @@ import "orch.io/controlplane/api/meta"
 type TokenReview struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata; nothing of it is kept.
+	// Standard object's metadata; nothing of it is kept.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.
@@ -61,7 +61,7 @@ type UserInfo struct {
 type SelfSubjectReview struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata; nothing of it is kept.
+	// Standard object's metadata; nothing of it is kept.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Status is the answer.
@@ -79,7 +79,7 @@ type SelfSubjectReviewStatus struct {
 type TokenRequest struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata; nothing of it is kept.
+	// Standard object's metadata; nothing of it is kept.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is what is asked for.

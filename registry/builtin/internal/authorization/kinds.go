@@ -6,7 +6,7 @@ import "orch.io/controlplane/api/meta"
 type SubjectAccessReview struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata; nothing of it is kept.
+	// Standard object's metadata; nothing of it is kept.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.
@@ -21,7 +21,7 @@ type SubjectAccessReview struct {
 type LocalSubjectAccessReview struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata; nothing of it is kept.
+	// Standard object's metadata; nothing of it is kept.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question, about a resource in the namespace of the request.
@@ -35,7 +35,7 @@ type LocalSubjectAccessReview struct {
 type SelfSubjectAccessReview struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata; nothing of it is kept.
+	// Standard object's metadata; nothing of it is kept.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.
@@ -50,7 +50,7 @@ type SelfSubjectAccessReview struct {
 type SelfSubjectRulesReview struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata; nothing of it is kept.
+	// Standard object's metadata; nothing of it is kept.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.

@@ -12,7 +12,7 @@ import (
 type SubjectAccessReviewV1beta1 struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object metadata; nothing of it is kept.
+	// Standard object's metadata; nothing of it is kept.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the question.

@@ -11,7 +11,7 @@ import (
 // autoscaling/v1: it is in the group of the version, and has the selector as labels, too.
 type FormerScale struct {
 	meta.TypeMeta   `json:",inline"`
-	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata" doc:"Standard object metadata."`
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata" doc:"Standard object's metadata."`
 
 	Spec   scale.Spec        `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec" doc:"The wanted size."`
 	Status FormerScaleStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status" doc:"The current size."`
