@@ -321,7 +321,7 @@ func (v *Version) mayKeep(found []meta.Cause, w *change) bool {
 
 // unchanged is the write of the object that is stored.
 func unchanged(w *change) *change {
-	return &change{Context: w.Context, New: w.Old.Clone(), Old: w.Old, Subresource: w.Subresource, Names: w.Names, Version: w.Version}
+	return &change{Context: w.Context, New: w.Old.Clone(), Old: w.Old, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Version: w.Version}
 }
 
 // withoutKept leaves out of causes those beside the metadata that are among kept.
