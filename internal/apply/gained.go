@@ -73,8 +73,8 @@ func (p *plan) gainedItems(list []any, set *fieldpath.Set) bool {
 	if _, ok := p.index(list); !ok {
 		return false
 	}
-	for _, item := range list {
-		if !p.items.gainedAt(p.element(item), nil, false, item, set) {
+	for _, item := range p.sorted(list) {
+		if !p.items.gainedAt(item.at, nil, false, item.value, set) {
 			return false
 		}
 	}
