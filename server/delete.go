@@ -71,7 +71,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 	if len(page.Entries) > s.limits.CollectionPage {
 		return meta.TooLarge("%d objects are too many for one request: set a limit", len(page.Entries))
 	}
-	err = s.objects.DeleteAll(ctx, page.Entries, func(key meta.Key) (*objects.Write, *objects.Deletion) {
+	err = s.objects.DeleteAll(ctx, r.version, &list.Selection, page, func(key meta.Key) (*objects.Write, *objects.Deletion) {
 		own := *o
 		own.object = o.object.Clone() // admission may write to it
 		return s.newDelete(r, key, &own), &own.Deletion

@@ -197,16 +197,16 @@ type builder struct {
 	root    reflect.Type
 	structs map[reflect.Type]*Struct
 	plain   map[reflect.Type]*Schema // see plainSchema
-	lists   []listField              // to be checked once all structs are known
+	fields  []fieldAt                // whose lists are to be checked once all structs are known
 	open    []reflect.Type           // the types of the value that is being described, down to the next struct
 	inline  []reflect.Type           // the structs whose fields are being added, each inline in the one before
 	faults  []error
 }
 
-// listField is a list in the Go types.
-type listField struct {
-	at   at
-	list *Schema
+// fieldAt is a field in the Go types, whose schema the tag of an inline struct may replace.
+type fieldAt struct {
+	at    at
+	field *Field
 }
 
 // at is the place in the Go types that a schema is made for.
@@ -426,24 +426,28 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 	for _, text := range misplaced(f.Schema) {
 		b.fault(a, "tag schema: %s", text)
 	}
-	for s := f.Schema; s != nil; s = cmp.Or(s.Items, s.Values) {
-		if s.Type == Array {
-			b.lists = append(b.lists, listField{a, s})
-		}
-	}
+	b.fields = append(b.fields, fieldAt{a, f})
 	return f
 }
 
 // checkLists looks at what lists say of their items, and at what cannot stay as it
 // was since nobody knows which item it was in.
 func (b *builder) checkLists() {
-	for _, l := range b.lists {
-		b.checkKeys(l)
-		b.checkStrategy(l.list, l.at)
-		immutable := func(s *Schema) bool { return s.Immutable }
-		if (!l.list.isMapList() || l.list.Repeats) && !l.list.Unchecked && leadsTo(l.list.Items, immutable, map[*Struct]bool{}) {
-			b.fault(l.at, "tag schema, immutable: the items of a list have no identity without listType=map, or where they repeat")
+	for _, f := range b.fields {
+		for s := f.field.Schema; s != nil; s = cmp.Or(s.Items, s.Values) {
+			if s.Type == Array {
+				b.checkList(s, f.at)
+			}
 		}
+	}
+}
+
+func (b *builder) checkList(list *Schema, a at) {
+	b.checkKeys(list, a)
+	b.checkStrategy(list, a)
+	immutable := func(s *Schema) bool { return s.Immutable }
+	if (!list.isMapList() || list.Repeats) && !list.Unchecked && leadsTo(list.Items, immutable, map[*Struct]bool{}) {
+		b.fault(a, "tag schema, immutable: the items of a list have no identity without listType=map, or where they repeat")
 	}
 }
 

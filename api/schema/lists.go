@@ -143,22 +143,22 @@ func keysOf(item map[string]any, s *Schema) map[string]any {
 }
 
 // checkKeys looks at the keys of a list's items.
-func (b *builder) checkKeys(l listField) {
-	items := l.list.Items.Struct
+func (b *builder) checkKeys(list *Schema, a at) {
+	items := list.Items.Struct
 	if items == nil {
 		return
 	}
-	for i, key := range l.list.ListKeys {
+	for i, key := range list.ListKeys {
 		f := items.Field(key)
 		switch {
 		case f == nil:
-			b.fault(l.at, "tag schema, listMapKeys: the items have no field %q%s", key, suggest.Near(key, items.fieldNames()...))
+			b.fault(a, "tag schema, listMapKeys: the items have no field %q%s", key, suggest.Near(key, items.fieldNames()...))
 		case f.Schema.Type == Object || f.Schema.Type == Array:
-			b.fault(l.at, "tag schema, listMapKeys: the field %q is no single value", key)
+			b.fault(a, "tag schema, listMapKeys: the field %q is no single value", key)
 		case f.Schema.Gate != "":
-			b.fault(l.at, "tag schema, listMapKeys: the field %q has a gate, and the items would have no identity while it is off", key)
-		case slices.Contains(l.list.ListKeys[:i], key):
-			b.fault(l.at, "tag schema, listMapKeys: the field %q is given twice", key)
+			b.fault(a, "tag schema, listMapKeys: the field %q has a gate, and the items would have no identity while it is off", key)
+		case slices.Contains(list.ListKeys[:i], key):
+			b.fault(a, "tag schema, listMapKeys: the field %q is given twice", key)
 		}
 	}
 }

@@ -55,3 +55,25 @@ func TestPlainFieldsShareASchema(t *testing.T) {
 	require.Empty(t, at(one, "held", "words").Items.Enum, "the tag of an inline struct")
 	require.Empty(t, at(two, "words").Items.Enum)
 }
+
+// TestInlineTagsOfListsAreChecked: what the tag of an inline struct says of a list has to be
+// true of its items.
+func TestInlineTagsOfListsAreChecked(t *testing.T) {
+	type item struct {
+		Name string `json:"name"`
+	}
+	type Inner struct {
+		Items []item   `json:"items,omitempty"`
+		Words []string `json:"words,omitempty"`
+	}
+	type noKey struct {
+		Inner `json:",inline" schema:"items.listType=map,items.listMapKeys=nane"`
+	}
+	type fixed struct {
+		Inner `json:",inline" schema:"words.items.immutable"`
+	}
+	_, err := schema.Go(reflect.TypeFor[noKey](), names.Orch)
+	require.ErrorContains(t, err, `listMapKeys: the items have no field "nane"`)
+	_, err = schema.Go(reflect.TypeFor[fixed](), names.Orch)
+	require.ErrorContains(t, err, "the items of a list have no identity")
+}

@@ -16,7 +16,7 @@ func configMapTracker() *Tracker {
 }
 
 func deploymentTracker() *Tracker {
-	return NewTracker(Config{Kind: "Deployment", Status: true, Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema()}}})
+	return NewTracker(Config{Kind: "Deployment", Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema(), Status: true}}})
 }
 
 func configMapBody(n int) string {

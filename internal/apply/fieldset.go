@@ -123,20 +123,33 @@ func (p *plan) collectList(l []any, set *fieldpath.Set) bool {
 	if _, ok := p.index(l); !ok {
 		return false
 	}
-	for _, item := range l {
-		if set == nil {
-			if !p.items.collect(item, nil) {
-				return false
-			}
-			continue
-		}
-		pe := p.element(item)
-		set.Members.Insert(pe)
-		if !p.items.collectBelow(item, pe, set) {
+	if set == nil {
+		return !slices.ContainsFunc(l, func(item any) bool { return !p.items.collect(item, nil) })
+	}
+	for _, item := range p.sorted(l) {
+		set.Members.Insert(item.at)
+		if !p.items.collectBelow(item.value, item.at, set) {
 			return false
 		}
 	}
 	return true
+}
+
+// listItem is an item of a list and its place in a set.
+type listItem struct {
+	at    fieldpath.PathElement
+	value any
+}
+
+// sorted returns the items of a list that index took in the order of sets, in which each
+// insert moves what comes behind it.
+func (p *plan) sorted(list []any) []listItem {
+	items := make([]listItem, len(list))
+	for i, item := range list {
+		items[i] = listItem{p.element(item), item}
+	}
+	slices.SortFunc(items, func(a, b listItem) int { return a.at.Compare(b.at) })
+	return items
 }
 
 // element returns the path element of an item that index took.

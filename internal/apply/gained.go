@@ -60,7 +60,7 @@ func (p *plan) gainedAt(pe fieldpath.PathElement, x any, had bool, y any, set *f
 		before, object := x.(map[string]any)
 		ok = (p.shape == shapeMap || p.shape == shapeAny) && (x == nil || object) && (!had || len(y) > 0) && p.gained(before, y, below)
 	case []any:
-		ok = x == nil && (!had || len(y) > 0) && p.gainedItems(y, below)
+		ok = (p.shape == shapeSet || p.shape == shapeKeyed) && x == nil && (!had || len(y) > 0) && p.gainedItems(y, below)
 	}
 	if ok && !below.Empty() {
 		*set.Children.Descend(pe) = *below
@@ -73,8 +73,8 @@ func (p *plan) gainedItems(list []any, set *fieldpath.Set) bool {
 	if _, ok := p.index(list); !ok {
 		return false
 	}
-	for _, item := range list {
-		if !p.items.gainedAt(p.element(item), nil, false, item, set) {
+	for _, item := range p.sorted(list) {
+		if !p.items.gainedAt(item.at, nil, false, item.value, set) {
 			return false
 		}
 	}

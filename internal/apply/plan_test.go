@@ -2,6 +2,7 @@ package apply
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,8 @@ func FuzzPlan(f *testing.F) {
 		{`{"spec":{"set":null,"list":null,"atomic":null,"int":null}}`, `{"spec":{"set":["a"],"list":[{"k":"1"}],"atomic":{"a":{}},"int":1,"gran":{"x":{"y":1}},"map":[{"k":"1"}]}}`},
 		{`{"spec":{"any":null,"gran":null,"map":null,"set":null}}`, `{"spec":{"any":[1],"gran":{"x":{"y":1}},"map":[{"k":"1"}],"set":["a"]}}`},
 		{`{"spec":{"any":null,"gran":null,"map":null,"set":null}}`, `{"spec":{"any":{"a":{}},"gran":{},"map":[],"set":[]}}`},
+		{`{}`, `{"spec":[{}]}`}, // what does not fit is found to be so later
+		{`{"spec":{}}`, `{"spec":{"gran":[{"x":1}],"map":{"k":"1"}}}`},
 		{`{"spec":{"map":[{"k":"1","v":1},{"k":"2","v":2}]}}`, `{"spec":{"map":[{"k":"1","v":1},{"k":"2","v":3}]}}`},
 	} {
 		f.Add(seed[0], seed[1])
@@ -102,4 +105,21 @@ func (v *typing) sameChange(t *testing.T, old, new map[string]any) {
 		both := want.Added.Union(want.Modified)
 		require.True(t, both.Equals(set), "%s\nwant %s", set, both)
 	}
+}
+
+// TestLongListsBackwards: the order of a list does not matter to how much work its items are,
+// which is minutes where each moves all that came before.
+func TestLongListsBackwards(t *testing.T) {
+	v := compileTyping(object(false, fields{"spec": object(false, fields{"set": {Type: schema.Array, Items: text(), ListType: "set"}})}))
+	list := make([]any, 300_000)
+	for i := range list {
+		list[i] = fmt.Sprintf("%06d", len(list)-i)
+	}
+	tree := map[string]any{"spec": map[string]any{"set": list}}
+	gained := &fieldpath.Set{}
+	require.True(t, v.plan.gained(map[string]any{}, tree, gained))
+	set, ok := v.plan.checkedSet(tree)
+	require.True(t, ok)
+	require.Equal(t, len(list), set.Size())
+	require.GreaterOrEqual(t, gained.Size(), len(list))
 }

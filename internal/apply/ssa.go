@@ -36,7 +36,7 @@ func (t *Tracker) Apply(live, patch *meta.Object, w Write) (*meta.Object, error)
 	if live == nil {
 		live = emptyLike(patch)
 	}
-	run := &applyRun{t: t, w: w, typing: v, live: plain(live), patch: patch.Tree(), fields: t.filter(set, w.Subresource)}
+	run := &applyRun{t: t, w: w, typing: v, live: plain(live), patch: patch.Tree(), fields: t.filter(set, w)}
 	if run.owners, err = t.read(live.List("metadata", "managedFields")); err != nil {
 		run.owners = nil
 	}
@@ -115,7 +115,7 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 			return nil, nil, err
 		}
 	}
-	c := &changes{t: r.t, old: r.live, new: out, subresource: r.w.Subresource, strict: true}
+	c := &changes{t: r.t, old: r.live, new: out, by: r.w, strict: true}
 	es, conflicting, err := r.t.take(es, self, c, force)
 	if err != nil {
 		return nil, nil, err

@@ -115,7 +115,7 @@ func TestRule5RemovalOfFieldsAndItems(t *testing.T) {
 }
 
 func listKind(t *testing.T, spec *schema.Schema) *actor {
-	return newActor(t, Config{Kind: "Widget", Status: true, Versions: []Version{{APIVersion: "x.example.com/v1",
+	return newActor(t, Config{Kind: "Widget", Versions: []Version{{APIVersion: "x.example.com/v1", Status: true,
 		Schema: object(false, fields{"spec": spec, "status": object(false, fields{"s": text(), "l": {Type: schema.Array, Items: text(), ListType: "set"}})})}}})
 }
 

@@ -21,6 +21,10 @@ import (
 type Version struct {
 	APIVersion string         // as in objects: group/version
 	Schema     *schema.Schema // nil: any object
+
+	// Status: the sub-resource status exists in the version. Its writers own the status,
+	// those of the object everything but that.
+	Status bool
 }
 
 // Config says what a Tracker must know of a kind.
@@ -37,10 +41,8 @@ type Config struct {
 	// changes none of them. nil: versions can say the same.
 	Merge func(live, before, after map[string]any) (map[string]any, error)
 
-	// Status: the sub-resource status exists. Its writers own status and, of the
-	// metadata, the fields in StatusMetadata; those of the object everything but
-	// status.
-	Status         bool
+	// StatusMetadata are the fields of the metadata that writers of the sub-resource
+	// status own, beside the status.
 	StatusMetadata []string
 
 	// Unowned are the fields at the root that nobody owns, because no write
@@ -71,7 +73,9 @@ type Tracker struct {
 func NewTracker(c Config) *Tracker {
 	t := &Tracker{config: c, versions: make(map[string]*typing, len(c.Versions)), nobodys: nobodys(c.Reserved), sets: &setCache{}}
 	for _, v := range c.Versions {
-		t.versions[v.APIVersion] = compileTyping(v.Schema)
+		typing := compileTyping(v.Schema)
+		typing.status = v.Status
+		t.versions[v.APIVersion] = typing
 	}
 	for _, name := range c.Unowned {
 		if t.unowned == nil {
@@ -193,19 +197,19 @@ func nobodys(annotation string) *fieldpath.Set {
 // onlyStatus is what writers of the object itself do not own, with all below.
 var onlyStatus = sync.OnceValue(func() *fieldpath.Set { return fieldpath.NewSet(fieldpath.MakePathOrDie("status")) })
 
-// filter returns what of set may be owned through an endpoint. Of another
-// entry's fields, too, nothing else changes through it.
-func (t *Tracker) filter(set *fieldpath.Set, subresource string) *fieldpath.Set {
+// filter returns what of set may be owned through the endpoint of a write. Of another
+// entry's fields, too, nothing else changes through it, whichever version they are of.
+func (t *Tracker) filter(set *fieldpath.Set, w Write) *fieldpath.Set {
 	if set.Empty() {
 		return set
 	}
 	if t.unowned != nil {
 		set = set.RecursiveDifference(t.unowned)
 	}
-	if !t.config.Status {
+	if v := t.versions[w.APIVersion]; v == nil || !v.status {
 		return set
 	}
-	switch subresource {
+	switch w.Subresource {
 	case "":
 		name := "status"
 		status := fieldpath.PathElement{FieldName: &name}
@@ -286,11 +290,11 @@ func newChange(removed, set *fieldpath.Set) *change {
 
 // changes compares two objects, in every version that is asked for.
 type changes struct {
-	t           *Tracker
-	old, new    map[string]any
-	subresource string
-	strict      bool               // a conversion that fails is an error
-	done        map[string]*change // nil value: the version is not known
+	t        *Tracker
+	old, new map[string]any
+	by       Write
+	strict   bool               // a conversion that fails is an error
+	done     map[string]*change // nil value: the version is not known
 }
 
 // at returns what changed, with paths of a version; nil if it is not known.
@@ -327,7 +331,7 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 		return nil, untracked(errLongPaths)
 	}
 	if set := new(fieldpath.Set); v.plan.gained(a, b, set) {
-		return newChange(fieldpath.NewSet(), c.t.filter(set, c.subresource)), nil
+		return newChange(fieldpath.NewSet(), c.t.filter(set, c.by)), nil
 	}
 	diff, err := v.value(a).Compare(v.value(b))
 	if err != nil {
@@ -337,7 +341,7 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	if !diff.Modified.Empty() {
 		set = diff.Modified.Union(set)
 	}
-	return newChange(c.t.filter(diff.Removed, c.subresource), c.t.filter(set, c.subresource)), nil
+	return newChange(c.t.filter(diff.Removed, c.by), c.t.filter(set, c.by)), nil
 }
 
 // shown returns the two objects in a version. Where they have the same content, that of

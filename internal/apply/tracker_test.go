@@ -37,8 +37,8 @@ func configMaps(t *testing.T) *actor {
 }
 
 func deployments(t *testing.T) *actor {
-	return newActor(t, Config{Kind: "Deployment", Status: true, LastApplied: lastAppliedName,
-		Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema()}}})
+	return newActor(t, Config{Kind: "Deployment", LastApplied: lastAppliedName,
+		Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema(), Status: true}}})
 }
 
 func (a *actor) write(manager string) Write {

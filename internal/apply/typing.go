@@ -24,6 +24,7 @@ import (
 // spares most kinds that.
 type typing struct {
 	zero            map[string]any // an object with nothing set
+	status          bool           // see Version
 	strict, lenient func() typed.ParseableType
 	plan            *plan // strict, for the walks of this package
 }

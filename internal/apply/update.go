@@ -47,7 +47,7 @@ func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
 
 // record returns the owners after w has made new out of old.
 func (t *Tracker) record(es entries, old, new map[string]any, w Write) (entries, error) {
-	c := &changes{t: t, old: old, new: new, subresource: w.Subresource}
+	c := &changes{t: t, old: old, new: new, by: w}
 	es, _, err := t.take(es, nil, c, true)
 	if err != nil {
 		return nil, err

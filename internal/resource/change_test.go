@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
@@ -108,8 +109,13 @@ func TestWhatWasWrongMayStay(t *testing.T) {
 		if w.New.Score > 1 && w.New.Labels["high"] == "" {
 			w.Invalid(check.At("score"), w.New.Score, "must be labelled")
 		}
+		if w.Features.Enabled("Strict") {
+			w.Invalid(check.At("note"), w.New.Note, "is not taken any more")
+		}
 	}}
 	typ, err := resource.Compile(registry.Of(k), names.Orch)
+	require.NoError(t, err)
+	typ.Features, err = features.New("", map[string]bool{"Strict": true}, features.Gate{Name: "Strict", Alpha: "0.0", Doc: "no notes"})
 	require.NoError(t, err)
 	obj := func(labels map[string]any) *meta.Object {
 		return meta.NewObject(map[string]any{
@@ -126,11 +132,11 @@ func TestWhatWasWrongMayStay(t *testing.T) {
 		return list
 	}
 	high := map[string]any{"high": "yes"}
-	assert.Equal(t, []string{"note"}, fields(obj(high), nil))
+	assert.Equal(t, []string{"note", "note"}, fields(obj(high), nil))
 	assert.Empty(t, fields(obj(map[string]any{"high": "very"}), obj(high)))
 	assert.Equal(t, []string{"score"}, fields(obj(nil), obj(high)), "the label has gone")
 	assert.Empty(t, fields(obj(nil), obj(nil)))
 	mended := obj(high)
 	mended.Set(2.5, "score")
-	assert.Equal(t, []string{"note"}, fields(mended, obj(high)))
+	assert.Equal(t, []string{"note", "note"}, fields(mended, obj(high)))
 }

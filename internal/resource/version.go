@@ -214,9 +214,14 @@ func (v *Version) PrepareForWrite(w *change) error {
 // statusApart reports whether the status is written through its sub-resource alone: one
 // that the caller's version does not have is written with the rest of the object.
 func (v *Version) statusApart(w *change) bool {
-	caller := v.VersionIn(w.Version)
-	return v.Status && (caller == nil || !slices.Contains(caller.lacks, "status"))
+	if caller := v.VersionIn(w.Version); caller != nil {
+		return caller.hasStatus()
+	}
+	return v.Status
 }
+
+// hasStatus reports whether the version has the sub-resource status.
+func (v *Version) hasStatus() bool { return v.Status && !slices.Contains(v.lacks, "status") }
 
 // keepStatus leaves the status to its sub-resource: a new object has an empty
 // one, an update keeps the old.
@@ -316,7 +321,7 @@ func (v *Version) mayKeep(found []meta.Cause, w *change) bool {
 
 // unchanged is the write of the object that is stored.
 func unchanged(w *change) *change {
-	return &change{Context: w.Context, New: w.Old.Clone(), Old: w.Old, Subresource: w.Subresource, Names: w.Names, Version: w.Version}
+	return &change{Context: w.Context, New: w.Old.Clone(), Old: w.Old, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Version: w.Version}
 }
 
 // withoutKept leaves out of causes those beside the metadata that are among kept.
@@ -369,10 +374,10 @@ func (v *Version) Warnings(obj, old *meta.Object) []string {
 // Tracker keeps account of who owns the fields of the type's objects, for one request.
 func (t *Type) Tracker(ctx context.Context) *apply.Tracker {
 	t.tracker.once.Do(func() {
-		c := apply.Config{Kind: t.Kind, Status: t.Status, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
+		c := apply.Config{Kind: t.Kind, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
 			Reserved: t.Names.Wire(names.HubForm), LastApplied: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
-			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema()})
+			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema(), Status: v.hasStatus()})
 		}
 		if t.converts {
 			c.Merge = t.mergeTree

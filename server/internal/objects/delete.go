@@ -20,6 +20,9 @@ type Deletion struct {
 	Propagation  *string // Background, Foreground or Orphan
 	Orphan       *bool   // orphanDependents, the old form
 	Grace        *int64  // seconds
+
+	listed   *watch.Entry // the object as a list showed it
+	selector *Selector    // of that list; nil: the object is deleted whatever it is by now
 }
 
 // Delete starts the deletion of the object of a write, or ends it if nothing holds
@@ -31,12 +34,17 @@ func (s *Store) Delete(ctx context.Context, w *Write, d *Deletion) (*Result, err
 	return s.Write(ctx, w)
 }
 
-// DeleteAll deletes objects, some at the same time; of makes the write and the
-// deletion of each. The error is that of the first one in order that could not be
-// deleted; those after it may be gone or not.
-func (s *Store) DeleteAll(ctx context.Context, entries []*watch.Entry, of func(meta.Key) (*Write, *Deletion)) error {
-	for some := range slices.Chunk(entries, deletionsAtOnce) {
-		if err := s.deleteSome(ctx, some, of); err != nil {
+// DeleteAll deletes the objects of a list in a version, some at the same time; of makes the
+// write and the deletion of each. What is not selected any more when its turn comes stays.
+// The error is that of the first one in order that could not be deleted; those after it may
+// be gone or not.
+func (s *Store) DeleteAll(ctx context.Context, v *resource.Version, sel *Selection, page *Page, of func(meta.Key) (*Write, *Deletion)) error {
+	var selector *Selector
+	if !page.Whole {
+		selector = NewSelector(v, sel)
+	}
+	for some := range slices.Chunk(page.Entries, deletionsAtOnce) {
+		if err := s.deleteSome(ctx, selector, some, of); err != nil {
 			return err
 		}
 	}
@@ -47,11 +55,12 @@ func (s *Store) DeleteAll(ctx context.Context, entries []*watch.Entry, of func(m
 // share the waits for the disk.
 const deletionsAtOnce = 32
 
-func (s *Store) deleteSome(ctx context.Context, entries []*watch.Entry, of func(meta.Key) (*Write, *Deletion)) error {
+func (s *Store) deleteSome(ctx context.Context, selector *Selector, entries []*watch.Entry, of func(meta.Key) (*Write, *Deletion)) error {
 	errs, panics := make([]error, len(entries)), make([]any, len(entries))
 	var all sync.WaitGroup
 	for i, e := range entries {
 		w, d := of(e.Key())
+		d.listed, d.selector = e, selector
 		all.Go(func() {
 			defer func() { panics[i] = recover() }()
 			_, errs[i] = s.Delete(ctx, w, d)
@@ -69,11 +78,30 @@ func (s *Store) deleteSome(ctx context.Context, entries []*watch.Entry, of func(
 	return nil
 }
 
+// concerns reports whether a deletion is about an object as it is now.
+func (d *Deletion) concerns(ctx context.Context, c *watch.Cache, now *watch.Entry) (bool, error) {
+	if d.selector == nil || now.Revision() == d.listed.Revision() {
+		return true, nil
+	}
+	if !c.Selects(d.selector.Query, now) {
+		return false, nil
+	}
+	selected, err := d.selector.Filter(ctx, []*watch.Entry{now})
+	return len(selected) > 0, err
+}
+
 // planDeletion asks admission, holds the preconditions against the object between
 // its phases, and marks the object.
 func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	t := a.Version.Type
 	if a.entry == nil {
+		return change{}, meta.NotFound(a.Version.Resource().GroupResource(), a.Key.Name)
+	}
+	concerned, err := a.deletion.concerns(ctx, s.o.Hub.Cache(t.GroupResource()), a.entry)
+	switch {
+	case err != nil:
+		return change{}, err
+	case !concerned:
 		return change{}, meta.NotFound(a.Version.Resource().GroupResource(), a.Key.Name)
 	}
 	live, err := Object(ctx, a.entry, t.Hub)

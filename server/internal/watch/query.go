@@ -74,6 +74,12 @@ func (q Query) Matches(e *Entry) bool {
 	return m.matches(e)
 }
 
+// Selects is Query.Matches by the fields that the cache declares.
+func (c *Cache) Selects(q Query, e *Entry) bool {
+	m := c.matcher(q)
+	return m.matches(e)
+}
+
 func (m *matcher) matches(e *Entry) bool {
 	if e == nil || m.none {
 		return false
