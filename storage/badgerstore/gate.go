@@ -14,7 +14,8 @@ import (
 // The database writes a table into a mapped file in goroutines of its own,
 // whenever it sees fit, and a disk that has filled up meanwhile ends the process.
 // It takes an error in good part and tries again. So it is given its directory
-// under a name that can be taken away: without room no table is begun.
+// under a name that can be taken away: without room no table is begun. What remains is who
+// takes the room of eight tables, 24 to 64 MiB, between two looks at it.
 
 // gate is the name. Nil is a gate that is always open.
 type gate struct {
