@@ -156,7 +156,7 @@ var (
 	changes = map[string]string{
 		"deployments/scale": resized, "replicasets/scale": resized, "statefulsets/scale": resized, "replicationcontrollers/scale": resized,
 		"certificatesigningrequests/approval": `{"status":{"conditions":[{"type":"Approved","reason":"Good","message":"it is"}]}}`,
-		"certificatesigningrequests/status":   `{"status":{"conditions":[{"type":"Approved","reason":"Good","message":"it is"},{"type":"Failed","reason":"Bad","message":"it is not"}]}}`,
+		"certificatesigningrequests/status":   `[{"op":"add","path":"/status/conditions/-","value":{"type":"Failed","reason":"Bad","message":"it is not"}}]`, // others stay
 	}
 )
 
@@ -178,7 +178,11 @@ func (r *removed) subresource(a *api, sub *resource.Subresource) {
 	r.warned(a, got, sub.Name)
 	var changed answer
 	if change := changes[name]; change != "" {
-		changed = a.must(200, "PATCH", path, change)
+		form := "application/merge-patch+json"
+		if change[0] == '[' {
+			form = "application/json-patch+json"
+		}
+		changed = a.must(200, "PATCH", path, change, "Content-Type", form)
 	} else {
 		require.Equal(a.t, "status", sub.Name, "no change for it")
 		changed = r.changeStatus(a, got.body)

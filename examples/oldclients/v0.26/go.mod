@@ -3,7 +3,6 @@ module orch.io/controlplane/examples/oldclients/v0.26
 go 1.26.8
 
 require (
-	github.com/stretchr/testify v1.12.1
 	k8s.io/client-go v0.26.15
 	orch.io/controlplane v0.0.0
 )
@@ -40,6 +39,7 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/tidwall/btree v1.8.2 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
