@@ -54,8 +54,8 @@ func TestOwners(t *testing.T) {
 			filter := map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))}
 			theirs, err := managedfields.NewDefaultFieldManager(converter, noop{}, noop{}, noop{}, kind, kind.GroupVersion(), "", filter)
 			require.NoError(t, err)
-			ours := apply.NewTracker(apply.Config{Kind: kind.Kind, Status: true,
-				Versions: []apply.Version{{APIVersion: kind.GroupVersion().String(), Schema: s}}})
+			ours := apply.NewTracker(apply.Config{Kind: kind.Kind,
+				Versions: []apply.Version{{APIVersion: kind.GroupVersion().String(), Schema: s, Status: true}}})
 			for seed := range uint64(150) {
 				play(t, seed, kind, s, theirs, ours)
 			}
