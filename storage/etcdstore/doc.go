@@ -1,0 +1,49 @@
+// Package etcdstore is a [storage.Backend] over etcd, for control planes that run as
+// several servers: each opens a Store on the same cluster and prefix, and what one of
+// them commits all others read and watch.
+//
+//	store, err := etcdstore.Open(ctx, etcdstore.Options{Endpoints: []string{"https://10.0.0.1:2379"}})
+//	b := &server.Builder{Storage: store, Authorizer: auth.AllowAll}
+//
+// # What is in etcd
+//
+// All keys begin with Options.Prefix, and whatever else is in the cluster is left alone:
+//
+//   - PREFIX/data/KEY is the record of a key;
+//   - PREFIX/head is written by every commit, so that the revision of its last change is
+//     the newest revision of the store. Other programs in the same cluster use up
+//     revisions that are none of the store's;
+//   - PREFIX/stamps/NAME is what the server notes about itself;
+//   - PREFIX/compactor is the revision up to which the stores have compacted.
+//
+// A revision of the store is the one that etcd gave to the transaction of the commit. No
+// leases are used.
+//
+// # What etcd must allow
+//
+// A commit is one transaction of up to storage.CommitLength writes and one more, within
+// etcd's own bounds: --max-request-bytes (1.5 MiB unless it is set) for all keys and values
+// of a commit, and --max-txn-ops (128) for its writes. What is beyond them is
+// storage.ErrTooLarge. When etcd's space is used up (--quota-backend-bytes, NOSPACE) commits
+// are storage.ErrFull until the alarm is disarmed, but those that only delete are made. (The one
+// commit by which etcd gets full it makes, and refuses all the same.) A user needs read and
+// write permission on the keys under the prefix, and to compact etcd's role root; one without it
+// sets Retain to less than 0 and leaves compacting to somebody else.
+//
+// # History
+//
+// etcd has one history for all that is in it, so compacting a store compacts the cluster.
+// Retain therefore forgets also for the other programs there, and what they compact is
+// gone for the store: reads at the newest revision work all the same, and so do watches that
+// have missed nothing. If something else compacts the cluster, set Retain to less than 0. The
+// time that a state is kept counts from when a running store has seen it, by that store's own
+// clock; clocks of different machines are never compared. A store that never runs for as long
+// as Retain forgets nothing.
+//
+// # When etcd does not answer
+//
+// Reads are tried again, on another member if there is one, until their context ends or
+// 20 seconds have passed. A commit is sent once, unless etcd certainly did not make it; if its
+// answer is lost the error says that it may or may not have happened. Watches wait for as long
+// as it takes and go on where they were, without a gap.
+package etcdstore

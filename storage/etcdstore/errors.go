@@ -1,0 +1,99 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"orch.io/controlplane/storage"
+)
+
+// told makes of an error of etcd what the contract calls it. asked is the caller's own
+// context.
+func (s *Store) told(asked context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case asked.Err() != nil:
+		return asked.Err()
+	case s.life.Err() != nil:
+		return storage.ErrClosed
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fmt.Errorf("%w: %w", storage.ErrFull, err)
+	case tooLarge(err):
+		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		// The deadline is the store's own, and callers must not take it for theirs.
+		return fmt.Errorf("etcd did not answer in time: %s", err)
+	}
+	return err
+}
+
+// tooLarge says that etcd, or the connection to it, takes no request of the size.
+func tooLarge(err error) bool {
+	return errors.Is(err, rpctypes.ErrRequestTooLarge) || errors.Is(err, rpctypes.ErrTooManyOps) ||
+		codeOf(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
+}
+
+// codeOf is what kind of error of a call it is; OK if it is none.
+func codeOf(err error) codes.Code {
+	var known rpctypes.EtcdError
+	var of interface{ GRPCStatus() *status.Status }
+	switch {
+	case errors.As(err, &known):
+		return known.Code()
+	case errors.As(err, &of):
+		return of.GRPCStatus().Code()
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	}
+	return codes.OK
+}
+
+// passing says that another attempt, maybe at another member, may succeed.
+func passing(err error) bool {
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
+		return true
+	case codes.Canceled:
+		return true // by the other side: those who look at this know that they did not
+	}
+	return errors.Is(err, rpctypes.ErrTooManyRequests)
+}
+
+// again makes a call that may be made several times until it succeeds, fails for good, or
+// its time is up.
+func (s *Store) again(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	for pause := pauseTime; ; pause = min(2*pause, longPauseTime) {
+		attempt, done := bounded(ctx, attemptTime)
+		err := call(attempt)
+		done()
+		if err == nil || ctx.Err() != nil || !passing(err) {
+			return err
+		}
+		s.logger.Debug("etcd did not answer, trying again", "error", err)
+		if !wait(ctx, pause) {
+			return err
+		}
+	}
+}
+
+// wait reports false if the context ends before the time has passed.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

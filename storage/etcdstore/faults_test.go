@@ -1,0 +1,248 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/etcdstore"
+)
+
+// load writes through several stores, each key once, and watches through each of them.
+type load struct {
+	t      testing.TB
+	stores []*etcdstore.Store
+	base   storage.Revision
+
+	mu    sync.Mutex
+	acked map[string]storage.Revision
+	lost  int           // commits without an answer
+	news  chan struct{} // closed when something is acknowledged
+
+	stop   chan struct{}
+	writes sync.WaitGroup
+}
+
+func startLoad(t testing.TB, stores []*etcdstore.Store, writers int) *load {
+	base, err := stores[0].Revision(t.Context())
+	require.NoError(t, err)
+	l := &load{t: t, stores: stores, base: base, acked: map[string]storage.Revision{}, news: make(chan struct{}), stop: make(chan struct{})}
+	for w := range writers {
+		s := stores[w%len(stores)]
+		l.writes.Go(func() { l.write(s, w) })
+	}
+	return l
+}
+
+func (l *load) write(s *etcdstore.Store, w int) {
+	for i := 0; ; i++ {
+		select {
+		case <-l.stop:
+			return
+		default:
+		}
+		key := fmt.Sprintf("k/%d/%06d", w, i)
+		revision, err := s.Commit(l.t.Context(), storage.Write{Key: key, Value: []byte(key)}, storage.Write{Key: fmt.Sprintf("last/%d", w), Value: []byte(key), Expect: storage.AnyRevision})
+		l.mu.Lock()
+		if err != nil {
+			l.lost++
+		} else {
+			l.acked[key] = revision
+			close(l.news)
+			l.news = make(chan struct{})
+		}
+		l.mu.Unlock()
+	}
+}
+
+// progress waits until so many commits more are acknowledged.
+func (l *load) progress(n int) {
+	l.t.Helper()
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	l.mu.Lock()
+	want := len(l.acked) + n
+	l.mu.Unlock()
+	for {
+		l.mu.Lock()
+		have, news := len(l.acked), l.news
+		l.mu.Unlock()
+		if have >= want {
+			return
+		}
+		select {
+		case <-news:
+		case <-deadline.C:
+			require.FailNow(l.t, "there is no progress")
+		}
+	}
+}
+
+// seen follows a watch up to a commit of the key "end", and tells what was wrong with it.
+func (l *load) seen(s *etcdstore.Store) (seen map[string]storage.Revision, err error) {
+	seen = map[string]storage.Revision{}
+	last, lasts := l.base, map[string]storage.Record{}
+	for commit, err := range s.Watch(l.t.Context(), "", l.base) {
+		switch {
+		case err != nil:
+			return seen, err
+		case commit[0].Revision <= last:
+			return seen, fmt.Errorf("revision %d after %d", commit[0].Revision, last)
+		case commit[0].Key == "end":
+			return seen, nil
+		case len(commit) != 2 || string(commit[0].Value) != string(commit[1].Value):
+			return seen, fmt.Errorf("a commit in part: %v", commit)
+		case commit[1].Prev.Revision != lasts[commit[1].Key].Revision:
+			return seen, fmt.Errorf("%v replaced %v", commit[1].Prev, lasts[commit[1].Key])
+		case seen[commit[0].Key] != 0:
+			return seen, fmt.Errorf("%q came twice", commit[0].Key)
+		}
+		last = commit[0].Revision
+		seen[commit[0].Key], lasts[commit[1].Key] = last, commit[1].Record
+	}
+	return seen, errors.New("the watch ended")
+}
+
+// check ends the writers and compares: what was acknowledged is there, and every watch, those
+// that run since the beginning and new ones, has yielded the same commits, each once.
+func (l *load) check(running []<-chan watched) {
+	l.t.Helper()
+	close(l.stop)
+	l.writes.Wait()
+	l.t.Logf("%d commits, %d without an answer", len(l.acked), l.lost)
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		_, err := l.stores[0].Commit(ctx, storage.Write{Key: "end", Value: []byte{}, Expect: storage.AnyRevision})
+		if err == nil {
+			break
+		}
+		require.NoError(l.t, ctx.Err(), "%v", err)
+	}
+	fresh, err := l.seen(l.stores[0])
+	require.NoError(l.t, err)
+	for _, w := range running {
+		got := <-w
+		require.NoError(l.t, got.err)
+		require.Equal(l.t, fresh, got.seen)
+	}
+	_, records, err := l.stores[len(l.stores)-1].Scan(ctx, "k/", "", 0)
+	require.NoError(l.t, err)
+	there := map[string]storage.Revision{}
+	for rec, err := range records {
+		require.NoError(l.t, err)
+		require.Equal(l.t, rec.Key, string(rec.Value))
+		there[rec.Key] = rec.Revision
+	}
+	require.Equal(l.t, fresh, there)
+	for key, revision := range l.acked {
+		require.Equal(l.t, revision, there[key], key)
+	}
+}
+
+type watched struct {
+	seen map[string]storage.Revision
+	err  error
+}
+
+// watch follows a watch of each store.
+func (l *load) watch() (running []<-chan watched) {
+	for _, s := range l.stores {
+		w := make(chan watched, 1)
+		go func() {
+			seen, err := l.seen(s)
+			w <- watched{seen, err}
+		}()
+		running = append(running, w)
+	}
+	return running
+}
+
+// TestFaults: members die, are cut off from each other and from the stores, and stand still,
+// one after the other, while there is load. Two are there at any time, so it goes on.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	var stores []*etcdstore.Store
+	for range 2 {
+		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.front[:], Prefix: "/faults", Retain: -1})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		stores = append(stores, s)
+	}
+	l := startLoad(t, stores, 8)
+	running := l.watch()
+	const some = 100
+	l.progress(some)
+	for i, m := range c.members {
+		m.kill()
+		l.progress(some)
+		m.start(t)
+		m.ready(t)
+		l.progress(some)
+
+		c.part(i)
+		l.progress(some)
+		alone(t, c, i)
+		c.heal(i)
+		m.ready(t)
+		l.progress(some)
+
+		c.clients[i].close()
+		l.progress(some)
+		c.clients[i].open()
+		l.progress(some)
+
+		if testing.Short() {
+			break
+		}
+		m.signal(t, syscall.SIGSTOP)
+		l.progress(some)
+		m.signal(t, syscall.SIGCONT)
+		m.ready(t)
+		l.progress(some)
+	}
+	l.check(running)
+}
+
+// alone checks that a member which is cut off from the others tells nothing: it may be old.
+func alone(t testing.TB, c *cluster, i int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := etcdstore.Open(ctx, etcdstore.Options{Endpoints: c.front[i : i+1], Prefix: "/faults", Retain: -1})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// TestAllGone: no member is there for a while. Watches wait, reads and commits end with an
+// error when their context does, and all goes on when the members are back.
+func TestAllGone(t *testing.T) {
+	t.Parallel()
+	m := single(t)
+	s := open(t, m, "/gone")
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	l := startLoad(t, []*etcdstore.Store{s}, 4)
+	running := l.watch()
+	l.progress(50)
+	for range 2 {
+		m.kill()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err := s.Get(ctx, "k", 0)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		cancel()
+		require.Error(t, s.Writable(t.Context()))
+		m.start(t)
+		m.ready(t)
+		l.progress(50)
+	}
+	l.check(running)
+	require.NoError(t, s.Check(t.Context()))
+	require.Positive(t, s.Size())
+}

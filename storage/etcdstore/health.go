@@ -1,0 +1,132 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"orch.io/controlplane/storage"
+)
+
+// Health is asked for so often at most, and waited for no longer.
+const (
+	healthEvery = 2 * time.Second
+	healthTime  = 3 * time.Second
+)
+
+// health is what was last found out.
+type health struct {
+	shared[error]
+
+	mu    sync.Mutex
+	at    time.Time
+	fault error
+}
+
+// Writable implements storage.Writer. The store takes writes if the members agree on a leader
+// and none of them has raised the alarm that its data is corrupt.
+func (s *Store) Writable(ctx context.Context) error {
+	s.health.mu.Lock()
+	at, fault := s.health.at, s.health.fault
+	s.health.mu.Unlock()
+	if !at.IsZero() && time.Since(at) < healthEvery && s.life.Err() == nil {
+		return fault
+	}
+	fault, err := s.health.ask(ctx, s)
+	if err != nil {
+		return err
+	}
+	return fault
+}
+
+// readHealth finds out whether the store takes writes.
+func (s *Store) readHealth(ctx context.Context) (fault, _ error) {
+	inner, cancel := bounded(ctx, healthTime)
+	defer cancel()
+	if _, err := s.client.Get(inner, s.head); err != nil {
+		fault = s.told(ctx, err)
+	} else {
+		fault = s.alarm(inner)
+	}
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	s.health.at, s.health.fault = time.Now(), fault
+	return fault, nil
+}
+
+// alarm returns what a member has raised the alarm of. That there is no room is none. A user
+// may not be allowed to ask.
+func (s *Store) alarm(ctx context.Context) error {
+	resp, err := s.client.AlarmList(ctx)
+	if errors.Is(err, rpctypes.ErrPermissionDenied) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("etcd does not tell its alarms: %w", err)
+	}
+	for _, a := range resp.Alarms {
+		if a.Alarm == pb.AlarmType_CORRUPT {
+			return fmt.Errorf("member %x of etcd has corrupt data", a.MemberID)
+		}
+	}
+	return nil
+}
+
+// Check implements storage.Checker. etcd has lost commits if its newest revision is older
+// than one that this store has seen acknowledged, as when a cluster is restored from a backup.
+func (s *Store) Check(ctx context.Context) error {
+	acked := storage.Revision(s.acked.Load())
+	at, err := s.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	if at < acked {
+		s.lost.Store(true)
+		return fmt.Errorf("etcd has lost commits: the newest revision is %d, and %d was acknowledged", at, acked)
+	}
+	inner, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	inner, cancel := bounded(inner, healthTime)
+	defer cancel()
+	return s.told(ctx, s.alarm(inner))
+}
+
+// Missing implements storage.Checker. etcd gives out no record that it cannot read.
+func (s *Store) Missing() (damaged, losses int) {
+	if s.lost.Load() {
+		losses = 1
+	}
+	return 0, losses
+}
+
+// Size implements storage.Sizer: the size of the largest file of a member that answers.
+func (s *Store) Size() (size int64) {
+	inner, leave, err := s.enter(s.life)
+	if err != nil {
+		return 0
+	}
+	defer leave()
+	inner, cancel := context.WithTimeout(inner, healthTime)
+	defer cancel()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, endpoint := range s.client.Endpoints() {
+		all.Go(func() {
+			if resp, err := s.client.Status(inner, endpoint); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				size = max(size, resp.DbSize)
+			}
+		})
+	}
+	all.Wait()
+	return size
+}

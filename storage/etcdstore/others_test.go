@@ -1,0 +1,258 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/etcdstore"
+)
+
+// another is another program in the same etcd.
+func another(t testing.TB, m *member) *clientv3.Client {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func put(t testing.TB, s storage.Backend, key, value string) storage.Revision {
+	t.Helper()
+	revision, err := s.Commit(t.Context(), storage.Write{Key: key, Value: []byte(value), Expect: storage.AnyRevision})
+	require.NoError(t, err)
+	return revision
+}
+
+func keys(t testing.TB, s storage.Backend, at storage.Revision) (keys []string) {
+	t.Helper()
+	shown, records, err := s.Scan(t.Context(), "", "", at)
+	require.NoError(t, err)
+	if at != 0 {
+		require.Equal(t, at, shown)
+	}
+	for rec, err := range records {
+		require.NoError(t, err)
+		keys = append(keys, rec.Key)
+	}
+	return keys
+}
+
+// TestOthers: what other programs write and compact in the same etcd changes neither the
+// revision nor the newest state nor the watches that have missed nothing.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	m := single(t)
+	s, other := open(t, m, "/ours"), another(t, m)
+	defer func() { require.NoError(t, s.Close()) }()
+	first := put(t, s, "a", "1")
+	newest := put(t, s, "b", "2")
+	var theirs int64
+	for range 20 {
+		resp, err := other.Put(t.Context(), "/ours-not/data/x", "y")
+		require.NoError(t, err)
+		theirs = resp.Header.Revision
+	}
+	check := func() {
+		at, err := s.Revision(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, newest, at)
+		for _, at := range []storage.Revision{0, newest} {
+			require.Equal(t, []string{"a", "b"}, keys(t, s, at))
+			rec, err := s.Get(t.Context(), "a", at)
+			require.NoError(t, err)
+			require.Equal(t, first, rec.Revision)
+		}
+		for _, at := range []storage.Revision{newest + 1, max(newest+1, storage.Revision(theirs))} {
+			_, err = s.Get(t.Context(), "a", at)
+			require.ErrorIs(t, err, storage.ErrFuture)
+			_, _, err = s.Scan(t.Context(), "", "", at)
+			require.ErrorIs(t, err, storage.ErrFuture)
+		}
+		require.ErrorIs(t, s.Compact(t.Context(), newest+1), storage.ErrFuture)
+	}
+	check()
+	_, err := other.Compact(t.Context(), theirs)
+	require.NoError(t, err)
+	check()
+	_, err = s.Get(t.Context(), "a", first)
+	require.ErrorIs(t, err, storage.ErrCompacted)
+	require.ErrorIs(t, firstOf(t, s, first), storage.ErrCompacted)
+	after := newest
+	newest = put(t, s, "b", "3")
+	require.NoError(t, firstOf(t, s, after))
+	check()
+}
+
+// firstOf returns how a watch begins: with a commit, or an error.
+func firstOf(t testing.TB, s storage.Backend, after storage.Revision) error {
+	for _, err := range s.Watch(t.Context(), "", after) {
+		return err
+	}
+	return errors.New("the watch ended")
+}
+
+// TestNoSpace: when etcd has no room, commits are ErrFull but for those that only delete,
+// and all is as before when there is room again.
+func TestNoSpace(t *testing.T) {
+	t.Parallel()
+	m := single(t, "--quota-backend-bytes=4194304")
+	s, other := open(t, m, "/full"), another(t, m)
+	defer func() { require.NoError(t, s.Close()) }()
+	newest := put(t, s, "b", "2")
+	var err error
+	n := 0
+	for ; err == nil; n++ {
+		require.Less(t, n, 1000)
+		var at storage.Revision
+		if at, err = s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k/", n), Value: make([]byte, 1<<16)}); err == nil {
+			newest = at
+		}
+	}
+	require.ErrorIs(t, err, storage.ErrFull)
+	require.NoError(t, s.Writable(t.Context()))
+	again, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.client}, Prefix: "/new", Retain: -1})
+	require.NoError(t, err, "a store can be opened without room")
+	require.NoError(t, again.Close())
+	// etcd makes the one commit by which it gets full, and refuses it all the same.
+	var ws []storage.Write
+	for _, key := range keys(t, s, 0)[1:] {
+		ws = append(ws, storage.Write{Key: key, Expect: storage.AnyRevision})
+	}
+	deleted, err := s.Commit(t.Context(), ws...)
+	require.NoError(t, err)
+	require.Greater(t, deleted, newest)
+	require.NoError(t, s.Check(t.Context()))
+	require.Equal(t, []string{"b"}, keys(t, s, 0))
+	require.Equal(t, []string{"b"}, keys(t, s, deleted))
+	at, err := s.Revision(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, at, deleted)
+	_, err = s.Commit(t.Context(), storage.Write{Key: "b", Expect: newest})
+	require.IsType(t, &storage.ConflictError{}, err)
+	_, err = s.Commit(t.Context(), storage.Write{Key: "b", Value: []byte("3"), Expect: storage.AnyRevision})
+	require.ErrorIs(t, err, storage.ErrFull)
+
+	require.NoError(t, s.Compact(t.Context(), deleted))
+	_, err = other.Defragment(t.Context(), m.client)
+	require.NoError(t, err)
+	_, err = other.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
+	require.NoError(t, err)
+	last := put(t, s, "b", "3")
+	require.Greater(t, last, deleted)
+	at, err = s.Revision(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, last, at)
+	require.NoError(t, firstOf(t, s, deleted))
+}
+
+// TestTooLarge: what etcd does not take is ErrTooLarge, by whatever bound, and not written.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	s := open(t, single(t), "/large")
+	defer func() { require.NoError(t, s.Close()) }()
+	newest := put(t, s, "a", "1")
+	for _, size := range []int{3 << 19, 3 << 20, 300 << 20} {
+		_, err := s.Commit(t.Context(), storage.Write{Key: "a", Value: make([]byte, size), Expect: storage.AnyRevision})
+		require.ErrorIs(t, err, storage.ErrTooLarge, "%d bytes", size)
+	}
+	var ws []storage.Write
+	for i := range storage.CommitLength + 1 {
+		ws = append(ws, storage.Write{Key: fmt.Sprint(i), Value: []byte("x")})
+	}
+	_, err := s.Commit(t.Context(), ws...)
+	require.ErrorIs(t, err, storage.ErrTooLarge)
+	at, err := s.Revision(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, newest, at)
+}
+
+// TestRetains: several stores forget what is old enough, together, and never the newest state.
+// When those that did it are gone the others go on.
+func TestRetains(t *testing.T) {
+	t.Parallel()
+	m := single(t)
+	const keep = time.Second
+	var stores []*etcdstore.Store
+	for range 3 {
+		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.client}, Prefix: "/retains", Retain: keep})
+		require.NoError(t, err)
+		stores = append(stores, s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for n, s := range stores {
+		old := put(t, s, "a", "old")
+		replaced := time.Now()
+		newest := put(t, s, "a", "new")
+		for {
+			_, err := s.Get(ctx, "a", old)
+			if errors.Is(err, storage.ErrCompacted) {
+				break
+			}
+			require.NoError(t, err)
+		}
+		require.Greater(t, time.Since(replaced), keep)
+		rec, err := s.Get(ctx, "a", newest)
+		require.NoError(t, err)
+		require.Equal(t, "new", string(rec.Value))
+		if n < len(stores)-1 {
+			require.NoError(t, s.Close())
+		}
+	}
+	require.NoError(t, stores[2].Close())
+}
+
+// TestSlowConsumer: what a consumer has not taken is not kept for it without bound; it gets all
+// the same.
+func TestSlowConsumer(t *testing.T) {
+	t.Parallel()
+	s := open(t, single(t), "/slow")
+	defer func() { require.NoError(t, s.Close()) }()
+	base := put(t, s, "begin", "")
+	put(t, s, "a", "first")
+	const n, size = 60, 1 << 20
+	seen, last := 0, base
+	for commit, err := range s.Watch(t.Context(), "a", base) {
+		require.NoError(t, err)
+		require.Greater(t, commit[0].Revision, last)
+		if last = commit[0].Revision; seen == 0 {
+			for i := range n {
+				value := make([]byte, size)
+				value[0] = byte(i)
+				put(t, s, "a", string(value))
+			}
+		} else {
+			require.Equal(t, byte(seen-1), commit[0].Value[0])
+		}
+		if seen++; seen > n {
+			break
+		}
+	}
+	require.Equal(t, n+1, seen)
+}
+
+// TestLoss: a cluster that has forgotten commits is noticed.
+func TestLoss(t *testing.T) {
+	t.Parallel()
+	m := single(t)
+	s := open(t, m, "/loss")
+	defer func() { require.NoError(t, s.Close()) }()
+	for range 10 {
+		put(t, s, "a", "1")
+	}
+	require.NoError(t, s.Check(t.Context()))
+	m.kill()
+	m.forget(t)
+	m.start(t)
+	m.ready(t)
+	require.ErrorContains(t, s.Check(t.Context()), "lost commits")
+	_, losses := s.Missing()
+	require.Equal(t, 1, losses)
+}

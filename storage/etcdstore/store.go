@@ -1,0 +1,228 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"orch.io/controlplane/storage"
+)
+
+// Options say where etcd is, what part of it belongs to the store, and how much history
+// it keeps.
+type Options struct {
+	// Endpoints are the addresses of members, such as https://10.0.0.1:2379.
+	Endpoints []string
+	// SyncEndpoints is how often the members are asked who they are, so that those that
+	// join later are used and those that left are not; 0 is never. The members must
+	// advertise addresses that can be reached from here.
+	SyncEndpoints time.Duration
+	// TLS has the certificates, that of the client included; nil is no TLS.
+	TLS *tls.Config
+	// Username and Password, if etcd asks for them.
+	Username, Password string
+	// Prefix is what all keys of the store begin with. It is /controlplane if it is empty.
+	Prefix string
+	// Retain is how long a replaced record stays readable; 0 means 5 minutes, less than 0
+	// forever.
+	Retain time.Duration
+	// Logger is told when etcd does not answer; nil is nobody.
+	Logger *slog.Logger
+}
+
+// Bounds of calls, in time and bytes.
+const (
+	callTime      = 20 * time.Second // of a whole call
+	attemptTime   = 5 * time.Second  // of one attempt to read
+	pauseTime     = 50 * time.Millisecond
+	longPauseTime = time.Second
+	aliveTime     = 10 * time.Second // after which a quiet connection is probed
+	aliveTimeout  = 5 * time.Second  // for the answer to the probe
+	maxSend       = 256 << 20        // etcd has the smaller bound
+)
+
+// Store is a storage.Backend in etcd. It also implements storage.Stamper, storage.Checker,
+// storage.Writer and storage.Sizer.
+type Store struct {
+	client *clientv3.Client
+	logger *slog.Logger
+	data   string // before the keys
+	stamps string
+	head   string
+	floor  string // the key that says how far the stores have compacted
+
+	life context.Context // ends with the store
+	end  context.CancelFunc
+	done sync.WaitGroup // the store's own goroutines
+
+	heads  shared[head]
+	health health
+	acked  atomic.Int64 // the newest revision that this store has committed
+	lost   atomic.Bool
+
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup // added to under mu, while the store is not closed
+}
+
+var (
+	_ storage.Backend = (*Store)(nil)
+	_ storage.Stamper = (*Store)(nil)
+	_ storage.Checker = (*Store)(nil)
+	_ storage.Writer  = (*Store)(nil)
+	_ storage.Sizer   = (*Store)(nil)
+)
+
+// Open opens the store, which is empty if nothing is under its prefix. It fails if etcd does
+// not answer.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if len(o.Endpoints) == 0 {
+		return nil, errors.New("open storage: no endpoint of etcd is given")
+	}
+	if o.Retain == 0 {
+		o.Retain = 5 * time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Prefix == "" {
+		o.Prefix = "/controlplane"
+	}
+	prefix := strings.TrimSuffix(o.Prefix, "/")
+	s := &Store{logger: o.Logger, data: prefix + "/data/", stamps: prefix + "/stamps/", head: prefix + "/head", floor: prefix + "/compactor"}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.heads.read, s.health.read = s.readHead, s.readHealth
+	var err error
+	s.client, err = clientv3.New(clientv3.Config{
+		Endpoints: o.Endpoints, AutoSyncInterval: o.SyncEndpoints,
+		TLS: o.TLS, Username: o.Username, Password: o.Password,
+		DialTimeout: attemptTime, DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
+		MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: math.MaxInt32,
+		Logger: zap.NewNop(), Context: s.life, DialOptions: []grpc.DialOption{reconnect()},
+	})
+	if err == nil {
+		err = s.begin(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open storage in etcd at %s: %w", strings.Join(o.Endpoints, ", "), err), s.Close())
+	}
+	if o.Retain > 0 {
+		s.done.Go(func() { s.forget(o.Retain) })
+	}
+	return s, nil
+}
+
+// reconnect is how often a member that is away is tried: by itself the connection would wait for
+// two minutes when it has been away for long.
+func reconnect() grpc.DialOption {
+	return grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: pauseTime, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * longPauseTime},
+		MinConnectTimeout: attemptTime,
+	})
+}
+
+// begin makes the head of an empty store, so that Revision has a revision of the store to
+// tell. Without it the revision is that of etcd.
+func (s *Store) begin(ctx context.Context) error {
+	inner, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	at, err := s.readHead(inner)
+	if err != nil || !at.absent {
+		return s.told(ctx, err)
+	}
+	inner, cancel := bounded(inner, callTime)
+	defer cancel()
+	_, err = s.client.Txn(inner).If(clientv3.Compare(clientv3.CreateRevision(s.head), "=", 0)).
+		Then(clientv3.OpPut(s.head, "")).Commit()
+	if err = s.told(ctx, err); errors.Is(err, storage.ErrFull) {
+		return nil
+	}
+	return err
+}
+
+// bounded is a context for one attempt: it ends in time, and a member that has no leader
+// refuses the call at once.
+func bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(clientv3.WithRequireLeader(ctx), d)
+}
+
+// enter begins a call, which ends early if the store is closed; leave ends it.
+func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, storage.ErrClosed
+	}
+	s.calls.Add(1)
+	ctx, cancel := s.living(ctx)
+	return ctx, func() { cancel(); s.calls.Done() }, nil
+}
+
+// living returns a context that ends with the store, too.
+func (s *Store) living(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Stamp implements storage.Stamper.
+func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
+	inner, leave, err := s.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	key := s.stamps + name
+	var resp *clientv3.TxnResponse
+	err = s.again(inner, func(ctx context.Context) (err error) { // what is made twice has one effect
+		resp, err = s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+			Then(clientv3.OpPut(key, value)).Else(clientv3.OpGet(key)).Commit()
+		return err
+	})
+	if err != nil {
+		return "", s.told(ctx, err)
+	}
+	if !resp.Succeeded {
+		value = string(resp.Responses[0].GetResponseRange().Kvs[0].Value)
+	}
+	return value, nil
+}
+
+// Close implements storage.Backend.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.end()
+	s.calls.Wait()
+	s.done.Wait()
+	if s.client == nil {
+		return nil
+	}
+	if err := s.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
