@@ -49,19 +49,3 @@ func TestShared(t *testing.T) {
 }
 
 type answer64 = answer[int64]
-
-// TestQueue: a queue takes what is larger than its bound only if it is empty, and tells its end
-// after all that it holds.
-func TestQueue(t *testing.T) {
-	q := &queue{news: make(chan struct{}, 1)}
-	one := [][]storage.Event{{{Record: storage.Record{Key: "a", Revision: 1}}}}
-	require.True(t, q.put(one, 2*queueBytes))
-	require.False(t, q.put(one, 1))
-	q.end(storage.ErrCompacted)
-	q.end(nil)
-	b := q.take()
-	require.Len(t, b.commits, 1)
-	require.ErrorIs(t, b.err, storage.ErrCompacted)
-	require.True(t, b.ended)
-	require.Empty(t, q.take().commits)
-}

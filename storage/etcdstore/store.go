@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,7 +49,8 @@ const (
 	longPauseTime = time.Second
 	aliveTime     = 10 * time.Second // after which a quiet connection is probed
 	aliveTimeout  = 5 * time.Second  // for the answer to the probe
-	maxSend       = 256 << 20        // etcd has the smaller bound
+	maxSend       = 32 << 20         // etcd has the smaller bound
+	maxReceive    = 3 * maxSend      // a record, what it replaced, and what is around them
 )
 
 // Store is a storage.Backend in etcd. It also implements storage.Stamper, storage.Checker,
@@ -109,7 +109,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		Endpoints: o.Endpoints, AutoSyncInterval: o.SyncEndpoints,
 		TLS: o.TLS, Username: o.Username, Password: o.Password,
 		DialTimeout: attemptTime, DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
-		MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: math.MaxInt32,
+		MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: maxReceive,
 		Logger: zap.NewNop(), Context: s.life, DialOptions: []grpc.DialOption{reconnect()},
 	})
 	if err == nil {

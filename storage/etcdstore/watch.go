@@ -3,115 +3,194 @@ package etcdstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
-	"sync"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"orch.io/controlplane/storage"
 )
 
-// queueBytes is how much a watch has waiting for its consumer, and one answer of etcd more.
-const queueBytes = 8 << 20
-
 // Watch implements storage.Backend. It is a watch of etcd, and another one from where that
-// has come to whenever it ends. A consumer that is too slow for the queue has none while it
-// empties the queue.
+// has come to whenever it ends. Nothing is kept for a consumer but what is on its way: etcd
+// waits for it, and answers piece by piece.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		if ctx.Err() != nil {
 			return
 		}
-		w := &watch{store: s, asked: ctx, prefix: prefix, seen: after, yield: yield}
 		inner, cancel := s.living(ctx)
 		defer cancel()
-		for pause := pauseTime; ; {
-			before := w.seen
-			if !w.stretch(inner) {
-				return
-			}
-			if w.seen > before {
-				pause = pauseTime
-				continue
-			}
-			if !wait(inner, pause) {
-				w.fail(inner.Err())
-				return
-			}
-			pause = min(2*pause, longPauseTime)
+		w := &watch{store: s, prefix: prefix, seen: after, deliver: func(c []storage.Event) bool {
+			return yield(c, nil) && ctx.Err() == nil
+		}}
+		err := w.follow(inner)
+		if err != nil && ctx.Err() == nil {
+			yield(nil, s.told(ctx, err))
 		}
 	}
 }
 
 // watch is where a watch has come to.
 type watch struct {
-	store  *Store
-	asked  context.Context // the caller's own
-	prefix string
-	seen   storage.Revision // up to which everything was delivered
-	yield  func([]storage.Event, error) bool
+	store   *Store
+	prefix  string
+	seen    storage.Revision // up to which everything was delivered
+	commit  []storage.Event  // the next one, as far as it has come
+	deliver func([]storage.Event) bool
 }
 
-// fail tells the consumer why the watch ends; that its own context has ended it knows.
-func (w *watch) fail(err error) {
-	if w.asked.Err() == nil {
-		w.yield(nil, w.store.told(w.asked, err))
-	}
-}
+// errEnough says that the consumer wants no more.
+var errEnough = errors.New("the consumer has ended the watch")
 
-// stretch delivers what one watch of etcd yields, and reports false if that was the last.
-func (w *watch) stretch(ctx context.Context) bool {
-	q := &queue{news: make(chan struct{}, 1)}
-	stop, err := w.begin(ctx, q)
-	if err != nil {
-		if passing(err) && ctx.Err() == nil {
-			w.store.logger.Warn("a watch waits for etcd", "prefix", w.prefix, "after", w.seen, "error", err)
-			return true
-		}
-		w.fail(err)
-		return false
-	}
-	defer stop()
-	for {
-		got := q.take()
-		for _, c := range got.commits {
-			w.seen = c[0].Revision
-			if !w.yield(c, nil) || w.asked.Err() != nil {
-				return false
-			}
-		}
-		w.seen = max(w.seen, got.seen)
+// follow delivers what one watch of etcd after the other yields; nil is that the consumer wants
+// no more.
+func (w *watch) follow(ctx context.Context) error {
+	for pause := pauseTime; ; {
+		before := w.seen
+		err := w.stretch(ctx)
 		switch {
-		case got.err != nil:
-			w.fail(got.err)
-			return false
-		case got.ended:
-			return true
+		case err == errEnough:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !interrupted(err):
+			return err
+		case w.seen > before:
+			pause = pauseTime
 		}
-		select {
-		case <-q.news:
-		case <-ctx.Done():
-			w.fail(ctx.Err())
-			return false
+		w.store.logger.Debug("a watch of etcd ended", "prefix", w.prefix, "after", w.seen, "error", err)
+		if !wait(ctx, pause) {
+			return ctx.Err()
+		}
+		pause = min(2*pause, longPauseTime)
+	}
+}
+
+// interrupted says that another watch of etcd may go on where one ended. What was compacted
+// meanwhile may be nothing that the watch has missed.
+func interrupted(err error) bool {
+	return passing(err) || tooLarge(err) || errors.Is(err, io.EOF) || errors.Is(err, rpctypes.ErrCompacted) ||
+		errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
+}
+
+// stretch delivers what one watch of etcd yields, and returns why it ended.
+func (w *watch) stretch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	changes, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	w.commit = nil
+	for {
+		resp, err := changes.Recv()
+		if err != nil {
+			return rpctypes.Error(err)
+		}
+		if err := w.take(resp); err != nil {
+			return err
 		}
 	}
 }
 
-// begin starts a watch of etcd that fills the queue until it is stopped.
-func (w *watch) begin(ctx context.Context, q *queue) (stop func(), err error) {
-	inner, leave, err := w.store.enter(ctx)
+// begin starts a watch of etcd.
+func (w *watch) begin(ctx context.Context) (pb.Watch_WatchClient, error) {
+	s := w.store
+	inner, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if w.seen, err = w.store.resume(inner, w.seen); err != nil {
+	if w.seen, err = s.resume(inner, w.seen); err != nil {
 		return nil, err
 	}
-	ctx, cancel := w.store.living(ctx)
-	from := w.seen
-	w.store.done.Go(func() { w.store.fill(ctx, cancel, q, w.prefix, from) })
-	return cancel, nil
+	// The client's own watch puts together what etcd sends in pieces, however much it is.
+	changes, err := pb.NewWatchClient(s.client.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(maxReceive), grpc.WaitForReady(true))
+	if err != nil {
+		return nil, rpctypes.Error(err)
+	}
+	key := s.data + w.prefix
+	err = changes.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: []byte(key), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(key)), StartRevision: int64(w.seen) + 1,
+		PrevKv: true, Fragment: true, ProgressNotify: true,
+	}}})
+	return changes, err
+}
+
+// take delivers the commits of an answer that are complete. An answer that others follow may end
+// within a commit.
+func (w *watch) take(resp *pb.WatchResponse) error {
+	if resp.Canceled {
+		return canceled(resp)
+	}
+	for _, e := range resp.Events {
+		if len(w.commit) > 0 && w.commit[0].Revision != storage.Revision(e.Kv.ModRevision) {
+			if err := w.complete(); err != nil {
+				return err
+			}
+		}
+		event, err := w.store.event(e)
+		if err != nil {
+			return err
+		}
+		w.commit = append(w.commit, event)
+	}
+	switch {
+	case resp.Fragment:
+	case len(w.commit) > 0:
+		return w.complete()
+	case !resp.Created && resp.Header != nil: // everything until then was sent
+		w.seen = max(w.seen, storage.Revision(resp.Header.Revision))
+	}
+	return nil
+}
+
+// complete delivers the commit that has come.
+func (w *watch) complete() error {
+	c := w.commit
+	w.commit, w.seen = nil, c[0].Revision
+	if !w.deliver(c) {
+		return errEnough
+	}
+	return nil
+}
+
+// canceled is why etcd has ended a watch.
+func canceled(resp *pb.WatchResponse) error {
+	if resp.CompactRevision != 0 {
+		return rpctypes.ErrCompacted
+	}
+	for _, known := range []error{rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCPermissionDenied} {
+		if resp.CancelReason == known.Error() {
+			return rpctypes.Error(known)
+		}
+	}
+	return status.Error(codes.Aborted, fmt.Sprintf("etcd ended a watch: %s", resp.CancelReason))
+}
+
+// event is what etcd says of a key. What the commit replaced it leaves out if that is compacted;
+// then there is a gap.
+func (s *Store) event(e *mvccpb.Event) (storage.Event, error) {
+	event := storage.Event{Record: s.record(e.Kv)}
+	created := e.Type == mvccpb.Event_PUT && e.Kv.CreateRevision == e.Kv.ModRevision
+	if e.Type == mvccpb.Event_DELETE {
+		event.Value = nil
+	}
+	switch {
+	case e.PrevKv != nil:
+		event.Prev = s.record(e.PrevKv)
+	case !created:
+		return event, storage.ErrCompacted
+	}
+	return event, nil
 }
 
 // resume returns the revision after which a watch of etcd yields what one of the store has
@@ -181,118 +260,4 @@ func (s *Store) floorOf(ctx context.Context, after storage.Revision) (int64, err
 		}
 	}
 	return first, nil
-}
-
-// fill puts what etcd yields into the queue until it is full or the watch ends.
-func (s *Store) fill(ctx context.Context, cancel func(), q *queue, prefix string, after storage.Revision) {
-	defer q.end(nil)
-	defer cancel()
-	changes := s.client.Watch(clientv3.WithRequireLeader(ctx), s.data+prefix, clientv3.WithPrefix(),
-		clientv3.WithRev(int64(after)+1), clientv3.WithPrevKV(), clientv3.WithFragment(), clientv3.WithProgressNotify())
-	for resp := range changes {
-		if err := resp.Err(); err != nil {
-			s.logger.Debug("a watch of etcd ended", "prefix", prefix, "error", err)
-			return
-		}
-		commits, size, err := s.commits(resp.Events)
-		if !q.put(commits, size) {
-			return
-		}
-		if err != nil {
-			q.end(err)
-			return
-		}
-		if resp.IsProgressNotify() {
-			q.progress(storage.Revision(resp.Header.Revision))
-		}
-	}
-}
-
-// commits makes of events those of whole commits, and tells about how many bytes they hold.
-// What an event replaced etcd leaves out if it is compacted; then there is a gap, and the
-// commits before it are returned.
-func (s *Store) commits(events []*clientv3.Event) (commits [][]storage.Event, size int, err error) {
-	for _, e := range events {
-		event := storage.Event{Record: s.record(e.Kv)}
-		if e.Type == clientv3.EventTypeDelete {
-			event.Value = nil
-		}
-		switch {
-		case e.PrevKv != nil:
-			event.Prev = s.record(e.PrevKv)
-		case !e.IsCreate():
-			for n := len(commits); n > 0 && commits[n-1][0].Revision == event.Revision; n = len(commits) {
-				commits = commits[:n-1]
-			}
-			return commits, size, storage.ErrCompacted
-		}
-		size += len(event.Key) + len(event.Value) + len(event.Prev.Value)
-		if n := len(commits); n > 0 && commits[n-1][0].Revision == event.Revision {
-			commits[n-1] = append(commits[n-1], event)
-		} else {
-			commits = append(commits, []storage.Event{event})
-		}
-	}
-	return commits, size, nil
-}
-
-// queue is what a watch of etcd has yielded and the consumer has not taken.
-type queue struct {
-	news chan struct{} // holds something if there may be something to take
-
-	mu   sync.Mutex
-	have batch
-	size int
-}
-
-// batch is what a queue had, up to a revision if that is known.
-type batch struct {
-	commits [][]storage.Event
-	seen    storage.Revision
-	ended   bool  // nothing comes any more
-	err     error // why, if the watch cannot go on
-}
-
-// put reports false if there is no room.
-func (q *queue) put(commits [][]storage.Event, size int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.have.commits) > 0 && q.size+size > queueBytes {
-		return false
-	}
-	q.have.commits, q.size = append(q.have.commits, commits...), q.size+size
-	q.wake()
-	return true
-}
-
-func (q *queue) progress(seen storage.Revision) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.have.seen = seen
-	q.wake()
-}
-
-func (q *queue) end(err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.have.ended {
-		q.have.ended, q.have.err = true, err
-		q.wake()
-	}
-}
-
-// wake is called with mu held.
-func (q *queue) wake() {
-	select {
-	case q.news <- struct{}{}:
-	default:
-	}
-}
-
-func (q *queue) take() batch {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	b := q.have
-	q.have.commits, q.size = nil, 0
-	return b
 }

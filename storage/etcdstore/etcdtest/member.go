@@ -54,7 +54,7 @@ func newMember(t testing.TB, name, client string, flags ...string) *Member {
 	}
 	m := &Member{Endpoint: client, t: t, name: name, health: "http://" + free(t), dir: filepath.Join(t.TempDir(), name)}
 	m.args = append([]string{
-		"--name", name, "--data-dir", m.dir, "--log-level", "warn", "--unsafe-no-fsync",
+		"--name", name, "--data-dir", m.dir, "--log-level", "error", "--unsafe-no-fsync",
 		"--listen-client-urls", scheme + "://" + client, "--advertise-client-urls", scheme + "://" + client,
 		"--listen-metrics-urls", m.health,
 	}, flags...)
