@@ -379,7 +379,7 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	}
 	rev, err := s.commit(ctx, change, reserved...)
 	var conflict *storage.ConflictError
-	if res.Entry != nil && errors.As(err, &conflict) {
+	if res.Entry != nil && errors.As(err, &conflict) && conflict.Key == change.Key {
 		return res, nil // somebody else removed it: every write to one that has ended does
 	}
 	if err != nil {
