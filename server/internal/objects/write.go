@@ -126,7 +126,7 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 		if err := pause(ctx, tries); err != nil {
 			return nil, err
 		}
-		a = a.next()
+		a, ctx = a.next(), behind(ctx)
 	}
 }
 
@@ -202,6 +202,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 		}
 	}()
 	err := s.look(ctx, a)
+	ctx = behind(ctx)
 	if damaged := (*controller.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
 		return s.deleteUnreadable(ctx, a.Write, damaged)
 	}
