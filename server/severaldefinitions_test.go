@@ -1,13 +1,18 @@
 package server_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
 )
 
 // define defines widgets at a server and returns when it says that they are served.
@@ -108,4 +113,38 @@ func TestWatchesOfIdleServersFollowDefinitions(t *testing.T) {
 	again := w.b.watch(definedPath + "?watch=1&resourceVersion=" + seen.version())
 	again.next()
 	assert.Equal(t, map[string]any{"n": 1.0}, again.next().Object["spec"])
+}
+
+// TestNamesAreGivenOnceByManyServers: of two definitions that want one kind, one gets it, though
+// two servers decide at the same time, each knowing of another one first.
+func TestNamesAreGivenOnceByManyServers(t *testing.T) {
+	onSharedStores(t, func(t *testing.T, store storage.Backend) {
+		const key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com"
+		held := holds(store, key)
+		only := func(words ...string) func(*server.Builder) {
+			return func(b *server.Builder) { b.RunControllers = words }
+		}
+		a := inProcess(t, servertest.New(t, over(shared{store}), only("*", "-definitions")))
+		a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+		one := servertest.New(t, over(held), only("definitions"))
+		<-held.arrived
+		a.must(201, "POST", crdPath, strings.ReplaceAll(widgetDefinition(`{"a":{"type":"string"}}`), "widgets", "gadgets"))
+		servertest.New(t, over(faulty.Wrap(shared{store}, func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpCommit && c.Key == key {
+				return faulty.Fault{Err: errors.New("no way")} // it cannot refuse what the first one accepts
+			}
+			return faulty.Fault{}
+		})), only("definitions"))
+		gadgets := strings.Replace(definedCRD, "widgets", "gadgets", 1)
+		require.Eventually(t, func() bool { return at(a.must(200, "GET", gadgets, nil).body, "status", "conditions") != nil }, patience, time.Millisecond)
+		close(held.release)
+		one.Settle()
+		got := map[string]int{}
+		for _, name := range []string{"widgets", "gadgets"} {
+			for _, c := range at(a.must(200, "GET", crdPath+"/"+name+".example.com", nil).body, "status", "conditions").([]any) {
+				got[text(c, "type")+" "+text(c, "status")]++
+			}
+		}
+		assert.Equal(t, map[string]int{"NamesAccepted True": 1, "NamesAccepted False": 1, "Established True": 1, "Established False": 1}, got)
+	})
 }

@@ -21,7 +21,7 @@ import (
 // whose holder does not hold it, as another program may have left it, is nobody's.
 
 // reservations returns what is to be committed with a write of obj: that what admission's
-// word rests on is as it was, what is reserved for what it comes to hold, then what is given
+// word rests on is as it was, its place in a sequence, what is reserved for what it comes to hold, then what is given
 // back. A *storage.ConflictError says
 // that somebody else holds a value that obj holds; who tries again sees it.
 func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) ([]storage.Write, error) {
@@ -30,6 +30,7 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 	if err != nil {
 		return nil, err
 	}
+	ws = append(ws, a.serial...)
 	for _, claim := range a.added() {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
