@@ -35,6 +35,7 @@ package admission
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"orch.io/controlplane/api/meta"
@@ -99,6 +100,7 @@ type Request struct {
 	Pass  int
 	again bool
 	after []func(committed bool)
+	bases []base
 
 	// Kept is what plugins keep from one pass to the next, each by a key of its own;
 	// nil at first.
@@ -117,6 +119,31 @@ func (r *Request) Ended(committed bool) {
 		f(committed)
 	}
 	r.after = nil
+}
+
+// base is an object that a decision rests on.
+type base struct {
+	resource meta.GroupResource
+	object   *meta.Object
+}
+
+// RestsOn makes the write depend on an object as it was read, such as a namespace that stays:
+// if that has changed or is gone when the write is stored, by whichever server over the store,
+// nothing is written, and the whole chain is asked once more with a new Request. Few objects,
+// which change seldom, are worth that: each counts towards storage.CommitLength.
+func (r *Request) RestsOn(resource meta.GroupResource, object *meta.Object) {
+	r.bases = append(r.bases, base{resource, object})
+}
+
+// Bases is for those who make requests: it returns what RestsOn was given.
+func (r *Request) Bases() iter.Seq2[meta.GroupResource, *meta.Object] {
+	return func(yield func(meta.GroupResource, *meta.Object) bool) {
+		for _, b := range r.bases {
+			if !yield(b.resource, b.object) {
+				return
+			}
+		}
+	}
 }
 
 // Forms are how callers see the objects of a request: in any version of its resource,

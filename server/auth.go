@@ -66,9 +66,12 @@ func unauthorized() *meta.Status {
 // impersonate makes the request one of the user that its Impersonate headers
 // name, if the caller may act as that user.
 func (s *Server) impersonate(r *request) error {
-	user, err := impersonate.As(r.http.Context(), r.http.Header, r.user, s.authorizer, s.names)
+	rights := &current{server: s, request: r}
+	user, err := impersonate.As(r.http.Context(), r.http.Header, r.user, rights, s.names)
 	var denied *impersonate.Denied
 	switch {
+	case rights.fault != nil:
+		return rights.fault
 	case errors.As(err, &denied):
 		return forbidden(denied.Action, denied.Reason)
 	case err != nil:
@@ -82,6 +85,21 @@ func (s *Server) impersonate(r *request) error {
 	}
 	r.http = r.http.WithContext(meta.WithUser(r.http.Context(), user))
 	return nil
+}
+
+// current asks about a request's caller by the rights that are acknowledged.
+type current struct {
+	server  *Server
+	request *request
+	fault   error // why nobody can tell
+}
+
+// Authorize implements auth.Authorizer.
+func (c *current) Authorize(ctx context.Context, a auth.Action) (auth.Decision, string, error) {
+	if c.fault = c.server.catchUp(c.request); c.fault != nil {
+		return auth.NoOpinion, "", c.fault
+	}
+	return c.server.authorizer.Authorize(ctx, a)
 }
 
 // authorize asks whether the caller may do what the request asks for.

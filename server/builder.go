@@ -469,6 +469,11 @@ func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*
 	}
 	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
 		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
+		Followed: func() {
+			if s.definitions.open.Load() {
+				s.types()
+			}
+		},
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}

@@ -48,45 +48,36 @@ func (s *Server) definitionController() controller.Controller {
 			if name, ok := strings.CutPrefix(key, removeKey); ok {
 				return s.removeDefined(ctx, cl, name)
 			}
-			return 0, s.acceptNames(ctx, cl, strings.TrimPrefix(key, acceptKey))
+			return 0, s.acceptNames(ctx, strings.TrimPrefix(key, acceptKey))
 		},
 	}
 }
 
-// acceptNames decides which names each definition of a group gets. It runs for
-// one group at a time, so that two definitions never get the same.
-func (s *Server) acceptNames(ctx context.Context, cl controller.Client, group string) error {
+// acceptNames decides which names each definition of a group gets: one definition at a time,
+// whichever server over the store does it, so that two never get the same.
+func (s *Server) acceptNames(ctx context.Context, group string) error {
 	if err := s.objects.CatchUp(ctx); err != nil {
 		return err
 	}
-	all := s.outlines(group)
-	accepted := map[string]*meta.Object{}
-	for _, o := range all {
-		accepted[o.Name()] = meta.NewObject(o.Map("status", "acceptedNames"))
-	}
 	own := s.takenNames(group)
-	waiting := slices.DeleteFunc(all, func(o *meta.Object) bool { return o.Terminating() || settled(o) && !own.clash(o) })
+	waiting := slices.DeleteFunc(s.outlines(group), func(o *meta.Object) bool { return o.Terminating() || settled(o) && !own.clash(o) })
 	slices.SortStableFunc(waiting, func(a, b *meta.Object) int {
 		return cmp.Or(a.CreationTimestamp().Compare(b.CreationTimestamp()), strings.Compare(a.Name(), b.Name()))
 	})
 	for _, o := range waiting {
-		taken := s.takenNames(group)
-		for name, words := range accepted {
-			if name != o.Name() {
-				taken.add(words)
+		_, err := s.client.UpdateSerially(ctx, "definitions."+group, s.definitions.resource, meta.Key{Name: o.Name()}, "status", func(o *meta.Object) error {
+			taken := s.takenNames(group)
+			for _, other := range s.outlines(group) {
+				if other.Name() != o.Name() {
+					taken.add(meta.NewObject(other.Map("status", "acceptedNames")))
+				}
 			}
-		}
-		updated, err := cl.Update(ctx, s.definitions.resource, meta.Key{Name: o.Name()}, "status", func(o *meta.Object) error {
 			accept(o, taken)
 			return nil
 		})
-		if meta.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !meta.IsNotFound(err) {
 			return err
 		}
-		accepted[o.Name()] = meta.NewObject(updated.Map("status", "acceptedNames"))
 	}
 	return nil
 }

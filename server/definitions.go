@@ -20,12 +20,14 @@ import (
 // definitions keeps the catalog in step with the CustomResourceDefinition
 // objects: what is established is served. The cache of the definitions is
 // compared with the catalog whenever somebody asks for types, so a request that
-// follows a definition's change finds the type changed; other servers over the
-// same store follow in the same way.
+// follows a definition's change finds the type changed, and after every commit, so that
+// watches end where the definition changed that they show objects by, whichever server
+// over the store changed it.
 type definitions struct {
 	resource meta.GroupResource
 	cache    *watch.Cache // nil: the server has no such kind
 	synced   atomic.Int64 // the revision of the cache that the catalog shows
+	open     atomic.Bool  // the rest is set
 
 	mu     sync.Mutex // guards served, and the order of changes of the catalog
 	served map[string]defined
@@ -58,6 +60,7 @@ func (s *Server) openDefinitions() {
 	if s.catalog.Now().Type(d.resource) != nil {
 		d.cache = s.hub.Cache(d.resource)
 	}
+	d.open.Store(true)
 	s.types()
 }
 

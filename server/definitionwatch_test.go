@@ -3,7 +3,7 @@ package server_test
 import (
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,14 +97,12 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
 	hold, held := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	var calls atomic.Int64
 	began := make(chan *watching, 1)
 	store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
-		if c.Op == faulty.OpRevision {
-			once.Do(func() {
-				close(held)
-				f.Wait = hold
-			})
+		if c.Op == faulty.OpRevision && calls.Add(1) == 2 { // the first one finds the type, with the second one it begins
+			close(held)
+			f.Wait = hold
 		}
 		return f
 	})

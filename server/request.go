@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/media"
+	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
@@ -29,7 +31,8 @@ type request struct {
 	deadline writeDeadline // none in the server's own requests
 	share    share         // what it holds of what all share; nothing in the server's own requests
 
-	record record
+	record   record
+	caughtUp bool // the caches showed all that was acknowledged before it came, or later
 
 	// What metrics tell of it.
 	routed     bool            // it may be made, and there is something that serves it
@@ -57,6 +60,49 @@ func (r *request) action() auth.Action {
 		Namespace: r.Namespace, Name: r.Name + r.Selected, // one of them is empty
 		Fields: r.selector("fieldSelector"), Labels: r.selector("labelSelector"),
 	}
+}
+
+// anyVersion reports whether a request is a read of whatever state the server has.
+func (r *request) anyVersion() bool {
+	return (r.Verb == "get" || r.Verb == "list") && r.Query.Get("resourceVersion") == "0"
+}
+
+// catchUp waits until the caches show every commit that was acknowledged before the request
+// came, by whichever server over the store: so what decides about the request, rights,
+// definitions and admission, is no older than what it reads or writes. A read of any version
+// is decided by the state that it reads; other paths than those of resources read none.
+func (s *Server) catchUp(r *request) error {
+	if r.caughtUp || !r.IsResource || r.anyVersion() {
+		return nil
+	}
+	return s.catchUpAnyway(r)
+}
+
+func (s *Server) catchUpAnyway(r *request) error {
+	ctx, cancel := context.WithTimeout(r.http.Context(), r.limit)
+	defer cancel()
+	err := s.objects.CatchUp(ctx)
+	r.caughtUp = err == nil
+	return err
+}
+
+// discoveryWait is how long the answer to what is served waits for what other servers
+// changed. It is given without that, too: clients begin with it.
+const discoveryWait = 2 * time.Second
+
+func (s *Server) catchUpBriefly(r *request) {
+	ctx, cancel := context.WithTimeout(r.http.Context(), discoveryWait)
+	defer cancel()
+	_ = s.objects.CatchUp(ctx)
+}
+
+// context is that of work on the request, for the time that it has.
+func (r *request) context() (context.Context, context.CancelFunc) {
+	ctx := r.http.Context()
+	if r.caughtUp {
+		ctx = objects.CaughtUp(ctx)
+	}
+	return context.WithTimeout(ctx, r.limit)
 }
 
 // selector is one of the selectors of a request for several objects, as sent.

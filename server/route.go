@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,7 +37,7 @@ func (s *Server) serveResource(w *response, r *request) error {
 	if r.sub != nil && r.sub.Connect != nil {
 		return s.connect(w, r)
 	}
-	ctx, cancel := context.WithTimeout(r.http.Context(), r.limit)
+	ctx, cancel := r.context()
 	defer cancel()
 	if r.version.Read != nil {
 		return s.readVirtual(ctx, w, r)
@@ -101,7 +100,14 @@ func (s *Server) prepare(r *request) error {
 
 // resolve finds the version and sub-resource that the path names.
 func (s *Server) resolve(r *request) error {
-	r.version = s.types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
+	named := meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}
+	r.version = s.types().Version(named)
+	if r.version == nil && !r.caughtUp { // another server may have it by now
+		if err := s.catchUpAnyway(r); err != nil {
+			return err
+		}
+		r.version = s.types().Version(named)
+	}
 	if r.version == nil {
 		if !s.hasBuiltin(r.Group) {
 			return errNoPath
@@ -201,6 +207,9 @@ func (s *Server) serveOther(w *response, r *request) {
 		return
 	}
 	path := strings.TrimSuffix(r.Path, "/")
+	if strings.HasPrefix(path, "/api") || strings.HasPrefix(path, "/openapi/") {
+		s.catchUpBriefly(r)
+	}
 	for _, serve := range []func(*response, *request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
 		if serve(w, r, path) {
 			return

@@ -121,6 +121,9 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenti
 		return
 	}
 	if err == nil {
+		err = s.catchUp(r)
+	}
+	if err == nil {
 		err = s.authorize(r)
 	}
 	if err != nil {

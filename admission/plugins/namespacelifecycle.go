@@ -38,7 +38,8 @@ func namespaceLifecycle() admission.Plugin {
 
 var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
-// openNamespace checks that the namespace of a new object exists and stays.
+// openNamespace checks that the namespace of a new object exists and stays, until the object
+// is stored.
 func openNamespace(ctx context.Context, env admission.Env, r *admission.Request) error {
 	if t := env.Type(r.Resource.GroupResource()); t != nil && t.Virtual {
 		return nil // a question makes nothing in the namespace; whether that exists is not for all to know
@@ -48,6 +49,7 @@ func openNamespace(ctx context.Context, env admission.Env, r *admission.Request)
 		return err
 	}
 	if !namespace.Terminating() {
+		r.RestsOn(namespacesResource, namespace)
 		return nil
 	}
 	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)

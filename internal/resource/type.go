@@ -219,6 +219,10 @@ const ReservationPrefix = "~reserved/"
 // served. A store begins with it. No resource is named so.
 const KindsKey = "~kinds"
 
+// SerialKey returns where the store keeps the last of the writes that are made one after the
+// other, whatever object each is of, see objects.Write.Serial. No resource is named so.
+func SerialKey(serial string) string { return "~serial/" + serial }
+
 // ReservationKey returns where the store keeps who of a type has a claim, such as a
 // PoolClaim.
 func ReservationKey(r meta.GroupResource, claim string) string {

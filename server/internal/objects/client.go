@@ -151,7 +151,13 @@ func (s *Store) shown(ctx context.Context, e *watch.Entry, v *resource.Version) 
 
 // Update implements controller.Client.
 func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	return c.update(ctx, r, key, subresource, change, false)
+	return c.update(ctx, r, key, subresource, change, func(*Write) {})
+}
+
+// UpdateSerially is Update as one of a sequence of writes, see Write.Serial: change may look
+// at other objects that the caches show, and what it concludes holds when it is stored.
+func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Serial = serial })
 }
 
 // Admitted is the Client of what is part of writes that admission was asked about, which is
@@ -160,7 +166,7 @@ type Admitted struct{ *Client }
 
 // Update implements controller.Client.
 func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	return c.update(ctx, r, key, subresource, change, true)
+	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Admitted = true })
 }
 
 // Acts is the Client of what answers a request to an acting sub-resource: admission was
@@ -174,10 +180,10 @@ func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, su
 		return nil, err
 	}
 	sub := v.Type.Subresource(subresource)
-	return c.update(ctx, r, key, subresource, change, sub != nil && sub.Act != nil)
+	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Admitted = sub != nil && sub.Act != nil })
 }
 
-func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error, admitted bool) (*meta.Object, error) {
+func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error, set func(*Write)) (*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
 		return nil, err
@@ -190,7 +196,7 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	}
 	ctx, cancel, w := s.ownWrite(ctx, v, key, sub, "UpdateOptions")
 	defer cancel()
-	w.Admitted = admitted
+	set(w)
 	if sub != nil && sub.Act != nil { // there is no body, but the item
 		item := *sub
 		item.Act, item.Body = nil, nil

@@ -18,8 +18,27 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// CatchUp waits until the caches show every commit acknowledged so far.
+// caughtUp marks a context, see CaughtUp.
+type caughtUp struct{}
+
+// CaughtUp returns a context for the reads of one who has caught up since he was asked: they
+// need not do so again. The first look of a write is one of them, what comes after it is not.
+func CaughtUp(ctx context.Context) context.Context { return context.WithValue(ctx, caughtUp{}, true) }
+
+// behind takes the mark away.
+func behind(ctx context.Context) context.Context {
+	if ctx.Value(caughtUp{}) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, caughtUp{}, nil)
+}
+
+// CatchUp waits until the caches show every commit acknowledged so far, or before the caller
+// was asked.
 func (s *Store) CatchUp(ctx context.Context) error {
+	if ctx.Value(caughtUp{}) != nil {
+		return nil
+	}
 	rev, err := s.backend.Revision(ctx)
 	if err != nil {
 		return err

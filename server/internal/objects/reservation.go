@@ -20,12 +20,17 @@ import (
 // believe is free. The record says who holds the value, by storage key and uid. One
 // whose holder does not hold it, as another program may have left it, is nobody's.
 
-// reservations returns what is to be committed with a write of obj: what is reserved
-// for what it comes to hold, then what is given back. A *storage.ConflictError says
+// reservations returns what is to be committed with a write of obj: that what admission's
+// word rests on is as it was, its place in a sequence, what is reserved for what it comes to hold, then what is given
+// back. A *storage.ConflictError says
 // that somebody else holds a value that obj holds; who tries again sees it.
 func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) ([]storage.Write, error) {
 	t := a.Version.Type
-	var ws []storage.Write
+	ws, err := a.bases()
+	if err != nil {
+		return nil, err
+	}
+	ws = append(ws, a.serial...)
 	for _, claim := range a.added() {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
@@ -55,6 +60,27 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 	return ws, nil
 }
 
+// bases returns the comparisons with what admission's word rests on.
+func (a *attempt) bases() (ws []storage.Write, err error) {
+	if a.request == nil {
+		return nil, nil
+	}
+	seen := map[string]bool{}
+	for r, obj := range a.request.Bases() {
+		key := resource.StorageKey(r, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()})
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		rev, err := ParseRevision(obj.ResourceVersion())
+		if err != nil {
+			return nil, err
+		}
+		ws = append(ws, storage.Write{Key: key, Expect: rev, Guard: true})
+	}
+	return ws, nil
+}
+
 // without returns the claims that are not among others; both are in order.
 func without(claims, others []string) (rest []string) {
 	for _, c := range claims {
@@ -65,8 +91,9 @@ func without(claims, others []string) (rest []string) {
 	return rest
 }
 
-// reservable is the most values that a write can reserve, with what it writes itself.
-const reservable = storage.CommitLength - 1
+// reservable is the most values that a write can reserve, with what it writes itself and
+// what it only compares.
+const reservable = storage.CommitLength - 1 - 4
 
 // checkReservable refuses a write that reserves more than every store commits at once.
 func checkReservable(a *attempt, obj *meta.Object) error {

@@ -43,6 +43,11 @@ type Write struct {
 	Admitted   bool   // admission was asked already, about the request that the write is part of
 	Versioned  bool   // the caller names the version that is meant, or Mutate looks at it
 
+	// Serial names a sequence of writes that are made one after the other, on all servers
+	// over the store: none comes between what Mutate sees in the caches and the commit. It
+	// has no slash; empty: the write is of none.
+	Serial string
+
 	shown      []byte    // what Version shows of the object, if a converter said so, see toHub
 	deletion   *Deletion // what is asked for instead of Mutate, or nil
 	admissions int       // attempts that admission let pass
@@ -64,10 +69,11 @@ type attempt struct {
 	refusedClaims []string // that were found to be others', see reservations
 	races         bool     // for what other writes under way claim, see allocator.allot
 
-	entry        *watch.Entry // of the object that is there, or nil
-	on           place        // of that object, if it is not committed yet
-	held, claims []string     // of that object, and of what it becomes, see allocator
-	underWay     []string     // what it claims for now, see allocator.claim
+	serial       []storage.Write // that it is the next one of its sequence
+	entry        *watch.Entry    // of the object that is there, or nil
+	on           place           // of that object, if it is not committed yet
+	held, claims []string        // of that object, and of what it becomes, see allocator
+	underWay     []string        // what it claims for now, see allocator.claim
 
 	request *admission.Request // what admission was asked; nil: nothing yet
 	passed  bool               // admission let it pass
@@ -126,7 +132,7 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 		if err := pause(ctx, tries); err != nil {
 			return nil, err
 		}
-		a = a.next()
+		a, ctx = a.next(), behind(ctx)
 	}
 }
 
@@ -201,7 +207,11 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 			a.request.Ended(written)
 		}
 	}()
-	err := s.look(ctx, a)
+	err := s.joinSerial(ctx, a)
+	if err == nil {
+		err = s.look(ctx, a)
+	}
+	ctx = behind(ctx)
 	if damaged := (*controller.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
 		return s.deleteUnreadable(ctx, a.Write, damaged)
 	}
@@ -325,6 +335,20 @@ func (s *Store) look(ctx context.Context, a *attempt) (err error) {
 	return err
 }
 
+// joinSerial finds the last write of the sequence that an attempt is of, and waits until the
+// caches show it.
+func (s *Store) joinSerial(ctx context.Context, a *attempt) error {
+	if a.Serial == "" {
+		return nil
+	}
+	last, err := s.backend.Get(ctx, resource.SerialKey(a.Serial), 0)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	a.serial = []storage.Write{{Key: resource.SerialKey(a.Serial), Value: []byte(a.Version.StorageKey(a.Key)), Expect: last.Revision}}
+	return s.wait(ctx, last.Revision)
+}
+
 // store commits obj, or its removal if its deletion is finished, and waits
 // until the cache shows it. Where deletion is graceful, the object is seen with
 // its end before it goes; what is cut off between the two is left to Ending.
@@ -379,7 +403,7 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	}
 	rev, err := s.commit(ctx, change, reserved...)
 	var conflict *storage.ConflictError
-	if res.Entry != nil && errors.As(err, &conflict) {
+	if res.Entry != nil && errors.As(err, &conflict) && conflict.Key == change.Key {
 		return res, nil // somebody else removed it: every write to one that has ended does
 	}
 	if err != nil {

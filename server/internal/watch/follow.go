@@ -136,6 +136,7 @@ func (h *Hub) apply(rev storage.Revision, changes []change) {
 	}
 	h.shorten()
 	h.keptBytes.Store(h.kept)
+	h.options.Followed()
 }
 
 // shorten makes room for the changes of all types.

@@ -36,6 +36,9 @@ type Options struct {
 	// Panicked is told of panics of the backend while it is followed, by the
 	// deferred function that recovered them; nil: nobody is.
 	Panicked func(p any)
+	// Followed is called after each commit that the caches took in, before they take in the
+	// next one; nil: nobody is told.
+	Followed func()
 }
 
 func (o Options) withDefaults() Options {
@@ -56,6 +59,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Panicked == nil {
 		o.Panicked = func(any) {}
+	}
+	if o.Followed == nil {
+		o.Followed = func() {}
 	}
 	return o
 }
