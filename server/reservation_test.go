@@ -184,7 +184,7 @@ func TestReservationsAreBounded(t *testing.T) {
 		for _, query := range []string{"", "?dryRun=All"} {
 			got := must(t, s, 413, "POST", servicePath+query, nodePorts(1000))
 			require.Equal(t, "RequestEntityTooLarge", got.String("reason"))
-			require.Regexp(t, `Service "s" cannot be kept: one write would reserve 1001 values in \d+ bytes: limit is 119 values in 32768 bytes`, got.String("message"))
+			require.Regexp(t, `Service "s" cannot be kept: one write would reserve 1001 values in \d+ bytes: limit is 118 values in 32256 bytes`, got.String("message"))
 		}
 		require.Empty(t, reserved(t, store))
 		must(t, s, 201, "POST", servicePath, nodePorts(118))
