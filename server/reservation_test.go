@@ -187,8 +187,8 @@ func TestReservationsAreBounded(t *testing.T) {
 			require.Regexp(t, `Service "s" cannot be kept: one write would reserve 1001 values in \d+ bytes: limit is 118 values in 32256 bytes`, got.String("message"))
 		}
 		require.Empty(t, reserved(t, store))
-		must(t, s, 201, "POST", servicePath, nodePorts(118))
-		require.Len(t, reserved(t, store), 119)
+		must(t, s, 201, "POST", servicePath, nodePorts(117))
+		require.Len(t, reserved(t, store), 118)
 		must(t, s, 413, "PUT", servicePath+"/s", nodePorts(1000))
 		must(t, s, 200, "PATCH", servicePath+"/s", nodePorts(230))
 		must(t, s, 200, "PATCH", servicePath+"/s", nodePorts(340))
