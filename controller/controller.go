@@ -1,6 +1,17 @@
 // Package controller is how parts of a server work on its objects from inside: a
 // Client reads and writes them, a Feed tells what changes, and a Controller makes
 // things right one key at a time. Package server runs controllers.
+//
+// # Led controllers
+//
+// Where several servers may be over one store (storage.Shared), one at a time runs a
+// controller, unless Controller.EveryServer says otherwise: the one that holds its Lease. When
+// another one begins, its Observe sees every object as new. What Reconcile writes through the
+// Client that it is given, or with the context that it is given, is committed only as long as
+// its server leads, also if that was paused and has not found out yet: then the write is
+// refused as unavailable, the context ends, and nothing of it is in the store. What
+// Reconcile does elsewhere, at other servers, has no such help: that has to be harmless when
+// it is done twice.
 package controller
 
 import (
@@ -17,6 +28,11 @@ import (
 // (server.Server.Run), at most one call for a key at a time.
 type Controller struct {
 	Name string
+
+	// EveryServer says that each of several servers over one store runs the controller, for
+	// it keeps something of its own server in step, or what it does harms nobody when it is
+	// done twice. Else one of them does, its leader; see Led controllers.
+	EveryServer bool
 
 	// Types are the types whose changes the controller sees; nil: all stored types.
 	Types []meta.GroupResource

@@ -29,6 +29,7 @@
 //	apiserver_storage_list_*, apiserver_cache_list_*                   lists, from the store and from memory
 //	apiserver_watch_cache_*                                            the cache; _history_used_ratio and _history_shortened_total: a full history
 //	workqueue_*, apiserver_recovered_panics_total                      controllers
+//	leader_election_master_status, _slowpath_total                     who leads, by Lease, where several servers may be over the store
 //	process_*, go_*, kubernetes_build_info                             the process
 //
 // Labels are words of the server and names of what it serves; what callers send makes none.
@@ -108,7 +109,8 @@ type Builder struct {
 	// objects that have to be there from the start. An error fails Build.
 	Prepare []func(context.Context, controller.Client) error
 
-	// Controllers run beside the built-in controllers while Run runs.
+	// Controllers run beside the built-in controllers while Run runs; of several servers over
+	// one store one runs each, unless its field EveryServer is set.
 	Controllers []controller.Controller
 
 	// RunControllers chooses the built-in controllers that run, see ControllerNames: "*" is
@@ -380,6 +382,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.leading, s.resign = context.WithCancel(s.life)
 	if s.backend == nil {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}

@@ -9,41 +9,53 @@ import (
 	"orch.io/controlplane/controller"
 )
 
+// The Leases by which one of several servers over a store leads controllers of the library.
+// Those that work on the same objects have one.
+const (
+	leaseAPIs    = "controlplane-apis"    // what is served, and by what rules
+	leaseCleanup = "controlplane-cleanup" // what goes
+	leaseAccess  = "controlplane-access"  // who may do what, and by what credentials
+)
+
+// everyServer stands in place of a Lease for what each server does.
+const everyServer = ""
+
 // builtinControllers names the controllers of the library: those of every server, of
 // admission plugins and of package access. The ones that are bare are part of what an API
 // server of the field does itself; the others it leaves to processes beside it, which
 // envtest does not start.
 var builtinControllers = []builtinController{
-	{"definitions", true},  // accepts names of custom kinds, empties kinds that go
-	{"ending", true},       // finishes deletions that were cut off
-	{"event-expiry", true}, // removes old events
-	{"flowcontrol", true},  // configures how callers share the server
-	{"publisher", true},    // keeps what others find the server by
-	{"apiservice-registration", true},
-	{"apiservice-availability", true},
-	{"namespace", false}, // empties namespaces that go
-	{"garbagecollector", false},
-	{"resourcequota", false},                    // counts what quotas bound
-	{"validatingadmissionpolicy-status", false}, // checks the types of policies' expressions
-	{"service-cidr", false},
-	{"storage-version-migrator", false}, // carries out migrations, if the kind is registered
-	{"pvc-protection", false},
-	{"pv-protection", false},
-	{"volumeattributesclass-protection", false},
-	{"clusterrole-aggregation", false},
-	{"serviceaccount", false}, // makes the account default of each namespace
-	{"serviceaccount-token", false},
-	{"root-ca-cert-publisher", false},
-	{"csrapproving", false},
-	{"csrsigning", false},
-	{"csrcleaner", false},
-	{"bootstrapsigner", false},
-	{"tokencleaner", false},
+	{"definitions", true, leaseAPIs},               // accepts names of custom kinds, which no two may get at a time; empties kinds that go
+	{"ending", true, leaseCleanup},                 // finishes deletions that were cut off
+	{"event-expiry", true, leaseCleanup},           // removes old events
+	{"flowcontrol", true, everyServer},             // configures how callers share this server
+	{"publisher", true, everyServer},               // keeps what others find the server by
+	{"apiservice-registration", true, leaseAPIs},   // a server that starts registers by itself
+	{"apiservice-availability", true, everyServer}, // looks at other servers, which this one may reach or not
+	{"namespace", false, leaseCleanup},             // empties namespaces that go
+	{"garbagecollector", false, leaseCleanup},
+	{"resourcequota", false, everyServer},                  // counts what quotas bound, when writes of this server changed it
+	{"validatingadmissionpolicy-status", false, leaseAPIs}, // checks the types of policies' expressions
+	{"service-cidr", false, leaseAPIs},
+	{"storage-version-migrator", false, leaseAPIs}, // carries out migrations, if the kind is registered
+	{"pvc-protection", false, leaseCleanup},
+	{"pv-protection", false, leaseCleanup},
+	{"volumeattributesclass-protection", false, leaseCleanup},
+	{"clusterrole-aggregation", false, leaseAccess},
+	{"serviceaccount", false, leaseAccess}, // makes the account default of each namespace
+	{"serviceaccount-token", false, leaseAccess},
+	{"root-ca-cert-publisher", false, leaseAccess},
+	{"csrapproving", false, leaseAccess},
+	{"csrsigning", false, leaseAccess},
+	{"csrcleaner", false, leaseAccess},
+	{"bootstrapsigner", false, leaseAccess},
+	{"tokencleaner", false, leaseAccess},
 }
 
 type builtinController struct {
-	name string
-	bare bool
+	name  string
+	bare  bool
+	lease string
 }
 
 // ControllerNames returns the names of the built-in controllers, which

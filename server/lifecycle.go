@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,72 +75,111 @@ func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 
 // Run runs the controllers until the context ends or the server shuts
 // down, and returns when they have ended. Call it once.
+//
+// Where several servers may be over the store (storage.Shared), most controllers run in one
+// of them at a time, in the one that holds their Lease in the system namespace; see
+// controller.Controller. A server that is shut down or drained gives its Leases up when the
+// controllers have stopped, and another one begins at once; one that dies is replaced when
+// its Leases have run out, after 15 seconds. Over any other store all run at once.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closing { // shut down before it began: nothing to run
 		s.mu.Unlock()
 		return nil
 	}
-	if s.runners != nil {
+	if s.ran {
 		s.mu.Unlock()
 		return errors.New("the controllers were started already")
 	}
+	s.ran = true
 	s.controllersRun.Add(1)
-	err := s.makeRunners()
 	s.mu.Unlock()
-	if err != nil {
-		s.controllersRun.Done()
-		return err
-	}
-	for _, r := range s.runners {
-		r.Pull() // what is there now; what goes from here on was seen
-	}
-	close(s.begun)
 	defer s.controllersRun.Done()
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(s.life, cancel)
+	defer context.AfterFunc(s.life, cancel)()
+	leading, stop := context.WithCancel(ctx)
 	defer stop()
+	defer context.AfterFunc(s.leading, stop)()
+	every, led := s.crews()
+	var all, undecided sync.WaitGroup
+	undecided.Add(1 + len(led))
+	faults := make([]error, 1+len(led))
+	run := func(i int, part func(decided func()) error) {
+		all.Go(func() {
+			decided := sync.OnceFunc(undecided.Done)
+			defer decided()
+			if faults[i] = part(decided); faults[i] != nil {
+				cancel()
+			}
+		})
+	}
+	run(0, func(begun func()) error { return s.work(ctx, every, s.client, false, begun) })
+	as := identity()
+	for i, c := range led {
+		run(1+i, func(decided func()) error { return s.leadCrew(leading, c, as, decided) })
+	}
+	undecided.Wait()
+	close(s.begun)
+	all.Wait()
+	return errors.Join(faults...)
+}
+
+// work runs controllers until the context ends. begun is called when they know every object
+// that was there; again says that they ran before.
+func (s *Server) work(ctx context.Context, members []member, client controller.Client, again bool, begun func()) error {
+	runners := make([]*controllers.Runner, 0, len(members))
+	for _, m := range members {
+		r, err := controllers.NewRunner(m.Controller, s.hub, client, s.log, s.metrics.registry, s.panicked)
+		if err != nil {
+			for _, r := range runners {
+				r.Close()
+			}
+			return err
+		}
+		runners = append(runners, r)
+	}
+	s.mu.Lock()
+	s.runners = append(slices.Clip(s.runners), runners...)
+	s.mu.Unlock()
 	var all sync.WaitGroup
-	for _, r := range s.runners {
+	for i, r := range runners {
+		if p := members[i].plugged; p != nil {
+			p.runner.Store(r)
+			defer p.runner.Store(nil)
+		}
+		if again {
+			r.Forget()
+		}
+		r.Pull() // what is there now; what goes from here on was seen
+	}
+	begun()
+	for _, r := range runners {
 		all.Go(func() { r.Run(ctx) })
 	}
 	all.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runners = slices.DeleteFunc(slices.Clone(s.runners), func(r *controllers.Runner) bool { return slices.Contains(runners, r) })
 	return nil
 }
 
-// makeRunners makes a runner for each controller. The lock is held.
-func (s *Server) makeRunners() error {
-	add := func(c controller.Controller) (*controllers.Runner, error) {
-		r, err := controllers.NewRunner(c, s.hub, s.client, s.log, s.metrics.registry, s.panicked)
-		if err == nil {
-			s.runners = append(s.runners, r)
-		}
-		return r, err
-	}
-	for _, c := range s.controllers {
-		if _, err := add(c); err != nil {
-			return err
-		}
-	}
-	for _, p := range s.plugged {
-		r, err := add(p.controller)
-		if err != nil {
-			return err
-		}
-		p.runner.Store(r)
-	}
-	return nil
+// running returns the runners of the controllers that run now.
+func (s *Server) running() []*controllers.Runner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runners
 }
 
 // Running is closed when Run has begun and the controllers know every
-// object that was there: an owner deleted after that is one they have seen.
+// object that was there: an owner deleted after that is one they have seen. Of those that
+// one of several servers leads it is known which one does.
 func (s *Server) Running() <-chan struct{} { return s.begun }
 
 // Settle waits until the controllers have seen every commit and have
 // nothing to do: no key waits, and none is due again within five seconds. It
-// waits for Run to begin.
+// waits for Run to begin. Controllers that another server leads are not waited for.
 func (s *Server) Settle(ctx context.Context) error {
 	select {
 	case <-s.begun:
@@ -154,12 +194,13 @@ func (s *Server) Settle(ctx context.Context) error {
 		if err := s.hub.Wait(ctx, rev); err != nil {
 			return err
 		}
-		for _, r := range s.runners {
+		runners := s.running()
+		for _, r := range runners {
 			if err := r.Settle(ctx, rev); err != nil {
 				return err
 			}
 		}
-		if now, err := s.backend.Revision(ctx); err != nil || now == rev {
+		if now, err := s.backend.Revision(ctx); err != nil || now == rev && slices.Equal(runners, s.running()) {
 			return err
 		}
 	}
@@ -201,6 +242,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.hub.Close(), s.backend.Close())
 }
 
-// Drain makes /readyz fail while everything else goes on, so that load
-// balancers look elsewhere before Shutdown.
-func (s *Server) Drain() { s.notReady.Store(true) }
+// Drain makes /readyz fail, so that load balancers look elsewhere before Shutdown, and hands
+// the controllers that the server leads over to another one. Everything else goes on.
+func (s *Server) Drain() {
+	s.notReady.Store(true)
+	s.resign()
+}

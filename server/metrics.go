@@ -32,7 +32,8 @@ type counts struct {
 	watchStarts                    *prometheus.HistogramVec
 	events, slowWatchers           *prometheus.CounterVec
 	running, deprecated            *prometheus.GaugeVec
-	panics                         *prometheus.CounterVec
+	panics, slowRenewals           *prometheus.CounterVec
+	leads                          *prometheus.GaugeVec
 	reading, writing               flight
 	waited                         prometheus.Observer
 	authn                          outcomes // success, failure, error
@@ -90,6 +91,8 @@ func newCounts(reg *metrics.Registry, gather prometheus.Gatherer, set *metrics.S
 	m.addWatches(set)
 	m.addFlights(set)
 	m.addCallers(set)
+	m.leads = set.Gauges(metrics.Family{Name: "leader_election_master_status", Help: "1 while this server leads the controllers of a Lease, 0 while another one may.", Labels: []string{"name"}})
+	m.slowRenewals = set.Counters(metrics.Family{Name: "leader_election_slowpath_total", Help: "Renewals of a Lease that found it changed by somebody else.", Labels: []string{"name"}})
 	return m
 }
 

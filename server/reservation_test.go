@@ -184,11 +184,11 @@ func TestReservationsAreBounded(t *testing.T) {
 		for _, query := range []string{"", "?dryRun=All"} {
 			got := must(t, s, 413, "POST", servicePath+query, nodePorts(1000))
 			require.Equal(t, "RequestEntityTooLarge", got.String("reason"))
-			require.Regexp(t, `Service "s" cannot be kept: one write would reserve 1001 values in \d+ bytes: limit is 115 values in 32768 bytes`, got.String("message"))
+			require.Regexp(t, `Service "s" cannot be kept: one write would reserve 1001 values in \d+ bytes: limit is 114 values in 32256 bytes`, got.String("message"))
 		}
 		require.Empty(t, reserved(t, store))
-		must(t, s, 201, "POST", servicePath, nodePorts(114))
-		require.Len(t, reserved(t, store), 115)
+		must(t, s, 201, "POST", servicePath, nodePorts(113))
+		require.Len(t, reserved(t, store), 114)
 		must(t, s, 413, "PUT", servicePath+"/s", nodePorts(1000))
 		must(t, s, 200, "PATCH", servicePath+"/s", nodePorts(226))
 		must(t, s, 200, "PATCH", servicePath+"/s", nodePorts(340))

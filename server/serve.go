@@ -70,13 +70,16 @@ type Server struct {
 
 	life           context.Context // ends with the server; watches and controllers end with it
 	end            context.CancelFunc
+	leading        context.Context // ends with life, or before; what the server leads ends with it
+	resign         context.CancelFunc
 	requests       sync.WaitGroup
 	controllersRun sync.WaitGroup
 	migrating      chan struct{} // has one for the migration that runs
-	begun          chan struct{} // closed when Run has begun; runners stays as it is then
+	begun          chan struct{} // closed when Run has begun, see Running
 	mu             sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
 	closing        bool
-	runners        []*controllers.Runner
+	ran            bool                  // Run was called
+	runners        []*controllers.Runner // of the controllers that run now
 }
 
 // Objects returns the server's own way to its objects, without authentication

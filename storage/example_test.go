@@ -134,3 +134,21 @@ func ExampleCompactedError() {
 	// start again at 7 true
 	// leave out a
 }
+
+// many is a store that other processes write to, too.
+type many struct{ storage.Backend }
+
+func (many) Shared() bool { return true }
+
+// Servers over such a store agree which of them runs a controller.
+func ExampleShared() {
+	store := memstore.New(memstore.Options{})
+	defer store.Close()
+	for _, b := range []storage.Backend{store, many{store}} {
+		shared, ok := b.(storage.Shared)
+		fmt.Println(ok && shared.Shared())
+	}
+	// Output:
+	// false
+	// true
+}

@@ -235,6 +235,14 @@ type Checker interface {
 	Missing() (damaged, losses int)
 }
 
+// Shared is implemented by stores that other processes may write to at the same time, so
+// that what only one of them may do has to be agreed upon. Of a store that is not Shared
+// there is one user.
+type Shared interface {
+	// Shared reports whether it is so.
+	Shared() bool
+}
+
 // Writer is implemented by stores that may be unable to write while they can be
 // read.
 type Writer interface {

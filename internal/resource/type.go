@@ -223,6 +223,10 @@ const KindsKey = "~kinds"
 // other, whatever object each is of, see objects.Write.Serial. No resource is named so.
 func SerialKey(serial string) string { return "~serial/" + serial }
 
+// TermPrefix begins the storage keys of records that are no objects: each stands for the
+// term of who leads by a Lease, and is another one in the next. No resource is named so.
+const TermPrefix = "~term/"
+
 // ReservationKey returns where the store keeps who of a type has a claim, such as a
 // PoolClaim.
 func ReservationKey(r meta.GroupResource, claim string) string {

@@ -130,3 +130,6 @@ func (s *Store) Size() (size int64) {
 	all.Wait()
 	return size
 }
+
+// Shared implements storage.Shared: any number of servers may be over one cluster.
+func (s *Store) Shared() bool { return true }

@@ -83,6 +83,7 @@ var (
 	_ storage.Checker = (*Store)(nil)
 	_ storage.Writer  = (*Store)(nil)
 	_ storage.Sizer   = (*Store)(nil)
+	_ storage.Shared  = (*Store)(nil)
 )
 
 // Open opens the store, which is empty if nothing is under its prefix. It fails if etcd does

@@ -241,6 +241,12 @@ func (s *Store) Missing() (damaged, losses int) {
 	return 0, 0
 }
 
+// Shared implements storage.Shared, as the store below it does.
+func (s *Store) Shared() bool {
+	shared, ok := s.inner.(storage.Shared)
+	return ok && shared.Shared()
+}
+
 // Close closes the store below.
 func (s *Store) Close() error { return s.inner.Close() }
 

@@ -27,7 +27,8 @@ type Runner struct {
 	panicked   Panicked
 	feed       *watch.Feed
 	queue      *workqueue.Queue
-	seen       atomic.Int64 // the revision up to which the controller was shown everything
+	seen       atomic.Int64  // the revision up to which the controller was shown everything
+	ended      chan struct{} // closed when Run has returned
 }
 
 // Panicked is told of a panic of a controller's code that was recovered, by the
@@ -52,18 +53,24 @@ func NewRunner(c controller.Controller, hub *watch.Hub, client controller.Client
 	if err != nil {
 		return nil, err
 	}
-	return &Runner{controller: c, client: client, log: log, panicked: panicked, feed: feed(c.Types...), queue: queue}, nil
+	return &Runner{controller: c, client: client, log: log, panicked: panicked, feed: feed(c.Types...), queue: queue, ended: make(chan struct{})}, nil
 }
 
 // Run works until the context ends, and returns when all work has ended.
 func (r *Runner) Run(ctx context.Context) {
-	defer r.feed.Close()
-	defer r.queue.Close()
+	defer r.Close()
 	var work sync.WaitGroup
 	defer work.Wait()
 	for ctx.Err() == nil {
 		r.round(ctx, &work)
 	}
+}
+
+// Close frees what a runner holds that is not run.
+func (r *Runner) Close() {
+	r.feed.Close()
+	r.queue.Close()
+	close(r.ended)
 }
 
 // round shows the controller what changed, starts what is due, and rests until there
@@ -112,6 +119,14 @@ func (r *Runner) Ask(key string, after time.Duration) {
 	r.queue.Wake()
 }
 
+// Forget drops what the controller remembers of an earlier runner. It is for the caller of
+// Run, before Pull.
+func (r *Runner) Forget() {
+	if r.controller.Forget != nil {
+		r.forget()
+	}
+}
+
 func (r *Runner) forget() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -122,7 +137,7 @@ func (r *Runner) forget() {
 }
 
 // Settle waits until the controller has seen a revision and has nothing to do, now
-// and within five seconds.
+// and within five seconds, or until Run has returned.
 func (r *Runner) Settle(ctx context.Context, rev storage.Revision) error {
 	for {
 		progress := r.queue.Progress()
@@ -134,6 +149,8 @@ func (r *Runner) Settle(ctx context.Context, rev storage.Revision) error {
 		}
 		select {
 		case <-progress:
+		case <-r.ended:
+			return nil
 		case <-ctx.Done():
 			return fmt.Errorf("controller %s has not settled: %w", r.controller.Name, ctx.Err())
 		}

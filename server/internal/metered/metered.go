@@ -174,10 +174,11 @@ func (b *backend) Compact(ctx context.Context, before storage.Revision) error {
 	return err
 }
 
-// about is what a commit does to the object that it is about: reservations go with one.
+// about is what a commit does to the object that it is about: reservations and guards go
+// with one.
 func about(ws []storage.Write) (operation, key string) {
 	for _, w := range ws {
-		if strings.HasPrefix(w.Key, resource.ReservationPrefix) {
+		if w.Guard || strings.HasPrefix(w.Key, resource.ReservationPrefix) {
 			continue
 		}
 		switch {

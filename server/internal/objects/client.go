@@ -164,9 +164,10 @@ func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.Group
 // not asked again about updates.
 type Admitted struct{ *Client }
 
-// Update implements controller.Client.
+// Update implements controller.Client. What it writes may be for several writers at once, so
+// that it does not depend on the term of one of them.
 func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Admitted = true })
+	return c.update(WithTerm(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
 }
 
 // Acts is the Client of what answers a request to an acting sub-resource: admission was

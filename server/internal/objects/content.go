@@ -65,11 +65,12 @@ func (c Content) Unknown(ctx context.Context, namespace string) (map[meta.GroupR
 }
 
 // Unknown returns how many objects the caches show, in a namespace or, if that is empty, in
-// all, of each type that the server does not have at all.
+// all, of each type that the server does not have at all. Leases by which servers lead are no
+// program's.
 func (s *Store) Unknown(namespace string) map[meta.GroupResource]int {
 	unknown, types := map[meta.GroupResource]int{}, s.o.Types()
 	for _, r := range s.o.Hub.Stored() {
-		if types.Stored(r) != nil {
+		if types.Stored(r) != nil || r == s.leases() {
 			continue
 		}
 		cache := s.o.Hub.Cache(r)

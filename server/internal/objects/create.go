@@ -116,6 +116,8 @@ func Status(err error) *meta.Status {
 		return st
 	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
 		return meta.Unavailable("the server is shutting down")
+	case errors.Is(err, errDeposed):
+		return meta.Unavailable("%v", errDeposed)
 	case errors.Is(err, storage.ErrTooLarge):
 		return meta.TooLarge("the object is larger than the storage of the server takes")
 	case errors.Is(err, storage.ErrFull):

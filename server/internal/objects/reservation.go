@@ -91,9 +91,15 @@ func without(claims, others []string) (rest []string) {
 	return rest
 }
 
+// What a commit of objects may have, with what it may have for a term.
+const (
+	commitLength = storage.CommitLength - 1
+	commitBytes  = storage.CommitBytes - termBytes
+)
+
 // reservable is the most values that a write can reserve, with what it writes itself and
 // what it only compares.
-const reservable = storage.CommitLength - 1 - 4
+const reservable = commitLength - 1 - 4
 
 // checkReservable refuses a write that reserves more than every store commits at once.
 func checkReservable(a *attempt, obj *meta.Object) error {
@@ -103,11 +109,11 @@ func checkReservable(a *attempt, obj *meta.Object) error {
 	for _, c := range claims {
 		size += len(resource.ReservationKey(t.GroupResource(), c)) + len(holder(t, a.Key, obj))
 	}
-	if len(claims) <= reservable && size <= storage.CommitBytes {
+	if len(claims) <= reservable && size <= commitBytes {
 		return nil
 	}
 	return meta.TooLarge("%s %q cannot be kept: one write would reserve %d values in %d bytes: limit is %d values in %d bytes",
-		t.Kind, obj.Name(), len(claims), size, reservable, storage.CommitBytes)
+		t.Kind, obj.Name(), len(claims), size, reservable, commitBytes)
 }
 
 func holder(t *resource.Type, key meta.Key, obj *meta.Object) string {
@@ -122,7 +128,7 @@ func withReservations(w storage.Write, reserved []storage.Write) (now, later []s
 	size := len(w.Key)
 	for _, r := range reserved {
 		size += len(r.Key) + len(r.Value)
-		if r.Value == nil && (len(now) == storage.CommitLength || size > storage.CommitBytes) {
+		if r.Value == nil && (len(now) == commitLength || size > commitBytes) {
 			later = append(later, r)
 			continue
 		}

@@ -378,7 +378,7 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	if err != nil {
 		return nil, err
 	}
-	if entry != nil && !res.Deleted && len(reserved) == 0 && len(stored) <= storage.SequenceBytes && !a.turn.over() {
+	if entry != nil && !res.Deleted && len(reserved) == 0 && len(stored) <= storage.SequenceBytes && a.sharesCommit(ctx) {
 		rev, err := s.commitInTurn(ctx, a, change)
 		if err != nil {
 			return nil, err
@@ -412,6 +412,10 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	res.Entry = s.written(a.Write, rev, stored)
 	return res, nil
 }
+
+// sharesCommit reports whether those behind may be committed together with an attempt: it
+// has its turn, and no condition but theirs.
+func (a *attempt) sharesCommit(ctx context.Context) bool { return !a.turn.over() && termOf(ctx) == nil }
 
 // commitInTurn hands an object over to the writers behind and returns when it is
 // committed, maybe together with what they make of it. That may not be torn from

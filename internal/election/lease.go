@@ -1,0 +1,53 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+)
+
+// Lease is a Lease, whole.
+type Lease struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            struct {
+		HolderIdentity       string         `json:"holderIdentity"`
+		LeaseDurationSeconds int32          `json:"leaseDurationSeconds,omitempty"`
+		AcquireTime          meta.MicroTime `json:"acquireTime,omitzero"`
+		RenewTime            meta.MicroTime `json:"renewTime,omitzero"`
+		LeaseTransitions     int32          `json:"leaseTransitions,omitempty"`
+		Strategy             *string        `json:"strategy,omitempty"`
+		PreferredHolder      *string        `json:"preferredHolder,omitempty"`
+	} `json:"spec"`
+}
+
+// sign makes a lease that of a holder.
+func (l *Lease) sign(holder string, duration time.Duration, now time.Time) {
+	if l.Spec.HolderIdentity != holder {
+		if l.ResourceVersion != "" {
+			l.Spec.LeaseTransitions = max(0, l.Spec.LeaseTransitions+1)
+		}
+		l.Spec.AcquireTime = meta.NewMicroTime(now)
+	}
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = holder, int32(duration/time.Second), meta.NewMicroTime(now)
+}
+
+// ErrTaken says that the lease is not the one any more that was to be replaced.
+var ErrTaken = errors.New("somebody else has changed the lease")
+
+// Record is where candidates find their lease.
+type Record interface {
+	// Get returns the lease, nil if there is none.
+	Get(ctx context.Context) (*Lease, error)
+
+	// Put stores a lease in place of the one that has its ResourceVersion, or where there is
+	// none if that is empty, and returns it as stored. It fails with ErrTaken if another one
+	// is there. wins says that a term begins with it.
+	Put(ctx context.Context, l *Lease, wins bool) (*Lease, error)
+
+	// Await returns when the lease may be another one than the one that was seen, or when
+	// the context ends. After an error the candidate looks at it now and then.
+	Await(ctx context.Context, seen *Lease) error
+}

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/election"
+	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/storage"
+)
+
+// leaseDuration is how long the Lease of a leader counts that does not renew it.
+const leaseDuration = 15 * time.Second
+
+// member is a controller of the server, with the plugin that asks for its keys, if one does.
+type member struct {
+	controller.Controller
+	plugged *plugged // nil: none
+}
+
+// crew is the controllers that one of several servers runs, by a Lease.
+type crew struct {
+	lease   string
+	members []member
+}
+
+// crews returns the controllers that run in every server, and the others by their Leases.
+func (s *Server) crews() (every []member, led []crew) {
+	var all []member
+	for _, c := range s.controllers {
+		all = append(all, member{Controller: c})
+	}
+	for _, p := range s.plugged {
+		all = append(all, member{p.controller, p})
+	}
+	shared, ok := s.backend.(storage.Shared)
+	if !ok || !shared.Shared() {
+		return all, nil
+	}
+	for _, m := range all {
+		lease := leaseOf(m.Controller)
+		if lease == everyServer {
+			every = append(every, m)
+			continue
+		}
+		i := slices.IndexFunc(led, func(c crew) bool { return c.lease == lease })
+		if i < 0 {
+			i, led = len(led), append(led, crew{lease: lease})
+		}
+		led[i].members = append(led[i].members, m)
+	}
+	return every, led
+}
+
+// leaseOf returns the name of the Lease by which a controller is led, or everyServer. A
+// program's own have one each: programs with other controllers may be over the same store.
+func leaseOf(c controller.Controller) string {
+	if i := slices.IndexFunc(builtinControllers, func(b builtinController) bool { return b.name == c.Name }); i >= 0 {
+		return builtinControllers[i].lease
+	}
+	if c.EveryServer {
+		return everyServer
+	}
+	return "controlplane-controller-" + nameOfObject(c.Name)
+}
+
+// nameOfObject makes a name that objects may have of any text: others of other texts.
+func nameOfObject(text string) string {
+	const longest = 100
+	plain := func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '-'
+	}
+	name := strings.Trim(strings.Map(plain, strings.ToLower(text)), "-")
+	if name == text && len(name) <= longest {
+		return name
+	}
+	sum := sha256.Sum256([]byte(text))
+	name = strings.Trim(name[:min(len(name), longest)], "-")
+	return strings.TrimPrefix(name+"-"+hex.EncodeToString(sum[:4]), "-")
+}
+
+// identity names this server among those that may lead.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "server"
+	}
+	return host + "_" + uuid.NewString()
+}
+
+// leadCrew runs a crew whenever this server leads it, until the context ends. decided is
+// called, maybe several times, when it is known who leads it.
+func (s *Server) leadCrew(ctx context.Context, c crew, as string, decided func()) error {
+	l := s.objects.Leadership(c.lease)
+	log := s.log.With("lease", l.Lease().String(), "as", as)
+	leads, terms, holder := s.metrics.leads.WithLabelValues(c.lease), 0, ""
+	leads.Set(0)
+	candidate := election.Candidate{
+		Record: l, Identity: as, Duration: leaseDuration, Longest: leaseDuration, Log: log,
+		Slow: s.metrics.slowRenewals.WithLabelValues(c.lease).Inc,
+		Seen: func(now string) {
+			if now == as {
+				return // lead decides
+			}
+			if now != holder {
+				log.Info("another server leads", "holder", now)
+			}
+			holder = now
+			decided()
+		},
+	}
+	for ctx.Err() == nil {
+		err := candidate.Run(ctx, func(ctx context.Context) error {
+			terms, holder = terms+1, as
+			leads.Set(1)
+			defer leads.Set(0)
+			return s.lead(ctx, c, l, terms > 1, decided)
+		})
+		if err != nil && !errors.Is(err, election.ErrLost) {
+			return err
+		}
+	}
+	return nil
+}
+
+// lead runs a crew in a term of this server, until that or the context ends.
+func (s *Server) lead(ctx context.Context, c crew, l *objects.Leadership, again bool, decided func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var deposed atomic.Bool
+	term := l.Term(func() {
+		if !deposed.Swap(true) {
+			s.log.Warn("a write was refused, since another server leads", "lease", l.Lease().String())
+		}
+		cancel()
+	})
+	err := s.work(objects.WithTerm(ctx, term), c.members, objects.Led{Client: s.client, Term: term}, again, decided)
+	if deposed.Load() {
+		return cmp.Or(err, election.ErrLost)
+	}
+	return err
+}
