@@ -127,6 +127,19 @@ func newCluster(settings ...string) (*cluster, error) {
 	return c, c.start()
 }
 
+// standby makes a server that follows this one.
+func (c *cluster) standby() (*cluster, error) {
+	dir, err := newDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &cluster{dir: dir, args: []string{"fsync=off"}}
+	if err := command("pg_basebackup", "-h", c.dir, "-U", "postgres", "-D", s.data(), "-R", "-c", "fast", "--no-sync"); err != nil {
+		return s, err
+	}
+	return s, s.start()
+}
+
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }
 
 // url is for a database of the server.
@@ -190,18 +203,23 @@ func (c *cluster) run() error {
 
 // kill ends all processes of the server as kill -9 does.
 func (c *cluster) kill() {
-	if c.cmd == nil {
-		return
+	if c.cmd != nil {
+		c.signal(syscall.SIGKILL)
+		<-c.exit
 	}
+}
+
+// signal sends a signal to the processes of the server, to the first one first. Those that are
+// started meanwhile are missed; they end with it.
+func (c *cluster) signal(sig syscall.Signal) {
 	pid := c.cmd.Process.Pid
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // those that it misses end by themselves
-	_ = c.cmd.Process.Kill()                                                      // it may have ended
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	_ = c.cmd.Process.Signal(sig) // it may have ended
 	for child := range strings.FieldsSeq(string(children)) {
 		if id, err := strconv.Atoi(child); err == nil {
-			_ = syscall.Kill(id, syscall.SIGKILL)
+			_ = syscall.Kill(id, sig)
 		}
 	}
-	<-c.exit
 }
 
 func (c *cluster) remove() error {

@@ -103,7 +103,7 @@ func (d *postgresDB) listen(ctx context.Context, heard func(storage.Revision)) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it may have failed
+	defer func() { _ = conn.Close(context.Background()) }() // it may have failed
 	if err := d.settle(ctx, conn); err != nil {
 		return err
 	}

@@ -175,14 +175,23 @@ func TestFaultsNameTheFile(t *testing.T) {
 	require.ErrorContains(t, err, "no file and no PostgreSQL")
 }
 
-// TestOpenAtOnce: several open a file that is not there yet.
+// TestOpenAtOnce: several open a database that is not there yet.
 func TestOpenAtOnce(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) {
+		openAtOnce(t, func() sqlstore.Options { return sqlstore.Options{File: filepath.Join(t.TempDir(), "data.db")} })
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		openAtOnce(t, func() sqlstore.Options { return empty(t) })
+	})
+}
+
+func openAtOnce(t *testing.T, fresh func() sqlstore.Options) {
 	for range 5 {
-		file := filepath.Join(t.TempDir(), "data.db")
+		o := fresh()
 		var all sync.WaitGroup
 		for range 6 {
 			all.Go(func() {
-				s, err := sqlstore.Open(t.Context(), sqlstore.Options{File: file})
+				s, err := sqlstore.Open(t.Context(), o)
 				if assert.NoError(t, err) {
 					assert.NoError(t, s.Close())
 				}
