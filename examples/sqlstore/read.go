@@ -1,15 +1,23 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"iter"
+	"math"
 
 	"orch.io/controlplane/storage"
 )
 
-// page is how many records are read in one transaction.
-const page = 512
+// How many bytes one query returns about, and how many rows. How large the records are is
+// known only when some are there, so the first page of a scan is short.
+const (
+	pageBytes   = 4 << 20
+	firstPage   = 64
+	longestPage = 8192
+	pageGrowth  = 8
+)
 
 // state is the one row of the table of that name.
 type state struct{ revision, floor storage.Revision }
@@ -37,26 +45,21 @@ func (st state) resolve(at storage.Revision) (storage.Revision, error) {
 	return at, nil
 }
 
-// read calls f in a transaction that sees one revision, and makes of its error what
-// the contract calls it.
-func (s *Store) read(ctx context.Context, f func(ctx context.Context, tx *sql.Tx, st state) error) error {
-	inner, leave, err := s.enter(ctx)
-	if err != nil {
-		return err
+// upTo is the revision up to which a statement looks that reads at a revision: it sees
+// nothing newer than the state that it reads itself.
+func upTo(at storage.Revision) storage.Revision {
+	if at == 0 {
+		return math.MaxInt64
 	}
-	defer leave()
-	return s.told(ctx, func() error {
-		tx, err := s.reads.BeginTx(inner, &sql.TxOptions{ReadOnly: true})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // there is nothing to commit
-		st, err := stateOf(inner, tx)
-		if err != nil {
-			return err
-		}
-		return f(inner, tx, st)
-	}())
+	return at
+}
+
+// question is one query for the newest revision, for all who ask before it begins. What it
+// returns is never older than their asking.
+type question struct {
+	asked    chan struct{} // closed when there is an answer
+	revision storage.Revision
+	err      error
 }
 
 // Revision implements storage.Backend.
@@ -66,18 +69,50 @@ func (s *Store) Revision(ctx context.Context) (storage.Revision, error) {
 		return 0, err
 	}
 	defer leave()
-	st, err := stateOf(inner, s.reads)
-	return st.revision, s.told(ctx, err)
+	q := s.join()
+	select {
+	case <-q.asked:
+		return q.revision, s.told(ctx, q.err)
+	case <-inner.Done():
+		return 0, s.told(ctx, inner.Err())
+	}
+}
+
+// join returns the question that is asked next.
+func (s *Store) join() *question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		q := &question{asked: make(chan struct{})}
+		s.next = q
+		s.done.Go(func() { s.ask(q) })
+	}
+	return s.next
+}
+
+func (s *Store) ask(q *question) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	s.mu.Lock()
+	s.next = nil // whoever comes now may be later than the query
+	s.mu.Unlock()
+	q.err = s.again(s.life, func(ctx context.Context) error {
+		st, err := stateOf(ctx, s.reads)
+		q.revision = st.revision
+		return err
+	})
+	close(q.asked)
 }
 
 // Get implements storage.Backend.
-func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (rec storage.Record, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx, st state) error {
-		at, err := st.resolve(at)
-		if err != nil {
+func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
+	var rec storage.Record
+	err := s.call(ctx, func(ctx context.Context) (err error) {
+		var st state
+		if st, rec, err = recordOf(ctx, s.reads, key, upTo(at)); err != nil {
 			return err
 		}
-		if rec, err = recordOf(ctx, tx, key, at); err == nil && rec.Value == nil {
+		if _, err = st.resolve(at); err == nil && rec.Value == nil {
 			err = storage.ErrNotFound
 		}
 		return err
@@ -88,18 +123,20 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (rec s
 	return rec, nil
 }
 
-// recordOf returns the record of a key at a revision, the zero Record if there is none.
-func recordOf(ctx context.Context, q querier, key string, at storage.Revision) (storage.Record, error) {
-	rec, deleted := storage.Record{Key: key}, false
-	err := q.QueryRowContext(ctx, `
-		SELECT revision, deleted, value FROM records
-		WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1`, []byte(key), at).
-		Scan(&rec.Revision, &deleted, &rec.Value)
-	if err == sql.ErrNoRows || err == nil && deleted {
-		return storage.Record{}, nil
+// recordOf returns the record of a key at a revision, the zero Record if there is none,
+// and the state that belongs to it.
+func recordOf(ctx context.Context, q querier, key string, at storage.Revision) (st state, rec storage.Record, err error) {
+	var revision sql.NullInt64
+	var deleted sql.NullBool
+	var value []byte
+	err = q.QueryRowContext(ctx, `
+		SELECT s.revision, s.floor, r.revision, r.deleted, r.value FROM state AS s LEFT JOIN
+		(SELECT revision, deleted, value FROM records WHERE key = $1 AND revision <= $2 ORDER BY revision DESC LIMIT 1) AS r
+		ON true`, []byte(key), int64(at)).Scan(&st.revision, &st.floor, &revision, &deleted, &value)
+	if err == nil && revision.Valid && !deleted.Bool {
+		rec = storage.Record{Key: key, Value: present(value), Revision: storage.Revision(revision.Int64)}
 	}
-	rec.Value = present(rec.Value)
-	return rec, err
+	return st, rec, err
 }
 
 // present is a value that is there: SQLite gives an empty one back as nil.
@@ -113,13 +150,13 @@ func present(value []byte) []byte {
 // Scan implements storage.Backend. It reads in pages, so that a slow caller holds no
 // transaction open.
 func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
-	first, shown, err := s.page(ctx, prefix, max(start, prefix), at)
+	first, err := s.page(ctx, prefix, max(start, prefix), at, firstPage)
 	if err != nil {
 		return 0, nil, err
 	}
-	return shown, func(yield func(storage.Record, error) bool) {
-		for records := first; ; {
-			for _, r := range records {
+	return first.shown, func(yield func(storage.Record, error) bool) {
+		for p := first; ; {
+			for _, r := range p.records {
 				if err := ctx.Err(); err != nil {
 					yield(storage.Record{}, err)
 					return
@@ -128,11 +165,13 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 					return
 				}
 			}
-			if len(records) < page {
+			if !p.more {
 				return
 			}
+			n := len(p.records)
+			limit := max(1, min(n*pageBytes/max(1, p.bytes), n*pageGrowth, longestPage))
 			var err error
-			if records, _, err = s.page(ctx, prefix, records[page-1].Key+"\x00", shown); err != nil {
+			if p, err = s.page(ctx, prefix, p.records[n-1].Key+"\x00", first.shown, limit); err != nil {
 				yield(storage.Record{}, err)
 				return
 			}
@@ -140,37 +179,55 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 	}, nil
 }
 
-// page returns the next records under prefix from start on, and the revision that they
-// show.
-func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revision) (records []storage.Record, shown storage.Revision, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx, st state) (err error) {
-		if shown, err = st.resolve(at); err != nil {
-			return err
-		}
-		rows, err := tx.QueryContext(ctx, `
-			SELECT key, revision, value FROM records AS r
-			WHERE key >= ? AND (? IS NULL OR key < ?) AND NOT deleted
-			AND revision = (SELECT max(revision) FROM records WHERE key = r.key AND revision <= ?)
-			ORDER BY key LIMIT ?`, []byte(start), end(prefix), end(prefix), shown, page)
+// page is what one query of a scan returned.
+type page struct {
+	records []storage.Record
+	bytes   int
+	more    bool             // there may be
+	shown   storage.Revision // that the records belong to
+}
+
+const pageQuery = `
+	SELECT s.revision, s.floor, r.key, r.revision, r.value FROM state AS s LEFT JOIN
+	(SELECT key, revision, value FROM records AS o WHERE key >= $1 AND key < $2 AND NOT deleted
+	AND revision = (SELECT max(revision) FROM records WHERE key = o.key AND revision <= $3)
+	ORDER BY key LIMIT $4) AS r ON true ORDER BY r.key`
+
+// page returns the next records under prefix from start on.
+func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revision, limit int) (p page, err error) {
+	err = s.call(ctx, func(ctx context.Context) error {
+		p = page{}
+		rows, err := s.reads.QueryContext(ctx, pageQuery, []byte(start), end(prefix), int64(upTo(at)), limit)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		for rows.Next() {
+		var st state
+		for !p.more && rows.Next() {
 			var r storage.Record
-			if err := rows.Scan(&r.Key, &r.Revision, &r.Value); err != nil {
+			var revision sql.NullInt64
+			var key []byte
+			if err := rows.Scan(&st.revision, &st.floor, &key, &revision, &r.Value); err != nil {
 				return err
 			}
-			r.Value = present(r.Value)
-			records = append(records, r)
+			if !revision.Valid {
+				break // there is nothing but the state
+			}
+			r.Key, r.Revision, r.Value = string(key), storage.Revision(revision.Int64), present(r.Value)
+			p.records, p.bytes = append(p.records, r), p.bytes+len(r.Key)+len(r.Value)
+			p.more = len(p.records) == limit || p.bytes >= pageBytes
 		}
-		return rows.Err()
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		p.shown, err = st.resolve(at)
+		return err
 	})
-	return records, shown, err
+	return p, err
 }
 
-// end returns the first key after all that begin with prefix; nil if there is none.
-func end(prefix string) any {
+// end returns what is after all keys that begin with prefix.
+func end(prefix string) []byte {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] < 0xff {
@@ -178,5 +235,5 @@ func end(prefix string) any {
 			return b[:i+1]
 		}
 	}
-	return nil
+	return bytes.Repeat([]byte{0xff}, maxKey+1)
 }

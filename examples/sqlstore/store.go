@@ -2,138 +2,116 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	_ "embed"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"orch.io/controlplane/storage"
 )
 
-// Options say where a Store is and how much history it keeps.
+// Options say where a Store is and how much history it keeps. One of File and Postgres is
+// given.
 type Options struct {
-	// File is the path of the database. SQLite keeps two more files beside it.
+	// File is the path of an SQLite database. SQLite keeps two more files beside it.
 	File string
+	// Postgres is the address of a PostgreSQL database, either as a URL such as
+	// postgres://user@10.0.0.1/name?sslmode=verify-full or as keywords and values. Several
+	// servers may be named; the one that is no standby is used.
+	Postgres string
+	// Schema is where the tables of a PostgreSQL database are. It is made if it does not
+	// exist, and is controlplane if it is empty.
+	Schema string
 	// Retain is how long a replaced record stays readable; 0 means 5 minutes, less
 	// than 0 forever.
 	Retain time.Duration
+	// Logger is told when the database does not answer; nil is nobody.
+	Logger *slog.Logger
 }
 
-// Bounds of one database, and how often it is looked at.
+// Bounds of one database, in connections and time.
 const (
-	maxReaders = 8
-	// lookEvery is how often a store looks whether another process has committed.
-	lookEvery = 100 * time.Millisecond
-	// forgetPart of Retain is how often history is forgotten.
-	forgetPart = 64
-	// busyMillis is how long a transaction waits for one of another process.
-	busyMillis = 10_000
-	// walPages is how long the write-ahead log grows before it is put into the file.
-	walPages = 16 << 10
+	maxReaders    = 8
+	callTime      = 20 * time.Second // of a whole call
+	attemptTime   = 10 * time.Second // of one attempt
+	pauseTime     = 50 * time.Millisecond
+	longPauseTime = time.Second
 )
 
-// Store is a storage.Backend in an SQLite database. It also implements
-// storage.Stamper and storage.Historian.
+// Store is a storage.Backend in an SQL database. It also implements storage.Stamper,
+// storage.Historian, storage.Checker and storage.Sizer.
 type Store struct {
+	dialect
+	pools
+	logger *slog.Logger
 	retain time.Duration
-	reads  *sql.DB
-	writes *sql.DB // of one connection, whose transactions take the lock for writing at once
 	queue  chan *commit
-	life   context.Context // ends with the store
-	end    context.CancelFunc
-	done   sync.WaitGroup // the store's own goroutines
+	acked  atomic.Int64 // the newest revision that this store has committed
+	lost   atomic.Bool
+
+	life context.Context // ends with the store
+	end  context.CancelFunc
+	done sync.WaitGroup // the store's own goroutines
 
 	mu     sync.Mutex
 	closed bool
 	calls  sync.WaitGroup // added to under mu, while the store is not closed
-	news   chan struct{}  // closed at the next commit
+	known  storage.Revision
+	news   chan struct{} // closed when there is one after known
+	next   *question     // that has not been asked yet
+
+	asking sync.Mutex // held while a question is asked
 }
 
 var (
 	_ storage.Backend   = (*Store)(nil)
 	_ storage.Stamper   = (*Store)(nil)
 	_ storage.Historian = (*Store)(nil)
+	_ storage.Checker   = (*Store)(nil)
+	_ storage.Sizer     = (*Store)(nil)
 )
 
-//go:embed schema.sql
-var schema string
-
-// Open opens the store in a file, which is made if it does not exist.
+// Open opens the store in a database, whose tables are made if they do not exist.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.File == "" {
-		return nil, errors.New("open storage: no file is given")
+	d, err := o.dialect()
+	if err != nil {
+		return nil, fmt.Errorf("open storage: %w", err)
 	}
 	if o.Retain == 0 {
 		o.Retain = 5 * time.Minute
 	}
-	s := &Store{retain: o.Retain, queue: make(chan *commit, maxTogether), news: make(chan struct{})}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{dialect: d, logger: o.Logger, retain: o.Retain, queue: make(chan *commit, maxTogether), news: make(chan struct{})}
 	s.life, s.end = context.WithCancel(context.Background())
-	if err := s.start(ctx, o.File); err != nil {
-		return nil, errors.Join(fmt.Errorf("open storage in %s: %w", o.File, err), s.Close())
+	if s.pools, err = s.open(ctx); err == nil && s.retain > 0 {
+		err = s.forgetOld(ctx) // what became too old meanwhile
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open storage in %s: %w", s.where(), err), s.Close())
 	}
 	s.done.Go(s.write)
 	s.done.Go(s.look)
+	s.done.Go(s.hear)
 	if s.retain > 0 {
 		s.done.Go(s.forget)
 	}
 	return s, nil
 }
 
-// start opens the database and forgets what became too old meanwhile.
-func (s *Store) start(ctx context.Context, file string) (err error) {
-	if s.writes, err = open(file, "immediate", 1); err != nil {
-		return err
+func (o Options) dialect() (dialect, error) {
+	switch {
+	case o.File != "" && o.Postgres != "":
+		return nil, errors.New("both a file and a PostgreSQL database are given")
+	case o.File != "":
+		return sqliteFile{o.File}, nil
+	case o.Postgres != "":
+		return newPostgres(o.Postgres, o.Schema)
 	}
-	if s.reads, err = open(file, "deferred", maxReaders); err != nil {
-		return err
-	}
-	if err := s.prepare(ctx); err != nil || s.retain < 0 {
-		return err
-	}
-	return s.forgetOld(time.Now())
-}
-
-// prepare makes the tables. Who else opens a new file at the same moment holds it while its
-// log is set up, and for that SQLite does not wait by itself.
-func (s *Store) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, busyMillis*time.Millisecond)
-	defer cancel()
-	for {
-		_, err := s.writes.ExecContext(ctx, schema)
-		fault := (*sqlite.Error)(nil)
-		if !errors.As(err, &fault) || fault.Code()&0xff != sqlite3.SQLITE_BUSY {
-			return err
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-func open(file, lock string, connections int) (*sql.DB, error) {
-	file, err := filepath.Abs(file)
-	if err != nil {
-		return nil, err
-	}
-	q := url.Values{"_txlock": {lock}, "_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", busyMillis), "journal_mode(wal)", "synchronous(full)",
-		fmt.Sprintf("wal_autocheckpoint(%d)", walPages),
-	}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: file, RawQuery: q.Encode()}).String())
-	if err == nil {
-		db.SetMaxOpenConns(connections)
-		db.SetMaxIdleConns(connections)
-	}
-	return db, err
+	return nil, errors.New("no file and no PostgreSQL database is given")
 }
 
 // enter begins a call, which ends early if the store is closed; leave ends it.
@@ -152,36 +130,116 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	return ctx, func() { stop(); cancel(); s.calls.Done() }, nil
 }
 
+// call makes a call that may be made several times.
+func (s *Store) call(ctx context.Context, f func(ctx context.Context) error) error {
+	inner, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.told(ctx, s.again(inner, f))
+}
+
+// again calls f until it succeeds, fails for good, or its time is up.
+func (s *Store) again(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	for pause := pauseTime; ; pause = min(2*pause, longPauseTime) {
+		attempt, done := context.WithTimeout(ctx, attemptTime)
+		err := f(attempt)
+		done()
+		if err == nil || ctx.Err() != nil || errors.Is(err, errUnknown) || !s.passing(err) {
+			return err
+		}
+		s.logger.Debug("the database did not answer, trying again", "error", err)
+		if !wait(ctx, pause) {
+			return err
+		}
+	}
+}
+
+// wait reports false if the context ends before the time has passed.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// unansweredError says that the database did not answer in time. It is not the error of
+// the context that was for that, which callers would take for their own.
+type unansweredError struct{ last error }
+
+func (e *unansweredError) Error() string { return "the database did not answer: " + e.last.Error() }
+
 // told makes of an error of the database what the contract calls it. asked is the
 // caller's own context.
 func (s *Store) told(asked context.Context, err error) error {
-	switch fault := (*sqlite.Error)(nil); {
+	switch {
 	case err == nil:
 		return nil
 	case asked.Err() != nil:
 		return asked.Err()
 	case s.life.Err() != nil:
 		return storage.ErrClosed
-	case errors.As(err, &fault) && fault.Code()&0xff == sqlite3.SQLITE_FULL:
-		return fmt.Errorf("%w: %w", storage.ErrFull, err)
-	case errors.As(err, &fault) && fault.Code()&0xff == sqlite3.SQLITE_TOOBIG:
-		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	}
+	if named := s.fault(err); named != nil {
+		return fmt.Errorf("%w: %w", named, err)
+	}
+	if s.passing(err) || errors.Is(err, context.DeadlineExceeded) {
+		return &unansweredError{err}
 	}
 	return err
 }
 
 // Stamp implements storage.Stamper.
-func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
-	inner, leave, err := s.enter(ctx)
+func (s *Store) Stamp(ctx context.Context, name, value string) (there string, err error) {
+	err = s.call(ctx, func(ctx context.Context) error {
+		if _, err := s.upkeep.ExecContext(ctx, `INSERT INTO stamps VALUES ($1, $2) ON CONFLICT DO NOTHING`, name, value); err != nil {
+			return err
+		}
+		return s.upkeep.QueryRowContext(ctx, `SELECT value FROM stamps WHERE name = $1`, name).Scan(&there)
+	})
+	return there, err
+}
+
+// Check implements storage.Checker. A database has lost commits if its newest revision is
+// older than one that this store has seen acknowledged, as when a standby took over that
+// did not have everything.
+func (s *Store) Check(ctx context.Context) error {
+	acked := storage.Revision(s.acked.Load())
+	newest, err := s.Revision(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer leave()
-	if _, err := s.writes.ExecContext(inner, `INSERT INTO stamps VALUES (?, ?) ON CONFLICT DO NOTHING`, name, value); err != nil {
-		return "", s.told(ctx, err)
+	if newest < acked {
+		s.lost.Store(true)
+		return fmt.Errorf("%s has lost commits: the newest revision is %d, and %d was acknowledged", s.where(), newest, acked)
 	}
-	err = s.writes.QueryRowContext(inner, `SELECT value FROM stamps WHERE name = ?`, name).Scan(&value)
-	return value, s.told(ctx, err)
+	return nil
+}
+
+// Missing implements storage.Checker. A database gives out no record that it cannot read.
+func (s *Store) Missing() (damaged, losses int) {
+	if s.lost.Load() {
+		losses = 1
+	}
+	return 0, losses
+}
+
+// Size implements storage.Sizer.
+func (s *Store) Size() (size int64) {
+	err := s.call(s.life, func(ctx context.Context) error {
+		return s.reads.QueryRowContext(ctx, s.size()).Scan(&size)
+	})
+	if err != nil {
+		return 0
+	}
+	return size
 }
 
 // Close implements storage.Backend.
@@ -196,11 +254,5 @@ func (s *Store) Close() error {
 	s.end()
 	s.calls.Wait()
 	s.done.Wait()
-	var errs []error
-	for _, db := range []*sql.DB{s.reads, s.writes} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return s.pools.close()
 }

@@ -25,7 +25,23 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(victim); file != "" {
 		write(file)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(tests{m})
+}
+
+// tests end the server that they had in common.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	code := m.M.Run()
+	if started.Load() {
+		if c, _ := common(); c != nil {
+			if err := c.remove(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
+	}
+	return code
 }
 
 func open(t testing.TB, dir string, retain time.Duration) storage.Backend {
@@ -37,7 +53,17 @@ func open(t testing.TB, dir string, retain time.Duration) storage.Backend {
 const forever time.Duration = -1
 
 func TestConformance(t *testing.T) {
-	storagetest.Run(t, func(t testing.TB) storage.Backend { return open(t, t.TempDir(), forever) })
+	t.Run("SQLite", func(t *testing.T) {
+		storagetest.Run(t, func(t testing.TB) storage.Backend { return open(t, t.TempDir(), forever) })
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		needPostgres(t)
+		storagetest.Run(t, func(t testing.TB) storage.Backend {
+			s, err := sqlstore.Open(t.Context(), empty(t))
+			require.NoError(t, err)
+			return s
+		})
+	})
 }
 
 func TestDurable(t *testing.T) {
@@ -146,17 +172,26 @@ func TestFaultsNameTheFile(t *testing.T) {
 	_, err = sqlstore.Open(t.Context(), sqlstore.Options{File: filepath.Join(file, "below", "data.db")})
 	require.ErrorContains(t, err, file)
 	_, err = sqlstore.Open(t.Context(), sqlstore.Options{})
-	require.ErrorContains(t, err, "no file is given")
+	require.ErrorContains(t, err, "no file and no PostgreSQL")
 }
 
-// TestOpenAtOnce: several open a file that is not there yet.
+// TestOpenAtOnce: several open a database that is not there yet.
 func TestOpenAtOnce(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) {
+		openAtOnce(t, func() sqlstore.Options { return sqlstore.Options{File: filepath.Join(t.TempDir(), "data.db")} })
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		openAtOnce(t, func() sqlstore.Options { return empty(t) })
+	})
+}
+
+func openAtOnce(t *testing.T, fresh func() sqlstore.Options) {
 	for range 5 {
-		file := filepath.Join(t.TempDir(), "data.db")
+		o := fresh()
 		var all sync.WaitGroup
 		for range 6 {
 			all.Go(func() {
-				s, err := sqlstore.Open(t.Context(), sqlstore.Options{File: file})
+				s, err := sqlstore.Open(t.Context(), o)
 				if assert.NoError(t, err) {
 					assert.NoError(t, s.Close())
 				}

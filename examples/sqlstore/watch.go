@@ -3,19 +3,25 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"iter"
 	"math"
-	"time"
 
 	"orch.io/controlplane/storage"
 )
 
-// announce wakes the watches.
-func (s *Store) announce() {
+// eventRows is how many events one query returns at most. It is more than a commit has.
+const eventRows = 512
+
+// announce wakes the watches if a revision is new.
+func (s *Store) announce(revision storage.Revision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.news)
-	s.news = make(chan struct{})
+	if revision > s.known {
+		s.known = revision
+		close(s.news)
+		s.news = make(chan struct{})
+	}
 }
 
 // tidings returns what is closed at the next commit.
@@ -27,33 +33,47 @@ func (s *Store) tidings() <-chan struct{} {
 
 // look wakes the watches when another process has committed.
 func (s *Store) look() {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	var seen storage.Revision
+	for wait(s.life, s.lookEvery()) {
+		if newest, err := s.Revision(s.life); err == nil {
+			s.announce(newest)
+		}
+	}
+}
+
+// hear does so at once where the database tells.
+func (s *Store) hear() {
 	for {
-		select {
-		case <-tick.C:
-		case <-s.life.Done():
+		err := s.listen(s.life, s.announce)
+		if err == nil || s.life.Err() != nil {
 			return
 		}
-		if st, err := stateOf(s.life, s.reads); err == nil && st.revision > seen {
-			seen = st.revision
-			s.announce()
+		s.logger.Warn("the database does not tell of commits, trying again", "error", err)
+		if !wait(s.life, longPauseTime) {
+			return
 		}
 	}
 }
 
 // Watch implements storage.Backend. A watch keeps nothing but the revision that it has
-// come to, so a slow one costs no memory.
+// come to, so a slow one costs no memory, and one that the database does not answer goes on
+// when it does.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		for {
 			news := s.tidings()
-			seen, more := s.deliver(ctx, prefix, after, math.MaxInt64, yield)
-			if !more {
+			seen, more, err := s.deliver(ctx, prefix, after, math.MaxInt64, yield)
+			after = seen
+			var silent *unansweredError
+			switch {
+			case ctx.Err() != nil || !more && err == nil:
+				return
+			case errors.As(err, &silent):
+				s.logger.Warn("a watch waits for the database", "prefix", prefix, "after", after, "error", err)
+				continue
+			case err != nil:
+				yield(nil, err)
 				return
 			}
-			after = seen
 			select {
 			case <-news:
 			case <-ctx.Done():
@@ -68,86 +88,106 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 
 // History implements storage.Historian.
 func (s *Store) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return func(yield func([]storage.Event, error) bool) { s.deliver(ctx, prefix, after, last, yield) }
+	return func(yield func([]storage.Event, error) bool) {
+		if _, _, err := s.deliver(ctx, prefix, after, last, yield); err != nil && ctx.Err() == nil {
+			yield(nil, err)
+		}
+	}
 }
 
 // deliver yields the commits after one revision up to another, and returns the revision
-// that it came to. It reports false if the sequence ends.
-func (s *Store) deliver(ctx context.Context, prefix string, after, last storage.Revision, yield func([]storage.Event, error) bool) (storage.Revision, bool) {
+// that it came to. It reports false if the consumer wants no more.
+func (s *Store) deliver(ctx context.Context, prefix string, after, last storage.Revision, yield func([]storage.Event, error) bool) (storage.Revision, bool, error) {
 	for {
-		events, seen, whole, err := s.events(ctx, prefix, after, last)
-		if ctx.Err() != nil {
-			return after, false
-		}
+		p, err := s.events(ctx, prefix, after, last)
 		if err != nil {
-			yield(nil, err)
-			return after, false
+			return after, true, err
 		}
-		for len(events) > 0 {
+		for events := p.events; len(events) > 0; {
 			n := 1
 			for n < len(events) && events[n].Revision == events[0].Revision {
 				n++
 			}
-			if !yield(events[:n:n], nil) {
-				return after, false
+			after = events[0].Revision
+			if ctx.Err() != nil || !yield(events[:n:n], nil) {
+				return after, false, nil
 			}
 			events = events[n:]
 		}
-		if after = seen; whole {
-			return after, true
+		if after = p.seen; !p.more {
+			return after, true, nil
 		}
 	}
 }
 
-// events returns the first events of whole commits after one revision and up to another,
-// the revision up to which they are all that there are, and whether that is all for now.
-func (s *Store) events(ctx context.Context, prefix string, after, last storage.Revision) (events []storage.Event, seen storage.Revision, whole bool, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx, st state) error {
-		if after < st.floor {
-			return &storage.CompactedError{Oldest: st.floor}
-		}
-		seen = max(after, min(last, st.revision))
-		rows, err := tx.QueryContext(ctx, `
-			SELECT r.key, r.revision, r.deleted, r.value, p.revision, p.deleted, p.value
-			FROM records AS r LEFT JOIN records AS p ON p.key = r.key
-			AND p.revision = (SELECT max(revision) FROM records WHERE key = r.key AND revision < r.revision)
-			WHERE r.revision > ? AND r.revision <= ? AND r.key >= ? AND (? IS NULL OR r.key < ?)
-			ORDER BY r.revision, r.key LIMIT ?`, after, seen, []byte(prefix), end(prefix), end(prefix), page)
+// stretch is what one query of a watch returned: all events up to a revision.
+type stretch struct {
+	events []storage.Event
+	seen   storage.Revision
+	more   bool // there may be
+}
+
+const eventQuery = `
+	SELECT s.revision, s.floor, e.key, e.revision, e.deleted, e.value, e.old, e.absent, e.replaced FROM state AS s LEFT JOIN
+	(SELECT r.key, r.revision, r.deleted, r.value, p.revision AS old, p.deleted AS absent, p.value AS replaced
+	FROM records AS r LEFT JOIN records AS p ON p.key = r.key
+	AND p.revision = (SELECT max(revision) FROM records WHERE key = r.key AND revision < r.revision)
+	WHERE r.revision > $1 AND r.revision <= $2 AND r.key >= $3 AND r.key < $4
+	ORDER BY r.revision, r.key LIMIT $5) AS e ON true ORDER BY e.revision, e.key`
+
+// events returns the first events of whole commits after one revision and up to another.
+func (s *Store) events(ctx context.Context, prefix string, after, last storage.Revision) (p stretch, err error) {
+	err = s.call(ctx, func(ctx context.Context) error {
+		p = stretch{}
+		rows, err := s.reads.QueryContext(ctx, eventQuery, int64(after), int64(last), []byte(prefix), end(prefix), eventRows)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		for rows.Next() {
-			e, err := eventOf(rows)
+		var st state
+		size, first := 0, 0 // first is that of the commit that may have more events
+		for !p.more && rows.Next() {
+			e, err := eventOf(rows, &st)
 			if err != nil {
 				return err
 			}
-			events = append(events, e)
-		}
-		if whole = len(events) < page; !whole { // the last commit may have more events; a page is longer than a commit
-			seen = events[page-1].Revision - 1
-			for events[len(events)-1].Revision > seen {
-				events = events[:len(events)-1]
+			if e.Revision == 0 {
+				break // there is nothing but the state
 			}
+			if n := len(p.events); n > 0 && p.events[n-1].Revision < e.Revision {
+				first = n
+			}
+			p.events = append(p.events, e)
+			size += len(e.Key) + len(e.Value) + len(e.Prev.Value)
+			p.more = len(p.events) == eventRows || size >= pageBytes && first > 0
 		}
-		return rows.Err()
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		if after < st.floor {
+			return &storage.CompactedError{Oldest: st.floor}
+		}
+		if p.seen = max(after, min(last, st.revision)); p.more {
+			p.seen, p.events = p.events[first].Revision-1, p.events[:first]
+		}
+		return nil
 	})
-	return events, seen, whole, err
+	return p, err
 }
 
-func eventOf(rows *sql.Rows) (e storage.Event, err error) {
-	var deleted, prevDeleted sql.NullBool
-	var revision sql.NullInt64
-	if err := rows.Scan(&e.Key, &e.Revision, &deleted, &e.Value, &revision, &prevDeleted, &e.Prev.Value); err != nil {
+func eventOf(rows *sql.Rows, st *state) (e storage.Event, err error) {
+	var key, value, replaced []byte
+	var deleted, absent sql.NullBool
+	var revision, old sql.NullInt64
+	if err := rows.Scan(&st.revision, &st.floor, &key, &revision, &deleted, &value, &old, &absent, &replaced); err != nil {
 		return e, err
 	}
+	e.Key, e.Revision = string(key), storage.Revision(revision.Int64)
 	if !deleted.Bool {
-		e.Value = present(e.Value)
+		e.Value = present(value)
 	}
-	if revision.Valid && !prevDeleted.Bool {
-		e.Prev = storage.Record{Key: e.Key, Value: present(e.Prev.Value), Revision: storage.Revision(revision.Int64)}
-	} else {
-		e.Prev = storage.Record{}
+	if old.Valid && !absent.Bool {
+		e.Prev = storage.Record{Key: e.Key, Value: present(replaced), Revision: storage.Revision(old.Int64)}
 	}
 	return e, nil
 }

@@ -5,22 +5,26 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"orch.io/controlplane/storage"
 )
 
-// Bounds of what one transaction makes, and of one key and one value.
+// Bounds of one key, of one commit, and of what one transaction makes.
 const (
-	maxTogether = 128
-	maxKey      = 4 << 10
-	maxValue    = 64 << 20
+	maxKey        = 2 << 10 // PostgreSQL has a bound for what is in an index
+	maxBytes      = 64 << 20
+	maxTogether   = 128
+	togetherBytes = 8 << 20
 )
+
+// errUnknown says that a transaction may or may not have been committed.
+var errUnknown = errors.New("the commit may or may not have happened")
 
 // commit is one that waits to be made. Who sends it waits for done, or leaves; it is
 // made all the same then.
 type commit struct {
 	writes []storage.Write
+	bytes  int
 
 	done     chan struct{}
 	revision storage.Revision
@@ -33,7 +37,8 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	if err != nil {
 		return 0, err
 	}
-	if err := small(ws); err != nil {
+	c := &commit{writes: ws, done: make(chan struct{})}
+	if err := c.measure(); err != nil {
 		return 0, err
 	}
 	inner, leave, err := s.enter(ctx)
@@ -41,7 +46,6 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 		return 0, err
 	}
 	defer leave()
-	c := &commit{writes: ws, done: make(chan struct{})}
 	select {
 	case s.queue <- c:
 	case <-inner.Done():
@@ -55,13 +59,17 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	}
 }
 
-func small(ws []storage.Write) error {
-	if len(ws) > storage.CommitLength {
-		return fmt.Errorf("%w: %d writes", storage.ErrTooLarge, len(ws))
+// measure counts the bytes of a commit, and refuses one that is too large.
+func (c *commit) measure() error {
+	if len(c.writes) > storage.CommitLength {
+		return fmt.Errorf("%w: %d writes", storage.ErrTooLarge, len(c.writes))
 	}
-	for _, w := range ws {
-		if len(w.Key) > maxKey || len(w.Value) > maxValue {
-			return fmt.Errorf("%w: a key of %d and a value of %d bytes", storage.ErrTooLarge, len(w.Key), len(w.Value))
+	for _, w := range c.writes {
+		if len(w.Key) > maxKey {
+			return fmt.Errorf("%w: a key of %d bytes", storage.ErrTooLarge, len(w.Key))
+		}
+		if c.bytes += len(w.Key) + len(w.Value); c.bytes > maxBytes {
+			return fmt.Errorf("%w: more than %d bytes", storage.ErrTooLarge, maxBytes)
 		}
 	}
 	return nil
@@ -82,10 +90,10 @@ func (s *Store) write() {
 // waiting returns a commit with those that wait behind it.
 func (s *Store) waiting(c *commit) []*commit {
 	all := []*commit{c}
-	for len(all) < maxTogether {
+	for bytes := c.bytes; len(all) < maxTogether && bytes < togetherBytes; {
 		select {
 		case c := <-s.queue:
-			all = append(all, c)
+			all, bytes = append(all, c), bytes+c.bytes
 		default:
 			return all
 		}
@@ -94,77 +102,117 @@ func (s *Store) waiting(c *commit) []*commit {
 }
 
 // together makes commits in one transaction. What is wrong with one of them leaves the
-// others alone; if the transaction fails, they all did.
+// others alone; if the transaction fails, they all did. It is tried again only if it was
+// certainly not made.
 func (s *Store) together(all []*commit) {
-	err := s.transact(all)
+	var newest storage.Revision
+	err := s.again(s.life, func(ctx context.Context) (err error) {
+		newest, err = s.transact(ctx, all)
+		return err
+	})
+	if err == nil {
+		s.acked.Store(int64(newest))
+		s.announce(newest)
+	}
 	for _, c := range all {
 		if err != nil {
 			c.revision, c.err = 0, err
 		}
 		close(c.done)
 	}
-	if err == nil {
-		s.announce()
-	}
 }
 
-func (s *Store) transact(all []*commit) error {
-	tx, err := s.writes.BeginTx(s.life, nil)
+// transact returns the newest revision after the commits.
+func (s *Store) transact(ctx context.Context, all []*commit) (storage.Revision, error) {
+	tx, err := s.commits.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	st, err := stateOf(s.life, tx)
+	before, err := s.lock(ctx, tx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	now := time.Now().UnixNano()
+	now, err := s.current(ctx, tx, all)
+	if err != nil {
+		return 0, err
+	}
+	made := batch{first: before.revision + 1, last: before.revision}
 	for _, c := range all {
-		if c.err = c.check(s.life, tx, st.revision); c.err != nil {
-			var conflict *storage.ConflictError
-			if errors.As(c.err, &conflict) || errors.Is(c.err, storage.ErrNotFound) {
-				continue
+		if c.err = c.check(now); c.err != nil {
+			if err := c.complete(ctx, tx, before.revision); err != nil {
+				return 0, err
 			}
-			return c.err
+			continue
 		}
-		st.revision++
-		c.revision = st.revision
-		if err := c.insert(s.life, tx, now); err != nil {
-			return err
+		made.last++
+		c.revision = made.last
+		made.records = c.apply(now, made.records)
+	}
+	if made.last == before.revision {
+		return made.last, nil
+	}
+	if err := s.insert(ctx, tx, made); err != nil {
+		return 0, err
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	return made.last, nil
+}
+
+// current returns the records that commits write to, without their values.
+func (s *Store) current(ctx context.Context, tx *sql.Tx, all []*commit) (map[string]storage.Record, error) {
+	now := make(map[string]storage.Record)
+	var keys []string
+	for _, c := range all {
+		for _, w := range c.writes {
+			if _, ok := now[w.Key]; !ok {
+				now[w.Key] = storage.Record{}
+				keys = append(keys, w.Key)
+			}
 		}
 	}
-	if _, err := tx.ExecContext(s.life, `UPDATE state SET revision = ?`, st.revision); err != nil {
-		return err
+	there, err := s.newest(ctx, tx, keys)
+	for key, revision := range there {
+		now[key] = storage.Record{Key: key, Revision: revision}
 	}
-	return tx.Commit()
+	return now, err
 }
 
 // check compares what the writes expect with what is there.
-func (c *commit) check(ctx context.Context, tx *sql.Tx, newest storage.Revision) error {
+func (c *commit) check(now map[string]storage.Record) error {
 	for _, w := range c.writes {
-		current, err := recordOf(ctx, tx, w.Key, newest)
-		if err != nil {
-			return err
-		}
-		if err := w.Check(current); err != nil {
+		if err := w.Check(now[w.Key]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *commit) insert(ctx context.Context, tx *sql.Tx, now int64) error {
-	if _, err := tx.ExecContext(ctx, `INSERT INTO commits VALUES (?, ?)`, c.revision, now); err != nil {
-		return err
+// complete adds the value to the record that a conflict shows, if it is one of the database.
+func (c *commit) complete(ctx context.Context, tx *sql.Tx, newest storage.Revision) error {
+	var conflict *storage.ConflictError
+	if !errors.As(c.err, &conflict) || conflict.Current.Revision == 0 || conflict.Current.Revision > newest {
+		return nil
 	}
+	_, rec, err := recordOf(ctx, tx, conflict.Key, newest)
+	conflict.Current = rec
+	return err
+}
+
+// apply notes what the commit makes of the records, and adds it to those that are made.
+func (c *commit) apply(now map[string]storage.Record, made []storage.Record) []storage.Record {
 	for _, w := range c.writes {
 		if w.Guard {
 			continue
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO records VALUES (?, ?, ?, ?)`, []byte(w.Key), c.revision, w.Value == nil, w.Value)
-		if err != nil {
-			return err
+		rec := storage.Record{Key: w.Key, Value: w.Value, Revision: c.revision}
+		made = append(made, rec)
+		if w.Value == nil {
+			rec = storage.Record{}
 		}
+		now[w.Key] = rec
 	}
-	return nil
+	return made
 }

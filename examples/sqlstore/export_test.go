@@ -1,0 +1,16 @@
+package sqlstore
+
+import (
+	"context"
+
+	"orch.io/controlplane/storage"
+)
+
+// Listen calls heard with what a database tells of commits, and never looks by itself.
+func Listen(ctx context.Context, o Options, heard func(storage.Revision)) error {
+	d, err := o.dialect()
+	if err != nil {
+		return err
+	}
+	return d.listen(ctx, heard)
+}

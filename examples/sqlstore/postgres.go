@@ -1,0 +1,236 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"orch.io/controlplane/storage"
+)
+
+const (
+	// connectTime is how long one attempt to connect takes, unless the URL says.
+	connectTime = 5 * time.Second
+	// holdTime is how long a process that has stopped in the middle of a commit can keep
+	// all others from theirs.
+	holdTime = 10 * time.Second
+	// lockClass is the first half of the keys of advisory locks; the other one is the
+	// table of state, or nothing while the tables are made.
+	lockClass = 0x6f726368
+)
+
+//go:embed postgres.sql
+var postgresSchema string
+
+// postgresDB is the dialect of PostgreSQL.
+type postgresDB struct {
+	config *pgx.ConnConfig
+	schema string
+}
+
+func newPostgres(url, schema string) (dialect, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	if schema == "" {
+		schema = "controlplane"
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTime
+	}
+	// What a standby shows is older than what was acknowledged. Each connection is asked, since
+	// the servers may have changed their roles since the last one.
+	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	return &postgresDB{config, schema}, nil
+}
+
+func (d *postgresDB) where() string {
+	return fmt.Sprintf("PostgreSQL at %s, database %q, schema %q", net.JoinHostPort(d.config.Host, fmt.Sprint(d.config.Port)), d.config.Database, d.schema)
+}
+
+// lookEvery is for what is not heard: a connection may have failed, and a pooler may be
+// between that passes nothing on.
+func (d *postgresDB) lookEvery() time.Duration { return time.Second }
+
+func (d *postgresDB) open(ctx context.Context) (p pools, err error) {
+	p.reads, p.commits = d.connect(maxReaders), d.connect(1)
+	p.upkeep = p.reads
+	var there bool
+	if err := p.reads.QueryRowContext(ctx, `SELECT to_regclass('stamps') IS NOT NULL`).Scan(&there); err != nil || there {
+		return p, err // a user who may not make tables can use those that there are
+	}
+	// Without arguments it is one transaction.
+	_, err = p.commits.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d, 0); CREATE SCHEMA IF NOT EXISTS %s; `,
+		lockClass, pgx.Identifier{d.schema}.Sanitize())+postgresSchema)
+	return p, err
+}
+
+func (d *postgresDB) connect(connections int) *sql.DB {
+	db := stdlib.OpenDB(*d.config, stdlib.OptionAfterConnect(d.settle))
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db
+}
+
+// settle makes a connection independent of what the database or the user has set: names are
+// those of the schema, each statement sees what was committed before it, and a commit is on the
+// disk before it is acknowledged.
+func (d *postgresDB) settle(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SELECT set_config('search_path', $1, false),
+		set_config('default_transaction_isolation', 'read committed', false),
+		set_config('idle_in_transaction_session_timeout', $2, false),
+		set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)`,
+		pgx.Identifier{d.schema}.Sanitize(), fmt.Sprint(holdTime.Milliseconds()))
+	return err
+}
+
+// listen waits for the notification that each transaction of commits sends.
+func (d *postgresDB) listen(ctx context.Context, heard func(storage.Revision)) error {
+	conn, err := pgx.ConnectConfig(ctx, d.config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.Background()) }() // it may have failed
+	if err := d.settle(ctx, conn); err != nil {
+		return err
+	}
+	var channel string
+	if err := conn.QueryRow(ctx, `SELECT `+channelName).Scan(&channel); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return err
+	}
+	var revision storage.Revision // what was committed before is not told any more
+	if err := conn.QueryRow(ctx, `SELECT revision FROM state`).Scan(&revision); err != nil {
+		return err
+	}
+	heard(revision)
+	for {
+		told, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err := strconv.ParseInt(told.Payload, 10, 64); err == nil {
+			heard(storage.Revision(n))
+		}
+	}
+}
+
+// channelName is an expression for the channel of a store: those of other schemas in the same
+// database have others.
+const channelName = `'controlplane_' || 'state'::regclass::oid`
+
+// lock orders the commits of all processes: the next one can read the row when the
+// one before it is committed, and visible. A sequence would not do that.
+func (d *postgresDB) lock(ctx context.Context, tx *sql.Tx) (st state, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT revision, floor FROM state FOR UPDATE`).Scan(&st.revision, &st.floor)
+	return st, err
+}
+
+func (d *postgresDB) newest(ctx context.Context, tx *sql.Tx, keys []string) (map[string]storage.Revision, error) {
+	names := make([][]byte, len(keys))
+	for i, key := range keys {
+		names[i] = []byte(key)
+	}
+	rows, err := tx.QueryContext(ctx, `
+		SELECT k.key, r.revision FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL
+		(SELECT revision, deleted FROM records WHERE key = k.key ORDER BY revision DESC LIMIT 1) AS r
+		WHERE NOT r.deleted`, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	there := make(map[string]storage.Revision, len(keys))
+	for rows.Next() {
+		var key string
+		var revision storage.Revision
+		if err := rows.Scan(&key, &revision); err != nil {
+			return nil, err
+		}
+		there[key] = revision
+	}
+	return there, rows.Err()
+}
+
+// insert takes one round trip, since all processes wait for it. The time is that of the database,
+// which is the same for all of them.
+func (d *postgresDB) insert(ctx context.Context, tx *sql.Tx, made batch) error {
+	keys, values := make([][]byte, len(made.records)), make([][]byte, len(made.records))
+	revisions, deleted := make([]int64, len(made.records)), make([]bool, len(made.records))
+	for i, r := range made.records {
+		keys[i], values[i], revisions[i], deleted[i] = []byte(r.Key), r.Value, int64(r.Revision), r.Value == nil
+	}
+	_, err := tx.ExecContext(ctx, `
+		WITH r AS (INSERT INTO records SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::boolean[], $4::bytea[])),
+		c AS (INSERT INTO commits SELECT n, `+postgresNow+` FROM generate_series($5::bigint, $6::bigint) AS n),
+		s AS (UPDATE state SET revision = $6)
+		SELECT pg_notify(`+channelName+`, ($6::bigint)::text)`,
+		keys, revisions, deleted, values, int64(made.first), int64(made.last))
+	return err
+}
+
+const postgresNow = `(extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`
+
+func (d *postgresDB) turn(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1::int, 'state'::regclass::oid::int)`, lockClass)
+	return err
+}
+
+func (d *postgresDB) oldest(ctx context.Context, db *sql.DB, keep time.Duration) (oldest storage.Revision, err error) {
+	err = db.QueryRowContext(ctx, oldestQuery(postgresNow+` - $1::bigint`), keep.Nanoseconds()).Scan(&oldest)
+	return oldest, err
+}
+
+func (d *postgresDB) size() string {
+	return `SELECT pg_total_relation_size('records') + pg_total_relation_size('commits')`
+}
+
+func (d *postgresDB) fault(err error) error {
+	switch stateCode(err) {
+	case "53100": // disk_full
+		return storage.ErrFull
+	case "54000": // program_limit_exceeded
+		return storage.ErrTooLarge
+	}
+	return nil
+}
+
+func (d *postgresDB) passing(err error) bool {
+	switch code := stateCode(err); code {
+	case "":
+	case "40001", "40P01", "55P03", // serialization_failure, deadlock_detected, lock_not_available
+		"25P03", "57P05", // a connection that has waited for too long was ended
+		"53300",                   // too_many_connections
+		"57P01", "57P02", "57P03": // the server goes or comes
+		return true
+	default:
+		return strings.HasPrefix(code, "08") // connection exceptions
+	}
+	var connecting *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connecting) || errors.As(err, &network) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// stateCode returns the SQLSTATE of an error of the server; it is empty if it is none.
+func stateCode(err error) string {
+	if fault := (*pgconn.PgError)(nil); errors.As(err, &fault) {
+		return fault.Code
+	}
+	return ""
+}

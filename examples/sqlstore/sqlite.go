@@ -1,0 +1,146 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"orch.io/controlplane/storage"
+)
+
+const (
+	// busyTime is how long a transaction waits for one of another process.
+	busyTime = 10 * time.Second
+	// walPages is how long the write-ahead log grows before it is put into the file.
+	walPages = 16 << 10
+)
+
+//go:embed sqlite.sql
+var sqliteSchema string
+
+// sqliteFile is the dialect of SQLite. The file is opened by one connection that writes,
+// whose transactions take the lock for writing at once, and several that read.
+type sqliteFile struct{ path string }
+
+func (d sqliteFile) where() string            { return d.path }
+func (d sqliteFile) lookEvery() time.Duration { return 100 * time.Millisecond }
+
+func (d sqliteFile) open(ctx context.Context) (p pools, err error) {
+	if p.commits, err = d.connect("immediate", 1); err != nil {
+		return p, err
+	}
+	p.upkeep = p.commits
+	if p.reads, err = d.connect("deferred", maxReaders); err != nil {
+		return p, err
+	}
+	return p, d.prepare(ctx, p.commits)
+}
+
+func (d sqliteFile) connect(lock string, connections int) (*sql.DB, error) {
+	file, err := filepath.Abs(d.path)
+	if err != nil {
+		return nil, err
+	}
+	q := url.Values{"_txlock": {lock}, "_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "journal_mode(wal)", "synchronous(full)",
+		fmt.Sprintf("wal_autocheckpoint(%d)", walPages),
+	}}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: file, RawQuery: q.Encode()}).String())
+	if err == nil {
+		db.SetMaxOpenConns(connections)
+		db.SetMaxIdleConns(connections)
+	}
+	return db, err
+}
+
+// prepare makes the tables. Who else opens a new file at the same moment holds it while its
+// log is set up, and for that SQLite does not wait by itself.
+func (d sqliteFile) prepare(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, busyTime)
+	defer cancel()
+	for {
+		_, err := db.ExecContext(ctx, sqliteSchema)
+		if err == nil || !d.passing(err) || !wait(ctx, 10*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// listen has nothing to listen to: SQLite tells other processes nothing.
+func (d sqliteFile) listen(context.Context, func(storage.Revision)) error { return nil }
+
+func (d sqliteFile) lock(ctx context.Context, tx *sql.Tx) (state, error) { return stateOf(ctx, tx) }
+
+func (d sqliteFile) newest(ctx context.Context, tx *sql.Tx, keys []string) (map[string]storage.Revision, error) {
+	there := make(map[string]storage.Revision, len(keys))
+	for _, key := range keys {
+		var revision storage.Revision
+		var deleted bool
+		err := tx.QueryRowContext(ctx, `SELECT revision, deleted FROM records WHERE key = $1 ORDER BY revision DESC LIMIT 1`, []byte(key)).
+			Scan(&revision, &deleted)
+		switch {
+		case err == nil && !deleted:
+			there[key] = revision
+		case err != nil && err != sql.ErrNoRows:
+			return nil, err
+		}
+	}
+	return there, nil
+}
+
+func (d sqliteFile) insert(ctx context.Context, tx *sql.Tx, made batch) error {
+	now := time.Now().UnixNano()
+	for revision := made.first; revision <= made.last; revision++ {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO commits VALUES ($1, $2)`, revision, now); err != nil {
+			return err
+		}
+	}
+	for _, r := range made.records {
+		_, err := tx.ExecContext(ctx, `INSERT INTO records VALUES ($1, $2, $3, $4)`, []byte(r.Key), r.Revision, r.Value == nil, r.Value)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE state SET revision = $1`, made.last)
+	return err
+}
+
+// turn has come when the transaction has begun, since only one can write.
+func (d sqliteFile) turn(context.Context, *sql.Tx) error { return nil }
+
+func (d sqliteFile) oldest(ctx context.Context, db *sql.DB, keep time.Duration) (oldest storage.Revision, err error) {
+	err = db.QueryRowContext(ctx, oldestQuery("$1"), time.Now().Add(-keep).UnixNano()).Scan(&oldest)
+	return oldest, err
+}
+
+func (d sqliteFile) size() string {
+	return `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`
+}
+
+func (d sqliteFile) fault(err error) error {
+	switch codeOf(err) {
+	case sqlite3.SQLITE_FULL:
+		return storage.ErrFull
+	case sqlite3.SQLITE_TOOBIG:
+		return storage.ErrTooLarge
+	}
+	return nil
+}
+
+func (d sqliteFile) passing(err error) bool { return codeOf(err) == sqlite3.SQLITE_BUSY }
+
+// codeOf returns the primary result code of SQLite that an error has, 0 if it has none.
+func codeOf(err error) int {
+	if fault := (*sqlite.Error)(nil); errors.As(err, &fault) {
+		return fault.Code() & 0xff
+	}
+	return 0
+}
