@@ -229,6 +229,10 @@ func (sc *scan) read(get func(ctx context.Context) (page, error)) (page, error) 
 	}
 	defer leave()
 	p, err := get(inner)
+	for tooLarge(err) && sc.limit > 1 { // the records are larger than those before
+		sc.limit = max(1, sc.limit/pageGrowth)
+		p, err = get(inner)
+	}
 	if err != nil {
 		return page{}, sc.store.told(sc.ctx, err)
 	}
