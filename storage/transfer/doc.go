@@ -24,9 +24,10 @@
 // At the end the keys, values and revisions that arrived are compared with those that were
 // read, by their number and a sum of hashes, and Copy reads the source once more for it. A
 // record that cannot be read ends it with a *storage.DamagedError, unless SkipDamaged is
-// set. What is filled in part is refused by everybody: see storage.Importer and
-// storage.UnfinishedKey. To begin again takes an empty store, or the same one if it is no
-// Importer.
+// set. A storage.Importer that is filled in part shows nothing of it, or is of no more use, so
+// that to begin again takes an empty one. Any other store has the key storage.UnfinishedKey
+// until all is there: Copy begins it again, and neither it nor Backup takes it as a source.
+// Servers do not look for that key: start none over such a store before Copy has returned.
 //
 // # Files
 //
