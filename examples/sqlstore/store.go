@@ -41,7 +41,7 @@ const (
 )
 
 // Store is a storage.Backend in an SQL database. It also implements storage.Stamper,
-// storage.Historian, storage.Checker and storage.Sizer.
+// storage.Historian, storage.Checker, storage.Sizer and storage.Shared.
 type Store struct {
 	dialect
 	pools
@@ -71,7 +71,11 @@ var (
 	_ storage.Historian = (*Store)(nil)
 	_ storage.Checker   = (*Store)(nil)
 	_ storage.Sizer     = (*Store)(nil)
+	_ storage.Shared    = (*Store)(nil)
 )
+
+// Shared implements storage.Shared: any number of processes may open a database.
+func (*Store) Shared() bool { return true }
 
 // Open opens the store in a database, whose tables are made if they do not exist.
 func Open(ctx context.Context, o Options) (*Store, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -42,13 +43,14 @@ type write struct {
 // committer is what only the committing goroutine touches, and Open before and Close
 // after it.
 type committer struct {
-	broken  error            // why nothing can be written any more
-	marked  uint64           // newest version of stamps and the mark
-	next    storage.Revision // of the commit to come
-	live    set              // of the records that are published
-	witness *witness
-	pieces  pieces
-	spare   spare
+	broken    error            // why nothing can be written any more
+	importing bool             // no commits meanwhile
+	marked    uint64           // newest version of stamps and the mark
+	next      storage.Revision // of the commit to come
+	live      set              // of the records that are published
+	witness   *witness
+	pieces    pieces
+	spare     spare
 }
 
 // Commit implements storage.Backend. The writes are on the disk when it returns.
@@ -298,6 +300,10 @@ func (s *Store) commit(requests []*request) {
 		refuse(requests, s.committer.broken)
 		return
 	}
+	if s.committer.importing {
+		refuse(requests, errImporting)
+		return
+	}
 	full := s.full(sizeOf(requests))
 	next := s.committer.next
 	events := make([]storage.Event, 0, len(requests))
@@ -518,15 +524,36 @@ func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
 		return "", fmt.Errorf("stamp %.80q: %w", name, storage.ErrTooLarge)
 	}
 	have := ""
-	r := &request{ctx: ctx, done: make(chan struct{})}
-	r.do = func() (err error) {
+	err := s.perform(ctx, func() (err error) {
 		have, err = s.stamp(name, value)
 		return err
-	}
-	if err := s.submit(r); err != nil {
+	})
+	if err != nil {
 		return "", err
 	}
-	return have, r.err
+	return have, nil
+}
+
+// Stamps implements storage.StampReader.
+func (s *Store) Stamps(ctx context.Context) (map[string]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	stamps := make(map[string]string)
+	return stamps, s.perform(ctx, func() error {
+		txn := s.db.NewTransactionAt(s.committer.marked+1, false)
+		defer txn.Discard()
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(stampPrefix)})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			value, err := it.Item().ValueCopy(nil)
+			if err != nil {
+				return fmt.Errorf("read stamp %q: %w", it.Item().Key(), err)
+			}
+			stamps[strings.TrimPrefix(string(it.Item().Key()), stampPrefix)] = string(value)
+		}
+		return nil
+	})
 }
 
 func (s *Store) stamp(name, value string) (string, error) {

@@ -15,17 +15,12 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r := &request{ctx: ctx, done: make(chan struct{})}
-	r.do = func() error {
+	return s.perform(ctx, func() error {
 		if before > s.published() {
 			return storage.ErrFuture
 		}
 		return s.compact(before)
-	}
-	if err := s.submit(r); err != nil {
-		return err
-	}
-	return r.err
+	})
 }
 
 // compact forgets history. The mark goes to the disk first: once tombstones

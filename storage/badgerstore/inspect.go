@@ -133,6 +133,9 @@ func (r *ruin) summarize() error {
 	for _, fault := range r.faults {
 		r.report.fault("%v", fault)
 	}
+	if err := unfinishedImport(r.dir); err != nil {
+		r.report.fault("%v", err)
+	}
 	if !r.witnessed {
 		r.report.Notes = append(r.report.Notes, errNoWitness.Error())
 	}

@@ -91,6 +91,9 @@ func (s *Store) start(o Options) (err error) {
 	if err := s.room(tablesToOpen, 0); err != nil {
 		return err
 	}
+	if err := unfinishedImport(o.Dir); err != nil {
+		return err
+	}
 	found, err := look(o.Dir)
 	if err != nil {
 		return err

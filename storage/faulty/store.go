@@ -225,6 +225,17 @@ func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
 	})
 }
 
+// Stamps implements storage.StampReader. If the stamps of the store below cannot be listed
+// there are none.
+func (s *Store) Stamps(ctx context.Context) (map[string]string, error) {
+	return call(ctx, s, Call{Op: OpStamp}, func() (map[string]string, error) {
+		if inner, ok := s.inner.(storage.StampReader); ok {
+			return inner.Stamps(ctx)
+		}
+		return nil, nil
+	})
+}
+
 // Check implements storage.Checker. A store that does not notice losses has none.
 func (s *Store) Check(ctx context.Context) error {
 	if inner, ok := s.inner.(storage.Checker); ok {

@@ -48,6 +48,10 @@ const (
 	stampKeeps    sentence = "Stamper.Stamp: Stamp stores value under name if nothing is there and returns what is there now."
 	historyYields sentence = "Historian.History: History yields what Watch(ctx, prefix, after) yields up to the revision last, which must have been committed, and ends."
 	sequenceOf    sentence = "Sequencer.CommitSequence: CommitSequence commits first as Commit does and then further values of its key, each in place of the one before."
+	importFills   sentence = "Importer.Import: Afterwards the history begins at oldest, as far as the store retains so much, and the newest revision is the largest of them all."
+	importEmpty   sentence = "Importer.Import: Import fills a store in which nothing was ever committed; any other one is ErrNotEmpty."
+	importWhole   sentence = "Importer.Import: After an error, which is that of records if they end in one, or the end of the process the store is empty, or refuses to be used."
+	stampsList    sentence = "StampReader.Stamps: Stamps returns all stamps by their names."
 	retains       sentence = "Retention: a state stays readable until Keep has passed since it was replaced, and not longer than a 32nd of that more, whether or not anything is committed or read in the meantime."
 )
 

@@ -34,7 +34,7 @@ func sentences(t *testing.T) map[string]sentence {
 // TestSentencesAreOfTheContract: the comments of package storage have them word by word.
 func TestSentencesAreOfTheContract(t *testing.T) {
 	var text strings.Builder
-	for _, file := range []string{"../storage.go", "../retention.go"} {
+	for _, file := range []string{"../storage.go", "../retention.go", "../import.go"} {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		for _, c := range f.Comments {

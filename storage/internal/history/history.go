@@ -30,6 +30,8 @@ const eventOverhead = 128
 
 // Log is the newest commits of a store. All methods are safe for concurrent use.
 type Log struct {
+	limits eventlog.Limits
+
 	mu      sync.Mutex
 	log     eventlog.Log[storage.Event]
 	waiting eventlog.Waiters[string] // by prefix
@@ -38,9 +40,17 @@ type Log struct {
 
 // New makes a log that holds nothing yet and continues after revision start.
 func New(start storage.Revision, limits eventlog.Limits) *Log {
-	l := &Log{waiting: make(eventlog.Waiters[string])}
+	l := &Log{limits: limits, waiting: make(eventlog.Waiters[string])}
 	l.log.Init(start, limits)
 	return l
+}
+
+// Begin makes the log hold nothing and continue after revision start, as that of a store
+// that was empty until then.
+func (l *Log) Begin(start storage.Revision) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.log.Init(start, l.limits)
 }
 
 // Append publishes the events of one commit or of several, which must continue the
@@ -128,7 +138,7 @@ func (l *Log) At(key string, rev storage.Revision) (storage.Event, bool) {
 func (l *Log) Fork() *Log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := &Log{waiting: make(eventlog.Waiters[string]), closed: l.closed}
+	f := &Log{limits: l.limits, waiting: make(eventlog.Waiters[string]), closed: l.closed}
 	l.log.Fork(&f.log, time.Now())
 	return f
 }

@@ -1,0 +1,189 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"orch.io/controlplane/storage"
+)
+
+// Copy moves everything from one store into an empty one, stamps included. Nobody may use
+// the destination until it has returned; then the program goes on with that. What is said
+// of revisions and checks in the package's documentation holds.
+func Copy(ctx context.Context, from, to storage.Backend, o Options) (*Report, error) {
+	report, err := move(ctx, from, to, o)
+	if err != nil {
+		return report, fmt.Errorf("transfer: %w", err)
+	}
+	return report, nil
+}
+
+func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, error) {
+	s := &source{store: from, o: o, report: &Report{}}
+	if err := finished(ctx, from); err != nil {
+		return s.report, err
+	}
+	stamps, err := stampsOf(ctx, from)
+	if err != nil {
+		return s.report, err
+	}
+	newest, err := from.Revision(ctx)
+	if err != nil {
+		return s.report, err
+	}
+	d, err := prepare(ctx, to, stamps, newest, s.tell)
+	if err != nil {
+		return s.report, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return s.report, err
+	}
+	defer s.stop()
+	if err := d.fill(ctx, s.oldest, s.versions(ctx)); err != nil {
+		return s.report, err
+	}
+	s.tell(Verifying)
+	at := s.report.Revision
+	if err := verify(ctx, from, at, s.now, true, s.o.SkipDamaged); err != nil {
+		return s.report, fmt.Errorf("the source at revision %d: %w", at, err)
+	}
+	return s.report, d.finish(ctx, at, s.now, s.report)
+}
+
+// versions is read as a sequence. Its error is the last thing in it.
+func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		enough := errors.New("enough")
+		s.emit = func(rec storage.Record) error {
+			if !yield(rec, nil) {
+				return enough
+			}
+			return nil
+		}
+		if err := s.read(ctx); err != nil && !errors.Is(err, enough) {
+			yield(storage.Record{}, err)
+		}
+	}
+}
+
+// finished refuses a source that has only a part of what it should have.
+func finished(ctx context.Context, from storage.Backend) error {
+	_, err := from.Get(ctx, storage.UnfinishedKey, 0)
+	switch {
+	case err == nil:
+		return errors.New("the source was itself filled in part, and never finished")
+	case errors.Is(err, storage.ErrNotFound):
+		return nil
+	}
+	return err
+}
+
+// stampsOf returns none of a store that keeps none.
+func stampsOf(ctx context.Context, from storage.Backend) (map[string]string, error) {
+	switch s := from.(type) {
+	case storage.StampReader:
+		return s.Stamps(ctx)
+	case storage.Stamper:
+		return nil, errors.New("the stamps of the source cannot be listed: it is no storage.StampReader")
+	}
+	return nil, nil
+}
+
+// destination is a store that is filled.
+type destination struct {
+	store storage.Backend
+	plain *plain // nil: it is a storage.Importer
+}
+
+// prepare stamps the destination and, if it chooses its revisions by itself, raises them
+// to the given one, which takes time.
+func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, newest storage.Revision, tell func(Phase)) (*destination, error) {
+	if s, ok := to.(storage.Stamper); ok {
+		for name, value := range stamps {
+			found, err := s.Stamp(ctx, name, value)
+			if err != nil {
+				return nil, err
+			}
+			if found != value {
+				return nil, fmt.Errorf("%w: its stamp %q says %q, not %q", storage.ErrNotEmpty, name, found, value)
+			}
+		}
+	}
+	if _, ok := to.(storage.Importer); ok {
+		return &destination{store: to}, nil
+	}
+	p := &plain{to: to, written: map[string]written{}, pending: map[string]storage.Record{}}
+	tell(Raising)
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
+	return &destination{to, p}, p.raise(ctx, newest)
+}
+
+func (d *destination) fill(ctx context.Context, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
+	if d.plain != nil {
+		return d.plain.fill(ctx, records)
+	}
+	return d.store.(storage.Importer).Import(ctx, oldest, records)
+}
+
+// finish compares what arrived with what was sent, whose newest revision is at.
+func (d *destination) finish(ctx context.Context, at storage.Revision, want digest, report *Report) (err error) {
+	report.Kept = d.plain == nil
+	if d.plain != nil {
+		if err := d.plain.raise(ctx, at+1); err != nil {
+			return err
+		}
+	}
+	if report.Reached, err = d.store.Revision(ctx); err != nil {
+		return err
+	}
+	if report.Reached < at || report.Kept && report.Reached != at {
+		return fmt.Errorf("the destination ends at revision %d, not %d", report.Reached, at)
+	}
+	if err := verify(ctx, d.store, report.Reached, want, report.Kept, false); err != nil {
+		return fmt.Errorf("what arrived is not what was sent, do not use it: %w", err)
+	}
+	if d.plain != nil {
+		report.Reached, err = d.plain.finish(ctx)
+	}
+	return err
+}
+
+// verify compares the records of a store at a revision with a digest, their own revisions
+// only if they are kept.
+func verify(ctx context.Context, b storage.Backend, at storage.Revision, want digest, kept, skipDamaged bool) error {
+	_, records, err := b.Scan(ctx, "", "", at)
+	if err != nil {
+		return err
+	}
+	var found digest
+	for rec, err := range records {
+		var damaged *storage.DamagedError
+		switch {
+		case errors.As(err, &damaged) && skipDamaged:
+			continue
+		case err != nil:
+			return err
+		case !kept && isScratch(rec.Key):
+			continue
+		}
+		found.add(rec)
+	}
+	if !kept {
+		found.records, want.records = sum{}, sum{}
+	}
+	if found != want {
+		return fmt.Errorf("there are %d keys with the hashes %v and %v, expected %d with %v and %v",
+			found.keys, found.contents, found.records, want.keys, want.contents, want.records)
+	}
+	return nil
+}
+
+// isScratch reports whether a key belongs to the filling itself.
+func isScratch(key string) bool {
+	return key == storage.UnfinishedKey || strings.HasPrefix(key, scratchPrefix)
+}

@@ -1,0 +1,85 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+	"orch.io/controlplane/storage/transfer"
+)
+
+// A store is backed up while it is written to, then once more with what changed since, and
+// restored with the revisions that it had.
+func ExampleBackup() {
+	ctx := context.Background()
+	store := memstore.New(memstore.Options{})
+	defer store.Close()
+	commit := func(key, value string) {
+		if _, err := store.Commit(ctx, storage.Write{Key: key, Value: []byte(value)}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	var monday, tuesday bytes.Buffer
+	commit("a", "1")
+	first, err := transfer.Backup(ctx, store, &monday, transfer.Options{})
+	fmt.Println(first.Keys, err)
+	commit("b", "2")
+	var since transfer.Position = first.Position
+	second, err := transfer.Backup(ctx, store, &tuesday, transfer.Options{Since: since})
+	fmt.Println(second.Keys, err)
+
+	report, err := transfer.Verify(ctx, bytes.NewReader(tuesday.Bytes()))
+	fmt.Println(report.Revision, report.Since == since, err)
+
+	restored := memstore.New(memstore.Options{})
+	defer restored.Close()
+	_, err = transfer.Restore(ctx, restored, transfer.Options{}, bytes.NewReader(tuesday.Bytes()))
+	fmt.Println(errors.Is(err, transfer.ErrNotOnTop))
+	_, err = transfer.Restore(ctx, restored, transfer.Options{}, &monday, &tuesday)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	record, err := restored.Get(ctx, "b", 0)
+	fmt.Println(string(record.Value), record.Revision, err)
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// 2 true <nil>
+	// true
+	// 2 2 <nil>
+}
+
+// Everything moves to another store. When little is left to copy the program stops its
+// writes, and goes on with the other store afterwards.
+func ExampleCopy() {
+	ctx := context.Background()
+	from, to := memstore.New(memstore.Options{}), memstore.New(memstore.Options{})
+	defer from.Close()
+	defer to.Close()
+	if _, err := from.Commit(ctx, storage.Write{Key: "a", Value: []byte("1")}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	var _ storage.Importer = to // it takes revisions as they are
+	var stamps storage.StampReader = to
+	var report *transfer.Report
+	var phases []transfer.Phase
+	report, err := transfer.Copy(ctx, from, to, transfer.Options{
+		Cutover:  func(context.Context) error { fmt.Println("no more writes"); return nil },
+		Progress: func(p transfer.Progress) { phases = append(phases, p.Phase) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Keys, report.Revision, report.Kept, phases[len(phases)-1])
+	fmt.Println(stamps.Stamps(ctx))
+	// Output:
+	// no more writes
+	// 1 1 true verifying
+	// map[] <nil>
+}

@@ -1,0 +1,143 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"orch.io/controlplane/storage"
+)
+
+// Restore fills an empty store from a backup and the incremental ones on top of it, in
+// the order in which they were made. Nothing of them is shown unless all of them are
+// whole and stand on each other. The store ends at the revision of the last one.
+func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Reader) (*Report, error) {
+	c := &chain{o: o, report: &Report{}}
+	if err := c.restore(ctx, to, files); err != nil {
+		return c.report, fmt.Errorf("restore: %w", err)
+	}
+	return c.report, nil
+}
+
+// chain is files that stand on each other. The last one has the whole state, some of it by
+// name; the values are found in those before it, from the last to the first.
+type chain struct {
+	o      Options
+	report *Report
+	files  []*reader
+	wanted map[version]struct{} // values that are in an earlier file
+}
+
+type version struct {
+	key      string
+	revision storage.Revision
+}
+
+func (c *chain) restore(ctx context.Context, to storage.Backend, files []io.Reader) error {
+	if err := c.open(files); err != nil {
+		return err
+	}
+	last := c.files[len(c.files)-1]
+	oldest := max(last.header.Oldest, c.o.StartOver)
+	c.report.Oldest, c.report.Since = oldest, c.files[0].header.Since
+	d, err := prepare(ctx, to, last.header.Stamps, oldest, c.tell)
+	if err != nil {
+		return err
+	}
+	if err := d.fill(ctx, oldest, c.versions(ctx)); err != nil {
+		return err
+	}
+	c.report.ends(last.trailer)
+	c.tell(Verifying)
+	return d.finish(ctx, max(oldest, last.trailer.Revision), last.trailer.digest(), c.report)
+}
+
+// open reads the headers.
+func (c *chain) open(files []io.Reader) error {
+	if len(files) == 0 {
+		return errors.New("there is no file")
+	}
+	for i, file := range files {
+		r, err := newReader(file)
+		if err != nil {
+			return fmt.Errorf("file %d: %w", i+1, err)
+		}
+		if since := r.header.Since; (i == 0) != (since == Position{}) {
+			return fmt.Errorf("file %d: %w: it is made on top of revision %d (%.12s)", i+1, ErrNotOnTop, since.Revision, since.ID)
+		}
+		c.files = append(c.files, r)
+	}
+	return nil
+}
+
+func (c *chain) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		c.wanted = make(map[version]struct{})
+		for i := len(c.files) - 1; i >= 0; i-- {
+			more, err := c.file(ctx, i, yield)
+			if err != nil {
+				yield(storage.Record{}, fmt.Errorf("file %d: %w", i+1, err))
+			}
+			if err != nil || !more {
+				return
+			}
+		}
+		for v := range c.wanted {
+			yield(storage.Record{}, unusable("%d records are in none of the files, such as %.80q of revision %d", len(c.wanted), v.key, v.revision))
+			return
+		}
+	}
+}
+
+// file yields what is wanted of a file: all of the last one. It reports whether that goes
+// on.
+func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, error) bool) (more bool, err error) {
+	r, last := c.files[i], i == len(c.files)-1
+	for {
+		e, ok, err := r.next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			break
+		}
+		v := version{e.Key, e.Revision}
+		if !last {
+			if _, ok := c.wanted[v]; !ok || e.Value == nil {
+				continue
+			}
+			delete(c.wanted, v)
+		} else if e.earlier {
+			c.wanted[v] = struct{}{}
+			continue
+		}
+		c.report.Versions++
+		c.report.Bytes += int64(len(e.Key) + len(e.Value))
+		if c.report.Versions%pageRecords == 0 {
+			c.report.Revision = max(c.report.Revision, e.Revision)
+			c.tell(Copying)
+		}
+		if !yield(e.Record, nil) {
+			return false, nil
+		}
+	}
+	if !last {
+		at, next := Position{r.trailer.Revision, r.trailer.ID}, c.files[i+1].header.Since
+		if at != next {
+			return false, fmt.Errorf("%w: it ends at revision %d (%.12s), the next one is made on top of revision %d (%.12s)",
+				ErrNotOnTop, at.Revision, at.ID, next.Revision, next.ID)
+		}
+	}
+	return true, nil
+}
+
+func (c *chain) tell(phase Phase) {
+	if c.o.Progress != nil {
+		c.o.Progress(Progress{Phase: phase, Versions: c.report.Versions, Bytes: c.report.Bytes, Revision: c.report.Revision})
+	}
+}
