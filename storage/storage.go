@@ -38,6 +38,10 @@ type Write struct {
 	Key    string
 	Value  []byte // nil deletes the key
 	Expect Revision
+
+	// Guard says that the comparison is all: nothing is written to Key, which has no
+	// Value and any Expect but AnyRevision. Other writes of the commit are.
+	Guard bool
 }
 
 // Check tells what Commit answers when current is the key's record; its zero
@@ -46,7 +50,7 @@ func (w Write) Check(current Record) error {
 	if w.Expect != AnyRevision && w.Expect != current.Revision {
 		return &ConflictError{Key: w.Key, Expect: w.Expect, Current: current}
 	}
-	if w.Value == nil && current.Revision == 0 {
+	if w.Value == nil && current.Revision == 0 && !w.Guard {
 		return ErrNotFound
 	}
 	return nil
@@ -64,11 +68,20 @@ const (
 // Together returns writes in byte order of their keys, or ErrNotTogether. It is
 // for implementations; what it is given stays as it is.
 func Together(ws []Write) ([]Write, error) {
+	written := 0
+	for _, w := range ws {
+		switch {
+		case !w.Guard:
+			written++
+		case w.Value != nil || w.Expect == AnyRevision:
+			return nil, fmt.Errorf("%w: the guard %.80q writes or compares nothing", ErrNotTogether, w.Key)
+		}
+	}
+	if written == 0 {
+		return nil, fmt.Errorf("%w: there are none", ErrNotTogether)
+	}
 	if len(ws) == 1 {
 		return ws, nil
-	}
-	if len(ws) == 0 {
-		return nil, fmt.Errorf("%w: there are none", ErrNotTogether)
 	}
 	ws = slices.Clone(ws)
 	slices.SortFunc(ws, func(a, b Write) int { return strings.Compare(a.Key, b.Key) })
@@ -123,8 +136,8 @@ type Backend interface {
 	// store's own sense, and visible to Get, Scan and Revision at one moment, when
 	// Commit returns at the latest. If a comparison fails nothing is written and
 	// the error is a *ConflictError, of the first key in byte order. Deleting a key
-	// that does not exist with AnyRevision is ErrNotFound. No writes, or two of one
-	// key, are ErrNotTogether. After any other error, also the context's, the
+	// that does not exist with AnyRevision is ErrNotFound. No writes but guards, or two
+	// of one key, are ErrNotTogether. After any other error, also the context's, the
 	// writes may or may not have happened. A damaged record can be replaced and
 	// deleted like any other. A store takes CommitLength writes of CommitBytes, and
 	// maybe more; of what is too much for it nothing is written, and the error is

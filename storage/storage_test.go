@@ -67,6 +67,25 @@ func TestWriteCheck(t *testing.T) {
 	}
 }
 
+// TestGuardCheck: a guard only compares, also where nothing is.
+func TestGuardCheck(t *testing.T) {
+	there := storage.Record{Key: "a", Value: []byte{}, Revision: 3}
+	for _, c := range []struct {
+		expect  storage.Revision
+		current storage.Record
+		holds   bool
+	}{
+		{0, storage.Record{}, true}, {3, there, true}, {0, there, false}, {3, storage.Record{}, false}, {2, there, false},
+	} {
+		err := storage.Write{Key: "a", Expect: c.expect, Guard: true}.Check(c.current)
+		if c.holds {
+			require.NoError(t, err)
+		} else {
+			require.Equal(t, &storage.ConflictError{Key: "a", Expect: c.expect, Current: c.current}, err)
+		}
+	}
+}
+
 func TestDeleted(t *testing.T) {
 	require.True(t, storage.Event{}.Deleted())
 	require.False(t, storage.Event{Record: storage.Record{Value: []byte{}}}.Deleted())

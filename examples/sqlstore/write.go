@@ -158,6 +158,9 @@ func (c *commit) insert(ctx context.Context, tx *sql.Tx, now int64) error {
 		return err
 	}
 	for _, w := range c.writes {
+		if w.Guard {
+			continue
+		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO records VALUES (?, ?, ?, ?)`, []byte(w.Key), c.revision, w.Value == nil, w.Value)
 		if err != nil {
 			return err

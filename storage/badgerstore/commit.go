@@ -76,6 +76,9 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 // CommitSequence implements storage.Sequencer with one wait for the disk: all
 // values are committed or none. More than fits into one batch is storage.ErrTooLarge.
 func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
+	if _, err := storage.Together([]storage.Write{first}); err != nil {
+		return nil, err
+	}
 	r := &request{then: then}
 	r.writes = append(r.one[:0], write{Write: first})
 	revision, err := s.commitAll(ctx, r)
@@ -458,6 +461,9 @@ func (s *Store) decide(events []storage.Event, r *request, pending map[string]st
 		}
 		if err != nil {
 			return events[:n], err
+		}
+		if w.Guard {
+			continue
 		}
 		rec := storage.Record{Key: w.Key, Value: w.Value, Revision: next}
 		events = append(events, storage.Event{Record: rec, Prev: prev})

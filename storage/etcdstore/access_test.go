@@ -20,13 +20,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"orch.io/controlplane/storage/etcdstore"
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
 // TestUser: a user that may read and write under the prefix can do everything but compact, which
 // is for root.
 func TestUser(t *testing.T) {
 	t.Parallel()
-	m := single(t)
+	m := etcdtest.Start(t)
 	admin := another(t, m)
 	ctx := t.Context()
 	for _, do := range []func() error{
@@ -43,7 +44,7 @@ func TestUser(t *testing.T) {
 	} {
 		require.NoError(t, do())
 	}
-	o := etcdstore.Options{Endpoints: []string{m.client}, Prefix: "/ours", Username: "ours", Password: "password", Retain: -1}
+	o := etcdstore.Options{Endpoints: []string{m.Endpoint}, Prefix: "/ours", Username: "ours", Password: "password", Retain: -1}
 	s, err := etcdstore.Open(ctx, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -77,13 +78,11 @@ func TestCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pool, pair := certificate(t, dir)
-	m := newMember(t, "single", "https://"+free(t), "http://"+free(t), "", "", "--cert-file", filepath.Join(dir, "cert.pem"),
-		"--key-file", filepath.Join(dir, "key.pem"), "--trusted-ca-file", filepath.Join(dir, "cert.pem"), "--client-cert-auth",
-		"--listen-metrics-urls", "http://"+free(t))
-	m.start(t)
+	m := etcdtest.Start(t, "--cert-file", filepath.Join(dir, "cert.pem"), "--key-file", filepath.Join(dir, "key.pem"),
+		"--trusted-ca-file", filepath.Join(dir, "cert.pem"), "--client-cert-auth")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	o := etcdstore.Options{Endpoints: []string{m.client}, TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, Retain: -1}
+	o := etcdstore.Options{Endpoints: []string{m.Endpoint}, TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, Retain: -1}
 	s, err := etcdstore.Open(ctx, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()

@@ -9,12 +9,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
 // The benchmarks have beside each call of the store what etcd's own client does for the same.
 
 func BenchmarkGet(b *testing.B) {
-	m := single(b)
+	m := etcdtest.Start(b)
 	s, bare := open(b, m, "/bench"), another(b, m)
 	defer func() { require.NoError(b, s.Close()) }()
 	put(b, s, "k", string(make([]byte, 1<<10)))
@@ -35,7 +36,7 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func BenchmarkCommit(b *testing.B) {
-	m := single(b)
+	m := etcdtest.Start(b)
 	s, bare := open(b, m, "/bench"), another(b, m)
 	defer func() { require.NoError(b, s.Close()) }()
 	value := make([]byte, 1<<10)
@@ -55,7 +56,7 @@ func BenchmarkCommit(b *testing.B) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	m := single(b)
+	m := etcdtest.Start(b)
 	s, bare := open(b, m, "/bench"), another(b, m)
 	defer func() { require.NoError(b, s.Close()) }()
 	const n = 1000
@@ -79,7 +80,7 @@ func BenchmarkScan(b *testing.B) {
 }
 
 func BenchmarkWatch(b *testing.B) {
-	m := single(b)
+	m := etcdtest.Start(b)
 	s, bare := open(b, m, "/bench"), another(b, m)
 	defer func() { require.NoError(b, s.Close()) }()
 	const n = 1000

@@ -31,7 +31,7 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 		// is room and the next commit.
 		full := err
 		resp, err = s.commit(inner, ws, clientv3.OpDelete(s.head))
-		if err == nil && !resp.Succeeded && gone(resp) {
+		if err == nil && !resp.Succeeded && gone(ws, resp) {
 			err = full
 		}
 	}
@@ -45,11 +45,11 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	return storage.Revision(resp.Header.Revision), nil
 }
 
-// gone says that none of the records is there. The one commit by which etcd gets full is made
+// gone says that none of what should be deleted is there. The one commit by which etcd gets full is made
 // and refused at once, so that deletions which find nothing to delete may have been made.
-func gone(resp *clientv3.TxnResponse) bool {
-	for _, r := range resp.Responses {
-		if len(r.GetResponseRange().Kvs) > 0 {
+func gone(ws []storage.Write, resp *clientv3.TxnResponse) bool {
+	for i, r := range resp.Responses {
+		if !ws[i].Guard && len(r.GetResponseRange().Kvs) > 0 {
 			return false
 		}
 	}
@@ -97,9 +97,11 @@ func (s *Store) transaction(ws []storage.Write) (compares []clientv3.Cmp, now, g
 		if w.Expect != storage.AnyRevision {
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", int64(w.Expect)))
 		}
-		if w.Value != nil {
+		switch {
+		case w.Guard:
+		case w.Value != nil:
 			now = append(now, clientv3.OpPut(key, string(w.Value)))
-		} else {
+		default:
 			now = append(now, clientv3.OpDelete(key))
 			if w.Expect <= 0 { // else the other comparison says that it is there
 				compares = append(compares, clientv3.Compare(clientv3.CreateRevision(key), ">", 0))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/etcdstore"
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
 // load writes through several stores, each key once, and watches through each of them.
@@ -169,10 +169,10 @@ func (l *load) watch() (running []<-chan watched) {
 // one after the other, while there is load. Two are there at any time, so it goes on.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t)
+	c := etcdtest.StartCluster(t)
 	var stores []*etcdstore.Store
 	for range 2 {
-		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.front[:], Prefix: "/faults", Retain: -1})
+		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/faults", Retain: -1})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		stores = append(stores, s)
@@ -181,43 +181,42 @@ func TestFaults(t *testing.T) {
 	running := l.watch()
 	const some = 100
 	l.progress(some)
-	for i, m := range c.members {
-		m.kill()
+	for i, m := range c.Members {
+		m.Kill()
 		l.progress(some)
-		m.start(t)
-		m.ready(t)
+		m.Restart()
 		l.progress(some)
 
-		c.part(i)
+		c.Isolate(i)
 		l.progress(some)
 		alone(t, c, i)
-		c.heal(i)
-		m.ready(t)
+		c.Rejoin(i)
+		m.Ready()
 		l.progress(some)
 
-		c.clients[i].close()
+		c.CutClients(i)
 		l.progress(some)
-		c.clients[i].open()
+		c.JoinClients(i)
 		l.progress(some)
 
 		if testing.Short() {
 			break
 		}
-		m.signal(t, syscall.SIGSTOP)
+		m.Pause()
 		l.progress(some)
-		m.signal(t, syscall.SIGCONT)
-		m.ready(t)
+		m.Resume()
+		m.Ready()
 		l.progress(some)
 	}
 	l.check(running)
 }
 
 // alone checks that a member which is cut off from the others tells nothing: it may be old.
-func alone(t testing.TB, c *cluster, i int) {
+func alone(t testing.TB, c *etcdtest.Cluster, i int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := etcdstore.Open(ctx, etcdstore.Options{Endpoints: c.front[i : i+1], Prefix: "/faults", Retain: -1})
+	_, err := etcdstore.Open(ctx, etcdstore.Options{Endpoints: c.Endpoints[i : i+1], Prefix: "/faults", Retain: -1})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -225,21 +224,20 @@ func alone(t testing.TB, c *cluster, i int) {
 // error when their context does, and all goes on when the members are back.
 func TestAllGone(t *testing.T) {
 	t.Parallel()
-	m := single(t)
+	m := etcdtest.Start(t)
 	s := open(t, m, "/gone")
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	l := startLoad(t, []*etcdstore.Store{s}, 4)
 	running := l.watch()
 	l.progress(50)
 	for range 2 {
-		m.kill()
+		m.Kill()
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		_, err := s.Get(ctx, "k", 0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		cancel()
 		require.Error(t, s.Writable(t.Context()))
-		m.start(t)
-		m.ready(t)
+		m.Restart()
 		l.progress(50)
 	}
 	l.check(running)

@@ -14,11 +14,12 @@ import (
 
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/etcdstore"
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
 // another is another program in the same etcd.
-func another(t testing.TB, m *member) *clientv3.Client {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.client}, Logger: zap.NewNop()})
+func another(t testing.TB, m *etcdtest.Member) *clientv3.Client {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint}, Logger: zap.NewNop()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -49,7 +50,7 @@ func keys(t testing.TB, s storage.Backend, at storage.Revision) (keys []string) 
 // revision nor the newest state nor the watches that have missed nothing.
 func TestOthers(t *testing.T) {
 	t.Parallel()
-	m := single(t)
+	m := etcdtest.Start(t)
 	s, other := open(t, m, "/ours"), another(t, m)
 	defer func() { require.NoError(t, s.Close()) }()
 	first := put(t, s, "a", "1")
@@ -103,7 +104,7 @@ func firstOf(t testing.TB, s storage.Backend, after storage.Revision) error {
 // and all is as before when there is room again.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
-	m := single(t, "--quota-backend-bytes=4194304")
+	m := etcdtest.Start(t, "--quota-backend-bytes=4194304")
 	s, other := open(t, m, "/full"), another(t, m)
 	defer func() { require.NoError(t, s.Close()) }()
 	newest := put(t, s, "b", "2")
@@ -118,7 +119,7 @@ func TestNoSpace(t *testing.T) {
 	}
 	require.ErrorIs(t, err, storage.ErrFull)
 	require.NoError(t, s.Writable(t.Context()))
-	again, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.client}, Prefix: "/new", Retain: -1})
+	again, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.Endpoint}, Prefix: "/new", Retain: -1})
 	require.NoError(t, err, "a store can be opened without room")
 	require.NoError(t, again.Close())
 	// etcd makes the one commit by which it gets full, and refuses it all the same.
@@ -146,7 +147,7 @@ func TestNoSpace(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrFull)
 
 	require.NoError(t, s.Compact(t.Context(), deleted))
-	_, err = other.Defragment(t.Context(), m.client)
+	_, err = other.Defragment(t.Context(), m.Endpoint)
 	require.NoError(t, err)
 	_, err = other.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
 	require.NoError(t, err)
@@ -161,7 +162,7 @@ func TestNoSpace(t *testing.T) {
 // TestTooLarge: what etcd does not take is ErrTooLarge, by whatever bound, and not written.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	s := open(t, single(t), "/large")
+	s := open(t, etcdtest.Start(t), "/large")
 	defer func() { require.NoError(t, s.Close()) }()
 	newest := put(t, s, "a", "1")
 	for _, size := range []int{3 << 19, 3 << 20, 300 << 20} {
@@ -183,11 +184,11 @@ func TestTooLarge(t *testing.T) {
 // When those that did it are gone the others go on.
 func TestRetains(t *testing.T) {
 	t.Parallel()
-	m := single(t)
+	m := etcdtest.Start(t)
 	const keep = time.Second
 	var stores []*etcdstore.Store
 	for range 3 {
-		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.client}, Prefix: "/retains", Retain: keep})
+		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.Endpoint}, Prefix: "/retains", Retain: keep})
 		require.NoError(t, err)
 		stores = append(stores, s)
 	}
@@ -219,7 +220,7 @@ func TestRetains(t *testing.T) {
 // the same.
 func TestSlowConsumer(t *testing.T) {
 	t.Parallel()
-	s := open(t, single(t), "/slow")
+	s := open(t, etcdtest.Start(t), "/slow")
 	defer func() { require.NoError(t, s.Close()) }()
 	base := put(t, s, "begin", "")
 	put(t, s, "a", "first")
@@ -247,17 +248,16 @@ func TestSlowConsumer(t *testing.T) {
 // TestLoss: a cluster that has forgotten commits is noticed.
 func TestLoss(t *testing.T) {
 	t.Parallel()
-	m := single(t)
+	m := etcdtest.Start(t)
 	s := open(t, m, "/loss")
 	defer func() { require.NoError(t, s.Close()) }()
 	for range 10 {
 		put(t, s, "a", "1")
 	}
 	require.NoError(t, s.Check(t.Context()))
-	m.kill()
-	m.forget(t)
-	m.start(t)
-	m.ready(t)
+	m.Kill()
+	m.Erase()
+	m.Restart()
 	require.ErrorContains(t, s.Check(t.Context()), "lost commits")
 	_, losses := s.Missing()
 	require.Equal(t, 1, losses)

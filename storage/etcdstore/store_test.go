@@ -12,6 +12,7 @@ import (
 
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/etcdstore"
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
 	"orch.io/controlplane/storage/storagetest"
 )
 
@@ -40,11 +41,11 @@ const takesLargeValues = "--max-request-bytes=8388608"
 type pool struct {
 	t    testing.TB
 	mu   sync.Mutex
-	idle []*member
+	idle []*etcdtest.Member
 	used atomic.Int64 // prefixes
 }
 
-func (p *pool) take() *member {
+func (p *pool) take() *etcdtest.Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.idle); n > 0 {
@@ -52,10 +53,10 @@ func (p *pool) take() *member {
 		p.idle = p.idle[:n-1]
 		return m
 	}
-	return single(p.t, takesLargeValues)
+	return etcdtest.Start(p.t, takesLargeValues)
 }
 
-func (p *pool) give(m *member) {
+func (p *pool) give(m *etcdtest.Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = append(p.idle, m)
@@ -68,8 +69,8 @@ func (p *pool) open(t testing.TB) storage.Backend {
 	return open(t, m, fmt.Sprint("/kit/", p.used.Add(1)))
 }
 
-func open(t testing.TB, m *member, prefix string) *etcdstore.Store {
-	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.client}, Prefix: prefix, Retain: -1})
+func open(t testing.TB, m *etcdtest.Member, prefix string) *etcdstore.Store {
+	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.Endpoint}, Prefix: prefix, Retain: -1})
 	require.NoError(t, err)
 	return s
 }

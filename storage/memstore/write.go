@@ -29,6 +29,9 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 		if err := w.Check(prev); err != nil {
 			return 0, err
 		}
+		if w.Guard {
+			continue
+		}
 		rec := storage.Record{Key: w.Key, Value: w.Value, Revision: s.revision + 1}
 		events = append(events, storage.Event{Record: rec, Prev: prev})
 	}

@@ -257,6 +257,9 @@ func writeBreakages() []breakage {
 		}
 		return ws
 	}
+	unguarded := func(ws []storage.Write) []storage.Write {
+		return slices.DeleteFunc(slices.Clone(ws), func(w storage.Write) bool { return w.Guard })
+	}
 	return []breakage{
 		{"a comparison is left out", "CommitCompares", commitChecks, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			return b.Store.Commit(ctx, unconditional(ws)...)
@@ -311,6 +314,31 @@ func writeBreakages() []breakage {
 		})},
 		{"a key is written twice at once", "CommitTogetherRefuses", commitRefuses, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
 			ws = slices.CompactFunc(ws, func(x, y storage.Write) bool { return x.Key == y.Key })
+			return b.Store.Commit(ctx, ws...)
+		})},
+		{"a guard is left out", "CommitGuards", guardWrites, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+			return b.Store.Commit(ctx, unguarded(ws)...)
+		})},
+		{"a guard is left out beside others", "CommitGuardsConcurrent", commitChecks, "2 of two commits", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+			return b.Store.Commit(ctx, unguarded(ws)...)
+		})},
+		{"a guard alone is a commit", "CommitGuardsRefuses", commitRefuses, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+			if len(unguarded(ws)) == 0 {
+				newest, err := b.Store.Revision(ctx)
+				return newest + 1, err
+			}
+			return b.Store.Commit(ctx, ws...)
+		})},
+		{"a guard writes", "CommitGuards", guardWrites, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {
+			for i, w := range ws {
+				if w.Guard && w.Expect != 0 {
+					rec, err := b.Get(ctx, w.Key, 0)
+					if err != nil {
+						return 0, err
+					}
+					ws[i].Guard, ws[i].Value = false, rec.Value
+				}
+			}
 			return b.Store.Commit(ctx, ws...)
 		})},
 		{"what is not there is deleted", "CommitDeletes", commitMissing, "", commit(func(b *broken, ctx context.Context, ws []storage.Write) (storage.Revision, error) {

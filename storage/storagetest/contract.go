@@ -24,8 +24,10 @@ const (
 	commitShows   sentence = "Backend.Commit: They are durable, in the store's own sense, and visible to Get, Scan and Revision at one moment, when Commit returns at the latest."
 	commitChecks  sentence = "Backend.Commit: If a comparison fails nothing is written and the error is a *ConflictError, of the first key in byte order."
 	commitMissing sentence = "Backend.Commit: Deleting a key that does not exist with AnyRevision is ErrNotFound."
-	commitRefuses sentence = "Backend.Commit: No writes, or two of one key, are ErrNotTogether."
+	commitRefuses sentence = "Backend.Commit: No writes but guards, or two of one key, are ErrNotTogether."
 	commitTakes   sentence = "Backend.Commit: A store takes CommitLength writes of CommitBytes, and maybe more; of what is too much for it nothing is written, and the error is ErrTooLarge."
+
+	guardWrites sentence = "Write.Guard: Guard says that the comparison is all: nothing is written to Key, which has no Value and any Expect but AnyRevision."
 
 	watchYields   sentence = "Backend.Watch: Watch yields every commit under prefix with a revision larger than after, each once, in revision order, without gaps, until the context ends or the consumer stops; then it ends without an error."
 	watchEvents   sentence = "Backend.Watch: A commit is its events under prefix, at least one, in byte order of their keys; they stay as they are and must not be modified."

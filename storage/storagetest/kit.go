@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t testing.TB) storage.Backend) {
 }
 
 func rules() []rule {
-	return slices.Concat(readRules(), writeRules(), togetherRules(), watchRules(), compactRules(), lifeRules(), modelRules(), brokenRules())
+	return slices.Concat(readRules(), writeRules(), togetherRules(), guardRules(), watchRules(), compactRules(), lifeRules(), modelRules(), brokenRules())
 }
 
 // put writes whatever is there before.

@@ -1,0 +1,167 @@
+package etcdtest
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// size is how many members a cluster begins with.
+const size = 3
+
+// Cluster is an etcd of several members. What they say to each other goes through HTTP
+// proxies, one for each member, which alone know where the others are; what clients say to
+// them at Endpoints goes through TCP proxies.
+type Cluster struct {
+	// Members are the processes, by number.
+	Members []*Member
+	// Endpoints are the addresses, without a scheme, at which clients reach the members until
+	// they are cut off from them. A member also answers at its own Endpoint, always.
+	Endpoints []string
+
+	t       testing.TB
+	flags   []string
+	clients []*gate
+
+	mu    sync.Mutex
+	hosts map[string]host
+	away  []bool // by number: cut off from the others
+	gates map[[2]int]*gate
+}
+
+// host is where a member listens for the others.
+type host struct {
+	number int
+	listen string
+}
+
+// StartCluster starts three members with further flags, and waits until they serve. The flags
+// and the disk are as Start has them.
+func StartCluster(t testing.TB, flags ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, flags: flags, hosts: map[string]host{}, gates: map[[2]int]*gate{}}
+	var initial []string
+	for i := range size {
+		initial = append(initial, fmt.Sprintf("m%d=%s", i, c.add()))
+	}
+	for _, m := range c.Members {
+		m.args = append(m.args, "--initial-cluster", strings.Join(initial, ","))
+		m.start()
+	}
+	for _, m := range c.Members {
+		m.Ready()
+	}
+	return c
+}
+
+// add makes a member, and returns the URL that the others know it by. What is left to say to it
+// is who they are.
+func (c *Cluster) add() (peer string) {
+	i, listen := len(c.Members), free(c.t)
+	name := fmt.Sprintf("m%d.cluster.test:2380", i)
+	c.mu.Lock()
+	c.hosts[name] = host{i, listen}
+	c.away = append(c.away, false)
+	c.mu.Unlock()
+	peer = "http://" + name
+	m := newMember(c.t, fmt.Sprint("m", i), free(c.t), c.flags...)
+	m.args = append(m.args, "--listen-peer-urls", "http://"+listen, "--initial-advertise-peer-urls", peer)
+	m.env = []string{"HTTP_PROXY=" + c.proxy(i), "NO_PROXY="}
+	g := newGate()
+	c.Members, c.clients = append(c.Members, m), append(c.clients, g)
+	c.Endpoints = append(c.Endpoints, forward(c.t, g, m.Endpoint))
+	return peer
+}
+
+// proxy is by what a member reaches the others.
+func (c *Cluster) proxy(from int) (address string) {
+	transport := &http.Transport{}
+	proxy := &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			to, _ := c.host(r.In.Host)
+			r.SetURL(&url.URL{Scheme: "http", Host: to.listen})
+		},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to, known := c.host(r.Host)
+		if !known {
+			http.Error(w, "no such member", http.StatusBadGateway)
+			return
+		}
+		ctx, done := c.gate(from, to.number).pass(r.Context())
+		defer done()
+		proxy.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	c.t.Cleanup(func() {
+		for to := range c.Members {
+			c.gate(from, to).close()
+		}
+		server.CloseClientConnections()
+		server.Close()
+		transport.CloseIdleConnections()
+	})
+	return server.URL
+}
+
+func (c *Cluster) host(name string) (host, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, known := c.hosts[name]
+	return h, known
+}
+
+// gate is the way from one member to another one.
+func (c *Cluster) gate(from, to int) *gate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	way := [2]int{from, to}
+	if c.gates[way] == nil {
+		c.gates[way] = newGate()
+		if c.away[from] || c.away[to] {
+			c.gates[way].close()
+		}
+	}
+	return c.gates[way]
+}
+
+// Isolate cuts a member off from all others. Its clients still reach it.
+func (c *Cluster) Isolate(i int) { c.isolate(i, true) }
+
+// Rejoin joins a member to the others again, but those that are cut off themselves.
+func (c *Cluster) Rejoin(i int) { c.isolate(i, false) }
+
+func (c *Cluster) isolate(i int, away bool) {
+	c.mu.Lock()
+	c.away[i] = away
+	c.mu.Unlock()
+	for j := range c.Members {
+		for _, g := range []*gate{c.gate(i, j), c.gate(j, i)} {
+			if away || c.isolated(j) {
+				g.close()
+			} else {
+				g.open()
+			}
+		}
+	}
+}
+
+func (c *Cluster) isolated(i int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.away[i]
+}
+
+// CutClients cuts a member off from who uses its address in Endpoints.
+func (c *Cluster) CutClients(i int) { c.clients[i].close() }
+
+// JoinClients lets them reach it again.
+func (c *Cluster) JoinClients(i int) { c.clients[i].open() }

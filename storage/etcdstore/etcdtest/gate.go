@@ -1,0 +1,87 @@
+package etcdtest
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// gate is a way that can be closed. Whatever is on it then is cut off.
+type gate struct {
+	mu     sync.Mutex
+	ctx    context.Context // ends when the gate is closed
+	cancel context.CancelFunc
+}
+
+func newGate() *gate {
+	g := &gate{}
+	g.open()
+	return g
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ctx == nil || g.ctx.Err() != nil {
+		g.ctx, g.cancel = context.WithCancel(context.Background())
+	}
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cancel()
+}
+
+// pass returns a context that ends when ctx does or the gate is closed.
+func (g *gate) pass(ctx context.Context) (context.Context, func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// forward is a TCP proxy to an address.
+func forward(t testing.TB, g *gate, to string) (address string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { join(g, from, to) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		g.close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// join copies between two connections until one of them or the gate is closed.
+func join(g *gate, a net.Conn, to string) {
+	defer a.Close()
+	ctx, done := g.pass(context.Background())
+	defer done()
+	b, err := (&net.Dialer{}).DialContext(ctx, "tcp", to)
+	if err != nil {
+		return
+	}
+	end := func() { _ = a.Close(); _ = b.Close() }
+	stop := context.AfterFunc(ctx, end)
+	defer stop()
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(a, b); end() })
+	both.Go(func() { _, _ = io.Copy(b, a); end() })
+	both.Wait()
+}
