@@ -58,6 +58,9 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		needPostgres(t)
+		if testing.Short() {
+			t.Skip("TestSeveral has the same cases")
+		}
 		storagetest.Run(t, func(t testing.TB) storage.Backend {
 			s, err := sqlstore.Open(t.Context(), empty(t))
 			require.NoError(t, err)

@@ -63,12 +63,15 @@ func NewAuthority(name string) (*Authority, error) {
 const authorityFile = "authority.pem"
 
 // LoadAuthority reads the authority that is kept in a directory. If there is none it
-// makes one and keeps it there, in a file that only its owner can read.
+// makes one and keeps it there, in a file that only its owner can read. Of several
+// processes that do so at once one makes it, and all have the same.
 func LoadAuthority(dir string) (*Authority, error) {
 	path := filepath.Join(dir, authorityFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return keepAuthority(path)
+		if data, err = newAuthorityPEM(); err == nil {
+			data, err = KeepPrivate(path, data)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -84,16 +87,13 @@ func LoadAuthority(dir string) (*Authority, error) {
 	return &Authority{pair.Leaf, key}, nil
 }
 
-func keepAuthority(path string) (*Authority, error) {
+func newAuthorityPEM() ([]byte, error) {
 	ca, err := NewAuthority("controlplane")
 	if err != nil {
 		return nil, err
 	}
 	key, err := keyPEM(ca.Key)
-	if err != nil {
-		return nil, err
-	}
-	return ca, WritePrivate(path, append(key, ca.PEM()...))
+	return append(key, ca.PEM()...), err
 }
 
 // PEM returns the certificate that clients verify servers with.
@@ -190,7 +190,19 @@ func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 
 // WritePrivate writes a file that only its owner can read, whatever was there:
 // whole or not at all. Missing directories are made.
-func WritePrivate(path string, data []byte) error {
+func WritePrivate(path string, data []byte) error { return putPrivate(path, data, os.Rename) }
+
+// KeepPrivate writes a file as WritePrivate does unless there is one, and returns what
+// is there then: of several processes that do so at once all get the same.
+func KeepPrivate(path string, data []byte) (kept []byte, err error) {
+	if err := putPrivate(path, data, os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// putPrivate writes a file for its owner alone and gives it its name by put.
+func putPrivate(path string, data []byte, put func(from, to string) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -201,10 +213,10 @@ func WritePrivate(path string, data []byte) error {
 	}
 	_, err = file.Write(data)
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
+		err = put(file.Name(), path)
 	}
-	if err != nil {
-		_ = os.Remove(file.Name())
+	if gone := os.Remove(file.Name()); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
 	}
 	return err
 }

@@ -63,3 +63,20 @@ func ExampleLoadAuthority() {
 	// 1
 	// -rw-------
 }
+
+// What a program makes at its first start stays what it is, whoever makes it first.
+func ExampleKeepPrivate() {
+	dir, err := os.MkdirTemp("", "serving")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	for _, token := range []string{"first", "second"} {
+		kept, err := serving.KeepPrivate(filepath.Join(dir, "token"), []byte(token))
+		fmt.Println(string(kept), err)
+	}
+	// Output:
+	// first <nil>
+	// first <nil>
+}

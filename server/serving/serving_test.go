@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -215,4 +216,26 @@ func TestHandshakeErrors(t *testing.T) {
 	require.NoError(t, c.Close())
 	stop()
 	assert.NoError(t, <-ended)
+}
+
+// TestOneAuthority: processes that start at once in an empty directory have one authority.
+func TestOneAuthority(t *testing.T) {
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	var made [8]*serving.Authority
+	for i := range made {
+		all.Go(func() {
+			var err error
+			made[i], err = serving.LoadAuthority(dir)
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	for _, ca := range made {
+		require.NotNil(t, ca)
+		assert.Equal(t, made[0].Cert.Raw, ca.Cert.Raw)
+	}
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, files, 1)
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -189,10 +187,10 @@ func (f *flags) accountKeys() ([]serviceaccount.Key, error) {
 		return []serviceaccount.Key{key}, err
 	}
 	path := filepath.Join(f.dataDir, "service-account.pem")
-	if keys, err := serviceaccount.LoadKeys(path); !errors.Is(err, fs.ErrNotExist) {
-		return keys, err
+	if _, err := serving.KeepPrivate(path, pem); err != nil {
+		return nil, err
 	}
-	return []serviceaccount.Key{key}, serving.WritePrivate(path, pem)
+	return serviceaccount.LoadKeys(path)
 }
 
 func (f *authnFlags) proxyMethod() (auth.Authenticator, error) {

@@ -22,6 +22,8 @@ type flags struct {
 	bindAddress   string
 	securePort    int
 	dataDir       string
+	storage       string              // an engine
+	engineFlags   map[string][]string // by the engines that they belong to
 	names         names.Profile
 	kubeconfig    string
 	tlsCert       string
@@ -78,6 +80,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	f.audit.define(set)
 	f.network.define(set)
 	f.nodes.define(set)
+	c.defineEngines(set, f)
 	c.defineIgnored(set, f)
 	for name, value := range c.Defaults {
 		set.Lookup(name).DefValue = value // what --help tells
@@ -239,6 +242,7 @@ func (c Command) validate(set *flag.FlagSet, f *flags) error {
 	if f.livezGrace < 0 || f.shutdownDelay < 0 {
 		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
 	}
+	faults = append(faults, f.validateEngines(given)...)
 	faults = append(faults, f.limits.validate()...)
 	faults = append(faults, f.nodes.validate()...)
 	faults = append(faults, f.authz.validate(given["authorization-mode"])...)

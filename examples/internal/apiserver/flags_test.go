@@ -2,7 +2,9 @@ package apiserver
 
 import (
 	"context"
+	"flag"
 	"io"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -14,6 +16,8 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
 )
 
 // TestFlagsThatWouldBeIgnored: a flag that means nothing beside the others is an
@@ -157,4 +161,30 @@ func TestRuntimeConfigAndGates(t *testing.T) {
 		_, err = Command{}.parseFlags([]string{"--feature-gates=" + arg})
 		assert.ErrorContains(t, err, want)
 	}
+}
+
+// TestEngines: --storage names what a program offers, and takes the flags of that alone.
+func TestEngines(t *testing.T) {
+	t.Parallel()
+	where := ""
+	store := memstore.New(memstore.Options{})
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	c := Command{Engines: map[string]Engine{"attic": {
+		Flags: func(set *flag.FlagSet) { set.StringVar(&where, "attic-box", "", "a box") },
+		Open:  func(context.Context, *slog.Logger) (storage.Backend, error) { return store, nil },
+	}}}
+	f, err := c.parseFlags([]string{"--storage", "attic", "--attic-box", "3"})
+	require.NoError(t, err)
+	opened, err := c.openStore(t.Context(), f, nil)
+	require.NoError(t, err)
+	assert.Same(t, store, opened)
+	assert.Equal(t, "3", where)
+	assert.ErrorContains(t, f.advise(&server.NamesError{Store: "orch", Server: "kubernetes"}), "for what is in attic start with --names orch")
+
+	_, err = c.parseFlags([]string{"--attic-box", "3"})
+	assert.ErrorContains(t, err, "--attic-box means nothing without --storage attic")
+	_, err = c.parseFlags([]string{"--storage", "cellar"})
+	assert.ErrorContains(t, err, "there is directory or attic")
+	_, err = Command{}.parseFlags([]string{"--storage", "directory"})
+	assert.ErrorContains(t, err, "not defined")
 }

@@ -23,9 +23,6 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
-	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/memstore"
 )
 
 // Command is the program under one of its names. The zero Command is examples/apiserver.
@@ -50,6 +47,10 @@ type Command struct {
 	// Quiet leaves out what people need: a client configuration, unless --kubeconfig says
 	// where to write one, and the commands to try.
 	Quiet bool
+
+	// Engines are what --storage can name beside the directory; without any there is no
+	// such flag.
+	Engines map[string]Engine
 
 	// End is how long requests under way may take at the end; zero is a minute.
 	End time.Duration
@@ -89,7 +90,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if len(f.otherVersions) > 0 {
 		log.Warn("--runtime-config: this server does not have these versions", "versions", strings.Join(f.otherVersions, " "))
 	}
-	store, err := openStore(f, log)
+	store, err := c.openStore(ctx, f, log)
 	if err != nil {
 		return err
 	}
@@ -132,14 +133,18 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(c.serve(ctx, l, at, s, f, id, log, out), flushAudit())
 }
 
-// advise says what to do about a directory that was filled under other names.
+// advise says what to do about a store that was filled under other names.
 func (f *flags) advise(err error) error {
 	var other *server.NamesError
 	if !errors.As(err, &other) {
 		return err
 	}
-	return fmt.Errorf("%w: for what is in %s start with --names %s, for a server with --names %s take another directory with --data-dir",
-		err, f.dataDir, other.Store, other.Server)
+	where, take := f.dataDir, "another directory with --data-dir"
+	if f.storage != directory {
+		where, take = f.storage, "another place in "+f.storage
+	}
+	return fmt.Errorf("%w: for what is in %s start with --names %s, for a server with --names %s take %s",
+		err, where, other.Store, other.Server, take)
 }
 
 // access puts the access control that the flags describe into a server. close
@@ -159,13 +164,6 @@ func (f *flags) access(b *server.Builder, id *identity, at netip.AddrPort) (clos
 		return close, err
 	}
 	return close, access.Setup(b, c)
-}
-
-func openStore(f *flags, log *slog.Logger) (storage.Backend, error) {
-	if f.dataDir == "" {
-		return memstore.New(memstore.Options{}), nil
-	}
-	return badgerstore.Open(badgerstore.Options{Dir: f.dataDir, Logger: log})
 }
 
 // serve tells that it is ready, and ends in order.
