@@ -549,8 +549,14 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 }
 
 // stamp marks the store with the naming profile, or refuses a store that was
-// filled under another.
+// filled under another, or only in part.
 func (s *Server) stamp(ctx context.Context) error {
+	if _, err := s.backend.Get(ctx, storage.UnfinishedKey, 0); !errors.Is(err, storage.ErrNotFound) {
+		if err == nil {
+			err = errors.New("a copy into it has not ended, so that it has a part of its data; copy again")
+		}
+		return fmt.Errorf("looking at the store: %w", err)
+	}
 	st, ok := s.backend.(storage.Stamper)
 	if !ok {
 		return nil

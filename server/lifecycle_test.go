@@ -69,13 +69,17 @@ func TestFailedBuildClosesWhatItOpened(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*server.Builder){
-		"no authorizer":   func(b *server.Builder) { b.Authorizer = nil },
-		"a nil kind":      func(b *server.Builder) { b.Register(nil) },
-		"flow control":    func(b *server.Builder) { b.Serving.FlowControl = &flowcontrol.Config{} },
-		"audit metrics":   func(b *server.Builder) { b.Audit = badCollector{} },
-		"the stamp":       fails(faulty.OpStamp),
-		"other names":     func(b *server.Builder) { b.Names = names.Orch },
-		"the revision":    fails(faulty.OpRevision),
+		"no authorizer": func(b *server.Builder) { b.Authorizer = nil },
+		"a nil kind":    func(b *server.Builder) { b.Register(nil) },
+		"flow control":  func(b *server.Builder) { b.Serving.FlowControl = &flowcontrol.Config{} },
+		"audit metrics": func(b *server.Builder) { b.Audit = badCollector{} },
+		"the stamp":     fails(faulty.OpStamp),
+		"other names":   func(b *server.Builder) { b.Names = names.Orch },
+		"the revision":  fails(faulty.OpRevision),
+		"a part of its data": func(b *server.Builder) {
+			_, err := b.Storage.Commit(t.Context(), storage.Write{Key: storage.UnfinishedKey, Value: []byte("x")})
+			require.NoError(t, err)
+		},
 		"the first read":  fails(faulty.OpScan),
 		"the first write": fails(faulty.OpCommit),
 		"a hook": func(b *server.Builder) {
