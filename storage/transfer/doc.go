@@ -27,7 +27,7 @@
 // set. A storage.Importer that is filled in part shows nothing of it, or is of no more use, so
 // that to begin again takes an empty one. Any other store has the key storage.UnfinishedKey
 // until all is there: Copy begins it again, and neither it nor Backup takes it as a source.
-// Servers do not look for that key: start none over such a store before Copy has returned.
+// A server refuses to start over a store that has it.
 //
 // # Files
 //
