@@ -27,11 +27,7 @@ import (
 // What takes long is asked for:
 //
 //	go test -run TestHistories -hold 1m -timeout 1h
-//	go test -run TestRestarts -rounds 1000 -timeout 1h
-var (
-	hold   = flag.Duration("hold", 0, "how long each fault of TestHistories lasts at least")
-	rounds = flag.Int("rounds", 0, "how often TestRestarts kills the server; 0 is 6, and 3 with -short")
-)
+var hold = flag.Duration("hold", 0, "how long each fault of TestHistories lasts at least")
 
 // binary is the program under test.
 var binary string

@@ -3,6 +3,7 @@ module orch.io/controlplane/examples/cluster
 go 1.26.8
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/stretchr/testify v1.12.1
 	k8s.io/client-go v0.37.2
 	orch.io/controlplane v0.0.0

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const mapsPath = "/api/v1/namespaces/default/configmaps"
+
+// object is what the tests write and read of a ConfigMap.
+type object struct {
+	Name    string
+	Version uint64
+	Value   string // never the same twice
+	Epoch   string
+}
+
+type wireObject struct {
+	Metadata struct {
+		Name            string            `json:"name,omitempty"`
+		ResourceVersion string            `json:"resourceVersion,omitempty"`
+		Continue        string            `json:"continue,omitempty"`
+		Labels          map[string]string `json:"labels,omitempty"`
+		Annotations     map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Data  map[string]string `json:"data,omitempty"`
+	Items []wireObject      `json:"items,omitempty"`
+	Code  int               `json:"code,omitempty"`    // of a Status
+	Text  string            `json:"message,omitempty"` // likewise
+}
+
+func (w *wireObject) version() uint64 {
+	v, _ := strconv.ParseUint(w.Metadata.ResourceVersion, 10, 64)
+	return v
+}
+
+func (w *wireObject) object() object {
+	return object{w.Metadata.Name, w.version(), w.Data["value"], w.Metadata.Labels["epoch"]}
+}
+
+// body is what is sent for an object; without a version it replaces any.
+func (o object) body() string {
+	version := ""
+	if o.Version != 0 {
+		version = fmt.Sprintf(`,"resourceVersion":"%d"`, o.Version)
+	}
+	return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"epoch":%q}%s},"data":{"value":%q}}`, o.Name, o.Epoch, version, o.Value)
+}
+
+// Reasons for which nothing is known of a request, or known that it was not made.
+var (
+	errUnknown  = errors.New("it may have happened")
+	errNotTaken = errors.New("it was not taken")
+)
+
+// call makes a request and returns code and answer. The error is errNotTaken if the server
+// certainly did nothing.
+func (p *process) call(ctx context.Context, method, path, body string) (code int, answer wireObject, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, answer, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := p.client.Do(r)
+	if err != nil {
+		var dial *net.OpError
+		if errors.As(err, &dial) && dial.Op == "dial" {
+			return 0, answer, fmt.Errorf("%w: %w", errNotTaken, err)
+		}
+		return 0, answer, fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &answer)
+	}
+	switch {
+	case err != nil && res.StatusCode < 400:
+		return 0, answer, fmt.Errorf("%w: %w", errUnknown, err)
+	case res.StatusCode == http.StatusTooManyRequests:
+		return 0, answer, fmt.Errorf("%w: %s", errNotTaken, text)
+	case res.StatusCode >= 500:
+		return 0, answer, fmt.Errorf("%w: %s", errUnknown, text)
+	}
+	return res.StatusCode, answer, nil
+}
+
+// event is one of a watch.
+type event struct {
+	Type   string     `json:"type"`
+	Object wireObject `json:"object"`
+}
+
+// watch yields the events after a version until the watch ends or yield returns false.
+func (p *process) watch(ctx context.Context, after uint64, yield func(event) bool) error {
+	path := fmt.Sprintf("%s%s?watch=true&allowWatchBookmarks=true&resourceVersion=%d", p.url, mapsPath, after)
+	r, err := http.NewRequestWithContext(ctx, "GET", path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := p.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != 200 {
+		text, _ := io.ReadAll(res.Body)
+		return fmt.Errorf("%d %s", res.StatusCode, text)
+	}
+	for events := json.NewDecoder(res.Body); ; {
+		var e event
+		if err := events.Decode(&e); err != nil {
+			return err
+		}
+		if !yield(e) {
+			return nil
+		}
+	}
+}
