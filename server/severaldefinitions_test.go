@@ -3,6 +3,7 @@ package server_test
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
 )
 
 // define defines widgets at a server and returns when it says that they are served.
@@ -147,4 +149,24 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 		}
 		assert.Equal(t, map[string]int{"NamesAccepted True": 1, "NamesAccepted False": 1, "Established True": 1, "Established False": 1}, got)
 	})
+}
+
+// TestNamesAreGivenAfterDamage: what tells the last of the acceptances cannot be read, and those
+// after it are made all the same.
+func TestNamesAreGivenAfterDamage(t *testing.T) {
+	store, damaged := memstore.New(memstore.Options{}), atomic.Int64{}
+	s := servertest.New(t, over(faulty.Wrap(store, func(c faulty.Call) faulty.Fault {
+		rec, err := store.Get(t.Context(), c.Key, 0)
+		if c.Op != faulty.OpGet || !strings.HasPrefix(c.Key, "~serial/") || err != nil {
+			return faulty.Fault{}
+		}
+		damaged.Add(1)
+		return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: rec.Revision, Err: errors.New("bits have flipped")}}
+	})))
+	for _, name := range []string{"widgets", "gadgets"} {
+		must(t, s, 201, "POST", crdPath, strings.NewReplacer("widgets", name, "Widget", "Kind"+name).Replace(widgetDefinition(`{"a":{"type":"string"}}`)))
+		s.Settle()
+		require.Contains(t, conditionsOf(must(t, s, 200, "GET", crdPath+"/"+name+".example.com", "")), "Established=True InitialNamesAccepted")
+	}
+	require.Positive(t, damaged.Load())
 }

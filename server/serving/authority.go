@@ -195,10 +195,20 @@ func WritePrivate(path string, data []byte) error { return putPrivate(path, data
 // KeepPrivate writes a file as WritePrivate does unless there is one, and returns what
 // is there then: of several processes that do so at once all get the same.
 func KeepPrivate(path string, data []byte) (kept []byte, err error) {
-	if err := putPrivate(path, data, os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := putPrivate(path, data, linkOrRename); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return os.ReadFile(path)
+}
+
+// linkOrRename takes no name that is taken, but where there are no links, as on some
+// file systems: processes that begin at once may overwrite each other's files there.
+func linkOrRename(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Rename(from, to)
 }
 
 // putPrivate writes a file for its owner alone and gives it its name by put.

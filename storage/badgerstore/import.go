@@ -49,7 +49,7 @@ func (s *Store) Import(ctx context.Context, oldest storage.Revision, records ite
 		err = in.takeAll(ctx, records)
 	}
 	if err == nil {
-		err = s.perform(ctx, in.finish)
+		err = s.perform(context.WithoutCancel(ctx), in.finish) // whose outcome the caller is to know
 	}
 	if err != nil {
 		return errors.Join(err, s.perform(context.WithoutCancel(ctx), func() error { return in.abandon(err) }))

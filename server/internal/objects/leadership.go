@@ -55,7 +55,7 @@ const unknownHolder = "?"
 
 // Get implements election.Record.
 func (l *Leadership) Get(ctx context.Context) (*election.Lease, error) {
-	rec, err := l.record(ctx, resource.StorageKey(l.store.leases(), l.key))
+	rec, err := l.store.mark(ctx, resource.StorageKey(l.store.leases(), l.key))
 	if err != nil || rec.Revision == 0 {
 		return nil, err
 	}
@@ -66,20 +66,6 @@ func (l *Leadership) Get(ctx context.Context) (*election.Lease, error) {
 	}
 	lease.ResourceVersion = FormatRevision(rec.Revision)
 	return lease, nil
-}
-
-// record returns a record, without a revision if there is none and without a value if it
-// cannot be read.
-func (l *Leadership) record(ctx context.Context, key string) (storage.Record, error) {
-	rec, err := l.store.backend.Get(ctx, key, 0)
-	var damaged *storage.DamagedError
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return storage.Record{}, nil
-	case errors.As(err, &damaged):
-		return storage.Record{Revision: damaged.Revision}, nil
-	}
-	return rec, err
 }
 
 // Put implements election.Record. A renewal for which the store has no room counts as made:
@@ -97,7 +83,7 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	}
 	ws := []storage.Write{{Key: resource.StorageKey(l.store.leases(), l.key), Value: value, Expect: expect}}
 	if wins {
-		term, err := l.record(ctx, l.termKey())
+		term, err := l.store.mark(ctx, l.termKey())
 		if err != nil {
 			return nil, err
 		}

@@ -137,10 +137,14 @@ func withReservations(w storage.Write, reserved []storage.Write) (now, later []s
 	return now, later
 }
 
-// reservation returns the record of a claim, without a revision if there is none.
-// One that cannot be read has no value.
+// reservation returns the record of a claim, see mark.
 func (s *Store) reservation(ctx context.Context, t *resource.Type, claim string) (storage.Record, error) {
-	key := resource.ReservationKey(t.GroupResource(), claim)
+	return s.mark(ctx, resource.ReservationKey(t.GroupResource(), claim))
+}
+
+// mark returns a record that is written over whatever it says: without a revision if there is
+// none, and without a value if it cannot be read.
+func (s *Store) mark(ctx context.Context, key string) (storage.Record, error) {
 	rec, err := s.backend.Get(ctx, key, 0)
 	var damaged *storage.DamagedError
 	switch {

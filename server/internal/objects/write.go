@@ -341,11 +341,11 @@ func (s *Store) joinSerial(ctx context.Context, a *attempt) error {
 	if a.Serial == "" {
 		return nil
 	}
-	last, err := s.backend.Get(ctx, resource.SerialKey(a.Serial), 0)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+	last, err := s.mark(ctx, resource.SerialKey(a.Serial))
+	if err != nil {
 		return err
 	}
-	a.serial = []storage.Write{{Key: resource.SerialKey(a.Serial), Value: []byte(a.Version.StorageKey(a.Key)), Expect: last.Revision}}
+	a.serial = []storage.Write{{Key: last.Key, Value: []byte(a.Version.StorageKey(a.Key)), Expect: last.Revision}}
 	return s.wait(ctx, last.Revision)
 }
 
