@@ -72,8 +72,10 @@ func passing(err error) bool {
 func (s *Store) again(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	for pause := pauseTime; ; pause = min(2*pause, longPauseTime) {
-		attempt, done := bounded(ctx, attemptTime)
+	// A member that is cut off from the others may say nothing for long, and the next
+	// attempt asks another one.
+	for pause, most := pauseTime, firstAttempt; ; pause, most = min(2*pause, longPauseTime), min(2*most, attemptTime) {
+		attempt, done := bounded(ctx, most)
 		err := call(attempt)
 		done()
 		if err == nil || ctx.Err() != nil || !passing(err) {

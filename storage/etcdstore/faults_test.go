@@ -244,3 +244,31 @@ func TestAllGone(t *testing.T) {
 	require.NoError(t, s.Check(t.Context()))
 	require.Positive(t, s.Size())
 }
+
+// TestReadsBesideAMemberAway: a member that is cut off from the others says nothing for seconds,
+// and reads get their answer from another one long before the store gives up.
+func TestReadsBesideAMemberAway(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.StartCluster(t)
+	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/away", Retain: -1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	put(t, s, "a", "1")
+	away := len(c.Members)
+	if testing.Short() {
+		away = 1
+	}
+	for i := range away {
+		c.Isolate(i)
+		_, err := s.Revision(t.Context()) // it takes as long as the others need to agree on who leads
+		require.NoError(t, err)
+		for range 12 {
+			ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+			_, err := s.Get(ctx, "a", 0)
+			cancel()
+			require.NoError(t, err)
+		}
+		c.Rejoin(i)
+		c.Members[i].Ready()
+	}
+}

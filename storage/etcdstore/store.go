@@ -44,7 +44,8 @@ type Options struct {
 // Bounds of calls, in time and bytes.
 const (
 	callTime      = 20 * time.Second // of a whole call
-	attemptTime   = 5 * time.Second  // of one attempt to read
+	firstAttempt  = time.Second / 2  // of the first attempt to read; each has twice the time of the one before
+	attemptTime   = 5 * time.Second  // of the longest
 	pauseTime     = 50 * time.Millisecond
 	longPauseTime = time.Second
 	aliveTime     = 10 * time.Second // after which a quiet connection is probed
