@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -47,8 +46,7 @@ func (s *Server) identifyUser(r *request) error {
 	if spaceBeforeBearer(r.http) {
 		r.notes.Warn("the Authorization header is ignored: more than one space before the bearer token")
 	}
-	r.user = user
-	r.http = r.http.WithContext(meta.WithUser(r.http.Context(), user))
+	r.is(user)
 	return nil
 }
 
@@ -66,40 +64,25 @@ func unauthorized() *meta.Status {
 // impersonate makes the request one of the user that its Impersonate headers
 // name, if the caller may act as that user.
 func (s *Server) impersonate(r *request) error {
-	rights := &current{server: s, request: r}
-	user, err := impersonate.As(r.http.Context(), r.http.Header, r.user, rights, s.names)
-	var denied *impersonate.Denied
-	switch {
-	case rights.fault != nil:
-		return rights.fault
-	case errors.As(err, &denied):
-		return forbidden(denied.Action, denied.Reason)
-	case err != nil:
+	as, err := impersonate.Parse(r.http.Header, s.names)
+	if as == nil || err != nil {
 		return err
-	case user == r.user:
-		return nil
 	}
-	r.user = user
+	if err := s.catchUp(r); err != nil {
+		return err
+	}
+	for _, a := range as.Checks {
+		a.User = r.user
+		decision, reason, err := s.authorizer.Authorize(r.http.Context(), a)
+		if err := s.enforce(a, decision, reason, err); err != nil {
+			return err
+		}
+	}
+	r.is(as.User)
 	if r.record.trail != nil {
-		r.record.trail.Impersonate(user)
+		r.record.trail.Impersonate(as.User)
 	}
-	r.http = r.http.WithContext(meta.WithUser(r.http.Context(), user))
 	return nil
-}
-
-// current asks about a request's caller by the rights that are acknowledged.
-type current struct {
-	server  *Server
-	request *request
-	fault   error // why nobody can tell
-}
-
-// Authorize implements auth.Authorizer.
-func (c *current) Authorize(ctx context.Context, a auth.Action) (auth.Decision, string, error) {
-	if c.fault = c.server.catchUp(c.request); c.fault != nil {
-		return auth.NoOpinion, "", c.fault
-	}
-	return c.server.authorizer.Authorize(ctx, a)
 }
 
 // authorize asks whether the caller may do what the request asks for.

@@ -499,22 +499,3 @@ func applyOne(b testing.TB, s *servertest.Server, path, body string) {
 		b.Fatalf("apply: %d %s", res.StatusCode, answer)
 	}
 }
-
-// BenchmarkGetHandler is a GET without a connection: what the server itself does for it.
-func BenchmarkGetHandler(b *testing.B) {
-	sb := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
-	sb.Register(builtin.Kinds()...)
-	s, err := sb.Build(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = s.Shutdown(context.Background()) }()
-	b.ReportAllocs()
-	for b.Loop() {
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default", nil))
-		if w.Code != http.StatusOK {
-			b.Fatal(w.Body.String())
-		}
-	}
-}

@@ -28,8 +28,7 @@ type Connector interface {
 // connect answers a request to a sub-resource that connects. What is asked for stands
 // in the query; a body is not looked at.
 func (s *Server) connect(w *response, r *request) error {
-	ctx, cancel := context.WithTimeout(r.http.Context(), r.limit)
-	defer cancel()
+	ctx := r.context()
 	if err := s.acquireSeat(ctx, r); err != nil {
 		return err
 	}

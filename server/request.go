@@ -32,6 +32,8 @@ type request struct {
 	share    share         // what it holds of what all share; nothing in the server's own requests
 
 	record   record
+	timed    context.Context // see context; nil: not yet
+	untime   context.CancelFunc
 	caughtUp bool // the caches showed all that was acknowledged before it came, or later
 
 	// What metrics tell of it.
@@ -79,9 +81,7 @@ func (s *Server) catchUp(r *request) error {
 }
 
 func (s *Server) catchUpAnyway(r *request) error {
-	ctx, cancel := context.WithTimeout(r.http.Context(), r.limit)
-	defer cancel()
-	err := s.objects.CatchUp(ctx)
+	err := s.objects.CatchUp(r.context())
 	r.caughtUp = err == nil
 	return err
 }
@@ -96,13 +96,31 @@ func (s *Server) catchUpBriefly(r *request) {
 	_ = s.objects.CatchUp(ctx)
 }
 
-// context is that of work on the request, for the time that it has.
-func (r *request) context() (context.Context, context.CancelFunc) {
-	ctx := r.http.Context()
-	if r.caughtUp {
-		ctx = objects.CaughtUp(ctx)
+// context is that of work on the request, which has its time from the first call on until
+// the request ends or is another user's.
+func (r *request) context() context.Context {
+	if r.timed == nil {
+		r.timed, r.untime = context.WithTimeout(r.http.Context(), r.limit)
 	}
-	return context.WithTimeout(ctx, r.limit)
+	if r.caughtUp {
+		return objects.CaughtUp(r.timed)
+	}
+	return r.timed
+}
+
+// rest ends what goes by the context of work.
+func (r *request) rest() {
+	if r.timed != nil {
+		r.untime()
+		r.timed = nil
+	}
+}
+
+// is makes the request one of a user.
+func (r *request) is(user *auth.User) {
+	r.rest()
+	r.user = user
+	r.http = r.http.WithContext(meta.WithUser(r.http.Context(), user))
 }
 
 // selector is one of the selectors of a request for several objects, as sent.

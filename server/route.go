@@ -37,8 +37,7 @@ func (s *Server) serveResource(w *response, r *request) error {
 	if r.sub != nil && r.sub.Connect != nil {
 		return s.connect(w, r)
 	}
-	ctx, cancel := r.context()
-	defer cancel()
+	ctx := r.context()
 	if r.version.Read != nil {
 		return s.readVirtual(ctx, w, r)
 	}

@@ -111,6 +111,7 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenti
 	defer s.count(r, out, time.Now())
 	defer s.endRecord(out, r)
 	defer s.leave(out, r)
+	defer r.rest()
 	defer func() {
 		if p := recover(); p != nil {
 			r.aborted = p == http.ErrAbortHandler

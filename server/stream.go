@@ -41,6 +41,7 @@ func (s *Server) serveWatch(w *response, r *request) error {
 		return err
 	}
 	defer s.runs(r)()
+	r.rest() // it lasts as long as its caller wants
 	ctx, cancel := context.WithTimeout(r.http.Context(), s.watchTime(o))
 	defer cancel()
 	stop := context.AfterFunc(s.life, cancel)

@@ -3,7 +3,6 @@
 package impersonate
 
 import (
-	"context"
 	"net/http"
 	"slices"
 
@@ -29,48 +28,13 @@ type Request struct {
 	// User is whom to act as, with the groups that such a user always has.
 	User *auth.User
 	// Checks are the actions that the caller must be allowed to do, all of
-	// them. Their User is not set.
+	// them. Their User is for the server to set.
 	Checks []auth.Action
-}
-
-// Denied says which action was not allowed.
-type Denied struct {
-	Action auth.Action
-	Reason string // of the authorizer, may be empty
-	Err    error  // of the authorizer, or nil
-}
-
-// Error implements error.
-func (d *Denied) Error() string {
-	return "impersonation of " + d.Action.Resource + " " + d.Action.Name + " is not allowed"
-}
-
-// Unwrap returns the error of the authorizer.
-func (d *Denied) Unwrap() error { return d.Err }
-
-// As returns the user as whom a request goes on: the caller if no header asks
-// for anything else. The error is a *meta.Status for headers that make no
-// sense and a *Denied for a right that the caller does not have.
-func As(ctx context.Context, h http.Header, caller *auth.User, z auth.Authorizer, p names.Profile) (*auth.User, error) {
-	q, err := Parse(h, p)
-	if err != nil {
-		return nil, err
-	}
-	if q == nil {
-		return caller, nil
-	}
-	for _, a := range q.Checks {
-		a.User = caller
-		if d, reason, err := z.Authorize(ctx, a); d != auth.Allow {
-			return nil, &Denied{a, reason, err}
-		}
-	}
-	return q.User, nil
 }
 
 // Parse reads the headers; without any the result is nil, and an empty user or
 // uid is as good as none. Of several users or uids the first counts. A group, uid
-// or extra without a user is a bad request.
+// or extra without a user is a bad request, a *meta.Status.
 func Parse(h http.Header, p names.Profile) (*Request, error) {
 	more := extras.Headers(h, ExtraPrefix)
 	groups, uids, users := h[GroupHeader], given(h[UIDHeader]), given(h[UserHeader])

@@ -1,8 +1,6 @@
 package impersonate_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -117,62 +115,6 @@ func TestParseFaults(t *testing.T) {
 		assert.Nil(t, q, name)
 		assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err), name)
 	}
-}
-
-// rights allows what it lists as "resource/name".
-type rights []string
-
-func (r rights) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
-	what := a.Resource
-	if a.Subresource != "" {
-		what += "/" + a.Subresource
-	}
-	for _, ok := range r {
-		if ok == what+"="+a.Name && a.User.Name == "alice" {
-			return auth.Allow, "", nil
-		}
-	}
-	return auth.NoOpinion, "no rule", nil
-}
-
-func TestAs(t *testing.T) {
-	alice := &auth.User{Name: "alice"}
-	may := rights{"users=bob", "groups=devs", "uids=1", "userextras/team=blue", "serviceaccounts=robot"}
-	for _, c := range []struct {
-		h      http.Header
-		denied string
-	}{
-		{header(), ""},
-		{header("Impersonate-User", "bob"), ""},
-		{header("Impersonate-User", "bob", "Impersonate-Group", "devs", "Impersonate-Uid", "1", "Impersonate-Extra-Team", "blue"), ""},
-		{header("Impersonate-User", "system:serviceaccount:ns:robot"), ""},
-		{header("Impersonate-User", "carol"), "users carol"},
-		{header("Impersonate-User", "alice"), "users alice"},
-		{header("Impersonate-User", "bob", "Impersonate-Group", "devs", "Impersonate-Group", "ops"), "groups ops"},
-		{header("Impersonate-User", "bob", "Impersonate-Group", auth.Masters), "groups system:masters"},
-		{header("Impersonate-User", "bob", "Impersonate-Uid", "2"), "uids 2"},
-		{header("Impersonate-User", "bob", "Impersonate-Extra-Team", "red"), "userextras red"},
-		{header("Impersonate-User", "bob", "Impersonate-Extra-Other", "blue"), "userextras blue"},
-		{header("Impersonate-User", "system:serviceaccount:ns:other"), "serviceaccounts other"},
-	} {
-		u, err := impersonate.As(context.Background(), c.h, alice, may, names.Orch)
-		if c.denied == "" {
-			require.NoError(t, err)
-			require.NotNil(t, u)
-			continue
-		}
-		var d *impersonate.Denied
-		require.True(t, errors.As(err, &d), "%v", c.h)
-		assert.Nil(t, u)
-		assert.Equal(t, c.denied, d.Action.Resource+" "+d.Action.Name)
-		assert.Same(t, alice, d.Action.User)
-		assert.Contains(t, err.Error(), c.denied)
-	}
-	u, err := impersonate.As(context.Background(), header(), alice, auth.DenyAll, names.Orch)
-	assert.NoError(t, err)
-	assert.Same(t, alice, u)
-	_, err = impersonate.As(context.Background(), header("Impersonate-Group", "x"), alice, auth.AllowAll, names.Orch)
-	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
 }
 
 func FuzzParse(f *testing.F) {
