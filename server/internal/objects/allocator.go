@@ -84,7 +84,7 @@ func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Ob
 		if _, own := slices.BinarySearch(a.held, claim); own {
 			return true
 		}
-		if len(p.held[claim]) > 0 || slices.Contains(a.refusedClaims, claim) {
+		if len(p.held[claim]) > 0 || slices.Contains(a.unseenClaims, claim) {
 			return false
 		}
 		if p.underWay[claim] == 0 || a.races {
@@ -174,7 +174,7 @@ func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (c
 		if _, found := slices.BinarySearch(claims, claim); !found {
 			continue
 		}
-		other := slices.Contains(a.refusedClaims, claim)
+		other := slices.Contains(a.unseenClaims, claim)
 		if !other && p.heldByOthers(claim, a.Key) {
 			// Another server may have freed the value.
 			newest, err := s.backend.Revision(ctx)

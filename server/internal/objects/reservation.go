@@ -40,8 +40,8 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 		if err != nil {
 			return nil, err
 		}
-		if holds && key != a.Key {
-			a.refusedClaims = append(a.refusedClaims, claim)
+		if _, damaged := s.o.Hub.Cache(t.GroupResource()).DamagedAt(key); damaged && holds {
+			a.unseenClaims = append(a.unseenClaims, claim)
 		}
 		if holds {
 			return nil, &storage.ConflictError{Key: rec.Key, Current: rec}

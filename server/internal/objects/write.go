@@ -65,9 +65,9 @@ func (w *Write) subresource() string {
 type attempt struct {
 	*Write
 
-	turn          *turn    // among the writers of the key, if there are others
-	refusedClaims []string // that were found to be others', see reservations
-	races         bool     // for what other writes under way claim, see allocator.allot
+	turn         *turn    // among the writers of the key, if there are others
+	unseenClaims []string // of objects that cannot be read, so that the cache does not show them, see reservations
+	races        bool     // for what other writes under way claim, see allocator.allot
 
 	serial       []storage.Write // that it is the next one of its sequence
 	entry        *watch.Entry    // of the object that is there, or nil
@@ -81,7 +81,7 @@ type attempt struct {
 
 // next returns the attempt after a, with what that has learnt.
 func (a *attempt) next() *attempt {
-	return &attempt{Write: a.Write, turn: a.turn, refusedClaims: a.refusedClaims, races: a.races}
+	return &attempt{Write: a.Write, turn: a.turn, unseenClaims: a.unseenClaims, races: a.races}
 }
 
 // added returns what the object claims that it did not hold before.
