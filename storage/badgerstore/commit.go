@@ -3,10 +3,8 @@ package badgerstore
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -513,62 +511,6 @@ func (s *Store) publish(events []storage.Event) {
 	now := time.Now()
 	s.ages.committed(now, events[len(events)-1].Revision)
 	s.log.Append(now, events...)
-}
-
-// Stamp implements storage.Stamper.
-func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	if len(name)+len(value) > MaxKeyBytes {
-		return "", fmt.Errorf("stamp %.80q: %w", name, storage.ErrTooLarge)
-	}
-	have := ""
-	err := s.perform(ctx, func() (err error) {
-		have, err = s.stamp(name, value)
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	return have, nil
-}
-
-// Stamps implements storage.StampReader.
-func (s *Store) Stamps(ctx context.Context) (map[string]string, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	stamps := make(map[string]string)
-	return stamps, s.perform(ctx, func() error {
-		txn := s.db.NewTransactionAt(s.committer.marked+1, false)
-		defer txn.Discard()
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(stampPrefix)})
-		defer it.Close()
-		for it.Rewind(); it.Valid(); it.Next() {
-			value, err := it.Item().ValueCopy(nil)
-			if err != nil {
-				return fmt.Errorf("read stamp %q: %w", it.Item().Key(), err)
-			}
-			stamps[strings.TrimPrefix(string(it.Item().Key()), stampPrefix)] = string(value)
-		}
-		return nil
-	})
-}
-
-func (s *Store) stamp(name, value string) (string, error) {
-	key := []byte(stampPrefix + name)
-	txn := s.db.NewTransactionAt(s.committer.marked+1, false)
-	defer txn.Discard()
-	item, err := txn.Get(key)
-	if err == nil {
-		have, err := item.ValueCopy(nil)
-		return string(have), err
-	}
-	if !errors.Is(err, badger.ErrKeyNotFound) {
-		return "", fmt.Errorf("read stamp %q: %w", name, err)
-	}
-	return value, s.note(key, []byte(value))
 }
 
 // note writes one entry that is no commit, and what more puts into the batch.

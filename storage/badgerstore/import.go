@@ -33,6 +33,7 @@ func unfinishedImport(dir string) error {
 // touches it.
 type importing struct {
 	store  *Store
+	stamps map[string]string
 	oldest storage.Revision
 	newest storage.Revision
 	holds  bool                        // it is this one that fills the store
@@ -42,8 +43,8 @@ type importing struct {
 
 // Import implements storage.Importer. If it fails once it has written something, the store
 // is stopped and its directory is refused by Open: nobody takes the part for the whole.
-func (s *Store) Import(ctx context.Context, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
-	in := &importing{store: s, oldest: oldest, newest: oldest, large: make(map[storage.Revision]string)}
+func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
+	in := &importing{store: s, stamps: stamps, oldest: oldest, newest: oldest, large: make(map[storage.Revision]string)}
 	err := s.perform(ctx, in.begin)
 	if err == nil {
 		err = in.takeAll(ctx, records)
@@ -79,6 +80,18 @@ func (in *importing) begin() error {
 	}
 	if in.oldest < 0 || in.oldest == math.MaxInt64 {
 		return fmt.Errorf("import: the revision %d is out of range", in.oldest)
+	}
+	have, err := s.stamps()
+	if err != nil {
+		return err
+	}
+	for name, value := range in.stamps {
+		if len(name)+len(value) > MaxKeyBytes {
+			return fmt.Errorf("import the stamp %.80q: %w", name, storage.ErrTooLarge)
+		}
+		if other, ok := have[name]; ok && other != value {
+			return fmt.Errorf("import into %s: %w: its stamp %q says %q, not %q", s.dir, storage.ErrNotEmpty, name, other, value)
+		}
 	}
 	f, err := os.OpenFile(filepath.Join(s.dir, importFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -194,6 +207,11 @@ func putVersions(batch *badger.WriteBatch, list []versioned) error {
 func (in *importing) finish() error {
 	s := in.store
 	in.begun = true
+	for name, value := range in.stamps {
+		if _, err := s.stamp(name, value); err != nil {
+			return err
+		}
+	}
 	if err := s.note([]byte(markKey), mark(in.oldest, in.newest)); err != nil {
 		return err
 	}

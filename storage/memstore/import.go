@@ -3,6 +3,7 @@ package memstore
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -13,8 +14,8 @@ import (
 )
 
 // Import implements storage.Importer. Until it returns the store stays empty.
-func (s *Store) Import(ctx context.Context, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
-	if err := s.virgin(); err != nil {
+func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
+	if err := s.virgin(stamps); err != nil {
 		return err
 	}
 	n := &imported{base: make(map[string]storage.Record), newest: oldest}
@@ -30,12 +31,10 @@ func (s *Store) Import(ctx context.Context, oldest storage.Revision, records ite
 	tree, events := n.replay()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return storage.ErrClosed
+	if err := s.fits(stamps); err != nil {
+		return err
 	}
-	if s.revision != 0 {
-		return storage.ErrNotEmpty
-	}
+	maps.Copy(s.stamps, stamps)
 	s.tree, s.revision, s.newest = tree, n.newest, nil
 	s.log.Begin(oldest)
 	if len(events) > 0 {
@@ -44,14 +43,24 @@ func (s *Store) Import(ctx context.Context, oldest storage.Revision, records ite
 	return nil
 }
 
-func (s *Store) virgin() error {
+func (s *Store) virgin(stamps map[string]string) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	return s.fits(stamps)
+}
+
+// fits says why the store cannot be filled. The caller holds mu.
+func (s *Store) fits(stamps map[string]string) error {
 	switch {
 	case s.closed:
 		return storage.ErrClosed
 	case s.revision != 0:
 		return storage.ErrNotEmpty
+	}
+	for name, value := range stamps {
+		if have, ok := s.stamps[name]; ok && have != value {
+			return fmt.Errorf("%w: its stamp %q says %q, not %q", storage.ErrNotEmpty, name, have, value)
+		}
 	}
 	return nil
 }

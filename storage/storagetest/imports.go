@@ -14,7 +14,7 @@ import (
 // importRules are for stores that are a storage.Importer, a storage.StampReader; others pass.
 func importRules() []rule {
 	return []rule{
-		{"ImportKeeps", importFills, "records and history of another store are shown at the revisions that they had, and the store goes on from there", importKeeps},
+		{"ImportKeeps", importFills, "records, history and stamps of another store are shown at the revisions that they had, and the store goes on from there", importKeeps},
 		{"ImportRefuses", importEmpty, "a store that has committed anything is ErrNotEmpty, and stays as it is", importRefuses},
 		{"ImportFails", importWhole, "of records that end in an error nothing is shown", importFails},
 		{"StampsList", stampsList, "what was stamped is listed, and nothing else", stampsListed},
@@ -71,10 +71,20 @@ func importKeeps(s *store) {
 		return
 	}
 	h, records := elsewhere()
-	require.NoError(s.t, importer.Import(s.ctx, 100, sequence(records, nil)))
+	stamps := map[string]string{"names": "of elsewhere", "": "nameless"}
+	_, err := importer.Stamp(s.ctx, "names", "of here")
+	require.NoError(s.t, err)
+	require.ErrorIs(s.t, importer.Import(s.ctx, stamps, 100, sequence(records, nil)), storage.ErrNotEmpty)
+	stamps["names"] = "of here"
+	require.NoError(s.t, importer.Import(s.ctx, stamps, 100, sequence(records, nil)))
+	for name, value := range stamps {
+		have, err := importer.Stamp(s.ctx, name, "other")
+		require.NoError(s.t, err)
+		require.Equal(s.t, value, have)
+	}
 	keys, prefixes := []string{"a", "a/e", "b", "c", "d", "f", "g"}, []string{"", "a", "f"}
 	h.verify(s, 100, keys, prefixes)
-	_, err := s.Get(s.ctx, "a", 99)
+	_, err = s.Get(s.ctx, "a", 99)
 	require.ErrorIs(s.t, err, storage.ErrCompacted)
 	_, err = collect(s.ctx, s.Backend, "", 99, 1)
 	require.ErrorIs(s.t, err, storage.ErrCompacted)
@@ -92,7 +102,7 @@ func importKeeps(s *store) {
 	h.verify(s, 100, keys, prefixes)
 	require.NoError(s.t, s.Compact(s.ctx, 151))
 	h.verify(s, 151, keys, prefixes)
-	require.ErrorIs(s.t, importer.Import(s.ctx, 100, sequence(records, nil)), storage.ErrNotEmpty)
+	require.ErrorIs(s.t, importer.Import(s.ctx, nil, 100, sequence(records, nil)), storage.ErrNotEmpty)
 	h.verify(s, 151, keys, prefixes)
 }
 
@@ -105,7 +115,7 @@ func importRefuses(s *store) {
 	h.add("a", []byte("1"), s.put("a", "1"))
 	h.add("a", nil, s.del("a"))
 	_, records := elsewhere()
-	require.ErrorIs(s.t, importer.Import(s.ctx, 100, sequence(records, nil)), storage.ErrNotEmpty)
+	require.ErrorIs(s.t, importer.Import(s.ctx, nil, 100, sequence(records, nil)), storage.ErrNotEmpty)
 	h.verify(s, h.base, []string{"a", "b"}, []string{""})
 }
 
@@ -116,7 +126,14 @@ func importFails(s *store) {
 	}
 	broken := errors.New("broken off")
 	_, records := elsewhere()
-	require.ErrorIs(s.t, importer.Import(s.ctx, 100, sequence(records, broken)), broken)
+	require.ErrorIs(s.t, importer.Import(s.ctx, map[string]string{"names": "of elsewhere"}, 100, sequence(records, broken)), broken)
+	if kept, ok := s.raw.(storage.StampReader); ok {
+		stamps, err := kept.Stamps(s.ctx)
+		if !errors.Is(err, storage.ErrStopped) {
+			require.NoError(s.t, err)
+		}
+		require.Empty(s.t, stamps)
+	}
 	require.Zero(s.t, s.newest())
 	require.Empty(s.t, s.keys("", "", 0))
 }

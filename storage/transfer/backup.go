@@ -61,34 +61,3 @@ func (s *source) backup(ctx context.Context, to io.Writer) error {
 	s.report.Position = Position{s.report.Revision, id}
 	return err
 }
-
-// Verify reads a file to its end and returns what it holds, without the damaged records
-// that it left out.
-func Verify(ctx context.Context, r io.Reader) (*Report, error) {
-	f, err := newReader(r)
-	if err != nil {
-		return nil, err
-	}
-	report := &Report{Oldest: f.header.Oldest, Since: f.header.Since, Kept: true}
-	for {
-		e, ok, err := f.next()
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
-		report.Versions++
-		report.Bytes += int64(len(e.Key) + len(e.Value))
-	}
-	report.ends(f.trailer)
-	return report, nil
-}
-
-func (r *Report) ends(t *trailer) {
-	r.Revision, r.Reached, r.Keys = t.Revision, t.Revision, t.Keys
-	r.Position = Position{t.Revision, t.ID}
-}

@@ -94,40 +94,63 @@ func stampsOf(ctx context.Context, from storage.Backend) (map[string]string, err
 
 // destination is a store that is filled.
 type destination struct {
-	store storage.Backend
-	plain *plain // nil: it is a storage.Importer
+	store  storage.Backend
+	stamps map[string]string
+	plain  *plain // nil: it is a storage.Importer
 }
 
-// prepare stamps the destination and, if it chooses its revisions by itself, raises them
-// to the given one, which takes time.
+// prepare looks whether the destination has other stamps and, if it chooses its revisions by
+// itself, raises them to the given one, which takes time.
 func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, newest storage.Revision, tell func(Phase)) (*destination, error) {
-	if s, ok := to.(storage.Stamper); ok {
+	if s, ok := to.(storage.StampReader); ok {
+		have, err := s.Stamps(ctx)
+		if err != nil {
+			return nil, err
+		}
 		for name, value := range stamps {
-			found, err := s.Stamp(ctx, name, value)
-			if err != nil {
-				return nil, err
-			}
-			if found != value {
-				return nil, fmt.Errorf("%w: its stamp %q says %q, not %q", storage.ErrNotEmpty, name, found, value)
+			if other, ok := have[name]; ok && other != value {
+				return nil, otherStamp(name, other, value)
 			}
 		}
 	}
 	if _, ok := to.(storage.Importer); ok {
-		return &destination{store: to}, nil
+		return &destination{store: to, stamps: stamps}, nil
 	}
 	p := &plain{to: to, written: map[string]written{}, pending: map[string]storage.Record{}}
 	tell(Raising)
 	if err := p.begin(ctx); err != nil {
 		return nil, err
 	}
-	return &destination{to, p}, p.raise(ctx, newest)
+	return &destination{to, stamps, p}, p.raise(ctx, newest)
+}
+
+func otherStamp(name, have, want string) error {
+	return fmt.Errorf("%w: its stamp %q says %q, not %q", storage.ErrNotEmpty, name, have, want)
+}
+
+// stamp is the last thing before a store that chooses its revisions by itself is shown.
+func (d *destination) stamp(ctx context.Context) error {
+	s, ok := d.store.(storage.Stamper)
+	if !ok {
+		return nil
+	}
+	for name, value := range d.stamps {
+		have, err := s.Stamp(ctx, name, value)
+		if err != nil {
+			return err
+		}
+		if have != value {
+			return otherStamp(name, have, value)
+		}
+	}
+	return nil
 }
 
 func (d *destination) fill(ctx context.Context, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
 	if d.plain != nil {
 		return d.plain.fill(ctx, records)
 	}
-	return d.store.(storage.Importer).Import(ctx, oldest, records)
+	return d.store.(storage.Importer).Import(ctx, d.stamps, oldest, records)
 }
 
 // finish compares what arrived with what was sent, whose newest revision is at.
@@ -147,9 +170,13 @@ func (d *destination) finish(ctx context.Context, at storage.Revision, want dige
 	if err := verify(ctx, d.store, report.Reached, want, report.Kept, false); err != nil {
 		return fmt.Errorf("what arrived is not what was sent, do not use it: %w", err)
 	}
-	if d.plain != nil {
-		report.Reached, err = d.plain.finish(ctx)
+	if d.plain == nil {
+		return nil
 	}
+	if err := d.stamp(ctx); err != nil {
+		return err
+	}
+	report.Reached, err = d.plain.finish(ctx)
 	return err
 }
 

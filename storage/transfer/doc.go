@@ -4,7 +4,7 @@
 //	Copy     everything from one store into an empty one, with a short stop of writes
 //	Backup   everything, or what changed since an earlier backup, into a file
 //	Restore  a backup, with the ones that were made on top of it, into an empty store
-//	Verify   whether a file is whole, without a store
+//	Verify   whether files are whole and stand on each other, without a store
 //
 // # Revisions
 //
@@ -32,8 +32,10 @@
 // # Files
 //
 // A file consists of blocks with a checksum each, in a fixed order; the last one has the
-// counts and a hash of all before. One that is cut, changed or put together otherwise is
-// refused with ErrDamaged, and nothing of it is shown. It holds secrets as the store does.
+// counts, a hash of all before and a sum of the state. One that is cut, changed or put together
+// otherwise, or whose entries do not make that state, is refused with ErrDamaged, and nothing of
+// it is shown. Who can write files can make one that fits: keep them where nobody else writes. It
+// holds secrets as the store does.
 //
 // An incremental file is a whole state, too, but for values that the one before it has. It
 // names that file, and is refused on top of any other one. It does not depend on the

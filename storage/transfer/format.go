@@ -187,8 +187,9 @@ type reader struct {
 	hash    hash.Hash
 	blocks  uint32
 	entries int64
-	buf     []byte // the content of the block
-	rest    []byte // the entries in it that were not read
+	newest  storage.Revision // of the entries
+	buf     []byte           // the content of the block
+	rest    []byte           // the entries in it that were not read
 
 	header  header
 	trailer *trailer // once it was read, and all is right
@@ -219,10 +220,16 @@ func newReader(from io.Reader) (*reader, error) {
 	if h.Format != formatVersion {
 		return nil, unusable("its format is %d, this release reads %d", h.Format, formatVersion)
 	}
-	if h.Oldest < 0 || h.Oldest > maxHistory || h.Since.Revision < 0 || h.Since.Revision > maxHistory {
+	if h.Oldest < 0 || h.Oldest > maxHistory || h.Since != (Position{}) && !h.Since.valid() {
 		return nil, unusable("its header has the revisions %d and %d", h.Oldest, h.Since.Revision)
 	}
 	return r, nil
+}
+
+// valid reports whether a file can end there.
+func (p Position) valid() bool {
+	id, err := hex.DecodeString(p.ID)
+	return err == nil && len(id) == sha256.Size && hex.EncodeToString(id) == p.ID && p.Revision >= 0 && p.Revision <= maxHistory
 }
 
 func strictly(text []byte, into any) error {
@@ -251,13 +258,14 @@ func (r *reader) block() (kind byte, before []byte, err error) {
 		return 0, nil, cut(err)
 	}
 	kind = head[0]
-	size, limit := int(binary.BigEndian.Uint32(head[1:])), maxText
+	length, limit := binary.BigEndian.Uint32(head[1:]), uint32(maxText)
 	if kind == blockEntries {
 		limit = maxBlock
 	}
-	if size > limit {
-		return 0, nil, unusable("block %d has %d bytes", r.blocks, size)
+	if length > limit {
+		return 0, nil, unusable("block %d has %d bytes", r.blocks, length)
 	}
+	size := int(length)
 	r.buf = r.buf[:0]
 	for len(r.buf) < size { // in steps, because the length may be made up
 		at := len(r.buf)
@@ -302,6 +310,7 @@ func (r *reader) next() (e entry, ok bool, err error) {
 	}
 	r.rest = r.rest[n:]
 	r.entries++
+	r.newest = max(r.newest, e.Revision)
 	return e, true, nil
 }
 
@@ -345,8 +354,11 @@ func (r *reader) end(before []byte) error {
 	switch id := hex.EncodeToString(before); {
 	case t.ID != id:
 		return unusable("its blocks are not those of one backup")
-	case t.Entries != r.entries || t.Keys < 0 || t.Revision < max(r.header.Oldest, r.header.Since.Revision) || t.Revision > maxHistory:
-		return unusable("its trailer does not fit: %d entries of %d", r.entries, t.Entries)
+	case t.Entries != r.entries:
+		return unusable("it has %d entries, of which its trailer says %d", r.entries, t.Entries)
+	case t.Revision != max(r.header.Oldest, r.newest) || t.Revision < r.header.Since.Revision:
+		return unusable("its trailer has the revision %d, its entries end at %d, its history begins at %d, on top of %d",
+			t.Revision, r.newest, r.header.Oldest, r.header.Since.Revision)
 	}
 	if _, err := r.from.ReadByte(); !errors.Is(err, io.EOF) {
 		if err != nil {

@@ -21,13 +21,26 @@ func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Rea
 	return c.report, nil
 }
 
+// Verify reads files that stand on each other, in the order in which they were made, to
+// their ends and returns what they hold, without the damaged records that were left out. The
+// first one may be incremental itself: what it has of an earlier file is not looked at.
+func Verify(ctx context.Context, files ...io.Reader) (*Report, error) {
+	c := &chain{report: &Report{Kept: true}, part: true}
+	if err := c.verify(ctx, files); err != nil {
+		return c.report, fmt.Errorf("verify: %w", err)
+	}
+	return c.report, nil
+}
+
 // chain is files that stand on each other. The last one has the whole state, some of it by
 // name; the values are found in those before it, from the last to the first.
 type chain struct {
 	o      Options
+	part   bool // the first file may stand on one that is not there
 	report *Report
 	files  []*reader
 	wanted map[version]struct{} // values that are in an earlier file
+	found  contents
 }
 
 type version struct {
@@ -39,9 +52,8 @@ func (c *chain) restore(ctx context.Context, to storage.Backend, files []io.Read
 	if err := c.open(files); err != nil {
 		return err
 	}
-	last := c.files[len(c.files)-1]
+	last := c.last()
 	oldest := max(last.header.Oldest, c.o.StartOver)
-	c.report.Oldest, c.report.Since = oldest, c.files[0].header.Since
 	d, err := prepare(ctx, to, last.header.Stamps, oldest, c.tell)
 	if err != nil {
 		return err
@@ -49,10 +61,23 @@ func (c *chain) restore(ctx context.Context, to storage.Backend, files []io.Read
 	if err := d.fill(ctx, oldest, c.versions(ctx)); err != nil {
 		return err
 	}
-	c.report.ends(last.trailer)
 	c.tell(Verifying)
 	return d.finish(ctx, max(oldest, last.trailer.Revision), last.trailer.digest(), c.report)
 }
+
+func (c *chain) verify(ctx context.Context, files []io.Reader) error {
+	if err := c.open(files); err != nil {
+		return err
+	}
+	for _, err := range c.versions(ctx) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *chain) last() *reader { return c.files[len(c.files)-1] }
 
 // open reads the headers.
 func (c *chain) open(files []io.Reader) error {
@@ -64,17 +89,20 @@ func (c *chain) open(files []io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("file %d: %w", i+1, err)
 		}
-		if since := r.header.Since; (i == 0) != (since == Position{}) {
+		if since := r.header.Since; (i == 0) != (since == Position{}) && !(i == 0 && c.part) {
 			return fmt.Errorf("file %d: %w: it is made on top of revision %d (%.12s)", i+1, ErrNotOnTop, since.Revision, since.ID)
 		}
 		c.files = append(c.files, r)
 	}
+	c.report.Oldest, c.report.Since = max(c.last().header.Oldest, c.o.StartOver), c.files[0].header.Since
 	return nil
 }
 
+// versions is what the files hold. It ends in an error unless all of them are whole, stand on
+// each other and make the state that the last one tells.
 func (c *chain) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
-		c.wanted = make(map[version]struct{})
+		c.wanted, c.found = make(map[version]struct{}), make(contents)
 		for i := len(c.files) - 1; i >= 0; i-- {
 			more, err := c.file(ctx, i, yield)
 			if err != nil {
@@ -84,11 +112,26 @@ func (c *chain) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 				return
 			}
 		}
-		for v := range c.wanted {
-			yield(storage.Record{}, unusable("%d records are in none of the files, such as %.80q of revision %d", len(c.wanted), v.key, v.revision))
-			return
+		if err := c.complete(); err != nil {
+			yield(storage.Record{}, err)
 		}
 	}
+}
+
+// complete compares what was read with the last trailer.
+func (c *chain) complete() error {
+	if c.files[0].header.Since == (Position{}) {
+		for v := range c.wanted {
+			return unusable("%d records are in none of the files, such as %.80q of revision %d", len(c.wanted), v.key, v.revision)
+		}
+	}
+	t := c.last().trailer
+	if err := c.found.check(t.digest()); err != nil {
+		return err
+	}
+	r := c.report
+	r.Revision, r.Reached, r.Keys, r.Position = t.Revision, t.Revision, t.Keys, Position{t.Revision, t.ID}
+	return nil
 }
 
 // file yields what is wanted of a file: all of the last one. It reports whether that goes
@@ -112,7 +155,11 @@ func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, erro
 				continue
 			}
 			delete(c.wanted, v)
-		} else if e.earlier {
+		}
+		if err := c.found.add(e); err != nil {
+			return false, err
+		}
+		if e.earlier {
 			c.wanted[v] = struct{}{}
 			continue
 		}
