@@ -32,6 +32,7 @@ type wireObject struct {
 		Annotations     map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
 	Data  map[string]string `json:"data,omitempty"`
+	Spec  *serviceSpec      `json:"spec,omitempty"`
 	Items []wireObject      `json:"items,omitempty"`
 	Code  int               `json:"code,omitempty"`    // of a Status
 	Text  string            `json:"message,omitempty"` // likewise
@@ -66,6 +67,11 @@ var (
 func (p *process) call(ctx context.Context, method, path, body string) (code int, answer wireObject, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	return p.patientCall(ctx, method, path, body)
+}
+
+// patientCall is call without a bound on the time.
+func (p *process) patientCall(ctx context.Context, method, path, body string) (code int, answer wireObject, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, answer, err

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
+)
+
+const servicesPath = "/api/v1/namespaces/services/services"
+
+// serviceSpec is what the tests read of a Service.
+type serviceSpec struct {
+	ClusterIP string `json:"clusterIP,omitempty"`
+	Ports     []struct {
+		NodePort int `json:"nodePort,omitempty"`
+	} `json:"ports,omitempty"`
+}
+
+// network is what services of some servers get addresses and ports from, with a token for each
+// that is free for sure.
+type network struct {
+	t                *testing.T
+	servers          []*process
+	addresses, ports chan bool
+	made             atomic.Int64
+
+	mu   sync.Mutex
+	live map[string]bool // and whether they have a port
+}
+
+// create makes a service at the next server, with a port if one is free. The caller has the token
+// of its address.
+func (n *network) create() (name string) {
+	number := n.made.Add(1)
+	name, kind, port := fmt.Sprint("s", number), "ClusterIP", false
+	if number%2 == 0 {
+		select {
+		case <-n.ports:
+			kind, port = "NodePort", true
+		default:
+		}
+	}
+	n.call(number, 201, "POST", servicesPath, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"type":%q,"ports":[{"port":1}]}}`, name, kind))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.live[name] = port
+	return name
+}
+
+func (n *network) delete(name string) {
+	n.call(n.made.Load(), 200, "DELETE", servicesPath+"/"+name, "")
+	n.mu.Lock()
+	port := n.live[name]
+	delete(n.live, name)
+	n.mu.Unlock()
+	n.addresses <- true
+	if port {
+		n.ports <- true
+	}
+}
+
+// call makes a request that must be answered with a code.
+func (n *network) call(number int64, code int, method, path, body string) wireObject {
+	p := n.servers[number%int64(len(n.servers))]
+	got, answer, err := p.patientCall(n.t.Context(), method, path, body)
+	if err != nil || got != code {
+		n.t.Errorf("%s %s: %d %s %v", method, path, got, answer.Text, err)
+	}
+	return answer
+}
+
+// churn has services made, and every fifth deleted, until there were so many.
+func (n *network) churn(clients int, most int64) {
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			var own []string
+			for i := 1; n.made.Load() < most && !n.t.Failed(); i++ {
+				select {
+				case <-n.addresses:
+					own = append(own, n.create())
+				default:
+				}
+				if len(own) > 0 && (i%5 == 0 || len(n.addresses) == 0) {
+					n.delete(own[0])
+					own = own[1:]
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// fill has as many services made as there are addresses.
+func (n *network) fill(clients int) {
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			for len(n.addresses) > 0 && !n.t.Failed() {
+				select {
+				case <-n.addresses:
+					n.create()
+				default:
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// clear has all services deleted.
+func (n *network) clear(clients int) {
+	names := make(chan string, len(n.live))
+	for name := range n.live {
+		names <- name
+	}
+	close(names)
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			for name := range names {
+				n.delete(name)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// verify asserts that every service has an address and, if it is to, a port of its own.
+func (n *network) verify() {
+	n.t.Helper()
+	require.False(n.t, n.t.Failed())
+	list := n.call(0, 200, "GET", servicesPath, "")
+	require.Len(n.t, list.Items, len(n.live))
+	addresses, ports := map[string]bool{}, map[int]bool{}
+	for _, item := range list.Items {
+		address, port := item.Spec.ClusterIP, item.Spec.Ports[0].NodePort
+		require.False(n.t, addresses[address], "%s is given twice", address)
+		require.False(n.t, ports[port], "%d is given twice", port)
+		require.Equal(n.t, n.live[item.Metadata.Name], port != 0)
+		if addresses[address] = true; port != 0 {
+			ports[port] = true
+		}
+	}
+}
+
+// TestAddresses: 64 clients make 10,000 services at three servers, and delete some of them, up to
+// the last address and port. None is given twice, none is lost, and nobody is refused.
+func TestAddresses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	const clients, services, addresses, ports = 64, 10_000, 4093, 1000
+	etcd := etcdtest.Start(t)
+	n := &network{
+		t: t, live: map[string]bool{}, addresses: make(chan bool, addresses), ports: make(chan bool, ports),
+		servers: overEtcd(t, []string{etcd.Endpoint}, 3, "--service-cluster-ip-range", "10.0.0.0/20", "--service-node-port-range", fmt.Sprintf("30000-%d", 30000+ports-1)),
+	}
+	for range addresses {
+		n.addresses <- true
+	}
+	for range ports {
+		n.ports <- true
+	}
+	n.call(0, 201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"services"}}`)
+	began := time.Now()
+	n.churn(clients, services-addresses)
+	n.verify()
+	n.clear(clients)
+	n.fill(clients)
+	n.verify()
+	require.Len(t, n.live, addresses)
+	require.Empty(t, n.ports)
+	t.Logf("%d services in %s", n.made.Load(), time.Since(began).Round(time.Millisecond))
+}
