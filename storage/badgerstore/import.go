@@ -26,7 +26,54 @@ func unfinishedImport(dir string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("what the directory holds is incomplete, as %s says: it was filled from another store or a backup, and that was broken off; remove the directory and begin again", path)
+	return fmt.Errorf("what the directory holds is incomplete, as %s says: it was filled from another store or a backup, and that was broken off; begin that again", path)
+}
+
+// DiscardImport empties a directory whose filling was broken off, so that Open takes it and it
+// can be filled anew. Nothing that anybody was ever shown is lost by that: any other directory
+// stays as it is, and so do files that are not the store's. It fails with ErrInUse if somebody
+// has the store open.
+func DiscardImport(dir string) (err error) {
+	if _, err := os.Lstat(filepath.Join(dir, importFile)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	unlock, err := hold(dir)
+	if err != nil {
+		return fmt.Errorf("discard what is in %s: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	path := filepath.Join(dir, importFile)
+	if _, err := os.Lstat(path); err != nil { // somebody else was faster
+		return err
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if name := f.Name(); ownFile(name) && name != importFile {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := syncDir(dir); err != nil { // it is refused as long as anything is left
+		return err
+	}
+	return errors.Join(os.Remove(path), syncDir(dir))
+}
+
+// ownFile reports whether a file of the directory is the store's.
+func ownFile(name string) bool {
+	switch name {
+	case lockFile, witnessFile, runningFile, lostFile, badger.ManifestFilename, "MANIFEST-REWRITE", "KEYREGISTRY", "DISCARD", importFile:
+		return true
+	}
+	switch filepath.Ext(name) {
+	case ".sst", ".mem", ".vlog", spoiltSuffix:
+		return true
+	}
+	return false
 }
 
 // importing is a store that is being filled. What runs on the committing goroutine alone

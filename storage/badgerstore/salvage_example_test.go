@@ -2,6 +2,7 @@ package badgerstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,4 +50,29 @@ func ExampleSalvage() {
 	// 1 1 <nil>
 	// whole: true 1
 	// saved: 1
+}
+
+// A restore that is begun again removes what an earlier one left that was broken off, and
+// nothing else.
+func ExampleDiscardImport() {
+	dir, err := os.MkdirTemp("", "badgerstore")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	if err := badgerstore.DiscardImport(dir); err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cut := errors.New("the file is cut off")
+	records := func(yield func(storage.Record, error) bool) { yield(storage.Record{}, cut) }
+	fmt.Println(errors.Is(s.Import(context.Background(), nil, 0, records), cut), s.Close())
+	// Output:
+	// true <nil>
 }
