@@ -122,7 +122,10 @@ type Builder struct {
 
 	// Handlers serve further paths, such as issuer discovery, behind
 	// authentication and authorization. Keys are exact paths, or prefixes if
-	// they end in a slash; meta.UserFrom(r.Context()) is who calls.
+	// they end in a slash; meta.UserFrom(r.Context()) is who calls. An answer may take
+	// Limits.RequestTime, or what http.ResponseController.SetWriteDeadline gives the writes
+	// that follow: a long one sets it before each of them, so that a caller who does not read
+	// is still cut off.
 	Handlers map[string]http.Handler
 
 	// Connector is the way to nodes and pods, such as a nodeagent.Connector. nil:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -57,6 +58,21 @@ func (p *writeDeadline) begin(w http.ResponseWriter, h *http.Request, span time.
 
 // renew gives the writes that follow their whole time.
 func (p *writeDeadline) renew() { p.timer.Reset(p.span) }
+
+// extend gives the writes that follow until a time, which is zero if they need none.
+func (p *writeDeadline) extend(t time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ended:
+		return os.ErrDeadlineExceeded
+	case t.IsZero():
+		p.timer.Stop()
+	default:
+		p.timer.Reset(max(0, time.Until(t)))
+	}
+	return nil
+}
 
 // rest is for when nothing is written until renew.
 func (p *writeDeadline) rest() { p.timer.Stop() }

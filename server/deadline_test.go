@@ -1,7 +1,10 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -36,4 +39,55 @@ func TestStalledReaders(t *testing.T) {
 		require.NoError(t, s.Shutdown(t.Context()), "waits for the handler, which ends")
 		assert.Equal(t, 503, far.do("GET", configMaps, nil).code)
 	}
+}
+
+// TestLongAnswersOfHandlers: a handler that says so writes for longer than a request may take;
+// its caller is cut off when it reads nothing, and so is who calls a handler that says nothing.
+func TestLongAnswersOfHandlers(t *testing.T) {
+	failed := make(chan error, 1)
+	piece := bytes.Repeat([]byte("x"), 64<<10)
+	const pieces = 400
+	write := func(extend, stall bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			c := http.NewResponseController(w)
+			for i := 0; i < pieces || stall; i++ {
+				if extend {
+					_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+				}
+				if _, err := w.Write(piece); err != nil {
+					failed <- err
+					return
+				}
+				if extend {
+					_ = c.SetWriteDeadline(time.Time{})
+				}
+				if !stall {
+					time.Sleep(8 * time.Millisecond) // all of it takes longer than a request may
+				}
+			}
+		}
+	}
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Limits.RequestTime = time.Second
+		b.Handlers = map[string]http.Handler{"/long": write(true, false), "/late": write(false, false), "/stalled": write(true, true)}
+	})
+	web := httptest.NewServer(s)
+	defer web.Close()
+	for path, whole := range map[string]bool{"/long": true, "/late": false} {
+		res, err := web.Client().Get(web.URL + path)
+		require.NoError(t, err)
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, res.Body.Close())
+		if whole {
+			require.NoError(t, err, path)
+			assert.Len(t, body, pieces*len(piece))
+			continue
+		}
+		require.Error(t, err, path)
+		require.Error(t, <-failed)
+	}
+	res, err := web.Client().Get(web.URL + "/stalled")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Error(t, <-failed, "nobody reads")
 }

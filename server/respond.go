@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
@@ -45,6 +46,10 @@ func (w *response) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// SetWriteDeadline is how a handler of Builder.Handlers says, by http.ResponseController, how
+// long the writes that follow may wait for the peer.
+func (w *response) SetWriteDeadline(t time.Time) error { return w.request.deadline.extend(t) }
 
 // negotiate agrees with the client on the form of the answer.
 func (s *Server) negotiate(r *request) (err error) {
