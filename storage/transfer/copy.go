@@ -47,10 +47,10 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 	}
 	s.tell(Verifying)
 	at := s.report.Revision
-	if err := verify(ctx, from, at, s.now, true, s.o.SkipDamaged); err != nil {
+	if err := verify(ctx, from, at, s.now, true, s.o); err != nil {
 		return s.report, fmt.Errorf("the source at revision %d: %w", at, err)
 	}
-	return s.report, d.finish(ctx, at, s.now, s.report)
+	return s.report, d.finish(ctx, at, s.now, s.report, Options{Progress: s.o.Progress})
 }
 
 // versions is read as a sequence. Its error is the last thing in it.
@@ -154,7 +154,7 @@ func (d *destination) fill(ctx context.Context, oldest storage.Revision, records
 }
 
 // finish compares what arrived with what was sent, whose newest revision is at.
-func (d *destination) finish(ctx context.Context, at storage.Revision, want digest, report *Report) (err error) {
+func (d *destination) finish(ctx context.Context, at storage.Revision, want digest, report *Report, o Options) (err error) {
 	report.Kept = d.plain == nil
 	if d.plain != nil {
 		if err := d.plain.raise(ctx, at+1); err != nil {
@@ -167,7 +167,7 @@ func (d *destination) finish(ctx context.Context, at storage.Revision, want dige
 	if report.Reached < at || report.Kept && report.Reached != at {
 		return fmt.Errorf("the destination ends at revision %d, not %d", report.Reached, at)
 	}
-	if err := verify(ctx, d.store, report.Reached, want, report.Kept, false); err != nil {
+	if err := verify(ctx, d.store, report.Reached, want, report.Kept, o); err != nil {
 		return fmt.Errorf("what arrived is not what was sent, do not use it: %w", err)
 	}
 	if d.plain == nil {
@@ -182,16 +182,18 @@ func (d *destination) finish(ctx context.Context, at storage.Revision, want dige
 
 // verify compares the records of a store at a revision with a digest, their own revisions
 // only if they are kept.
-func verify(ctx context.Context, b storage.Backend, at storage.Revision, want digest, kept, skipDamaged bool) error {
+func verify(ctx context.Context, b storage.Backend, at storage.Revision, want digest, kept bool, o Options) error {
 	_, records, err := b.Scan(ctx, "", "", at)
 	if err != nil {
 		return err
 	}
 	var found digest
+	var pace pace
+	p := Progress{Phase: Verifying, Revision: at}
 	for rec, err := range records {
 		var damaged *storage.DamagedError
 		switch {
-		case errors.As(err, &damaged) && skipDamaged:
+		case errors.As(err, &damaged) && o.SkipDamaged:
 			continue
 		case err != nil:
 			return err
@@ -199,6 +201,10 @@ func verify(ctx context.Context, b storage.Backend, at storage.Revision, want di
 			continue
 		}
 		found.add(rec)
+		p.Versions, p.Bytes = p.Versions+1, p.Bytes+int64(len(rec.Key)+len(rec.Value))
+		if o.Progress != nil && pace.due(p.Versions, p.Bytes) {
+			o.Progress(p)
+		}
 	}
 	if !kept {
 		found.records, want.records = sum{}, sum{}

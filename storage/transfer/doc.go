@@ -4,6 +4,8 @@
 //	Copy     everything from one store into an empty one, with a short stop of writes
 //	Backup   everything, or what changed since an earlier backup, into a file
 //	Restore  a backup, with the ones that were made on top of it, into an empty store
+//	Handler  a backup over HTTP, of a store that the serving process alone can open
+//	Fetch    what such a Handler answers
 //	Verify   whether files are whole and stand on each other, without a store
 //
 // # Revisions
@@ -85,7 +87,7 @@ const (
 // Progress is how far it is.
 type Progress struct {
 	Phase    Phase
-	Versions int64 // records and deletions that were read
+	Versions int64 // records and deletions that were read, in Verifying those that were compared
 	Bytes    int64 // of their keys and values
 	Revision storage.Revision
 }

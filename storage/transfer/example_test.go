@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http/httptest"
 
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -31,7 +33,7 @@ func ExampleBackup() {
 	second, err := transfer.Backup(ctx, store, &tuesday, transfer.Options{Since: since})
 	fmt.Println(second.Keys, err)
 
-	report, err := transfer.Verify(ctx, bytes.NewReader(tuesday.Bytes()))
+	report, err := transfer.Verify(ctx, transfer.Options{}, bytes.NewReader(tuesday.Bytes()))
 	fmt.Println(report.Revision, report.Since == since, err)
 
 	restored := memstore.New(memstore.Options{})
@@ -51,6 +53,35 @@ func ExampleBackup() {
 	// 2 true <nil>
 	// true
 	// 2 2 <nil>
+}
+
+// A server hands out backups of its store, here without access control. Whoever takes one
+// checks it while it comes in, and keeps it once it is whole.
+func ExampleHandler() {
+	ctx := context.Background()
+	store := memstore.New(memstore.Options{})
+	defer store.Close()
+	if _, err := store.Commit(ctx, storage.Write{Key: "a", Value: []byte("1")}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	web := httptest.NewServer(transfer.Handler(store))
+	defer web.Close()
+	from, err := transfer.Fetch(ctx, web.Client(), web.URL, transfer.Position{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer from.Close()
+	var file bytes.Buffer
+	report, err := transfer.Verify(ctx, transfer.Options{}, io.TeeReader(from, &file))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Keys, report.Revision, file.Len() > 0)
+	// Output:
+	// 1 1 true
 }
 
 // Everything moves to another store. When little is left to copy the program stops its

@@ -155,7 +155,7 @@ func TestForgedFiles(t *testing.T) {
 		change(&f)
 		_, err := restored(t, f.file(t))
 		require.ErrorIs(t, err, ErrDamaged, what)
-		_, err = Verify(t.Context(), bytes.NewReader(f.file(t)))
+		_, err = Verify(t.Context(), Options{}, bytes.NewReader(f.file(t)))
 		require.ErrorIs(t, err, ErrDamaged, what)
 	}
 }
@@ -194,17 +194,17 @@ func TestForgedBlocks(t *testing.T) {
 // TestForgedChains: what an incremental file names must be there, and only as it was.
 func TestForgedChains(t *testing.T) {
 	first := honest(header{Oldest: 2}, record("a", "1", 1), record("b", "1", 2)).file(t)
-	at, err := Verify(t.Context(), bytes.NewReader(first))
+	at, err := Verify(t.Context(), Options{}, bytes.NewReader(first))
 	require.NoError(t, err)
 	on := header{Oldest: 2, Since: at.Position}
 	second := honest(on, record("a", "1", 1), record("b", "1", 2), record("c", "1", 3))
 	second.entries = []entry{named("a", 1), named("b", 2), record("c", "1", 3)}
 	_, err = restored(t, first, second.file(t))
 	require.NoError(t, err)
-	report, err := Verify(t.Context(), bytes.NewReader(first), bytes.NewReader(second.file(t)))
+	report, err := Verify(t.Context(), Options{}, bytes.NewReader(first), bytes.NewReader(second.file(t)))
 	require.NoError(t, err)
 	require.EqualValues(t, 3, report.Keys)
-	_, err = Verify(t.Context(), bytes.NewReader(second.file(t)))
+	_, err = Verify(t.Context(), Options{}, bytes.NewReader(second.file(t)))
 	require.NoError(t, err, "by itself")
 
 	for what, entries := range map[string][]entry{
@@ -262,7 +262,7 @@ func FuzzRead(f *testing.F) {
 			text, _ := json.Marshal(tail)
 			return string(text)
 		})
-		_, fault := Verify(t.Context(), bytes.NewReader(file))
+		_, fault := Verify(t.Context(), Options{}, bytes.NewReader(file))
 		to, err := restored(t, file)
 		if err != nil {
 			return

@@ -24,8 +24,8 @@ func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Rea
 // Verify reads files that stand on each other, in the order in which they were made, to
 // their ends and returns what they hold, without the damaged records that were left out. The
 // first one may be incremental itself: what it has of an earlier file is not looked at.
-func Verify(ctx context.Context, files ...io.Reader) (*Report, error) {
-	c := &chain{report: &Report{Kept: true}, part: true}
+func Verify(ctx context.Context, o Options, files ...io.Reader) (*Report, error) {
+	c := &chain{o: Options{Progress: o.Progress}, report: &Report{Kept: true}, part: true}
 	if err := c.verify(ctx, files); err != nil {
 		return c.report, fmt.Errorf("verify: %w", err)
 	}
@@ -41,6 +41,7 @@ type chain struct {
 	files  []*reader
 	wanted map[version]struct{} // values that are in an earlier file
 	found  contents
+	pace   pace
 }
 
 type version struct {
@@ -62,7 +63,7 @@ func (c *chain) restore(ctx context.Context, to storage.Backend, files []io.Read
 		return err
 	}
 	c.tell(Verifying)
-	return d.finish(ctx, max(oldest, last.trailer.Revision), last.trailer.digest(), c.report)
+	return d.finish(ctx, max(oldest, last.trailer.Revision), last.trailer.digest(), c.report, Options{Progress: c.o.Progress})
 }
 
 func (c *chain) verify(ctx context.Context, files []io.Reader) error {
@@ -165,7 +166,7 @@ func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, erro
 		}
 		c.report.Versions++
 		c.report.Bytes += int64(len(e.Key) + len(e.Value))
-		if c.report.Versions%pageRecords == 0 {
+		if c.pace.due(c.report.Versions, c.report.Bytes) {
 			c.report.Revision = max(c.report.Revision, e.Revision)
 			c.tell(Copying)
 		}

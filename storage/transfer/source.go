@@ -38,6 +38,19 @@ type source struct {
 	whole  bool             // all keys were read
 	now    digest           // of those keys, as of seen
 	report *Report
+	phase  Phase
+	pace   pace
+}
+
+// pace says when there is something to tell.
+type pace struct{ versions, bytes int64 }
+
+func (p *pace) due(versions, bytes int64) bool {
+	if versions-p.versions < pageRecords && bytes-p.bytes < pageBytes {
+		return false
+	}
+	p.versions, p.bytes = versions, bytes
+	return true
 }
 
 // oldest returns the revision that the history of a store begins at, or the newest one if
@@ -170,6 +183,9 @@ func (s *source) version(rec storage.Record) error {
 	s.report.Revision = max(s.report.Revision, rec.Revision)
 	s.report.Versions++
 	s.report.Bytes += int64(len(rec.Key) + len(rec.Value))
+	if s.pace.due(s.report.Versions, s.report.Bytes) {
+		s.tell(s.phase)
+	}
 	return s.emit(rec)
 }
 
@@ -231,7 +247,7 @@ func (s *source) page(ctx context.Context) error {
 // read does all of it, up to a newest revision after which there is none, if the program
 // says so, and returns it.
 func (s *source) read(ctx context.Context) error {
-	for !s.whole {
+	for s.phase = Copying; !s.whole; {
 		if err := s.page(ctx); err != nil {
 			return err
 		}
@@ -240,6 +256,7 @@ func (s *source) read(ctx context.Context) error {
 	if s.o.Cutover == nil {
 		return s.catchUp(ctx)
 	}
+	s.phase = Following
 	for lag := storage.Revision(1 << 62); lag > catchUpLag; {
 		before := s.seen
 		if err := s.catchUp(ctx); err != nil {

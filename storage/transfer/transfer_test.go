@@ -417,7 +417,7 @@ func TestBackup(t *testing.T) {
 				last, err = transfer.Backup(t.Context(), a, &files[i], transfer.Options{Since: since})
 				require.NoError(t, err)
 				since = last.Position
-				found, err := transfer.Verify(t.Context(), bytes.NewReader(files[i].Bytes()))
+				found, err := transfer.Verify(t.Context(), transfer.Options{}, bytes.NewReader(files[i].Bytes()))
 				require.NoError(t, err)
 				require.Equal(t, last.Position, found.Position)
 			}
@@ -459,7 +459,7 @@ func TestDamagedFiles(t *testing.T) {
 	whole := file.Bytes()
 	refused := func(text []byte, why string, args ...any) {
 		t.Helper()
-		_, err := transfer.Verify(t.Context(), bytes.NewReader(text))
+		_, err := transfer.Verify(t.Context(), transfer.Options{}, bytes.NewReader(text))
 		require.ErrorIs(t, err, transfer.ErrDamaged, why, args)
 		b := open(t, "memory")
 		_, err = transfer.Restore(t.Context(), b, transfer.Options{}, bytes.NewReader(text))
