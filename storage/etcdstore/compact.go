@@ -112,11 +112,13 @@ func (c *compactor) reach(ctx context.Context, before storage.Revision) error {
 
 // win reports whether the floor was set, by this compactor alone.
 func (c *compactor) win(ctx context.Context, before storage.Revision) (bool, error) {
-	ctx, cancel := bounded(ctx, attemptTime)
-	defer cancel()
 	floor := c.store.floor
-	resp, err := c.store.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(floor), "=", c.last)).
-		Then(clientv3.OpPut(floor, strconv.FormatInt(int64(before), 10))).Commit()
+	var resp *clientv3.TxnResponse
+	err := c.store.again(ctx, func(ctx context.Context) (err error) { // if the first answer is lost nobody wins this turn
+		resp, err = c.store.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(floor), "=", c.last)).
+			Then(clientv3.OpPut(floor, strconv.FormatInt(int64(before), 10))).Commit()
+		return err
+	})
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		return true, nil // all may compact, since that makes room
 	}

@@ -14,21 +14,24 @@
 //     the newest revision of the store. Other programs in the same cluster use up
 //     revisions that are none of the store's;
 //   - PREFIX/stamps/NAME is what the server notes about itself;
-//   - PREFIX/compactor is the revision up to which the stores have compacted.
+//   - PREFIX/compactor is the revision up to which the stores have compacted;
+//   - PREFIX/marks/STORE-N is the last commit of an open store for which it used this mark. Each
+//     commit writes one, and commits at the same time different ones, so that a store has as many
+//     as it ever had commits under way at a time. Stores remove marks, also each other's,
+//     that nobody has written to for an hour.
 //
 // A revision of the store is the one that etcd gave to the transaction of the commit. No
 // leases are used.
 //
 // # What etcd must allow
 //
-// A commit is one transaction of up to storage.CommitLength writes and one more, within
+// A commit is one transaction of up to storage.CommitLength writes and two more, within
 // etcd's own bounds: --max-request-bytes (1.5 MiB unless it is set) for all keys and values
 // of a commit, and --max-txn-ops (128) for its writes. What is beyond them is
 // storage.ErrTooLarge. When etcd's space is used up (--quota-backend-bytes, NOSPACE) commits
-// are storage.ErrFull until the alarm is disarmed, but those that only delete are made. (The one
-// commit by which etcd gets full it makes, and refuses all the same.) A user needs read and
-// write permission on the keys under the prefix, and to compact etcd's role root; one without it
-// sets Retain to less than 0 and leaves compacting to somebody else.
+// are storage.ErrFull until the alarm is disarmed, but those that only delete are made. A user
+// needs read and write permission on the keys under the prefix, and to compact etcd's role root;
+// one without it sets Retain to less than 0 and leaves compacting to somebody else.
 //
 // # History
 //
@@ -43,7 +46,9 @@
 // # When etcd does not answer
 //
 // Reads are tried again, on another member if there is one, until their context ends or
-// 20 seconds have passed. A commit is sent once, unless etcd certainly did not make it; if its
-// answer is lost the error says that it may or may not have happened. Watches wait for as long
+// 20 seconds have passed. So are commits, and each is made once at most: before another attempt
+// the store writes to the mark of the one before, on which that depends, and so knows that it was
+// made or never will be. Only a commit whose time has ended may or may not have happened, and
+// a deletion while etcd is full, which can write no mark and is sent once. Watches wait for as long
 // as it takes and go on where they were, without a gap.
 package etcdstore

@@ -59,12 +59,19 @@ func codeOf(err error) codes.Code {
 // passing says that another attempt, maybe at another member, may succeed.
 func passing(err error) bool {
 	switch codeOf(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal:
 		return true
 	case codes.Canceled:
 		return true // by the other side: those who look at this know that they did not
+	case codes.Unknown:
+		return strings.Contains(err.Error(), "raft proposal dropped") // by a member that had a leader just now
 	}
-	return errors.Is(err, rpctypes.ErrTooManyRequests)
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || expired(err)
+}
+
+// expired says that the client's token counted no more. The client has got another one.
+func expired(err error) bool {
+	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
 // again makes a call that may be made several times until it succeeds, fails for good, or

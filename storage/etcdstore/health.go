@@ -9,6 +9,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"orch.io/controlplane/storage"
 )
@@ -46,11 +47,13 @@ func (s *Store) Writable(ctx context.Context) error {
 
 // readHealth finds out whether the store takes writes.
 func (s *Store) readHealth(ctx context.Context) (fault, _ error) {
-	inner, cancel := bounded(ctx, healthTime)
+	inner, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
-	if _, err := s.client.Get(inner, s.head); err != nil {
-		fault = s.told(ctx, err)
-	} else {
+	err := s.again(inner, func(ctx context.Context) error {
+		_, err := s.client.Get(ctx, s.head)
+		return err
+	})
+	if fault = s.told(ctx, err); fault == nil {
 		fault = s.alarm(inner)
 	}
 	s.health.mu.Lock()
@@ -62,7 +65,11 @@ func (s *Store) readHealth(ctx context.Context) (fault, _ error) {
 // alarm returns what a member has raised the alarm of. That there is no room is none. A user
 // may not be allowed to ask.
 func (s *Store) alarm(ctx context.Context) error {
-	resp, err := s.client.AlarmList(ctx)
+	var resp *clientv3.AlarmResponse
+	err := s.again(ctx, func(ctx context.Context) (err error) {
+		resp, err = s.client.AlarmList(ctx)
+		return err
+	})
 	if errors.Is(err, rpctypes.ErrPermissionDenied) {
 		return nil
 	}
@@ -94,7 +101,7 @@ func (s *Store) Check(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	inner, cancel := bounded(inner, healthTime)
+	inner, cancel := context.WithTimeout(inner, healthTime)
 	defer cancel()
 	return s.told(ctx, s.alarm(inner))
 }

@@ -45,6 +45,7 @@ type Options struct {
 const (
 	callTime      = 20 * time.Second // of a whole call
 	firstAttempt  = time.Second / 2  // of the first attempt to read; each has twice the time of the one before
+	firstCommit   = time.Second      // of the first attempt to commit
 	attemptTime   = 5 * time.Second  // of the longest
 	pauseTime     = 50 * time.Millisecond
 	longPauseTime = time.Second
@@ -63,11 +64,13 @@ type Store struct {
 	stamps string
 	head   string
 	floor  string // the key that says how far the stores have compacted
+	marked string // before the marks of all stores
 
 	life context.Context // ends with the store
 	end  context.CancelFunc
 	done sync.WaitGroup // the store's own goroutines
 
+	marks  *marks
 	heads  shared[head]
 	health health
 	acked  atomic.Int64 // the newest revision that this store has committed
@@ -103,7 +106,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.Prefix = "/controlplane"
 	}
 	prefix := strings.TrimSuffix(o.Prefix, "/")
-	s := &Store{logger: o.Logger, data: prefix + "/data/", stamps: prefix + "/stamps/", head: prefix + "/head", floor: prefix + "/compactor"}
+	s := &Store{logger: o.Logger, data: prefix + "/data/", stamps: prefix + "/stamps/", head: prefix + "/head", floor: prefix + "/compactor", marked: prefix + "/marks/"}
+	s.marks = newMarks(s.marked)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.heads.read, s.health.read = s.readHead, s.readHealth
 	var err error
@@ -112,7 +116,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		TLS: o.TLS, Username: o.Username, Password: o.Password,
 		DialTimeout: attemptTime, DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
 		MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: maxReceive,
-		Logger: zap.NewNop(), Context: s.life, DialOptions: []grpc.DialOption{reconnect()},
+		MaxUnaryRetries: 1, // none by the client
+		Logger:          zap.NewNop(), Context: s.life, DialOptions: []grpc.DialOption{reconnect()},
 	})
 	if err == nil {
 		err = s.begin(ctx)
@@ -120,6 +125,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open storage in etcd at %s: %w", strings.Join(o.Endpoints, ", "), err), s.Close())
 	}
+	s.done.Go(s.clean)
 	if o.Retain > 0 {
 		s.done.Go(func() { s.forget(o.Retain) })
 	}
@@ -147,10 +153,11 @@ func (s *Store) begin(ctx context.Context) error {
 	if err != nil || !at.absent {
 		return s.told(ctx, err)
 	}
-	inner, cancel := bounded(inner, callTime)
-	defer cancel()
-	_, err = s.client.Txn(inner).If(clientv3.Compare(clientv3.CreateRevision(s.head), "=", 0)).
-		Then(clientv3.OpPut(s.head, "")).Commit()
+	err = s.again(inner, func(ctx context.Context) error {
+		_, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.head), "=", 0)).
+			Then(clientv3.OpPut(s.head, "")).Commit()
+		return err
+	})
 	if err = s.told(ctx, err); errors.Is(err, storage.ErrFull) {
 		return nil
 	}

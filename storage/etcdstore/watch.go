@@ -77,8 +77,7 @@ func (w *watch) follow(ctx context.Context) error {
 // interrupted says that another watch of etcd may go on where one ended. What was compacted
 // meanwhile may be nothing that the watch has missed.
 func interrupted(err error) bool {
-	return passing(err) || tooLarge(err) || errors.Is(err, io.EOF) || errors.Is(err, rpctypes.ErrCompacted) ||
-		errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
+	return passing(err) || tooLarge(err) || errors.Is(err, io.EOF) || errors.Is(err, rpctypes.ErrCompacted)
 }
 
 // stretch delivers what one watch of etcd yields, and returns why it ended.
