@@ -27,7 +27,11 @@ import (
 // What takes long is asked for:
 //
 //	go test -run TestHistories -hold 1m -timeout 1h
-var hold = flag.Duration("hold", 0, "how long each fault of TestHistories lasts at least")
+//	go test -run TestRounds -rounds 1000 -timeout 1h
+var (
+	hold   = flag.Duration("hold", 0, "how long each fault of TestHistories lasts at least")
+	rounds = flag.Int("rounds", 5, "how often the server of TestRounds ends")
+)
 
 // binary is the program under test.
 var binary string

@@ -83,7 +83,7 @@ func TestHistories(t *testing.T) {
 		t.Skip("it takes minutes")
 	}
 	etcd, servers := three(t)
-	f := faults{startLoad(t, servers, 6), etcd}
+	f := faults{startLoad(t, servers, 6, legacy{}), etcd}
 	f.progress(some)
 	for i := range servers {
 		for _, fault := range []func(int){f.killServer, f.pauseServer, f.endServer, f.isolateMember, f.cutMember, f.pauseMember, f.killMember, f.both} {

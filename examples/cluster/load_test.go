@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -61,10 +62,18 @@ type listing struct {
 	items   map[string]object
 }
 
+// legacy is what a load leaves to the next one over the same store, whose epochs are others.
+type legacy struct {
+	version uint64            // of the end
+	objects map[string]object // that are there
+	epochs  int64             // that were
+}
+
 // load is 32 clients, which write and read through several servers, and some that watch.
 type load struct {
 	t       testing.TB
 	servers []*process
+	before  legacy
 	base    uint64 // the version before everything
 	began   time.Time
 
@@ -86,17 +95,21 @@ type load struct {
 	watchers   []*watcher
 }
 
-// startLoad begins; what each of the clients does follows from the seed.
-func startLoad(t testing.TB, servers []*process, watchers int) *load {
+// startLoad begins where the load before it has ended; what each of the clients does follows from
+// the seed.
+func startLoad(t testing.TB, servers []*process, watchers int, before legacy) *load {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	l := &load{t: t, servers: servers, began: time.Now(), news: make(chan struct{}, 1)}
+	l := &load{t: t, servers: servers, before: before, began: time.Now(), news: make(chan struct{}, 1)}
 	l.ctx, l.stop = context.WithCancel(t.Context())
 	l.watching, l.endWatches = context.WithCancel(t.Context())
 	code, list, err := servers[0].call(l.ctx, "GET", mapsPath, "")
 	require.NoError(t, err)
 	require.Equal(t, 200, code)
 	l.base = list.version()
+	require.GreaterOrEqual(t, l.base, before.version, "the version went back")
+	there := list.objects()
+	require.True(t, maps.Equal(before.objects, there), "%v was left, %v is there", before.objects, there)
 	for i := range watchers {
 		w := &watcher{load: l, server: i}
 		l.watchers = append(l.watchers, w)
@@ -123,6 +136,12 @@ func (l *load) progress(n int64) {
 		}
 	}
 }
+
+// epochs is how many were before, in this load and in those before it.
+func (l *load) epochs() int64 { return l.before.epochs + l.answered.Load()/epochOps }
+
+// fenceName is the object by which the load ends.
+func (l *load) fenceName() string { return fmt.Sprint("fence-", l.before.epochs) }
 
 func (l *load) clock() int64 { return int64(time.Since(l.began)) }
 
@@ -153,7 +172,7 @@ type client struct {
 
 func (c *client) run() {
 	for c.ctx.Err() == nil {
-		if epoch := fmt.Sprint("e", c.answered.Load()/epochOps); epoch != c.epoch {
+		if epoch := fmt.Sprint("e", c.epochs()); epoch != c.epoch {
 			c.epoch = epoch
 			clear(c.known)
 		}
@@ -198,7 +217,7 @@ func (c *client) answer(err error) {
 	c.failed.Add(1)
 	c.server++
 	select { // all servers may be away
-	case <-time.After(5 * time.Millisecond):
+	case <-time.After(20 * time.Millisecond):
 	case <-c.ctx.Done():
 	}
 }

@@ -47,6 +47,17 @@ func (w *wireObject) object() object {
 	return object{w.Metadata.Name, w.version(), w.Data["value"], w.Metadata.Labels["epoch"]}
 }
 
+// objects are those of a load in a list.
+func (w *wireObject) objects() map[string]object {
+	found := map[string]object{}
+	for i := range w.Items {
+		if o := w.Items[i].object(); o.Epoch != "" {
+			found[o.Name] = o
+		}
+	}
+	return found
+}
+
 // body is what is sent for an object; without a version it replaces any.
 func (o object) body() string {
 	version := ""

@@ -14,34 +14,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// state is one object: the value that is there, empty for none, its version, 0 if nobody was told
-// it yet, and the newest version that was told before.
+// state is one object: the value that is there, empty for none, and the newest version it had.
 type state struct {
-	value          string
-	version, floor uint64
+	value   string
+	version uint64
 }
 
-// model is one object that is written and read. What is unknown to have happened takes effect
-// where it can, or has none: porcupine may put it after everything else.
+// model is one object that is written and read. A deletion that is unknown to have happened takes
+// effect where it can, or has none: porcupine may put it after everything else.
 var model = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(s, input, _ any) (bool, any) {
 		o := input.(operation)
 		if o.action == get {
-			return s.(state).read(o)
+			return s.(state).read(o), s
 		}
 		return s.(state).write(o)
 	},
 }
 
-func (s state) read(o operation) (bool, any) {
+func (s state) read(o operation) bool {
 	if o.outcome == absent {
-		return s.value == "", s
+		return s.value == ""
 	}
-	if s.version == 0 && o.found.Version > s.floor { // nobody was told the version yet
-		s.version, s.floor = o.found.Version, o.found.Version
-	}
-	return s.value != "" && s.value == o.found.Value && s.version == o.found.Version, s
+	return s == state{o.found.Value, o.found.Version}
 }
 
 func (s state) write(o operation) (bool, any) {
@@ -55,27 +51,20 @@ func (s state) write(o operation) (bool, any) {
 		return there && !met, s
 	}
 	takes := there && met
-	if o.action == create {
+	switch o.action {
+	case create:
 		takes = !there
-	}
-	next := state{value: o.value, floor: s.floor}
-	if o.outcome == unknown {
-		if !takes {
-			next = s
+	case remove:
+		if o.outcome == unknown && !takes {
+			return true, s
 		}
-		return true, next
+		return takes, state{version: s.version}
 	}
-	if o.action != remove {
-		if o.found.Version <= s.floor {
-			return false, s
-		}
-		next.version, next.floor = o.found.Version, o.found.Version
-	}
-	return takes, next
+	return takes && o.found.Version > s.version, state{o.value, o.found.Version}
 }
 
-// check ends the load, and compares everything that was seen.
-func (l *load) check() {
+// check ends the load, compares everything that was seen, and returns what is left.
+func (l *load) check() legacy {
 	l.t.Helper()
 	fence := l.fence()
 	reference := l.reference()
@@ -87,8 +76,9 @@ func (l *load) check() {
 	l.t.Logf("%d operations, %d listings, %d requests failed, %d events, watches resumed %d times, %v",
 		len(l.operations), len(l.listings), l.failed.Load(), len(reference), resumed, time.Since(l.began).Round(time.Second))
 	l.checkWrites(reference)
-	l.checkListings(reference, fence)
-	l.checkLinearizable()
+	left := legacy{fence, l.checkListings(reference, fence), l.epochs() + 1}
+	l.checkLinearizable(reference)
+	return left
 }
 
 // checkWatch compares what a watch told with what one told that ran without a disturbance.
@@ -116,9 +106,9 @@ func (l *load) fence() (version uint64) {
 	for i := 0; version == 0; i++ {
 		require.NoError(l.t, ctx.Err())
 		p := l.servers[i%len(l.servers)]
-		code, answer, err := p.call(ctx, "POST", mapsPath, object{Name: fenceName, Value: fenceName}.body())
+		code, answer, err := p.call(ctx, "POST", mapsPath, object{Name: l.fenceName(), Value: "the end"}.body())
 		if err == nil && code == 409 {
-			code, answer, err = p.call(ctx, "GET", mapsPath+"/"+fenceName, "")
+			code, answer, err = p.call(ctx, "GET", mapsPath+"/"+l.fenceName(), "")
 		}
 		if err == nil && code < 300 {
 			version = answer.version()
@@ -185,21 +175,18 @@ func (l *load) checkWrites(reference []event) {
 	}
 }
 
-// checkListings compares each list, and one of the end, with the state that the events lead to.
-func (l *load) checkListings(reference []event, fence uint64) {
+// checkListings compares each list, and one of the end, with the state that the events lead to,
+// and returns what is there at the end.
+func (l *load) checkListings(reference []event, fence uint64) map[string]object {
 	l.t.Helper()
-	last := listing{version: fence, items: map[string]object{}}
 	code, answer, err := l.servers[len(l.servers)-1].call(l.t.Context(), "GET", fmt.Sprintf("%s?resourceVersionMatch=Exact&resourceVersion=%d", mapsPath, fence), "")
 	require.NoError(l.t, err)
 	require.Equal(l.t, 200, code)
-	for i := range answer.Items {
-		if o := answer.Items[i].object(); o.Epoch != "" {
-			last.items[o.Name] = o
-		}
-	}
-	l.listings = append(l.listings, last)
+	last := answer.objects()
+	l.listings = append(l.listings, listing{version: fence, items: last})
 	slices.SortFunc(l.listings, func(a, b listing) int { return cmp.Compare(a.version, b.version) })
 	epochs := map[string]map[string]object{"": {}}
+	maps.Copy(epochs[""], l.before.objects)
 	for _, x := range l.listings {
 		for len(reference) > 0 && reference[0].Object.version() <= x.version {
 			apply(epochs, reference[0])
@@ -210,6 +197,7 @@ func (l *load) checkListings(reference []event, fence uint64) {
 		}
 		require.True(l.t, maps.Equal(epochs[x.epoch], x.items), "list of version %d: %v, but there was %v", x.version, x.items, epochs[x.epoch])
 	}
+	return last
 }
 
 // apply makes an event's change to the objects of its epoch and to all.
@@ -225,14 +213,28 @@ func apply(epochs map[string]map[string]object, e event) {
 	}
 }
 
-// checkLinearizable asks porcupine whether each object behaved as if there were one of it.
-func (l *load) checkLinearizable() {
+// checkLinearizable asks porcupine whether each object behaved as if there were one of it. Of a
+// write without an answer the events tell whether it happened.
+func (l *load) checkLinearizable(reference []event) {
 	l.t.Helper()
+	versions := map[string]uint64{}
+	for _, e := range reference {
+		if e.Type != "DELETED" {
+			versions[e.Object.object().Value] = e.Object.version()
+		}
+	}
 	keys := map[string][]porcupine.Operation{}
 	for _, o := range l.operations {
 		ret := o.ret
 		if o.outcome == unknown {
 			ret = math.MaxInt64
+			version, happened := versions[o.value]
+			switch {
+			case happened:
+				o.outcome, o.found.Version = done, version
+			case o.action != remove:
+				continue
+			}
 		}
 		keys[o.key] = append(keys[o.key], porcupine.Operation{ClientId: o.client, Input: o, Call: o.call, Return: ret})
 	}

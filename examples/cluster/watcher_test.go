@@ -14,8 +14,6 @@ type watcher struct {
 	resumed []string // from where on, on which server
 }
 
-const fenceName = "fence"
-
 func (w *watcher) run() {
 	w.last = w.base
 	for w.watching.Err() == nil {
@@ -59,7 +57,7 @@ func (w *watcher) take(e event) bool {
 		return false
 	}
 	w.last = version
-	if e.Object.Metadata.Name == fenceName {
+	if e.Object.Metadata.Name == w.fenceName() {
 		return false
 	}
 	if e.Object.Metadata.Labels["epoch"] == "" { // not of the load
