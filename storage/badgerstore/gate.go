@@ -1,9 +1,11 @@
 package badgerstore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -13,9 +15,12 @@ import (
 
 // The database writes a table into a mapped file in goroutines of its own,
 // whenever it sees fit, and a disk that has filled up meanwhile ends the process.
-// It takes an error in good part and tries again. So it is given its directory
-// under a name that can be taken away: without room no table is begun. What remains is who
-// takes the room of eight tables, 24 to 64 MiB, between two looks at it.
+// So it is given its directory under a name that can be taken away: without room no
+// table is begun, and what was to be in it is tried again. A compaction, though, does
+// not know that a table of it was not made, and fails only if its directory is not
+// there at its end. So the name stays away until all that were under way have ended.
+// What remains is who takes the room of eight tables, 24 to 64 MiB, between two looks
+// at it.
 
 // gate is the name. Nil is a gate that is always open.
 type gate struct {
@@ -31,6 +36,8 @@ type gate struct {
 	opened  chan struct{} // closed when the gate opens
 	stopped chan struct{}
 	done    sync.WaitGroup
+
+	reopening sync.Mutex // held for a moment by who opens the gate and by compactions
 }
 
 // Pauses between looks at the room on the disk: beside writes, and without any.
@@ -62,23 +69,58 @@ func (g *gate) watchRoom(room func() error, writes func() uint64) {
 	}
 }
 
-// turn opens or shuts the gate.
-func (g *gate) turn(open bool) {
+// turn opens or shuts the gate, and reports whether it is as asked.
+func (g *gate) turn(open bool) bool {
 	g.mu.RLock()
 	same := g.shut != open
 	g.mu.RUnlock()
 	if same {
-		return
+		return true
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.set(open) != nil {
-		return
-	}
-	if g.shut = !open; open {
+	switch {
+	case g.shut != open:
+		return true
+	case open && g.reopen():
+		g.shut = false
 		close(g.opened)
-	} else {
-		g.opened = make(chan struct{})
+		return true
+	case !open && g.set(false) == nil:
+		g.shut, g.opened = true, make(chan struct{})
+		return true
+	}
+	return false
+}
+
+// reopen opens the gate if no compaction is under way, which may have lost a table to it. One that
+// begins meanwhile waits in built, so that the second look sees it.
+func (g *gate) reopen() bool {
+	g.reopening.Lock()
+	defer g.reopening.Unlock()
+	if compacting() || g.set(true) != nil {
+		return false
+	}
+	if !compacting() {
+		return true
+	}
+	return g.set(false) != nil
+}
+
+// compacting reports whether any database of the process makes tables of others.
+func compacting() bool {
+	var stacks bytes.Buffer
+	if pprof.Lookup("goroutine").WriteTo(&stacks, 1) != nil {
+		return true
+	}
+	return bytes.Contains(stacks.Bytes(), []byte(".compactBuildTables+0x"))
+}
+
+// built is called by a compaction that has begun all its tables, before it looks at the directory.
+func (g *gate) built() {
+	if g != nil {
+		g.reopening.Lock()
+		defer g.reopening.Unlock()
 	}
 }
 
@@ -128,7 +170,9 @@ func (g *gate) end(room error) {
 	}
 	close(g.stopped)
 	g.done.Wait()
-	g.turn(room == nil)
+	for !g.turn(room == nil) {
+		time.Sleep(busyPause)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ending = true
@@ -140,6 +184,10 @@ func (g *gate) close() error {
 	}
 	return g.free()
 }
+
+// tablesBegun says that a message of the database is by a compaction that has begun all
+// the tables of a part of it, and has not looked whether they are there.
+func tablesBegun(format string) bool { return strings.HasPrefix(format, "Discard stats") }
 
 // unflushed says that a message of the database is about a table in memory that
 // it could not write to a file.

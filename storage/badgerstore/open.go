@@ -312,7 +312,12 @@ func (l logger) Warningf(format string, args ...any) {
 }
 
 func (l logger) Infof(format string, args ...any) { l.to.Debug(line(format, args)) }
-func (l logger) Debugf(string, ...any)            {}
+
+func (l logger) Debugf(format string, _ ...any) {
+	if tablesBegun(format) {
+		l.gate.built()
+	}
+}
 
 func line(format string, args []any) string {
 	return "badger: " + strings.TrimSpace(fmt.Sprintf(format, args...))
