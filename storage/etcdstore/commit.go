@@ -76,7 +76,7 @@ func (c *commit) make(ctx context.Context) (revision int64, err error) {
 		}
 		switch {
 		case err == nil:
-			if revision, err = c.answer(resp); revision != 0 || err != nil {
+			if revision, err = c.answer(ctx, resp); revision != 0 || err != nil {
 				return revision, err
 			}
 		case errors.Is(err, rpctypes.ErrNoSpace):
@@ -118,8 +118,9 @@ func (c *commit) send(ctx context.Context, most time.Duration, with ...clientv3.
 }
 
 // answer returns the revision of the commit if it was made, and the error if its comparisons
-// failed. If neither is so, something that was sent long ago has changed the mark meanwhile.
-func (c *commit) answer(resp *clientv3.TxnResponse) (revision int64, err error) {
+// failed. If neither is so it can be sent again: something that was sent long ago has changed the
+// mark meanwhile, or what the comparisons failed for is compacted.
+func (c *commit) answer(ctx context.Context, resp *clientv3.TxnResponse) (revision int64, err error) {
 	if resp.Succeeded {
 		return resp.Header.Revision, nil
 	}
@@ -128,7 +129,7 @@ func (c *commit) answer(resp *clientv3.TxnResponse) (revision int64, err error) 
 	if revision != 0 || c.mark.at != was {
 		return revision, nil
 	}
-	return 0, c.store.conflict(c.ws, resp)
+	return 0, c.conflict(ctx, resp)
 }
 
 // full makes a commit for which etcd has no room, if it only deletes; etcd takes no put then, and so
@@ -148,44 +149,77 @@ func (c *commit) full(ctx context.Context, refused error) (revision int64, err e
 		if err != nil {
 			return 0, unknown(err)
 		}
-		if revision, err = c.answer(resp); revision != 0 || err != nil {
+		if revision, err = c.answer(ctx, resp); revision != 0 || err != nil {
 			return revision, err
 		}
 	}
 }
 
+// transaction is what the writes are to etcd: what they depend on, what they do, and what is to be
+// known of their keys otherwise, which is one record, or else the revisions alone: all that the keys
+// have may be more than an answer holds.
 func (s *Store) transaction(ws []storage.Write) (compares []clientv3.Cmp, now, gets []clientv3.Op) {
 	now, gets = make([]clientv3.Op, 0, len(ws)+2), make([]clientv3.Op, 0, len(ws)+1)
+	var what []clientv3.OpOption
+	if len(ws) > 1 {
+		what = append(what, clientv3.WithKeysOnly())
+	}
 	for _, w := range ws {
 		key := s.data + w.Key
-		if w.Expect != storage.AnyRevision {
+		deletes := w.Value == nil && !w.Guard
+		switch {
+		case deletes && w.Expect == 0: // what is not there cannot be deleted
+			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "<", 0))
+		case deletes && w.Expect == storage.AnyRevision:
+			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), ">", 0))
+		case w.Expect != storage.AnyRevision:
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", int64(w.Expect)))
 		}
 		switch {
-		case w.Guard:
-		case w.Value != nil:
-			now = append(now, clientv3.OpPut(key, string(w.Value)))
-		default:
+		case deletes:
 			now = append(now, clientv3.OpDelete(key))
-			if w.Expect <= 0 { // else the other comparison says that it is there
-				compares = append(compares, clientv3.Compare(clientv3.CreateRevision(key), ">", 0))
-			}
+		case !w.Guard:
+			now = append(now, clientv3.OpPut(key, string(w.Value)))
 		}
-		gets = append(gets, clientv3.OpGet(key))
+		gets = append(gets, clientv3.OpGet(key, what...))
 	}
 	return compares, now, gets
 }
 
-// conflict tells which comparison failed first, of records that were got at the same moment.
-func (s *Store) conflict(ws []storage.Write, resp *clientv3.TxnResponse) error {
-	for i, w := range ws {
+// conflict tells which comparison failed first, by what the keys had at the same moment. It is
+// nil if the record that it should tell of is compacted.
+func (c *commit) conflict(ctx context.Context, resp *clientv3.TxnResponse) error {
+	for i, w := range c.ws {
 		var current storage.Record
 		if kvs := resp.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
-			current = s.record(kvs[0])
+			current = c.store.record(kvs[0])
 		}
-		if err := w.Check(current); err != nil {
-			return err
+		err := w.Check(current)
+		if err == nil {
+			continue
 		}
+		if len(c.ws) > 1 && current.Revision != 0 {
+			current, err = c.store.recordAt(ctx, w.Key, resp.Header.Revision)
+			if errors.Is(err, rpctypes.ErrCompacted) {
+				return nil
+			}
+			if err == nil {
+				err = w.Check(current)
+			}
+		}
+		return err
 	}
 	return errors.New("etcd refused a commit whose comparisons hold")
+}
+
+// recordAt returns the record that a key has at a revision of etcd, at which it is there.
+func (s *Store) recordAt(ctx context.Context, key string, revision int64) (rec storage.Record, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		resp, err := s.client.Get(ctx, s.data+key, clientv3.WithRev(revision))
+		if err == nil {
+			rec = s.record(resp.Kvs[0])
+		}
+		return err
+	})
+	return rec, err
 }

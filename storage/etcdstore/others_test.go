@@ -261,3 +261,36 @@ func TestLoss(t *testing.T) {
 	_, losses := s.Missing()
 	require.Equal(t, 1, losses)
 }
+
+// TestLargeConflict: a commit whose comparisons fail says what is there, however much it is, and one
+// of as many deletions as fit into a commit is told like any other.
+func TestLargeConflict(t *testing.T) {
+	t.Parallel()
+	s := open(t, etcdtest.Start(t), "/large")
+	defer func() { require.NoError(t, s.Close()) }()
+	value := make([]byte, 1<<20)
+	var ws []storage.Write
+	var newest []storage.Revision
+	for i := range storage.CommitLength - 1 {
+		ws = append(ws, storage.Write{Key: fmt.Sprintf("k/%03d", i), Value: []byte("small")})
+		newest = append(newest, put(t, s, ws[i].Key, string(value)))
+	}
+	ws[0].Expect = newest[0]
+	_, err := s.Commit(t.Context(), ws...)
+	var conflict *storage.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.Equal(t, "k/001", conflict.Key)
+	require.Equal(t, newest[1], conflict.Current.Revision)
+	require.Len(t, conflict.Current.Value, len(value))
+
+	ws = nil
+	for i := range storage.CommitLength {
+		ws = append(ws, storage.Write{Key: fmt.Sprintf("z/%03d", i)})
+	}
+	_, err = s.Commit(t.Context(), ws...)
+	require.ErrorIs(t, err, storage.ErrNotFound)
+	ws[0].Key = "k/000"
+	_, err = s.Commit(t.Context(), ws...)
+	require.ErrorAs(t, err, &conflict)
+	require.Equal(t, newest[0], conflict.Current.Revision)
+}
