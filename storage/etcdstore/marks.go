@@ -169,13 +169,10 @@ func (s *Store) sweep(ctx context.Context, before map[string]int64) (map[string]
 // clean sweeps as long as the store is open. The time between two looks is by its own clock.
 func (s *Store) clean() {
 	var seen map[string]int64
-	for {
+	for wait(s.life, markTime) {
 		var err error
 		if seen, err = s.sweep(s.life, seen); err != nil && s.life.Err() == nil {
 			s.logger.Warn("marks of commits were not removed from etcd", "error", err)
-		}
-		if !wait(s.life, markTime) {
-			return
 		}
 	}
 }
