@@ -9,25 +9,27 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/etcdstore"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// TestUser: a user that may read and write under the prefix can do everything but compact, which
-// is for root.
-func TestUser(t *testing.T) {
-	t.Parallel()
-	m := etcdtest.Start(t)
+// withUser makes a user that may read and write under /ours/.
+func withUser(t testing.TB, m *etcdtest.Member) etcdstore.Options {
 	admin := another(t, m)
 	ctx := t.Context()
 	for _, do := range []func() error{
@@ -44,7 +46,15 @@ func TestUser(t *testing.T) {
 	} {
 		require.NoError(t, do())
 	}
-	o := etcdstore.Options{Endpoints: []string{m.Endpoint}, Prefix: "/ours", Username: "ours", Password: "password", Retain: -1}
+	return etcdstore.Options{Endpoints: []string{m.Endpoint}, Prefix: "/ours", Username: "ours", Password: "password", Retain: -1}
+}
+
+// TestUser: a user that may read and write under the prefix can do everything but compact, which
+// is for root.
+func TestUser(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	o := withUser(t, etcdtest.Start(t))
 	s, err := etcdstore.Open(ctx, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -71,6 +81,94 @@ func TestUser(t *testing.T) {
 	o.Password = "wrong"
 	_, err = etcdstore.Open(ctx, o)
 	require.ErrorContains(t, err, "authentication failed")
+}
+
+// TestToken: the token that a user has got counts no more after a while, which no call is told.
+func TestToken(t *testing.T) {
+	t.Parallel()
+	s, err := etcdstore.Open(t.Context(), withUser(t, etcdtest.Start(t, "--auth-token-ttl=1")))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	first := put(t, s, "a", "1")
+	changes := make(chan error, 1)
+	go func() { changes <- firstOf(t, s, first) }()
+	for name, call := range map[string]func() error{
+		"revision": func() error { _, err := s.Revision(t.Context()); return err },
+		"get":      func() error { _, err := s.Get(t.Context(), "a", 0); return err },
+		"scan":     func() error { _, _, err := s.Scan(t.Context(), "", "", first); return err },
+		"stamp":    func() error { _, err := s.Stamp(t.Context(), "a", "b"); return err },
+		"watch":    func() error { return firstOf(t, s, first-1) },
+		"health":   func() error { return errors.Join(s.Writable(t.Context()), s.Check(t.Context())) },
+		"commit": func() error {
+			_, err := s.Commit(t.Context(), storage.Write{Key: "b", Value: []byte("1")})
+			return err
+		},
+	} {
+		time.Sleep(2500 * time.Millisecond) // etcd looks once in a second what is too old
+		require.NoError(t, call(), name)
+	}
+	require.NoError(t, <-changes)
+	require.Positive(t, s.Size())
+}
+
+// TestMayNotCompact: a store whose user may not compact says so, and not each time that it tries.
+func TestMayNotCompact(t *testing.T) {
+	t.Parallel()
+	o := withUser(t, etcdtest.Start(t))
+	o.Retain = time.Second / 2
+	var said lines
+	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	s, err := etcdstore.Open(t.Context(), o)
+	require.NoError(t, err)
+	for range 60 { // each takes as long as a look at what may be forgotten
+		put(t, s, "a", "1")
+		time.Sleep(50 * time.Millisecond)
+	}
+	require.NoError(t, s.Close())
+	require.Len(t, said.all(), 1, said.all())
+	require.Contains(t, said.all()[0], "permission denied")
+}
+
+// lines are what was written to a log.
+type lines struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, string(p))
+	return len(p), nil
+}
+
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.text)
+}
+
+// TestOpenEnds: with its context, also if etcd does not answer who the user is.
+func TestOpenEnds(t *testing.T) {
+	t.Parallel()
+	m := etcdtest.Start(t)
+	o := withUser(t, m)
+	m.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := etcdstore.Open(ctx, o)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(begun), 4*time.Second)
+	m.Resume()
+}
+
+// TestPrefix: no store can lie within another one.
+func TestPrefix(t *testing.T) {
+	for _, prefix := range []string{"/data", "/a/data/x", "/a/marks", "stamps/"} {
+		_, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{"127.0.0.1:1"}, Prefix: prefix})
+		require.ErrorContains(t, err, "within another store", prefix)
+	}
 }
 
 // TestCertificates: the store has a certificate of its own, without which etcd lets nobody in.

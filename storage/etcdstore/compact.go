@@ -57,9 +57,7 @@ func (s *Store) forget(keep time.Duration) {
 			now := time.Now()
 			known.Committed(now, at)
 			if oldest := known.Oldest(now); oldest > 0 {
-				if err := c.reach(s.life, oldest); err != nil && s.life.Err() == nil {
-					s.logger.Warn("etcd was not compacted", "before", oldest, "error", err)
-				}
+				c.warn(oldest, c.reach(s.life, oldest))
 			}
 		}
 		select {
@@ -76,6 +74,19 @@ func (s *Store) forget(keep time.Duration) {
 type compactor struct {
 	store *Store
 	last  int64 // the revision in which the floor was last seen to be set
+	told  string
+}
+
+// warn tells of an error once, until there is another one or none.
+func (c *compactor) warn(before storage.Revision, err error) {
+	said := ""
+	if err != nil {
+		said = err.Error()
+	}
+	if said != "" && said != c.told && c.store.life.Err() == nil {
+		c.store.logger.Warn("etcd was not compacted", "before", before, "error", err)
+	}
+	c.told = said
 }
 
 // reach makes sure that the history before a revision is forgotten, now or at a later turn.

@@ -114,7 +114,7 @@ func (s *Store) Missing() (damaged, losses int) {
 	return 0, losses
 }
 
-// Size implements storage.Sizer: the size of the largest file of a member that answers.
+// Size implements storage.Sizer: the size of the file of a member, which is about that of each.
 func (s *Store) Size() (size int64) {
 	inner, leave, err := s.enter(s.life)
 	if err != nil {
@@ -123,18 +123,15 @@ func (s *Store) Size() (size int64) {
 	defer leave()
 	inner, cancel := context.WithTimeout(inner, healthTime)
 	defer cancel()
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for _, endpoint := range s.client.Endpoints() {
-		all.Go(func() {
-			if resp, err := s.client.Status(inner, endpoint); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				size = max(size, resp.DbSize)
-			}
-		})
+	members := pb.NewMaintenanceClient(s.client.ActiveConnection()) // the client's own connects to one member each time
+	err = s.again(inner, func(ctx context.Context) error {
+		resp, err := members.Status(ctx, &pb.StatusRequest{})
+		size = resp.GetDbSize()
+		return rpctypes.Error(err)
+	})
+	if err != nil {
+		return 0
 	}
-	all.Wait()
 	return size
 }
 

@@ -13,7 +13,7 @@ import (
 
 func opened(t *testing.T, m *etcdtest.Member) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Options{Endpoints: []string{m.Endpoint}, Prefix: "/marks", Retain: -1})
+	s, err := Open(t.Context(), Options{Endpoints: []string{m.Endpoint}, Prefix: "/own", Retain: -1})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

@@ -33,6 +33,8 @@ type Options struct {
 	// Username and Password, if etcd asks for them.
 	Username, Password string
 	// Prefix is what all keys of the store begin with. It is /controlplane if it is empty.
+	// No part of it between slashes can be data, stamps or marks, since it might lie within
+	// another store then.
 	Prefix string
 	// Retain is how long a replaced record stays readable; 0 means 5 minutes, less than 0
 	// forever.
@@ -110,15 +112,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.marks = newMarks(s.marked)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.heads.read, s.health.read = s.readHead, s.readHealth
-	var err error
-	s.client, err = clientv3.New(clientv3.Config{
-		Endpoints: o.Endpoints, AutoSyncInterval: o.SyncEndpoints,
-		TLS: o.TLS, Username: o.Username, Password: o.Password,
-		DialTimeout: attemptTime, DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
-		MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: maxReceive,
-		MaxUnaryRetries: 1, // none by the client
-		Logger:          zap.NewNop(), Context: s.life, DialOptions: []grpc.DialOption{reconnect()},
-	})
+	err := within(o.Prefix)
+	if err == nil {
+		err = s.connect(ctx, o)
+	}
 	if err == nil {
 		err = s.begin(ctx)
 	}
@@ -130,6 +127,35 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.done.Go(func() { s.forget(o.Retain) })
 	}
 	return s, nil
+}
+
+// within refuses a prefix under which the keys of a store could be those of another one, too.
+func within(prefix string) error {
+	for part := range strings.SplitSeq(prefix, "/") {
+		switch part {
+		case "data", "stamps", "marks":
+			return fmt.Errorf("the prefix %q may be within another store: no part of it can be %q", prefix, part)
+		}
+	}
+	return nil
+}
+
+// connect makes the client, which asks for a token at once if it has a user.
+func (s *Store) connect(ctx context.Context, o Options) error {
+	stop := context.AfterFunc(ctx, s.end)
+	defer stop()
+	err := s.again(ctx, func(context.Context) (err error) {
+		s.client, err = clientv3.New(clientv3.Config{
+			Endpoints: o.Endpoints, AutoSyncInterval: o.SyncEndpoints,
+			TLS: o.TLS, Username: o.Username, Password: o.Password,
+			DialTimeout: attemptTime, DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
+			MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: maxReceive,
+			MaxUnaryRetries: 1, // none by the client
+			Logger:          zap.NewNop(), Context: s.life, DialOptions: []grpc.DialOption{reconnect()},
+		})
+		return err
+	})
+	return s.told(ctx, err)
 }
 
 // reconnect is how often a member that is away is tried: by itself the connection would wait for
