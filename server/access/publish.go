@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -264,7 +263,7 @@ func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (tim
 	o := k.places[at]
 	err := o.keep(ctx, cl)
 	why := ""
-	if status := (*meta.Status)(nil); errors.As(err, &status) && status.Reason == meta.ReasonInvalid {
+	if isInvalid(err) {
 		why = err.Error()
 	}
 	k.mu.Lock()
@@ -336,8 +335,15 @@ func (k kept) create(ctx context.Context, cl controller.Client) error {
 		}
 	}
 	_, err := cl.Create(ctx, k.resource, k.object)
+	if isInvalid(err) { // maybe for what the same object has that another server has just made
+		if _, missing := cl.Get(ctx, k.resource, keyOf(k.object)); missing == nil {
+			return meta.AlreadyExists(k.resource, k.object.Name())
+		}
+	}
 	return err
 }
+
+func isInvalid(err error) bool { return meta.ReasonOf(err) == meta.ReasonInvalid }
 
 func (k kept) correct(o *meta.Object) error {
 	for _, path := range k.own {

@@ -19,6 +19,8 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -46,7 +48,7 @@ func (j *journal) lines(word string) (list []string) {
 }
 
 // telling is a server over a store that tells of itself; root may do everything.
-func telling(t *testing.T, store *memstore.Store, log *journal, c access.Config) guarded {
+func telling(t *testing.T, store storage.Backend, log *journal, c access.Config) guarded {
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
 	require.NoError(t, err)
 	c.Methods = []auth.Authenticator{users}
@@ -90,6 +92,26 @@ func TestAddressThatAnotherHas(t *testing.T) {
 		g.Settle()
 		assert.Equal(t, "10.0.0.1", ip())
 	})
+}
+
+// TestServiceThatAnotherServerMakes: servers that start at once make the service of the server
+// once, and none of them takes its address for another's.
+func TestServiceThatAnotherServerMakes(t *testing.T) {
+	const services = "/api/v1/namespaces/default/services"
+	store, log := memstore.New(memstore.Options{}), &journal{}
+	other := telling(t, store, log, access.Config{})
+	var made sync.Once
+	between := faulty.Wrap(store, func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpGet && strings.HasSuffix(c.Key, "10.0.0.1") { // the address is about to be taken
+			made.Do(func() {
+				other.must(201, "POST", services, `{"metadata":{"name":"kubernetes"},"spec":{"clusterIP":"10.0.0.1","ports":[{"port":443}]}}`, asRoot...)
+			})
+		}
+		return faulty.Fault{}
+	})
+	telling(t, between, log, access.Config{Publish: access.Publish{Address: netip.MustParseAddr("10.0.0.1"), Port: 6443}})
+	other.must(200, "GET", services+"/kubernetes", "", asRoot...)
+	assert.Empty(t, log.lines("level=WARN"))
 }
 
 // TestEndpointsOfTheServer: its service leads to where it is reached, also after
