@@ -46,14 +46,11 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 		return s.report, err
 	}
 	s.tell(Verifying)
-	at := s.report.Revision
-	if err := verify(ctx, from, at, s.now, true, s.o); err != nil {
-		return s.report, fmt.Errorf("the source at revision %d: %w", at, err)
-	}
-	return s.report, d.finish(ctx, at, s.now, s.report, Options{Progress: s.o.Progress})
+	return s.report, d.finish(ctx, s.report.Revision, s.now, s.report, Options{Progress: s.o.Progress})
 }
 
-// versions is read as a sequence. Its error is the last thing in it.
+// versions is read as a sequence, which ends only when the source was compared with what was read
+// of it: the destination shows nothing before. An error is the last thing in it.
 func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		enough := errors.New("enough")
@@ -63,10 +60,28 @@ func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] 
 			}
 			return nil
 		}
-		if err := s.read(ctx); err != nil && !errors.Is(err, enough) {
+		err := s.read(ctx)
+		if err == nil {
+			err = s.settled(ctx)
+		}
+		if err != nil && !errors.Is(err, enough) {
 			yield(storage.Record{}, err)
 		}
 	}
+}
+
+// settled compares the source with what was read, and makes sure that nobody has written to it
+// since its writers should have stopped.
+func (s *source) settled(ctx context.Context) error {
+	s.tell(Verifying)
+	at := s.report.Revision
+	if err := verify(ctx, s.store, at, s.now, true, s.o); err != nil {
+		return fmt.Errorf("the source at revision %d: %w", at, err)
+	}
+	s.emit = func(storage.Record) error {
+		return fmt.Errorf("the source was written to after revision %d, where its writers should have stopped", at)
+	}
+	return s.catchUp(ctx)
 }
 
 // finished refuses a source that has only a part of what it should have.

@@ -342,6 +342,32 @@ func TestCopyFindsOut(t *testing.T) {
 	require.ErrorContains(t, err, "there are 99 keys")
 }
 
+// TestCopyChecksItsSource before the destination shows anything: what the source tells otherwise
+// when it is read once more, and writers that go on, end the copy.
+func TestCopyChecksItsSource(t *testing.T) {
+	for _, kind := range kinds {
+		a, b := faulty.Wrap(open(t, "memory"), nil), open(t, kind)
+		for i := range 100 {
+			put(t, a, fmt.Sprint("k", i), "x")
+		}
+		fails := func(to storage.Backend, why string, meanwhile func()) {
+			t.Helper()
+			_, err := transfer.Copy(t.Context(), a, to, transfer.Options{Progress: func(p transfer.Progress) {
+				if p.Phase == transfer.Verifying {
+					meanwhile()
+				}
+			}})
+			require.ErrorContains(t, err, why)
+			require.Empty(t, state(t, to, 0))
+		}
+		fails(b, "the source at revision 100: there are 99 keys", func() {
+			a.SetPlan(func(c faulty.Call) faulty.Fault { return faulty.Fault{Drop: c.Op == faulty.OpRecord && c.Key == "k7"} })
+		})
+		a.SetPlan(nil)
+		fails(open(t, kind), "written to after revision 100", func() { put(t, a, "k7", "y") })
+	}
+}
+
 // TestDamagedRecords end it, or are left out and named.
 func TestDamagedRecords(t *testing.T) {
 	a := faulty.Wrap(open(t, "memory"), nil)
