@@ -19,6 +19,6 @@ import "orch.io/controlplane/examples/internal/apiserver"
 func main() {
 	apiserver.Command{
 		Name:    "cluster",
-		Engines: map[string]apiserver.Engine{"etcd": etcd()},
+		Engines: map[string]apiserver.Engine{"etcd": etcd},
 	}.Main()
 }
