@@ -112,14 +112,14 @@ func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backe
 	if err != nil {
 		return nil, err
 	}
-	newest, err := store.Revision(ctx)
-	if err == nil && newest == 0 {
-		err = fmt.Errorf("nothing was ever stored in %s", p)
-	}
+	_, records, err := store.Scan(ctx, "", "", 0)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return store, nil
+	for range records {
+		return store, nil
+	}
+	return nil, errors.Join(fmt.Errorf("nothing is stored in %s", p), store.Close())
 }
 
 // fill opens an empty store and has it filled. What was left by an attempt that was broken off
