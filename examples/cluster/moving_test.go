@@ -207,7 +207,7 @@ func TestKilledCopy(t *testing.T) {
 			require.Contains(t, string(out), "filled in part")
 			out, err := exec.Command(binary, append([]string{"--data-dir", spare, "--secure-port", "0"}, over...)...).CombinedOutput()
 			require.ErrorAs(t, err, &exit, "%s", out)
-			require.Contains(t, string(out), "in part", "no server serves it")
+			require.Contains(t, string(out), "it has a part of its data", "no server serves it")
 			does(t, args...)
 			does(t, backup...)
 		}
