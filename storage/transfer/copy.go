@@ -34,7 +34,7 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 	if err != nil {
 		return s.report, err
 	}
-	d, err := prepare(ctx, to, stamps, newest, s.tell)
+	d, err := prepare(ctx, to, stamps, newest, o)
 	if err != nil {
 		return s.report, err
 	}
@@ -116,7 +116,7 @@ type destination struct {
 
 // prepare looks whether the destination has other stamps and, if it chooses its revisions by
 // itself, raises them to the given one, which takes time.
-func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, newest storage.Revision, tell func(Phase)) (*destination, error) {
+func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, newest storage.Revision, o Options) (*destination, error) {
 	if s, ok := to.(storage.StampReader); ok {
 		have, err := s.Stamps(ctx)
 		if err != nil {
@@ -132,11 +132,18 @@ func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, 
 		return &destination{store: to, stamps: stamps}, nil
 	}
 	p := &plain{to: to, written: map[string]written{}, pending: map[string]storage.Record{}}
-	tell(Raising)
 	if err := p.begin(ctx); err != nil {
 		return nil, err
 	}
-	return &destination{to, stamps, p}, p.raise(ctx, newest)
+	for p.reached < newest {
+		if o.Progress != nil {
+			o.Progress(Progress{Phase: Raising, Revision: p.reached})
+		}
+		if err := p.raise(ctx, min(newest, p.reached+raiseStep)); err != nil {
+			return nil, err
+		}
+	}
+	return &destination{to, stamps, p}, nil
 }
 
 func otherStamp(name, have, want string) error {

@@ -89,9 +89,9 @@ const (
 // Progress is how far it is.
 type Progress struct {
 	Phase    Phase
-	Versions int64 // records and deletions that were read, in Verifying those that were compared
-	Bytes    int64 // of their keys and values
-	Revision storage.Revision
+	Versions int64            // records and deletions that were read, in Verifying those that were compared
+	Bytes    int64            // of their keys and values
+	Revision storage.Revision // that the source is read up to; in Raising the newest one of the destination
 }
 
 // Position is where a backup ends: the newest revision in it and the hash of the file.

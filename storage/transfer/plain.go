@@ -34,6 +34,9 @@ const scratchPrefix = storage.UnfinishedKey + "/"
 // raisers is how many such commits are made at a time.
 const raisers = 64
 
+// raiseStep is after how many such commits there is something to tell.
+const raiseStep = 1_000
+
 // begin marks an empty store as one that is being filled, or empties one whose filling was
 // broken off.
 func (p *plain) begin(ctx context.Context) error {

@@ -55,7 +55,7 @@ func (c *chain) restore(ctx context.Context, to storage.Backend, files []io.Read
 	}
 	last := c.last()
 	oldest := max(last.header.Oldest, c.o.StartOver)
-	d, err := prepare(ctx, to, last.header.Stamps, oldest, c.tell)
+	d, err := prepare(ctx, to, last.header.Stamps, oldest, c.o)
 	if err != nil {
 		return err
 	}
