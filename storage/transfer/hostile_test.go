@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -223,6 +224,29 @@ func TestForgedChains(t *testing.T) {
 		_, err := restored(t, first, f.file(t))
 		require.ErrorIs(t, err, ErrNotOnTop)
 	}
+}
+
+// TestForgedMark: no file takes the mark away by which a store is known that was filled in part.
+func TestForgedMark(t *testing.T) {
+	entries := []entry{record(storage.UnfinishedKey, "1", 1)}
+	for i := range 2 * storage.CommitLength {
+		entries = append(entries, record(fmt.Sprint("k", i), "1", storage.Revision(i+2)))
+	}
+	f := honest(header{Oldest: 1}, append(entries, deletion(storage.UnfinishedKey, 1_000))...)
+	to := memstore.New(memstore.Options{})
+	defer to.Close()
+	_, err := Restore(t.Context(), struct{ storage.Backend }{to}, Options{}, bytes.NewReader(f.file(t)))
+	require.NoError(t, err)
+	_, err = to.Get(t.Context(), "k1", 0)
+	require.NoError(t, err)
+
+	f = honest(header{Oldest: 1}, entries...) // it is there at the end
+	to = memstore.New(memstore.Options{})
+	defer to.Close()
+	_, err = Restore(t.Context(), struct{ storage.Backend }{to}, Options{}, bytes.NewReader(f.file(t)))
+	require.ErrorContains(t, err, "what arrived is not what was sent")
+	_, err = to.Get(t.Context(), storage.UnfinishedKey, 0)
+	require.NoError(t, err)
 }
 
 // FuzzRead: whatever bytes are taken for a backup, nothing of a file that is refused is shown,

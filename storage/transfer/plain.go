@@ -116,6 +116,9 @@ func (p *plain) fill(ctx context.Context, records iter.Seq2[storage.Record, erro
 		if err != nil {
 			return err
 		}
+		if isScratch(rec.Key) {
+			continue // of an earlier filling, or made up: the mark stays until all is there
+		}
 		if have, ok := p.written[rec.Key]; ok && have.revision >= rec.Revision {
 			continue // it comes once more, or was replaced
 		}

@@ -328,6 +328,21 @@ func TestCopyToOwnRevisions(t *testing.T) {
 	}
 }
 
+// TestCopyOfACopy: the marks by which a store was filled are in its history, and are none of the next
+// one's.
+func TestCopyOfACopy(t *testing.T) {
+	a := open(t, "memory")
+	for i := range 50 {
+		put(t, a, fmt.Sprint("k", i), "x")
+	}
+	stores := []storage.Backend{a, own{open(t, "memory")}, own{open(t, "memory")}, open(t, "badger")}
+	for i, to := range stores[1:] {
+		_, err := transfer.Copy(t.Context(), stores[i], to, transfer.Options{})
+		require.NoError(t, err)
+		require.Len(t, state(t, to, 0), 50)
+	}
+}
+
 // TestCopyFindsOut what a destination has lost.
 func TestCopyFindsOut(t *testing.T) {
 	a := open(t, "memory")
