@@ -248,6 +248,49 @@ func TestCopyAfterCompaction(t *testing.T) {
 	}
 }
 
+// TestCompactedMeanwhile: of a source that forgets its history while it is read either everything
+// is there or nothing.
+func TestCompactedMeanwhile(t *testing.T) {
+	for _, kind := range kinds {
+		a := open(t, kind)
+		w := work(t.Context(), a, 4)
+		restored := map[*transfer.Report]storage.Backend{}
+		for round := 1; round <= 10; round++ {
+			w.reach(t, 100*round)
+			var compacting sync.WaitGroup
+			done := make(chan struct{})
+			compacting.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					case <-time.After(time.Duration(round) * time.Millisecond):
+						if newest, err := a.Revision(t.Context()); err == nil {
+							_ = a.Compact(t.Context(), newest)
+						}
+					}
+				}
+			})
+			var file bytes.Buffer
+			report, err := transfer.Backup(t.Context(), a, &file, transfer.Options{})
+			close(done)
+			compacting.Wait()
+			if err != nil {
+				require.ErrorIs(t, err, storage.ErrCompacted)
+				continue
+			}
+			restored[report] = open(t, "memory")
+			_, err = transfer.Restore(t.Context(), restored[report], transfer.Options{}, &file)
+			require.NoError(t, err)
+		}
+		w.end(t)
+		for report, to := range restored {
+			requireAcked(t, w, to, report.Oldest, report.Revision)
+		}
+		t.Logf("%s: %d of 10 were whole", kind, len(restored))
+	}
+}
+
 func TestCopyOfNothing(t *testing.T) {
 	for _, to := range []storage.Backend{open(t, "memory"), open(t, "badger"), own{open(t, "memory")}} {
 		report, err := transfer.Copy(t.Context(), open(t, "badger"), to, transfer.Options{})
