@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -42,6 +43,14 @@ func (c Command) backup(ctx context.Context, args []string, out io.Writer) error
 	kubeconfig := set.String("kubeconfig", "", "client configuration of an administrator of a running server, whose store is saved while it serves")
 	earlier := set.String("since", "", "backup that was made before, also one with --since: what that has is left out, and to restore takes both")
 	files, err := parseCommand(set, args, &from)
+	if err != nil {
+		return err
+	}
+	set.Visit(func(x *flag.Flag) {
+		if *kubeconfig != "" && x.Name != "kubeconfig" && x.Name != "since" {
+			err = errors.Join(err, fmt.Errorf("--%s means nothing with --kubeconfig", x.Name))
+		}
+	})
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,8 @@ func TestBackup(t *testing.T) {
 	first := p.make("first")
 	refuses(t, "to save the store of a running server give --kubeconfig", "backup", "--data-dir", dir, monday)
 	require.Contains(t, does(t, "backup", "--kubeconfig", p.kubeconfig, monday), "records of revision")
+	refuses(t, "--data-dir means nothing with --kubeconfig", "backup", "--kubeconfig", p.kubeconfig, "--data-dir", dir, tuesday)
+	refuses(t, "one name of a file is needed, there are 2", "backup", "--kubeconfig", p.kubeconfig, tuesday, monday)
 	refuses(t, "monday is there already", "backup", "--kubeconfig", p.kubeconfig, monday)
 	last := p.make("second")
 	require.Contains(t, does(t, "backup", "--kubeconfig", p.kubeconfig, "--since", monday, tuesday), "on top of a backup of revision")

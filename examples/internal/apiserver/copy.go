@@ -36,14 +36,19 @@ func (c Command) copy(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// copyStore fills a store from another one and, if both are in directories, brings the keys along.
+// copyStore fills a store from another one and, if both are in directories, brings the keys along, so
+// that they are there before the store is.
 func copyStore(ctx context.Context, source storage.Backend, from, to *place, o transfer.Options) (report *transfer.Report, err error) {
-	err = to.fill(ctx, warnings(), func(store storage.Backend) (err error) {
+	err = to.fill(ctx, warnings(), func(store storage.Backend) error {
+		newest, err := store.Revision(ctx)
+		if err == nil && newest == 0 && from.storage == directory && to.storage == directory {
+			err = copyKeys(to.dataDir, from.dataDir)
+		}
+		if err != nil {
+			return err
+		}
 		report, err = transfer.Copy(ctx, source, store, o)
 		return err
 	})
-	if err == nil && from.storage == directory && to.storage == directory {
-		err = copyKeys(to.dataDir, from.dataDir)
-	}
 	return report, err
 }

@@ -119,6 +119,7 @@ func TestMove(t *testing.T) {
 	require.Equal(t, 200, code, body)
 	require.NoError(t, p.end(syscall.SIGTERM))
 	refuses(t, "has moved to "+to, "--secure-port", "0", "--data-dir", dir)
+	refuses(t, "has moved to "+to, "backup", "--data-dir", dir, filepath.Join(t.TempDir(), "file"))
 
 	again := startProcess(t, to)
 	again.client = p.client
