@@ -157,6 +157,8 @@ func TestMoveIntoEtcd(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(back, name), key, 0o600))
 	}
 	p.terminate()
+	said := does(t, "copy", "--storage", "etcd", "--etcd-servers", "http://"+etcd.Endpoint, "--to-data-dir", filepath.Join(back, "copied"))
+	require.Contains(t, said, "watches go on")
 	p.args = append([]string{"--data-dir", back}, flags[2:]...)
 	p.restart()
 	require.Equal(t, moved, p.versions())
