@@ -38,8 +38,8 @@
 //     a server of the process or a remote one: Objects, Cache, Controller, Election.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
-//     that fails as a test wants it), storagetest, the kit that proves a store, and
-//     eventlog, the run of commits behind watches.
+//     that fails as a test wants it), storagetest, the kit that proves a store,
+//     transfer, copies and backups, and eventlog, the run of commits behind watches.
 //   - [orch.io/controlplane/auth]: who calls and whether he may, and below it the
 //     usual answers.
 //   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses

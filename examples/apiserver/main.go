@@ -12,6 +12,12 @@
 // checks the directory of a server that does not run, and salvages what can be
 // read into a new one. It exits with 1 if anything is wrong.
 //
+//	go run ./examples/apiserver backup --kubeconfig DIR/admin.kubeconfig FILE
+//	go run ./examples/apiserver restore --data-dir NEW FILE...
+//
+// save the store of a running server and make a directory of that; there are also verify, for
+// files, and copy, from one directory to another. docs/backups.md has more.
+//
 // Its screens are in examples/internal/apiserver, which examples/envtest shares.
 package main
 

@@ -1,7 +1,8 @@
-// Command backup keeps a program's data safe: while the server is stopped, its directory is
-// copied, and the copy is examined before it counts as a backup. What is restored has the
-// versions that it had, so that clients go on from what they saw last. Those that saw what
-// happened after the backup have to start over: its versions are given once more.
+// Command backup keeps a program's data safe: its store is saved in a file while it serves, later
+// what changed since in another one, and both are restored into a new directory when the first
+// one is lost. What is restored has the versions that it had, so that clients go on from what they
+// saw last. Those that saw what happened after the last backup must start over: see
+// transfer.Options.StartOver.
 //
 //	go run ./examples/backup
 package main
@@ -19,7 +20,9 @@ import (
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
+	"orch.io/controlplane/storage/transfer"
 )
 
 // Note is the program's data.
@@ -40,66 +43,59 @@ func main() {
 	}
 }
 
-// backup copies the directory of a server that does not run. The copy has its name only
-// once it is whole and on disk.
-func backup(ctx context.Context, data, to string) error {
-	if err := copyTo(ctx, data, to+".part"); err != nil {
-		return err
+// backup saves a store that is in use, or what changed in it since an earlier backup. The file has
+// its name only once it is whole and on the disk.
+func backup(ctx context.Context, store storage.Backend, since transfer.Position, file string) (*transfer.Report, error) {
+	f, err := os.Create(file + ".part")
+	if err != nil {
+		return nil, err
 	}
-	return os.Rename(to+".part", to)
+	report, err := transfer.Backup(ctx, store, f, transfer.Options{Since: since})
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return report, syncDir(filepath.Dir(file))
 }
 
-// restore makes the directory of a server anew. What was there is kept beside it: whoever
-// restores may have chosen the wrong backup.
-func restore(ctx context.Context, from, data string) error {
-	if err := copyTo(ctx, from, data+".part"); err != nil {
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(data, data+".before"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return os.Rename(data+".part", data)
+	return errors.Join(d.Sync(), d.Close())
 }
 
-// copyTo copies a directory that no server has open, and refuses what is not whole.
-func copyTo(ctx context.Context, from, to string) error {
-	if err := whole(ctx, from); err != nil {
+// restore makes a directory from a backup and those that were made on top of it. If that fails, or
+// failed in an earlier attempt, nothing is left of it.
+func restore(ctx context.Context, dir string, files ...string) error {
+	if err := badgerstore.DiscardImport(dir); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(to); err != nil { // what a copy left that was cut off
+	var readers []io.Reader
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		readers = append(readers, f)
+	}
+	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+	if err != nil {
 		return err
 	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		return err
-	}
-	return errors.Join(whole(ctx, to), syncAll(to))
-}
-
-// whole is badgerstore.ErrInUse while a server has the directory open.
-func whole(ctx context.Context, dir string) error {
-	report, err := badgerstore.Inspect(ctx, dir)
-	if err == nil && !report.Whole() {
-		err = fmt.Errorf("%s is damaged: %q, %v", dir, report.Faults, report.Damaged)
+	_, err = transfer.Restore(ctx, store, transfer.Options{}, readers...)
+	if err = errors.Join(err, store.Close()); err != nil {
+		err = errors.Join(err, badgerstore.DiscardImport(dir))
 	}
 	return err
 }
 
-// syncAll brings a directory and its files to disk.
-func syncAll(dir string) error {
-	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Sync(), f.Close())
-	})
-}
-
 // serve runs the program's server over a directory while work lasts.
-func serve(ctx context.Context, dir string, work func(*client.Objects[Note]) error) error {
+func serve(ctx context.Context, dir string, work func(storage.Backend, *client.Objects[Note]) error) error {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	if err != nil {
 		return err
@@ -111,25 +107,35 @@ func serve(ctx context.Context, dir string, work func(*client.Objects[Note]) err
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	err = work(client.Of[Note](s.Conn(auth.User{Name: "jane"}), note))
+	err = work(store, client.Of[Note](s.Conn(auth.User{Name: "jane"}), note))
 	return errors.Join(err, s.Shutdown(ctx), store.Close())
 }
 
 func run(ctx context.Context, dir string, out io.Writer) error {
-	data, saved := filepath.Join(dir, "data"), filepath.Join(dir, "monday")
-	var seen string // the version that a client saw last before the backup
-	write := func(notes *client.Objects[Note]) error {
+	data, monday, tuesday := filepath.Join(dir, "data"), filepath.Join(dir, "monday"), filepath.Join(dir, "tuesday")
+	var seen string // the version that a client saw last
+	write := func(store storage.Backend, notes *client.Objects[Note]) error {
 		made, err := notes.Create(ctx, &Note{ObjectMeta: meta.ObjectMeta{Name: "todo"}, Text: "buy milk"})
 		if err != nil {
 			return err
 		}
 		seen = made.ResourceVersion
-		_, err = notes.Modify(ctx, "todo", func(n *Note) error { n.Text = "buy milk and bread"; return nil })
-		fmt.Fprintln(out, "refused while the server runs:", errors.Is(backup(ctx, data, saved), badgerstore.ErrInUse))
-		return err
+		first, err := backup(ctx, store, transfer.Position{}, monday)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "monday has everything up to the version that the client saw:", fmt.Sprint(first.Revision) == seen)
+		if _, err := notes.Modify(ctx, "todo", func(n *Note) error { n.Text = "buy milk and bread"; return nil }); err != nil {
+			return err
+		}
+		second, err := backup(ctx, store, first.Position, tuesday)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "tuesday has what came after:", second.Revision-first.Revision, "change")
+		return nil
 	}
-	lose := func(notes *client.Objects[Note]) error { return notes.Delete(ctx, "todo", registry.DeleteOptions{}) }
-	goOn := func(notes *client.Objects[Note]) error {
+	goOn := func(_ storage.Backend, notes *client.Objects[Note]) error {
 		for e, err := range notes.Watch(ctx, seen) {
 			if err == nil {
 				fmt.Fprintln(out, "the client missed:", e.Type, e.Object.Text)
@@ -138,16 +144,15 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 		}
 		return nil
 	}
-	for _, step := range []func() error{
-		func() error { return serve(ctx, data, write) },
-		func() error { return backup(ctx, data, saved) },
-		func() error { return serve(ctx, data, lose) },
-		func() error { return restore(ctx, saved, data) },
-		func() error { return serve(ctx, data, goOn) },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
+	if err := serve(ctx, data, write); err != nil {
+		return err
 	}
-	return nil
+	if err := os.RemoveAll(data); err != nil { // the disk is gone
+		return err
+	}
+	fmt.Fprintln(out, "tuesday alone is refused:", errors.Is(restore(ctx, data, tuesday), transfer.ErrNotOnTop))
+	if err := restore(ctx, data, monday, tuesday); err != nil {
+		return err
+	}
+	return serve(ctx, data, goOn)
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +13,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/transfer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,35 +22,36 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, run(t.Context(), t.TempDir(), &out))
-	require.Equal(t, `refused while the server runs: true
+	require.Equal(t, `monday has everything up to the version that the client saw: true
+tuesday has what came after: 1 change
+tuesday alone is refused: true
 the client missed: MODIFIED buy milk and bread
 <nil>
 `, out.String())
 }
 
-// TestDamagedBackups are refused, and what is there stays.
+// TestDamagedBackups are refused, and leave a directory that can be restored into.
 func TestDamagedBackups(t *testing.T) {
-	ctx, dir := context.Background(), t.TempDir()
-	data, saved := filepath.Join(dir, "data"), filepath.Join(dir, "saved")
-	require.NoError(t, serve(ctx, data, func(notes *client.Objects[Note]) error {
+	dir := t.TempDir()
+	data, saved, damaged, restored := filepath.Join(dir, "data"), filepath.Join(dir, "saved"), filepath.Join(dir, "damaged"), filepath.Join(dir, "restored")
+	require.NoError(t, serve(t.Context(), data, func(store storage.Backend, notes *client.Objects[Note]) error {
 		for i := range 100 {
-			if _, err := notes.Create(ctx, &Note{ObjectMeta: meta.ObjectMeta{Name: fmt.Sprint("n", i)}, Text: "x"}); err != nil {
+			if _, err := notes.Create(t.Context(), &Note{ObjectMeta: meta.ObjectMeta{Name: fmt.Sprint("n", i)}, Text: strings.Repeat("x", 10<<10)}); err != nil {
 				return err
 			}
 		}
-		return nil
-	}))
-	require.NoError(t, backup(ctx, data, saved))
-	files, err := filepath.Glob(filepath.Join(saved, "*.sst"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	text, err := os.ReadFile(files[0])
-	require.NoError(t, err)
-	text[len(text)/8] ^= 0xff
-	require.NoError(t, os.WriteFile(files[0], text, 0o600))
-	require.ErrorContains(t, restore(ctx, saved, data), "is damaged")
-	require.NoError(t, serve(ctx, data, func(notes *client.Objects[Note]) error {
-		_, err := notes.Get(ctx, "n7")
+		_, err := backup(t.Context(), store, transfer.Position{}, saved)
 		return err
 	}))
+	text, err := os.ReadFile(saved)
+	require.NoError(t, err)
+	text[len(text)-len(text)/8] ^= 0xff
+	require.NoError(t, os.WriteFile(damaged, text, 0o600))
+	require.ErrorIs(t, restore(t.Context(), restored, damaged), transfer.ErrDamaged)
+	require.NoError(t, restore(t.Context(), restored, saved))
+	require.NoError(t, serve(t.Context(), restored, func(_ storage.Backend, notes *client.Objects[Note]) error {
+		_, err := notes.Get(t.Context(), "n7")
+		return err
+	}))
+	require.ErrorIs(t, restore(t.Context(), restored, saved), storage.ErrNotEmpty)
 }

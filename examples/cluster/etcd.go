@@ -25,9 +25,10 @@ type etcdFlags struct {
 	compaction                time.Duration
 }
 
-func etcd() apiserver.Engine {
+func etcd(set *flag.FlagSet) apiserver.Opener {
 	f := &etcdFlags{}
-	return apiserver.Engine{Flags: f.define, Open: f.open}
+	f.define(set)
+	return f.open
 }
 
 func (f *etcdFlags) define(set *flag.FlagSet) {

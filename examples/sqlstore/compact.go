@@ -85,17 +85,24 @@ func (s *Store) step(ctx context.Context, floor storage.Revision) error {
 	if err != nil || floor <= st.floor {
 		return err
 	}
-	for _, statement := range []string{
-		`DELETE FROM records WHERE (key, revision) IN (
-			SELECT o.key, o.revision FROM records AS n JOIN records AS o ON o.key = n.key AND o.revision < n.revision
-			WHERE n.revision > $1 AND n.revision <= $2)`,
-		`DELETE FROM records WHERE revision > $1 AND revision <= $2 AND deleted`,
+	for _, statement := range append(forgotten(),
 		`DELETE FROM commits WHERE revision >= $1 AND revision < $2`,
 		`UPDATE state SET floor = $2 WHERE floor = $1`, // last, since commits wait for it
-	} {
+	) {
 		if _, err := tx.ExecContext(ctx, statement, int64(st.floor), int64(floor)); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
+}
+
+// forgotten are the statements that delete what is not seen any more when the floor moves from
+// one revision to another.
+func forgotten() []string {
+	return []string{
+		`DELETE FROM records WHERE (key, revision) IN (
+			SELECT o.key, o.revision FROM records AS n JOIN records AS o ON o.key = n.key AND o.revision < n.revision
+			WHERE n.revision > $1 AND n.revision <= $2)`,
+		`DELETE FROM records WHERE revision > $1 AND revision <= $2 AND deleted`,
+	}
 }

@@ -30,6 +30,11 @@ type dialect interface {
 	// insert adds what commits did, and makes the last one the newest of the state.
 	insert(ctx context.Context, tx *sql.Tx, made batch) error
 
+	// long lets a transaction take any time, and returns what the clock of commits says.
+	long(ctx context.Context, tx *sql.Tx) (now int64, err error)
+	// add adds records of another store, but those that are there.
+	add(ctx context.Context, tx *sql.Tx, records []storage.Record) error
+
 	// turn waits until nobody else compacts, for as long as the transaction.
 	turn(ctx context.Context, tx *sql.Tx) error
 	// oldest returns the oldest revision that is retained if all is that was replaced

@@ -169,17 +169,33 @@ func (d *postgresDB) newest(ctx context.Context, tx *sql.Tx, keys []string) (map
 // insert takes one round trip, since all processes wait for it. The time is that of the database,
 // which is the same for all of them.
 func (d *postgresDB) insert(ctx context.Context, tx *sql.Tx, made batch) error {
-	keys, values := make([][]byte, len(made.records)), make([][]byte, len(made.records))
-	revisions, deleted := make([]int64, len(made.records)), make([]bool, len(made.records))
-	for i, r := range made.records {
-		keys[i], values[i], revisions[i], deleted[i] = []byte(r.Key), r.Value, int64(r.Revision), r.Value == nil
-	}
 	_, err := tx.ExecContext(ctx, `
 		WITH r AS (INSERT INTO records SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::boolean[], $4::bytea[])),
 		c AS (INSERT INTO commits SELECT n, `+postgresNow+` FROM generate_series($5::bigint, $6::bigint) AS n),
 		s AS (UPDATE state SET revision = $6)
 		SELECT pg_notify(`+channelName+`, ($6::bigint)::text)`,
-		keys, revisions, deleted, values, int64(made.first), int64(made.last))
+		append(columns(made.records), int64(made.first), int64(made.last))...)
+	return err
+}
+
+// columns are what unnest makes rows of the table records of.
+func columns(records []storage.Record) []any {
+	keys, values := make([][]byte, len(records)), make([][]byte, len(records))
+	revisions, deleted := make([]int64, len(records)), make([]bool, len(records))
+	for i, r := range records {
+		keys[i], values[i], revisions[i], deleted[i] = []byte(r.Key), r.Value, int64(r.Revision), r.Value == nil
+	}
+	return []any{keys, revisions, deleted, values}
+}
+
+func (d *postgresDB) long(ctx context.Context, tx *sql.Tx) (now int64, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT `+postgresNow+`, set_config('idle_in_transaction_session_timeout', '0', true)`).Scan(&now, new(string))
+	return now, err
+}
+
+func (d *postgresDB) add(ctx context.Context, tx *sql.Tx, records []storage.Record) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO records SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::boolean[], $4::bytea[]) ON CONFLICT DO NOTHING`,
+		columns(records)...)
 	return err
 }
 

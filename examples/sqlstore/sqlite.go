@@ -113,6 +113,20 @@ func (d sqliteFile) insert(ctx context.Context, tx *sql.Tx, made batch) error {
 	return err
 }
 
+func (d sqliteFile) long(context.Context, *sql.Tx) (now int64, err error) {
+	return time.Now().UnixNano(), nil
+}
+
+func (d sqliteFile) add(ctx context.Context, tx *sql.Tx, records []storage.Record) error {
+	for _, r := range records {
+		_, err := tx.ExecContext(ctx, `INSERT INTO records VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, []byte(r.Key), r.Revision, r.Value == nil, r.Value)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // turn has come when the transaction has begun, since only one can write.
 func (d sqliteFile) turn(context.Context, *sql.Tx) error { return nil }
 

@@ -41,7 +41,8 @@ const (
 )
 
 // Store is a storage.Backend in an SQL database. It also implements storage.Stamper,
-// storage.Historian, storage.Checker, storage.Sizer and storage.Shared.
+// storage.Historian, storage.Checker, storage.Sizer, storage.Shared, storage.Importer and
+// storage.StampReader.
 type Store struct {
 	dialect
 	pools

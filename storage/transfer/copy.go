@@ -34,7 +34,7 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 	if err != nil {
 		return s.report, err
 	}
-	d, err := prepare(ctx, to, stamps, newest, s.tell)
+	d, err := prepare(ctx, to, stamps, newest, o)
 	if err != nil {
 		return s.report, err
 	}
@@ -46,14 +46,11 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 		return s.report, err
 	}
 	s.tell(Verifying)
-	at := s.report.Revision
-	if err := verify(ctx, from, at, s.now, true, s.o); err != nil {
-		return s.report, fmt.Errorf("the source at revision %d: %w", at, err)
-	}
-	return s.report, d.finish(ctx, at, s.now, s.report, Options{Progress: s.o.Progress})
+	return s.report, d.finish(ctx, s.report.Revision, s.now, s.report, Options{Progress: s.o.Progress})
 }
 
-// versions is read as a sequence. Its error is the last thing in it.
+// versions is read as a sequence, which ends only when the source was compared with what was read
+// of it: the destination shows nothing before. An error is the last thing in it.
 func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		enough := errors.New("enough")
@@ -63,10 +60,28 @@ func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] 
 			}
 			return nil
 		}
-		if err := s.read(ctx); err != nil && !errors.Is(err, enough) {
+		err := s.read(ctx)
+		if err == nil {
+			err = s.settled(ctx)
+		}
+		if err != nil && !errors.Is(err, enough) {
 			yield(storage.Record{}, err)
 		}
 	}
+}
+
+// settled compares the source with what was read, and makes sure that nobody has written to it
+// since its writers should have stopped.
+func (s *source) settled(ctx context.Context) error {
+	s.tell(Verifying)
+	at := s.report.Revision
+	if err := verify(ctx, s.store, at, s.now, true, s.o); err != nil {
+		return fmt.Errorf("the source at revision %d: %w", at, err)
+	}
+	s.emit = func(storage.Record) error {
+		return fmt.Errorf("the source was written to after revision %d, where its writers should have stopped", at)
+	}
+	return s.catchUp(ctx)
 }
 
 // finished refuses a source that has only a part of what it should have.
@@ -101,7 +116,7 @@ type destination struct {
 
 // prepare looks whether the destination has other stamps and, if it chooses its revisions by
 // itself, raises them to the given one, which takes time.
-func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, newest storage.Revision, tell func(Phase)) (*destination, error) {
+func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, newest storage.Revision, o Options) (*destination, error) {
 	if s, ok := to.(storage.StampReader); ok {
 		have, err := s.Stamps(ctx)
 		if err != nil {
@@ -117,11 +132,18 @@ func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, 
 		return &destination{store: to, stamps: stamps}, nil
 	}
 	p := &plain{to: to, written: map[string]written{}, pending: map[string]storage.Record{}}
-	tell(Raising)
 	if err := p.begin(ctx); err != nil {
 		return nil, err
 	}
-	return &destination{to, stamps, p}, p.raise(ctx, newest)
+	for p.reached < newest {
+		if o.Progress != nil {
+			o.Progress(Progress{Phase: Raising, Revision: p.reached})
+		}
+		if err := p.raise(ctx, min(newest, p.reached+raiseStep)); err != nil {
+			return nil, err
+		}
+	}
+	return &destination{to, stamps, p}, nil
 }
 
 func otherStamp(name, have, want string) error {

@@ -24,11 +24,13 @@
 // # What is checked
 //
 // At the end the keys, values and revisions that arrived are compared with those that were
-// read, by their number and a sum of hashes, and Copy reads the source once more for it. A
-// record that cannot be read ends it with a *storage.DamagedError, unless SkipDamaged is
-// set. A storage.Importer that is filled in part shows nothing of it, or is of no more use, so
-// that to begin again takes an empty one; badgerstore.DiscardImport makes it of a directory. Any other store has the key storage.UnfinishedKey
-// until all is there: Copy begins it again, and neither it nor Backup takes it as a source.
+// read, by their number and a sum of hashes. Copy reads the source once more for it, before the
+// destination shows anything; that the source was written to where its writers should have
+// stopped ends it. A record that cannot be read ends it with a *storage.DamagedError, unless
+// SkipDamaged is set. A storage.Importer that is filled in part shows nothing of it, or is of no
+// more use, so that to begin again takes an empty one; badgerstore.DiscardImport makes it of a
+// directory. Any other store has the key storage.UnfinishedKey until all is there: Copy begins
+// it again, and neither it nor Backup takes it as a source.
 // A server refuses to start over a store that has it.
 //
 // # Files
@@ -87,9 +89,9 @@ const (
 // Progress is how far it is.
 type Progress struct {
 	Phase    Phase
-	Versions int64 // records and deletions that were read, in Verifying those that were compared
-	Bytes    int64 // of their keys and values
-	Revision storage.Revision
+	Versions int64            // records and deletions that were read, in Verifying those that were compared
+	Bytes    int64            // of their keys and values
+	Revision storage.Revision // that the source is read up to; in Raising the newest one of the destination
 }
 
 // Position is where a backup ends: the newest revision in it and the hash of the file.

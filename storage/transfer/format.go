@@ -75,8 +75,8 @@ const (
 var (
 	// ErrDamaged says that a file is no backup, or not whole.
 	ErrDamaged = errors.New("the backup cannot be used")
-	// ErrNotOnTop says that an incremental backup does not stand on the file before it.
-	ErrNotOnTop = errors.New("the backup stands on another one")
+	// ErrNotOnTop says that a backup does not stand on the file before it.
+	ErrNotOnTop = errors.New("the backup does not stand on the one before")
 
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )

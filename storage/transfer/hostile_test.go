@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -225,6 +226,29 @@ func TestForgedChains(t *testing.T) {
 	}
 }
 
+// TestForgedMark: no file takes the mark away by which a store is known that was filled in part.
+func TestForgedMark(t *testing.T) {
+	entries := []entry{record(storage.UnfinishedKey, "1", 1)}
+	for i := range 2 * storage.CommitLength {
+		entries = append(entries, record(fmt.Sprint("k", i), "1", storage.Revision(i+2)))
+	}
+	f := honest(header{Oldest: 1}, append(entries, deletion(storage.UnfinishedKey, 1_000))...)
+	to := memstore.New(memstore.Options{})
+	defer to.Close()
+	_, err := Restore(t.Context(), struct{ storage.Backend }{to}, Options{}, bytes.NewReader(f.file(t)))
+	require.NoError(t, err)
+	_, err = to.Get(t.Context(), "k1", 0)
+	require.NoError(t, err)
+
+	f = honest(header{Oldest: 1}, entries...) // it is there at the end
+	to = memstore.New(memstore.Options{})
+	defer to.Close()
+	_, err = Restore(t.Context(), struct{ storage.Backend }{to}, Options{}, bytes.NewReader(f.file(t)))
+	require.ErrorContains(t, err, "what arrived is not what was sent")
+	_, err = to.Get(t.Context(), storage.UnfinishedKey, 0)
+	require.NoError(t, err)
+}
+
 // FuzzRead: whatever bytes are taken for a backup, nothing of a file that is refused is shown,
 // and of one that is taken there is what a backup of it would have.
 func FuzzRead(f *testing.F) {
@@ -294,5 +318,63 @@ func FuzzBytes(f *testing.F) {
 		if _, err := restored(t, file); err != nil {
 			require.ErrorIs(t, err, ErrDamaged)
 		}
+	})
+}
+
+// FuzzChain: whatever an incremental file says of the one before it, either nothing is shown, or what a
+// backup of the result has again.
+func FuzzChain(f *testing.F) {
+	first := honest(header{Oldest: 2}, record("a", "1", 1), record("b", "2", 2), record("c", "3", 3))
+	f.Add(int64(3), pack(named("a", 1), named("b", 2), record("c", "4", 4)))
+	f.Add(int64(3), pack(named("a", 1), deletion("a", 4), named("x", 2)))
+	f.Add(int64(9), pack(named("c", 3), record("c", "3", 3), deletion("c", 3)))
+	f.Fuzz(func(t *testing.T, oldest int64, content []byte) {
+		file := first.file(t)
+		at, err := Verify(t.Context(), Options{}, bytes.NewReader(file))
+		require.NoError(t, err)
+		have := map[version]storage.Record{}
+		for _, e := range first.entries {
+			have[version{e.Key, e.Revision}] = e.Record
+		}
+		var entries []entry
+		for rest := content; len(rest) > 0; {
+			e, n, ok := parseEntry(rest)
+			if !ok {
+				break
+			}
+			entries, rest = append(entries, e), rest[n:]
+		}
+		second := honest(header{Oldest: storage.Revision(oldest), Since: at.Position}, entries...)
+		state := map[string]entry{}
+		for _, e := range entries {
+			if e.Revision >= state[e.Key].Revision {
+				state[e.Key] = e
+			}
+		}
+		var now digest
+		for _, e := range state { // as somebody would make it who knows the first file
+			switch {
+			case e.earlier:
+				now.add(have[version{e.Key, e.Revision}])
+			case e.Value != nil:
+				now.add(e.Record)
+			}
+		}
+		second.trailer.Keys, second.trailer.Contents, second.trailer.Records = now.keys, now.contents, now.records
+		to, err := restored(t, file, second.file(t))
+		if err != nil {
+			return
+		}
+		newest, err := to.Revision(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, second.trailer.Revision, newest)
+		_, records, err := to.Scan(t.Context(), "", "", 0)
+		require.NoError(t, err)
+		var found digest
+		for rec, err := range records {
+			require.NoError(t, err)
+			found.add(rec)
+		}
+		require.Equal(t, now, found)
 	})
 }

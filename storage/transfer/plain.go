@@ -34,6 +34,9 @@ const scratchPrefix = storage.UnfinishedKey + "/"
 // raisers is how many such commits are made at a time.
 const raisers = 64
 
+// raiseStep is after how many such commits there is something to tell.
+const raiseStep = 1_000
+
 // begin marks an empty store as one that is being filled, or empties one whose filling was
 // broken off.
 func (p *plain) begin(ctx context.Context) error {
@@ -112,6 +115,9 @@ func (p *plain) fill(ctx context.Context, records iter.Seq2[storage.Record, erro
 	for rec, err := range records {
 		if err != nil {
 			return err
+		}
+		if isScratch(rec.Key) {
+			continue // of an earlier filling, or made up: the mark stays until all is there
 		}
 		if have, ok := p.written[rec.Key]; ok && have.revision >= rec.Revision {
 			continue // it comes once more, or was replaced

@@ -55,7 +55,7 @@ func (c *chain) restore(ctx context.Context, to storage.Backend, files []io.Read
 	}
 	last := c.last()
 	oldest := max(last.header.Oldest, c.o.StartOver)
-	d, err := prepare(ctx, to, last.header.Stamps, oldest, c.tell)
+	d, err := prepare(ctx, to, last.header.Stamps, oldest, c.o)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,10 @@ func (c *chain) open(files []io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("file %d: %w", i+1, err)
 		}
-		if since := r.header.Since; (i == 0) != (since == Position{}) && !(i == 0 && c.part) {
+		switch since := r.header.Since; {
+		case i > 0 && since == Position{}:
+			return fmt.Errorf("file %d: %w: it is whole by itself, and not made on top of the one before", i+1, ErrNotOnTop)
+		case i == 0 && since != Position{} && !c.part:
 			return fmt.Errorf("file %d: %w: it is made on top of revision %d (%.12s)", i+1, ErrNotOnTop, since.Revision, since.ID)
 		}
 		c.files = append(c.files, r)

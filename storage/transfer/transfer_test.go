@@ -248,6 +248,49 @@ func TestCopyAfterCompaction(t *testing.T) {
 	}
 }
 
+// TestCompactedMeanwhile: of a source that forgets its history while it is read either everything
+// is there or nothing.
+func TestCompactedMeanwhile(t *testing.T) {
+	for _, kind := range kinds {
+		a := open(t, kind)
+		w := work(t.Context(), a, 4)
+		restored := map[*transfer.Report]storage.Backend{}
+		for round := 1; round <= 10; round++ {
+			w.reach(t, 100*round)
+			var compacting sync.WaitGroup
+			done := make(chan struct{})
+			compacting.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					case <-time.After(time.Duration(round) * time.Millisecond):
+						if newest, err := a.Revision(t.Context()); err == nil {
+							_ = a.Compact(t.Context(), newest)
+						}
+					}
+				}
+			})
+			var file bytes.Buffer
+			report, err := transfer.Backup(t.Context(), a, &file, transfer.Options{})
+			close(done)
+			compacting.Wait()
+			if err != nil {
+				require.ErrorIs(t, err, storage.ErrCompacted)
+				continue
+			}
+			restored[report] = open(t, "memory")
+			_, err = transfer.Restore(t.Context(), restored[report], transfer.Options{}, &file)
+			require.NoError(t, err)
+		}
+		w.end(t)
+		for report, to := range restored {
+			requireAcked(t, w, to, report.Oldest, report.Revision)
+		}
+		t.Logf("%s: %d of 10 were whole", kind, len(restored))
+	}
+}
+
 func TestCopyOfNothing(t *testing.T) {
 	for _, to := range []storage.Backend{open(t, "memory"), open(t, "badger"), own{open(t, "memory")}} {
 		report, err := transfer.Copy(t.Context(), open(t, "badger"), to, transfer.Options{})
@@ -328,6 +371,21 @@ func TestCopyToOwnRevisions(t *testing.T) {
 	}
 }
 
+// TestCopyOfACopy: the marks by which a store was filled are in its history, and are none of the next
+// one's.
+func TestCopyOfACopy(t *testing.T) {
+	a := open(t, "memory")
+	for i := range 50 {
+		put(t, a, fmt.Sprint("k", i), "x")
+	}
+	stores := []storage.Backend{a, own{open(t, "memory")}, own{open(t, "memory")}, open(t, "badger")}
+	for i, to := range stores[1:] {
+		_, err := transfer.Copy(t.Context(), stores[i], to, transfer.Options{})
+		require.NoError(t, err)
+		require.Len(t, state(t, to, 0), 50)
+	}
+}
+
 // TestCopyFindsOut what a destination has lost.
 func TestCopyFindsOut(t *testing.T) {
 	a := open(t, "memory")
@@ -340,6 +398,32 @@ func TestCopyFindsOut(t *testing.T) {
 	})
 	_, err := transfer.Copy(t.Context(), a, lossy, transfer.Options{})
 	require.ErrorContains(t, err, "there are 99 keys")
+}
+
+// TestCopyChecksItsSource before the destination shows anything: what the source tells otherwise
+// when it is read once more, and writers that go on, end the copy.
+func TestCopyChecksItsSource(t *testing.T) {
+	for _, kind := range kinds {
+		a, b := faulty.Wrap(open(t, "memory"), nil), open(t, kind)
+		for i := range 100 {
+			put(t, a, fmt.Sprint("k", i), "x")
+		}
+		fails := func(to storage.Backend, why string, meanwhile func()) {
+			t.Helper()
+			_, err := transfer.Copy(t.Context(), a, to, transfer.Options{Progress: func(p transfer.Progress) {
+				if p.Phase == transfer.Verifying {
+					meanwhile()
+				}
+			}})
+			require.ErrorContains(t, err, why)
+			require.Empty(t, state(t, to, 0))
+		}
+		fails(b, "the source at revision 100: there are 99 keys", func() {
+			a.SetPlan(func(c faulty.Call) faulty.Fault { return faulty.Fault{Drop: c.Op == faulty.OpRecord && c.Key == "k7"} })
+		})
+		a.SetPlan(nil)
+		fails(open(t, kind), "written to after revision 100", func() { put(t, a, "k7", "y") })
+	}
 }
 
 // TestDamagedRecords end it, or are left out and named.

@@ -203,3 +203,20 @@ func TestProgress(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, told[transfer.Copying], 25)
 }
+
+// TestRaisingIsTold, since it takes long where the source has seen many commits.
+func TestRaisingIsTold(t *testing.T) {
+	a := open(t, "memory")
+	require.NoError(t, a.(storage.Importer).Import(t.Context(), nil, 5_000, func(yield func(storage.Record, error) bool) {
+		yield(storage.Record{Key: "a", Value: []byte("1"), Revision: 7}, nil)
+	}))
+	var told []storage.Revision
+	_, err := transfer.Copy(t.Context(), a, own{open(t, "memory")}, transfer.Options{Progress: func(p transfer.Progress) {
+		if p.Phase == transfer.Raising {
+			told = append(told, p.Revision)
+		}
+	}})
+	require.NoError(t, err)
+	require.Len(t, told, 5)
+	require.IsIncreasing(t, told)
+}

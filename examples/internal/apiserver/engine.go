@@ -2,10 +2,14 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,63 +18,133 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Engine is a storage engine that a program offers by --storage.
-type Engine struct {
-	// Flags defines what the engine is told on the command line. Nothing of it may be given
-	// for a server with another engine.
-	Flags func(set *flag.FlagSet)
+// Engine is a storage engine that a program offers by --storage. It defines what it is told on
+// the command line, and returns what opens the store that those flags describe. Nothing of it
+// may be given for a server with another engine.
+type Engine func(set *flag.FlagSet) Opener
 
-	// Open opens the store that the flags describe.
-	Open func(ctx context.Context, log *slog.Logger) (storage.Backend, error)
-}
+// Opener opens a store.
+type Opener func(ctx context.Context, log *slog.Logger) (storage.Backend, error)
 
 // directory is the engine that every program has.
 const directory = "directory"
 
-// defineEngines defines the flags that choose among engines and those of each of them.
-func (c Command) defineEngines(set *flag.FlagSet, f *flags) {
-	f.storage, f.engineFlags = directory, map[string][]string{}
-	if len(c.Engines) == 0 {
+// place is where objects are kept, as flags say.
+type place struct {
+	dataDir string
+	storage string // an engine
+
+	prefix  string              // of the flags
+	openers map[string]Opener   // by engines
+	flags   map[string][]string // by the engines that they belong to
+}
+
+// define defines --data-dir, --storage and the flags of each engine, all behind a prefix.
+func (p *place) define(set *flag.FlagSet, engines map[string]Engine, prefix, dir, usage string) {
+	*p = place{storage: directory, prefix: prefix, openers: map[string]Opener{}, flags: map[string][]string{}}
+	set.StringVar(&p.dataDir, prefix+"data-dir", dir, usage)
+	if len(engines) == 0 {
 		return
 	}
-	names := slices.Sorted(maps.Keys(c.Engines))
-	set.Func("storage", "where objects are kept: in a directory, that of --data-dir, which for other engines holds the server's keys alone, or in "+
+	names := slices.Sorted(maps.Keys(engines))
+	set.Func(prefix+"storage", "where objects are kept: in a directory, that of --"+prefix+"data-dir, which for other engines holds the server's keys alone, or in "+
 		strings.Join(names, ", ")+" (default "+directory+")", func(name string) error {
-		if _, known := c.Engines[name]; !known && name != directory {
+		if _, known := engines[name]; !known && name != directory {
 			return fmt.Errorf("there is %s or %s", directory, strings.Join(names, ", "))
 		}
-		f.storage = name
+		p.storage = name
 		return nil
 	})
 	for _, name := range names {
 		own := flag.NewFlagSet(name, flag.ContinueOnError)
-		c.Engines[name].Flags(own)
+		p.openers[name] = engines[name](own)
 		own.VisitAll(func(x *flag.Flag) {
-			set.Var(x.Value, x.Name, x.Usage)
-			f.engineFlags[name] = append(f.engineFlags[name], x.Name)
+			set.Var(x.Value, prefix+x.Name, x.Usage)
+			p.flags[name] = append(p.flags[name], prefix+x.Name)
 		})
 	}
 }
 
-// validateEngines refuses flags of engines that were not chosen.
-func (f *flags) validateEngines(given map[string]bool) (faults []error) {
-	for engine, names := range f.engineFlags {
+// validate refuses flags of engines that were not chosen.
+func (p *place) validate(given map[string]bool) (faults []error) {
+	for engine, names := range p.flags {
 		for _, name := range names {
-			if given[name] && engine != f.storage {
-				faults = append(faults, fmt.Errorf("--%s means nothing without --storage %s", name, engine))
+			if given[name] && engine != p.storage {
+				faults = append(faults, fmt.Errorf("--%s means nothing without --%sstorage %s", name, p.prefix, engine))
 			}
 		}
 	}
 	return faults
 }
 
-// openStore opens what objects are kept in.
-func (c Command) openStore(ctx context.Context, f *flags, log *slog.Logger) (storage.Backend, error) {
+// named reports whether the flags say anything.
+func (p *place) named() bool { return p.storage != directory || p.dataDir != "" }
+
+func (p *place) String() string {
+	if p.storage != directory {
+		return p.storage
+	}
+	return p.dataDir
+}
+
+// open opens the store for a server; that of no directory is in memory.
+func (p *place) open(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
 	switch {
-	case f.storage != directory:
-		return c.Engines[f.storage].Open(ctx, log)
-	case f.dataDir == "":
+	case p.storage != directory:
+		return p.openers[p.storage](ctx, log)
+	case p.dataDir == "":
 		return memstore.New(memstore.Options{}), nil
 	}
-	return badgerstore.Open(badgerstore.Options{Dir: f.dataDir, Logger: log})
+	if err := hasMoved(p.dataDir); err != nil {
+		return nil, err
+	}
+	return badgerstore.Open(badgerstore.Options{Dir: p.dataDir, Logger: log})
+}
+
+// openFilled opens a store to read it. A directory without one stays as it is.
+func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
+	if p.storage == directory {
+		if _, err := os.Stat(filepath.Join(p.dataDir, "MANIFEST")); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no store in the directory %q", p.dataDir)
+		}
+	}
+	store, err := p.open(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	_, records, err := store.Scan(ctx, "", "", 0)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	for range records {
+		return store, nil
+	}
+	return nil, errors.Join(fmt.Errorf("nothing is stored in %s", p), store.Close())
+}
+
+// fill opens an empty store and has it filled. What was left by an attempt that was broken off
+// is discarded before, and if that fails nothing is left of it in a directory.
+func (p *place) fill(ctx context.Context, log *slog.Logger, fill func(storage.Backend) error) error {
+	if !p.named() {
+		return fmt.Errorf("--%sdata-dir is empty", p.prefix)
+	}
+	if err := p.discard(); err != nil {
+		return err
+	}
+	store, err := p.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(store), store.Close())
+	if err != nil {
+		err = errors.Join(err, p.discard())
+	}
+	return err
+}
+
+func (p *place) discard() error {
+	if p.storage != directory {
+		return nil
+	}
+	return badgerstore.DiscardImport(p.dataDir)
 }

@@ -21,9 +21,8 @@ import (
 type flags struct {
 	bindAddress   string
 	securePort    int
-	dataDir       string
-	storage       string              // an engine
-	engineFlags   map[string][]string // by the engines that they belong to
+	place               // of the store
+	to            place // that the store moves to
 	names         names.Profile
 	kubeconfig    string
 	tlsCert       string
@@ -54,13 +53,16 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	name := cmp.Or(c.Name, "apiserver")
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	set.Usage = func() {
-		fmt.Fprint(set.Output(), name+" [flags] serves.\n"+name+" inspect --data-dir DIR [--salvage NEW] checks the directory of a server that does not run,\n"+
-			"and salvages what can be read into a new one; it exits with 1 if anything is wrong.\n\nFlags:\n")
+		fmt.Fprint(set.Output(), name+" [flags] serves.\n"+name+" backup, verify, restore and copy save a store in files, check those, and fill other stores.\n"+
+			name+" inspect --data-dir DIR [--salvage NEW] checks the directory of a server that does not run,\n"+
+			"and salvages what can be read into a new one. Each exits with 1 if anything is wrong, and has a --help.\n\nFlags:\n")
 		set.PrintDefaults()
 	}
 	set.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "address to listen on; with 0.0.0.0 or :: others are told the first address of the machine that is no loopback")
 	set.IntVar(&f.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 takes a free one")
-	set.StringVar(&f.dataDir, "data-dir", "./controlplane-data", "directory of the data; empty means memory")
+	f.place.define(set, c.Engines, "", "./controlplane-data", "directory of the data; empty means memory")
+	f.to.define(set, c.Engines, "to-", "", "directory that the store moves to while this server serves: with this or --to-storage it copies everything there, then\n"+
+		"takes no more writes (503), says so, and is to be ended and started over that")
 	set.StringVar(&profile, "names", "kubernetes", "names on the wire: kubernetes, as kubectl and client-go know them, or orch")
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "where the admin's client configuration is written, mode 0600 (default: admin.kubeconfig in the data directory)")
 	set.StringVar(&f.tlsCert, "tls-cert-file", "", "certificate of the server, PEM (default: self-made)")
@@ -80,7 +82,6 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	f.audit.define(set)
 	f.network.define(set)
 	f.nodes.define(set)
-	c.defineEngines(set, f)
 	c.defineIgnored(set, f)
 	for name, value := range c.Defaults {
 		set.Lookup(name).DefValue = value // what --help tells
@@ -242,7 +243,8 @@ func (c Command) validate(set *flag.FlagSet, f *flags) error {
 	if f.livezGrace < 0 || f.shutdownDelay < 0 {
 		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
 	}
-	faults = append(faults, f.validateEngines(given)...)
+	faults = append(faults, f.place.validate(given)...)
+	faults = append(faults, f.to.validate(given)...)
 	faults = append(faults, f.limits.validate()...)
 	faults = append(faults, f.nodes.validate()...)
 	faults = append(faults, f.authz.validate(given["authorization-mode"])...)

@@ -169,13 +169,16 @@ func TestEngines(t *testing.T) {
 	where := ""
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
-	c := Command{Engines: map[string]Engine{"attic": {
-		Flags: func(set *flag.FlagSet) { set.StringVar(&where, "attic-box", "", "a box") },
-		Open:  func(context.Context, *slog.Logger) (storage.Backend, error) { return store, nil },
+	c := Command{Engines: map[string]Engine{"attic": func(set *flag.FlagSet) Opener {
+		box := set.String("attic-box", "", "a box")
+		return func(context.Context, *slog.Logger) (storage.Backend, error) {
+			where = *box
+			return store, nil
+		}
 	}}}
 	f, err := c.parseFlags([]string{"--storage", "attic", "--attic-box", "3"})
 	require.NoError(t, err)
-	opened, err := c.openStore(t.Context(), f, nil)
+	opened, err := f.open(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Same(t, store, opened)
 	assert.Equal(t, "3", where)

@@ -9,13 +9,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -71,16 +72,18 @@ func (c Command) Main() {
 	}
 }
 
-// run serves until the context ends, or inspects a directory.
+// run serves until the context ends, or does what another command says.
 func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) > 0 && args[0] == "inspect" {
-		return inspect(ctx, args[1:], out)
+	if len(args) > 0 {
+		if do, ok := c.commands()[args[0]]; ok {
+			return do(ctx, args[1:], out)
+		}
 	}
 	f, err := c.parseFlags(args)
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := warnings()
 	if len(f.ignored) > 0 {
 		log.Warn("these flags have no effect here", "flags", strings.Join(f.ignored, " "))
 	}
@@ -90,7 +93,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if len(f.otherVersions) > 0 {
 		log.Warn("--runtime-config: this server does not have these versions", "versions", strings.Join(f.otherVersions, " "))
 	}
-	store, err := c.openStore(ctx, f, log)
+	store, err := f.openStore(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -109,6 +112,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), Release: f.release, RunControllers: f.authz.controllers, Features: f.features,
 		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
+	b.Handlers = map[string]http.Handler{backupPath: backups(store)}
 	b.Register(f.kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
@@ -130,7 +134,16 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return errors.Join(f.advise(err), flushAudit())
 	}
-	return errors.Join(c.serve(ctx, l, at, s, f, id, log, out), flushAudit())
+	if err := c.announce(f, id, at, out); err != nil {
+		return errors.Join(err, l.Close(), s.Shutdown(context.Background()), flushAudit())
+	}
+	var mover sync.WaitGroup
+	if leaving, ok := store.(*moving); ok {
+		mover.Go(func() { leaving.run(ctx, log, out) })
+	}
+	err = serving.Run(ctx, s, l, serving.Options{TLS: id.tls, Drain: f.shutdownDelay, Timeout: c.End, Logger: log})
+	mover.Wait()
+	return errors.Join(err, flushAudit())
 }
 
 // advise says what to do about a store that was filled under other names.
@@ -166,17 +179,16 @@ func (f *flags) access(b *server.Builder, id *identity, at netip.AddrPort) (clos
 	return close, access.Setup(b, c)
 }
 
-// serve tells that it is ready, and ends in order.
-func (c Command) serve(ctx context.Context, l net.Listener, at netip.AddrPort, s *server.Server, f *flags, id *identity, log *slog.Logger, out io.Writer) error {
-	options := serving.Options{TLS: id.tls, Drain: f.shutdownDelay, Timeout: c.End, Logger: log}
+// announce tells that the server is ready, and how to reach it.
+func (c Command) announce(f *flags, id *identity, at netip.AddrPort, out io.Writer) error {
 	address := at.String()
 	if c.Quiet && f.kubeconfig == "" {
 		fmt.Fprintf(out, "serving on https://%s\n", address)
-		return serving.Run(ctx, s, l, options)
+		return nil
 	}
 	kubeconfig, err := id.writeKubeconfig(f, "https://"+address)
 	if err != nil {
-		return errors.Join(err, l.Close(), s.Shutdown(context.Background()))
+		return err
 	}
 	debug.FreeOSMemory() // the start leaves as much behind as the server needs
 	fmt.Fprintf(out, "serving on https://%s\n", address)
@@ -186,5 +198,5 @@ func (c Command) serve(ctx context.Context, l net.Listener, at netip.AddrPort, s
 	} else { // what kubectl makes of a command line goes in a media type of the other names
 		fmt.Fprintf(out, "     echo '{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"hello\"}}' | kubectl --kubeconfig %s apply -f -\n", kubeconfig)
 	}
-	return serving.Run(ctx, s, l, options)
+	return nil
 }

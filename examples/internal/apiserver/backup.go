@@ -1,0 +1,147 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/transfer"
+)
+
+// backupPath is where a running server hands out backups.
+const backupPath = "/backup"
+
+// backups hands out backups of a store to administrators alone: they have everything that is secret, and
+// access control that lets everybody read all paths does not mean that.
+func backups(store storage.Backend) http.Handler {
+	all := transfer.Handler(store)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if u := meta.UserFrom(r.Context()); u == nil || !u.InGroup(auth.Masters) {
+			http.Error(w, "backups are for the group "+auth.Masters, http.StatusForbidden)
+			return
+		}
+		all.ServeHTTP(w, r)
+	})
+}
+
+// backup is the command that saves what a store holds in a file.
+func (c Command) backup(ctx context.Context, args []string, out io.Writer) error {
+	var from place
+	set := c.command("backup", "[flags] FILE", "saves what a store holds, with its history, in a new file: of a running server with --kubeconfig, else of a\n"+
+		"directory that no server has open, or of another engine. Keys and certificates (*.pem) are not in it.")
+	from.define(set, c.Engines, "", "./controlplane-data", "directory of the data of a server that does not run")
+	kubeconfig := set.String("kubeconfig", "", "client configuration of an administrator of a running server, whose store is saved while it serves")
+	earlier := set.String("since", "", "backup that was made before, also one with --since: what that has is left out, and to restore takes both")
+	files, err := parseCommand(set, args, &from)
+	if err != nil {
+		return err
+	}
+	set.Visit(func(x *flag.Flag) {
+		if *kubeconfig != "" && x.Name != "kubeconfig" && x.Name != "since" {
+			err = errors.Join(err, fmt.Errorf("--%s means nothing with --kubeconfig", x.Name))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if len(files) != 1 {
+		return fmt.Errorf("one name of a file is needed, there are %d", len(files))
+	}
+	var since transfer.Position
+	if *earlier != "" {
+		report, err := verifyFiles(ctx, []string{*earlier})
+		if err != nil {
+			return fmt.Errorf("--since %s: %w", *earlier, err)
+		}
+		since = report.Position
+	}
+	var report *transfer.Report
+	err = save(files[0], func(w io.Writer) (err error) {
+		if *kubeconfig != "" {
+			report, err = fetch(ctx, *kubeconfig, since, w)
+		} else {
+			report, err = from.backup(ctx, since, w)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: %s\n", files[0], describe(report))
+	return nil
+}
+
+// backup saves a store that no server has, or that several processes may open.
+func (p *place) backup(ctx context.Context, since transfer.Position, w io.Writer) (*transfer.Report, error) {
+	store, err := p.openFilled(ctx, warnings())
+	if err != nil {
+		return nil, inUse(err)
+	}
+	report, err := transfer.Backup(ctx, store, w, transfer.Options{Since: since, Progress: progress()})
+	return report, errors.Join(err, store.Close())
+}
+
+// fetch saves the store of a running server. What comes in is checked, so that it is whole when
+// this returns.
+func fetch(ctx context.Context, kubeconfig string, since transfer.Position, w io.Writer) (*transfer.Report, error) {
+	config, err := clientconfig.Load(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	remote, err := config.Current()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kubeconfig, err)
+	}
+	client := &http.Client{Transport: remote.Transport()}
+	defer client.CloseIdleConnections()
+	body, err := transfer.Fetch(ctx, client, remote.URL.JoinPath(backupPath).String(), since)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	report, err := transfer.Verify(ctx, transfer.Options{Progress: progress()}, io.TeeReader(body, w))
+	if err == nil && report.Since != since {
+		err = fmt.Errorf("the server sent a backup on top of revision %d, not of %d", report.Since.Revision, since.Revision)
+	}
+	return report, err
+}
+
+// save writes a new file, which has its name only once it is whole and on the disk.
+func save(path string, write func(io.Writer) error) (err error) {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fmt.Errorf("%s is there already", path))
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".part-") // for its owner alone
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

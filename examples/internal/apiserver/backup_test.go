@@ -1,0 +1,189 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// does runs a command of the program, which must not fail, and returns what it printed.
+func does(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := command(args...).CombinedOutput()
+	require.NoError(t, err, "%s: %s", args, out)
+	return string(out)
+}
+
+// refuses runs a command of the program, which must fail and say why.
+func refuses(t *testing.T, why string, args ...string) {
+	t.Helper()
+	out, err := command(args...).CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "%s: %s", args, out)
+	require.Equal(t, 1, exit.ExitCode(), "%s", out)
+	require.Contains(t, string(out), why)
+	require.NotContains(t, string(out), "goroutine")
+}
+
+// make creates a ConfigMap and returns its version.
+func (p *process) make(name string) uint64 {
+	p.Helper()
+	code, body := p.call("POST", mapsPath, fmt.Sprintf(`{"metadata":{"name":%q},"data":{"text":%q}}`, name, strings.Repeat(name, 1000)))
+	require.Equal(p, 201, code, body)
+	var o object
+	require.NoError(p, json.Unmarshal([]byte(body), &o))
+	return o.version()
+}
+
+// TestBackup: a server is saved while it serves, as a whole and on top of that, and restored with
+// its keys. Clients go on with their credentials and watches.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	dir, saved := t.TempDir(), t.TempDir()
+	monday, tuesday, restored := filepath.Join(saved, "monday"), filepath.Join(saved, "tuesday"), filepath.Join(saved, "restored")
+	p := startProcess(t, dir)
+	first := p.make("first")
+	refuses(t, "to save the store of a running server give --kubeconfig", "backup", "--data-dir", dir, monday)
+	require.Contains(t, does(t, "backup", "--kubeconfig", p.kubeconfig, monday), "records of revision")
+	refuses(t, "--data-dir means nothing with --kubeconfig", "backup", "--kubeconfig", p.kubeconfig, "--data-dir", dir, tuesday)
+	refuses(t, "one name of a file is needed, there are 2", "backup", "--kubeconfig", p.kubeconfig, tuesday, monday)
+	refuses(t, "monday is there already", "backup", "--kubeconfig", p.kubeconfig, monday)
+	last := p.make("second")
+	require.Contains(t, does(t, "backup", "--kubeconfig", p.kubeconfig, "--since", monday, tuesday), "on top of a backup of revision")
+	require.NoError(t, p.end(syscall.SIGTERM))
+	whole, err := os.Stat(monday)
+	require.NoError(t, err)
+	part, err := os.Stat(tuesday)
+	require.NoError(t, err)
+	require.Less(t, part.Size(), whole.Size()/2)
+	require.Equal(t, os.FileMode(0o600), part.Mode())
+
+	require.Contains(t, does(t, "verify", monday, tuesday), "whole: ")
+	require.Contains(t, does(t, "verify", tuesday), "on top of")
+	refuses(t, "file 2: the backup does not stand on the one before", "verify", tuesday, monday)
+	refuses(t, "that one is needed, too", "restore", "--data-dir", restored, tuesday)
+	refuses(t, "--data-dir is empty", "restore", monday)
+	require.NoDirExists(t, restored)
+
+	require.NoError(t, os.Mkdir(restored, 0o700))
+	require.NoError(t, copyKeys(restored, dir))
+	require.Contains(t, does(t, "restore", "--data-dir", restored, monday, tuesday), "watches go on")
+	refuses(t, "storage is not empty", "restore", "--data-dir", restored, monday, tuesday)
+	again := startProcess(t, restored)
+	again.client = p.client
+	seen := make(chan []event)
+	go func() { seen <- again.follow(first, "third") }()
+	require.Greater(t, again.make("third"), last)
+	names := []string{}
+	for _, e := range <-seen {
+		names = append(names, e.Object.Metadata.Name)
+	}
+	require.Equal(t, []string{"second"}, names)
+	require.NoError(t, again.end(syscall.SIGTERM))
+}
+
+// TestRestoreStartsOver: with --bump-revision no client goes on from what it saw.
+func TestRestoreStartsOver(t *testing.T) {
+	t.Parallel()
+	dir, saved := t.TempDir(), filepath.Join(t.TempDir(), "saved")
+	p := startProcess(t, dir)
+	seen := p.make("first")
+	require.NoError(t, p.end(syscall.SIGTERM))
+	does(t, "backup", "--data-dir", dir, saved)
+	restored := filepath.Join(t.TempDir(), "restored")
+	require.Contains(t, does(t, "restore", "--data-dir", restored, "--bump-revision", "1000000", saved), "clients list anew")
+	p = startProcess(t, restored)
+	require.Greater(t, p.make("second"), seen+1_000_000)
+	code, body := p.call("GET", fmt.Sprintf("%s?watch=true&resourceVersion=%d", mapsPath, seen), "")
+	require.Contains(t, fmt.Sprint(code, body), "410", "%d %s", code, body)
+	require.NoError(t, p.end(syscall.SIGTERM))
+}
+
+// TestDamagedBackups are refused wherever they are cut or changed, and leave nothing behind.
+func TestDamagedBackups(t *testing.T) {
+	t.Parallel()
+	dir, saved := t.TempDir(), t.TempDir()
+	p := startProcess(t, dir)
+	p.make("first")
+	require.NoError(t, p.end(syscall.SIGTERM))
+	file, to := filepath.Join(saved, "file"), filepath.Join(saved, "restored")
+	does(t, "backup", "--data-dir", dir, file)
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	damaged := filepath.Join(saved, "damaged")
+	for _, text := range [][]byte{nil, whole[:len(whole)/2], whole[:len(whole)-1], []byte("something else"), append(append(append([]byte(nil), whole[:5000]...), 'x'), whole[5001:]...)} {
+		require.NoError(t, os.WriteFile(damaged, text, 0o600))
+		refuses(t, "the backup cannot be used", "restore", "--data-dir", to, damaged)
+		refuses(t, "the backup cannot be used", "verify", damaged)
+		require.NoDirExists(t, to)
+	}
+	refuses(t, "no such file", "restore", "--data-dir", to, filepath.Join(saved, "none"))
+	refuses(t, "there is no file", "restore", "--data-dir", to)
+	refuses(t, "there is no store in the directory", "backup", "--data-dir", filepath.Join(saved, "none"), filepath.Join(saved, "x"))
+	refuses(t, "there is no store in the directory", "copy", "--data-dir", saved, "--to-data-dir", to)
+	require.NoDirExists(t, to)
+	left, err := filepath.Glob(filepath.Join(saved, "*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{damaged, file}, left)
+}
+
+// TestBackupsAreForAdministrators, whatever else the access control lets everybody do.
+func TestBackupsAreForAdministrators(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"AlwaysAllow", "RBAC"} {
+		address, kubeconfig := started(t, "--token-auth-file", users(t), "--authorization-mode", mode, "--anonymous-auth=true")
+		for token, want := range map[string]int{"": 403, "alice-token": 403, "carol-token": 403, "admin-token": 200} {
+			r, err := http.NewRequest("GET", address+backupPath, nil)
+			require.NoError(t, err)
+			if token != "" {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			client := adminClient(t, kubeconfig)
+			client.Transport.(*http.Transport).TLSClientConfig.Certificates = nil
+			res, err := client.Do(r)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			assert.Equal(t, want, res.StatusCode, "%s %q", mode, token)
+		}
+	}
+}
+
+// TestBrokenOffBackup: a server that dies while it is saved leaves no file.
+func TestBrokenOffBackup(t *testing.T) {
+	t.Parallel()
+	dir, saved := t.TempDir(), t.TempDir()
+	p := startProcess(t, dir)
+	for i := range 40 {
+		code, body := p.call("POST", mapsPath, fmt.Sprintf(`{"metadata":{"name":"large-%d"},"data":{"text":%q}}`, i, strings.Repeat("x", 1<<20)))
+		require.Equal(t, 201, code, body)
+	}
+	for round := 0; ; round++ {
+		file := filepath.Join(saved, fmt.Sprint("file", round))
+		cmd := command("backup", "--kubeconfig", p.kubeconfig, file)
+		progress, err := cmd.StderrPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		_, err = progress.Read(make([]byte, 100))
+		require.NoError(t, err)
+		require.NoError(t, p.cmd.Process.Kill())
+		_ = p.cmd.Wait() // it was killed
+		if cmd.Wait() != nil {
+			require.NoFileExists(t, file)
+			left, err := os.ReadDir(saved)
+			require.NoError(t, err)
+			require.Len(t, left, round)
+			return
+		}
+		require.Less(t, round, 10, "the server was always faster")
+		p = startProcess(t, dir)
+	}
+}

@@ -1,0 +1,90 @@
+package apiserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"orch.io/controlplane/storage/badgerstore"
+	"orch.io/controlplane/storage/transfer"
+)
+
+// commands are what the program does beside serving.
+func (c Command) commands() map[string]func(context.Context, []string, io.Writer) error {
+	return map[string]func(context.Context, []string, io.Writer) error{
+		"inspect": inspect, "backup": c.backup, "verify": c.verify, "restore": c.restore, "copy": c.copy,
+	}
+}
+
+// command returns the flags of a command, whose help begins with what it does.
+func (c Command) command(name, args, does string) *flag.FlagSet {
+	set := flag.NewFlagSet(cmp.Or(c.Name, "apiserver")+" "+name, flag.ContinueOnError)
+	set.Usage = func() {
+		fmt.Fprintf(set.Output(), "%s %s\n%s\n\nFlags:\n", set.Name(), args, does)
+		set.PrintDefaults()
+	}
+	return set
+}
+
+// parseCommand returns the arguments of a command that are no flags, and refuses flags of engines that
+// were not chosen.
+func parseCommand(set *flag.FlagSet, args []string, places ...*place) ([]string, error) {
+	if err := parse(set, args); err != nil {
+		return nil, err
+	}
+	given := map[string]bool{}
+	set.Visit(func(x *flag.Flag) { given[x.Name] = true })
+	var faults []error
+	for _, p := range places {
+		faults = append(faults, p.validate(given)...)
+	}
+	return set.Args(), errors.Join(faults...)
+}
+
+// warnings is the log of a command.
+func warnings() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// inUse says what to do about the directory of a server that runs.
+func inUse(err error) error {
+	if errors.Is(err, badgerstore.ErrInUse) {
+		return fmt.Errorf("%w: to save the store of a running server give --kubeconfig", err)
+	}
+	return err
+}
+
+// progress tells on the standard error what is being done: at first, when that changes, and about
+// every second.
+func progress() func(transfer.Progress) {
+	var last transfer.Phase
+	var told time.Time
+	return func(p transfer.Progress) {
+		if p.Phase == last && time.Since(told) < time.Second {
+			return
+		}
+		last, told = p.Phase, time.Now()
+		fmt.Fprintf(os.Stderr, "%s: %d versions, %s, revision %d\n", p.Phase, p.Versions, size(p.Bytes), p.Revision)
+	}
+}
+
+func describe(r *transfer.Report) string {
+	text := fmt.Sprintf("%d records of revision %d, with the history since %d, %s", r.Keys, r.Revision, r.Oldest, size(r.Bytes))
+	if r.Since != (transfer.Position{}) {
+		text += fmt.Sprintf(", on top of a backup of revision %d", r.Since.Revision)
+	}
+	return text
+}
+
+func size(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}

@@ -1,0 +1,182 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"orch.io/controlplane/storage"
+)
+
+var (
+	_ storage.Importer    = (*Store)(nil)
+	_ storage.StampReader = (*Store)(nil)
+)
+
+// Stamps implements storage.StampReader.
+func (s *Store) Stamps(ctx context.Context) (stamps map[string]string, err error) {
+	err = s.call(ctx, func(ctx context.Context) error {
+		stamps = map[string]string{}
+		rows, err := s.reads.QueryContext(ctx, `SELECT name, value FROM stamps`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name, value string
+			if err := rows.Scan(&name, &value); err != nil {
+				return err
+			}
+			stamps[name] = value
+		}
+		return rows.Err()
+	})
+	return stamps, err
+}
+
+// Import implements storage.Importer. All of it is one transaction, which is there as a whole or
+// not at all, also if the process ends.
+func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
+	if oldest < 0 || oldest == math.MaxInt64 {
+		return fmt.Errorf("import: the revision %d is out of range", oldest)
+	}
+	inner, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	in := &importing{store: s, oldest: oldest, newest: oldest}
+	err = in.transact(inner, stamps, records)
+	if errors.Is(err, errUnknown) {
+		err = in.outcome(inner, err)
+	}
+	if err != nil && in.ended == nil {
+		return s.told(ctx, err)
+	}
+	if err == nil {
+		s.acked.Store(int64(in.newest))
+		s.announce(in.newest)
+	}
+	return err
+}
+
+// importing is a store that is being filled.
+type importing struct {
+	store          *Store
+	oldest, newest storage.Revision
+	ended          error // of the records, or about one of them
+}
+
+func (in *importing) transact(ctx context.Context, stamps map[string]string, records iter.Seq2[storage.Record, error]) error {
+	tx, err := in.store.commits.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	now, err := in.store.long(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := in.begin(ctx, tx, stamps); err != nil {
+		return err
+	}
+	if err := in.add(ctx, tx, records); err != nil {
+		return err
+	}
+	if err := in.finish(ctx, tx, now); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	return nil
+}
+
+// begin refuses a store that is not empty, and stamps it.
+func (in *importing) begin(ctx context.Context, tx *sql.Tx, stamps map[string]string) error {
+	st, err := in.store.lock(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if st.revision != 0 {
+		return fmt.Errorf("import into %s: %w", in.store.where(), storage.ErrNotEmpty)
+	}
+	for name, value := range stamps {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO stamps VALUES ($1, $2) ON CONFLICT DO NOTHING`, name, value); err != nil {
+			return err
+		}
+		var there string
+		if err := tx.QueryRowContext(ctx, `SELECT value FROM stamps WHERE name = $1`, name).Scan(&there); err != nil {
+			return err
+		}
+		if there != value {
+			return fmt.Errorf("import into %s: %w: its stamp %q says %q, not %q", in.store.where(), storage.ErrNotEmpty, name, there, value)
+		}
+	}
+	return nil
+}
+
+// add inserts the records, some at a time.
+func (in *importing) add(ctx context.Context, tx *sql.Tx, records iter.Seq2[storage.Record, error]) error {
+	var some []storage.Record
+	bytes := 0
+	for rec, err := range records {
+		if err == nil {
+			err = checkImported(rec)
+		}
+		if err != nil {
+			in.ended = err
+			return err
+		}
+		in.newest = max(in.newest, rec.Revision)
+		some, bytes = append(some, rec), bytes+len(rec.Key)+len(rec.Value)
+		if len(some) == longestPage || bytes >= pageBytes {
+			if err := in.store.add(ctx, tx, some); err != nil {
+				return err
+			}
+			some, bytes = some[:0], 0
+		}
+	}
+	return in.store.add(ctx, tx, some)
+}
+
+func checkImported(rec storage.Record) error {
+	switch {
+	case len(rec.Key) > maxKey || len(rec.Key)+len(rec.Value) > maxBytes:
+		return fmt.Errorf("import %.80q with %d bytes: %w", rec.Key, len(rec.Value), storage.ErrTooLarge)
+	case rec.Revision <= 0 || rec.Revision == math.MaxInt64:
+		return fmt.Errorf("import %.80q: its revision %d is out of range", rec.Key, rec.Revision)
+	}
+	return nil
+}
+
+// finish makes the history begin where it should. To the store all commits are of now.
+func (in *importing) finish(ctx context.Context, tx *sql.Tx, now int64) error {
+	for _, statement := range forgotten() {
+		if _, err := tx.ExecContext(ctx, statement, int64(0), int64(in.oldest)); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO commits SELECT DISTINCT revision, CAST($1 AS BIGINT) FROM records WHERE revision > $2`, now, int64(in.oldest))
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE state SET revision = $1, floor = $2`, int64(in.newest), int64(in.oldest))
+	return err
+}
+
+// outcome finds out what became of the transaction, if the database told nothing.
+func (in *importing) outcome(ctx context.Context, unknown error) error {
+	var st state
+	err := in.store.again(ctx, func(ctx context.Context) (err error) {
+		st, err = stateOf(ctx, in.store.reads)
+		return err
+	})
+	if err != nil || st.revision != in.newest {
+		return unknown
+	}
+	return nil
+}
