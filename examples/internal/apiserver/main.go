@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
@@ -52,6 +53,9 @@ type Command struct {
 	// such flag.
 	Engines map[string]Engine
 
+	// Controllers are the program's own.
+	Controllers []controller.Controller
+
 	// End is how long requests under way may take at the end; zero is a minute.
 	End time.Duration
 }
@@ -80,7 +84,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: f.logLevel()}))
 	if len(f.ignored) > 0 {
 		log.Warn("these flags have no effect here", "flags", strings.Join(f.ignored, " "))
 	}
@@ -108,7 +112,8 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), Release: f.release, RunControllers: f.authz.controllers, Features: f.features,
-		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
+		Controllers: c.Controllers,
+		Serving:     server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
 	b.Register(f.kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
