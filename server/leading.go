@@ -133,9 +133,9 @@ func (s *Server) leadCrew(ctx context.Context, c crew, as string, decided func()
 	}
 	if c.lease == leaseCleanup {
 		candidate.Vacant = func(ctx context.Context) {
-			log.Warn("the store is full and nobody leads: every server deletes what may go")
+			log.Warn("the store is full, so that nobody can be elected: what may go is deleted without a leader")
 			if err := work(ctx, &objects.Term{}); err != nil {
-				log.Error("nobody makes room", "error", err)
+				log.Error("nothing is deleted without a leader", "error", err)
 			}
 		}
 	}

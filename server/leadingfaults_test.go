@@ -46,7 +46,7 @@ func unanswered(key string) faulty.Plan {
 
 func gone(c faulty.Call) faulty.Fault { return faulty.Fault{Err: errors.New("no way to the store")} }
 
-// TestFullStoreWithoutLeader: where nobody can begin to lead for want of room, every server
+// TestFullStoreWithoutLeader: where nobody can be elected for want of room, every server
 // deletes what may go, and nothing more is done without a leader.
 func TestFullStoreWithoutLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 		assert.Equal(t, before+1, after)
 		for _, i := range []int{1, 2} {
 			assert.Zero(t, f.leads(i, "controlplane-cleanup"))
-			assert.Contains(t, f.logs[i].String(), "the store is full and nobody leads")
+			assert.Contains(t, f.logs[i].String(), "the store is full, so that nobody can be elected")
 			assert.Equal(t, 1, strings.Count(f.logs[i].String(), `msg="asking for the lease fails" lease=kube-system/controlplane-apis`), "it is told once")
 		}
 		led, _ := f.counts()
@@ -272,6 +272,8 @@ func TestClocksApart(t *testing.T) {
 				assert.Less(t, 10*time.Second, time.Since(begun))
 				assert.LessOrEqual(t, time.Since(begun), 16*time.Second)
 				f.cuts[0].SetPlan(nil)
+				time.Sleep(time.Minute)
+				assert.Equal(t, 1, f.leader(testLease, 0, 1))
 				f.shutdown(1)
 				time.Sleep(time.Second)
 				assert.Equal(t, 0, f.leader(testLease, 0))

@@ -34,8 +34,8 @@ type Candidate struct {
 	Seen func(holder string) // is told who holds the lease, whenever that was found out, "" when this candidate does not any more; nil: nobody is
 	Slow func()              // is called when a renewal finds the lease changed; nil: nobody is told
 
-	// Vacant runs as long as nobody can lead for want of room for the lease; nil: nothing does.
-	// It ends with its context, and may run in several candidates at a time.
+	// Vacant runs as long as nobody can be elected for want of room for the lease; nil: nothing
+	// does. It ends with its context, and may run beside a leader and in several candidates.
 	Vacant func(ctx context.Context)
 }
 
@@ -235,15 +235,15 @@ func (t *term) lead(ctx context.Context, lead func(context.Context) error) error
 	return errors.Join(ErrLost, <-result)
 }
 
-// renewals is how often a renewal is tried that finds the lease changed by somebody who left
-// it to the candidate.
-const renewals = 3
+// changes is how often a lease is written that somebody else changes, who leaves it to the
+// candidate.
+const changes = 3
 
 // renew renews the lease, and reports whether the candidate may still lead.
 func (t *term) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithDeadline(ctx, t.end())
 	defer cancel()
-	for range renewals {
+	for range changes {
 		now := time.Now()
 		next := *t.held
 		next.sign(t.Identity, t.Duration, now)
@@ -277,8 +277,8 @@ func (t *term) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.Duration/3)
 	defer cancel()
 	t.tell("")
-	err := ErrTaken
-	for errors.Is(err, ErrTaken) {
+	var err error
+	for range changes {
 		var held *Lease
 		if held, err = t.Record.Get(ctx); err != nil {
 			break
@@ -288,7 +288,9 @@ func (t *term) release(ctx context.Context) {
 		}
 		now := meta.NewMicroTime(time.Now())
 		held.Spec.HolderIdentity, held.Spec.LeaseDurationSeconds, held.Spec.RenewTime, held.Spec.AcquireTime = "", 1, now, now
-		_, err = t.Record.Put(ctx, held, false)
+		if _, err = t.Record.Put(ctx, held, false); !errors.Is(err, ErrTaken) {
+			break
+		}
 	}
 	if err != nil {
 		t.Log.Warn("giving the lease up failed", "error", err)
