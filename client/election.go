@@ -20,6 +20,10 @@ import (
 //
 // It gets, creates and updates the Lease. If it may watch it, too, it learns at once that it
 // was given up; else it looks now and then.
+//
+// No clock is compared with another one. A program whose machine slept may go on for a moment
+// after another one began. So may one whose Lease somebody else deletes, or gives away: it
+// finds out when it renews it.
 type Election struct {
 	Conn Conn
 

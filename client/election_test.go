@@ -3,7 +3,11 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,6 +151,51 @@ func TestElectionEndsWithWhatItIsFor(t *testing.T) {
 	assert.Error(t, e.Run(t.Context(), func(context.Context) error { return nil }))
 	e.Name = "chair"
 	assert.Error(t, e.Run(t.Context(), nil))
+}
+
+// TestElectionWithinAnother: that the inner lease is lost does not keep the outer one.
+func TestElectionWithinAnother(t *testing.T) {
+	s := newServer(t)
+	e := client.Election{Conn: s.Conn(auth.User{Name: "jane"}), Namespace: "default", Name: "chair", Duration: time.Minute}
+	err := e.Run(t.Context(), func(context.Context) error { return fmt.Errorf("inner: %w", client.ErrLost) })
+	assert.ErrorContains(t, err, "inner")
+	held, err := chair(t, s).Get(t.Context(), "chair")
+	require.NoError(t, err)
+	assert.Empty(t, *held.Spec.HolderIdentity)
+}
+
+// TestElectionBehindAnOddProxy: whoever ends watches at once, or tells in each of them of what
+// was there before, is not asked without a pause.
+func TestElectionBehindAnOddProxy(t *testing.T) {
+	for name, says := range map[string]string{
+		"nothing": "",
+		"old":     `{"type":"ADDED","object":{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"chair","namespace":"default","resourceVersion":"1"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t)
+				a := stand(t, s, "a")
+				assert.True(t, <-a.leads)
+				b := stand(t, s, "b")
+				var asked atomic.Int32
+				b.line.mu.Lock()
+				b.line.refuse = func(r *http.Request) *http.Response {
+					if asked.Add(1) > 10000 || r.URL.Query().Get("watch") == "" {
+						return nil
+					}
+					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(says)), Request: r}
+				}
+				b.line.mu.Unlock()
+				time.Sleep(time.Minute)
+				assert.Less(t, asked.Load(), int32(1000))
+				a.leave()
+				assert.NoError(t, <-a.result)
+				assert.True(t, <-b.leads)
+				b.leave()
+				assert.NoError(t, <-b.result)
+			})
+		})
+	}
 }
 
 // TestTermsDoNotOverlap, whatever takes its time: the write with which the first one wins,

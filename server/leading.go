@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -107,29 +106,41 @@ func identity() string {
 func (s *Server) leadCrew(ctx context.Context, c crew, as string, decided func()) error {
 	l := s.objects.Leadership(c.lease)
 	log := s.log.With("lease", l.Lease().String(), "as", as)
-	leads, terms, holder := s.metrics.leads.WithLabelValues(c.lease), 0, ""
+	leads, holder, again := s.metrics.leads.WithLabelValues(c.lease), "", false
 	leads.Set(0)
 	candidate := election.Candidate{
 		Record: l, Identity: as, Duration: leaseDuration, Longest: leaseDuration, Log: log,
 		Slow: s.metrics.slowRenewals.WithLabelValues(c.lease).Inc,
 		Seen: func(now string) {
-			if now == as {
-				return // lead decides
-			}
-			if now != holder {
-				log.Info("another server leads", "holder", now)
+			switch {
+			case now == as:
+				leads.Set(1)
+			case now == "":
+				leads.Set(0)
+			default:
+				decided()
+				if now != holder {
+					log.Info("another server leads", "holder", now)
+				}
 			}
 			holder = now
-			decided()
 		},
 	}
+	work := func(ctx context.Context, term *objects.Term) error {
+		forget := again
+		again = true
+		return s.work(objects.WithTerm(ctx, term), c.members, objects.Led{Client: s.client, Term: term}, forget, decided)
+	}
+	if c.lease == leaseCleanup {
+		candidate.Vacant = func(ctx context.Context) {
+			log.Warn("the store is full, so that nobody can be elected: what may go is deleted without a leader")
+			if err := work(ctx, &objects.Term{}); err != nil {
+				log.Error("nothing is deleted without a leader", "error", err)
+			}
+		}
+	}
 	for ctx.Err() == nil {
-		err := candidate.Run(ctx, func(ctx context.Context) error {
-			terms, holder = terms+1, as
-			leads.Set(1)
-			defer leads.Set(0)
-			return s.lead(ctx, c, l, terms > 1, decided)
-		})
+		err := candidate.Run(ctx, func(ctx context.Context) error { return s.lead(ctx, l, work) })
 		if err != nil && !errors.Is(err, election.ErrLost) {
 			return err
 		}
@@ -137,20 +148,16 @@ func (s *Server) leadCrew(ctx context.Context, c crew, as string, decided func()
 	return nil
 }
 
-// lead runs a crew in a term of this server, until that or the context ends.
-func (s *Server) lead(ctx context.Context, c crew, l *objects.Leadership, again bool, decided func()) error {
+// lead works in a term of this server until that or the context ends.
+func (s *Server) lead(ctx context.Context, l *objects.Leadership, work func(context.Context, *objects.Term) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var deposed atomic.Bool
-	term := l.Term(func() {
-		if !deposed.Swap(true) {
-			s.log.Warn("a write was refused, since another server leads", "lease", l.Lease().String())
-		}
+	term := l.Term(sync.OnceFunc(func() {
+		s.log.Warn("a write was refused, since another server leads", "lease", l.Lease().String())
 		cancel()
-	})
-	err := s.work(objects.WithTerm(ctx, term), c.members, objects.Led{Client: s.client, Term: term}, again, decided)
-	if deposed.Load() {
-		return cmp.Or(err, election.ErrLost)
+	}))
+	if s.hub.Wait(ctx, term.Revision) != nil { // what leaders before it wrote is seen from the start
+		return nil // the term has ended, or the server
 	}
-	return err
+	return work(ctx, term)
 }

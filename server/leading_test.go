@@ -441,16 +441,8 @@ func TestLeaderOfAFullStore(t *testing.T) {
 		f.add()
 		a := inProcess(t, f.servers[0])
 		a.must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"lastTimestamp":"`+time.Now().UTC().Format(time.RFC3339)+`"}`)
-		full := func(c faulty.Call) faulty.Fault {
-			for _, w := range c.Writes {
-				if w.Value != nil {
-					return faulty.Fault{Err: storage.ErrFull}
-				}
-			}
-			return faulty.Fault{}
-		}
 		for _, cut := range f.cuts {
-			cut.SetPlan(full)
+			cut.SetPlan(fullStore)
 		}
 		time.Sleep(59 * time.Minute)
 		a.must(200, "GET", "/api/v1/namespaces/default/events/e", nil)

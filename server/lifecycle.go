@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,7 @@ func (s *Server) Run(ctx context.Context) error {
 			decided := sync.OnceFunc(undecided.Done)
 			defer decided()
 			if faults[i] = part(decided); faults[i] != nil {
+				s.breakOff(faults[i])
 				cancel()
 			}
 		})
@@ -121,9 +123,28 @@ func (s *Server) Run(ctx context.Context) error {
 		run(1+i, func(decided func()) error { return s.leadCrew(leading, c, as, decided) })
 	}
 	undecided.Wait()
-	close(s.begun)
+	if s.runFault() == nil {
+		close(s.begun)
+	}
 	all.Wait()
 	return errors.Join(faults...)
+}
+
+// breakOff notes why the controllers do not run.
+func (s *Server) breakOff(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == nil {
+		s.fault = err
+		close(s.broken)
+	}
+}
+
+// runFault returns why the controllers do not run, nil if nothing is wrong with them.
+func (s *Server) runFault() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
 }
 
 // work runs controllers until the context ends. begun is called when they know every object
@@ -174,19 +195,25 @@ func (s *Server) running() []*controllers.Runner {
 
 // Running is closed when Run has begun and the controllers know every
 // object that was there: an owner deleted after that is one they have seen. Of those that
-// one of several servers leads it is known which one does.
+// one of several servers leads it is known which one does. If Run fails before that it is
+// not closed.
 func (s *Server) Running() <-chan struct{} { return s.begun }
 
 // Settle waits until the controllers have seen every commit and have
 // nothing to do: no key waits, and none is due again within five seconds. It
-// waits for Run to begin. Controllers that another server leads are not waited for.
+// waits for Run to begin. Controllers that another server leads are not waited for. If Run has
+// failed it returns why.
 func (s *Server) Settle(ctx context.Context) error {
 	select {
 	case <-s.begun:
+	case <-s.broken:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	for {
+		if err := s.runFault(); err != nil {
+			return err
+		}
 		rev, err := s.backend.Revision(ctx)
 		if err != nil {
 			return err
@@ -201,7 +228,7 @@ func (s *Server) Settle(ctx context.Context) error {
 			}
 		}
 		if now, err := s.backend.Revision(ctx); err != nil || now == rev && slices.Equal(runners, s.running()) {
-			return err
+			return cmp.Or(err, s.runFault())
 		}
 	}
 }

@@ -76,9 +76,11 @@ type Server struct {
 	controllersRun sync.WaitGroup
 	migrating      chan struct{} // has one for the migration that runs
 	begun          chan struct{} // closed when Run has begun, see Running
+	broken         chan struct{} // closed when Run has failed
 	mu             sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
 	closing        bool
 	ran            bool                  // Run was called
+	fault          error                 // for which broken is closed
 	runners        []*controllers.Runner // of the controllers that run now
 }
 

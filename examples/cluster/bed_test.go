@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -37,6 +38,10 @@ var (
 var binary string
 
 func TestMain(m *testing.M) {
+	if mode := os.Getenv(asBeating); mode != "" {
+		beating(mode == "every").Main()
+		return
+	}
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "cluster-test-")
 	if err != nil {
@@ -61,6 +66,10 @@ type process struct {
 	url    string
 	args   []string
 	log    tail
+
+	program string   // empty: the binary
+	env     []string // nil: that of the tests
+
 	cmd    *exec.Cmd
 	exited chan struct{}
 	client *http.Client // of the administrator
@@ -122,8 +131,8 @@ func newProcess(t testing.TB, number int, dir string, args ...string) *process {
 // start starts the process; ready waits until it serves.
 func (p *process) start() {
 	p.t.Helper()
-	cmd, exited := exec.Command(binary, p.args...), make(chan struct{})
-	cmd.Stderr = &p.log
+	cmd, exited := exec.Command(cmp.Or(p.program, binary), p.args...), make(chan struct{})
+	cmd.Env, cmd.Stderr = p.env, &p.log
 	if runtime.GOOS == "linux" {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	}

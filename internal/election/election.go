@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -30,8 +31,12 @@ type Candidate struct {
 	Longest  time.Duration // how long a lease counts at most that is not renewed, whatever it says
 
 	Log  *slog.Logger
-	Seen func(holder string) // is told who holds the lease, whenever that was found out; nil: nobody is
+	Seen func(holder string) // is told who holds the lease, whenever that was found out, "" when this candidate does not any more; nil: nobody is
 	Slow func()              // is called when a renewal finds the lease changed; nil: nobody is told
+
+	// Vacant runs as long as nobody can be elected for want of room for the lease; nil: nothing
+	// does. It ends with its context, and may run beside a leader and in several candidates.
+	Vacant func(ctx context.Context)
 }
 
 // term is a candidacy on its way. It is used by one goroutine at a time.
@@ -40,52 +45,112 @@ type term struct {
 	held    *Lease    // as it was last seen
 	seen    time.Time // since when it has been so
 	renewed time.Time // when the last renewal began that succeeded
+	unsure  bool      // it may have been won: there was no answer
 }
 
 // Run waits until the candidate may lead and calls lead. When lead returns, it gives the
 // lease up and returns the error of lead. When the lease is lost, the context of lead ends,
-// and Run returns ErrLost as soon as lead has returned; so it does if lead returns ErrLost.
-// When ctx ends, so does the context of lead; the lease is held until lead has returned, so
-// that nobody else leads before.
+// and Run returns ErrLost as soon as lead has returned. When ctx ends, so does the context of
+// lead; the lease is held until lead has returned, so that nobody else leads before.
 func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	t := &term{Candidate: c}
-	for {
-		won, err := t.campaign(ctx)
-		if won {
-			break
-		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrTaken) {
-			c.Log.Warn("asking for the lease failed", "error", err)
-		}
-		t.rest(ctx, err)
-		if ctx.Err() != nil {
-			return nil
-		}
+	if !t.stand(ctx) {
+		return nil
 	}
 	c.Log.Info("leading", "transitions", t.held.Spec.LeaseTransitions)
 	return t.lead(ctx, lead)
 }
 
-// rest comes after a campaign that was not won. It waits until another one may be: the lease
-// is another one, or has run out. After an error there is a pause.
-func (t *term) rest(ctx context.Context, err error) {
-	if err == nil {
-		rest, cancel := context.WithDeadline(ctx, t.free())
-		defer cancel()
-		if t.Record.Await(rest, t.held) == nil || rest.Err() != nil {
-			return
+// stand campaigns until the candidate has won or the context ends, and reports whether it
+// has won.
+func (t *term) stand(ctx context.Context) bool {
+	v := &vacancy{work: t.Vacant}
+	defer v.fill()
+	for failing := false; ; {
+		was := t.held
+		won, err := t.campaign(ctx)
+		switch {
+		case won:
+			return true
+		case err == nil: // somebody leads
+			v.fill()
+		case errors.Is(err, ErrNoRoom):
+			v.begin(ctx)
+		}
+		fails := err != nil && !errors.Is(err, ErrTaken)
+		if fails && !failing && ctx.Err() == nil {
+			t.Log.Warn("asking for the lease fails", "error", err)
+		}
+		failing = fails
+		t.rest(ctx, err, t.held == was)
+		if ctx.Err() != nil {
+			if t.unsure {
+				t.release(ctx)
+			}
+			return false
 		}
 	}
-	longest := t.Duration / 5
-	if errors.Is(err, ErrTaken) { // it is known soon who was faster
-		longest /= 100
+}
+
+// vacancy is work that is done while nobody can lead. It is used by one goroutine.
+type vacancy struct {
+	work  func(ctx context.Context) // nil: there is none
+	end   context.CancelFunc        // nil: it does not run
+	ended sync.WaitGroup
+}
+
+func (v *vacancy) begin(ctx context.Context) {
+	if v.work == nil || v.end != nil {
+		return
 	}
-	pause := time.NewTimer(longest/2 + rand.N(longest/2+1))
-	defer pause.Stop()
+	ctx, v.end = context.WithCancel(ctx)
+	v.ended.Go(func() { v.work(ctx) })
+}
+
+// fill ends the work, and returns when it has ended.
+func (v *vacancy) fill() {
+	if v.end != nil {
+		v.end()
+		v.ended.Wait()
+		v.end = nil
+	}
+}
+
+// rest comes after a campaign that was not won. It waits until another one may be: the lease
+// is another one, or has run out. After an error there is a pause, and before it is waited for
+// the same lease once more: not all that was told of was a change.
+func (t *term) rest(ctx context.Context, err error, same bool) {
+	switch {
+	case errors.Is(err, ErrTaken): // it is known soon who was faster
+		pause(ctx, t.Duration/500)
+	case err != nil:
+		pause(ctx, t.Duration/5)
+	default:
+		if same {
+			pause(ctx, t.Duration/50)
+		}
+		if !t.await(ctx) {
+			pause(ctx, t.Duration/5)
+		}
+	}
+}
+
+// pause lasts for half of a time or longer, or until the context ends.
+func pause(ctx context.Context, longest time.Duration) {
+	timer := time.NewTimer(longest/2 + rand.N(longest/2+1))
+	defer timer.Stop()
 	select {
-	case <-pause.C:
+	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// await waits until the lease that was seen may be another one or has run out, and reports
+// whether it could.
+func (t *term) await(ctx context.Context) bool {
+	ctx, cancel := context.WithDeadline(ctx, t.free())
+	defer cancel()
+	return t.Record.Await(ctx, t.held) == nil || ctx.Err() != nil
 }
 
 // free is when the lease that was seen has run out, by this clock: that of the holder may
@@ -114,6 +179,7 @@ func (t *term) campaign(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	t.unsure = false
 	next := &Lease{}
 	if found != nil {
 		if t.held == nil || t.held.ResourceVersion != found.ResourceVersion || t.held.UID != found.UID {
@@ -129,6 +195,7 @@ func (t *term) campaign(ctx context.Context) (bool, error) {
 	next.sign(t.Identity, t.Duration, now)
 	stored, err := t.Record.Put(ctx, next, true)
 	if err != nil {
+		t.unsure = !errors.Is(err, ErrTaken)
 		return false, err
 	}
 	t.held, t.renewed = stored, now
@@ -154,9 +221,7 @@ func (t *term) lead(ctx context.Context, lead func(context.Context) error) error
 	for held := true; held; {
 		select {
 		case err := <-result:
-			if !errors.Is(err, ErrLost) {
-				t.release(holding)
-			}
+			t.release(ctx)
 			return err
 		case <-tick.C:
 			held = t.renew(holding)
@@ -165,47 +230,69 @@ func (t *term) lead(ctx context.Context, lead func(context.Context) error) error
 		}
 	}
 	t.Log.Warn("the lease is lost")
+	t.tell("")
 	stop()
 	return errors.Join(ErrLost, <-result)
 }
+
+// changes is how often a lease is written that somebody else changes, who leaves it to the
+// candidate.
+const changes = 3
 
 // renew renews the lease, and reports whether the candidate may still lead.
 func (t *term) renew(ctx context.Context) bool {
 	ctx, cancel := context.WithDeadline(ctx, t.end())
 	defer cancel()
-	now := time.Now()
-	next := *t.held
-	next.sign(t.Identity, t.Duration, now)
-	stored, err := t.Record.Put(ctx, &next, false)
-	if err == nil {
-		t.held, t.renewed = stored, now
-		return true
-	}
-	if !errors.Is(err, ErrTaken) {
-		t.Log.Warn("renewing the lease failed", "error", err)
-		return time.Now().Before(t.end())
-	}
-	if t.Slow != nil {
-		t.Slow()
-	}
-	found, err := t.Record.Get(ctx)
-	switch {
-	case err == nil && (found == nil || found.Spec.HolderIdentity != t.Identity):
-		return false
-	case err == nil:
-		t.held = found // somebody else changed something in it
+	for range changes {
+		now := time.Now()
+		next := *t.held
+		next.sign(t.Identity, t.Duration, now)
+		stored, err := t.Record.Put(ctx, &next, false)
+		if err == nil {
+			t.held, t.renewed = stored, now
+			return true
+		}
+		if !errors.Is(err, ErrTaken) {
+			t.Log.Warn("renewing the lease failed", "error", err)
+			break
+		}
+		if t.Slow != nil {
+			t.Slow()
+		}
+		found, err := t.Record.Get(ctx)
+		if err != nil {
+			break
+		}
+		if found == nil || found.Spec.HolderIdentity != t.Identity {
+			return false
+		}
+		t.held = found
 	}
 	return time.Now().Before(t.end())
 }
 
-// release gives the lease up, so that nobody has to wait. If that fails, they wait.
+// release gives the lease up if it is the candidate's, as a write may have made it that had no
+// answer, so that nobody has to wait. If that fails, they wait.
 func (t *term) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, t.Duration/3)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.Duration/3)
 	defer cancel()
-	now := meta.NewMicroTime(time.Now())
-	next := *t.held
-	next.Spec.HolderIdentity, next.Spec.LeaseDurationSeconds, next.Spec.RenewTime, next.Spec.AcquireTime = "", 1, now, now
-	if _, err := t.Record.Put(ctx, &next, false); err != nil {
+	t.tell("")
+	var err error
+	for range changes {
+		var held *Lease
+		if held, err = t.Record.Get(ctx); err != nil {
+			break
+		}
+		if held == nil || held.Spec.HolderIdentity != t.Identity {
+			return
+		}
+		now := meta.NewMicroTime(time.Now())
+		held.Spec.HolderIdentity, held.Spec.LeaseDurationSeconds, held.Spec.RenewTime, held.Spec.AcquireTime = "", 1, now, now
+		if _, err = t.Record.Put(ctx, held, false); !errors.Is(err, ErrTaken) {
+			break
+		}
+	}
+	if err != nil {
 		t.Log.Warn("giving the lease up failed", "error", err)
 		return
 	}

@@ -34,8 +34,12 @@ func (l *Lease) sign(holder string, duration time.Duration, now time.Time) {
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = holder, int32(duration/time.Second), meta.NewMicroTime(now)
 }
 
-// ErrTaken says that the lease is not the one any more that was to be replaced.
-var ErrTaken = errors.New("somebody else has changed the lease")
+var (
+	// ErrTaken says that the lease is not the one any more that was to be replaced.
+	ErrTaken = errors.New("somebody else has changed the lease")
+	// ErrNoRoom says that there is no room for a lease, so that nobody's can be stored.
+	ErrNoRoom = errors.New("there is no room for the lease")
+)
 
 // Record is where candidates find their lease.
 type Record interface {

@@ -163,7 +163,10 @@ func (s *Server) run() {
 			s.t.Errorf("running the controllers: %v", err)
 		}
 	}()
-	<-built.Running()
+	select {
+	case <-built.Running():
+	case <-ran:
+	}
 	s.front.put(built, b.Authenticators[0])
 }
 

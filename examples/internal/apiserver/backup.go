@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -83,7 +84,7 @@ func (c Command) backup(ctx context.Context, args []string, out io.Writer) error
 
 // backup saves a store that no server has, or that several processes may open.
 func (p *place) backup(ctx context.Context, since transfer.Position, w io.Writer) (*transfer.Report, error) {
-	store, err := p.openFilled(ctx, warnings())
+	store, err := p.openFilled(ctx, logFrom(slog.LevelWarn))
 	if err != nil {
 		return nil, inUse(err)
 	}

@@ -47,9 +47,9 @@ func parseCommand(set *flag.FlagSet, args []string, places ...*place) ([]string,
 	return set.Args(), errors.Join(faults...)
 }
 
-// warnings is the log of a command.
-func warnings() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+// logFrom logs to standard error what is of a level or graver.
+func logFrom(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
 // inUse says what to do about the directory of a server that runs.

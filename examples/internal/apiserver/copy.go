@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/transfer"
@@ -24,7 +25,7 @@ func (c Command) copy(ctx context.Context, args []string, out io.Writer) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	}
-	source, err := from.openFilled(ctx, warnings())
+	source, err := from.openFilled(ctx, logFrom(slog.LevelWarn))
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (c Command) copy(ctx context.Context, args []string, out io.Writer) error {
 // copyStore fills a store from another one and, if both are in directories, brings the keys along, so
 // that they are there before the store is.
 func copyStore(ctx context.Context, source storage.Backend, from, to *place, o transfer.Options) (report *transfer.Report, err error) {
-	err = to.fill(ctx, warnings(), func(store storage.Backend) error {
+	err = to.fill(ctx, logFrom(slog.LevelWarn), func(store storage.Backend) error {
 		newest, err := store.Revision(ctx)
 		if err == nil && newest == 0 && from.storage == directory && to.storage == directory {
 			err = copyKeys(to.dataDir, from.dataDir)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ type flags struct {
 	to            place // that the store moves to
 	names         names.Profile
 	kubeconfig    string
+	verbosity     int
 	tlsCert       string
 	tlsKey        string
 	certDir       string
@@ -75,6 +77,7 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.DurationVar(&f.livezGrace, "livez-grace-period", 0, "time after the start in which /livez does not fail")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay-duration", 0, "time between a failing /readyz and the end")
 	set.StringVar(&f.showHidden, "show-hidden-metrics-for-version", "", "the minor release before this one, such as 1.36: /metrics shows what was hidden since (default: it does not)")
+	set.IntVar(&f.verbosity, "v", 0, "how much is logged: 0 is what is wrong, from 1 on also what happens, such as who leads the controllers, from 4 on everything")
 	f.limits.define(set)
 	f.authn.define(set)
 	f.authz.define(set)
@@ -117,6 +120,17 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 		f.kubeconfig = filepath.Join(f.dataDir, "admin.kubeconfig")
 	}
 	return f, nil
+}
+
+// logLevel is from which level on messages are logged.
+func (f *flags) logLevel() slog.Level {
+	switch {
+	case f.verbosity >= 4:
+		return slog.LevelDebug
+	case f.verbosity >= 1:
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
 }
 
 // parse passes over empty words, which templates of command lines leave. Help is printed

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
@@ -53,6 +54,9 @@ type Command struct {
 	// such flag.
 	Engines map[string]Engine
 
+	// Controllers are the program's own.
+	Controllers []controller.Controller
+
 	// End is how long requests under way may take at the end; zero is a minute.
 	End time.Duration
 }
@@ -83,7 +87,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := warnings()
+	log := logFrom(f.logLevel())
 	if len(f.ignored) > 0 {
 		log.Warn("these flags have no effect here", "flags", strings.Join(f.ignored, " "))
 	}
@@ -111,8 +115,8 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.Join(err, store.Close())
 	}
 	b := &server.Builder{Names: f.names, Storage: store, Logger: log, Limits: f.limits.limits(), Release: f.release, RunControllers: f.authz.controllers, Features: f.features,
+		Controllers: c.Controllers, Handlers: map[string]http.Handler{backupPath: backups(store)},
 		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
-	b.Handlers = map[string]http.Handler{backupPath: backups(store)}
 	b.Register(f.kinds()...)
 	b.Kind("", "Service").Pool = f.network.Pool()
 	hangUp, err := f.access(b, id, at)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -55,7 +56,7 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 		o.StartOver = found.Revision + storage.Revision(*bump)
 	}
 	var report *transfer.Report
-	err = to.fill(ctx, warnings(), func(store storage.Backend) error {
+	err = to.fill(ctx, logFrom(slog.LevelWarn), func(store storage.Backend) error {
 		return withFiles(files, func(readers []io.Reader) (err error) {
 			report, err = transfer.Restore(ctx, store, o, readers...)
 			return err

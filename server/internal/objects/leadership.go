@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,6 +44,8 @@ func (l *Leadership) Term(end func()) *Term {
 	return &Term{Key: l.termKey(), Revision: l.term, End: end}
 }
 
+func (l *Leadership) leaseKey() string { return resource.StorageKey(l.store.leases(), l.key) }
+
 func (l *Leadership) termKey() string { return resource.TermPrefix + l.key.Name }
 
 // leases returns the resource of Leases, served or not.
@@ -55,7 +58,7 @@ const unknownHolder = "?"
 
 // Get implements election.Record.
 func (l *Leadership) Get(ctx context.Context) (*election.Lease, error) {
-	rec, err := l.store.mark(ctx, resource.StorageKey(l.store.leases(), l.key))
+	rec, err := l.store.mark(ctx, l.leaseKey())
 	if err != nil || rec.Revision == 0 {
 		return nil, err
 	}
@@ -68,8 +71,9 @@ func (l *Leadership) Get(ctx context.Context) (*election.Lease, error) {
 	return lease, nil
 }
 
-// Put implements election.Record. A renewal for which the store has no room counts as made:
-// nobody else can begin a term either, and who leads may be the one who makes room.
+// Put implements election.Record. A renewal for which the store has no room counts as made, if
+// the lease has not changed: nobody else can begin a term either, and who leads may be the one
+// who makes room.
 func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) (*election.Lease, error) {
 	expect, err := ParseRevision(lease.ResourceVersion)
 	if err != nil {
@@ -81,7 +85,7 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	if err != nil {
 		return nil, err
 	}
-	ws := []storage.Write{{Key: resource.StorageKey(l.store.leases(), l.key), Value: value, Expect: expect}}
+	ws := []storage.Write{{Key: l.leaseKey(), Value: value, Expect: expect}}
 	if wins {
 		term, err := l.store.mark(ctx, l.termKey())
 		if err != nil {
@@ -94,8 +98,10 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	switch {
 	case errors.As(err, &conflict):
 		return nil, election.ErrTaken
-	case errors.Is(err, storage.ErrFull) && !wins && lease.Spec.HolderIdentity != "":
-		return lease, nil
+	case errors.Is(err, storage.ErrFull) && wins:
+		return nil, fmt.Errorf("%w: %w", election.ErrNoRoom, err)
+	case errors.Is(err, storage.ErrFull) && lease.Spec.HolderIdentity != "":
+		return l.unrenewed(ctx, lease, expect)
 	case err != nil:
 		return nil, err
 	}
@@ -104,6 +110,15 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	}
 	stored.ResourceVersion = FormatRevision(rev)
 	return &stored, nil
+}
+
+// unrenewed returns a lease that there was no room to renew, if it is still that of a revision.
+func (l *Leadership) unrenewed(ctx context.Context, lease *election.Lease, at storage.Revision) (*election.Lease, error) {
+	now, err := l.store.mark(ctx, l.leaseKey())
+	if err == nil && now.Revision != at {
+		err = election.ErrTaken
+	}
+	return lease, err
 }
 
 // encode returns a lease as the store gets it, complete.

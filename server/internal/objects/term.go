@@ -12,7 +12,8 @@ import (
 
 // Term is that of a leader. What is committed with a context that has one is committed only
 // as long as no other term has begun, whatever the leader believes, and whoever makes the
-// commit on its behalf: Records adds the comparison.
+// commit on its behalf: Records adds the comparison. The zero Term is that of those who make
+// room in a full store that has no leader: what is committed with it only deletes.
 type Term struct {
 	Key      string // of the record that stands for it
 	Revision storage.Revision
@@ -53,6 +54,12 @@ type inTerm struct {
 
 // Commit implements storage.Backend.
 func (b *inTerm) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+	if b.term.Key == "" {
+		if slices.ContainsFunc(ws, func(w storage.Write) bool { return w.Value != nil }) {
+			return 0, storage.ErrFull
+		}
+		return b.Backend.Commit(ctx, ws...)
+	}
 	guard := storage.Write{Key: b.term.Key, Expect: b.term.Revision, Guard: true}
 	rev, err := b.Backend.Commit(ctx, append(slices.Clip(ws), guard)...)
 	var conflict *storage.ConflictError

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/examples/internal/apiserver"
+	"orch.io/controlplane/storage/etcdstore"
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
+)
+
+const (
+	beatingLease = "controlplane-controller-beating"
+	leasesPath   = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+)
+
+// asBeating is set where the binary of the tests is to be the program under test with a
+// controller of its own: "led", or "every" for one that runs in every server.
+const asBeating = "CLUSTER_TEST_BEATING"
+
+// beating writes its process into the ConfigMap beat all the time. It would do harm: what it writes depends on
+// nothing, goes on when its context has ended, and comes once more after that.
+func beating(every bool) apiserver.Command {
+	maps, by, n := meta.GroupResource{Resource: "configmaps"}, fmt.Sprint(os.Getpid()), 0
+	key := meta.Key{Namespace: "default", Name: "beat"}
+	beat := controller.Controller{
+		Name: "beating", EveryServer: every, Types: []meta.GroupResource{maps},
+		Observe: func(e controller.Event) []string {
+			if e.Key != key {
+				return nil
+			}
+			return []string{"beat"}
+		},
+		Reconcile: func(ctx context.Context, client controller.Client, _ string) (time.Duration, error) {
+			for {
+				ended := ctx.Err() != nil
+				time.Sleep(20 * time.Millisecond)
+				_, err := client.Update(context.WithoutCancel(ctx), maps, key, "", func(o *meta.Object) error {
+					n++
+					o.Set(map[string]any{"by": by, "n": fmt.Sprint(n)}, "data")
+					return nil
+				})
+				if err != nil || ended {
+					return 0, err
+				}
+			}
+		},
+	}
+	return apiserver.Command{Name: "cluster", Engines: map[string]apiserver.Engine{"etcd": etcd()}, Controllers: []controller.Controller{beat}}
+}
+
+// pack is servers over one etcd with the controller beating.
+type pack struct {
+	t       *testing.T
+	etcd    *etcdtest.Member
+	servers []*process
+}
+
+func startPack(t *testing.T, n int, mode string) *pack {
+	k, dir := &pack{t: t, etcd: etcdtest.Start(t)}, t.TempDir()
+	for i := range n {
+		p := newProcess(t, i, dir, "--storage", "etcd", "--etcd-servers", k.etcd.Endpoint, "--etcd-compaction-interval", "0", "--v", "1")
+		p.program, p.env = os.Args[0], append(os.Environ(), asBeating+"="+mode)
+		k.servers = append(k.servers, p)
+		p.start()
+	}
+	for _, p := range k.servers {
+		p.ready()
+	}
+	code, _, err := k.servers[0].call(t.Context(), "POST", mapsPath, `{"metadata":{"name":"beat"}}`)
+	require.NoError(t, err)
+	require.Equal(t, 201, code)
+	return k
+}
+
+// lease is what a Lease says.
+type lease struct {
+	Spec struct {
+		HolderIdentity   string    `json:"holderIdentity"`
+		LeaseTransitions int       `json:"leaseTransitions"`
+		AcquireTime      time.Time `json:"acquireTime"`
+	} `json:"spec"`
+}
+
+func (k *pack) get(p *process, path string) []byte {
+	k.t.Helper()
+	res, err := p.client.Get(p.url + path)
+	require.NoError(k.t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(k.t, err)
+	require.Equal(k.t, 200, res.StatusCode, "%s", text)
+	return text
+}
+
+// leader waits until one of some servers leads, by the Lease and by what it writes to its log
+// about itself, and returns its place among them.
+func (k *pack) leader(name string, among ...*process) (i int, held lease) {
+	k.t.Helper()
+	require.Eventually(k.t, func() bool {
+		held = lease{}
+		require.NoError(k.t, json.Unmarshal(k.get(among[0], leasesPath+"/"+name), &held))
+		for i = range among {
+			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" as="+held.Spec.HolderIdentity) {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, 10*time.Millisecond)
+	return i, held
+}
+
+// metric returns what a server says of its leading.
+func (k *pack) metric(p *process, name string) string {
+	k.t.Helper()
+	found := regexp.MustCompile(`leader_election_master_status\{name="` + name + `"\} (\d)`).FindSubmatch(k.get(p, "/metrics"))
+	require.NotNil(k.t, found)
+	return string(found[1])
+}
+
+// beats waits until somebody has written something since now.
+func (k *pack) beats(p *process) {
+	k.t.Helper()
+	begun := k.version(p)
+	require.Eventually(k.t, func() bool { return k.version(p) > begun }, time.Minute, 10*time.Millisecond)
+}
+
+func (k *pack) version(p *process) uint64 {
+	k.t.Helper()
+	_, now, err := p.call(k.t.Context(), "GET", mapsPath+"/beat", "")
+	require.NoError(k.t, err)
+	return now.version()
+}
+
+// term is what the store has of a time in which one server leads.
+type term struct {
+	holder  string
+	writers []string // in turns
+}
+
+// history returns the terms of the controller, the first being what was before all of them.
+func (k *pack) history() []term {
+	store, err := etcdstore.Open(k.t.Context(), etcdstore.Options{Endpoints: []string{k.etcd.Endpoint}, Prefix: "/registry", Retain: -1})
+	require.NoError(k.t, err)
+	defer store.Close()
+	last, err := store.Revision(k.t.Context())
+	require.NoError(k.t, err)
+	terms := []term{{}}
+	for commit, err := range store.Watch(k.t.Context(), "", 0) {
+		require.NoError(k.t, err)
+		for _, e := range commit {
+			now := &terms[len(terms)-1]
+			switch e.Key {
+			case "~term/" + beatingLease:
+				terms = append(terms, term{holder: string(e.Value)})
+			case "configmaps/default/beat":
+				var beat wireObject
+				require.NoError(k.t, json.NewDecoder(bytes.NewReader(e.Value)).Decode(&beat))
+				if by := beat.Data["by"]; by != "" && (len(now.writers) == 0 || now.writers[len(now.writers)-1] != by) {
+					now.writers = append(now.writers, by)
+				}
+			}
+		}
+		if commit[0].Revision >= last {
+			break
+		}
+	}
+	return terms
+}
+
+// TestOneLeaderAtATime: whatever happens to who leads, in each term nobody else writes.
+func TestOneLeaderAtATime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("leases run out twice")
+	}
+	k := startPack(t, 3, "led")
+	without := func(i int) []*process { return append(append([]*process(nil), k.servers[:i]...), k.servers[i+1:]...) }
+
+	first, held := k.leader(beatingLease, k.servers...)
+	k.beats(k.servers[first])
+	k.servers[first].kill()
+	others := without(first)
+	next, taken := k.leader(beatingLease, others...)
+	assert.Equal(t, held.Spec.LeaseTransitions+1, taken.Spec.LeaseTransitions)
+	k.beats(others[next])
+	k.servers[first].restart()
+
+	paused, _ := k.leader(beatingLease, k.servers...)
+	k.servers[paused].signal(syscall.SIGSTOP)
+	others = without(paused)
+	next, _ = k.leader(beatingLease, others...)
+	k.beats(others[next])
+	k.servers[paused].signal(syscall.SIGCONT)
+	require.Eventually(t, func() bool {
+		return strings.Contains(k.servers[paused].log.String(), `msg="a write was refused, since another server leads" lease=kube-system/`+beatingLease)
+	}, time.Minute, 10*time.Millisecond)
+	k.beats(others[next])
+	require.Eventually(t, func() bool { return k.metric(k.servers[paused], beatingLease) == "0" }, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, "1", k.metric(others[next], beatingLease))
+	assert.Equal(t, "0", k.metric(others[1-next], beatingLease))
+
+	last, _ := k.leader(beatingLease, k.servers...)
+	k.servers[last].terminate()
+	others = without(last)
+	next, _ = k.leader(beatingLease, others...)
+	k.beats(others[next])
+
+	terms := k.history()
+	require.Len(t, terms, 5)
+	assert.Empty(t, terms[0])
+	holders := map[string]string{}
+	for i, one := range terms[1:] {
+		require.Len(t, one.writers, 1, "term %d: %v", i, terms)
+		by := one.writers[0]
+		assert.Contains(t, []string{"", by}, holders[one.holder])
+		holders[one.holder] = by
+	}
+	for i := range terms[2:] {
+		assert.NotEqual(t, terms[1+i].holder, terms[2+i].holder)
+	}
+}
+
+// TestLeaderHandsOver on SIGTERM: nobody waits for its leases to run out.
+func TestLeaderHandsOver(t *testing.T) {
+	k := startPack(t, 3, "led")
+	k.beats(k.servers[0])
+	names := []string{"controlplane-apis", "controlplane-cleanup", "controlplane-access", beatingLease}
+	led := map[string]int{}
+	for _, name := range names {
+		leader, _ := k.leader(name, k.servers...)
+		led[name] = leader
+		for i, p := range k.servers {
+			want := map[bool]string{true: "1", false: "0"}[i == leader]
+			require.Eventually(t, func() bool { return k.metric(p, name) == want }, time.Minute, 10*time.Millisecond)
+		}
+	}
+	ends := k.servers[led[beatingLease]]
+	others := append(append([]*process(nil), k.servers[:ends.number]...), k.servers[ends.number+1:]...)
+	begun := time.Now()
+	ends.terminate()
+	for _, name := range names {
+		next, held := k.leader(name, others...)
+		if led[name] != ends.number {
+			continue
+		}
+		took := held.Spec.AcquireTime.Sub(begun)
+		t.Logf("%s is handed over %v after the signal", name, took)
+		assert.Less(t, took, 10*time.Second, "a lease that runs out takes longer")
+		assert.Contains(t, ends.log.String(), `msg="gave the lease up" lease=kube-system/`+name)
+		assert.Equal(t, "1", k.metric(others[next], name))
+	}
+	k.beats(others[0])
+}
+
+// TestEveryServer: a controller that says so runs in each of them, and then nothing keeps the
+// one of another server from writing. So it is the Lease that keeps the one of
+// TestOneLeaderAtATime.
+func TestEveryServer(t *testing.T) {
+	k := startPack(t, 2, "every")
+	require.Eventually(t, func() bool { return len(k.history()[0].writers) > 5 }, time.Minute, 100*time.Millisecond)
+	require.Len(t, k.history(), 1)
+	code, _, err := k.servers[0].call(t.Context(), "GET", leasesPath+"/"+beatingLease, "")
+	require.NoError(t, err)
+	assert.Equal(t, 404, code)
+}
