@@ -133,8 +133,8 @@ func (c *commit) answer(ctx context.Context, resp *clientv3.TxnResponse) (revisi
 }
 
 // full makes a commit for which etcd has no room, if it only deletes; etcd takes no put then, and so
-// the head and the mark go, too, and without a mark it is sent once. Without a head the revision is that of etcd, until there is room and
-// the next commit. The one commit by which etcd gets full it has made, and refused all the same.
+// the head and the mark go, too, and without a mark it is sent once. The one commit by which etcd
+// gets full it has made, and refused all the same.
 func (c *commit) full(ctx context.Context, refused error) (revision int64, err error) {
 	revision, err = c.store.found(ctx, c.mark, c.name)
 	if revision != 0 || err != nil {

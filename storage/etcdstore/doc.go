@@ -12,7 +12,8 @@
 //   - PREFIX/data/KEY is the record of a key;
 //   - PREFIX/head is written by every commit, so that the revision of its last change is
 //     the newest revision of the store. Other programs in the same cluster use up
-//     revisions that are none of the store's;
+//     revisions that are none of the store's. A commit that deletes while etcd has no room
+//     deletes the head, too, and until the next one with room the stores look in the history;
 //   - PREFIX/stamps/NAME is what the server notes about itself;
 //   - PREFIX/compactor is the revision up to which the stores have compacted;
 //   - PREFIX/marks/STORE-N is the last commit of an open store for which it used this mark. Each
