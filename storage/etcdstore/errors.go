@@ -66,8 +66,11 @@ func passing(err error) bool {
 	case codes.Unknown:
 		return strings.Contains(err.Error(), "raft proposal dropped") // by a member that had a leader just now
 	}
-	return errors.Is(err, rpctypes.ErrTooManyRequests) || expired(err)
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, errLearner) || expired(err)
 }
+
+// errLearner says that a member has no vote yet, and so answers almost nothing.
+var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
 // expired says that the client's token counted no more. The client has got another one.
 func expired(err error) bool {

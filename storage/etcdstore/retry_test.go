@@ -152,3 +152,29 @@ func TestLatePut(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, at, rec.Revision)
 }
+
+// TestConflictIsFinal: a commit whose comparisons fail is not made later by an attempt that had no
+// answer, when they would hold again.
+func TestConflictIsFinal(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+	_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("theirs")})
+	require.NoError(t, err)
+	etcd := s.client.KV
+	var late func() error
+	s.client.KV = &between{etcd, func(make func() error) error {
+		if late == nil {
+			late = make
+			return status.Error(codes.Unavailable, "connection lost")
+		}
+		return make()
+	}}
+	_, err = s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("ours")})
+	require.IsType(t, &storage.ConflictError{}, err)
+	s.client.KV = etcd
+	_, err = s.client.Delete(t.Context(), s.data+"k")
+	require.NoError(t, err)
+	require.NoError(t, late())
+	_, err = s.Get(t.Context(), "k", 0)
+	require.ErrorIs(t, err, storage.ErrNotFound)
+}
