@@ -72,9 +72,10 @@ func passing(err error) bool {
 // errLearner says that a member has no vote yet, and so answers almost nothing.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
-// expired says that the client's token counted no more. The client has got another one.
+// expired says that the client's token counted no more, or that it had none because etcd asked for
+// none until now. The client has got another one.
 func expired(err error) bool {
-	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
+	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrUserEmpty)
 }
 
 // again makes a call that may be made several times until it succeeds, fails for good, or

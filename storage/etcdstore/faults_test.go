@@ -23,8 +23,9 @@ type load struct {
 
 	mu    sync.Mutex
 	acked map[string]storage.Revision
-	lost  []error       // of commits that failed
-	news  chan struct{} // closed when something is acknowledged
+	last  storage.Revision // of those
+	lost  []error          // of commits that failed
+	news  chan struct{}    // closed when something is acknowledged
 
 	stop   chan struct{}
 	writes sync.WaitGroup
@@ -55,11 +56,19 @@ func (l *load) write(s *etcdstore.Store, w int) {
 			l.lost = append(l.lost, err)
 		} else {
 			l.acked[key] = revision
+			l.last = max(l.last, revision)
 			close(l.news)
 			l.news = make(chan struct{})
 		}
 		l.mu.Unlock()
 	}
+}
+
+// newest is the newest revision that was acknowledged.
+func (l *load) newest() storage.Revision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
 }
 
 // progress waits until so many commits more are acknowledged.

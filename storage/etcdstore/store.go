@@ -28,7 +28,8 @@ type Options struct {
 	// join later are used and those that left are not; 0 is never. The members must
 	// advertise addresses that can be reached from here.
 	SyncEndpoints time.Duration
-	// TLS has the certificates, that of the client included; nil is no TLS.
+	// TLS has the certificates, that of the client included; nil is no TLS. Its GetClientCertificate
+	// is asked for each connection, for certificates that are replaced while the store is open.
 	TLS *tls.Config
 	// Username and Password, if etcd asks for them.
 	Username, Password string
