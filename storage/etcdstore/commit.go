@@ -29,10 +29,12 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	m, name := s.marks.take()
 	defer s.marks.give(m)
 	c := &commit{store: s, ws: ws, mark: m, name: name}
+	acked := s.acked.Load()
 	revision, err := c.make(inner)
 	if err != nil {
 		return 0, s.told(ctx, err)
 	}
+	s.compare(acked, revision)
 	s.note(revision)
 	return storage.Revision(revision), nil
 }
@@ -44,6 +46,13 @@ func (s *Store) note(revision int64) {
 		if have >= revision || s.acked.CompareAndSwap(have, revision) {
 			return
 		}
+	}
+}
+
+// compare notices that what was acknowledged before is gone, by a revision that should be no older.
+func (s *Store) compare(acked, revision int64) {
+	if revision < acked {
+		s.lost.CompareAndSwap(0, acked)
 	}
 }
 

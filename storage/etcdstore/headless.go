@@ -21,13 +21,14 @@ const progressEvery = 20 * time.Millisecond
 // knew it last. It could not be that of etcd, which other programs raise: who waits for a watch to
 // come to it would wait until the next commit.
 func (s *Store) newest(ctx context.Context) (head, error) {
-	acked := storage.Revision(s.acked.Load())
+	acked := s.acked.Load()
 	at, err := s.readHead(ctx)
 	if err != nil {
 		return at, err
 	}
+	s.compare(acked, int64(at.revision))
 	if at.absent {
-		if acked > s.known.etcd {
+		if acked := storage.Revision(acked); acked > s.known.etcd {
 			s.known = head{revision: acked, etcd: acked}
 		}
 		if at.revision, err = s.lastCommit(ctx, s.known, at.etcd); err != nil {

@@ -307,12 +307,22 @@ func TestLoss(t *testing.T) {
 		put(t, s, "a", "1")
 	}
 	require.NoError(t, s.Check(t.Context()))
+	early := open(t, m, "/loss")
+	defer func() { require.NoError(t, early.Close()) }()
+	put(t, early, "a", "2")
 	m.Kill()
 	m.Erase()
 	m.Restart()
 	require.ErrorContains(t, s.Check(t.Context()), "lost commits")
-	_, losses := s.Missing()
-	require.Equal(t, 1, losses)
+	put(t, early, "b", "1")
+	for range 30 {
+		put(t, s, "b", "2")
+	}
+	for _, s := range []*etcdstore.Store{s, early} {
+		require.ErrorContains(t, s.Check(t.Context()), "lost commits", "those that came later do not bring them back")
+		_, losses := s.Missing()
+		require.Equal(t, 1, losses)
+	}
 }
 
 // TestLargeConflict: a commit whose comparisons fail says what is there, however much it is, and one

@@ -79,7 +79,7 @@ type Store struct {
 	known  head // the newest one that heads has read, for its next call
 	health health
 	acked  atomic.Int64 // the newest revision that this store has committed
-	lost   atomic.Bool
+	lost   atomic.Int64 // a revision that was acknowledged, and that was gone later; 0: none
 
 	mu     sync.Mutex
 	closed bool
