@@ -21,6 +21,9 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	if len(ws) > storage.CommitLength {
 		return 0, fmt.Errorf("%w: %d writes", storage.ErrTooLarge, len(ws))
 	}
+	if size := bytesOf(ws); size > maxSend { // to send it takes long enough for being tried again
+		return 0, fmt.Errorf("%w: %d bytes", storage.ErrTooLarge, size)
+	}
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
 		return 0, err
@@ -37,6 +40,13 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	s.compare(acked, revision)
 	s.note(revision)
 	return storage.Revision(revision), nil
+}
+
+func bytesOf(ws []storage.Write) (size int) {
+	for _, w := range ws {
+		size += len(w.Key) + len(w.Value)
+	}
+	return size
 }
 
 // note remembers a revision that was acknowledged.
