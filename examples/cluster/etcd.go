@@ -22,7 +22,7 @@ type etcdFlags struct {
 	servers                   []string
 	prefix                    string
 	caFile, certFile, keyFile string
-	compaction                time.Duration
+	compaction, sync          time.Duration
 }
 
 func etcd(set *flag.FlagSet) apiserver.Opener {
@@ -45,6 +45,7 @@ func (f *etcdFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.caFile, "etcd-cafile", "", "authorities of etcd, PEM (default: the host's)")
 	set.StringVar(&f.certFile, "etcd-certfile", "", "certificate that etcd is shown, PEM")
 	set.StringVar(&f.keyFile, "etcd-keyfile", "", "key of that certificate, PEM")
+	set.DurationVar(&f.sync, "etcd-sync-interval", 0, "how often etcd is asked for its members, which must advertise addresses that can be reached from here; 0 is never")
 	set.DurationVar(&f.compaction, "etcd-compaction-interval", 5*time.Minute, "how long what was replaced can still be read; 0 is forever, or until somebody else compacts etcd")
 }
 
@@ -63,7 +64,7 @@ func (f *etcdFlags) open(ctx context.Context, log *slog.Logger) (storage.Backend
 		retain = -1
 	}
 	return etcdstore.Open(ctx, etcdstore.Options{
-		Endpoints: f.servers, TLS: config, Prefix: f.prefix, Retain: retain, Logger: log,
+		Endpoints: f.servers, SyncEndpoints: f.sync, TLS: config, Prefix: f.prefix, Retain: retain, Logger: log,
 		Username: os.Getenv("ETCD_USERNAME"), Password: os.Getenv("ETCD_PASSWORD"),
 	})
 }
@@ -92,11 +93,16 @@ func (f *etcdFlags) tls() (*tls.Config, error) {
 		}
 	}
 	if f.certFile != "" {
-		own, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
-		if err != nil {
+		if _, err := f.certificate(nil); err != nil {
 			return nil, fmt.Errorf("--etcd-certfile: %w", err)
 		}
-		c.Certificates = []tls.Certificate{own}
+		c.GetClientCertificate = f.certificate
 	}
 	return c, nil
+}
+
+// certificate reads the files anew for each connection, since they may be replaced.
+func (f *etcdFlags) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	own, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
+	return &own, err
 }

@@ -14,3 +14,9 @@ func Listen(ctx context.Context, o Options, heard func(storage.Revision)) error 
 	}
 	return d.listen(ctx, heard)
 }
+
+// Passing reports whether a store tries again what failed with an error.
+func Passing(o Options, err error) bool {
+	d, bad := o.dialect()
+	return bad == nil && d.passing(err)
+}

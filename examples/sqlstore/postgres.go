@@ -86,13 +86,17 @@ func (d *postgresDB) connect(connections int) *sql.DB {
 }
 
 // settle makes a connection independent of what the database or the user has set: names are
-// those of the schema, each statement sees what was committed before it, and a commit is on the
-// disk before it is acknowledged.
+// those of the schema, each statement sees what was committed before it, a commit is on the
+// disk before it is acknowledged, and the store alone bounds how long a call takes. A time-out of
+// PostgreSQL's own would end the wait for a standby, and the commit count as made.
 func (d *postgresDB) settle(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `SELECT set_config('search_path', $1, false),
 		set_config('default_transaction_isolation', 'read committed', false),
+		set_config('default_transaction_read_only', 'off', false),
 		set_config('idle_in_transaction_session_timeout', $2, false),
-		set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)`,
+		set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),
+		(SELECT count(set_config(name, '0', false)) FROM pg_settings
+		WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout'))`,
 		pgx.Identifier{d.schema}.Sanitize(), fmt.Sprint(holdTime.Milliseconds()))
 	return err
 }

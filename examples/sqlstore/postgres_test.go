@@ -274,6 +274,52 @@ func TestLoss(t *testing.T) {
 	require.Equal(t, 1, losses)
 }
 
+// TestLossBeforeACommit: it is noticed as well if something is committed first, and no revision is
+// given twice.
+func TestLossBeforeACommit(t *testing.T) {
+	t.Parallel()
+	o := empty(t)
+	s := openAt(t, o)
+	put(t, s, "a", "1")
+	newest := put(t, s, "a", "2")
+	query(t, o, `UPDATE state SET revision = 1`)
+	require.Greater(t, put(t, s, "b", "1"), newest)
+	require.ErrorContains(t, s.Check(t.Context()), fmt.Sprint(newest))
+	_, losses := s.Missing()
+	require.Equal(t, 1, losses)
+}
+
+// TestSettings: what the database or the user has set for all connections does not bound how long a
+// commit waits, nor what it may do.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	o := empty(t)
+	set := o
+	set.Postgres += " statement_timeout=100 lock_timeout=50 idle_session_timeout=100 default_transaction_read_only=on default_transaction_isolation=serializable"
+	s := openAt(t, set)
+	newest := put(t, s, "a", "1")
+	conn, err := pgx.Connect(t.Context(), o.Postgres)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `UPDATE `+pgx.Identifier{o.Schema, "state"}.Sanitize()+` SET revision = revision`)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("2"), Expect: newest})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+		require.Fail(t, "another one holds the state")
+	case <-time.After(500 * time.Millisecond):
+	}
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, <-ended)
+}
+
 // TestRefused: an error of the server is told as it is, and at once.
 func TestRefused(t *testing.T) {
 	t.Parallel()

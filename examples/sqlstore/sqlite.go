@@ -149,7 +149,11 @@ func (d sqliteFile) fault(err error) error {
 	return nil
 }
 
-func (d sqliteFile) passing(err error) bool { return codeOf(err) == sqlite3.SQLITE_BUSY }
+// passing takes what the end of an attempt has interrupted for something that passes.
+func (d sqliteFile) passing(err error) bool {
+	code := codeOf(err)
+	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_INTERRUPT || errors.Is(err, context.DeadlineExceeded)
+}
 
 // codeOf returns the primary result code of SQLite that an error has, 0 if it has none.
 func codeOf(err error) int {

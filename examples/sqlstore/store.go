@@ -50,7 +50,7 @@ type Store struct {
 	retain time.Duration
 	queue  chan *commit
 	acked  atomic.Int64 // the newest revision that this store has committed
-	lost   atomic.Bool
+	lost   atomic.Int64 // a revision that it has committed, and that was gone later; 0: none
 
 	life context.Context // ends with the store
 	end  context.CancelFunc
@@ -67,12 +67,13 @@ type Store struct {
 }
 
 var (
-	_ storage.Backend   = (*Store)(nil)
-	_ storage.Stamper   = (*Store)(nil)
-	_ storage.Historian = (*Store)(nil)
-	_ storage.Checker   = (*Store)(nil)
-	_ storage.Sizer     = (*Store)(nil)
-	_ storage.Shared    = (*Store)(nil)
+	_ storage.Backend     = (*Store)(nil)
+	_ storage.Stamper     = (*Store)(nil)
+	_ storage.StampReader = (*Store)(nil)
+	_ storage.Historian   = (*Store)(nil)
+	_ storage.Checker     = (*Store)(nil)
+	_ storage.Sizer       = (*Store)(nil)
+	_ storage.Shared      = (*Store)(nil)
 )
 
 // Shared implements storage.Shared: any number of processes may open a database.
@@ -212,25 +213,48 @@ func (s *Store) Stamp(ctx context.Context, name, value string) (there string, er
 	return there, err
 }
 
+// Stamps implements storage.StampReader.
+func (s *Store) Stamps(ctx context.Context) (stamps map[string]string, err error) {
+	err = s.call(ctx, func(ctx context.Context) error {
+		stamps = map[string]string{}
+		rows, err := s.reads.QueryContext(ctx, `SELECT name, value FROM stamps`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name, value string
+			if err := rows.Scan(&name, &value); err != nil {
+				return err
+			}
+			stamps[name] = value
+		}
+		return rows.Err()
+	})
+	return stamps, err
+}
+
 // Check implements storage.Checker. A database has lost commits if its newest revision is
 // older than one that this store has seen acknowledged, as when a standby took over that
-// did not have everything.
+// did not have everything. What is committed after that does not bring them back.
 func (s *Store) Check(ctx context.Context) error {
-	acked := storage.Revision(s.acked.Load())
+	acked := s.acked.Load()
 	newest, err := s.Revision(ctx)
 	if err != nil {
 		return err
 	}
-	if newest < acked {
-		s.lost.Store(true)
-		return fmt.Errorf("%s has lost commits: the newest revision is %d, and %d was acknowledged", s.where(), newest, acked)
+	if int64(newest) < acked {
+		s.lost.CompareAndSwap(0, acked)
+	}
+	if lost := s.lost.Load(); lost != 0 {
+		return fmt.Errorf("%s has lost commits: %d was acknowledged, and later the newest revision was an older one", s.where(), lost)
 	}
 	return nil
 }
 
 // Missing implements storage.Checker. A database gives out no record that it cannot read.
 func (s *Store) Missing() (damaged, losses int) {
-	if s.lost.Load() {
+	if s.lost.Load() != 0 {
 		losses = 1
 	}
 	return 0, losses

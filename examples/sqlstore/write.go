@@ -111,7 +111,7 @@ func (s *Store) together(all []*commit) {
 		return err
 	})
 	if err == nil {
-		s.acked.Store(int64(newest))
+		s.acked.Store(int64(newest)) // it never goes back
 		s.announce(newest)
 	}
 	for _, c := range all {
@@ -133,12 +133,17 @@ func (s *Store) transact(ctx context.Context, all []*commit) (storage.Revision, 
 	if err != nil {
 		return 0, err
 	}
+	if acked := storage.Revision(s.acked.Load()); before.revision < acked {
+		s.lost.CompareAndSwap(0, int64(acked))
+		before.revision = acked // no revision is given a second time
+	}
 	now, err := s.current(ctx, tx, all)
 	if err != nil {
 		return 0, err
 	}
 	made := batch{first: before.revision + 1, last: before.revision}
 	for _, c := range all {
+		c.revision = 0 // it may be another attempt
 		if c.err = c.check(now); c.err != nil {
 			if err := c.complete(ctx, tx, before.revision); err != nil {
 				return 0, err

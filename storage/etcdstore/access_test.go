@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,9 +29,16 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// withUser makes a user that may read and write under /ours/.
+// withUser makes a user that may read and write under /ours/, and from now on needs one.
 func withUser(t testing.TB, m *etcdtest.Member) etcdstore.Options {
 	admin := another(t, m)
+	o := addUser(t, admin)
+	_, err := admin.AuthEnable(t.Context())
+	require.NoError(t, err)
+	return o
+}
+
+func addUser(t testing.TB, admin *clientv3.Client) etcdstore.Options {
 	ctx := t.Context()
 	for _, do := range []func() error{
 		func() error { _, err := admin.UserAdd(ctx, "root", "secret"); return err },
@@ -42,11 +50,10 @@ func withUser(t testing.TB, m *etcdtest.Member) etcdstore.Options {
 			return err
 		},
 		func() error { _, err := admin.UserGrantRole(ctx, "ours", "ours"); return err },
-		func() error { _, err := admin.AuthEnable(ctx); return err },
 	} {
 		require.NoError(t, do())
 	}
-	return etcdstore.Options{Endpoints: []string{m.Endpoint}, Prefix: "/ours", Username: "ours", Password: "password", Retain: -1}
+	return etcdstore.Options{Endpoints: admin.Endpoints(), Prefix: "/ours", Username: "ours", Password: "password", Retain: -1}
 }
 
 // TestUser: a user that may read and write under the prefix can do everything but compact, which
@@ -86,7 +93,26 @@ func TestUser(t *testing.T) {
 // TestToken: the token that a user has got counts no more after a while, which no call is told.
 func TestToken(t *testing.T) {
 	t.Parallel()
-	s, err := etcdstore.Open(t.Context(), withUser(t, etcdtest.Start(t, "--auth-token-ttl=1")))
+	dir := t.TempDir()
+	certificate(t, dir, time.Hour)
+	key := filepath.Join(dir, "key.pem")
+	for kind, token := range map[string]struct {
+		flag string
+		age  time.Duration
+	}{
+		"simple": {"--auth-token-ttl=1", 2500 * time.Millisecond}, // etcd looks once in a second what is too old
+		"JWT":    {"--auth-token=jwt,sign-method=ES256,ttl=1s,priv-key=" + key, 1100 * time.Millisecond},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			expires(t, withUser(t, etcdtest.Start(t, token.flag)), token.age)
+		})
+	}
+}
+
+// expires makes calls each of which comes when the token of the one before counts no more.
+func expires(t *testing.T, o etcdstore.Options, age time.Duration) {
+	s, err := etcdstore.Open(t.Context(), o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	first := put(t, s, "a", "1")
@@ -104,11 +130,30 @@ func TestToken(t *testing.T) {
 			return err
 		},
 	} {
-		time.Sleep(2500 * time.Millisecond) // etcd looks once in a second what is too old
+		time.Sleep(age)
 		require.NoError(t, call(), name)
 	}
 	require.NoError(t, <-changes)
 	require.Positive(t, s.Size())
+}
+
+// TestAuthEnabled: etcd begins to ask who its clients are while a store is open, and still tells the
+// store of its members.
+func TestAuthEnabled(t *testing.T) {
+	t.Parallel()
+	admin := another(t, etcdtest.Start(t))
+	o := addUser(t, admin)
+	o.SyncEndpoints = 50 * time.Millisecond
+	s, err := etcdstore.Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	first := put(t, s, "a", "1")
+	_, err = admin.AuthEnable(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, put(t, s, "a", "2"), first)
+	require.NoError(t, firstOf(t, s, first))
+	time.Sleep(10 * o.SyncEndpoints)
+	put(t, s, "a", "3")
 }
 
 // TestMayNotCompact: a store whose user may not compact says so, and not each time that it tries.
@@ -171,36 +216,71 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestCertificates: the store has a certificate of its own, without which etcd lets nobody in.
+// TestCertificates: the store has a certificate of its own, without which etcd lets nobody in, and
+// which may be replaced.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	pool, pair := certificate(t, dir)
-	m := etcdtest.Start(t, "--cert-file", filepath.Join(dir, "cert.pem"), "--key-file", filepath.Join(dir, "key.pem"),
-		"--trusted-ca-file", filepath.Join(dir, "cert.pem"), "--client-cert-auth")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	trusted := filepath.Join(dir, "trusted.pem")
+	pool := x509.NewCertPool()
+	of := func(name string, valid time.Duration) (cert, key string) {
+		own := filepath.Join(dir, name)
+		require.NoError(t, os.Mkdir(own, 0o700))
+		pem := certificate(t, own, valid)
+		require.True(t, pool.AppendCertsFromPEM(pem))
+		all, _ := os.ReadFile(trusted) // not there for the first one
+		require.NoError(t, os.WriteFile(trusted, append(all, pem...), 0o600))
+		return filepath.Join(own, "cert.pem"), filepath.Join(own, "key.pem")
+	}
+	cert, key := of("server", time.Hour)
+	const valid = 5 * time.Second
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	of("second", time.Hour)
+	of("first", valid)
+	expired := time.After(valid)
+	m := etcdtest.Start(t, "--cert-file", cert, "--key-file", key, "--trusted-ca-file", trusted, "--client-cert-auth")
+	var own atomic.Value // the directory of the store's
+	own.Store(first)
+	o := etcdstore.Options{Endpoints: []string{m.Endpoint}, Retain: -1, TLS: &tls.Config{
+		RootCAs: pool,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			dir := own.Load().(string)
+			pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+			return &pair, err
+		},
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	o := etcdstore.Options{Endpoints: []string{m.Endpoint}, TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, Retain: -1}
 	s, err := etcdstore.Open(ctx, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	require.NoError(t, firstOf(t, s, put(t, s, "a", "1")-1))
 
-	short, end := context.WithTimeout(t.Context(), time.Second)
-	defer end()
-	o.TLS = &tls.Config{RootCAs: pool}
-	_, err = etcdstore.Open(short, o)
-	require.Error(t, err)
+	<-expired
+	refused := func(o etcdstore.Options) {
+		short, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		_, err := etcdstore.Open(short, o)
+		require.Error(t, err)
+	}
+	refused(o)
+	none := o
+	none.TLS = &tls.Config{RootCAs: pool}
+	refused(none)
+	own.Store(second)
+	m.Kill() // so that there is another connection
+	m.Restart()
+	require.NoError(t, firstOf(t, s, put(t, s, "a", "2")-1))
 }
 
 // certificate writes one that signs itself into a directory.
-func certificate(t testing.TB, dir string) (*x509.CertPool, tls.Certificate) {
+func certificate(t testing.TB, dir string, valid time.Duration) (certPEM []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: filepath.Base(dir)},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(valid),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -208,15 +288,11 @@ func certificate(t testing.TB, dir string) (*x509.CertPool, tls.Certificate) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	encoded, err := x509.MarshalECPrivateKey(key)
 	require.NoError(t, err)
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	certPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cert.pem"), certPEM, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "key.pem"), keyPEM, 0o600))
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(certPEM))
-	return pool, pair
+	return certPEM
 }

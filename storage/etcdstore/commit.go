@@ -21,6 +21,9 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	if len(ws) > storage.CommitLength {
 		return 0, fmt.Errorf("%w: %d writes", storage.ErrTooLarge, len(ws))
 	}
+	if size := bytesOf(ws); size > maxSend { // to send it takes long enough for being tried again
+		return 0, fmt.Errorf("%w: %d bytes", storage.ErrTooLarge, size)
+	}
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
 		return 0, err
@@ -29,12 +32,21 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	m, name := s.marks.take()
 	defer s.marks.give(m)
 	c := &commit{store: s, ws: ws, mark: m, name: name}
+	acked := s.acked.Load()
 	revision, err := c.make(inner)
 	if err != nil {
 		return 0, s.told(ctx, err)
 	}
+	s.compare(acked, revision)
 	s.note(revision)
 	return storage.Revision(revision), nil
+}
+
+func bytesOf(ws []storage.Write) (size int) {
+	for _, w := range ws {
+		size += len(w.Key) + len(w.Value)
+	}
+	return size
 }
 
 // note remembers a revision that was acknowledged.
@@ -44,6 +56,13 @@ func (s *Store) note(revision int64) {
 		if have >= revision || s.acked.CompareAndSwap(have, revision) {
 			return
 		}
+	}
+}
+
+// compare notices that what was acknowledged before is gone, by a revision that should be no older.
+func (s *Store) compare(acked, revision int64) {
+	if revision < acked {
+		s.lost.CompareAndSwap(0, acked)
 	}
 }
 
@@ -62,40 +81,52 @@ type commit struct {
 	ws    []storage.Write
 	mark  *mark
 	name  string
+	open  bool // etcd has not answered what was sent for the mark as it is
 }
 
-// make sends the commit until it is known what became of it, and returns its revision. Each
-// attempt but the last one has been settled, so that it was not made and never will be.
+// make makes the commit, and returns its revision.
 func (c *commit) make(ctx context.Context) (revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	if revision, err = c.repeat(ctx); errors.Is(err, rpctypes.ErrNoSpace) {
+		return c.full(ctx, err)
+	}
+	return revision, err
+}
+
+// repeat sends the commit until it is known what became of it. All that is sent depends on the same
+// state of the mark and changes it, so that one of them is made at most.
+func (c *commit) repeat(ctx context.Context) (revision int64, err error) {
 	for pause, most := pauseTime, firstCommit; ; pause, most = min(2*pause, longPauseTime), min(2*most, attemptTime) {
-		var resp *clientv3.TxnResponse
-		if err = c.store.renew(ctx, c.mark); err == nil {
-			resp, err = c.send(ctx, most, clientv3.OpPut(c.store.head, ""), clientv3.OpPut(c.mark.key, c.name))
+		if !c.open {
+			if err = c.store.renew(ctx, c.mark); err != nil {
+				return 0, err
+			}
 		}
+		resp, err := c.send(ctx, most, clientv3.OpPut(c.store.head, ""), clientv3.OpPut(c.mark.key, c.name))
 		switch {
 		case err == nil:
 			if revision, err = c.answer(ctx, resp); revision != 0 || err != nil {
 				return revision, err
 			}
-		case errors.Is(err, rpctypes.ErrNoSpace):
-			return c.full(ctx, err)
-		case c.mark.at == 0 || !passing(err):
-			return 0, err
+		case !passing(err):
+			return 0, c.doubted(err)
 		default:
-			c.store.logger.Debug("etcd did not answer, finding out what became of a commit", "error", err)
-			if revision, err = c.store.settle(ctx, c.mark, c.name); err != nil {
-				return 0, unknown(err)
-			}
-			if revision != 0 {
-				return revision, nil
-			}
+			c.store.logger.Debug("etcd did not answer a commit, sending it again", "error", err)
+			c.open = true
 		}
 		if !wait(ctx, pause) {
-			return 0, ctx.Err()
+			return 0, c.doubted(ctx.Err())
 		}
 	}
+}
+
+// doubted is why there is no answer.
+func (c *commit) doubted(err error) error {
+	if c.open {
+		return unknown(err)
+	}
+	return err
 }
 
 func unknown(err error) error {
@@ -118,7 +149,7 @@ func (c *commit) send(ctx context.Context, most time.Duration, with ...clientv3.
 }
 
 // answer returns the revision of the commit if it was made, and the error if its comparisons
-// failed. If neither is so it can be sent again: something that was sent long ago has changed the
+// failed. If neither is so it can be sent again: a commit that was sent long ago has changed the
 // mark meanwhile, or what the comparisons failed for is compacted.
 func (c *commit) answer(ctx context.Context, resp *clientv3.TxnResponse) (revision int64, err error) {
 	if resp.Succeeded {
@@ -126,15 +157,28 @@ func (c *commit) answer(ctx context.Context, resp *clientv3.TxnResponse) (revisi
 	}
 	was := c.mark.at
 	revision = c.mark.look(resp.Responses[len(c.ws)].GetResponseRange().Kvs, c.name)
-	if revision != 0 || c.mark.at != was {
+	switch {
+	case revision != 0:
 		return revision, nil
+	case c.open && c.mark.at == 0:
+		return 0, unknown(errForgotten)
+	case c.mark.at != was:
+		c.open = false
+		return 0, nil
+	case c.open: // what has no answer may still be made, when the comparisons hold again
+		if revision, err = c.store.settle(ctx, c.mark, c.name); err != nil {
+			return 0, unknown(err)
+		}
+		if c.open = false; revision != 0 {
+			return revision, nil
+		}
 	}
 	return 0, c.conflict(ctx, resp)
 }
 
 // full makes a commit for which etcd has no room, if it only deletes; etcd takes no put then, and so
-// the head and the mark go, too, and without a mark it is sent once. Without a head the revision is that of etcd, until there is room and
-// the next commit. The one commit by which etcd gets full it has made, and refused all the same.
+// the head and the mark go, too, and without a mark it is sent once. The one commit by which etcd
+// gets full it has made, and refused all the same.
 func (c *commit) full(ctx context.Context, refused error) (revision int64, err error) {
 	revision, err = c.store.found(ctx, c.mark, c.name)
 	if revision != 0 || err != nil {

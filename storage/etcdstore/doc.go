@@ -12,7 +12,8 @@
 //   - PREFIX/data/KEY is the record of a key;
 //   - PREFIX/head is written by every commit, so that the revision of its last change is
 //     the newest revision of the store. Other programs in the same cluster use up
-//     revisions that are none of the store's;
+//     revisions that are none of the store's. A commit that deletes while etcd has no room
+//     deletes the head, too, and until the next one with room the stores look in the history;
 //   - PREFIX/stamps/NAME is what the server notes about itself;
 //   - PREFIX/compactor is the revision up to which the stores have compacted;
 //   - PREFIX/marks/STORE-N is the last commit of an open store for which it used this mark. Each
@@ -46,9 +47,9 @@
 // # When etcd does not answer
 //
 // Reads are tried again, on another member if there is one, until their context ends or
-// 20 seconds have passed. So are commits, and each is made once at most: before another attempt
-// the store writes to the mark of the one before, on which that depends, and so knows that it was
-// made or never will be. Only a commit whose time has ended may or may not have happened, and
-// a deletion while etcd is full, which can write no mark and is sent once. Watches wait for as long
-// as it takes and go on where they were, without a gap.
+// 20 seconds have passed. So are commits, and each is made once at most: all attempts
+// depend on the same state of the mark, and write to it. Before a comparison that failed is told, the
+// store writes to the mark, so that no attempt is made later. Only a commit whose time has ended may
+// or may not have happened, and a deletion while etcd is full, which can write no mark and is sent
+// once. Watches wait for as long as it takes and go on where they were, without a gap.
 package etcdstore

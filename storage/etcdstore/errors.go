@@ -66,12 +66,16 @@ func passing(err error) bool {
 	case codes.Unknown:
 		return strings.Contains(err.Error(), "raft proposal dropped") // by a member that had a leader just now
 	}
-	return errors.Is(err, rpctypes.ErrTooManyRequests) || expired(err)
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, errLearner) || expired(err)
 }
 
-// expired says that the client's token counted no more. The client has got another one.
+// errLearner says that a member has no vote yet, and so answers almost nothing.
+var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
+
+// expired says that the client's token counted no more, or that it had none because etcd asked for
+// none until now. The client has got another one.
 func expired(err error) bool {
-	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
+	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrUserEmpty)
 }
 
 // again makes a call that may be made several times until it succeeds, fails for good, or

@@ -23,8 +23,9 @@ type load struct {
 
 	mu    sync.Mutex
 	acked map[string]storage.Revision
-	lost  int           // commits that failed
-	news  chan struct{} // closed when something is acknowledged
+	last  storage.Revision // of those
+	lost  []error          // of commits that failed
+	news  chan struct{}    // closed when something is acknowledged
 
 	stop   chan struct{}
 	writes sync.WaitGroup
@@ -52,14 +53,22 @@ func (l *load) write(s *etcdstore.Store, w int) {
 		revision, err := s.Commit(l.t.Context(), storage.Write{Key: key, Value: []byte(key)}, storage.Write{Key: fmt.Sprintf("last/%d", w), Value: []byte(key), Expect: storage.AnyRevision})
 		l.mu.Lock()
 		if err != nil {
-			l.lost++
+			l.lost = append(l.lost, err)
 		} else {
 			l.acked[key] = revision
+			l.last = max(l.last, revision)
 			close(l.news)
 			l.news = make(chan struct{})
 		}
 		l.mu.Unlock()
 	}
+}
+
+// newest is the newest revision that was acknowledged.
+func (l *load) newest() storage.Revision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
 }
 
 // progress waits until so many commits more are acknowledged.
@@ -117,7 +126,7 @@ func (l *load) check(running []<-chan watched) {
 	close(l.stop)
 	l.writes.Wait()
 	l.t.Logf("%d commits", len(l.acked))
-	require.Zero(l.t, l.lost, "it is found out what became of each commit")
+	require.Empty(l.t, l.lost, "it is found out what became of each commit")
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
 	for {

@@ -10,8 +10,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"orch.io/controlplane/storage"
 )
 
 // Health is asked for so often at most, and waited for no longer.
@@ -85,16 +83,14 @@ func (s *Store) alarm(ctx context.Context) error {
 }
 
 // Check implements storage.Checker. etcd has lost commits if its newest revision is older
-// than one that this store has seen acknowledged, as when a cluster is restored from a backup.
+// than one that this store has seen acknowledged, as when a cluster is restored from a backup. What
+// is committed after that does not bring them back.
 func (s *Store) Check(ctx context.Context) error {
-	acked := storage.Revision(s.acked.Load())
-	at, err := s.Revision(ctx)
-	if err != nil {
+	if _, err := s.Revision(ctx); err != nil {
 		return err
 	}
-	if at < acked {
-		s.lost.Store(true)
-		return fmt.Errorf("etcd has lost commits: the newest revision is %d, and %d was acknowledged", at, acked)
+	if lost := s.lost.Load(); lost != 0 {
+		return fmt.Errorf("etcd has lost commits: %d was acknowledged, and later the newest revision was an older one", lost)
 	}
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
@@ -108,7 +104,7 @@ func (s *Store) Check(ctx context.Context) error {
 
 // Missing implements storage.Checker. etcd gives out no record that it cannot read.
 func (s *Store) Missing() (damaged, losses int) {
-	if s.lost.Load() {
+	if s.lost.Load() != 0 {
 		losses = 1
 	}
 	return 0, losses

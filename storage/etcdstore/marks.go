@@ -80,37 +80,41 @@ func (ms *marks) give(m *mark) {
 	ms.idle = append(ms.idle, m)
 }
 
-// renew makes sure that a mark is there, and too young for being removed before a commit that
-// begins now has ended.
-func (s *Store) renew(ctx context.Context, m *mark) error {
-	if m.at != 0 && time.Since(m.written) < markTime/2 {
-		return nil
-	}
-	return s.again(ctx, func(ctx context.Context) error {
-		begun := time.Now()
-		resp, err := s.client.Put(ctx, m.key, "")
-		if err == nil {
-			m.at, m.written = resp.Header.Revision, begun
-		}
-		return err
-	})
-}
-
-// settle finds out what became of a commit that was sent: it returns its revision if it was made,
-// or 0 if it never will be. Where etcd has no room it takes none of what was sent before either.
-func (s *Store) settle(ctx context.Context, m *mark, name string) (made int64, err error) {
+// touch writes to a mark if that is as the store knows it, and takes note of what is there
+// otherwise. It depends on that because a put that gets to etcd late would take away the name of a
+// commit that was made meanwhile.
+func (s *Store) touch(ctx context.Context, m *mark, name string) (made int64, err error) {
 	err = s.again(ctx, func(ctx context.Context) error {
+		begun := time.Now()
 		resp, err := s.client.Txn(ctx).If(m.unchanged()).Then(clientv3.OpPut(m.key, "")).Else(clientv3.OpGet(m.key)).Commit()
 		switch {
 		case err != nil:
 			return err
 		case resp.Succeeded:
-			m.at = resp.Header.Revision
+			m.at, m.written = resp.Header.Revision, begun
 			return nil
 		}
 		made = m.look(resp.Responses[0].GetResponseRange().Kvs, name)
 		return nil
 	})
+	return made, err
+}
+
+// renew makes sure that a mark is there, and too young for being removed before a commit that
+// begins now has ended.
+func (s *Store) renew(ctx context.Context, m *mark) error {
+	for m.at == 0 || time.Since(m.written) >= markTime/2 {
+		if _, err := s.touch(ctx, m, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle finds out what became of a commit that was sent: it returns its revision if it was made,
+// or 0 if it never will be. Where etcd has no room it takes none of what was sent before either.
+func (s *Store) settle(ctx context.Context, m *mark, name string) (made int64, err error) {
+	made, err = s.touch(ctx, m, name)
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		made, err = s.found(ctx, m, name)
 	}

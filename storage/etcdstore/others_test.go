@@ -158,6 +158,59 @@ func TestNoSpace(t *testing.T) {
 	require.NoError(t, firstOf(t, s, deleted))
 }
 
+// TestHeadless: what is deleted while etcd has no room is the newest revision until the next commit,
+// whatever other programs do meanwhile, and for a store that is opened then.
+func TestHeadless(t *testing.T) {
+	t.Parallel()
+	m := etcdtest.Start(t, "--quota-backend-bytes=4194304")
+	s, other := open(t, m, "/full"), another(t, m)
+	defer func() { require.NoError(t, s.Close()) }()
+	put(t, s, "a", "1")
+	put(t, s, "b", "1")
+	foreign := 0
+	for err := error(nil); err == nil; foreign++ {
+		require.Less(t, foreign, 1000)
+		_, err = other.Put(t.Context(), fmt.Sprint("foreign/", foreign), string(make([]byte, 1<<16)))
+	}
+	others := func() {
+		_, err := other.Delete(t.Context(), fmt.Sprint("foreign/", foreign-2))
+		require.NoError(t, err)
+		foreign--
+	}
+	newest := func(s storage.Backend) storage.Revision {
+		at, err := s.Revision(t.Context())
+		require.NoError(t, err)
+		return at
+	}
+	deleted, err := s.Commit(t.Context(), storage.Write{Key: "a", Expect: storage.AnyRevision})
+	require.NoError(t, err)
+	others()
+	for range 2 {
+		require.Equal(t, deleted, newest(s))
+	}
+	late := open(t, m, "/full")
+	defer func() { require.NoError(t, late.Close()) }()
+	shown := newest(late)
+	require.GreaterOrEqual(t, shown, deleted)
+	others()
+	require.Equal(t, shown, newest(late))
+
+	_, err = other.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
+	require.NoError(t, err)
+	_, err = other.Defragment(t.Context(), m.Endpoint)
+	require.NoError(t, err)
+	for range 3 {
+		others()
+		require.Equal(t, deleted, newest(s))
+		require.Equal(t, shown, newest(late))
+	}
+	deleted, err = late.Commit(t.Context(), storage.Write{Key: "b", Expect: storage.AnyRevision})
+	require.NoError(t, err)
+	others()
+	require.Equal(t, deleted, newest(s))
+	require.Equal(t, deleted, newest(late))
+}
+
 // TestTooLarge: what etcd does not take is ErrTooLarge, by whatever bound, and not written.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
@@ -254,12 +307,22 @@ func TestLoss(t *testing.T) {
 		put(t, s, "a", "1")
 	}
 	require.NoError(t, s.Check(t.Context()))
+	early := open(t, m, "/loss")
+	defer func() { require.NoError(t, early.Close()) }()
+	put(t, early, "a", "2")
 	m.Kill()
 	m.Erase()
 	m.Restart()
 	require.ErrorContains(t, s.Check(t.Context()), "lost commits")
-	_, losses := s.Missing()
-	require.Equal(t, 1, losses)
+	put(t, early, "b", "1")
+	for range 30 {
+		put(t, s, "b", "2")
+	}
+	for _, s := range []*etcdstore.Store{s, early} {
+		require.ErrorContains(t, s.Check(t.Context()), "lost commits", "those that came later do not bring them back")
+		_, losses := s.Missing()
+		require.Equal(t, 1, losses)
+	}
 }
 
 // TestLargeConflict: a commit whose comparisons fail says what is there, however much it is, and one

@@ -17,10 +17,45 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// unreliable is the way to an etcd on which the next transactions or reads fail.
-type unreliable struct {
+// between is what is between a store and its etcd: it makes the calls, or not, or later. Transactions
+// have no bound in time, so that they can be late.
+type between struct {
 	clientv3.KV
+	call func(make func() error) error
+}
 
+func (b *between) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
+	err = b.call(func() (err error) { resp, err = b.KV.Get(ctx, key, opts...); return err })
+	return resp, err
+}
+
+func (b *between) Compact(ctx context.Context, at int64, opts ...clientv3.CompactOption) (resp *clientv3.CompactResponse, err error) {
+	err = b.call(func() (err error) { resp, err = b.KV.Compact(ctx, at, opts...); return err })
+	return resp, err
+}
+
+func (b *between) Txn(ctx context.Context) clientv3.Txn {
+	return &betweenTxn{b.KV.Txn(context.WithoutCancel(ctx)), b.call}
+}
+
+type betweenTxn struct {
+	clientv3.Txn
+	call func(make func() error) error
+}
+
+func (t *betweenTxn) If(cs ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cs...); return t }
+
+func (t *betweenTxn) Then(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Then(ops...); return t }
+
+func (t *betweenTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
+
+func (t *betweenTxn) Commit() (resp *clientv3.TxnResponse, err error) {
+	err = t.call(func() (err error) { resp, err = t.Txn.Commit(); return err })
+	return resp, err
+}
+
+// unreliable is the way to an etcd on which the next calls fail.
+type unreliable struct {
 	mu   sync.Mutex
 	next []error // of the calls to come, nil for one that gets its answer
 	made bool    // etcd makes those that fail, too
@@ -32,7 +67,6 @@ func (u *unreliable) fail(made bool, errs ...error) {
 	u.next, u.made = errs, made
 }
 
-// call makes a call, or not.
 func (u *unreliable) call(make func() error) error {
 	u.mu.Lock()
 	var err error
@@ -49,36 +83,13 @@ func (u *unreliable) call(make func() error) error {
 	return err
 }
 
-func (u *unreliable) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
-	err = u.call(func() (err error) { resp, err = u.KV.Get(ctx, key, opts...); return err })
-	return resp, err
-}
-
-func (u *unreliable) Txn(ctx context.Context) clientv3.Txn { return &unreliableTxn{u.KV.Txn(ctx), u} }
-
-type unreliableTxn struct {
-	clientv3.Txn
-	way *unreliable
-}
-
-func (t *unreliableTxn) If(cs ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cs...); return t }
-
-func (t *unreliableTxn) Then(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Then(ops...); return t }
-
-func (t *unreliableTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
-
-func (t *unreliableTxn) Commit() (resp *clientv3.TxnResponse, err error) {
-	err = t.way.call(func() (err error) { resp, err = t.Txn.Commit(); return err })
-	return resp, err
-}
-
 // TestTriedAgain: what fails for a reason that passes is tried again, and a commit is made once
 // whether it was made before it failed or not.
 func TestTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := opened(t, etcdtest.Start(t))
-	way := &unreliable{KV: s.client.KV}
-	s.client.KV = way
+	way := &unreliable{}
+	s.client.KV = &between{s.client.KV, way.call}
 	passing := map[string]error{
 		"no leader":         rpctypes.ErrNoLeader,
 		"leader changed":    rpctypes.ErrLeaderChanged,
@@ -113,4 +124,57 @@ func TestTriedAgain(t *testing.T) {
 	way.fail(false, errors.New("for good"))
 	_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v"), Expect: last})
 	require.ErrorContains(t, err, "for good")
+}
+
+// TestLatePut: the mark of a commit is made by a call that has no answer, and gets to etcd when the
+// commit has been made and has no answer either. It does not take away by what that is known.
+func TestLatePut(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+	etcd, calls := s.client.KV, 0
+	var late func() error
+	s.client.KV = &between{etcd, func(make func() error) error {
+		lost := status.Error(codes.Unavailable, "connection lost")
+		switch calls++; calls {
+		case 1:
+			late = make
+			return lost
+		case 3:
+			return errors.Join(make(), late(), lost)
+		}
+		return make()
+	}}
+	at, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v")})
+	require.NoError(t, err)
+	require.Equal(t, 4, calls, "the mark twice, the commit, and what became of it")
+	s.client.KV = etcd
+	rec, err := s.Get(t.Context(), "k", 0)
+	require.NoError(t, err)
+	require.Equal(t, at, rec.Revision)
+}
+
+// TestConflictIsFinal: a commit whose comparisons fail is not made later by an attempt that had no
+// answer, when they would hold again.
+func TestConflictIsFinal(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+	_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("theirs")})
+	require.NoError(t, err)
+	etcd := s.client.KV
+	var late func() error
+	s.client.KV = &between{etcd, func(make func() error) error {
+		if late == nil {
+			late = make
+			return status.Error(codes.Unavailable, "connection lost")
+		}
+		return make()
+	}}
+	_, err = s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("ours")})
+	require.IsType(t, &storage.ConflictError{}, err)
+	s.client.KV = etcd
+	_, err = s.client.Delete(t.Context(), s.data+"k")
+	require.NoError(t, err)
+	require.NoError(t, late())
+	_, err = s.Get(t.Context(), "k", 0)
+	require.ErrorIs(t, err, storage.ErrNotFound)
 }

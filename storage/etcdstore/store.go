@@ -28,7 +28,8 @@ type Options struct {
 	// join later are used and those that left are not; 0 is never. The members must
 	// advertise addresses that can be reached from here.
 	SyncEndpoints time.Duration
-	// TLS has the certificates, that of the client included; nil is no TLS.
+	// TLS has the certificates, that of the client included; nil is no TLS. Its GetClientCertificate
+	// is asked for each connection, for certificates that are replaced while the store is open.
 	TLS *tls.Config
 	// Username and Password, if etcd asks for them.
 	Username, Password string
@@ -62,6 +63,7 @@ const (
 type Store struct {
 	client *clientv3.Client
 	logger *slog.Logger
+	prefix string // of all that follow
 	data   string // before the keys
 	stamps string
 	head   string
@@ -74,9 +76,10 @@ type Store struct {
 
 	marks  *marks
 	heads  shared[head]
+	known  head // the newest one that heads has read, for its next call
 	health health
 	acked  atomic.Int64 // the newest revision that this store has committed
-	lost   atomic.Bool
+	lost   atomic.Int64 // a revision that was acknowledged, and that was gone later; 0: none
 
 	mu     sync.Mutex
 	closed bool
@@ -107,11 +110,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = "/controlplane"
 	}
-	prefix := strings.TrimSuffix(o.Prefix, "/")
-	s := &Store{logger: o.Logger, data: prefix + "/data/", stamps: prefix + "/stamps/", head: prefix + "/head", floor: prefix + "/compactor", marked: prefix + "/marks/"}
+	prefix := strings.TrimSuffix(o.Prefix, "/") + "/"
+	s := &Store{logger: o.Logger, prefix: prefix, data: prefix + "data/", stamps: prefix + "stamps/", head: prefix + "head", floor: prefix + "compactor", marked: prefix + "marks/"}
 	s.marks = newMarks(s.marked)
 	s.life, s.end = context.WithCancel(context.Background())
-	s.heads.read, s.health.read = s.readHead, s.readHealth
+	s.heads.read, s.health.read = s.newest, s.readHealth
 	err := within(o.Prefix)
 	if err == nil {
 		err = s.connect(ctx, o)
@@ -167,16 +170,21 @@ func reconnect() grpc.DialOption {
 	})
 }
 
-// begin makes the head of an empty store, so that Revision has a revision of the store to
-// tell. Without it the revision is that of etcd.
+// begin makes the head of a store of which nothing is in etcd, so that Revision has a revision of
+// the store to tell. Another one has a head, or is without one as long as etcd has no room.
 func (s *Store) begin(ctx context.Context) error {
 	inner, leave, err := s.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	at, err := s.readHead(inner)
-	if err != nil || !at.absent {
+	var there bool
+	err = s.again(inner, func(ctx context.Context) error {
+		resp, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(1))
+		there = err == nil && len(resp.Kvs) > 0
+		return err
+	})
+	if err != nil || there {
 		return s.told(ctx, err)
 	}
 	err = s.again(inner, func(ctx context.Context) error {

@@ -90,14 +90,19 @@ func (w *watch) stretch(ctx context.Context) error {
 	}
 	w.commit = nil
 	for {
-		resp, err := changes.Recv()
-		if err != nil {
-			return rpctypes.Error(err)
-		}
-		if err := w.take(resp); err != nil {
+		if err := w.next(changes); err != nil {
 			return err
 		}
 	}
+}
+
+// next delivers the next answer.
+func (w *watch) next(changes pb.Watch_WatchClient) error {
+	resp, err := changes.Recv()
+	if err != nil {
+		return rpctypes.Error(err)
+	}
+	return w.take(resp)
 }
 
 // begin starts a watch of etcd.

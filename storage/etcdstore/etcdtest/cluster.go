@@ -33,6 +33,7 @@ type Cluster struct {
 	mu    sync.Mutex
 	hosts map[string]host
 	away  []bool // by number: cut off from the others
+	gone  []int  // that have left
 	gates map[[2]int]*gate
 }
 

@@ -1,0 +1,93 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"orch.io/controlplane/storage"
+)
+
+// progressEvery is how often a watch is asked how far it has come.
+const progressEvery = 20 * time.Millisecond
+
+// newest is linearizable. Only one call is under way at a time.
+//
+// Without a head the newest revision is that of the last commit in etcd's history since the store
+// knew it last. It could not be that of etcd, which other programs raise: who waits for a watch to
+// come to it would wait until the next commit.
+func (s *Store) newest(ctx context.Context) (head, error) {
+	acked := s.acked.Load()
+	at, err := s.readHead(ctx)
+	if err != nil {
+		return at, err
+	}
+	s.compare(acked, int64(at.revision))
+	if at.absent {
+		if acked := storage.Revision(acked); acked > s.known.etcd {
+			s.known = head{revision: acked, etcd: acked}
+		}
+		if at.revision, err = s.lastCommit(ctx, s.known, at.etcd); err != nil {
+			return at, err
+		}
+	}
+	s.known = at
+	return at, nil
+}
+
+// lastCommit returns the revision of the last commit up to a revision of etcd, or that one if
+// nobody can know it: the history since the store knew the last commit is compacted, or etcd has lost it.
+func (s *Store) lastCommit(ctx context.Context, known head, last storage.Revision) (newest storage.Revision, err error) {
+	switch newest = known.revision; {
+	case known.etcd == 0 || known.etcd > last:
+		return last, nil
+	case known.etcd == last:
+		return newest, nil
+	}
+	err = s.again(ctx, func(ctx context.Context) error {
+		w := &watch{store: s, seen: known.etcd, deliver: func(c []storage.Event) bool {
+			newest = c[0].Revision
+			return newest < last
+		}}
+		return w.until(ctx, last)
+	})
+	switch {
+	case err == errEnough:
+		err = nil
+	case errors.Is(err, storage.ErrCompacted), errors.Is(err, rpctypes.ErrCompacted):
+		return last, nil
+	}
+	return newest, err
+}
+
+// until delivers what there is up to a revision of etcd.
+func (w *watch) until(ctx context.Context, last storage.Revision) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	changes, err := w.begin(ctx)
+	if err == nil {
+		// etcd may answer how far it has come before it says that the watch has begun, and what is
+		// between.
+		err = w.next(changes)
+	}
+	if err != nil {
+		return err
+	}
+	asking.Go(func() {
+		how := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
+		for changes.Send(how) == nil && wait(ctx, progressEvery) { // it answers when it has come to the end
+		}
+	})
+	for w.seen < last {
+		if err := w.next(changes); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package etcdstore_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/etcdstore"
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
+)
+
+// TestUpkeep: who leads changes, and members are defragmented, under load and many who ask for the
+// newest revision. The disks are synced.
+func TestUpkeep(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.StartCluster(t, "--unsafe-no-fsync=false")
+	var stores []*etcdstore.Store
+	for range 2 {
+		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/upkeep", Retain: -1})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		stores = append(stores, s)
+	}
+	l := startLoad(t, stores, 4)
+	running := l.watch()
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for i := range 16 {
+		readers.Go(func() { follows(t, l, stores[i%len(stores)], stop) })
+	}
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
+		l.progress(20)
+		moveLeader(t, c)
+		l.progress(20)
+		for _, m := range c.Members {
+			_, err := another(t, m).Defragment(t.Context(), m.Endpoint)
+			require.NoError(t, err)
+		}
+	}
+	l.progress(20)
+	close(stop)
+	readers.Wait()
+	l.check(running)
+}
+
+// follows asks for the newest revision again and again: it is never older than what was acknowledged
+// before, and never goes back.
+func follows(t *testing.T, l *load, s *etcdstore.Store, stop <-chan struct{}) {
+	var last storage.Revision
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		least := max(last, l.newest())
+		at, err := s.Revision(t.Context())
+		if !assert.NoError(t, err) || !assert.GreaterOrEqual(t, at, least) {
+			return
+		}
+		last = at
+	}
+}
+
+// moveLeader makes another member lead.
+func moveLeader(t *testing.T, c *etcdtest.Cluster) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	var clients []*clientv3.Client
+	for _, m := range c.Members {
+		clients = append(clients, another(t, m))
+	}
+	for i := 0; ; i++ {
+		if i > 0 && i%len(c.Members) == 0 {
+			time.Sleep(50 * time.Millisecond) // they do not agree who leads
+		}
+		m, next := c.Members[i%len(c.Members)], c.Members[(i+1)%len(c.Members)]
+		client := clients[i%len(clients)]
+		at, err := client.Status(t.Context(), m.Endpoint)
+		require.NoError(t, err)
+		require.True(t, time.Now().Before(deadline))
+		if at.Leader != at.Header.MemberId {
+			continue
+		}
+		to, err := client.Status(t.Context(), next.Endpoint)
+		require.NoError(t, err)
+		if _, err = client.MoveLeader(t.Context(), to.Header.MemberId); err == nil {
+			return
+		}
+	}
+}
+
+// TestCorrupt: a member that has found its data to be corrupt makes the store one that takes no
+// writes; what was read is still there.
+func TestCorrupt(t *testing.T) {
+	t.Parallel()
+	m := etcdtest.Start(t)
+	s, other := open(t, m, "/corrupt"), another(t, m)
+	defer func() { require.NoError(t, s.Close()) }()
+	first := put(t, s, "a", "1")
+	status, err := other.Status(t.Context(), m.Endpoint)
+	require.NoError(t, err)
+	_, err = pb.NewMaintenanceClient(other.ActiveConnection()).Alarm(t.Context(), &pb.AlarmRequest{
+		Action: pb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId, Alarm: pb.AlarmType_CORRUPT,
+	})
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Writable(t.Context()), "corrupt")
+	require.ErrorContains(t, s.Check(t.Context()), "corrupt")
+	_, err = s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("2"), Expect: first})
+	require.ErrorContains(t, err, "corrupt")
+	require.NotErrorIs(t, err, storage.ErrFull)
+	rec, err := s.Get(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, first, rec.Revision)
+	require.NoError(t, firstOf(t, s, first-1))
+
+	_, err = other.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
+	require.NoError(t, err)
+	require.NoError(t, s.Check(t.Context()))
+	require.Eventually(t, func() bool { return s.Writable(t.Context()) == nil }, time.Minute, 50*time.Millisecond)
+	put(t, s, "a", "2")
+}
