@@ -120,6 +120,9 @@ func (s *Server) Run(ctx context.Context) error {
 	for i, c := range led {
 		run(1+i, func(decided func()) error { return s.leadCrew(leading, c, as, decided) })
 	}
+	if s.advertise.IsValid() && s.sharesStore() {
+		all.Go(func() { s.present(leading) })
+	}
 	undecided.Wait()
 	close(s.begun)
 	all.Wait()
