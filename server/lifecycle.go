@@ -31,6 +31,9 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())
 	}
+	if c, ok := s.objects.Sweep(); ok {
+		list = append(list, c)
+	}
 	if r, ok := s.migrationKind(); ok {
 		list = append(list, s.migrator(r))
 	}
