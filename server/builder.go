@@ -44,6 +44,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -137,6 +138,11 @@ type Builder struct {
 	// without an error, is what the objects say: the Service's clusterIP or external
 	// name, or one of its ready endpoints.
 	Services clientconfig.Services
+
+	// Advertise is where other machines reach the server; package access sets it to what it
+	// publishes. Where several servers may be over the store (storage.Shared), the server tells
+	// so by a Lease in the system namespace, from Run until it is drained or shut down.
+	Advertise netip.AddrPort
 
 	// Limits bounds what callers can cost; zero fields have defaults.
 	Limits Limits
@@ -375,7 +381,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}), broken: make(chan struct{}), migrating: make(chan struct{}, 1),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
-		checks: b.Checks, features: b.features,
+		checks: b.Checks, features: b.features, advertise: b.Advertise,
 	}
 	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
 	if !s.features.Enabled(features.APIResponseCompression) {

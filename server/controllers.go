@@ -28,8 +28,9 @@ var builtinControllers = []builtinController{
 	{"definitions", true, leaseAPIs},               // accepts names of custom kinds, which no two may get at a time; empties kinds that go
 	{"ending", true, leaseCleanup},                 // finishes deletions that were cut off
 	{"event-expiry", true, leaseCleanup},           // removes old events
+	{"reservations", true, leaseCleanup},           // removes what is reserved for nobody
 	{"flowcontrol", true, everyServer},             // configures how callers share this server
-	{"publisher", true, leaseAccess},               // keeps what others find the server by: the one that leads, else each would write over the others'
+	{"publisher", true, leaseAccess},               // keeps what others find the servers by: all that live, as the one that leads knows them
 	{"apiservice-registration", true, leaseAPIs},   // a server that starts registers by itself
 	{"apiservice-availability", true, everyServer}, // looks at other servers, which this one may reach or not
 	{"namespace", false, leaseCleanup},             // empties namespaces that go

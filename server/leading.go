@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -20,7 +19,7 @@ import (
 )
 
 // leaseDuration is how long the Lease of a leader counts that does not renew it.
-const leaseDuration = 15 * time.Second
+const leaseDuration = election.Duration
 
 // member is a controller of the server, with the plugin that asks for its keys, if one does.
 type member struct {
@@ -43,8 +42,7 @@ func (s *Server) crews() (every []member, led []crew) {
 	for _, p := range s.plugged {
 		all = append(all, member{p.controller, p})
 	}
-	shared, ok := s.backend.(storage.Shared)
-	if !ok || !shared.Shared() {
+	if !s.sharesStore() {
 		return all, nil
 	}
 	for _, m := range all {
@@ -60,6 +58,12 @@ func (s *Server) crews() (every []member, led []crew) {
 		led[i].members = append(led[i].members, m)
 	}
 	return every, led
+}
+
+// sharesStore reports whether other servers may be over the store.
+func (s *Server) sharesStore() bool {
+	shared, ok := s.backend.(storage.Shared)
+	return ok && shared.Shared()
 }
 
 // leaseOf returns the name of the Lease by which a controller is led, or everyServer. A

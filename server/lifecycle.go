@@ -32,6 +32,9 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())
 	}
+	if c, ok := s.objects.Sweep(); ok {
+		list = append(list, c)
+	}
 	if r, ok := s.migrationKind(); ok {
 		list = append(list, s.migrator(r))
 	}
@@ -121,6 +124,9 @@ func (s *Server) Run(ctx context.Context) error {
 	as := identity()
 	for i, c := range led {
 		run(1+i, func(decided func()) error { return s.leadCrew(leading, c, as, decided) })
+	}
+	if s.advertise.IsValid() && s.sharesStore() {
+		all.Go(func() { s.present(leading) })
 	}
 	undecided.Wait()
 	if s.runFault() == nil {

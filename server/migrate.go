@@ -78,9 +78,8 @@ func (s *Server) migrate(ctx context.Context, t *resource.Type, progress func(Mi
 	return s.storedOnce(ctx, t)
 }
 
-// storedOnce notes that the objects of a defined type are stored in one version. Who writes
-// one in another version meanwhile, since he knows an older state of the definition, stores
-// it anew before he is answered.
+// storedOnce notes that the objects of a defined type are stored in one version. Who knows an
+// older state of the definition stores them in this one, too, see objects.Store.
 func (s *Server) storedOnce(ctx context.Context, t *resource.Type) error {
 	changed := errors.New("the definition changed meanwhile; there may be objects in several versions again")
 	_, err := s.client.Update(ctx, s.definitions.resource, meta.Key{Name: t.GroupResource().String()}, "status", func(o *meta.Object) error {

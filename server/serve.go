@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -61,6 +62,7 @@ type Server struct {
 	started       time.Time
 	livezGrace    time.Duration
 	zipper        zipper
+	advertise     netip.AddrPort // where others reach the server; zero: nobody is told
 
 	shares
 	notReady  atomic.Bool

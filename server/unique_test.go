@@ -323,19 +323,39 @@ func TestUniqueOfNamesWithSpaces(t *testing.T) {
 	}
 }
 
-// TestReservationsOfNoMore: what objects held of a kind that has nothing unique any
-// more goes when a server starts; what one knows nothing of stays.
-func TestReservationsOfNoMore(t *testing.T) {
-	store := shared{memstore.New(memstore.Options{})}
-	first := servertest.New(t, withSites(store))
-	must(t, first, 201, "POST", sites, site("a", `{"host":"h","aliases":["x"]}`))
-	require.Len(t, reserved(t, store), 2)
-	other := resource.ReservationKey(meta.GroupResource{Group: "other.example.com", Resource: "sites"}, "unique/default/spec.host=h")
-	_, err := store.Commit(t.Context(), storage.Write{Key: other, Value: []byte("sites.other.example.com/default/a 1")})
-	require.NoError(t, err)
-	servertest.New(t, over(store), func(b *server.Builder) {
-		b.Register(registry.Of(registry.Definition[oldSite]{Group: "example.com", Version: "v1", Kind: "Site"}))
-	})
-	require.Len(t, reserved(t, store), 1)
-	require.Contains(t, reserved(t, store), other)
+// TestReservationsOfOtherReleases: what objects hold stays theirs while a release is over the
+// store, too, whose kind has nothing unique, and goes when they are gone, whichever deletes them.
+func TestReservationsOfOtherReleases(t *testing.T) {
+	inner := memstore.New(memstore.Options{})
+	t.Cleanup(func() { require.NoError(t, inner.Close()) })
+	store := shared{inner}
+	newer := servertest.New(t, withSites(store))
+	must(t, newer, 201, "POST", sites, site("a", `{"host":"h","aliases":["x"]}`))
+	must(t, newer, 201, "POST", sites, site("b", `{"host":"i"}`))
+	key := func(group, host string) string {
+		return resource.ReservationKey(meta.GroupResource{Group: group, Resource: "sites"}, "unique/default/spec.host="+host)
+	}
+	raw := func(key, value string) {
+		_, err := store.Commit(t.Context(), storage.Write{Key: key, Value: []byte(value)})
+		require.NoError(t, err)
+	}
+	raw(key("other.example.com", "there"), "sites.other.example.com/default/there 1")
+	raw("sites.other.example.com/default/there", `{"metadata":{"name":"there","namespace":"default","uid":"1"}}`)
+	raw(key("other.example.com", "gone"), "sites.other.example.com/default/gone 1")
+	raw(key("example.com", "odd"), "nobody")
+	older := func() *servertest.Server {
+		return servertest.New(t, over(store), func(b *server.Builder) {
+			b.Register(registry.Of(registry.Definition[oldSite]{Group: "example.com", Version: "v1", Kind: "Site"}))
+		})
+	}
+	must(t, older(), 200, "DELETE", sites+"/b", "")
+	must(t, newer, 201, "POST", sites, site("c", `{"host":"j"}`))
+	older()
+	got := reserved(t, store)
+	require.Len(t, got, 4)
+	for _, kept := range []string{key("example.com", "h"), key("example.com", "j"), key("other.example.com", "there")} {
+		require.Contains(t, got, kept)
+	}
+	duplicate(t, must(t, newer, 422, "POST", sites, site("d", `{"host":"h"}`)), "spec.host", `"h"`)
+	must(t, newer, 201, "POST", sites, site("d", `{"host":"i"}`))
 }

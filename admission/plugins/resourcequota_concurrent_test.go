@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -142,11 +143,11 @@ func TestResourceQuotaOfServers(t *testing.T) {
 }
 
 func quotaOfServers(t *testing.T) {
-	const hard, writers, rounds = 10, 16, 20
+	const hard, writers, rounds = 10, 64, 10
 	store := shared{memstore.New(memstore.Options{})}
 	var clients []controller.Client
 	var servers []*servertest.Server
-	for range 2 {
+	for range 3 {
 		s := servertest.New(t, func(b *server.Builder) { b.Storage = store })
 		servers, clients = append(servers, s), append(clients, s.Objects())
 	}
@@ -154,7 +155,7 @@ func quotaOfServers(t *testing.T) {
 	var there atomic.Int64 // no more than there are
 	var all sync.WaitGroup
 	for i := range writers {
-		c := clients[i%2]
+		c := clients[i%3]
 		all.Go(func() {
 			for n := range rounds {
 				name := fmt.Sprintf("%d-%d", i, n)
@@ -181,7 +182,7 @@ func quotaOfServers(t *testing.T) {
 	var made atomic.Int64
 	for i := range 64 {
 		all.Go(func() {
-			if _, err := clients[i%2].Create(t.Context(), configMaps, configMap(fmt.Sprint("last-", i))); err == nil {
+			if _, err := clients[i%3].Create(t.Context(), configMaps, configMap(fmt.Sprint("last-", i))); err == nil {
 				made.Add(1)
 			} else if !exceeded(err) {
 				t.Error(err)
@@ -190,6 +191,63 @@ func quotaOfServers(t *testing.T) {
 	}
 	all.Wait()
 	assert.EqualValues(t, hard, made.Load())
+	for _, s := range servers {
+		s.Settle()
+	}
+	assert.Equal(t, fmt.Sprint(hard), used(t, clients[0], "q"))
+}
+
+// TestResourceQuotaOfADeadServer: what a server took that dies before it makes the write is
+// there again soon for those who ask for it at another one, and nobody gets more than there is.
+// Where nobody asks it is counted again some time.
+func TestResourceQuotaOfADeadServer(t *testing.T) {
+	for _, asks := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			const hard = 10
+			inner := memstore.New(memstore.Options{})
+			var dead atomic.Bool
+			mortal := faulty.Wrap(shared{inner}, func(c faulty.Call) faulty.Fault {
+				if c.Op == faulty.OpCommit && strings.HasPrefix(c.Key, "configmaps/") {
+					dead.Store(true) // the charges are made
+				}
+				if dead.Load() && c.Op != faulty.OpEvent {
+					return faulty.Fault{Err: errors.New("the server is dead")}
+				}
+				return faulty.Fault{}
+			})
+			one := servertest.New(t, func(b *server.Builder) { b.Storage = shared{inner} })
+			c := one.Objects()
+			bound(t, c, "q", hard)
+			one.Settle()
+			two := servertest.New(t, func(b *server.Builder) { b.Storage, b.RunControllers = mortal, []string{"resourcequota"} })
+			var all sync.WaitGroup
+			for i := range hard {
+				all.Go(func() { _, _ = two.Objects().Create(t.Context(), configMaps, configMap(fmt.Sprint("lost-", i))) })
+			}
+			all.Wait()
+			require.True(t, dead.Load())
+			require.NotEqual(t, "0", used(t, c, "q"), "something was taken")
+			if !asks {
+				time.Sleep(11 * time.Minute)
+				assert.Equal(t, "0", used(t, c, "q"))
+				return
+			}
+			time.Sleep(11 * time.Second)
+			var made atomic.Int64
+			for i := range 3 * hard {
+				all.Go(func() {
+					if _, err := c.Create(t.Context(), configMaps, configMap(fmt.Sprint(i))); err == nil {
+						made.Add(1)
+					} else if !exceeded(err) {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			assert.EqualValues(t, hard, made.Load())
+			assert.Equal(t, fmt.Sprint(hard), used(t, c, "q"))
+		})
+	}
 }
 
 // TestResourceQuotaOnFaultyStore: whatever the store fails at, and whatever it says of

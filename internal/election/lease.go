@@ -3,6 +3,8 @@ package election
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"strings"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -33,6 +35,19 @@ func (l *Lease) sign(holder string, duration time.Duration, now time.Time) {
 	}
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = holder, int32(duration/time.Second), meta.NewMicroTime(now)
 }
+
+// Duration is how long the Leases of servers count that are not renewed.
+const Duration = 15 * time.Second
+
+// ServerLeases begins the names of the Leases of which each server holds one as long as it
+// lives.
+const ServerLeases = "controlplane-server-"
+
+// inName is what names may have of an address.
+var inName = strings.NewReplacer("[", "", "]", "", ":", "-")
+
+// ServerLease returns the name of the Lease of a server at an address.
+func ServerLease(at netip.AddrPort) string { return ServerLeases + inName.Replace(at.String()) }
 
 var (
 	// ErrTaken says that the lease is not the one any more that was to be replaced.

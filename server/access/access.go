@@ -174,7 +174,11 @@ func (c Config) authorize(b *server.Builder) {
 		done(b, "rbac/bootstrap-roles")
 	}
 	if list := c.objects(b.Names); len(list) > 0 {
-		k := newKeeper(list)
+		own, told := c.Publish.at()
+		if told {
+			b.Advertise = own
+		}
+		k := newKeeper(list, newServers(own, b.Names))
 		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client controller.Client) error {
 			if b.Logger != nil {
 				k.log = b.Logger

@@ -32,7 +32,10 @@ type Publish struct {
 
 	// Endpoint is where that service leads to, at Port: an address of the server
 	// itself, in its Endpoints and its EndpointSlice. One that means nothing on
-	// other machines, such as a loopback address, is not told.
+	// other machines, such as a loopback address, is not told. Of several servers over one
+	// store all that live are told that have the same Port and an address of the same family,
+	// see server.Builder.Advertise: one that ends in order is gone at once, one that dies when
+	// its Lease has run out.
 	Endpoint netip.Addr
 
 	// Authentication is what servers that serve further groups on behalf of this
@@ -91,6 +94,9 @@ type kept struct {
 	fixed    [][]string // the paths that no update may change: an object that differs there is made anew
 	manager  string     // the paths are put right only while nobody but this manager has written them; empty: always
 	before   []kept     // what is made before a missing object, and only then
+
+	// lead lets object lead to the servers; nil: it does not depend on them.
+	lead func(object *meta.Object, servers []netip.Addr)
 }
 
 // objects are those that c keeps, under the names of p.
@@ -103,7 +109,9 @@ func (c Config) objects(p names.Profile) (list []kept) {
 		add(meta.GroupResource{Resource: "services"}, "v1", "Service", "default", p.Wire(names.ServerService), c.Publish.service(p),
 			[]string{"spec", "ports"}, []string{"spec", "type"}, []string{"spec", "sessionAffinity"},
 			[]string{"spec", "clusterIP"}, []string{"spec", "clusterIPs"})
-		list = append(list, c.Publish.endpoints(p)...)
+		if _, told := c.Publish.at(); told {
+			list = append(list, c.Publish.endpoints(p)...)
+		}
 	}
 	if data := c.Publish.Authentication.data(); len(data) > 0 {
 		add(configMaps, "v1", "ConfigMap", p.SystemNamespace("system"), names.ReaderConfigMap, map[string]any{"data": data}, []string{"data"})
@@ -158,62 +166,31 @@ func (p Publish) service(profile names.Profile) map[string]any {
 	}
 }
 
-// endpoints are those of the service, in the old kind and in the new one.
-func (p Publish) endpoints(profile names.Profile) []kept {
-	at := p.Endpoint.Unmap()
-	if !at.IsGlobalUnicast() || at.Zone() != "" {
-		return nil
-	}
-	family := "IPv4"
-	if at.Is6() {
-		family = "IPv6"
-	}
-	name, group := profile.Wire(names.ServerService), profile.Group(names.GroupEndpoints)
-	port := map[string]any{"name": "https", "protocol": "TCP", "port": int64(p.Port)}
-	mirror, service := profile.Wire(names.SkipMirror), profile.Wire(names.ServiceName)
-	return []kept{
-		{
-			resource: meta.GroupResource{Resource: "endpoints"},
-			object: newObject("v1", "Endpoints", "default", name, map[string]any{
-				"metadata": map[string]any{"labels": map[string]any{mirror: "true"}}, // the slice is here already
-				"subsets":  []any{map[string]any{"addresses": []any{map[string]any{"ip": at.String()}}, "ports": []any{port}}},
-			}),
-			own: [][]string{{"subsets"}, {"metadata", "labels", mirror}},
-		},
-		{
-			resource: meta.GroupResource{Group: group, Resource: "endpointslices"},
-			object: newObject(group+"/v1", "EndpointSlice", "default", name, map[string]any{
-				"metadata":    map[string]any{"labels": map[string]any{service: name}},
-				"addressType": family,
-				"endpoints":   []any{map[string]any{"addresses": []any{at.String()}, "conditions": map[string]any{"ready": true}}},
-				"ports":       []any{port},
-			}),
-			own:   [][]string{{"endpoints"}, {"ports"}, {"metadata", "labels", service}},
-			fixed: [][]string{{"addressType"}},
-		},
-	}
-}
-
 // keeper keeps objects.
 type keeper struct {
-	places map[string]kept
-	log    *slog.Logger
+	places  map[string]kept
+	servers *servers
+	log     *slog.Logger
 
 	mu   sync.Mutex // guards told
 	told map[string]string
 }
 
-func newKeeper(list []kept) *keeper {
-	k := &keeper{places: map[string]kept{}, log: slog.New(slog.DiscardHandler), told: map[string]string{}}
+func newKeeper(list []kept, all *servers) *keeper {
+	k := &keeper{places: map[string]kept{}, servers: all, log: slog.New(slog.DiscardHandler), told: map[string]string{}}
 	for _, o := range list {
 		k.places[place(o.resource, keyOf(o.object))] = o
 	}
 	return k
 }
 
-// prepare keeps all objects once. What fails is left to the controller.
+// prepare keeps once what is the same for all servers. What fails is left to the controller,
+// and so is what tells where servers are: this one does not answer there yet.
 func (k *keeper) prepare(ctx context.Context, cl controller.Client) error {
 	for at, o := range k.places {
+		if o.lead != nil {
+			continue
+		}
 		if _, err := k.keep(ctx, cl, at); err != nil {
 			k.log.Warn("an object of the server's own could not be made; it is tried again", "object", keyOf(o.object), "error", err)
 		}
@@ -224,24 +201,33 @@ func (k *keeper) prepare(ctx context.Context, cl controller.Client) error {
 // controller keeps the objects while the server runs. Its keys are their places.
 func (k *keeper) controller() controller.Controller {
 	namespaces := meta.GroupResource{Resource: "namespaces"}
-	types := []meta.GroupResource{namespaces}
-	for _, o := range k.places {
+	types := []meta.GroupResource{namespaces, k.servers.leases}
+	var leading []string // the places of what leads to the servers
+	for at, o := range k.places {
 		if !slices.Contains(types, o.resource) {
 			types = append(types, o.resource)
 		}
+		if o.lead != nil {
+			leading = append(leading, at)
+		}
 	}
 	return controller.Controller{
-		Name: "publisher", Types: types, Identity: true,
+		Name: "publisher", Types: types, Identity: true, Forget: k.servers.forget,
 		Observe: func(c controller.Event) (due []string) {
-			if c.Resource != namespaces {
+			switch {
+			case c.Resource == k.servers.leases:
+				if k.servers.observe(c) {
+					due = leading
+				}
+			case c.Resource != namespaces:
 				if _, ok := k.places[place(c.Resource, c.Key)]; ok {
 					due = append(due, place(c.Resource, c.Key))
 				}
-				return due
-			}
-			for at, o := range k.places { // a namespace that comes, also at the start, may lack them
-				if o.object.Namespace() == c.Key.Name && c.Old == nil {
-					due = append(due, at)
+			case c.Old == nil: // a namespace that comes, also at the start, may lack them
+				for at, o := range k.places {
+					if o.object.Namespace() == c.Key.Name {
+						due = append(due, at)
+					}
 				}
 			}
 			return due
@@ -261,6 +247,15 @@ const blocked = time.Minute
 // of what others have: that is told once, and looked at again later.
 func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (time.Duration, error) {
 	o := k.places[at]
+	var again time.Duration
+	if o.lead != nil {
+		living, next, err := k.servers.living(ctx, cl)
+		if err != nil {
+			return 0, err
+		}
+		o.object, again = o.object.Clone(), next
+		o.lead(o.object, living)
+	}
 	err := o.keep(ctx, cl)
 	why := ""
 	if isInvalid(err) {
@@ -271,7 +266,7 @@ func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (tim
 	k.told[at] = why
 	k.mu.Unlock()
 	if why == "" {
-		return 0, err
+		return again, err
 	}
 	if news {
 		k.log.Warn("an object of the server's own cannot be as it should", "object", keyOf(o.object), "held by", o.holder(ctx, cl), "error", err)

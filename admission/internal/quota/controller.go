@@ -25,6 +25,7 @@ func (l *Ledger) controller() controller.Controller {
 	return controller.Controller{
 		Name: "resourcequota", Types: []meta.GroupResource{quotas},
 		Observe: func(e controller.Event) []string {
+			l.book.Read(func(book) {}) // what others take is under way from now on, not from when somebody asks
 			if e.Object == nil {
 				return nil
 			}
@@ -36,7 +37,7 @@ func (l *Ledger) controller() controller.Controller {
 		Reconcile: func(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
 			quotas := l.of(namespace)
 			if len(quotas) == 0 {
-				l.fresh(namespace)
+				l.forget(namespace)
 				return 0, nil
 			}
 			if wait := leave(quotas, time.Now()); wait > 0 && !l.isStale(namespace) {

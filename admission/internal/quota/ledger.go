@@ -27,10 +27,11 @@ type Ledger struct {
 	book    *controller.Index[book]
 	ask     func(namespace string, after time.Duration) // that what is used is counted
 
-	mu       sync.Mutex          // guards what follows, and what accounts say is theirs
-	accounts map[string]*account // by namespace; those that somebody uses
-	stale    map[string]bool     // namespaces where less may be used than is counted
-	written  []version           // of statuses, by this server, in the last seconds
+	mu       sync.Mutex           // guards what follows, and what accounts say is theirs
+	accounts map[string]*account  // by namespace; those that somebody uses
+	stale    map[string]bool      // namespaces where less may be used than is counted
+	counted  map[string]time.Time // when this server counted last, by namespace
+	written  []version            // of statuses, by this server, in the last seconds
 }
 
 // version is a resourceVersion that a write made.
@@ -67,10 +68,10 @@ func NewLedger(env admission.Env, limited []Limited) *Ledger {
 	if status == nil {
 		status = env.Client
 	}
-	l := &Ledger{client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}}
+	l := &Ledger{client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}, counted: map[string]time.Time{}}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {
 		if b.apply(&l.terms, e); len(b[e.Key.Namespace]) == 0 {
-			l.fresh(e.Key.Namespace) // nothing is counted there any more
+			l.forget(e.Key.Namespace)
 		}
 	})
 	l.ask = func(string, time.Duration) {}
@@ -96,11 +97,28 @@ func (l *Ledger) isStale(namespace string) bool {
 	return l.stale[namespace]
 }
 
+// doubtful reports whether what is used in a namespace is to be counted before anybody is
+// refused there: a server that died may have left what it took for a write that it did not make.
+func (l *Ledger) doubtful(namespace string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stale[namespace] || time.Since(l.counted[namespace]) > flight
+}
+
 // fresh notes that what is used in a namespace is counted from now on.
 func (l *Ledger) fresh(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.stale, namespace)
+	l.counted[namespace] = time.Now()
+}
+
+// forget notes that nothing is counted in a namespace any more.
+func (l *Ledger) forget(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.stale, namespace)
+	delete(l.counted, namespace)
 }
 
 // account is what is under way in one namespace.
@@ -349,7 +367,7 @@ func (a *account) settle(ctx context.Context) {
 			underWay[t.charge] = true
 		}
 	}
-	if len(refused) > 0 && a.ledger.isStale(a.namespace) {
+	if len(refused) > 0 && a.ledger.doubtful(a.namespace) {
 		a.lower(ctx, []*task{newTask(nil, false)}, underWay)
 		a.rounds(ctx, refused, underWay)
 	}

@@ -97,27 +97,6 @@ func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *watch.Entry)
 	return false, false, nil
 }
 
-// current returns the type that the definition of a type makes by now, as the caches show
-// it. The type itself stands for one that is gone.
-func (s *Store) current(t *resource.Type) *resource.Type {
-	if now := s.o.Types().Type(t.GroupResource()); now != nil && sameDefinition(now, t) {
-		return now
-	}
-	return t
-}
-
-// followDefinition stores an object anew if the definition had another storage version by
-// the time it was committed, which the caches show by now: a migration may have looked
-// before, and said that no object is of the former version.
-func (s *Store) followDefinition(ctx context.Context, t *resource.Type, written *watch.Entry) error {
-	now := s.current(t)
-	if now.Storage.Name == t.Storage.Name {
-		return nil
-	}
-	_, _, err := s.storeAnew(ctx, now, written)
-	return err
-}
-
 func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {
 	obj, err := Object(ctx, e, t.Hub)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 // believe is free. The record says who holds the value, by storage key and uid. One
 // whose holder does not hold it, as another program may have left it, is nobody's.
 
-// reservations returns what is to be committed with a write of obj: that what admission's
-// word rests on is as it was, its place in a sequence, what is reserved for what it comes to hold, then what is given
-// back. A *storage.ConflictError says
+// reservations returns what is to be committed with a write of obj: that what it rests on, by
+// the word of admission or as its definition, is as it was, its place in a sequence, what is
+// reserved for what it comes to hold, then what is given back. A *storage.ConflictError says
 // that somebody else holds a value that obj holds; who tries again sees it.
 func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) ([]storage.Write, error) {
 	t := a.Version.Type
@@ -30,7 +30,7 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 	if err != nil {
 		return nil, err
 	}
-	ws = append(ws, a.serial...)
+	ws = slices.Concat(ws, a.serial, a.definition)
 	for _, claim := range a.added() {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
@@ -120,6 +120,16 @@ func holder(t *resource.Type, key meta.Key, obj *meta.Object) string {
 	return t.StorageKey(key) + " " + obj.UID()
 }
 
+// parseHolder is the inverse of holder.
+func parseHolder(text string) (r meta.GroupResource, key meta.Key, uid string, ok bool) {
+	i := strings.LastIndexByte(text, ' ') // the name may have spaces, too
+	if i < 0 {
+		return r, key, "", false
+	}
+	r, key, ok = resource.ParseStorageKey(text[:i])
+	return r, key, text[i+1:], ok
+}
+
 // withReservations divides what belongs to a write into what is committed with it and
 // what may be committed after it. The former has everything that is reserved, which
 // fits, see checkReservable; what is not given back at once is nobody's.
@@ -169,11 +179,7 @@ func (s *Store) holderOf(ctx context.Context, p *allocator, claim string, rec st
 	if rec.Value == nil {
 		return by, p.heldByOthers(claim, by), nil
 	}
-	name, uid := string(rec.Value), ""
-	if i := strings.LastIndexByte(name, ' '); i >= 0 { // the name may have spaces, too
-		name, uid = name[:i], name[i+1:]
-	}
-	r, key, ok := resource.ParseStorageKey(name)
+	r, key, uid, ok := parseHolder(string(rec.Value))
 	if !ok || r != p.t.GroupResource() {
 		return by, false, nil
 	}
@@ -198,8 +204,8 @@ const reservationsAtOnce = 32
 // ReserveHeld reserves what the objects of the store hold and is not reserved, as a
 // store of an older release has it, or one that was filled before a field became
 // unique. Of several objects that hold one value the first one gets it; the log tells
-// of the others. What is nobody's, as a field or a pool leaves it that is no more,
-// goes, but not what is of a type that is not served.
+// of the others. What is nobody's, as a server leaves it that ends in the middle of a deletion
+// or an administrator who deletes what cannot be read, goes.
 func (s *Store) ReserveHeld(ctx context.Context) error {
 	there, err := s.allReservations(ctx)
 	if err != nil {
@@ -236,8 +242,8 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 	return nil
 }
 
-// nobodys reports whether a reservation is of a type that is served and is that of no
-// object.
+// nobodys reports whether a reservation is that of no object. One of a type that has nothing to
+// reserve here may be that of another release, as long as its holder is there.
 func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
 	plural, claim, _ := strings.Cut(strings.TrimPrefix(rec.Key, resource.ReservationPrefix), "/")
 	var r meta.GroupResource
@@ -246,7 +252,12 @@ func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
 		_, holds, err := s.holderOf(ctx, p, claim, rec)
 		return !holds, err
 	}
-	return s.o.Types().Type(r) != nil, nil
+	of, key, uid, ok := parseHolder(string(rec.Value))
+	if !ok {
+		return rec.Value != nil && s.o.Types().Type(r) != nil, nil
+	}
+	there, err := s.UID(ctx, of, key)
+	return err == nil && there != uid, nil // one that cannot be read may be its holder
 }
 
 // allReservations returns the records of all reservations, by key; the caches show

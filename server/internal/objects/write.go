@@ -70,6 +70,7 @@ type attempt struct {
 	races        bool     // for what other writes under way claim, see allocator.allot
 
 	serial       []storage.Write // that it is the next one of its sequence
+	definition   []storage.Write // that the definition of a new object is as it was, see asDefined
 	entry        *watch.Entry    // of the object that is there, or nil
 	on           place           // of that object, if it is not committed yet
 	held, claims []string        // of that object, and of what it becomes, see allocator
@@ -236,12 +237,6 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 		return &Result{Entry: a.entry}, nil
 	}
 	res, err := s.store(ctx, a, c.obj)
-	if err == nil && res.Created && a.Version.Defined() && !a.DryRun {
-		err = s.takeBack(ctx, a.Write, res.Entry)
-	}
-	if err == nil && !res.Deleted && a.Version.Defined() && !a.DryRun {
-		err = s.followDefinition(ctx, a.Version.Type, res.Entry)
-	}
 	written = err == nil && !a.DryRun
 	return res, err
 }
@@ -302,27 +297,6 @@ func outdated(e *watch.Entry, t *resource.Type) bool {
 	return t.Converter != nil && e.Field("apiVersion") != t.Hub.GVK().APIVersion()
 }
 
-// takeBack removes a new object whose definition began to go, or went, meanwhile,
-// even if there is another by now: nobody else would, for it may have come after
-// the last look for objects.
-func (s *Store) takeBack(ctx context.Context, w *Write, made *watch.Entry) error {
-	if now := s.o.Types().Type(w.Version.GroupResource()); now != nil && !now.Closed && sameDefinition(now, w.Version.Type) {
-		return nil
-	}
-	_, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: made.Revision()})
-	var other *storage.ConflictError
-	if err != nil && !errors.As(err, &other) {
-		return err
-	}
-	return closed(w.Version.Resource().GroupResource(), w.Key.Name)
-}
-
-// sameDefinition reports whether two types were made by one definition, changed
-// or not.
-func sameDefinition(a, b *resource.Type) bool {
-	return a.Origin.UID == b.Origin.UID
-}
-
 // look finds what an attempt is made of: what the writer before it in the queue handed
 // over, or what the cache shows. Deletions begin with what is committed.
 func (s *Store) look(ctx context.Context, a *attempt) (err error) {
@@ -358,7 +332,11 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	if entry != nil {
 		expect = entry.Revision()
 	}
-	stored := s.encodeStored(obj)
+	asDefined, err := s.asDefined(ctx, a, obj)
+	if err != nil {
+		return nil, err
+	}
+	stored := s.encodeStored(asDefined)
 	res := &Result{Created: entry == nil, Deleted: entry != nil && finished(t, obj)}
 	change := storage.Write{Key: t.StorageKey(a.Key), Value: stored, Expect: expect}
 	if res.Deleted {
@@ -475,7 +453,7 @@ func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.En
 		switch {
 		case w.shown != nil:
 			e.KeepForm(convertedForm(v), w.shown)
-		case !v.AsStored() && v == v.Hub && v.Default == nil:
+		case !v.AsStored() && v == v.Hub && v.Default == nil && e.Field("apiVersion") == v.GVK().APIVersion():
 			e.MarkConforming(v.SchemaMark())
 		}
 	}

@@ -1,0 +1,161 @@
+package access
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/election"
+)
+
+// at is where other machines reach the server, if they do.
+func (p Publish) at() (netip.AddrPort, bool) {
+	at := netip.AddrPortFrom(p.Endpoint.Unmap(), uint16(p.Port))
+	return at, p.Address.IsValid() && at.Addr().IsGlobalUnicast() && at.Addr().Zone() == ""
+}
+
+// endpoints are those of the service, in the old kind and in the new one.
+func (p Publish) endpoints(profile names.Profile) []kept {
+	family := "IPv4"
+	if at, _ := p.at(); at.Addr().Is6() {
+		family = "IPv6"
+	}
+	name, group := profile.Wire(names.ServerService), profile.Group(names.GroupEndpoints)
+	port := map[string]any{"name": "https", "protocol": "TCP", "port": int64(p.Port)}
+	mirror, service := profile.Wire(names.SkipMirror), profile.Wire(names.ServiceName)
+	return []kept{
+		{
+			resource: meta.GroupResource{Resource: "endpoints"},
+			object: newObject("v1", "Endpoints", "default", name, map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{mirror: "true"}}, // the slice is here already
+			}),
+			lead: func(o *meta.Object, servers []netip.Addr) {
+				var addresses []any
+				for _, at := range servers {
+					addresses = append(addresses, map[string]any{"ip": at.String()})
+				}
+				o.Set([]any{map[string]any{"addresses": addresses, "ports": []any{port}}}, "subsets")
+			},
+			own: [][]string{{"subsets"}, {"metadata", "labels", mirror}},
+		},
+		{
+			resource: meta.GroupResource{Group: group, Resource: "endpointslices"},
+			object: newObject(group+"/v1", "EndpointSlice", "default", name, map[string]any{
+				"metadata":    map[string]any{"labels": map[string]any{service: name}},
+				"addressType": family,
+				"ports":       []any{port},
+			}),
+			lead: func(o *meta.Object, servers []netip.Addr) {
+				var endpoints []any
+				for _, at := range servers {
+					endpoints = append(endpoints, map[string]any{"addresses": []any{at.String()}, "conditions": map[string]any{"ready": true}})
+				}
+				o.Set(endpoints, "endpoints")
+			},
+			own:   [][]string{{"endpoints"}, {"ports"}, {"metadata", "labels", service}},
+			fixed: [][]string{{"addressType"}},
+		},
+	}
+}
+
+// servers are those over the store that tell where they are, each by a Lease that it holds as
+// long as it lives, and this one. Which ones are told, the Leases that are there say: one that
+// has run out is deleted. Until when one counts, the clock of its holder does not matter, but
+// when it was seen to change.
+type servers struct {
+	own       netip.AddrPort
+	namespace string // of the Leases
+	leases    meta.GroupResource
+
+	mu   sync.Mutex           // guards seen
+	seen map[string]leaseSeen // by name
+}
+
+// leaseSeen is since when a Lease has been as it is.
+type leaseSeen struct {
+	version string
+	since   time.Time
+}
+
+func newServers(own netip.AddrPort, p names.Profile) *servers {
+	return &servers{
+		own: own, namespace: p.SystemNamespace("system"), seen: map[string]leaseSeen{},
+		leases: meta.GroupResource{Group: p.Group(names.GroupCoordination), Resource: "leases"},
+	}
+}
+
+func (s *servers) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.seen)
+}
+
+// observe notes a change of a Lease, and reports whether a server came or went.
+func (s *servers) observe(c controller.Event) bool {
+	if c.Key.Namespace != s.namespace || !strings.HasPrefix(c.Key.Name, election.ServerLeases) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.Object == nil {
+		delete(s.seen, c.Key.Name)
+		return true
+	}
+	s.seen[c.Key.Name] = leaseSeen{c.Object.ResourceVersion(), time.Now()}
+	return c.Old == nil
+}
+
+// left returns for how long a Lease counts.
+func (s *servers) left(lease *meta.Object) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	seen := s.seen[lease.Name()]
+	if seen.version != lease.ResourceVersion() {
+		seen = leaseSeen{lease.ResourceVersion(), now}
+		s.seen[lease.Name()] = seen
+	}
+	lasts := time.Duration(lease.Int("spec", "leaseDurationSeconds")) * time.Second
+	return seen.since.Add(min(max(lasts, time.Second), election.Duration)).Sub(now)
+}
+
+// living returns the addresses of the servers, this one and those that listen as it does, in
+// order, and when to look again. What has run out goes.
+func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.Addr, again time.Duration, err error) {
+	at = []netip.Addr{s.own.Addr()}
+	list, err := cl.List(ctx, s.leases, s.namespace)
+	if err != nil && !meta.IsNotFound(err) { // Leases need not be served
+		return nil, 0, err
+	}
+	for _, lease := range list {
+		if !strings.HasPrefix(lease.Name(), election.ServerLeases) {
+			continue
+		}
+		left := s.left(lease)
+		if left <= 0 {
+			err := cl.Delete(ctx, s.leases, keyOf(lease), controller.DeleteOptions{UID: lease.UID(), Version: lease.ResourceVersion()})
+			if err == nil || meta.IsNotFound(err) {
+				continue
+			}
+			if !meta.IsConflict(err) {
+				return nil, 0, err
+			}
+			left = time.Second // it was renewed, which this server has not seen yet
+		}
+		if again == 0 || left < again {
+			again = left
+		}
+		holder, err := netip.ParseAddrPort(lease.String("spec", "holderIdentity"))
+		if err == nil && holder.Port() == s.own.Port() && holder.Addr().Is4() == s.own.Addr().Is4() {
+			at = append(at, holder.Addr())
+		}
+	}
+	slices.SortFunc(at, netip.Addr.Compare)
+	return slices.Compact(at), again, nil
+}

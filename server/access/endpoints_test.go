@@ -1,0 +1,195 @@
+package access_test
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
+)
+
+const (
+	ownEndpoints = "/api/v1/namespaces/default/endpoints/kubernetes"
+	ownSlice     = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
+	systemLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+)
+
+// common is a store that several servers are over.
+type common struct{ storage.Backend }
+
+func (common) Shared() bool { return true }
+func (common) Close() error { return nil }
+
+// group is servers over one store that tell where they are.
+type group struct {
+	t     *testing.T
+	store storage.Backend
+	log   *journal
+
+	mu      sync.Mutex // guards written
+	written int        // commits of what leads to the servers
+}
+
+func newGroup(t *testing.T) *group {
+	store := memstore.New(memstore.Options{})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return &group{t: t, store: store, log: &journal{}}
+}
+
+// writes returns how often what leads to the servers was written since the last call.
+func (g *group) writes() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n, g.written = g.written, 0
+	return n
+}
+
+// member is a server of a group.
+type member struct {
+	guarded
+	dead atomic.Bool // the store answers nothing
+}
+
+// start starts a server that is reached at an address.
+func (g *group) start(address string, port int) *member {
+	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
+	require.NoError(g.t, err)
+	m := &member{}
+	store := faulty.Wrap(common{g.store}, func(c faulty.Call) faulty.Fault {
+		if m.dead.Load() {
+			return faulty.Fault{Err: errors.New("the server is dead")}
+		}
+		if c.Op == faulty.OpCommit && (strings.HasPrefix(c.Key, "endpoints/") || strings.HasPrefix(c.Key, "endpointslices.")) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.written++
+		}
+		return faulty.Fault{}
+	})
+	m.guarded = guarded{t: g.t, Server: servertest.New(g.t, func(b *server.Builder) {
+		b.Storage, b.Logger, b.Authorizer = store, slog.New(slog.NewTextHandler(g.log, nil)), nil
+		b.Kind("", "Service").Pool = core.ServiceNetwork{}.Pool()
+		require.NoError(g.t, access.Setup(b, access.Config{Methods: []auth.Authenticator{users}, Publish: access.Publish{
+			Address: netip.MustParseAddr("10.0.0.1"), Port: port, Endpoint: netip.MustParseAddr(address),
+		}}))
+	})}
+	return m
+}
+
+// leadsTo asserts where the service of the servers leads to, as one of them tells, and returns
+// whose Leases there are.
+func (g *group) leadsTo(by *member, addresses ...string) (holders []string) {
+	g.t.Helper()
+	var want, slice []any
+	for _, at := range addresses {
+		want = append(want, map[string]any{"ip": at})
+		slice = append(slice, map[string]any{"addresses": []any{at}, "conditions": map[string]any{"ready": true}})
+	}
+	subsets := by.must(200, "GET", ownEndpoints, "", asRoot...)["subsets"].([]any)
+	assert.Equal(g.t, want, subsets[0].(map[string]any)["addresses"])
+	assert.Equal(g.t, slice, by.must(200, "GET", ownSlice, "", asRoot...)["endpoints"])
+	for _, lease := range by.must(200, "GET", systemLeases, "", asRoot...)["items"].([]any) {
+		lease := lease.(map[string]any)
+		if name := lease["metadata"].(map[string]any)["name"].(string); strings.HasPrefix(name, "controlplane-server-") {
+			holders = append(holders, lease["spec"].(map[string]any)["holderIdentity"].(string))
+		}
+	}
+	return holders
+}
+
+// TestEndpointsOfManyServers: the service leads to every server that lives, whichever leads,
+// and nobody writes what another one would undo.
+func TestEndpointsOfManyServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		a, b, c := g.start("192.0.2.1", 6443), g.start("192.0.2.3", 6443), g.start("192.0.2.2", 6443)
+		synctest.Wait()
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443", "192.0.2.3:6443"}, g.leadsTo(c, "192.0.2.1", "192.0.2.2", "192.0.2.3"))
+		assert.Equal(t, 2*3, g.writes(), "once for each that came")
+		time.Sleep(time.Hour)
+		assert.Zero(t, g.writes())
+
+		// The leader ends in order, then one that is none.
+		a.Drain()
+		synctest.Wait()
+		assert.Equal(t, []string{"192.0.2.2:6443", "192.0.2.3:6443"}, g.leadsTo(a, "192.0.2.2", "192.0.2.3"))
+		require.NoError(t, a.Shutdown(t.Context()))
+		d := g.start("192.0.2.4", 6443)
+		synctest.Wait()
+		g.leadsTo(b, "192.0.2.2", "192.0.2.3", "192.0.2.4")
+		require.NoError(t, d.Shutdown(t.Context()))
+		synctest.Wait()
+		g.leadsTo(b, "192.0.2.2", "192.0.2.3")
+		assert.Equal(t, 2*3, g.writes())
+
+		// One dies, maybe the leader, and comes again while its Lease still counts.
+		for _, dies := range []*member{c, b} {
+			lives := b
+			if dies == b {
+				lives = c
+			}
+			dies.dead.Store(true)
+			time.Sleep(10 * time.Second)
+			g.leadsTo(lives, "192.0.2.2", "192.0.2.3")
+			dies.dead.Store(false)
+			time.Sleep(time.Minute)
+			g.leadsTo(lives, "192.0.2.2", "192.0.2.3")
+		}
+		assert.Zero(t, g.writes())
+		b.dead.Store(true)
+		time.Sleep(45 * time.Second) // it may have led
+		assert.Equal(t, []string{"192.0.2.2:6443"}, g.leadsTo(c, "192.0.2.2"))
+		assert.Equal(t, 2, g.writes())
+		b.dead.Store(false)
+		time.Sleep(time.Minute)
+		g.leadsTo(c, "192.0.2.2", "192.0.2.3")
+		assert.Equal(t, 2, g.writes())
+		assert.Empty(t, g.log.lines("level=ERROR"))
+	})
+}
+
+// TestEndpointsOfServersApart: a server that is reached in another way than the leader is not
+// told of with it, one whose clock goes wrong is, and a Lease that says nothing harms nobody.
+func TestEndpointsOfServersApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		a := g.start("192.0.2.1", 6443)
+		g.start("fd00::7", 6443)
+		g.start("192.0.2.2", 443)
+		lease := func(name, holder string) {
+			a.must(201, "POST", systemLeases, `{"metadata":{"name":"controlplane-server-`+name+`"},
+				"spec":{"holderIdentity":"`+holder+`","leaseDurationSeconds":2147483647,"renewTime":"2999-01-01T00:00:00.000000Z"}}`, asRoot...)
+		}
+		lease("late", "192.0.2.9:6443")
+		lease("odd", "somewhere")
+		synctest.Wait()
+		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
+		for range 10 { // it is renewed
+			time.Sleep(10 * time.Second)
+			a.must(200, "PATCH", systemLeases+"/controlplane-server-late", `{"spec":{"renewTime":"1999-01-01T00:00:`+time.Now().Format("05")+`.000000Z"}}`, asRootMerging...)
+		}
+		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
+		time.Sleep(20 * time.Second)
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:443", "[fd00::7]:6443"}, g.leadsTo(a, "192.0.2.1"))
+		a.must(200, "DELETE", systemLeases+"/controlplane-server-192.0.2.1-6443", "", asRoot...)
+		time.Sleep(5 * time.Second)
+		assert.Len(t, g.leadsTo(a, "192.0.2.1"), 3)
+	})
+}
