@@ -38,6 +38,13 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *candidacy != "" {
+		if err := beCandidate(*candidacy, flag.Arg(0)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	dir, err := os.MkdirTemp("", "cluster-test-")
 	if err != nil {
 		panic(err)
@@ -64,6 +71,8 @@ type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	client *http.Client // of the administrator
+
+	patience time.Duration // that clients have with a request, 2 seconds if it is zero
 }
 
 // tail keeps the end of what is written to it.
