@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -191,9 +192,16 @@ func (e *election) await(holds func() bool) {
 		select {
 		case <-e.news:
 		case <-deadline.C:
-			require.FailNow(e.t, "it does not come", "%v led", e.terms)
+			require.FailNow(e.t, "it does not come", "%v led", e.led())
 		}
 	}
+}
+
+// led returns who led, one after the other.
+func (e *election) led() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.terms)
 }
 
 // pause stops a leader between two renewals. One of client-go that is stopped in the middle of one
@@ -257,7 +265,7 @@ func TestElection(t *testing.T) {
 		p.restart()
 	}
 	require.Equal(t, first, e.leader(), "the one that leads goes on")
-	require.Len(t, e.terms, 1)
+	require.Len(t, e.led(), 1)
 
 	e.end(first, syscall.SIGTERM)
 	released := time.Now()
@@ -273,6 +281,6 @@ func TestElection(t *testing.T) {
 	require.Equal(t, fourth, e.leader(), "the one that stood still leads no more")
 	e.end(fourth, syscall.SIGTERM)
 	require.Equal(t, third, e.leader())
-	require.Equal(t, []string{first, second, third, fourth, third}, e.terms)
+	require.Equal(t, []string{first, second, third, fourth, third}, e.led())
 	require.Equal(t, 2, e.held(servers[1], began))
 }
