@@ -16,7 +16,7 @@ import (
 )
 
 // balancer passes connections on to the servers that are ready, one after the other. It knows
-// nothing of what is in them.
+// nothing of what is in them, and has no credentials.
 type balancer struct {
 	listener net.Listener
 	servers  []*process
@@ -36,7 +36,7 @@ func balance(t testing.TB, servers []*process) *balancer {
 	require.NoError(t, err)
 	config := servers[0].config()
 	require.NotNil(t, config)
-	transport, err := rest.TransportFor(config)
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(config))
 	require.NoError(t, err)
 	b := &balancer{
 		listener: l, servers: servers, ready: make([]atomic.Bool, len(servers)), conns: map[net.Conn]struct{}{}, end: make(chan struct{}),
