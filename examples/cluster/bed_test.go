@@ -146,7 +146,7 @@ func (p *process) start() {
 
 func (p *process) ready() {
 	p.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		if p.client == nil {
 			p.client = p.admin()
@@ -165,7 +165,7 @@ func (p *process) ready() {
 
 // isReady reports whether a server says that it takes requests.
 func isReady(client *http.Client, url string) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", url+"/readyz", nil)
 	if err != nil {
