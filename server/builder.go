@@ -392,6 +392,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.leading, s.resign = context.WithCancel(s.life)
+	s.watching, s.endWatches = context.WithCancel(s.life)
 	if s.backend == nil {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}

@@ -44,13 +44,13 @@ func (c *connection) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if s.lasts(r) {
-		defer context.AfterFunc(s.life, cancel)()
+		defer context.AfterFunc(s.watching, cancel)()
 	}
 	r.deadline.rest()
 	_ = r.deadline.control.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(ctx, r.deadline.cut)()
 	defer func() {
-		if s.life.Err() != nil && c.style() == registry.Reads && requestinfo.Truthy(r.Query, "follow") { // it is over as a watch would be
+		if s.watching.Err() != nil && c.style() == registry.Reads && requestinfo.Truthy(r.Query, "follow") { // it is over as a watch would be
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				panic(p)
 			}
@@ -224,8 +224,8 @@ func (c *connection) failure(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &told):
 		return told
-	case c.server.life.Err() != nil:
-		return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
+	case c.server.watching.Err() != nil:
+		return shuttingDown()
 	case c.style() == aggregated:
 		return c.lostFrom(ctx, err)
 	case c.style() == registry.Reads:

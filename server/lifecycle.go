@@ -239,6 +239,11 @@ func (s *Server) Settle(ctx context.Context) error {
 	}
 }
 
+// EndWatches ends watches and whatever else lasts as long as its caller wants, those that begin
+// from now on at once. Other requests are served until Shutdown, for which a net/http server ends
+// first that has this function registered by RegisterOnShutdown: it waits for all requests.
+func (s *Server) EndWatches() { s.endWatches() }
+
 // Shutdown ends the server: new requests are refused, watches end, requests in
 // flight finish, controllers stop, the store is closed. It returns when nothing of
 // the server runs any more, or with the context's error if that takes too long

@@ -144,6 +144,34 @@ func TestShutdown(t *testing.T) {
 	a.must(503, "GET", configMaps, nil)
 }
 
+// TestEndWatches ends watches, of which those that want bookmarks learn from where the next one
+// goes on, and nothing else.
+func TestEndWatches(t *testing.T) {
+	s := servertest.New(t)
+	a := inProcess(t, s)
+	version := a.must(201, "POST", configMaps, newConfigMap("one")).version()
+	bare, marked := a.watch(configMaps+"?watch=1&resourceVersion="+version), a.watch(configMaps+"?watch=1&allowWatchBookmarks=1&resourceVersion="+version)
+	a.must(201, "POST", configMaps, newConfigMap("two"))
+	newest := a.must(201, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"other"}}`).version()
+	assert.Equal(t, "two", bare.next().name())
+	assert.Equal(t, "two", marked.next().name())
+	s.EndWatches()
+	assert.Empty(t, bare.ended())
+	end := marked.ended()
+	require.Len(t, end, 1)
+	assert.Equal(t, []string{"BOOKMARK", newest}, []string{end[0].Type, end[0].version()})
+
+	a.must(200, "GET", configMaps, nil)
+	a.must(201, "POST", configMaps, newConfigMap("three"))
+	end = a.watch(configMaps + "?watch=1&allowWatchBookmarks=1&resourceVersion=" + newest).ended()
+	require.NotEmpty(t, end)
+	assert.Equal(t, "BOOKMARK", end[len(end)-1].Type)
+
+	require.NoError(t, s.Shutdown(t.Context()))
+	got := a.must(503, "GET", configMaps, nil)
+	assert.Equal(t, []string{"1", "close"}, []string{got.header.Get("Retry-After"), got.header.Get("Connection")})
+}
+
 // TestShutdownInTime: a request that hangs does not hold the caller.
 func TestShutdownInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -70,10 +70,12 @@ type Server struct {
 	discovery atomic.Pointer[discovered]
 	foreign   atomic.Pointer[openapi.Others]
 
-	life           context.Context // ends with the server; watches and controllers end with it
+	life           context.Context // ends with the server; controllers end with it
 	end            context.CancelFunc
 	leading        context.Context // ends with life, or before; what the server leads ends with it
 	resign         context.CancelFunc
+	watching       context.Context // ends with life, or before; watches, and what else lasts, end with it
+	endWatches     context.CancelFunc
 	requests       sync.WaitGroup
 	controllersRun sync.WaitGroup
 	migrating      chan struct{} // has one for the migration that runs
@@ -105,7 +107,8 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenti
 	head, values := w.Header(), []string{r.id, "no-cache, private"}
 	head[auditID], head["Cache-Control"] = values[:1:1], values[1:]
 	if !s.enter() {
-		s.fail(w, r, meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down"))
+		head.Set("Connection", "close") // the next try is to come to another server
+		s.fail(w, r, shuttingDown())
 		return
 	}
 	defer s.requests.Done()
@@ -139,6 +142,13 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenti
 		return
 	}
 	s.route(out, r)
+}
+
+// shuttingDown tells callers to try again, elsewhere or when the server is back.
+func shuttingDown() *meta.Status {
+	st := meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
+	st.Details = &meta.Details{RetryAfterSeconds: 1}
+	return st
 }
 
 // growStack makes the goroutine's stack at once as large as most requests need. It

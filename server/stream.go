@@ -44,7 +44,7 @@ func (s *Server) serveWatch(w *response, r *request) error {
 	r.rest() // it lasts as long as its caller wants
 	ctx, cancel := context.WithTimeout(r.http.Context(), s.watchTime(o))
 	defer cancel()
-	stop := context.AfterFunc(s.life, cancel)
+	stop := context.AfterFunc(s.watching, cancel)
 	defer stop()
 	defer context.AfterFunc(ctx, r.deadline.cut)()
 	return s.watch(ctx, w, r, o)
@@ -182,8 +182,9 @@ func (st *stream) end() {
 	}
 }
 
-// follow sends changes until the watch ends: a batch, then one flush. Before it
-// ends by its time a bookmark tells from where the next one goes on.
+// follow sends changes until the watch ends: a batch, then one flush. Before it ends by its
+// time or with the server a bookmark tells from where the next one goes on. Without it a client
+// whose watch was short and told nothing would list again.
 func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bool) {
 	quiet := time.Now() // since when nothing was sent
 	for ended := error(nil); ended == nil; {
@@ -213,7 +214,8 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 		if err != nil {
 			return
 		}
-		if bookmarks && (errors.Is(ended, context.DeadlineExceeded) || ended == nil && time.Since(quiet) >= bookmarkEvery) {
+		over := errors.Is(ended, context.DeadlineExceeded) || ended != nil && st.server.watching.Err() != nil
+		if bookmarks && (over || ended == nil && time.Since(quiet) >= bookmarkEvery) {
 			st.bookmark(cursor.Revision(), false)
 			quiet = time.Now()
 		}

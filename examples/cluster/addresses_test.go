@@ -14,14 +14,6 @@ import (
 
 const servicesPath = "/api/v1/namespaces/services/services"
 
-// serviceSpec is what the tests read of a Service.
-type serviceSpec struct {
-	ClusterIP string `json:"clusterIP,omitempty"`
-	Ports     []struct {
-		NodePort int `json:"nodePort,omitempty"`
-	} `json:"ports,omitempty"`
-}
-
 // network is what services of some servers get addresses and ports from, with a token for each
 // that is free for sure.
 type network struct {

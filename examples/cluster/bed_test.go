@@ -43,6 +43,13 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
+	if *candidacy != "" {
+		if err := beCandidate(*candidacy, flag.Arg(0)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	dir, err := os.MkdirTemp("", "cluster-test-")
 	if err != nil {
 		panic(err)
@@ -73,6 +80,8 @@ type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	client *http.Client // of the administrator
+
+	patience time.Duration // that clients have with a request, 2 seconds if it is zero
 }
 
 // tail keeps the end of what is written to it.
@@ -146,7 +155,7 @@ func (p *process) start() {
 
 func (p *process) ready() {
 	p.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		if p.client == nil {
 			p.client = p.admin()
@@ -165,7 +174,7 @@ func (p *process) ready() {
 
 // isReady reports whether a server says that it takes requests.
 func isReady(client *http.Client, url string) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", url+"/readyz", nil)
 	if err != nil {

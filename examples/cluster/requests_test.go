@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,10 +33,21 @@ type wireObject struct {
 		Annotations     map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
 	Data  map[string]string `json:"data,omitempty"`
-	Spec  *serviceSpec      `json:"spec,omitempty"`
+	Spec  *spec             `json:"spec,omitempty"`
 	Items []wireObject      `json:"items,omitempty"`
 	Code  int               `json:"code,omitempty"`    // of a Status
 	Text  string            `json:"message,omitempty"` // likewise
+}
+
+// spec is what the tests read of Services and Leases.
+type spec struct {
+	ClusterIP string `json:"clusterIP,omitempty"`
+	Ports     []struct {
+		NodePort int `json:"nodePort,omitempty"`
+	} `json:"ports,omitempty"`
+	HolderIdentity string    `json:"holderIdentity,omitempty"`
+	AcquireTime    time.Time `json:"acquireTime,omitzero"`
+	RenewTime      time.Time `json:"renewTime,omitzero"`
 }
 
 func (w *wireObject) version() uint64 {
@@ -76,7 +88,7 @@ var (
 // call makes a request and returns code and answer. The error is errNotTaken if the server
 // certainly did nothing.
 func (p *process) call(ctx context.Context, method, path, body string) (code int, answer wireObject, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.patience, 2*time.Second))
 	defer cancel()
 	return p.patientCall(ctx, method, path, body)
 }
@@ -120,8 +132,17 @@ type event struct {
 
 // watch yields the events after a version until the watch ends or yield returns false.
 func (p *process) watch(ctx context.Context, after uint64, yield func(event) bool) error {
-	path := fmt.Sprintf("%s%s?watch=true&allowWatchBookmarks=true&resourceVersion=%d", p.url, mapsPath, after)
-	r, err := http.NewRequestWithContext(ctx, "GET", path, nil)
+	return p.follow(ctx, fmt.Sprintf("resourceVersion=%d", after), yield)
+}
+
+// follow is watch with a query.
+func (p *process) follow(ctx context.Context, query string, yield func(event) bool) error {
+	return p.followAt(ctx, mapsPath, query, yield)
+}
+
+// followAt is follow at another path.
+func (p *process) followAt(ctx context.Context, path, query string, yield func(event) bool) error {
+	r, err := http.NewRequestWithContext(ctx, "GET", p.url+path+"?watch=true&allowWatchBookmarks=true&"+query, nil)
 	if err != nil {
 		return err
 	}

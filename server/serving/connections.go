@@ -17,9 +17,22 @@ import (
 type listener struct {
 	net.Listener
 
+	parting atomic.Bool // clients are asked to come by another connection
+
 	mu     sync.Mutex
 	open   map[*conn]struct{}
 	ending atomic.Bool // written under mu
+}
+
+// around lets clients know which answer is the last on its connection, once they are to come by
+// another one. One of HTTP/2 takes no more requests then, and those under way go on.
+func (l *listener) around(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.parting.Load() && r.Header.Get("Upgrade") == "" {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Accept implements net.Listener.
@@ -47,8 +60,10 @@ type conn struct {
 	outer net.Conn     // what net/http has, with TLS or without; guarded by listener.mu
 	state atomic.Int32 // an http.ConnState; written under listener.mu
 
+	flushed   atomic.Bool // something was written since the state is what it is, so that nothing is left to be
+	asked     atomic.Bool // the client sent something since the end began
 	once      sync.Once
-	goingAway chan struct{} // closed when something was written since the end began, or the connection is closed
+	goingAway chan struct{} // closed when the client was told that no more requests are taken, or the connection is closed
 }
 
 // Read implements net.Conn. What has brought no request when the end begins brings none.
@@ -56,14 +71,20 @@ func (c *conn) Read(b []byte) (int, error) {
 	if c.listener.ending.Load() && c.state.Load() == int32(http.StateNew) {
 		return 0, net.ErrClosed
 	}
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.listener.ending.Load() {
+		c.asked.Store(true)
+	}
+	return n, err
 }
 
-// Write implements net.Conn.
+// Write implements net.Conn. What is written at the end to a client that has sent nothing, and
+// has got all that was for it, tells it of the end.
 func (c *conn) Write(b []byte) (int, error) {
-	last := c.listener.ending.Load()
+	last := c.listener.ending.Load() && c.flushed.Load()
 	n, err := c.Conn.Write(b)
-	if last {
+	c.flushed.Store(true)
+	if last && c.state.Load() == int32(http.StateIdle) && !c.asked.Load() {
 		c.once.Do(func() { close(c.goingAway) })
 	}
 	return n, err
@@ -105,6 +126,7 @@ func (l *listener) follow(outer net.Conn, state http.ConnState) {
 	if l.ending.Load() && c.state.Load() == int32(http.StateNew) {
 		_ = c.SetReadDeadline(time.Time{}) // the request was read before end set one
 	}
+	c.flushed.Store(false)
 	c.state.Store(int32(state))
 }
 
@@ -120,9 +142,14 @@ func (l *listener) in(state http.ConnState) (list []*conn) {
 	return list
 }
 
-// end shuts a server down that serves the listener: requests under way finish, and
-// what is left when the context ends is cut off.
-func (l *listener) end(ctx context.Context, web *http.Server) error {
+// notice is how long before their watches end clients hear that their connections do, so that
+// they go on by others.
+const notice = 10 * time.Millisecond
+
+// end shuts a server down that serves the listener: clients come by other connections,
+// watches end, requests under way finish, and what is left when the context ends is cut off.
+func (l *listener) end(ctx context.Context, web *http.Server, endWatches func()) error {
+	l.parting.Store(true)
 	l.mu.Lock()
 	l.ending.Store(true)
 	for c := range l.open {
@@ -135,6 +162,10 @@ func (l *listener) end(ctx context.Context, web *http.Server) error {
 	for _, c := range l.in(http.StateIdle) {
 		all.Go(func() { c.hangUp(ctx) })
 	}
+	all.Go(func() {
+		time.Sleep(notice)
+		endWatches()
+	})
 	err := web.Shutdown(ctx)
 	if err != nil {
 		l.cutOff()

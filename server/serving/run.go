@@ -23,7 +23,8 @@ type Options struct {
 	Handler http.Handler
 
 	// Drain is how long requests are still taken at the end, while /readyz already
-	// fails, so that load balancers send no more.
+	// fails, so that load balancers send no more. In its second half clients that have a
+	// connection are asked to come by a new one, which balancers lead to another server.
 	Drain time.Duration
 
 	// Timeout is how long requests under way may take at the end, 1 minute if it is
@@ -43,17 +44,14 @@ const (
 )
 
 // Run serves a server on a listener and runs its controllers until the context ends
-// or serving fails. Then it ends in order: /readyz fails, requests under way finish,
-// controllers stop, the store is closed. It takes the listener over. The error is nil
+// or serving fails. Then it ends in order: /readyz fails, watches end, requests under way
+// finish, controllers stop, the store is closed. It takes the listener over. The error is nil
 // if all of that went well.
 func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error {
 	conns := &listener{Listener: l, open: map[*conn]struct{}{}}
 	web := &http.Server{
-		Handler: o.Handler, TLSConfig: o.TLS, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
+		Handler: conns.around(cmp.Or[http.Handler](o.Handler, s)), TLSConfig: o.TLS, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
 		ConnState: conns.follow,
-	}
-	if web.Handler == nil {
-		web.Handler = s
 	}
 	errorLog, err := newErrorLog(s.Metrics(), o.Logger)
 	if err != nil {
@@ -71,12 +69,14 @@ func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error
 	select {
 	case <-ctx.Done():
 		s.Drain()
-		time.Sleep(o.Drain)
+		time.Sleep(o.Drain / 2)
+		conns.parting.Store(true)
+		time.Sleep(o.Drain - o.Drain/2)
 	case err = <-failed:
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(o.Timeout, time.Minute))
 	defer cancel()
-	err = errors.Join(err, s.Shutdown(end), conns.end(end, web))
+	err = errors.Join(err, conns.end(end, web, s.EndWatches), s.Shutdown(end))
 	both.Wait()
 	return err
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
@@ -187,6 +189,104 @@ func TestRun(t *testing.T) {
 			close(goOn)
 		})
 	}
+}
+
+// served is a server that runs, and ends when it is told to.
+type served struct {
+	url   string
+	stop  func()
+	ended chan error
+	ca    *serving.Authority
+}
+
+func begin(t *testing.T, o serving.Options) *served {
+	ca, err := serving.NewAuthority("example")
+	require.NoError(t, err)
+	o.TLS, err = ca.TLS("127.0.0.1")
+	require.NoError(t, err)
+	b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}
+	b.Register(builtin.Kinds()...)
+	s, err := b.Build(t.Context())
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	out := &served{url: "https://" + l.Addr().String(), stop: stop, ended: make(chan error, 1), ca: ca}
+	go func() { out.ended <- serving.Run(ctx, s, l, o) }()
+	return out
+}
+
+// client has connections of its own, of HTTP/1.1 or HTTP/2.
+func (s *served) client(t *testing.T, version int) *http.Client {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.ca.Pool()}, ForceAttemptHTTP2: version == 2}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// TestClientsMoveOn: while a server drains, clients come by new connections, which a balancer
+// leads elsewhere. A watch goes on where it is.
+func TestClientsMoveOn(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		t.Run(fmt.Sprint("HTTP/", version), func(t *testing.T) {
+			s := begin(t, serving.Options{Drain: time.Second})
+			client, watching := s.client(t, version), s.client(t, version)
+			watch, err := watching.Get(s.url + "/api/v1/namespaces?watch=true")
+			require.NoError(t, err)
+			defer watch.Body.Close()
+			require.Equal(t, version, watch.ProtoMajor)
+			reused := func() (again bool) {
+				trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { again = c.Reused }}
+				r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", s.url+"/version", nil)
+				require.NoError(t, err)
+				res, err := client.Do(r)
+				require.NoError(t, err)
+				_, err = io.Copy(io.Discard, res.Body)
+				require.NoError(t, errors.Join(err, res.Body.Close()))
+				return again
+			}
+			require.False(t, reused())
+			require.True(t, reused())
+			s.stop()
+			for reused() { // until it ends, which would be an error
+			}
+			_, err = io.Copy(io.Discard, watch.Body)
+			assert.NoError(t, err, "the watch ends in order")
+			assert.NoError(t, <-s.ended)
+		})
+	}
+}
+
+// TestNothingIsRefused: a server that ends takes each request that comes to it, or lets the
+// client know that it does not.
+func TestNothingIsRefused(t *testing.T) {
+	s := begin(t, serving.Options{})
+	var all, begun sync.WaitGroup
+	for range 8 {
+		client := s.client(t, 2)
+		begun.Add(1)
+		all.Go(func() {
+			answered := sync.OnceFunc(begun.Done)
+			defer answered()
+			for {
+				res, err := client.Post(s.url+"/api/v1/namespaces/default/configmaps", "application/json", strings.NewReader(`{"metadata":{"generateName":"x"}}`))
+				if err != nil {
+					var dial *net.OpError
+					assert.True(t, errors.As(err, &dial) && dial.Op == "dial", "%v", err)
+					return
+				}
+				text, err := io.ReadAll(res.Body)
+				assert.NoError(t, errors.Join(err, res.Body.Close()))
+				if !assert.Equal(t, 201, res.StatusCode, "%s", text) {
+					return
+				}
+				answered()
+			}
+		})
+	}
+	begun.Wait()
+	s.stop()
+	all.Wait()
+	assert.NoError(t, <-s.ended)
 }
 
 // TestHandshakeErrors: who does not speak TLS is counted.

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// change is what an informer tells of an object.
+type change struct {
+	Type, Name string
+	Version    uint64
+}
+
+// informer is one of client-go, with connections of its own, which tells of ConfigMaps. It also
+// follows Secrets, of which nothing is told.
+type informer struct {
+	t       testing.TB
+	base    uint64       // the version from which on changes count
+	lists   atomic.Int64 // how often all objects of a kind were read
+	watches atomic.Int64 // how often a watch went on
+
+	mu   sync.Mutex
+	news *sync.Cond
+	seen []change
+	last uint64
+}
+
+// kinds is how many the informer reads once.
+const kinds = 2
+
+// startInformer returns when the informer has what is there.
+func startInformer(t testing.TB, config *rest.Config) *informer {
+	t.Helper()
+	i := &informer{t: t}
+	i.news = sync.NewCond(&i.mu)
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return counter{i, inner} })
+	client, err := corev1client.NewForConfig(config)
+	require.NoError(t, err)
+	follow := func(resource string, of runtime.Object) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client.RESTClient(), resource, "default", fields.Everything()), of, 0, nil)
+	}
+	maps, quiet := follow("configmaps", &corev1.ConfigMap{}), follow("secrets", &corev1.Secret{})
+	handler, err := maps.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { i.tell("ADDED", obj) },
+		UpdateFunc: func(_, obj any) { i.tell("MODIFIED", obj) },
+		DeleteFunc: func(obj any) { i.tell("DELETED", obj) },
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var both sync.WaitGroup
+	t.Cleanup(func() { cancel(); both.Wait() })
+	both.Go(func() { maps.RunWithContext(ctx) })
+	both.Go(func() { quiet.RunWithContext(ctx) })
+	within, over := context.WithTimeout(ctx, time.Minute)
+	defer over()
+	require.True(t, cache.WaitForCacheSync(within.Done(), handler.HasSynced, quiet.HasSynced))
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.base, i.seen = i.last, nil
+	return i
+}
+
+// counter counts the requests by which an informer begins and goes on.
+type counter struct {
+	*informer
+	inner http.RoundTripper
+}
+
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := c.inner.RoundTrip(r)
+	if err != nil || res.StatusCode != 200 {
+		return res, err
+	}
+	if q := r.URL.Query(); q.Get("watch") == "" || q.Get("sendInitialEvents") == "true" {
+		c.lists.Add(1)
+	} else {
+		c.watches.Add(1)
+	}
+	return res, err
+}
+
+func (i *informer) tell(kind string, obj any) {
+	m, ok := obj.(*corev1.ConfigMap)
+	if !ok {
+		i.t.Errorf("%s of %T: what happened to it was not seen", kind, obj)
+		return
+	}
+	version, err := strconv.ParseUint(m.ResourceVersion, 10, 64)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err != nil || i.base != 0 && version <= i.last {
+		i.t.Errorf("%s of %s at %s after %d", kind, m.Name, m.ResourceVersion, i.last)
+	}
+	i.last = max(i.last, version)
+	i.seen = append(i.seen, change{kind, m.Name, version})
+	i.news.Broadcast()
+}
+
+// until waits for a change at a version or after it, and returns what was told up to there.
+func (i *informer) until(version uint64) []change {
+	i.t.Helper()
+	timer := time.AfterFunc(time.Minute, i.news.Broadcast)
+	defer timer.Stop()
+	deadline := time.Now().Add(time.Minute)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for i.last < version && time.Now().Before(deadline) {
+		i.news.Wait()
+	}
+	require.GreaterOrEqual(i.t, i.last, version, "the informer stands still")
+	return slices.Clone(i.seen)
+}
+
+// check asserts that the informer has read all objects only once, and told each change of a load
+// once and in order.
+func (i *informer) check(reference []event, fence uint64) {
+	i.t.Helper()
+	told := slices.DeleteFunc(i.until(fence), func(c change) bool { return !strings.HasPrefix(c.Name, "e") })
+	var want []change
+	for _, e := range reference {
+		want = append(want, change{e.Type, e.Object.Metadata.Name, e.Object.version()})
+	}
+	require.Equal(i.t, len(want), len(told))
+	for n := range want {
+		require.Equal(i.t, want[n], told[n], "change %d of %d", n, len(want))
+	}
+	require.EqualValues(i.t, kinds, i.lists.Load(), "it has listed again")
+}

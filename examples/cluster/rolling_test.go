@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// worker is a client of client-go, which makes, reads, changes and deletes objects of its own.
+type worker struct {
+	t      testing.TB
+	number int
+	maps   corev1client.ConfigMapInterface
+	newest uint64
+	writes int
+}
+
+// startWorkers lets some workers work until the function that it returns is called, which
+// tells how many rounds they made. No request of theirs fails.
+func startWorkers(t testing.TB, n int, config func() *rest.Config) (stop func() int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var made atomic.Int64
+	for i := range n {
+		client, err := corev1client.NewForConfig(config())
+		require.NoError(t, err)
+		w := &worker{t: t, number: i, maps: client.ConfigMaps("default")}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if err := w.round(context.WithoutCancel(ctx)); err != nil {
+					t.Errorf("worker %d: %v", i, err)
+					return
+				}
+				made.Add(1)
+			}
+		})
+	}
+	stop = func() int64 { cancel(); all.Wait(); return made.Load() }
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// round asserts that versions never go back, whoever answers.
+func (w *worker) round(ctx context.Context) error {
+	w.writes++
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("worker-%d-%d", w.number, w.writes)}}
+	m, err := w.maps.Create(ctx, m, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	if err := w.see(m.ResourceVersion, 1); err != nil {
+		return err
+	}
+	m.Data = map[string]string{"n": strconv.Itoa(w.writes)}
+	if m, err = w.maps.Update(ctx, m, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	if err := w.see(m.ResourceVersion, 1); err != nil {
+		return err
+	}
+	got, err := w.maps.Get(ctx, m.Name, metav1.GetOptions{})
+	if err != nil || got.ResourceVersion != m.ResourceVersion {
+		return fmt.Errorf("%s: version %s was written and %s is there: %w", m.Name, m.ResourceVersion, got.ResourceVersion, err)
+	}
+	list, err := w.maps.List(ctx, metav1.ListOptions{LabelSelector: "none=of-these"})
+	if err != nil {
+		return err
+	}
+	if err := w.see(list.ResourceVersion, 0); err != nil {
+		return err
+	}
+	if err := w.maps.Delete(ctx, m.Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	if _, err = w.maps.Get(ctx, m.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s was deleted: %w", m.Name, err)
+	}
+	return nil
+}
+
+// see notes a version, which is newer than the newest by that much at least.
+func (w *worker) see(version string, by uint64) error {
+	v, err := strconv.ParseUint(version, 10, 64)
+	if err != nil || v < w.newest+by {
+		return fmt.Errorf("version %q after %d", version, w.newest)
+	}
+	w.newest = v
+	return nil
+}
+
+// TestRollingRestart: three servers end in order and start again, one after the other, under
+// load that comes through a balancer. No request fails, not even one that is made only once, and
+// no informer lists again, misses a change or tells one twice.
+func TestRollingRestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	_, servers := three(t, "--shutdown-delay-duration", "3s")
+	b := balance(t, servers)
+	var informers []*informer
+	for range 6 {
+		informers = append(informers, startInformer(t, b.config()))
+	}
+	l := startLoad(t, b.callers(8), 6, legacy{})
+	stop := startWorkers(t, 8, b.config)
+	l.progress(some)
+	for _, p := range servers {
+		p.terminate()
+		l.progress(some)
+		p.restart()
+		l.progress(some)
+	}
+	rounds := stop()
+	left := l.check()
+	reference := l.reference()
+	went := int64(0)
+	for _, i := range informers {
+		i.check(reference, left.version)
+		went += i.watches.Load()
+	}
+	t.Logf("%d rounds of workers, watches of informers went on %d times", rounds, went)
+	require.NotZero(t, went)
+	require.Zero(t, l.failed.Load(), "requests that were made once")
+}
