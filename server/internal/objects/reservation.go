@@ -21,9 +21,9 @@ import (
 // whose holder does not hold it, as another program may have left it, is nobody's.
 
 // reservations returns what is to be committed with a write of obj: that what admission's
-// word rests on is as it was, its place in a sequence, what is reserved for what it comes to hold, then what is given
-// back. A *storage.ConflictError says
-// that somebody else holds a value that obj holds; who tries again sees it.
+// word rests on is as it was, its place in a sequence, what is reserved for what it comes to
+// hold, then what is given back. A *storage.ConflictError says that somebody else holds a
+// value that obj holds; who tries again sees it.
 func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) ([]storage.Write, error) {
 	t := a.Version.Type
 	ws, err := a.bases()
@@ -56,27 +56,6 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 		if rec.Revision != 0 && string(rec.Value) == holder(t, a.Key, obj) {
 			ws = append(ws, storage.Write{Key: rec.Key, Expect: rec.Revision})
 		}
-	}
-	return ws, nil
-}
-
-// bases returns the comparisons with what admission's word rests on.
-func (a *attempt) bases() (ws []storage.Write, err error) {
-	if a.request == nil {
-		return nil, nil
-	}
-	seen := map[string]bool{}
-	for r, obj := range a.request.Bases() {
-		key := resource.StorageKey(r, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()})
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
-		rev, err := ParseRevision(obj.ResourceVersion())
-		if err != nil {
-			return nil, err
-		}
-		ws = append(ws, storage.Write{Key: key, Expect: rev, Guard: true})
 	}
 	return ws, nil
 }

@@ -402,6 +402,9 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 		change.Value = nil
 	}
 	rev, err := s.commit(ctx, change, reserved...)
+	if err != nil {
+		rev, err = s.commitRebased(ctx, a, err, change, reserved)
+	}
 	var conflict *storage.ConflictError
 	if res.Entry != nil && errors.As(err, &conflict) && conflict.Key == change.Key {
 		return res, nil // somebody else removed it: every write to one that has ended does
