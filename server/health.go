@@ -148,11 +148,17 @@ func (s *Server) checkShutdown(context.Context) error {
 	return nil
 }
 
+// healthEndpoint reports whether a path is that of a health endpoint or of one of its checks.
+func healthEndpoint(path string) bool {
+	endpoint, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return endpoint == "livez" || endpoint == "readyz" || endpoint == "healthz"
+}
+
 // serveHealth answers /livez, /readyz and /healthz and single checks below them,
 // and /metrics/slis.
 func (s *Server) serveHealth(w *response, r *request, path string) bool {
 	endpoint, name, single := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if endpoint != "livez" && endpoint != "readyz" && endpoint != "healthz" && path != "/metrics/slis" {
+	if !healthEndpoint(path) && path != "/metrics/slis" {
 		return false
 	}
 	if r.http.Method != http.MethodGet && r.http.Method != http.MethodHead {
