@@ -35,7 +35,6 @@ package admission
 
 import (
 	"context"
-	"iter"
 	"slices"
 
 	"orch.io/controlplane/api/meta"
@@ -100,7 +99,9 @@ type Request struct {
 	Pass  int
 	again bool
 	after []func(committed bool)
-	bases []base
+
+	// Bases are what the decision rests on, for plugins to add to.
+	Bases []Base
 
 	// Kept is what plugins keep from one pass to the next, each by a key of its own;
 	// nil at first.
@@ -121,29 +122,18 @@ func (r *Request) Ended(committed bool) {
 	r.after = nil
 }
 
-// base is an object that a decision rests on.
-type base struct {
-	resource meta.GroupResource
-	object   *meta.Object
-}
+// Base is an object that the decision about a write rests on, such as a namespace that stays.
+// If it has changed or is gone when the write is stored, by whichever server over the store,
+// and the decision does not hold, nothing is written, and the whole chain is asked once more
+// with a new Request. Few objects are worth that: each counts towards storage.CommitLength.
+type Base struct {
+	Resource meta.GroupResource
+	Object   *meta.Object // as it was read
 
-// RestsOn makes the write depend on an object as it was read, such as a namespace that stays:
-// if that has changed or is gone when the write is stored, by whichever server over the store,
-// nothing is written, and the whole chain is asked once more with a new Request. Few objects,
-// which change seldom, are worth that: each counts towards storage.CommitLength.
-func (r *Request) RestsOn(resource meta.GroupResource, object *meta.Object) {
-	r.bases = append(r.bases, base{resource, object})
-}
-
-// Bases is for those who make requests: it returns what RestsOn was given.
-func (r *Request) Bases() iter.Seq2[meta.GroupResource, *meta.Object] {
-	return func(yield func(meta.GroupResource, *meta.Object) bool) {
-		for _, b := range r.bases {
-			if !yield(b.resource, b.object) {
-				return
-			}
-		}
-	}
+	// Holds reports whether the decision is the same with the object as it is now, which has
+	// the same uid; nil: it is with no other than the one that was read. Of what others, or
+	// those who are asked, change all the time nothing may ever be stored without it.
+	Holds func(now *meta.Object) bool
 }
 
 // Forms are how callers see the objects of a request: in any version of its resource,

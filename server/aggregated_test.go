@@ -131,14 +131,19 @@ func (h *harbor) listenBy(handler http.Handler, http2 bool) *httptest.Server {
 // register makes the APIService and waits until it was looked at.
 func (h *harbor) register() {
 	h.t.Helper()
-	h.must(201, "POST", apiService, map[string]any{
+	h.must(201, "POST", apiService, h.apiService())
+	h.settle()
+}
+
+// apiService is the APIService.
+func (h *harbor) apiService() map[string]any {
+	return map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": harborName},
 		"spec": map[string]any{
 			"group": "harbor.example.com", "version": "v1", "groupPriorityMinimum": 2000, "versionPriority": 15,
 			"service": map[string]any{"namespace": "harbor", "name": "berths"}, "caBundle": h.ca.PEM(),
 		},
-	})
-	h.settle()
+	}
 }
 
 // settle waits until what is there was looked at.

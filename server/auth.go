@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/server/internal/impersonate"
 )
 
-// authenticate finds out who calls, as whom, and to which flow that belongs.
+// authenticate finds out who calls, and to which flow that belongs.
 func (s *Server) authenticate(w *response, r *request) error {
 	err := s.limitTime(r)
 	if err == nil {
@@ -20,9 +20,6 @@ func (s *Server) authenticate(w *response, r *request) error {
 	}
 	s.beginRecord(r)
 	if err != nil {
-		return err
-	}
-	if err := s.impersonate(r); err != nil {
 		return err
 	}
 	s.classify(w, r)
@@ -62,27 +59,30 @@ func unauthorized() *meta.Status {
 }
 
 // impersonate makes the request one of the user that its Impersonate headers
-// name, if the caller may act as that user.
-func (s *Server) impersonate(r *request) error {
+// name, if the caller may act as that user. It then has a place as that one, or full says why
+// there is none.
+func (s *Server) impersonate(w *response, r *request) (full, err error) {
 	as, err := impersonate.Parse(r.http.Header, s.names)
 	if as == nil || err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.catchUp(r); err != nil {
-		return err
+	if err := s.catchUpWithin(r.context(), r); err != nil {
+		return nil, err
 	}
 	for _, a := range as.Checks {
 		a.User = r.user
 		decision, reason, err := s.authorizer.Authorize(r.http.Context(), a)
 		if err := s.enforce(a, decision, reason, err); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	r.is(as.User)
 	if r.record.trail != nil {
 		r.record.trail.Impersonate(as.User)
 	}
-	return nil
+	s.classify(w, r)
+	r.share.place.Give()
+	return s.acquirePlace(r), nil
 }
 
 // authorize asks whether the caller may do what the request asks for.

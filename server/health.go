@@ -31,7 +31,7 @@ type check struct {
 // lines.
 func (s *Server) checksOf(endpoint string) []check {
 	fine := func(context.Context) error { return nil }
-	store := once(func(ctx context.Context) error { return s.checkStorage(ctx, endpoint) })
+	store := once(soon(func(ctx context.Context) error { return s.checkStorage(ctx, endpoint) }))
 	list := []check{
 		{name: "ping", run: fine},
 		{name: "log", run: fine},
@@ -43,13 +43,14 @@ func (s *Server) checksOf(endpoint string) []check {
 		list = append(list, check{name: "audit", run: a.Check, mild: true, part: true})
 	}
 	if endpoint == "readyz" {
-		caches := func(ctx context.Context) error {
+		caches := soon(s.objects.CatchUp) // reads are served if the caches show what the store has
+		synced := func(ctx context.Context) error {
 			if err := store(ctx); err != nil {
 				return err
 			}
-			return s.checkCaches(ctx)
+			return caches(ctx)
 		}
-		list = append(list, check{name: "etcd-readiness", run: store, over: "storage"}, check{name: "informer-sync", run: caches, over: "storage"})
+		list = append(list, check{name: "etcd-readiness", run: store, over: "storage"}, check{name: "informer-sync", run: synced, over: "storage"})
 	}
 	for _, name := range s.startNames() {
 		list = append(list, check{name: "poststarthook/" + name, run: fine})
@@ -69,7 +70,7 @@ func (s *Server) checksOf(endpoint string) []check {
 	}
 	if endpoint == "readyz" {
 		if c, ok := s.backend.(storage.Checker); ok {
-			list = append(list, check{name: "storage-integrity", run: c.Check, part: true})
+			list = append(list, check{name: "storage-integrity", run: soon(c.Check), part: true})
 		}
 		list = append(list, check{name: "shutdown", run: s.checkShutdown})
 	}
@@ -119,11 +120,19 @@ func once(run func(context.Context) error) func(context.Context) error {
 	}
 }
 
+// soon is a check that fails if it takes long: whoever asks for the health of a server whose
+// store is away is to be told.
+func soon(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		return run(ctx)
+	}
+}
+
 // checkStorage fails where the store takes no writes. Of what may pass only
 // readiness speaks; liveness fails where a new start helps.
 func (s *Server) checkStorage(ctx context.Context, endpoint string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
 	if _, err := s.backend.Revision(ctx); err != nil || s.writer == nil {
 		return err
 	}
@@ -133,14 +142,6 @@ func (s *Server) checkStorage(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// checkCaches reports whether reads are served: the caches show what the store
-// has.
-func (s *Server) checkCaches(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	return s.objects.CatchUp(ctx)
-}
-
 func (s *Server) checkShutdown(context.Context) error {
 	if s.notReady.Load() {
 		return errors.New("the server is shutting down")
@@ -148,11 +149,17 @@ func (s *Server) checkShutdown(context.Context) error {
 	return nil
 }
 
+// healthEndpoint reports whether a path is that of a health endpoint or of one of its checks.
+func healthEndpoint(path string) bool {
+	endpoint, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return endpoint == "livez" || endpoint == "readyz" || endpoint == "healthz"
+}
+
 // serveHealth answers /livez, /readyz and /healthz and single checks below them,
 // and /metrics/slis.
 func (s *Server) serveHealth(w *response, r *request, path string) bool {
 	endpoint, name, single := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if endpoint != "livez" && endpoint != "readyz" && endpoint != "healthz" && path != "/metrics/slis" {
+	if !healthEndpoint(path) && path != "/metrics/slis" {
 		return false
 	}
 	if r.http.Method != http.MethodGet && r.http.Method != http.MethodHead {
@@ -197,7 +204,7 @@ func (s *Server) runChecks(w *response, r *request, endpoint string, checks []ch
 			fmt.Fprintf(&lines, "[+]%s not yet: ok\n", c.name)
 		default:
 			// What failed is in the log; the endpoint is open to everybody.
-			s.log.Error("health check failed", "endpoint", endpoint, "check", c.name, "error", err)
+			s.failures.report("health", c.name, "health check failed", "endpoint", endpoint, "check", c.name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.name)
 			failed = true
 		}

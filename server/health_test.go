@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -167,5 +168,32 @@ func TestHealthOfCachesThatLag(t *testing.T) {
 		assert.Contains(t, string(got.raw), "[-]informer-sync failed")
 		store.by.Store(0)
 		assert.Equal(t, 200, a.do("GET", "/readyz", nil).code)
+	})
+}
+
+// stillChecker is a store that does not find out whether it has lost anything.
+type stillChecker struct{ storage.Backend }
+
+func (stillChecker) Check(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (stillChecker) Missing() (damaged, losses int) { return 0, 0 }
+
+// TestHealthOfAStoreThatIsAway: whoever asks is answered, and however often he asks, the log has
+// the first answers of a minute alone.
+func TestHealthOfAStoreThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logs{}
+		a := inProcess(t, servertest.New(t, over(stillChecker{memstore.New(memstore.Options{})}), func(b *server.Builder) {
+			b.Logger = slog.New(slog.NewTextHandler(log, nil))
+		}))
+		for range 25 {
+			begun := time.Now()
+			assert.Equal(t, 500, a.do("GET", "/readyz", nil).code)
+			assert.Equal(t, 2*time.Second, time.Since(begun))
+		}
+		assert.Equal(t, 10, strings.Count(log.String(), "health check failed"))
 	})
 }

@@ -64,37 +64,45 @@ func (r *request) action() auth.Action {
 	}
 }
 
-// anyVersion reports whether a request is a read of whatever state the server has.
-func (r *request) anyVersion() bool {
-	return (r.Verb == "get" || r.Verb == "list") && r.Query.Get("resourceVersion") == "0"
+// anyVersion reports whether a request reads whatever state the server has of what it serves.
+func (s *Server) anyVersion(r *request) bool {
+	return (r.Verb == "get" || r.Verb == "list") && r.Query.Get("resourceVersion") == "0" &&
+		r.remote == nil && s.versionOf(r) != nil && !s.connects(r)
+}
+
+// versionOf returns the version that the path names, nil if the server has no such resource.
+func (s *Server) versionOf(r *request) *resource.Version {
+	return s.types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
 }
 
 // catchUp waits until the caches show every commit that was acknowledged before the request
 // came, by whichever server over the store: so what decides about the request, rights,
-// definitions and admission, is no older than what it reads or writes. A read of any version
-// is decided by the state that it reads; other paths than those of resources read none.
+// definitions, admission and who serves it, is no older than what it reads or writes. A read
+// of any version is decided by the state that it reads. Other paths than those of resources
+// wait for a moment, and health checks, which tell of the store, not at all.
 func (s *Server) catchUp(r *request) error {
-	if r.caughtUp || !r.IsResource || r.anyVersion() {
+	switch {
+	case r.caughtUp, s.anyVersion(r), healthEndpoint(r.Path):
 		return nil
+	case r.IsResource:
+		return s.catchUpWithin(r.context(), r)
 	}
-	return s.catchUpAnyway(r)
+	ctx, cancel := context.WithTimeout(r.context(), briefly)
+	defer cancel()
+	_ = s.catchUpWithin(ctx, r)
+	return nil
 }
 
-func (s *Server) catchUpAnyway(r *request) error {
-	err := s.objects.CatchUp(r.context())
+func (s *Server) catchUpWithin(ctx context.Context, r *request) error {
+	err := s.objects.CatchUp(ctx)
 	r.caughtUp = err == nil
+	r.remote = s.remoteOf(r)
 	return err
 }
 
-// discoveryWait is how long the answer to what is served waits for what other servers
-// changed. It is given without that, too: clients begin with it.
-const discoveryWait = 2 * time.Second
-
-func (s *Server) catchUpBriefly(r *request) {
-	ctx, cancel := context.WithTimeout(r.http.Context(), discoveryWait)
-	defer cancel()
-	_ = s.objects.CatchUp(ctx)
-}
+// briefly is how long a request for what is no resource, such as discovery, waits for what
+// other servers changed. It is answered without that, too: clients begin with it.
+const briefly = 2 * time.Second
 
 // context is that of work on the request, which has its time from the first call on until
 // the request ends or is another user's.
@@ -143,7 +151,7 @@ func (s *Server) connects(r *request) bool {
 	if r.Subresource == "" {
 		return false
 	}
-	v := s.types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
+	v := s.versionOf(r)
 	if v == nil {
 		return false
 	}

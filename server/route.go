@@ -99,15 +99,7 @@ func (s *Server) prepare(r *request) error {
 
 // resolve finds the version and sub-resource that the path names.
 func (s *Server) resolve(r *request) error {
-	named := meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}
-	r.version = s.types().Version(named)
-	if r.version == nil && !r.caughtUp { // another server may have it by now
-		if err := s.catchUpAnyway(r); err != nil {
-			return err
-		}
-		r.version = s.types().Version(named)
-	}
-	if r.version == nil {
+	if r.version = s.versionOf(r); r.version == nil {
 		if !s.hasBuiltin(r.Group) {
 			return errNoPath
 		}
@@ -206,9 +198,6 @@ func (s *Server) serveOther(w *response, r *request) {
 		return
 	}
 	path := strings.TrimSuffix(r.Path, "/")
-	if strings.HasPrefix(path, "/api") || strings.HasPrefix(path, "/openapi/") {
-		s.catchUpBriefly(r)
-	}
 	for _, serve := range []func(*response, *request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
 		if serve(w, r, path) {
 			return

@@ -127,7 +127,11 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenti
 		}
 	}()
 	err := s.authenticate(out, r)
-	if full := s.acquirePlace(r); full != nil {
+	full := s.acquirePlace(r)
+	if err == nil && full == nil {
+		full, err = s.impersonate(out, r)
+	}
+	if full != nil {
 		s.reject(out, r, full)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 	"sync"
 	"testing"
 
@@ -212,11 +213,14 @@ func without(list []string, name string) (rest []string) {
 // TestServersObeyNewRights: a right that one server gave or took away holds on another with
 // the next request that is acknowledged there, also that of acting as somebody else.
 func TestServersObeyNewRights(t *testing.T) {
-	w := newTwo(t, servertest.RBAC)
+	w := newTwo(t, servertest.RBAC, func(b *server.Builder) {
+		b.Handlers = map[string]http.Handler{"/own": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	})
 	root := as(t, w.servers[0], "root", "system:masters")
 	b := as(t, w.servers[1], "jane")
 	const rbacPath = "/apis/rbac.authorization.k8s.io/v1"
-	root.must(201, "POST", rbacPath+"/clusterroles", `{"metadata":{"name":"all"},"rules":[{"apiGroups":[""],"resources":["configmaps","users"],"verbs":["*"]}]}`)
+	root.must(201, "POST", rbacPath+"/clusterroles", `{"metadata":{"name":"all"},"rules":[
+		{"apiGroups":[""],"resources":["configmaps","users","pods/log"],"verbs":["*"]},{"nonResourceURLs":["/own"],"verbs":["get"]}]}`)
 	binding := `{"metadata":{"name":"jane"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"all"},
 		"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}`
 	requests := []struct {
@@ -230,6 +234,9 @@ func TestServersObeyNewRights(t *testing.T) {
 		{201, "POST", configMaps + "?dryRun=All", `{"metadata":{"name":"new"}}`, nil},
 		{404, "DELETE", configMaps + "/none", "", nil},
 		{404, "GET", configMaps + "/none", "", []string{"Impersonate-User", "jane"}},
+		{404, "GET", "/api/v1/namespaces/default/pods/none/log?resourceVersion=0", "", nil},
+		{200, "GET", "/own", "", nil},
+		{200, "GET", "/livez", "", []string{"Impersonate-User", "jane"}},
 	}
 	for _, c := range requests {
 		code := func() int {
@@ -248,7 +255,7 @@ func TestServersObeyNewRights(t *testing.T) {
 }
 
 // TestServersSeeDeletedAccounts: the token of an account that was deleted at one server, or
-// of another one of its name, is worth nothing at another.
+// of another one of its name, or that is bound to what was deleted, is worth nothing at another.
 func TestServersSeeDeletedAccounts(t *testing.T) {
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)
@@ -260,16 +267,28 @@ func TestServersSeeDeletedAccounts(t *testing.T) {
 		require.NoError(t, access.Setup(b, access.Config{Tokens: tokens, Methods: methods}))
 	})
 	root := as(t, w.servers[0], "root", "system:masters")
-	account := "/api/v1/namespaces/default/serviceaccounts"
-	for range 2 {
-		root.must(201, "POST", account, `{"metadata":{"name":"robot"}}`)
-		token := text(root.must(201, "POST", account+"/robot/token", `{"spec":{}}`).body, "status", "token")
+	const in = "/api/v1/namespaces/default"
+	account := in + "/serviceaccounts"
+	bound := func(kind string) string {
+		return `{"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"` + kind + `","name":"bound"}}}`
+	}
+	for _, c := range []struct{ path, object, request string }{
+		{account + "/robot", "", `{"spec":{}}`},
+		{account + "/robot", "", `{"spec":{}}`},
+		{in + "/secrets/bound", `{"metadata":{"name":"bound"}}`, bound("Secret")},
+		{in + "/pods/bound?gracePeriodSeconds=0", `{"metadata":{"name":"bound"},"spec":{"serviceAccountName":"robot","containers":[{"name":"c","image":"i"}]}}`, bound("Pod")},
+	} {
+		root.do("POST", account, `{"metadata":{"name":"robot"}}`)
+		if c.object != "" {
+			root.must(201, "POST", path.Dir(c.path), c.object)
+		}
+		token := text(root.must(201, "POST", account+"/robot/token", c.request).body, "status", "token")
 		review := func() answer {
 			return w.b.do("GET", "/apis/authentication.k8s.io/v1", nil, "Authorization", "Bearer "+token)
 		}
 		assert.Equal(t, http.StatusOK, review().code)
 		w.deaf()
-		root.must(200, "DELETE", account+"/robot", nil)
-		assert.Equal(t, http.StatusUnauthorized, review().code)
+		root.must(200, "DELETE", c.path, nil)
+		assert.Equal(t, http.StatusUnauthorized, review().code, c.path)
 	}
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 )
@@ -106,4 +110,29 @@ func TestNamespacesThatManyServersFill(t *testing.T) {
 			assert.Empty(t, inNamespace(t, store, name))
 		}
 	})
+}
+
+// TestNamespacesThatAdmissionChanges: who is asked about an object writes into its namespace,
+// each time: he is asked once, and the object is stored.
+func TestNamespacesThatAdmissionChanges(t *testing.T) {
+	namespaces, asked := meta.GroupResource{Resource: "namespaces"}, 0
+	s := servertest.New(t, func(b *server.Builder) {
+		client := b.Client()
+		b.Admission = append(b.Admission, admission.Plugin{Name: "Counts", Validate: func(ctx context.Context, r *admission.Request) error {
+			if r.Resource.Resource != "configmaps" || r.Namespace != "counted" || r.Name != "c" {
+				return nil
+			}
+			asked++
+			_, err := client.Update(ctx, namespaces, meta.Key{Name: r.Namespace}, "", func(o *meta.Object) error {
+				o.Set(fmt.Sprint(asked), "metadata", "annotations", "example.com/asked")
+				return nil
+			})
+			return err
+		}})
+	})
+	a := inProcess(t, s)
+	a.must(201, "POST", namespacePath, `{"metadata":{"name":"counted"}}`)
+	a.must(201, "POST", namespacePath+"/counted/configmaps?timeout=5s", newConfigMap("c"))
+	assert.Equal(t, 1, asked)
+	assert.Equal(t, "1", text(a.must(200, "GET", namespacePath+"/counted", nil).body, "metadata", "annotations", "example.com/asked"))
 }

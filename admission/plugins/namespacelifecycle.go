@@ -49,7 +49,8 @@ func openNamespace(ctx context.Context, env admission.Env, r *admission.Request)
 		return err
 	}
 	if !namespace.Terminating() {
-		r.RestsOn(namespacesResource, namespace)
+		stays := func(now *meta.Object) bool { return !now.Terminating() }
+		r.Bases = append(r.Bases, admission.Base{Resource: namespacesResource, Object: namespace, Holds: stays})
 		return nil
 	}
 	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)

@@ -34,7 +34,7 @@ func TestFullDisk(t *testing.T) {
 	now, err := s.Revision(ctx)
 	require.NoError(t, err)
 	require.Equal(t, first, now)
-	_, err = s.Commit(ctx, storage.Write{Key: "a", Expect: first})
+	_, err = s.Commit(ctx, storage.Write{Key: "a", Expect: first}, storage.Write{Key: "none", Guard: true})
 	require.NoError(t, err)
 
 	left.Store(1 << 30)

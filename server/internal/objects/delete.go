@@ -148,7 +148,11 @@ func (s *Store) erase(ctx context.Context, a *attempt) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.commit(ctx, storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}, reserved...); err != nil {
+		gone := storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}
+		if _, err = s.commit(ctx, gone, reserved...); err != nil {
+			_, err = s.commitRebased(ctx, a, err, gone, reserved)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -60,27 +60,6 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 	return ws, nil
 }
 
-// bases returns the comparisons with what admission's word rests on.
-func (a *attempt) bases() (ws []storage.Write, err error) {
-	if a.request == nil {
-		return nil, nil
-	}
-	seen := map[string]bool{}
-	for r, obj := range a.request.Bases() {
-		key := resource.StorageKey(r, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()})
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
-		rev, err := ParseRevision(obj.ResourceVersion())
-		if err != nil {
-			return nil, err
-		}
-		ws = append(ws, storage.Write{Key: key, Expect: rev, Guard: true})
-	}
-	return ws, nil
-}
-
 // without returns the claims that are not among others; both are in order.
 func without(claims, others []string) (rest []string) {
 	for _, c := range claims {

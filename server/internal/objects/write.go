@@ -369,17 +369,16 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 		a.on = place{}
 		return nil, &storage.ConflictError{Key: change.Key}
 	}
-	if res.Deleted && t.Grace != nil && !ending(entry.Object()) {
-		rev, err := s.commit(ctx, change)
-		if err != nil {
+	if res.Deleted {
+		if err := s.showEnd(ctx, a, &change, res); err != nil {
 			return nil, err
 		}
-		res.Entry, change.Expect = s.written(a.Write, rev, stored), rev
-	}
-	if res.Deleted {
 		change.Value = nil
 	}
 	rev, err := s.commit(ctx, change, reserved...)
+	if err != nil {
+		rev, err = s.commitRebased(ctx, a, err, change, reserved)
+	}
 	var conflict *storage.ConflictError
 	if res.Entry != nil && errors.As(err, &conflict) && conflict.Key == change.Key {
 		return res, nil // somebody else removed it: every write to one that has ended does
@@ -389,6 +388,22 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	}
 	res.Entry = s.written(a.Write, rev, stored)
 	return res, nil
+}
+
+// showEnd commits an object whose deletion is graceful with its end, unless that was seen
+// before. Where the store has no room for that it goes unseen, which makes some.
+func (s *Store) showEnd(ctx context.Context, a *attempt, change *storage.Write, res *Result) error {
+	if a.Version.Type.Grace == nil || ending(a.entry.Object()) {
+		return nil
+	}
+	rev, err := s.commit(ctx, *change)
+	if errors.Is(err, storage.ErrFull) {
+		return nil
+	}
+	if err == nil {
+		res.Entry, change.Expect = s.written(a.Write, rev, change.Value), rev
+	}
+	return err
 }
 
 // sharesCommit reports whether those behind may be committed together with an attempt: it

@@ -1,0 +1,106 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/server"
+)
+
+// TestServersObeyEachOthersAPIServices: a version that one server gave to a third one, or took
+// back, goes on to that from another one, too, with the first request, whatever it asks for.
+func TestServersObeyEachOthersAPIServices(t *testing.T) {
+	h := newHarbor(t)
+	w := newTwo(t, func(b *server.Builder) {
+		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
+		if _, is := b.Storage.(*late); is {
+			b.RunControllers = []string{"*", "-apiservice-availability"} // which asks for what is new
+		}
+	})
+	h.leads(clientconfig.Endpoint{Handler: h.back()})
+	a, b := as(t, w.servers[0], "admin", auth.Masters), as(t, w.servers[1], "admin", auth.Masters)
+	for path, code := range map[string]int{
+		berths: 200, berths + "?resourceVersion=0": 200, berths + "?limit=1": 200, berths + "/none": 404, berths + "?watch=1": 200, berthAPI: 200,
+	} {
+		ask := func() (int, string) {
+			res := b.open(t.Context(), "GET", path, nil)
+			defer res.Body.Close()
+			return res.StatusCode, res.Header.Get("Content-Type")
+		}
+		got, of := ask()
+		assert.Equal(t, []any{404, "text/plain; charset=utf-8"}, []any{got, of}, path)
+		w.deaf()
+		a.must(201, "POST", apiService, h.apiService())
+		w.servers[0].Settle()
+		got, of = ask()
+		assert.Equal(t, []any{code, "application/json"}, []any{got, of}, path)
+		w.deaf()
+		a.must(200, "DELETE", apiService+"/"+harborName, nil)
+		got, of = ask()
+		assert.Equal(t, []any{404, "text/plain; charset=utf-8"}, []any{got, of}, path)
+	}
+}
+
+// TestServersObeyEachOthersPolicies: what one server was told to refuse another one refuses
+// with the next request, and no longer than the first one.
+func TestServersObeyEachOthersPolicies(t *testing.T) {
+	refuses := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review struct{ Request struct{ UID string } }
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&review))
+		fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":false}}`, review.Request.UID)
+	})
+	w := newTwo(t, func(b *server.Builder) {
+		b.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
+			return clientconfig.Endpoint{Handler: refuses}, nil
+		}
+	})
+	const registration = "/apis/admissionregistration.k8s.io/v1"
+	const rules = `[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["configmaps"]}]`
+	const hooks = `{"metadata":{"name":"x"},"webhooks":[{"name":"refuses.example.com","admissionReviewVersions":["v1"],"sideEffects":"None",
+		"clientConfig":{"service":{"namespace":"default","name":"hook"}},"rules":` + rules + `}]}`
+	const policy = registration + "/validatingadmissionpolicies"
+	w.a.must(201, "POST", policy, `{"metadata":{"name":"x"},"spec":{"matchConstraints":{"resourceRules":`+rules+`},
+		"paramKind":{"apiVersion":"v1","kind":"ConfigMap"},"validations":[{"expression":"params.data.allowed == 'yes'"}]}}`)
+	w.a.must(201, "POST", configMaps, newConfigMap("parameter", "allowed", "no"))
+	for name, c := range map[string]struct{ path, body string }{
+		"validating webhook": {registration + "/validatingwebhookconfigurations", hooks},
+		"mutating webhook":   {registration + "/mutatingwebhookconfigurations", hooks},
+		"policy": {registration + "/validatingadmissionpolicybindings",
+			`{"metadata":{"name":"x"},"spec":{"policyName":"x","validationActions":["Deny"],"paramRef":{"name":"parameter","namespace":"default","parameterNotFoundAction":"Deny"}}}`},
+		"quota": {"/api/v1/namespaces/default/resourcequotas", `{"metadata":{"name":"x"},"spec":{"hard":{"count/configmaps":"0"}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			post := func() int { return w.b.do("POST", configMaps, newConfigMap("new")).code }
+			refused := func(code int) { assert.Contains(t, []int{403, 422, 400}, code) }
+			w.deaf()
+			w.a.must(201, "POST", c.path, c.body)
+			refused(post())
+			if name == "policy" { // and what it is told
+				w.deaf()
+				w.a.must(200, "PATCH", configMaps+"/parameter", `{"data":{"allowed":"yes"}}`)
+				assert.Equal(t, 201, post())
+				w.a.must(200, "DELETE", configMaps+"/new", nil)
+				w.deaf()
+				w.a.must(200, "PATCH", configMaps+"/parameter", `{"data":{"allowed":"no"}}`)
+				refused(post())
+			}
+			w.deaf()
+			w.a.must(200, "DELETE", c.path+"/x", nil)
+			assert.Equal(t, 201, post())
+			w.a.must(200, "DELETE", configMaps+"/new", nil)
+		})
+	}
+	pod := `{"metadata":{"name":"p"},"spec":{"hostNetwork":true,"containers":[{"name":"c","image":"i"}]}}`
+	for level, code := range map[string]int{"baseline": 403, "privileged": 201} {
+		w.deaf()
+		w.a.must(200, "PATCH", namespacePath+"/default", `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"`+level+`"}}}`)
+		assert.Equal(t, code, w.b.do("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod).code, level)
+	}
+}
