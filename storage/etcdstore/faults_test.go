@@ -283,6 +283,31 @@ func TestReadsBesideAMemberAway(t *testing.T) {
 	}
 }
 
+// TestWatchBesideAMemberAway: a store that knows two members watches through the one that has a leader,
+// whichever it asks first.
+func TestWatchBesideAMemberAway(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.StartCluster(t)
+	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints[:2], Prefix: "/away", Retain: -1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	c.Isolate(1)
+	for i := range 4 {
+		at, err := s.Revision(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		put(t, s, fmt.Sprint(i), "1")
+		seen := false
+		for _, err := range s.Watch(ctx, "", at) {
+			require.NoError(t, err)
+			seen = true
+			break
+		}
+		cancel()
+		require.True(t, seen)
+	}
+}
+
 // TestCommitsBesideAMemberAway: a commit gets its answer soon, through another member if one
 // says nothing, and is made once. It runs alone because time counts.
 func TestCommitsBesideAMemberAway(t *testing.T) {

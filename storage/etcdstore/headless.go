@@ -70,12 +70,9 @@ func (w *watch) until(ctx context.Context, last storage.Revision) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
+	// etcd may answer how far it has come before it says that the watch has begun, and what is between,
+	// so that is asked only then.
 	changes, err := w.begin(ctx)
-	if err == nil {
-		// etcd may answer how far it has come before it says that the watch has begun, and what is
-		// between.
-		err = w.next(changes)
-	}
 	if err != nil {
 		return err
 	}

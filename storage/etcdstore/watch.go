@@ -85,15 +85,10 @@ func (w *watch) stretch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	changes, err := w.begin(ctx)
-	if err != nil {
-		return err
+	for err == nil {
+		err = w.next(changes)
 	}
-	w.commit = nil
-	for {
-		if err := w.next(changes); err != nil {
-			return err
-		}
-	}
+	return err
 }
 
 // next delivers the next answer.
@@ -105,23 +100,43 @@ func (w *watch) next(changes pb.Watch_WatchClient) error {
 	return w.take(resp)
 }
 
-// begin starts a watch of etcd.
+// begin starts a watch of etcd and takes its first answer. Members are asked in turn, so that of two
+// the one that answers where to resume never gets the next call: that goes to both.
 func (w *watch) begin(ctx context.Context) (pb.Watch_WatchClient, error) {
-	s := w.store
-	inner, leave, err := s.enter(ctx)
-	if err != nil {
+	if err := w.resume(ctx); err != nil {
 		return nil, err
+	}
+	for last := false; ; last = true {
+		changes, err := w.open(ctx)
+		if err == nil {
+			err = w.next(changes)
+		}
+		if err == nil || last || !passing(err) {
+			return changes, err
+		}
+	}
+}
+
+// resume finds out after which revision a watch of etcd goes on.
+func (w *watch) resume(ctx context.Context) error {
+	inner, leave, err := w.store.enter(ctx)
+	if err != nil {
+		return err
 	}
 	defer leave()
-	if w.seen, err = s.resume(inner, w.seen); err != nil {
-		return nil, err
-	}
-	// The client's own watch puts together what etcd sends in pieces, however much it is.
-	changes, err := pb.NewWatchClient(s.client.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(maxReceive), grpc.WaitForReady(true))
+	w.seen, err = w.store.resume(inner, w.seen)
+	return err
+}
+
+// open asks a member for a watch. The client's own puts together what etcd sends in pieces, however
+// much it is.
+func (w *watch) open(ctx context.Context) (pb.Watch_WatchClient, error) {
+	w.commit = nil
+	changes, err := pb.NewWatchClient(w.store.client.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(maxReceive), grpc.WaitForReady(true))
 	if err != nil {
 		return nil, rpctypes.Error(err)
 	}
-	key := s.data + w.prefix
+	key := w.store.data + w.prefix
 	err = changes.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
 		Key: []byte(key), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(key)), StartRevision: int64(w.seen) + 1,
 		PrevKv: true, Fragment: true, ProgressNotify: true,
