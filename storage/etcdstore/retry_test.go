@@ -34,7 +34,9 @@ func (b *between) Compact(ctx context.Context, at int64, opts ...clientv3.Compac
 	return resp, err
 }
 
-func (b *between) Txn(ctx context.Context) clientv3.Txn { return &betweenTxn{b.KV.Txn(context.WithoutCancel(ctx)), b.call} }
+func (b *between) Txn(ctx context.Context) clientv3.Txn {
+	return &betweenTxn{b.KV.Txn(context.WithoutCancel(ctx)), b.call}
+}
 
 type betweenTxn struct {
 	clientv3.Txn
