@@ -25,7 +25,7 @@ import (
 
 const (
 	beatingLease = "controlplane-controller-beating"
-	leasesPath   = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+	systemLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 )
 
 // asBeating is set where the binary of the tests is to be the program under test with a
@@ -113,7 +113,7 @@ func (k *pack) leader(name string, among ...*process) (i int, held lease) {
 	k.t.Helper()
 	require.Eventually(k.t, func() bool {
 		held = lease{}
-		require.NoError(k.t, json.Unmarshal(k.get(among[0], leasesPath+"/"+name), &held))
+		require.NoError(k.t, json.Unmarshal(k.get(among[0], systemLeases+"/"+name), &held))
 		for i = range among {
 			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" as="+held.Spec.HolderIdentity) {
 				return true
@@ -273,7 +273,7 @@ func TestEveryServer(t *testing.T) {
 	k := startPack(t, 2, "every")
 	require.Eventually(t, func() bool { return len(k.history()[0].writers) > 5 }, time.Minute, 100*time.Millisecond)
 	require.Len(t, k.history(), 1)
-	code, _, err := k.servers[0].call(t.Context(), "GET", leasesPath+"/"+beatingLease, "")
+	code, _, err := k.servers[0].call(t.Context(), "GET", systemLeases+"/"+beatingLease, "")
 	require.NoError(t, err)
 	assert.Equal(t, 404, code)
 }

@@ -16,21 +16,27 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// calls is how many calls of a kind etcd was asked for so far, as it counts itself.
-func calls(t *testing.T, m *etcdtest.Member, method string) int {
+// metric is a number that a member tells of itself, by its name or a pattern; 0 if it does not.
+func metric(t testing.TB, m *etcdtest.Member, name string) float64 {
 	t.Helper()
 	res, err := http.Get("http://" + m.Endpoint + "/metrics")
 	require.NoError(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
-	found := regexp.MustCompile(`(?m)^grpc_server_started_total\{.*grpc_method="` + method + `".*\} (\S+)$`).FindSubmatch(text)
+	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
 	if found == nil {
 		return 0
 	}
 	n, err := strconv.ParseFloat(string(found[1]), 64)
 	require.NoError(t, err)
-	return int(n)
+	return n
+}
+
+// calls is how many calls of a kind etcd was asked for so far, as it counts itself.
+func calls(t testing.TB, m *etcdtest.Member, method string) int {
+	t.Helper()
+	return int(metric(t, m, `grpc_server_started_total\{.*grpc_method="`+method+`".*\}`))
 }
 
 // TestReadersShareCalls: those who ask for the newest revision at the same time are served by

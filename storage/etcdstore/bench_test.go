@@ -3,12 +3,17 @@ package etcdstore_test
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/etcdstore"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
@@ -35,24 +40,79 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
+// BenchmarkCommit is durable creates of 1 KiB by some clients at once on three members. In turns with
+// them etcd's client puts the same keys and values, which is what etcd can do at best: of-limit is the
+// time of that divided by ours, and cpu-of-limit is the same of the time that the members computed, which
+// holds where members and clients do not share processors.
 func BenchmarkCommit(b *testing.B) {
-	m := etcdtest.Start(b)
-	s, bare := open(b, m, "/bench"), another(b, m)
+	c := etcdtest.StartCluster(b, "--unsafe-no-fsync=false")
+	var endpoints []string
+	for _, m := range c.Members {
+		endpoints = append(endpoints, m.Endpoint)
+	}
+	s, err := etcdstore.Open(b.Context(), etcdstore.Options{Endpoints: endpoints, Prefix: "/bench", Retain: -1})
+	require.NoError(b, err)
 	defer func() { require.NoError(b, s.Close()) }()
+	bare, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, bare.Close()) }()
 	value := make([]byte, 1<<10)
-	b.Run("store", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			put(b, s, "k", string(value))
-		}
-	})
-	b.Run("bare", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, err := bare.Put(b.Context(), "/bench/data/k", string(value))
-			require.NoError(b, err)
-		}
-	})
+	commit := func(key string) error {
+		_, err := s.Commit(b.Context(), storage.Write{Key: key, Value: value})
+		return err
+	}
+	put := func(key string) error {
+		_, err := bare.Put(b.Context(), "/bench/data/"+key, string(value))
+		return err
+	}
+	var serial atomic.Int64
+	for _, clients := range []int{1, 16, 64, 128} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			const rounds = 10
+			each := max(clients, b.N/rounds)
+			run := func(do func(key string) error) (took, computed float64) {
+				before, begun := computedBy(b, c), time.Now()
+				var all sync.WaitGroup
+				var done atomic.Int64
+				for range clients {
+					all.Go(func() {
+						for done.Add(1) <= int64(each) {
+							if err := do(fmt.Sprintf("k/%09d", serial.Add(1))); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				all.Wait()
+				took = time.Since(begun).Seconds()
+				return took, computedBy(b, c) - before
+			}
+			run(commit)
+			var ours, limit, ourCPU, limitCPU float64
+			b.ResetTimer()
+			for range rounds {
+				took, computed := run(commit)
+				ours, ourCPU = ours+took, ourCPU+computed
+				b.StopTimer()
+				took, computed = run(put)
+				limit, limitCPU = limit+took, limitCPU+computed
+				b.StartTimer()
+			}
+			b.ReportMetric(limit/ours, "of-limit")
+			b.ReportMetric(limitCPU/ourCPU, "cpu-of-limit")
+			b.ReportMetric(rounds*float64(each)/ours, "commits/s")
+			b.ReportMetric(1e6*ourCPU/rounds/float64(each), "etcd-cpu-µs/commit")
+		})
+	}
+}
+
+// computedBy is how long the members have computed so far.
+func computedBy(b *testing.B, c *etcdtest.Cluster) (seconds float64) {
+	for _, m := range c.Members {
+		seconds += metric(b, m, "process_cpu_seconds_total")
+	}
+	return seconds
 }
 
 func BenchmarkScan(b *testing.B) {

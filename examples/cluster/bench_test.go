@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
+)
+
+// The benchmarks are of one server and of three over three members of etcd that sync their disks. All
+// processes share the processors of one machine, so beside the rate stands what each request costs them:
+// server-cpu is what the servers compute for it, etcd-cpu what the members do.
+
+// benched is a number of servers and what is beneath them.
+type benched struct {
+	etcd    *etcdtest.Cluster
+	servers []*process
+	bare    *clientv3.Client
+	serial  atomic.Int64
+}
+
+const benchValue = 1 << 10 // bytes of data of each object
+
+func startBenched(b *testing.B, n int) *benched {
+	c := etcdtest.StartCluster(b, "--unsafe-no-fsync=false")
+	var endpoints []string
+	for _, m := range c.Members {
+		endpoints = append(endpoints, m.Endpoint)
+	}
+	s := &benched{etcd: c, servers: overEtcd(b, endpoints, n)}
+	var err error
+	s.bare, err = clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = s.bare.Close() })
+	return s
+}
+
+// spent is what the processes have counted themselves so far, or between two moments.
+type spent struct{ time, serverCPU, etcdCPU, etcdCalls float64 }
+
+func (s *benched) spent(b *testing.B) (x spent) {
+	x.time = float64(time.Now().UnixNano()) / 1e9
+	for _, p := range s.servers {
+		x.serverCPU += sum(b, p.client, p.url, `process_cpu_seconds_total`)
+	}
+	for _, m := range s.etcd.Members {
+		url := "http://" + m.Endpoint
+		x.etcdCPU += sum(b, http.DefaultClient, url, `process_cpu_seconds_total`)
+		x.etcdCalls += sum(b, http.DefaultClient, url, `grpc_server_started_total\{.*grpc_type="unary".*\}`)
+	}
+	return x
+}
+
+// sum adds up the metrics of a process that a pattern matches.
+func sum(b *testing.B, client *http.Client, url, pattern string) (total float64) {
+	res, err := client.Get(url + "/metrics")
+	require.NoError(b, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(b, err)
+	for _, found := range regexp.MustCompile(`(?m)^`+pattern+` (\S+)$`).FindAllSubmatch(text, -1) {
+		n, err := strconv.ParseFloat(string(found[1]), 64)
+		require.NoError(b, err)
+		total += n
+	}
+	return total
+}
+
+// run makes n requests by some clients at once, each at one of the servers, and adds what they took.
+func (s *benched) run(b *testing.B, clients, n int, to *spent, do func(p *process, serial int64) error) {
+	before := s.spent(b)
+	var all sync.WaitGroup
+	var begun atomic.Int64
+	for i := range clients {
+		p := s.servers[i%len(s.servers)]
+		all.Go(func() {
+			for begun.Add(1) <= int64(n) {
+				if err := do(p, s.serial.Add(1)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	after := s.spent(b)
+	to.time += after.time - before.time
+	to.serverCPU += after.serverCPU - before.serverCPU
+	to.etcdCPU += after.etcdCPU - before.etcdCPU
+	to.etcdCalls += after.etcdCalls - before.etcdCalls
+}
+
+func (x spent) report(b *testing.B, n int) {
+	b.ReportMetric(float64(n)/x.time, "requests/s")
+	b.ReportMetric(1e6*x.serverCPU/float64(n), "server-cpu-µs/op")
+	b.ReportMetric(1e6*x.etcdCPU/float64(n), "etcd-cpu-µs/op")
+	b.ReportMetric(x.etcdCalls/float64(n), "etcd-calls/op")
+}
+
+// want makes a request that is to succeed.
+func (p *process) want(ctx context.Context, method, path, body string) error {
+	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := p.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: %d %s %w", method, path, res.StatusCode, text, err)
+	}
+	return nil
+}
+
+func benchBody(name string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"value":%q}}`, name, strings.Repeat("x", benchValue))
+}
+
+// BenchmarkRead is consistent reads of one object and of a list of 100. etcd-calls is less than one if
+// readers who wait at the same time are served by one quorum call.
+func BenchmarkRead(b *testing.B) {
+	const objects = 100
+	name := func(i int64) string { return fmt.Sprint("n", i%objects) }
+	for _, n := range []int{1, 3} {
+		s := startBenched(b, n)
+		for i := range int64(objects) {
+			require.NoError(b, s.servers[0].want(b.Context(), "POST", mapsPath, benchBody(name(i))))
+		}
+		for what, path := range map[string]func(i int64) string{
+			"get":  func(i int64) string { return mapsPath + "/" + name(i) },
+			"list": func(int64) string { return mapsPath },
+		} {
+			for _, clients := range []int{1, 64, 256} {
+				b.Run(fmt.Sprintf("%s/servers=%d/clients=%d", what, n, clients), func(b *testing.B) {
+					get := func(p *process, i int64) error { return p.want(b.Context(), "GET", path(i), "") }
+					s.run(b, clients, 2*clients, &spent{}, get)
+					var x spent
+					b.ResetTimer()
+					s.run(b, clients, b.N, &x, get)
+					x.report(b, b.N)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkCreate is creates of ConfigMaps. In turns with them etcd's client puts keys and values of the
+// same length: of-limit is the time of that divided by ours, and etcd-cpu-of-limit the same of what the
+// members compute, which is what is left of it where the servers have processors of their own.
+func BenchmarkCreate(b *testing.B) {
+	const rounds = 10
+	name := func(i int64) string { return fmt.Sprintf("n%09d", i) }
+	for _, n := range []int{1, 3} {
+		s := startBenched(b, n)
+		create := func(p *process, i int64) error {
+			return p.want(b.Context(), "POST", mapsPath, benchBody(name(i)))
+		}
+		require.NoError(b, create(s.servers[0], s.serial.Load()))
+		found, err := s.bare.Get(b.Context(), "/registry/data/configmaps/default/"+name(0))
+		require.NoError(b, err)
+		require.Len(b, found.Kvs, 1)
+		value := string(found.Kvs[0].Value)
+		put := func(_ *process, i int64) error {
+			_, err := s.bare.Put(b.Context(), "/limits_/data/configmaps/default/"+name(i), value)
+			return err
+		}
+		for _, clients := range []int{1, 16, 64, 128} {
+			b.Run(fmt.Sprintf("servers=%d/clients=%d", n, clients), func(b *testing.B) {
+				each := max(clients, b.N/rounds)
+				var ours, limit spent
+				s.run(b, clients, clients, &spent{}, create)
+				b.ResetTimer()
+				for range rounds {
+					s.run(b, clients, each, &ours, create)
+					b.StopTimer()
+					s.run(b, clients, each, &limit, put)
+					b.StartTimer()
+				}
+				ours.report(b, rounds*each)
+				b.ReportMetric(limit.time/ours.time, "of-limit")
+				b.ReportMetric(limit.etcdCPU/ours.etcdCPU, "etcd-cpu-of-limit")
+			})
+		}
+	}
+}
