@@ -60,7 +60,7 @@ func beating(every bool) apiserver.Command {
 			}
 		},
 	}
-	return apiserver.Command{Name: "cluster", Engines: map[string]apiserver.Engine{"etcd": etcd()}, Controllers: []controller.Controller{beat}}
+	return apiserver.Command{Name: "cluster", Engines: map[string]apiserver.Engine{"etcd": etcd}, Controllers: []controller.Controller{beat}}
 }
 
 // pack is servers over one etcd with the controller beating.

@@ -11,31 +11,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-var (
-	_ storage.Importer    = (*Store)(nil)
-	_ storage.StampReader = (*Store)(nil)
-)
-
-// Stamps implements storage.StampReader.
-func (s *Store) Stamps(ctx context.Context) (stamps map[string]string, err error) {
-	err = s.call(ctx, func(ctx context.Context) error {
-		stamps = map[string]string{}
-		rows, err := s.reads.QueryContext(ctx, `SELECT name, value FROM stamps`)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var name, value string
-			if err := rows.Scan(&name, &value); err != nil {
-				return err
-			}
-			stamps[name] = value
-		}
-		return rows.Err()
-	})
-	return stamps, err
-}
+var _ storage.Importer = (*Store)(nil)
 
 // Import implements storage.Importer. All of it is one transaction, which is there as a whole or
 // not at all, also if the process ends.
