@@ -38,22 +38,3 @@ func TestMembersComeAndGo(t *testing.T) {
 	}
 	l.check(running)
 }
-
-// TestLearner: a store may be told of a member that does not answer it yet.
-func TestLearner(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.StartCluster(t)
-	c.Join()
-	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{c.Endpoints[3], c.Endpoints[0]}, Prefix: "/learner", Retain: -1})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	for range 10 {
-		at := put(t, s, "a", "1")
-		require.NoError(t, firstOf(t, s, at-1))
-		require.Equal(t, []string{"a"}, keys(t, s, at))
-		_, err := s.Stamp(t.Context(), "a", "b")
-		require.NoError(t, err)
-		require.NoError(t, s.Writable(t.Context()))
-		require.NoError(t, s.Check(t.Context()))
-	}
-}
