@@ -236,7 +236,11 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 	case c.obj == nil:
 		return &Result{Entry: a.entry}, nil
 	}
-	res, err := s.store(ctx, a, c.obj)
+	obj, err := s.asDefined(ctx, a, c.obj)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.store(ctx, a, obj)
 	written = err == nil && !a.DryRun
 	return res, err
 }
@@ -332,11 +336,7 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	if entry != nil {
 		expect = entry.Revision()
 	}
-	asDefined, err := s.asDefined(ctx, a, obj)
-	if err != nil {
-		return nil, err
-	}
-	stored := s.encodeStored(asDefined)
+	stored := s.encodeStored(obj)
 	res := &Result{Created: entry == nil, Deleted: entry != nil && finished(t, obj)}
 	change := storage.Write{Key: t.StorageKey(a.Key), Value: stored, Expect: expect}
 	if res.Deleted {
