@@ -96,6 +96,7 @@ func (m *moving) run(ctx context.Context, log *slog.Logger, out io.Writer) {
 	if err != nil {
 		m.refuse(nil)
 		log.Error("the store was not moved", "to", m.to.String(), "err", err)
+		fmt.Fprintf(out, "not moved to %s: this server goes on with the store that it has\n", m.to)
 		return
 	}
 	m.refuse(unavailable("the store of this server has moved, please try again at another one"))

@@ -139,6 +139,7 @@ func TestMoveFails(t *testing.T) {
 	p := startProcess(t, to)
 	require.NoError(t, p.end(syscall.SIGTERM))
 	p = startProcess(t, dir, "--to-data-dir", to)
+	p.printed("not moved to ")
 	p.make("first")
 	require.NoError(t, p.end(syscall.SIGTERM))
 	require.Contains(t, p.stderr.String(), "storage is not empty")
