@@ -28,7 +28,7 @@
 // destination shows anything; that the source was written to where its writers should have
 // stopped ends it. A record that cannot be read ends it with a *storage.DamagedError, unless
 // SkipDamaged is set. A storage.Importer that is filled in part shows nothing of it, or is of no
-// more use, so that to begin again takes an empty one; badgerstore.DiscardImport makes it of a
+// more use, so that to begin again takes an empty one; badgerstore.Fill sees to it for a
 // directory. Any other store has the key storage.UnfinishedKey until all is there: Copy begins
 // it again, and neither it nor Backup takes it as a source.
 // A server refuses to start over a store that has it.

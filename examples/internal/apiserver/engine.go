@@ -123,28 +123,21 @@ func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backe
 }
 
 // fill opens an empty store and has it filled. What was left by an attempt that was broken off
-// is discarded before, and if that fails nothing is left of it in a directory.
+// is discarded before. Of one that fails nothing is left in a directory; any other store is
+// marked by what fills it.
 func (p *place) fill(ctx context.Context, log *slog.Logger, fill func(storage.Backend) error) error {
-	if !p.named() {
+	switch {
+	case !p.named():
 		return fmt.Errorf("--%sdata-dir is empty", p.prefix)
-	}
-	if err := p.discard(); err != nil {
-		return err
+	case p.storage == directory:
+		if err := hasMoved(p.dataDir); err != nil {
+			return err
+		}
+		return badgerstore.Fill(badgerstore.Options{Dir: p.dataDir, Logger: log}, func(store *badgerstore.Store) error { return fill(store) })
 	}
 	store, err := p.open(ctx, log)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(fill(store), store.Close())
-	if err != nil {
-		err = errors.Join(err, p.discard())
-	}
-	return err
-}
-
-func (p *place) discard() error {
-	if p.storage != directory {
-		return nil
-	}
-	return badgerstore.DiscardImport(p.dataDir)
+	return errors.Join(fill(store), store.Close())
 }
