@@ -50,7 +50,7 @@ func (f *etcdFlags) define(set *flag.FlagSet) {
 
 // open opens the store. A password of etcd is in the environment, where others do not see it:
 // ETCD_USERNAME and ETCD_PASSWORD.
-func (f *etcdFlags) open(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
+func (f *etcdFlags) open(ctx context.Context, log *slog.Logger, server bool) (storage.Backend, error) {
 	if len(f.servers) == 0 {
 		return nil, errors.New("--storage etcd needs --etcd-servers")
 	}
@@ -59,7 +59,7 @@ func (f *etcdFlags) open(ctx context.Context, log *slog.Logger) (storage.Backend
 		return nil, err
 	}
 	retain := f.compaction
-	if retain <= 0 {
+	if retain <= 0 || !server {
 		retain = -1
 	}
 	return etcdstore.Open(ctx, etcdstore.Options{
