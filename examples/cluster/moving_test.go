@@ -55,6 +55,9 @@ func (p *process) create(name string) (version uint64, err error) {
 func (p *process) createUntilMoved(writer int, note func(name string, version uint64)) {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("w%d-%d", writer, i)
+		if said := p.log.String(); !assert.NotContains(p.t, said, "the store was not moved") || !assert.NotContains(p.t, said, "the move of the store failed") {
+			return
+		}
 		version, err := p.create(name)
 		switch {
 		case err == nil:
@@ -133,6 +136,7 @@ func TestMoveIntoEtcd(t *testing.T) {
 		})
 	}
 	writers.Wait()
+	require.Greater(t, len(taken), 201, "writes are taken while the store moves")
 	require.Equal(t, taken, p.versions(), "reads go on")
 	p.terminate()
 

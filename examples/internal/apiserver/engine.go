@@ -84,6 +84,14 @@ func (p *place) validate(given map[string]bool) (faults []error) {
 // named reports whether the flags say anything.
 func (p *place) named() bool { return p.storage != directory || p.dataDir != "" }
 
+// needed refuses flags that say nothing.
+func (p *place) needed() error {
+	if !p.named() {
+		return fmt.Errorf("--%sdata-dir is empty", p.prefix)
+	}
+	return nil
+}
+
 func (p *place) String() string {
 	if p.storage != directory {
 		return p.storage
@@ -134,10 +142,10 @@ func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backe
 // is discarded before. Of one that fails nothing is left in a directory; any other store is
 // marked by what fills it.
 func (p *place) fill(ctx context.Context, log *slog.Logger, fill func(storage.Backend) error) error {
-	switch {
-	case !p.named():
-		return fmt.Errorf("--%sdata-dir is empty", p.prefix)
-	case p.storage == directory:
+	if err := p.needed(); err != nil {
+		return err
+	}
+	if p.storage == directory {
 		if err := hasMoved(p.dataDir); err != nil {
 			return err
 		}
