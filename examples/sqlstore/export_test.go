@@ -14,3 +14,9 @@ func Listen(ctx context.Context, o Options, heard func(storage.Revision)) error 
 	}
 	return d.listen(ctx, heard)
 }
+
+// ImportOutcome is what is told of an import whose commit the database did not answer.
+func ImportOutcome(ctx context.Context, s *Store, oldest, newest storage.Revision) error {
+	in := &importing{store: s, oldest: oldest, newest: newest}
+	return in.outcome(ctx, errUnknown)
+}
