@@ -58,14 +58,18 @@ func (f *etcdFlags) open(ctx context.Context, log *slog.Logger, server bool) (st
 	if err != nil {
 		return nil, err
 	}
-	retain := f.compaction
-	if retain <= 0 || !server {
-		retain = -1
-	}
 	return etcdstore.Open(ctx, etcdstore.Options{
-		Endpoints: f.servers, TLS: config, Prefix: f.prefix, Retain: retain, Logger: log,
+		Endpoints: f.servers, TLS: config, Prefix: f.prefix, Retain: f.retain(server), Logger: log,
 		Username: os.Getenv("ETCD_USERNAME"), Password: os.Getenv("ETCD_PASSWORD"),
 	})
+}
+
+// retain is for how long the history stays; below 0 nothing is forgotten, as under all commands.
+func (f *etcdFlags) retain(server bool) time.Duration {
+	if f.compaction <= 0 || !server {
+		return -1
+	}
+	return f.compaction
 }
 
 // tls is nil if neither a file nor an address asks for it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -219,4 +220,14 @@ func TestKilledCopy(t *testing.T) {
 		}
 		require.Contains(t, does(t, "verify", file), want)
 	}
+}
+
+// TestCommandsForgetNothing: how much of the history in etcd stays is for servers to say.
+func TestCommandsForgetNothing(t *testing.T) {
+	f := &etcdFlags{}
+	f.define(flag.NewFlagSet("", flag.ContinueOnError))
+	require.Equal(t, 5*time.Minute, f.retain(true))
+	require.EqualValues(t, -1, f.retain(false))
+	f.compaction = 0
+	require.EqualValues(t, -1, f.retain(true))
 }
