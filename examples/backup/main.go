@@ -71,9 +71,6 @@ func syncDir(dir string) error {
 // restore makes a directory from a backup and those that were made on top of it. If that fails, or
 // failed in an earlier attempt, nothing is left of it.
 func restore(ctx context.Context, dir string, files ...string) error {
-	if err := badgerstore.DiscardImport(dir); err != nil {
-		return err
-	}
 	var readers []io.Reader
 	for _, file := range files {
 		f, err := os.Open(file)
@@ -83,15 +80,10 @@ func restore(ctx context.Context, dir string, files ...string) error {
 		defer f.Close()
 		readers = append(readers, f)
 	}
-	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
-	if err != nil {
+	return badgerstore.Fill(badgerstore.Options{Dir: dir}, func(store *badgerstore.Store) error {
+		_, err := transfer.Restore(ctx, store, transfer.Options{}, readers...)
 		return err
-	}
-	_, err = transfer.Restore(ctx, store, transfer.Options{}, readers...)
-	if err = errors.Join(err, store.Close()); err != nil {
-		err = errors.Join(err, badgerstore.DiscardImport(dir))
-	}
-	return err
+	})
 }
 
 // serve runs the program's server over a directory while work lasts.

@@ -51,7 +51,7 @@ func (f *etcdFlags) define(set *flag.FlagSet) {
 
 // open opens the store. A password of etcd is in the environment, where others do not see it:
 // ETCD_USERNAME and ETCD_PASSWORD.
-func (f *etcdFlags) open(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
+func (f *etcdFlags) open(ctx context.Context, log *slog.Logger, server bool) (storage.Backend, error) {
 	if len(f.servers) == 0 {
 		return nil, errors.New("--storage etcd needs --etcd-servers")
 	}
@@ -59,14 +59,18 @@ func (f *etcdFlags) open(ctx context.Context, log *slog.Logger) (storage.Backend
 	if err != nil {
 		return nil, err
 	}
-	retain := f.compaction
-	if retain <= 0 {
-		retain = -1
-	}
 	return etcdstore.Open(ctx, etcdstore.Options{
-		Endpoints: f.servers, SyncEndpoints: f.sync, TLS: config, Prefix: f.prefix, Retain: retain, Logger: log,
+		Endpoints: f.servers, SyncEndpoints: f.sync, TLS: config, Prefix: f.prefix, Retain: f.retain(server), Logger: log,
 		Username: os.Getenv("ETCD_USERNAME"), Password: os.Getenv("ETCD_PASSWORD"),
 	})
+}
+
+// retain is for how long the history stays; below 0 nothing is forgotten, as under all commands.
+func (f *etcdFlags) retain(server bool) time.Duration {
+	if f.compaction <= 0 || !server {
+		return -1
+	}
+	return f.compaction
 }
 
 // tls is nil if neither a file nor an address asks for it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -55,6 +56,9 @@ func (p *process) create(name string) (version uint64, err error) {
 func (p *process) createUntilMoved(writer int, note func(name string, version uint64)) {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("w%d-%d", writer, i)
+		if said := p.log.String(); !assert.NotContains(p.t, said, "the store was not moved") || !assert.NotContains(p.t, said, "the move of the store failed") {
+			return
+		}
 		version, err := p.create(name)
 		switch {
 		case err == nil:
@@ -133,6 +137,7 @@ func TestMoveIntoEtcd(t *testing.T) {
 		})
 	}
 	writers.Wait()
+	require.Greater(t, len(taken), 201, "writes are taken while the store moves")
 	require.Equal(t, taken, p.versions(), "reads go on")
 	p.terminate()
 
@@ -215,4 +220,14 @@ func TestKilledCopy(t *testing.T) {
 		}
 		require.Contains(t, does(t, "verify", file), want)
 	}
+}
+
+// TestCommandsForgetNothing: how much of the history in etcd stays is for servers to say.
+func TestCommandsForgetNothing(t *testing.T) {
+	f := &etcdFlags{}
+	f.define(flag.NewFlagSet("", flag.ContinueOnError))
+	require.Equal(t, 5*time.Minute, f.retain(true))
+	require.EqualValues(t, -1, f.retain(false))
+	f.compaction = 0
+	require.EqualValues(t, -1, f.retain(true))
 }

@@ -20,3 +20,9 @@ func Passing(o Options, err error) bool {
 	d, bad := o.dialect()
 	return bad == nil && d.passing(err)
 }
+
+// ImportOutcome is what is told of an import whose commit the database did not answer.
+func ImportOutcome(ctx context.Context, s *Store, oldest, newest storage.Revision) error {
+	in := &importing{store: s, oldest: oldest, newest: newest}
+	return in.outcome(ctx, errUnknown)
+}

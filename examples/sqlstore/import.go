@@ -144,14 +144,15 @@ func (in *importing) finish(ctx context.Context, tx *sql.Tx, now int64) error {
 	return err
 }
 
-// outcome finds out what became of the transaction, if the database told nothing.
+// outcome finds out what became of the transaction, if the database told nothing. Of one that
+// changed nothing but stamps that stays unknown.
 func (in *importing) outcome(ctx context.Context, unknown error) error {
 	var st state
 	err := in.store.again(ctx, func(ctx context.Context) (err error) {
 		st, err = stateOf(ctx, in.store.reads)
 		return err
 	})
-	if err != nil || st.revision != in.newest {
+	if err != nil || in.newest == 0 || st.revision != in.newest || st.floor != in.oldest {
 		return unknown
 	}
 	return nil

@@ -103,3 +103,17 @@ func TestSlowImport(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 3, put(t, s, "c", "1"))
 }
+
+// TestUnknownImport: what became of an import is told by where the store begins and ends, and not at
+// all if it had nothing.
+func TestUnknownImport(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, empty(t))
+	require.Error(t, sqlstore.ImportOutcome(t.Context(), s, 0, 0))
+	require.NoError(t, s.Import(t.Context(), nil, 3, func(yield func(storage.Record, error) bool) {
+		yield(storage.Record{Key: "a", Value: []byte("1"), Revision: 5}, nil)
+	}))
+	require.NoError(t, sqlstore.ImportOutcome(t.Context(), s, 3, 5))
+	require.Error(t, sqlstore.ImportOutcome(t.Context(), s, 2, 5))
+	require.Error(t, sqlstore.ImportOutcome(t.Context(), s, 3, 4))
+}

@@ -29,23 +29,90 @@ func unfinishedImport(dir string) error {
 	return fmt.Errorf("what the directory holds is incomplete, as %s says: it was filled from another store or a backup, and that was broken off; begin that again", path)
 }
 
-// DiscardImport empties a directory whose filling was broken off, so that Open takes it and it
-// can be filled anew. Nothing that anybody was ever shown is lost by that: any other directory
-// stays as it is, and so do files that are not the store's. It fails with ErrInUse if somebody
-// has the store open.
-func DiscardImport(dir string) (err error) {
-	if _, err := os.Lstat(filepath.Join(dir, importFile)); errors.Is(err, os.ErrNotExist) {
-		return nil
+// Fill opens a directory in which there is no store and has it filled, from a backup or another
+// store. The directory is refused by Open until fill has returned without an error, and after an
+// error nothing of the store is left in it. Nor is what an attempt left behind that was broken
+// off, by the end of the process, say: the next one begins with its removal. A directory that has a
+// store is storage.ErrNotEmpty and stays as it is, and so do files that are not the store's.
+// It fails with ErrInUse if somebody has the store open.
+func Fill(o Options, fill func(*Store) error) error {
+	err := writable(o.Dir)
+	if err == nil {
+		err = claim(o.Dir)
 	}
+	if err != nil {
+		return fmt.Errorf("fill %s: %w", o.Dir, err)
+	}
+	o.filling = true
+	s, err := Open(o)
+	if err == nil {
+		if err = fill(s); err == nil {
+			err = complete(o.Dir) // before somebody else can have the directory
+		}
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		err = errors.Join(err, discard(o.Dir))
+	}
+	return err
+}
+
+// claim marks a directory as one that is being filled.
+func claim(dir string) (err error) {
+	unlock, err := hold(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	path := filepath.Join(dir, importFile)
+	if _, err := os.Lstat(path); err == nil {
+		return removeFiles(dir)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if name := f.Name(); ownFile(name) && name != lockFile {
+			return fmt.Errorf("%w: it has the file %s", storage.ErrNotEmpty, name)
+		}
+	}
+	return markImport(dir)
+}
+
+// markImport has Open refuse the directory.
+func markImport(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, importFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close(), syncDir(dir))
+}
+
+// complete has Open take the directory.
+func complete(dir string) error {
+	return errors.Join(os.Remove(filepath.Join(dir, importFile)), syncDir(dir))
+}
+
+// discard empties a directory whose filling was broken off. Nothing that anybody was ever shown is
+// lost by that: any other directory stays as it is.
+func discard(dir string) (err error) {
 	unlock, err := hold(dir)
 	if err != nil {
 		return fmt.Errorf("discard what is in %s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	path := filepath.Join(dir, importFile)
-	if _, err := os.Lstat(path); err != nil { // somebody else was faster
+	if _, err := os.Lstat(filepath.Join(dir, importFile)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := removeFiles(dir); err != nil { // it is refused as long as anything is left
 		return err
 	}
+	return complete(dir)
+}
+
+// removeFiles removes the store but for the mark.
+func removeFiles(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -57,10 +124,7 @@ func DiscardImport(dir string) (err error) {
 			}
 		}
 	}
-	if err := syncDir(dir); err != nil { // it is refused as long as anything is left
-		return err
-	}
-	return errors.Join(os.Remove(path), syncDir(dir))
+	return syncDir(dir)
 }
 
 // ownFile reports whether a file of the directory is the store's.
@@ -140,12 +204,8 @@ func (in *importing) begin() error {
 			return fmt.Errorf("import into %s: %w: its stamp %q says %q, not %q", s.dir, storage.ErrNotEmpty, name, other, value)
 		}
 	}
-	f, err := os.OpenFile(filepath.Join(s.dir, importFile), os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
 	s.committer.importing, in.holds = true, true
-	return errors.Join(f.Sync(), f.Close(), syncDir(s.dir))
+	return markImport(s.dir)
 }
 
 // takeAll hands the records to the committing goroutine, a batch at a time.
@@ -275,8 +335,10 @@ func (in *importing) finish() error {
 	if err := fresh.load(&survey{dir: s.dir, told: told, witnessed: true}); err != nil {
 		return errors.Join(err, fresh.committer.witness.close())
 	}
-	if err := errors.Join(os.Remove(filepath.Join(s.dir, importFile)), syncDir(s.dir)); err != nil {
-		return errors.Join(err, fresh.committer.witness.close())
+	if !s.filling {
+		if err := complete(s.dir); err != nil {
+			return errors.Join(err, fresh.committer.witness.close())
+		}
 	}
 	s.adopt(fresh)
 	return nil
@@ -307,7 +369,10 @@ func (in *importing) abandon(why error) error {
 	}
 	s.committer.importing = false
 	if !in.begun {
-		return errors.Join(os.Remove(filepath.Join(s.dir, importFile)), syncDir(s.dir))
+		if s.filling {
+			return nil
+		}
+		return complete(s.dir)
 	}
 	if s.committer.broken == nil {
 		s.stop(fmt.Errorf("it was not filled: %w", why))

@@ -32,43 +32,60 @@ func many(before func(), last error) iter.Seq2[storage.Record, error] {
 	}
 }
 
-// TestDiscardImport: what an import left that failed, or whose process was killed, is refused,
-// and makes room for another one. Files that are not the store's stay.
-func TestDiscardImport(t *testing.T) {
-	dir, killed := t.TempDir(), filepath.Join(t.TempDir(), "killed")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "authority.pem"), []byte("x"), 0o600))
-	s, err := Open(Options{Dir: dir})
+// requireEmpty wants nothing of a store in a directory.
+func requireEmpty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, "authority.pem")}, left)
+}
+
+// TestFill: wherever a filling fails, before anything is written or after all of it is, nothing of a
+// store is left, and where its process is killed the directory is refused and filled anew. Files that
+// are not the store's stay.
+func TestFill(t *testing.T) {
 	stop, stamps := errors.New("cut off"), map[string]string{"names": "x"}
-	err = s.Import(t.Context(), stamps, 0, many(func() {
-		require.ErrorIs(t, DiscardImport(dir), ErrInUse)
-		require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
-	}, stop))
-	require.ErrorIs(t, err, stop)
-	require.NoError(t, s.Close())
-	for _, dir := range []string{dir, killed} {
+	none := func(yield func(storage.Record, error) bool) { yield(storage.Record{}, stop) }
+	killed := map[string]string{} // directories as they were at some time
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "authority.pem"), []byte("x"), 0o600))
+	keep := func(when string) {
+		killed[when] = filepath.Join(t.TempDir(), "killed")
+		require.NoError(t, os.CopyFS(killed[when], os.DirFS(dir)))
+		require.ErrorIs(t, Fill(Options{Dir: dir}, nil), ErrInUse)
+	}
+	for when, fill := range map[string]func(*Store) error{
+		"opened":  func(*Store) error { keep("opened"); return stop },
+		"begun":   func(s *Store) error { return s.Import(t.Context(), stamps, 0, none) },
+		"in part": func(s *Store) error { return s.Import(t.Context(), stamps, 0, many(func() { keep("in part") }, stop)) },
+		"whole": func(s *Store) error {
+			require.NoError(t, s.Import(t.Context(), stamps, 0, many(func() {}, nil)))
+			keep("whole")
+			return stop
+		},
+	} {
+		require.ErrorIs(t, Fill(Options{Dir: dir}, fill), stop, when)
+		requireEmpty(t, dir)
+	}
+	for when, dir := range killed {
 		_, err := Open(Options{Dir: dir})
-		require.ErrorContains(t, err, "incomplete")
-		require.NoError(t, DiscardImport(dir))
-		require.NoError(t, DiscardImport(dir))
-		left, err := filepath.Glob(filepath.Join(dir, "*"))
-		require.NoError(t, err)
-		require.Equal(t, []string{filepath.Join(dir, "authority.pem")}, left)
+		require.ErrorContains(t, err, "incomplete", when)
+		require.ErrorIs(t, Fill(Options{Dir: dir}, func(s *Store) error {
+			have, err := s.Stamps(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, have)
+			return stop
+		}), stop)
+		requireEmpty(t, dir)
+		require.NoError(t, Fill(Options{Dir: dir}, func(s *Store) error {
+			return s.Import(t.Context(), map[string]string{"names": "y"}, 0, many(func() {}, nil))
+		}))
+		require.ErrorIs(t, Fill(Options{Dir: dir}, nil), storage.ErrNotEmpty, "it is whole, and stays")
 		s, err := Open(Options{Dir: dir})
-		require.NoError(t, err)
-		have, err := s.Stamps(t.Context())
-		require.NoError(t, err)
-		require.Empty(t, have)
-		stamps["names"] = "y"
-		require.NoError(t, s.Import(t.Context(), stamps, 0, many(func() {}, nil)))
-		require.NoError(t, s.Close())
-		require.NoError(t, DiscardImport(dir), "it is whole, and stays")
-		s, err = Open(Options{Dir: dir})
 		require.NoError(t, err)
 		newest, err := s.Revision(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 24, newest)
 		require.NoError(t, s.Close())
 	}
-	require.NoError(t, DiscardImport(filepath.Join(dir, "nowhere")))
 }

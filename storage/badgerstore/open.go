@@ -61,7 +61,7 @@ func Open(o Options) (*Store, error) {
 	if o.memTable == 0 {
 		o.memTable = tableBytes(o.Dir, o.disk)
 	}
-	s := &Store{dir: o.Dir, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o)), batch: int(o.memTable / batchesOfTable)}
+	s := &Store{dir: o.Dir, filling: o.filling, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o)), batch: int(o.memTable / batchesOfTable)}
 	s.room = func(tables, more int64) error { return roomy(o.Dir, o.disk, tables*o.memTable+more) }
 	s.queue.ready = make(chan struct{}, 1)
 	if err := s.start(o); err != nil {
@@ -91,8 +91,11 @@ func (s *Store) start(o Options) (err error) {
 	if err := s.room(tablesToOpen, 0); err != nil {
 		return err
 	}
-	if err := unfinishedImport(o.Dir); err != nil {
+	switch err := unfinishedImport(o.Dir); {
+	case !o.filling && err != nil:
 		return err
+	case o.filling && err == nil: // somebody else was faster
+		return storage.ErrNotEmpty
 	}
 	found, err := look(o.Dir)
 	if err != nil {

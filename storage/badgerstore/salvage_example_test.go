@@ -52,27 +52,21 @@ func ExampleSalvage() {
 	// saved: 1
 }
 
-// A restore that is begun again removes what an earlier one left that was broken off, and
-// nothing else.
-func ExampleDiscardImport() {
+// A restore that fails leaves nothing that a program could take for the store.
+func ExampleFill() {
 	dir, err := os.MkdirTemp("", "badgerstore")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(dir)
-	if err := badgerstore.DiscardImport(dir); err != nil {
-		fmt.Println(err)
-		return
-	}
-	s, err := badgerstore.Open(badgerstore.Options{Dir: dir})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	cut := errors.New("the file is cut off")
 	records := func(yield func(storage.Record, error) bool) { yield(storage.Record{}, cut) }
-	fmt.Println(errors.Is(s.Import(context.Background(), nil, 0, records), cut), s.Close())
+	err = badgerstore.Fill(badgerstore.Options{Dir: dir}, func(s *badgerstore.Store) error {
+		return s.Import(context.Background(), nil, 0, records)
+	})
+	left, _ := filepath.Glob(filepath.Join(dir, "*"))
+	fmt.Println(errors.Is(err, cut), left)
 	// Output:
-	// true <nil>
+	// true []
 }

@@ -63,6 +63,7 @@ type Options struct {
 	// Logger gets what the database says; nil drops it.
 	Logger *slog.Logger
 
+	filling  bool                                        // see Fill
 	memTable int64                                       // bytes, for tests that want many tables
 	disk     func(string) (free, size int64, known bool) // bytes, for tests that want a full one
 }
@@ -100,17 +101,18 @@ type Stats struct {
 // state and log, none is held while another one is taken, nor while anybody waits for
 // the disk.
 type Store struct {
-	dir    string
-	retain time.Duration
-	logger *slog.Logger
-	db     *badger.DB
-	room   func(tables, more int64) error // whether the disk has some
-	gate   *gate
-	log    *history.Log
-	floor  atomic.Int64 // start of the history, set before it is discarded
-	piece  int          // bytes of one piece of a large value
-	batch  int          // bytes of one batch
-	unlock func() error // gives the directory back
+	dir     string
+	retain  time.Duration
+	logger  *slog.Logger
+	db      *badger.DB
+	room    func(tables, more int64) error // whether the disk has some
+	gate    *gate
+	log     *history.Log
+	floor   atomic.Int64 // start of the history, set before it is discarded
+	piece   int          // bytes of one piece of a large value
+	batch   int          // bytes of one batch
+	unlock  func() error // gives the directory back
+	filling bool         // by Fill, which takes the mark away
 
 	state struct { // what is published, replaced as one
 		sync.RWMutex

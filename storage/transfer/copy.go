@@ -22,7 +22,7 @@ func Copy(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 }
 
 func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, error) {
-	s := &source{store: from, o: o, report: &Report{}}
+	s := &source{store: from, o: o, report: &Report{}, twice: true}
 	if err := finished(ctx, from); err != nil {
 		return s.report, err
 	}
@@ -42,6 +42,7 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 		return s.report, err
 	}
 	defer s.stop()
+	d.settled = s.settled
 	if err := d.fill(ctx, s.oldest, s.versions(ctx)); err != nil {
 		return s.report, err
 	}
@@ -49,8 +50,8 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 	return s.report, d.finish(ctx, s.report.Revision, s.now, s.report, Options{Progress: s.o.Progress})
 }
 
-// versions is read as a sequence, which ends only when the source was compared with what was read
-// of it: the destination shows nothing before. An error is the last thing in it.
+// versions is read as a sequence, in which the source is compared with what was read of it: the
+// destination shows nothing before. An error is the last thing in it.
 func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		enough := errors.New("enough")
@@ -61,25 +62,17 @@ func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] 
 			return nil
 		}
 		err := s.read(ctx)
-		if err == nil {
-			err = s.settled(ctx)
-		}
 		if err != nil && !errors.Is(err, enough) {
 			yield(storage.Record{}, err)
 		}
 	}
 }
 
-// settled compares the source with what was read, and makes sure that nobody has written to it
-// since its writers should have stopped.
+// settled makes sure that nobody has written to the source since its writers should have stopped.
 func (s *source) settled(ctx context.Context) error {
-	s.tell(Verifying)
 	at := s.report.Revision
-	if err := verify(ctx, s.store, at, s.now, true, s.o); err != nil {
-		return fmt.Errorf("the source at revision %d: %w", at, err)
-	}
 	s.emit = func(storage.Record) error {
-		return fmt.Errorf("the source was written to after revision %d, where its writers should have stopped", at)
+		return fmt.Errorf("the source was written to after revision %d, where its writers should have stopped: do not use the copy", at)
 	}
 	return s.catchUp(ctx)
 }
@@ -112,6 +105,8 @@ type destination struct {
 	store  storage.Backend
 	stamps map[string]string
 	plain  *plain // nil: it is a storage.Importer
+
+	settled func(context.Context) error // the last check; nil: there is none
 }
 
 // prepare looks whether the destination has other stamps and, if it chooses its revisions by
@@ -143,7 +138,7 @@ func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, 
 			return nil, err
 		}
 	}
-	return &destination{to, stamps, p}, nil
+	return &destination{store: to, stamps: stamps, plain: p}, nil
 }
 
 func otherStamp(name, have, want string) error {
@@ -192,6 +187,11 @@ func (d *destination) finish(ctx context.Context, at storage.Revision, want dige
 	if err := verify(ctx, d.store, report.Reached, want, report.Kept, o); err != nil {
 		return fmt.Errorf("what arrived is not what was sent, do not use it: %w", err)
 	}
+	if d.settled != nil {
+		if err := d.settled(ctx); err != nil {
+			return err
+		}
+	}
 	if d.plain == nil {
 		return nil
 	}
@@ -231,11 +231,7 @@ func verify(ctx context.Context, b storage.Backend, at storage.Revision, want di
 	if !kept {
 		found.records, want.records = sum{}, sum{}
 	}
-	if found != want {
-		return fmt.Errorf("there are %d keys with the hashes %v and %v, expected %d with %v and %v",
-			found.keys, found.contents, found.records, want.keys, want.contents, want.records)
-	}
-	return nil
+	return found.compare(want)
 }
 
 // isScratch reports whether a key belongs to the filling itself.

@@ -55,6 +55,15 @@ func (d *digest) remove(rec storage.Record) {
 	d.records.remove(record)
 }
 
+// compare says what is wrong with what was found.
+func (d digest) compare(want digest) error {
+	if d == want {
+		return nil
+	}
+	return fmt.Errorf("there are %d keys with the hashes %v and %v, expected %d with %v and %v",
+		d.keys, d.contents, d.records, want.keys, want.contents, want.records)
+}
+
 func hashes(rec storage.Record) (contents, record [sha256.Size]byte) {
 	h := sha256.New()
 	h.Write(binary.AppendUvarint(nil, uint64(len(rec.Key))))

@@ -24,11 +24,12 @@
 // # What is checked
 //
 // At the end the keys, values and revisions that arrived are compared with those that were
-// read, by their number and a sum of hashes. Copy reads the source once more for it, before the
-// destination shows anything; that the source was written to where its writers should have
-// stopped ends it. A record that cannot be read ends it with a *storage.DamagedError, unless
+// read, by their number and a sum of hashes. Copy reads the source twice for it, before its writers
+// are stopped, so that their stop lasts as long as it takes to show and to read the destination,
+// however long the source takes. That the source was written to after its writers should have
+// stopped ends it at last. A record that cannot be read ends it with a *storage.DamagedError, unless
 // SkipDamaged is set. A storage.Importer that is filled in part shows nothing of it, or is of no
-// more use, so that to begin again takes an empty one; badgerstore.DiscardImport makes it of a
+// more use, so that to begin again takes an empty one; badgerstore.Fill sees to it for a
 // directory. Any other store has the key storage.UnfinishedKey until all is there: Copy begins
 // it again, and neither it nor Backup takes it as a source.
 // A server refuses to start over a store that has it.
@@ -78,12 +79,12 @@ type Options struct {
 // Phase is what is being done.
 type Phase string
 
-// The phases, in their order.
+// The phases, in the order in which they begin.
 const (
 	Raising   Phase = "raising"   // revisions of a store that chooses them by itself
 	Copying   Phase = "copying"   // records, and the commits of meanwhile
+	Verifying Phase = "verifying" // what was read, and at the end what arrived
 	Following Phase = "following" // commits, until few are left
-	Verifying Phase = "verifying" // what arrived
 )
 
 // Progress is how far it is.

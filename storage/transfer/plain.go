@@ -16,6 +16,7 @@ import (
 type plain struct {
 	to      storage.Backend
 	reached storage.Revision          // newest revision of the store
+	mark    storage.Revision          // of storage.UnfinishedKey
 	written map[string]written        // by key
 	pending map[string]storage.Record // of the next commit
 	size    int                       // of their keys and values
@@ -40,8 +41,9 @@ const raiseStep = 1_000
 // begin marks an empty store as one that is being filled, or empties one whose filling was
 // broken off.
 func (p *plain) begin(ctx context.Context) error {
-	_, err := p.to.Get(ctx, storage.UnfinishedKey, 0)
+	mark, err := p.to.Get(ctx, storage.UnfinishedKey, 0)
 	if err == nil {
+		p.mark = mark.Revision
 		return p.clear(ctx)
 	}
 	if !errors.Is(err, storage.ErrNotFound) {
@@ -58,6 +60,7 @@ func (p *plain) begin(ctx context.Context) error {
 		return fmt.Errorf("%w: it has the key %.80q", storage.ErrNotEmpty, rec.Key)
 	}
 	p.reached, err = p.to.Commit(ctx, storage.Write{Key: storage.UnfinishedKey, Value: []byte("filling")})
+	p.mark = p.reached
 	return err
 }
 
@@ -164,7 +167,7 @@ func (p *plain) flush(ctx context.Context) error {
 }
 
 // finish forgets how the store was filled, so that no watch begins within it or before, and
-// takes the marks away.
+// takes the marks away, unless somebody has marked it anew: who does knows that it stays a part.
 func (p *plain) finish(ctx context.Context) (storage.Revision, error) {
 	if err := p.to.Compact(ctx, p.reached); err != nil {
 		return 0, fmt.Errorf("the history of the destination cannot be compacted, without which clients would miss changes: %w", err)
@@ -173,7 +176,7 @@ func (p *plain) finish(ctx context.Context) (storage.Revision, error) {
 	if err != nil {
 		return 0, err
 	}
-	writes := []storage.Write{{Key: storage.UnfinishedKey, Expect: storage.AnyRevision}}
+	writes := []storage.Write{{Key: storage.UnfinishedKey, Expect: p.mark}}
 	for rec, err := range records {
 		if err != nil {
 			return 0, err

@@ -34,12 +34,34 @@ type source struct {
 
 	oldest storage.Revision // start of the history
 	seen   storage.Revision // every commit up to here is applied
-	from   string           // keys before it were read
-	whole  bool             // all keys were read
-	now    digest           // of those keys, as of seen
+	pass                    // what was read
+	again  pass             // what was compared with that
+	twice  bool             // it is to be compared
 	report *Report
 	phase  Phase
 	pace   pace
+}
+
+// pass is one reading of all records, from the first key to the last one.
+type pass struct {
+	from  string // keys before it were read
+	whole bool   // all keys were read
+	now   digest // of those keys, as of source.seen
+
+	versions, bytes int64 // that were read
+}
+
+// apply takes in one event.
+func (p *pass) apply(e storage.Event) {
+	if !p.whole && e.Key >= p.from {
+		return
+	}
+	if e.Prev.Revision != 0 && e.Prev.Value != nil {
+		p.now.remove(e.Prev)
+	}
+	if e.Value != nil {
+		p.now.add(e.Record)
+	}
 }
 
 // pace says when there is something to tell.
@@ -165,14 +187,8 @@ func (s *source) apply(e storage.Event) error {
 			return err
 		}
 	}
-	if s.whole || e.Key < s.from {
-		if e.Prev.Revision != 0 && !lost {
-			s.now.remove(e.Prev)
-		}
-		if e.Value != nil {
-			s.now.add(e.Record)
-		}
-	}
+	s.pass.apply(e)
+	s.again.apply(e)
 	if e.Damaged != nil {
 		return nil
 	}
@@ -198,20 +214,28 @@ func (s *source) damaged(err *storage.DamagedError) error {
 	return nil
 }
 
-// page reads the next records and, before it gives them away, the commits up to their
-// revision.
-func (s *source) page(ctx context.Context) error {
-	at, records, err := s.store.Scan(ctx, "", s.from, 0)
+// page reads the next records of a pass and, before it takes them in, the commits up to their
+// revision. Those of the first pass are given away.
+func (s *source) page(ctx context.Context, p *pass) error {
+	at, records, err := s.store.Scan(ctx, "", p.from, 0)
 	if err != nil {
 		return err
 	}
 	var page []storage.Record
-	size, from, whole := 0, s.from, true
+	size, from, whole, first := 0, p.from, true, p == &s.pass
 	for rec, err := range records {
 		var damaged *storage.DamagedError
 		switch {
 		case errors.As(err, &damaged):
-			if err := s.damaged(damaged); err != nil {
+			if !s.o.SkipDamaged {
+				return err
+			}
+			if first {
+				err = s.damaged(damaged)
+			} else {
+				err = nil // it is known
+			}
+			if err != nil {
 				return err
 			}
 			rec.Key = damaged.Key
@@ -235,12 +259,16 @@ func (s *source) page(ctx context.Context) error {
 		return err
 	}
 	for _, rec := range page {
-		s.now.add(rec)
+		p.now.add(rec)
+		p.versions, p.bytes = p.versions+1, p.bytes+int64(len(rec.Key)+len(rec.Value))
+		if !first {
+			continue
+		}
 		if err := s.version(rec); err != nil {
 			return err
 		}
 	}
-	s.from, s.whole = from, whole
+	p.from, p.whole = from, whole
 	return nil
 }
 
@@ -248,10 +276,13 @@ func (s *source) page(ctx context.Context) error {
 // says so, and returns it.
 func (s *source) read(ctx context.Context) error {
 	for s.phase = Copying; !s.whole; {
-		if err := s.page(ctx); err != nil {
+		if err := s.page(ctx, &s.pass); err != nil {
 			return err
 		}
 		s.tell(Copying)
+	}
+	if err := s.compare(ctx); err != nil {
+		return err
 	}
 	if s.o.Cutover == nil {
 		return s.catchUp(ctx)
@@ -274,6 +305,26 @@ func (s *source) read(ctx context.Context) error {
 	return s.catchUp(ctx)
 }
 
+// compare reads all records once more, if that is wanted, and compares them with what was read.
+// It is done while there are writes, so that their stop does not take that long.
+func (s *source) compare(ctx context.Context) error {
+	if !s.twice {
+		return nil
+	}
+	s.tell(Verifying)
+	for s.phase = Verifying; !s.again.whole; {
+		if err := s.page(ctx, &s.again); err != nil {
+			return err
+		}
+		s.tell(Verifying)
+	}
+	if err := s.again.now.compare(s.now); err != nil {
+		return fmt.Errorf("the source at revision %d: %w", s.seen, err)
+	}
+	s.again = pass{}
+	return nil
+}
+
 // catchUpLag is how many commits may be left when writes are stopped.
 const catchUpLag = 100
 
@@ -290,7 +341,12 @@ func (s *source) catchUp(ctx context.Context) error {
 }
 
 func (s *source) tell(phase Phase) {
-	if s.o.Progress != nil {
-		s.o.Progress(Progress{Phase: phase, Versions: s.report.Versions, Bytes: s.report.Bytes, Revision: s.seen})
+	if s.o.Progress == nil {
+		return
 	}
+	p := Progress{Phase: phase, Versions: s.report.Versions, Bytes: s.report.Bytes, Revision: s.seen}
+	if phase == Verifying {
+		p.Versions, p.Bytes = s.again.versions, s.again.bytes
+	}
+	s.o.Progress(p)
 }

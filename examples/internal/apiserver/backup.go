@@ -86,7 +86,7 @@ func (c Command) backup(ctx context.Context, args []string, out io.Writer) error
 func (p *place) backup(ctx context.Context, since transfer.Position, w io.Writer) (*transfer.Report, error) {
 	store, err := p.openFilled(ctx, logFrom(slog.LevelWarn))
 	if err != nil {
-		return nil, inUse(err)
+		return nil, inUse(err, "to save the store of a running server give --kubeconfig")
 	}
 	report, err := transfer.Backup(ctx, store, w, transfer.Options{Since: since, Progress: progress()})
 	return report, errors.Join(err, store.Close())
@@ -117,10 +117,14 @@ func fetch(ctx context.Context, kubeconfig string, since transfer.Position, w io
 	return report, err
 }
 
-// save writes a new file, which has its name only once it is whole and on the disk.
+// save writes a new file, which has its name only once it is whole and on the disk. It replaces none.
 func save(path string, write func(io.Writer) error) (err error) {
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, fmt.Errorf("%s is there already", path))
+	there := fmt.Errorf("%s is there already", path)
+	switch _, err := os.Lstat(path); { // known early; that counts which Link says
+	case err == nil:
+		return there
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".part-") // for its owner alone
@@ -131,10 +135,13 @@ func save(path string, write func(io.Writer) error) (err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = os.Link(f.Name(), path)
+		if errors.Is(err, fs.ErrExist) {
+			err = there
+		}
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
+		return err
 	}
 	return syncDir(dir)
 }

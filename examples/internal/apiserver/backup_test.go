@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -44,15 +45,19 @@ func (p *process) make(name string) uint64 {
 	return o.version()
 }
 
+// ownMaps has a server make no ConfigMaps by itself.
+const ownMaps = "--controllers=*,-root-ca-cert-publisher"
+
 // TestBackup: a server is saved while it serves, as a whole and on top of that, and restored with
 // its keys. Clients go on with their credentials and watches.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir, saved := t.TempDir(), t.TempDir()
 	monday, tuesday, restored := filepath.Join(saved, "monday"), filepath.Join(saved, "tuesday"), filepath.Join(saved, "restored")
-	p := startProcess(t, dir)
+	p := startProcess(t, dir, ownMaps)
 	first := p.make("first")
 	refuses(t, "to save the store of a running server give --kubeconfig", "backup", "--data-dir", dir, monday)
+	refuses(t, "start it with the --to- flags", "copy", "--data-dir", dir, "--to-data-dir", restored)
 	require.Contains(t, does(t, "backup", "--kubeconfig", p.kubeconfig, monday), "records of revision")
 	refuses(t, "--data-dir means nothing with --kubeconfig", "backup", "--kubeconfig", p.kubeconfig, "--data-dir", dir, tuesday)
 	refuses(t, "one name of a file is needed, there are 2", "backup", "--kubeconfig", p.kubeconfig, tuesday, monday)
@@ -78,7 +83,7 @@ func TestBackup(t *testing.T) {
 	require.NoError(t, copyKeys(restored, dir))
 	require.Contains(t, does(t, "restore", "--data-dir", restored, monday, tuesday), "watches go on")
 	refuses(t, "storage is not empty", "restore", "--data-dir", restored, monday, tuesday)
-	again := startProcess(t, restored)
+	again := startProcess(t, restored, ownMaps)
 	again.client = p.client
 	seen := make(chan []event)
 	go func() { seen <- again.follow(first, "third") }()
@@ -127,6 +132,8 @@ func TestDamagedBackups(t *testing.T) {
 		require.NoDirExists(t, to)
 	}
 	refuses(t, "no such file", "restore", "--data-dir", to, filepath.Join(saved, "none"))
+	refuses(t, "--data-dir is empty", "restore", filepath.Join(saved, "none"))
+	refuses(t, "--bump-revision must be between 0 and", "restore", "--data-dir", to, "--bump-revision", fmt.Sprint(int64(1)<<40+1), file)
 	refuses(t, "there is no file", "restore", "--data-dir", to)
 	refuses(t, "there is no store in the directory", "backup", "--data-dir", filepath.Join(saved, "none"), filepath.Join(saved, "x"))
 	refuses(t, "there is no store in the directory", "copy", "--data-dir", saved, "--to-data-dir", to)
@@ -134,6 +141,39 @@ func TestDamagedBackups(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(saved, "*"))
 	require.NoError(t, err)
 	require.Equal(t, []string{damaged, file}, left)
+}
+
+// TestNoKeyIsReplaced by that of another server, and what is copied is for its owner alone.
+func TestNoKeyIsReplaced(t *testing.T) {
+	t.Parallel()
+	from, to := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{"a.pem": "a", "b.pem": "b"} {
+		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
+	}
+	require.NoError(t, copyKeys(to, from))
+	require.NoError(t, copyKeys(to, from), "once more")
+	info, err := os.Stat(filepath.Join(to, "b.pem"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	require.NoError(t, os.WriteFile(filepath.Join(to, "b.pem"), []byte("other"), 0o600))
+	require.ErrorContains(t, copyKeys(to, from), "with other contents")
+	text, err := os.ReadFile(filepath.Join(to, "b.pem"))
+	require.NoError(t, err)
+	require.Equal(t, "other", string(text))
+}
+
+// TestSaveReplacesNothing, also if somebody else writes the file meanwhile.
+func TestSaveReplacesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	err := save(path, func(w io.Writer) error { return os.WriteFile(path, []byte("other"), 0o600) })
+	require.ErrorContains(t, err, "is there already")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "other", string(text))
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
 }
 
 // TestBackupsAreForAdministrators, whatever else the access control lets everybody do.

@@ -53,9 +53,9 @@ func logFrom(level slog.Level) *slog.Logger {
 }
 
 // inUse says what to do about the directory of a server that runs.
-func inUse(err error) error {
+func inUse(err error, instead string) error {
 	if errors.Is(err, badgerstore.ErrInUse) {
-		return fmt.Errorf("%w: to save the store of a running server give --kubeconfig", err)
+		return fmt.Errorf("%w: %s", err, instead)
 	}
 	return err
 }

@@ -25,9 +25,12 @@ func (c Command) copy(ctx context.Context, args []string, out io.Writer) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	}
+	if err := to.needed(); err != nil {
+		return err
+	}
 	source, err := from.openFilled(ctx, logFrom(slog.LevelWarn))
 	if err != nil {
-		return err
+		return inUse(err, "to move the store of a running server start it with the --to- flags")
 	}
 	report, err := copyStore(ctx, source, &from, &to, transfer.Options{Progress: progress()})
 	if err = errors.Join(err, source.Close()); err != nil {

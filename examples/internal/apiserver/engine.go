@@ -23,11 +23,15 @@ import (
 // may be given for a server with another engine.
 type Engine func(set *flag.FlagSet) Opener
 
-// Opener opens a store.
-type Opener func(ctx context.Context, log *slog.Logger) (storage.Backend, error)
+// Opener opens a store: for a server, or for a command, under which it forgets nothing of its
+// history, of which servers see to that.
+type Opener func(ctx context.Context, log *slog.Logger, server bool) (storage.Backend, error)
 
 // directory is the engine that every program has.
 const directory = "directory"
+
+// manifest is a file of every store in a directory.
+const manifest = "MANIFEST"
 
 // place is where objects are kept, as flags say.
 type place struct {
@@ -80,6 +84,14 @@ func (p *place) validate(given map[string]bool) (faults []error) {
 // named reports whether the flags say anything.
 func (p *place) named() bool { return p.storage != directory || p.dataDir != "" }
 
+// needed refuses flags that say nothing.
+func (p *place) needed() error {
+	if !p.named() {
+		return fmt.Errorf("--%sdata-dir is empty", p.prefix)
+	}
+	return nil
+}
+
 func (p *place) String() string {
 	if p.storage != directory {
 		return p.storage
@@ -87,28 +99,32 @@ func (p *place) String() string {
 	return p.dataDir
 }
 
-// open opens the store for a server; that of no directory is in memory.
-func (p *place) open(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
+// open opens the store, that of no directory is in memory.
+func (p *place) open(ctx context.Context, log *slog.Logger, server bool) (storage.Backend, error) {
 	switch {
 	case p.storage != directory:
-		return p.openers[p.storage](ctx, log)
+		return p.openers[p.storage](ctx, log, server)
 	case p.dataDir == "":
 		return memstore.New(memstore.Options{}), nil
 	}
 	if err := hasMoved(p.dataDir); err != nil {
 		return nil, err
 	}
-	return badgerstore.Open(badgerstore.Options{Dir: p.dataDir, Logger: log})
+	o := badgerstore.Options{Dir: p.dataDir, Logger: log}
+	if !server {
+		o.Retain = -1
+	}
+	return badgerstore.Open(o)
 }
 
 // openFilled opens a store to read it. A directory without one stays as it is.
 func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
 	if p.storage == directory {
-		if _, err := os.Stat(filepath.Join(p.dataDir, "MANIFEST")); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(p.dataDir, manifest)); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there is no store in the directory %q", p.dataDir)
 		}
 	}
-	store, err := p.open(ctx, log)
+	store, err := p.open(ctx, log, false)
 	if err != nil {
 		return nil, err
 	}
@@ -123,28 +139,41 @@ func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backe
 }
 
 // fill opens an empty store and has it filled. What was left by an attempt that was broken off
-// is discarded before, and if that fails nothing is left of it in a directory.
+// is discarded before. Of one that fails nothing is left in a directory; any other store is
+// marked by what fills it.
 func (p *place) fill(ctx context.Context, log *slog.Logger, fill func(storage.Backend) error) error {
-	if !p.named() {
-		return fmt.Errorf("--%sdata-dir is empty", p.prefix)
-	}
-	if err := p.discard(); err != nil {
+	if err := p.needed(); err != nil {
 		return err
 	}
-	store, err := p.open(ctx, log)
+	if p.storage == directory {
+		if err := hasMoved(p.dataDir); err != nil {
+			return err
+		}
+		return badgerstore.Fill(badgerstore.Options{Dir: p.dataDir, Retain: -1, Logger: log}, func(store *badgerstore.Store) error { return fill(store) })
+	}
+	store, err := p.open(ctx, log, false)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(fill(store), store.Close())
-	if err != nil {
-		err = errors.Join(err, p.discard())
-	}
-	return err
+	return errors.Join(fill(store), store.Close())
 }
 
-func (p *place) discard() error {
-	if p.storage != directory {
-		return nil
+// unfinished makes sure that a store whose filling failed is not whole, and will not be.
+func (p *place) unfinished(ctx context.Context, log *slog.Logger) error {
+	if p.storage == directory {
+		_, err := os.Lstat(filepath.Join(p.dataDir, manifest))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return errors.Join(err, fmt.Errorf("there is a store in %s", p.dataDir))
 	}
-	return badgerstore.DiscardImport(p.dataDir)
+	store, err := p.open(ctx, log, false)
+	if err != nil {
+		return err
+	}
+	mark, err := store.Get(ctx, storage.UnfinishedKey, 0)
+	if err == nil { // a commit that takes the mark away and is still under way expects the one that was there
+		_, err = store.Commit(ctx, storage.Write{Key: mark.Key, Value: mark.Value, Expect: mark.Revision})
+	}
+	return errors.Join(err, store.Close())
 }

@@ -171,14 +171,14 @@ func TestEngines(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	c := Command{Engines: map[string]Engine{"attic": func(set *flag.FlagSet) Opener {
 		box := set.String("attic-box", "", "a box")
-		return func(context.Context, *slog.Logger) (storage.Backend, error) {
+		return func(context.Context, *slog.Logger, bool) (storage.Backend, error) {
 			where = *box
 			return store, nil
 		}
 	}}}
 	f, err := c.parseFlags([]string{"--storage", "attic", "--attic-box", "3"})
 	require.NoError(t, err)
-	opened, err := f.open(t.Context(), nil)
+	opened, err := f.open(t.Context(), nil, true)
 	require.NoError(t, err)
 	assert.Same(t, store, opened)
 	assert.Equal(t, "3", where)

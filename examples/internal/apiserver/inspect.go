@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -69,7 +70,7 @@ func tell(out io.Writer, r *badgerstore.Report) {
 }
 
 // copyKeys copies what the server keeps beside its store, so that certificates
-// and tokens stay valid.
+// and tokens stay valid. Others that are there already are not replaced.
 func copyKeys(to, from string) error {
 	files, err := filepath.Glob(filepath.Join(from, "*.pem"))
 	if err != nil {
@@ -80,7 +81,18 @@ func copyKeys(to, from string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, filepath.Base(path)), data, 0o600); err != nil {
+		target := filepath.Join(to, filepath.Base(path))
+		switch have, err := os.ReadFile(target); {
+		case err == nil && bytes.Equal(have, data):
+			continue
+		case err == nil:
+			return fmt.Errorf("%s is there, with other contents than %s", target, path)
+		}
+		err = save(target, func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}

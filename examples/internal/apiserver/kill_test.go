@@ -112,7 +112,7 @@ func (p *process) countUntilKilled(last *[killWriters]object) {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir, "--controllers=*,-root-ca-cert-publisher") // what is counted is the writers' own
+	p := startProcess(t, dir, ownMaps) // what is counted is the writers' own
 	_, body := p.call("GET", mapsPath, "")
 	var list object
 	require.NoError(t, json.Unmarshal([]byte(body), &list))
@@ -128,7 +128,7 @@ func TestKill(t *testing.T) {
 		for _, e := range resumed {
 			newest = max(newest, e.Object.version())
 		}
-		p = startProcess(t, dir, "--controllers=*,-root-ca-cert-publisher")
+		p = startProcess(t, dir, ownMaps)
 		high := p.checkAcknowledged(&last, newest)
 		fence = fmt.Sprintf("fence-%d", round)
 		code, body := p.call("POST", mapsPath, fmt.Sprintf(`{"metadata":{"name":%q}}`, fence))

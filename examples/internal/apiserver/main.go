@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -141,12 +140,10 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if err := c.announce(f, id, at, out); err != nil {
 		return errors.Join(err, l.Close(), s.Shutdown(context.Background()), flushAudit())
 	}
-	var mover sync.WaitGroup
-	if leaving, ok := store.(*moving); ok {
-		mover.Go(func() { leaving.run(ctx, log, out) })
+	if m, ok := store.(*moving); ok {
+		m.start(ctx, log, out)
 	}
 	err = serving.Run(ctx, s, l, serving.Options{TLS: id.tls, Drain: f.shutdownDelay, Timeout: c.End, Logger: log})
-	mover.Wait()
 	return errors.Join(err, flushAudit())
 }
 

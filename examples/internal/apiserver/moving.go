@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/storage"
@@ -25,13 +26,16 @@ type moving struct {
 	*badgerstore.Store
 	from, to *place
 
+	giveUp context.CancelFunc // of the move, as long as the new store cannot be whole
+	moves  sync.WaitGroup
+
 	mu      sync.RWMutex // held for reading while anything is written
 	refused error        // what writes are answered; nil: they are taken
 }
 
 // openStore opens a server's store, which is a *moving one if the flags say where to.
 func (f *flags) openStore(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
-	store, err := f.open(ctx, log)
+	store, err := f.open(ctx, log, true)
 	if err != nil || !f.to.named() {
 		return store, err
 	}
@@ -40,7 +44,7 @@ func (f *flags) openStore(ctx context.Context, log *slog.Logger) (storage.Backen
 		err := errors.New("only the store in a directory moves while its server serves: for another one stop the servers and use the command copy")
 		return nil, errors.Join(err, store.Close())
 	}
-	return &moving{Store: dir, from: &f.place, to: &f.to}, nil
+	return &moving{Store: dir, from: &f.place, to: &f.to, giveUp: func() {}}, nil
 }
 
 // Commit implements storage.Backend.
@@ -81,25 +85,74 @@ func (m *moving) refuse(err error) {
 	m.refused = err
 }
 
-// run moves the store. If that fails the server goes on with the store that it has.
+// start moves the store until the context ends.
+func (m *moving) start(ctx context.Context, log *slog.Logger, out io.Writer) {
+	ctx, m.giveUp = context.WithCancel(ctx)
+	m.moves.Go(func() { m.run(ctx, log, out) })
+}
+
+// Close implements storage.Backend. A move that has stopped writes is finished before.
+func (m *moving) Close() error {
+	m.giveUp()
+	m.moves.Wait()
+	return m.Store.Close()
+}
+
+// run moves the store. It is given up when the context ends, but not once writes are stopped: the
+// new store may be whole at any time then. If it fails, the server goes on with the store that it
+// has, unless somebody could start another one over the new store, which is whole for all that
+// this one knows.
 func (m *moving) run(ctx context.Context, log *slog.Logger, out io.Writer) {
-	report, err := copyStore(ctx, m.Store, m.from, m.to, transfer.Options{
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	stopped := false
+	report, err := copyStore(inner, m.Store, m.from, m.to, transfer.Options{
 		Progress: progress(),
 		Cutover: func(context.Context) error {
+			if !stop() {
+				return context.Cause(ctx)
+			}
+			stopped = true
 			m.refuse(unavailable("the store of this server moves to another place, please try again"))
-			return nil
+			return markMoved(m.from.dataDir, m.to.String())
 		},
 	})
 	if err == nil {
-		err = markMoved(m.from.dataDir, m.to.String())
-	}
-	if err != nil {
-		m.refuse(nil)
-		log.Error("the store was not moved", "to", m.to.String(), "err", err)
+		m.refuse(unavailable("the store of this server has moved, please try again at another one"))
+		fmt.Fprintf(out, "moved to %s: %d records. %s. This server takes no more writes: end it, and start one over that\n", m.to, report.Keys, goOn(report, false))
 		return
 	}
-	m.refuse(unavailable("the store of this server has moved, please try again at another one"))
-	fmt.Fprintf(out, "moved to %s: %d records. %s. This server takes no more writes: end it, and start one over that\n", m.to, report.Keys, goOn(report, false))
+	if stopped {
+		if doubt := m.resume(inner, log); doubt != nil {
+			log.Error("the move of the store failed, but the new one may be whole: this server takes no more writes", "to", m.to.String(), "err", errors.Join(err, doubt))
+			fmt.Fprintf(out, "perhaps moved to %s: this server takes no more writes. If a server starts over that all is there, else remove %s here and begin again\n", m.to, movedFile)
+			return
+		}
+	}
+	log.Error("the store was not moved", "to", m.to.String(), "err", err)
+	fmt.Fprintf(out, "not moved to %s: this server goes on with the store that it has\n", m.to)
+}
+
+// resumeTime is how long the new store may take to answer.
+const resumeTime = 30 * time.Second
+
+// resume takes writes again, once it is certain that the new store is not whole.
+func (m *moving) resume(ctx context.Context, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, resumeTime)
+	defer cancel()
+	if err := m.to.unfinished(ctx, log); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(m.from.dataDir, movedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := syncDir(m.from.dataDir); err != nil {
+		return err
+	}
+	m.refuse(nil)
+	return nil
 }
 
 // unavailable is 503 with Retry-After.
@@ -109,7 +162,7 @@ func unavailable(why string) error {
 	return st
 }
 
-// movedFile says in a directory where its store went.
+// movedFile says in a directory where its store went. It is there before the new one is whole.
 const movedFile = "MOVED"
 
 // markMoved has the directory refused by servers: who starts one over it by mistake would go on
@@ -127,5 +180,5 @@ func hasMoved(dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("the store in %s has moved to %s, and what is here is old: to use it all the same, remove %s", dir, strings.TrimSpace(string(to)), path))
+	return errors.Join(err, fmt.Errorf("the store in %s has moved to %s, and what is here is old; if servers refuse to start over that, the move was broken off: to go on with what is here, remove %s", dir, strings.TrimSpace(string(to)), path))
 }

@@ -1,11 +1,13 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,6 +19,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/badgerstore"
+	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/memstore"
 )
 
 // writeUntilRefused creates ConfigMaps until the server says that it takes no more, and returns the
@@ -69,13 +76,13 @@ func (p *process) versions(prefix string) map[string]uint64 {
 	return found
 }
 
-// printed waits for a line that the program prints.
-func (p *process) printed(prefix string) string {
+// moved waits until the program says what became of the move of its store.
+func (p *process) moved() string {
 	p.Helper()
 	for {
 		line, err := p.stdout.ReadString('\n')
 		require.NoError(p, err)
-		if strings.HasPrefix(line, prefix) {
+		if strings.Contains(line, "moved to ") {
 			return line
 		}
 	}
@@ -102,7 +109,9 @@ func TestMove(t *testing.T) {
 			assert.NoError(t, err)
 		})
 	}
-	require.Contains(t, p.printed("moved to "), "watches go on. This server takes no more writes")
+	outcome := p.moved()
+	require.True(t, strings.HasPrefix(outcome, "moved to "), outcome)
+	require.Contains(t, outcome, "watches go on. This server takes no more writes")
 	writers.Wait()
 	taken := map[string]uint64{}
 	for _, some := range all {
@@ -110,6 +119,7 @@ func TestMove(t *testing.T) {
 			taken[name] = version
 		}
 	}
+	require.NotEmpty(t, taken, "writes are taken while the store moves")
 	require.Equal(t, taken, p.versions("w"))
 	code, body := p.call("DELETE", mapsPath+"/large-1", "")
 	require.Equal(t, 503, code, body)
@@ -139,6 +149,7 @@ func TestMoveFails(t *testing.T) {
 	p := startProcess(t, to)
 	require.NoError(t, p.end(syscall.SIGTERM))
 	p = startProcess(t, dir, "--to-data-dir", to)
+	require.Contains(t, p.moved(), "not moved to ")
 	p.make("first")
 	require.NoError(t, p.end(syscall.SIGTERM))
 	require.Contains(t, p.stderr.String(), "storage is not empty")
@@ -146,6 +157,118 @@ func TestMoveFails(t *testing.T) {
 	require.Len(t, p.versions("first"), 1)
 	require.NoError(t, p.end(syscall.SIGTERM))
 	refuses(t, "only the store in a directory", "--secure-port", "0", "--data-dir", "", "--to-data-dir", to)
+}
+
+// lasting is a store that whoever closes it can open again.
+type lasting struct{ *faulty.Store }
+
+func (lasting) Close() error { return nil }
+
+// TestMoveWithoutWrites: once a server that moves its store has stopped writes, it takes them again only
+// if no other server can start over the new store, and neither can one over the old store before.
+func TestMoveWithoutWrites(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	tests := map[string]struct {
+		outcome string
+		plan    func(end context.CancelFunc) faulty.Plan // of the new store, with writes stopped
+	}{
+		"moved to": {"moved to", nil},
+		"ended": {"moved to", func(end context.CancelFunc) faulty.Plan {
+			return func(faulty.Call) faulty.Fault { end(); return faulty.Fault{} }
+		}},
+		"failing": {"not moved to", func(context.CancelFunc) faulty.Plan {
+			return func(c faulty.Call) faulty.Fault {
+				if c.Op == faulty.OpCompact {
+					return faulty.Fault{Err: broken}
+				}
+				return faulty.Fault{}
+			}
+		}},
+		"last answer lost": {"perhaps moved to", func(context.CancelFunc) faulty.Plan {
+			return func(c faulty.Call) faulty.Fault {
+				if c.Op == faulty.OpCommit && c.Key == storage.UnfinishedKey {
+					return faulty.Fault{Err: broken, Done: true}
+				}
+				return faulty.Fault{}
+			}
+		}},
+		"silent": {"perhaps moved to", func(context.CancelFunc) faulty.Plan {
+			return func(c faulty.Call) faulty.Fault { return faulty.Fault{Err: broken} }
+		}},
+		"no mark": {"not moved to", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			dir := t.TempDir()
+			store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+			require.NoError(t, err)
+			inner := memstore.New(memstore.Options{})
+			var attic lasting
+			to := &place{storage: "attic", openers: map[string]Opener{"attic": func(context.Context, *slog.Logger, bool) (storage.Backend, error) {
+				return attic, nil
+			}}}
+			m := &moving{Store: store, from: &place{storage: directory, dataDir: dir}, to: to, giveUp: func() {}}
+			defer func() { require.NoError(t, errors.Join(m.Close(), inner.Close())) }()
+			for i := range 50 {
+				_, err := m.Commit(ctx, storage.Write{Key: fmt.Sprint("k", i), Value: []byte("x")})
+				require.NoError(t, err)
+			}
+			if name == "no mark" {
+				require.NoError(t, os.Mkdir(filepath.Join(dir, movedFile), 0o700))
+			}
+			attic = lasting{faulty.Wrap(inner, func(c faulty.Call) faulty.Fault {
+				if m.Writable(ctx) == nil || test.plan == nil {
+					return faulty.Fault{}
+				}
+				if c.Op == faulty.OpCommit && name != "silent" {
+					assert.FileExists(t, filepath.Join(dir, movedFile))
+				}
+				return test.plan(end)(c)
+			})}
+			var out strings.Builder
+			m.start(ctx, slog.New(slog.DiscardHandler), &out)
+			m.moves.Wait()
+			require.True(t, strings.HasPrefix(out.String(), test.outcome+" attic"), out.String())
+			_, err = m.Commit(t.Context(), storage.Write{Key: "more", Value: []byte("x")})
+			_, part := inner.Get(t.Context(), storage.UnfinishedKey, 0)
+			if test.outcome == "not moved to" {
+				require.NoError(t, err)
+				require.NoError(t, part)
+				require.NoFileExists(t, filepath.Join(dir, movedFile))
+				return
+			}
+			require.ErrorContains(t, err, "the store of this server")
+			require.ErrorContains(t, hasMoved(dir), "has moved to attic")
+			if name != "silent" {
+				require.ErrorIs(t, part, storage.ErrNotFound)
+			}
+		})
+	}
+}
+
+// TestMoveEnds: a server that ends while it moves its store leaves nothing of the new one, and its
+// own as it was.
+func TestMoveEnds(t *testing.T) {
+	t.Parallel()
+	dir, to := t.TempDir(), t.TempDir()
+	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
+	require.NoError(t, err)
+	_, err = store.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
+	require.NoError(t, err)
+	m := &moving{Store: store, from: &place{storage: directory, dataDir: dir}, to: &place{storage: directory, dataDir: to}}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	var out strings.Builder
+	m.start(ctx, slog.New(slog.DiscardHandler), &out)
+	require.NoError(t, m.Close())
+	require.Contains(t, out.String(), "not moved to")
+	left, err := filepath.Glob(filepath.Join(to, "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoError(t, hasMoved(dir))
 }
 
 // killed is how often TestKilledCommands kills one: go test -run TestKilledCommands -killed 200.

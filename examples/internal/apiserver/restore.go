@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,6 +28,10 @@ func (c Command) verify(ctx context.Context, args []string, out io.Writer) error
 	return nil
 }
 
+// maxBump leaves revisions for every store that goes on from there, and is more than any server
+// commits.
+const maxBump = 1 << 40
+
 // restore is the command that fills an empty store from backups.
 func (c Command) restore(ctx context.Context, args []string, out io.Writer) error {
 	var to place
@@ -41,8 +44,11 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if *bump < 0 {
-		return errors.New("--bump-revision must not be negative")
+	if *bump < 0 || *bump > maxBump {
+		return fmt.Errorf("--bump-revision must be between 0 and %d", int64(maxBump))
+	}
+	if err := to.needed(); err != nil {
+		return err
 	}
 	found, err := verifyFiles(ctx, files)
 	if err != nil {
