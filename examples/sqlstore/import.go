@@ -33,8 +33,7 @@ func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest sto
 		return s.told(ctx, err)
 	}
 	if err == nil {
-		s.acked.Store(int64(in.newest))
-		s.announce(in.newest)
+		s.acknowledge(in.newest)
 	}
 	return err
 }

@@ -92,7 +92,6 @@ func (d *postgresDB) connect(connections int) *sql.DB {
 func (d *postgresDB) settle(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `SELECT set_config('search_path', $1, false),
 		set_config('default_transaction_isolation', 'read committed', false),
-		set_config('default_transaction_read_only', 'off', false),
 		set_config('idle_in_transaction_session_timeout', $2, false),
 		set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),
 		(SELECT count(set_config(name, '0', false)) FROM pg_settings

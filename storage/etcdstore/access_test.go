@@ -137,13 +137,12 @@ func expires(t *testing.T, o etcdstore.Options, age time.Duration) {
 	require.Positive(t, s.Size())
 }
 
-// TestAuthEnabled: etcd begins to ask who its clients are while a store is open, and still tells the
-// store of its members.
+// TestAuthEnabled: etcd begins to ask who its clients are while a store is open. A store without a
+// user is told so at once.
 func TestAuthEnabled(t *testing.T) {
 	t.Parallel()
 	admin := another(t, etcdtest.Start(t))
 	o := addUser(t, admin)
-	o.SyncEndpoints = 50 * time.Millisecond
 	s, err := etcdstore.Open(t.Context(), o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -152,8 +151,11 @@ func TestAuthEnabled(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, put(t, s, "a", "2"), first)
 	require.NoError(t, firstOf(t, s, first))
-	time.Sleep(10 * o.SyncEndpoints)
-	put(t, s, "a", "3")
+	o.Username, o.Password = "", ""
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // less than a store tries
+	defer cancel()
+	_, err = etcdstore.Open(ctx, o)
+	require.ErrorContains(t, err, "user name is empty")
 }
 
 // TestMayNotCompact: a store whose user may not compact says so, and not each time that it tries.

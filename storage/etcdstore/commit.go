@@ -109,7 +109,7 @@ func (c *commit) repeat(ctx context.Context) (revision int64, err error) {
 			if revision, err = c.answer(ctx, resp); revision != 0 || err != nil {
 				return revision, err
 			}
-		case !passing(err):
+		case !c.store.passing(err):
 			return 0, c.doubted(err)
 		default:
 			c.store.logger.Debug("etcd did not answer a commit, sending it again", "error", err)

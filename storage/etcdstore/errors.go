@@ -57,7 +57,7 @@ func codeOf(err error) codes.Code {
 }
 
 // passing says that another attempt, maybe at another member, may succeed.
-func passing(err error) bool {
+func (s *Store) passing(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal:
 		return true
@@ -66,16 +66,16 @@ func passing(err error) bool {
 	case codes.Unknown:
 		return strings.Contains(err.Error(), "raft proposal dropped") // by a member that had a leader just now
 	}
-	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, errLearner) || expired(err)
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, errLearner) || s.expired(err)
 }
 
 // errLearner says that a member has no vote yet, and so answers almost nothing.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
 // expired says that the client's token counted no more, or that it had none because etcd asked for
-// none until now. The client has got another one.
-func expired(err error) bool {
-	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrUserEmpty)
+// none until now. The client has got another one, if the store has a user.
+func (s *Store) expired(err error) bool {
+	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) || s.user && errors.Is(err, rpctypes.ErrUserEmpty)
 }
 
 // again makes a call that may be made several times until it succeeds, fails for good, or
@@ -89,7 +89,7 @@ func (s *Store) again(ctx context.Context, call func(context.Context) error) err
 		attempt, done := bounded(ctx, most)
 		err := call(attempt)
 		done()
-		if err == nil || ctx.Err() != nil || !passing(err) {
+		if err == nil || ctx.Err() != nil || !s.passing(err) {
 			return err
 		}
 		s.logger.Debug("etcd did not answer, trying again", "error", err)

@@ -48,13 +48,11 @@ func (s *Store) lastCommit(ctx context.Context, known head, last storage.Revisio
 	case known.etcd == last:
 		return newest, nil
 	}
-	err = s.again(ctx, func(ctx context.Context) error {
-		w := &watch{store: s, seen: known.etcd, deliver: func(c []storage.Event) bool {
-			newest = c[0].Revision
-			return newest < last
-		}}
-		return w.until(ctx, last)
-	})
+	w := &watch{store: s, seen: known.etcd, deliver: func(c []storage.Event) bool {
+		newest = c[0].Revision
+		return newest < last
+	}}
+	err = s.again(ctx, func(ctx context.Context) error { return w.until(ctx, last) })
 	switch {
 	case err == errEnough:
 		err = nil

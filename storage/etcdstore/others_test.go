@@ -94,7 +94,9 @@ func TestOthers(t *testing.T) {
 
 // firstOf returns how a watch begins: with a commit, or an error.
 func firstOf(t testing.TB, s storage.Backend, after storage.Revision) error {
-	for _, err := range s.Watch(t.Context(), "", after) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, err := range s.Watch(ctx, "", after) {
 		return err
 	}
 	return errors.New("the watch ended")

@@ -63,6 +63,7 @@ const (
 type Store struct {
 	client *clientv3.Client
 	logger *slog.Logger
+	user   bool   // etcd is told who the store is
 	prefix string // of all that follow
 	data   string // before the keys
 	stamps string
@@ -111,7 +112,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.Prefix = "/controlplane"
 	}
 	prefix := strings.TrimSuffix(o.Prefix, "/") + "/"
-	s := &Store{logger: o.Logger, prefix: prefix, data: prefix + "data/", stamps: prefix + "stamps/", head: prefix + "head", floor: prefix + "compactor", marked: prefix + "marks/"}
+	s := &Store{logger: o.Logger, user: o.Username != "", prefix: prefix, data: prefix + "data/", stamps: prefix + "stamps/", head: prefix + "head", floor: prefix + "compactor", marked: prefix + "marks/"}
 	s.marks = newMarks(s.marked)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.heads.read, s.health.read = s.newest, s.readHealth

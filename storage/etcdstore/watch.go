@@ -61,7 +61,7 @@ func (w *watch) follow(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !interrupted(err):
+		case !w.store.interrupted(err):
 			return err
 		case w.seen > before:
 			pause = pauseTime
@@ -76,8 +76,8 @@ func (w *watch) follow(ctx context.Context) error {
 
 // interrupted says that another watch of etcd may go on where one ended. What was compacted
 // meanwhile may be nothing that the watch has missed.
-func interrupted(err error) bool {
-	return passing(err) || tooLarge(err) || errors.Is(err, io.EOF) || errors.Is(err, rpctypes.ErrCompacted)
+func (s *Store) interrupted(err error) bool {
+	return s.passing(err) || tooLarge(err) || errors.Is(err, io.EOF) || errors.Is(err, rpctypes.ErrCompacted)
 }
 
 // stretch delivers what one watch of etcd yields, and returns why it ended.
@@ -111,7 +111,7 @@ func (w *watch) begin(ctx context.Context) (pb.Watch_WatchClient, error) {
 		if err == nil {
 			err = w.next(changes)
 		}
-		if err == nil || last || !passing(err) {
+		if err == nil || last || !w.store.passing(err) {
 			return changes, err
 		}
 	}
@@ -137,11 +137,11 @@ func (w *watch) open(ctx context.Context) (pb.Watch_WatchClient, error) {
 		return nil, rpctypes.Error(err)
 	}
 	key := w.store.data + w.prefix
-	err = changes.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+	_ = changes.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
 		Key: []byte(key), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(key)), StartRevision: int64(w.seen) + 1,
 		PrevKv: true, Fragment: true, ProgressNotify: true,
-	}}})
-	return changes, err
+	}}}) // the first answer says why it failed
+	return changes, nil
 }
 
 // take delivers the commits of an answer that are complete. An answer that others follow may end
@@ -187,7 +187,7 @@ func canceled(resp *pb.WatchResponse) error {
 	if resp.CompactRevision != 0 {
 		return rpctypes.ErrCompacted
 	}
-	for _, known := range []error{rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCPermissionDenied} {
+	for _, known := range []error{rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCUserEmpty, rpctypes.ErrGRPCPermissionDenied} {
 		if resp.CancelReason == known.Error() {
 			return rpctypes.Error(known)
 		}
