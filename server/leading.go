@@ -160,8 +160,10 @@ func (s *Server) lead(ctx context.Context, l *objects.Leadership, work func(cont
 		s.log.Warn("a write was refused, since another server leads", "lease", l.Lease().String())
 		cancel()
 	}))
-	if s.hub.Wait(ctx, term.Revision) != nil { // what leaders before it wrote is seen from the start
-		return nil // the term has ended, or the server
+	seen, done := context.WithTimeout(ctx, election.Duration)
+	defer done()
+	if s.hub.Wait(seen, term.Revision) != nil { // what leaders before it wrote is seen from the start
+		return nil // the term has ended, or the server, or it hears of nothing and leaves this to others
 	}
 	return work(ctx, term)
 }

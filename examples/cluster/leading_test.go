@@ -113,7 +113,10 @@ func (k *pack) leader(name string, among ...*process) (i int, held lease) {
 	k.t.Helper()
 	require.Eventually(k.t, func() bool {
 		held = lease{}
-		require.NoError(k.t, json.Unmarshal(k.get(among[0], systemLeases+"/"+name), &held))
+		code, _, err := among[0].call(k.t.Context(), "GET", systemLeases+"/"+name, "")
+		if err != nil || code != 200 || json.Unmarshal(k.get(among[0], systemLeases+"/"+name), &held) != nil {
+			return false // it is not made yet
+		}
 		for i = range among {
 			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" as="+held.Spec.HolderIdentity) {
 				return true

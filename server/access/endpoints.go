@@ -107,7 +107,11 @@ func (s *servers) observe(c controller.Event) bool {
 		delete(s.seen, c.Key.Name)
 		return true
 	}
-	s.seen[c.Key.Name] = leaseSeen{c.Object.ResourceVersion(), time.Now()}
+	now := time.Now()
+	if c.Key.Name == election.ServerLease(s.own) && now.Sub(s.seen[c.Key.Name].since) > election.Duration {
+		clear(s.seen) // nobody's could be renewed: all count anew
+	}
+	s.seen[c.Key.Name] = leaseSeen{c.Object.ResourceVersion(), now}
 	return c.Old == nil
 }
 
@@ -125,19 +129,31 @@ func (s *servers) left(lease *meta.Object) time.Duration {
 	return seen.since.Add(min(max(lasts, time.Second), election.Duration)).Sub(now)
 }
 
+// besides reports whether the service can lead to an address, too.
+func (s *servers) besides(a netip.AddrPort) bool {
+	at := a.Addr()
+	return a.Port() == s.own.Port() && at.Is4() == s.own.Addr().Is4() && at.IsGlobalUnicast() && at.Zone() == ""
+}
+
 // living returns the addresses of the servers, this one and those that listen as it does, in
-// order, and when to look again. What has run out goes.
+// order, and when to look again. What has run out goes, unless the Lease of this server has, too: then
+// the store takes none.
 func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.Addr, again time.Duration, err error) {
 	at = []netip.Addr{s.own.Addr()}
 	list, err := cl.List(ctx, s.leases, s.namespace)
 	if err != nil && !meta.IsNotFound(err) { // Leases need not be served
 		return nil, 0, err
 	}
+	own := slices.IndexFunc(list, func(lease *meta.Object) bool { return lease.Name() == election.ServerLease(s.own) })
+	full := own >= 0 && s.left(list[own]) <= 0
 	for _, lease := range list {
 		if !strings.HasPrefix(lease.Name(), election.ServerLeases) {
 			continue
 		}
 		left := s.left(lease)
+		if full {
+			left = time.Second
+		}
 		if left <= 0 {
 			err := cl.Delete(ctx, s.leases, keyOf(lease), controller.DeleteOptions{UID: lease.UID(), Version: lease.ResourceVersion()})
 			if err == nil || meta.IsNotFound(err) {
@@ -152,7 +168,7 @@ func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.
 			again = left
 		}
 		holder, err := netip.ParseAddrPort(lease.String("spec", "holderIdentity"))
-		if err == nil && holder.Port() == s.own.Port() && holder.Addr().Is4() == s.own.Addr().Is4() {
+		if err == nil && s.besides(holder) && lease.Name() == election.ServerLease(holder) {
 			at = append(at, holder.Addr())
 		}
 	}

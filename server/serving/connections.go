@@ -16,12 +16,19 @@ import (
 // and leaves one of HTTP/2 open for a second after it told the client of the end.
 type listener struct {
 	net.Listener
+	closed sync.Once
 
 	parting atomic.Bool // clients are asked to come by another connection
 
 	mu     sync.Mutex
 	open   map[*conn]struct{}
 	ending atomic.Bool // written under mu
+}
+
+// Close implements net.Listener. A second time it does nothing.
+func (l *listener) Close() (err error) {
+	l.closed.Do(func() { err = l.Listener.Close() })
+	return err
 }
 
 // around lets clients know which answer is the last on its connection, once they are to come by
@@ -149,6 +156,7 @@ const notice = 10 * time.Millisecond
 // end shuts a server down that serves the listener: clients come by other connections,
 // watches end, requests under way finish, and what is left when the context ends is cut off.
 func (l *listener) end(ctx context.Context, web *http.Server, endWatches func()) error {
+	_ = l.Close() // before clients are told to come by another connection; Shutdown closes it, too
 	l.parting.Store(true)
 	l.mu.Lock()
 	l.ending.Store(true)

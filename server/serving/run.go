@@ -73,10 +73,17 @@ func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error
 		conns.parting.Store(true)
 		time.Sleep(o.Drain - o.Drain/2)
 	case err = <-failed:
+		s.Drain()
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(o.Timeout, time.Minute))
 	defer cancel()
-	err = errors.Join(err, conns.end(end, web, s.EndWatches), s.Shutdown(end))
+	err = errors.Join(err, conns.end(end, web, s.EndWatches))
+	rest, cancelRest := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancelRest()
+	err = errors.Join(err, s.Shutdown(rest))
 	both.Wait()
 	return err
 }
+
+// shutdownTime is what controllers have to end in when no request is left, or all were cut off.
+const shutdownTime = 10 * time.Second

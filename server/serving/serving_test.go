@@ -228,7 +228,7 @@ func (s *served) client(t *testing.T, version int) *http.Client {
 func TestClientsMoveOn(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		t.Run(fmt.Sprint("HTTP/", version), func(t *testing.T) {
-			s := begin(t, serving.Options{Drain: time.Second})
+			s := begin(t, serving.Options{Drain: 4 * time.Second})
 			client, watching := s.client(t, version), s.client(t, version)
 			watch, err := watching.Get(s.url + "/api/v1/namespaces?watch=true")
 			require.NoError(t, err)

@@ -14,22 +14,27 @@ import (
 // would have to find and put right.
 //
 // A new object depends on the definition: whoever looks for objects when that has changed,
-// since it goes or since they are to be stored anew, sees this one, or it is not stored. An
-// object that is there already depends on itself: who looked has stored it anew.
+// since it goes or since they are to be stored anew, sees this one, or it is not stored. So does one
+// that comes to be stored in another version. Any other one that is there depends on itself: who looked
+// has stored it anew, or may leave it as it is.
 func (s *Store) asDefined(ctx context.Context, a *attempt, obj *meta.Object) (*meta.Object, error) {
 	t := a.Version.Type
 	if !t.Defined() {
 		return obj, nil
 	}
 	now := s.current(t)
-	if a.entry == nil {
+	if a.entry == nil || a.entry.Field("apiVersion") != now.Hub.GVK().APIVersion() {
 		definitions := meta.GroupResource{Group: s.o.Names.Group(names.GroupExtensions), Resource: "customresourcedefinitions"}
 		key := meta.Key{Name: t.GroupResource().String()}
 		e := s.o.Hub.Cache(definitions).Get(key) // before the type, which is of this state or of a later one
-		if now = s.o.Types().Type(t.GroupResource()); e == nil || now == nil || now.Closed || !sameDefinition(now, t) {
+		there := s.o.Types().Type(t.GroupResource())
+		if a.entry == nil && (e == nil || there == nil || there.Closed || !sameDefinition(there, t)) {
 			return nil, closed(a.Version.Resource().GroupResource(), a.Key.Name)
 		}
-		a.definition = []storage.Write{{Key: resource.StorageKey(definitions, key), Expect: e.Revision(), Guard: true}}
+		if e != nil {
+			a.definition = []storage.Write{{Key: resource.StorageKey(definitions, key), Expect: e.Revision(), Guard: true}}
+		}
+		now = s.current(t)
 	}
 	if now.Storage.Name == t.Storage.Name {
 		return obj, nil
