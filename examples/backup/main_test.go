@@ -30,7 +30,7 @@ the client missed: MODIFIED buy milk and bread
 `, out.String())
 }
 
-// TestDamagedBackups are refused, and leave a directory that can be restored into.
+// TestDamagedBackups are refused and leave nothing in the directory, which can be restored into.
 func TestDamagedBackups(t *testing.T) {
 	dir := t.TempDir()
 	data, saved, damaged, restored := filepath.Join(dir, "data"), filepath.Join(dir, "saved"), filepath.Join(dir, "damaged"), filepath.Join(dir, "restored")
@@ -46,8 +46,13 @@ func TestDamagedBackups(t *testing.T) {
 	text, err := os.ReadFile(saved)
 	require.NoError(t, err)
 	text[len(text)-len(text)/8] ^= 0xff
-	require.NoError(t, os.WriteFile(damaged, text, 0o600))
-	require.ErrorIs(t, restore(t.Context(), restored, damaged), transfer.ErrDamaged)
+	for _, part := range [][]byte{nil, text[:100], text} {
+		require.NoError(t, os.WriteFile(damaged, part, 0o600))
+		require.ErrorIs(t, restore(t.Context(), restored, damaged), transfer.ErrDamaged)
+		left, err := os.ReadDir(restored)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
 	require.NoError(t, restore(t.Context(), restored, saved))
 	require.NoError(t, serve(t.Context(), restored, func(_ storage.Backend, notes *client.Objects[Note]) error {
 		_, err := notes.Get(t.Context(), "n7")

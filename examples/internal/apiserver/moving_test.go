@@ -24,6 +24,7 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
+	"orch.io/controlplane/storage/transfer"
 )
 
 // writeUntilRefused creates ConfigMaps until the server says that it takes no more, and returns the
@@ -120,6 +121,7 @@ func TestMove(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, taken, "writes are taken while the store moves")
+	t.Logf("%d writes were taken", len(taken))
 	require.Equal(t, taken, p.versions("w"))
 	code, body := p.call("DELETE", mapsPath+"/large-1", "")
 	require.Equal(t, 503, code, body)
@@ -317,4 +319,30 @@ func TestKilledCommands(t *testing.T) {
 		require.NoError(t, errors.Join(os.RemoveAll(to), os.Remove(file)))
 	}
 	t.Logf("%d of %d were whole", whole, *killed)
+}
+
+// TestFailedFilling leaves nothing that a server could start over, also if all was there when it failed.
+func TestFailedFilling(t *testing.T) {
+	t.Parallel()
+	source, stop := memstore.New(memstore.Options{}), errors.New("not what was sent")
+	defer func() { require.NoError(t, source.Close()) }()
+	_, err := source.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
+	require.NoError(t, err)
+	p := &place{storage: directory, dataDir: t.TempDir()}
+	for _, work := range []func(storage.Backend) error{
+		func(storage.Backend) error { return nil },
+		func(to storage.Backend) error {
+			_, err := transfer.Copy(t.Context(), source, to, transfer.Options{})
+			return err
+		},
+	} {
+		err := p.fill(t.Context(), slog.New(slog.DiscardHandler), func(to storage.Backend) error {
+			require.NoError(t, work(to))
+			return stop
+		})
+		require.ErrorIs(t, err, stop)
+		left, err := os.ReadDir(p.dataDir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
 }
