@@ -36,7 +36,7 @@ const (
 		peer-advertise-ip peer-advertise-port peer-ca-file
 		shutdown-watch-termination-grace-period storage-backend
 		storage-initialization-timeout storage-media-type strict-transport-security-directives tls-cipher-suites
-		tls-curve-preferences tls-min-version tls-sni-cert-key tracing-config-file v vmodule watch-cache-sizes
+		tls-curve-preferences tls-min-version tls-sni-cert-key tracing-config-file vmodule watch-cache-sizes
 	`
 )
 

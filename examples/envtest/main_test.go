@@ -104,7 +104,7 @@ func TestKubeAPIServer(t *testing.T) {
 		"--client-ca-file="+write("client-cert-auth-ca.crt", ca.PEM()), "--disable-admission-plugins=ServiceAccount",
 		"--etcd-servers=http://127.0.0.1:1", "--secure-port="+port, "--service-account-issuer="+url+"/",
 		"--service-account-key-file="+accounts, "--service-account-signing-key-file="+accountsKey, "--service-cluster-ip-range=10.0.0.0/24",
-		"--etcd-servers=http://127.0.0.1:2", "--v", "4", "--profiling", "--feature-gates=B=true,A=false,WatchList=false",
+		"--etcd-servers=http://127.0.0.1:2", "--v", "0", "--profiling", "--feature-gates=B=true,A=false,WatchList=false",
 		"--runtime-config=api/all=true,apps/v1=false,batch/v1/cronjobs=false")
 
 	mine, theirs, err := ca.Client("admin", "system:masters")
@@ -144,7 +144,7 @@ func TestKubeAPIServer(t *testing.T) {
 	defer watch.Body.Close()
 	stop()
 	assert.Equal(t, 2, strings.Count(log.String(), "\n"), "%s", log)
-	assert.Contains(t, log.String(), `flags="--allow-privileged --etcd-servers --v --profiling"`)
+	assert.Contains(t, log.String(), `flags="--allow-privileged --etcd-servers --profiling"`)
 	assert.Contains(t, log.String(), `msg="these feature gates have no effect here" gates="A B"`)
 }
 
