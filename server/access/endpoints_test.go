@@ -177,13 +177,14 @@ func TestEndpointsOfServersApart(t *testing.T) {
 			a.must(201, "POST", systemLeases, `{"metadata":{"name":"controlplane-server-`+name+`"},
 				"spec":{"holderIdentity":"`+holder+`","leaseDurationSeconds":2147483647,"renewTime":"2999-01-01T00:00:00.000000Z"}}`, asRoot...)
 		}
-		lease("late", "192.0.2.9:6443")
+		lease("192.0.2.9-6443", "192.0.2.9:6443")
+		lease("late", "192.0.2.10:6443") // of no server: its name would be another one
 		lease("odd", "somewhere")
 		synctest.Wait()
 		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
 		for range 10 { // it is renewed
 			time.Sleep(10 * time.Second)
-			a.must(200, "PATCH", systemLeases+"/controlplane-server-late", `{"spec":{"renewTime":"1999-01-01T00:00:`+time.Now().Format("05")+`.000000Z"}}`, asRootMerging...)
+			a.must(200, "PATCH", systemLeases+"/controlplane-server-192.0.2.9-6443", `{"spec":{"renewTime":"1999-01-01T00:00:`+time.Now().Format("05")+`.000000Z"}}`, asRootMerging...)
 		}
 		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
 		time.Sleep(20 * time.Second)
