@@ -212,7 +212,7 @@ func TestOpenEnds(t *testing.T) {
 
 // TestPrefix: no store can lie within another one.
 func TestPrefix(t *testing.T) {
-	for _, prefix := range []string{"/data", "/a/data/x", "/a/marks", "stamps/"} {
+	for _, prefix := range []string{"/data", "/a/data/x", "/a/fences", "stamps/"} {
 		_, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{"127.0.0.1:1"}, Prefix: prefix})
 		require.ErrorContains(t, err, "within another store", prefix)
 	}

@@ -29,16 +29,14 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 		return 0, err
 	}
 	defer leave()
-	m, name := s.marks.take()
-	defer s.marks.give(m)
-	c := &commit{store: s, ws: ws, mark: m, name: name}
+	c := &commit{store: s, ws: ws, name: s.fence.name()}
 	acked := s.acked.Load()
 	revision, err := c.make(inner)
 	if err != nil {
 		return 0, s.told(ctx, err)
 	}
 	s.compare(acked, revision)
-	s.note(revision)
+	raise(&s.acked, revision)
 	return storage.Revision(revision), nil
 }
 
@@ -49,20 +47,11 @@ func bytesOf(ws []storage.Write) (size int) {
 	return size
 }
 
-// note remembers a revision that was acknowledged.
-func (s *Store) note(revision int64) {
-	for {
-		have := s.acked.Load()
-		if have >= revision || s.acked.CompareAndSwap(have, revision) {
-			return
-		}
-	}
-}
-
 // compare notices that what was acknowledged before is gone, by a revision that should be no older.
 func (s *Store) compare(acked, revision int64) {
 	if revision < acked {
 		s.lost.CompareAndSwap(0, acked)
+		s.seen.Store(revision)
 	}
 }
 
@@ -75,128 +64,111 @@ func deletes(ws []storage.Write) bool {
 	return true
 }
 
-// commit is one that is under way. The mark is its own meanwhile.
+// commit is one that is under way.
 type commit struct {
 	store *Store
 	ws    []storage.Write
-	mark  *mark
 	name  string
-	open  bool // etcd has not answered what was sent for the mark as it is
+	after int64 // the revision of etcd before it was sent; 0: it was not
+	route *route
 }
 
 // make makes the commit, and returns its revision.
 func (c *commit) make(ctx context.Context) (revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	ctx, c.route = c.store.toLeader(ctx)
 	if revision, err = c.repeat(ctx); errors.Is(err, rpctypes.ErrNoSpace) {
 		return c.full(ctx, err)
 	}
 	return revision, err
 }
 
-// repeat sends the commit until it is known what became of it. All that is sent depends on the same
-// state of the mark and changes it, so that one of them is made at most.
+// repeat sends the commit until it is known what became of it. It is sent again only when what was sent
+// before will never be made.
 func (c *commit) repeat(ctx context.Context) (revision int64, err error) {
 	for pause, most := pauseTime, firstCommit; ; pause, most = min(2*pause, longPauseTime), min(2*most, attemptTime) {
-		if !c.open {
-			if err = c.store.renew(ctx, c.mark); err != nil {
-				return 0, err
-			}
+		at, err := c.store.fenced(ctx)
+		if err != nil {
+			return 0, err
 		}
-		resp, err := c.send(ctx, most, clientv3.OpPut(c.store.head, ""), clientv3.OpPut(c.mark.key, c.name))
+		resp, err := c.send(ctx, most, at)
 		switch {
+		case err == nil && resp.Succeeded:
+			return resp.Header.Revision, nil
 		case err == nil:
-			if revision, err = c.answer(ctx, resp); revision != 0 || err != nil {
-				return revision, err
+			if c.store.fence.moved(at, resp.Responses[len(c.ws)].GetResponseRange().Kvs) {
+				continue
 			}
-		case !c.store.passing(err):
-			return 0, c.doubted(err)
-		default:
-			c.store.logger.Debug("etcd did not answer a commit, sending it again", "error", err)
-			c.open = true
+			err = c.conflict(ctx, resp)
+		case c.store.turnedAway(err):
+			err = nil
+		case c.store.passing(err):
+			c.store.logger.Debug("etcd did not answer a commit, finding out what became of it", "error", err)
+			revision, err = c.settle(ctx, at)
+		}
+		if revision != 0 || err != nil {
+			return revision, err
 		}
 		if !wait(ctx, pause) {
-			return 0, c.doubted(ctx.Err())
+			return 0, ctx.Err()
 		}
 	}
-}
-
-// doubted is why there is no answer.
-func (c *commit) doubted(err error) error {
-	if c.open {
-		return unknown(err)
-	}
-	return err
 }
 
 func unknown(err error) error {
 	return fmt.Errorf("the commit may or may not have happened: %w", err)
 }
 
-// send makes the writes and what comes with them, or gets the records of their keys and the mark if
-// a comparison fails.
-func (c *commit) send(ctx context.Context, most time.Duration, with ...clientv3.Op) (*clientv3.TxnResponse, error) {
-	ctx, cancel := bounded(ctx, most)
-	defer cancel()
-	begun := time.Now()
-	compares, now, gets := c.store.transaction(c.ws)
-	compares, now, gets = append(compares, c.mark.unchanged()), append(now, with...), append(gets, clientv3.OpGet(c.mark.key))
-	resp, err := c.store.client.Txn(ctx).If(compares...).Then(now...).Else(gets...).Commit()
-	if err == nil && resp.Succeeded {
-		c.mark.at, c.mark.written = resp.Header.Revision, begun
-	}
-	return resp, err
-}
-
-// answer returns the revision of the commit if it was made, and the error if its comparisons
-// failed. If neither is so it can be sent again: a commit that was sent long ago has changed the
-// mark meanwhile, or what the comparisons failed for is compacted.
-func (c *commit) answer(ctx context.Context, resp *clientv3.TxnResponse) (revision int64, err error) {
-	if resp.Succeeded {
-		return resp.Header.Revision, nil
-	}
-	was := c.mark.at
-	revision = c.mark.look(resp.Responses[len(c.ws)].GetResponseRange().Kvs, c.name)
-	switch {
-	case revision != 0:
-		return revision, nil
-	case c.open && c.mark.at == 0:
-		return 0, unknown(errForgotten)
-	case c.mark.at != was:
-		c.open = false
-		return 0, nil
-	case c.open: // what has no answer may still be made, when the comparisons hold again
-		if revision, err = c.store.settle(ctx, c.mark, c.name); err != nil {
-			return 0, unknown(err)
-		}
-		if c.open = false; revision != 0 {
-			return revision, nil
-		}
-	}
-	return 0, c.conflict(ctx, resp)
+// send makes the writes if the fence is as it was at a revision, too, and leaves the name of the commit
+// in the head; or it gets the records of their keys and the fence if a comparison fails.
+func (c *commit) send(ctx context.Context, most time.Duration, at int64) (*clientv3.TxnResponse, error) {
+	s := c.store
+	compares, now, gets := s.transaction(c.ws)
+	compares, now, gets = append(compares, s.fence.unchanged(at)), append(now, clientv3.OpPut(s.head, c.name)), append(gets, clientv3.OpGet(s.fence.key))
+	return c.do(ctx, most, compares, now, gets)
 }
 
 // full makes a commit for which etcd has no room, if it only deletes; etcd takes no put then, and so
-// the head and the mark go, too, and without a mark it is sent once. The one commit by which etcd
+// the head goes, too, and as there is no name the commit is sent once. The one commit by which etcd
 // gets full it has made, and refused all the same.
 func (c *commit) full(ctx context.Context, refused error) (revision int64, err error) {
-	revision, err = c.store.found(ctx, c.mark, c.name)
-	if revision != 0 || err != nil {
-		return revision, err
+	if c.after != 0 {
+		if revision, err = c.look(ctx); revision != 0 || err != nil {
+			return revision, err
+		}
 	}
 	if !deletes(c.ws) {
 		return 0, refused
 	}
 	for {
-		resp, err := c.send(ctx, callTime, clientv3.OpDelete(c.store.head), clientv3.OpDelete(c.mark.key))
-		c.mark.written = time.Time{} // it may be gone
+		compares, now, gets := c.store.transaction(c.ws)
+		resp, err := c.do(ctx, callTime, compares, append(now, clientv3.OpDelete(c.store.head)), gets)
 		if err != nil {
 			return 0, unknown(err)
 		}
-		if revision, err = c.answer(ctx, resp); revision != 0 || err != nil {
-			return revision, err
+		if resp.Succeeded {
+			return resp.Header.Revision, nil
+		}
+		if err = c.conflict(ctx, resp); err != nil {
+			return 0, err
 		}
 	}
+}
+
+// do sends a transaction.
+func (c *commit) do(ctx context.Context, most time.Duration, compares []clientv3.Cmp, now, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+	ctx, cancel := bounded(ctx, most)
+	defer cancel()
+	c.after = c.store.seen.Load()
+	resp, err := c.store.client.Txn(ctx).If(compares...).Then(now...).Else(otherwise...).Commit()
+	switch {
+	case err == nil:
+		c.store.answered(resp.Header, c.route)
+	case c.store.passing(err):
+		c.store.unanswered(c.route)
+	}
+	return resp, err
 }
 
 // transaction is what the writes are to etcd: what they depend on, what they do, and what is to be

@@ -10,23 +10,22 @@
 // All keys begin with Options.Prefix, and whatever else is in the cluster is left alone:
 //
 //   - PREFIX/data/KEY is the record of a key;
-//   - PREFIX/head is written by every commit, so that the revision of its last change is
-//     the newest revision of the store. Other programs in the same cluster use up
+//   - PREFIX/head is written by every commit, which leaves its name there, so that the revision of
+//     its last change is the newest revision of the store. Other programs in the same cluster use up
 //     revisions that are none of the store's. A commit that deletes while etcd has no room
 //     deletes the head, too, and until the next one with room the stores look in the history;
 //   - PREFIX/stamps/NAME is what the server notes about itself;
 //   - PREFIX/compactor is the revision up to which the stores have compacted;
-//   - PREFIX/marks/STORE-N is the last commit of an open store for which it used this mark. Each
-//     commit writes one, and commits at the same time different ones, so that a store has as many
-//     as it ever had commits under way at a time. Stores remove marks, also each other's,
-//     that nobody has written to for an hour.
+//   - PREFIX/fences/STORE is changed by an open store when a commit of its own had no answer, so that
+//     what it had sent before is made by then, or never. All its commits depend on it. Stores remove
+//     fences, also each other's, that nobody has changed for an hour.
 //
 // A revision of the store is the one that etcd gave to the transaction of the commit. No
 // leases are used.
 //
 // # What etcd must allow
 //
-// A commit is one transaction of up to storage.CommitLength writes and two more, within
+// A commit is one transaction of up to storage.CommitLength writes and one more, within
 // etcd's own bounds: --max-request-bytes (1.5 MiB unless it is set) for all keys and values
 // of a commit, and --max-txn-ops (128) for its writes. What is beyond them is
 // storage.ErrTooLarge. When etcd's space is used up (--quota-backend-bytes, NOSPACE) commits
@@ -47,9 +46,12 @@
 // # When etcd does not answer
 //
 // Reads are tried again, on another member if there is one, until their context ends or
-// 20 seconds have passed. So are commits, and each is made once at most: all attempts
-// depend on the same state of the mark, and write to it. Before a comparison that failed is told, the
-// store writes to the mark, so that no attempt is made later. Only a commit whose time has ended may
-// or may not have happened, and a deletion while etcd is full, which can write no mark and is sent
-// once. Watches wait for as long as it takes and go on where they were, without a gap.
+// 20 seconds have passed. So are commits, and each is made once at most: after an attempt without an
+// answer the store changes its fence, and looks in the history of the head whether the name of the commit
+// is there. Only a commit whose time has ended, or whose history is compacted at once, may or may not have
+// happened, and a deletion while etcd is full, which can leave no name and is sent once. Watches wait for
+// as long as it takes and go on where they were, without a gap.
+//
+// Commits and the newest revision are asked of the member that leads, as long as it answers, and all else
+// of any.
 package etcdstore

@@ -63,10 +63,14 @@ func (s *Store) passing(err error) bool {
 		return true
 	case codes.Canceled:
 		return true // by the other side: those who look at this know that they did not
-	case codes.Unknown:
-		return strings.Contains(err.Error(), "raft proposal dropped") // by a member that had a leader just now
 	}
-	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, errLearner) || s.expired(err)
+	return s.turnedAway(err)
+}
+
+// turnedAway says that a member did not take a call, but another attempt may succeed.
+func (s *Store) turnedAway(err error) bool {
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, errLearner) || s.expired(err) ||
+		codeOf(err) == codes.Unknown && strings.Contains(err.Error(), "raft proposal dropped") // by a member that had a leader just now
 }
 
 // errLearner says that a member has no vote yet, and so answers almost nothing.
@@ -83,6 +87,7 @@ func (s *Store) expired(err error) bool {
 func (s *Store) again(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	ctx, route := routed(ctx)
 	// A member that is cut off from the others may say nothing for long, and the next
 	// attempt asks another one.
 	for pause, most := pauseTime, firstAttempt; ; pause, most = min(2*pause, longPauseTime), min(2*most, attemptTime) {
@@ -92,6 +97,7 @@ func (s *Store) again(ctx context.Context, call func(context.Context) error) err
 		if err == nil || ctx.Err() != nil || !s.passing(err) {
 			return err
 		}
+		s.unanswered(route)
 		s.logger.Debug("etcd did not answer, trying again", "error", err)
 		if !wait(ctx, pause) {
 			return err

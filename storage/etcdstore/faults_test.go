@@ -283,28 +283,38 @@ func TestReadsBesideAMemberAway(t *testing.T) {
 	}
 }
 
-// TestWatchBesideAMemberAway: a store that knows two members watches through the one that has a leader,
-// whichever it asks first.
-func TestWatchBesideAMemberAway(t *testing.T) {
+// TestTwoMembersOfWhichOneIsAway: a store that knows two members works through the one that has a leader,
+// whichever it asks first, for a watch, which takes several calls, and for a token, too.
+func TestTwoMembersOfWhichOneIsAway(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.StartCluster(t)
-	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints[:2], Prefix: "/away", Retain: -1})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	c.Isolate(1)
-	for i := range 4 {
-		at, err := s.Revision(t.Context())
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		put(t, s, fmt.Sprint(i), "1")
-		seen := false
-		for _, err := range s.Watch(ctx, "", at) {
-			require.NoError(t, err)
-			seen = true
-			break
-		}
-		cancel()
-		require.True(t, seen)
+	for name, opened := range map[string]func(c *etcdtest.Cluster) etcdstore.Options{
+		"nobody": func(*etcdtest.Cluster) etcdstore.Options { return etcdstore.Options{Prefix: "/ours", Retain: -1} },
+		"user":   func(c *etcdtest.Cluster) etcdstore.Options { return withUser(t, c.Members[0]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := etcdtest.StartCluster(t)
+			o := opened(c)
+			o.Endpoints = c.Endpoints[:2]
+			c.Isolate(1)
+			for i := range 4 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				s, err := etcdstore.Open(ctx, o)
+				require.NoError(t, err)
+				at, err := s.Revision(ctx)
+				require.NoError(t, err)
+				put(t, s, fmt.Sprint(i), "1")
+				seen := false
+				for _, err := range s.Watch(ctx, "", at) {
+					require.NoError(t, err)
+					seen = true
+					break
+				}
+				require.True(t, seen)
+				require.NoError(t, s.Close())
+				cancel()
+			}
+		})
 	}
 }
 

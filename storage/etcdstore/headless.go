@@ -8,6 +8,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"orch.io/controlplane/storage"
 )
@@ -48,7 +49,7 @@ func (s *Store) lastCommit(ctx context.Context, known head, last storage.Revisio
 	case known.etcd == last:
 		return newest, nil
 	}
-	w := &watch{store: s, seen: known.etcd, deliver: func(c []storage.Event) bool {
+	w := &watch{store: s, key: s.data, end: clientv3.GetPrefixRangeEnd(s.data), seen: known.etcd, deliver: func(c []storage.Event) bool {
 		newest = c[0].Revision
 		return newest < last
 	}}

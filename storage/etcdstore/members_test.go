@@ -1,11 +1,14 @@
 package etcdstore_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/etcdstore"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
@@ -37,4 +40,64 @@ func TestMembersComeAndGo(t *testing.T) {
 		}
 	}
 	l.check(running)
+}
+
+// TestCommitsGoToTheLeader: the member that leads is asked for commits and for the newest revision, whoever that is.
+func TestCommitsGoToTheLeader(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.StartCluster(t)
+	s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/leader", Retain: -1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	var at storage.Revision
+	some := func() {
+		for range 20 {
+			at, err = s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v"), Expect: at})
+			require.NoError(t, err)
+			_, err := s.Revision(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	for range c.Members {
+		led := leaderOf(t, c)
+		require.Eventually(t, func() bool { // it is found by the answers that come from all of them
+			before := make([]int, len(c.Members))
+			for i, m := range c.Members {
+				before[i] = calls(t, m, "Txn") + calls(t, m, "Range")
+			}
+			some()
+			for i, m := range c.Members {
+				if made := calls(t, m, "Txn") + calls(t, m, "Range") - before[i]; i != led && made > 0 {
+					return false
+				}
+			}
+			return true
+		}, time.Minute, 50*time.Millisecond)
+		to := (led + 1) % len(c.Members)
+		id := status(t, c, to).Header.MemberId
+		_, err := another(t, c.Members[led]).MoveLeader(t.Context(), id)
+		require.NoError(t, err)
+	}
+}
+
+func status(t testing.TB, c *etcdtest.Cluster, i int) *clientv3.StatusResponse {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	resp, err := another(t, c.Members[i]).Status(ctx, c.Members[i].Endpoint)
+	require.NoError(t, err)
+	return resp
+}
+
+// leaderOf is which of the members leads.
+func leaderOf(t testing.TB, c *etcdtest.Cluster) (led int) {
+	require.Eventually(t, func() bool {
+		for i := range c.Members {
+			if s := status(t, c, i); s.Leader == s.Header.MemberId {
+				led = i
+				return true
+			}
+		}
+		return false
+	}, time.Minute, 50*time.Millisecond)
+	return led
 }

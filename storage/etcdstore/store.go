@@ -34,7 +34,7 @@ type Options struct {
 	// Username and Password, if etcd asks for them.
 	Username, Password string
 	// Prefix is what all keys of the store begin with. It is /controlplane if it is empty.
-	// No part of it between slashes can be data, stamps or marks, since it might lie within
+	// No part of it between slashes can be data, stamps or fences, since it might lie within
 	// another store then.
 	Prefix string
 	// Retain is how long a replaced record stays readable; 0 means 5 minutes, less than 0
@@ -69,13 +69,15 @@ type Store struct {
 	stamps string
 	head   string
 	floor  string // the key that says how far the stores have compacted
-	marked string // before the marks of all stores
+	fences string // before those of all stores
 
 	life context.Context // ends with the store
 	end  context.CancelFunc
 	done sync.WaitGroup // the store's own goroutines
 
-	marks  *marks
+	leader leader
+	fence  fence
+	seen   atomic.Int64 // the newest revision of etcd that an answer has told
 	heads  shared[head]
 	known  head // the newest one that heads has read, for its next call
 	health health
@@ -112,8 +114,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.Prefix = "/controlplane"
 	}
 	prefix := strings.TrimSuffix(o.Prefix, "/") + "/"
-	s := &Store{logger: o.Logger, user: o.Username != "", prefix: prefix, data: prefix + "data/", stamps: prefix + "stamps/", head: prefix + "head", floor: prefix + "compactor", marked: prefix + "marks/"}
-	s.marks = newMarks(s.marked)
+	s := &Store{logger: o.Logger, user: o.Username != "", prefix: prefix, data: prefix + "data/", stamps: prefix + "stamps/", head: prefix + "head", floor: prefix + "compactor", fences: prefix + "fences/"}
+	s.fence.begin(s.fences)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.heads.read, s.health.read = s.newest, s.readHealth
 	err := within(o.Prefix)
@@ -137,7 +139,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func within(prefix string) error {
 	for part := range strings.SplitSeq(prefix, "/") {
 		switch part {
-		case "data", "stamps", "marks":
+		case "data", "stamps", "fences":
 			return fmt.Errorf("the prefix %q may be within another store: no part of it can be %q", prefix, part)
 		}
 	}
@@ -148,14 +150,15 @@ func within(prefix string) error {
 func (s *Store) connect(ctx context.Context, o Options) error {
 	stop := context.AfterFunc(ctx, s.end)
 	defer stop()
-	err := s.again(ctx, func(context.Context) (err error) {
+	err := s.again(ctx, func(attempt context.Context) (err error) {
+		end, _ := attempt.Deadline()
 		s.client, err = clientv3.New(clientv3.Config{
 			Endpoints: o.Endpoints, AutoSyncInterval: o.SyncEndpoints,
 			TLS: o.TLS, Username: o.Username, Password: o.Password,
-			DialTimeout: attemptTime, DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
+			DialTimeout: time.Until(end), DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
 			MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: maxReceive,
 			MaxUnaryRetries: 1, // none by the client
-			Logger:          zap.NewNop(), Context: s.life, DialOptions: []grpc.DialOption{reconnect()},
+			Logger:          zap.NewNop(), Context: s.life, DialOptions: append(followRoutes(), reconnect()),
 		})
 		return err
 	})
@@ -182,7 +185,10 @@ func (s *Store) begin(ctx context.Context) error {
 	var there bool
 	err = s.again(inner, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(1))
-		there = err == nil && len(resp.Kvs) > 0
+		if err == nil {
+			there = len(resp.Kvs) > 0
+			raise(&s.seen, resp.Header.Revision)
+		}
 		return err
 	})
 	if err != nil || there {

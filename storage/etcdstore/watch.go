@@ -28,7 +28,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 		}
 		inner, cancel := s.living(ctx)
 		defer cancel()
-		w := &watch{store: s, prefix: prefix, seen: after, deliver: func(c []storage.Event) bool {
+		w := &watch{store: s, key: s.data + prefix, end: clientv3.GetPrefixRangeEnd(s.data + prefix), seen: after, deliver: func(c []storage.Event) bool {
 			return yield(c, nil) && ctx.Err() == nil
 		}}
 		err := w.follow(inner)
@@ -41,7 +41,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 // watch is where a watch has come to.
 type watch struct {
 	store   *Store
-	prefix  string
+	key     string           // of etcd
+	end     string           // before which all keys from that one on are watched; "": that one alone
 	seen    storage.Revision // up to which everything was delivered
 	commit  []storage.Event  // the next one, as far as it has come
 	deliver func([]storage.Event) bool
@@ -53,6 +54,7 @@ var errEnough = errors.New("the consumer has ended the watch")
 // follow delivers what one watch of etcd after the other yields; nil is that the consumer wants
 // no more.
 func (w *watch) follow(ctx context.Context) error {
+	ctx, route := routed(ctx)
 	for pause := pauseTime; ; {
 		before := w.seen
 		err := w.stretch(ctx)
@@ -66,7 +68,8 @@ func (w *watch) follow(ctx context.Context) error {
 		case w.seen > before:
 			pause = pauseTime
 		}
-		w.store.logger.Debug("a watch of etcd ended", "prefix", w.prefix, "after", w.seen, "error", err)
+		route.fail()
+		w.store.logger.Debug("a watch of etcd ended", "key", w.key, "after", w.seen, "error", err)
 		if !wait(ctx, pause) {
 			return ctx.Err()
 		}
@@ -100,21 +103,16 @@ func (w *watch) next(changes pb.Watch_WatchClient) error {
 	return w.take(resp)
 }
 
-// begin starts a watch of etcd and takes its first answer. Members are asked in turn, so that of two
-// the one that answers where to resume never gets the next call: that goes to both.
+// begin starts a watch of etcd and takes its first answer.
 func (w *watch) begin(ctx context.Context) (pb.Watch_WatchClient, error) {
 	if err := w.resume(ctx); err != nil {
 		return nil, err
 	}
-	for last := false; ; last = true {
-		changes, err := w.open(ctx)
-		if err == nil {
-			err = w.next(changes)
-		}
-		if err == nil || last || !w.store.passing(err) {
-			return changes, err
-		}
+	changes, err := w.open(ctx)
+	if err == nil {
+		err = w.next(changes)
 	}
+	return changes, err
 }
 
 // resume finds out after which revision a watch of etcd goes on.
@@ -136,9 +134,8 @@ func (w *watch) open(ctx context.Context) (pb.Watch_WatchClient, error) {
 	if err != nil {
 		return nil, rpctypes.Error(err)
 	}
-	key := w.store.data + w.prefix
 	_ = changes.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(key), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(key)), StartRevision: int64(w.seen) + 1,
+		Key: []byte(w.key), RangeEnd: []byte(w.end), StartRevision: int64(w.seen) + 1,
 		PrevKv: true, Fragment: true, ProgressNotify: true,
 	}}}) // the first answer says why it failed
 	return changes, nil

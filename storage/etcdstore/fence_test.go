@@ -1,0 +1,156 @@
+package etcdstore
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/etcdstore/etcdtest"
+)
+
+func opened(t *testing.T, m *etcdtest.Member) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Options{Endpoints: []string{m.Endpoint}, Prefix: "/own", Retain: -1})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// begun is a commit that is under way, and the revision of the fence that it depends on.
+func begun(t *testing.T, s *Store, key string) (*commit, int64) {
+	t.Helper()
+	at, err := s.fenced(t.Context())
+	require.NoError(t, err)
+	return &commit{
+		store: s, ws: []storage.Write{{Key: key, Value: []byte("v"), Expect: storage.AnyRevision}},
+		name: s.fence.name(), after: s.seen.Load(), route: &route{},
+	}, at
+}
+
+// sent gets the commit to etcd, now or later.
+func (c *commit) sent(t *testing.T, at int64) *clientv3.TxnResponse {
+	t.Helper()
+	late := *c
+	resp, err := late.send(t.Context(), callTime, at)
+	require.NoError(t, err)
+	return resp
+}
+
+func settled(t *testing.T, c *commit, at int64) (made int64) {
+	t.Helper()
+	made, err := c.settle(t.Context(), at)
+	require.NoError(t, err)
+	return made
+}
+
+// TestSettle: of a commit without an answer it is found out that it was made, or it never is.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+
+	made, at := begun(t, s, "made")
+	not, same := begun(t, s, "not")
+	require.Equal(t, at, same)
+	revision := made.sent(t, at).Header.Revision
+	for i := range 10 { // others are made since
+		_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte{byte(i)}, Expect: storage.AnyRevision})
+		require.NoError(t, err)
+	}
+	require.Equal(t, revision, settled(t, made, at))
+	require.Greater(t, s.fence.at.Load(), at)
+	moved := s.fence.at.Load()
+	require.Zero(t, settled(t, not, at))
+	require.Equal(t, moved, s.fence.at.Load(), "one change is for all commits that depended on what was there")
+	require.False(t, not.sent(t, at).Succeeded)
+
+	gone, at := begun(t, s, "gone")
+	revision = gone.sent(t, at).Header.Revision
+	late, _ := begun(t, s, "late")
+	_, err := s.client.Delete(t.Context(), s.fence.key)
+	require.NoError(t, err)
+	require.Equal(t, revision, settled(t, gone, at))
+	require.Zero(t, settled(t, late, at))
+	_, err = s.fenced(t.Context())
+	require.NoError(t, err)
+	require.False(t, late.sent(t, at).Succeeded)
+	for _, key := range []string{"not", "late"} {
+		_, err = s.Get(t.Context(), key, 0)
+		require.ErrorIs(t, err, storage.ErrNotFound)
+	}
+}
+
+// TestSettleBesideOthers: a commit is made where another one, which has no answer, changes the fence.
+func TestSettleBesideOthers(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+	etcd, calls := s.client.KV, 0
+	s.client.KV = &between{etcd, func(make func() error) error {
+		if calls++; calls == 2 { // after the fence was made
+			_, err := s.change(t.Context(), s.fence.at.Load(), clientv3.OpPut(s.fence.key, ""))
+			require.NoError(t, err)
+		}
+		return make()
+	}}
+	_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v")})
+	require.NoError(t, err)
+}
+
+// TestCompactedBesideACommit: where the history of a commit without an answer is gone nobody can tell
+// whether it was made.
+func TestCompactedBesideACommit(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+	first, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v")})
+	require.NoError(t, err)
+	etcd, calls := s.client.KV, 0
+	s.client.KV = &between{etcd, func(make func() error) error {
+		if calls++; calls > 1 {
+			return make()
+		}
+		failed := errors.Join(make(), status.Error(codes.Unavailable, "connection lost"))
+		resp, err := etcd.Put(t.Context(), "others", "")
+		require.NoError(t, err)
+		_, err = etcd.Compact(t.Context(), resp.Header.Revision)
+		require.NoError(t, err)
+		return failed
+	}}
+	_, err = s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("w"), Expect: first})
+	require.ErrorContains(t, err, "may or may not have happened")
+	require.ErrorIs(t, err, storage.ErrCompacted)
+}
+
+// TestSweep: a store has one fence. Those that nobody changes are removed, and made again by a store that
+// needs them.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	m := etcdtest.Start(t)
+	s, gone := opened(t, m), opened(t, m)
+	commit := func(s *Store, value string) {
+		_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte(value), Expect: storage.AnyRevision})
+		require.NoError(t, err)
+	}
+	for i := range 20 {
+		commit(s, string(rune('a'+i)))
+		commit(gone, string(rune('A'+i)))
+	}
+	require.NoError(t, gone.Close())
+	looked := func(before map[string]int64) map[string]int64 {
+		seen, err := s.sweep(t.Context(), before)
+		require.NoError(t, err)
+		return seen
+	}
+	seen := looked(nil)
+	require.Len(t, seen, 2)
+	_, err := s.change(t.Context(), s.fence.at.Load(), clientv3.OpPut(s.fence.key, ""))
+	require.NoError(t, err)
+	seen = looked(seen)
+	require.Equal(t, map[string]int64{s.fence.key: s.fence.at.Load()}, seen)
+	require.Empty(t, looked(seen))
+	commit(s, "again")
+	require.Equal(t, map[string]int64{s.fence.key: s.fence.at.Load()}, looked(nil))
+}

@@ -1,0 +1,172 @@
+package etcdstore
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/endpointsharding"
+	"google.golang.org/grpc/balancer/pickfirst"
+	"google.golang.org/grpc/connectivity"
+)
+
+// route is how a call gets to a member. One that did not answer the call is not asked again as long as
+// there are others.
+type route struct {
+	first  string   // the address of the member that is asked first, if it can be; "": any
+	last   string   // that was asked last
+	failed []string // that did not answer
+}
+
+type routeKey struct{}
+
+// routed returns the route of the calls that are made with a context, and a context that has one.
+func routed(ctx context.Context) (context.Context, *route) {
+	if r, ok := ctx.Value(routeKey{}).(*route); ok {
+		return ctx, r
+	}
+	r := &route{}
+	return context.WithValue(ctx, routeKey{}, r), r
+}
+
+// fail takes note that the member that was asked last did not answer.
+func (r *route) fail() {
+	if r.last != "" && !slices.Contains(r.failed, r.last) {
+		r.failed = append(r.failed, r.last)
+	}
+}
+
+// pick chooses one of the members that are connected.
+func (r *route) pick(ready []string) string {
+	left := slices.DeleteFunc(slices.Clone(ready), func(c string) bool { return slices.Contains(r.failed, c) })
+	switch {
+	case len(left) == 0:
+		r.failed = nil
+		left = ready
+	case r.first != "" && slices.Contains(left, r.first):
+		return r.first
+	}
+	return left[rand.IntN(len(left))]
+}
+
+// byRoute is the name under which gRPC finds the balancer that follows routes.
+const byRoute = "controlplane_route"
+
+func init() { balancer.Register(routeBalancer{}) }
+
+// followRoutes has calls go by their routes, where etcd's client would ask the members in turn: then two
+// calls that follow each other would never get to the same one of two members.
+func followRoutes() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDisableServiceConfig(), // that of etcd's client
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + byRoute + `": {}}]}`),
+	}
+}
+
+type routeBalancer struct{}
+
+func (routeBalancer) Name() string { return byRoute }
+
+func (routeBalancer) Build(conn balancer.ClientConn, o balancer.BuildOptions) balancer.Balancer {
+	return endpointsharding.NewBalancer(routedConn{conn}, o, balancer.Get(pickfirst.Name).Build, endpointsharding.Options{})
+}
+
+// routedConn has the calls follow their routes as soon as one of the members is connected.
+type routedConn struct{ balancer.ClientConn }
+
+func (c routedConn) UpdateState(s balancer.State) {
+	if s.ConnectivityState == connectivity.Ready {
+		ready := picker{of: map[string]balancer.Picker{}}
+		for _, member := range endpointsharding.ChildStatesFromPicker(s.Picker) {
+			if member.State.ConnectivityState == connectivity.Ready {
+				ready.of[member.Endpoint.Addresses[0].Addr] = member.State.Picker
+			}
+		}
+		ready.addresses = slices.Collect(maps.Keys(ready.of))
+		s.Picker = ready
+	}
+	c.ClientConn.UpdateState(s)
+}
+
+// picker has the members that are connected.
+type picker struct {
+	addresses []string
+	of        map[string]balancer.Picker
+}
+
+func (p picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	_, r := routed(info.Ctx)
+	r.last = r.pick(p.addresses)
+	return p.of[r.last].Pick(info)
+}
+
+// leader is the member that leads the others, as far as the store knows. What is asked of it saves the way
+// from another one to it and back, and that is a third of what the members have to do for a commit.
+type leader struct {
+	mu     sync.Mutex
+	term   uint64 // another one has another leader; 0: it is not known
+	member uint64 // 0: it is not known yet
+	at     string // its address; "": it is not known yet
+}
+
+// toLeader is a context for calls that the leader is asked first.
+func (s *Store) toLeader(ctx context.Context) (context.Context, *route) {
+	s.leader.mu.Lock()
+	defer s.leader.mu.Unlock()
+	r := &route{first: s.leader.at}
+	return context.WithValue(ctx, routeKey{}, r), r
+}
+
+// answered learns from an answer that came by a route. Whoever learns of a new term asks who leads, and
+// the address of that member is known when an answer of it comes.
+func (s *Store) answered(h *pb.ResponseHeader, r *route) {
+	raise(&s.seen, h.Revision)
+	l := &s.leader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case h.RaftTerm != l.term:
+		l.term, l.member, l.at = h.RaftTerm, 0, ""
+		s.done.Go(func() { s.askWhoLeads(h.RaftTerm) })
+	case h.MemberId == l.member:
+		l.at = r.last
+	case r.last == l.at: // leads to another member now
+		l.at = ""
+	}
+}
+
+// unanswered takes note that a call had no answer: if it was the leader that was asked, there may be another.
+func (s *Store) unanswered(r *route) {
+	r.fail()
+	l := &s.leader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at != "" && l.at == r.last {
+		l.term, l.member, l.at = 0, 0, ""
+	}
+}
+
+// askWhoLeads finds out who leads in a term. A user may not be allowed to ask; then nobody is known to lead.
+func (s *Store) askWhoLeads(term uint64) {
+	var resp *pb.StatusResponse
+	err := s.again(s.life, func(ctx context.Context) (err error) {
+		resp, err = pb.NewMaintenanceClient(s.client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
+		return rpctypes.Error(err)
+	})
+	l := &s.leader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil || l.term != term:
+	case resp.RaftTerm != term || resp.Leader == 0:
+		l.term = 0 // whoever gets the next answer asks again
+	default:
+		l.member = resp.Leader
+	}
+}
