@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -157,6 +158,15 @@ func (l *load) recordList(x listing) {
 	l.listings = append(l.listings, x)
 }
 
+// listed is the version of a list, and when it was the newest one at the latest.
+type listed struct {
+	version uint64
+	at      time.Time
+}
+
+// readable is how long a client reads a state after it was replaced: servers keep it for longer.
+const readable = 4 * time.Minute
+
 // client is one of the load's.
 type client struct {
 	*load
@@ -166,7 +176,7 @@ type client struct {
 	writes int
 	known  map[string]object // as last seen, of the epoch
 	newest uint64            // the newest version of an answer
-	lists  []uint64          // versions of lists
+	lists  []listed
 	epoch  string
 }
 
@@ -351,7 +361,7 @@ func (c *client) newestList(x listing, call int64) error {
 		return fmt.Errorf("a list of version %d after %d was seen", x.version, c.newest)
 	}
 	c.newest = x.version
-	c.lists = append(c.lists, x.version)
+	c.lists = append(c.lists, listed{x.version, time.Now()})
 	ret := c.clock()
 	clear(c.known)
 	for i := range epochKeys {
@@ -367,8 +377,9 @@ func (c *client) newestList(x listing, call int64) error {
 
 // listOld reads any state, or exactly one that was seen before.
 func (c *client) listOld() error {
+	c.lists = slices.DeleteFunc(c.lists, func(l listed) bool { return time.Since(l.at) > readable })
 	if len(c.lists) == 0 || c.r.IntN(3) == 0 {
 		return c.list("&resourceVersion=0")
 	}
-	return c.list(fmt.Sprintf("&resourceVersionMatch=Exact&resourceVersion=%d", c.lists[c.r.IntN(len(c.lists))]))
+	return c.list(fmt.Sprintf("&resourceVersionMatch=Exact&resourceVersion=%d", c.lists[c.r.IntN(len(c.lists))].version))
 }
