@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -228,6 +229,44 @@ func alone(t testing.TB, c *etcdtest.Cluster, i int) {
 	defer cancel()
 	_, err := etcdstore.Open(ctx, etcdstore.Options{Endpoints: c.Endpoints[i : i+1], Prefix: "/faults", Retain: -1})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// setClocks restarts the members one after the other with their clocks so far ahead.
+func setClocks(t testing.TB, c *etcdtest.Cluster, ahead ...time.Duration) {
+	t.Helper()
+	for i, m := range c.Members {
+		m.Kill()
+		m.Clock(ahead[i])
+		m.Restart()
+		res, err := http.Get("http://" + m.Endpoint + "/health")
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		at, err := http.ParseTime(res.Header.Get("Date"))
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now().Add(ahead[i]), at, time.Minute)
+	}
+}
+
+// TestClocksApart: the clocks of the members are hours apart, and each of them goes back once. Nothing
+// depends on them.
+func TestClocksApart(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.StartCluster(t)
+	var stores []*etcdstore.Store
+	for range 2 {
+		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/clocks", Retain: time.Minute})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		stores = append(stores, s)
+	}
+	l := startLoad(t, stores, 4)
+	running := l.watch()
+	const day = 24 * time.Hour
+	for _, ahead := range [][]time.Duration{{day, 0, -day}, {-day, day, 0}, {0, -day, day}} {
+		setClocks(t, c, ahead...)
+		l.progress(50)
+	}
+	l.check(running)
 }
 
 // TestAllGone: no member is there for a while. Watches wait, reads and commits end with an

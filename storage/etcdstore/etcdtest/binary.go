@@ -51,7 +51,7 @@ func digest(source string) (string, error) {
 		}
 		h.Write(b)
 	}
-	fmt.Fprint(h, runtime.Version())
+	fmt.Fprint(h, runtime.Version(), clockRead, clockSet)
 	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
 }
 
@@ -64,8 +64,12 @@ func build(source, path string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	overlay, err := clockOverlay(dir)
+	if err != nil {
+		return err
+	}
 	built := filepath.Join(dir, "etcd")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", built, ".")
+	cmd := exec.Command("go", "build", "-trimpath", "-overlay", overlay, "-o", built, ".")
 	cmd.Dir = source
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build etcd: %w\n%s", err, out)
