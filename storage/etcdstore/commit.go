@@ -51,7 +51,6 @@ func bytesOf(ws []storage.Write) (size int) {
 func (s *Store) compare(acked, revision int64) {
 	if revision < acked {
 		s.lost.CompareAndSwap(0, acked)
-		s.seen.Store(revision)
 	}
 }
 
@@ -69,6 +68,7 @@ type commit struct {
 	store *Store
 	ws    []storage.Write
 	name  string
+	at    int64 // that of the fence on which it depends
 	after int64 // the revision of etcd before it was sent; 0: it was not
 	route *route
 }
@@ -88,16 +88,15 @@ func (c *commit) make(ctx context.Context) (revision int64, err error) {
 // before will never be made.
 func (c *commit) repeat(ctx context.Context) (revision int64, err error) {
 	for pause, most := pauseTime, firstCommit; ; pause, most = min(2*pause, longPauseTime), min(2*most, attemptTime) {
-		at, err := c.store.fenced(ctx)
-		if err != nil {
+		if c.at, err = c.store.fenced(ctx); err != nil {
 			return 0, err
 		}
-		resp, err := c.send(ctx, most, at)
+		resp, err := c.send(ctx, most)
 		switch {
 		case err == nil && resp.Succeeded:
 			return resp.Header.Revision, nil
 		case err == nil:
-			if c.store.fence.moved(at, resp.Responses[len(c.ws)].GetResponseRange().Kvs) {
+			if c.store.fence.moved(c.at, resp.Responses[len(c.ws)].GetResponseRange().Kvs) {
 				continue
 			}
 			err = c.conflict(ctx, resp)
@@ -105,7 +104,7 @@ func (c *commit) repeat(ctx context.Context) (revision int64, err error) {
 			err = nil
 		case c.store.passing(err):
 			c.store.logger.Debug("etcd did not answer a commit, finding out what became of it", "error", err)
-			revision, err = c.settle(ctx, at)
+			revision, err = c.settle(ctx)
 		}
 		if revision != 0 || err != nil {
 			return revision, err
@@ -120,12 +119,12 @@ func unknown(err error) error {
 	return fmt.Errorf("the commit may or may not have happened: %w", err)
 }
 
-// send makes the writes if the fence is as it was at a revision, too, and leaves the name of the commit
+// send makes the writes if the fence is as it was, too, and leaves the name of the commit
 // in the head; or it gets the records of their keys and the fence if a comparison fails.
-func (c *commit) send(ctx context.Context, most time.Duration, at int64) (*clientv3.TxnResponse, error) {
+func (c *commit) send(ctx context.Context, most time.Duration) (*clientv3.TxnResponse, error) {
 	s := c.store
 	compares, now, gets := s.transaction(c.ws)
-	compares, now, gets = append(compares, s.fence.unchanged(at)), append(now, clientv3.OpPut(s.head, c.name)), append(gets, clientv3.OpGet(s.fence.key))
+	compares, now, gets = append(compares, s.fence.unchanged(c.at)), append(now, clientv3.OpPut(s.head, c.name)), append(gets, clientv3.OpGet(s.fence.key))
 	return c.do(ctx, most, compares, now, gets)
 }
 
@@ -158,15 +157,12 @@ func (c *commit) full(ctx context.Context, refused error) (revision int64, err e
 
 // do sends a transaction.
 func (c *commit) do(ctx context.Context, most time.Duration, compares []clientv3.Cmp, now, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
-	ctx, cancel := bounded(ctx, most)
+	attempt, cancel := bounded(ctx, most)
 	defer cancel()
-	c.after = c.store.seen.Load()
-	resp, err := c.store.client.Txn(ctx).If(compares...).Then(now...).Else(otherwise...).Commit()
-	switch {
-	case err == nil:
-		c.store.answered(resp.Header, c.route)
-	case c.store.passing(err):
-		c.store.unanswered(c.route)
+	c.after = max(c.store.seen.Load(), c.at)
+	resp, err := c.store.client.Txn(attempt).If(compares...).Then(now...).Else(otherwise...).Commit()
+	if err != nil && ctx.Err() == nil {
+		c.store.unanswered(c.route, err)
 	}
 	return resp, err
 }

@@ -97,7 +97,7 @@ func (s *Store) again(ctx context.Context, call func(context.Context) error) err
 		if err == nil || ctx.Err() != nil || !s.passing(err) {
 			return err
 		}
-		s.unanswered(route)
+		s.unanswered(route, err)
 		s.logger.Debug("etcd did not answer, trying again", "error", err)
 		if !wait(ctx, pause) {
 			return err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,13 +25,14 @@ const fenceTime = time.Hour
 // changed, too.
 type fence struct {
 	key   string
-	at    atomic.Int64 // the revision of its last change, as far as the store knows; 0: it may not be there
-	owner string       // the first part of the names of its commits
-	names atomic.Int64 // that were given
+	at    atomic.Int64  // the revision of its last change, as far as the store knows; 0: it may not be there
+	turn  chan struct{} // holds one value while the fence is changed; no commit is sent meanwhile
+	owner string        // the first part of the names of its commits
+	names atomic.Int64  // that were given
 }
 
 func (f *fence) begin(prefix string) {
-	f.owner = rand.Text()
+	f.owner, f.turn = rand.Text(), make(chan struct{}, 1)
 	f.key = prefix + f.owner
 }
 
@@ -47,12 +49,17 @@ func (f *fence) unchanged(at int64) clientv3.Cmp {
 // moved takes note of what is there where the fence was expected to be as it was at a revision, and
 // reports whether it has changed.
 func (f *fence) moved(at int64, now []*mvccpb.KeyValue) bool {
-	var revision int64
-	if len(now) > 0 {
-		revision = now[0].ModRevision
-	}
+	revision := changed(now)
 	f.at.CompareAndSwap(at, revision)
 	return revision != at
+}
+
+// changed is when a key that was read was last changed, or 0 if it is not there.
+func changed(found []*mvccpb.KeyValue) int64 {
+	if len(found) == 0 {
+		return 0
+	}
+	return found[0].ModRevision
 }
 
 // raise sets a revision to one that is later, if it is.
@@ -65,16 +72,35 @@ func raise(to *atomic.Int64, revision int64) {
 	}
 }
 
-// fenced returns the revision that a commit depends on, once the fence is there.
+// take waits until the fence is changed by nobody else.
+func (f *fence) take(ctx context.Context) error {
+	select {
+	case f.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *fence) give() { <-f.turn }
+
+// fenced returns the revision that a commit depends on, once the fence is there and nobody changes it.
 func (s *Store) fenced(ctx context.Context) (at int64, err error) {
-	for at = s.fence.at.Load(); at == 0 && err == nil; at = s.fence.at.Load() {
-		_, err = s.change(ctx, 0, clientv3.OpPut(s.fence.key, ""))
+	f := &s.fence
+	for at = f.at.Load(); at == 0 && err == nil; at = f.at.Load() {
+		if err = f.take(ctx); err != nil {
+			break
+		}
+		if f.at.Load() == 0 {
+			_, err = s.change(ctx, 0, clientv3.OpPut(f.key, ""))
+		}
+		f.give()
 	}
 	return at, err
 }
 
 // change changes the fence if it is as it was at a revision. What depends on that is made at the revision
-// that it returns at the latest.
+// that it returns at the latest. It is the caller's turn.
 func (s *Store) change(ctx context.Context, at int64, how clientv3.Op) (until int64, err error) {
 	f := &s.fence
 	err = s.again(ctx, func(ctx context.Context) error {
@@ -84,29 +110,38 @@ func (s *Store) change(ctx context.Context, at int64, how clientv3.Op) (until in
 		}
 		switch until = resp.Header.Revision; {
 		case !resp.Succeeded:
-			f.moved(at, resp.Responses[0].GetResponseRange().Kvs)
+			f.at.Store(changed(resp.Responses[0].GetResponseRange().Kvs))
 		case how.IsPut():
-			f.at.CompareAndSwap(at, until)
-		default:
-			f.at.CompareAndSwap(at, 0)
+			f.at.Store(until)
 		}
 		return nil
 	})
 	return until, err
 }
 
-// settle finds out what became of a commit that etcd has not answered and that depends on the fence as it
-// was at a revision: it returns the revision of the commit, or 0 if it will never be made. Where etcd has
-// no room the fence cannot be put, but goes.
-func (c *commit) settle(ctx context.Context, at int64) (made int64, err error) {
-	s := c.store
-	until := s.fence.at.Load()
-	if until == at || until == 0 { // or else another commit has changed it
-		until, err = s.change(ctx, at, clientv3.OpPut(s.fence.key, ""))
+// pass returns a revision at which whatever depends on the fence as it was at another one is made, if it
+// ever is. Where etcd has no room the fence cannot be put, but goes.
+func (s *Store) pass(ctx context.Context, at int64) (until int64, err error) {
+	f := &s.fence
+	if err = f.take(ctx); err != nil {
+		return 0, err
 	}
+	defer f.give()
+	if until = f.at.Load(); until > at {
+		return until, nil // for another commit
+	}
+	f.at.Store(0)
+	until, err = s.change(ctx, at, clientv3.OpPut(f.key, ""))
 	if errors.Is(err, rpctypes.ErrNoSpace) {
-		until, err = s.change(ctx, at, clientv3.OpDelete(s.fence.key))
+		until, err = s.change(ctx, at, clientv3.OpDelete(f.key))
 	}
+	return until, err
+}
+
+// settle finds out what became of a commit that etcd has not answered: it returns its revision, or 0 if it
+// will never be made.
+func (c *commit) settle(ctx context.Context) (made int64, err error) {
+	until, err := c.store.pass(ctx, c.at)
 	if err != nil {
 		return 0, unknown(err)
 	}
@@ -124,25 +159,49 @@ func (c *commit) look(ctx context.Context) (made int64, err error) {
 
 // made returns the revision of the commit if it was made up to a revision, or 0.
 func (c *commit) made(ctx context.Context, until int64) (revision int64, err error) {
-	if c.after >= until {
+	after := c.after
+	if after >= until { // etcd was put back to what it had before; that the fence was there holds all the same
+		after = c.at
+	}
+	if after >= until {
 		return 0, nil
 	}
-	w := &watch{store: c.store, key: c.store.head, seen: storage.Revision(c.after), deliver: func(made []storage.Event) bool {
-		if string(made[0].Value) == c.name {
-			revision = int64(made[0].Revision)
-		}
-		return revision == 0
-	}}
-	err = c.store.again(ctx, func(ctx context.Context) error { return w.until(ctx, storage.Revision(until)) })
-	if err != nil && err != errEnough {
+	names, err := c.store.named.ask(ctx, c.store, func(h *history) { h.widen(after, until) })
+	if err != nil {
 		return 0, unknown(err)
 	}
-	return revision, nil
+	return names[c.name], nil
+}
+
+// history is what came after a revision, up to another one.
+type history struct{ after, until int64 }
+
+func (h *history) widen(after, until int64) {
+	if h.until == 0 || after < h.after {
+		h.after = after
+	}
+	h.until = max(h.until, until)
+}
+
+// readNames returns the revisions of the commits of the store in a part of the history, by their names.
+func (s *Store) readNames(ctx context.Context, h history) (made map[string]int64, err error) {
+	made = map[string]int64{}
+	w := &watch{store: s, key: s.head, seen: storage.Revision(h.after), deliver: func(c []storage.Event) bool {
+		if name := string(c[0].Value); strings.HasPrefix(name, s.fence.owner) {
+			made[name] = int64(c[0].Revision)
+		}
+		return int64(c[0].Revision) < h.until
+	}}
+	err = s.again(ctx, func(ctx context.Context) error { return w.until(ctx, storage.Revision(h.until)) })
+	if err == errEnough {
+		err = nil
+	}
+	return made, compacted(err)
 }
 
 // sweep removes fences that have stayed the same since the look before, as those of stores that
-// are gone do, and returns those that it has seen now. A store whose fence is removed makes it again
-// for its next commit.
+// are gone do, and returns those that it has seen now. That of an open store goes, too, if all its commits
+// were answered: the next one makes it again.
 func (s *Store) sweep(ctx context.Context, before map[string]int64) (map[string]int64, error) {
 	now := map[string]int64{}
 	err := s.again(ctx, func(ctx context.Context) error {

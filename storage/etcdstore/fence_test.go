@@ -21,29 +21,29 @@ func opened(t *testing.T, m *etcdtest.Member) *Store {
 	return s
 }
 
-// begun is a commit that is under way, and the revision of the fence that it depends on.
-func begun(t *testing.T, s *Store, key string) (*commit, int64) {
+// begun is a commit that is under way.
+func begun(t *testing.T, s *Store, key string) *commit {
 	t.Helper()
 	at, err := s.fenced(t.Context())
 	require.NoError(t, err)
 	return &commit{
 		store: s, ws: []storage.Write{{Key: key, Value: []byte("v"), Expect: storage.AnyRevision}},
-		name: s.fence.name(), after: s.seen.Load(), route: &route{},
-	}, at
+		name: s.fence.name(), at: at, after: s.seen.Load(), route: &route{},
+	}
 }
 
 // sent gets the commit to etcd, now or later.
-func (c *commit) sent(t *testing.T, at int64) *clientv3.TxnResponse {
+func (c *commit) sent(t *testing.T) *clientv3.TxnResponse {
 	t.Helper()
 	late := *c
-	resp, err := late.send(t.Context(), callTime, at)
+	resp, err := late.send(t.Context(), callTime)
 	require.NoError(t, err)
 	return resp
 }
 
-func settled(t *testing.T, c *commit, at int64) (made int64) {
+func settled(t *testing.T, c *commit) (made int64) {
 	t.Helper()
-	made, err := c.settle(t.Context(), at)
+	made, err := c.settle(t.Context())
 	require.NoError(t, err)
 	return made
 }
@@ -53,31 +53,29 @@ func TestSettle(t *testing.T) {
 	t.Parallel()
 	s := opened(t, etcdtest.Start(t))
 
-	made, at := begun(t, s, "made")
-	not, same := begun(t, s, "not")
-	require.Equal(t, at, same)
-	revision := made.sent(t, at).Header.Revision
+	made, not := begun(t, s, "made"), begun(t, s, "not")
+	require.Equal(t, made.at, not.at)
+	revision := made.sent(t).Header.Revision
 	for i := range 10 { // others are made since
 		_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte{byte(i)}, Expect: storage.AnyRevision})
 		require.NoError(t, err)
 	}
-	require.Equal(t, revision, settled(t, made, at))
-	require.Greater(t, s.fence.at.Load(), at)
+	require.Equal(t, revision, settled(t, made))
+	require.Greater(t, s.fence.at.Load(), made.at)
 	moved := s.fence.at.Load()
-	require.Zero(t, settled(t, not, at))
+	require.Zero(t, settled(t, not))
 	require.Equal(t, moved, s.fence.at.Load(), "one change is for all commits that depended on what was there")
-	require.False(t, not.sent(t, at).Succeeded)
+	require.False(t, not.sent(t).Succeeded)
 
-	gone, at := begun(t, s, "gone")
-	revision = gone.sent(t, at).Header.Revision
-	late, _ := begun(t, s, "late")
+	gone, late := begun(t, s, "gone"), begun(t, s, "late")
+	revision = gone.sent(t).Header.Revision
 	_, err := s.client.Delete(t.Context(), s.fence.key)
 	require.NoError(t, err)
-	require.Equal(t, revision, settled(t, gone, at))
-	require.Zero(t, settled(t, late, at))
+	require.Equal(t, revision, settled(t, gone))
+	require.Zero(t, settled(t, late))
 	_, err = s.fenced(t.Context())
 	require.NoError(t, err)
-	require.False(t, late.sent(t, at).Succeeded)
+	require.False(t, late.sent(t).Succeeded)
 	for _, key := range []string{"not", "late"} {
 		_, err = s.Get(t.Context(), key, 0)
 		require.ErrorIs(t, err, storage.ErrNotFound)
@@ -91,7 +89,7 @@ func TestSettleBesideOthers(t *testing.T) {
 	etcd, calls := s.client.KV, 0
 	s.client.KV = &between{etcd, func(make func() error) error {
 		if calls++; calls == 2 { // after the fence was made
-			_, err := s.change(t.Context(), s.fence.at.Load(), clientv3.OpPut(s.fence.key, ""))
+			_, err := s.pass(t.Context(), s.fence.at.Load())
 			require.NoError(t, err)
 		}
 		return make()
@@ -146,7 +144,7 @@ func TestSweep(t *testing.T) {
 	}
 	seen := looked(nil)
 	require.Len(t, seen, 2)
-	_, err := s.change(t.Context(), s.fence.at.Load(), clientv3.OpPut(s.fence.key, ""))
+	_, err := s.pass(t.Context(), s.fence.at.Load())
 	require.NoError(t, err)
 	seen = looked(seen)
 	require.Equal(t, map[string]int64{s.fence.key: s.fence.at.Load()}, seen)

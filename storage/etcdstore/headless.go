@@ -21,7 +21,7 @@ const progressEvery = 20 * time.Millisecond
 // Without a head the newest revision is that of the last commit in etcd's history since the store
 // knew it last. It could not be that of etcd, which other programs raise: who waits for a watch to
 // come to it would wait until the next commit.
-func (s *Store) newest(ctx context.Context) (head, error) {
+func (s *Store) newest(ctx context.Context, _ struct{}) (head, error) {
 	acked := s.acked.Load()
 	at, err := s.readHead(ctx)
 	if err != nil {

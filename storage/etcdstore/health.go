@@ -20,7 +20,7 @@ const (
 
 // health is what was last found out.
 type health struct {
-	shared[error]
+	shared[struct{}, error]
 
 	mu    sync.Mutex
 	at    time.Time
@@ -36,7 +36,7 @@ func (s *Store) Writable(ctx context.Context) error {
 	if !at.IsZero() && time.Since(at) < healthEvery && s.life.Err() == nil {
 		return fault
 	}
-	fault, err := s.health.ask(ctx, s)
+	fault, err := s.health.ask(ctx, s, whole)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Store) Writable(ctx context.Context) error {
 }
 
 // readHealth finds out whether the store takes writes.
-func (s *Store) readHealth(ctx context.Context) (fault, _ error) {
+func (s *Store) readHealth(ctx context.Context, _ struct{}) (fault, _ error) {
 	inner, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
 	err := s.again(inner, func(ctx context.Context) error {

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -62,8 +63,9 @@ func init() { balancer.Register(routeBalancer{}) }
 
 // followRoutes has calls go by their routes, where etcd's client would ask the members in turn: then two
 // calls that follow each other would never get to the same one of two members.
-func followRoutes() []grpc.DialOption {
+func (s *Store) followRoutes() []grpc.DialOption {
 	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(s.listen),
 		grpc.WithDisableServiceConfig(), // that of etcd's client
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + byRoute + `": {}}]}`),
 	}
@@ -106,6 +108,22 @@ func (p picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return p.of[r.last].Pick(info)
 }
 
+// listen learns from the answers to calls.
+func (s *Store) listen(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	ctx, r := routed(ctx)
+	before := s.seen.Load()
+	if err := call(ctx, method, request, reply, conn, opts...); err != nil {
+		return err
+	}
+	switch answer := reply.(type) {
+	case *pb.RangeResponse:
+		s.answered(answer.Header, r, before)
+	case *pb.TxnResponse:
+		s.answered(answer.Header, r, before)
+	}
+	return nil
+}
+
 // leader is the member that leads the others, as far as the store knows. What is asked of it saves the way
 // from another one to it and back, and that is a third of what the members have to do for a commit.
 type leader struct {
@@ -113,19 +131,25 @@ type leader struct {
 	term   uint64 // another one has another leader; 0: it is not known
 	member uint64 // 0: it is not known yet
 	at     string // its address; "": it is not known yet
+	asking bool
 }
 
 // toLeader is a context for calls that the leader is asked first.
 func (s *Store) toLeader(ctx context.Context) (context.Context, *route) {
+	ctx, r := routed(ctx)
 	s.leader.mu.Lock()
 	defer s.leader.mu.Unlock()
-	r := &route{first: s.leader.at}
-	return context.WithValue(ctx, routeKey{}, r), r
+	r.first = s.leader.at
+	return ctx, r
 }
 
-// answered learns from an answer that came by a route. Whoever learns of a new term asks who leads, and
-// the address of that member is known when an answer of it comes.
-func (s *Store) answered(h *pb.ResponseHeader, r *route) {
+// answered learns from an answer that came by a route. It is not older than what was known before the call,
+// or etcd was put back to what it had before. Whoever learns of a new term asks who leads, and the address of
+// that member is known when an answer of it comes.
+func (s *Store) answered(h *pb.ResponseHeader, r *route, before int64) {
+	if h.Revision < before {
+		s.seen.Store(h.Revision)
+	}
 	raise(&s.seen, h.Revision)
 	l := &s.leader
 	l.mu.Lock()
@@ -133,7 +157,10 @@ func (s *Store) answered(h *pb.ResponseHeader, r *route) {
 	switch {
 	case h.RaftTerm != l.term:
 		l.term, l.member, l.at = h.RaftTerm, 0, ""
-		s.done.Go(func() { s.askWhoLeads(h.RaftTerm) })
+		if !l.asking {
+			l.asking = true
+			s.done.Go(s.askWhoLeads)
+		}
 	case h.MemberId == l.member:
 		l.at = r.last
 	case r.last == l.at: // leads to another member now
@@ -141,19 +168,23 @@ func (s *Store) answered(h *pb.ResponseHeader, r *route) {
 	}
 }
 
-// unanswered takes note that a call had no answer: if it was the leader that was asked, there may be another.
-func (s *Store) unanswered(r *route) {
+// unanswered takes note that a call failed: if it was the leader that did not answer, there may be another.
+func (s *Store) unanswered(r *route, err error) {
+	if !s.passing(err) {
+		return
+	}
 	r.fail()
 	l := &s.leader
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.at != "" && l.at == r.last {
+	if l.at != "" && l.at == r.last && !s.turnedAway(err) {
 		l.term, l.member, l.at = 0, 0, ""
 	}
 }
 
-// askWhoLeads finds out who leads in a term. A user may not be allowed to ask; then nobody is known to lead.
-func (s *Store) askWhoLeads(term uint64) {
+// askWhoLeads finds out who leads in the term that is known. A user may not be allowed to ask; then nobody is
+// known to lead.
+func (s *Store) askWhoLeads() {
 	var resp *pb.StatusResponse
 	err := s.again(s.life, func(ctx context.Context) (err error) {
 		resp, err = pb.NewMaintenanceClient(s.client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
@@ -162,9 +193,10 @@ func (s *Store) askWhoLeads(term uint64) {
 	l := &s.leader
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asking = false
 	switch {
-	case err != nil || l.term != term:
-	case resp.RaftTerm != term || resp.Leader == 0:
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+	case err != nil || resp.RaftTerm != l.term || resp.Leader == 0:
 		l.term = 0 // whoever gets the next answer asks again
 	default:
 		l.member = resp.Leader

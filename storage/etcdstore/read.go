@@ -41,11 +41,10 @@ func headOf(header *pb.ResponseHeader, kvs []*mvccpb.KeyValue) head {
 
 // readHead is linearizable.
 func (s *Store) readHead(ctx context.Context) (at head, err error) {
-	ctx, route := s.toLeader(ctx)
+	ctx, _ = s.toLeader(ctx)
 	err = s.again(ctx, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.head)
 		if err == nil {
-			s.answered(resp.Header, route)
 			at = headOf(resp.Header, resp.Kvs)
 		}
 		return err

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -153,6 +155,71 @@ func TestLatePut(t *testing.T) {
 	rec, err := s.Get(t.Context(), "k", 0)
 	require.NoError(t, err)
 	require.Equal(t, at, rec.Revision)
+}
+
+// TestSlowEtcd: etcd takes longer for each commit than its first attempt lasts, and all are made, once.
+func TestSlowEtcd(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+	etcd := s.client.KV
+	s.client.KV = &slow{etcd, firstCommit + firstCommit/2}
+	const committers, each = 16, 3
+	var all sync.WaitGroup
+	for i := range committers {
+		all.Go(func() {
+			var at storage.Revision
+			for range each {
+				var err error
+				at, err = s.Commit(t.Context(), storage.Write{Key: fmt.Sprint(i), Value: []byte("v"), Expect: at})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	all.Wait()
+	s.client.KV = etcd
+	for i := range committers {
+		resp, err := etcd.Get(t.Context(), s.data+fmt.Sprint(i))
+		require.NoError(t, err)
+		require.EqualValues(t, each, resp.Kvs[0].Version)
+	}
+}
+
+// slow is an etcd that gets transactions at once, and answers them after a time.
+type slow struct {
+	clientv3.KV
+	time time.Duration
+}
+
+func (s *slow) Txn(ctx context.Context) clientv3.Txn {
+	return &betweenTxn{s.KV.Txn(context.WithoutCancel(ctx)), func(make func() error) error {
+		err := make()
+		if !wait(ctx, s.time) {
+			return ctx.Err()
+		}
+		return err
+	}}
+}
+
+// TestPutBack: etcd was put back to what it had when its revision was an older one, and the next commit,
+// by a store that has not noticed, has no answer.
+func TestPutBack(t *testing.T) {
+	t.Parallel()
+	for _, expect := range []storage.Revision{0, storage.AnyRevision} {
+		s := opened(t, etcdtest.Start(t))
+		way := &unreliable{}
+		s.client.KV = &between{s.client.KV, way.call}
+		_, err := s.Commit(t.Context(), storage.Write{Key: "first", Value: []byte("v")})
+		require.NoError(t, err)
+		raise(&s.seen, 1000)
+		way.fail(true, status.Error(codes.Unavailable, "connection lost"))
+		at, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v"), Expect: expect})
+		require.NoError(t, err)
+		require.Less(t, s.seen.Load(), int64(1000))
+		resp, err := s.client.Get(t.Context(), s.data+"k")
+		require.NoError(t, err)
+		require.EqualValues(t, 1, resp.Kvs[0].Version)
+		require.EqualValues(t, at, resp.Kvs[0].ModRevision)
+	}
 }
 
 // TestConflictIsFinal: a commit whose comparisons fail is not made later by an attempt that had no

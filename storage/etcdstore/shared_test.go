@@ -10,42 +10,43 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestShared: one call serves all who wait for it, and nobody gets the answer of a call that
-// had begun before the question.
+// TestShared: one call serves all who wait for it and answers what all of them ask, and nobody gets the
+// answer of a call that had begun before the question.
 func TestShared(t *testing.T) {
 	s := &Store{}
 	s.life, s.end = context.WithCancel(t.Context())
 	var calls atomic.Int64
 	begun, answer := make(chan int64), make(chan struct{})
-	r := &shared[int64]{read: func(context.Context) (int64, error) {
+	r := &shared[int, int64]{read: func(_ context.Context, askers int) (int64, error) {
 		n := calls.Add(1)
 		begun <- n
 		<-answer
-		return n, nil
+		return 1000*int64(askers) + n, nil
 	}}
-	first := r.join(s)
+	count := func(askers *int) { *askers++ }
+	first := r.join(s, count)
 	require.EqualValues(t, 1, <-begun)
 	var late []*answer64
 	for range 100 {
-		late = append(late, r.join(s))
+		late = append(late, r.join(s, count))
 	}
 	answer <- struct{}{}
 	<-first.done
-	require.EqualValues(t, 1, first.value)
+	require.EqualValues(t, 1001, first.value)
 	require.EqualValues(t, 2, <-begun)
-	last := r.join(s)
+	last := r.join(s, count)
 	answer <- struct{}{}
 	for _, a := range late {
 		<-a.done
-		require.EqualValues(t, 2, a.value)
+		require.EqualValues(t, 100002, a.value)
 	}
 	require.EqualValues(t, 3, <-begun)
 	answer <- struct{}{}
 	<-last.done
-	require.EqualValues(t, 3, last.value)
+	require.EqualValues(t, 1003, last.value)
 	require.NoError(t, s.Close())
-	_, err := r.ask(t.Context(), s)
+	_, err := r.ask(t.Context(), s, count)
 	require.ErrorIs(t, err, storage.ErrClosed)
 }
 
-type answer64 = answer[int64]
+type answer64 = answer[int, int64]

@@ -78,7 +78,8 @@ type Store struct {
 	leader leader
 	fence  fence
 	seen   atomic.Int64 // the newest revision of etcd that an answer has told
-	heads  shared[head]
+	heads  shared[struct{}, head]
+	named  shared[history, map[string]int64]
 	known  head // the newest one that heads has read, for its next call
 	health health
 	acked  atomic.Int64 // the newest revision that this store has committed
@@ -117,7 +118,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{logger: o.Logger, user: o.Username != "", prefix: prefix, data: prefix + "data/", stamps: prefix + "stamps/", head: prefix + "head", floor: prefix + "compactor", fences: prefix + "fences/"}
 	s.fence.begin(s.fences)
 	s.life, s.end = context.WithCancel(context.Background())
-	s.heads.read, s.health.read = s.newest, s.readHealth
+	s.heads.read, s.health.read, s.named.read = s.newest, s.readHealth, s.readNames
 	err := within(o.Prefix)
 	if err == nil {
 		err = s.connect(ctx, o)
@@ -146,22 +147,29 @@ func within(prefix string) error {
 	return nil
 }
 
-// connect makes the client, which asks for a token at once if it has a user.
+// connect makes the client, which asks for a token at once if it has a user: one member after the other,
+// since one that is cut off from the others does not answer.
 func (s *Store) connect(ctx context.Context, o Options) error {
 	stop := context.AfterFunc(ctx, s.end)
 	defer stop()
+	tries := 0
 	err := s.again(ctx, func(attempt context.Context) (err error) {
 		end, _ := attempt.Deadline()
+		i := tries % len(o.Endpoints)
+		tries++
 		s.client, err = clientv3.New(clientv3.Config{
-			Endpoints: o.Endpoints, AutoSyncInterval: o.SyncEndpoints,
+			Endpoints: o.Endpoints[i : i+1], AutoSyncInterval: o.SyncEndpoints,
 			TLS: o.TLS, Username: o.Username, Password: o.Password,
 			DialTimeout: time.Until(end), DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
 			MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: maxReceive,
 			MaxUnaryRetries: 1, // none by the client
-			Logger:          zap.NewNop(), Context: s.life, DialOptions: append(followRoutes(), reconnect()),
+			Logger:          zap.NewNop(), Context: s.life, DialOptions: append(s.followRoutes(), reconnect()),
 		})
 		return err
 	})
+	if err == nil {
+		s.client.SetEndpoints(o.Endpoints...)
+	}
 	return s.told(ctx, err)
 }
 
@@ -185,10 +193,7 @@ func (s *Store) begin(ctx context.Context) error {
 	var there bool
 	err = s.again(inner, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(1))
-		if err == nil {
-			there = len(resp.Kvs) > 0
-			raise(&s.seen, resp.Header.Revision)
-		}
+		there = err == nil && len(resp.Kvs) > 0
 		return err
 	})
 	if err != nil || there {
