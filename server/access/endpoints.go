@@ -108,11 +108,21 @@ func (s *servers) observe(c controller.Event) bool {
 		return true
 	}
 	now := time.Now()
-	if c.Key.Name == election.ServerLease(s.own) && now.Sub(s.seen[c.Key.Name].since) > election.Duration {
+	before, there := s.seen[c.Key.Name]
+	if there && placeOf(c.Object) == s.own && now.Sub(before.since) > election.Duration {
 		clear(s.seen) // nobody's could be renewed: all count anew
 	}
 	s.seen[c.Key.Name] = leaseSeen{c.Object.ResourceVersion(), now}
 	return c.Old == nil
+}
+
+// placeOf returns where the server is reached that holds a Lease, nowhere if it is no server's.
+func placeOf(lease *meta.Object) netip.AddrPort {
+	at, err := netip.ParseAddrPort(lease.String("spec", "holderIdentity"))
+	if err != nil || !strings.HasPrefix(lease.Name(), election.ServerLeasesAt(at)) {
+		return netip.AddrPort{}
+	}
+	return at
 }
 
 // left returns for how long a Lease counts.
@@ -136,20 +146,17 @@ func (s *servers) besides(a netip.AddrPort) bool {
 }
 
 // living returns the addresses of the servers, this one and those that listen as it does, in
-// order, and when to look again. What has run out goes, unless the Lease of this server has, too: then
-// the store takes none.
+// order, and when to look again. What has run out goes, unless all Leases of where this server is
+// have, too: then the store takes none.
 func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.Addr, again time.Duration, err error) {
 	at = []netip.Addr{s.own.Addr()}
 	list, err := cl.List(ctx, s.leases, s.namespace)
 	if err != nil && !meta.IsNotFound(err) { // Leases need not be served
 		return nil, 0, err
 	}
-	own := slices.IndexFunc(list, func(lease *meta.Object) bool { return lease.Name() == election.ServerLease(s.own) })
-	full := own >= 0 && s.left(list[own]) <= 0
+	list = slices.DeleteFunc(list, func(lease *meta.Object) bool { return !strings.HasPrefix(lease.Name(), election.ServerLeases) })
+	full := s.full(list)
 	for _, lease := range list {
-		if !strings.HasPrefix(lease.Name(), election.ServerLeases) {
-			continue
-		}
 		left := s.left(lease)
 		if full {
 			left = time.Second
@@ -167,11 +174,26 @@ func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.
 		if again == 0 || left < again {
 			again = left
 		}
-		holder, err := netip.ParseAddrPort(lease.String("spec", "holderIdentity"))
-		if err == nil && s.besides(holder) && lease.Name() == election.ServerLease(holder) {
-			at = append(at, holder.Addr())
+		if place := placeOf(lease); s.besides(place) {
+			at = append(at, place.Addr())
 		}
 	}
 	slices.SortFunc(at, netip.Addr.Compare)
 	return slices.Compact(at), again, nil
+}
+
+// full reports whether Leases tell that the store takes none: no server where this one is, which
+// lives, has renewed its own.
+func (s *servers) full(leases []*meta.Object) bool {
+	own := 0
+	for _, lease := range leases {
+		if placeOf(lease) != s.own {
+			continue
+		}
+		if s.left(lease) > 0 {
+			return false
+		}
+		own++
+	}
+	return own > 0
 }

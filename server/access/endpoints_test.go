@@ -97,6 +97,31 @@ func (g *group) start(address string, port int) *member {
 // whose Leases there are.
 func (g *group) leadsTo(by *member, addresses ...string) (holders []string) {
 	g.t.Helper()
+	g.tells(by, addresses...)
+	for _, lease := range by.leases() {
+		holders = append(holders, lease["spec"].(map[string]any)["holderIdentity"].(string))
+	}
+	return holders
+}
+
+// leases returns the Leases of servers, as a server tells.
+func (m *member) leases() (found []map[string]any) {
+	m.t.Helper()
+	for _, lease := range m.must(200, "GET", systemLeases, "", asRoot...)["items"].([]any) {
+		if lease := lease.(map[string]any); strings.HasPrefix(nameOf(lease), "controlplane-server-") {
+			found = append(found, lease)
+		}
+	}
+	return found
+}
+
+func nameOf(object map[string]any) string {
+	return object["metadata"].(map[string]any)["name"].(string)
+}
+
+// tells asserts where the service of the servers leads to, as one of them tells.
+func (g *group) tells(by *member, addresses ...string) {
+	g.t.Helper()
 	var want, slice []any
 	for _, at := range addresses {
 		want = append(want, map[string]any{"ip": at})
@@ -105,13 +130,6 @@ func (g *group) leadsTo(by *member, addresses ...string) (holders []string) {
 	subsets := by.must(200, "GET", ownEndpoints, "", asRoot...)["subsets"].([]any)
 	assert.Equal(g.t, want, subsets[0].(map[string]any)["addresses"])
 	assert.Equal(g.t, slice, by.must(200, "GET", ownSlice, "", asRoot...)["endpoints"])
-	for _, lease := range by.must(200, "GET", systemLeases, "", asRoot...)["items"].([]any) {
-		lease := lease.(map[string]any)
-		if name := lease["metadata"].(map[string]any)["name"].(string); strings.HasPrefix(name, "controlplane-server-") {
-			holders = append(holders, lease["spec"].(map[string]any)["holderIdentity"].(string))
-		}
-	}
-	return holders
 }
 
 // TestEndpointsOfManyServers: the service leads to every server that lives, whichever leads,
@@ -177,20 +195,49 @@ func TestEndpointsOfServersApart(t *testing.T) {
 			a.must(201, "POST", systemLeases, `{"metadata":{"name":"controlplane-server-`+name+`"},
 				"spec":{"holderIdentity":"`+holder+`","leaseDurationSeconds":2147483647,"renewTime":"2999-01-01T00:00:00.000000Z"}}`, asRoot...)
 		}
-		lease("192.0.2.9-6443", "192.0.2.9:6443")
+		lease("192.0.2.9-6443-a", "192.0.2.9:6443")
 		lease("late", "192.0.2.10:6443") // of no server: its name would be another one
 		lease("odd", "somewhere")
 		synctest.Wait()
 		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
 		for range 10 { // it is renewed
 			time.Sleep(10 * time.Second)
-			a.must(200, "PATCH", systemLeases+"/controlplane-server-192.0.2.9-6443", `{"spec":{"renewTime":"1999-01-01T00:00:`+time.Now().Format("05")+`.000000Z"}}`, asRootMerging...)
+			a.must(200, "PATCH", systemLeases+"/controlplane-server-192.0.2.9-6443-a", `{"spec":{"renewTime":"1999-01-01T00:00:`+time.Now().Format("05")+`.000000Z"}}`, asRootMerging...)
 		}
 		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
 		time.Sleep(20 * time.Second)
 		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:443", "[fd00::7]:6443"}, g.leadsTo(a, "192.0.2.1"))
-		a.must(200, "DELETE", systemLeases+"/controlplane-server-192.0.2.1-6443", "", asRoot...)
+		a.must(200, "DELETE", systemLeases+"/"+nameOf(a.leases()[0]), "", asRoot...)
 		time.Sleep(5 * time.Second)
 		assert.Len(t, g.leadsTo(a, "192.0.2.1"), 3)
+	})
+}
+
+// TestServersAtOnePlace are told of as one, for as long as one of them lives: each has a Lease of
+// its own, which the others leave alone.
+func TestServersAtOnePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		leads, b, c := g.start("192.0.2.1", 6443), g.start("192.0.2.2", 6443), g.start("192.0.2.2", 6443)
+		synctest.Wait()
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443", "192.0.2.2:6443"}, g.leadsTo(leads, "192.0.2.1", "192.0.2.2"))
+		time.Sleep(time.Minute)
+		assert.Equal(t, 2*2, g.writes())
+
+		for range 10 { // one goes in order, and one comes
+			require.NoError(t, b.Shutdown(t.Context()))
+			synctest.Wait()
+			assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443"}, g.leadsTo(leads, "192.0.2.1", "192.0.2.2"))
+			b, c = c, g.start("192.0.2.2", 6443)
+			time.Sleep(time.Second)
+		}
+		b.dead.Store(true)
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443"}, g.leadsTo(leads, "192.0.2.1", "192.0.2.2"))
+		assert.Zero(t, g.writes())
+		c.Drain()
+		synctest.Wait()
+		assert.Equal(t, []string{"192.0.2.1:6443"}, g.leadsTo(leads, "192.0.2.1"))
+		assert.Equal(t, 2, g.writes())
 	})
 }
