@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,8 +44,9 @@ type group struct {
 	store storage.Backend
 	log   *journal
 
-	mu      sync.Mutex // guards written
-	written int        // commits of what leads to the servers
+	full    atomic.Bool // the store takes deletions alone
+	mu      sync.Mutex  // guards written
+	written int         // commits of what leads to the servers, tried ones too
 }
 
 func newGroup(t *testing.T) *group {
@@ -78,8 +80,11 @@ func (g *group) start(address string, port int) *member {
 		}
 		if c.Op == faulty.OpCommit && (strings.HasPrefix(c.Key, "endpoints/") || strings.HasPrefix(c.Key, "endpointslices.")) {
 			g.mu.Lock()
-			defer g.mu.Unlock()
 			g.written++
+			g.mu.Unlock()
+		}
+		if c.Op == faulty.OpCommit && g.full.Load() && slices.ContainsFunc(c.Writes, func(w storage.Write) bool { return w.Value != nil }) {
+			return faulty.Fault{Err: storage.ErrFull}
 		}
 		return faulty.Fault{}
 	})
@@ -239,5 +244,54 @@ func TestServersAtOnePlace(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"192.0.2.1:6443"}, g.leadsTo(leads, "192.0.2.1"))
 		assert.Equal(t, 2, g.writes())
+	})
+}
+
+// startApart starts servers that renew their Leases at different times.
+func (g *group) startApart(addresses ...string) (members []*member) {
+	for _, at := range addresses {
+		members = append(members, g.start(at, 6443))
+		time.Sleep(700 * time.Millisecond)
+	}
+	g.leadsTo(members[0], addresses...)
+	g.writes()
+	return members
+}
+
+// TestEndpointsOfAFullStore: where no Lease can be renewed nobody is taken for dead, nor when there
+// is room again.
+func TestEndpointsOfAFullStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		all := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}
+		members := g.startApart(all...)
+		for i := range 8 {
+			g.full.Store(i%2 == 0)
+			time.Sleep(time.Minute + time.Duration(i)*300*time.Millisecond)
+			assert.Len(t, g.leadsTo(members[0], all...), 4)
+			assert.Zero(t, g.writes())
+		}
+	})
+}
+
+// TestServersLeaveAFullStore: the Lease of who goes is deleted, and that the Endpoints cannot be
+// written is told once. When there is room they are, and lead to nobody any more who died meanwhile.
+func TestServersLeaveAFullStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		all := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}
+		members := g.startApart(all...)
+		g.full.Store(true)
+		time.Sleep(time.Minute)
+		members[2].Drain()
+		members[3].dead.Store(true)
+		time.Sleep(10 * time.Minute)
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443", "192.0.2.4:6443"}, g.leadsTo(members[1], all...))
+		assert.Empty(t, g.log.lines("controller=publisher"))
+		assert.Len(t, g.log.lines("cannot be as it should"), 2, "once for each object")
+
+		g.full.Store(false)
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443"}, g.leadsTo(members[1], "192.0.2.1", "192.0.2.2"))
 	})
 }
