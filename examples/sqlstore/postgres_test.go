@@ -252,12 +252,12 @@ func TestStandby(t *testing.T) {
 	both := fmt.Sprintf("host=%s,%s user=postgres dbname=postgres", standby.dir, primary.dir)
 	many := openSeveral(t, sqlstore.Options{Postgres: both, Retain: forever})
 	defer func() { require.NoError(t, many.Close()) }()
-	l := startLoad(t, many, 6)
-	l.progress(100)
-	primary.kill()
-	query(t, sqlstore.Options{Postgres: standby.url()}, `SELECT pg_promote()`)
-	l.progress(100)
-	l.check()
+	many.underFaults(t, func(progress func(commits int)) {
+		progress(100)
+		primary.kill()
+		query(t, sqlstore.Options{Postgres: standby.url()}, `SELECT pg_promote()`)
+		progress(100)
+	})
 }
 
 // TestLoss: a database that has forgotten commits is noticed.
