@@ -81,7 +81,6 @@ func (s *Server) impersonate(w *response, r *request) (full, err error) {
 		r.record.trail.Impersonate(as.User)
 	}
 	s.classify(w, r)
-	r.share.place.Give()
 	return s.acquirePlace(r), nil
 }
 

@@ -268,11 +268,19 @@ func TestWritesCrossedByTheirDefinition(t *testing.T) {
 		}
 		return `[` + version("v1") + `,` + version("v2") + `]`
 	}
-	migrated := func(t *testing.T, other *servertest.Server) {
-		a := inProcess(t, other)
-		a.must(200, "PATCH", definedCRD, `{"spec":{"versions":`+twoVersions("v2")+`}}`)
-		require.NoError(t, other.Migrate(t.Context(), nil))
-		require.Equal(t, []any{"v2"}, at(a.must(200, "GET", definedCRD, nil).body, "status", "storedVersions"))
+	storing := func(version string) func(*testing.T, *servertest.Server) {
+		return func(t *testing.T, other *servertest.Server) {
+			inProcess(t, other).must(200, "PATCH", definedCRD, `{"spec":{"versions":`+twoVersions(version)+`}}`)
+			other.Settle()
+		}
+	}
+	migrated := func(version string) func(*testing.T, *servertest.Server) {
+		return func(t *testing.T, other *servertest.Server) {
+			storing(version)(t, other)
+			require.NoError(t, other.Migrate(t.Context(), nil))
+			got := inProcess(t, other).must(200, "GET", definedCRD, nil)
+			require.Equal(t, []any{version}, at(got.body, "status", "storedVersions"))
+		}
 	}
 	deleted := func(t *testing.T, other *servertest.Server) {
 		a := inProcess(t, other)
@@ -280,13 +288,15 @@ func TestWritesCrossedByTheirDefinition(t *testing.T) {
 		require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
 	}
 	for name, c := range map[string]struct {
-		update bool
-		change func(*testing.T, *servertest.Server)
-		code   int
+		update         bool
+		before, change func(*testing.T, *servertest.Server)
+		code           int
+		stored         string
 	}{
-		"create, migrated": {false, migrated, 201},
-		"update, migrated": {true, migrated, 200},
-		"create, deleted":  {false, deleted, 403},
+		"create, migrated":      {false, storing("v1"), migrated("v2"), 201, "v2"},
+		"update, migrated":      {true, storing("v1"), migrated("v2"), 200, "v2"},
+		"update, migrated back": {true, storing("v2"), migrated("v1"), 200, "v1"}, // which need not store the object anew
+		"create, deleted":       {false, storing("v1"), deleted, 403, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New(memstore.Options{})
@@ -302,6 +312,7 @@ func TestWritesCrossedByTheirDefinition(t *testing.T) {
 				inProcess(t, other).must(201, "POST", definedPath, definedWidget("w", `{}`))
 				method, path = "PATCH", definedPath+"/w"
 			}
+			c.before(t, other)
 			one := inProcess(t, servertest.New(t, over(held), func(b *server.Builder) { b.RunControllers = []string{"flowcontrol"} }))
 			var got answer
 			var writer sync.WaitGroup
@@ -317,7 +328,7 @@ func TestWritesCrossedByTheirDefinition(t *testing.T) {
 				return
 			}
 			rec := record(t, store, stored)
-			assert.Equal(t, "example.com/v2", rec["apiVersion"])
+			assert.Equal(t, "example.com/"+c.stored, rec["apiVersion"])
 			assert.Equal(t, map[string]any{"new": true}, rec["spec"])
 			assert.Equal(t, "example.com/v1", got.body["apiVersion"])
 			assert.Equal(t, "example.com/v1", inProcess(t, other).must(200, "GET", definedPath+"/w", nil).body["apiVersion"])

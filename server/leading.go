@@ -148,6 +148,7 @@ func (s *Server) leadCrew(ctx context.Context, c crew, as string, decided func()
 		if err != nil && !errors.Is(err, election.ErrLost) {
 			return err
 		}
+		_ = s.hub.Wait(ctx, l.Term(nil).Revision) // else it would be faster than those who hear that the Lease is free
 	}
 	return nil
 }

@@ -285,6 +285,43 @@ func TestLeaderWithoutStore(t *testing.T) {
 	})
 }
 
+// TestLeaderThatHearsOfNothing, though it can write, leaves the Lease to others before it has begun, and
+// leads when it hears again.
+func TestLeaderThatHearsOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add()
+		f.add()
+		time.Sleep(time.Minute)
+		inProcess(t, f.servers[0]).must(201, "POST", configMaps, newConfigMap("c"))
+		held := make(chan struct{})
+		hear := sync.OnceFunc(func() { close(held) })
+		defer hear()
+		f.cuts[1].SetPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpEvent {
+				return faulty.Fault{Wait: held}
+			}
+			return faulty.Fault{}
+		})
+		f.shutdown(0)
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 1, f.leader(testLease, 1), "nobody else is there")
+		f.add()
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 2, f.leader(testLease, 1, 2))
+		led, _ := f.counts()
+		assert.Zero(t, led["1 c"])
+		assert.Equal(t, 1, led["2 c"])
+
+		hear()
+		f.shutdown(2)
+		time.Sleep(time.Second)
+		assert.Equal(t, 1, f.leader(testLease, 1))
+		led, _ = f.counts()
+		assert.Equal(t, 1, led["1 c"])
+	})
+}
+
 // TestChoiceOfControllers holds for who stands.
 func TestChoiceOfControllers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

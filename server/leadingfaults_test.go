@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/storage"
@@ -86,6 +88,32 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		a.must(404, "GET", "/api/v1/namespaces/default/events/e", nil)
 		assert.Equal(t, leader, f.leader("controlplane-cleanup", 1, 2))
+	})
+}
+
+// TestFullStoreIsSwept: reservations that are nobody's go also where others lack, for which there is
+// no room. Those are made up for when there is, and until then nobody is told again and again.
+func TestFullStoreIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		s := f.add()
+		must(t, s, 201, "POST", servicePath, service("s", ""))
+		held := reserved(t, f.store)
+		require.Len(t, held, 1)
+		for key := range held {
+			_, err := f.store.Commit(t.Context(), storage.Write{Key: key, Expect: storage.AnyRevision})
+			require.NoError(t, err)
+		}
+		left := resource.ReservationKey(meta.GroupResource{Resource: "services"}, resource.PoolClaim("10.0.0.12"))
+		_, err := f.store.Commit(t.Context(), storage.Write{Key: left, Value: []byte("services./default/gone 1")})
+		require.NoError(t, err)
+		f.cuts[0].SetPlan(fullStore)
+		time.Sleep(2 * time.Hour)
+		assert.Empty(t, reserved(t, f.store))
+		assert.NotContains(t, f.logs[0].String(), "controller=reservations")
+		f.cuts[0].SetPlan(nil)
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, held, reserved(t, f.store))
 	})
 }
 

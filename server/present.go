@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/google/uuid"
+
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
@@ -12,11 +14,11 @@ import (
 )
 
 // present holds the Lease by which others know that the server is there and where, until the
-// context ends. Its holder is the place, so that a server that begins there again, after
-// it died, goes on with it.
+// context ends. Its holder is the place. Its name is this server's alone: another one that is reached
+// there has a Lease of its own, and stays when this one goes.
 func (s *Server) present(ctx context.Context) {
 	at := s.advertise.String()
-	l := presence{s.objects.Leadership(election.ServerLease(s.advertise))}
+	l := presence{s.objects.Leadership(election.ServerLeasesAt(s.advertise) + uuid.NewString()[:8])}
 	candidate := election.Candidate{
 		Record: l, Identity: at, Duration: election.Duration, Longest: election.Duration,
 		Log: slog.New(faultsOnly{s.log.With("lease", l.Lease().String()).Handler()}),

@@ -79,18 +79,24 @@ func (s *Server) versionOf(r *request) *resource.Version {
 // came, by whichever server over the store: so what decides about the request, rights,
 // definitions, admission and who serves it, is no older than what it reads or writes. A read
 // of any version is decided by the state that it reads. Other paths than those of resources
-// wait for a moment, and health checks, which tell of the store, not at all.
-func (s *Server) catchUp(r *request) error {
+// wait for a moment, and health checks, which tell of the store, not at all. Where the request
+// turns out to be a connection, or none, its place is another one, or full says why there is none.
+func (s *Server) catchUp(r *request) (full, err error) {
+	places, _ := s.placesFor(r)
 	switch {
 	case r.caughtUp, s.anyVersion(r), healthEndpoint(r.Path):
-		return nil
+		return nil, nil
 	case r.IsResource:
-		return s.catchUpWithin(r.context(), r)
+		err = s.catchUpWithin(r.context(), r)
+	default:
+		ctx, cancel := context.WithTimeout(r.context(), briefly)
+		defer cancel()
+		_ = s.catchUpWithin(ctx, r)
 	}
-	ctx, cancel := context.WithTimeout(r.context(), briefly)
-	defer cancel()
-	_ = s.catchUpWithin(ctx, r)
-	return nil
+	if now, _ := s.placesFor(r); err == nil && now != places {
+		full = s.acquirePlace(r)
+	}
+	return full, err
 }
 
 func (s *Server) catchUpWithin(ctx context.Context, r *request) error {

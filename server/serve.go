@@ -131,12 +131,12 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenti
 	if err == nil && full == nil {
 		full, err = s.impersonate(out, r)
 	}
+	if err == nil && full == nil {
+		full, err = s.catchUp(r)
+	}
 	if full != nil {
 		s.reject(out, r, full)
 		return
-	}
-	if err == nil {
-		err = s.catchUp(r)
 	}
 	if err == nil {
 		err = s.authorize(r)

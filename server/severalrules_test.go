@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/clientconfig"
@@ -45,6 +46,45 @@ func TestServersObeyEachOthersAPIServices(t *testing.T) {
 		a.must(200, "DELETE", apiService+"/"+harborName, nil)
 		got, of = ask()
 		assert.Equal(t, []any{404, "text/plain; charset=utf-8"}, []any{got, of}, path)
+	}
+}
+
+// TestServersBoundConnectionsByNewAPIServices: what goes on to a server that is told of only as
+// the request comes counts as what it is.
+func TestServersBoundConnectionsByNewAPIServices(t *testing.T) {
+	const bound = 8
+	h := newHarbor(t)
+	w := newTwo(t, func(b *server.Builder) {
+		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
+		b.Limits.Connections = bound
+		if _, is := b.Storage.(*late); is {
+			b.RunControllers = []string{"*", "-apiservice-availability"} // which asks for what is new
+		}
+	})
+	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
+		conn, rest, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+		_, _ = rest.ReadByte() // until the caller goes
+	}))
+	a, b := as(t, w.servers[0], "admin", auth.Masters), &api{t, w.servers[1].URL(), http.DefaultClient}
+	for n := 0; ; n++ {
+		w.deaf()
+		a.must(201, "POST", apiService, h.apiService())
+		w.servers[0].Settle()
+		res := b.open(t.Context(), "POST", berths+"/east/exec", nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
+		t.Cleanup(func() { _ = res.Body.Close() })
+		if res.StatusCode == http.StatusTooManyRequests {
+			assert.Positive(t, n)
+			return
+		}
+		require.Equal(t, http.StatusSwitchingProtocols, res.StatusCode)
+		require.Less(t, n, bound)
+		a.must(200, "DELETE", apiService+"/"+harborName, nil)
+		w.hear()
 	}
 }
 

@@ -139,26 +139,33 @@ func (s *Server) classify(w http.ResponseWriter, r *request) {
 	h[s.headers[0]], h[s.headers[1]] = values[:1:1], values[1:]
 }
 
-// acquirePlace takes a place for the request, so that no caller fills the server with
-// requests that wait: for their bodies, for seats, for their answers to be read.
+// acquirePlace takes a place for the request, in place of one that it has, so that no caller
+// fills the server with requests that wait: for their bodies, for seats, for their answers to be
+// read.
 func (s *Server) acquirePlace(r *request) error {
 	sh := &r.share
 	if r.user != nil {
 		sh.holder = holder(sh.flow, r.user)
 	}
-	places, why := s.places, "too many requests wait"
-	switch {
-	case r.Verb == "watch":
-		places, why = s.watches, "too many watches at a time"
-	case s.connects(r):
-		places, why = s.connections, "too many connections at a time"
-	}
+	sh.place.Give()
+	places, why := s.placesFor(r)
 	place, ok := places.Take(sh.holder, 1)
 	if !ok && !sh.exempt {
 		return r.tooMany(why)
 	}
 	sh.place = place
 	return nil
+}
+
+// placesFor returns the pool that a request takes a place of, and what it means that it is full.
+func (s *Server) placesFor(r *request) (places *fair.Pool, full string) {
+	switch {
+	case r.Verb == "watch":
+		return s.watches, "too many watches at a time"
+	case s.connects(r):
+		return s.connections, "too many connections at a time"
+	}
+	return s.places, "too many requests wait"
 }
 
 // holder is whose share of the pools a request takes. The service accounts of a

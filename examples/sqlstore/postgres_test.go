@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -252,12 +253,12 @@ func TestStandby(t *testing.T) {
 	both := fmt.Sprintf("host=%s,%s user=postgres dbname=postgres", standby.dir, primary.dir)
 	many := openSeveral(t, sqlstore.Options{Postgres: both, Retain: forever})
 	defer func() { require.NoError(t, many.Close()) }()
-	l := startLoad(t, many, 6)
-	l.progress(100)
-	primary.kill()
-	query(t, sqlstore.Options{Postgres: standby.url()}, `SELECT pg_promote()`)
-	l.progress(100)
-	l.check()
+	many.underFaults(t, func(progress func(commits int)) {
+		progress(100)
+		primary.kill()
+		query(t, sqlstore.Options{Postgres: standby.url()}, `SELECT pg_promote()`)
+		progress(100)
+	})
 }
 
 // TestLoss: a database that has forgotten commits is noticed.
@@ -275,18 +276,53 @@ func TestLoss(t *testing.T) {
 }
 
 // TestLossBeforeACommit: it is noticed as well if something is committed first, and no revision is
-// given twice.
+// given twice that the store has made or shown to anybody.
 func TestLossBeforeACommit(t *testing.T) {
 	t.Parallel()
-	o := empty(t)
-	s := openAt(t, o)
-	put(t, s, "a", "1")
-	newest := put(t, s, "a", "2")
-	query(t, o, `UPDATE state SET revision = 1`)
-	require.Greater(t, put(t, s, "b", "1"), newest)
-	require.ErrorContains(t, s.Check(t.Context()), fmt.Sprint(newest))
-	_, losses := s.Missing()
-	require.Equal(t, 1, losses)
+	for name, sees := range map[string]func(s *sqlstore.Store) error{
+		"nothing": nil, // it commits
+		"a watch": func(s *sqlstore.Store) error {
+			for commit, err := range s.Watch(t.Context(), "", 0) {
+				if err != nil || commit[0].Revision == 2 {
+					return err
+				}
+			}
+			return nil
+		},
+		"the revision": func(s *sqlstore.Store) error { _, err := s.Revision(t.Context()); return err },
+		"a record":     func(s *sqlstore.Store) error { _, err := s.Get(t.Context(), "a", 0); return err },
+		"a scan":       func(s *sqlstore.Store) error { _, _, err := s.Scan(t.Context(), "", "", 0); return err },
+	} {
+		lost := func(t *testing.T, o sqlstore.Options, lose func(statement string)) {
+			t.Parallel()
+			s := openAt(t, o)
+			put(t, s, "a", "1")
+			newest := put(t, s, "a", "2")
+			if sees != nil {
+				s = openAt(t, o)
+				require.NoError(t, sees(s))
+			}
+			lose(`UPDATE state SET revision = 1`)
+			require.Greater(t, put(t, s, "b", "1"), newest)
+			require.ErrorContains(t, s.Check(t.Context()), fmt.Sprint(newest))
+			_, losses := s.Missing()
+			require.Equal(t, 1, losses)
+		}
+		t.Run("PostgreSQL/"+name, func(t *testing.T) {
+			o := empty(t)
+			lost(t, o, func(statement string) { query(t, o, statement) })
+		})
+		t.Run("SQLite/"+name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "data.db")
+			db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
+			require.NoError(t, err)
+			defer func() { require.NoError(t, db.Close()) }()
+			lost(t, sqlstore.Options{File: file}, func(statement string) {
+				_, err := db.ExecContext(t.Context(), statement)
+				require.NoError(t, err)
+			})
+		})
+	}
 }
 
 // TestSettings: what the database or the user has set for all connections does not bound how long a

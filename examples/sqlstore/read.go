@@ -32,6 +32,12 @@ func stateOf(ctx context.Context, q querier) (st state, err error) {
 	return st, err
 }
 
+// shown notes the newest revision of a state before a caller sees anything of it, and returns it.
+func (s *Store) shown(st state) storage.Revision {
+	s.announce(st.revision)
+	return st.revision
+}
+
 // resolve returns the revision that a read at a revision shows.
 func (st state) resolve(at storage.Revision) (storage.Revision, error) {
 	switch {
@@ -98,8 +104,11 @@ func (s *Store) ask(q *question) {
 	s.mu.Unlock()
 	q.err = s.again(s.life, func(ctx context.Context) error {
 		st, err := stateOf(ctx, s.reads)
-		q.revision = st.revision
-		return err
+		if err != nil {
+			return err
+		}
+		q.revision = s.shown(st)
+		return nil
 	})
 	close(q.asked)
 }
@@ -112,6 +121,7 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 		if st, rec, err = recordOf(ctx, s.reads, key, upTo(at)); err != nil {
 			return err
 		}
+		s.shown(st)
 		if _, err = st.resolve(at); err == nil && rec.Value == nil {
 			err = storage.ErrNotFound
 		}
@@ -220,6 +230,7 @@ func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revis
 		if err := rows.Err(); err != nil {
 			return err
 		}
+		s.shown(st)
 		p.shown, err = st.resolve(at)
 		return err
 	})

@@ -3,12 +3,9 @@ package sqlstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,143 +79,16 @@ func TestSeveral(t *testing.T) {
 	storagetest.Run(t, func(t testing.TB) storage.Backend { return openSeveral(t, empty(t)) })
 }
 
-// load writes through several stores, each key once, and watches through each of them.
-type load struct {
-	t    testing.TB
-	many *several
-	base storage.Revision
-
-	mu    sync.Mutex
-	acked map[string]storage.Revision
-	lost  int           // commits without an answer
-	news  chan struct{} // closed when something is acknowledged
-
-	stop    chan struct{}
-	writes  sync.WaitGroup
-	watches []<-chan watched
-}
-
-type watched struct {
-	seen map[string]storage.Revision
-	err  error
-}
-
-func startLoad(t testing.TB, many *several, writers int) *load {
-	base, err := many.Revision(t.Context())
-	require.NoError(t, err)
-	l := &load{t: t, many: many, base: base, acked: map[string]storage.Revision{}, news: make(chan struct{}), stop: make(chan struct{})}
-	for w := range writers {
-		l.writes.Go(func() { l.write(many.stores[w%len(many.stores)], w) })
+// underFaults checks what several stores keep whatever happens to the database.
+func (s *several) underFaults(t testing.TB, happen func(progress func(commits int))) {
+	t.Helper()
+	var stores []storage.Backend
+	for _, one := range s.stores {
+		stores = append(stores, one)
 	}
-	for _, s := range many.stores {
-		w := make(chan watched, 1)
-		go func() {
-			seen, err := l.seen(s)
-			w <- watched{seen, err}
-		}()
-		l.watches = append(l.watches, w)
-	}
-	return l
-}
-
-func (l *load) write(s *sqlstore.Store, w int) {
-	for i := 0; ; i++ {
-		select {
-		case <-l.stop:
-			return
-		default:
-		}
-		key := fmt.Sprintf("k/%d/%06d", w, i)
-		revision, err := s.Commit(l.t.Context(), storage.Write{Key: key, Value: []byte(key)},
-			storage.Write{Key: fmt.Sprintf("last/%d", w), Value: []byte(key), Expect: storage.AnyRevision})
-		l.mu.Lock()
-		if err != nil {
-			l.lost++
-		} else {
-			l.acked[key] = revision
-			close(l.news)
-			l.news = make(chan struct{})
-		}
-		l.mu.Unlock()
-	}
-}
-
-// progress waits until so many commits more are acknowledged.
-func (l *load) progress(n int) {
-	l.t.Helper()
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	l.mu.Lock()
-	want := len(l.acked) + n
-	l.mu.Unlock()
-	for {
-		l.mu.Lock()
-		have, news := len(l.acked), l.news
-		l.mu.Unlock()
-		if have >= want {
-			return
-		}
-		select {
-		case <-news:
-		case <-deadline.C:
-			require.FailNow(l.t, "there is no progress")
-		}
-	}
-}
-
-// seen follows a watch up to a commit of the key "end", and tells what was wrong with it.
-func (l *load) seen(s *sqlstore.Store) (seen map[string]storage.Revision, err error) {
-	seen = map[string]storage.Revision{}
-	last, lasts := l.base, map[string]storage.Record{}
-	for commit, err := range s.Watch(l.t.Context(), "", l.base) {
-		switch {
-		case err != nil:
-			return seen, err
-		case commit[0].Revision != last+1:
-			return seen, fmt.Errorf("revision %d after %d", commit[0].Revision, last)
-		case commit[0].Key == "end":
-			return seen, nil
-		case len(commit) != 2 || string(commit[0].Value) != string(commit[1].Value):
-			return seen, fmt.Errorf("a commit in part: %v", commit)
-		case commit[1].Prev.Revision != lasts[commit[1].Key].Revision:
-			return seen, fmt.Errorf("%v replaced %v", commit[1].Prev, lasts[commit[1].Key])
-		}
-		last = commit[0].Revision
-		seen[commit[0].Key], lasts[commit[1].Key] = last, commit[1].Record
-	}
-	return seen, errors.New("the watch ended")
-}
-
-// check ends the writers and compares: what was acknowledged is there, and every watch, those
-// that run since the beginning and a new one, has yielded the same commits.
-func (l *load) check() {
-	l.t.Helper()
-	close(l.stop)
-	l.writes.Wait()
-	l.t.Logf("%d commits, %d without an answer", len(l.acked), l.lost)
-	_, err := l.many.Commit(l.t.Context(), storage.Write{Key: "end", Value: []byte{}})
-	require.NoError(l.t, err)
-	fresh, err := l.seen(l.many.stores[0])
-	require.NoError(l.t, err)
-	for _, w := range l.watches {
-		got := <-w
-		require.NoError(l.t, got.err)
-		require.Equal(l.t, fresh, got.seen)
-	}
-	_, records, err := l.many.Scan(l.t.Context(), "k/", "", 0)
-	require.NoError(l.t, err)
-	there := map[string]storage.Revision{}
-	for rec, err := range records {
-		require.NoError(l.t, err)
-		require.Equal(l.t, rec.Key, string(rec.Value))
-		there[rec.Key] = rec.Revision
-	}
-	require.Equal(l.t, fresh, there)
-	for key, revision := range l.acked {
-		require.Equal(l.t, revision, there[key], key)
-	}
-	for _, s := range l.many.stores {
-		require.NoError(l.t, s.Check(l.t.Context()))
+	storagetest.RunFaults(t, stores, happen) // what became of a commit without an answer is not known
+	for _, one := range s.stores {
+		require.NoError(t, one.Check(t.Context()))
 	}
 }
 
@@ -228,13 +98,13 @@ func TestTerminated(t *testing.T) {
 	o := empty(t)
 	many := openSeveral(t, o)
 	defer func() { require.NoError(t, many.Close()) }()
-	l := startLoad(t, many, 6)
-	for range 5 {
-		l.progress(50)
-		query(t, o, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()`, o.Schema)
-	}
-	l.progress(50)
-	l.check()
+	many.underFaults(t, func(progress func(commits int)) {
+		for range 5 {
+			progress(50)
+			query(t, o, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()`, o.Schema)
+		}
+		progress(50)
+	})
 }
 
 // TestServerKilled: all processes of the server are killed under writers and watches, and it is
@@ -244,16 +114,16 @@ func TestServerKilled(t *testing.T) {
 	c := own(t)
 	many := openSeveral(t, sqlstore.Options{Postgres: c.url(), Retain: forever})
 	defer func() { require.NoError(t, many.Close()) }()
-	l := startLoad(t, many, 6)
 	rounds := 5
 	if testing.Short() {
 		rounds = 2
 	}
-	for range rounds {
-		l.progress(50)
-		c.kill()
-		require.NoError(t, c.start())
-	}
-	l.progress(50)
-	l.check()
+	many.underFaults(t, func(progress func(commits int)) {
+		for range rounds {
+			progress(50)
+			c.kill()
+			require.NoError(t, c.start())
+		}
+		progress(50)
+	})
 }

@@ -34,9 +34,7 @@ func (s *Store) tidings() <-chan struct{} {
 // look wakes the watches when another process has committed.
 func (s *Store) look() {
 	for wait(s.life, s.lookEvery()) {
-		if newest, err := s.Revision(s.life); err == nil {
-			s.announce(newest)
-		}
+		_, _ = s.Revision(s.life) // which announces it
 	}
 }
 
@@ -167,7 +165,7 @@ func (s *Store) events(ctx context.Context, prefix string, after, last storage.R
 		if after < st.floor {
 			return &storage.CompactedError{Oldest: st.floor}
 		}
-		if p.seen = max(after, min(last, st.revision)); p.more {
+		if p.seen = max(after, min(last, s.shown(st))); p.more {
 			p.seen, p.events = p.events[first].Revision-1, p.events[:first]
 		}
 		return nil

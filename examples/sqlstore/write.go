@@ -132,7 +132,7 @@ func (s *Store) acknowledge(revision storage.Revision) {
 	s.announce(revision)
 }
 
-// seen is the newest revision that this store has committed or was told of.
+// seen is the newest revision that this store has committed, shown to anybody or was told of.
 func (s *Store) seen() storage.Revision {
 	s.mu.Lock()
 	defer s.mu.Unlock()

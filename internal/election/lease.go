@@ -46,8 +46,11 @@ const ServerLeases = "controlplane-server-"
 // inName is what names may have of an address.
 var inName = strings.NewReplacer("[", "", "]", "", ":", "-")
 
-// ServerLease returns the name of the Lease of a server at an address.
-func ServerLease(at netip.AddrPort) string { return ServerLeases + inName.Replace(at.String()) }
+// ServerLeasesAt begins the names of those of the servers that are reached at a place, as
+// several may be behind a balancer.
+func ServerLeasesAt(place netip.AddrPort) string {
+	return ServerLeases + inName.Replace(place.String()) + "-"
+}
 
 var (
 	// ErrTaken says that the lease is not the one any more that was to be replaced.

@@ -67,14 +67,15 @@ func (p Publish) endpoints(profile names.Profile) []kept {
 // servers are those over the store that tell where they are, each by a Lease that it holds as
 // long as it lives, and this one. Which ones are told, the Leases that are there say: one that
 // has run out is deleted. Until when one counts, the clock of its holder does not matter, but
-// when it was seen to change.
+// when it was seen to change; while none changes, for want of room, none runs out.
 type servers struct {
 	own       netip.AddrPort
 	namespace string // of the Leases
 	leases    meta.GroupResource
 
-	mu   sync.Mutex           // guards seen
-	seen map[string]leaseSeen // by name
+	mu      sync.Mutex           // guards the rest
+	seen    map[string]leaseSeen // by name
+	renewed time.Time            // when one of them was seen to change last
 }
 
 // leaseSeen is since when a Lease has been as it is.
@@ -107,26 +108,47 @@ func (s *servers) observe(c controller.Event) bool {
 		delete(s.seen, c.Key.Name)
 		return true
 	}
+	s.note(c.Object)
+	return c.Old == nil
+}
+
+// stopped is how long no Lease changes before none runs out any more: their holders, of which this
+// server is one, renew them much more often, so that the store takes none then.
+const stopped = election.Duration / 2
+
+// note notes how a Lease is, and returns since when it has been so. The caller has the lock.
+func (s *servers) note(lease *meta.Object) time.Time {
+	if seen := s.seen[lease.Name()]; seen.version == lease.ResourceVersion() {
+		return seen.since
+	}
 	now := time.Now()
-	if c.Key.Name == election.ServerLease(s.own) && now.Sub(s.seen[c.Key.Name].since) > election.Duration {
+	if now.Sub(s.renewed) > stopped {
 		clear(s.seen) // nobody's could be renewed: all count anew
 	}
-	s.seen[c.Key.Name] = leaseSeen{c.Object.ResourceVersion(), now}
-	return c.Old == nil
+	s.renewed, s.seen[lease.Name()] = now, leaseSeen{lease.ResourceVersion(), now}
+	return now
 }
 
 // left returns for how long a Lease counts.
 func (s *servers) left(lease *meta.Object) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	seen := s.seen[lease.Name()]
-	if seen.version != lease.ResourceVersion() {
-		seen = leaseSeen{lease.ResourceVersion(), now}
-		s.seen[lease.Name()] = seen
-	}
 	lasts := time.Duration(lease.Int("spec", "leaseDurationSeconds")) * time.Second
-	return seen.since.Add(min(max(lasts, time.Second), election.Duration)).Sub(now)
+	end := s.note(lease).Add(min(max(lasts, time.Second), election.Duration))
+	now := time.Now()
+	if last := s.renewed.Add(stopped); now.After(last) {
+		now = last
+	}
+	return end.Sub(now)
+}
+
+// placeOf returns where the server is reached that holds a Lease, nowhere if it is no server's.
+func placeOf(lease *meta.Object) netip.AddrPort {
+	at, err := netip.ParseAddrPort(lease.String("spec", "holderIdentity"))
+	if err != nil || !strings.HasPrefix(lease.Name(), election.ServerLeasesAt(at)) {
+		return netip.AddrPort{}
+	}
+	return at
 }
 
 // besides reports whether the service can lead to an address, too.
@@ -136,24 +158,18 @@ func (s *servers) besides(a netip.AddrPort) bool {
 }
 
 // living returns the addresses of the servers, this one and those that listen as it does, in
-// order, and when to look again. What has run out goes, unless the Lease of this server has, too: then
-// the store takes none.
+// order, and when to look again. What has run out goes.
 func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.Addr, again time.Duration, err error) {
 	at = []netip.Addr{s.own.Addr()}
 	list, err := cl.List(ctx, s.leases, s.namespace)
 	if err != nil && !meta.IsNotFound(err) { // Leases need not be served
 		return nil, 0, err
 	}
-	own := slices.IndexFunc(list, func(lease *meta.Object) bool { return lease.Name() == election.ServerLease(s.own) })
-	full := own >= 0 && s.left(list[own]) <= 0
 	for _, lease := range list {
 		if !strings.HasPrefix(lease.Name(), election.ServerLeases) {
 			continue
 		}
 		left := s.left(lease)
-		if full {
-			left = time.Second
-		}
 		if left <= 0 {
 			err := cl.Delete(ctx, s.leases, keyOf(lease), controller.DeleteOptions{UID: lease.UID(), Version: lease.ResourceVersion()})
 			if err == nil || meta.IsNotFound(err) {
@@ -167,9 +183,8 @@ func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.
 		if again == 0 || left < again {
 			again = left
 		}
-		holder, err := netip.ParseAddrPort(lease.String("spec", "holderIdentity"))
-		if err == nil && s.besides(holder) && lease.Name() == election.ServerLease(holder) {
-			at = append(at, holder.Addr())
+		if place := placeOf(lease); s.besides(place) {
+			at = append(at, place.Addr())
 		}
 	}
 	slices.SortFunc(at, netip.Addr.Compare)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,8 +44,9 @@ type group struct {
 	store storage.Backend
 	log   *journal
 
-	mu      sync.Mutex // guards written
-	written int        // commits of what leads to the servers
+	full    atomic.Bool // the store takes deletions alone
+	mu      sync.Mutex  // guards written
+	written int         // commits of what leads to the servers, tried ones too
 }
 
 func newGroup(t *testing.T) *group {
@@ -78,8 +80,11 @@ func (g *group) start(address string, port int) *member {
 		}
 		if c.Op == faulty.OpCommit && (strings.HasPrefix(c.Key, "endpoints/") || strings.HasPrefix(c.Key, "endpointslices.")) {
 			g.mu.Lock()
-			defer g.mu.Unlock()
 			g.written++
+			g.mu.Unlock()
+		}
+		if c.Op == faulty.OpCommit && g.full.Load() && slices.ContainsFunc(c.Writes, func(w storage.Write) bool { return w.Value != nil }) {
+			return faulty.Fault{Err: storage.ErrFull}
 		}
 		return faulty.Fault{}
 	})
@@ -97,6 +102,31 @@ func (g *group) start(address string, port int) *member {
 // whose Leases there are.
 func (g *group) leadsTo(by *member, addresses ...string) (holders []string) {
 	g.t.Helper()
+	g.tells(by, addresses...)
+	for _, lease := range by.leases() {
+		holders = append(holders, lease["spec"].(map[string]any)["holderIdentity"].(string))
+	}
+	return holders
+}
+
+// leases returns the Leases of servers, as a server tells.
+func (m *member) leases() (found []map[string]any) {
+	m.t.Helper()
+	for _, lease := range m.must(200, "GET", systemLeases, "", asRoot...)["items"].([]any) {
+		if lease := lease.(map[string]any); strings.HasPrefix(nameOf(lease), "controlplane-server-") {
+			found = append(found, lease)
+		}
+	}
+	return found
+}
+
+func nameOf(object map[string]any) string {
+	return object["metadata"].(map[string]any)["name"].(string)
+}
+
+// tells asserts where the service of the servers leads to, as one of them tells.
+func (g *group) tells(by *member, addresses ...string) {
+	g.t.Helper()
 	var want, slice []any
 	for _, at := range addresses {
 		want = append(want, map[string]any{"ip": at})
@@ -105,13 +135,6 @@ func (g *group) leadsTo(by *member, addresses ...string) (holders []string) {
 	subsets := by.must(200, "GET", ownEndpoints, "", asRoot...)["subsets"].([]any)
 	assert.Equal(g.t, want, subsets[0].(map[string]any)["addresses"])
 	assert.Equal(g.t, slice, by.must(200, "GET", ownSlice, "", asRoot...)["endpoints"])
-	for _, lease := range by.must(200, "GET", systemLeases, "", asRoot...)["items"].([]any) {
-		lease := lease.(map[string]any)
-		if name := lease["metadata"].(map[string]any)["name"].(string); strings.HasPrefix(name, "controlplane-server-") {
-			holders = append(holders, lease["spec"].(map[string]any)["holderIdentity"].(string))
-		}
-	}
-	return holders
 }
 
 // TestEndpointsOfManyServers: the service leads to every server that lives, whichever leads,
@@ -177,20 +200,98 @@ func TestEndpointsOfServersApart(t *testing.T) {
 			a.must(201, "POST", systemLeases, `{"metadata":{"name":"controlplane-server-`+name+`"},
 				"spec":{"holderIdentity":"`+holder+`","leaseDurationSeconds":2147483647,"renewTime":"2999-01-01T00:00:00.000000Z"}}`, asRoot...)
 		}
-		lease("192.0.2.9-6443", "192.0.2.9:6443")
+		lease("192.0.2.9-6443-a", "192.0.2.9:6443")
 		lease("late", "192.0.2.10:6443") // of no server: its name would be another one
 		lease("odd", "somewhere")
 		synctest.Wait()
 		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
 		for range 10 { // it is renewed
 			time.Sleep(10 * time.Second)
-			a.must(200, "PATCH", systemLeases+"/controlplane-server-192.0.2.9-6443", `{"spec":{"renewTime":"1999-01-01T00:00:`+time.Now().Format("05")+`.000000Z"}}`, asRootMerging...)
+			a.must(200, "PATCH", systemLeases+"/controlplane-server-192.0.2.9-6443-a", `{"spec":{"renewTime":"1999-01-01T00:00:`+time.Now().Format("05")+`.000000Z"}}`, asRootMerging...)
 		}
 		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
 		time.Sleep(20 * time.Second)
 		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:443", "[fd00::7]:6443"}, g.leadsTo(a, "192.0.2.1"))
-		a.must(200, "DELETE", systemLeases+"/controlplane-server-192.0.2.1-6443", "", asRoot...)
+		a.must(200, "DELETE", systemLeases+"/"+nameOf(a.leases()[0]), "", asRoot...)
 		time.Sleep(5 * time.Second)
 		assert.Len(t, g.leadsTo(a, "192.0.2.1"), 3)
+	})
+}
+
+// TestServersAtOnePlace are told of as one, for as long as one of them lives: each has a Lease of
+// its own, which the others leave alone.
+func TestServersAtOnePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		leads, b, c := g.start("192.0.2.1", 6443), g.start("192.0.2.2", 6443), g.start("192.0.2.2", 6443)
+		synctest.Wait()
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443", "192.0.2.2:6443"}, g.leadsTo(leads, "192.0.2.1", "192.0.2.2"))
+		time.Sleep(time.Minute)
+		assert.Equal(t, 2*2, g.writes())
+
+		for range 10 { // one goes in order, and one comes
+			require.NoError(t, b.Shutdown(t.Context()))
+			synctest.Wait()
+			assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443"}, g.leadsTo(leads, "192.0.2.1", "192.0.2.2"))
+			b, c = c, g.start("192.0.2.2", 6443)
+			time.Sleep(time.Second)
+		}
+		b.dead.Store(true)
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443"}, g.leadsTo(leads, "192.0.2.1", "192.0.2.2"))
+		assert.Zero(t, g.writes())
+		c.Drain()
+		synctest.Wait()
+		assert.Equal(t, []string{"192.0.2.1:6443"}, g.leadsTo(leads, "192.0.2.1"))
+		assert.Equal(t, 2, g.writes())
+	})
+}
+
+// startApart starts servers that renew their Leases at different times.
+func (g *group) startApart(addresses ...string) (members []*member) {
+	for _, at := range addresses {
+		members = append(members, g.start(at, 6443))
+		time.Sleep(700 * time.Millisecond)
+	}
+	g.leadsTo(members[0], addresses...)
+	g.writes()
+	return members
+}
+
+// TestEndpointsOfAFullStore: where no Lease can be renewed nobody is taken for dead, nor when there
+// is room again.
+func TestEndpointsOfAFullStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		all := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}
+		members := g.startApart(all...)
+		for i := range 8 {
+			g.full.Store(i%2 == 0)
+			time.Sleep(time.Minute + time.Duration(i)*300*time.Millisecond)
+			assert.Len(t, g.leadsTo(members[0], all...), 4)
+			assert.Zero(t, g.writes())
+		}
+	})
+}
+
+// TestServersLeaveAFullStore: the Lease of who goes is deleted, and that the Endpoints cannot be
+// written is told once. When there is room they are, and lead to nobody any more who died meanwhile.
+func TestServersLeaveAFullStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		all := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}
+		members := g.startApart(all...)
+		g.full.Store(true)
+		time.Sleep(time.Minute)
+		members[2].Drain()
+		members[3].dead.Store(true)
+		time.Sleep(10 * time.Minute)
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443", "192.0.2.4:6443"}, g.leadsTo(members[1], all...))
+		assert.Empty(t, g.log.lines("controller=publisher"))
+		assert.Len(t, g.log.lines("cannot be as it should"), 2, "once for each object")
+
+		g.full.Store(false)
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443"}, g.leadsTo(members[1], "192.0.2.1", "192.0.2.2"))
 	})
 }

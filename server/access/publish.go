@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
@@ -243,8 +245,8 @@ func place(r meta.GroupResource, key meta.Key) string { return resource.StorageK
 // blocked is how long an object waits that others stand in the way of.
 const blocked = time.Minute
 
-// keep makes an object or puts it right. What is refused as invalid is so because
-// of what others have: that is told once, and looked at again later.
+// keep makes an object or puts it right. What is refused as invalid, which is so because
+// of what others have, or for want of room is told once, and looked at again later.
 func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (time.Duration, error) {
 	o := k.places[at]
 	var again time.Duration
@@ -258,7 +260,7 @@ func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (tim
 	}
 	err := o.keep(ctx, cl)
 	why := ""
-	if isInvalid(err) {
+	if isInvalid(err) || isNoRoom(err) {
 		why = err.Error()
 	}
 	k.mu.Lock()
@@ -339,6 +341,11 @@ func (k kept) create(ctx context.Context, cl controller.Client) error {
 }
 
 func isInvalid(err error) bool { return meta.ReasonOf(err) == meta.ReasonInvalid }
+
+func isNoRoom(err error) bool {
+	var s *meta.Status
+	return errors.As(err, &s) && s.Code == http.StatusInsufficientStorage
+}
 
 func (k kept) correct(o *meta.Object) error {
 	for _, path := range k.own {

@@ -2,10 +2,8 @@ package etcdstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,166 +12,19 @@ import (
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/etcdstore"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
+	"orch.io/controlplane/storage/storagetest"
 )
 
-// load writes through several stores, each key once, and watches through each of them.
-type load struct {
-	t      testing.TB
-	stores []*etcdstore.Store
-	base   storage.Revision
-
-	mu    sync.Mutex
-	acked map[string]storage.Revision
-	last  storage.Revision // of those
-	lost  []error          // of commits that failed
-	news  chan struct{}    // closed when something is acknowledged
-
-	stop   chan struct{}
-	writes sync.WaitGroup
-}
-
-func startLoad(t testing.TB, stores []*etcdstore.Store, writers int) *load {
-	base, err := stores[0].Revision(t.Context())
-	require.NoError(t, err)
-	l := &load{t: t, stores: stores, base: base, acked: map[string]storage.Revision{}, news: make(chan struct{}), stop: make(chan struct{})}
-	for w := range writers {
-		s := stores[w%len(stores)]
-		l.writes.Go(func() { l.write(s, w) })
+// openTwo opens two stores that are the same but for their process.
+func openTwo(t testing.TB, o etcdstore.Options) (stores []storage.Backend) {
+	t.Helper()
+	for range 2 {
+		s, err := etcdstore.Open(t.Context(), o)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		stores = append(stores, s)
 	}
-	return l
-}
-
-func (l *load) write(s *etcdstore.Store, w int) {
-	for i := 0; ; i++ {
-		select {
-		case <-l.stop:
-			return
-		default:
-		}
-		key := fmt.Sprintf("k/%d/%06d", w, i)
-		revision, err := s.Commit(l.t.Context(), storage.Write{Key: key, Value: []byte(key)}, storage.Write{Key: fmt.Sprintf("last/%d", w), Value: []byte(key), Expect: storage.AnyRevision})
-		l.mu.Lock()
-		if err != nil {
-			l.lost = append(l.lost, err)
-		} else {
-			l.acked[key] = revision
-			l.last = max(l.last, revision)
-			close(l.news)
-			l.news = make(chan struct{})
-		}
-		l.mu.Unlock()
-	}
-}
-
-// newest is the newest revision that was acknowledged.
-func (l *load) newest() storage.Revision {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.last
-}
-
-// progress waits until so many commits more are acknowledged.
-func (l *load) progress(n int) {
-	l.t.Helper()
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	l.mu.Lock()
-	want := len(l.acked) + n
-	l.mu.Unlock()
-	for {
-		l.mu.Lock()
-		have, news := len(l.acked), l.news
-		l.mu.Unlock()
-		if have >= want {
-			return
-		}
-		select {
-		case <-news:
-		case <-deadline.C:
-			require.FailNow(l.t, "there is no progress")
-		}
-	}
-}
-
-// seen follows a watch up to a commit of the key "end", and tells what was wrong with it.
-func (l *load) seen(s *etcdstore.Store) (seen map[string]storage.Revision, err error) {
-	seen = map[string]storage.Revision{}
-	last, lasts := l.base, map[string]storage.Record{}
-	for commit, err := range s.Watch(l.t.Context(), "", l.base) {
-		switch {
-		case err != nil:
-			return seen, err
-		case commit[0].Revision <= last:
-			return seen, fmt.Errorf("revision %d after %d", commit[0].Revision, last)
-		case commit[0].Key == "end":
-			return seen, nil
-		case len(commit) != 2 || string(commit[0].Value) != string(commit[1].Value):
-			return seen, fmt.Errorf("a commit in part: %v", commit)
-		case commit[1].Prev.Revision != lasts[commit[1].Key].Revision:
-			return seen, fmt.Errorf("%v replaced %v", commit[1].Prev, lasts[commit[1].Key])
-		case seen[commit[0].Key] != 0:
-			return seen, fmt.Errorf("%q came twice", commit[0].Key)
-		}
-		last = commit[0].Revision
-		seen[commit[0].Key], lasts[commit[1].Key] = last, commit[1].Record
-	}
-	return seen, errors.New("the watch ended")
-}
-
-// check ends the writers and compares: what was acknowledged is there, and every watch, those
-// that run since the beginning and new ones, has yielded the same commits, each once.
-func (l *load) check(running []<-chan watched) {
-	l.t.Helper()
-	close(l.stop)
-	l.writes.Wait()
-	l.t.Logf("%d commits", len(l.acked))
-	require.Empty(l.t, l.lost, "it is found out what became of each commit")
-	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
-	defer cancel()
-	for {
-		_, err := l.stores[0].Commit(ctx, storage.Write{Key: "end", Value: []byte{}, Expect: storage.AnyRevision})
-		if err == nil {
-			break
-		}
-		require.NoError(l.t, ctx.Err(), "%v", err)
-	}
-	fresh, err := l.seen(l.stores[0])
-	require.NoError(l.t, err)
-	for _, w := range running {
-		got := <-w
-		require.NoError(l.t, got.err)
-		require.Equal(l.t, fresh, got.seen)
-	}
-	_, records, err := l.stores[len(l.stores)-1].Scan(ctx, "k/", "", 0)
-	require.NoError(l.t, err)
-	there := map[string]storage.Revision{}
-	for rec, err := range records {
-		require.NoError(l.t, err)
-		require.Equal(l.t, rec.Key, string(rec.Value))
-		there[rec.Key] = rec.Revision
-	}
-	require.Equal(l.t, fresh, there)
-	for key, revision := range l.acked {
-		require.Equal(l.t, revision, there[key], key)
-	}
-}
-
-type watched struct {
-	seen map[string]storage.Revision
-	err  error
-}
-
-// watch follows a watch of each store.
-func (l *load) watch() (running []<-chan watched) {
-	for _, s := range l.stores {
-		w := make(chan watched, 1)
-		go func() {
-			seen, err := l.seen(s)
-			w <- watched{seen, err}
-		}()
-		running = append(running, w)
-	}
-	return running
+	return stores
 }
 
 // TestFaults: members die, are cut off from each other and from the stores, and stand still,
@@ -181,45 +32,39 @@ func (l *load) watch() (running []<-chan watched) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t)
-	var stores []*etcdstore.Store
-	for range 2 {
-		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/faults", Retain: -1})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		stores = append(stores, s)
-	}
-	l := startLoad(t, stores, 8)
-	running := l.watch()
-	const some = 100
-	l.progress(some)
-	for i, m := range c.Members {
-		m.Kill()
-		l.progress(some)
-		m.Restart()
-		l.progress(some)
+	stores := openTwo(t, etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/faults", Retain: -1})
+	failed := storagetest.RunFaults(t, stores, func(progress func(commits int)) {
+		const some = 100
+		progress(some)
+		for i, m := range c.Members {
+			m.Kill()
+			progress(some)
+			m.Restart()
+			progress(some)
 
-		c.Isolate(i)
-		l.progress(some)
-		alone(t, c, i)
-		c.Rejoin(i)
-		m.Ready()
-		l.progress(some)
+			c.Isolate(i)
+			progress(some)
+			alone(t, c, i)
+			c.Rejoin(i)
+			m.Ready()
+			progress(some)
 
-		c.CutClients(i)
-		l.progress(some)
-		c.JoinClients(i)
-		l.progress(some)
+			c.CutClients(i)
+			progress(some)
+			c.JoinClients(i)
+			progress(some)
 
-		if testing.Short() {
-			break
+			if testing.Short() {
+				break
+			}
+			m.Pause()
+			progress(some)
+			m.Resume()
+			m.Ready()
+			progress(some)
 		}
-		m.Pause()
-		l.progress(some)
-		m.Resume()
-		m.Ready()
-		l.progress(some)
-	}
-	l.check(running)
+	})
+	require.Empty(t, failed, "it is found out what became of each commit")
 }
 
 // alone checks that a member which is cut off from the others tells nothing: it may be old.
@@ -252,21 +97,15 @@ func setClocks(t testing.TB, c *etcdtest.Cluster, ahead ...time.Duration) {
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t)
-	var stores []*etcdstore.Store
-	for range 2 {
-		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/clocks", Retain: time.Minute})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		stores = append(stores, s)
-	}
-	l := startLoad(t, stores, 4)
-	running := l.watch()
+	stores := openTwo(t, etcdstore.Options{Endpoints: c.Endpoints, Prefix: "/clocks", Retain: time.Minute})
 	const day = 24 * time.Hour
-	for _, ahead := range [][]time.Duration{{day, 0, -day}, {-day, day, 0}, {0, -day, day}} {
-		setClocks(t, c, ahead...)
-		l.progress(50)
-	}
-	l.check(running)
+	failed := storagetest.RunFaults(t, stores, func(progress func(commits int)) {
+		for _, ahead := range [][]time.Duration{{day, 0, -day}, {-day, day, 0}, {0, -day, day}} {
+			setClocks(t, c, ahead...)
+			progress(50)
+		}
+	})
+	require.Empty(t, failed)
 }
 
 // TestAllGone: no member is there for a while. Watches wait, reads and commits end with an
@@ -275,21 +114,21 @@ func TestAllGone(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
 	s := open(t, m, "/gone")
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	l := startLoad(t, []*etcdstore.Store{s}, 4)
-	running := l.watch()
-	l.progress(50)
-	for range 2 {
-		m.Kill()
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		_, err := s.Get(ctx, "k", 0)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		cancel()
-		require.Error(t, s.Writable(t.Context()))
-		m.Restart()
-		l.progress(50)
-	}
-	l.check(running)
+	defer func() { require.NoError(t, s.Close()) }()
+	failed := storagetest.RunFaults(t, []storage.Backend{s}, func(progress func(commits int)) {
+		progress(50)
+		for range 2 {
+			m.Kill()
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			_, err := s.Get(ctx, "k", 0)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+			require.Error(t, s.Writable(t.Context()))
+			m.Restart()
+			progress(50)
+		}
+	})
+	require.Empty(t, failed, "it is found out what became of each commit")
 	require.NoError(t, s.Check(t.Context()))
 	require.Positive(t, s.Size())
 }

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/etcdstore"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
+	"orch.io/controlplane/storage/storagetest"
 )
 
 // TestMembersComeAndGo: members join and others leave under load, until none is left that the
@@ -18,28 +19,22 @@ import (
 func TestMembersComeAndGo(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t)
-	var stores []*etcdstore.Store
-	for range 2 {
-		s, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: c.Endpoints[:1], SyncEndpoints: 50 * time.Millisecond, Prefix: "/members", Retain: -1})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		stores = append(stores, s)
-	}
-	l := startLoad(t, stores, 4)
-	running := l.watch()
-	const some = 20
-	for i := range 3 {
-		c.Join()
-		l.progress(some)
-		c.Promote(len(c.Members) - 1)
-		l.progress(some)
-		c.Leave(i)
-		l.progress(some)
-		if testing.Short() {
-			break
+	stores := openTwo(t, etcdstore.Options{Endpoints: c.Endpoints[:1], SyncEndpoints: 50 * time.Millisecond, Prefix: "/members", Retain: -1})
+	failed := storagetest.RunFaults(t, stores, func(progress func(commits int)) {
+		const some = 20
+		for i := range 3 {
+			c.Join()
+			progress(some)
+			c.Promote(len(c.Members) - 1)
+			progress(some)
+			c.Leave(i)
+			progress(some)
+			if testing.Short() {
+				break
+			}
 		}
-	}
-	l.check(running)
+	})
+	require.Empty(t, failed)
 }
 
 // TestCommitsGoToTheLeader: the member that leads is asked for commits and for the newest revision, whoever that is.

@@ -2,7 +2,8 @@
 // store of this project runs it, and so should your own.
 //
 // Run covers what one open store must do, RunDurable what must be there after
-// it was closed or its process died.
+// it was closed or its process died, RunFaults what holds for stores over an engine
+// that dies.
 package storagetest
 
 import (

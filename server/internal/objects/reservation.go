@@ -184,13 +184,13 @@ const reservationsAtOnce = 32
 // store of an older release has it, or one that was filled before a field became
 // unique. Of several objects that hold one value the first one gets it; the log tells
 // of the others. What is nobody's, as a server leaves it that ends in the middle of a deletion
-// or an administrator who deletes what cannot be read, goes.
+// or an administrator who deletes what cannot be read, goes, and goes first: it takes no room.
 func (s *Store) ReserveHeld(ctx context.Context) error {
 	there, err := s.allReservations(ctx)
 	if err != nil {
 		return err
 	}
-	var ws []storage.Write
+	var lacking, left []storage.Write
 	held := map[string]bool{}
 	for r, p := range s.allocators {
 		for _, e := range s.o.Hub.Cache(r).List(watch.Query{}, "", 0).Entries {
@@ -198,7 +198,7 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			ws = append(ws, missing...)
+			lacking = append(lacking, missing...)
 		}
 	}
 	for key, rec := range there {
@@ -210,12 +210,14 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 			return err
 		}
 		if nobodys {
-			ws = append(ws, storage.Write{Key: key, Expect: rec.Revision})
+			left = append(left, storage.Write{Key: key, Expect: rec.Revision})
 		}
 	}
-	for ws := range slices.Chunk(ws, reservationsAtOnce) {
-		if err := s.commitEach(ctx, ws); err != nil {
-			return fmt.Errorf("reserving what objects hold: %w", err)
+	for _, all := range [][]storage.Write{left, lacking} {
+		for ws := range slices.Chunk(all, reservationsAtOnce) {
+			if err := s.commitEach(ctx, ws); err != nil {
+				return fmt.Errorf("reserving what objects hold: %w", err)
+			}
 		}
 	}
 	return nil

@@ -2,15 +2,21 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/storage"
 )
 
-// sweepAgain is how often a store is looked through for reservations that are nobody's.
-const sweepAgain = time.Hour
+// How often a store is looked through for reservations that are nobody's, and when it is after it
+// had no room for what lacks.
+const (
+	sweepAgain  = time.Hour
+	sweepLacked = time.Minute
+)
 
 // Sweep returns the controller that puts reservations right, see ReserveHeld, while servers run.
 // Those that are nobody's are in nobody's way, but would stay for good. It has one key. ok is
@@ -31,7 +37,11 @@ func (s *Store) Sweep() (c controller.Controller, ok bool) {
 		},
 		Forget: func() { asked.Store(false) },
 		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
-			return sweepAgain, s.ReserveHeld(ctx)
+			err := s.ReserveHeld(ctx)
+			if errors.Is(err, storage.ErrFull) {
+				return sweepLacked, nil
+			}
+			return sweepAgain, err
 		},
 	}, len(types) > 0
 }

@@ -1,0 +1,26 @@
+package storagetest_test
+
+import (
+	"testing"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+	"orch.io/controlplane/storage/storagetest"
+)
+
+// What the test of a store over an engine that may fail runs: here nothing fails.
+func ExampleRunFaults() {
+	_ = func(t *testing.T) {
+		store := memstore.New(memstore.Options{})
+		defer store.Close()
+		failed := storagetest.RunFaults(t, []storage.Backend{store, store}, func(progress func(commits int)) {
+			for range 3 {
+				progress(100) // in between the engine is killed, and started again
+			}
+		})
+		for _, err := range failed {
+			t.Error(err)
+		}
+	}
+	// Output:
+}
